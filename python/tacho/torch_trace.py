@@ -226,6 +226,9 @@ class _Tracer:
         self.sites = {}
         self.paths = {}  # id of a module -> (weak reference, its place in the model)
         self.numbers = itertools.count(1)  # of calls of autograd functions
+        self.graphs = []  # that dynamo made: {name of a node: "file:line"}, newest last
+        self.root = os.path.dirname(getattr(torch, "__file__", None) or "/no/torch/__init__.py") + "/"
+        self.graph_of = {}  # a file that inductor generated -> its graph
         self.gpu = torch.version.cuda is not None or getattr(torch.version, "hip", None) is not None
 
     def install(self):
@@ -234,8 +237,13 @@ class _Tracer:
             _bytes("torch %s" % torch.__version__),
             ctypes.byref(_attributes(_bytes("version %s" % ("gpu" if self.gpu else "cpu")))))
         if self.gpu:
-            self.share_with_profilers()
-            self.emit()
+            try:
+                self.share_with_profilers()
+                self.emit()
+            except Exception as error:  # modules and functions are worth having without it
+                self.gpu = False
+                sys.stderr.write("tacho: --torch-trace: PyTorch %s does not emit its ATen operators (%s: %s): they are not "
+                                 "recorded\n" % (torch.__version__, type(error).__name__, error))
         module = torch.nn.Module.__call__
         _swap(module, self.push_module, self.pop_module)
         self.hook_functions()
@@ -245,7 +253,7 @@ class _Tracer:
                 _swap(function, self.pusher("torch.autograd." + name, "call"), self.pop)
         if not self.gpu:
             self.hook_without_emitter()
-        self.when_inductor_comes()
+        self.watch_compiler()
 
     # ---- ranges
 
@@ -337,8 +345,11 @@ class _Tracer:
             return
         from torch._C._profiler import _ExperimentalConfig
         autograd = self.torch.autograd
-        config = autograd.ProfilerConfig(autograd.ProfilerState.NVTX, False, False, False, False, False,
-                                         _ExperimentalConfig())
+        words = (autograd.ProfilerState.NVTX, False, False, False, False, False, _ExperimentalConfig())
+        try:
+            config = autograd.ProfilerConfig(*words)
+        except TypeError:  # versions that want the name of a trace
+            config = autograd.ProfilerConfig(*words, "")
         self.enable_profiler(config, set())
         self.local.emitting = True
 
@@ -488,19 +499,53 @@ class _Tracer:
             return find(originals.get(id(function), (None, function))[1])
         return found
 
-    # ---- what inductor compiled
+    # ---- what torch.compile made
 
-    def when_inductor_comes(self):
-        """Inductor's kernels are launched by one method, of a module that is imported when something is compiled."""
-        for name in _Inductor.NAMES:
+    def watch_compiler(self):
+        """Dynamo's graphs know the lines of the model, inductor's files name the graphs' nodes, and one method launches every
+        kernel of inductor. All three are in modules that are imported when something is compiled."""
+        wanted = {"torch._dynamo.output_graph": self.hook_dynamo, "torch._inductor.codecache": self.hook_files,
+                  "torch._inductor.runtime.triton_heuristics": self.hook_launches,
+                  "torch._inductor.triton_heuristics": self.hook_launches,
+                  "torch._inductor.triton_ops.autotune": self.hook_launches}
+        for name in list(wanted):
             if name in sys.modules:
-                self.hook_inductor(sys.modules[name])
-                return
-        sys.meta_path.insert(0, _Inductor(self))
+                _quietly(wanted.pop(name), sys.modules[name])
+        sys.meta_path.insert(0, _Compiler(wanted))
 
-    def hook_inductor(self, module):
-        tuner = getattr(module, "CachingAutotuner", None)
-        run = getattr(tuner, "run", None)
+    def hook_dynamo(self, module):
+        compiles = getattr(getattr(module, "OutputGraph", None), "call_user_compiler", None)
+        if isinstance(compiles, types.FunctionType):
+            _swap(compiles, self.push_graph, self.pop_graph)
+
+    def push_graph(self, args):
+        names = {}
+        try:
+            for node in args[1].graph.nodes:
+                line = _line_of(getattr(node, "stack_trace", None) or node.meta.get("stack_trace"), self.root)
+                if line:
+                    names[node.name] = line
+        except Exception:  # a compiler of another shape: its kernels are without lines
+            pass
+        self.graphs.append(names)
+        del self.graphs[:-256]
+        return True
+
+    def pop_graph(self):
+        pass
+
+    def hook_files(self, module):
+        load = getattr(module, "PyCodeCache", None).__dict__.get("load_by_key_path")
+        if isinstance(load, classmethod) and isinstance(load.__func__, types.FunctionType):
+            _swap(load.__func__, self.push_file, self.pop_graph)
+
+    def push_file(self, args):
+        if self.graphs:
+            self.graph_of.update((each, self.graphs[-1]) for each in args if isinstance(each, str) and each.endswith(".py"))
+        return True
+
+    def hook_launches(self, module):
+        run = getattr(getattr(module, "CachingAutotuner", None), "run", None)
         if isinstance(run, types.FunctionType):
             _swap(run, self.push_compiled, self.pop)
 
@@ -512,32 +557,45 @@ class _Tracer:
             if site is None or site.code is not frame.f_code:
                 meta = getattr(args[0], "inductor_meta", None) or {}
                 name = meta.get("kernel_name") or getattr(getattr(args[0], "fn", None), "__name__", "triton kernel")
-                operators, lines = _fused(frame, name)
-                site = self.site(key, frame, None, name, "compiled %s" % " ".join(
-                    [",".join(operators) or "-", ",".join(lines) or "-"]))
+                nodes, operators = _fused(frame, name)
+                site = self.site(key, frame, None, name, "compiled %s %s" % (",".join(operators) or "-",
+                                                                             ",".join(self.lines_of(frame, nodes)) or "-"))
             self.push_with(site.text, site.pointer)
             return True
         except Exception:
             return False
 
+    def lines_of(self, frame, nodes):
+        """Lines of the model behind a kernel's nodes: by the graph that its file was made for, else the newest that has them."""
+        graph = self.graph_of.get(frame.f_code.co_filename)
+        for names in [graph] if graph else reversed(self.graphs):
+            lines = [names[node] for node in nodes if node in names]
+            if lines:
+                return list(dict.fromkeys(lines))
+        return []
 
-class _Inductor:
-    """On sys.meta_path until inductor's module is imported."""
-    NAMES = ("torch._inductor.runtime.triton_heuristics", "torch._inductor.triton_heuristics",
-              "torch._inductor.triton_ops.autotune")
 
-    def __init__(self, tracer):
-        self.tracer = tracer
+def _quietly(hook, module):
+    try:
+        hook(module)
+    except Exception:  # what is compiled is then without names
+        pass
+
+
+class _Compiler:
+    """On sys.meta_path until the compiler's modules are imported: hooks each right after its own import."""
+
+    def __init__(self, wanted):
+        self.wanted = wanted
 
     def find_spec(self, name, path=None, target=None):
-        if name not in self.NAMES:
+        if name not in self.wanted:
             return None
         import importlib.machinery
-        sys.meta_path.remove(self)
         spec = importlib.machinery.PathFinder.find_spec(name, path)
-        if spec is None or spec.loader is None:
-            sys.meta_path.insert(0, self)
+        if spec is None or not hasattr(spec.loader, "exec_module"):
             return None
+        hook = self.wanted.pop(name)
         loader, execute = spec.loader, spec.loader.exec_module
 
         def exec_module(module):
@@ -546,43 +604,40 @@ class _Inductor:
             except AttributeError:
                 pass
             execute(module)
-            try:
-                self.tracer.hook_inductor(module)
-            except Exception:  # compiled kernels are without names of operators
-                pass
-            if not hasattr(module, "CachingAutotuner"):
-                sys.meta_path.insert(0, self)
+            _quietly(hook, module)
 
         loader.exec_module = exec_module
         return spec
 
 
-def _fused(frame, kernel):
-    """What inductor wrote about a kernel into the file that launches it: the ATen operators it was made of, and the lines of
-    the model, as "file:line"."""
+def _line_of(stack, root):
+    """The innermost line of the program in a stack as text: what is in torch's own folder is not the program's."""
+    if not stack:
+        return None
     import re
-    operators, lines = [], []
+    frames = re.findall(r'File "([^"]+)", line (\d+)', stack)
+    own = [frame for frame in frames if not frame[0].startswith(root)]
+    return "%s:%s" % (own or frames)[-1] if frames else None
+
+
+def _fused(frame, kernel):
+    """What inductor wrote about a kernel into the file that launches it: names of the graph's nodes that it was made of, and
+    their ATen operators."""
+    import re
     try:
         with open(frame.f_code.co_filename, encoding="utf-8", errors="replace") as file:
             text = file.read().split("\n")
     except OSError:
-        return operators, lines
+        return [], []
     definition = re.compile(r"^\s*%s\s*=" % re.escape(kernel))
     at = next((i for i, line in enumerate(text) if definition.match(line)), None)
-    # Comments stand above the definition; above the call they are repeated.
+    # Comments stand above the definition, and again above the call.
     for begin in [i for i in (at, frame.f_lineno - 1) if i is not None]:
-        if operators and lines:
-            break
-        i = begin - 1
-        while i >= 0 and begin - i < 200:
-            line = text[i].strip()
+        for line in reversed(text[max(0, begin - 200):begin]):
+            line = line.strip()
             if line and not line.startswith("#"):
                 break
-            found = re.search(r"Original ATen: \[([^\]]*)\]", line)
+            found = re.search(r"Source Nodes: \[([^\]]*)\], Original ATen: \[([^\]]*)\]", line)
             if found:
-                operators = [each.strip() for each in found.group(1).split(",") if each.strip()]
-            found = re.search(r"# File: (\S+):(\d+) in ", line)
-            if found and "%s:%s" % found.groups() not in lines:
-                lines.insert(0, "%s:%s" % found.groups())
-            i -= 1
-    return operators, lines
+                return tuple([each.strip() for each in group.split(",") if each.strip()] for group in found.groups())
+    return [], []

@@ -512,9 +512,9 @@ class OperatorSweep {
     static constexpr int kMarkerColumns[] = {column::Marker::track,       column::Marker::start,
                                              column::Marker::duration,    column::Marker::dim,
                                              column::Marker::correlation, column::Marker::payload};
-    static constexpr int kDispatchColumns[] = {column::Fact::track, column::Fact::start,
-                                               column::Fact::duration, column::Fact::dim,
-                                               column::Fact::correlation};
+    static constexpr int kDispatchColumns[] = {column::Fact::track,       column::Fact::start,
+                                               column::Fact::duration,    column::Fact::dim,
+                                               column::Fact::correlation, column::Dispatch::graph_node};
     static constexpr int kCopyColumns[] = {
         column::Copy::track,       column::Copy::start,      column::Copy::duration, column::Copy::dim,
         column::Copy::correlation, column::Copy::graph_node, column::Copy::bytes};

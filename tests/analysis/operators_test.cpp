@@ -66,6 +66,35 @@ class Recorded {
                                .submit_ahead = 0,
                                .ordinal = correlation_});
   }
+  void mark(int64_t track, int64_t at, std::string_view name, int64_t number) {
+    const int64_t label = writer_->dimension(row::Label{.name = writer_->string(name),
+                                                        .kind = event::MarkerKind::kMark,
+                                                        .domain = writer_->string("torch"),
+                                                        .payload = event::PayloadKind::kInteger});
+    writer_->add(row::Marker{.track = track, .start = at, .duration = 0, .dim = label, .payload = number});
+  }
+  // One launch of a graph: (node, duration) of its kernels.
+  void kernels(int64_t track, int64_t at, const std::vector<std::pair<int64_t, int64_t>>& nodes) {
+    writer_->add(row::Api{.track = track,
+                          .start = at,
+                          .duration = 2,
+                          .dim = launch_,
+                          .correlation = ++correlation_,
+                          .result = 0});
+    int64_t start = at + 5;
+    for (const auto& [node, duration] : nodes) {
+      writer_->add(row::Dispatch{.track = queue_,
+                                 .start = start,
+                                 .duration = duration,
+                                 .dim = kernel_,
+                                 .correlation = correlation_,
+                                 .queued_ahead = 0,
+                                 .submit_ahead = 0,
+                                 .ordinal = correlation_,
+                                 .graph_node = node});
+      start += duration;
+    }
+  }
   std::shared_ptr<const trace::Trace> open() {
     EXPECT_TRUE(writer_->finish());
     return must(trace::Trace::open(folder_ / "t.tacho"));
@@ -139,6 +168,38 @@ TEST(Operators, backward_belongs_to_the_forward_operator_of_its_sequence_number)
   EXPECT_EQ(find(modules, "Net", OperatorPhase::kForward)->self.ns, 20);
   EXPECT_EQ(find(modules, "Net", OperatorPhase::kForward)->total.ns, 50);
   EXPECT_EQ(find(modules, "(no module)", OperatorPhase::kForward)->self.ns, 7);
+}
+
+// Kernels of a graph belong to what was open when their nodes were captured; instantiating copies nodes, and the launch may come
+// from anywhere.
+TEST(Operators, nodes_of_graphs_belong_to_what_was_captured) {
+  Recorded recorded;
+  const int64_t main = recorded.main(), other = recorded.thread(5);
+  recorded.range(main, 100, 100, "nn.Module.Linear.forward", "torch",
+                 "module Net.head @ /home/u/decode.py:20");
+  recorded.range(main, 110, 50, "aten::addmm", "NVTX");
+  recorded.mark(main, 120, "graph node", 11);
+  recorded.mark(main, 170, "graph node", 12);
+  recorded.mark(main, 300, "graph node copy", 51);
+  recorded.mark(main, 301, "graph node origin", 11);
+  recorded.mark(main, 302, "graph node copy", 52);
+  recorded.mark(main, 303, "graph node origin", 12);
+  recorded.mark(main, 304, "graph node copy", 53);
+  recorded.mark(main, 305, "graph node origin", 9);  // made before tracing began
+  recorded.range(other, 1000, 500, "Replay", "torch", "user");
+  recorded.kernels(other, 1010, {{51, 30}, {52, 4}, {53, 2}});
+  recorded.kernels(other, 1200, {{51, 30}});
+  const auto trace = recorded.open();
+  const OperatorTree tree = must(operator_tree(*trace));
+  const auto rows = operator_rows(tree, OperatorBy::kOperator);
+  const auto* const addmm = find(rows, "aten::addmm", OperatorPhase::kForward);
+  ASSERT_NE(addmm, nullptr);
+  EXPECT_EQ(addmm->self.ns, 60);
+  EXPECT_EQ(addmm->self.kernels, 2);
+  EXPECT_EQ(find(rows, "nn.Module.Linear.forward", OperatorPhase::kForward)->self.ns, 4);
+  EXPECT_EQ(find(rows, "Replay", OperatorPhase::kForward)->self.ns, 2);
+  EXPECT_EQ(tree.graph_unnamed, 1);
+  EXPECT_EQ(find(operator_rows(tree, OperatorBy::kModule), "Net.head", OperatorPhase::kForward)->self.ns, 64);
 }
 
 // Each thread counts its sequence numbers for itself.

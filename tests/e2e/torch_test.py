@@ -248,6 +248,21 @@ class WithoutTorch(Base):
         traced = self.trace(DEBIAN_PYTHON, "-c", code, options=["--torch-trace"], env={"PYTHONPATH": str(self.folder)})
         self.assertEqual(plain.stdout, traced.stdout)
 
+    def test_what_inductor_fused(self):
+        """Dynamo, inductor's file and launching method as torch has them, in small; Debian's torch compiles nothing."""
+        (self.folder / "generated.py").write_text(
+            "# kernel path: /tmp/k.py\n"
+            "# Topologically Sorted Source Nodes: [linear, gelu], Original ATen: [aten.addmm, aten.gelu]\n"
+            "# Source node to ATen node mapping:\n#   gelu => erf\n"
+            "triton_poi_fused_0 = Tuner('triton_poi_fused_0')\n"
+            "def call(args):\n    return triton_poi_fused_0.run(args, stream=7)\n")
+        (self.folder / "compiles.py").write_text(COMPILES)
+        result = self.run_command(DEBIAN_PYTHON, "compiles.py", SOURCE / "python" / "tacho")
+        folder = self.folder
+        self.assertEqual(result.stdout.decode().splitlines(), [
+            "push triton_poi_fused_0: compiled aten.addmm,aten.gelu /home/u/model.py:31,/home/u/model.py:32 @ "
+            f"{folder}/generated.py:7", "pop", "(((1, 2),), 7)"] * 2)
+
     def test_operators_of_torch_profiler(self):
         """Every kernel under the innermost operator around its launch, as the file itself says."""
         need_data()
@@ -266,6 +281,62 @@ class WithoutTorch(Base):
         rows = self.operators(DATA / "traces" / "kineto_mi300x_resnet_checkpoint.json.gz")
         self.assertEqual(rows["aten::convolution_backward", "backward"]["Kernels"], 642)
         self.assertGreater(rows["nn.Module.Conv2d.forward", "backward"]["Kernels"], 0)
+
+
+COMPILES = """
+import sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+import torch_trace
+from types import SimpleNamespace as Space
+
+
+class Library:
+    def tacho_range_push_with(self, text, attributes):
+        print("push %s: %s" % (text.decode(), attributes._obj.category.decode()))
+
+    def tacho_range_pop_from(self, domain):
+        print("pop")
+
+
+class Tuner:
+    def __init__(self, name):
+        self.inductor_meta = {"kernel_name": name}
+
+    def run(self, *args, stream, benchmark_run=False):
+        return args, stream
+
+
+class PyCodeCache:
+    @classmethod
+    def load_by_key_path(cls, key, path, linemap=None):
+        space = {"Tuner": Tuner}
+        exec(compile(open(path).read(), path, "exec"), space)
+        return space["call"]
+
+
+class OutputGraph:
+    def call_user_compiler(self, graph, inputs=None):
+        return PyCodeCache.load_by_key_path("key", sys.path[1] + "/generated.py")
+
+
+sys.path.insert(1, __import__("os").getcwd())
+tracer = torch_trace._Tracer(Space(version=Space(cuda="13.0", hip=None), __file__="/x/torch/__init__.py"), Library())
+tracer.hook_dynamo(Space(OutputGraph=OutputGraph))
+tracer.hook_files(Space(PyCodeCache=PyCodeCache))
+tracer.hook_launches(Space(CachingAutotuner=Tuner))
+
+
+def node(name, *frames):
+    return Space(name=name, meta={}, stack_trace="".join('  File "%s", line %d, in forward\\n    code\\n' % each for each in frames))
+
+
+graph = Space(nodes=[node("linear", ("/home/u/model.py", 31), ("/x/torch/nn/modules/linear.py", 125)),
+                     node("gelu", ("/home/u/model.py", 32))])
+call = OutputGraph().call_user_compiler(Space(graph=graph))
+for _ in range(2):
+    print(call((1, 2)))
+"""
 
 
 def innermost_operators(path):

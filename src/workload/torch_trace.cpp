@@ -47,9 +47,9 @@ std::vector<Pair> pairs_of(const std::string& folder, const std::vector<std::str
 }
 
 // Columns by name, whatever their case: rocprofv3 and rocprof-compute write Correlation_Id and Correlation_ID.
-class Header {
+class TorchHeader {
  public:
-  explicit Header(const std::vector<std::string_view>& fields) {
+  explicit TorchHeader(const std::vector<std::string_view>& fields) {
     for (size_t i = 0; i < fields.size(); ++i) at_.emplace(small(fields[i]), i);
   }
   Result<size_t> find(std::string_view name, const CsvReader& reader) const {
@@ -83,7 +83,7 @@ Status read_pair(const Pair& pair, std::map<std::string, TorchOperator>& operato
     TACHO_ASSIGN(CsvReader reader, CsvReader::open(pair.marker.string()));
     TACHO_ASSIGN(const bool any, reader.next(fields));
     if (!any) return {};
-    const Header header(fields);
+    const TorchHeader header(fields);
     TACHO_ASSIGN(const size_t function, header.find("Function", reader));
     TACHO_ASSIGN(const size_t correlation, header.find("Correlation_Id", reader));
     TACHO_ASSIGN(const size_t start, header.find("Start_Timestamp", reader));
@@ -107,7 +107,7 @@ Status read_pair(const Pair& pair, std::map<std::string, TorchOperator>& operato
   TACHO_ASSIGN(CsvReader reader, CsvReader::open(pair.collection.string()));
   TACHO_ASSIGN(const bool any, reader.next(fields));
   if (!any) return {};
-  const Header header(fields);
+  const TorchHeader header(fields);
   TACHO_ASSIGN(const size_t correlation, header.find("Correlation_Id", reader));
   TACHO_ASSIGN(const size_t dispatch, header.find("Dispatch_Id", reader));
   TACHO_ASSIGN(const size_t kernel, header.find("Kernel_Name", reader));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -96,6 +97,11 @@ struct Anchor {
 };
 Result<std::optional<Anchor>> anchor_of(const trace::Trace& trace) {
   std::optional<Anchor> anchor;
+  if (const auto base = trace.property(Table::kEnd, 0, "kineto.baseTimeNanoseconds")) {
+    int64_t value = 0;
+    if (std::from_chars(base->data(), base->data() + base->size(), value).ec == std::errc())
+      return std::optional(Anchor{0, value});
+  }
   static constexpr int kColumns[] = {column::Clock::raw, column::Clock::realtime, column::Clock::device};
   TACHO_TRY(trace::visit_chunks(trace, Table::kClock, kColumns,
                                 [&](size_t, std::span<const std::span<const int64_t>> values) {
@@ -108,13 +114,6 @@ Result<std::optional<Anchor>> anchor_of(const trace::Trace& trace) {
   return anchor;
 }
 
-std::string host_of(const trace::Trace& trace) {
-  for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
-    if (const auto host = trace.text(Table::kProcess, process, column::Process::host); !host.empty())
-      return std::string(host);
-  return {};
-}
-
 // How far two spans of time lie apart, ns; 0 when they touch or one is empty.
 int64_t distance(std::pair<int64_t, int64_t> a, std::pair<int64_t, int64_t> b) {
   if (a.first > a.second || b.first > b.second) return 0;
@@ -125,6 +124,13 @@ int64_t distance(std::pair<int64_t, int64_t> a, std::pair<int64_t, int64_t> b) {
 }
 
 }  // namespace
+
+std::string host_of(const trace::Trace& trace) {
+  for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
+    if (const auto host = trace.text(Table::kProcess, process, column::Process::host); !host.empty())
+      return std::string(host);
+  return {};
+}
 
 Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& writer,
                   std::vector<std::string>& notes) {
@@ -149,6 +155,8 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
     if (i == 0) {
       first_anchor = anchor;
       first_host = host;
+    } else if (inputs[i].time_map) {
+      options.time_map = inputs[i].time_map;
     } else if (anchor && first_anchor) {
       // Within one boot of a machine the clocks agree but for adjustments of the real-time clock.
       const int64_t shift = (anchor->realtime - first_anchor->realtime) - (anchor->raw - first_anchor->raw);
@@ -156,8 +164,9 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
     } else {
       const int64_t apart = distance(inputs[0].trace->time_range(), trace.time_range());
       constexpr int64_t kFar = 3'600'000'000'000;  // ns: further apart, they do not show one job
-      std::string note = fmt::format(
-          "{}: it does not tell how its clock relates to that of {}: ", inputs[i].name, inputs[0].name);
+      std::string note =
+          fmt::format("{}: unaligned: it does not tell how its clock relates to that of {}: ", inputs[i].name,
+                      inputs[0].name);
       if (apart > kFar) {
         options.time_shift = inputs[0].trace->time_range().first - trace.time_range().first;
         note += fmt::format(

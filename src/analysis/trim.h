@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +26,12 @@ Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t 
 struct MergeInput {
   std::shared_ptr<const trace::Trace> trace;
   std::string name;  // for messages
+  /// Where it is known better than by real-time clocks: this trace's time on the first one's clock.
+  std::function<int64_t(int64_t time)> time_map = {};
 };
+
+/// The host of the first process that tells one; empty where none does.
+std::string host_of(const trace::Trace& trace);
 
 /// Copies all inputs. Each becomes its own run, so that processes with equal pids stay apart. Shifts traces
 /// of other machines so that equal times of CLOCK_REALTIME coincide. A trace that does not say how its clock

@@ -1,5 +1,6 @@
 // `tacho merge A B C -o ALL`: several traces (processes, ranks, hosts, runs) as one.
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 
 #include "analysis/trim.h"
@@ -9,8 +10,63 @@
 #include "cli/shared/open_trace.h"
 #include "cli/shared/suggest.h"
 #include "format/format.h"
+#include "ranks/align.h"
+#include "report/text.h"
 
 namespace tacho::cli {
+
+namespace {
+
+// What is known about the clocks of `files`, for people; in the trace as notes and as property "clocks".
+void tell_clocks(const std::vector<std::string>& files, const std::vector<ranks::Alignment>& alignments,
+                 const std::vector<std::string>& hosts, trace::TraceWriter& writer,
+                 std::vector<std::string>& notes) {
+  size_t corrected = 0, unaligned = 0, within = 0;
+  double residual = 0;
+  const auto note = [&](event::NoteSeverity severity, std::string text) {
+    writer.note(0, severity, text);
+    notes.push_back(std::move(text));
+  };
+  for (size_t i = 1; i < files.size(); ++i) {
+    const ranks::Alignment& alignment = alignments[i];
+    const bool same_host = !hosts[i].empty() && hosts[i] == hosts[0];
+    if (!alignment.related) {
+      if (same_host) continue;
+      ++unaligned;
+      if (!alignment.has_realtime || !alignments[0].has_realtime) continue;  // merge_into() says so
+      note(event::NoteSeverity::kWarning,
+           fmt::format(
+               "{}: unaligned: it shares no collectives with {} by which their clocks could be compared; "
+               "moments of the two compare only as well as their hosts' clocks agree",
+               files[i], files[0]));
+      continue;
+    }
+    residual = std::max(residual, alignment.residual);
+    if (!alignment.corrected) {
+      ++within;
+      continue;
+    }
+    ++corrected;
+    note(event::NoteSeverity::kInfo,
+         fmt::format("{}: its clock is aligned with that of {} by {} collectives ({} outliers): {} apart, "
+                     "drift {:.1f} "
+                     "ppm, {} piece{}, to within {} (95 of 100)",
+                     files[i], files[0], alignment.samples, alignment.outliers,
+                     report::format_duration(std::abs(static_cast<double>(alignment.offset))),
+                     alignment.drift * 1e6, alignment.pieces, alignment.pieces == 1 ? "" : "s",
+                     report::format_duration(alignment.residual)));
+  }
+  if (unaligned > 0)
+    writer.property(event::Table::kEnd, 0, "clocks",
+                    fmt::format("unaligned: {} of {} traces share no collectives with the first", unaligned,
+                                files.size() - 1));
+  else if (corrected + within > 0)
+    writer.property(
+        event::Table::kEnd, 0, "clocks",
+        fmt::format("aligned by collectives to within {} (95 of 100)", report::format_duration(residual)));
+}
+
+}  // namespace
 
 int run_merge(int argc, char** argv) {
   CLI::App app(
@@ -20,23 +76,40 @@ int run_merge(int argc, char** argv) {
   std::vector<std::string> inputs;
   std::string output, format;
   bool overwrite = false;
-  app.add_option("inputs", inputs, "traces of any format that tacho reads")->required();
+  app.add_option("inputs", inputs, "traces of any format that tacho reads, or folders that hold them")
+      ->required();
   app.add_option("-o,--output", output,
                  "file to write; its ending says the format (.tacho, .rpd, .db, .json, .pftrace)")
       ->required();
   app.add_option("-f,--format", format, "format of the output, when its name does not say it");
   app.add_flag("--overwrite", overwrite, "replace an existing output");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
+  std::vector<std::string> notes, files;
+  if (const Status listed = ranks::list_traces(inputs, files, notes); !listed)
+    return complain(kBadInput, listed.error().message);
+  inputs = std::move(files);
   for (const std::string& input : inputs)
     if (same_file(input, output))
       return complain(kBadInput, output + ": is one of the inputs; choose another name");
-  std::vector<std::string> notes;
   const Status done = write_converted(output, format, overwrite, [&](trace::TraceWriter& writer) -> Status {
     if (inputs.size() == 1) return copy_trace(inputs[0], writer);  // no need for a trace in between
     std::vector<analysis::MergeInput> traces;
     for (const std::string& input : inputs) {
       TACHO_ASSIGN(auto trace, open_trace(input));
-      traces.push_back({std::move(trace), input});
+      traces.push_back({std::move(trace), input, {}});
+    }
+    std::vector<std::shared_ptr<const trace::Trace>> opened;
+    std::vector<std::string> hosts;
+    bool events = true;
+    for (const analysis::MergeInput& input : traces) {
+      opened.push_back(input.trace);
+      hosts.push_back(analysis::host_of(*input.trace));
+      events = events && !input.trace->aggregated();
+    }
+    if (events) {  // merge_into() says what is wrong with the others
+      TACHO_ASSIGN(const std::vector<ranks::Alignment> alignments, ranks::align(opened));
+      for (size_t i = 0; i < traces.size(); ++i) traces[i].time_map = alignments[i].map;
+      tell_clocks(inputs, alignments, hosts, writer, notes);
     }
     return analysis::merge_into(traces, writer, notes);
   });

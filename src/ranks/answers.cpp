@@ -241,30 +241,22 @@ Result<Report> answer(const Job& job) {
   TACHO_ASSIGN(std::vector<RunClock> clocks, relate_clocks(runs, job.spool));
   report.aligned = runs.size() > 1;
   for (size_t run = 0; run < runs.size(); ++run) {
-    RunClock& clock = clocks[run];
+    const RunClock& clock = clocks[run];
     RankAnswer& rank = report.ranks[run];
     rank.related = clock.related;
     rank.clock_residual = clock.residual;
     if (!clock.related) report.aligned = false;
     report.clock_residual = std::max(report.clock_residual, clock.residual);
-    if (run == 0 || clock.against == run || clock.fit.pieces.empty()) continue;
-    const bool same_host = !runs[run].host.empty() && runs[run].host == runs[clock.against].host;
-    double largest = std::abs(static_cast<double>(clock.typical));
-    for (const ClockFit::Piece& piece : clock.fit.pieces)
-      largest = std::max(largest, std::abs(static_cast<double>(piece.offset)));
-    constexpr double kAgree = 20'000;  // ns
-    if (!same_host && largest > std::max(kAgree, 3 * clock.residual)) {
-      rank.corrected = true;
-      rank.clock_offset = clock.typical;
-    } else {
-      if (same_host && largest > 1e6)
-        report.remarks.push_back(
-            fmt::format("rank {}: its collectives end {} from rank {}'s of the same number: does its trace "
-                        "begin at another "
-                        "collective? Record all ranks over the same steps",
-                        runs[run].rank, report::format_duration(largest), runs[clock.against].rank));
-      clock.fit.pieces.clear();
-    }
+  }
+  for (const uint32_t run : drop_equal_clocks(runs, clocks))
+    report.remarks.push_back(fmt::format(
+        "rank {}: its collectives end {} from rank {}'s of the same number: does its trace begin at another "
+        "collective? Record all ranks over the same steps",
+        runs[run].rank, report::format_duration(std::abs(static_cast<double>(clocks[run].typical))),
+        runs[clocks[run].against].rank));
+  for (size_t run = 1; run < runs.size(); ++run) {
+    report.ranks[run].corrected = !clocks[run].fit.pieces.empty();
+    if (report.ranks[run].corrected) report.ranks[run].clock_offset = clocks[run].typical;
   }
 
   // Collectives.

@@ -136,8 +136,9 @@ ClockFit fit_clock(std::vector<ClockSample> samples) {
     const int64_t at = samples[segment.from].time;
     // Nothing tells where between two samples a clock jumped: halfway.
     const int64_t from = segment.from == 0 ? at : at - (at - samples[segment.from - 1].time) / 2;
-    fit.pieces.push_back(
-        {from, at, offset + static_cast<int64_t>(std::llround(segment.line.at(x))), segment.line.slope});
+    fit.pieces.push_back({from, at, samples[segment.to - 1].time,
+                          offset + static_cast<int64_t>(std::llround(segment.line.at(x))),
+                          segment.line.slope});
     for (size_t i = segment.from; i < segment.to; ++i)
       residuals.push_back(std::abs(points[i].y - segment.line.at(points[i].x)));
   }

@@ -18,7 +18,8 @@ struct ClockFit {
   struct Piece {
     int64_t
         from;    // first time of the piece, of the fitted clock; the first piece also holds all earlier times
-    int64_t at;  // where `offset` is told
+    int64_t at;  // where `offset` is told: its first sample
+    int64_t last;    // its last sample
     int64_t offset;  // ns
     double drift;    // ns per ns; 5e-5 = 50 ppm
   };

@@ -13,6 +13,7 @@
 
 #include "base/temporary.h"
 #include "format/format.h"
+#include "ranks/align.h"
 
 namespace tacho::ranks {
 namespace {
@@ -25,41 +26,6 @@ bool named_like_a_trace(const std::string& name) {
   for (const std::string_view ending : {".tacho", ".rpd", ".db", ".json", ".json.gz"})
     if (name.ends_with(ending)) return true;
   return false;
-}
-
-Status list_inputs(const std::vector<std::string>& inputs, std::vector<std::string>& files, Job& job) {
-  for (const std::string& input : inputs) {
-    std::error_code error;
-    if (!fs::is_directory(input, error)) {
-      files.push_back(input);
-      continue;
-    }
-    std::vector<std::string> found;
-    size_t others = 0;
-    fs::recursive_directory_iterator at(input, fs::directory_options::skip_permission_denied, error), end;
-    if (error) return fail("{}: {}", input, error.message());
-    while (at != end) {
-      if (at->is_regular_file(error)) {
-        if (named_like_a_trace(at->path().filename().string()))
-          found.push_back(at->path().string());
-        else
-          ++others;
-      }
-      at.increment(error);
-      if (error) return fail("{}: {}", input, error.message());
-    }
-    std::sort(found.begin(), found.end());
-    if (found.empty())
-      return fail(
-          "{}: no trace lies in this folder ({} other file{}); traces end in .tacho, .json, .json.gz, .rpd "
-          "or .db",
-          input, others, others == 1 ? "" : "s");
-    if (others > 0)
-      job.remarks.push_back(fmt::format("{}: {} file{} whose name is no trace's {} left out", input, others,
-                                        others == 1 ? "" : "s", others == 1 ? "was" : "were"));
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  return {};
 }
 
 // Where the trace's clock stands against CLOCK_REALTIME.
@@ -83,37 +49,6 @@ Status find_realtime(const trace::Trace& trace, RankRun& run) {
                                  }
                                return true;
                              });
-}
-
-// The runs of a file: one for each rank that it says it holds, else one.
-Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::string& file) {
-  std::vector<RankRun> runs;
-  std::set<int64_t> seen;
-  for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process) {
-    const int64_t rank = trace.cell(Table::kProcess, process, column::Process::rank);
-    if (rank == kUnknown || !seen.insert(rank).second) continue;
-    RankRun run;
-    run.rank = rank;
-    run.process = process;
-    run.host = trace.text(Table::kProcess, process, column::Process::host);
-    run.program = trace.text(Table::kProcess, process, column::Process::name);
-    runs.push_back(std::move(run));
-  }
-  if (runs.size() <= 1) {
-    RankRun run = runs.empty() ? RankRun{} : std::move(runs[0]);
-    run.process = 0;  // with all processes of this rank
-    if (run.rank == kUnknown) run.rank = rank_in_path(file);
-    for (int64_t process = 1; process < trace.rows(Table::kProcess) && run.host.empty(); ++process)
-      run.host = trace.text(Table::kProcess, process, column::Process::host);
-    runs.assign(1, std::move(run));
-  }
-  for (RankRun& run : runs) {
-    run.file = file;
-    TACHO_TRY(find_realtime(trace, run));
-    if (const auto world = trace.property(Table::kEnd, 0, "kineto.world_size"))
-      std::from_chars(world->data(), world->data() + world->size(), run.world);
-  }
-  return runs;
 }
 
 // Calls work(i) for i in [0, count) on several threads.
@@ -148,6 +83,72 @@ Status order_of(const RankRun& run, const Spool& spool, std::vector<uint64_t>& s
 
 }  // namespace
 
+Status list_traces(const std::vector<std::string>& inputs, std::vector<std::string>& files,
+                   std::vector<std::string>& remarks) {
+  for (const std::string& input : inputs) {
+    std::error_code error;
+    if (!fs::is_directory(input, error)) {
+      files.push_back(input);
+      continue;
+    }
+    std::vector<std::string> found;
+    size_t others = 0;
+    fs::recursive_directory_iterator at(input, fs::directory_options::skip_permission_denied, error), end;
+    if (error) return fail("{}: {}", input, error.message());
+    while (at != end) {
+      if (at->is_regular_file(error)) {
+        if (named_like_a_trace(at->path().filename().string()))
+          found.push_back(at->path().string());
+        else
+          ++others;
+      }
+      at.increment(error);
+      if (error) return fail("{}: {}", input, error.message());
+    }
+    std::sort(found.begin(), found.end());
+    if (found.empty())
+      return fail(
+          "{}: no trace lies in this folder ({} other file{}); traces end in .tacho, .json, .json.gz, .rpd "
+          "or .db",
+          input, others, others == 1 ? "" : "s");
+    if (others > 0)
+      remarks.push_back(fmt::format("{}: {} file{} whose name is no trace's {} left out", input, others,
+                                    others == 1 ? "" : "s", others == 1 ? "was" : "were"));
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return {};
+}
+
+Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::string& file) {
+  std::vector<RankRun> runs;
+  std::set<int64_t> seen;
+  for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process) {
+    const int64_t rank = trace.cell(Table::kProcess, process, column::Process::rank);
+    if (rank == kUnknown || !seen.insert(rank).second) continue;
+    RankRun run;
+    run.rank = rank;
+    run.process = process;
+    run.host = trace.text(Table::kProcess, process, column::Process::host);
+    run.program = trace.text(Table::kProcess, process, column::Process::name);
+    runs.push_back(std::move(run));
+  }
+  if (runs.size() <= 1) {
+    RankRun run = runs.empty() ? RankRun{} : std::move(runs[0]);
+    run.process = 0;  // with all processes of this rank
+    if (run.rank == kUnknown) run.rank = rank_in_path(file);
+    for (int64_t process = 1; process < trace.rows(Table::kProcess) && run.host.empty(); ++process)
+      run.host = trace.text(Table::kProcess, process, column::Process::host);
+    runs.assign(1, std::move(run));
+  }
+  for (RankRun& run : runs) {
+    run.file = file;
+    TACHO_TRY(find_realtime(trace, run));
+    if (const auto world = trace.property(Table::kEnd, 0, "kineto.world_size"))
+      std::from_chars(world->data(), world->data() + world->size(), run.world);
+  }
+  return runs;
+}
+
 int64_t rank_in_path(const std::string& path) {
   const fs::path whole(path);
   const std::string name = whole.filename().string();
@@ -175,7 +176,7 @@ int64_t rank_in_path(const std::string& path) {
 
 Status load_job(const std::vector<std::string>& inputs, Job& job) {
   std::vector<std::string> files;
-  TACHO_TRY(list_inputs(inputs, files, job));
+  TACHO_TRY(list_traces(inputs, files, job.remarks));
   TACHO_ASSIGN(job.spool, Spool::create());
   struct Opened {
     std::shared_ptr<const trace::Trace> trace;  // kept while another pass may be needed

@@ -20,6 +20,9 @@ struct Job {
 /// read, ranks that come twice and files of other programs become remarks. An error where no trace is left.
 Status load_job(const std::vector<std::string>& inputs, Job& job);
 
+/// The runs of a trace, not passed over yet: one for each rank that it says it holds, else one.
+Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::string& file);
+
 /// The rank that a path tells: "rank3.tacho", "kineto_rank3.json.gz", "out/3/trace.tacho"; kUnknown where it tells none.
 int64_t rank_in_path(const std::string& path);
 

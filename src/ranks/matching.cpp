@@ -2,6 +2,7 @@
 #include "ranks/matching.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <unordered_map>
 
@@ -141,6 +142,23 @@ Result<std::vector<RunClock>> relate_clocks(std::span<const RankRun> runs, const
     clock.related = base.related;
   }
   return clocks;
+}
+
+std::vector<uint32_t> drop_equal_clocks(std::span<const RankRun> runs, std::span<RunClock> clocks) {
+  std::vector<uint32_t> odd;
+  for (uint32_t run = 0; run < runs.size(); ++run) {
+    RunClock& clock = clocks[run];
+    if (clock.against == run || clock.fit.pieces.empty()) continue;
+    const bool same_host = !runs[run].host.empty() && runs[run].host == runs[clock.against].host;
+    double largest = 0;
+    for (const ClockFit::Piece& piece : clock.fit.pieces)
+      largest = std::max({largest, std::abs(static_cast<double>(piece.offset)),
+                          std::abs(static_cast<double>(clock.fit.offset(piece.last)))});
+    constexpr double kAgree = 20'000;  // ns
+    if (same_host && largest > 1e6) odd.push_back(run);
+    if (same_host || largest <= std::max(kAgree, 3 * clock.residual)) clock.fit.pieces.clear();
+  }
+  return odd;
 }
 
 int64_t common_time(std::span<const RunClock> clocks, uint32_t run, int64_t time) {

@@ -38,6 +38,10 @@ struct RunClock {
 /// are the runs' with their clock_shift added.
 Result<std::vector<RunClock>> relate_clocks(std::span<const RankRun> runs, const Spool& spool);
 
+/// Forgets the fits of clocks that agree within what can be told (20 us and three residuals), and those between runs of one
+/// known host. Returns the runs of the latter whose collectives end more than a millisecond from each other all the same.
+std::vector<uint32_t> drop_equal_clocks(std::span<const RankRun> runs, std::span<RunClock> clocks);
+
 /// A run's time (clock_shift added) on run 0's clock.
 int64_t common_time(std::span<const RunClock> clocks, uint32_t run, int64_t time);
 

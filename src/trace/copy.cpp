@@ -64,7 +64,8 @@ class RowMaps {
   int64_t value(const event::Column& column, int64_t raw) {
     if (column.type == Type::kString) return mapped(Table::kString, raw);
     if (column.type == Type::kRow) return mapped(column.target, raw);
-    if (column.type == Type::kTime && raw != event::kUnknown) return raw + options_.time_shift;
+    if (column.type == Type::kTime && raw != event::kUnknown)
+      return options_.time_map ? options_.time_map(raw) : raw + options_.time_shift;
     return raw;
   }
 

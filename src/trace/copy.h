@@ -19,7 +19,9 @@ struct CopyOptions {
   std::function<bool(event::Table table, const int64_t* row)> keep;
   bool only_used = false;  // leave out dimension rows and strings that no kept row refers to
   int64_t time_shift = 0;  // ns, added to every time: for traces of another machine's clock
-  bool clocks = true;      // copy clock tuples; a file can hold those of only one machine
+  std::function<int64_t(int64_t time)>
+      time_map;        // in place of time_shift, where a clock also drifts or jumps
+  bool clocks = true;  // copy clock tuples; a file can hold those of only one machine
 };
 
 /// Appends every fact, dimension, property, note and loss of `from` to `writer`.

@@ -33,9 +33,10 @@ TEST(Merge, ClocksWithoutARelationAreToldAndStayWhenNear) {
   const auto [trace, notes] = merged(1'000, kHour / 2);
   EXPECT_EQ(trace->time_range(), (std::pair<int64_t, int64_t>{1'000, kHour / 2 + 50}));
   ASSERT_EQ(notes.size(), 1U);
-  EXPECT_EQ(notes[0],
-            "b.rpd: it does not tell how its clock relates to that of a.rpd: times of the two are put "
-            "together as they are");
+  EXPECT_EQ(
+      notes[0],
+      "b.rpd: unaligned: it does not tell how its clock relates to that of a.rpd: times of the two are put "
+      "together as they are");
   EXPECT_EQ(trace->rows(event::Table::kNote), 1);
 }
 

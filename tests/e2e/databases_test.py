@@ -574,7 +574,7 @@ class Rpd(Databases):
     def test_merged_files_of_unrelated_clocks(self):
         result = self.run_command(TACHO, "merge", self.writable("mytrace.rpd"), self.writable("matmul_result.rpd"), "-o", "all.rpd")
         said = result.stderr.decode()
-        self.assertIn("matmul_result.rpd: it does not tell how its clock relates to that of", said)
+        self.assertIn("matmul_result.rpd: unaligned: it does not tell how its clock relates to that of", said)
         self.assertIn("hours away and were moved so that both begin together", said)
         self.assertNotRegex(self.run_command(TACHO, "busy", "all.rpd").stdout.decode(), r"\d min")
 

@@ -10,16 +10,16 @@ from harness import DATA, TACHO
 GEMM = "void gemm<float>(float*)"
 
 
-def make_rank(rank, ranks=4, steps=6, delay=None, shift=0.0, drift=0.0, markers="Optimizer.step#SGD.step", groups=1, per_step=3,
+def make_rank(rank, ranks=4, steps=6, delay=None, shift=0.0, drift=0.0, jump=None, markers="Optimizer.step#SGD.step", groups=1, per_step=3,
               metadata=True, first=0, kernel_name="ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"):
     """torch.profiler's JSON of a rank that computes 1 ms before each of three all-reduces of 100 us a step, in the same rhythm
     as all others. `delay`: {(step, collective): (kind, us)} of this rank; the others wait for it: every rank knows `late`.
-    `shift`, `drift`: of this rank's clock, us and a part of one."""
+    `shift`, `drift`: of this rank's clock, us and a part of one; `jump`: (when, by how much), us."""
     events, correlation = [], 1
     mine = (delay or {}).get(rank, {})
 
     def stamp(t):
-        return 5e9 + t + shift + drift * t
+        return 5e9 + t + shift + drift * t + (jump[1] if jump and t >= jump[0] else 0)
 
     def add(cat, name, t, dur, tid, **args):
         events.append({"ph": "X", "cat": cat, "name": name, "pid": 0 if cat in ("kernel", "gpu_memcpy") else 4000 + rank, "tid": tid,
@@ -204,6 +204,54 @@ class Ranks(harness.Case):
         self.assertEqual((worst["last_rank"], worst["number"]), (2, 91))
         self.assertTrue(any("the clock of rank 1 is taken to be" in remark for remark in report["remarks"]))
         self.assertIn("Clocks: 2 of 4 ranks corrected", self.text(folder))
+
+    def merged_ends(self, folder, *more):
+        """{rank: ends of its collectives} of the merged trace, and what merge said."""
+        result = self.run_command(TACHO, "merge", folder, *more, "-o", "all.tacho", "--overwrite")
+        rows = json.loads(self.run_command(
+            TACHO, "query", "all.tacho", "SELECT p.rank, d.start + d.duration FROM tacho.dispatch d JOIN tacho.track t ON d.track = t.id JOIN tacho.process p "
+            "ON t.process = p.id JOIN tacho.kernel k ON d.dim = k.id WHERE k.name LIKE 'nccl%' ORDER BY 1, 2", "--output-format", "json").stdout)["rows"]
+        return [[end for rank, end in rows if rank == of] for of in range(4)], result.stderr.decode()
+
+    def test_merge_recovers_offset_drift_and_step(self):
+        # 3.2 s ahead, 50 ppm fast and, in the middle of 0.66 s, set on by 1.7 ms; rank 3 is set back.
+        folder = self.make(steps=200, each={2: {"shift": 3_200_000.0, "drift": 50e-6, "jump": (330_000, 1700.0)},
+                                            3: {"shift": -12_000.0, "jump": (500_000, -800.0)}})
+        ends, said = self.merged_ends(folder)
+        self.assertIn("rank2.json: its clock is aligned with that of", said)
+        self.assertIn("2 pieces", said)
+        self.assertNotIn("rank1.json", said)
+        self.assertEqual({len(list_) for list_ in ends}, {600})
+        stated = json.loads(self.run_command(TACHO, "query", "all.tacho", "SELECT text FROM tacho.note", "--output-format", "json").stdout)["rows"]
+        for rank in (2, 3):
+            residual = next(text for text, in stated if f"rank{rank}.json" in text).split("to within ")[1].split(" (")[0]
+            number, unit = residual.split()
+            limit = float(number) * {"ns": 1, "us": 1e3}[unit] + 10  # durations stay, and are 50 ppm off
+            self.assertLess(limit, 20_000)
+            far = sum(abs(a - b) > limit for a, b in zip(ends[0], ends[rank]))
+            self.assertLessEqual(far, 30, f"rank {rank}: 95 of 100 lie within {limit} ns")
+            self.assertLess(max(abs(a - b) for a, b in zip(ends[0], ends[rank])), 20_000)
+        info = self.run_command(TACHO, "query", "all.tacho", "SELECT key, value FROM tacho.property WHERE key = 'clocks'", "--output-format", "json")
+        self.assertIn("aligned by collectives to within", json.loads(info.stdout)["rows"][0][1])
+        report = self.ranks("all.tacho")
+        self.assertEqual([rank["rank"] for rank in report["ranks"]], [0, 1, 2, 3])
+        self.assertEqual(len(report["collectives"]), 600)
+        self.assertFalse(any(rank["clock_corrected"] for rank in report["ranks"]))
+
+    def test_merge_without_matching_calls_says_unaligned(self):
+        folder = self.make(kernel_name="no_collective", metadata=False)
+        _, said = self.merged_ends(folder)
+        self.assertEqual(said.count("unaligned: it shares no collectives with"), 3)
+        rows = json.loads(self.run_command(TACHO, "query", "all.tacho", "SELECT value FROM tacho.property WHERE key = 'clocks'",
+                                           "--output-format", "json").stdout)["rows"]
+        self.assertIn("unaligned: 3 of 3 traces", rows[0][0])
+
+    def test_merge_of_equal_clocks_moves_nothing(self):
+        folder = self.make()
+        ends, said = self.merged_ends(folder)
+        self.assertEqual(ends[0], ends[3])
+        self.assertEqual(ends[0][0], 5_000_002_100_000)
+        self.assertNotIn("aligned with", said)
 
     # Bad input.
 

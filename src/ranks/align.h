@@ -1,0 +1,37 @@
+// Clocks of several traces brought onto the first one's, by the collectives that the traces share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "trace/trace.h"
+
+namespace tacho::ranks {
+
+/// How one trace's clock stands against the first trace's.
+struct Alignment {
+  bool related = false;    // they share enough collectives to tell
+  bool corrected = false;  // and the clocks differ by more than can be told apart: `map` is set
+  bool has_realtime = false;
+  size_t samples = 0, outliers = 0;
+  size_t pieces = 0;    // of the line; more than one: the clock jumped or changed its rate
+  double residual = 0;  // ns: 95 of 100 samples that are no outliers lie nearer
+  int64_t offset = 0;   // ns: the median of what the trace is ahead, beyond what its real-time clock says
+  double drift = 0;     // of the first piece, ns per ns
+  std::function<int64_t(int64_t time)> map;  // the trace's time -> the first one's
+};
+
+/// One for each of `traces`; the first is always related. Clocks of one known host are never corrected.
+Result<std::vector<Alignment>> align(std::span<const std::shared_ptr<const trace::Trace>> traces);
+
+/// Files of `inputs` in the order given; of a folder all below it that are named like traces, in order of their names.
+/// `remarks` gets a sentence about what is left out. An error for a folder without traces.
+Status list_traces(const std::vector<std::string>& inputs, std::vector<std::string>& files,
+                   std::vector<std::string>& remarks);
+
+}  // namespace tacho::ranks

@@ -47,6 +47,23 @@ class Import(harness.Case):
         # The file itself is read as well.
         self.assertEqual(self.kernels("rp/results.csv"), [("vecCopy(double*, int)", 3, 900)])
 
+    def test_recordings(self):
+        """What rocprofv3 and rocmProfileData recorded on hardware: as many kernels as the files hold."""
+        need_data()
+        for folder, files, kernels in (("json", ["traces/rocprofv3_gfx950_results.json.gz"], 43_915),
+                                       ("rpd", ["rpd/mytrace.rpd"], None),
+                                       ("both", ["traces/rocprofv3_gfx950_results.json.gz", "rpd/mytrace.rpd"], None)):
+            with self.subTest(folder):
+                (self.folder / folder).mkdir()
+                alone = 0
+                for file in files:
+                    shutil.copy(DATA / file, self.folder / folder)
+                    alone += sum(count for _, count, _ in self.kernels(DATA / file))
+                self.done(folder)
+                found = sum(count for _, count, _ in self.kernels(f"{folder}.tacho"))
+                self.assertEqual(found, kernels if kernels is not None else alone)
+                self.assertGreater(found, 0)
+
     def test_outputs_are_not_overwritten(self):
         self.write("out/1_kernel_trace.csv", KERNELS + self.row(1, "add", 1000, 1500))
         self.write("out.tacho", "mine")

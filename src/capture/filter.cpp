@@ -158,6 +158,7 @@ constexpr Use kUses[] = {
     {SYS_openat, tape::kCallSample},       {SYS_getdents64, tape::kCallSample},
     {SYS_close, tape::kCallSample},        {SYS_mmap, tape::kCallSample},
     {SYS_munmap, tape::kCallSample},       {SYS_clock_gettime, tape::kCallSample},
+    {SYS_rt_sigaction, tape::kCallSample},
 };
 
 uint32_t forbidden_by(const sock_fprog& program) {
@@ -174,7 +175,8 @@ uint32_t forbidden_by(const sock_fprog& program) {
 }
 
 void before_filter(const sock_fprog* program) {
-  if (!tape::attached() || program == nullptr || program->filter == nullptr) return;
+  if (program == nullptr || program->filter == nullptr) return;
+  if (!tape::attach()) return;  // not later, under the filter
   const uint32_t fresh = forbidden_by(*program) & ~tape::g_forbidden_calls.load(std::memory_order_relaxed);
   if (fresh == 0) return;
   if ((fresh & tape::kCallSample) != 0 && capture::sampler::own_signal() != 0) {
@@ -193,7 +195,7 @@ void before_filter(const sock_fprog* program) {
 
 // Of this thread alone.
 void before_strict_mode() {
-  if (!tape::attached()) return;
+  if (!tape::attach()) return;
   tape::note(event::NoteSeverity::kWarning,
              "a thread of the program entered seccomp's strict mode, which forbids to read the time: nothing "
              "of that thread is "

@@ -29,7 +29,7 @@ namespace tacho::tape {
 inline constexpr uint32_t kBlockSize = 64 * 1024;
 /// Beside the pool's file: a named pipe, into which a process that may not open the pool writes its pid (4 bytes).
 inline constexpr const char* kRefusedEnding = ".refused";
-inline constexpr uint32_t kPoolVersion = 3;
+inline constexpr uint32_t kPoolVersion = 4;
 inline constexpr char kPoolMagic[8] = {'T', 'A', 'C', 'H', 'O', 'P', 'L', '1'};
 inline constexpr size_t kConfigBytes = 16 * 1024;
 inline constexpr uint32_t kMaxProcessSlots = 1u << 20;
@@ -102,6 +102,8 @@ struct PoolHeader {
   uint32_t data_offset;
   uint32_t launcher_pid;
   uint32_t flush_period_ms;
+  uint32_t filters;  // of system calls (seccomp) that tacho itself runs under, and so does whatever it starts
+  uint32_t reserved;
   uint64_t sources;           // source_bit of each source traced when not paused
   uint64_t start_launch;      // recording starts with this launch of the run (from 1); 0 = no such trigger
   uint64_t stop_launch;       // recording stops before this launch

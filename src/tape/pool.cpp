@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "tape/filter_count.h"
 #include "tape/sleep.h"
 
 namespace tacho::tape {
@@ -41,11 +42,12 @@ std::vector<std::string> candidate_folders() {
   return folders;
 }
 
+// Names tacho's process, so that a child with other mounts finds the pool by way of /proc (writer.cpp).
 Result<std::string> random_name() {
   uint64_t words[2];
   if (getrandom(words, sizeof words, 0) != sizeof words)
     return fail("no random numbers for the pool's name: {}", strerror(errno));
-  return fmt::format("tacho-{:016x}{:016x}.pool", words[0], words[1]);
+  return fmt::format("tacho-{}-{:016x}{:016x}.pool", getpid(), words[0], words[1]);
 }
 
 // 0, or the errno of what went wrong.
@@ -150,6 +152,7 @@ Result<Pool> Pool::create(const PoolOptions& options) {
   header.data_offset = static_cast<uint32_t>(pool.data_offset_);
   header.launcher_pid = static_cast<uint32_t>(getpid());
   header.flush_period_ms = options.flush_period_ms;
+  header.filters = filters_of_process();
   header.sources = options.sources;
   header.start_launch = options.start_launch;
   header.stop_launch = options.stop_launch;

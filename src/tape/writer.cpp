@@ -7,12 +7,18 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
+
 #include "base/job_rank.h"
+#include "tape/filter_count.h"
 #include "tape/permitted.h"
 #include "tape/sleep.h"
 
@@ -84,6 +90,10 @@ void find_tid_offset(uint32_t tid) {
     }
   }
 }
+
+// Filters of system calls that this process has beyond tacho's own were there before this code ran, and what they forbid is
+// not known: then no call is made that the loader has not just made itself (openat, read, pread64, close, newfstatat, mmap, munmap).
+constinit bool g_only_known_calls = false;
 
 // 0 where the program's filter forbids to ask and libc does not tell.
 uint32_t current_tid() {
@@ -344,6 +354,44 @@ size_t read_file(const char* path, char* out, size_t capacity) {
   return size > 0 ? static_cast<size_t>(size) : 0;
 }
 
+struct ProcessIds {
+  uint32_t pid, parent;
+};
+ProcessIds process_ids() {
+  if (!g_only_known_calls) return {static_cast<uint32_t>(getpid()), static_cast<uint32_t>(getppid())};
+  char text[512];  // "PID (NAME) STATE PARENT ..."
+  const std::string_view line(text, read_file("/proc/self/stat", text, sizeof text));
+  const auto number = [&](size_t at) {
+    uint32_t value = 0;
+    for (; at < line.size() && line[at] >= '0' && line[at] <= '9'; ++at)
+      value = value * 10 + static_cast<uint32_t>(line[at] - '0');
+    return value;
+  };
+  const size_t name_end = line.rfind(')');
+  return {number(0), name_end == std::string_view::npos ? 0 : number(name_end + 4)};
+}
+
+void look_for_filters() {
+  const uint32_t filters = filters_of_process();
+  const char* const path = getenv("TACHO_POOL");
+  if (filters == 0 || path == nullptr || *path == '\0') return;
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  uint32_t before = 0;
+  const bool known = pread(file, &before, sizeof before, offsetof(PoolHeader, filters)) == sizeof before;
+  close(file);
+  if (!known || filters <= before) return;
+  g_only_known_calls = true;
+  g_forbidden_calls.fetch_or(kCallFutex | kCallGettid | kCallName | kCallYield | kCallSample,
+                             std::memory_order_relaxed);
+  find_tid_offset(process_ids().pid);
+}
+
+// Instead of MADV_WIPEONFORK, which the loader does not use.
+void wipe_in_child() {
+  memset(static_cast<void*>(g_wiped), 0, sizeof *g_wiped);
+}
+
 // Cost of one hook without its call: two clock reads and one record, in picoseconds. Before this image's
 // generation is set: the fast path then works on any memory, here a scratch record. Nothing is published;
 // depth stays above 0, so that a signal handler's record finds no room (and is counted) instead of going to
@@ -434,7 +482,8 @@ bool register_process() {
   if (slot >= kMaxProcessSlots) return false;
   g_slot_of_parent = g_slot;
   g_slot = slot;
-  g_pid = static_cast<uint32_t>(getpid());
+  const ProcessIds ids = process_ids();
+  g_pid = ids.pid;
   g_pid_namespace = pid_namespace();
   g_wiped->definitions = nullptr;
   g_wiped->shared.store(nullptr, std::memory_order_relaxed);
@@ -457,20 +506,24 @@ bool register_process() {
   event::ProcessRecord record{};
   record.header = {event::RecordKind::kProcess, 0, sizeof record, 0};
   record.pid = g_pid;
-  record.parent_pid = static_cast<uint32_t>(getppid());
+  record.parent_pid = ids.parent;
   record.slot = slot;
   record.parent_slot = g_slot_of_parent;
-  ssize_t size = readlink("/proc/self/exe", text, sizeof text);
+  const ssize_t size = g_only_known_calls ? 0 : readlink("/proc/self/exe", text, sizeof text);
   std::string_view path(text, size > 0 ? static_cast<size_t>(size) : 0);
-  const size_t slash = path.rfind('/');
-  record.name = intern_locked(
-      slash == std::string_view::npos ? path : std::string_view(text + slash + 1, path.size() - slash - 1));
+  if (g_only_known_calls)
+    if (const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN))) path = started;
+  record.name = intern_locked(path.substr(path.rfind('/') + 1));
   size_t length = read_file("/proc/self/cmdline", text, sizeof text);
   while (length > 0 && text[length - 1] == '\0') --length;
   for (size_t i = 0; i < length; ++i)
     if (text[i] == '\0') text[i] = ' ';
   record.command = intern_locked({text, length});
-  if (gethostname(text, sizeof text) != 0) text[0] = '\0';
+  if (g_only_known_calls)
+    text[std::max<size_t>(read_file("/proc/sys/kernel/hostname", text, sizeof text), 1) - 1] =
+        '\0';  // its newline
+  else if (gethostname(text, sizeof text) != 0)
+    text[0] = '\0';
   text[sizeof text - 1] = '\0';
   record.host = intern_locked(text);
   if (const JobRank job = job_rank(); job.known()) {
@@ -506,18 +559,35 @@ void tell_refused(const char* pool) {
   if (size <= 0 || static_cast<size_t>(size) >= sizeof name) return;
   const int file = open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return;
-  const auto pid = static_cast<uint32_t>(getpid());
+  const uint32_t pid = process_ids().pid;
   const ssize_t ignored = write(file, &pid, sizeof pid);
   static_cast<void>(ignored);
   close(file);
 }
 
+// The pool as tacho sees it, for a child that has another /dev/shm or another root: its name says which process tacho is.
+int open_beyond_mounts(const char* pool) {
+  constexpr std::string_view kBefore = "/tacho-";
+  const std::string_view path(pool);
+  const size_t at = path.rfind(kBefore);
+  if (path[0] != '/' || at == std::string_view::npos) return -1;
+  unsigned long pid = 0;
+  for (size_t i = at + kBefore.size(); i < path.size() && path[i] >= '0' && path[i] <= '9' && pid < 1u << 30;
+       ++i)
+    pid = pid * 10 + static_cast<unsigned long>(path[i] - '0');
+  char name[4200];
+  const int size = snprintf(name, sizeof name, "/proc/%lu/root%s", pid, pool);
+  if (pid == 0 || size <= 0 || static_cast<size_t>(size) >= sizeof name) return -1;
+  return open(name, O_RDWR | O_CLOEXEC);
+}
+
 bool try_attach() {
   const char* const path = getenv("TACHO_POOL");
   if (path == nullptr || *path == '\0') return false;
-  const int file = open(path, O_RDWR | O_CLOEXEC);
+  int file = open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0 && errno == ENOENT) file = open_beyond_mounts(path);
   if (file < 0) {
-    // The pool went with its tacho, or this child sees another root or is another user: it runs untraced.
+    // The pool went with its tacho, or this child is another user or in a container of its own: it runs untraced.
     if (errno == EACCES) tell_refused(path);
     return false;
   }
@@ -574,7 +644,9 @@ bool attach_mapped(void* at, size_t size) {
     return false;
   }
   auto* const wiped = static_cast<WipedOnFork*>(map_anonymous(4096));
-  if (wiped == nullptr || madvise(wiped, 4096, MADV_WIPEONFORK) != 0) {
+  const bool forks_known = g_only_known_calls ? pthread_atfork(nullptr, nullptr, wipe_in_child) == 0
+                                              : madvise(wiped, 4096, MADV_WIPEONFORK) == 0;
+  if (wiped == nullptr || !forks_known) {
     complain(
         "no memory, or a kernel older than 4.14, which cannot tell a forked child; this program runs "
         "untraced",
@@ -582,7 +654,7 @@ bool attach_mapped(void* at, size_t size) {
     return false;
   }
   choose_host_clock();
-  find_tid_offset(current_tid());
+  if (!g_only_known_calls) find_tid_offset(current_tid());
   g_wiped = wiped;
   g_mapped_blocks = static_cast<uint32_t>((size - pool->data_offset) / kBlockSize);
   g_generation.store(&wiped->generation, std::memory_order_release);
@@ -638,7 +710,8 @@ void commit_again() {
 bool attach() {
   uint64_t state = g_attach_state.load(std::memory_order_acquire);
   if (__builtin_expect(state == kAttached || state == kFailed, 1)) return state == kAttached;
-  const uint64_t self = static_cast<uint64_t>(getpid()) << 32 | current_tid();
+  if (state == kUntried) look_for_filters();
+  const uint64_t self = static_cast<uint64_t>(process_ids().pid) << 32 | current_tid();
   for (;;) {
     // A child forked while another thread of its parent was attaching has nobody to wait for: it starts
     // afresh.

@@ -1,6 +1,8 @@
 """Programs that forbid system calls, run on strange stacks, have little address space, or are traced by a tacho that lies in a folder
 with a strange name."""
+import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -10,42 +12,97 @@ import attack
 import harness
 from attack import TARGETS, WORKLOAD, variants
 
-CALLS = ("futex", "gettid", "mmap", "munmap", "openat", "prctl", "sched_yield", "timer_create", "timer_settime", "timer_delete",
-         "rt_sigprocmask", "rt_sigreturn", "process_vm_readv", "getpid", "readlink", "clock_gettime", "getdents64", "uname", "all",
-         "minimal")
-# What needs one of these is dropped and counted; everything else is recorded.
-DROPPING = {"mmap", "munmap", "all", "minimal"}
+# Calls that something in filtered.c makes libtacho.so need: each of these cases kills the program where libtacho.so makes it.
+PLAIN = ("gettid", "mmap", "openat", "prctl", "sched_yield", "getpid", "getppid", "readlink", "uname", "all", "minimal")
+SAMPLED = ("gettid", "mmap", "munmap", "openat", "prctl", "timer_create", "timer_settime", "timer_delete", "rt_sigprocmask",
+           "rt_sigreturn", "getpid", "getdents64", "all", "minimal")
+# What the start of libtacho.so would need. The loader and libc make the others themselves: a program under such a filter does not
+# start without tacho either.
+STARTED = ("gettid", "getpid", "getppid", "readlink", "uname", "madvise", "prctl")
+STARTED_SAMPLED = ("timer_create", "timer_settime", "rt_sigreturn", "rt_sigaction", "getdents64", "process_vm_readv", "futex", "sched_yield")
+# What needs new memory is dropped and counted, or what a forked child sets; everything else is recorded.
+MEMORY = {"mmap", "munmap", "all", "minimal"}
+CHILD = {"openat", "getpid", "getppid", "gettid", "readlink", "uname", "all"}
 
 
 @unittest.skipIf(harness.sanitized(), "sanitizers make calls of their own")
 class Filters(attack.Attack):
-    def filtered(self, way, call, options=()):
-        plain = subprocess.run([TARGETS / "filtered", way, call], capture_output=True, timeout=60)
+    """Filters that kill the program for a call. filtered.c does under each of them whatever needs that call in libtacho.so: where
+    libtacho.so made it, the program would be killed. Nothing is lost in silence: what it set was recorded, or is counted."""
+
+    def filtered(self, way, call, burst=0, options=()):
+        command = [TARGETS / "filtered", way, call, str(burst)]
+        plain = subprocess.run(command, capture_output=True, timeout=60)
         if plain.returncode == 77:
             self.skipTest("seccomp is not permitted here")
-        self.assertEqual((plain.returncode, plain.stdout), (0, b"before\nafter\n"))
-        self.same_as_without(TARGETS / "filtered", way, call, options=options)
-        return self.markers()
+        self.assertEqual(plain.returncode, 0, plain.stderr)
+        self.same_as_without(*command, options=options)
+        if call == "strict":
+            return self.markers(), 0, 0
+        count, status = re.fullmatch(rb"before\nafter (\d+) (\d+)\n", plain.stdout).groups()
+        self.assertEqual(status, b"0")  # of the child
+        total = int(count) + (50 if call != "minimal" else 0)
+        rows = json.loads(self.tacho("query", "t.tacho", "--output-format", "json",
+                                     "select coalesce(sum(count), 0) from tacho.loss where \"table\" = 'marker'").stdout)["rows"]
+        recorded, lost = self.markers(), rows[0][0]
+        # A range is two records.
+        self.assertLessEqual(total - recorded, lost)
+        self.assertLessEqual(lost, 2 * (total - recorded))
+        return recorded, lost, total
 
-    @variants(**{call: call for call in CALLS})
-    def test_prctl(self, call):
-        count = self.filtered("prctl", call)
-        if call in DROPPING:
-            self.assertGreater(count, 2000)
+    def expect(self, call, recorded, lost, total):
+        if call in MEMORY:
+            self.assertGreater(recorded, 2000)
         else:
-            self.assertEqual(count, 4000)
+            self.assertEqual(lost, 2 * 50 if call in CHILD else 0)
 
-    @variants(**{call: call for call in ("futex", "gettid", "all", "minimal")})
+    @variants(**{call: call for call in PLAIN})
+    def test_prctl(self, call):
+        self.expect(call, *self.filtered("prctl", call))
+
+    @variants(**{call: call for call in ("gettid", "openat", "all", "minimal")})
     def test_syscall(self, call):
-        self.filtered("syscall", call)
+        self.expect(call, *self.filtered("syscall", call))
 
-    @variants(**{call: call for call in CALLS})
+    @variants(**{call: call for call in ("gettid", "openat", "all")})
+    def test_tsync(self, call):
+        self.expect(call, *self.filtered("tsync", call))
+
+    def test_pool_that_runs_low(self):
+        """Who takes the last blocks wakes tacho: by futex."""
+        recorded, lost, total = self.filtered("prctl", "futex", burst=300_000, options=["--pool-size", "1M"])
+        self.assertGreater(lost, 0)  # so low did it run
+        self.assertGreater(recorded, 2000)
+
+    @variants(**{call: call for call in ("getpid", "gettid", "readlink", "openat", "uname", "all", "minimal")})
+    def test_first_marker_under_the_filter(self, call):
+        recorded, lost, total = self.filtered("late", call)
+        self.assertGreater(recorded, 1000)
+        if call not in MEMORY:
+            self.assertEqual(lost, 2 * 50 if call in CHILD else 0)
+
+    @variants(**{call: call for call in SAMPLED})
     def test_sampled(self, call):
         self.filtered("syscall", call, options=["--sampler", "timer", "--sample-hz", "500"])
 
+    @variants(**{call: call for call in STARTED})
+    def test_inherited_over_exec(self, call):
+        """The filter is in force before libtacho.so is loaded, which does not know what it forbids."""
+        recorded, lost, total = self.filtered("exec", call)
+        self.assertEqual(lost, 0)
+
+    @variants(**{call: call for call in STARTED_SAMPLED})
+    def test_inherited_over_exec_sampled(self, call):
+        self.filtered("exec", call, options=["--sampler", "timer", "--sample-hz", "500"])
+        self.assertIn("call stacks are not sampled", self.notes())
+
     def test_strict_mode(self):
-        self.assertGreaterEqual(self.filtered("prctl", "strict"), 2000)
+        self.assertGreaterEqual(self.filtered("prctl", "strict")[0], 2000)
         self.assertIn("strict mode", self.notes())
+
+    @variants(sampled=["--sampler", "timer", "--sample-hz", "500"], plain=[])
+    def test_strict_mode_before_the_first_marker(self, options):
+        self.filtered("late", "strict", options=options)
 
     def test_strict_mode_sampled(self):
         self.filtered("prctl", "strict", options=["--sampler", "timer", "--sample-hz", "500"])
@@ -56,7 +113,8 @@ class Filters(attack.Attack):
 
 
 class Stacks(attack.Attack):
-    WAYS = ("hole", "thread_hole", "alternate", "coroutine", "wild_frame_pointer")
+    WAYS = ("hole", "thread_hole", "alternate", "small_alternate", "tiny_alternate", "tiny_alternate_of_thread", "coroutine",
+            "wild_frame_pointer")
 
     @variants(**{way: way for way in WAYS})
     def test_sampled(self, way):

@@ -2,10 +2,12 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
@@ -46,6 +48,34 @@ static void on_signal(int number) {
   burn(0.4);
 }
 
+static void* tiny_alternate(void* argument) {
+  static _Thread_local char memory[2048];
+  const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+  if (sigaltstack(&stack, NULL) != 0) exit(3);
+  burn(0.4);
+  return argument;
+}
+
+static char big[65536];
+static ptrdiff_t taken;
+static void on_measure(int number) {
+  taken = big + sizeof big - (char*)__builtin_frame_address(0);
+  (void)number;
+}
+
+// What a handler takes of an alternate stack, with the frame that the kernel puts there.
+static ptrdiff_t handler_bytes(void) {
+  const stack_t stack = {.ss_sp = big, .ss_size = sizeof big};
+  sigaltstack(&stack, NULL);
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = on_measure;
+  action.sa_flags = SA_ONSTACK;
+  sigaction(SIGUSR2, &action, NULL);
+  raise(SIGUSR2);
+  return taken;
+}
+
 static ucontext_t back, there;
 static void coroutine(void) {
   burn(0.4);
@@ -72,6 +102,35 @@ int main(int argc, char** argv) {
     sigaction(SIGUSR1, &action, NULL);
     raise(SIGUSR1);
     burn(0.2);
+  }
+  // Smaller than what the kernel puts on it for one signal: whoever has one and gets a signal there dies.
+  if (!strcmp(way, "tiny_alternate")) tiny_alternate(NULL);
+  if (!strcmp(way, "tiny_alternate_of_thread")) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, tiny_alternate, NULL);
+    burn(0.2);
+    pthread_join(thread, NULL);
+  }
+  // As much as one handler takes with what the kernel puts there: no room for another signal's.
+  if (!strcmp(way, "small_alternate")) {
+    const size_t size = (size_t)handler_bytes() + 1024;
+    char* const memory = mmap(NULL, 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t room = (size + 4095) & ~(size_t)4095;
+    mprotect(memory + 32768 - room, room, PROT_READ | PROT_WRITE);
+    const stack_t stack = {.ss_sp = memory + 32768 - size, .ss_size = size};
+    if (sigaltstack(&stack, NULL) != 0) return 3;
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_ONSTACK;
+    sigfillset(&action.sa_mask);
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    struct sigaction now;
+    sigaction(SIGUSR1, NULL, &now);
+    for (int i = 1; i <= SIGRTMAX; ++i)
+      if (sigismember(&now.sa_mask, i) != sigismember(&action.sa_mask, i) && i != SIGKILL && i != SIGSTOP)
+        return 4;
   }
   if (!strcmp(way, "coroutine")) {
     const size_t size = 64 << 10;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -16,6 +17,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "capture/capture.h"
@@ -420,7 +422,7 @@ void learn_stack(Thread& thread) {
 // In a forked child, which has no timers: its one thread is sampled again, as a new process from its first
 // sample on.
 void after_fork() {
-  if (g_signal.load(std::memory_order_relaxed) == 0) return;
+  if (g_signal.load(std::memory_order_relaxed) == 0 || g_stopped.load(std::memory_order_relaxed)) return;
   const Thread* const before = g_threads.at(tape::t_state.thread_index);
   g_forked = {};
   if (before != nullptr && tape::t_state.thread_index != 0) {
@@ -486,6 +488,28 @@ void stop() {
     }
 }
 
+namespace {
+constinit std::atomic<bool> g_on_alternate_stacks{true};
+
+bool set_handler(int signal) {
+  struct sigaction action {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  if (g_on_alternate_stacks.load(std::memory_order_relaxed)) action.sa_flags |= SA_ONSTACK;
+  sigfillset(&action.sa_mask);  // no handler of the program's may run inside ours
+  return real_sigaction(signal, &action, nullptr) == 0;
+}
+}  // namespace
+
+void alternate_stack(size_t bytes) {
+  constexpr size_t kHandler = 8192;     // our handler takes less
+  constexpr size_t kLeastFrame = 2048;  // where the kernel does not tell
+  const size_t frame = std::max<size_t>(getauxval(AT_MINSIGSTKSZ), kLeastFrame);
+  if (bytes >= frame + kHandler || !g_on_alternate_stacks.exchange(false)) return;
+  const int signal = own_signal();
+  if (signal != 0 && tape::permitted(tape::kCallSample)) set_handler(signal);
+}
+
 int own_signal() {
   return g_signal.load(std::memory_order_relaxed);
 }
@@ -499,6 +523,12 @@ void start_process(const void* stack_end) {
     g_launch_stacks.store(true, std::memory_order_relaxed);
   }
   if (configuration.sampler != event::Sampler::kTimer) return;
+  if (!tape::permitted(tape::kCallSample)) {
+    tape::note(event::NoteSeverity::kWarning,
+               "a process was started under a filter of system calls (seccomp) of the program's: its call "
+               "stacks are not sampled");
+    return;
+  }
   g_clock = configuration.sample_clock;
   timespec tick{};
   if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 && tick.tv_sec == 0)
@@ -525,11 +555,10 @@ void start_process(const void* stack_end) {
 
   dl_iterate_phdr(describe_module, nullptr);
   find_python();
-  struct sigaction action {};
-  action.sa_sigaction = on_signal;
-  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  sigfillset(&action.sa_mask);  // no handler of the program's may run inside ours
-  if (real_sigaction(signal, &action, nullptr) != 0) return;
+  stack_t alternate{};  // a library may have set one before main
+  if (syscall(SYS_sigaltstack, nullptr, &alternate) == 0 && (alternate.ss_flags & SS_DISABLE) == 0)
+    alternate_stack(alternate.ss_size);
+  if (!set_handler(signal)) return;
   g_signal.store(signal, std::memory_order_release);
   unblock(signal);
   pthread_atfork(nullptr, nullptr, after_fork);

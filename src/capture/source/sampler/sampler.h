@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace tacho::capture::sampler {
@@ -29,6 +30,10 @@ inline void launch_stack(uint64_t correlation) {
 
 /// Ends sampling of this process for good: no timer goes off after it, and none is made.
 void stop();
+
+/// A thread gets an alternate stack of so many bytes. Where they are too few for the signal's frame and our handler, handlers of
+/// ours run on the threads' own stacks from then on: the kernel kills a program whose alternate stack overflows.
+void alternate_stack(size_t bytes);
 
 /// The signal that belongs to us, 0 while not sampling. The program must not see it (signals.cpp).
 int own_signal();

@@ -69,12 +69,41 @@ TACHO_EXPORT int sigaction(int number, const struct sigaction* action, struct si
     return 0;
   }
   TACHO_NEXT(sigaction, int(int, const struct sigaction*, struct sigaction*));
-  if (action == nullptr) return next(number, action, previous);
-  // Handlers of the program that block everything while they run keep their mask but for our signal.
-  struct sigaction changed = *action;
   const int own = own_signal();
-  if (own != 0) sigdelset(&changed.sa_mask, own);
-  return next(number, &changed, previous);
+  if (own == 0) return next(number, action, previous);
+  // Handlers of the program that block everything while they run keep their mask but for our signal. Those on alternate
+  // stacks block ours instead: such a stack has room for their frame, not for another one.
+  static constinit std::atomic<uint64_t> wanted{
+      0};  // handlers whose mask has our signal, as the program knows it
+  const uint64_t bit = number > 0 && number <= 64 ? 1ULL << (number - 1) : 0;
+  const uint64_t before = wanted.load(std::memory_order_relaxed);
+  struct sigaction changed {};
+  if (action != nullptr) {
+    changed = *action;
+    if (sigismember(&changed.sa_mask, own) == 1)
+      wanted.fetch_or(bit, std::memory_order_relaxed);
+    else
+      wanted.fetch_and(~bit, std::memory_order_relaxed);
+    if ((changed.sa_flags & SA_ONSTACK) != 0)
+      sigaddset(&changed.sa_mask, own);
+    else
+      sigdelset(&changed.sa_mask, own);
+  }
+  const int result = next(number, action != nullptr ? &changed : nullptr, previous);
+  if (result == 0 && previous != nullptr) {
+    if ((before & bit) != 0)
+      sigaddset(&previous->sa_mask, own);
+    else
+      sigdelset(&previous->sa_mask, own);
+  }
+  return result;
+}
+
+TACHO_EXPORT int sigaltstack(const stack_t* stack, stack_t* previous) noexcept {
+  if (stack != nullptr && (stack->ss_flags & SS_DISABLE) == 0)
+    tacho::capture::sampler::alternate_stack(stack->ss_size);
+  TACHO_NEXT(sigaltstack, int(const stack_t*, stack_t*));
+  return next(stack, previous);
 }
 
 TACHO_EXPORT sighandler_t signal(int number, sighandler_t handler) noexcept {

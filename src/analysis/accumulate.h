@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "trace/summary.h"
 #include "trace/trace.h"
 
 namespace tacho::analysis {
@@ -20,7 +21,7 @@ struct Sums {
 
   void add(const trace::Summary& summary) {
     unknown += summary.unknown;
-    bytes += summary.bytes;
+    bytes = trace::saturating_add(bytes, summary.bytes);
     if (summary.count == 0) return;
     min = count == 0 ? summary.min : std::min(min, summary.min);
     max = count == 0 ? summary.max : std::max(max, summary.max);

@@ -159,7 +159,6 @@ Result<std::vector<PlaceRow>> by_place(const trace::Trace& trace, Place place) {
   Entry unused;
   const auto entry_of = [&](int64_t track) -> Entry* {
     const auto at = static_cast<size_t>(track);
-    if (track < 0 || at >= of_track.size()) return &unused;
     if (of_track[at] != nullptr) return of_track[at];
     const int64_t process = cell(Table::kTrack, track, column::Track::process),
                   thread = cell(Table::kTrack, track, column::Track::thread),

@@ -64,7 +64,7 @@ Status index_calls(const trace::Trace& trace, Calls& calls) {
       trace, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
         for (size_t i = 0; i < values[0].size(); ++i) {
           const auto dim = static_cast<size_t>(values[3][i]);
-          if (values[4][i] == 0 || (dim < skip.size() && skip[dim])) continue;
+          if (values[4][i] == 0 || skip[dim]) continue;
           calls.add({process_of(trace, values[0][i]), values[4][i]},
                     {values[1][i], values[2][i] == kUnknown ? kUnknown : values[1][i] + values[2][i],
                      values[3][i]});

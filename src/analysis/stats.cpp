@@ -243,8 +243,7 @@ Status StatTable::State::fill() {
       if (options.process &&
           trace->cell(Table::kTrack, summary.track, column::Track::process) != *options.process)
         continue;
-      const auto dim = static_cast<uint64_t>(summary.dim);
-      sum(dim < known ? summary.dim : 0).add(summary);
+      sum(summary.dim).add(summary);
     }
   }));
 
@@ -256,6 +255,7 @@ Status StatTable::State::fill() {
         trace->cell(Table::kFunction, dim, column::Function::domain) != static_cast<int64_t>(*options.domain))
       continue;
     auto [name, group] = name_of(*trace, by, dim, options);
+    if (!options.groups) group.clear();
     grouped |= !group.empty();
     name.push_back('\0');
     name += group;
@@ -400,7 +400,6 @@ Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace) {
     const int64_t start = cursor.start(), duration = cursor.row()[1];
     if (duration != event::kUnknown) {
       const auto track = static_cast<size_t>(cursor.row()[0]);
-      if (track >= of_track.size()) return fail("{}: rows on a track that does not exist", trace.path());
       if (of_track[track] == nullptr) {
         const int64_t row = trace.cell(Table::kTrack, cursor.row()[0], column::Track::device);
         State& found = devices[numbers.device(row)];

@@ -30,6 +30,7 @@ enum class By { kKernel, kApi, kCopy, kFill, kMarker, kDomain, kSync, kOverhead,
 Result<By> parse_by(std::string_view text);
 
 struct StatOptions {
+  bool groups = true;                   // rows of one name in several groups (a marker's domain) stay apart
   bool mangled = false;                 // keep kernel names as the runtime gives them
   bool truncate = false;                // kernels by short_name()
   bool per_shape = false;               // kernels: one row per launch shape

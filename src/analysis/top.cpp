@@ -25,7 +25,6 @@ Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace) {
   Slice slice;
   while (sweep.next(slice)) {
     const auto at = static_cast<size_t>(slice.track);
-    if (at >= of_track.size()) return fail("{}: rows on a track that does not exist", trace.path());
     if (of_track[at] == nullptr) {
       const int64_t device = trace.cell(Table::kTrack, slice.track, column::Track::device);
       of_track[at] = &states[device];

@@ -61,7 +61,9 @@ int parse(CLI::App& app, int argc, char** argv) {
 
 struct TopRow {
   std::string name;
-  int64_t calls, total;
+  int64_t calls;
+  int64_t timed;  // of them, with a known duration
+  int64_t total;  // ns
 };
 // Gives the rows one after the other, longest first; false when there are no more.
 using TopSource = std::function<bool(TopRow&)>;
@@ -92,7 +94,7 @@ TopSource merged(std::vector<std::pair<std::string, analysis::StatTable>>&& tabl
     }
     if (best == nullptr) return false;
     best->loaded = false;
-    row = {best->row.name, best->row.count, best->row.total};
+    row = {best->row.name, best->row.count, best->row.count - best->row.unknown, best->row.total};
     return true;
   };
 }
@@ -115,22 +117,30 @@ void print_top(const TopSource& source, size_t most, double total, const std::st
     TopRow row;
     while (table.rows.size() < Pages::kRows && (more = (most == 0 || given < most) && source(row))) {
       ++given;
-      const double mean =
-          row.calls > 0 ? static_cast<double>(row.total) / static_cast<double>(row.calls) : 0.0;
       const double percent = total > 0 ? static_cast<double>(row.total) / total * 100.0 : 0.0;
+      report::Cell sum, mean;  // empty: no duration is known
+      if (row.timed > 0) {
+        const double ns = static_cast<double>(row.total), each = ns / static_cast<double>(row.timed);
+        sum = pages.text() ? report::Cell(report::format_duration(ns)) : report::Cell(row.total);
+        mean = pages.text() ? report::Cell(report::format_duration(each)) : report::Cell(each);
+      }
       if (pages.text())
-        table.rows.push_back({report::format_duration(static_cast<double>(row.total)), percent, row.calls,
-                              report::format_duration(mean), row.name});
+        table.rows.push_back({sum, percent, row.calls, mean, row.name});
       else
-        table.rows.push_back({row.name, row.calls, row.total, mean, percent});
+        table.rows.push_back({row.name, row.calls, sum, mean, percent});
     }
     pages.give(table, !more);
   }
 }
 
 std::string unusable_times(int64_t count) {
-  return fmt::format("{} operation{} left out: {} times are no times, or end before they start", count,
-                     count == 1 ? " is" : "s are", count == 1 ? "its" : "their");
+  return fmt::format("{} operation{} left out: {} times are no times", count, count == 1 ? " is" : "s are",
+                     count == 1 ? "its" : "their");
+}
+std::string disordered_times(int64_t count) {
+  return count == 1
+             ? std::string("1 operation ends before it starts: its duration is not known")
+             : fmt::format("{} operations end before they start: their durations are not known", count);
 }
 
 }  // namespace
@@ -163,10 +173,11 @@ int run_top(int argc, char** argv) {
     source = [rows = top->rows, at = size_t{0}, scratch = std::string()](TopRow& row) mutable {
       if (at >= rows->size()) return false;
       const query::NamedSums::Row next = rows->row(at++);
-      row = {std::string(rows->name(next.code, scratch)), next.calls, next.total};
+      row = {std::string(rows->name(next.code, scratch)), next.calls, next.timed, next.total};
       return true;
     };
     if (top->unusable > 0) remarks.push_back(unusable_times(top->unusable));
+    if (top->disordered > 0) remarks.push_back(disordered_times(top->disordered));
     if (top->duplicates > 0)
       remarks.push_back(
           fmt::format("rpd.top counts {} operation{} less: upstream's view drops those that equal another "
@@ -218,6 +229,7 @@ int run_busy(int argc, char** argv) {
     first = busy->first;
     last = busy->last;
     if (busy->unusable > 0) remarks.push_back(unusable_times(busy->unusable));
+    if (busy->disordered > 0) remarks.push_back(disordered_times(busy->disordered));
   } else {
     const auto trace = open_trace(file);
     if (!trace) return complain(kBadInput, trace.error().message);

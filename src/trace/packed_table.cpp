@@ -10,7 +10,8 @@ namespace tacho::trace {
 PackedTable::Block PackedTable::pack(std::span<const int64_t> values) {
   Block block;
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  block.base = *low;
+  block.base = block.low = *low;
+  block.high = *high;
   const uint64_t range = static_cast<uint64_t>(*high) - static_cast<uint64_t>(*low);
   block.width = range == 0 ? 0 : std::bit_ceil((static_cast<unsigned>(std::bit_width(range)) + 7) / 8);
   if (block.width == 0) return block;
@@ -57,6 +58,8 @@ void PackedTable::set(size_t row, size_t column, int64_t value) {
   const size_t at = row % kBlockRows;
   const size_t rows = std::min(kBlockRows, rows_ - row / kBlockRows * kBlockRows);
   const uint64_t offset = static_cast<uint64_t>(value) - static_cast<uint64_t>(block.base);
+  block.low = std::min(block.low, value);
+  block.high = std::max(block.high, value);
   if (block.width == 8 || (block.width > 0 && offset >> (block.width * 8) == 0) || offset == 0) {
     if (block.width > 0) std::memcpy(block.cells.get() + at * block.width, &offset, block.width);
     return;
@@ -68,6 +71,17 @@ void PackedTable::set(size_t row, size_t column, int64_t value) {
   memory_ -= rows * block.width;
   block = pack(values);
   memory_ += rows * block.width;
+}
+
+std::pair<int64_t, int64_t> PackedTable::range(size_t column) const {
+  std::pair<int64_t, int64_t> range{0, 0};
+  bool first = true;
+  for (const Block& block : columns_[column]) {
+    range = {first ? block.low : std::min(range.first, block.low),
+             first ? block.high : std::max(range.second, block.high)};
+    first = false;
+  }
+  return range;
 }
 
 }  // namespace tacho::trace

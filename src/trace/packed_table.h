@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace tacho::trace {
@@ -40,12 +41,15 @@ class PackedTable {
     }
   }
   void set(size_t row, size_t column, int64_t value);
+  /// No cell of the column is below the first or above the second; {0, 0} for a table without rows. Looks at no cell.
+  std::pair<int64_t, int64_t> range(size_t column) const;
 
  private:
   static constexpr size_t kBlockRows = 65536;
   struct Block {
     int64_t base = 0;
-    unsigned width = 0;  // bytes per cell
+    int64_t low = 0, high = 0;  // no cell is below the one or above the other
+    unsigned width = 0;         // bytes per cell
     std::unique_ptr<uint8_t[]> cells;
   };
   static int64_t plus(int64_t base, uint64_t offset) {

@@ -12,6 +12,8 @@
 #include <mutex>
 #include <tuple>
 
+#include "event/times.h"
+#include "trace/checked.h"
 #include "trace/codec.h"
 #include "trace/description.h"
 #include "trace/layout.h"
@@ -126,7 +128,13 @@ class FileTrace final : public Trace {
   Status load_strings(const ChunkPlace& place, std::vector<std::vector<int64_t>>& columns);
   Status load_updates(const ChunkPlace& place);
   void to_our_codes(const CodeMap& codes, std::span<int64_t> values);
-  void load_chunk(const ChunkPlace& place);
+  Status load_chunk(const ChunkPlace& place);
+  Status check_dimensions();
+  Status check_dimension(Table table, size_t column);
+  Status check_facts(const ChunkPlace& place, size_t column, std::span<int64_t> cells) const;
+  template <typename Entry>
+  Status check_entries(Table table, std::span<Entry> entries, uint64_t offset) const;
+  Status damaged_cell(Table table, size_t column, int64_t cell, uint64_t offset) const;
 
   const PackedTable* dimension_of(Table table) const {
     const auto number = static_cast<size_t>(table);
@@ -188,6 +196,8 @@ class FileTrace final : public Trace {
   bool complete_ = false;
   uint64_t first_section_ = sizeof(FileHeader);  // behind the description
   std::shared_ptr<const Mapping> mapping_;
+  std::array<std::vector<CellBounds>, static_cast<size_t>(Table::kEnd)>
+      bounds_;                                                 // of the columns of every table
   std::array<bool, kUpdateTable> seen_{};                      // tables of the file that have rows
   std::vector<std::pair<const CodeMap*, size_t>> seen_codes_;  // foreign values that dimensions hold
   std::vector<Section> sections_;
@@ -467,6 +477,7 @@ Status FileTrace::load_all() {
     for (PackedTable& dimension : dimensions_) {
       if (part == Part::kDictionary) dimension.seal();
     }
+    if (part == Part::kUpdates) TACHO_TRY(check_dimensions());
   }
   sections_.clear();
   sections_.shrink_to_fit();
@@ -535,7 +546,7 @@ Status FileTrace::load_section(const Section& section, Part part) {
     if (!described->known()) continue;
     chunk.table = static_cast<uint8_t>(described->ours);
     if (chunk.role != ChunkRole::kRows) {
-      load_chunk(place);
+      if (part == Part::kFacts) TACHO_TRY(load_chunk(place));
     } else if (part == Part::kDictionary) {
       TACHO_TRY(load_dictionary(place, *described));
     }
@@ -653,9 +664,16 @@ Status FileTrace::load_updates(const ChunkPlace& place) {
   return {};
 }
 
-void FileTrace::load_chunk(const ChunkPlace& place) {
+Status FileTrace::load_chunk(const ChunkPlace& place) {
   const ChunkHead& head = place.head;
   const auto table = static_cast<size_t>(head.table);
+  for (const int64_t time : {head.first, head.max_start, head.max_end}) {
+    // A start within bounds may have the longest duration there is.
+    if (event::is_timed(static_cast<Table>(head.table)) &&
+        (time < -event::kFarthestTime || time > 2 * event::kFarthestTime)) {
+      return fail("{}: is damaged: the section at offset {} holds times that are none", name_, place.payload);
+    }
+  }
   if (head.role == ChunkRole::kFacts) {
     chunks_[table].push_back(
         {head.rows, slabs_, head.first, head.max_start, head.max_end, head.min_track, head.max_track});
@@ -665,12 +683,99 @@ void FileTrace::load_chunk(const ChunkPlace& place) {
     aggregates_[table].push_back(place);
   } else {
     totals_[table].push_back(place);
-    return;
+    return {};
   }
-  if (!event::is_timed(static_cast<Table>(head.table))) return;
+  if (!event::is_timed(static_cast<Table>(head.table))) return {};
   first_time_ = any_time_ ? std::min(first_time_, head.first) : head.first;
   last_time_ = any_time_ ? std::max(last_time_, head.max_end) : head.max_end;
   any_time_ = true;
+  return {};
+}
+
+// ---- cells that refer to something (checked.h)
+
+// offset: of the section, 0 = in the dictionary.
+Status FileTrace::damaged_cell(Table table, size_t column, int64_t cell, uint64_t offset) const {
+  const event::Column& about = event::table_info(table).columns[column];
+  const std::string where =
+      fmt::format("{}: is damaged: column {} of table {}{}", name_, about.name, event::table_info(table).name,
+                  offset == 0 ? std::string() : fmt::format(" at offset {}", offset));
+  if (about.type == event::Type::kTime) return fail("{} holds {}, which is no time", where, cell);
+  const Table target = about.type == event::Type::kString ? Table::kString : about.target;
+  const int64_t last = rows(target) - 1;
+  if (cell > 0 && cell <= last) return fail("{} refers to row {}, which comes later", where, cell);
+  return fail("{} refers to row {} of table {}, which has {}", where, cell, event::table_info(target).name,
+              last);
+}
+
+// Once all dimensions are there: what do their cells and those of the facts refer to?
+Status FileTrace::check_dimensions() {
+  for (const event::TableInfo& info : event::all_tables()) {
+    for (size_t c = 0; c < info.columns.size(); ++c) {
+      const event::Column& column = info.columns[c];
+      const int64_t rows_there = column.type == event::Type::kString ? rows(Table::kString)
+                                 : column.type == event::Type::kRow  ? rows(column.target)
+                                                                     : 0;
+      bounds_[static_cast<size_t>(info.table)].push_back(bounds_of(info.table, c, rows_there));
+      if (!event::is_fact(info.table)) TACHO_TRY(check_dimension(info.table, c));
+    }
+  }
+  return {};
+}
+
+Status FileTrace::check_dimension(Table table, size_t column) {
+  const CellBounds& bounds = bounds_[static_cast<size_t>(table)][column];
+  PackedTable& cells = dimensions_[static_cast<size_t>(table) - event::kFirstDimension];
+  const event::Column& about = event::table_info(table).columns[column];
+  // A tree: a row's parent comes before it, so that every way ends.
+  const bool tree = about.type == event::Type::kRow && about.target == table;
+  const auto [low, high] = cells.range(column);
+  if (!tree && (cells.rows() == 0 || bounds.anything() ||
+                (bounds.holds(low) && bounds.holds(high) && low != event::kUnknown)))
+    return {};
+  for (size_t row = 0; row < cells.rows(); ++row) {
+    const int64_t cell = cells.cell(row, column);
+    if (bounds.holds(cell) && (!tree || cell <= static_cast<int64_t>(row))) continue;
+    // Of a file that was cut off, what a row refers to may be missing.
+    if (bounds.damage && complete_) return damaged_cell(table, column, cell, 0);
+    cells.set(row, column, bounds.instead);
+  }
+  return {};
+}
+
+Status FileTrace::check_facts(const ChunkPlace& place, size_t column, std::span<int64_t> cells) const {
+  const CellBounds& bounds = bounds_[place.head.table][column];
+  const size_t bad = first_outside(cells, bounds);
+  if (bad == cells.size()) return {};
+  const bool time = bounds.instead == event::kUnknown;
+  if (bounds.damage && (complete_ || time))
+    return damaged_cell(static_cast<Table>(place.head.table), column, cells[bad], place.payload);
+  replace_outside(cells, bounds);
+  return {};
+}
+
+// The same for the entries of statistics: a summary has a track and a dimension row, a histogram's and a busy time's one of
+// the two.
+template <typename Entry>
+Status FileTrace::check_entries(Table table, std::span<Entry> entries, uint64_t offset) const {
+  const FactColumns at = fact_columns(table);
+  const auto check = [&](int column, int64_t& cell) -> Status {
+    if (column < 0) return {};
+    const CellBounds& bounds = bounds_[static_cast<size_t>(table)][static_cast<size_t>(column)];
+    if (bounds.holds(cell)) return {};
+    if (complete_) return damaged_cell(table, static_cast<size_t>(column), cell, offset);
+    cell = bounds.instead;
+    return {};
+  };
+  for (Entry& entry : entries) {
+    if constexpr (requires { entry.track; }) TACHO_TRY(check(at.track, entry.track));
+    if constexpr (requires { entry.dim; }) TACHO_TRY(check(at.dim, entry.dim));
+    if constexpr (requires { entry.last; }) {
+      if (entry.first < -event::kFarthestTime || entry.last > 2 * event::kFarthestTime)
+        return fail("{}: is damaged: the section at offset {} holds times that are none", name_, offset);
+    }
+  }
+  return {};
 }
 
 // ---- reading
@@ -699,7 +804,7 @@ Status FileTrace::decode(Table table, size_t chunk, int column, std::vector<int6
   const Mapping::Column& from = mapping_->column(table, number);
   if (from.at < 0) {
     out.assign(place.head.rows, from.absent);
-    return {};
+    return check_facts(place, number, out);
   }
   out.resize(place.head.rows);
   columns_decoded_.fetch_add(1, std::memory_order_relaxed);
@@ -708,7 +813,7 @@ Status FileTrace::decode(Table table, size_t chunk, int column, std::vector<int6
   if (from.codes != nullptr) {
     for (int64_t& value : out) value = (*from.codes)(value);
   }
-  return {};
+  return check_facts(place, number, out);
 }
 
 template <typename Entry, typename Decode>
@@ -717,9 +822,23 @@ Result<std::vector<Entry>> FileTrace::extra(const ChunkPlace& place, size_t numb
   std::vector<Entry> entries;
   const auto what = [&] { return fmt::format("{} of table {}", name, table_name(place.head.table)); };
   TACHO_ASSIGN(const std::span<const uint8_t> bytes, blob_bytes(place, place.head.columns + number, what));
-  if (decode(bytes, entries)) return entries;
+  const auto table = static_cast<Table>(place.head.table);
+  if (decode(bytes, entries)) {
+    TACHO_TRY(check_entries<Entry>(table, entries, place.payload));
+    return entries;
+  }
   return fail("{}: is damaged: {} at offset {} cannot be decoded", name_, what(),
               place.payload + place.blob(place.head.columns + number).offset);
+}
+
+// Sums that hold durations below zero were written by a tacho without event::known_duration().
+template <typename Entry>
+bool of_negative_durations(const std::vector<Entry>& entries) {
+  if constexpr (requires(const Entry& entry) { entry.min; }) {
+    return std::any_of(entries.begin(), entries.end(),
+                       [](const Entry& entry) { return entry.count > 0 && entry.min < 0; });
+  }
+  return false;
 }
 
 // The stored extra of a chunk; where none was stored, what the writer would have computed.
@@ -730,8 +849,10 @@ Result<std::vector<Entry>> FileTrace::statistics(Table table, size_t chunk, size
                                                  Summarizer::What what, Computer& computer) const {
   TACHO_TRY(check_fact(table, true, chunk));
   const ChunkPlace& place = places_[static_cast<size_t>(table)][chunk];
-  if (place.blob(place.head.columns + number).bytes > 0)
-    return extra<Entry>(place, number, decode_entries, name);
+  if (place.blob(place.head.columns + number).bytes > 0) {
+    TACHO_ASSIGN(std::vector<Entry> stored, extra<Entry>(place, number, decode_entries, name));
+    if (!of_negative_durations(stored)) return stored;
+  }
 
   const FactColumns at = fact_columns(table);
   TACHO_TRY(decode(table, chunk, at.track, computer.track));
@@ -791,7 +912,7 @@ Result<bool> FileTrace::visit_totals(Table table,
       rows = saturating_add(rows, saturating_add(entry.count, entry.unknown));
     all.insert(all.end(), entries.begin(), entries.end());
   }
-  if (rows != fact_rows_[static_cast<size_t>(table)]) return false;
+  if (rows != fact_rows_[static_cast<size_t>(table)] || of_negative_durations(all)) return false;
   visit(all);
   return true;
 }

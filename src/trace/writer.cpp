@@ -17,6 +17,8 @@
 #include <tuple>
 
 #include "base/output_file.h"
+#include "event/times.h"
+#include "trace/copy.h"
 #include "trace/interner.h"
 #include "trace/reader.h"
 #include "trace/section.h"
@@ -55,11 +57,12 @@ constexpr uint64_t kSlabsPerLimit = 16;
 constexpr uint64_t kBytesPerSlabRow = 16;
 constexpr std::string_view kOtherText = "(more than tacho keeps)";
 // Bytes of strings that a file holds as they came, and in all: readers keep them in memory. With --max-size half and three
-// quarters of that limit, if it is less; with --ring a quarter and 16 MiB or half; with --aggregate a quarter and half of 16 MiB.
+// quarters of that limit, if it is less; with --ring a quarter and 64 MiB or half, of which the end keeps what the events left
+// refer to; with --aggregate a quarter and half of 16 MiB.
 constexpr uint64_t kTextInFull = uint64_t{32} << 20;
 constexpr uint64_t kTextAtMost = uint64_t{48} << 20;
 constexpr uint64_t kAggregateLimit = uint64_t{16} << 20;
-constexpr uint64_t kRingText = uint64_t{16} << 20;
+constexpr uint64_t kRingText = uint64_t{64} << 20;
 // Beyond the first of the two, strings are cut to so many bytes and get a hash of what they were.
 constexpr size_t kShortText = 200;
 
@@ -100,7 +103,7 @@ struct PendingDimension {
 class FileWriter final : public TraceWriter {
  public:
   FileWriter(SectionStore store, const WriterOptions& options, uint64_t seed)
-      : options_(options), store_(std::move(store)) {
+      : options_(options), store_(std::move(store)), seed_(seed) {
     slab_rows_ = std::clamp<uint32_t>(options.slab_rows, 1, kMaxChunkRows);
     for (const uint64_t limit :
          {options.max_size, options.ring_size, options.aggregate ? kAggregateLimit : uint64_t{0}}) {
@@ -203,7 +206,9 @@ class FileWriter final : public TraceWriter {
     }
     const size_t columns = event::table_info(table).columns.size();
     assert(row.size() == columns);
-    if (row.size() != columns) return lose(0, table, LossReason::kBadInput, 1);
+    const bool timed = event::is_timed(table);
+    if (row.size() != columns || (timed && !event::is_time(row[event::column::Fact::start])))
+      return lose(0, table, LossReason::kBadInput, 1);
     Buffer& buffer = buffers_[static_cast<size_t>(table)];
     if (stopped_ && !is_kept(table)) {
       return lose(0, table, failed_ != 0 ? LossReason::kWriteError : LossReason::kMaxSize, 1);
@@ -215,6 +220,11 @@ class FileWriter final : public TraceWriter {
     for (const int64_t value : row) {
       *cell = value;
       cell += stride_;
+    }
+    if (timed) {
+      int64_t& duration = buffer.values[event::column::Fact::duration * stride_ + buffer.rows];
+      if (duration < 0 && duration != event::kUnknown) lose(0, table, LossReason::kClockOrder, 1);
+      duration = event::known_duration(duration);
     }
     ++buffer.accepted;
     changed_ = true;
@@ -263,6 +273,7 @@ class FileWriter final : public TraceWriter {
   Status finish() override {
     finishing_ = true;
     note_texts();
+    if (options_.ring_size > 0 && all_text_ > options_.ring_size / 4 && finish_without_unused()) return {};
     write_slabs(true);
     if (failed_ == 0 && write_dictionary() && write_aggregate()) {
       write_totals();
@@ -278,8 +289,9 @@ class FileWriter final : public TraceWriter {
 
   Result<std::shared_ptr<const Trace>> finish_and_open(const std::string& shown_as) override {
     TACHO_TRY(finish());
-    const std::string& path = shown_as.empty() ? store_.file().path() : shown_as;
-    TACHO_ASSIGN(MappedFile file, MappedFile::map(store_.file().descriptor(), path));
+    SectionStore& store = in_place_ != nullptr ? in_place_->store_ : store_;
+    const std::string& path = shown_as.empty() ? store.file().path() : shown_as;
+    TACHO_ASSIGN(MappedFile file, MappedFile::map(store.file().descriptor(), path));
     return open_mapped(std::move(file), path);
   }
 
@@ -453,6 +465,7 @@ class FileWriter final : public TraceWriter {
       if (!fits(builder_.head().size(), builder_.payload().size())) {
         stopped_ = true;
       } else if (write_section(SectionKind::kSlab, slab_, counts)) {
+        if (options_.ring_size > 0) text_at_slab_.try_emplace(slab_.sequence, text_at_next_slab_);
         for (size_t t = 0; t < event::kFactTables; ++t) {
           if (counts[t] > 0) buffers_[t].on_disk = counts[t];
         }
@@ -468,6 +481,7 @@ class FileWriter final : public TraceWriter {
         buffer.rows = buffer.on_disk = 0;
       }
       slab_ = {};
+      text_at_next_slab_ = all_text_;
     }
     if (options_.ring_size > 0) turn_ring();
   }
@@ -478,6 +492,30 @@ class FileWriter final : public TraceWriter {
     if (options_.max_size == 0) return true;
     const uint64_t reserve = std::min(kReserve, options_.max_size / 8);
     return store_.size_with(head, payload) + reserve <= options_.max_size;
+  }
+
+  // Of a ring most events are gone at the end, and the names that only they had should go with them: writes a second file with
+  // what is left and publishes it in place of this one. False: this one is to be finished as it is.
+  bool finish_without_unused() {
+    write_slabs(true);
+    if (store_.file().path().empty() || failed_ != 0 || !write_end()) return false;
+    Result<MappedFile> file = MappedFile::map(store_.file().descriptor(), store_.file().path());
+    if (!file) return false;
+    const auto trace = open_mapped(std::move(*file), store_.file().path());
+    if (!trace) return false;
+    Result<RandomAccessFile> target = RandomAccessFile::beside(store_.file().path(), options_.overwrite);
+    if (!target) return false;
+    Result<SectionStore> store = SectionStore::create(std::move(*target), kFileRing);
+    if (!store) return false;
+    WriterOptions options = options_;
+    options.ring_size = 0;
+    options.slab_rows = slab_rows_;
+    auto writer = std::make_unique<FileWriter>(std::move(*store), options, seed_);
+    CopyOptions used;
+    used.only_used = true;
+    if (!copy_into(**trace, *writer, used) || !writer->finish()) return false;
+    in_place_ = std::move(writer);
+    return true;
   }
 
   void turn_ring() {
@@ -492,7 +530,13 @@ class FileWriter final : public TraceWriter {
         bytes += sections[i].bytes;
         ++slabs;
       }
-      if (bytes <= options_.ring_size || slabs < 2) return;
+      // Names count, too: those that came since the oldest slab began.
+      if (slabs < 2) return;
+      const uint64_t sequence = sections[oldest].sequence;
+      const auto began = text_at_slab_.find(sequence);
+      if (began != text_at_slab_.end()) bytes += all_text_ - began->second;
+      if (bytes <= options_.ring_size) return;
+      text_at_slab_.erase(text_at_slab_.begin(), text_at_slab_.upper_bound(sequence));
       lose_slab(oldest, LossReason::kRingOverwritten);
     }
   }
@@ -667,7 +711,11 @@ class FileWriter final : public TraceWriter {
   size_t compressed_text_ = 0;
   int64_t rest_ = 0;
   uint64_t text_in_full_ = kTextInFull, text_at_most_ = kTextAtMost;
-  uint64_t all_text_ = 0;  // bytes of strings so far
+  uint64_t all_text_ = 0;                      // bytes of strings so far
+  std::map<uint64_t, uint64_t> text_at_slab_;  // of a ring: all_text_ when a slab began, by its sequence
+  uint64_t text_at_next_slab_ = 0;
+  uint64_t seed_;
+  std::unique_ptr<FileWriter> in_place_;  // published in place of this one
   int64_t texts_cut_ = 0, texts_left_out_ = 0;
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> losses_;  // (process, table, reason) -> rows
   std::array<std::unique_ptr<SummaryMerger>, event::kFactTables> mergers_;

@@ -39,6 +39,7 @@ std::shared_ptr<const trace::Trace> many_pairs(const Folder& folder, uint64_t ri
   options.slab_rows = 10'000;
   options.ring_size = ring;
   auto writer = must(TraceWriter::create(folder / "pairs.tacho", options));
+  for (int64_t queue = 1; queue <= 8; ++queue) writer->dimension(row::Track{.native = queue});
   std::vector<int64_t> dims;
   for (int64_t k = 0; k < 1000; ++k)
     dims.push_back(kernel(*writer, fmt::format("kernel_{}", k / 2), 64 << k % 2));
@@ -106,6 +107,7 @@ TEST(Statistics, of_a_ring_come_from_its_rows) {
 TEST(Statistics, of_marks_without_duration_sort_by_name) {
   const Folder folder;
   auto writer = must(TraceWriter::create(folder / "ties.tacho", {}));
+  writer->dimension(row::Track{.native = 1});
   for (const char* name : {"b", "c", "a", "b"})
     writer->add(row::Marker{.track = 1,
                             .start = 1000,
@@ -128,6 +130,7 @@ TEST(Statistics, of_many_names_need_little_memory) {
   constexpr int64_t kNames = 600'000;
   {
     auto writer = must(TraceWriter::create(folder / "names.tacho", {}));
+    writer->dimension(row::Track{.native = 1});
     for (int64_t i = 0; i < 2 * kNames; ++i) {
       const int64_t name = writer->string(fmt::format("a marker of step {} of the run", i % kNames));
       const int64_t label = writer->dimension(row::Label{.name = name, .category = i / kNames});

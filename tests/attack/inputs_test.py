@@ -1,4 +1,8 @@
 """Inputs that change while they are read, or that want to be expensive; statements without an end."""
+import contextlib
+import csv
+import io
+import json
 import os
 import signal
 import sqlite3
@@ -130,6 +134,18 @@ class Told(attack.Attack):
         self.assertNotIn("nothing was lost", text)
         self.nothing_left()
 
+    def test_another_dev_shm(self):
+        """A child with mounts of its own, in which the pool's folder is another one: it is recorded all the same."""
+        if os.geteuid() != 0:
+            self.skipTest("only root has mounts of its own")
+        make = f'mount -t tmpfs none {self.pools} || exit 77; test -z "$(ls -A {self.pools})" || exit 78; exec {WORKLOAD} 5'
+        result = self.tacho("trace", "-o", "t.tacho", "--", "/usr/bin/unshare", "--mount", "/bin/sh", "-c", make, code=None)
+        if result.returncode == 77:
+            self.skipTest("mount namespaces are not permitted here")
+        self.assertEqual((result.returncode, result.stdout), (0, b"done 1 0\n"), result.stderr)
+        self.assertEqual(self.markers(), 50)
+        self.nothing_left()
+
     def test_program_that_outlives_its_shell(self):
         result = self.tacho("trace", "-o", "t.tacho", "--", "/bin/sh", "-c", f"(sleep 0.5; {WORKLOAD} 5) >/dev/null 2>&1 & exit 0")
         self.assertIn("still run", result.stderr.decode())
@@ -137,6 +153,68 @@ class Told(attack.Attack):
     def test_own_cost_of_an_aggregate(self):
         result = self.tacho("trace", "-o", "t.tacho", "--aggregate", "--", WORKLOAD, "3000")
         self.assertRegex(result.stderr.decode(), r"at its start: [1-9]")
+
+
+class Durations(attack.Attack):
+    """Rows that end before they begin: one rule, whoever answers. They count as calls, and add nothing to a time."""
+    NAMES = [["bad", 1, None], ["good", 3, 50_000]]  # calls, ns
+
+    def kineto(self, shift=1):
+        """Times in microseconds; two of four kernels and two of three calls end before they begin."""
+        kernels = [(100, 20, 9, "good"), (200, 30, 10, "good"), (300, -10 * shift, 11, "good"), (400, -10 * shift, 12, "bad")]
+        calls = [(90, 5, 9, "cudaLaunchKernel"), (290, -5 * shift, 11, "cudaLaunchKernel"), (390, -5 * shift, 12, "cudaBad")]
+        events = [{"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 5, "ts": start, "dur": length,
+                   "args": {"device": 0, "stream": 5, "correlation": number, "grid": [16, 1, 1], "block": [64, 1, 1]}}
+                  for start, length, number, name in kernels]
+        events += [{"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 1, "tid": 2, "ts": start, "dur": length,
+                    "args": {"correlation": number}} for start, length, number, name in calls]
+        (self.folder / "in.json").write_text(json.dumps({"traceEvents": events}))
+        return "in.json"
+
+    def rpd(self):
+        """The same, by way of a database whose ends were moved."""
+        self.kineto(0)
+        self.tacho("export", "in.json", "-f", "rpd", "-o", "in.rpd")
+        with contextlib.closing(sqlite3.connect(self.folder / "in.rpd", isolation_level=None)) as database:
+            database.execute("update rocpd_op set end = start - 10000 where id in (3, 4)")
+            database.execute("update rocpd_api set end = start - 5000 where id in (2, 3)")
+        return "in.rpd"
+
+    def tacho_file(self):
+        self.tacho("convert", self.kineto(), "in.tacho")
+        return "in.tacho"
+
+    def csv(self, *words):
+        return list(csv.DictReader(io.StringIO(self.tacho(*words, "--output-format", "csv").stdout.decode())))
+
+    @variants(kineto="kineto", rpd="rpd", tacho_file="tacho_file")
+    def test_one_rule(self, way):
+        file = getattr(self, way)()
+        number = lambda text: int(float(text)) if text else None  # noqa: E731
+        top = sorted([row["Name"], number(row["Calls"]), number(row["TotalDurationNs"])] for row in self.csv("top", file))
+        self.assertEqual(top, self.NAMES)
+        self.assertEqual({row["Name"]: number(row["AverageNs"]) for row in self.csv("top", file)}, {"good": 25_000, "bad": None})
+        stats = sorted([row["Name"], number(row["Calls"]), number(row["TotalDurationNs"])] for row in self.csv("stats", file))
+        self.assertEqual(stats, self.NAMES)
+        rows = self.csv("stats", file, "--by", "api")
+        self.assertEqual({row["Name"]: [number(row["Calls"]), number(row["TotalDurationNs"])] for row in rows},
+                         {"cudaLaunchKernel": [2, 5000], "cudaBad": [1, None]})
+        self.tacho("export", file, "-f", "csv", "-d", "out")
+        with open(next((self.folder / "out").glob("*kernel_trace.csv")), encoding="utf-8") as table:
+            ends = sorted((int(row["Start_Timestamp"]), row["End_Timestamp"]) for row in csv.DictReader(table))
+        self.assertEqual([end for _, end in ends], ["120000", "230000", "", ""])
+        for text in (self.notes(file),):
+            self.assertIn("2 dispatch records: times out of order", text)
+            self.assertIn("2 api records: times out of order", text)
+        if way == "rpd":
+            return  # SQL sees the numbers of the file, as any SQLite does
+        for dialect, view, columns in (("rpd", "top", "TotalCalls, TotalDuration"), ("rocpd", "top_kernels", "total_calls, total_duration")):
+            rows = json.loads(self.tacho("query", file, "--dialect", dialect, "--output-format", "json",
+                                         f"select name, {columns} from {view} order by 1").stdout)["rows"]
+            self.assertEqual([[name, calls, None if total is None else int(total * 1000)] for name, calls, total in rows], self.NAMES)
+        rows = json.loads(self.tacho("query", file, "--output-format", "json",
+                                     "select count(*), count(duration), sum(duration) from tacho.dispatch").stdout)["rows"]
+        self.assertEqual(rows, [[4, 2, 50_000]])
 
 
 class Words(attack.Attack):

@@ -157,7 +157,7 @@ TEST_F(DecoderTest, disordered_device_times_are_counted_and_kept) {
   Block().add(RecordKind::kDispatch, dispatch, 1).give(decoder);
   EXPECT_EQ(writer.losses[event::LossReason::kClockOrder], 1);
   ASSERT_EQ(writer.facts[Table::kDispatch].size(), 1u);
-  EXPECT_EQ(writer.facts[Table::kDispatch][0][column::Dispatch::duration], 0);
+  EXPECT_EQ(writer.facts[Table::kDispatch][0][column::Dispatch::duration], event::kUnknown);
 }
 
 TEST_F(DecoderTest, commands_of_killed_processes_are_counted) {

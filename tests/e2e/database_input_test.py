@@ -119,7 +119,8 @@ class BadInput(Case):
         said = self.run_all(times)
         self.assertIn("times out of order", said)
         self.assertIn("bad input row", said)
-        self.assertIn("4 operations are left out", said)
+        self.assertIn("3 operations are left out", said)
+        self.assertIn("1 operation ends before it starts", said)
         orphans = self.sql(self.copy("orphans.rpd"), "DELETE FROM rocpd_api WHERE id % 2 = 0", "UPDATE rocpd_op SET description_id = 999999 WHERE id = 5",
                            "INSERT INTO rocpd_api_ops(api_id, op_id) VALUES (123456, 654321)")
         said = self.run_all(orphans, code=0)

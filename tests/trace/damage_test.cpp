@@ -19,6 +19,7 @@ std::vector<uint8_t> sample(const Folder& folder, const std::string& name, bool 
   WriterOptions options;
   options.slab_rows = 300;
   auto writer = must(TraceWriter::create(folder / name, options));
+  make_targets(*writer);
   RandomRows random(40);
   for (int i = 0; i < 1500; ++i) {
     for (const Table table : {Table::kApi, Table::kDispatch, Table::kReading}) {

@@ -22,6 +22,7 @@ void write_until_full(const std::string& path, bool flush) {
   WriterOptions options;
   options.slab_rows = 8192;
   auto writer = must(TraceWriter::create(path, options));
+  make_targets(*writer);
   RandomRows random(50);
   int64_t accepted_errors = 0;
   for (int i = 0; i < kRows; ++i) {

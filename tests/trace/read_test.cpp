@@ -116,13 +116,16 @@ class Statistics : public testing::TestWithParam<int> {
     WriterOptions options;
     options.slab_rows = 5000;
     auto writer = must(TraceWriter::create(folder_ / "t.tacho", options));
+    make_targets(*writer);
+    if (GetParam() == 3) make_targets(*writer, 3000, Table::kTrack);
+    if (GetParam() > 0) make_targets(*writer, 200'000, Table::kCopyShape);
     RandomRows random(20 + static_cast<uint64_t>(GetParam()));
     std::mt19937_64& word = random.random();
     for (int i = 0; i < 23'000; ++i) {
       Row row = random.row(Table::kCopy, false);
       if (GetParam() == 0) row[3] %= 15;
-      if (GetParam() == 1) row[3] = static_cast<int64_t>(word() % 20'000) - 500;
-      if (GetParam() == 2) row[3] = static_cast<int64_t>(word());
+      if (GetParam() == 1) row[3] = static_cast<int64_t>(word() % 20'000);
+      if (GetParam() == 2) row[3] = static_cast<int64_t>(word() % 200'000);
       if (GetParam() == 3)
         row[0] = static_cast<int64_t>(word() % 3000), row[3] = static_cast<int64_t>(word() % 900);
       if (word() % 50 == 0) row[2] = kUnknown;
@@ -226,6 +229,7 @@ std::shared_ptr<const Trace> shuffled(const Folder& folder, int count, int64_t s
   options.slab_rows = slab_rows;
   options.overwrite = true;
   auto writer = must(TraceWriter::create(folder / "t.tacho", options));
+  make_targets(*writer);
   std::mt19937_64 random(30);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t start = i * 10 + static_cast<int64_t>(random() % static_cast<uint64_t>(shuffle));
@@ -280,6 +284,7 @@ TEST(ByTime, many_chunks_open_at_once_need_windows) {
   WriterOptions options;
   options.slab_rows = 2000;
   auto writer = must(TraceWriter::create(folder / "t.tacho", options));
+  make_targets(*writer);
   std::mt19937_64 random(31);
   constexpr int64_t kRows = 2'000'000;
   for (int64_t i = 0; i < kRows; ++i)

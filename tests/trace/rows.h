@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
+#include "event/times.h"
 #include "trace/cells.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
@@ -71,7 +73,30 @@ inline std::vector<Table> fact_tables() {
   return tables;
 }
 
-// A plausible row: times rise from call to call, everything else is small, now and then extreme.
+constexpr int64_t kTargets = 40;
+
+// `count` rows of a dimension (and of every one before it) or of all, for facts to refer to; and as many strings.
+inline void make_targets(TraceWriter& writer, int64_t count = kTargets, Table only = Table::kEnd) {
+  for (int64_t i = 1; i <= count; ++i) writer.string(fmt::format("text {}", i));
+  for (const event::TableInfo& info : event::all_tables()) {
+    if (event::is_fact(info.table) || info.table == Table::kString ||
+        (only != Table::kEnd && only != info.table))
+      continue;
+    for (int64_t i = 1; i <= count; ++i) {
+      Row row;
+      for (const event::Column& column : info.columns) {
+        int64_t cell = i;
+        if (column.type == event::Type::kEnum) cell = column.enumeration->values[0].code;
+        if (column.type == event::Type::kRow)
+          cell = column.target == info.table ? i - 1 : std::min(i, writer.rows(column.target) - 1);
+        row.push_back(cell);
+      }
+      Cells::dimension(writer, info.table, row);
+    }
+  }
+}
+
+// A plausible row of a trace with make_targets(): times rise from call to call, everything else is small, now and then extreme.
 class RandomRows {
  public:
   explicit RandomRows(uint64_t seed) : random_(seed) {}
@@ -85,7 +110,8 @@ class RandomRows {
       if (column.name == "track") value = 1 + static_cast<int64_t>(random_() % 6);
       if (column.type == event::Type::kTime) value = now_ - static_cast<int64_t>(random_() % 5000);
       if (column.type == event::Type::kDuration) value = static_cast<int64_t>(random_() % 100'000);
-      if (column.name == "dim") value = static_cast<int64_t>(random_() % 40);
+      const bool refers = column.type == event::Type::kRow || column.type == event::Type::kString;
+      if (refers && column.name != "track") value = static_cast<int64_t>(random_() % (kTargets + 1));
       if (column.name == "correlation") value = ++correlation_;
       if (column.type == event::Type::kEnum) {
         const auto& values = column.enumeration->values;
@@ -97,6 +123,11 @@ class RandomRows {
         const int64_t special[] = {kUnknown, std::numeric_limits<int64_t>::max(),
                                    std::numeric_limits<int64_t>::min() + 1, 0, -1};
         value = special[random_() % 5];
+        constexpr int64_t kTimes[] = {kUnknown, event::kFarthestTime, 0};
+        if (column.type == event::Type::kDuration || column.type == event::Type::kBytes)
+          value = kTimes[random_() % 3];
+        if (column.type == event::Type::kTime) value = kTimes[1 + random_() % 2];
+        if (refers) value = kTargets * static_cast<int64_t>(random_() % 2);
       }
       row.push_back(value);
     }

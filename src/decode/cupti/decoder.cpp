@@ -10,6 +10,7 @@
 #include "base/demangle.h"
 #include "base/format.h"
 #include "decode/cupti/arguments.h"
+#include "event/times.h"
 
 namespace tacho::decode {
 
@@ -345,11 +346,8 @@ CuptiDecoder::Times CuptiDecoder::device_times(Table table, uint64_t start, uint
     return {0, 0, false};
   }
   const int64_t from = time(start);
-  int64_t duration = time(end) - from;
-  if (duration < 0) {
-    writer_.lose(process_.row(), table, event::LossReason::kClockOrder, 1);
-    duration = 0;
-  }
+  const int64_t duration = event::duration_between(from, time(end));
+  if (duration == kUnknown) writer_.lose(process_.row(), table, event::LossReason::kClockOrder, 1);
   return {from, duration, true};
 }
 
@@ -519,7 +517,7 @@ void CuptiDecoder::follow_launch(const Callback& callback, const Call& call, uin
       captures_.emplace_back(call.start, 1);
       break;
     case Callback::Role::kEndCapture:
-      captures_.emplace_back(call.end, -1);
+      captures_.emplace_back(call.end != kUnknown ? call.end : call.start, -1);
       break;
   }
 }
@@ -589,7 +587,7 @@ void CuptiDecoder::api(const std::byte* record, bool driver, uint32_t block_tid)
             cupti::api::correlation.read(record, kSize), cupti::api::result.read(record, kSize)};
   if (call.end != kUnknown && call.end < call.start) {
     writer_.lose(process_.row(), Table::kApi, event::LossReason::kClockOrder, 1);
-    call.end = call.start;
+    call.end = kUnknown;
   }
   if (driver) {
     if (owner.held.size() == kMostHeld) release(owner, nullptr);

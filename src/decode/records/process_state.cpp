@@ -15,6 +15,7 @@
 #include "decode/records/samples.h"
 #include "event/functions.h"
 #include "event/functions_opencl.h"
+#include "event/times.h"
 
 namespace tacho::decode {
 
@@ -32,7 +33,7 @@ constexpr uint32_t kWidestGap = 1u << 12;
 
 // Times are bounded, so that differences of two never overflow.
 int64_t plausible(int64_t time) {
-  return std::clamp<int64_t>(time, -(1LL << 61), 1LL << 61);
+  return std::clamp(time, -event::kFarthestTime, event::kFarthestTime);
 }
 
 int64_t known(uint32_t value) {
@@ -290,7 +291,7 @@ ProcessState::DeviceTimes ProcessState::device_times(const Queue& queue, Table t
                           (queued != 0 && queued > (submit != 0 ? submit : start));
   if (disordered) {
     writer_.lose(row(), table, event::LossReason::kClockOrder, 1);
-    if (times.duration != kUnknown && times.duration < 0) times.duration = 0;
+    times.duration = event::known_duration(times.duration);
   }
   return times;
 }
@@ -815,14 +816,15 @@ void ProcessState::arguments(const tape::BlockHeader& block, const event::Argume
   switch (static_cast<event::ArgumentsOf>(record.header.flags)) {
     case event::ArgumentsOf::kOpenClCall: {
       std::vector<uint64_t> words(bytes.size() / sizeof(uint64_t));
-      std::memcpy(words.data(), bytes.data(), words.size() * sizeof(uint64_t));
+      if (!words.empty()) std::memcpy(words.data(), bytes.data(), words.size() * sizeof(uint64_t));
       text = opencl_call_text(static_cast<uint16_t>(value), words);
       break;
     }
     case event::ArgumentsOf::kOpenClKernel: {
       std::vector<event::KernelArgument> given(
           std::min<size_t>(value, bytes.size() / sizeof(event::KernelArgument)));
-      std::memcpy(given.data(), bytes.data(), given.size() * sizeof(event::KernelArgument));
+      if (!given.empty())
+        std::memcpy(given.data(), bytes.data(), given.size() * sizeof(event::KernelArgument));
       text = kernel_arguments_text(given);
       break;
     }

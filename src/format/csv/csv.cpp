@@ -687,13 +687,19 @@ class Exporter {
   // ---- statistics
 
   Status statistics_files() {
-    // Kernels of very many names go line by line from a table that keeps them in files.
-    const bool many = !options_.kernel_rename && options_.wants(Table::kDispatch) &&
-                      trace_.rows(Table::kKernel) > kMostRemembered;
+    // Kernels and markers of very many names go line by line from a table that keeps them in files.
     std::vector<StatisticsRow> all;
-    if (many) TACHO_TRY(statistics_of_many(all));
-    TACHO_ASSIGN(auto domains, domain_sums(trace_, options_, kernels_,
-                                           many ? std::optional(Table::kDispatch) : std::nullopt));
+    std::vector<Table> many;
+    if (!options_.kernel_rename && options_.wants(Table::kDispatch) &&
+        trace_.rows(Table::kKernel) > kMostRemembered) {
+      many.push_back(Table::kDispatch);
+      TACHO_TRY(statistics_of_many(analysis::By::kKernel, "kernel", "KERNEL_DISPATCH", all));
+    }
+    if (options_.wants(Table::kMarker) && trace_.rows(Table::kLabel) > kMostRemembered) {
+      many.push_back(Table::kMarker);
+      TACHO_TRY(statistics_of_many(analysis::By::kMarker, "marker_api", "MARKER_API", all));
+    }
+    TACHO_ASSIGN(auto domains, domain_sums(trace_, options_, kernels_, many));
     for (DomainSums& domain : domains) {
       if (options_.kernel_rename && domain.domain == "KERNEL_DISPATCH") {
         domain.rows.clear();
@@ -709,15 +715,16 @@ class Exporter {
     return {};
   }
 
-  Status statistics_of_many(std::vector<StatisticsRow>& domains) {
+  Status statistics_of_many(analysis::By by, std::string_view name, std::string_view domain,
+                            std::vector<StatisticsRow>& domains) {
     analysis::StatOptions options;
+    options.groups = false;
     options.mangled = options_.mangled;
     options.truncate = options_.truncate;
     if (options_.process != 0) options.process = options_.process;
-    TACHO_ASSIGN(const analysis::StatTable table,
-                 analysis::StatTable::make(trace_, analysis::By::kKernel, options));
+    TACHO_ASSIGN(const analysis::StatTable table, analysis::StatTable::make(trace_, by, options));
     if (table.size() == 0) return {};
-    TACHO_ASSIGN(OutputFile* const file, open("kernel_stats"));
+    TACHO_ASSIGN(OutputFile* const file, open(fmt::format("{}_stats", name)));
     file->write(kStatisticsHeader);
     analysis::Sums whole;
     std::string line;
@@ -736,7 +743,7 @@ class Exporter {
       add_statistics(line, row.name, sums, row.stddev, static_cast<double>(table.total()));
       file->write(line);
     }
-    domains.push_back({"KERNEL_DISPATCH", whole});
+    domains.push_back({std::string(domain), whole});
     return {};
   }
 

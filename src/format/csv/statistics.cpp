@@ -1,6 +1,7 @@
 // Sums by name from the chunks' summaries (statistics.h).
 #include "format/csv/statistics.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -44,10 +45,10 @@ Result<std::vector<StatisticsRow>> sums_by(const trace::Trace& trace, const Expo
 }  // namespace
 
 Result<std::vector<DomainSums>> domain_sums(const trace::Trace& trace, const ExportOptions& options,
-                                            KernelNames& kernels, std::optional<Table> without) {
+                                            KernelNames& kernels, std::span<const Table> without) {
   std::vector<DomainSums> domains;
   const auto add = [&](std::string file, std::string domain, Table table, auto name) -> Status {
-    if (!options.wants(table) || table == without) return {};
+    if (!options.wants(table) || std::find(without.begin(), without.end(), table) != without.end()) return {};
     TACHO_ASSIGN(auto rows, sums_by(trace, options, table, name));
     if (!rows.empty()) domains.push_back({std::move(file), std::move(domain), std::move(rows)});
     return {};

@@ -1,7 +1,7 @@
 // Durations by name for every domain that has records, for the *_stats.csv files and rocprofv3's summaries.
 #pragma once
 
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,9 +18,9 @@ struct DomainSums {
   std::vector<StatisticsRow> rows;
 };
 /// Domains wanted by the options, in rocprofv3's order, without those that have no records. From summaries
-/// alone. `without`: a table that is left out.
+/// alone. `without`: tables that are left out.
 Result<std::vector<DomainSums>> domain_sums(const trace::Trace& trace, const ExportOptions& options,
-                                            KernelNames& kernels, std::optional<event::Table> without = {});
+                                            KernelNames& kernels, std::span<const event::Table> without = {});
 /// All rows of a domain together.
 analysis::Sums total_of(const DomainSums& domain);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/sorted_file.h"
+#include "event/times.h"
 #include "format/kineto/event.h"
 #include "format/kineto/input.h"
 #include "format/kineto/kineto.h"
@@ -23,7 +24,7 @@ namespace row = event::row;
 
 // Correlations of framework operators, apart from those of API calls, which vendors count from 1.
 constexpr int64_t kOperators = int64_t{1} << 48;
-constexpr int64_t kLatest = int64_t{1} << 62;
+constexpr int64_t kLatest = event::kFarthestTime;
 
 uint64_t mixed(uint64_t a, uint64_t b) {
   uint64_t hash = a * 0x9e3779b97f4a7c15ULL + b;
@@ -302,11 +303,9 @@ Table table_of(std::string_view category) {
 void Reader::complete(Event& event) {
   if (event.time == kUnknown || event.time > kLatest || event.time < -kLatest)
     return bad(table_of(event.category));
-  if (event.duration == kUnknown || event.duration > kLatest) event.duration = kUnknown;
-  if (event.duration < 0 && event.duration != kUnknown) {
+  if (event.duration < 0 && event.duration != kUnknown)
     writer_.lose(0, table_of(event.category), event::LossReason::kClockOrder, 1);
-    event.duration = kUnknown;
-  }
+  event.duration = event::known_duration(event.duration);
   const std::string_view category = event.category;
   const int64_t correlation = event.correlation != kUnknown ? event.correlation : 0;
   if (category == "kernel" || category == "Kernel") {

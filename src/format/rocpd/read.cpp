@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/sorted_file.h"
+#include "event/times.h"
 #include "format/kineto/json.h"
 #include "format/rocpd/rocpd.h"
 
@@ -21,11 +22,10 @@ namespace row = event::row;
 using sqlite::Database;
 using sqlite::NamedScan;
 
-constexpr int64_t kEarliest = -(int64_t{1} << 62), kLatest = int64_t{1} << 62;
 constexpr std::string_view kMetadata = "rocpd_metadata";
 
 bool sane(int64_t time) {
-  return time >= kEarliest && time <= kLatest;
+  return event::is_time(time);
 }
 
 // The text of a member of a flat JSON object; false when it has none.
@@ -295,11 +295,8 @@ Status Reader::regions() {
           bad(Table::kApi);
           return true;
         }
-        int64_t duration = end - start;
-        if (duration < 0) {
-          ++disordered;
-          duration = kUnknown;
-        }
+        const int64_t duration = event::duration_between(start, end);
+        disordered += duration == kUnknown;
         const Event about = event(scan.number(6));
         const int64_t track = thread_track(scan.number(1), scan.number(2));
         const int64_t name = scan.number(5);
@@ -373,11 +370,8 @@ Status Reader::dispatches() {
                      bad(Table::kDispatch);
                      return true;
                    }
-                   int64_t duration = end - start;
-                   if (duration < 0) {
-                     ++disordered;
-                     duration = kUnknown;
-                   }
+                   const int64_t duration = event::duration_between(start, end);
+                   disordered += duration == kUnknown;
                    std::array<int64_t, 9> key;
                    key[0] = scan.number(2);
                    for (int i = 0; i < 8; ++i) key[static_cast<size_t>(1 + i)] = scan.number(8 + i, kUnknown);
@@ -444,7 +438,7 @@ Status Reader::copies() {
           return true;
         }
         if (end < start) writer_.lose(0, Table::kCopy, event::LossReason::kClockOrder, 1);
-        const int64_t duration = end < start ? kUnknown : end - start;
+        const int64_t duration = event::duration_between(start, end);
         const int64_t target = scan.number(4), source = scan.number(5);
         const auto [found, fresh] = shapes.try_emplace({scan.number(3), target, source, 0}, 0);
         const std::string_view name = text(scan.number(3));

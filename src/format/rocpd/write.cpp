@@ -80,9 +80,7 @@ class Writer {
     const int64_t at = row > 0 && row < count ? row : 0;
     return processes_[static_cast<size_t>(at == 0 && processes_[0].id == 0 && count > 1 ? 1 : at)];
   }
-  const Track& track(int64_t row) const {
-    return tracks_[row > 0 && row < static_cast<int64_t>(tracks_.size()) ? static_cast<size_t>(row) : 0];
-  }
+  const Track& track(int64_t row) const { return tracks_[static_cast<size_t>(row)]; }
 
   const trace::Trace& trace_;
   const ExportOptions& options_;
@@ -256,11 +254,9 @@ void Writer::nodes_and_processes() {
   for (int64_t row = 0; row < tracks; ++row) {
     Track& one = tracks_[static_cast<size_t>(row)];
     one.process = trace_.cell(Table::kTrack, row, column::Track::process);
-    if (one.process < 0 || one.process >= count) one.process = 0;
     const int64_t thread = trace_.cell(Table::kTrack, row, column::Track::thread);
-    one.thread = thread > 0 && thread < static_cast<int64_t>(thread_ids.size())
-                     ? thread_ids[static_cast<size_t>(thread)]
-                     : processes_[static_cast<size_t>(one.process)].main_thread;
+    one.thread = thread > 0 ? thread_ids[static_cast<size_t>(thread)]
+                            : processes_[static_cast<size_t>(one.process)].main_thread;
     one.wanted = options_.process == 0 || options_.process == one.process;
   }
 }
@@ -431,7 +427,7 @@ Status Writer::regions() {
     const std::span<const int64_t> row = take_api ? api.row() : marker.row();
     const Track& on = track(row[0]);
     const auto dim = static_cast<size_t>(row[3]);
-    if (on.wanted && (!take_api || (dim < functions.size() && functions[dim].wanted))) {
+    if (on.wanted && (!take_api || functions[dim].wanted)) {
       const Process& of = process(on.process);
       const int64_t start = clock_(row[1]), end = row[2] == kUnknown ? start : clock_(row[1] + row[2]);
       if (take_api) {

@@ -11,6 +11,7 @@
 #include "base/csv.h"
 #include "base/format.h"
 #include "base/sorted_file.h"
+#include "event/times.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/view/names.h"
 
@@ -23,7 +24,7 @@ using event::kUnknown;
 using event::Table;
 namespace row = event::row;
 
-constexpr int64_t kEarliest = -(int64_t{1} << 62), kLatest = int64_t{1} << 62;
+constexpr int64_t kEarliest = -event::kFarthestTime, kLatest = event::kFarthestTime;
 constexpr size_t kMostFiles = 100'000;
 
 enum class Kind { kNone, kKernels, kCopies, kFills, kAllocations, kScratch, kCalls, kCounters, kAgents };
@@ -379,11 +380,8 @@ class Reader {
       writer_.lose(0, table, event::LossReason::kBadInput, 1);
       return false;
     }
-    duration = open ? kUnknown : end - start;
-    if (!open && duration < 0) {
-      writer_.lose(0, table, event::LossReason::kClockOrder, 1);
-      duration = kUnknown;
-    }
+    duration = open ? kUnknown : event::duration_between(start, end);
+    if (!open && duration == kUnknown) writer_.lose(0, table, event::LossReason::kClockOrder, 1);
     return true;
   }
   template <typename Each>

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "event/schema.h"
+#include "event/times.h"
 #include "format/rocprofv3_json/bits.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rocprofv3_json/stream.h"
@@ -462,14 +463,12 @@ class Reader {
 
   // False: the times make no sense, and the row was counted as bad.
   bool times(Table table, int64_t start, int64_t end, int64_t& duration) {
-    if (start <= 0) {
+    if (start <= 0 || !event::is_time(start)) {
       writer_.lose(process_row(), table, event::LossReason::kBadInput, 1);
       return false;
     }
-    duration = end == 0 ? kUnknown : 0;
-    if (end > start)
-      duration = end - start;
-    else if (end != 0 && end < start)  // not subtracted: it may be any number
+    duration = end == 0 ? kUnknown : event::duration_between(start, end);
+    if (end != 0 && duration == kUnknown)
       writer_.lose(process_row(), table, event::LossReason::kClockOrder, 1);
     return true;
   }

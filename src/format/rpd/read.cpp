@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/sorted_file.h"
+#include "event/times.h"
 #include "format/rpd/op_type.h"
 #include "format/rpd/rpd.h"
 #include "trace/writer.h"
@@ -22,14 +23,12 @@ namespace row = event::row;
 using sqlite::Database;
 using sqlite::NamedScan;
 
-constexpr int64_t kEarliest = -(int64_t{1} << 62), kLatest = int64_t{1} << 62;
-
 // Rows of the trace are remembered by the numbers that the file has for them. The writer knows them all; what was forgotten
 // here is asked for again.
 constexpr size_t kMostKnown = 1 << 17;
 
 bool sane(int64_t time) {
-  return time >= kEarliest && time <= kLatest;
+  return event::is_time(time);
 }
 
 struct Hash {
@@ -318,11 +317,8 @@ Status Reader::read_calls() {
       last_name = name_id;
       last_domain = domain_id;
     }
-    int64_t duration = end - start;
-    if (duration < 0) {
-      ++disordered;
-      duration = kUnknown;
-    }
+    const int64_t duration = event::duration_between(start, end);
+    disordered += duration == kUnknown;
     const int64_t args_id = scan.number(6, kUnknown);
     if (name.marker) {
       std::string_view text;
@@ -464,11 +460,8 @@ Status Reader::read_operations() {
       type = found->second;
       last_type = type_id;
     }
-    int64_t duration = end - start;
-    if (duration < 0) {
-      ++disordered;
-      duration = kUnknown;
-    }
+    const int64_t duration = event::duration_between(start, end);
+    disordered += duration == kUnknown;
     const auto* cause = cause_.find(scan.number(0));
     if (cause != nullptr) ++linked;
     if (cause != nullptr && !calls_.has(cause->value)) {

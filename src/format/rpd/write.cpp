@@ -192,10 +192,9 @@ Status Writer::calls() {
   while (more_api || more_marker) {
     const bool take_api = more_api && (!more_marker || api.start() <= marker.start());
     const std::span<const int64_t> row = take_api ? api.row() : marker.row();
-    const auto at = static_cast<size_t>(row[0]);
-    const Track& track = tracks_[at < tracks_.size() ? at : 0];
+    const Track& track = tracks_[static_cast<size_t>(row[0])];
     const auto dim = static_cast<size_t>(row[3]);
-    if (track.wanted && (!take_api || (dim < functions.size() && functions[dim].wanted))) {
+    if (track.wanted && (!take_api || functions[dim].wanted)) {
       ++id;
       const int64_t start = clock_(row[1]);
       const int64_t end = row[2] == kUnknown ? start : clock_(row[1] + row[2]);
@@ -252,14 +251,11 @@ Status Writer::operations() {
     for (int i = 0; i < 3; ++i)
       if (more[i] && (which < 0 || cursors[i]->start() < cursors[which]->start())) which = i;
     const std::span<const int64_t> row = cursors[which]->row();
-    const auto at = static_cast<size_t>(row[0]);
-    const Track& track = tracks_[at < tracks_.size() ? at : 0];
+    const Track& track = tracks_[static_cast<size_t>(row[0])];
     if (track.wanted) {
       int64_t description = 1, type = 0;
       const auto dim = static_cast<size_t>(row[3]);
       if (which == 0) {
-        if (dim >= kernels.size())
-          return fail("{}: a dispatch of a kernel that does not exist", trace_.path());
         Kernel& kernel = kernels[dim];
         if (kernel.type == 0) {
           kernel.name = text_of_row(trace_.cell(Table::kKernel, row[3], column::Kernel::name), true);
@@ -269,7 +265,6 @@ Status Writer::operations() {
         description = kernel.name;
         type = kernel.type;
       } else if (which == 1) {
-        if (dim >= copy_types.size()) return fail("{}: a copy of a shape that does not exist", trace_.path());
         if (copy_types[dim] == 0)
           copy_types[dim] = text(op_type_of_copy(static_cast<event::CopyDirection>(
               trace_.cell(Table::kCopyShape, row[3], column::CopyShape::direction))));
@@ -399,7 +394,7 @@ Status Writer::readings() {
   TACHO_TRY(trace::visit_by_time(trace_, Table::kReading, kColumns, INT64_MIN, INT64_MAX,
                                  [&](std::span<const int64_t> row) {
                                    const auto at = static_cast<size_t>(row[0]);
-                                   if (at >= runs.size() || !tracks_[at].wanted) return true;
+                                   if (!tracks_[at].wanted) return true;
                                    Run& run = runs[at];
                                    if (run.start != kUnknown && run.value != row[2]) {
                                      put(at, run, row[1]);

@@ -107,7 +107,6 @@ Timeline::Timeline(const trace::Trace& trace, const ExportOptions& options, uint
 Happening Timeline::happening(const Source& source) const {
   const auto row = source.cursor->row();
   Happening what{source.table, row[0], row[1], kUnknown, 0, 0, {0, 0, 0}, kNoLane};
-  if (what.track < 0 || what.track >= static_cast<int64_t>(same_.size())) what.track = 0;
   if (source.table == Table::kReading) {
     what.extra[0] = row[2];
     return what;

@@ -870,7 +870,7 @@ Status add_sums(const C& c, Table table, const std::function<int64_t(int64_t)>& 
     for (const trace::Summary& summary : summaries) {
       all += summary.sum;
       if (const int64_t name = code(summary.dim); name != kUnknown)
-        sums.add(name, summary.count + summary.unknown, summary.sum);
+        sums.add(name, summary.count + summary.unknown, summary.count, summary.sum);
     }
   });
 }

@@ -473,19 +473,18 @@ Result<std::shared_ptr<const ResultRows>> top(const Maker& make) {
     for (size_t i = 0; i < 3; ++i)
       while (cursors[i] && cursors[i]->start() == start) {
         const std::span<const int64_t> row = cursors[i]->row();
-        if (row[1] != kUnknown) {
-          if (codes[i].size() > kMostKnown) codes[i].clear();
-          const auto [code, fresh] = codes[i].try_emplace(row[2], 0);
-          if (fresh) {
-            code->second = make.description(kOps[i], row[2]);
-            if (code->second == 0) code->second = make.op_type(kOps[i], row[2]);
-          }
-          const Op op{code->second, make.facts->monotonic()(start + row[1])};
-          all += op.end - from;
-          if (together.empty() || std::find(together.begin(), together.end(), op) == together.end()) {
-            sums->add(op.name, 1, op.end - from);
-            if (together.size() < 4096) together.push_back(op);
-          }
+        if (codes[i].size() > kMostKnown) codes[i].clear();
+        const auto [code, fresh] = codes[i].try_emplace(row[2], 0);
+        if (fresh) {
+          code->second = make.description(kOps[i], row[2]);
+          if (code->second == 0) code->second = make.op_type(kOps[i], row[2]);
+        }
+        const bool known = row[1] != kUnknown;
+        const Op op{code->second, known ? make.facts->monotonic()(start + row[1]) : kUnknown};
+        if (known) all += op.end - from;
+        if (together.empty() || std::find(together.begin(), together.end(), op) == together.end()) {
+          sums->add_call(op.name, known ? op.end - from : kUnknown);
+          if (together.size() < 4096) together.push_back(op);
         }
         if (!cursors[i]->next()) {
           TACHO_TRY(cursors[i]->status());
@@ -510,9 +509,8 @@ Result<std::shared_ptr<const ResultRows>> ktop(const Maker& make) {
           const int64_t cause = make.facts->cause(make.facts->track(values[0][i]).process, values[2][i]);
           if (cause < 0) continue;
           const int64_t duration = make.facts->call_duration(cause);
-          const int64_t known = duration == kUnknown ? 0 : duration;
-          sums->add(make.description(Table::kDispatch, values[1][i]), 1, known);
-          all += known;
+          sums->add_call(make.description(Table::kDispatch, values[1][i]), duration);
+          if (duration != kUnknown) all += duration;
         }
         return true;
       }));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/sorted_file.h"
+#include "event/times.h"
 #include "format/rpd/rpd.h"
 #include "format/rpd/schema.h"
 #include "query/dialect/top_rows.h"
@@ -59,10 +60,8 @@ class Texts {
 
 // Times that an operation can have had; what else a damaged or hostile file holds is counted apart.
 bool usable(const NamedScan& scan, int at_start, int at_end) {
-  constexpr int64_t kMost = int64_t{1} << 62;
-  const int64_t start = scan.number(at_start, kUnknown), end = scan.number(at_end, kUnknown);
-  return start >= -kMost && end <= kMost && start <= end && scan.is_number_at(at_start) &&
-         scan.is_number_at(at_end);
+  return event::is_time(scan.number(at_start, kUnknown)) && event::is_time(scan.number(at_end, kUnknown)) &&
+         scan.is_number_at(at_start) && scan.is_number_at(at_end);
 }
 
 }  // namespace
@@ -122,10 +121,15 @@ Result<RpdTop> rpd_top(std::shared_ptr<const Database> file, bool as_view) {
     int64_t duration = 0;
     if (__builtin_sub_overflow(end, start, &duration)) continue;
     const int64_t name = empty ? scan.number(3, 0) : description;
+    if (!as_view && event::duration_between(start, end) == kUnknown) {
+      ++top.disordered;
+      sums->add_call(name, kUnknown);
+      continue;
+    }
     if (__builtin_add_overflow(top.total, duration, &top.total))
       return fail("{}: durations that add up to more than 292 years: damaged times", database.file().path());
     sorted.add({start, end, name});
-    sums->add(name, 1, duration);
+    sums->add_call(name, duration);
   }
   TACHO_TRY(scan.status());
   TACHO_TRY(sorted.finish());
@@ -133,7 +137,7 @@ Result<RpdTop> rpd_top(std::shared_ptr<const Database> file, bool as_view) {
   while (sorted.next(op)) {
     if (op.start == before.start && op.end == before.end && op.name == before.name) {
       ++top.duplicates;
-      if (as_view) sums->add(op.name, -1, op.start - op.end);
+      if (as_view) sums->add(op.name, -1, -1, op.start - op.end);
     }
     before = op;
   }
@@ -157,7 +161,7 @@ Result<RpdTop> rpd_ktop(std::shared_ptr<const Database> file) {
       if (!api.seek(scan.number(0))) continue;
       const int64_t duration = api.number(1) - api.number(0);
       top.total += duration;
-      sums->add(scan.number(1), 1, duration);
+      sums->add(scan.number(1), 1, 1, duration);
     }
     TACHO_TRY(scan.status());
     TACHO_TRY(api.status());
@@ -226,6 +230,10 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
       }
       int64_t duration = 0;
       if (__builtin_sub_overflow(end, start, &duration)) continue;
+      if (!as_view && event::duration_between(start, end) == kUnknown) {
+        ++busy.disordered;
+        continue;
+      }
       if (__builtin_add_overflow(gpu->row.sum, duration, &gpu->row.sum))
         return fail("{}: durations that add up to more than 292 years: damaged times",
                     database.file().path());

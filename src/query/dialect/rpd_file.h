@@ -18,7 +18,8 @@ struct RpdTop {
   std::shared_ptr<const NamedSums> rows;
   int64_t total = 0;       // ns, of all operations
   int64_t duplicates = 0;  // operations equal to another one in name, start and end
-  int64_t unusable = 0;    // operations left out: times that are no numbers, absurd, or end before they start
+  int64_t unusable = 0;    // operations left out: times that are no numbers, or absurd
+  int64_t disordered = 0;  // operations that end before they start: their durations are not known
 };
 /// Operations by name (the type's name where they have none), longest first. `as_view`: duplicates count
 /// once, times are taken as they come, and rows have the order that upstream's view gives them.
@@ -33,9 +34,9 @@ struct RpdBusy {
     int64_t sum = 0;   // ns, durations added up: upstream's GpuTime
     int64_t busy = 0;  // ns in which at least one operation ran
   };
-  std::vector<Row> rows;        // by gpu
-  int64_t first = 0, last = 0;  // ns: upstream's WallTime is last - first
-  int64_t unusable = 0;         // as in RpdTop
+  std::vector<Row> rows;                 // by gpu
+  int64_t first = 0, last = 0;           // ns: upstream's WallTime is last - first
+  int64_t unusable = 0, disordered = 0;  // as in RpdTop
 };
 /// `as_view`: times are taken as they come.
 Result<RpdBusy> rpd_busy(const sqlite::Database& database, bool as_view);

@@ -26,11 +26,15 @@ class TopRows : public ResultRows {
   void row(size_t index, std::vector<report::Cell>& cells) const override {
     const NamedSums::Row row = sums_->row(index);
     std::string scratch;
-    const int64_t mean = row.calls > 0 ? row.total / row.calls : 0;
+    const int64_t mean = row.timed > 0 ? row.total / row.timed : 0;
     const auto us = [](int64_t ns) { return static_cast<double>(ns) / 1000.0; };
     cells.clear();
     cells.emplace_back(std::string(sums_->name(row.code, scratch)));
     cells.emplace_back(row.calls);
+    if (row.timed == 0) {  // NULL, as SQL adds up what is not known
+      cells.resize(5);
+      return;
+    }
     cells.emplace_back(shape_ == Shape::kRocpd ? report::Cell(us(row.total))
                                                : report::Cell(row.total / 1000));
     cells.emplace_back(shape_ == Shape::kRpd2 ? report::Cell(mean / 1000) : report::Cell(us(mean)));

@@ -9,23 +9,24 @@ namespace tacho::query {
 NamedSums::NamedSums(TextOf text, std::function<bool(int64_t)> exists)
     : text_(std::move(text)),
       exists_(std::move(exists)),
-      table_(1, {0, 0, 0}),
+      table_(1, {0, 0, 0, 0}),
       by_code_(8u << 20),
       ordered_(16u << 20, Before{this}) {}
 
-void NamedSums::add(int64_t code, int64_t calls, int64_t total) {
+void NamedSums::add(int64_t code, int64_t calls, int64_t timed, int64_t total) {
   constexpr size_t kMostBytes = 24u << 20;
   if (table_.bytes() > kMostBytes) spill();
   int64_t* const record = table_.record(table_.place(&code));
   record[1] += calls;
-  record[2] += total;
+  record[2] += timed;
+  record[3] += total;
 }
 
 void NamedSums::spill() {
   spilled_ = true;
   for (uint32_t i = 0; i < table_.groups(); ++i) {
     const int64_t* const record = table_.record(i);
-    by_code_.add({record[0], record[1], record[2]});
+    by_code_.add({record[0], record[1], record[2], record[3]});
   }
   table_.clear();
 }
@@ -56,6 +57,7 @@ Status NamedSums::finish(Order order) {
       more = by_code_.next(next);
       if (more && next.code == current.code) {
         current.calls += next.calls;
+        current.timed += next.timed;
         current.total += next.total;
         continue;
       }
@@ -66,7 +68,7 @@ Status NamedSums::finish(Order order) {
   } else {
     for (uint32_t i = 0; i < table_.groups(); ++i) {
       const int64_t* const record = table_.record(i);
-      take({record[0], record[1], record[2]});
+      take({record[0], record[1], record[2], record[3]});
     }
   }
   table_.clear();
@@ -87,6 +89,7 @@ Status NamedSums::finish(Order order) {
     for (Hashed& one : together) {
       if (one.prefix != next.prefix || text_(one.sum.code, left_) != text_(next.sum.code, right_)) continue;
       one.sum.calls += next.sum.calls;
+      one.sum.timed += next.sum.timed;
       one.sum.total += next.sum.total;
       merged = true;
       break;
@@ -99,7 +102,7 @@ Status NamedSums::finish(Order order) {
 
 NamedSums::Row NamedSums::row(size_t index) const {
   const Sum& sum = ordered_.all()[index].sum;
-  return {sum.code, sum.calls, sum.total};
+  return {sum.code, sum.calls, sum.timed, sum.total};
 }
 
 }  // namespace tacho::query

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/sorted_file.h"
+#include "event/schema.h"
 #include "query/engine/group_table.h"
 #include "query/engine/relation.h"
 #include "query/engine/text_prefix.h"
@@ -24,14 +25,22 @@ class NamedSums {
     kRocpd,  ///< as rocpd's: longest first, then by name backwards
   };
   struct Row {
-    int64_t code, calls, total;
+    int64_t code;
+    int64_t calls;
+    int64_t timed;  // of them, with a known duration
+    int64_t total;  // ns
   };
   /// `text` gives the name of a code; codes with equal names become one row. Codes for which `exists` is
   /// false, where it is given, have no name and are left out.
   explicit NamedSums(TextOf text, std::function<bool(int64_t)> exists = {});
 
-  /// Counts may be taken back by negative ones. Times in ns.
-  void add(int64_t code, int64_t calls, int64_t total);
+  /// Calls, and of them those with a known duration, whose sum is `total` (ns). Counts may be taken back by negative ones.
+  void add(int64_t code, int64_t calls, int64_t timed, int64_t total);
+  /// One call; its duration may be kUnknown.
+  void add_call(int64_t code, int64_t duration) {
+    const bool known = duration != event::kUnknown;
+    add(code, 1, known ? 1 : 0, known ? duration : 0);
+  }
   /// Merges and sorts; rows without calls are left out. No add() after it.
   Status finish(Order order);
 
@@ -42,7 +51,7 @@ class NamedSums {
 
  private:
   struct Sum {
-    int64_t code, calls, total;
+    int64_t code, calls, timed, total;
     int64_t sort_key() const { return code; }
     bool operator<(const Sum& other) const { return code < other.code; }
   };

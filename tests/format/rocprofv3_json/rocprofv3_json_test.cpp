@@ -111,7 +111,7 @@ void check_sections(const trace::Trace& trace, int64_t notes = 1) {
   EXPECT_EQ(second_line("p_kernel_trace.csv"),
             "\"KERNEL_DISPATCH\",\"Agent "
             "1\",1,0,42,1,5,\"work(float*)\",1,2000,2500,1024,0,12,4,16,64,1,1,640,1,1\n"
-            "\"KERNEL_DISPATCH\",\"Agent 1\",1,9,42,2,5,\"work(float*)\",2,3000,3000,,,12,4,16,,,,,,\n");
+            "\"KERNEL_DISPATCH\",\"Agent 1\",1,9,42,2,5,\"work(float*)\",2,3000,,,,12,4,16,,,,,,\n");
   EXPECT_EQ(
       second_line("p_counter_collection.csv"),
       "1,1,\"Agent 1\",1,42,42,640,5,\"work(float*)\",64,1024,0,12,4,16,\"SQ_WAVES\",7.500000,2000,2500\n");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace tacho::query {
@@ -30,19 +31,36 @@ TEST(NamedSums, EqualNamesMeetAndNothingWithoutCallsIsLeft) {
   const std::string common(40, 'x');  // names that differ far behind their beginnings
   NamedSums sums(names({common + "b", common + "a", common + "b", "gone", "", "no row"}),
                  [](int64_t code) { return code != 5; });
-  for (const auto& [code, calls, total] : std::vector<NamedSums::Row>{
-           {0, 1, 1500}, {1, 2, 1900}, {2, 1, 450}, {3, 1, 7000}, {4, 1, 1800}, {5, 1, 9000}, {3, -1, -7000}})
-    sums.add(code, calls, total);
+  for (const auto& [code, calls, timed, total] : std::vector<NamedSums::Row>{{0, 1, 1, 1500},
+                                                                             {1, 2, 2, 1900},
+                                                                             {2, 1, 1, 450},
+                                                                             {3, 1, 1, 7000},
+                                                                             {4, 1, 1, 1800},
+                                                                             {5, 1, 1, 9000},
+                                                                             {3, -1, -1, -7000}})
+    sums.add(code, calls, timed, total);
   ASSERT_TRUE(sums.finish(NamedSums::Order::kTotal));
   EXPECT_EQ(lines(sums), (std::vector<std::string>{common + "b 2 1950", common + "a 2 1900", " 1 1800"}));
+}
+
+TEST(NamedSums, CallsOfUnknownDurationCountAndAddNoTime) {
+  NamedSums sums(names({"a", "a", "b"}));
+  sums.add_call(0, 30);
+  sums.add_call(1, event::kUnknown);
+  sums.add_call(2, event::kUnknown);
+  ASSERT_TRUE(sums.finish(NamedSums::Order::kTotal));
+  ASSERT_EQ(sums.size(), 2u);
+  const NamedSums::Row a = sums.row(0), b = sums.row(1);
+  EXPECT_EQ(std::tuple(a.calls, a.timed, a.total), (std::tuple(int64_t{2}, int64_t{1}, int64_t{30})));
+  EXPECT_EQ(std::tuple(b.calls, b.timed, b.total), (std::tuple(int64_t{1}, int64_t{0}, int64_t{0})));
 }
 
 TEST(NamedSums, OrdersOfTheViews) {
   const auto order = [](NamedSums::Order which) {
     NamedSums sums(names({"a", "b", "c"}));
-    sums.add(0, 1, 5100);
-    sums.add(1, 1, 5000);
-    sums.add(2, 1, 4999);
+    sums.add_call(0, 5100);
+    sums.add_call(1, 5000);
+    sums.add_call(2, 4999);
     EXPECT_TRUE(sums.finish(which));
     return lines(sums);
   };
@@ -58,7 +76,7 @@ TEST(NamedSums, MoreNamesThanAreKeptInMemory) {
     scratch = "kernel " + std::to_string(1'000'000 + code % kNames);
     return std::string_view(scratch);
   });
-  for (int64_t code = 0; code < 2 * kNames; ++code) sums.add(code * 7919 % (2 * kNames), 1, code % 5);
+  for (int64_t code = 0; code < 2 * kNames; ++code) sums.add_call(code * 7919 % (2 * kNames), code % 5);
   ASSERT_TRUE(sums.finish(NamedSums::Order::kTotal));
   ASSERT_EQ(sums.size(), static_cast<size_t>(kNames));
   int64_t calls = 0, total = 0, last = INT64_MAX;

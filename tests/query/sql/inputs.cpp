@@ -238,7 +238,9 @@ void make_wild_trace(const std::string& path, uint64_t seed) {
     constexpr int64_t kDimensionRows = 6;
     static constexpr std::string_view kTexts[] = {"",      "a",   "A",  "ab%c", "b'c", "_Z3foov",
                                                   "foo()", "zzz", "10", "5",    "ünï", "NULL"};
-    const auto value = [&](const event::Column& column) -> int64_t {
+    // Of row `number` of a table; a stack's caller comes before it.
+    const auto value = [&](const event::TableInfo& info, const event::Column& column,
+                           int64_t number) -> int64_t {
       switch (column.type) {
         case Type::kTime:
           return kBegin + below(40) * 10;
@@ -250,14 +252,9 @@ void make_wild_trace(const std::string& path, uint64_t seed) {
         case Type::kEnum:
           return below(5);
         case Type::kString:
-          // Also what is no row of the string table: files may be damaged.
-          if (below(8) == 0) {
-            static constexpr int64_t kNoRows[] = {-1, -2, -40, int64_t{1} << 40, kUnknown, kHuge};
-            return kNoRows[below(std::size(kNoRows))];
-          }
           return rows.text(kTexts[static_cast<size_t>(below(std::size(kTexts)))]);
         case Type::kRow:
-          return below(kDimensionRows + 1);
+          return below(static_cast<uint64_t>(column.target == info.table ? number : kDimensionRows + 1));
         default:
           switch (below(12)) {
             case 0:
@@ -274,7 +271,7 @@ void make_wild_trace(const std::string& path, uint64_t seed) {
     const auto fill = [&](const event::TableInfo& info, int64_t count) {
       for (int64_t i = 0; i < count; ++i) {
         std::vector<int64_t> row;
-        for (const event::Column& column : info.columns) row.push_back(value(column));
+        for (const event::Column& column : info.columns) row.push_back(value(info, column, i + 1));
         rows.put(info.table, row);
       }
     };

@@ -9,7 +9,7 @@
 namespace tacho::trace {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 62;
+constexpr int64_t kMostBytes = (int64_t{1} << 62) - 1;  // the sum of two fits
 
 // Whether any cell is outside. One pass without branches, which costs a fraction of what decoding costs.
 TACHO_MULTIVERSION bool any_outside(const int64_t* cells, size_t count, int64_t low, int64_t high,

@@ -54,6 +54,23 @@ class Shrinking(attack.Attack):
         self.attacked(("query", "big.db", "select count(*), min(string) from rocpd_string" if form == "rpd" else "select 1"), "big.db", 8192)
 
 
+class Damaged(attack.Attack):
+    def test_no_value_of_a_column_that_cannot_be_read(self):
+        """A statement with a LIMIT does not come to the end, where the error was told: it gave rows of zeros."""
+        self.trace_of(WORKLOAD, "3000")
+        whole = (self.folder / "t.tacho").read_bytes()
+        failed = 0
+        for part in range(1, 60):
+            at = len(whole) * part // 60
+            (self.folder / "d.tacho").write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1:])
+            for column in ("start", "duration", "name"):
+                answer = self.tacho("query", "d.tacho", f"select count({column}), max({column}) from tacho.marker", code=None)
+                if answer.returncode != 0:
+                    failed += 1
+                    self.sentence(self.tacho("query", "d.tacho", f"select {column} from tacho.marker limit 1", code=1), "damaged")
+        self.assertGreater(failed, 3)
+
+
 class Time(attack.Attack):
     ENDLESS = {"recursive": "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n",
                "join": "select count(*) from tacho.marker a, tacho.marker b, tacho.marker c, tacho.marker d",
@@ -76,6 +93,22 @@ class Time(attack.Attack):
         begin = time.monotonic()
         process.communicate(timeout=10)
         self.assertLess(time.monotonic() - begin, 1)
+
+    def test_terminal_sees_that_it_works(self):
+        self.trace_of(WORKLOAD, "500")
+        ours, theirs = os.openpty()
+        process = subprocess.Popen([str(attack.TACHO), "query", "t.tacho", self.ENDLESS["recursive"]], cwd=self.folder,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs, env=self.environment())
+        os.close(theirs)
+        try:
+            seen = b""
+            while b"working for" not in seen:
+                seen += os.read(ours, 4096)
+            process.send_signal(signal.SIGINT)
+            self.assertNotEqual(process.wait(timeout=10), 0)
+        finally:
+            process.kill()
+            os.close(ours)
 
     def test_timeout_that_is_not_needed(self):
         self.trace_of(WORKLOAD, "10")
@@ -247,6 +280,18 @@ class Words(attack.Attack):
     def test_file_that_is_none(self):
         (self.folder / self.HOSTILE).write_text("{\"a\x1b[31m\": \x07")
         self.quiet(self.tacho("info", self.HOSTILE, code=1))
+
+    def test_cells_of_csv(self):
+        """They hold what the names were, byte for byte, as docs/reliability.md says: also formulas and what is not UTF-8."""
+        names = [b"=1+1", b"@SUM(A1)", b"-2+3", b'=HYPERLINK(\\"http://x\\")', b"\xff\xfe\xc3(", b"a,b\\nc"]
+        events = b",".join(b'{"ph":"X","cat":"user_annotation","name":"%s","pid":1,"tid":1,"ts":%d,"dur":1}' % (name, i * 10)
+                           for i, name in enumerate(names))
+        (self.folder / "in.json").write_bytes(b'{"traceEvents":[' + events + b"]}")
+        self.tacho("export", "in.json", "-f", "csv", "-d", "out")
+        text = next((self.folder / "out").glob("*marker_api_trace.csv")).read_bytes()
+        rows = list(csv.DictReader(io.StringIO(text.decode("latin-1"), newline="")))
+        self.assertEqual([row["Function"].encode("latin-1") for row in rows],
+                         [name.replace(b'\\"', b'"').replace(b"\\n", b"\n") for name in names])
 
     def test_tacho_in_tacho(self):
         result = self.tacho("trace", "-o", "outer.tacho", "--", attack.TACHO, "trace", "--quiet", "-o", "inner.tacho", "--", WORKLOAD, "5")

@@ -189,7 +189,8 @@ void CuptiDecoder::define(const std::byte* at, const event::RecordHeader& header
       copy(record);
       std::vector<event::BlockSize> sizes(
           std::min<uint64_t>(record.count, (header.size - sizeof record) / sizeof(event::BlockSize)));
-      std::memcpy(sizes.data(), at + sizeof record, sizes.size() * sizeof(event::BlockSize));
+      if (!sizes.empty())
+        std::memcpy(sizes.data(), at + sizeof record, sizes.size() * sizeof(event::BlockSize));
       return record_sizes(sizes);
     }
     case event::RecordKind::kBlockFact: {

@@ -606,8 +606,8 @@ class Exporter {
     };
     const std::string head = fmt::format(
         "{},{},{},{},{},{},{},{},{},{},", static_cast<uint64_t>(correlation),
-        text(collected.ordinal == kUnknown ? kUnknown : collected.ordinal + 1),
-        csv_quoted(agents_.label(device, options_.agent_index)), text(tracks_.queue(collected.track)),
+        text(dispatch_id(collected.ordinal)), csv_quoted(agents_.label(device, options_.agent_index)),
+        text(tracks_.queue(collected.track)),
         text(trace_.cell(Table::kProcess, process, column::Process::pid)),
         text(launching_thread(launch, collected.track)),
         text(product(column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z)),

@@ -358,7 +358,7 @@ class Exporter {
       json_.name(name).begin_object().member("x", cell(first)).member("y", cell(first + 1));
       json_.member("z", cell(first + 2)).end_object();
     };
-    number("dispatch_id", row.ordinal == kUnknown ? kUnknown : row.ordinal + 1);
+    number("dispatch_id", dispatch_id(row.ordinal));
     number("private_segment_size", cell(column::Kernel::private_bytes));
     const int64_t fixed = cell(column::Kernel::shared_static), dynamic = cell(column::Kernel::shared_dynamic);
     number("group_segment_size",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,12 @@ event::Table dimension_of(event::Table fact);
 std::string_view name_of_event(const trace::Trace& trace, event::Table fact, int64_t dim);
 /// A cell of a column as text: numbers, texts, enumerators; "" for unknown values and references to rows.
 std::string cell_text(const trace::Trace& trace, const event::Column& column, int64_t cell);
+
+/// rocprofv3's dispatch ids count from 1, a trace's ordinals from 0; kUnknown for none, and for the last number there is.
+inline int64_t dispatch_id(int64_t ordinal) {
+  return ordinal == event::kUnknown || ordinal == std::numeric_limits<int64_t>::max() ? event::kUnknown
+                                                                                      : ordinal + 1;
+}
 
 /// "MEMORY_COPY_HOST_TO_DEVICE" and so on.
 std::string_view copy_direction_name(int64_t direction);

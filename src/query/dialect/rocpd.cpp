@@ -235,8 +235,9 @@ PartColumn lds(const C& c, bool all) {
 }
 // Trace's ordinals count from 0, rocprofv3's dispatch ids from 1; without one the row's number serves.
 PartColumn dispatch_id() {
-  return {{column::Dispatch::ordinal, kRowNumber, kNoBase, kNoBase},
-          [](const int64_t* base) { return base[0] == kUnknown ? base[1] + 1 : base[0] + 1; }};
+  return {{column::Dispatch::ordinal, kRowNumber, kNoBase, kNoBase}, [](const int64_t* base) {
+            return base[0] == kUnknown ? base[1] + 1 : format::dispatch_id(base[0]);
+          }};
 }
 
 std::vector<Relation> event_tables(const C& c) {

@@ -15,7 +15,7 @@ using TextPrefix = std::array<uint64_t, 3>;
 /// Of equal prefixes the texts say the order: they may be longer, or hold zero bytes.
 inline TextPrefix text_prefix(std::string_view text) {
   char bytes[sizeof(TextPrefix)] = {};
-  std::memcpy(bytes, text.data(), std::min(text.size(), sizeof bytes));
+  if (!text.empty()) std::memcpy(bytes, text.data(), std::min(text.size(), sizeof bytes));
   TextPrefix prefix;
   for (size_t i = 0; i < prefix.size(); ++i) {
     std::memcpy(&prefix[i], bytes + 8 * i, 8);

@@ -481,6 +481,8 @@ int column_value(sqlite3_vtab_cursor* base, sqlite3_context* context, int column
     return SQLITE_OK;
   }
   const int64_t value = cursor.scan->value(column);
+  // Of a column that cannot be read no value is given out, also not to a statement with a LIMIT that never sees the end.
+  if (!cursor.scan->status()) return set_error(base->pVtab, cursor.scan->status().error().message);
   if (value == kUnknown) {
     sqlite3_result_null(context);
     return SQLITE_OK;

@@ -360,7 +360,7 @@ Function* function_of(void* handle, const char* name) {
     if (fresh->name == nullptr) fresh->name = "unknown kernel";
     for (const char* c = fresh->name; *c != '\0'; ++c)
       fresh->hash = mix(fresh->hash, static_cast<unsigned char>(*c));
-    fresh->selected = name_passes(fresh->name);
+    fresh->selected = g_collection.name_passes(fresh->name);
     // CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, _LOCAL_SIZE_BYTES, _NUM_REGS; a graph has none.
     for (const auto& [attribute, to] :
          {std::pair{1, &fresh->shared}, {3, &fresh->local}, {4, &fresh->registers}})
@@ -502,7 +502,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
   }
   lock();
   record.index = g_collection.state->dispatches.fetch_add(1, std::memory_order_relaxed);
-  bool selected = function->selected && index_passes(record.index);
+  bool selected = function->selected && g_collection.index_passes(record.index);
   void* context = nullptr;
   if (!current_context(&context) || g_captures.load(std::memory_order_relaxed) != 0) selected = false;
   g_alone = g_carrying = g_emptying = false;

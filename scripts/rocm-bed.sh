@@ -37,7 +37,7 @@ declare -A known
 case "$rocm" in
   7.2)
     suites=(sid experimental) release=experimental llvm=22
-    packages+=(libamdhip64-7 libamd-smi27 librocm-smi64-7)
+    packages+=(libamdhip64-7 libamd-smi27 librocm-smi64-7 librocprofiler-register-0 libhsa-amd-aqlprofile64-1)
     known=([libamdhip64-7]=7.2.4-1~exp2 [libhsa-runtime64-1]=7.2.4+dfsg-1~exp1 [libamd-comgr3]=7.2.4+dfsg-1~exp1
       [rocm-opencl-icd]=7.2.4-1~exp2 [libamd-smi27]=10.1-1)
     ;;

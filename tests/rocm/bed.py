@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import tempfile
 import unittest
 
@@ -12,8 +13,11 @@ import harness
 
 SCRIPT = harness.SOURCE / "scripts" / "rocm-bed.sh"
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+SDK_SOURCES = pathlib.Path(__file__).resolve().parent / "sdk"
+CACHE = pathlib.Path(os.environ.get("TACHO_TEST_CACHE", "/var/cache/tacho-tests")) / "rocm"
 
 Kernel = collections.namedtuple("Kernel", "pid gpu queue name grid group lds scratch start end how")
+Count = collections.namedtuple("Count", "gpu queue block event die engine instance value")
 Transfer = collections.namedtuple("Transfer", "pid gpu queue bytes start end")
 
 
@@ -22,6 +26,7 @@ class Ledger:
 
     def __init__(self, path):
         self.kernels, self.copies, self.fills, self.barriers, self.faults, self.unknown = [], [], [], 0, 0, []
+        self.counts = []  # in the order in which the counters were read, a dispatch's right behind it
         for line in pathlib.Path(path).read_text().splitlines() if pathlib.Path(path).exists() else []:
             pid, what, *rest = line.split(" ")
             if what == "kernel":
@@ -30,6 +35,9 @@ class Ledger:
                 self.kernels.append(Kernel(int(pid), int(gpu), int(queue), name, tuple(n[:3]), tuple(n[3:6]), *n[6:10], how))
             elif what in ("copy", "fill"):
                 (self.copies if what == "copy" else self.fills).append(Transfer(int(pid), *map(int, rest)))
+            elif what == "count":
+                gpu, queue, block, *numbers = rest
+                self.counts.append(Count(int(gpu), int(queue), block, *map(int, numbers)))
             elif what == "barrier":
                 self.barriers += 1
             elif what == "fault":
@@ -41,6 +49,34 @@ class Ledger:
         return collections.Counter(kernel.name for kernel in self.kernels)
 
 
+def sdk_folder():
+    """Where librocprofiler-sdk.so.1 is: TACHO_BED_SDK (a real one, and behind colons what it needs), else the imitation."""
+    return os.environ.get("TACHO_BED_SDK") or str(harness.BUILD / "tests" / "sdk")
+
+
+def has_real_sdk():
+    return "TACHO_BED_SDK" in os.environ
+
+
+def register_shim():
+    """The library that registers Debian's HIP and HSA, which are built without rocprofiler-register (sdk/register.cpp):
+    TACHO_BED_SHIM, else made once for each version of HIP."""
+    if os.environ.get("TACHO_BED_SHIM"):
+        return os.environ["TACHO_BED_SHIM"]
+    root = pathlib.Path(subprocess.run([SCRIPT, "--prepare"], stdout=subprocess.PIPE, check=True, text=True).stdout.strip())
+    sources = [SDK_SOURCES / "register.cpp", SDK_SOURCES / "tables.py"]
+    content = b"".join(source.read_bytes() for source in sources) + (root.parent / "versions").read_bytes()
+    made = CACHE / "programs" / f"libtacho_register-{hashlib.sha256(content).hexdigest()[:16]}.so"
+    if not made.exists():
+        made.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=made.parent) as folder:
+            subprocess.run(["python3", SDK_SOURCES / "tables.py", root, f"{folder}/tables.S"], check=True)
+            subprocess.run([os.environ.get("CXX", "c++"), "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-static-libstdc++",
+                            "-static-libgcc", sources[0], f"{folder}/tables.S", "-o", f"{folder}/made.so", "-ldl"], check=True)
+            os.replace(f"{folder}/made.so", made)
+    return str(made)
+
+
 class Case(harness.Case):
     """A test on the bed. It skips, visibly, where the bed cannot be made: Debian's archive moves, and not every machine may
     mount."""
@@ -48,7 +84,6 @@ class Case(harness.Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        import subprocess
         if harness.sanitized():
             raise unittest.SkipTest("a sanitizer's runtime has to be loaded before the bed's driver")
         made = subprocess.run([SCRIPT, "--build", harness.BUILD, "--", "/bin/true"], stdout=subprocess.PIPE,
@@ -72,7 +107,7 @@ class Case(harness.Case):
         """What AMD's compiler makes of programs/NAME.hip, once for each content, version and `options`."""
         source = PROGRAMS / f"{name}.hip"
         content = rocm.encode() + source.read_bytes() + (PROGRAMS / "bed.h").read_bytes() + SCRIPT.read_bytes() + "\0".join(options).encode()
-        cache = pathlib.Path(os.environ.get("TACHO_TEST_CACHE", "/var/cache/tacho-tests")) / "rocm" / "programs"
+        cache = CACHE / "programs"
         made = cache / f"{name}-{hashlib.sha256(content).hexdigest()[:16]}"
         if not made.exists():
             cache.mkdir(exist_ok=True)
@@ -90,6 +125,13 @@ class Case(harness.Case):
         result = self.run_command(SCRIPT, "--rocm", rocm, "--gpu", gpu, "--gpus", gpus, "--build", harness.BUILD, "--", *command,
                                   env={"TACHO_KFD_LEDGER": str(ledger), **(env or {})}, **more)
         return result, Ledger(ledger)
+
+    def on_sdk(self, *command, env=None, sdk=True, **more):
+        """As on_bed, with HIP and HSA registered, and rocprofiler-sdk in the library path (sdk=False: without it)."""
+        shim = register_shim()
+        own = {"LD_PRELOAD": f"{harness.BUILD}/tests/libtacho_kfd.so:{shim}", "HSA_TOOLS_LIB": shim,
+               "LD_LIBRARY_PATH": sdk_folder() if sdk else sdk_folder().partition(":")[2], **(env or {})}
+        return self.on_bed("env", *(f"{key}={value}" for key, value in own.items()), *command, **more)
 
 
 class Traced(Case):

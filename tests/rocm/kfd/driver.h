@@ -3,6 +3,7 @@
 //   device.cpp   what the preloaded library interposes: opening /dev/kfd and render nodes, ioctl, four functions of libdrm
 //   driver.cpp   the driver's calls (ioctl): memory, events, queues, clocks
 //   packets.cpp  packet processors: compute queues (AQL) and copy engines (SDMA), each queue on a thread of its own
+//   pm4.cpp      hardware counters: command buffers (PM4) of AMD's aqlprofile, and the values that they read
 //   kernels.cpp  which kernel a dispatch runs (from the loader's list of code objects) and the program's host version of it
 //   faults.cpp   what goes wrong on demand (TACHO_KFD_FAULT)
 //   ledger.cpp   what the bed did, one line a packet, for tests to compare with
@@ -90,6 +91,16 @@ struct Dispatch {
   uint64_t kernel_object, arguments, reserved2, signal;
 };
 static_assert(sizeof(Dispatch) == 64);
+
+/// What a dispatch does, as the counters see it.
+struct Work {
+  uint64_t items, groups, waves_per_group;
+  uint64_t nanoseconds;  // as its size says, the same every time
+};
+/// Adds a dispatch to the counters of the queue's GPU, if they count.
+void count(const Queue& queue, const Work& work);
+/// Runs a command buffer (PM4) at the GPU's `address`, which a vendor's packet names.
+void run_commands(Queue& queue, uint64_t address, uint32_t words);
 
 /// Name of the kernel at `object`; empty when no code object has one there.
 std::string kernel_name(uint64_t object);

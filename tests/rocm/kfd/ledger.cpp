@@ -5,6 +5,7 @@
 //   PID barrier GPU QUEUE START END
 //   PID copy GPU QUEUE BYTES START END
 //   PID fill GPU QUEUE BYTES START END
+//   PID count GPU QUEUE BLOCK EVENT XCC SE INSTANCE VALUE     (pm4.cpp)
 #include <fcntl.h>
 #include <unistd.h>
 

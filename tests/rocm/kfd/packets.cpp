@@ -58,6 +58,19 @@ uint64_t duration_ns(const Dispatch& dispatch) {
   return std::min<uint64_t>(2000 + items / 16, 50'000'000);
 }
 
+Work work_of(const Dispatch& dispatch) {
+  const auto groups = [](uint32_t items, uint32_t group) {
+    return uint64_t{std::max(items, 1u) + std::max(group, 1u) - 1} / std::max(group, 1u);
+  };
+  const uint64_t in_group = uint64_t{std::max<uint32_t>(dispatch.group_x, 1)} *
+                            std::max<uint32_t>(dispatch.group_y, 1) * std::max<uint32_t>(dispatch.group_z, 1);
+  return {
+      uint64_t{std::max(dispatch.grid_x, 1u)} * std::max(dispatch.grid_y, 1u) * std::max(dispatch.grid_z, 1u),
+      groups(dispatch.grid_x, dispatch.group_x) * groups(dispatch.grid_y, dispatch.group_y) *
+          groups(dispatch.grid_z, dispatch.group_z),
+      (in_group + 63) / 64, duration_ns(dispatch)};
+}
+
 void run_dispatch(Queue& queue, const Dispatch& dispatch) {
   const std::string name = kernel_name(dispatch.kernel_object);
   const uint64_t start = gpu_clock();
@@ -68,6 +81,7 @@ void run_dispatch(Queue& queue, const Dispatch& dispatch) {
     }
   }
   const uint64_t end = gpu_clock();
+  count(queue, work_of(dispatch));
   log("kernel %u %u %s %u %u %u %u %u %u %u %u %llu %llu %s", queue.gpu, queue.id,
       name.empty() ? "?" : name.c_str(), dispatch.grid_x, dispatch.grid_y, dispatch.grid_z, dispatch.group_x,
       dispatch.group_y, dispatch.group_z, dispatch.group_bytes, dispatch.private_bytes,
@@ -123,6 +137,14 @@ void process_aql(Queue& queue) {
           static_cast<unsigned long long>(end * kTickNs));
       complete(packet.signal, start, end);
     } else {
+      uint32_t words[5];  // a vendor's packet of format 1 holds one command: a command buffer
+      memcpy(words, &packet, sizeof words);
+      if (type == packet::kVendor && packet.setup == 1) {
+        if ((words[1] >> 8 & 0xff) == 0x3f)
+          run_commands(queue, words[2] | static_cast<uint64_t>(words[3] & 0xffff) << 32, words[4] & 0xfffff);
+        else
+          log("unknown command %x in a packet", words[1]);
+      }
       complete(packet.signal, start, gpu_clock());
     }
     __atomic_store_n(&slot->header, static_cast<uint16_t>(packet::kInvalid), __ATOMIC_RELEASE);

@@ -117,6 +117,15 @@ struct PassResult {
   std::vector<double> values;
   /// Counts that were taken on a part of the GPU's units and extrapolated, as far as the values show it.
   std::vector<std::string> extrapolated;
+  /// Values as the hardware's units counted them, where CollectRequest::instances asks for them.
+  struct InstanceOfCounter {
+    uint64_t index = 0;  ///< of the dispatch
+    std::string counter;
+    std::array<int16_t, 6>
+        position{};  ///< die (XCC), AID, shader engine, shader array, WGP, instance; -1 = it has none
+    double value = 0;
+  };
+  std::vector<InstanceOfCounter> instances;
   /// Standard deviations of the values: as many as `values`, or empty where there were no repeats.
   std::vector<double> deviations;
 
@@ -158,6 +167,7 @@ struct CollectRequest {
   bool operators =
       false;  ///< records PyTorch's operators, in a run of their own where needed (Outcome::operators)
   bool pc_samples = false;  ///< adds a run that samples the program counter (Provider::can_sample_pc)
+  bool instances = false;   ///< keep the value of every unit (Provider::counts_instances)
   double max_time_s = 0;  ///< upper limit of the time for interpretation; 0 = no limit (Provider::simulates)
   std::string folder;     ///< the workload's; temporary files go here under names that begin with a dot
 };
@@ -221,6 +231,8 @@ class Provider {
   virtual std::optional<OwnReplay> own_replay() const { return std::nullopt; }
   /// True if the provider supports CollectRequest::pc_samples.
   virtual bool can_sample_pc() const { return false; }
+  /// True if the provider supports CollectRequest::instances.
+  virtual bool counts_instances() const { return false; }
   /// True if the provider supports Caches::kAll.
   virtual bool can_empty_caches() const { return false; }
   /// True if kernels are interpreted, without hardware: counts are exact, or extrapolated from some of the

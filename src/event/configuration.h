@@ -53,7 +53,7 @@ inline constexpr std::string_view kChoiceNames<AmdSource>[] = {"auto", "sdk", "h
   FLAG(yield_to_app, "CUDA: leave CUPTI to a program that uses it itself")                                  \
   FLAG(cupti_clock, "CUDA: times by CUPTI's own clock, converted afterwards")                               \
   NUMBER(cupti_device_buffers, 0, 0, 1000000, "CUDA: most device buffers per context; 0 = CUPTI's default") \
-  TEXT(counter_folder, "CUDA: collect counters into this spool folder instead of tracing")
+  TEXT(counter_folder, "CUDA, AMD: collect counters into this spool folder instead of tracing")
 
 /// One value per key. `Text` is std::string for the side that writes, std::string_view for the side that reads.
 template <typename Text>

@@ -7,6 +7,7 @@
 //   state               one SpoolState, mapped by all processes of the target and by tacho
 //   <process>.records   SpoolRecords (this file) or CounterRecords (event/spool_ranges.h)
 //   <process>.samples   SampleRecords (event/spool_samples.h)
+//   <process>.instances InstanceRecords (event/spool_instances.h)
 //
 // Records lie one after the other, each a multiple of 8 bytes, appended with a single write(), so that a killed target
 // loses at most the dispatch it was in. All numbers are little-endian; tacho and the libraries are of one build, which

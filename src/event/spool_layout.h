@@ -3,6 +3,7 @@
 #pragma once
 
 #include "event/spool.h"
+#include "event/spool_instances.h"
 #include "event/spool_ranges.h"
 #include "event/spool_samples.h"
 
@@ -19,7 +20,8 @@ constexpr uint64_t spool_layout() {
         uint64_t{offsetof(SpoolRecord, name_bytes)}, uint64_t{kCounterRecordMagic},
         uint64_t{sizeof(CounterRecord)}, uint64_t{offsetof(CounterRecord, grid)},
         uint64_t{offsetof(CounterRecord, image)}, uint64_t{kSampleMagic}, uint64_t{sizeof(PcSampleRecord)},
-        uint64_t{offsetof(PcSampleRecord, total)}})
+        uint64_t{offsetof(PcSampleRecord, total)}, uint64_t{kInstanceMagic}, uint64_t{sizeof(InstanceRecord)},
+        uint64_t{offsetof(InstanceRecord, lds)}, uint64_t{sizeof(InstanceDefinition)}})
     hash = (hash ^ part) * 0x100000001b3ULL;
   return hash;
 }

@@ -482,6 +482,8 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   for (const std::string& level : wanted.levels) wanted.counters.push_back(level);
   if (a.exact && !chosen.provider->can_count_exactly())
     return fail("--exact: {} counts exactly without it", chosen.device.name);
+  if (a.instances && !chosen.provider->counts_instances())
+    return fail("--instances: {} has one value for each counter", chosen.device.name);
   TACHO_ASSIGN(const counter::Plan plan, a.exact ? chosen.provider->exact_plan(chosen.device, wanted.counters)
                                                  : chosen.provider->plan(chosen.device, wanted.counters));
   if (a.dry_run) {
@@ -550,6 +552,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
                                                : counter::Caches::kDefault;
   request.pc_samples = pc_samples;
   request.operators = a.torch_trace;
+  request.instances = a.instances;
   request.max_time_s = a.max_time;
   request.folder = writer.folder();
 

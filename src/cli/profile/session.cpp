@@ -113,6 +113,17 @@ std::string timestamps_csv(std::string_view existing, int run,
   return out;
 }
 
+// One row for each dispatch, counter and unit; a cell is empty where the counter does not have that dimension.
+std::string instances_csv(const counter::PassResult& result) {
+  std::string out = "Dispatch_ID,Counter_Name,XCC,AID,SE,SA,WGP,Instance,Counter_Value\n";
+  for (const auto& each : result.instances) {
+    out += fmt::format("{},{}", each.index, each.counter);
+    for (const int16_t position : each.position) out += position < 0 ? "," : fmt::format(",{}", position);
+    out += "," + workload::csv_number(each.value) + "\n";
+  }
+  return out;
+}
+
 ProfileSession::ProfileSession(const workload::FolderWriter& folder, const counter::Plan& plan,
                                Options options)
     : folder_(folder), plan_(plan), options_(std::move(options)), began_(raw_now()) {
@@ -260,6 +271,8 @@ Status ProfileSession::pass_done(const counter::PassResult& result) {
     for (const std::string& counter : result.extrapolated) text += fmt::format("  - {}\n", counter);
     TACHO_TRY(folder_.write("perfmon/" + file_stem(result.pass) + ".yaml", text, true));
   }
+  if (!result.instances.empty())
+    TACHO_TRY(folder_.write("perfmon/" + file_stem(result.pass) + ".instances.csv", instances_csv(result)));
   const std::lock_guard guard(lock_);
   log(fmt::format("   |-> [{}] {} dispatch{}, {} counter{} in {}", options_.tool, result.dispatches.size(),
                   result.dispatches.size() == 1 ? "" : "es", result.counters.size(),

@@ -5,6 +5,7 @@
 //   sdk_buffers.cpp  the library's buffers, copied to the pool as they are
 //   sdk_calls.cpp    HIP's calls as they begin and end: for the sampler, and to know a graph's nodes
 //   sdk_work.cpp     what is handed to the GPU: its stream, its node of a graph, launches that switch recording
+//   counting.cpp     the same library in a run that counts (counting.h)
 //
 // A process takes one road for good: the library and HSA's interface would both see every kernel.
 #pragma once

@@ -24,6 +24,7 @@
 #include <string_view>
 
 #include "capture/capture.h"
+#include "capture/source/rocm/counting.h"
 #include "capture/source/rocm/rocm.h"
 #include "capture/source/rocm/sdk.h"
 #include "tape/writer.h"
@@ -33,7 +34,7 @@ namespace {
 
 constinit std::atomic<Road> g_road{Road::kUndecided};
 constinit std::atomic<uint32_t> g_road_lock{0};
-constinit bool g_traced = false;
+constinit bool g_traced = false, g_counted = false;
 
 constexpr const char* kNames[] = {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0"};
 
@@ -159,7 +160,11 @@ Road choose_road(const char* runtime, const char* registration) {
   if (taken != Road::kUndecided) return taken;
   Road chosen = Road::kHsa;
   g_traced = capture::start() && tape::configuration().counter_folder.empty();
-  if (g_traced && tape::configuration().amd_source != event::AmdSource::kHsa && !only_opencl()) {
+  g_counted = counting::wanted();
+  if (g_counted) {
+    if (is_set("ROCPROFILER_REGISTER_LIBRARY") || load_sdk(runtime, registration) != nullptr)
+      chosen = Road::kSdk;
+  } else if (g_traced && tape::configuration().amd_source != event::AmdSource::kHsa && !only_opencl()) {
     // Where somebody named a library to registration, that one is loaded.
     if (is_set("ROCPROFILER_REGISTER_LIBRARY") || load_sdk(runtime, registration) != nullptr)
       chosen = Road::kSdk;
@@ -212,6 +217,7 @@ extern "C" __attribute__((visibility("default"))) int rocprofiler_register_libra
   const Road chosen = choose_road(known ? runtime.dli_fname : "", registration.dli_fname);
   if (chosen != Road::kSdk && !others_wait()) return sdk::kNoTools;
   const int result = next(name, import, version, tables, count, id);
+  if (g_counted) return result;  // counting.cpp
   const bool hsa = name != nullptr && strcmp(name, "hsa") == 0;
   if (chosen == Road::kSdk && (!sdk_active() || (hsa && result != sdk::kRegistered))) {
     if (road() == Road::kSdk)

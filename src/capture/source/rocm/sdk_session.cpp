@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 #include "capture/own_thread.h"
+#include "capture/source/rocm/counting.h"
 #include "capture/source/rocm/rocm.h"
 #include "capture/source/rocm/sdk.h"
 #include "tape/writer.h"
@@ -382,6 +383,7 @@ const char* bind_functions(const void* address, Dl_info& at) {
 }
 
 sdk::ConfigureResult* configure_sdk(uint32_t version, sdk::ClientId* client, const void* caller) {
+  if (counting::wanted()) return counting::configure(version, client, caller);
   static constinit std::atomic<uint32_t> configured{0};
   Dl_info at{};
   const char* const library = dladdr(caller, &at) != 0 && at.dli_fname != nullptr ? at.dli_fname : "";

@@ -1,21 +1,31 @@
-// Plans which counters fit into one pass of an Instinct GPU. It only plans: tacho has no source that reads
-// AMD counters, so this provider never has a device.
+// AMD's GPUs: counters through rocprofiler-sdk, which calls libtacho.so for every dispatch (capture/source/rocm/counting.cpp).
+// This side plans the passes, runs the program once for each of them, or once in all where dispatches take turns, and makes
+// columns of what the units counted.
 //
 // A hardware block has a few counter slots. A level counter (SQ_LEVEL_WAVES, ...) and its accumulator get
 // their own pass, together with the counters of the metrics that use the level. All other counters go into
 // the first pass with room, in order of name. All channels of a TCC counter take one slot and stay together.
 #include "counter/provider.h"
 
-#include <unistd.h>
+#include <string.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
 #include <map>
 #include <set>
 
+#include "base/format.h"
+#include "counter/provider/amd/instances.h"
+#include "counter/provider/amd/machine.h"
+#include "counter/spool.h"
+#include "counter/target_run.h"
 #include "counter/wanted.h"
 #include "metric/catalog/builtin/builtin.h"
+#include "tape/layout.h"
 
 namespace tacho::counter {
 
@@ -68,10 +78,22 @@ class AmdProvider : public Provider {
   std::string_view name() const override { return "rocm"; }
   std::string_view vendor() const override { return "amd"; }
   std::string_view tool() const override { return "rocprofiler-sdk"; }
+  bool counts_instances() const override { return true; }
   std::vector<Device> devices(std::string& why) const override {
-    if (access("/sys/class/kfd/kfd/topology/nodes", F_OK) == 0)
-      why = "AMD GPUs: this tacho plans their counters (--dry-run --arch) and has no source that reads them";
-    return {};
+    std::vector<std::string> unknown;
+    std::vector<Device> found = amd::devices_of("/sys/class/kfd/kfd/topology/nodes", unknown);
+    if (found.empty() && unknown.empty()) return found;
+    if (found.empty()) {
+      why = fmt::format("AMD GPU ({}): tacho has no metrics for this architecture", fmt::join(unknown, ", "));
+    } else if (amd::find_sdk().empty()) {
+      why = fmt::format(
+          "{}: its counters need AMD's rocprofiler-sdk (librocprofiler-sdk.so.1), which is not in "
+          "LD_LIBRARY_PATH, "
+          "$ROCM_PATH/lib or /opt/rocm/lib; install the package rocprofiler-sdk, or set ROCM_PATH",
+          found.front().name);
+      found.clear();
+    }
+    return found;
   }
   std::optional<Device> device_for(const metric::Architecture& architecture) const override {
     if (architecture.vendor != "amd" || !architecture.metrics) return std::nullopt;
@@ -155,14 +177,228 @@ class AmdProvider : public Provider {
     return plan;
   }
 
-  tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan&, const CollectRequest&,
-                                                     Observer&) const override {
-    return tl::unexpected<launch::LaunchError>(launch::LaunchError{
-        125,
-        fmt::format("{}: this tacho plans AMD's counters and has no source that reads them", device.name)});
+  Status ready() const override {
+    if (amd::find_sdk().empty())
+      return fail("librocprofiler-sdk.so.1 is not there any more: install the package rocprofiler-sdk");
+    return {};
+  }
+
+  tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan,
+                                                     const CollectRequest& request,
+                                                     Observer& observer) const override {
+    Outcome outcome;
+    const bool multiplexed = request.multiplex != Multiplex::kNone && plan.passes.size() > 1;
+    const size_t runs = multiplexed ? 1 : plan.passes.size();
+    observer.note(multiplexed
+                      ? fmt::format("{} passes, spread over the dispatches of a kernel", plan.passes.size())
+                  : runs > 1 ? fmt::format("{} passes, the program is run once for each", runs)
+                             : std::string("one pass"));
+    std::vector<std::string> before;
+    std::set<std::string> told;
+    for (size_t run = 0; run < runs; ++run) {
+      std::vector<size_t> passes;
+      for (size_t i = 0; i < plan.passes.size(); ++i)
+        if (multiplexed || i == run) passes.push_back(i);
+      observer.run_begins(passes, run + 1, runs);
+      auto done = one_run(device, plan, request, multiplexed, run, observer, outcome, before, told);
+      if (!done) return tl::unexpected<launch::LaunchError>(done.error());
+      if (outcome.exit_code != 0) {
+        observer.warn(
+            run + 1 < runs
+                ? fmt::format("the program ended with code {} in run {} of {}: what it had finished "
+                              "is kept, the rest is not made",
+                              outcome.exit_code, run + 1, runs)
+                : fmt::format("the program ended with code {}; what it had finished is kept",
+                              outcome.exit_code));
+        break;
+      }
+      if (!*done) break;
+    }
+    return outcome;
   }
 
  private:
+  // How the SDK is asked for the counters of the passes, and which columns they become.
+  struct Requests {
+    std::vector<std::pair<std::string, std::string>> settings;
+    std::vector<amd::Columns> columns;  // by pass
+    std::vector<std::string> names;     // of the counters
+  };
+
+  static Requests requests_of(const Plan& plan) {
+    Requests made;
+    std::map<std::string, size_t> known;
+    const auto index_of = [&](const std::string& counter, const std::string& expression) {
+      const auto [at, fresh] = known.try_emplace(counter, made.names.size());
+      if (fresh) {
+        made.names.push_back(counter);
+        made.settings.emplace_back(expression.empty() ? "counter" : "define",
+                                   expression.empty() ? counter : counter + " " + expression);
+      }
+      return at->second;
+    };
+    std::vector<std::string> pass_lines;
+    for (const Pass& pass : plan.passes) {
+      amd::Columns& columns = made.columns.emplace_back();
+      std::set<size_t> wanted;
+      for (const std::string& counter : pass.counters) {
+        const size_t bracket = counter.find('[');
+        // A level's accumulator is the hardware's next counter; the SDK pairs the two in an expression.
+        const bool accumulated = counter == "SQ_ACCUM_PREV_HIRES";
+        const size_t index =
+            accumulated ? index_of(pass.name + "_ACCUM", fmt::format("accumulate({}, HIGH_RES)", pass.name))
+                        : index_of(counter.substr(0, bracket), "");
+        columns.add(index, bracket == std::string::npos ? -1 : std::atoi(counter.c_str() + bracket + 1));
+        wanted.insert(index);
+      }
+      pass_lines.push_back(fmt::format("{}", fmt::join(wanted, ",")));
+    }
+    for (std::string& line : pass_lines) made.settings.emplace_back("pass", std::move(line));
+    return made;
+  }
+
+  // False: further runs would tell nothing.
+  tl::expected<bool, launch::LaunchError> one_run(const Device& device, const Plan& plan,
+                                                  const CollectRequest& request, bool multiplexed,
+                                                  size_t number, Observer& observer, Outcome& outcome,
+                                                  std::vector<std::string>& before,
+                                                  std::set<std::string>& told) const {
+    const auto own_error = [](std::string message) {
+      return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
+    };
+    Requests requests = requests_of(plan);
+    requests.settings.emplace_back("policy", !multiplexed ? fmt::format("{}", number)
+                                             : request.multiplex == Multiplex::kKernel ? "kernel"
+                                                                                       : "launch");
+    auto spool = Spool::create(request.folder, request.filter, requests.settings);
+    if (!spool) return own_error(spool.error().message);
+    TargetRunOptions options;
+    options.command = request.command;
+    options.target.counter_folder = spool->folder();
+    options.sources = tape::source_bit::kCounter;
+    options.folder = request.folder;
+    options.tick = [&] { observer.progress(spool->state().dispatches_done.load(), outcome.seen); };
+    auto run = run_target(options, observer);
+    if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+    ++outcome.runs;
+    outcome.exit_code = run->result.exit_code;
+    outcome.signal = run->result.signal;
+
+    size_t cut = 0;
+    uint64_t unknown = 0;
+    auto records = amd::read_instances(spool->folder(), cut, unknown);
+    if (!records) return own_error(records.error().message);
+    if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
+    if (const uint64_t lost = spool->state().failures.load() + unknown; lost > 0)
+      observer.warn(fmt::format("{} values or dispatches could not be recorded (disk full?)", lost));
+    warn_of_missing_counters(spool->folder(), device, told, observer);
+    if (spool->state().attached.load() == 0 && spool->state().refused.load() == 0 &&
+        run->result.exit_code == 0) {
+      observer.warn(
+          "rocprofiler-sdk was loaded in no process, so nothing was counted: the program uses no AMD GPU, or "
+          "its HIP and "
+          "HSA are built without rocprofiler-register (Debian's and Ubuntu's are)");
+      return false;
+    }
+    if (outcome.runs == 1) outcome.seen = records->size();
+
+    std::vector<std::string> kernels;
+    std::set<std::string> names;
+    for (const amd::CountedDispatch& record : *records) {
+      kernels.push_back(record.dispatch.kernel);
+      if (names.size() < Outcome::kMostNames) names.insert(record.dispatch.kernel);
+    }
+    if (outcome.seen_kernels.empty()) outcome.seen_kernels.assign(names.begin(), names.end());
+    if (number > 0 && kernels != before && run->result.exit_code == 0) {
+      const auto [now, then] = std::mismatch(kernels.begin(), kernels.end(), before.begin(), before.end());
+      observer.warn(
+          fmt::format("run {} launched other kernels than the one before: dispatch {} was {}, now {}",
+                      number + 1, now - kernels.begin(), then != before.end() ? *then : "not there",
+                      now != kernels.end() ? *now : "not there"));
+    }
+    before = std::move(kernels);
+    if (multiplexed) warn_of_few_dispatches(*records, plan, request.multiplex, observer);
+
+    uint64_t passed = 0, counted = 0;
+    for (const amd::CountedDispatch& record : *records) {
+      passed += record.selected ? 1 : 0;
+      counted += record.selected && !record.values.empty() ? 1 : 0;
+    }
+    for (size_t i = 0; i < plan.passes.size(); ++i) {
+      if (!multiplexed && i != number) continue;
+      PassResult result;
+      result.pass = i;
+      result.counters = plan.passes[i].counters;
+      std::vector<double> row(requests.columns[i].size());
+      for (const amd::CountedDispatch& record : *records) {
+        if (!record.selected) continue;
+        result.dispatches.push_back(record.dispatch);
+        // Dispatches that counted another pass stay, without values, so that all passes have the same rows.
+        if (record.pass == i)
+          requests.columns[i].fill(record, banks_of(device.facts), row.data());
+        else
+          std::fill(row.begin(), row.end(), std::numeric_limits<double>::quiet_NaN());
+        result.values.insert(result.values.end(), row.begin(), row.end());
+        if (!request.instances || record.pass != i) continue;
+        for (const amd::UnitValue& value : record.values)
+          result.instances.push_back(
+              {record.dispatch.index,
+               value.counter < requests.names.size() ? requests.names[value.counter] : "", value.position,
+               value.value});
+      }
+      if (!result.dispatches.empty())
+        if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
+    }
+    outcome.measured = std::max(outcome.measured, counted);
+    outcome.left_out = std::max(outcome.left_out, passed - counted);
+    return true;
+  }
+
+  // Says once for each counter why a GPU does not count it.
+  static void warn_of_missing_counters(const std::string& folder, const Device& device,
+                                       std::set<std::string>& told, Observer& observer) {
+    std::map<std::string, std::vector<std::string>> by_reason;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+      if (entry.path().extension() != ".missing") continue;
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);) {
+        const size_t first = line.find(' '), second = line.find(' ', first + 1);
+        if (second == std::string::npos) continue;
+        const std::string counter = line.substr(first + 1, second - first - 1);
+        if (told.insert(counter).second) by_reason[line.substr(second + 1)].push_back(counter);
+      }
+    }
+    for (const auto& [reason, counters] : by_reason) {
+      std::string some;
+      for (size_t i = 0; i < counters.size() && i < 6; ++i) some += (i > 0 ? ", " : "") + counters[i];
+      if (counters.size() > 6) some += fmt::format(" and {} more", counters.size() - 6);
+      observer.warn(fmt::format("{} does not count {}: {}. Metrics that need {} are not computed",
+                                device.name, some, reason, counters.size() == 1 ? "it" : "them"));
+    }
+  }
+
+  static void warn_of_few_dispatches(const std::vector<amd::CountedDispatch>& records, const Plan& plan,
+                                     Multiplex policy, Observer& observer) {
+    const size_t passes = plan.passes.size();
+    std::map<std::string, size_t> seen;
+    for (const amd::CountedDispatch& record : records) {
+      if (!record.selected) continue;
+      std::string key = record.dispatch.kernel;
+      if (policy == Multiplex::kLaunchParams)
+        key += fmt::format(" (grid {}, workgroup {}, LDS {})", fmt::join(record.dispatch.grid, "x"),
+                           fmt::join(record.dispatch.workgroup, "x"), record.dispatch.lds);
+      ++seen[key];
+    }
+    for (const auto& [key, count] : seen)
+      if (count < passes)
+        observer.warn(fmt::format(
+            "{}: {} dispatch{} of the {} that all passes need; the counters of {} are lost for it", key,
+            count, count == 1 ? "" : "es", passes,
+            count + 1 == passes ? plan.passes.back().name
+                                : fmt::format("{} to {}", plan.passes[count].name, plan.passes.back().name)));
+  }
+
   static std::set<std::string> known_counters(const metric::Architecture& architecture) {
     std::set<std::string> known;
     const auto catalog = metric::load_catalog(architecture);

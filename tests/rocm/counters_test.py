@@ -1,0 +1,214 @@
+"""Counters on AMD GPUs: what `tacho profile` writes equals what the bed's GPU dealt out, unit by unit (kfd/pm4.cpp). AMD's
+aqlprofile writes and reads the command buffers; rocprofiler-sdk is the real one where TACHO_BED_SDK names it, else the imitation."""
+import collections
+import csv
+import json
+import re
+import subprocess
+
+import bed
+import harness
+from harness import TACHO
+
+# Events that the imitation gives their real number, for the values that pm4.cpp computes from a dispatch alone.
+KNOWN = {"SQ_WAVES": 4, "GRBM_COUNT": 0, "GRBM_GUI_ACTIVE": 2, "TCC_HIT": 17}
+MOST_EVENTS = {"SQ": 300, "TCC": 120, "TCP": 80, "TA": 60, "TD": 40, "SPI": 100, "GRBM": 30, "CPC": 30, "CPF": 12}
+DIES = {"gfx90a": 1, "gfx942": 8, "gfx950": 8}
+ENGINES = {"gfx90a": 8, "gfx942": 4, "gfx950": 4}  # of a die
+
+
+def rows_of(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def share(things, units, unit):
+    return things // units + (unit < things % units)
+
+
+class Counters(bed.Case):
+    def setUp(self):
+        super().setUp()
+        self.events = {}
+
+    def planned(self, gpu):
+        """Counters of the hardware that tacho's plan for this GPU names: {name: block}."""
+        text = self.run_command(TACHO, "profile", "--dry-run", "--arch", gpu).stdout.decode()
+        names = {re.sub(r"\[.*|_sum$", "", word) for line in text.splitlines()[1:] for word in line.split(": ", 1)[1].split()}
+        names.discard("SQ_ACCUM_PREV_HIRES")
+        return {name: {"SQC": "SQ"}.get(name.split("_")[0], name.split("_")[0]) for name in names}
+
+    def counter_file(self, gpu):
+        """What the imitation knows: NAME BLOCK EVENT."""
+        at = collections.Counter()
+        lines = []
+        for name, block in sorted(self.planned(gpu).items()):
+            event = KNOWN.get(name)
+            while event is None or (name not in KNOWN and event in KNOWN.values()):
+                event = at[block] % MOST_EVENTS[block]
+                at[block] += 1
+            self.events[name] = (block, event)
+            lines.append(f"{name} {block} {event}\n")
+        path = self.folder / "counters"
+        path.write_text("".join(lines))
+        return path
+
+    def profile(self, *options, gpu="gfx942", program=None, code=0, env=None, sdk=True, name="profile", **more):
+        program = program or (self.program("vcopy"), "-n", "65536", "-b", "256")
+        own = {"TACHO_SDK_COUNTERS": str(self.counter_file(gpu)), **(env or {})}
+        result, ledger = self.on_sdk(TACHO, "profile", "--name", name, "--output-directory", self.folder / name, *options, "--",
+                                     *program, gpu=gpu, env=own, sdk=sdk, code=code, timeout=300, **more)
+        return result, ledger, self.folder / name
+
+    def test_every_unit_has_the_value_that_the_gpu_dealt_out(self):
+        if bed.has_real_sdk():
+            self.skipTest("events have the imitation's numbers")
+        for gpu in ("gfx90a", "gfx942", "gfx950"):
+            with self.subTest(gpu):
+                _, ledger, folder = self.profile("-b", "2", "17", "--instances", gpu=gpu, name=gpu)
+                self.assertEqual(ledger.unknown, [])
+                kernels = len(ledger.kernels)
+                passes = sorted(folder.glob("perfmon/*.txt"))
+                self.assertEqual(kernels, 4 * len(passes))
+                # The bed's lines follow one another dispatch by dispatch; each unit of a counter is read once.
+                dealt = collections.Counter()
+                for count in ledger.counts:
+                    dealt[(count.block, count.event, count.die, max(count.engine, 0), max(count.instance, 0), count.value)] += 1
+                seen = collections.Counter()
+                for path in folder.glob("perfmon/*.instances.csv"):
+                    for row in rows_of(path):
+                        name = row["Counter_Name"]
+                        if name.endswith("_sum"):
+                            continue
+                        block, event = self.events[re.sub("_ACCUM$", "", name)]
+                        if name.endswith("_ACCUM"):
+                            event = {"gfx90a": 185, "gfx942": 184, "gfx950": 200}[gpu]
+                        seen[(block, event, int(row["XCC"] or 0), int(row["SE"] or 0), int(row["Instance"] or 0),
+                              int(float(row["Counter_Value"])))] += 1
+                self.assertGreater(len(seen), 500)
+                self.assertEqual(seen - dealt, collections.Counter())
+                # Only what the sums read is not among the instances.
+                summed = {self.events[name[:-4]] for path in folder.glob("*.csv") if path.name.startswith(("pmc", "SQ"))
+                          for name in rows_of(path)[0] if name.endswith("_sum")}
+                for block, event, *_ in dealt - seen:
+                    self.assertIn((block, event), summed)
+
+    def check_natural_values(self, folder, gpu):
+        """SQ_WAVES, cycles, and sums of channels, from a dispatch's grid alone."""
+        dies, engines = DIES[gpu], ENGINES[gpu]
+        checked = 0
+        for path in sorted(folder.glob("*.csv")):
+            if path.name in ("sysinfo.csv", "timestamps.csv", "roofline.csv"):
+                continue
+            for row in rows_of(path):
+                items, group = int(row["Grid_Size"]), int(row["Workgroup_Size"])
+                groups, waves = -(-items // group), -(-group // 64)
+                if row.get("SQ_WAVES"):
+                    self.assertEqual(float(row["SQ_WAVES"]), groups * waves, path.name)
+                    checked += 1
+                nanoseconds = 2000 + items // 16
+                for name in ("GRBM_COUNT", "GRBM_GUI_ACTIVE"):
+                    if row.get(name):
+                        self.assertEqual(float(row[name]), sum(2 * nanoseconds + die for die in range(dies)), path.name)
+                        checked += 1
+                if row.get("TCC_HIT[0]") and not bed.has_real_sdk():
+                    channels = 32 if dies == 1 else 16
+                    for die in range(dies):
+                        for channel in range(channels):
+                            work = share(-(-items // 32), dies * channels, die + dies * channel)
+                            unit = die * engines * 32 + channel
+                            self.assertEqual(float(row[f"TCC_HIT[{die * channels + channel}]"]), work * (1 + 17 % 7) + 17 + unit)
+                    checked += 1
+        self.assertGreaterEqual(checked, 4)
+
+    def test_a_whole_profile_is_one_that_analyze_reads_in_all_blocks(self):
+        # The bed has AMD's OpenCL, too, whose imitated kernels say nothing about ceilings.
+        result, ledger, folder = self.profile("--no-roof")
+        self.assertIn(b"wrong 0", result.stdout)
+        self.assertEqual(ledger.unknown, [])
+        self.check_natural_values(folder, "gfx942")
+        names = {path.name for path in folder.iterdir()}
+        for level in ("SQ_LEVEL_WAVES", "SQ_IFETCH_LEVEL", "SQ_INST_LEVEL_LDS", "SQ_INST_LEVEL_SMEM", "SQ_INST_LEVEL_VMEM"):
+            self.assertIn(f"{level}.csv", names)
+            self.assertGreater(float(rows_of(folder / f"{level}.csv")[0]["SQ_ACCUM_PREV_HIRES"]), 0)
+        self.assertLessEqual({"pmc_perf_0.csv", "sysinfo.csv", "timestamps.csv", "profiling_config.yaml", "log.txt"}, names)
+        for path in folder.glob("pmc_perf_*.csv"):
+            self.assertEqual([row["Kernel_Name"] for row in rows_of(path)], ["vecCopy", "touch(double*)"] * 2, path.name)
+            self.assertTrue((folder / "perfmon" / f"{path.stem}.txt").exists())
+            if not bed.has_real_sdk():
+                for row in rows_of(path):
+                    self.assertEqual([name for name, value in row.items() if value == ""], [], path.name)
+        analysis = json.loads(self.run_command(TACHO, "analyze", "-p", folder, "--output-format", "json").stdout)
+        blocks = {int(table["id"].split(".")[0]) for table in analysis["tables"] if table["rows"]}
+        self.assertLessEqual({0, 1, 2, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17, 18}, blocks)
+        if not bed.has_real_sdk():
+            # rocprof-compute does not collect this level either, unless it is asked for.
+            self.assertEqual([each["slug"] for each in analysis["not_computable"] if each["reason"] == "missing"], ["chart-l1i-latency"])
+        sysinfo = rows_of(folder / "sysinfo.csv")[0]
+        self.assertEqual({key: sysinfo[key] for key in ("gpu_arch", "cu_per_gpu", "se_per_gpu", "num_xcd", "total_l2_chan", "max_sclk",
+                                                        "max_mclk", "max_waves_per_cu", "sqc_per_gpu", "wave_size")},
+                         dict(gpu_arch="gfx942", cu_per_gpu="304", se_per_gpu="32", num_xcd="8", total_l2_chan="128", max_sclk="2100",
+                              max_mclk="1300", max_waves_per_cu="32", sqc_per_gpu="160", wave_size="64"))
+
+    def test_the_command_line_of_the_documents(self):
+        program = self.program("vcopy")
+        own = {"TACHO_SDK_COUNTERS": str(self.counter_file("gfx90a"))}
+        link = self.folder / "rocprof-compute"
+        link.symlink_to(TACHO)
+        self.on_sdk(link, "profile", "--name", "vcopy", "-b", "7", "--", f"./{program.name}", "-n", "1048576", "-b", "256",
+                    gpu="gfx90a", env=own, cwd=self.folder)
+        self.check_natural_values(self.folder / "workloads" / "vcopy" / "MI200", "gfx90a")
+
+    def test_filters(self):
+        _, _, folder = self.profile("-b", "7.1", "-k", "touch", "-d", "1:2")
+        for path in folder.glob("pmc_perf_*.csv"):
+            self.assertEqual([(row["Dispatch_ID"], row["Kernel_Name"]) for row in rows_of(path)], [("1", "touch(double*)")])
+        result, _, _ = self.profile("-b", "7.1", "-k", "nothing", name="none", code=None)
+        self.assertIn("no kernel of that name was launched", result.stderr.decode())
+
+    def test_passes_take_turns_in_one_run(self):
+        _, ledger, folder = self.profile("-b", "2", "7", "--iteration-multiplexing", "kernel", env={"REPEATS": "12"})
+        self.assertEqual(len(ledger.kernels), 24)
+        self.check_natural_values(folder, "gfx942")
+        files = sorted(path for path in folder.glob("*.csv") if path.name.startswith(("pmc", "SQ")))
+        self.assertGreater(len(files), 2)
+        for at, path in enumerate(files):
+            rows = rows_of(path)
+            self.assertEqual(len(rows), 24)
+            counters = [name for name in rows[0] if re.match(r"[A-Z]+_[A-Z]", name) and name not in ("Dispatch_ID",)
+                        and name.split("_")[0] in MOST_EVENTS]
+            filled = [row["Dispatch_ID"] for row in rows if any(row[name] != "" for name in counters)]
+            self.assertEqual(len(filled), 2 * 12 // len(files) if 12 % len(files) == 0 else len(filled), path.name)
+            self.assertTrue(filled, path.name)
+        result, _, _ = self.profile("-b", "2", "7", "--iteration-multiplexing", env={"REPEATS": "1"}, name="few")
+        self.assertRegex(result.stderr.decode(), r"vecCopy \(grid 65536x1x1, .*\): 1 dispatch of the \d+ that all passes need")
+
+    def test_an_older_sdk(self):
+        if bed.has_real_sdk():
+            self.skipTest("the real library has one version")
+        result, _, folder = self.profile("-b", "7.1", env={"TACHO_SDK": "abi=0.6"})
+        self.check_natural_values(folder, "gfx942")
+        self.assertNotIn("cannot", result.stderr.decode())
+        result, _, _ = self.profile("-b", "2", "7", "--iteration-multiplexing", env={"TACHO_SDK": "abi=0.6"}, name="old", code=None)
+        self.assertIn("--iteration-multiplexing needs the rocprofiler-sdk of ROCm 7 or later", result.stderr.decode())
+
+    def test_a_program_that_fails_keeps_what_it_finished(self):
+        result, _, folder = self.profile("-b", "2", code=3, env={"FAILS": "1"})
+        self.assertIn("the program ended with code 3 in run 1 of", result.stderr.decode())
+        self.assertEqual(len(rows_of(sorted(folder.glob("pmc_perf_*.csv"))[0] if list(folder.glob("pmc_perf_*.csv"))
+                                     else sorted(folder.glob("SQ*.csv"))[0])), 4)
+
+    def test_without_the_sdk_or_registration(self):
+        result, _, _ = self.profile("-b", "7.1", "--device", "0", sdk=False, code=125)
+        self.assertIn("rocprofiler-sdk", result.stderr.decode())
+        self.assertIn("install the package rocprofiler-sdk, or set ROCM_PATH", result.stderr.decode())
+        # Debian's HIP as it is: nobody loads the library.
+        folder = self.folder / "unregistered"
+        result, _ = self.on_bed("env", f"LD_LIBRARY_PATH={bed.sdk_folder()}", TACHO, "profile", "-n", "u", "--output-directory",
+                                folder, "-b", "7.1", "--", self.program("vcopy"), code=None)
+        self.assertIn("rocprofiler-sdk was loaded in no process", result.stderr.decode())
+        self.assertIn(b"wrong 0", result.stdout)
+
+
+if __name__ == "__main__":
+    harness.main()

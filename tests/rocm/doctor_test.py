@@ -1,4 +1,6 @@
 """tacho doctor on AMD machines that the bed makes: what is there, what is missing, and the command that mends it."""
+import os
+import pathlib
 import re
 
 import bed
@@ -25,6 +27,11 @@ class Doctor(bed.Case):
                 last = None
         return found
 
+    @staticmethod
+    def in_container():
+        return any(word in pathlib.Path("/proc/1/cgroup").read_text() for word in ("docker", "kubepods", "containerd", "lxc")) or \
+            "KUBERNETES_SERVICE_HOST" in os.environ
+
     def test_a_machine_that_is_well(self):
         for rocm in self.versions():
             with self.subTest(rocm):
@@ -41,10 +48,18 @@ class Doctor(bed.Case):
         self.assertEqual(self.checks(gpu="gfx942-cpx")["AMD kernel module"][1], "8 x AMD gfx942 (partitions of 1 card)")
 
     def test_no_permission(self):
-        state, text, command = self.checks(env={"TACHO_KFD_FAULT": "permission"})["/dev/kfd"]
+        for where, command in (("", "usermod -aG render,video"), ("docker", "docker run --group-add video --group-add render")):
+            with self.subTest(where):
+                state, text, mend = self.checks(env={"TACHO_KFD_FAULT": "permission", "container": where})["/dev/kfd"]
+                self.assertEqual(state, "FAULT")
+                self.assertIn("render and video", text)
+                if where or not self.in_container():
+                    self.assertIn(command, mend)
+
+    def test_a_container_without_devices(self):
+        state, _, mend = self.checks(env={"TACHO_KFD_FAULT": "absent", "container": "docker"})["/dev/kfd"]
         self.assertEqual(state, "FAULT")
-        self.assertIn("render and video", text)
-        self.assertRegex(command, r"usermod -aG render,video|--group-add video --group-add render")
+        self.assertIn("docker run --device /dev/kfd --device /dev/dri", mend)
 
     def test_no_gpu(self):
         self.assertEqual(self.checks(gpus=0)["AMD"][:2], ["note", "no AMD GPU in this machine"])

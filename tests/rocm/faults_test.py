@@ -81,6 +81,12 @@ class Faults(bed.Traced):
         said, _ = self.on_bed(harness.TACHO, "avail", env={"TACHO_KFD_FAULT": "permission"})
         self.assertRegex(said.stdout.decode(), r"rocm +not permitted")
 
+    def test_a_container_without_devices(self):
+        result, _ = self.as_alone(self.program("mixed"), fault="absent")
+        self.assertNotEqual(result.returncode, 0)
+        said, _ = self.on_bed(harness.TACHO, "avail", env={"TACHO_KFD_FAULT": "absent"})
+        self.assertRegex(said.stdout.decode(), r"rocm +no device .*--device /dev/kfd --device /dev/dri")
+
     def test_no_driver(self):
         result, _ = self.as_alone(self.program("mixed"), gpus=0)
         self.assertNotEqual(result.returncode, 0)

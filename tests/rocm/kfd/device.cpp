@@ -40,8 +40,9 @@ uint8_t device_of(const char* path) {
 using Open = int (*)(const char*, int, ...);
 int open_as(const char* name, const char* path, int flags, unsigned mode) {
   if (const uint8_t device = device_of(path); device != 0) {
-    if (!kfd::fault::refuses_open()) return open_ours(device);
-    errno = EACCES;
+    const int refused = kfd::fault::refuses_open();
+    if (refused == 0) return open_ours(device);
+    errno = refused;
     return -1;
   }
   return next<Open>(name)(path, flags, mode);
@@ -76,8 +77,9 @@ TACHO_EXPORT int open64(const char* path, int flags, ...) {
   return open_as("open64", path, flags, mode);
 }
 TACHO_EXPORT int access(const char* path, int mode) noexcept {
-  if (device_of(path) != 0 && kfd::fault::refuses_open() && mode != F_OK) {
-    errno = EACCES;
+  const int refused = device_of(path) != 0 ? kfd::fault::refuses_open() : 0;
+  if (refused == ENOENT || (refused != 0 && mode != F_OK)) {
+    errno = refused;
     return -1;
   }
   return next<int (*)(const char*, int)>("access")(path, mode);

@@ -109,8 +109,9 @@ bool run_on_host(const std::string& name, const Dispatch& dispatch, void* argume
 
 /// Faults on demand: TACHO_KFD_FAULT is a list of words separated by commas.
 namespace fault {
-/// permission: /dev/kfd and the render nodes may not be opened.
-bool refuses_open();
+/// permission: /dev/kfd and the render nodes may not be opened (EACCES); absent: they are not there (ENOENT), as in a container
+/// that got no devices. 0 = neither.
+int refuses_open();
 /// out-of-memory@N: allocations of GPU memory beyond N MiB fail. Counts `bytes` and tells whether they are still there.
 bool has_memory(uint64_t bytes);
 /// KIND@N strikes the process's N-th dispatch, from 1: queue-error (a packet that cannot be read), memory-fault (a page that is not

@@ -1,4 +1,5 @@
 // What goes wrong on demand (driver.h).
+#include <errno.h>
 #include <linux/kfd_ioctl.h>
 
 #include <cstdlib>
@@ -48,8 +49,8 @@ void report_queue_error(const Queue& queue) {
 
 }  // namespace
 
-bool refuses_open() {
-  return wanted("permission") != ~0ull;
+int refuses_open() {
+  return wanted("permission") != ~0ull ? EACCES : wanted("absent") != ~0ull ? ENOENT : 0;
 }
 
 bool has_memory(uint64_t bytes) {

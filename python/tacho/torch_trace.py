@@ -18,6 +18,7 @@ How: the code of torch's own Python functions is replaced, not the functions. Wh
 compiles it (torch.jit, torch.compile) finds the object that was always there. Nothing here is compiled against torch;
 1.13 to 2.11 were tried.
 """
+import atexit
 import ctypes
 import functools
 import itertools
@@ -157,6 +158,30 @@ _TOLD = """
 """
 
 
+def _hide_from_compiler(torch):
+    """torch.compile must not compile what runs around torch's functions: none of this file's code, from now on."""
+    skip = getattr(getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None), "skip_code", None)
+    if skip is None:
+        return lambda code: None
+
+    def hide(code):
+        skip(code)
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                hide(constant)
+
+    for value in list(globals().values()):
+        members = list(vars(value).values()) if isinstance(value, type) and value.__module__ == __name__ else [value]
+        for member in members:
+            member = getattr(member, "__func__", member)
+            if isinstance(member, types.FunctionType) and member.__module__ == __name__:
+                hide(member.__code__)
+    return skip
+
+
+_hide = lambda code: None  # noqa: E731 - set when torch is there
+
+
 def _swap(function, push, pop, body=_SCOPE):
     """Puts ranges around every call of a Python function by replacing its code. The function stays the same object, says that
     it is in the same file and at the same line, and torch.compile goes on with the code it had."""
@@ -190,6 +215,7 @@ def _swap(function, push, pop, body=_SCOPE):
     function.__wrapped__ = original  # for inspect: its signature and source
     function._torchdynamo_inline = original
     function.__code__ = template.replace(**changes)
+    _hide(function.__code__)
 
 
 # ---- names and places
@@ -232,7 +258,9 @@ class _Tracer:
         self.gpu = torch.version.cuda is not None or getattr(torch.version, "hip", None) is not None
 
     def install(self):
+        global _hide
         torch = self.torch
+        _hide = _hide_from_compiler(torch)
         self.library.tacho_mark_with(
             _bytes("torch %s" % torch.__version__),
             ctypes.byref(_attributes(_bytes("version %s" % ("gpu" if self.gpu else "cpu")))))
@@ -371,6 +399,9 @@ class _Tracer:
                 return original(*args, **kwargs)
             return call
 
+        # Torch warns of threads that end while it emits.
+        atexit.register(stop)
+        _swap(threading.Thread._bootstrap_inner, None, stop, _CLOSES)
         enable = profiler._enable_profiler
         disable = profiler._disable_profiler
 

@@ -289,8 +289,11 @@ class OperatorSweep {
       } else {
         fill(known, of_own(name, category));
       }
-    } else {
+    } else if (domain.empty() || domain == "NVTX" || domain == "ROCTx") {
+      // Where torch's emitter writes; libraries have domains of their own (CUB: "CCCL").
       fill(known, of_name(name));
+    } else {
+      known.read = true;
     }
     return known;
   }
@@ -661,7 +664,7 @@ std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) 
     return row;
   };
   const auto name_of = [&](const OperatorNode& node) {
-    return modules ? tree.texts[node.module] : part_of(tree, node);
+    return tree.texts[modules ? node.module : node.name];
   };
   for (uint32_t at = 1; at < tree.nodes.size(); ++at) {
     const OperatorNode& node = tree.nodes[at];
@@ -690,6 +693,16 @@ std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) 
       // Operators of the backward passes stand below their forward operators, not below the call that ran them.
       if (outer.level != OperatorLevel::kCall) total.host_total += node.host_ns;
       total.total.add(node.work);
+      // A function that is an ATen operator under another name has a row, too.
+      if (modules || outer.level != OperatorLevel::kAten ||
+          tree.nodes[outer.parent].level == OperatorLevel::kAten)
+        continue;
+      std::string function = part_of(tree, outer);
+      if (function == tree.texts[outer.name] || !seen.insert(function).second) continue;
+      OperatorRow& as_function = row_of(function, node.phase);
+      if (up == at) as_function.calls += node.calls;
+      as_function.host_total += node.host_ns;
+      as_function.total.add(node.work);
     }
     if (node.level == OperatorLevel::kCall) row_of(name, node.phase).host_total += node.whole_ns;
   }

@@ -157,7 +157,10 @@ TEST(Operators, backward_belongs_to_the_forward_operator_of_its_sequence_number)
   EXPECT_EQ(conv->total.ns, 30);
   EXPECT_EQ(conv->self.ns, 0);
   EXPECT_EQ(conv->host_total, 200);
-  EXPECT_EQ(conv->host_self, 100);
+  EXPECT_EQ(conv->host_self, 0);
+  EXPECT_EQ(conv->calls, 1);
+  EXPECT_EQ(find(rows, "aten::conv2d", OperatorPhase::kForward)->host_self, 100);
+  EXPECT_EQ(find(rows, "aten::convolution", OperatorPhase::kForward)->self.ns, 30);
   const auto* const backward = find(rows, "torch.nn.functional.conv2d", OperatorPhase::kBackward);
   ASSERT_NE(backward, nullptr);
   EXPECT_EQ(backward->total.ns, 50);
@@ -222,6 +225,7 @@ TEST(Operators, other_ranges_are_no_operators) {
   Recorded recorded;
   recorded.range(recorded.main(), 100, 50, "step 1", "NVTX");
   recorded.range(recorded.main(), 110, 20, "epoch", "tacho");
+  recorded.range(recorded.main(), 115, 10, "cub::DeviceScan::InclusiveScan", "CCCL");
   recorded.kernel(recorded.main(), 120, 5);
   const auto trace = recorded.open();
   const OperatorTree tree = must(operator_tree(*trace));

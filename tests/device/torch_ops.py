@@ -20,7 +20,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = HERE / "torch_models.py"
 TABLE = []
-LIMITS = {"bits": 110, "counts": 150, "modules": 40, "graph": 90, "compiled": 150, "profile": 120, "cost": 200}
+LIMITS = {"bits": 150, "counts": 170, "modules": 40, "graph": 60, "compiled": 120, "profile": 120, "cost": 330}
 DEADLINE = 0.0
 
 
@@ -77,22 +77,24 @@ class Session:
 
     def bits(self):
         for name in [*self.models(), "graph", "compiled"]:
+            if name == "resnet50":  # takes longest, and counts has it
+                continue
             plain = run(*self.model(name, "--steps", "4")).stdout
             traced = self.trace(f"bits-{name}.tacho", self.model(name, "--steps", "4"))
             check(f"{name}: results of 4 steps are bit-identical", plain == traced.stdout and plain != "",
                   "" if plain == traced.stdout else f"{plain.split()} / {traced.stdout.split()}")
-            lines = [line for line in traced.stderr.splitlines() if "--torch-trace" in line]
+            lines = [line for line in traced.stderr.splitlines() if "--torch-trace" in line or "Leaked" in line]
             check(f"{name}: no complaint", not lines, " ".join(lines)[:200])
 
     def counts(self):
         for name in self.models():
             file = self.work / f"{name}.json"
-            run(*self.model(name, "--steps", "3", "--profile", file))
+            run(*self.model(name, "--steps", "20", "--profile", file))
             wanted = innermost_operators(file)
-            self.trace(f"{name}.tacho", self.model(name, "--steps", "3"))
+            self.trace(f"{name}.tacho", self.model(name, "--steps", "20"))
             found = collections.defaultdict(lambda: [0, 0.0])
             for row in self.rows(f"{name}.tacho", "operator"):
-                if row["SelfKernels"]:
+                if row["SelfDeviceNs"]:
                     found[row["Name"]][0] += row["SelfKernels"]
                     found[row["Name"]][1] += row["SelfDeviceNs"] / 1000
             # Initialisation differs from run to run by nothing: both see the whole program.
@@ -210,7 +212,7 @@ class Session:
 
 
 def innermost_operators(path):
-    """[kernels, us] by the innermost cpu_op around the call that launched the kernel, from torch.profiler's file alone."""
+    """[kernels, us of kernels, copies and fills] by the innermost cpu_op around the call that launched the kernel, from torch.profiler's file alone."""
     events = json.loads(pathlib.Path(path).read_text())["traceEvents"]
     threads, kernels, calls = collections.defaultdict(list), [], {}
     for event in events:
@@ -223,7 +225,7 @@ def innermost_operators(path):
             if event["args"]["correlation"] not in calls:
                 calls[event["args"]["correlation"]] = "(no operator)"
                 threads[event["pid"], event["tid"]].append((event["ts"], 1, 0, event))
-        elif category == "kernel":
+        elif category in ("kernel", "gpu_memcpy", "gpu_memset"):
             kernels.append(event)
     for rows in threads.values():
         rows.sort(key=lambda row: row[:3])
@@ -240,7 +242,7 @@ def innermost_operators(path):
         name = calls.get(kernel["args"].get("correlation"), "(no operator)")
         if name.startswith("autograd::engine::"):
             name = "autograd engine"
-        found[name][0] += 1
+        found[name][0] += kernel["cat"] == "kernel"
         found[name][1] += kernel["dur"]
     return found
 

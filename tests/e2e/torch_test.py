@@ -63,6 +63,20 @@ class Torch(Base):
         self.assertEqual(modules["Net", "forward"]["Class"], "Net")
         self.assertEqual(modules["Net.conv", "forward"]["Class"], "Conv2d")
 
+    def test_system_profiling(self):
+        self.run_command(TACHO, "sys", "run", "-q", "--torch-trace", "-o", "s.tacho", "--", DEBIAN_PYTHON, MODEL, "1")
+        self.assertEqual(self.operators("s.tacho")["ScaleFunction", "forward"]["SelfKernels"], 4)
+
+    def test_a_summary_leads_on_and_two_runs_compare(self):
+        summary = self.run_command(TACHO, "trace", "--torch-trace", "-o", "a.tacho", "--", DEBIAN_PYTHON, MODEL, "1").stderr.decode()
+        self.assertIn("tacho stats a.tacho --by operator", summary)
+        self.trace(DEBIAN_PYTHON, MODEL, "1", options=["--torch-trace"], output="b.tacho")
+        table = json.loads(self.run_command(TACHO, "diff", "a.tacho", "b.tacho", "--by", "operator", "--output-format", "json").stdout)
+        self.assertIn("ScaleFunctionBackward", json.dumps(table))
+        self.run_command(TACHO, "export", "a.tacho", "-f", "folded")
+        folded = "".join(path.read_text() for path in self.folder.glob("a*folded*"))
+        self.assertRegex(folded, r"nn\.Module\.Net\.forward;.*ScaleFunction;clEnqueueNDRangeKernel;scale ")
+
     def test_results_stay_bit_identical(self):
         plain = self.run_command(DEBIAN_PYTHON, BEHAVIOUR, code=3)
         traced = self.trace(DEBIAN_PYTHON, BEHAVIOUR, code=3, options=["--torch-trace"])

@@ -144,7 +144,7 @@ inline constexpr std::string_view kHsaCore = "HSA_CORE_API", kHsaAmd = "HSA_AMD_
                                   kHip = "HIP_RUNTIME_API", kHipCompiler = "HIP_COMPILER_API",
                                   kCopy = "MEMORY_COPY", kDispatch = "KERNEL_DISPATCH",
                                   kScratch = "SCRATCH_MEMORY", kAllocation = "MEMORY_ALLOCATION",
-                                  kRccl = "RCCL_API", kHipStream = "HIP_STREAM", kCodeObject = "CODE_OBJECT";
+                                  kRccl = "RCCL_API", kCodeObject = "CODE_OBJECT";
 }  // namespace kind
 
 // ---- records ---------------------------------------------------------------------------------------------------------
@@ -229,12 +229,6 @@ inline constexpr Member<uint32_t> group_bytes{48}, private_bytes{52}, scalar{56}
     accumulation{64};
 inline constexpr size_t kLeast = 68, kMost = 256;
 }  // namespace kernel_symbol
-
-/// Payload of the callback for HIP's streams (1.x): around a call on a stream, operation kSet.
-namespace hip_stream {
-inline constexpr int32_t kSet = 3;
-inline constexpr Member<uint64_t> number{8};  // 0 = the default stream
-}  // namespace hip_stream
 
 /// rocprofiler_agent_v0_t: 312 bytes in 1.x, 296 in 0.x, which has no uuid.
 namespace agent {

@@ -86,14 +86,16 @@ __attribute__((noinline)) void begin(Call& call, const HipCall& does, const Word
   if (__builtin_expect(g_attached.load(std::memory_order_relaxed) == 0, 0)) attach();
   tape::ThreadState& state = tape::t_state;
   OpenCall& open = t_call;
-  call.outermost = open.depth++ == 0 && state.hidden == 0 && road() != Road::kSdk;
+  call.outermost = open.depth++ == 0 && state.hidden == 0;
   if (!call.outermost) return;
   open.stream_known = does.stream != -2;
   open.stream = does.stream >= 0 ? words[does.stream] : 0;
   open.per_thread = does.per_thread;
   open.graph = does.graph;
   open.graph_node = 0;
-  open.starts = open.stops = false;
+  open.starts = open.stops = open.own_memory = false;
+  // There the library records the calls; what is open tells it of streams and graphs (sdk_work.cpp).
+  if (road() == Road::kSdk) return;
   call.start = host_ticks();
   if (does.memory == HipMemory::kFrees && active()) {
     call.taken = take_allocation(words[0], call.freed);

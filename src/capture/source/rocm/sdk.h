@@ -3,7 +3,7 @@
 //   sdk_road.cpp     which road a process takes, this one or HSA's interface for tools (rocm.h), and where the library is
 //   sdk_session.cpp  rocprofiler_configure: what is recorded, its names, the thread that flushes, the end of a process
 //   sdk_buffers.cpp  the library's buffers, copied to the pool as they are
-//   sdk_calls.cpp    HIP's calls as they begin and end: for the sampler, and to know a graph's nodes
+//   sdk_calls.cpp    HIP's calls as they begin and end: for the sampler
 //   sdk_work.cpp     what is handed to the GPU: its stream, its node of a graph, launches that switch recording
 //   counting.cpp     the same library in a run that counts (counting.h)
 //
@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "capture/per_thread.h"
 #include "tape/layout.h"
 #include "vendor/amd/sdk.h"
 
@@ -33,6 +32,9 @@ void leave_sdk_road(const char* why);
 // sdk_session.cpp
 /// True while the library records for tacho in this process.
 bool sdk_active();
+/// Writes down what GPUs there are, once. The library opens their devices for that: not before there is work on one, so that a
+/// child that is forked before inherits nothing.
+void describe_agents();
 
 // sdk_calls.cpp
 /// Calls that only ask, are over in nanoseconds and come by the thousand: not recorded by default, as on HSA's road.
@@ -42,20 +44,12 @@ struct Services {
   const sdk::Functions& functions;
   uint32_t version;
   sdk::Context context;
-  int32_t hip_records, hip_callback, stream_callback;
+  int32_t hip_records, hip_callback;
 };
-/// Follows launches of graphs, and all of HIP's calls if the run samples call stacks.
+/// Follows HIP's calls if the run samples call stacks.
 void watch_calls(const Services& services);
 
 // sdk_work.cpp
-/// What a thread is about to hand to the GPU.
-struct OpenWork {
-  uint64_t generation;
-  uint32_t depth;        // of calls on a stream
-  uint32_t graph, node;  // depth of launches of graphs; the newest node's number, from 1
-  uint32_t streams[13];  // of those calls, from 1
-};
-extern constinit PerThread<OpenWork> g_open_work;
 void follow_work(const Services& services, bool dispatches, bool copies);
 /// True while launches have to be counted because recording begins with one of them.
 bool waits_for_launch();

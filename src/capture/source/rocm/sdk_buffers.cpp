@@ -151,6 +151,7 @@ void copy_records(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t
   if (!sdk_active()) return;  // a forked child gets what its parent had recorded
   const uint16_t before = tape::t_state.hidden;
   tape::t_state.hidden = 1;  // no samples in here
+  describe_agents();
   // Since the buffer was made.
   const uint64_t told = g_dropped.exchange(dropped, std::memory_order_relaxed);
   if (dropped > told) tape::loss(event::Table::kFactEnd, event::LossReason::kVendor, dropped - told);

@@ -1,6 +1,6 @@
-// HIP's calls as they begin and end, on the SDK's road (sdk.h), where somebody wants to know of them at that moment: what a launch
-// of a graph hands over is numbered; samples say which call was open, calls that launch work leave their Python stack or have
-// their CPU counters read. Their records come through buffers as always, under the same correlation.
+// HIP's calls as they begin and end, on the SDK's road (sdk.h), where somebody wants to know of them at that moment: samples say
+// which call was open, calls that launch work leave their Python stack or have their CPU counters read. Their records come
+// through buffers as always, under the same correlation.
 #include <string_view>
 
 #include "base/clock.h"
@@ -18,8 +18,7 @@ struct Watched {
   const sdk::Functions* functions;
 };
 constinit Watched g_watched{};
-constinit bool g_causes_work[1024] = {}, g_launches_graph[1024] = {};
-constinit bool g_samples = false;
+constinit bool g_causes_work[1024] = {};
 
 bool causes_device_work(std::string_view function) {
   for (const std::string_view word : {"Launch", "hipMemcpy", "hipMemset"})
@@ -35,9 +34,6 @@ int see_call(int32_t kind, int32_t operation, void*) {
       g_watched.functions->buffer_operation_name(kind, operation, &name, &length) != sdk::kSuccess ||
       name == nullptr || only_asks_sdk(name))
     return 0;
-  const std::string_view function(name);
-  g_launches_graph[operation] = function == "hipGraphLaunch" || function == "hipGraphLaunch_spt";
-  if (!g_samples && !g_launches_graph[operation]) return 0;
   g_watched.operations[g_watched.count++] = operation;
   g_causes_work[operation] = causes_device_work(name);
   return 0;
@@ -48,12 +44,6 @@ void on_call(Record record, uint64_t* before, void*) {
   tape::ThreadState& state = tape::t_state;
   if (!sdk_active() || record.operation < 0 || record.operation >= static_cast<int32_t>(sizeof g_causes_work))
     return;
-  if (g_launches_graph[record.operation])
-    if (OpenWork* const open = g_open_work.get()) {
-      if (record.phase == sdk::kPhaseEnter && open->graph++ == 0) open->node = 0;
-      if (record.phase == sdk::kPhaseExit && open->graph != 0) --open->graph;
-    }
-  if (!g_samples) return;
   const bool works = g_causes_work[record.operation] && tape::enabled(tape::source_bit::kApi);
   if (record.phase == sdk::kPhaseEnter) {
     *before = state.open_correlation;
@@ -80,9 +70,9 @@ bool only_asks_sdk(std::string_view function) {
 }
 
 void watch_calls(const Services& services) {
-  g_samples = tape::configuration().sampler != event::Sampler::kOff || sampler::counts_calls() ||
-              sampler::g_launch_stacks.load(std::memory_order_relaxed);
-  if (services.hip_records < 0 || services.hip_callback < 0) return;
+  const bool samples = tape::configuration().sampler != event::Sampler::kOff || sampler::counts_calls() ||
+                       sampler::g_launch_stacks.load(std::memory_order_relaxed);
+  if (!samples || services.hip_records < 0 || services.hip_callback < 0) return;
   g_watched.functions = &services.functions;
   services.functions.buffer_operations(services.hip_records, see_call, nullptr);
   if (g_watched.count == 0) return;  // none would mean all

@@ -162,7 +162,7 @@ int32_t buffer_kind(std::string_view name) {
 }
 
 struct CallbackKinds {
-  int32_t code_object = -1, hip_stream = -1, hip = -1;
+  int32_t code_object = -1, hip = -1;
 };
 int see_callback_kind(int32_t kind, void* data) {
   const char* name = nullptr;
@@ -170,7 +170,6 @@ int see_callback_kind(int32_t kind, void* data) {
   auto& kinds = *static_cast<CallbackKinds*>(data);
   if (g_functions.callback_kind_name(kind, &name, &length) != sdk::kSuccess || name == nullptr) return 0;
   if (std::string_view(name) == sdk::kind::kCodeObject) kinds.code_object = kind;
-  if (std::string_view(name) == sdk::kind::kHipStream) kinds.hip_stream = kind;
   if (std::string_view(name) == sdk::kind::kHip) kinds.hip = kind;
   return 0;
 }
@@ -243,8 +242,7 @@ bool set_up_services() {
     record_kind("MEMORY_ALLOCATION", event::Table::kAllocation);
     record_kind("SCRATCH_MEMORY", event::Table::kAllocation);
   }
-  const Services services{g_functions,   g_sdk_version,       g_context, buffer_kind(sdk::kind::kHip),
-                          callbacks.hip, callbacks.hip_stream};
+  const Services services{g_functions, g_sdk_version, g_context, buffer_kind(sdk::kind::kHip), callbacks.hip};
   watch_calls(services);
   if (kernels || copies) follow_work(services, kernels, copies);
   return g_functions.start_context(g_names) == sdk::kSuccess;
@@ -327,7 +325,6 @@ int initialize_sdk(sdk::Finalize* finalize, void*) {
   g_sdk_pid.store(getpid());
   pthread_atfork(nullptr, nullptr, in_forked_child);
   define_sdk_clock();
-  g_functions.query_agents(1, see_agents, sdk::agent::kNarrow, nullptr);
   if (!tape::configuration().kernel_include.empty())
     tape::define_fact(kSdkBlocks, event::BlockFact::kKernelInclude, 0, tape::configuration().kernel_include);
   if (!tape::configuration().kernel_exclude.empty())
@@ -414,6 +411,11 @@ sdk::ConfigureResult* configure_sdk(uint32_t version, sdk::ClientId* client, con
 }
 
 }  // namespace
+
+void describe_agents() {
+  static constinit std::atomic<bool> described{false};
+  if (!described.exchange(true)) g_functions.query_agents(1, see_agents, sdk::agent::kNarrow, nullptr);
+}
 
 bool sdk_active() {
   return g_sdk_pid.load(std::memory_order_relaxed) != 0 &&

@@ -1,6 +1,8 @@
 // What HIP hands to the GPU, on the SDK's road (sdk.h). The library asks for each dispatch and each copy what its external
 // correlation is to be: that is where work gets its stream and its node, where it is counted, and where the launch is met with
-// which recording begins or ends.
+// which recording begins or ends. Streams and graphs are those of the open HIP call (hip.cpp): the library's own way to name
+// streams, records of kind HIP_STREAM, ends the program in 1.0 where it meets a stream that it did not see made, as
+// hipStreamPerThread is one.
 //
 //   external correlation    bits 0..31                       32..63
 //                           stream, from 1 (0 = not known)   node of a graph's launch, from 1 (0 = of no graph)
@@ -12,12 +14,11 @@
 #include <atomic>
 #include <string_view>
 
+#include "capture/source/rocm/rocm.h"
 #include "capture/source/rocm/sdk.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::rocm {
-
-constinit PerThread<OpenWork> g_open_work;
 
 namespace {
 
@@ -25,30 +26,6 @@ constinit std::atomic<tape::CommandCounts*> g_counts{nullptr};
 constinit int32_t g_dispatch_requests = 0;  // the number of the request for dispatches
 constinit std::atomic<uint64_t> g_last_correlation{0};
 constinit std::atomic<bool> g_window_open{true};
-
-template <typename T>
-T read_field(const void* payload, sdk::Member<T> member) {
-  T value;
-  memcpy(&value, static_cast<const char*>(payload) + member.offset, sizeof value);
-  return value;
-}
-
-// Around every HIP call on a stream the library says which stream it is.
-template <typename Record>
-void see_stream(Record record, uint64_t*, void*) {
-  if (record.operation != sdk::hip_stream::kSet || record.payload == nullptr) return;
-  OpenWork* const open = g_open_work.get();
-  if (open == nullptr) return;
-  constexpr uint32_t kDeepest = sizeof open->streams / sizeof *open->streams;
-  if (record.phase == sdk::kPhaseEnter) {
-    if (open->depth < kDeepest)
-      open->streams[open->depth] =
-          static_cast<uint32_t>(read_field(record.payload, sdk::hip_stream::number)) + 1;
-    ++open->depth;
-  } else if (record.phase == sdk::kPhaseExit && open->depth != 0) {
-    --open->depth;
-  }
-}
 
 bool counts_launches() {
   return tape::pool()->start_launch != 0 || tape::pool()->stop_launch != 0;
@@ -82,13 +59,8 @@ int on_work(uint64_t, sdk::Context, int32_t kind, int32_t, uint64_t correlation,
     g_last_correlation.store(correlation, std::memory_order_relaxed);
     if (dispatch) count_sdk_launch(correlation);
   }
-  *external = 0;
-  OpenWork* const open = g_open_work.get();
-  if (open == nullptr) return 0;
-  constexpr uint32_t kDeepest = sizeof open->streams / sizeof *open->streams;
-  const uint64_t node = open->graph != 0 ? ++open->node : 0;
-  const uint64_t stream = open->depth != 0 && open->depth <= kDeepest ? open->streams[open->depth - 1] : 0;
-  *external = node << 32 | stream;
+  const uint32_t stream = open_stream();
+  *external = uint64_t{next_graph_node()} << 32 | (stream == kNoStream ? 0 : uint64_t{stream} + 1);
   return 0;
 }
 
@@ -110,10 +82,6 @@ void follow_work(const Services& services, bool dispatches, bool copies) {
       functions.external_request(services.context, kinds, count, on_work, nullptr) != sdk::kSuccess)
     return;
   g_counts.store(tape::open_progress(), std::memory_order_release);
-  // Streams came with 1.0.
-  auto* const callback = reinterpret_cast<sdk::signature::AnyCallback*>(&see_stream<sdk::CallbackRecordWide>);
-  if (services.stream_callback >= 0)
-    functions.trace_callback(services.context, services.stream_callback, nullptr, 0, callback, nullptr);
 }
 
 bool waits_for_launch() {

@@ -17,14 +17,14 @@ namespace column = event::column;
 namespace row = event::row;
 using event::Type;
 
-// One chunk of every table: `kRows` rows each that refer to row 1 or 2 of everything.
-constexpr int64_t kRows = 3;
+// One chunk of every table: `kCheckedRows` rows each that refer to row 1 or 2 of everything.
+constexpr int64_t kCheckedRows = 3;
 RawFile file_of_every_table(const Folder& folder) {
   auto writer = must(TraceWriter::create(folder / "t.tacho"));
-  make_targets(*writer, kRows);
+  make_targets(*writer, kCheckedRows);
   for (const event::TableInfo& info : event::all_tables()) {
     if (!event::is_fact(info.table) || info.table == Table::kLoss) continue;
-    for (int64_t i = 1; i <= kRows; ++i) {
+    for (int64_t i = 1; i <= kCheckedRows; ++i) {
       Row cells;
       for (const event::Column& column : info.columns)
         cells.push_back(column.type == Type::kEnum ? column.enumeration->values[0].code : i);
@@ -86,7 +86,7 @@ TEST(Checked, every_reference_of_every_table) {
       if (about.type != Type::kRow && about.type != Type::kString) continue;
       ++columns;
       EXPECT_EQ(said(forged(file, info, c, 0), info, c), "");
-      for (const int64_t value : {kRows + 1, int64_t{-1}, int64_t{65536}, kLeast, kMost}) {
+      for (const int64_t value : {kCheckedRows + 1, int64_t{-1}, int64_t{65536}, kLeast, kMost}) {
         const std::vector<uint8_t> bytes = forged(file, info, c, value);
         const std::string sentence = said(bytes, info, c);
         EXPECT_NE(sentence.find(fmt::format("is damaged: column {} of table {}", about.name, info.name)),

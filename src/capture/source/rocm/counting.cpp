@@ -467,7 +467,8 @@ int initialize(void (*)(sdk::ClientId), void*) {
   State& s = g_state;
   s.spool.process = static_cast<uint32_t>(s.spool.state->attached.fetch_add(1));
   char path[1152];
-  snprintf(path, sizeof path, "%s/%u.instances", s.spool.folder, s.spool.process);
+  const int length = snprintf(path, sizeof path, "%s/%u.instances", s.spool.folder, s.spool.process);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof path) return 0;
   s.file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (s.file < 0) return 0;
   sdk::Status status = s.call.query_agents(sdk::kAgentVersion, take_agents, sdk::kAgentBytes, nullptr);

@@ -86,7 +86,9 @@ __attribute__((noinline)) void begin(Call& call, const HipCall& does, const Word
   if (__builtin_expect(g_attached.load(std::memory_order_relaxed) == 0, 0)) attach();
   tape::ThreadState& state = tape::t_state;
   OpenCall& open = t_call;
-  call.outermost = open.depth++ == 0 && state.hidden == 0;
+  // Questions come by the thousand: nothing is done for them.
+  const bool passed_over = does.asks && !tape::configuration().all_api_calls;
+  call.outermost = open.depth++ == 0 && !passed_over && state.hidden == 0;
   if (!call.outermost) return;
   open.stream_known = does.stream != -2;
   open.stream = does.stream >= 0 ? words[does.stream] : 0;
@@ -104,8 +106,7 @@ __attribute__((noinline)) void begin(Call& call, const HipCall& does, const Word
     open.own_memory = does.memory != HipMemory::kNone && tape::enabled(tape::source_bit::kAllocation);
   }
   const bool now = tape::enabled(tape::source_bit::kApi);
-  if ((!now && !may_start()) || state.inner != 0 || (does.asks && !tape::configuration().all_api_calls))
-    return;
+  if ((!now && !may_start()) || state.inner != 0) return;
   call.correlation = tape::next_correlation();
   call.outer = state.open_correlation;
   state.open_correlation = call.correlation;

@@ -160,6 +160,13 @@ class Refusals(Profile):
         for launcher in ("mpirun", "mpiexec", "srun", "orterun", "/usr/bin/mpirun"):
             self.refused("-n", "my_app", "--", launcher, "-n", "4", "./my_application",
                          needles=("must wrap the profiler", f"instead: {launcher} -n 4 tacho profile -n my_app -- ./my_application"))
+        right, wrong = "mpirun -n 4 tacho profile -n my_app -- ./my_application (CORRECT)", "not tacho profile -n my_app -- "
+        self.refused("-n", "my_app", "--", "mpirun", "-n", "4", "./my_application", needles=(right, wrong + "mpirun -n 4 ./my_application (WRONG)"))
+        self.refused("-n", "my_app", "--", "env", "A=1", "mpirun", "-n", "4", "./my_application", needles=("env A=1 " + right, "(WRONG)"))
+        self.refused("-n", "my_app", "--", "mpirun.openmpi", "-n", "4", "./my_application", needles=(right.replace("mpirun", "mpirun.openmpi"),))
+        for line in ("mpirun -n 4 ./my_application", "cd . && mpirun -n 4 ./my_application", "A=1 exec 'mpirun' -n 4 ./my_application"):
+            self.refused("-n", "my_app", "--", "bash", "-c", line, needles=(right,))
+        self.refused("-n", "my_app", "--", "/bin/sh", "-ec", "env A=1 nice -n 5 mpiexec -n 4 ./my_application", needles=("mpiexec -n 4 tacho profile",))
         (self.folder / "hosts").write_text("here\n")
         self.refused("-n", "a", "--", "srun", "--hostfile", "./hosts", "./vcopy", "-n", "4096",
                      needles=("instead: srun --hostfile ./hosts tacho profile -n a -- ./vcopy -n 4096",))

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/export.h"
+#include "cli/shared/chosen_ranks.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"
 
@@ -69,6 +70,10 @@ constexpr Row<Request> kOptions[] = {
      .value_name = "INT",
      .choices = "2 3",
      .shows = Shows::kDefault},
+    {.names = kRanksNames,
+     .help = kRanksHelp,
+     .place = [](Request& r) -> std::string& { return r.ranks; },
+     .value_name = "LIST"},
     {.names = "--overwrite",
      .help = "replace existing outputs",
      .place = [](Request& r) -> bool& { return r.overwrite; }},

@@ -15,6 +15,7 @@ namespace tacho::cli {
 struct TraceRequest {
   launch::LaunchOptions launch;  ///< launch.recording gets what the options say
   std::string output;            ///< -o; empty = <command>.tacho with a suffix when taken
+  std::string ranks;             ///< --ranks; empty = all
   bool overwrite = false;
   std::vector<std::string> formats;  ///< beside tacho: csv, json, pftrace ...
   uint32_t rpd_schema = 2;

@@ -1,6 +1,7 @@
 // The table of `tacho profile`'s options (options.h).
 #include "cli/profile/options.h"
 
+#include "cli/shared/chosen_ranks.h"
 #include "cli/shared/command_line.h"
 #include "counter/provider.h"
 
@@ -143,6 +144,11 @@ constexpr options::Row<Arguments> kOptions[] = {
      .group = kHow,
      .help = "no lines of ours, a progress bar on a terminal",
      .place = [](Arguments& a) -> bool& { return a.quiet; }},
+    {.names = kRanksNames,
+     .group = kHow,
+     .help = kRanksHelp,
+     .place = [](Arguments& a) -> std::string& { return a.ranks; },
+     .value_name = "LIST"},
     {.names = "--dry-run",
      .group = kHow,
      .help = "say which passes would be made; run nothing",

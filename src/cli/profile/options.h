@@ -15,6 +15,7 @@ struct Arguments {
                                                                                  ids = "3.3";
   std::vector<std::string> blocks, kernels, dispatches, config_dirs;
   std::optional<std::string> multiplexing;
+  std::string ranks;  // --ranks; empty = all
   std::string arch, list_metrics_arch, list_blocks_arch;
   bool list_sets = false, list_metrics = false, list_blocks = false;
   bool no_roof = false, roof_only = false, quiet = false, specs = false, dry_run = false, overwrite = false,

@@ -24,6 +24,7 @@
 #include "cli/profile/session.h"
 #include "cli/profile/specs.h"
 #include "cli/profile/torch_files.h"
+#include "cli/shared/chosen_ranks.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/devices.h"
 #include "cli/shared/suggest.h"
@@ -126,21 +127,23 @@ Status check_conflicts(const Arguments& a) {
 Status check_command(const Arguments& a, std::string_view program) {
   if (a.command.empty())
     return fail("which program? give it after --, as in: {} -n vcopy -- ./vcopy", program);
-  const std::string launcher = fs::path(a.command.front()).filename().string();
-  for (const std::string_view known : {"mpirun", "mpiexec", "srun", "orterun"}) {
-    if (launcher != known) continue;
+  if (const auto found = find_launcher(a.command)) {
+    const std::vector<std::string>& words = found->words;
     // Behind the launcher's options; one may have a file as its value.
     const auto is_program = [](const std::string& word) {
       return launch::find_executable(word).has_value() ||
              (word.find('/') != std::string::npos && !fs::exists(word));
     };
-    const auto app = std::find_if(a.command.begin() + 1, a.command.end(), is_program);
+    const auto app = std::find_if(words.begin() + 1, words.end(), is_program);
+    const std::string name = a.name.empty() ? "NAME" : a.name;
+    const std::string before = found->before.empty() ? "" : joined(found->before, " ") + " ";
     return fail(
-        "an MPI launcher after -- would profile the launcher; it must wrap the profiler instead: {} {} -n {} "
-        "-- {}",
-        app == a.command.end() ? launcher + " ..." : joined({a.command.begin(), app}, " "), program,
-        a.name.empty() ? "NAME" : a.name,
-        app == a.command.end() ? "./app" : joined({app, a.command.end()}, " "));
+        "an MPI launcher after -- would profile the launcher; it must wrap the profiler instead: {}{} {} -n "
+        "{} "
+        "-- {} (CORRECT), not {} -n {} -- {} (WRONG)",
+        before, app == words.end() ? words[0] + " ..." : joined({words.begin(), app}, " "), program, name,
+        app == words.end() ? "./app" : joined({app, words.end()}, " "), program, name,
+        joined(a.command, " "));
   }
   return {};
 }
@@ -516,6 +519,12 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
         a.max_time, chosen.device.name);
   const auto executable = launch::find_executable(a.command.front());
   if (!executable) return complain(executable.error().exit_code, executable.error().message);
+  if (!a.ranks.empty()) {
+    std::string warning;
+    TACHO_ASSIGN(const bool chosen, is_chosen_rank(a.ranks, warning));
+    if (!warning.empty()) complain(kOk, warning);
+    if (!chosen) return run_as_it_is(a.command);
+  }
   if (a.torch_trace) {
     if (face == ProfileFace::kRocprofCompute && !a.experimental)
       return fail("--torch-trace is experimental: add --experimental in front of profile");

@@ -16,6 +16,7 @@
 #include "base/run_name.h"
 #include "cli/command.h"
 #include "cli/export.h"
+#include "cli/shared/chosen_ranks.h"
 #include "cli/shared/hidden_recording.h"
 #include "cli/shared/summary.h"
 #include "trace/trace.h"
@@ -89,6 +90,13 @@ std::string of_rank(const std::string& path) {
 }
 
 int run_target(TraceRequest& request) {
+  if (!request.ranks.empty()) {
+    std::string warning;
+    const auto chosen = is_chosen_rank(request.ranks, warning);
+    if (!chosen) return complain(kOwnError, chosen.error().message);
+    if (!warning.empty()) complain(kOk, warning);
+    if (!*chosen) return run_as_it_is(request.launch.command);
+  }
   if (const Status ready = complete(request); !ready) return complain(kOwnError, ready.error().message);
   const auto output = choose_output(request);
   if (!output) return complain(kOwnError, output.error().message);

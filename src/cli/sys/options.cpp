@@ -295,6 +295,16 @@ constexpr Option kOptions[] = {
      .kind = Kind::kFlag,
      .group = kOptionsHeading,
      .help = "tacho sys: PyTorch's operators and modules as ranges"},
+    {.name = "ranks",
+     .short_name = "",
+     .kind = Kind::kValue,
+     .group = kOptionsHeading,
+     .help = "tacho: record only these ranks of a parallel job (0,2-3)"},
+    {.name = "profile-mpi-ranks",
+     .short_name = "",
+     .kind = Kind::kValue,
+     .group = kOptionsHeading,
+     .help = "tacho: the same"},
     {.name = "overwrite",
      .short_name = "",
      .kind = Kind::kFlag,
@@ -446,6 +456,10 @@ class Parser {
 
   Status single(const Option& option, const std::string& name, const std::string& value) {
     if (!option.sets.empty()) return set(option.sets, value, name);
+    if (option.name == "ranks" || option.name == "profile-mpi-ranks") {
+      request_.ranks = value;
+      return {};
+    }
     if (option.name == "output") {
       if (request_.face == Face::kTacho) {
         request_.output = value;

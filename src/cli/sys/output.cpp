@@ -1,15 +1,23 @@
 // Folders, files and lines of system profiling (output.h).
 #include "cli/sys/output.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "analysis/stats.h"
+#include "base/job_rank.h"
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "base/placeholders.h"
@@ -30,6 +38,25 @@ using event::Table;
 
 namespace {
 
+// When the process that started this one was started itself, seconds since 1970; 0 = unknown. For a rank that is its launcher.
+double start_of_launcher() {
+  std::ifstream stat(fmt::format("/proc/{}/stat", getppid())), uptime("/proc/uptime");
+  std::string line;
+  double up = 0;
+  if (!std::getline(stat, line) || !(uptime >> up)) return 0;
+  // The name in brackets may hold anything; 20 fields later stands the start in ticks since boot.
+  std::istringstream fields(line.substr(std::min(line.rfind(')') + 1, line.size())));
+  std::string field;
+  for (int i = 0; i < 20; ++i)
+    if (!(fields >> field)) return 0;
+  const double started = std::strtod(field.c_str(), nullptr) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return started > 0
+             ? static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 - up + started
+             : 0;
+}
+
 // A text with placeholders, as of the moment before the start.
 std::string expand(const std::string& text, const Request& request) {
   PlaceholderFacts facts = placeholder_facts(request.command);
@@ -39,15 +66,44 @@ std::string expand(const std::string& text, const Request& request) {
     const Setting* const setting = find_setting(name);
     return setting != nullptr ? request.settings.text(setting->name) : std::string();
   };
-  return expand_placeholders(text, PlaceholderDialect::kRocprofSys, facts);
+  std::string with_time = text;
+  if (const double launched = facts.job.known() ? start_of_launcher() : 0; launched > 0) {
+    // Of the job, not of this rank: the ranks agree on a folder also where a minute ends between them.
+    const auto seconds = static_cast<time_t>(launched);
+    tm parts{};
+    localtime_r(&seconds, &parts);
+    char stamp[256];
+    stamp[strftime(stamp, sizeof stamp, facts.time_format.c_str(), &parts)] = '\0';
+    constexpr std::string_view kName = "%launch_time%";
+    for (size_t at = 0; (at = with_time.find(kName, at)) != std::string::npos; at += strlen(stamp))
+      with_time.replace(at, kName.size(), stamp);
+  }
+  return expand_placeholders(with_time, PlaceholderDialect::kRocprofSys, facts);
 }
 
-// A name that is free: the same minute may see two runs.
+// Whether the folder is of this rank's job: made since the launcher started, and without a file of this rank.
+bool is_of_this_job(const std::string& folder, int64_t rank) {
+  struct statx made {};
+  const double launched = start_of_launcher();
+  if (launched == 0 || statx(AT_FDCWD, folder.c_str(), 0, STATX_BTIME | STATX_MTIME, &made) != 0)
+    return false;
+  const statx_timestamp& at = (made.stx_mask & STATX_BTIME) != 0 ? made.stx_btime : made.stx_mtime;
+  if (static_cast<double>(at.tv_sec) + static_cast<double>(at.tv_nsec) * 1e-9 < launched) return false;
+  std::error_code error;
+  for (fs::directory_iterator file(folder, error), end; !error && file != end; file.increment(error))
+    if (file->path().stem().string().ends_with(fmt::format("-{}", rank))) return false;
+  return !error;
+}
+
+// A name that is free, since the same minute may see two runs, or that of the folder that another rank of this job has made.
 std::string free_folder(const std::string& folder) {
+  const JobRank job = job_rank();
   std::error_code ignored;
   if (!fs::exists(folder, ignored) || fs::is_empty(folder, ignored)) return folder;
+  if (job.known() && is_of_this_job(folder, job.rank)) return folder;
   for (int i = 1;; ++i)
-    if (const std::string candidate = fmt::format("{}-{}", folder, i); !fs::exists(candidate, ignored))
+    if (const std::string candidate = fmt::format("{}-{}", folder, i);
+        !fs::exists(candidate, ignored) || (job.known() && is_of_this_job(candidate, job.rank)))
       return candidate;
 }
 

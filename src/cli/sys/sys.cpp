@@ -3,15 +3,14 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 
 #include "analysis/operators.h"
 #include "cli/command.h"
 #include "cli/export.h"
+#include "cli/shared/chosen_ranks.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/hidden_recording.h"
 #include "cli/shared/meant.h"
@@ -19,24 +18,18 @@
 #include "cli/sys/plan.h"
 
 namespace tacho::cli::sys {
-namespace {
-
-// ROCPROFSYS_ENABLED=false: the program as it is, in our place.
-int run_unrecorded(Request& request) {
-  std::vector<char*> words;
-  for (std::string& word : request.command) words.push_back(word.data());
-  words.push_back(nullptr);
-  const auto path = launch::find_executable(request.command[0]);
-  if (!path) return complain(path.error().exit_code, path.error().message);
-  execv(path->c_str(), words.data());
-  return complain(kNotExecutable, fmt::format("{}: {}", *path, strerror(errno)));
-}
-
-}  // namespace
 
 int run(Request& request) {
   const Settings& settings = request.settings;
-  if (!settings.on("ENABLED")) return run_unrecorded(request);
+  // ROCPROFSYS_ENABLED=false: the program as it is, in our place.
+  if (!settings.on("ENABLED")) return run_as_it_is(request.command);
+  if (!request.ranks.empty()) {
+    std::string warning;
+    const auto chosen = is_chosen_rank(request.ranks, warning);
+    if (!chosen) return complain(kOwnError, chosen.error().message);
+    if (!warning.empty()) complain(kOk, warning);
+    if (!*chosen) return run_as_it_is(request.command);
+  }
   auto made = make_plan(request);
   if (!made) return complain(kOwnError, made.error().message);
   Plan& plan = *made;

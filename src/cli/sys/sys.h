@@ -24,6 +24,7 @@ struct Request {
   std::vector<std::string> config_files;
   std::vector<std::string> remarks;  // for the user, before the start
   std::string output;                // tacho: -o FILE.tacho
+  std::string ranks;                 // --ranks; empty = all
   event::Sampler sampler = event::Sampler::kTimer;
   bool overwrite = false, quiet = false, help = false;
   bool launch_stacks = true, torch_trace = false;

@@ -423,7 +423,9 @@ report::Table readable_operators(const std::vector<analysis::OperatorRow>& rows,
     cells.push_back(time(row.host_self));
     cells.push_back(time(row.host_total));
     cells.push_back(number(row.calls));
-    cells.emplace_back(std::string(analysis::to_string(row.phase)));
+    // Outside of every operator nothing tells the phase.
+    cells.push_back(row.name.starts_with("(no ") ? report::Cell()
+                                                 : report::Cell(std::string(analysis::to_string(row.phase))));
     cells.emplace_back(row.name);
     if (kinds) cells.emplace_back(row.kind);
     table.rows.push_back(std::move(cells));

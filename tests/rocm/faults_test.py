@@ -41,13 +41,14 @@ class Faults(bed.Traced):
         self.assertRegex(self.notes()[0], r"^a queue of GPU 0 died while it ran fill \(HSA_STATUS_.*\): its ")
 
     def test_a_page_fault(self):
-        result, ledger = self.as_alone(self.program("ends"), "waits", fault="memory-fault@5")
-        self.assertNotEqual(result.returncode, 0)
-        self.assertEqual((len(ledger.kernels), ledger.faults), (4, 1))
-        self.complete(ledger, 1)
-
-        self.assertEqual(len(self.notes()), 1)
-        self.assertRegex(self.notes()[0], r"^GPU 0 could not access memory at address 0xdead000 and stopped")
+        for rocm in self.versions():
+            with self.subTest(rocm):
+                result, ledger = self.as_alone(self.program("ends", rocm=rocm), "waits", fault="memory-fault@5", rocm=rocm)
+                self.assertNotEqual(result.returncode, 0)
+                self.assertEqual((len(ledger.kernels), ledger.faults), (4, 1))
+                self.complete(ledger, 1)
+                self.assertEqual(len(self.notes()), 1)
+                self.assertRegex(self.notes()[0], r"^GPU 0 could not access memory at address 0xdead000 and stopped")
 
     def test_the_gpu_is_reset(self):
         result, ledger = self.as_alone(self.program("ends"), "waits", fault="reset@5")

@@ -62,19 +62,16 @@ bool has_memory(uint64_t bytes) {
 bool strikes(const Queue& queue) {
   static std::atomic<uint64_t> dispatches{0};
   const uint64_t number = ++dispatches;
+  const bool error = number == wanted("queue-error"), fault = number == wanted("memory-fault");
+  const bool reset = number == wanted("reset"), hang = number == wanted("hang");
+  if (!error && !fault && !reset && !hang) return false;
+  log("fault %u %u", queue.gpu, queue.id);  // first: the program may end at once
   const uint32_t gpu = gpus()[queue.gpu].id;
   constexpr uint64_t kNowhere = 0xdead000;
-  if (number == wanted("queue-error")) {
-    report_queue_error(queue);
-  } else if (number == wanted("memory-fault")) {
-    raise(KFD_IOC_EVENT_MEMORY, {gpu, kNowhere});
-  } else if (number == wanted("reset")) {
-    g_dead = true;
-    raise(KFD_IOC_EVENT_HW_EXCEPTION, {gpu, 0});
-  } else if (number != wanted("hang")) {
-    return false;
-  }
-  log("fault %u %u", queue.gpu, queue.id);
+  if (reset) g_dead = true;
+  if (error) report_queue_error(queue);
+  if (fault) raise(KFD_IOC_EVENT_MEMORY, {gpu, kNowhere});
+  if (reset) raise(KFD_IOC_EVENT_HW_EXCEPTION, {gpu, 0});
   return true;
 }
 

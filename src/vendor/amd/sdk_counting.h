@@ -53,6 +53,7 @@ inline constexpr size_t kAgentBytes = sizeof(AgentHead);
 // ---- counters --------------------------------------------------------------------------------------------------------
 
 inline constexpr int32_t kCounterInfoVersion = 1;  // ROCPROFILER_COUNTER_INFO_VERSION_0
+inline constexpr int32_t kAppendDefinition = 2;    // ROCPROFILER_COUNTER_FLAG_APPEND_DEFINITION
 /// rocprofiler_counter_info_v0_t.
 struct CounterDescription {
   Handle id;
@@ -118,8 +119,8 @@ using CounterInfo = Status(Handle counter, int32_t version, void*);
 using CounterDimensions = Status(Handle counter, Status (*)(Handle, const DimensionInfo*, size_t, void*),
                                  void*);
 using CreateConfig = Status(Handle agent, Handle* counters, size_t count, Handle* config);
-using CreateCounter = Status(const char* name, size_t, const char* expression, size_t,
-                             const char* description, size_t, Handle agent, Handle* counter);
+/// Not in 0.x. (1.0 declares rocprofiler_create_counter as well, and does not export it.)
+using LoadDefinition = Status(const char* yaml, size_t size, int32_t flags);
 using DispatchCallback = void(DispatchData, Handle* config, UserData*, void*);
 using RecordCallback = void(DispatchData, CounterRecord*, size_t, UserData, void*);
 using DispatchService = Status(Context, DispatchCallback*, void*, RecordCallback*, void*);

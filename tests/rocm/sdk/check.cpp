@@ -17,6 +17,7 @@
 
 #if ROCPROFILER_VERSION_MAJOR >= 1
 #include <rocprofiler-sdk/counter_config.h>
+#include <rocprofiler-sdk/experimental/counters.h>
 #define TACHO_WIDE 1
 using Value = rocprofiler_counter_record_t;
 using DimensionOfValue = rocprofiler_counter_record_dimension_info_t;
@@ -33,8 +34,8 @@ namespace sdk = tacho::vendor::sdk;
 
 #define SIZE(ours, theirs) static_assert(sizeof(ours) == sizeof(theirs))
 #define AT(ours, our, theirs, their) static_assert(offsetof(ours, our) == offsetof(theirs, their))
-#define FIELD(ours, theirs, their)                                  \
-  static_assert((ours).offset == offsetof(theirs, their));          \
+#define FIELD(ours, theirs, their)                         \
+  static_assert((ours).offset == offsetof(theirs, their)); \
   static_assert(sizeof((ours).read(nullptr, 0)) == sizeof(static_cast<theirs*>(nullptr)->their))
 #define VALUE(ours, theirs) static_assert(static_cast<long>(ours) == static_cast<long>(theirs))
 
@@ -176,7 +177,8 @@ FIELD(sdk::copy::end, Copied, end_timestamp);
 FIELD(sdk::copy::target, Copied, dst_agent_id);
 FIELD(sdk::copy::source, Copied, src_agent_id);
 FIELD(sdk::copy::bytes, Copied, bytes);
-static_assert(sizeof(Copied) == (TACHO_WIDE ? sizeof(imitation::CopyRecord1) : sizeof(imitation::CopyRecord0)));
+static_assert(sizeof(Copied) ==
+              (TACHO_WIDE ? sizeof(imitation::CopyRecord1) : sizeof(imitation::CopyRecord0)));
 
 using Allocated = rocprofiler_buffer_tracing_memory_allocation_record_t;
 constexpr sdk::Allocation kAllocation = TACHO_WIDE ? sdk::kAllocationWide : sdk::kAllocationNarrow;
@@ -227,7 +229,8 @@ SIZE(sdk::CounterRecord, Value);
 AT(sdk::CounterRecord, value, Value, counter_value);
 AT(sdk::CounterRecord, dispatch, Value, dispatch_id);
 AT(sdk::CounterRecord, agent, Value, agent_id);
-static_assert(sdk::counter::value_bytes(100 * ROCPROFILER_VERSION_MINOR + 10000 * ROCPROFILER_VERSION_MAJOR) == sizeof(Value));
+static_assert(sdk::counter::value_bytes(100 * ROCPROFILER_VERSION_MINOR +
+                                        10000 * ROCPROFILER_VERSION_MAJOR) == sizeof(Value));
 SIZE(imitation::CounterRecord, Value);
 SIZE(sdk::CounterDescription, rocprofiler_counter_info_v0_t);
 AT(sdk::CounterDescription, name, rocprofiler_counter_info_v0_t, name);
@@ -245,8 +248,8 @@ template <typename R, typename... A>
 struct Words<R(A...)> {
   static constexpr size_t count = sizeof...(A), bytes = (sizeof(A) + ... + 0);
 };
-#define FUNCTION(ours, theirs)                                                             \
-  static_assert(Words<sdk::signature::ours>::count == Words<decltype(theirs)>::count);     \
+#define FUNCTION(ours, theirs)                                                         \
+  static_assert(Words<sdk::signature::ours>::count == Words<decltype(theirs)>::count); \
   static_assert(Words<sdk::signature::ours>::bytes == Words<decltype(theirs)>::bytes)
 FUNCTION(CreateContext, rocprofiler_create_context);
 FUNCTION(OnContext, rocprofiler_start_context);
@@ -269,7 +272,8 @@ FUNCTION(RecordPosition, rocprofiler_query_record_dimension_position);
 FUNCTION(DispatchService, rocprofiler_configure_callback_dispatch_counting_service);
 #if TACHO_WIDE
 FUNCTION(CreateConfig, rocprofiler_create_counter_config);
-FUNCTION(CreateCounter, rocprofiler_create_counter);
+FUNCTION(LoadDefinition, rocprofiler_load_counter_definition);
+VALUE(sdk::kAppendDefinition, ROCPROFILER_COUNTER_FLAG_APPEND_DEFINITION);
 #else
 FUNCTION(CreateConfig, rocprofiler_create_profile_config);
 #endif

@@ -733,23 +733,26 @@ TACHO_EXPORT Status rocprofiler_create_counter_config(Id agent, Id* list, size_t
 TACHO_EXPORT Status rocprofiler_create_profile_config(Id agent, Id* list, size_t count, Id* config) {  // 0.x
   return rocprofiler_create_counter_config(agent, list, count, config);
 }
-// Only what tacho asks for: accumulate(COUNTER, HIGH_RES).
-TACHO_EXPORT Status rocprofiler_create_counter(const char* name, size_t name_bytes, const char* expression,
-                                               size_t bytes, const char*, size_t, Id, Id* counter) {
-  const std::string text(expression, bytes);
-  const size_t open = text.find('('), comma = text.find(',');
-  if (narrow() || !text.starts_with("accumulate(") || comma == std::string::npos) return kNotImplemented;
-  const std::string base = text.substr(open + 1, comma - open - 1);
-  for (const Counter& each : counters())
-    if (each.name == base) {
-      Counter made = each;
-      made.name.assign(name, name_bytes);
-      made.flags = 2;
-      counter->handle = counters().size();
-      counters().push_back(made);
-      return kOk;
-    }
-  return kCounterNotFound;
+// Of a definition only what tacho writes: a name, and behind it accumulate(COUNTER, HIGH_RES).
+TACHO_EXPORT Status rocprofiler_load_counter_definition(const char* yaml, size_t bytes, int32_t flags) {
+  if (narrow() || flags != 2) return kNotImplemented;
+  std::istringstream lines(std::string(yaml, bytes));
+  std::string name;
+  for (std::string line; std::getline(lines, line);) {
+    if (const size_t at = line.find("name: "); at != std::string::npos) name = line.substr(at + 6);
+    const size_t open = line.find("expression: accumulate("), comma = line.find(',');
+    if (open == std::string::npos || comma == std::string::npos) continue;
+    const std::string base = line.substr(open + 23, comma - open - 23);
+    for (size_t each = 0; each < counters().size(); ++each)
+      if (counters()[each].name == base) {
+        Counter made = counters()[each];
+        made.name = name;
+        made.flags = 2;
+        counters().push_back(made);
+        break;
+      }
+  }
+  return kOk;
 }
 TACHO_EXPORT Status rocprofiler_configure_callback_dispatch_counting_service(Id context,
                                                                              DispatchCallback* on_dispatch,

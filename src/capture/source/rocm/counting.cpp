@@ -46,7 +46,7 @@ struct CountingFunctions {
   sdk_call::CounterInfo* counter_info;
   sdk_call::CounterDimensions* counter_dimensions;
   sdk_call::CreateConfig* create_config;
-  sdk_call::CreateCounter* create_counter;
+  sdk_call::LoadDefinition* load_definition;
   sdk_call::DispatchService* dispatch_service;
   sdk_call::RecordCounter* record_counter;
   sdk_call::RecordPosition* record_position;
@@ -67,6 +67,7 @@ struct Kernel {
 struct Agent {
   sdk::Handle id;
   uint32_t gpu;                      // number among the GPUs
+  const char* name;                  // of its architecture
   uint64_t counters[kMostCounters];  // the SDK's handle of each wanted counter; 0 = it has none
   uint64_t configs[kMostPasses];
 };
@@ -90,6 +91,7 @@ struct State {
   size_t seen_count;
   Bytes record;
   int file;
+  char library[1024];  // the SDK's path
 };
 constinit State g_state{};
 constinit std::atomic<uint32_t> g_lock{0};
@@ -170,6 +172,8 @@ sdk::Status take_agents(int32_t, const void** agents, size_t count, void*) {
     memset(static_cast<void*>(&made), 0, sizeof made);
     made.id = agent->id;
     made.gpu = gpu++;
+    const uint64_t name = sdk::agent::name.read(static_cast<const std::byte*>(agents[at]), agent->size);
+    made.name = name != 0 ? reinterpret_cast<const char*>(name) : "";
   }
   return sdk::kSuccess;
 }
@@ -183,27 +187,83 @@ sdk::Status take_counters(sdk::Handle, sdk::Handle* counters, size_t count, void
         about.name == nullptr)
       continue;
     for (size_t i = 0; i < s.counter_count; ++i)
-      if (s.counters[i].expression == nullptr && strcmp(s.counters[i].name, about.name) == 0)
-        agent.counters[i] = counters[at].handle;
+      if (strcmp(s.counters[i].name, about.name) == 0) agent.counters[i] = counters[at].handle;
   }
   return sdk::kSuccess;
 }
 
-// A counter that the SDK computes from others. It may be there already: a user's file defines the same.
-void define(Agent& agent, size_t index) {
-  State& s = g_state;
-  const Wanted& wanted = s.counters[index];
-  if (s.call.create_counter == nullptr) {
-    missing(agent.gpu, wanted.name, "needs a rocprofiler-sdk of ROCm 7 or later");
-    return;
+// True if the SDK's own definitions (counter_defs.yaml beside it) have the counter for an architecture. A definition that rests on
+// one that is not there ends the program (seen with 1.0.0), and asking the SDK itself is too early.
+bool is_defined(const char* counter, size_t length, const char* architecture) {
+  static constinit Bytes s_definitions{};
+  if (s_definitions.used == 0) {
+    char path[1152];
+    const char* const folder = getenv("ROCPROFILER_METRICS_PATH");
+    const char* const slash = strrchr(g_state.library, '/');
+    if (folder != nullptr && folder[0] != '\0')
+      snprintf(path, sizeof path, "%.1000s/counter_defs.yaml", folder);
+    else
+      snprintf(path, sizeof path, "%.*s/../share/rocprofiler-sdk/counter_defs.yaml",
+               slash != nullptr ? static_cast<int>(slash - g_state.library) : 0, g_state.library);
+    if (!counter::read_file(path, s_definitions)) return false;
+    s_definitions.data[s_definitions.used] = '\0';
   }
-  sdk::Handle made{};
-  const sdk::Status status = s.call.create_counter(wanted.name, strlen(wanted.name), wanted.expression,
-                                                   strlen(wanted.expression), "", 0, agent.id, &made);
-  if (status == sdk::kSuccess)
-    agent.counters[index] = made.handle;
-  else
-    missing(agent.gpu, wanted.name, text_of(status));
+  const auto* const text = reinterpret_cast<const char*>(s_definitions.data);
+  for (const char* at = text; (at = strstr(at, "- name: ")) != nullptr;) {
+    at += strlen("- name: ");
+    if (strncmp(at, counter, length) != 0 || at[length] != '\n') continue;
+    const char* const end = strstr(at, "- name: ");
+    for (const char* found = at;
+         (found = strstr(found, architecture)) != nullptr && (end == nullptr || found < end); ++found)
+      if (found[strlen(architecture)] == '\n') return true;
+    return false;
+  }
+  return false;
+}
+
+// Tells the SDK of the counters that it is to compute from others, for the GPUs here. It takes definitions only until its
+// counters are first asked for.
+void define_counters() {
+  State& s = g_state;
+  static constinit Bytes s_text{};
+  const auto append = [&](const char* text) {
+    const size_t length = strlen(text);
+    if (!s_text.reserve(s_text.used + length + (s_text.used + length > s_text.size ? 65536 : 0))) return;
+    memcpy(s_text.data + s_text.used, text, length);
+    s_text.used += length;
+  };
+  append("rocprofiler-sdk:\n  counters-schema-version: 1\n  counters:\n");
+  bool any = false;
+  for (size_t i = 0; i < s.counter_count; ++i) {
+    const char* const expression = s.counters[i].expression;
+    if (expression == nullptr) continue;
+    // accumulate(COUNTER, HIGH_RES)
+    const char* const base = strchr(expression, '(') != nullptr ? strchr(expression, '(') + 1 : expression;
+    const size_t length = strcspn(base, ",)");
+    bool begun = false;
+    for (size_t at = 0; at < s.agent_count; ++at) {
+      const char* const architecture = agent_at(at).name;
+      bool first = true;
+      for (size_t before = 0; before < at; ++before)
+        first = first && strcmp(agent_at(before).name, architecture) != 0;
+      if (!first || !is_defined(base, length, architecture)) continue;
+      if (!begun) {
+        append("  - name: ");
+        append(s.counters[i].name);
+        append("\n    description: ''\n    properties: []\n    definitions:\n    - architectures:\n");
+        begun = any = true;
+      }
+      append("      - ");
+      append(architecture);
+      append("\n");
+    }
+    if (!begun) continue;
+    append("      expression: ");
+    append(expression);
+    append("\n");
+  }
+  if (any && s.agent_count != 0 && s.call.load_definition != nullptr)
+    s.call.load_definition(reinterpret_cast<const char*>(s_text.data), s_text.used, sdk::kAppendDefinition);
 }
 
 void configure_pass(Agent& agent, size_t pass) {
@@ -438,6 +498,7 @@ bool find_functions(const void* caller) {
                       ? dlopen(at.dli_fname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)
                       : nullptr;
   if (library == nullptr) library = RTLD_DEFAULT;
+  if (at.dli_fname != nullptr) snprintf(g_state.library, sizeof g_state.library, "%s", at.dli_fname);
   CountingFunctions& f = g_state.call;
   const auto find = [&](auto& to, const char* name, const char* before = nullptr) {
     void* found = dlsym(library, name);
@@ -445,7 +506,7 @@ bool find_functions(const void* caller) {
     to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(found);
     return found != nullptr;
   };
-  find(f.create_counter, "rocprofiler_create_counter");
+  find(f.load_definition, "rocprofiler_load_counter_definition");
   find(f.status_text, "rocprofiler_get_status_string");
   return find(f.create_context, "rocprofiler_create_context") &&
          find(f.start_context, "rocprofiler_start_context") &&
@@ -476,15 +537,16 @@ int initialize(void (*)(sdk::ClientId), void*) {
     if (status == sdk::kSuccess) status = result;
     return status == sdk::kSuccess;
   };
+  define_counters();
   for (size_t at = 0; at < s.agent_count; ++at) {
     Agent& agent = agent_at(at);
     s.call.agent_counters(agent.id, take_counters, &agent);
     for (size_t i = 0; i < s.counter_count; ++i) {
-      if (s.counters[i].expression != nullptr)
-        define(agent, i);
-      else if (agent.counters[i] == 0)
+      if (agent.counters[i] == 0)
         missing(agent.gpu, s.counters[i].name,
-                "is not among the counters that rocprofiler-sdk has for this GPU");
+                s.counters[i].expression == nullptr
+                    ? "is not among the counters that rocprofiler-sdk has for this GPU"
+                    : "needs a rocprofiler-sdk of ROCm 7 or later that has the counter for this GPU");
     }
     for (size_t pass = 0; pass < s.pass_count; ++pass)
       if (s.policy_pass < 0 || static_cast<size_t>(s.policy_pass) == pass) configure_pass(agent, pass);

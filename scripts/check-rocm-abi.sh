@@ -14,7 +14,7 @@ for folder in "$@"; do
   [ -d "$folder" ] || { echo "check-rocm-abi.sh: $folder is no folder" >&2; exit 2; }
   folders+=(-isystem "$folder")
 done
-"${CXX:-c++}" -std=c++20 -fsyntax-only -Wno-deprecated-declarations -Wno-invalid-offsetof -D__HIP_PLATFORM_AMD__=1 \
+"${CXX:-c++}" -std=c++20 -fsyntax-only -w ${CXXFLAGS:-} -D__HIP_PLATFORM_AMD__=1 \
   "${folders[@]}" -I "$here/src" -I "$here/tests/rocm/sdk" "$here/tests/rocm/sdk/check.cpp" || {
   echo "check-rocm-abi.sh: these headers and tacho's declarations differ" >&2
   exit 1

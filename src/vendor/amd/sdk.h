@@ -28,13 +28,23 @@ using Buffer = uint64_t;
 
 // ---- registration ----------------------------------------------------------------------------------------------------
 
-struct ClientId {
+struct ClientId {  // 1.x
   size_t size;
   const char* name;
   uint32_t handle;
 };
 static_assert(sizeof(ClientId) == 24);
-using Finalize = void(ClientId);  // 24 bytes: by value, in memory
+struct ClientIdNarrow {  // 0.x
+  const char* name;
+  uint32_t handle;
+};
+static_assert(sizeof(ClientIdNarrow) == 16);
+/// Sets the tool's name in the id that rocprofiler_configure() gets from the library of this version.
+inline void name_client(uint32_t version, ClientId* client, const char* name) {
+  (version >= kFirstWide ? client->name : reinterpret_cast<ClientIdNarrow*>(client)->name) = name;
+}
+using Finalize = void(ClientId);              // 24 bytes: by value, in memory
+using FinalizeNarrow = void(ClientIdNarrow);  // 16 bytes: by value, in registers
 struct ConfigureResult {
   size_t size;
   int (*initialize)(Finalize*, void*);

@@ -29,6 +29,10 @@ struct Client {
   const char* name;
   uint32_t handle;
 };
+struct Client0 {  // 0.x
+  const char* name;
+  uint32_t handle;
+};
 struct Tool {
   uint64_t size;
   int (*initialize)(void (*)(Client), void*);

@@ -1,5 +1,6 @@
 // Compares what tacho and the tests' imitation declare of rocprofiler-sdk with AMD's headers, at compile time:
 // scripts/check-rocm-abi.sh. Nothing here runs.
+#include <hip/hip_runtime_api.h>
 #include <rocprofiler-sdk/buffer.h>
 #include <rocprofiler-sdk/buffer_tracing.h>
 #include <rocprofiler-sdk/callback_tracing.h>
@@ -40,14 +41,21 @@ namespace sdk = tacho::vendor::sdk;
 #define VALUE(ours, theirs) static_assert(static_cast<long>(ours) == static_cast<long>(theirs))
 
 // ---- registration
-SIZE(sdk::ClientId, rocprofiler_client_id_t);
-AT(sdk::ClientId, name, rocprofiler_client_id_t, name);
-AT(sdk::ClientId, handle, rocprofiler_client_id_t, handle);
+#if TACHO_WIDE
+using Client = sdk::ClientId;
+using ImitatedClient = imitation::Client;
+#else
+using Client = sdk::ClientIdNarrow;
+using ImitatedClient = imitation::Client0;
+#endif
+SIZE(Client, rocprofiler_client_id_t);
+AT(Client, name, rocprofiler_client_id_t, name);
+AT(Client, handle, rocprofiler_client_id_t, handle);
 SIZE(sdk::ConfigureResult, rocprofiler_tool_configure_result_t);
 AT(sdk::ConfigureResult, initialize, rocprofiler_tool_configure_result_t, initialize);
 AT(sdk::ConfigureResult, finalize, rocprofiler_tool_configure_result_t, finalize);
 AT(sdk::ConfigureResult, data, rocprofiler_tool_configure_result_t, tool_data);
-SIZE(imitation::Client, rocprofiler_client_id_t);
+SIZE(ImitatedClient, rocprofiler_client_id_t);
 SIZE(imitation::Tool, rocprofiler_tool_configure_result_t);
 
 // ---- enumerators
@@ -67,7 +75,6 @@ VALUE(sdk::agent::kGpu, ROCPROFILER_AGENT_TYPE_GPU);
 VALUE(sdk::kAgentVersion, ROCPROFILER_AGENT_INFO_VERSION_0);
 VALUE(sdk::kCounterInfoVersion, ROCPROFILER_COUNTER_INFO_VERSION_0);
 #if TACHO_WIDE
-VALUE(sdk::hip_stream::kSet, ROCPROFILER_HIP_STREAM_SET);
 VALUE(imitation::kExceeds, ROCPROFILER_STATUS_ERROR_EXCEEDS_HW_LIMIT);
 #endif
 VALUE(imitation::kNotImplemented, ROCPROFILER_STATUS_ERROR_NOT_IMPLEMENTED);

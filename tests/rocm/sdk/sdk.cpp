@@ -291,6 +291,11 @@ void finish() {
   if (s.tool != nullptr && s.tool->finalize != nullptr) s.tool->finalize(s.tool->data);
 }
 
+void wrong(const char* what) {
+  fprintf(stderr, "tests/rocm/sdk: the tool got the %s wrong\n", what);
+  abort();
+}
+
 void start_tools() {
   State& s = state();
   if (s.started) return;
@@ -299,10 +304,24 @@ void start_tools() {
   using Configure = Tool*(uint32_t, const char*, uint32_t, Client*);
   auto* const configure = reinterpret_cast<Configure*>(dlsym(RTLD_DEFAULT, "rocprofiler_configure"));
   if (configure == nullptr) return;
-  Client client{sizeof client, nullptr, 1};
-  s.tool = configure(narrow() ? 600 : 10000, narrow() ? "0.6.0" : "1.0.0", 0, &client);
+  static Client client{sizeof client, nullptr, 77};
+  static Client0 client0{nullptr, 77};
+  s.tool = narrow() ? configure(600, "0.6.0", 0, reinterpret_cast<Client*>(&client0))
+                    : configure(10000, "1.0.0", 0, &client);
   if (s.tool == nullptr) return;
-  if (s.tool->initialize != nullptr) s.tool->initialize([](Client) { finish(); }, s.tool->data);
+  const char* const name = narrow() ? client0.name : client.name;
+  if (name == nullptr || strcmp(name, "tacho") != 0 || client.handle != 77 || client0.handle != 77)
+    wrong("client id");
+  void (*end)(Client) = [](Client given) {
+    if (given.handle != 77) wrong("client id at the end");
+    finish();
+  };
+  void (*end0)(Client0) = [](Client0 given) {
+    if (given.handle != 77) wrong("client id at the end");
+    finish();
+  };
+  if (s.tool->initialize != nullptr)
+    s.tool->initialize(narrow() ? reinterpret_cast<void (*)(Client)>(end0) : end, s.tool->data);
   atexit(finish);
 }
 

@@ -587,7 +587,7 @@ bool wanted() {
 
 vendor::sdk::ConfigureResult* configure(uint32_t version, vendor::sdk::ClientId* client, const void* caller) {
   if (!wanted() || client == nullptr) return nullptr;
-  client->name = "tacho";
+  sdk::name_client(version, client, "tacho");
   const std::string_view folder = tape::configuration().counter_folder;
   char path[1024];
   if (folder.empty() || folder.size() >= sizeof path) return nullptr;

@@ -27,6 +27,7 @@ namespace {
 constinit sdk::Functions g_functions{};
 constinit uint32_t g_sdk_version = 0;
 constinit sdk::ClientId g_client{};
+constinit sdk::ClientIdNarrow g_client_narrow{};
 constinit sdk::Finalize* g_finalize = nullptr;
 constinit sdk::Context g_names = 0, g_context = 0;
 constinit sdk::Buffer g_buffer = 0;
@@ -284,7 +285,10 @@ void* follow_sdk(void*) {
     }
     if (g_sdk_exit_asked.load() != 0) {
       // The library's own end: it waits for work in flight and calls finalize_sdk().
-      g_finalize(g_client);
+      if (g_sdk_version >= sdk::kFirstWide)
+        g_finalize(g_client);
+      else
+        reinterpret_cast<sdk::FinalizeNarrow*>(g_finalize)(g_client_narrow);
       g_sdk_exit_done.store(1);
       break;
     }
@@ -404,8 +408,11 @@ sdk::ConfigureResult* configure_sdk(uint32_t version, sdk::ClientId* client, con
     return nullptr;
   }
   g_sdk_version = version;
-  client->name = "tacho";
-  g_client = *client;
+  sdk::name_client(version, client, "tacho");
+  if (version >= sdk::kFirstWide)
+    g_client = *client;
+  else
+    memcpy(static_cast<void*>(&g_client_narrow), client, sizeof g_client_narrow);
   tape::define_property(event::Table::kProcess, 0, "rocm.sdk_path", library);
   return &g_result;
 }

@@ -52,7 +52,7 @@ class Import(harness.Case):
         need_data()
         for folder, files, kernels in (("json", ["traces/rocprofv3_gfx950_results.json.gz"], 43_915),
                                        ("rpd", ["rpd/mytrace.rpd"], None),
-                                       ("both", ["traces/rocprofv3_gfx950_results.json.gz", "rpd/mytrace.rpd"], None)):
+                                       ("both", ["rpd/matmul_result.rpd", "rpd/mytrace.rpd"], None)):
             with self.subTest(folder):
                 (self.folder / folder).mkdir()
                 alone = 0

@@ -32,7 +32,7 @@ def main(root, output):
             data += [f"{symbol}_name{at}: .asciz \"{name}\""]
         data += [".balign 8", f"{symbol}_entries: .zero {8 * (len(names) + 1)}", f"{symbol}_names: .quad 0"]
         data += [f"  .quad {symbol}_name{at}" for at in range(1, len(names) + 1)]
-        data += [f".globl {symbol}", f".hidden {symbol}",
+        data += [f".globl {symbol}",
                  f"{symbol}: .quad {symbol}_entries, {symbol}_names, {len(names) + 1}"]
     data += [".globl tacho_hip_version", ".hidden tacho_hip_version", f"tacho_hip_version: .long {10000 * major + 100 * minor}"]
     pathlib.Path(output).write_text("\n".join(code + data + ['.section .note.GNU-stack,"",@progbits']) + "\n")

@@ -215,7 +215,9 @@ bool set_up_services() {
       g_sdk_version >= sdk::kFirstWide
           ? reinterpret_cast<sdk::signature::AnyCallback*>(&see_code_object<sdk::CallbackRecordWide>)
           : reinterpret_cast<sdk::signature::AnyCallback*>(&see_code_object<sdk::CallbackRecordNarrow>);
-  constexpr size_t kBufferBytes = 128 << 10, kFlushAt = 96 << 10;
+  // Handed over often, because only the library itself may do it while the program runs, and far from full, because a
+  // full buffer would be flushed by the program's threads.
+  constexpr size_t kBufferBytes = 256 << 10, kFlushAt = 16 << 10;
   if (g_functions.create_context(&g_names) != sdk::kSuccess ||
       g_functions.create_context(&g_context) != sdk::kSuccess || callbacks.code_object < 0 ||
       g_functions.trace_callback(g_names, callbacks.code_object, nullptr, 0, callback, nullptr) !=
@@ -253,11 +255,20 @@ bool set_up_services() {
 
 constinit bool g_context_started = false;
 
+// rocprofiler_flush_buffer() clears a list of the library's tasks that threads which record append to, without a lock (1.0): it is
+// for times in which nothing is recorded.
+void flush_when_stopped() {
+  const timespec moment{0, 20'000'000};  // calls that began before end
+  nanosleep(&moment, nullptr);
+  g_functions.flush_buffer(g_buffer);
+}
+
 void apply_sources(uint64_t wanted) {
   // Until the launch that recording begins with, launches have to be seen; the decoder drops them.
   const bool started = wanted != 0 || waits_for_launch();
   if (started != g_context_started)
     (started ? g_functions.start_context : g_functions.stop_context)(g_context);
+  if (g_context_started && !started) flush_when_stopped();
   g_context_started = started;
   recording_switched(wanted != 0);
   g_sdk_enabled.store(wanted, std::memory_order_relaxed);
@@ -275,7 +286,7 @@ void* follow_sdk(void*) {
   tape::t_state.hidden = 1;
   tape::PoolHeader* const pool = tape::pool();
   const uint32_t period = pool->flush_period_ms == 0 ? 1000 : pool->flush_period_ms;
-  int64_t last_flush = raw_now();
+  int64_t last_clock = raw_now();
   while (g_sdk_finished.load(std::memory_order_relaxed) == 0) {
     // Wakes at once when the launcher changes `enabled` and wakes its waiters, otherwise soon.
     const uint64_t seen = pool->enabled.load(std::memory_order_relaxed);
@@ -294,14 +305,12 @@ void* follow_sdk(void*) {
     }
     const InsideSdk inside;
     if (!inside.allowed()) break;
-    const uint64_t wanted = pool->enabled.load(std::memory_order_relaxed);
+    const bool closing = pool->closing.load(std::memory_order_relaxed) != 0;
+    const uint64_t wanted = closing ? 0 : pool->enabled.load(std::memory_order_relaxed);
     if (wanted != g_sdk_enabled.load(std::memory_order_relaxed)) apply_sources(wanted);
-    if (raw_now() - last_flush < int64_t{period} * 1'000'000 &&
-        pool->closing.load(std::memory_order_relaxed) == 0)
-      continue;
-    g_functions.flush_buffer(g_buffer);
+    if (raw_now() - last_clock < int64_t{period} * 1'000'000) continue;
     define_sdk_clock();
-    last_flush = raw_now();
+    last_clock = raw_now();
   }
   return nullptr;
 }

@@ -233,6 +233,8 @@ Status write_folder_files(const trace::Trace& trace, Request& request, Plan& pla
     if (const int64_t rank = trace.cell(Table::kProcess, row, column::Process::rank);
         row != 0 && rank != event::kUnknown)
       number = std::to_string(rank);
+    else if (const JobRank job = job_rank(); row == 0 && job.known())
+      number = std::to_string(job.rank);
     return number;
   };
   std::set<std::string> given;  // names of this run's files

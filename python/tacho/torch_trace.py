@@ -159,23 +159,44 @@ _TOLD = """
 
 
 def _hide_from_compiler(torch):
-    """torch.compile must not compile what runs around torch's functions: none of this file's code, from now on."""
-    skip = getattr(getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None), "skip_code", None)
-    if skip is None:
-        return lambda code: None
+    """torch.compile must not compile what runs around torch's functions. It passes over code of torch's own files: this file's
+    code says from now on that it is in the one whose functions it runs around. Returns what hides further code by name."""
+    place = torch.nn.Module.__call__.__code__.co_filename
 
-    def hide(code):
-        skip(code)
-        for constant in code.co_consts:
-            if isinstance(constant, types.CodeType):
-                hide(constant)
+    def moved(code):
+        return code.replace(co_filename=place, co_consts=tuple(
+            moved(constant) if isinstance(constant, types.CodeType) else constant for constant in code.co_consts))
 
+    skip = _skipping(torch)
     for value in list(globals().values()):
         members = list(vars(value).values()) if isinstance(value, type) and value.__module__ == __name__ else [value]
         for member in members:
             member = getattr(member, "__func__", member)
             if isinstance(member, types.FunctionType) and member.__module__ == __name__:
-                hide(member.__code__)
+                member.__code__ = moved(member.__code__)
+                skip(member.__code__)
+    return skip
+
+
+def _skipping(torch):
+    """Tells the compiler to pass over a code object and those within, where this torch can be told."""
+    frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+    one = getattr(frames, "skip_code", None)
+    if one is None and hasattr(frames, "set_code_exec_strategy"):
+        try:
+            strategy = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT)
+        except Exception:
+            return lambda code: None
+        one = functools.partial(lambda strategy, code: frames.set_code_exec_strategy(code, strategy), strategy)
+
+    def skip(code):
+        if one is None:
+            return
+        one(code)
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                skip(constant)
+
     return skip
 
 

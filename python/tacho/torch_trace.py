@@ -16,7 +16,7 @@ of an autograd function have the same number.
 
 How: the code of torch's own Python functions is replaced, not the functions. Who holds one, compares it, pickles it or
 compiles it (torch.jit, torch.compile) finds the object that was always there. Nothing here is compiled against torch;
-1.13 to 2.11 were tried.
+1.13 and 2.11 were tried.
 """
 import atexit
 import ctypes

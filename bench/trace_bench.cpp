@@ -55,9 +55,15 @@ void must(const Status& status) {
 
 struct Row {
   Table table;
-  uint8_t cells;
-  std::array<int64_t, 9> cell;
+  uint8_t given;
+  std::array<int64_t, 10> cell;  // what is not given is 0: a new column's "none"
 };
+
+// The threads, queues and the device that rows refer to.
+void define_places(TraceWriter& writer) {
+  for (int64_t number = 1; number <= 64; ++number) writer.dimension(row::Track{.native = number});
+  writer.dimension(row::Device{.index = 0});
+}
 
 // Numbers with the long tail that times of calls and kernels have.
 class Noise {
@@ -95,6 +101,7 @@ class OpenClProgram {
   explicit OpenClProgram(uint64_t seed) : noise_(seed) {}
 
   static void define(TraceWriter& writer) {
+    define_places(writer);
     for (const char* name : {"clSetKernelArg", "clEnqueueNDRangeKernel", "clEnqueueWriteBuffer",
                              "clEnqueueReadBuffer", "clFinish", "clReleaseEvent"}) {
       writer.dimension(row::Function{.name = writer.string(name), .domain = event::Domain::kOpenCL});
@@ -191,6 +198,7 @@ bool read_rpd(const std::string& path, TraceWriter& names, RpdRows& rows) {
     return std::string(reinterpret_cast<const char*>(sqlite3_column_text(s, c)));
   };
   const auto number = [](sqlite3_stmt* s, int c) { return static_cast<int64_t>(sqlite3_column_int64(s, c)); };
+  const auto track = [&](int64_t native) { return names.dimension(row::Track{.native = native}); };
   query(
       "select o.start, o.end, d.string, t.string, coalesce(l.api_id, 0), o.gpuId, o.queueId from rocpd_op o "
       "join rocpd_string d on d.id = o.description_id join rocpd_string t on t.id = o.opType_id "
@@ -205,17 +213,17 @@ bool read_rpd(const std::string& path, TraceWriter& names, RpdRows& rows) {
                            : kind == "CopyDeviceToHost" ? event::CopyDirection::kDeviceToHost
                                                         : event::CopyDirection::kDeviceToDevice,
               .asynchronous = 1});
-          rows.gpu_and_calls.push_back(
-              {Table::kCopy,
-               9,
-               {100 + number(s, 5), number(s, 0), duration, shape, call, kUnknown, kUnknown, kUnknown, 0}});
+          rows.gpu_and_calls.push_back({Table::kCopy,
+                                        9,
+                                        {track(100 + number(s, 5)), number(s, 0), duration, shape, call,
+                                         kUnknown, kUnknown, kUnknown, 0}});
         } else {
           const int64_t dim =
               names.dimension(row::Kernel{.name = names.string(text(s, 2).empty() ? kind : text(s, 2))});
-          rows.gpu_and_calls.push_back(
-              {Table::kDispatch,
-               9,
-               {100 + number(s, 5), number(s, 0), duration, dim, call, kUnknown, kUnknown, kUnknown, 0}});
+          rows.gpu_and_calls.push_back({Table::kDispatch,
+                                        9,
+                                        {track(100 + number(s, 5)), number(s, 0), duration, dim, call,
+                                         kUnknown, kUnknown, kUnknown, 0}});
         }
       });
   rows.all = rows.gpu_and_calls;
@@ -229,12 +237,13 @@ bool read_rpd(const std::string& path, TraceWriter& names, RpdRows& rows) {
         const int64_t duration = number(s, 1) - number(s, 0);
         if (text(s, 3) == "UserMarker") {
           const int64_t label = names.dimension(row::Label{.name = names.string(text(s, 4))});
-          rows.all.push_back({Table::kMarker, 6, {number(s, 2), number(s, 0), duration, label, call, 0}});
+          rows.all.push_back(
+              {Table::kMarker, 6, {track(number(s, 2)), number(s, 0), duration, label, call, 0}});
           return;
         }
         const Row row{Table::kApi,
                       6,
-                      {number(s, 2), number(s, 0), duration,
+                      {track(number(s, 2)), number(s, 0), duration,
                        names.dimension(row::Function{.name = names.string(text(s, 3)),
                                                      .domain = event::Domain::kHipRuntime}),
                        call, kUnknown}};
@@ -265,7 +274,8 @@ void measure(const std::string& title, const std::vector<Row>& rows, int64_t tot
       Row moved = row;
       moved.cell[1] += round * (last - first + 1000);
       if (moved.cell[4] != 0) moved.cell[4] += round * correlations;
-      Cells::add(*writer, row.table, std::span<const int64_t>(moved.cell.data(), row.cells));
+      Cells::add(*writer, row.table,
+                 std::span<const int64_t>(moved.cell.data(), event::table_info(row.table).columns.size()));
       if (++written == total) break;
     }
   }
@@ -361,6 +371,7 @@ void measure_names(int64_t total) {
   const double before = cpu_seconds();
   for (int64_t i = 0; i < total; ++i) {
     const int64_t name = writer->string(fmt::format("a marker of step {} of the run", i));
+    if (i == 0) define_places(*writer);
     const int64_t label = writer->dimension(row::Label{.name = name});
     writer->add(row::Marker{.track = 1, .start = 1'000'000 + i * 500, .duration = 100, .dim = label});
     if (i % 100'000 == 0) peak = std::max(peak, status_kib("RssAnon:"));
@@ -382,7 +393,8 @@ void measure_memory(int64_t total) {
   int64_t next_look = 0;
   while (written < total) {
     program.step([&](const Row& row) {
-      Cells::add(*writer, row.table, std::span<const int64_t>(row.cell.data(), row.cells));
+      Cells::add(*writer, row.table,
+                 std::span<const int64_t>(row.cell.data(), event::table_info(row.table).columns.size()));
       ++written;
     });
     if (written >= next_look) look(), next_look += 100'000;

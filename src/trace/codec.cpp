@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "base/multiversion.h"
 #include "event/schema.h"
@@ -515,7 +516,23 @@ struct Input {
   }
 };
 
-TACHO_MULTIVERSION bool read_block(Input& in, uint64_t* out, size_t count) {
+void widen(ColumnRange* range, int64_t low, int64_t high) {
+  range->low = range->known ? std::min(range->low, low) : low;
+  range->high = range->known ? std::max(range->high, high) : high;
+  range->known = true;
+}
+
+// Values from `base` on that take so many bits; more bits than fit say nothing.
+void widen_by_bits(ColumnRange* range, uint64_t base, unsigned bits) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+  const auto low = static_cast<int64_t>(base);
+  int64_t high = 0;
+  if (bits > 62 || __builtin_add_overflow(low, (int64_t{1} << bits) - 1, &high))
+    return widen(range, kLeast, kMost);
+  widen(range, low, high);
+}
+
+TACHO_MULTIVERSION bool read_block(Input& in, uint64_t* out, size_t count, ColumnRange* range = nullptr) {
   const uint8_t* header = in.take(kBlockHeader);
   if (header == nullptr) return false;
   const unsigned width = header[0];
@@ -531,6 +548,7 @@ TACHO_MULTIVERSION bool read_block(Input& in, uint64_t* out, size_t count) {
   if (base_at == nullptr || packed == nullptr || positions_at == nullptr || tops_at == nullptr) return false;
   std::memcpy(&base, base_at, base_bytes);
   unpack_bits(packed, width, unzigzag(base), out, count);
+  if (range != nullptr) widen_by_bits(range, unzigzag(base), exceptions > 0 ? width + high : width);
   if (exceptions == 0) return true;
   uint64_t positions[kBlock];
   uint64_t tops[kBlock];
@@ -543,9 +561,9 @@ TACHO_MULTIVERSION bool read_block(Input& in, uint64_t* out, size_t count) {
   return true;
 }
 
-bool read_blocks(Input& in, uint64_t* out, size_t count) {
+bool read_blocks(Input& in, uint64_t* out, size_t count, ColumnRange* range = nullptr) {
   for (size_t begin = 0; begin < count; begin += kBlock) {
-    if (!read_block(in, out + begin, std::min(kBlock, count - begin))) return false;
+    if (!read_block(in, out + begin, std::min(kBlock, count - begin), range)) return false;
   }
   return true;
 }
@@ -575,7 +593,7 @@ TACHO_MULTIVERSION bool read_deltas(Input& in, uint64_t* out, size_t count, bool
   return true;
 }
 
-bool read_dictionary(Input& in, uint64_t* out, size_t count) {
+bool read_dictionary(Input& in, uint64_t* out, size_t count, ColumnRange* range) {
   uint16_t size = 0;
   if (!in.get(size) || size == 0 || size > kMaxDictionary) return false;
   uint64_t values[kMaxDictionary];
@@ -584,24 +602,27 @@ bool read_dictionary(Input& in, uint64_t* out, size_t count) {
   for (size_t i = 0; i < count; ++i) worst = std::max(worst, out[i]);
   if (worst >= size) return false;
   for (size_t i = 0; i < count; ++i) out[i] = values[out[i]];
+  for (size_t i = 0; range != nullptr && i < size; ++i)
+    widen(range, static_cast<int64_t>(values[i]), static_cast<int64_t>(values[i]));
   return true;
 }
 
-bool read_body(Input& in, Encoding encoding, uint64_t* out, size_t count) {
+bool read_body(Input& in, Encoding encoding, uint64_t* out, size_t count, ColumnRange* range) {
   switch (encoding) {
     case Encoding::kConstant: {
       uint64_t value = 0;
       if (!in.get(value)) return false;
       std::fill_n(out, count, value);
+      if (range != nullptr) widen(range, static_cast<int64_t>(value), static_cast<int64_t>(value));
       return true;
     }
     case Encoding::kPacked:
-      return read_blocks(in, out, count);
+      return read_blocks(in, out, count, range);
     case Encoding::kDelta:
     case Encoding::kDeltaDelta:
       return read_deltas(in, out, count, encoding == Encoding::kDeltaDelta);
     case Encoding::kDictionary:
-      return read_dictionary(in, out, count);
+      return read_dictionary(in, out, count, range);
     case Encoding::kRaw: {
       const uint8_t* from = in.take(count * 8);
       if (from == nullptr) return false;
@@ -625,7 +646,7 @@ struct Decompressor {
 
 }  // namespace
 
-bool decode_column(std::span<const uint8_t> bytes, int64_t* out, size_t count) {
+bool decode_column(std::span<const uint8_t> bytes, int64_t* out, size_t count, ColumnRange* range) {
   if (bytes.empty() || count == 0 || count > kMaxColumnValues) return false;
   const uint8_t first = bytes[0];
   Input in{bytes.data() + 1, bytes.data() + bytes.size()};
@@ -649,7 +670,8 @@ bool decode_column(std::span<const uint8_t> bytes, int64_t* out, size_t count) {
     if (map == nullptr) return false;
   }
   auto* values = reinterpret_cast<uint64_t*>(out);
-  if (!read_body(in, static_cast<Encoding>(first & kEncodingMask), values, count) || in.left() != 0)
+  if (range != nullptr) *range = {.unknowns = map != nullptr};
+  if (!read_body(in, static_cast<Encoding>(first & kEncodingMask), values, count, range) || in.left() != 0)
     return false;
   if (map == nullptr) return true;
   if (form == static_cast<uint8_t>(UnknownForm::kBitmap)) {

@@ -51,9 +51,16 @@ class ColumnEncoder {
   std::unique_ptr<Scratch> scratch_;
 };
 
+/// Bounds of a column's values as its encoding tells them, without a look at the values.
+struct ColumnRange {
+  bool known = false;  // false: the encoding does not tell
+  int64_t low = 0, high = 0;
+  bool unknowns = false;  // besides, some values are kUnknown
+};
+
 /// Decodes exactly `count` (<= kMaxColumnValues) values into `out`. False when `bytes` is not a column of
-/// that many values; the contents of `out` are then undefined. Never reads outside `bytes`, nor allocates an
+/// that many values; the contents of `out` are then undefined. `range` gets what the encoding tells of the values. Never reads outside `bytes`, nor allocates an
 /// amount that `bytes` determines.
-bool decode_column(std::span<const uint8_t> bytes, int64_t* out, size_t count);
+bool decode_column(std::span<const uint8_t> bytes, int64_t* out, size_t count, ColumnRange* range = nullptr);
 
 }  // namespace tacho::trace

@@ -131,7 +131,8 @@ class FileTrace final : public Trace {
   Status load_chunk(const ChunkPlace& place);
   Status check_dimensions();
   Status check_dimension(Table table, size_t column);
-  Status check_facts(const ChunkPlace& place, size_t column, std::span<int64_t> cells) const;
+  Status check_facts(const ChunkPlace& place, size_t column, std::span<int64_t> cells,
+                     const ColumnRange& range = {}) const;
   template <typename Entry>
   Status check_entries(Table table, std::span<Entry> entries, uint64_t offset) const;
   Status damaged_cell(Table table, size_t column, int64_t cell, uint64_t offset) const;
@@ -152,9 +153,10 @@ class FileTrace final : public Trace {
     return fail("{}: is damaged: {} at offset {} does not match its checksum", name_, what(), offset);
   }
   template <typename What>
-  Status decode_blob(const ChunkPlace& place, size_t number, int64_t* out, What what) const {
+  Status decode_blob(const ChunkPlace& place, size_t number, int64_t* out, What what,
+                     ColumnRange* range = nullptr) const {
     TACHO_ASSIGN(const std::span<const uint8_t> bytes, blob_bytes(place, number, what));
-    if (decode_column(bytes, out, place.head.rows)) return {};
+    if (decode_column(bytes, out, place.head.rows, range)) return {};
     return fail("{}: is damaged: {} at offset {} cannot be decoded", name_, what(),
                 place.payload + place.blob(number).offset);
   }
@@ -743,8 +745,13 @@ Status FileTrace::check_dimension(Table table, size_t column) {
   return {};
 }
 
-Status FileTrace::check_facts(const ChunkPlace& place, size_t column, std::span<int64_t> cells) const {
+Status FileTrace::check_facts(const ChunkPlace& place, size_t column, std::span<int64_t> cells,
+                              const ColumnRange& range) const {
   const CellBounds& bounds = bounds_[place.head.table][column];
+  // Mostly the encoding tells enough: what fits in so many bits from a base on.
+  if (range.known && range.low >= bounds.low && range.high <= bounds.high &&
+      (!range.unknowns || bounds.unknown))
+    return {};
   const size_t bad = first_outside(cells, bounds);
   if (bad == cells.size()) return {};
   const bool time = bounds.instead == event::kUnknown;
@@ -807,13 +814,15 @@ Status FileTrace::decode(Table table, size_t chunk, int column, std::vector<int6
     return check_facts(place, number, out);
   }
   out.resize(place.head.rows);
+  ColumnRange range;
   columns_decoded_.fetch_add(1, std::memory_order_relaxed);
-  TACHO_TRY(decode_blob(place, static_cast<size_t>(from.at), out.data(),
-                        [&] { return column_name(place, number); }));
+  TACHO_TRY(decode_blob(
+      place, static_cast<size_t>(from.at), out.data(), [&] { return column_name(place, number); }, &range));
   if (from.codes != nullptr) {
     for (int64_t& value : out) value = (*from.codes)(value);
+    return {};
   }
-  return check_facts(place, number, out);
+  return check_facts(place, number, out, range);
 }
 
 template <typename Entry, typename Decode>

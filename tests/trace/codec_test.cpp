@@ -274,5 +274,36 @@ TEST(Codec, flipped_bits_never_leave_the_bounds) {
   }
 }
 
+// What the encoding tells of a column without a look at its values holds for every value.
+TEST(Codec, range_holds_every_value) {
+  std::mt19937_64 random(13);
+  for (int round = 0; round < 400; ++round) {
+    const size_t size = 1 + random() % 5000;
+    const unsigned width = static_cast<unsigned>(random() % 65);
+    const uint64_t base = random() % 3 == 0 ? 0 : random() >> (random() % 64);
+    const uint64_t distinct = random() % 3 == 0 ? 1 + random() % 20 : 0;
+    std::vector<int64_t> values(size);
+    for (int64_t& value : values) {
+      const uint64_t word = distinct > 0 ? random() % distinct * 0x9e3779b97f4a7c15ULL : random();
+      value = static_cast<int64_t>(base + (word & low_mask(width)));
+      if (round % 4 == 0 && random() % 10 == 0) value = event::kUnknown;
+      if (round % 5 == 0 && random() % 300 == 0) value = static_cast<int64_t>(random());
+    }
+    ColumnEncoder encoder;
+    std::vector<uint8_t> bytes;
+    encoder.encode(values, bytes);
+    std::vector<int64_t> back(size);
+    ColumnRange range;
+    ASSERT_TRUE(decode_column(bytes, back.data(), size, &range));
+    ASSERT_EQ(back, values);
+    if (!range.known) continue;
+    for (const int64_t value : values) {
+      const bool unknown = value == event::kUnknown && range.unknowns;
+      ASSERT_TRUE(unknown || (value >= range.low && value <= range.high))
+          << value << " in " << range.low << " to " << range.high << ", round " << round;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tacho::trace

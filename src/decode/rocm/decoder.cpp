@@ -6,6 +6,7 @@
 
 #include "base/demangle.h"
 #include "base/format.h"
+#include "event/times.h"
 
 namespace tacho::decode {
 
@@ -230,11 +231,9 @@ bool RocprofilerDecoder::device_times(Table table, uint64_t start, uint64_t end,
     return false;
   }
   times.start = time(start);
-  times.duration = time(end) - times.start;
-  if (times.duration < 0) {
+  times.duration = event::duration_between(times.start, time(end));
+  if (times.duration == event::kUnknown)
     writer_.lose(process_.row(), table, event::LossReason::kClockOrder, 1);
-    times.duration = 0;
-  }
   return true;
 }
 

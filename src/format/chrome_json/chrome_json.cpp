@@ -174,7 +174,7 @@ class Exporter {
     };
     switch (what.table) {
       case Table::kDispatch:
-        if (what.extra[0] != kUnknown) number("dispatch", what.extra[0] + 1);
+        if (const int64_t id = dispatch_id(what.extra[0]); id != kUnknown) number("dispatch", id);
         if (what.extra[1] != 0) count("graph node", what.extra[1]);
         arguments(what.extra[2]);
         if (tracks_.stream(what.track) != kUnknown) count("stream", tracks_.stream(what.track));

@@ -338,8 +338,8 @@ class Exporter {
 
   std::string_view describe_dispatch(const Happening& what) {
     if (what.correlation != 0) more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
-    if (what.extra[0] != kUnknown)
-      more_.add_uint(key("dispatch_id"), static_cast<uint64_t>(what.extra[0] + 1));
+    if (const int64_t id = dispatch_id(what.extra[0]); id != kUnknown)
+      more_.add_uint(key("dispatch_id"), static_cast<uint64_t>(id));
     if (what.extra[1] != 0) more_.add_uint(key("graph_node"), static_cast<uint64_t>(what.extra[1]));
     arguments(what.extra[2]);
     if (what.end == kUnknown) more_.add_bool(key("end_not_recorded"), true);

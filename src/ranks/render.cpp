@@ -122,6 +122,11 @@ class Text {
                        straggler.collectives, report_.collectives.size(), steps,
                        cause_text(straggler.cause, job_.names)));
     }
+    if (shown == 0 && waited > 0)
+      line(fmt::format(
+          "No rank stands out: they waited most for rank {}, and that is {} of all waiting.",
+          report_.stragglers[0].rank,
+          percent(static_cast<double>(report_.stragglers[0].waited), static_cast<double>(waited))));
     for (const std::string& remark : job_.remarks) line("Note: " + remark + ".");
     for (const std::string& remark : report_.remarks) line("Note: " + remark + ".");
   }

@@ -176,6 +176,11 @@ class Ranks(harness.Case):
         self.assertEqual((stretches[0], stretches[2]), ((1, "stretch", 1500), (3, "stretch", 1900)))
         self.assertEqual(sum(us for _, _, us in path), 1500 + 1000 + 1900 + 3 * 100)
 
+    def test_no_rank_stands_out_where_each_is_late_once(self):
+        delay = {rank: {(rank // 3, rank % 3): ("kernel", 500)} for rank in range(24)}
+        self.assertIn("No rank stands out: they waited most for rank 0, and that is 4.2 % of all waiting.",
+                      self.text(self.make(ranks=24, steps=8, delay=delay)))
+
     def test_steps_of_other_marks(self):
         for marker, origin in (("step", "ranges of the program"), ("iteration", "ranges of the program")):
             folder = self.make(markers=marker)

@@ -106,6 +106,12 @@ Status list_traces(const std::vector<std::string>& inputs, std::vector<std::stri
       if (error) return fail("{}: {}", input, error.message());
     }
     std::sort(found.begin(), found.end());
+    // rocprofv3's CSV files are one trace together.
+    const auto readable = [&](const format::Reader& reader) { return reader.accepts(input, {}, true); };
+    if (found.empty() && std::ranges::any_of(format::readers(), readable)) {
+      files.push_back(input);
+      continue;
+    }
     if (found.empty())
       return fail(
           "{}: no trace lies in this folder ({} other file{}); traces end in .tacho, .json, .json.gz, .rpd "

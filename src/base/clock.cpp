@@ -22,7 +22,7 @@ bool cpu_has_invariant_tsc() {
 
 constexpr const char* kClocksourceFile = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-// What the kernel itself keeps time with; empty when it does not say.
+// The clock that the kernel itself uses; empty if it cannot be read.
 std::string_view kernel_clocksource(char (&text)[16]) {
   const int file = open(kClocksourceFile, O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};

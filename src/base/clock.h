@@ -1,7 +1,7 @@
-// Clocks. Trace time is CLOCK_MONOTONIC_RAW in ns. A target stamps its records with host ticks, the cheapest
-// clock that is safe on this machine: the TSC when the kernel itself trusts it, else CLOCK_MONOTONIC_RAW
-// through the vDSO. Targets may use all of this: it takes no lock, allocates nothing and has no static
-// constructors.
+// Clocks. Trace time is CLOCK_MONOTONIC_RAW in ns. Traced programs stamp their records with host ticks, the
+// cheapest clock that is safe on this machine: the TSC if the kernel itself trusts it, else
+// CLOCK_MONOTONIC_RAW through the vDSO. Everything here may run inside a traced program: it takes no lock,
+// allocates nothing and has no static constructors.
 #pragma once
 
 #include <time.h>
@@ -25,8 +25,8 @@ namespace clock_internal {
 extern bool g_use_tsc;  // set once by choose_host_clock(), before any thread reads host ticks for a record
 }
 
-/// Host ticks: TSC ticks or CLOCK_MONOTONIC_RAW ns, see host_clock_is_tsc(). Not ordered against other memory
-/// accesses.
+/// Reads the host clock: TSC ticks, or CLOCK_MONOTONIC_RAW in ns (see host_clock_is_tsc()). The read is not
+/// ordered against other memory accesses.
 inline uint64_t host_ticks() {
   return clock_internal::g_use_tsc ? __rdtsc() : static_cast<uint64_t>(raw_now());
 }
@@ -38,23 +38,23 @@ inline bool host_clock_is_tsc() {
 enum class TscState {
   kUsable,
   kNotInvariant,      // the CPU does not promise a constant rate
-  kNotTrusted,        // the kernel keeps time with something else
-  kKernelDoesNotSay,  // its clocksource cannot be read: /sys is not mounted
+  kNotTrusted,        // the kernel itself keeps time with another clock
+  kKernelDoesNotSay,  // the kernel's clocksource cannot be read, for example because /sys is not mounted
 };
 TscState tsc_state();
 
-/// Chooses the host clock: the TSC only if the kernel's clocksource is tsc and the CPU says it is invariant.
-/// Reads one file of sysfs; the answer is the same in every process of a machine. Idempotent.
+/// Chooses the host clock: the TSC if the CPU calls it invariant and the kernel's clocksource is tsc, else
+/// CLOCK_MONOTONIC_RAW. Reads one sysfs file. Every process of a machine gets the same answer. Idempotent.
 void choose_host_clock();
 
-/// One moment in all clocks. `uncertainty`: half of the time between the two reads of the TSC around the
-/// others, ns.
+/// One moment in all clocks: the TSC in ticks, the others in ns. `uncertainty` is half the time between the
+/// two reads of CLOCK_MONOTONIC_RAW that enclose all others, ns.
 struct ClockTuple {
   uint64_t tsc = 0;
   int64_t raw = 0, monotonic = 0, boottime = 0, realtime = 0;
   int64_t uncertainty = 0;
 };
-/// Best of several tries (smallest uncertainty). About 1 microsecond.
+/// Takes five samples and returns the one with the smallest uncertainty. Costs about 1 microsecond.
 ClockTuple sample_clocks();
 
 }  // namespace tacho

@@ -90,7 +90,7 @@ const CpuEvent* find_cpu_event(std::string_view name) {
   for (const CpuEvent& event : kEvents) {
     if (same(name, event.name) || same(name, event.perf)) return &event;
     if (!event.preset.empty() && same(name, event.preset)) return &event;
-    // libpfm knows them without the kernel's prefix, too: perf::PAGE-FAULTS, perf::CYCLES.
+    // libpfm also knows them without the kernel's prefix: perf::PAGE-FAULTS, perf::CYCLES.
     for (const std::string_view prefix : {kCount, kHardware})
       if (event.name.starts_with(prefix) && same(name, event.name.substr(prefix.size()))) return &event;
   }

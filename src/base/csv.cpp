@@ -1,4 +1,4 @@
-// Records are split over a buffer that is refilled; cells become numbers (csv.h).
+// Splits a refilled buffer into records and turns cells into numbers (csv.h).
 #include "base/csv.h"
 
 #include <fcntl.h>
@@ -106,7 +106,7 @@ uint64_t CsvReader::row_bound() {
   }
 }
 
-// Moves what is unread to the front and appends at least one byte, or sets finished_.
+// Moves the unread bytes to the front and appends at least one byte, or sets finished_.
 Status CsvReader::refill() {
   const size_t unread = end_ - begin_;
   if (unread > kMaxRecord)
@@ -117,7 +117,7 @@ Status CsvReader::refill() {
     begin_ = 0;
     end_ = unread;
   }
-  // A small start: most files of a folder are small.
+  // Starts small, since most files of a folder are small.
   const size_t chunk = buffer_.empty() ? std::min<size_t>(kChunk, 16384) : kChunk;
   if (buffer_.size() < end_ + chunk) buffer_.resize(std::max(buffer_.size() * 2, end_ + chunk));
   const size_t room = std::min(buffer_.size() - end_, size_t{1} << 20);
@@ -152,19 +152,19 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
     char* const stop = base + end_;
     char* p = base + begin_;
     bool whole = false;
-    for (;;) {  // one field a turn
+    for (;;) {  // one field per turn
       if (p == stop) {
         if (finished_ && (!fields.empty() || p != base + begin_)) {
-          fields.emplace_back();  // the file ends behind a comma
+          fields.emplace_back();  // the file ends after a comma
           whole = true;
         }
         break;
       }
       char* const start = p;
       if (*p == '"') {
-        // A quoted field is unquoted in place: "to" trails "p" by the doubled quotes seen. When the record
-        // turns out to be cut by the end of the buffer it is scanned again, so nothing may be moved before
-        // the closing quote is known.
+        // Unquotes the field in place: "to" trails "p" by the number of doubled quotes so far. If the buffer
+        // ends within the record, it is scanned again, so nothing may move before the closing quote is
+        // known.
         char* quote = p + 1;
         bool doubled = false;
         for (;;) {
@@ -221,7 +221,7 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
     if (fields.size() == 1 && fields[0].empty()) continue;
     for (std::string_view& field : fields) {
       if (field.empty() || field[0] != '"')
-        continue;  // only fields with doubled quotes still begin with theirs
+        continue;  // only fields with doubled quotes still start with a quote
       char* const first = base + (field.data() - base) + 1;
       char* to = first;
       for (const char* from = first; from < field.data() + field.size(); ++from) {
@@ -235,7 +235,7 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
 }
 
 CellNumber parse_number(std::string_view cell) {
-  // The common case, an integer of up to 15 digits, perhaps followed by ".0", without any call.
+  // The common case without any call: an integer of up to 15 digits, perhaps followed by ".0".
   {
     const char* p = cell.data();
     const char* const stop = p + cell.size();
@@ -266,7 +266,7 @@ bool parse_timestamp(std::string_view cell, int64_t& whole, double& fraction) {
   if (error != std::errc{}) return false;
   if (end == stop) return true;
   if (*end == '.') {
-    // Digits after the point only: an exponent goes the other way.
+    // Only digits after the point. Numbers with an exponent take the path below.
     double part = 0;
     const auto [tail, tail_error] = std::from_chars(end, stop, part, std::chars_format::fixed);
     if (tail == stop && tail_error == std::errc{}) {

@@ -1,5 +1,5 @@
-// Comma-separated values: the one reader, for files of any size (a fixed buffer, quoted fields with commas,
-// quotes and newlines, gzip), the conversion of cells to numbers, and the quoting of fields that are written.
+// Comma-separated values: the only reader (files of any size through one buffer; quoted fields with commas,
+// quotes and newlines; gzip), the conversion of cells to numbers, and the quoting of written fields.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +12,34 @@
 
 namespace tacho {
 
-/// Reads one file (or one text) record by record. It holds one buffer, which grows with the longest record
-/// only; a record may have at most kMaxRecord bytes. The first bytes of a file tell whether it is plain or
-/// compressed with gzip.
+/// Reads one file, or one text in memory, record by record. Its buffer grows only when a record needs
+/// it; a record may have at most kMaxRecord bytes. The reader detects gzip by the first bytes of the
+/// file.
 class CsvReader {
  public:
   static constexpr size_t kMaxRecord = size_t{64} << 20;
 
-  /// Fails when the file cannot be read.
+  /// Fails if the file cannot be read or is a folder; the error names it.
   static Result<CsvReader> open(const std::string& path);
-  /// Reads from memory; `name` stands for the file in messages.
+  /// Reads from memory; messages call it `name`.
   static CsvReader from_text(std::string text, std::string name);
 
   CsvReader(CsvReader&&) noexcept;
   CsvReader& operator=(CsvReader&&) noexcept;
   ~CsvReader();
 
-  /// Reads the next record that is not an empty line; false at the end of the file. Lines may end in CR LF.
-  /// The fields are unquoted, point into the reader's buffer and live until the next call. Errors (a quote
-  /// that is never closed, a record that is too long, a damaged gzip file) name the file and the row.
+  /// Reads the next record and skips empty lines; false at the end of the file. Lines may end in CR LF. The
+  /// fields are unquoted, point into the reader's buffer and live until the next call. Errors (a quote that
+  /// is never closed, a record that is too long, a damaged gzip file) name the file and the row.
   Result<bool> next(std::vector<std::string_view>& fields);
 
-  /// Number of the record last read; the header is row 1.
+  /// Number of the record last read, from 1 (the header). Empty lines count.
   uint64_t row() const { return row_; }
-  /// True when the record last read was not ended by a newline: the file may have been cut off there.
+  /// True if no newline ended the record last read: the file may have been cut off there.
   bool unterminated() const { return unterminated_; }
   const std::string& name() const { return name_; }
 
-  /// An upper bound of the records in a plain file (its number of newlines + 1); 0 = unknown (gzip).
+  /// At least the number of records in a plain file (its newlines + 1); 0 = unknown (gzip).
   uint64_t row_bound();
 
  private:
@@ -52,15 +52,15 @@ class CsvReader {
   std::vector<char> buffer_;
   size_t begin_ = 0;       // first unread byte
   size_t end_ = 0;         // end of the bytes read
-  bool finished_ = false;  // nothing more to read behind end_
+  bool finished_ = false;  // nothing more to read after end_
   uint64_t row_ = 0;
   bool unterminated_ = false;
 };
 
-/// A csv file on disk, or a text in its place.
+/// A csv file on disk, or a text that stands in for one.
 struct CsvSource {
   std::string name;
-  const std::string* text = nullptr;  ///< not owned; nullptr: the file `name`
+  const std::string* text = nullptr;  ///< not owned; nullptr = read the file `name`
 
   Result<CsvReader> open() const {
     if (text != nullptr) return CsvReader::from_text(*text, name);
@@ -68,23 +68,23 @@ struct CsvSource {
   }
 };
 
-/// The value of a numeric cell. An empty cell and "nan", "NA", "N/A", "None", "null" are NaN with ok = true;
-/// any other cell that is not a number is NaN with ok = false. Integers below 2^53 are exact, other numbers
-/// correctly rounded.
+/// The value of a numeric cell. An empty cell, "nan", "NA", "N/A", "None" and "null" give NaN with ok = true;
+/// any other cell that is not a number gives NaN with ok = false. Integers below 2^53 are exact, all other
+/// numbers correctly rounded.
 struct CellNumber {
   double value;
   bool ok;
 };
 CellNumber parse_number(std::string_view cell);
 
-/// Splits a timestamp in nanoseconds into its whole and its fractional part, so that differences of large
-/// times stay exact. Accepts "123", "123.5" and "1.23e15"; false when the cell is not a number within the
-/// range of int64.
+/// Splits a timestamp in ns into whole and fractional part, so that differences between large times stay
+/// exact. Accepts "123", "123.5" and "1.23e15". False if the cell is not a number or is outside the range of
+/// int64.
 bool parse_timestamp(std::string_view cell, int64_t& whole, double& fraction);
 
-/// A field to be written: in quotes only where a comma, a quote or a line end in it asks for them.
+/// Returns `text` as a csv field, quoted only if it contains a comma, a quote or a line break.
 std::string csv_field(std::string_view text);
-/// A field to be written, always in quotes.
+/// Returns `text` as a csv field, always quoted.
 std::string csv_quoted(std::string_view text);
 
 }  // namespace tacho

@@ -6,7 +6,7 @@
 
 namespace tacho {
 
-inline constexpr int kMostDigits = 20;  // of a 64-bit number, sign included
+inline constexpr int kMostDigits = 20;  // in a 64-bit number, sign included
 
 namespace decimal_internal {
 inline constexpr char kPairs[201] =
@@ -15,7 +15,7 @@ inline constexpr char kPairs[201] =
     "585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 }
 
-/// Writes `value` in decimal at `at` (room for kMostDigits) and returns the place after it.
+/// Writes `value` in decimal at `at`, which must have room for kMostDigits, and returns the place after it.
 inline char* write_unsigned(char* at, uint64_t value) {
   char digits[kMostDigits];
   int first = kMostDigits;
@@ -39,7 +39,7 @@ inline char* write_signed(char* at, int64_t value) {
   *at = '-';
   return write_unsigned(at + 1, ~static_cast<uint64_t>(value) + 1);
 }
-/// Nanoseconds as microseconds with three decimals: 1234 -> "1.234". Room for kMostDigits + 2.
+/// Writes ns as microseconds with three decimals: 1234 -> "1.234". `at` needs room for kMostDigits + 2.
 inline char* write_microseconds(char* at, int64_t nanoseconds) {
   uint64_t value = static_cast<uint64_t>(nanoseconds);
   if (nanoseconds < 0) {

@@ -33,7 +33,7 @@ std::string demangle(std::string_view symbol) {
 }
 
 std::string short_name(std::string_view demangled) {
-  // Up to the parameter list or template arguments of the outermost name, from its last unnested space or ::.
+  // Keeps the text before the outermost name's parameters, without template arguments; then drops its scope.
   std::string kept;
   int depth = 0;
   size_t end = demangled.size();

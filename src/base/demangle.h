@@ -6,11 +6,11 @@
 
 namespace tacho {
 
-/// The demangled form of an Itanium-ABI symbol ("_Z..."), without AMD's suffixes ".kd" and " [clone .kd]";
-/// any other text unchanged.
+/// The demangled form of an Itanium-ABI symbol ("_Z..."), without AMD's suffixes ".kd" and " [clone .kd]".
+/// Returns any other text unchanged but for these suffixes.
 std::string demangle(std::string_view symbol);
 
-/// A demangled signature without template arguments, parameters and return type:
+/// The bare name in a demangled signature, without scope, template arguments, parameters and return type:
 /// "vectorized_elementwise_kernel".
 std::string short_name(std::string_view demangled);
 

@@ -1,4 +1,4 @@
-// The environment of a program to start: keeps the given entries in order and sets some of them.
+// The environment of a program that tacho is about to start: keeps the given entries in order and sets some.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace tacho {
 
-/// Entries "NAME=value". Order, repeated names and entries without '=' stay as they are: a program may look at all of them.
+/// Entries "NAME=value". Keeps order, repeated names and entries without '=': programs may look at them all.
 class EnvironmentBlock {
  public:
   explicit EnvironmentBlock(const char* const* entries) {
     for (; *entries != nullptr; ++entries) entries_.emplace_back(*entries);
   }
-  /// The value that getenv gives; empty if there is none.
+  /// The value that getenv would give; empty if there is none.
   std::string get(std::string_view name) const {
     for (const std::string& entry : entries_)
       if (is(entry, name)) return entry.substr(name.size() + 1);
     return {};
   }
-  /// Replaces every entry of the name (of repeated ones getenv takes the first, the loader the last), or adds one.
+  /// Replaces every entry of that name (getenv takes the first of several, the loader the last), or adds one.
   void set(std::string_view name, std::string_view value) {
     std::string fresh = std::string(name) + '=' + std::string(value);
     bool found = false;

@@ -1,4 +1,4 @@
-// The table of launchers and how it is read (job_rank.h).
+// The table of launchers and its reader (job_rank.h).
 #include "base/job_rank.h"
 
 #include <cstdlib>
@@ -8,9 +8,9 @@ namespace {
 
 using enum RankCondition;
 
-// mpirun started by sbatch, torchrun started by srun, daemons of PRRTE started by srun: the process that asks has the
-// variables of both, and the outer ones describe the launcher or its daemon. So the outer launchers stand further down.
-// RANK and WORLD_SIZE alone come last: scripts set them by hand from any of the others.
+// mpirun in sbatch, torchrun in srun, PRRTE's daemons in srun: the process sees the variables of both, and
+// the outer ones describe the launcher or its daemon. So outer launchers come later in the table. RANK and
+// WORLD_SIZE alone come last: scripts copy them from any of the others.
 constexpr JobLauncher kLaunchers[] = {
     {"torchrun", kWithMarker, "TORCHELASTIC_RUN_ID", {"RANK"}, {"WORLD_SIZE"}, {"LOCAL_RANK"}},
     {"Open MPI",
@@ -39,7 +39,7 @@ constexpr JobLauncher kLaunchers[] = {
     {"torch.distributed", kWithSize, nullptr, {"RANK"}, {"WORLD_SIZE"}, {"LOCAL_RANK"}},
 };
 
-// A whole number below 2^31, else -1. PMIx writes its "undefined" as 4294967295, Slurm its special steps close to that.
+// A whole number below 2^31, else -1. PMIx writes "undefined" as 4294967295, Slurm uses values near it.
 int64_t whole_number(const char* text) {
   if (text == nullptr || *text == '\0') return -1;
   int64_t value = 0;
@@ -60,8 +60,8 @@ int64_t first_number(const char* const (&names)[kCount], const char* (*lookup)(c
   return -1;
 }
 
-// srun gives every task the number of its step. Without one the process is the batch script, whose SLURM_PROCID is always
-// 0, or a shell of salloc (whose step has a special number); any other number can only be a task's.
+// srun gives every task its step's number. A process without one is the batch script, whose SLURM_PROCID is
+// always 0, or a shell of salloc (whose step's number is special). Any rank but 0 must be a task's.
 bool in_slurm_step(int64_t rank, const char* (*lookup)(const char*)) {
   return rank > 0 || whole_number(lookup("SLURM_STEP_ID")) >= 0 || whole_number(lookup("SLURM_STEPID")) >= 0;
 }

@@ -1,6 +1,6 @@
-// Finds this process's rank in a parallel job, with one table of the variables in which launchers give rank,
-// size and local rank. libtacho.so uses it inside targets, so it allocates nothing, uses no locale and calls
-// nothing but getenv.
+// Finds this process's rank in a parallel job. One table lists the variables in which launchers put rank,
+// size and local rank. libtacho.so calls this inside traced programs, so it allocates nothing, uses no locale
+// and calls nothing but getenv.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace tacho {
 
-/// When a launcher's rank variable counts.
+/// When to believe a launcher's rank variable.
 enum class RankCondition : uint8_t {
   kAlways,
-  kWithSize,    ///< only together with a size: other tools set the rank variable, too
-  kWithMarker,  ///< only where the launcher's marker variable is set
+  kWithSize,    ///< only together with a size: other tools set the rank variable too
+  kWithMarker,  ///< only if the launcher's marker variable is set
   kInSlurmStep  ///< only in a task of srun: Slurm also sets SLURM_PROCID=0 for the batch script itself
 };
 
-/// The variables of one launcher. Of several names the first that holds a number counts; nullptr ends a list early.
+/// The variables of one launcher. The first of several names that holds a number counts; nullptr ends a list.
 struct JobLauncher {
   const char* name;
   RankCondition condition;
@@ -26,23 +26,23 @@ struct JobLauncher {
   const char* local_rank[2];
 };
 
-/// All launchers, in the order of precedence: what starts processes comes before what starts its daemons.
+/// All launchers by precedence: those that start processes come before those that start only their daemons.
 std::span<const JobLauncher> job_launchers();
 
 /// A process's place in its job. Unknown facts are -1.
 struct JobRank {
-  const char* launcher = nullptr;  ///< JobLauncher::name; nullptr = this is no process of a parallel job
+  const char* launcher = nullptr;  ///< JobLauncher::name; nullptr = not part of a parallel job
   int64_t rank = -1;
-  int64_t size = -1;        ///< processes of the job
-  int64_t local_rank = -1;  ///< among those of this machine
+  int64_t size = -1;        ///< number of processes in the job
+  int64_t local_rank = -1;  ///< rank among the job's processes on this machine
   bool known() const { return launcher != nullptr; }
 };
 
-/// What the environment says. A fact that the launcher itself leaves out comes from the next one in the table that names
-/// the same rank: PMIx tells no size, and the srun that started it does.
+/// The rank that the environment gives. Facts that the first launcher leaves out come from the next in the
+/// table that gives the same rank: PMIx knows no size, but the srun that started it does.
 JobRank job_rank();
 
-/// The same with another source of variables than getenv; `lookup` returns nullptr for a variable that is not set.
+/// The same with `lookup` instead of getenv; it returns nullptr for a variable that is not set.
 JobRank job_rank(const char* (*lookup)(const char* name));
 
 }  // namespace tacho

@@ -10,7 +10,7 @@ namespace tacho {
 namespace {
 
 bool is_plain(char c) {
-  return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;  // char is signed: bytes from 0x80 on are not plain
+  return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;  // char is signed: bytes from 0x80 up are not plain
 }
 static_assert(static_cast<char>(0x80) < 0);
 

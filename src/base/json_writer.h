@@ -1,5 +1,5 @@
-// Writes JSON step by step and adds commas, quotes and escapes. It writes into a string, into an OutputFile,
-// or into space that the caller has reserved. Its steps are cheap enough for exporters of tens of millions of
+// Writes JSON step by step and adds commas, quotes and escapes. It writes into a string, an OutputFile or
+// space that the caller has reserved. Each step is cheap enough for exporters that write tens of millions of
 // events.
 #pragma once
 
@@ -15,20 +15,20 @@
 
 namespace tacho {
 
-/// `text` as a JSON string with its quotes. Control characters and DEL are escaped; every byte that is not
-/// valid UTF-8 becomes U+FFFD; the rest stays as it is.
+/// `text` as a JSON string, quotes included. Escapes control characters and DEL, replaces every byte that is
+/// not valid UTF-8 by U+FFFD and keeps the rest.
 std::string json_quoted(std::string_view text);
 /// The same, appended to `out`.
 void append_json_quoted(std::string& out, std::string_view text);
 
-/// What JSON leaves to the writer.
+/// The choices that JSON leaves to the writer.
 struct JsonStyle {
   bool spaced = true;      ///< "name": value, else "name":value
-  bool infinities = true;  ///< infinities are the strings "inf" and "-inf", else null as NaN is
+  bool infinities = true;  ///< infinities become the strings "inf" and "-inf", else null like NaN
 };
 inline constexpr JsonStyle kCompactJson{false, false};
 
-/// Text that stands in the source and needs no escaping, which the compiler checks.
+/// Text from the source code that needs no escaping; the compiler checks that.
 class JsonLiteral {
  public:
   template <size_t N>
@@ -44,7 +44,7 @@ class JsonLiteral {
 
 namespace json_internal {
 
-inline constexpr size_t kMostNumber = 32;  // characters of a number, a double's included
+inline constexpr size_t kMostNumber = 32;  // characters in a number, doubles included
 char* write_double(char* at, double value, JsonStyle style);
 
 inline char* copy(char* at, std::string_view text) {
@@ -52,8 +52,8 @@ inline char* copy(char* at, std::string_view text) {
   return at + text.size();
 }
 
-// The three places to write to. put(): any text; write(): what `fill`, given a place, writes there, `most`
-// characters at most; it returns the place after it.
+// The three destinations. put() takes any text. write() passes `fill` a place with room for `most`
+// characters; `fill` writes there and returns the place after its last character.
 struct StringSink {
   StringSink(std::string& text) : out(&text) {}
   std::string* out;
@@ -92,8 +92,8 @@ struct RoomSink {
 
 }  // namespace json_internal
 
-/// Objects and arrays have to be ended by the caller, in order. Numbers are exact: doubles are the shortest
-/// text that reads back as the same double, NaN is null.
+/// The caller ends objects and arrays, in order. Numbers are exact: a double becomes the shortest text that
+/// reads back as the same double; NaN becomes null.
 template <typename Sink>
 class BasicJsonWriter {
  public:
@@ -104,7 +104,7 @@ class BasicJsonWriter {
   BasicJsonWriter& begin_array() { return open('['); }
   BasicJsonWriter& end_array() { return close(']'); }
 
-  /// The name of the member whose value comes next.
+  /// The name of a member; its value comes next.
   BasicJsonWriter& key(std::string_view name) {
     separate();
     append_quoted(name);
@@ -138,7 +138,7 @@ class BasicJsonWriter {
     return *this;
   }
   BasicJsonWriter& null() { return ready("null"); }
-  /// A string that needs no escaping.
+  /// A string value that needs no escaping.
   BasicJsonWriter& text(JsonLiteral text) {
     separate();
     sink_.write(text.text().size() + 2, [&](char* at) {
@@ -170,14 +170,14 @@ class BasicJsonWriter {
   }
   BasicJsonWriter& member(JsonLiteral name, bool boolean) { return this->name(name).value(boolean); }
 
-  /// One value that is JSON already.
+  /// A value that is JSON already.
   BasicJsonWriter& ready(std::string_view json) {
     separate();
     sink_.put(json);
     return *this;
   }
-  /// Members or elements that are JSON already, with the commas between them; none where it is empty. The
-  /// last may be an object or array that has been begun and nothing more: what comes next goes into it.
+  /// Members or elements that are JSON already, with the commas between them; an empty text adds nothing. It
+  /// may end with the '{' or '[' of an object or array: what the caller writes next goes into that.
   BasicJsonWriter& splice(std::string_view json) {
     if (json.empty()) return *this;
     separate();
@@ -186,22 +186,22 @@ class BasicJsonWriter {
     return *this;
   }
 
-  /// A line break before the next member or element, after the comma that it needs.
+  /// Breaks the line before the next member or element, after the comma if it needs one.
   BasicJsonWriter& newline() {
     sink_.put(first_ || after_key_ ? "\n" : ",\n");
     if (!after_key_) first_ = true;
     return *this;
   }
-  /// The same, but none before the first.
+  /// The same, except before the first member or element.
   BasicJsonWriter& newline_between() { return first_ ? *this : newline(); }
-  /// A line break where no comma may come: before an end, or after all.
+  /// Breaks the line where no comma may follow: before the end of an object or array, or at the very end.
   BasicJsonWriter& end_line() {
     sink_.put("\n");
     return *this;
   }
 
-  /// For hot loops over an OutputFile: `steps` gets a writer in this one's place that writes, without looking
-  /// for room at each step, at most `most` characters (64 KiB at most).
+  /// For hot loops over an OutputFile: calls `steps` with a writer that continues this one and does not check
+  /// for room at each step. `steps` may write at most `most` characters (64 KiB or less).
   template <typename Steps>
   BasicJsonWriter& burst(size_t most, Steps steps) {
     sink_.write(most, [&](char* at) {
@@ -270,9 +270,9 @@ class BasicJsonWriter {
   bool after_key_ = false;
 };
 
-/// Appends to a string.
+/// Appends to a string, which must outlive the writer.
 using JsonWriter = BasicJsonWriter<json_internal::StringSink>;
-/// Writes into an OutputFile.
+/// Writes into an OutputFile, which must outlive the writer.
 using JsonFileWriter = BasicJsonWriter<json_internal::FileSink>;
 
 }  // namespace tacho

@@ -1,4 +1,4 @@
-// The handler of SIGBUS and what it knows (mapping_guard.h).
+// The SIGBUS handler and the table of guards that it reads (mapping_guard.h).
 #include "base/mapping_guard.h"
 
 #include <signal.h>
@@ -41,7 +41,7 @@ void on_bus_error(int number, siginfo_t* info, void*) {
     say(": became shorter while it was read; try again when whatever writes it has finished\n");
     _exit(1);
   }
-  signal(number, SIG_DFL);  // comes again
+  signal(number, SIG_DFL);  // the fault repeats and kills the process
 }
 
 void install() {
@@ -64,7 +64,7 @@ MappingGuard::MappingGuard(const void* begin, size_t bytes, const std::string& n
     slot.begin = reinterpret_cast<uintptr_t>(begin);
     slot.end = slot.begin + bytes;
     size_t length = 0;
-    for (const char c : name)  // as messages have it: nothing that a terminal would obey
+    for (const char c : name)  // as in messages: nothing that a terminal would act on
       if (length + 1 < sizeof slot.name)
         slot.name[length++] = static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
     slot.name[length] = '\0';

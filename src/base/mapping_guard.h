@@ -1,4 +1,4 @@
-// Files that are mapped into memory and become shorter while they are read: the kernel raises SIGBUS then.
+// Guards mapped files that become shorter while tacho reads them: the kernel raises SIGBUS then.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace tacho {
 
-/// While it lives, a SIGBUS in [begin, begin + bytes) ends the process with one sentence that names the file and exit code 1.
-/// With `begin` nullptr, for a mapping of a library's: any SIGBUS of a file's end that no other guard knows.
+/// While it lives, a SIGBUS in [begin, begin + bytes) ends the process with exit code 1 and a sentence naming
+/// the file. `begin` nullptr, for a mapping made by a library: covers what no other guard does. At most 64.
 class MappingGuard {
  public:
   MappingGuard() = default;

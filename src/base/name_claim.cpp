@@ -1,4 +1,4 @@
-// Claims by locked files (name_claim.h).
+// Claims names with locked files (name_claim.h).
 #include "base/name_claim.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ NameClaim::NameClaim(const std::string& folder, const std::string& name)
     if (file_ < 0 && errno == EEXIST) {
       made = false;
       file_ = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-      if (file_ < 0 && errno == ENOENT) continue;  // let go in between
+      if (file_ < 0 && errno == ENOENT) continue;  // released in between
     }
     if (file_ < 0) {
       held_ = made;
@@ -28,7 +28,7 @@ NameClaim::NameClaim(const std::string& folder, const std::string& name)
     int done;
     do done = flock(file_, LOCK_EX | LOCK_NB);
     while (done != 0 && errno == EINTR);
-    // Without locks, who made the file has the name.
+    // Without locks, the process that created the file has the name.
     const bool locked = done == 0 || (errno != EWOULDBLOCK && made);
     struct stat ours {
     }, there{};
@@ -60,7 +60,7 @@ NameClaim& NameClaim::operator=(NameClaim&& other) noexcept {
 
 NameClaim::~NameClaim() {
   if (file_ < 0) return;
-  removed_ = {};  // while it is locked: nobody else's
+  removed_ = {};  // while still locked, so that nobody else has claimed it
   close(file_);
 }
 

@@ -1,5 +1,5 @@
-// Lets concurrent processes agree on a name: the process that claims it holds it until it releases it or
-// ends, however it ends.
+// Lets concurrent processes agree on a name: the process that claims it holds it until it releases the name
+// or ends, in whatever way.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace tacho {
 
-/// A hidden, locked file `.NAME.claim` stands for the claim and goes with it. What a killed process leaves of it binds
-/// nobody, except on file systems without locks.
+/// A hidden, locked file `.NAME.claim` stands for the claim; releasing the claim removes it. A file that a
+/// killed process left behind blocks nobody, except on file systems without locks.
 class NameClaim {
  public:
   NameClaim() = default;
-  /// `name` has no '/'. An empty `folder` is the current one. Where no file can be made, nothing is claimed and held()
-  /// is true all the same: writing will say why.
+  /// `name` has no '/'. An empty `folder` is the current one. If the file cannot be created, nothing is
+  /// claimed and held() is still true: writing the output will then report the error.
   NameClaim(const std::string& folder, const std::string& name);
   NameClaim(NameClaim&& other) noexcept;
   NameClaim& operator=(NameClaim&& other) noexcept;
   ~NameClaim();
 
-  /// False if another process has the name.
+  /// False if another process holds the name.
   bool held() const { return held_; }
 
  private:

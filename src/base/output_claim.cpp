@@ -1,4 +1,4 @@
-// Names of output files (output_claim.h).
+// Checks and claims names of output files (output_claim.h).
 #include "base/output_claim.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ bool exists(const std::string& path) {
 }
 
 NameClaim claim_of(const std::string& path) {
-  constexpr size_t kLongest = 200;  // of the 255 bytes that file systems allow
+  constexpr size_t kLongest = 200;  // of the 255 bytes that file systems allow for a name
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
   return NameClaim(folder, path.substr(folder.size(), kLongest));
@@ -100,7 +100,7 @@ Result<OutputClaim> OutputClaim::exactly(const std::string& name, bool overwrite
   output.claim_ = claim_of(name);
   if (!output.claim_.held())
     return fail("another tacho is about to write {}; wait for its end, or give another name", name);
-  // Its owner may have finished between the look and the claim.
+  // Its owner may have finished between the check and the claim.
   TACHO_TRY(may_write(name, overwrite));
   return output;
 }

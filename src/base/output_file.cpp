@@ -1,4 +1,4 @@
-// Atomic outputs (output_file.h).
+// Writes, syncs and names output files (output_file.h).
 #include "base/output_file.h"
 
 #include <errno.h>
@@ -27,11 +27,11 @@ namespace {
 
 std::string temporary_name(const std::string& target) {
   const std::string folder = target.substr(0, target.rfind('/') + 1);  // npos + 1 == 0: no folder part
-  // The name itself may be as long as the file system allows: not part of the temporary one.
+  // Leaves out the name itself, which may already be as long as the file system allows.
   return fmt::format("{}.tacho-{}.partial", folder, random_name());
 }
 
-// Writes all of it; 0 or an errno.
+// Writes all bytes; returns 0 or an errno.
 int write_all(int descriptor, const char* at, size_t left) {
   while (left > 0) {
     const ssize_t written = ::write(descriptor, at, left);
@@ -45,21 +45,21 @@ int write_all(int descriptor, const char* at, size_t left) {
   return 0;
 }
 
-constexpr size_t kSmallBuffer = 256 * 1024;    // while the caller writes itself
-constexpr size_t kLargeBuffer = 1 << 20;       // of each of the two when a thread writes
-constexpr uint64_t kBackgroundFrom = 8 << 20;  // bytes from which a thread is worth starting
+constexpr size_t kSmallBuffer = 256 * 1024;    // while the caller writes
+constexpr size_t kLargeBuffer = 1 << 20;       // of each of the two buffers while a thread writes
+constexpr uint64_t kBackgroundFrom = 8 << 20;  // a file this long, in bytes, is worth a thread
 constexpr uint64_t kWriteBackEvery =
-    32 << 20;                    // bytes after which the disk is set to work, so that the last sync is short
-constexpr size_t kBlock = 4096;  // what addresses, places and lengths of direct writes are multiples of
+    32 << 20;                    // starts write-back after this many bytes, so that the last sync is short
+constexpr size_t kBlock = 4096;  // direct writes need addresses, offsets and lengths in multiples of this
 
-// Switches the page cache off or on for a file; false: the file system refuses.
+// Makes the file bypass the page cache, or not. False if the file system refuses.
 bool set_direct(int descriptor, bool direct) {
   const int flags = fcntl(descriptor, F_GETFL);
   return flags >= 0 && fcntl(descriptor, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
-// Local file systems on which writing past the page cache is known to pay. Over a network it would wait for
-// every piece.
+// True on local file systems where bypassing the page cache is known to pay. Over a network, every piece
+// would wait.
 bool pays_direct(int descriptor) {
   struct statfs about {};
   if (fstatfs(descriptor, &about) != 0) return false;
@@ -67,7 +67,7 @@ bool pays_direct(int descriptor) {
     case 0xEF53:      // ext2, ext3, ext4
     case 0x58465342:  // XFS
     case 0xF2F52010:  // F2FS
-    case 0x794C7630:  // overlayfs: refuses itself when the file system below does
+    case 0x794C7630:  // overlayfs: refuses by itself if the file system below does
       return true;
     default:
       return false;
@@ -88,7 +88,7 @@ OutputFile::Buffer OutputFile::make_buffer(size_t bytes) {
 
 // The thread that writes one buffer while the caller fills the other.
 struct OutputFile::Background {
-  /// With `past_cache` the file's place must be a multiple of kBlock, and so must every length passed.
+  /// With `past_cache`, the file offset and every length passed must be multiples of kBlock.
   Background(int file, bool past_cache)
       : descriptor(file),
         direct(past_cache && set_direct(file, true)),
@@ -96,7 +96,7 @@ struct OutputFile::Background {
         thread([this] { run(); }) {}
   ~Background() { stop(); }
 
-  /// Takes over `full` and gives an empty buffer back; the errno of earlier writes.
+  /// Takes `full` over and swaps in an empty buffer; returns the errno of earlier writes, or 0.
   int pass(Buffer& full, size_t bytes) {
     std::unique_lock lock(mutex);
     changed.wait(lock, [this] { return size == 0; });
@@ -114,7 +114,7 @@ struct OutputFile::Background {
       changed.notify_all();
     }
     thread.join();
-    if (direct) set_direct(descriptor, false);  // what is left is no whole block
+    if (direct) set_direct(descriptor, false);  // the remaining bytes are no whole block
     return error;
   }
   int write(const char* at, size_t left) {
@@ -126,8 +126,8 @@ struct OutputFile::Background {
         at += written;
         left -= static_cast<size_t>(written);
       }
-      // Refused, or cut off within a block (the disk is full): the page cache takes any length, or says why
-      // not.
+      // The file system refused, or cut the write within a block (disk full): the page cache takes any
+      // length, or gives the reason.
       if (written < 0 || left % kBlock != 0) {
         set_direct(descriptor, false);
         direct = false;
@@ -158,11 +158,11 @@ struct OutputFile::Background {
   }
 
   const int descriptor;
-  bool direct;  // of the thread, once it runs
+  bool direct;  // belongs to the thread once it runs
   std::mutex mutex;
   std::condition_variable changed;
   Buffer buffer;
-  size_t size = 0;  // of what is to be written; 0 = nothing
+  size_t size = 0;  // bytes to write; 0 = none
   bool stopping = false;
   int error = 0;
   std::thread thread;
@@ -178,9 +178,9 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
   file.overwrite_ = overwrite;
   if (!is_standard_output(path)) TACHO_TRY(may_write(path, overwrite));
   struct stat status {};
-  mode_t mode = 0;  // of the file that is replaced
+  mode_t mode = 0;  // of the file that this one replaces
   if (is_standard_output(path)) {
-    // Where the shell redirects it to a file, that file is written from its current position, not replaced.
+    // If the shell redirects it to a file, writes that file from its current position, without replacing it.
     file.direct_ = true;
     file.descriptor_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     if (file.descriptor_ < 0) return fail("standard output cannot be written: {}", strerror(errno));
@@ -256,7 +256,7 @@ void OutputFile::write(std::string_view bytes) {
   }
 }
 
-// From here on whole blocks are written by a thread; the bytes before them lie in the page cache.
+// From here on a thread writes whole blocks; the bytes before them are in the page cache.
 void OutputFile::start_background() {
   const bool direct = pays_direct(descriptor_);
   const size_t rest = static_cast<size_t>((flushed_ + used_) % kBlock);
@@ -283,7 +283,7 @@ void OutputFile::flush() {
     used_ = 0;
     return;
   }
-  // The bytes of a block that is not whole yet go to the front of the next buffer.
+  // An incomplete block moves to the front of the next buffer.
   const size_t rest = used_ % kBlock, whole = used_ - rest;
   if (whole == 0) return;
   char tail[kBlock];
@@ -325,7 +325,7 @@ Status OutputFile::give_name() {
     }
     return {};
   }
-  // A file without a name gets one by a link; the link never replaces another file, a rename does.
+  // A link names a nameless file but never replaces another one; a rename does.
   if (temporary_.empty()) {
     const std::string source = fmt::format("/proc/self/fd/{}", descriptor_);
     const std::string name = overwrite_ ? temporary_name(target_) : target_;
@@ -361,10 +361,10 @@ Status OutputFile::commit_all(std::span<OutputFile> files) {
   for (OutputFile& file : files) {
     file.drain();
     if (!file.direct_)
-      sync_file_range(file.descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);  // all of them at once, then wait
+      sync_file_range(file.descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);  // starts all of them, then waits
   }
-  // Each sync is a wait for the disk and then for a CPU: of a dozen small files they are had at the same
-  // time.
+  // Each sync waits for the disk and then for a CPU. With a thread for each, a dozen small files wait at the
+  // same time.
   constexpr size_t kMostThreads = 16;
   const size_t threads = std::min(files.size(), kMostThreads);
   std::vector<Status> results(files.size());

@@ -1,5 +1,5 @@
-// Files that appear whole or not at all: bytes go into a file without a name (or with a temporary one where
-// the file system cannot do that), and commit() syncs it and gives it its own name.
+// Files that appear complete or not at all: bytes go into a file without a name (or with a temporary one if
+// the file system has no nameless files); commit() syncs it and gives it its own name.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,22 @@
 
 namespace tacho {
 
-/// One output, written through a buffer of 256 KiB. From the ninth MiB on a thread writes beside the caller,
-/// in pieces of 1 MiB and past the page cache (O_DIRECT) on local file systems that allow it: gigabytes that
-/// are synced at the end anyway need not be copied into it first. commit() reports errors of writing (disk
-/// full, quota). Without commit() nothing is left. It writes directly to an existing device, pipe or terminal
-/// (/dev/stdout); "-" is standard output. The caller must ignore SIGXFSZ if a limit of file sizes is to be an
-/// error and not a signal.
+/// One output, written through a buffer of 256 KiB. After 8 MiB a thread takes over the writing, in pieces of
+/// 1 MiB and past the page cache (O_DIRECT) on local file systems that allow it: commit() syncs anyway, so
+/// copying gigabytes into the cache first would only cost time. commit() reports write errors (disk full,
+/// quota). Without commit() nothing stays on disk. Existing devices, pipes and terminals (/dev/stdout) are
+/// written to directly; "-" is standard output. To get an error instead of a signal at a file size limit, the
+/// caller must ignore SIGXFSZ.
 class OutputFile {
  public:
-  /// Refuses an existing file unless `overwrite`, a folder, and a folder part that does not exist.
+  /// Fails where may_write() (output_claim.h) does, and if the folder cannot be written. Errors name `path`.
   static Result<OutputFile> create(const std::string& path, bool overwrite);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();
 
   void write(std::string_view bytes);
-  /// At least `bytes` writable bytes (at most 64 KiB may be asked for); advance() says how many were used.
+  /// Room for `bytes` bytes (64 KiB at most) or more; advance() then says how many the caller wrote.
   char* reserve(size_t bytes) {
     if (capacity_ - used_ < bytes) flush();
     return buffer_.get() + used_;
@@ -36,14 +36,14 @@ class OutputFile {
   void advance(size_t bytes) { used_ += bytes; }
   /// Bytes written so far.
   uint64_t size() const { return flushed_ + used_; }
-  /// True after the first error of writing: long exports look now and then, and stop.
-  bool failed() const { return error_ != 0; }  // seen at the next flush when a thread writes
+  /// True after the first write error; long exports check it now and then, and stop.
+  bool failed() const { return error_ != 0; }  // once a thread writes, known only at the next flush
   const std::string& path() const { return path_; }
 
-  /// Flushes, syncs, names. No further calls.
+  /// Flushes, syncs and names the file. Call nothing but the destructor afterwards.
   Status commit();
-  /// Commits several files: they are written back at the same time and get their names when all of them are
-  /// safe.
+  /// Commits several files: writes all of them back at the same time and names them once all are safe on
+  /// disk.
   static Status commit_all(std::span<OutputFile> files);
 
  private:
@@ -57,14 +57,14 @@ class OutputFile {
   OutputFile();
   void flush();
   void start_background();
-  void drain();  // waits for the thread and ends it
+  void drain();  // waits until the thread has written everything, then ends it
   Status sync();
   Status give_name();
   void discard();
   tl::unexpected<Error> failure() const;
 
   std::string path_;       // as the user wrote it
-  std::string target_;     // the file to replace: path_ with links followed
+  std::string target_;     // the file to replace: path_ with links resolved
   std::string temporary_;  // empty: the file has no name yet
   Buffer buffer_;
   std::unique_ptr<Background> background_;
@@ -77,11 +77,11 @@ class OutputFile {
   bool direct_ = false;  // a device or pipe: no temporary, no sync
 };
 
-/// Whether an output of this name goes to the process's standard output: "-", or a name of its descriptor
-/// (/dev/stdout, /dev/fd/1, /proc/self/fd/1), also where that is redirected to a file.
+/// True if an output of this name goes to the process's standard output: "-", or a name of its descriptor
+/// (/dev/stdout, /dev/fd/1, /proc/self/fd/1), even if the shell redirects it to a file.
 bool is_standard_output(std::string_view path);
 
-/// Advice on an errno of writing, to append to a sentence; empty when there is none.
+/// Advice for the errno of a failed write, to append to a sentence; empty if there is none.
 std::string write_hint(int error);
 
 /// Creates `folder` and its missing parents. The error names the part that cannot be created.

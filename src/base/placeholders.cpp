@@ -1,4 +1,4 @@
-// The table of placeholders and its one reader (placeholders.h).
+// The table of placeholders and its only reader (placeholders.h).
 #include "base/placeholders.h"
 
 #include <time.h>
@@ -38,7 +38,7 @@ std::string without_slashes(std::string text) {
   return text;
 }
 
-// Words of the command line from `first` on as a part of a file name.
+// The command line's words from `first` on, as part of a file name.
 std::string condensed(const Facts& facts, size_t first, bool program_by_base_name) {
   std::string out;
   for (size_t i = first; i < facts.command.size(); ++i) {
@@ -80,8 +80,8 @@ constexpr unsigned bit(Dialect dialect) {
 constexpr unsigned kFolders = bit(Dialect::kFolders), kV3 = bit(Dialect::kRocprofv3),
                    kSys = bit(Dialect::kRocprofSys);
 
-// Every placeholder. A name of one letter is written %h, any other %name% (and {name} where the dialect has braces).
-// %arg<N>% is not in the table: argument() has it.
+// Every placeholder. A name of one letter is written %h, any other %name%, or {name} in a dialect with
+// braces. argument() handles %arg<N>%.
 struct Placeholder {
   std::string_view name;
   unsigned dialects;
@@ -100,7 +100,7 @@ constexpr Placeholder kPlaceholders[] = {
     {"pid", kV3 | kSys, [](const Facts& f) { return number(f.pid); }},
     {"p", kV3 | kSys, [](const Facts& f) { return number(f.pid); }},
     {"ppid", kV3 | kSys, [](const Facts& f) { return number(f.parent); }},
-    // The program runs in our group and session unless it makes its own.
+    // The program runs in our group and session unless it creates its own.
     {"pgid", kV3 | kSys, [](const Facts&) { return number(getpgrp()); }},
     {"psid", kV3 | kSys, [](const Facts&) { return number(getsid(0)); }},
     {"psize", kV3 | kSys, siblings},
@@ -124,7 +124,7 @@ constexpr Placeholder kPlaceholders[] = {
     {"launch_time", kV3 | kSys, [](const Facts& f) { return now_as(f.time_format); }},
 };
 
-// Forms with a name in braces: a variable of the environment, or a setting.
+// Placeholders with a name in braces: an environment variable or a setting.
 struct Braces {
   std::string_view opening, closing;
   unsigned dialects;
@@ -134,7 +134,7 @@ constexpr Braces kBraces[] = {
     {"%env{", "}%", kFolders | kV3 | kSys, false},
     {"$ENV{", "}", kV3, false},
     {"$env{", "}", kSys, false},
-    {"%q{", "}%", kV3, false},  // both %q{X}% and %q{X} are in use
+    {"%q{", "}%", kV3, false},  // users write both %q{X}% and %q{X}
     {"%q{", "}", kV3, false},
     {"%cfg{", "}%", kSys, true},
     {"$cfg{", "}", kSys, true},
@@ -146,7 +146,7 @@ struct Found {
   bool is_rank = false;
 };
 
-// %arg0%, %arg1% ...: one word of the command line. Nullopt for anything else.
+// %arg0%, %arg1% ...: one word of the command line. nullopt for anything else.
 std::optional<std::string> argument(std::string_view name, Dialect dialect, const Facts& facts) {
   if (dialect == Dialect::kFolders || !name.starts_with("arg") || name.size() == 3) return {};
   size_t at = 0;
@@ -155,7 +155,7 @@ std::optional<std::string> argument(std::string_view name, Dialect dialect, cons
   if (at < facts.command.size())
     return at == 0 && dialect == Dialect::kRocprofSys ? base_name(facts.command[0])
                                                       : without_slashes(facts.command[at]);
-  if (dialect == Dialect::kRocprofSys) return {};  // stays as it is
+  if (dialect == Dialect::kRocprofSys) return {};  // the text stays as it is
   return std::string();
 }
 
@@ -167,7 +167,7 @@ const Placeholder* find(std::string_view name, Dialect dialect) {
 
 std::string expand(std::string_view text, Dialect dialect, const Facts& facts, int depth, bool* rank_used);
 
-// The placeholder that begins at `at`, if one does.
+// The placeholder that begins at `at`, if there is one.
 std::optional<Found> placeholder(std::string_view text, size_t at, Dialect dialect, const Facts& facts,
                                  int depth) {
   const std::string_view rest = text.substr(at);
@@ -177,7 +177,7 @@ std::optional<Found> placeholder(std::string_view text, size_t at, Dialect diale
     if (end == std::string_view::npos || !rest.substr(end).starts_with(form.closing)) continue;
     const std::string name(rest.substr(form.opening.size(), end - form.opening.size()));
     std::string value = !form.setting ? environment(name) : facts.setting ? facts.setting(name) : "";
-    // rocprof-sys's settings and variables may hold placeholders themselves; a setting may name itself.
+    // rocprof-sys's settings and variables may contain placeholders; a setting may even name itself.
     if (dialect == Dialect::kRocprofSys && depth < 4)
       value = expand(value, dialect, facts, depth + 1, nullptr);
     return Found{std::move(value), end + form.closing.size()};
@@ -194,7 +194,7 @@ std::optional<Found> placeholder(std::string_view text, size_t at, Dialect diale
   if (braces || rest.size() < 2) return {};
   const Placeholder* const known = find(rest.substr(1, 1), dialect);
   if (known == nullptr) return {};
-  // rocprofv3: %p, but not the beginning of %param%.
+  // rocprofv3 takes %p, but not the start of %param%.
   if (dialect == Dialect::kRocprofv3 && rest.size() > 2 &&
       std::isalnum(static_cast<unsigned char>(rest[2])) != 0)
     return {};

@@ -1,4 +1,4 @@
-// Drawing of progress lines (progress.h).
+// Draws progress lines (progress.h).
 #include "base/progress.h"
 
 #include <unistd.h>

@@ -6,15 +6,15 @@
 
 namespace tacho {
 
-/// Draws one line on stderr ("tacho: writing run.pftrace: 43 %, 5 s left") from the third second on, and
-/// removes it at the end. Does nothing where stderr is no terminal.
+/// Draws one line on stderr ("tacho: writing run.pftrace: 43 %, 5 s left") once the work has taken two
+/// seconds, and removes it at the end. Does nothing if stderr is not a terminal.
 class Progress {
  public:
   explicit Progress(std::string what);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// `done` of `total` units. Cheap enough for every thousandth unit.
+  /// Reports `done` of `total` units. Cheap enough to call after every thousand units.
   void at(uint64_t done, uint64_t total);
 
  private:

@@ -1,4 +1,4 @@
-// Paths in fixed places, for a signal handler (removed_on_signal.h).
+// Keeps the paths in fixed places that a signal handler can read (removed_on_signal.h).
 #include "base/removed_on_signal.h"
 
 #include <signal.h>
@@ -20,7 +20,7 @@ constinit Slot g_slots[16] = {};
 constinit std::atomic<pid_t> g_owner{0};
 
 void remove_all(int number) {
-  if (getpid() == g_owner.load())  // not in a child that has yet to become another program
+  if (getpid() == g_owner.load())  // not in a forked child before its exec
     for (const Slot& slot : g_slots)
       if (slot.used.load()) unlink(slot.path);
   signal(number, SIG_DFL);

@@ -5,8 +5,8 @@
 
 namespace tacho {
 
-/// Removes the file `path` at its end, and when one of the signals that end a process by default comes before. Not when the
-/// program ignores that signal, nor after SIGKILL or a fault. Make and destroy these in one thread.
+/// Removes the file `path` when destroyed, or when a signal ends the process by default; not for an ignored
+/// signal, SIGKILL or a fault. Create and destroy these in one thread. At most 16 at a time have an effect.
 class RemovedOnSignal {
  public:
   RemovedOnSignal() = default;
@@ -15,7 +15,7 @@ class RemovedOnSignal {
   RemovedOnSignal& operator=(RemovedOnSignal&& other) noexcept;
   /// Removes the file.
   ~RemovedOnSignal();
-  /// The file stays.
+  /// Keeps the file.
   void release();
 
  private:

@@ -1,5 +1,5 @@
-// Result<T>: the way library code reports errors. An Error is one sentence for the user that names the file,
-// line or option and, if there is one, the next step. Only src/cli uses exceptions.
+// Result<T>: how library code reports errors. An Error is one sentence for the user that names the file, line
+// or option and says what to do next, if anything. Only src/cli uses exceptions.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ template <typename... Args>
   return tl::unexpected<Error>(Error{fmt::format(format, std::forward<Args>(args)...)});
 }
 
-/// Passes an error of another Result on.
+/// Passes on another Result's error; `failed` must hold one.
 template <typename T>
 [[nodiscard]] tl::unexpected<Error> fail_with(Result<T>&& failed) {
   return tl::unexpected<Error>(std::move(failed.error()));
@@ -35,7 +35,7 @@ template <typename T>
 #define TACHO_CONCAT_INNER(a, b) a##b
 #define TACHO_CONCAT(a, b) TACHO_CONCAT_INNER(a, b)
 
-/// Returns from the enclosing function with the error when `expression` (a Result or Status) failed.
+/// Returns from the enclosing function with the error if `expression` (a Result or Status) failed.
 #define TACHO_TRY(expression)                                                       \
   do {                                                                              \
     if (auto tacho_try_result = (expression); !tacho_try_result)                    \

@@ -1,4 +1,4 @@
-// Names of runs (run_name.h).
+// Derives the name of a run from its command line (run_name.h).
 #include "base/run_name.h"
 
 #include <unistd.h>
@@ -31,7 +31,7 @@ bool is_shell(std::string_view name) {
   return false;
 }
 
-// A script's name without its folders and without the ending that says its language.
+// A script's name without its folders and without its language's extension.
 std::string script_name(std::string_view path) {
   std::string_view name = base_of(path);
   if (name == "__main__.py" && path.size() > name.size()) {
@@ -43,7 +43,7 @@ std::string script_name(std::string_view path) {
   return std::string(name);
 }
 
-// Programs that run another one: their options that take a word, and how many words stand before the program.
+// Programs that run another one: their options that take a word, and the number of words before the program.
 struct Wrapper {
   std::string_view name, options;
   size_t words;
@@ -60,7 +60,7 @@ constexpr Wrapper kWrappers[] = {{"env", " -u -C -S --unset --chdir ", 0},
                                  {"taskset", "", 1},
                                  {"numactl", " -N -m -C -i -p -l ", 0},
                                  {"catchsegv", "", 0}};
-// Programs that start Python scripts with options of their own.
+// Programs that start Python scripts and have options of their own.
 constexpr std::string_view kLaunchers[] = {"torchrun", "accelerate", "deepspeed", "horovodrun", "ipython",
                                            "ipython3", "uv",         "poetry",    "pipenv",     "conda"};
 constexpr std::string_view kLauncherModules[] = {"torch.distributed.run",
@@ -77,7 +77,7 @@ constexpr std::string_view kJobLaunchers[] = {"mpirun",  "mpiexec", "mpiexec.hyd
 
 using Words = std::span<const std::string>;
 
-// The first script among the words, or a module after -m.
+// The first script among the words, or the module after -m.
 std::string first_script(Words words) {
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i].ends_with(".py")) return script_name(words[i]);
@@ -88,7 +88,7 @@ std::string first_script(Words words) {
   return {};
 }
 
-// Of `python3 [options] script ...`; empty where it runs no file: -c, standard input.
+// The script of `python3 [options] script ...`; empty if python3 runs no file (-c, standard input).
 std::string of_python(Words words) {
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
@@ -106,7 +106,7 @@ std::string of_python(Words words) {
       continue;
     }
     if (word.starts_with("-")) {
-      // "-um pkg": letters together, the last of which may be m or c
+      // "-um pkg": letters in one word; the last may be m or c
       if (!word.starts_with("--") && word.ends_with("m") && i + 1 < words.size()) return words[i + 1];
       if (!word.starts_with("--") && word.ends_with("c")) return {};
       continue;
@@ -118,7 +118,7 @@ std::string of_python(Words words) {
 
 std::string script_of(Words words);
 
-// Where the program's own words begin, behind env, timeout and their like.
+// The program's own words, without env, timeout and other wrappers before them.
 Words unwrapped(Words words) {
   while (!words.empty()) {
     const std::string_view name = base_of(words[0]);
@@ -143,7 +143,7 @@ Words unwrapped(Words words) {
   return words;
 }
 
-// A job launcher's options differ from one to the next; its program is the first word that can be one.
+// Job launchers' options differ, so the program is the first word that can be one.
 Words behind_job_launcher(Words words) {
   const std::string_view name = words.empty() ? std::string_view() : base_of(words[0]);
   if (std::find(std::begin(kJobLaunchers), std::end(kJobLaunchers), name) == std::end(kJobLaunchers))
@@ -214,13 +214,13 @@ bool may_run_python(std::span<const std::string> given) {
     }
   }
   if (first_line(path).starts_with("#!")) return true;
-  // A link to an interpreter, as virtual environments have them under any name.
+  // A link to an interpreter; virtual environments have such links under any name.
   if (char* const real = realpath(path.c_str(), nullptr); real != nullptr) {
     const bool python = is_python(base_of(real));
     free(real);
     if (python) return true;
   }
-  // A program that runs another one: behind its own options there is an interpreter or a script.
+  // A program that runs another one: an interpreter or a script follows its own options.
   return std::any_of(words.begin() + 1, words.end(), [](const std::string& word) {
     return is_python(base_of(word)) || word.ends_with(".py");
   });

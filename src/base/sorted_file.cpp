@@ -1,4 +1,4 @@
-// The unlinked temporary file behind SortedFile (sorted_file.h).
+// The unnamed temporary file behind SortedFile (sorted_file.h).
 #include "base/sorted_file.h"
 
 #include <sys/mman.h>

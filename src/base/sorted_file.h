@@ -1,5 +1,5 @@
 // Sorts and looks up more records than memory should hold. SortedFile sorts runs in memory, appends them to a
-// temporary file and merges them through a mapping, so that only a bounded buffer is anonymous memory.
+// temporary file and merges them through a mapping, so that anonymous memory holds only a bounded buffer.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class SpillFile {
   SpillFile& operator=(SpillFile&& other) noexcept;
   ~SpillFile();
   Status append(const void* bytes, size_t size);
-  /// Maps all that was appended; nullptr when nothing was.
+  /// Maps all appended bytes; nullptr if there are none. The mapping lives as long as this object.
   Result<const std::byte*> map();
   size_t size() const { return size_; }
 
@@ -36,8 +36,8 @@ class SpillFile {
   void* mapping_ = nullptr;
 };
 
-/// Sorts by T::sort_key (an int64) and keeps equal ones in order: least significant digits first, as many
-/// digits as the keys differ in.
+/// Stable radix sort by T::sort_key(), an int64: least significant digits first, only as many digits as the
+/// keys differ in. `spare` is scratch space.
 template <typename T>
 void radix_sort(std::vector<T>& values, std::vector<T>& spare) {
   int64_t least = INT64_MAX, most = INT64_MIN;
@@ -62,8 +62,8 @@ void radix_sort(std::vector<T>& values, std::vector<T>& spare) {
   }
 }
 
-/// Records in ascending order, however many: add() them, finish(), then read them by next() or, after
-/// finish_indexed(), by place. A T with sort_key() (see radix_sort) is sorted by that; its < must agree.
+/// Any number of records in ascending order: add() them, finish(), then read them with next() or, after
+/// finish_indexed(), by place. Sorts a T with sort_key() (see radix_sort) by that; its < must agree.
 template <typename T, typename Less = std::less<T>>
 class SortedFile {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -78,7 +78,7 @@ class SortedFile {
     if (buffer_.size() >= capacity_) spill();
   }
 
-  /// No add() after it.
+  /// Call no add() afterwards. Errors: the temporary file cannot be written or mapped.
   Status finish() {
     sort_buffer();
     total_ = spilled_ + buffer_.size();
@@ -99,7 +99,7 @@ class SortedFile {
     size_t from = 0;
     for (const size_t end : run_ends_) {
       if (!runs_.empty() && from > 0 && !less_(first[from], first[from - 1]))
-        runs_.back().second = first + end;  // goes on where the run before ended
+        runs_.back().second = first + end;  // continues where the run before ended
       else
         runs_.push_back({first + from, first + end});
       from = end;
@@ -108,7 +108,7 @@ class SortedFile {
     return {};
   }
 
-  /// As finish(); records are then in one piece: all() and place-wise access work, next() does not.
+  /// Like finish(), but leaves all records in one piece: read them by place through all(), not with next().
   Status finish_indexed() {
     TACHO_TRY(finish());
     if (runs_.size() <= 1) {
@@ -136,7 +136,7 @@ class SortedFile {
   size_t size() const { return total_; }
   std::span<const T> all() const { return all_; }
 
-  /// The next record in ascending order (equal ones in the order of adding).
+  /// Gets the next record in ascending order (equal ones in the order of add()); false at the end.
   bool next(T& record) {
     if (runs_.empty()) return false;
     auto& run = runs_.front();
@@ -165,7 +165,7 @@ class SortedFile {
     buffer_.clear();
     sorted_ = true;
   }
-  // A binary heap of runs by their first record; empty runs last. Ties go to the earlier run.
+  // A binary heap of runs, ordered by their first record; empty runs come last. Ties go to the earlier run.
   bool before(const Run& a, const Run& b) const {
     if (a.first == a.second) return false;
     if (b.first == b.second) return true;
@@ -199,7 +199,7 @@ class SortedFile {
   Status status_;
 };
 
-/// Keys (trivially copyable, with < and ==) to small values, looked up mostly in ascending order of keys.
+/// Maps keys (trivially copyable, with < and ==) to small values; fastest for lookups in ascending order.
 template <typename Value, typename Key = int64_t>
 class KeyIndex {
  public:
@@ -216,7 +216,7 @@ class KeyIndex {
   }
   size_t size() const { return entries_.size(); }
   std::span<const Entry> entries() const { return entries_; }
-  /// The first entry with `key`; nullptr when there is none.
+  /// The first entry with `key`; nullptr if there is none. Call finish() first.
   const Entry* find(Key key) {
     if (entries_.empty()) return nullptr;
     // Gallop from the last hit.
@@ -255,7 +255,7 @@ class KeyIndex {
     last_ = low;
     return entries_[low].key == key ? &entries_[low] : nullptr;
   }
-  /// The last entry whose key is not above `key`; nullptr when there is none.
+  /// The last entry whose key is at most `key`; nullptr if there is none.
   const Entry* floor(Key key) {
     if (const Entry* const exact = find(key)) return exact;
     if (entries_.empty()) return nullptr;

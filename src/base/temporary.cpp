@@ -1,4 +1,4 @@
-// Nameless files and folders that go (temporary.h).
+// Creates temporary files and folders (temporary.h).
 #include "base/temporary.h"
 
 #include <fcntl.h>

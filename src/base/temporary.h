@@ -1,4 +1,4 @@
-// Temporary files and folders: only their user can read them, and none of them stay behind.
+// Temporary files and folders that only their user can read and that never stay behind.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,21 @@
 
 namespace tacho {
 
-/// $TMPDIR, or /tmp where that is not set or empty.
+/// $TMPDIR, or /tmp if that is unset or empty.
 std::string temporary_folder();
 
-/// The folder part of a path: "." where it has none, "/" for what lies in the root.
+/// The folder part of a path: "." if it has none, "/" for a file in the root.
 std::string folder_of(std::string_view path);
 
-/// Sixteen hexadecimal digits that nobody can guess, for names that must not meet another's.
+/// Sixteen hexadecimal digits that nobody can guess, for names that must not clash with another process's.
 std::string random_name();
 
-/// A file without a name, mode 0600: it is gone once it is closed, also after a crash. Movable; empty until
-/// created.
+/// A file without a name, mode 0600, which disappears when it is closed, even after a crash. Movable; empty
+/// until created.
 class TemporaryFile {
  public:
   TemporaryFile() = default;
-  /// Creates one in `folder`. The error names the folder and says to set TMPDIR.
+  /// Creates one in `folder`. The error names the folder and advises setting TMPDIR.
   static Result<TemporaryFile> create(std::string folder = temporary_folder());
   TemporaryFile(TemporaryFile&& other) noexcept;
   TemporaryFile& operator=(TemporaryFile&& other) noexcept;
@@ -31,12 +31,12 @@ class TemporaryFile {
 
   explicit operator bool() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
-  /// The descriptor, which is the caller's to close from now on.
+  /// Hands the descriptor over: the caller must close it.
   int release();
 
-  /// Makes the file `bytes` long, on disk and not only by its size, and maps it: zeroes, read and written,
-  /// shared. A full disk is an error here and not a SIGBUS later. The mapping outlives this object; munmap()
-  /// ends it.
+  /// Allocates `bytes` bytes on disk, makes the file that long and maps it: zeroed, writable, shared. So a
+  /// full disk is an error here and not a SIGBUS later. The mapping outlives this object; the caller ends it
+  /// with munmap().
   Result<void*> map(size_t bytes);
 
  private:
@@ -44,20 +44,20 @@ class TemporaryFile {
   int descriptor_ = -1;
 };
 
-/// A folder with a random name, mode 0700, that is removed with all that is in it. Movable; empty until
-/// created.
+/// A folder with a random name, mode 0700; the destructor removes it with everything in it. Movable; empty
+/// until created.
 class TemporaryFolder {
  public:
   TemporaryFolder() = default;
-  /// Creates `prefix` plus a random part ("/data/run/.tacho-spool-" gives "/data/run/.tacho-spool-x8Yt2q").
+  /// Creates `prefix` plus six random characters ("/data/run/.tacho-spool-x8Yt2q"). The error names the path.
   static Result<TemporaryFolder> create(std::string_view prefix);
   TemporaryFolder(TemporaryFolder&& other) noexcept;
   TemporaryFolder& operator=(TemporaryFolder&& other) noexcept;
   ~TemporaryFolder();
 
-  /// Its path; empty when there is none.
+  /// Its path; empty if there is none.
   const std::string& path() const { return path_; }
-  /// Its path; the folder stays from now on.
+  /// Returns the path and keeps the folder.
   std::string release();
 
  private:

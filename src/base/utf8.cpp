@@ -1,4 +1,4 @@
-// Decoding of UTF-8 (utf8.h).
+// Decodes UTF-8 (utf8.h).
 #include "base/utf8.h"
 
 namespace tacho {

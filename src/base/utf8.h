@@ -6,15 +6,15 @@
 
 namespace tacho {
 
-/// One code point of a text. A byte that is not part of valid UTF-8 stands for itself: U+FFFD, one byte long.
+/// One code point of a text. A byte that is not part of valid UTF-8 counts as U+FFFD, one byte long.
 struct CodePoint {
   char32_t value = 0;
   size_t length = 0;  // bytes
   bool valid = false;
 };
 
-/// The code point with which `text` begins; `text` must not be empty. Overlong forms, surrogates and what
-/// lies above U+10FFFF are not valid.
+/// The first code point of `text`, which must not be empty. Overlong forms, surrogates and values above
+/// U+10FFFF are not valid.
 CodePoint next_code_point(std::string_view text);
 
 }  // namespace tacho

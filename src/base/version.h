@@ -10,10 +10,10 @@ namespace tacho {
 inline constexpr std::string_view kProgramVersion = TACHO_PROGRAM_VERSION;
 
 /// The commit that this program was built from ("8faaebf", "8faaebf-dirty" with uncommitted changes); empty
-/// when it was not built from a git checkout.
+/// if it was not built from a git checkout.
 std::string_view program_commit();
 
-/// "0.1.0 (commit 8faaebf)", or "0.1.0" where the commit is not known.
+/// "0.1.0 (commit 8faaebf)", or "0.1.0" if the commit is unknown.
 std::string program_version_text();
 
 }  // namespace tacho

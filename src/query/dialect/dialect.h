@@ -1,4 +1,4 @@
-// The SQL schemas that tacho offers: its own, and those of .rpd files and rocpd databases over any trace.
+// The SQL schemas that tacho offers for any trace: its own, that of .rpd files and that of rocpd databases.
 #pragma once
 
 #include <memory>
@@ -23,20 +23,20 @@ struct Dialect {
   std::string name;
   std::vector<std::pair<std::shared_ptr<Store>, Relation>> relations;
   std::vector<std::pair<std::shared_ptr<Store>, Relation>>
-      own_tables;  // the file's own, for sums over groups only
+      own_tables;  // the file's own, only for sums over groups
   std::vector<ResultTable> results;
   std::vector<View> views;
 };
 
-/// Every table of the schema, with texts instead of string numbers and some columns more (end, name, pid
-/// ...).
+/// Every table of the event schema, with texts instead of string numbers and some extra columns (end, name,
+/// pid ...).
 Dialect tacho_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts);
-/// The tables and views of an .rpd file of schema version 2. Times in CLOCK_MONOTONIC.
+/// The tables and views of an .rpd file, schema version 2. Times are CLOCK_MONOTONIC, ns.
 Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts);
-/// The tables and views of a rocpd database of schema version 3. Times in CLOCK_BOOTTIME.
+/// The tables and views of a rocpd database, schema version 3. Times are CLOCK_BOOTTIME, ns.
 Dialect rocpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts);
 
-/// The views of a rocpd database over its own tables, all of its recordings together.
+/// The views of a rocpd database over its own tables; each view covers all recordings in the database.
 Result<Dialect> rocpd_file_dialect(const sqlite::Database& database);
 
 }  // namespace tacho::query

@@ -1,4 +1,4 @@
-// The rocpd dialect: over any trace, computed from the trace's columns, and over a rocpd database in place.
+// The rocpd dialect: over any trace, computed from the trace's columns, or over a rocpd database in place.
 #include "format/rocpd/rocpd.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ struct Context {
     return 0;
   }
   int64_t string_id(int64_t code) const { return code >= 0 ? code + 1 : strings - code; }
-  // Events of all kinds are numbered one table after the other.
+  // Numbers the events of all kinds, one table after the other.
   static constexpr Table kEvents[] = {Table::kApi,  Table::kMarker, Table::kDispatch,
                                       Table::kCopy, Table::kFill,   Table::kAllocation};
   int64_t first_event(Table table) const {
@@ -56,13 +56,13 @@ struct Context {
     }
     return first;
   }
-  /// Whether some line of the trace belongs to no process that it tells: row 0 stands for it then.
+  /// True if some track of the trace names no process: row 0 then stands for that process.
   bool nameless_process() const {
     for (int64_t row = 1; row < trace().rows(Table::kTrack); ++row)
       if (trace().cell(Table::kTrack, row, column::Track::process) <= 0) return true;
     return trace().rows(Table::kProcess) <= 1;
   }
-  /// The process of what belongs to none in particular.
+  /// The process that owns whatever belongs to none in particular.
   int64_t owner() const { return nameless_process() ? 0 : 1; }
   int64_t thread(int64_t track) const {
     return std::max<int64_t>(trace().cell(Table::kTrack, track, column::Track::thread), 0);
@@ -112,7 +112,7 @@ PartColumn kernel_cell(const C& c, int at) {
 TextOf text_of(const C& c) {
   return [c](int64_t code, std::string&) {
     if (code >= 0) return c->trace().string(code);
-    const uint64_t place = ~static_cast<uint64_t>(code);  // -1 is 0; a damaged file may hold anything
+    const uint64_t place = ~static_cast<uint64_t>(code);  // -1 is word 0; damaged files may hold any code
     return place < c->words.size() ? std::string_view(c->words[place]) : std::string_view();
   };
 }
@@ -163,7 +163,7 @@ int64_t queue_of(const Context&, int64_t track) {
 int64_t node_of(const Context&, int64_t) {
   return 1;
 }
-// The thread that asked for device work, by a column of threads.
+// The thread that requested the device work, as a column of thread facts.
 PartColumn launcher(const C& c, int64_t (*value)(const Context&, int64_t track)) {
   return {{column::Fact::track, column::Fact::correlation, kNoBase, kNoBase},
           [c, value](const int64_t* base) {
@@ -233,7 +233,7 @@ PartColumn lds(const C& c, bool all) {
     return fixed_part == kUnknown ? dynamic : dynamic == kUnknown ? fixed_part : fixed_part + dynamic;
   });
 }
-// Trace's ordinals count from 0, rocprofv3's dispatch ids from 1; without one the row's number serves.
+// Ordinals of a trace count from 0, rocprofv3's dispatch ids from 1. Without an ordinal, uses the row.
 PartColumn dispatch_id() {
   return {{column::Dispatch::ordinal, kRowNumber, kNoBase, kNoBase}, [](const int64_t* base) {
             return base[0] == kUnknown ? base[1] + 1 : format::dispatch_id(base[0]);
@@ -256,7 +256,7 @@ std::vector<Relation> event_tables(const C& c) {
                               {"call_stack", kFew | kText},
                               {"line_info", kFew | kText},
                               {"extdata", kText}});
-  // Markers carry their text in extdata; codes below zero stand for "{}".
+  // Markers carry their text in extdata; negative codes stand for "{}".
   events.columns[8].text = [c](int64_t code, std::string& scratch) -> std::string_view {
     if (code < 0) return "{}";
     scratch.clear();
@@ -513,7 +513,7 @@ std::vector<Relation> event_tables(const C& c) {
       {row_number(0)});
   all.push_back(std::move(pmc));
 
-  // Values belong to the event of the dispatch on their track at their start.
+  // A value belongs to the dispatch that starts on the value's track at the value's start.
   struct Place {
     int64_t track, start;
     bool operator<(const Place& other) const {
@@ -567,7 +567,7 @@ std::vector<Relation> event_tables(const C& c) {
   return all;
 }
 
-// The views that people ask most, flat: no joins, and groups by name come for free.
+// The views that users query most, flat: without joins, so that grouping by name costs nothing extra.
 std::vector<Relation> flat_views(const C& c) {
   std::vector<Relation> all;
   using K = column::Kernel;
@@ -851,7 +851,7 @@ std::vector<ResultTable> small_tables(const C& c) {
   return all;
 }
 
-// Codes of names in a top: those of texts, doubled, odd for names of kernels, which people read demangled.
+// Codes of names in a top: a text's code doubled, plus 1 for names of kernels, which are shown demangled.
 std::shared_ptr<NamedSums> sums_of_names(const C& c) {
   return std::make_shared<NamedSums>([c, text = text_of(c)](int64_t code, std::string& scratch) {
     return (code & 1) != 0 ? c->facts->readable(code >> 1, scratch) : text(code >> 1, scratch);
@@ -864,7 +864,7 @@ int64_t text_code(int64_t code) {
   return code * 2;
 }
 
-// code: of a dimension's row; kUnknown = in no row of the view.
+// `code` maps a dimension's row to a code; kUnknown = the view lacks that row.
 Status add_sums(const C& c, Table table, const std::function<int64_t(int64_t)>& code, NamedSums& sums,
                 int64_t& all) {
   return c->trace().visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
@@ -996,7 +996,7 @@ Result<Dialect> rocpd_file_dialect(const sqlite::Database& database) {
   dialect.name = "rocpd";
   std::vector<std::string> suffixes = format::rocpd::suffixes(database);
   for (const format::rocpd::ViewDefinition& view : format::rocpd::plain_views(suffixes)) {
-    // A table that an older or newer writer leaves out has no view; SQLite names it when it is asked for.
+    // If an older or newer writer left out a table, its view is missing too, and SQLite's error names it.
     const bool there = std::all_of(suffixes.begin(), suffixes.end(), [&](const std::string& suffix) {
       return database.table(view.name + suffix) != nullptr;
     });

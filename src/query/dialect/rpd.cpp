@@ -19,7 +19,7 @@ namespace column = event::column;
 
 namespace {
 
-// Codes of texts: rows of the string table, and below zero the words that only .rpd files have.
+// Codes of texts: rows of the string table; negative codes stand for words that only .rpd files have.
 constexpr std::string_view kWords[] = {"UserMarker",
                                        "KernelExecution",
                                        "Task",
@@ -48,7 +48,7 @@ struct Maker {
   std::shared_ptr<TraceFacts> facts;
   int64_t strings = 1;
 
-  // rocpd_string.id of a text's code.
+  // rocpd_string.id for a text's code.
   int64_t id_of(int64_t code) const { return code >= 0 ? code + 1 : strings - code; }
 
   TextOf text() const {
@@ -93,7 +93,7 @@ struct Maker {
       return facts->trace().cell(Table::kKernel, base[0], at);
     });
   }
-  // The id of the API call that caused an operation; kUnknown when there is none.
+  // The id of the API call that caused an operation; kUnknown if there is none.
   PartColumn cause() const {
     return two(column::Fact::track, column::Fact::correlation, [facts = facts](const int64_t* base) {
       const int64_t row = facts->cause(facts->track(base[0]).process, base[1]);
@@ -106,7 +106,7 @@ struct Maker {
                  return facts->cause(facts->track(base[0]).process, base[1]) >= 0;
                });
   }
-  // Workgroups along an axis.
+  // The number of workgroups along an axis.
   PartColumn groups(int grid, int group) const {
     return of_dim([facts = facts, grid, group](const int64_t* base) {
       const int64_t items = facts->trace().cell(Table::kKernel, base[0], grid),
@@ -127,7 +127,7 @@ struct Maker {
     return one(kRowNumber, [first = first_op(table)](const int64_t* base) { return base[0] + first; });
   }
 
-  // Codes of an operation's description and type.
+  // Codes for an operation's description and type.
   int64_t description(Table table, int64_t dim) const {
     return table == Table::kDispatch ? facts->string_row(Table::kKernel, dim, column::Kernel::name) : 0;
   }
@@ -265,7 +265,7 @@ TextOf stream_text() {
   };
 }
 
-// Rows of launches: one per operation that an API call caused, nodes of graphs left out (their call launched
+// Rows of launches: one for each operation that an API call caused, except nodes of graphs (one call launched
 // many).
 PartColumn launched(const Maker& make, int16_t graph_node) {
   return {{column::Fact::track, column::Fact::correlation, graph_node, kNoBase},
@@ -435,10 +435,10 @@ Relation empty_table(const Maker& make, const char* name, std::initializer_list<
   return make.relation(name, columns);
 }
 
-// ---- native results -------------------------------------------------------------------------------------------
+// ---- native results ---------------------------------------------------------------------------------
 
-// Upstream's view `top`: operations equal in name, start and end count once. Equal starts are neighbours in
-// time order.
+// Upstream's view `top` counts operations with the same name, start and end once. In time order, operations
+// with equal starts are neighbours.
 Result<std::shared_ptr<const ResultRows>> top(const Maker& make) {
   struct Op {
     int64_t name, end;
@@ -519,7 +519,7 @@ Result<std::shared_ptr<const ResultRows>> ktop(const Maker& make) {
   return std::make_shared<const TopRows>(sums, all, TopRows::Shape::kRpd2);
 }
 
-// Upstream's view `busy`: the sum of durations over the span of all operations; what overlaps counts twice.
+// Upstream's view `busy`: the sum of durations over the span of all operations; overlaps count twice.
 Result<std::vector<std::vector<report::Cell>>> busy(const Maker& make) {
   const trace::Trace& trace = make.facts->trace();
   std::map<int64_t, int64_t> by_gpu;

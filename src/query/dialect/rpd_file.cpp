@@ -1,4 +1,4 @@
-// Native answers from .rpd files (rpd_file.h).
+// Answers queries directly from .rpd files (rpd_file.h).
 #include "query/dialect/rpd_file.h"
 
 #include <tsl/robin_map.h>
@@ -36,7 +36,7 @@ class Texts {
   std::string_view find(int64_t id) { return scan_.seek(id) ? scan_.string(1) : std::string_view(); }
 
  private:
-  // With ids without gaps, which is the rule, whether one exists needs no search.
+  // Ids usually have no gaps; then exists() needs no search.
   void count() {
     counted_ = true;
     NamedScan rows(*database_, *table_, {});
@@ -58,7 +58,7 @@ class Texts {
   bool dense_ = true, counted_ = false;
 };
 
-// Times that an operation can have had; what else a damaged or hostile file holds is counted apart.
+// True for times that an operation can have had; the caller counts what else a damaged file holds.
 bool usable(const NamedScan& scan, int at_start, int at_end) {
   return event::is_time(scan.number(at_start, kUnknown)) && event::is_time(scan.number(at_end, kUnknown)) &&
          scan.is_number_at(at_start) && scan.is_number_at(at_end);
@@ -68,7 +68,7 @@ bool usable(const NamedScan& scan, int at_start, int at_end) {
 
 namespace {
 
-// Sums by rows of rocpd_string. An inner join: what has no row there is in no view.
+// Sums by rows of rocpd_string. An inner join: no view shows ids that have no row there.
 std::shared_ptr<NamedSums> sums_of_strings(const std::shared_ptr<const Database>& database,
                                            const sqlite::StoredTable& strings) {
   const auto names = std::make_shared<Texts>(database, strings);
@@ -157,7 +157,7 @@ Result<RpdTop> rpd_ktop(std::shared_ptr<const Database> file) {
     NamedScan api(database, *calls, {"start", "end"});
     NamedScan scan(database, *launches, {"api_ptr_id", "kernelName_id"});
     while (scan.next()) {
-      // Calls are mostly launched in the order of their ids: a short walk is cheaper than a search.
+      // Calls are usually launched in the order of their ids, so a short walk costs less than a search.
       if (!api.seek(scan.number(0))) continue;
       const int64_t duration = api.number(1) - api.number(0);
       top.total += duration;
@@ -183,15 +183,15 @@ struct Interval {
 Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
   TACHO_TRY(format::rpd::check(database));
   TACHO_ASSIGN(const sqlite::StoredTable* const ops, database.required("rocpd_op"));
-  // Union of intervals per GPU in one pass: operations come almost in order, so it is enough to sort some ten
-  // thousand at a time and to keep the newer half back. Where one comes later than that, all are sorted
+  // Unites intervals per GPU in one pass. Operations come almost in order, so it is enough to sort some ten
+  // thousand at a time and hold back the newer half. If one comes later than that, sorts all of them
   // instead.
   constexpr size_t kTogether = 1 << 17;
   struct Gpu {
     RpdBusy::Row row;
     std::vector<Interval> waiting;
-    int64_t until = INT64_MIN;  // end of what was counted
-    int64_t seen = INT64_MIN;   // start of the last one counted
+    int64_t until = INT64_MIN;  // end of the time counted so far
+    int64_t seen = INT64_MIN;   // start of the last operation counted
   };
   std::map<int64_t, Gpu> gpus;
   std::vector<Interval> spare;
@@ -281,10 +281,10 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
 
 namespace {
 
-// Tables of the file as a Store: chunks are runs of leaf pages.
+// The file's tables as a Store: a chunk is a run of leaf pages.
 class RpdStore : public Store {
  public:
-  static constexpr size_t kLeaves = 400;  // of 4 KiB: some 40 thousand rows
+  static constexpr size_t kLeaves = 400;  // of 4 KiB: about 40 thousand rows
   RpdStore(std::shared_ptr<const Database> database, std::vector<const sqlite::StoredTable*> tables)
       : database_(std::move(database)) {
     tables_.resize(tables.size());
@@ -359,7 +359,7 @@ class RpdStore : public Store {
   }
 
  private:
-  // The value of a column that should hold whole numbers. The least one cannot be told from NULL.
+  // The value of a column that should hold whole numbers. The smallest one is indistinguishable from NULL.
   int64_t whole(const sqlite::TableScan& scan, int column) {
     const int64_t value = scan.integer(column, kUnknown);
     irregular_ |= scan.is_whole(column) ? value == kUnknown : !scan.is_null(column);
@@ -372,12 +372,12 @@ class RpdStore : public Store {
     std::vector<int64_t> first_ids;  // of the chunks
     int64_t rows = 0;
     bool listed = false;
-    // Where an id was found last.
+    // Where the last id was found.
     size_t last = 0;
     Values ids;
     bool dense = false;  // no gaps between its ids
   };
-  // Leaves are listed when they are first asked for: that takes a look at each of them.
+  // Lists the leaves on first use, since that has to look at each of them.
   Table& of(int number) const {
     Table& table = tables_[static_cast<size_t>(number)];
     if (table.listed) return table;
@@ -418,7 +418,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
   Dialect dialect;
   dialect.name = "rpd";
 
-  // Names are few: remembered. Arguments are not.
+  // Names are few, so their texts are cached; arguments are not.
   const auto remembered = [texts] {
     const auto known = std::make_shared<tsl::robin_map<int64_t, std::unique_ptr<std::string>>>();
     return TextOf([texts, known](int64_t code, std::string& scratch) -> std::string_view {
@@ -514,7 +514,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
           return fail("{}: a column of rocpd_{} is missing: not an .rpd file that tacho knows",
                       database->file().path(), relation.name);
 
-  // Tables as they are, for sums over them and for finding rows by id.
+  // The tables as stored, for sums over them and for finding rows by id.
   static constexpr std::string_view kTexts[] = {"completionSignal", "stream",       "kernelArgAddress",
                                                 "aquireFence",      "releaseFence", "width",
                                                 "height",           "dst",          "src"};

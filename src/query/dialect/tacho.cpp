@@ -1,4 +1,4 @@
-// The tacho dialect: derived from the event schema, so that it never falls behind it.
+// The tacho dialect, derived from the event schema so that it never falls behind it.
 #include "format/view/names.h"
 #include "query/dialect/dialect.h"
 

@@ -1,4 +1,4 @@
-// The rows of views that list names by time: rpd's top and ktop, rocpd's top and top_kernels.
+// The rows of views that rank names by time: rpd's top and ktop, rocpd's top and top_kernels.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ class TopRows : public ResultRows {
  public:
   enum class Shape {
     kRpd2,   ///< whole microseconds
-    kRpd3,   ///< the mean with decimals
+    kRpd3,   ///< like kRpd2, but the mean has decimals
     kRocpd,  ///< microseconds with decimals
   };
-  /// `sums` must be finished; `total`: ns, what percentages are of.
+  /// `sums` must be finished; `total` is 100 % for the percentages, ns.
   TopRows(std::shared_ptr<const NamedSums> sums, int64_t total, Shape shape)
       : sums_(std::move(sums)), total_(total), shape_(shape) {}
   size_t size() const override { return sums_->size(); }

@@ -1,4 +1,4 @@
-// Facts about a trace that dialects share (trace_facts.h).
+// What the SQL dialects need to know about a trace (trace_facts.h).
 #include "query/dialect/trace_facts.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ Result<std::shared_ptr<TraceFacts>> TraceFacts::make(std::shared_ptr<const trace
   TACHO_ASSIGN(auto boottime, format::OutputClock::make(*trace, format::OutputClock::Clock::kBoottime));
   facts->monotonic_ = std::make_unique<format::OutputClock>(std::move(monotonic));
   facts->boottime_ = std::make_unique<format::OutputClock>(std::move(boottime));
-  // Names in .rpd files are the readable ones already; where their writer could not demangle one, its views
-  // show it so.
+  // Names in .rpd files are demangled already. If their writer could not demangle one, upstream's views show
+  // it mangled too.
   const bool from_rpd = trace->property(Table::kEnd, 0, "source").value_or("") == "rpd";
   facts->demangle_ = !from_rpd;
   const int64_t rows = std::max<int64_t>(trace->rows(Table::kTrack), 1);

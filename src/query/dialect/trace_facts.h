@@ -1,5 +1,5 @@
-// Facts of a trace that the SQL dialects share: numbers of tracks, display names, the clock of times, and the
-// API call that caused each piece of device work.
+// What the SQL dialects need to know about a trace: facts about tracks, display names, clocks, and the API
+// call that caused each piece of device work.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -34,27 +34,27 @@ class TraceFacts {
     int64_t device = 0;  // row
     int64_t gpu = 0;     // the device's index
     int64_t native = 0, context = 0;
-    int64_t queue = 0, sequence = 0;  // as .rpd files have them
+    int64_t queue = 0, sequence = 0;  // as in .rpd files
     bool cuda = false;
   };
-  /// Of a row of table track; row 0's values for nonsense.
+  /// Facts about a row of table track; row 0's for a row that does not exist.
   const Track& track(int64_t row) const {
     return tracks_[row >= 0 && row < static_cast<int64_t>(tracks_.size()) ? static_cast<size_t>(row) : 0];
   }
 
-  /// The row of the string table that a dimension's cell names; 0 where it names none, as in a damaged file.
+  /// The row of the string table that a dimension's cell names; 0 if it names none, as in a damaged file.
   int64_t string_row(event::Table table, int64_t row, int column) const {
     const int64_t named = trace_->cell(table, row, column);
     return named > 0 && named < trace_->rows(event::Table::kString) ? named : 0;
   }
-  /// A kernel's name as people read it, by the string row of its name. Valid as long as `scratch` is left
-  /// alone.
+  /// The readable form of a kernel's name, given the string row of that name. Valid as long as `scratch`
+  /// stays untouched.
   std::string_view readable(int64_t string_row, std::string& scratch);
 
-  /// Row number (from 0) of the first API call with this correlation in a process; -1 when there is none. The
-  /// first call reads all calls.
+  /// Row (from 0) of the first API call in `process` with this correlation; -1 if there is none. The first
+  /// call of this function reads all API calls; errors go to status().
   int64_t cause(int64_t process, int64_t correlation);
-  /// Of an API call, by its row number: kUnknown when it was open at exit; its track.
+  /// Duration (ns; kUnknown if still open at exit) and track of the API call in `row`.
   int64_t call_duration(int64_t row) { return call_cell(row, 1); }
   int64_t call_track(int64_t row) { return call_cell(row, 0); }
   const Status& status() const { return status_; }
@@ -63,14 +63,14 @@ class TraceFacts {
   format::OutputClock& boottime() { return *boottime_; }
 
  private:
-  // Correlations of a process that share their upper half. They are numbers that a driver counted up, so the
-  // rows of their calls, counted from 1, lie in an array; 0 = none.
+  // The correlations of one process that share their upper half. Drivers count them up, so an array holds the
+  // rows of their calls: row + 1, 0 = none.
   struct Range {
     int64_t process = 0, upper = 0;
     uint32_t least = UINT32_MAX, most = 0;
     int64_t calls = 0;
     bool dense = false;
-    uint64_t first = 0;  // place of `least` in the array of all ranges
+    uint64_t first = 0;  // index of `least` in the array of all ranges
   };
   Range* range_of(int64_t process, int64_t upper, bool make);
   Status index_causes();
@@ -85,21 +85,21 @@ class TraceFacts {
   tsl::robin_map<uint64_t, std::vector<uint32_t>> range_index_;
   Range* last_range_ = nullptr;
   trace::Scratch rows_;
-  KeyIndex<int64_t, trace::CallKey> sparse_;  // rows of calls whose numbers are far apart
+  KeyIndex<int64_t, trace::CallKey> sparse_;  // rows of calls whose correlations are far apart
   struct CallChunk {
     size_t chunk = SIZE_MAX;
     int64_t first_row = 0, rows = 0;
     std::vector<int64_t> columns[2];  // track, duration
     bool decoded[2] = {};
   };
-  std::vector<int64_t> call_chunks_;  // first rows
+  std::vector<int64_t> call_chunks_;  // their first rows
   std::array<CallChunk, 8> call_cache_;
   CallChunk* last_chunk_ = nullptr;
   bool indexed_ = false;
   Status status_;
 };
 
-/// The strings of a trace as rows numbered from 0 (row 0 is ""), and behind them words that only a dialect
+/// The strings of a trace as rows from 0 (row 0 is ""), followed by the words that only one dialect
 /// has.
 class TraceStrings : public Store {
  public:

@@ -1,5 +1,5 @@
-// Carrying out sums over groups (aggregate.h): rows go through a table of groups by their codes; what
-// outgrows memory is sorted in files. At the end groups with equal texts become one, and groups are put in
+// Computes sums over groups (aggregate.h): adds rows to a table of groups by their codes and sorts in
+// files what outgrows memory. At the end it merges groups with equal texts and puts the groups in
 // order.
 #include "query/engine/aggregate.h"
 
@@ -22,7 +22,7 @@ using event::kUnknown;
 namespace {
 
 using Sum = AggregatePlan::Aggregate;
-constexpr int64_t kNoCodes[] = {0};  // of the one group of a statement without GROUP BY
+constexpr int64_t kNoCodes[] = {0};  // for the only group of a statement without GROUP BY
 
 bool has_value(Function function) {
   return function != Function::kCountRows && function != Function::kCount;
@@ -59,7 +59,7 @@ class Runner {
   };
   template <size_t kCells>
   Result<bool> run_with(const RowSink& sink);
-  // Rows of the scan into the table; false: a sum overflowed.
+  // Adds the scan's rows to the table; false: a sum overflowed or a column is irregular.
   template <typename Spill>
   Result<bool> collect(const Spill& spill);
   size_t slot(int source, int column);
@@ -67,7 +67,7 @@ class Runner {
   bool evaluate(int node, std::vector<int64_t>& values);
   bool add_batch(Scan& scan);
   bool merge(int64_t* into, const int64_t* other) const;
-  // SQLite takes over the directions of ORDER BY for its groups when there are as many terms.
+  // SQLite uses the directions of ORDER BY for its groups if there are as many terms.
   bool descending(size_t term) const {
     return plan_.order.size() == terms_ && term < terms_ && plan_.order[term].descending;
   }
@@ -80,11 +80,11 @@ class Runner {
 
   const AggregatePlan& plan_;
   const size_t terms_;
-  std::vector<size_t> cells_;  // where each aggregate begins in a record
+  std::vector<size_t> cells_;  // index of each aggregate's first cell in a record
   size_t width_ = 0;
   std::unique_ptr<GroupTable> table_;
 
-  // Columns of the current batch, as many values as rows are left in it.
+  // Columns of the current batch, with a value for each row still selected.
   struct Slot {
     int source, column;
     std::vector<int64_t> values;
@@ -94,7 +94,7 @@ class Runner {
   struct Other {
     std::unique_ptr<RowReader> reader;
     std::vector<Judge> judges;
-    std::vector<size_t> judged;  // places of their columns in the reader
+    std::vector<size_t> judged;  // indexes of their columns in the reader
     size_t key = 0;              // slot
   };
   std::vector<Other> others_;
@@ -122,7 +122,7 @@ Runner::Runner(const AggregatePlan& plan)
   table_ = std::make_unique<GroupTable>(terms_, std::move(fresh));
   term_codes_.resize(terms_);
 
-  // Columns that are really asked for: nodes that SELECT and HAVING turned into terms name none any more.
+  // Only the columns still needed: nodes of SELECT and HAVING that became terms no longer name one.
   const auto want = [&](auto&& self, int number) -> void {
     if (number < 0) return;
     const Node& node = plan_.nodes[static_cast<size_t>(number)];
@@ -158,7 +158,7 @@ size_t Runner::slot(int source, int column) {
   return slots_.size() - 1;
 }
 
-// Fills the slots with the batch's rows; those without a partner in another table fall away. False: an error.
+// Fills the slots with the batch's rows and drops rows without a partner in another table. False: error.
 bool Runner::look_up(Scan& scan) {
   rows_ = scan.selection().size();
   for (const size_t one : slots_of_[0]) scan.gather(slots_[one].column, slots_[one].values);
@@ -195,7 +195,7 @@ bool Runner::look_up(Scan& scan) {
   return true;
 }
 
-// A whole-number expression for all rows of the batch; kUnknown = NULL. False: overflow.
+// Computes a whole-number expression for all rows of the batch; kUnknown = NULL. False: overflow.
 bool Runner::evaluate(int number, std::vector<int64_t>& values) {
   const Node& node = plan_.nodes[static_cast<size_t>(number)];
   switch (node.op) {
@@ -250,7 +250,7 @@ bool Runner::evaluate(int number, std::vector<int64_t>& values) {
     case Op::kMultiply:
       checked([](int64_t a, int64_t b, int64_t* to) { return __builtin_mul_overflow(a, b, to); });
       break;
-    case Op::kDivide:  // by zero: NULL. The least number is kUnknown and never gets here.
+    case Op::kDivide:  // division by zero gives NULL. The least number is kUnknown and never gets here.
       combine([](int64_t a, int64_t b, int64_t* to) {
         *to = b == 0 ? kUnknown : a / b;
         return false;
@@ -267,7 +267,7 @@ bool Runner::evaluate(int number, std::vector<int64_t>& values) {
 }
 
 bool Runner::add_batch(Scan& scan) {
-  if (!look_up(scan)) return true;  // the error is the reader's
+  if (!look_up(scan)) return true;  // collect() sees the reader's error
   for (size_t i = 0; i < terms_; ++i)
     if (!evaluate(plan_.terms[i], term_codes_[i])) return false;
   group_.resize(rows_);
@@ -327,7 +327,7 @@ bool Runner::add_batch(Scan& scan) {
 
 template <typename Spill>
 Result<bool> Runner::collect(const Spill& spill) {
-  constexpr size_t kMostBytes = 24u << 20;  // of groups in memory, before a batch
+  constexpr size_t kMostBytes = 24u << 20;  // of groups in memory, checked after each batch
   ScanPlan plan;
   plan.constraints = plan_.sources[0].constraints;
   for (const size_t one : slots_of_[0]) plan.used.push_back(slots_[one].column);
@@ -346,7 +346,7 @@ Result<bool> Runner::collect(const Spill& spill) {
   return true;
 }
 
-// Adds what another record of the same group counted. False: overflow.
+// Adds the sums of another record of the same group. False: overflow.
 bool Runner::merge(int64_t* into, const int64_t* other) const {
   bool over = false;
   for (size_t i = 0; i < plan_.aggregates.size(); ++i) {
@@ -370,7 +370,7 @@ bool Runner::merge(int64_t* into, const int64_t* other) const {
   return !over;
 }
 
-// Order of groups: by their values, NULLs first.
+// Compares two groups by their values, NULLs first.
 int Runner::compare_terms(const int64_t* a, const int64_t* b) const {
   for (size_t i = 0; i < terms_; ++i) {
     const int64_t x = a[i], y = b[i];
@@ -432,8 +432,8 @@ report::Cell Runner::finish(const int64_t* group, int number) const {
                                                 : static_cast<double>(std::get<int64_t>(cell));
   };
   if (node.op == Op::kNegate) {
-    // As SQLite: a literal takes the sign, anything else is subtracted from 0, which is why -0.0 never comes
-    // of it.
+    // Like SQLite: a literal takes the sign; anything else is subtracted from 0, so the result is never
+    // -0.0.
     if (plan_.nodes[static_cast<size_t>(node.left)].op == Op::kReal) return -std::get<double>(left);
     if (const auto* const value = std::get_if<double>(&left)) return 0.0 - *value;
     const int64_t value = std::get<int64_t>(left);
@@ -540,8 +540,8 @@ bool Runner::is_real(int number) const {
   }
 }
 
-// A number that orders as the first term of ORDER BY does, where that is a number: most comparisons end with
-// it.
+// A number that sorts like the first term of ORDER BY, if that is a number: it decides most
+// comparisons.
 int64_t Runner::order_key(const int64_t* group) const {
   const auto& first = plan_.order[0];
   const int node = plan_.items[first.item].node;
@@ -559,7 +559,7 @@ int64_t Runner::order_key(const int64_t* group) const {
     }
   } else if (const auto* whole = std::get_if<int64_t>(&cell)) {
     key = *whole;
-  } else if (const auto* over = std::get_if<double>(&cell)) {  // beyond whole numbers
+  } else if (const auto* over = std::get_if<double>(&cell)) {  // outside the range of whole numbers
     key = *over < 0 ? INT64_MIN : INT64_MAX;
   }
   return first.descending ? ~key : key;
@@ -573,7 +573,7 @@ Result<bool> Runner::run_with(const RowSink& sink) {
     std::copy_n(cells, width_, one.at.begin());
     return one;
   };
-  // By codes, only when the table overflowed.
+  // Sorts by codes; needed only if the table overflowed.
   struct ByCodes {
     size_t terms;
     bool operator()(const One& a, const One& b) const {
@@ -589,17 +589,17 @@ Result<bool> Runner::run_with(const RowSink& sink) {
   };
   TACHO_ASSIGN(const bool fits, collect(spill));
   if (!fits) return false;
-  if (terms_ == 0) table_->place(kNoCodes);  // there without any row
+  if (terms_ == 0) table_->place(kNoCodes);  // exists even without rows
 
-  // By values: texts that are equal under several codes meet. Looking a text up costs more than everything
-  // else here.
+  // Sorts by values, so that equal texts with different codes meet. Looking up texts costs more than
+  // everything else here.
   struct Valued {
     One one;
-    TextPrefix prefix;  // of the first value, where that is a text
+    TextPrefix prefix;  // of the first value, if that is a text
   };
   struct ByValues {
     const Runner* runner;
-    bool backwards;  // of the first value
+    bool backwards;  // for the first value
     int compare(const Valued& a, const Valued& b) const {
       if (a.prefix != b.prefix) return (a.prefix < b.prefix) != backwards ? -1 : 1;
       return runner->compare_terms(a.one.at.data(), b.one.at.data());
@@ -638,13 +638,13 @@ Result<bool> Runner::run_with(const RowSink& sink) {
   }
   TACHO_TRY(by_values.finish());
 
-  // Groups in their own order, then in that of ORDER BY. Nothing is given before all sums are known to fit.
+  // Groups in their own order, then in that of ORDER BY. Delivers no row before all sums are known to fit.
   struct ByOrder {
     const Runner* runner;
-    bool by_key;  // the key says it all
+    bool by_key;  // the key decides
     bool operator()(const One& a, const One& b) const {
       if (a.at[kCells - 1] != b.at[kCells - 1]) return a.at[kCells - 1] < b.at[kCells - 1];
-      // The least and the greatest key stand for more than one value: NULL and what is beyond whole numbers.
+      // The smallest and the largest key stand for several values: NULL, and anything beyond whole numbers.
       if (by_key && a.at[kCells - 1] != INT64_MIN && a.at[kCells - 1] != INT64_MAX) return false;
       for (const AggregatePlan::Order& term : runner->plan_.order) {
         const int node = runner->plan_.items[term.item].node;
@@ -702,7 +702,7 @@ Result<bool> Runner::run_with(const RowSink& sink) {
 }
 
 Result<bool> Runner::run(const RowSink& sink) {
-  // One cell more for the key of ORDER BY.
+  // One more cell for the key of ORDER BY.
   if (width_ < 4) return run_with<4>(sink);
   if (width_ < 8) return run_with<8>(sink);
   if (width_ < 32) return run_with<32>(sink);

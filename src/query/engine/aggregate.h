@@ -1,5 +1,5 @@
-// Computes sums over groups of a table, with rows of other tables looked up by id, column by column instead
-// of row by row in SQLite. These are the most common statements ("which name, how often, how long").
+// Computes sums over groups, the most common statements ("which name, how often, how long"): column by
+// column, with rows of other tables looked up by id, instead of row by row in SQLite.
 #pragma once
 
 #include "base/result.h"
@@ -8,9 +8,9 @@
 
 namespace tacho::query {
 
-/// Gives the rows that SQLite would give, groups in ascending order where nothing else is asked for. However
-/// many groups there are, it uses 100 MiB of memory or so; the rest lies in temporary files. False, with
-/// nothing given: a sum overflowed, and SQLite has to answer.
+/// Gives `sink` the rows that SQLite would give, groups in ascending order unless the statement asks for
+/// another. Uses about 100 MiB of memory for any number of groups; temporary files hold the rest. False,
+/// before any row: a sum overflowed or a column is irregular (see Store), so SQLite has to answer.
 Result<bool> run_aggregate(const AggregatePlan& plan, const RowSink& sink);
 
 }  // namespace tacho::query

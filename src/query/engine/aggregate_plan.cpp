@@ -1,4 +1,4 @@
-// A plan in words (aggregate_plan.h).
+// Describes a plan in words (aggregate_plan.h).
 #include "query/engine/aggregate_plan.h"
 
 #include <algorithm>

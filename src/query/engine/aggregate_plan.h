@@ -1,4 +1,4 @@
-// The plan of a statement of sums over groups: sql/aggregate_parser.cpp makes it, aggregate.cpp executes it.
+// The plan of a statement that sums over groups: aggregate_parser.cpp makes it, aggregate.cpp executes it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tacho::query {
 
-/// A node of an expression. kTerm: a value of the group; kAggregate: a sum over its rows.
+/// A node of an expression. kTerm is a value of the group, kAggregate a sum over the group's rows.
 enum class Op : uint8_t {
   kColumn,
   kInteger,
@@ -27,23 +27,23 @@ enum class Function : uint8_t { kCountRows, kCount, kSum, kTotal, kAverage, kMin
 
 struct Node {
   Op op;
-  int source = 0, column = 0;  // kColumn: of which relation
+  int source = 0, column = 0;  // kColumn: index of the source, and of its column
   int64_t integer = 0;
   double real = 0;
-  // Operands. kAggregate: left = its argument, right = place among the aggregates. kTerm: left = place among
-  // the terms.
+  // Operands, as indexes of nodes. kAggregate: left is its argument, right its index among the aggregates.
+  // kTerm: left is its index among the terms.
   int left = -1, right = -1;
 };
 
 struct AggregatePlan {
-  // The first one is scanned; of each other one the row is looked up whose id is in a column of one before
-  // it.
+  // The scan walks the first source. Each other source gives the one row whose id an earlier source has in a
+  // column.
   struct Source {
     const Relation* relation = nullptr;
     Store* store = nullptr;
     std::string table, alias;
-    int from = -1, from_column = 0;       // where the id is
-    std::vector<Constraint> constraints;  // of its columns with literals
+    int from = -1, from_column = 0;       // the earlier source, and its column with the id
+    std::vector<Constraint> constraints;  // comparisons of its columns with literals
   };
   struct Aggregate {
     Function function;
@@ -52,8 +52,8 @@ struct AggregatePlan {
   struct Item {
     int node;
     std::string title;
-    std::string text;    // its words, for recognising it elsewhere in the statement
-    bool named = false;  // the title was given by AS
+    std::string text;    // its words, to recognise it elsewhere in the statement
+    bool named = false;  // AS gave the title
   };
   struct Condition {  // HAVING
     int node;
@@ -68,7 +68,7 @@ struct AggregatePlan {
   std::vector<Node> nodes;
   std::vector<Aggregate> aggregates;
   std::vector<Item> items;
-  std::vector<int> terms;  // nodes that are grouped by
+  std::vector<int> terms;  // nodes to group by
   std::vector<Condition> having;
   std::vector<Order> order;
   int64_t limit = -1;

@@ -10,16 +10,16 @@
 
 namespace tacho::query {
 
-/// Groups of rows: of each the codes that make it, then cells that its user counts in.
+/// Groups of rows. A record holds the codes that identify the group, then cells for the caller's sums.
 class GroupTable {
  public:
-  /// `fresh`: a new group's record; its first `terms` cells are the codes.
+  /// `fresh` is a new group's record; its first `terms` cells make room for the codes.
   GroupTable(size_t terms, std::vector<int64_t> fresh)
       : terms_(terms), fresh_(std::move(fresh)), width_(fresh_.size()) {
     clear();
   }
 
-  /// Place of the group with these codes, made when there is none.
+  /// Index of the group with these codes; adds the group if it is new. Invalidates pointers from record().
   uint32_t place(const int64_t* codes) {
     uint64_t hash = 0;
     for (size_t i = 0; i < terms_; ++i)

@@ -1,5 +1,5 @@
-// Sums by name (named_sums.h): by code first, then equal names are brought together by their hashes, then all
-// are ordered.
+// Sums by name (named_sums.h): first by code; then it merges equal names by their hashes; then it sorts
+// all.
 #include "query/engine/named_sums.h"
 
 #include <vector>
@@ -35,7 +35,7 @@ bool NamedSums::Before::operator()(const Ordered& a, const Ordered& b) const {
   if (a.key != b.key) return a.key < b.key;
   const bool backwards = sums->order_ != Order::kTotal;
   if (a.prefix != b.prefix) return backwards ? b.prefix < a.prefix : a.prefix < b.prefix;
-  // Names that are as short as this, or begin with a zero byte each, are rare enough to be looked at whole.
+  // Names this short, or pairs that both start with a zero byte, are rare, so compare whole texts.
   const int order = sums->text_(a.sum.code, sums->left_).compare(sums->text_(b.sum.code, sums->right_));
   return backwards ? order > 0 : order < 0;
 }
@@ -73,7 +73,7 @@ Status NamedSums::finish(Order order) {
   }
   table_.clear();
   TACHO_TRY(by_hash.finish());
-  // Names with one hash are mostly one name.
+  // Names with the same hash are nearly always the same name.
   std::vector<Hashed> together;
   const auto flush = [&] {
     for (const Hashed& one : together) {

@@ -1,5 +1,5 @@
-// Sums calls and time by name, for any number of names, for `top` and similar views. The numbers of many
-// names lie in temporary files; their texts stay in place.
+// Sums calls and time by name, for any number of names, for `top` and similar views. With many names the sums
+// go to temporary files; the texts stay where they are.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ class NamedSums {
  public:
   enum class Order {
     kTotal,  ///< longest first, then by name
-    kRpd,    ///< as rpd's views: whole microseconds, longest first, then by name backwards
-    kRocpd,  ///< as rocpd's: longest first, then by name backwards
+    kRpd,    ///< like rpd's views: whole microseconds, longest first, then names backwards
+    kRocpd,  ///< like rocpd's views: longest first, then names backwards
   };
   struct Row {
     int64_t code;
@@ -30,23 +30,23 @@ class NamedSums {
     int64_t timed;  // of them, with a known duration
     int64_t total;  // ns
   };
-  /// `text` gives the name of a code; codes with equal names become one row. Codes for which `exists` is
-  /// false, where it is given, have no name and are left out.
+  /// `text` gives the name of a code; codes with equal names become one row. If `exists` is given, finish()
+  /// skips codes for which it returns false.
   explicit NamedSums(TextOf text, std::function<bool(int64_t)> exists = {});
 
-  /// Calls, and of them those with a known duration, whose sum is `total` (ns). Counts may be taken back by negative ones.
+  /// Adds calls, how many of them have a known duration, and the sum of those (ns); negative values take earlier ones back.
   void add(int64_t code, int64_t calls, int64_t timed, int64_t total);
   /// One call; its duration may be kUnknown.
   void add_call(int64_t code, int64_t duration) {
     const bool known = duration != event::kUnknown;
     add(code, 1, known ? 1 : 0, known ? duration : 0);
   }
-  /// Merges and sorts; rows without calls are left out. No add() after it.
+  /// Merges equal names, drops rows without calls and sorts. Call no add() afterwards.
   Status finish(Order order);
 
   size_t size() const { return ordered_.all().size(); }
   Row row(size_t index) const;
-  /// Valid as long as `scratch` is left alone and no other name is asked for.
+  /// Valid as long as `scratch` stays untouched and the caller asks for no other name.
   std::string_view name(int64_t code, std::string& scratch) const { return text_(code, scratch); }
 
  private:

@@ -1,4 +1,4 @@
-// Scans of relations: pruning, filtering, ordering (relation.h).
+// Scans of relations: pruning, filtering and ordering (relation.h).
 #include "query/engine/relation.h"
 
 #include <sqlite3.h>
@@ -23,7 +23,7 @@ using event::Table;
 namespace {
 
 constexpr size_t kDimensionBatch = 1 << 16;
-constexpr size_t kMostColumns = 48;  // of a stored table
+constexpr size_t kMostColumns = 48;  // in a stored table
 
 bool dimension(int table) {
   return static_cast<size_t>(table) >= event::kFirstDimension;
@@ -136,7 +136,7 @@ std::unique_ptr<trace::TimeCursor> TraceStore::by_time(int table, std::span<cons
 Status TraceStore::decode(int table, size_t chunk, int column, std::vector<int64_t>& values) {
   if (!dimension(table)) {
     TACHO_TRY(trace_->decode(static_cast<Table>(table), chunk, column, values));
-    // As SQLite: what is not a number is NULL.
+    // Like SQLite: NaN is NULL.
     if (event::table_info(static_cast<Table>(table)).columns[static_cast<size_t>(column)].type ==
         event::Type::kDouble)
       for (int64_t& value : values)
@@ -169,8 +169,7 @@ bool Judge::operator()(int64_t value) {
   if (constraint_.never) return false;
   if (value == kUnknown) return false;  // NULL compares with nothing
   if (column_.type == ValueType::kText) {
-    if (constraint_.type != ValueType::kText)
-      return true;  // SQLite's rules for mixed types: it judges itself
+    if (constraint_.type != ValueType::kText) return true;  // SQLite judges by its rules for mixed types
     const auto found = judged_.find(value);
     if (found != judged_.end()) return found->second;
     if (judged_.size() >= kMostKnown) judged_.clear();
@@ -223,18 +222,18 @@ bool Judge::holds(int order) const {
   }
 }
 
-// Rows brought together by the values of `few` columns: their used columns lie in a temporary file, group
+// Rows grouped by the values of `few` columns: a temporary file holds the columns that the plan uses, group
 // after group.
 struct Scan::Grouped {
   bool numbered = false;                   // the last column is the row's id
   size_t width = 0;                        // values per row
-  std::vector<int> columns;                // which
+  std::vector<int> columns;                // those stored
   std::vector<std::vector<int64_t>> keys;  // codes of the group's columns
   std::vector<uint64_t> counts;
   std::vector<uint64_t> starts;
-  std::vector<uint32_t> order;  // groups in the order of delivery
+  std::vector<uint32_t> order;  // groups in the order of the answer
   size_t group = 0;
-  uint64_t given = 0;  // rows of the current group that were delivered
+  uint64_t given = 0;  // rows of the current group delivered so far
   int64_t* values = nullptr;
   size_t mapped = 0;
   std::vector<int64_t> small;
@@ -358,7 +357,7 @@ int64_t Scan::row_id() {
   return relation_.parts[part_].first_id + row_number(selection_[position_]);
 }
 
-// Groups the rows once more, now with their ids, and goes on where it was: the order is the same.
+// Groups the rows again, now with their ids, and continues where it was: the order stays the same.
 Status Scan::number_groups() {
   const std::unique_ptr<Grouped> before = std::move(grouped_);
   const std::vector<uint32_t> selection = selection_;
@@ -374,8 +373,8 @@ Status Scan::number_groups() {
   return {};
 }
 
-// Whether a chunk can hold a row that satisfies the constraints, judged by its directory entry and summaries
-// alone.
+// True if a chunk may hold a row that satisfies the constraints, as far as its directory entry and summaries
+// tell.
 bool Scan::chunk_may_match(size_t part_number, size_t chunk_number) {
   const Part& part = relation_.parts[part_number];
   if (plan_.constraints.empty()) return true;
@@ -490,7 +489,7 @@ void Scan::select() {
     size_t kept = 0;
     const PartColumn& source = part.columns[static_cast<size_t>(column)];
     if (source.base[0] != kNoBase && source.base[0] != kRowNumber && source.base[1] == kNoBase) {
-      // One base value: judged once for runs of equal ones.
+      // Derived from one stored value: judges runs of equal values once.
       const int64_t* const base = base_column(source.base[0]);
       int64_t last = 0;
       bool verdict = false, judged = false;
@@ -601,7 +600,7 @@ bool Scan::next_batch() {
   return next_natural();
 }
 
-// `numbered`: with the row ids, which are rarely asked for.
+// `numbered`: also stores the row ids, which statements rarely need.
 Status Scan::group(bool numbered) {
   auto grouped = std::make_unique<Grouped>();
   const size_t terms = plan_.group_by.size();
@@ -613,7 +612,7 @@ Status Scan::group(bool numbered) {
   grouped->numbered = numbered;
   if (numbered) grouped->columns.push_back(kRowNumber);
   grouped->width = grouped->columns.size();
-  // Codes with equal texts are one value.
+  // Codes with equal texts count as one value.
   std::vector<tsl::robin_map<int64_t, int64_t>> canonical(terms);
   std::vector<std::map<std::string, int64_t, std::less<>>> texts(terms);
   std::map<std::vector<int64_t>, uint32_t> groups;
@@ -731,7 +730,7 @@ bool Scan::next_grouped() {
 bool Scan::next_timed() {
   if (!timed_) {
     timed_ = std::make_unique<Timed>();
-    // A lower and upper bound for the start among the constraints narrow the cursors (in trace time only).
+    // Constraints on the start narrow the cursors, if the relation uses trace time.
     int64_t from = INT64_MIN, to = INT64_MAX;
     if (!relation_.clock)
       for (const Constraint& constraint : plan_.constraints) {
@@ -763,7 +762,7 @@ bool Scan::next_timed() {
   while (!done_) {
     constexpr size_t kMost = 4096;
     size_t best = timed_->sources.size();
-    int64_t limit = INT64_MAX;  // start of the next row of the other parts
+    int64_t limit = INT64_MAX;  // earliest start among the other parts' next rows
     for (size_t i = 0; i < timed_->sources.size(); ++i) {
       const Timed::Source& source = timed_->sources[i];
       if (!source.more) continue;

@@ -1,7 +1,7 @@
-// Relations: what SQL sees of a trace. A relation is a list of columns, computed on the fly from the columns
-// of one or more trace tables, chunk by chunk, without a copy. A Scan walks over a relation with constraints
-// pushed into it: it skips chunks by their time span, ids and dictionary entries, and decodes only the
-// columns that are asked for.
+// Relations: what SQL sees of a trace. A relation is a list of columns, computed on the fly from columns of
+// one or more trace tables, chunk by chunk, without a copy. A Scan walks over a relation and applies
+// constraints itself: it skips chunks by time span, ids and dictionary entries, and decodes only the columns
+// that the statement asks for.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -28,38 +28,38 @@ using Values = std::shared_ptr<const std::vector<int64_t>>;
 struct ChunkInfo {
   uint32_t rows = 0;
   int64_t first_row = 0;  // number of its first row within the table
-  bool timed = false;     // min_start and max_start are known
+  bool timed = false;     // min_start and max_start are valid
   int64_t min_start = 0, max_start = 0;
 };
 
-/// Where rows come from: tables in chunks of columns. Table numbers are the store's own.
+/// The source of rows: tables in chunks of columns. Each store numbers its tables itself.
 class Store {
  public:
   virtual ~Store() = default;
   virtual size_t chunks(int table) const = 0;
   virtual ChunkInfo chunk(int table, size_t chunk) const = 0;
   virtual int64_t rows(int table) const = 0;
-  /// One column of a chunk, kUnknown for NULL. The store keeps the most recently used ones.
+  /// One column of a chunk; NULL is kUnknown. The store caches the most recently used columns.
   Result<Values> column(int table, size_t chunk, int column);
-  /// Decodes the columns that column() will be asked for together, where that is cheaper.
+  /// Decodes columns that column() will be asked for, together, if the store can do that at less cost.
   Status prefetch(int table, size_t chunk, std::span<const int16_t> columns);
-  /// Distinct values that `column` has in a chunk, without decoding it; false = not known.
+  /// Distinct values of `column` in a chunk, without decoding it; false = unknown.
   virtual bool entries(int table, size_t chunk, int column, std::vector<int64_t>& values) const = 0;
-  /// Number of the table's row with this id; -1 when there is none. By default ids are the rows' numbers.
+  /// Number of the table's row with this id; -1 if there is none. By default ids are row numbers.
   virtual Result<int64_t> row_of(int table, int64_t id);
-  /// Rows in order of start; nullptr = the store cannot.
+  /// Rows in order of their start; nullptr = the store cannot do that.
   virtual std::unique_ptr<trace::TimeCursor> by_time(int table, std::span<const int> columns, int64_t from,
                                                      int64_t to) const = 0;
   virtual const std::string& name() const = 0;
-  /// Whether a column held something else than whole numbers and NULL where only those are expected: a real
-  /// is cut then, a text reads as NULL, and only SQLite answers exactly. Known of the columns decoded so far.
+  /// True if a column held anything but whole numbers and NULL where only those are expected. A real is then
+  /// cut and a text reads as NULL, so only SQLite answers exactly. Covers the columns decoded so far.
   bool irregular() const { return irregular_; }
-  /// Columns decoded so far. Tests of push-down look at it.
+  /// Number of columns decoded so far; tests of push-down check it.
   uint64_t decoded() const { return decoded_; }
 
  protected:
   virtual Status decode(int table, size_t chunk, int column, std::vector<int64_t>& values) = 0;
-  /// Several columns at once; false = one by one is as good.
+  /// Decodes several columns at once; false = decoding one by one is as good.
   virtual Result<bool> decode_together(int table, size_t chunk, std::span<const int16_t> columns,
                                        std::span<std::vector<int64_t>> values);
   bool irregular_ = false;
@@ -79,7 +79,7 @@ class Store {
   uint64_t decoded_ = 0;
 };
 
-/// The tables of a trace: number = event::Table. Dimensions lack row 0 ("none").
+/// The tables of a trace, numbered as in event::Table. Dimensions lack row 0 ("none").
 class TraceStore : public Store {
  public:
   explicit TraceStore(std::shared_ptr<const trace::Trace> trace);
@@ -102,26 +102,26 @@ class TraceStore : public Store {
 
 enum class ValueType : uint8_t { kInteger, kReal, kText };
 
-/// Makes a column's value out of up to four values of a stored row. kUnknown is NULL; reals are bit patterns;
-/// texts are codes that the column's text function turns into text.
+/// Computes a column's value from up to four values of a stored row. NULL is kUnknown, reals are bit
+/// patterns, and texts are codes that the column's text function turns into text.
 using Derive = std::function<int64_t(const int64_t* base)>;
-/// Text of a code; may use `scratch`.
+/// The text of a code; the result may point into `scratch`.
 using TextOf = std::function<std::string_view(int64_t code, std::string& scratch)>;
 
-/// In PartColumn::base: the row's number within its table (ChunkInfo::first_row and on).
+/// In PartColumn::base: the row's number within its table, counted from ChunkInfo::first_row.
 inline constexpr int16_t kRowNumber = -1;
 inline constexpr int16_t kNoBase = -2;
 
 struct PartColumn {
   std::array<int16_t, 4> base = {kNoBase, kNoBase, kNoBase, kNoBase};  // columns of the trace table
-  Derive derive;                                                       // empty: the value of base[0] as it is
+  Derive derive;                                                       // empty: base[0]'s value unchanged
 };
 
 /// One table's share of a relation.
 struct Part {
   int table = 0;
-  std::vector<PartColumn> columns;  // as the relation's
-  std::vector<PartColumn> keep;     // rows for which one of these is 0 are not there
+  std::vector<PartColumn> columns;  // in the relation's order
+  std::vector<PartColumn> keep;     // the relation lacks rows for which one of these is 0
   int64_t first_id = 0;             // of the relation's row ids
 };
 
@@ -129,22 +129,22 @@ struct ColumnInfo {
   std::string name;
   ValueType type = ValueType::kInteger;
   TextOf text;             // of text columns
-  bool few = false;        // depends on the dimension or track alone: rows can be grouped by it
-  bool time = false;       // ascends with the rows' start: TimeCursor's order, zone maps apply
-  bool id = false;         // the row id: unique, looked up directly
-  bool key = false;        // unique too, found by Store::row_of()
-  bool looked_up = false;  // its texts are looked up row by row: no engine is faster at that than SQLite
+  bool few = false;        // depends only on the dimension or track: rows can be grouped by it
+  bool time = false;       // ascends with the rows' start: follows TimeCursor's order; zone maps apply
+  bool id = false;         // the row id: unique, found directly
+  bool key = false;        // also unique, found by Store::row_of()
+  bool looked_up = false;  // each row needs a lookup of its text: no engine does that faster than SQLite
 };
 
 struct Relation {
   std::string name;
   std::vector<ColumnInfo> columns;
   std::vector<Part> parts;
-  /// Trace time to the relation's times, ascending; empty: the same.
+  /// Converts trace time to the relation's time, ascending; empty = they are the same.
   std::function<int64_t(int64_t)> clock;
 
   int column(std::string_view column_name) const;
-  int64_t rows(const Store& store) const;  // not counting `keep`
+  int64_t rows(const Store& store) const;  // ignores `keep`
 };
 
 enum class Comparison : uint8_t {
@@ -165,10 +165,10 @@ struct Constraint {
   int64_t integer = 0;
   double real = 0;
   std::string text;
-  bool never = false;  // compared with NULL: nothing matches
+  bool never = false;  // compared with NULL: no row matches
 };
 
-/// Decides whether values of one column satisfy a constraint; texts are judged once per code.
+/// Judges values of a column by a constraint, texts once per code. True for mixed types: SQLite decides.
 class Judge {
  public:
   Judge(const Constraint& constraint, const ColumnInfo& column) : constraint_(constraint), column_(column) {}
@@ -193,37 +193,37 @@ struct OrderTerm {
 
 struct ScanPlan {
   std::vector<Constraint> constraints;
-  std::vector<int> used;  // columns that will be asked for
+  std::vector<int> used;  // columns that the caller will ask for
   bool by_time = false;   // ascending by the time column
   std::vector<OrderTerm>
       group_by;  // `few` columns: rows with equal values come together, groups in this order
 };
 
-/// Goes over the rows of a relation.
+/// Walks over the rows of a relation. Relation and store must outlive it.
 class Scan {
  public:
   Scan(const Relation& relation, Store& store, ScanPlan plan);
   ~Scan();
 
-  /// Moves to the next row; false at the end and on errors (status()).
+  /// Moves to the next row; false at the end and on errors: see status().
   bool next() {
     if (++position_ < selection_.size()) return true;
     return next_batch();
   }
-  /// For batch-wise work: rows left in the current batch are those at place() ... ; batches are entered by
-  /// next_batch().
+  /// For work in batches: next_batch() moves to the next batch with rows left; selection() lists those rows.
+  /// False at the end and on errors.
   bool next_batch();
   std::span<const uint32_t> selection() const { return selection_; }
 
-  /// Makes the row with this number of a part's table the only one of the current batch; false when it is not
-  /// there.
+  /// Makes the row with this number of a part's table the only one in the current batch; false if the
+  /// relation lacks it. Ignores the plan's constraints.
   bool jump(size_t part, int64_t row_number);
-  /// As jump(), by the relation's row id.
+  /// Like jump(), by the relation's row id.
   bool jump_to_id(int64_t id);
   /// Number of a row of the current batch within its part's table.
   int64_t row_number(uint32_t row) const { return first_row_ + row; }
 
-  /// Values of a column for all rows of the current batch's selection.
+  /// Values of a column for all selected rows of the current batch.
   void gather(int column, std::vector<int64_t>& values);
 
   /// The current row's value of a column (see Derive).
@@ -232,7 +232,7 @@ class Scan {
   std::string_view text(int column, int64_t code, std::string& scratch) const {
     return relation_.columns[static_cast<size_t>(column)].text(code, scratch);
   }
-  /// The relation's row id of the current row. May fail: see status().
+  /// The relation's row id of the current row. Fails for scans in order of time: see status().
   int64_t row_id();
   const Status& status() const { return status_; }
   size_t part() const { return part_; }
@@ -268,7 +268,7 @@ class Scan {
   static constexpr size_t kMaxBases = 48;
   std::array<Values, kMaxBases> held_;
   std::array<const int64_t*, kMaxBases> bases_{};
-  std::vector<std::vector<int64_t>> own_;  // columns of a batch that was put together here
+  std::vector<std::vector<int64_t>> own_;  // columns of a batch that the scan assembled itself
   std::vector<uint32_t> selection_;
   size_t position_ = 0;
   std::unique_ptr<Grouped> grouped_;
@@ -276,19 +276,19 @@ class Scan {
   std::vector<std::vector<int16_t>> wanted_;  // by part: stored columns that the plan needs
 };
 
-/// Finds rows of a relation by id, mostly ascending ones, and gives their values: the other side of a join.
+/// Finds rows of a relation by id, mostly in ascending order, and gives their values: one side of a join.
 class RowReader {
  public:
   RowReader(const Relation& relation, Store& store, std::vector<int> columns);
-  /// Moves to the row with this id; false when there is none, or it is not in the relation (see Part::keep),
-  /// or on errors.
+  /// Moves to the row with this id; false if there is none or the relation lacks it (see Part::keep), and on
+  /// errors.
   bool seek(int64_t id);
-  /// Value of the column that was given at place `which`.
+  /// Value of the column at index `which` of the list given to the constructor.
   int64_t value(size_t which);
   const Status& status() const { return status_; }
 
  private:
-  // A chunk whose columns are at hand. Some of them: ids of several threads or queues take turns.
+  // A chunk with its columns at hand. There are several, because ids of several threads or queues take turns.
   struct Place {
     size_t part = SIZE_MAX, chunk = 0;
     int64_t first_row = 0;
@@ -300,7 +300,7 @@ class RowReader {
   bool enter(size_t part, int64_t row_number);
   const int64_t* base(int16_t column);
   int64_t derived(const PartColumn& source);
-  // The value made last of one stored value, for each column: neighbours are often equal.
+  // The last value derived from a stored value, per column: neighbours are often equal.
   struct Memo {
     size_t part = SIZE_MAX;
     int64_t from = 0, made = 0;

@@ -13,7 +13,7 @@
 
 namespace tacho::query {
 
-/// Rows that are made one by one when they are asked for.
+/// Rows that are computed one by one, on request.
 class ResultRows {
  public:
   virtual ~ResultRows() = default;
@@ -21,7 +21,7 @@ class ResultRows {
   virtual void row(size_t index, std::vector<report::Cell>& cells) const = 0;
 };
 
-/// A table whose rows are computed as a whole when it is first read: reports.
+/// A table, such as a report, that is computed as a whole when it is first read.
 struct ResultTable {
   std::string name;
   struct Column {
@@ -31,7 +31,7 @@ struct ResultTable {
   std::vector<Column> columns;
   std::function<Result<std::vector<std::vector<report::Cell>>>()> rows;
   std::function<Result<std::shared_ptr<const ResultRows>>()> many =
-      {};  // instead of `rows`, where there may be millions
+      {};  // instead of `rows`, if there may be millions
 };
 
 }  // namespace tacho::query

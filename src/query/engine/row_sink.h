@@ -1,4 +1,4 @@
-// Receives the rows of an answer from any engine.
+// Where every engine delivers the rows of its answer.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace tacho::query {
 
-/// Gets the column names once, then every row; returning false ends the query.
+/// `columns` gets the column names once, then `row` gets every row; it returns false to end the query.
 struct RowSink {
   std::function<void(std::span<const std::string> columns)> columns;
   std::function<bool(std::span<const report::Cell> row)> row;

@@ -1,5 +1,5 @@
-// The first bytes of a text as numbers with the same order, so that sorting by name rarely looks at the
-// texts.
+// The first 24 bytes of a text as numbers that sort like the text, so that sorting by name rarely looks at
+// the texts.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace tacho::query {
 
 using TextPrefix = std::array<uint64_t, 3>;
 
-/// Of equal prefixes the texts say the order: they may be longer, or hold zero bytes.
+/// If prefixes are equal, compare the texts: they may be longer, or contain zero bytes.
 inline TextPrefix text_prefix(std::string_view text) {
   char bytes[sizeof(TextPrefix)] = {};
   if (!text.empty()) std::memcpy(bytes, text.data(), std::min(text.size(), sizeof bytes));

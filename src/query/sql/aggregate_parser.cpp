@@ -1,4 +1,4 @@
-// Understanding statements of sums over groups (aggregate_parser.h).
+// Parses statements that sum over groups (aggregate_parser.h).
 #include "query/sql/aggregate_parser.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class Parser {
     return true;
   }
   void next() { furthest_ = std::max(furthest_, ++place_); }
-  // The first reason that says more than "the grammar has no such word".
+  // Keeps the first reason that says more than "the grammar has no such word".
   bool refuse(std::string reason) {
     if (refusal_.empty()) refusal_ = std::move(reason);
     return false;
@@ -53,8 +53,8 @@ class Parser {
   bool column(Place& result);
   bool ordinal(size_t& item);
   bool whole_numbers(int number) const;
-  // -1: not of the form. `inside`: within an aggregate's brackets or GROUP BY, where only whole numbers are
-  // reckoned with.
+  // -1: outside the grammar. `inside`: within an aggregate's brackets or GROUP BY, where arithmetic takes
+  // only whole numbers.
   int sum(bool inside);
   int product(bool inside);
   int factor(bool inside);
@@ -71,7 +71,7 @@ class Parser {
   bool limit();
   bool settle(int number, bool whole_item);
   bool join();
-  // Tokens as they are written.
+  // The tokens as written, with what stands between them.
   std::string source_text(size_t from, size_t to) const {
     if (from >= to) return {};
     return sql_.substr(tokens_[from].at, tokens_[to - 1].at + tokens_[to - 1].text.size() - tokens_[from].at);
@@ -97,8 +97,8 @@ class Parser {
   size_t place_ = 0, furthest_ = 0;
   std::string refusal_;
   std::unique_ptr<AggregatePlan> plan_ = std::make_unique<AggregatePlan>();
-  std::vector<std::pair<size_t, size_t>> on_;        // where the conditions of joins stand
-  std::vector<std::pair<Place, Place>> equalities_;  // of columns with columns
+  std::vector<std::pair<size_t, size_t>> on_;        // tokens of the joins' conditions
+  std::vector<std::pair<Place, Place>> equalities_;  // column = column
   std::vector<std::string> term_texts_;
 };
 
@@ -119,8 +119,8 @@ bool Parser::name(std::string& result) {
   return true;
 }
 
-// A column name, perhaps qualified with its table's name or alias. Names that several tables have are
-// SQLite's to refuse.
+// A column name, perhaps qualified with its table's name or alias. Leaves names that several tables have for
+// SQLite to refuse.
 bool Parser::column(Place& result) {
   const size_t start = place_;
   const auto back = [&] {
@@ -150,7 +150,7 @@ bool Parser::column(Place& result) {
   return true;
 }
 
-// Whether an expression is reckoned with whole numbers alone.
+// True if the expression computes with whole numbers only.
 bool Parser::whole_numbers(int number) const {
   if (number < 0) return true;
   const Node& here = node(number);
@@ -387,7 +387,7 @@ bool Parser::source() {
   return plan_->sources.size() <= kMostSources || refuse(fmt::format("more than {} tables", kMostSources));
 }
 
-// FROM: tables, and where the conditions of joins stand. Those are read when all tables are known.
+// FROM: the tables, and where the joins' conditions are; those are parsed once all tables are known.
 bool Parser::sources() {
   if (!source()) return false;
   while (true) {
@@ -423,7 +423,7 @@ bool Parser::items() {
     if (item.node < 0) return false;
     const size_t to = place_;
     item.text = words(from, to);
-    // SQLite names a column by the text up to the next word, comments among it.
+    // SQLite names a column by the text up to the next word, comments included.
     item.title = to < tokens_.size() ? sql_.substr(tokens_[from].at, tokens_[to].at - tokens_[from].at) : "";
     while (!item.title.empty() && std::isspace(static_cast<unsigned char>(item.title.back())) != 0)
       item.title.pop_back();
@@ -463,7 +463,7 @@ bool Parser::groups() {
       const size_t from = place_;
       term = sum(true);
       if (term >= 0) {
-        // In brackets: SQLite takes it for the number of an item.
+        // SQLite takes a number in brackets for an item's number too.
         if (node(term).op == Op::kInteger) return refuse("GROUP BY a number in brackets");
         text = words(from, place_);
       } else {
@@ -512,7 +512,7 @@ bool Parser::order() {
         if (tokens_[place_].text == ")") --brackets;
         next();
       }
-      // Names that AS gives come before columns of the tables.
+      // A name that AS gives takes precedence over a column of that name.
       const std::string text = words(from, place_);
       for (size_t i = plan_->items.size(); i-- > 0;)
         if (plan_->items[i].text == text) term.item = i;
@@ -542,7 +542,7 @@ bool Parser::limit() {
   return error == std::errc() && stop == token.text.data() + token.text.size();
 }
 
-// Columns outside aggregates must be what is grouped by: they become values of the group.
+// Columns outside aggregates must be grouped by; turns them into values of the group.
 bool Parser::settle(int number, bool whole_item) {
   if (number < 0) return true;
   Node& here = plan_->nodes[static_cast<size_t>(number)];
@@ -551,7 +551,7 @@ bool Parser::settle(int number, bool whole_item) {
   for (size_t i = 0; i < plan_->terms.size(); ++i) {
     const Node& term = node(plan_->terms[i]);
     if (term.op != Op::kColumn || term.source != here.source || term.column != here.column) continue;
-    // Arithmetic with texts is SQLite's business.
+    // Leaves arithmetic with texts to SQLite.
     if (!whole_item && plan_->column(here).type != ValueType::kInteger)
       return refuse(
           fmt::format("arithmetic with \"{}\", which holds no whole numbers", plan_->column(here).name));
@@ -562,8 +562,8 @@ bool Parser::settle(int number, bool whole_item) {
       fmt::format("\"{}\" stands outside aggregates and is not grouped by", plan_->column(here).name));
 }
 
-// One table is gone through; of every other one rows are found by their id in a column of one before it. All
-// equalities of columns must be used up by that.
+// Decides how to join: scans one table and finds each other table's rows by their id in a column of an
+// earlier table. This must use up all equalities of columns.
 bool Parser::join() {
   const size_t count = plan_->sources.size();
   if (equalities_.size() != count - 1)
@@ -612,7 +612,7 @@ bool Parser::join() {
 bool Parser::understand() {
   while (!tokens_.empty() && tokens_.back().text == ";") tokens_ = tokens_.first(tokens_.size() - 1);
   if (!take("select")) return false;
-  // The tables first: they say what the names mean.
+  // Parses the tables first, since they give the names their meaning.
   const size_t list = place_;
   int depth = 0;
   while (place_ < tokens_.size() && !(depth == 0 && at("from"))) {

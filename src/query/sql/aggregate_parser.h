@@ -1,5 +1,5 @@
-// Which statements are sums over groups that the column engine computes (engine/aggregate.h), and the grammar
-// that it takes:
+// Decides which statements are sums over groups that the column engine can compute (engine/aggregate.h). It
+// accepts this grammar:
 //
 //   statement  = SELECT item {"," item} FROM source {join} [WHERE conditions] [GROUP BY term {"," term}]
 //                [HAVING bound {AND bound}] [ORDER BY order {"," order}] [LIMIT integer] [";"]
@@ -15,14 +15,14 @@
 //   condition  = column compare literal | column BETWEEN literal AND literal | column (LIKE | GLOB) string
 //              | column "=" column                                 joins: see below
 //   compare    = "=" | "==" | "<" | "<=" | ">" | ">=" | "<>" | "!="
-//   literal    = ["-"] number | string                             a string for a column of texts, else a number
+//   literal    = ["-"] number | string                             a string for a text column, else a number
 //   term       = column | whole | the number or the name of an item that is one of these
 //   bound      = expression compare ["-"] number
 //   order      = (the number, the name or the words of an item) [ASC | DESC]
 //
-// At least one item holds an aggregate. Columns outside aggregates are grouped by, and are whole numbers
-// where they are reckoned with. Of n tables n - 1 equalities join: each finds the rows of one table by its id
-// (a column that is `id` or `key`, see ColumnInfo) in a column of whole numbers of another.
+// At least one item has an aggregate. Statements group by every column outside aggregates; arithmetic takes
+// only whole-number columns. Of n tables, n - 1 equalities join: each finds the rows of one table by its id
+// (a column with `id` or `key`, see ColumnInfo) in another's whole-number column.
 //
 // The grammar is frozen: SQLite answers everything else. To make another statement fast, give SQLite a better
 // plan (virtual_tables.h) before adding a word here.
@@ -38,8 +38,8 @@
 namespace tacho::query {
 
 struct AggregateParse {
-  std::unique_ptr<AggregatePlan> plan;  // refers to the module's relations; nullptr = not of the grammar
-  std::string refusal;                  // why not, as part of a sentence
+  std::unique_ptr<AggregatePlan> plan;  // refers to the module's relations; nullptr = outside the grammar
+  std::string refusal;                  // the reason, as part of a sentence
 };
 
 AggregateParse parse_aggregate(const Statement& statement, const Module& module);

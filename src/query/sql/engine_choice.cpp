@@ -1,4 +1,4 @@
-// The rules by which an engine is chosen (engine_choice.h).
+// The rules that choose an engine (engine_choice.h).
 #include "query/sql/engine_choice.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::string_view engine_name(Engine engine) {
 
 namespace {
 
-// The column that a statement about an .rpd asks for and that has to be looked up row by row; "" = none.
+// The column that a statement over an .rpd uses and that needs a lookup for each row; "" = none.
 std::string looked_up(const Statement& statement, const Module& tables) {
   for (const std::string& name : statement.tables()) {
     const Module::Found found = tables.find("", name);
@@ -33,8 +33,8 @@ std::string looked_up(const Statement& statement, const Module& tables) {
   return {};
 }
 
-// SQLite's two ways to a database that was opened: the file's own tables, or columns that tacho decodes and
-// whose texts it compares once each, which are faster as long as SQLite has no rows to look up.
+// SQLite's two ways to read an opened database: the file's own tables, or columns that tacho decodes and
+// whose texts it compares only once each. The latter is faster unless SQLite has to look up rows.
 Choice in_place(const Statement& statement, std::string_view dialect, const Input& input) {
   const auto file = [](std::string reason) { return Choice{Engine::kFile, std::move(reason), nullptr}; };
   if (const std::string column = looked_up(statement, input.tables); !column.empty())

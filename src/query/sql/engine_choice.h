@@ -14,27 +14,27 @@
 namespace tacho::query {
 
 enum class Engine : uint8_t {
-  kColumns,  ///< sums over groups, added up column by column in tacho itself (engine/aggregate.h)
-  kFile,     ///< SQLite over the tables of the database that was opened, with SQL views
-  kVirtual,  ///< SQLite over virtual tables of tacho's (virtual_tables.h)
+  kColumns,  ///< sums over groups, computed column by column by tacho itself (engine/aggregate.h)
+  kFile,     ///< SQLite over the tables of the opened database, with SQL views
+  kVirtual,  ///< SQLite over tacho's virtual tables (virtual_tables.h)
 };
 /// "columns", "file" or "virtual": what `tacho query --explain` prints.
 std::string_view engine_name(Engine engine);
 
-/// What there is to ask.
+/// What the statement can read.
 struct Input {
-  bool in_place;           // a database asked in its own dialect; otherwise the file is read as a trace
-  const Module& tables;    // those that the statement's unqualified names may mean
+  bool in_place;           // a database queried in its own dialect; otherwise the file is read as a trace
+  const Module& tables;    // the tables that unqualified names may mean
   bool by_columns = true;  // false: the column engine gave up on this statement
 };
 
 struct Choice {
   Engine engine;
   std::string reason;                   // one sentence without its full stop
-  std::unique_ptr<AggregatePlan> plan;  // of kColumns; refers to the input's tables
+  std::unique_ptr<AggregatePlan> plan;  // for kColumns; refers to the input's tables
 };
 
-/// `statement`: without qualifiers of `dialect`, which is what unqualified names mean.
+/// `statement` must have no qualifiers of `dialect`, the dialect that unqualified names mean.
 Choice choose_engine(const Statement& statement, std::string_view dialect, const Input& input);
 
 }  // namespace tacho::query

@@ -1,4 +1,4 @@
-// Connections, schemas and statements of a session (session.h).
+// Sets up connections and schemas and runs statements (session.h).
 #include "query/sql/session.h"
 
 #include <sqlite3.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kDialects[] = {"rpd", "rocpd", "tacho"};
 
-// A statement may read; it may not attach files, change settings or write anything.
+// A statement may read. It may not attach files, change settings or write anything.
 int authorize(void*, int action, const char* first, const char*, const char*, const char*) {
   switch (action) {
     case SQLITE_SELECT:
@@ -95,14 +95,14 @@ Status run_in_sqlite(sqlite3* connection, const std::string& sql, const RowSink&
   return {};
 }
 
-// One connection with its tables.
+// A connection with its tables.
 struct Desk {
   sqlite::Connection connection;
   std::unique_ptr<Module> module;
   std::vector<std::shared_ptr<Store>> stores;
   std::vector<std::string> attached;
 
-  ~Desk() { connection.reset(); }  // before the module, whose tables it holds
+  ~Desk() { connection.reset(); }  // before the module, whose tables it uses
 
   Status put(const Dialect& dialect, const std::string& schema) {
     for (const auto& [store, relation] : dialect.relations) {
@@ -150,12 +150,11 @@ class SqlSession : public Session {
   std::string path_;
   std::string unknown_;
   std::string dialect_;
-  std::string own_;  // the dialect of the file itself when it is a database
+  std::string own_;  // the file's own dialect if it is a database
   std::shared_ptr<const sqlite::Database> database_;
   int version_ = 0;
-  std::unique_ptr<Desk>
-      file_;  // the database in place; of an .rpd, with virtual tables in place of some views
-  std::unique_ptr<Desk> plain_;  // of an .rpd, with SQL views
+  std::unique_ptr<Desk> file_;   // the database in place; for an .rpd, virtual tables replace some views
+  std::unique_ptr<Desk> plain_;  // for an .rpd, with SQL views
   std::unique_ptr<Desk> trace_;  // virtual tables over a trace
   std::shared_ptr<TraceStore> store_;
   std::shared_ptr<TraceFacts> facts_;
@@ -227,8 +226,8 @@ Status SqlSession::make_trace_desk() {
   return {};
 }
 
-// The connection on which a statement's names can be found; dialects that it mentions are set up when first
-// needed.
+// The connection that knows a statement's names. Sets up a dialect when a statement first mentions
+// it.
 Result<Desk*> SqlSession::desk_for(const Statement& statement) {
   std::vector<std::string> others;
   for (const std::string_view name : kDialects)
@@ -248,7 +247,7 @@ Result<Desk*> SqlSession::desk_for(const Statement& statement) {
   return &desk;
 }
 
-// An .rpd has a connection of its own for its plain tables: made when it is first needed.
+// An .rpd has a separate connection for its plain tables, created on first use.
 Result<Desk*> SqlSession::desk_of(Engine engine, Desk* desk) {
   if (engine != Engine::kFile || own_ != "rpd") return desk;
   if (!plain_) TACHO_TRY(make_plain_desk());
@@ -262,7 +261,7 @@ Status SqlSession::run(const std::string& text, const RowSink& sink) {
   Input input{desk == file_.get(), *desk->module};
   Choice choice = choose_engine(statement, dialect_, input);
   if (choice.engine == Engine::kColumns) {
-    // The statement must be one that SQLite accepts, too: its errors are the better ones.
+    // SQLite must accept the statement too: its error messages are better than ours.
     TACHO_ASSIGN(const sqlite::Statement check, sqlite::prepare(desk->connection.get(), statement.text()));
     TACHO_ASSIGN(const bool done, run_aggregate(*choice.plan, sink));
     if (done) return {};
@@ -285,7 +284,7 @@ Result<Explanation> SqlSession::explain(const std::string& text) {
     result.plan = describe(*choice.plan);
     return result;
   }
-  std::map<int64_t, size_t> depths;  // by the id of a step
+  std::map<int64_t, size_t> depths;  // by the step's id
   const RowSink steps{[](auto) {},
                       [&](std::span<const report::Cell> row) {
                         const int64_t id = std::get<int64_t>(row[0]), parent = std::get<int64_t>(row[1]);
@@ -301,8 +300,8 @@ Result<Explanation> SqlSession::explain(const std::string& text) {
 
 Result<report::Table> SqlSession::schema() {
   TACHO_ASSIGN(Desk* const desk, desk_for(Statement("")));
-  // The statements below are ours; SQLite sets up what they ask through the authorizer, which knows only what
-  // users may.
+  // The statements below are ours. SQLite would ask the authorizer about them, and that permits only what
+  // users may do.
   sqlite3_set_authorizer(desk->connection.get(), nullptr, nullptr);
   report::Table table;
   table.columns = {{"Name"}, {"Type"}, {"Columns", report::Align::kLeft, -1, true}};

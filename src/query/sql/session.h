@@ -22,22 +22,22 @@ struct Explanation {
 class Session {
  public:
   /// Opens any file that tacho reads. `dialect`: "rpd", "rocpd", "tacho", or "" for the file's own (rpd for
-  /// files that have none). An .rpd file or rocpd database is queried in place; names of another dialect make
-  /// tacho read it as a trace.
+  /// files that have none). Queries .rpd files and rocpd databases in place; if a statement names another
+  /// dialect, tacho reads the file as a trace.
   static Result<std::unique_ptr<Session>> open(const std::string& path, std::string_view dialect = {});
   virtual ~Session() = default;
 
-  /// Runs one statement, which may only read. Errors: SQL's own, or a fault of the file.
+  /// Runs one statement; it may only read. Errors: SQL's own, or damage in the file.
   virtual Status run(const std::string& sql, const RowSink& sink) = 0;
-  /// Which engine run() would ask, without running anything. Errors: SQL's own.
+  /// Says which engine run() would use, without running the statement. Errors: SQL's own.
   virtual Result<Explanation> explain(const std::string& sql) = 0;
-  /// Tables and views that unqualified names mean: name, "table" or "view", and its columns.
+  /// The tables and views that unqualified names mean: name, "table" or "view", and columns.
   virtual Result<report::Table> schema() = 0;
   virtual std::string_view dialect() const = 0;
-  /// One sentence when the file holds what this build of tacho does not know (see trace::Trace::unknown),
-  /// else "".
+  /// One sentence if the file holds anything that this build of tacho does not know (see
+  /// trace::Trace::unknown), else "".
   virtual std::string_view unknown() const = 0;
-  /// Columns of chunks decoded so far.
+  /// Number of columns of chunks decoded so far.
   virtual uint64_t decoded() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// Questions about a statement's words (statement.h).
+// Answers questions about a statement's tokens (statement.h).
 #include "query/sql/statement.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ bool Statement::is_name(size_t token) const {
          (tokens_[token].kind == TokenKind::kWord || tokens_[token].kind == TokenKind::kQuoted);
 }
 
-// Whether this token and the next one are "schema ." before a name.
+// True if this token and the next are "schema ." before a name.
 bool Statement::qualifies(size_t token, std::string_view schema) const {
   if (!is_name(token) || !is_name(token + 2) || tokens_[token + 1].text != ".") return false;
   if (token > 0 && tokens_[token - 1].text == ".") return false;
@@ -43,7 +43,7 @@ bool Statement::mentions(std::string_view name) const {
 }
 
 std::vector<Statement::Source> Statement::sources() const {
-  // Words that end a list of tables. In brackets a list of its own may begin.
+  // Words that end a list of tables. Brackets may contain a list of their own.
   static constexpr std::string_view kEnds[] = {"where",  "group",  "having",    "order", "limit",
                                                "window", "select", "intersect", "union", "except"};
   std::vector<Source> found;
@@ -91,7 +91,7 @@ bool Statement::joins() const {
 }
 
 std::vector<std::string> Statement::tables() const {
-  // WITH name AS (SELECT ...), WITH name(columns) AS (...): the name before AS and a bracket.
+  // WITH name AS (SELECT ...), WITH name(columns) AS (...): the name comes before AS and a bracket.
   std::vector<std::string> defined;
   for (size_t i = 1; i + 2 < tokens_.size(); ++i) {
     if (tokens_[i].kind != TokenKind::kWord || !same_word(tokens_[i].text, "as")) continue;

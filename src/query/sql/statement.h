@@ -1,4 +1,4 @@
-// Splits a statement into words once, and answers the questions that decide on its engine.
+// Splits a statement into tokens once and answers the questions that decide which engine runs it.
 #pragma once
 
 #include <span>
@@ -19,24 +19,24 @@ class Statement {
   const std::string& text() const { return text_; }
   std::span<const Token> tokens() const { return tokens_; }
 
-  /// Whether a name is qualified with `schema` ("rpd" in rpd.top).
+  /// True if a name is qualified with `schema` ("rpd" in rpd.top).
   bool names_schema(std::string_view schema) const;
-  /// The text without the qualifier `schema` before names: "rpd.top" becomes "top".
+  /// The text without the qualifier `schema`: "rpd.top" becomes "top".
   std::string without_schema(std::string_view schema) const;
 
-  /// Whether `name` stands anywhere outside strings, as a word or a quoted name.
+  /// True if `name` occurs anywhere outside strings, as a word or a quoted name.
   bool mentions(std::string_view name) const;
-  /// Whether it has JOIN, or a comma between tables.
+  /// True if the statement has JOIN, or a comma between tables.
   bool joins() const;
-  /// The names after FROM, JOIN, the commas between tables and IN, in the statement's order and as often as
-  /// they stand there. Names that WITH defines are left out.
+  /// The names after FROM, JOIN, IN and the commas between tables, in the statement's order, repeats
+  /// included. Leaves out names that WITH defines.
   std::vector<std::string> tables() const;
 
  private:
   bool is_name(size_t token) const;
   bool qualifies(size_t token, std::string_view schema) const;
   struct Source {
-    size_t token;  // of the name, behind its schema
+    size_t token;  // of the name, after its schema
     bool joined;
   };
   std::vector<Source> sources() const;

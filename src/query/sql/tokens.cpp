@@ -1,4 +1,4 @@
-// Splitting SQL into words (tokens.h).
+// Splits SQL into tokens (tokens.h).
 #include "query/sql/tokens.h"
 
 #include <cctype>
@@ -40,7 +40,7 @@ std::vector<Token> tokens_of(std::string_view sql) {
         }
         ++end;
         if (close == ']' || end >= sql.size() || sql[end] != close) break;
-        ++end;  // doubled: part of the text
+        ++end;  // doubled: part of the token
       }
     } else if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
       kind = TokenKind::kNumber;

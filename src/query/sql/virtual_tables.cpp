@@ -1,4 +1,4 @@
-// SQLite's virtual table methods over relations and results (virtual_tables.h).
+// Implements SQLite's virtual table methods over relations and results (virtual_tables.h).
 #include "query/sql/virtual_tables.h"
 
 #include <algorithm>
@@ -26,12 +26,12 @@ struct Entry {
   Relation relation;
   ResultTable result;
   bool is_result = false, is_virtual = true;
-  // Results, once computed.
+  // Results, filled when first read.
   bool computed = false;
   std::vector<std::vector<report::Cell>> rows;
   std::shared_ptr<const ResultRows> many;
   size_t result_rows() const { return many ? many->size() : rows.size(); }
-  // Indexes over integer columns that joins look rows up by: made when a column is asked for again and again.
+  // Indexes over integer columns for the lookups of joins; built once SQLite asks for a column repeatedly.
   struct Lookup {
     int asked = 0;
     bool ready = false;
@@ -58,12 +58,12 @@ struct Cursor : sqlite3_vtab_cursor {
   std::unique_ptr<Scan> scan;
   bool at_row = false;
   bool single = false;                               // at most one row
-  const KeyIndex<Position>::Entry* match = nullptr;  // next match of a lookup
+  const KeyIndex<Position>::Entry* match = nullptr;  // next match of the lookup
   const KeyIndex<Position>::Entry* matches_end = nullptr;
   int64_t key = 0;
   bool looking = false;
-  size_t row = 0;                   // of results
-  std::vector<report::Cell> cells;  // of that row, where it is made when asked for
+  size_t row = 0;                   // for results
+  std::vector<report::Cell> cells;  // of that row, computed on request
   bool made = false;
   std::string scratch;
 };
@@ -131,9 +131,9 @@ bool needs_row_number(const Relation& relation, int column) {
   return false;
 }
 
-// idxStr: constraints as "column comparison ..." in the order of the arguments, then "|", order, "|", used
-// columns. Order: "n" natural, "t" by time, "g column direction ..." grouped; idxNum: 0 scan, 1 one row by
-// id, 2 lookup.
+// idxStr: the constraints as "column comparison ..." in the order of the arguments, "|", the order, "|", the
+// columns in use. The order is "n" natural, "t" by time or "g column direction ..." grouped. idxNum: 0 scan,
+// 1 one row by id, 2 lookup.
 int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
   const Entry& entry = *static_cast<Table*>(base)->entry;
   if (entry.is_result) {
@@ -154,7 +154,7 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
     info->aConstraintUsage[i].argvIndex = ++arguments;
     plan += fmt::format("{} {} ", column, static_cast<int>(comparison));
   };
-  // A unique id first, then a column that rows can be looked up by: then nothing else is needed.
+  // Prefers a unique id, then a column that supports lookups; with either, SQLite checks the rest.
   for (int pass_number = 0; pass_number < 2 && number == 0; ++pass_number)
     for (int i = 0; i < info->nConstraint && number == 0; ++i) {
       const auto& constraint = info->aConstraint[i];

@@ -1,4 +1,4 @@
-// Relations and ready results as SQLite virtual tables.
+// Relations and computed results as SQLite virtual tables.
 #pragma once
 
 #include <sqlite3.h>
@@ -13,7 +13,7 @@
 
 namespace tacho::query {
 
-/// Makes virtual tables known to one connection. Must outlive it.
+/// Registers virtual tables with one connection. Must outlive the connection.
 class Module {
  public:
   explicit Module(sqlite3* connection);
@@ -21,24 +21,24 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  /// Creates `schema`.relation ("temp", "main", or the name of an attached database).
+  /// Creates `schema`.relation; `schema` is "temp", "main" or the name of an attached database.
   Status add(const std::string& schema, std::shared_ptr<Store> store, Relation relation);
   Status add(const std::string& schema, ResultTable table);
-  /// A relation that only find() tells of: SQLite has the table itself.
+  /// Makes a relation known to find() only: SQLite has the table itself.
   void know(const std::string& schema, std::shared_ptr<Store> store, Relation relation);
 
-  /// The relation of that name, for those who evaluate it themselves; nullptr = there is none. Names without
-  /// case; schema "" = that of the first table that was added.
+  /// Finds a relation by name, for callers that evaluate it themselves; nullptr = there is none. Ignores
+  /// case; schema "" means that of the first table added.
   struct Found {
     const Relation* relation = nullptr;
     Store* store = nullptr;
-    bool is_virtual = false;  // false: SQLite has the table itself, see know()
+    bool is_virtual = false;  // false: SQLite has the table itself; see know()
   };
   Found find(std::string_view schema, std::string_view name) const;
-  /// Whether SQLite reads an unqualified name through a virtual table: a relation's or a result's.
+  /// True if SQLite reads this unqualified name through a virtual table, be it a relation's or a result's.
   bool is_virtual(std::string_view name) const;
 
-  /// A sentence of the last error inside a virtual table, when there was one.
+  /// The sentence of the last error inside a virtual table, if there was one.
   struct State;
   State& state() { return *state_; }
 

@@ -1,5 +1,5 @@
-// The registry of formats: the files that tacho reads and writes, by name and by content. A new format has
-// its own folder and one line in format.cpp.
+// The registry of formats: finds by name and content what reads and writes a file. A new format gets its own
+// folder and one line in format.cpp.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,34 @@
 
 namespace tacho::format {
 
-/// What stands for an agent in rocprofv3's files: its absolute number, its number among the visible ones, or
-/// its type and number within the type.
+/// How rocprofv3's files refer to an agent: by its absolute number, its number among the visible ones, or its
+/// type and number within that type.
 enum class AgentIndex : uint8_t { kAbsolute, kRelative, kTypeRelative };
 
 struct ExportOptions {
   bool overwrite = false;
   bool mangled = false;        // -M: kernel names as the runtime gives them
-  bool truncate = false;       // -T: without arguments and templates
-  bool kernel_rename = false;  // kernels take the name of the innermost enclosing marker
+  bool truncate = false;       // -T: names without arguments and templates
+  bool kernel_rename = false;  // kernels take the name of the innermost marker around them
   bool extra_columns = false;  // csv: columns that rocprofv3 does not have
-  bool statistics = false;     // csv: *_stats.csv files too
+  bool statistics = false;     // csv: also *_stats.csv files
   int64_t process = 0;         // only this row of table process; 0 = all
   uint64_t tables = ~0ull;     // bit (1 << event::Table) of each fact table to write
   uint64_t domains = ~0ull;    // bit (1 << event::Domain) of the API calls to write
   AgentIndex agent_index = AgentIndex::kRelative;
-  bool group_by_queue = false;  // pftrace: tracks named after queues, also where streams are known
-  uint64_t minimum_bytes = 0;   // csv: write no file when all of them together are smaller
+  bool group_by_queue = false;  // pftrace: name tracks after queues even if streams are known
+  uint64_t minimum_bytes = 0;   // csv: write no file if all together would be smaller
   int rpd_schema = 2;
-  bool rocprof_sys = false;      // pftrace: tracks, categories and samples as rocprof-sys has them
-  bool annotations = true;       // pftrace: arguments of events
-  Progress* progress = nullptr;  // told now and then; may be null
-  std::vector<std::string>* remarks = nullptr;  // gets sentences about omissions; may be null
+  bool rocprof_sys = false;                     // pftrace: tracks, categories and samples like rocprof-sys
+  bool annotations = true;                      // pftrace: write the events' arguments
+  Progress* progress = nullptr;                 // gets updates now and then; may be null
+  std::vector<std::string>* remarks = nullptr;  // gets sentences about what was left out; may be null
 
   bool wants(event::Table table) const { return (tables >> static_cast<unsigned>(table) & 1) != 0; }
   bool wants(event::Domain domain) const { return (domains >> static_cast<unsigned>(domain) & 1) != 0; }
 };
 
-/// Where an export goes: a file (single-file formats), or a folder and file prefix (csv).
+/// Where an export goes: a file (single-file formats), or a folder and a file prefix (csv).
 struct ExportTarget {
   std::string file;
   std::string folder;
@@ -53,11 +53,11 @@ struct ExportTarget {
 
 /// An output format.
 struct Writer {
-  std::string_view name;       // what -f calls it: "csv"
-  std::string_view extension;  // of single files, with dot
+  std::string_view name;       // the argument of -f: "csv"
+  std::string_view extension;  // of single files, with the dot
   bool folder;                 // writes several files
-  std::string_view text;       // what --help says about it
-  /// Appends the paths written to `written`.
+  std::string_view text;       // its description in --help
+  /// Writes `trace` to `target` and appends the paths of the files to `written`.
   Status (*write)(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                   std::vector<std::string>& written);
 };
@@ -65,21 +65,21 @@ struct Writer {
 /// An input format.
 struct Reader {
   std::string_view name;
-  /// True if the first bytes (up to 4 KiB) and name look like this format. Folders get no bytes.
+  /// True if name and first bytes (at most 4 KiB) look like this format. For folders, `head` is empty.
   bool (*accepts)(std::string_view path, std::string_view head, bool folder);
   Result<std::shared_ptr<const trace::Trace>> (*read)(const std::string& path);
-  /// The same into a writer, without a trace in between.
+  /// The same into `writer`, without a trace in between.
   Status (*read_into)(const std::string& path, trace::TraceWriter& writer);
 };
 
 std::span<const Writer> writers();
 std::span<const Reader> readers();
 
-/// Appends what a file in a foreign format holds to `writer`, as it is read. False, with nothing appended: no
-/// reader takes it, it is a .tacho or open_any() says why not.
+/// Appends the contents of a file in a foreign format to `writer` while reading it. False, without appending
+/// anything, if no reader takes the file: it is a .tacho file, or open_any() says what is wrong with it.
 Result<bool> read_foreign(const std::string& path, trace::TraceWriter& writer);
 
-/// Any file that tacho can read as a Trace: .tacho, or a foreign format through its reader.
+/// Opens any file that tacho can read as a Trace: .tacho, or a foreign format through its reader.
 Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path);
 
 }  // namespace tacho::format

@@ -6,8 +6,8 @@
 
 namespace tacho::format {
 
-/// Writes target.file. Valid JSON whatever bytes names hold; times are microseconds with three decimals since
-/// baseTimeNanoseconds (UTC), so that no digit is lost in a double.
+/// Writes target.file: valid JSON whatever bytes the names contain. Times are microseconds with three
+/// decimals since baseTimeNanoseconds (UTC), so that a double holds every digit.
 Status write_chrome_json(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                          std::vector<std::string>& written);
 

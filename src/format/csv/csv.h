@@ -1,13 +1,13 @@
-// Writes CSV files with rocprofv3's names, headers and number formats, one per domain that has records.
+// Writes CSV files with rocprofv3's names, headers and number formats, one for each domain with records.
 #pragma once
 
 #include "format/format.h"
 
 namespace tacho::format {
 
-/// Writes <target.folder>/<target.prefix>_<name>.csv for every domain of options.process (0: all processes)
-/// that has records, and agent_info with them; of one process without records nothing. Starts are CLOCK_BOOTTIME, and
-/// End - Start is the duration to the nanosecond. All files are named together at the end, or none.
+/// Writes <target.folder>/<target.prefix>_<name>.csv for every domain in which options.process (0: any
+/// process) has records, and agent_info; nothing if that process has no records. Starts are CLOCK_BOOTTIME,
+/// ns; End - Start is the exact duration. Names the files only when all are complete.
 Status write_csv(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                  std::vector<std::string>& written);
 

@@ -1,4 +1,4 @@
-// Independent parts of the CSV writer: number formats, statistics, agents.
+// Parts of the CSV writer that stand alone: number formats, statistics, agents.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace tacho::format::csv {
 
-/// A number of a statistics file: above 0.01 six decimals, else scientific with eight.
+/// A number in a statistics file: six decimals above 0.01, else scientific with eight.
 std::string statistic(double value);
-/// A percentage: from 1 two decimals, above 0.01 four, else scientific with three.
+/// A percentage: two decimals from 1 up, four above 0.01, else scientific with three.
 std::string percentage(double value);
-/// A counter's value: from 1 six decimals, else scientific with eight.
+/// A counter's value: six decimals from 1 up, else scientific with eight.
 std::string counter_value(double value);
 
 struct StatisticsRow {
@@ -26,16 +26,16 @@ struct StatisticsRow {
   analysis::Sums sums;
 };
 /// "Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev", longest total first.
-/// Rows whose duration is not known count as calls only.
+/// Records of unknown duration count only as calls.
 std::string statistics(std::vector<StatisticsRow> rows);
 
-/// Its header, and one of its lines; `total`: ns, what percentages are of.
+/// The header of statistics(), and one of its lines; `total` is 100 % for the percentage, ns.
 inline constexpr std::string_view kStatisticsHeader =
     "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n";
 void add_statistics(std::string& out, std::string_view name, const analysis::Sums& sums, double stddev,
                     double total);
 
-/// The trace's known facts about an agent, by the names of agent_info's columns ("Cu_Count").
+/// The trace's facts about an agent, by the names of agent_info's columns ("Cu_Count"). Omits unknown ones.
 std::vector<std::pair<std::string_view, uint64_t>> agent_facts(const trace::Trace& trace, const Agent& agent);
 std::string agent_info(const trace::Trace& trace, const Agents& agents);
 

@@ -1,4 +1,4 @@
-// Durations by name for every domain that has records, for the *_stats.csv files and rocprofv3's summaries.
+// Durations by name for each domain that has records, for the *_stats.csv files and rocprofv3's summaries.
 #pragma once
 
 #include <span>

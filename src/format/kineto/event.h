@@ -1,4 +1,4 @@
-// One event of a Chrome trace: the members that a trace can use.
+// One event of a Chrome trace, with the members that tacho uses.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace tacho::format::kineto {
 
-/// An id that may be a number or a text ("Spans").
+/// An id that may be a number or text ("Spans").
 struct Id {
   int64_t number = 0;
-  std::string_view text;  // when it is no number
+  std::string_view text;  // if it is no number
   bool given = false;
 };
 
@@ -45,12 +45,12 @@ struct Event {
   };
   std::vector<Value> values;
 
-  // Texts that had escapes.
+  // Texts that contained escapes.
   std::string buffers[8];
   size_t buffers_used = 0;
 };
 
-/// Reads one event object at the reader's place into `event` (cleared first). kBad: json.what() says why.
+/// Parses the event object at the reader's place into `event` (cleared first). kBad: json.what() says why.
 JsonOutcome parse_event(Json& json, Event& event);
 
 }  // namespace tacho::format::kineto

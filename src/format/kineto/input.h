@@ -1,4 +1,4 @@
-// A window that moves over a file, unpacking gzip on the way.
+// A window that moves over a file and unpacks gzip on the way.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +15,23 @@ namespace tacho::format::kineto {
 
 class InputWindow {
  public:
-  static constexpr size_t kPadding = 64;         // readable bytes behind end(), all zero
-  static constexpr size_t kLongest = 64u << 20;  // most bytes that may have to be looked at together
+  static constexpr size_t kPadding = 64;         // readable bytes after end(), all zero
+  static constexpr size_t kLongest = 64u << 20;  // the most bytes that the window can hold
 
   static Result<std::unique_ptr<InputWindow>> open(const std::string& path);
   ~InputWindow();
 
   const char* begin() const { return buffer_.data() + from_; }
   const char* end() const { return buffer_.data() + to_; }
-  /// Gives up everything before `at`.
+  /// Drops everything before `at`.
   void consume(const char* at) { from_ = static_cast<size_t>(at - buffer_.data()); }
-  /// Reads more behind end(), moving the unread part to the front; pointers into the window become invalid.
-  /// False at the end of the file, on errors (see status()) and when the window is full with kLongest unread
-  /// bytes.
+  /// Reads more text after end() and moves the unread part to the front, which invalidates pointers into the
+  /// window. False at the end of the file, on errors (see status()), and if the window already holds kLongest
+  /// unread bytes.
   bool more();
   bool at_end() const { return at_end_; }
   const Status& status() const { return status_; }
-  /// Bytes of (unpacked) text before begin(): for messages.
+  /// Bytes of (unpacked) text before begin(), for messages.
   uint64_t offset() const { return passed_ + from_; }
   const std::string& path() const { return path_; }
 
@@ -51,7 +51,7 @@ class InputWindow {
   bool member_open_ = false;
 };
 
-/// The first bytes of a file's text, unpacked when it is gzip: for guessing what it is.
+/// The first bytes of a file's text, unpacked if they are gzip, for guessing the format.
 std::string unpacked_head(std::string_view head);
 
 }  // namespace tacho::format::kineto

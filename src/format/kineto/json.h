@@ -1,5 +1,5 @@
 // A JSON reader for text that may end anywhere. Every function returns kMore when it reaches the end of the
-// text, so that its caller can get more and try again from the start of the event.
+// text, so that its caller can get more and start again at the beginning of the event.
 #pragma once
 
 #include <emmintrin.h>
@@ -12,7 +12,7 @@ namespace tacho::format::kineto {
 
 enum class JsonOutcome : uint8_t { kOk, kMore, kBad };
 
-/// Characters of numbers, true, false, null (and of nonsense that looks like them).
+/// Characters of numbers, true, false and null (and of nonsense that looks like them).
 struct WordCharacters {
   bool is[256] = {};
   constexpr WordCharacters() {
@@ -24,22 +24,22 @@ struct WordCharacters {
 };
 inline constexpr WordCharacters kWord;
 
-/// A string's text: points into the input, or into a buffer of the reader when it had escapes.
+/// Reads tokens. A text that it returns points into the input, or into the caller's buffer if it had escapes.
 class Json {
  public:
   static constexpr int kDeepest = 512;
 
-  /// `end` must be followed by 64 readable bytes, all zero.
+  /// The caller keeps the text; 64 readable bytes, all zero, must follow `end`.
   Json(const char* at, const char* end) : at_(at), end_(end) {}
 
   const char* at() const { return at_; }
   const char* end() const { return end_; }
-  const char* what() const { return what_; }  // after kBad
+  const char* what() const { return what_; }  // the reason, after kBad
 
   void skip_space() {
     while (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t') ++at_;
   }
-  /// The next character that is not space; '\0' at the end.
+  /// The next character that is not white space; '\0' at the end.
   char peek() {
     skip_space();
     return *at_;
@@ -58,7 +58,7 @@ class Json {
     return at_ >= end_ ? JsonOutcome::kMore : bad("unexpected character");
   }
 
-  /// The raw text between quotes; `escaped`: holds backslashes (see unescape).
+  /// The raw text between quotes; `escaped` says whether it contains backslashes (see unescape).
   JsonOutcome raw_string(std::string_view& text, bool& escaped) {
     if (peek() != '"') return at_ >= end_ ? JsonOutcome::kMore : bad("a string was expected");
     const char* const first = ++at_;
@@ -73,14 +73,14 @@ class Json {
         at_ += 2;
         continue;
       }
-      // A control character: other tools write them unescaped into names; tacho takes them as they are.
+      // Other tools write control characters into names unescaped; tacho accepts them.
       ++at_;
     }
     text = {first, static_cast<size_t>(at_ - first)};
     ++at_;
     return JsonOutcome::kOk;
   }
-  /// A string with its escapes resolved, in `buffer` where it has any.
+  /// A string with its escapes resolved; if it has any, `buffer` holds the text.
   JsonOutcome string(std::string_view& text, std::string& buffer) {
     bool escaped = false;
     const JsonOutcome outcome = raw_string(text, escaped);
@@ -103,7 +103,7 @@ class Json {
     return JsonOutcome::kOk;
   }
 
-  /// Passes over any value.
+  /// Skips a value of any kind.
   JsonOutcome skip();
 
   JsonOutcome bad(const char* what) {
@@ -112,7 +112,7 @@ class Json {
   }
 
  private:
-  // The next quote, backslash or character below space.
+  // The next quote, backslash or character below the space.
   static const char* find_special(const char* at) {
     const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), low = _mm_set1_epi8(0x1f);
     while (true) {
@@ -131,10 +131,10 @@ class Json {
   const char* what_ = "";
 };
 
-/// A decimal number times 10^3 as an integer, exactly (further digits are rounded half away from zero):
-/// microseconds to ns. False for anything that is no number or does not fit.
+/// A decimal number times 10^3 as an exact integer (rounds further digits half away from zero): turns
+/// microseconds into ns. False if the text is no number or does not fit.
 bool thousandfold(std::string_view text, int64_t& value);
-/// An integer, decimal or 0x hexadecimal; a fraction of zero is allowed. Unsigned 64-bit numbers keep their
+/// An integer, decimal or hexadecimal with 0x; a fraction must be zero. Unsigned 64-bit numbers keep their
 /// bits.
 bool integer(std::string_view text, int64_t& value);
 bool real(std::string_view text, double& value);

@@ -1,4 +1,4 @@
-// Reads Chrome trace JSON of any length, .json and .json.gz, above all torch.profiler's (Kineto).
+// Reads Chrome trace JSON of any length, .json or .json.gz, above all torch.profiler's (Kineto).
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace tacho::format::kineto {
 
-/// JSON, plain or gzipped, that is not rocprofv3's.
+/// True for JSON, plain or gzip, unless it is rocprofv3's.
 bool accepts(std::string_view path, std::string_view head, bool folder);
-/// Reads the whole file into a temporary trace, events as they come, with bounded memory. Times are kept
-/// exactly: the file's microseconds (with fractions) in ns.
+/// Reads the whole file into a temporary trace, events in the file's order, with bounded memory. Converts the
+/// file's microseconds (with fractions) to ns exactly.
 Result<std::shared_ptr<const trace::Trace>> read(const std::string& path);
 /// The same into `writer`.
 Status read_into(const std::string& path, trace::TraceWriter& writer);

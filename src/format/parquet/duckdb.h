@@ -1,5 +1,5 @@
-// The few functions of DuckDB's C library that write Parquet, declared here and loaded at run time; tacho
-// does not link DuckDB. Signatures are those of DuckDB's stable C API (duckdb.h, since 1.0).
+// The few functions of DuckDB's C library that write Parquet. tacho declares them here and loads them at run
+// time; it does not link DuckDB. The signatures are those of DuckDB's stable C API (duckdb.h, since 1.0).
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ struct DuckResult {
   void* data;
 };
 
-/// Typed pointers into libduckdb.so; loaded once and never unloaded.
+/// Typed pointers into libduckdb.so, loaded once and never unloaded.
 struct DuckLibrary {
   using Handle = void*;  // database, connection, table function, logical type, chunk, vector, info
 
-  /// Looks for $TACHO_DUCKDB (the file or its folder), beside the tacho program, in ../lib and ../lib/tacho
-  /// of it, then wherever the loader looks. Fails with a sentence that says how to get it.
+  /// Loads $TACHO_DUCKDB (a file or its folder) if set; else looks beside the tacho program, in ../lib and
+  /// ../lib/tacho from there, then where the loader looks. The error says how to get the library.
   static Result<const DuckLibrary*> load();
 
   int (*open)(const char* path, Handle* database);

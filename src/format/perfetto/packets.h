@@ -1,10 +1,10 @@
-// Perfetto packets on one sequence: framing, interning, delta time stamps, descriptors. Knows nothing of
-// traces.
+// Writes Perfetto packets on one sequence: framing, interning, delta time stamps, descriptors. Knows nothing
+// about traces.
 //
-// A slice costs two packets. The begin of one, byte for byte (field number and wire type, length, value):
+// A slice costs two packets. The first one, byte for byte (field number and wire type, length, value):
 //
 //   0a LEN                                 TracePacket
-//     40 DELTA                             timestamp: ns since the packet before, clock 64 of this sequence
+//     40 DELTA                             timestamp: ns since the last packet, clock 64 of this sequence
 //     50 01                                trusted_packet_sequence_id
 //     68 02                                sequence_flags: needs the interned names
 //     5a LEN                               track_event
@@ -27,7 +27,7 @@
 
 namespace tacho::format::perfetto {
 
-/// Field numbers of perfetto/protos, named message_field. Only those that v46 and today's versions share.
+/// Field numbers of perfetto/protos, named message_field; only those that v46 and current versions share.
 enum Field : uint32_t {
   packet_clock_snapshot = 6,
   packet_timestamp = 8,
@@ -102,10 +102,10 @@ enum Field : uint32_t {
 
 enum class CounterUnit : uint32_t { kNone = 0, kNanoseconds = 1, kCount = 2, kBytes = 3 };
 
-/// The annotations, category and name of an event as bytes, ready to be copied into packets.
+/// The annotations, category and name of an event, encoded and ready to copy into packets.
 class EventBody {
  public:
-  /// Without annotations an event is only its category and name.
+  /// With keep = false an event consists only of its category and name.
   void keep_annotations(bool keep) { annotations_ = keep; }
   void category(uint32_t iid) { number_field(event_category_iids, iid); }
   void name(uint32_t iid) { number_field(event_name_iid, iid); }
@@ -120,7 +120,7 @@ class EventBody {
   }
   void add_double(uint32_t name_iid, double value);
   void add_string(uint32_t name_iid, std::string_view value);
-  /// What another EventBody holds.
+  /// Appends the content of another EventBody.
   void add_bytes(std::string_view bytes) {
     if (annotations_) bytes_.append(bytes);
   }
@@ -135,8 +135,8 @@ class EventBody {
   bool annotations_ = true;
 };
 
-/// Writes the packets of one sequence into a file. Event times must not go backwards; it moves earlier ones
-/// up.
+/// Writes the packets of one sequence into a file, which must outlive this object. Event times must not go
+/// backwards; times that do are moved up.
 class Packets {
  public:
   explicit Packets(OutputFile& file) : file_(file) {}
@@ -144,11 +144,11 @@ class Packets {
   struct ClockValues {
     int64_t boottime, monotonic, raw, realtime;  // ns; negative = not known
   };
-  /// The first packet: clears the sequence and defines its clock, which starts at `at.boottime`.
+  /// Writes the first packet: clears the sequence and defines its clock, which starts at `at.boottime`.
   void begin(const ClockValues& at);
   void clock_snapshot(const ClockValues& at);
 
-  /// Fresh track id, small so that it takes few bytes.
+  /// A new track id; ids are small so that they take few bytes.
   uint64_t new_track() { return next_track_++; }
   void process(uint64_t uuid, int64_t pid, std::string_view name, std::string_view command);
   void thread(uint64_t uuid, int64_t pid, int64_t tid, std::string_view name);
@@ -156,12 +156,12 @@ class Packets {
   void counter(uint64_t uuid, uint64_t parent, std::string_view name, CounterUnit unit,
                std::string_view unit_name);
 
-  /// Number of `text` in an interned field (interned_*); tells it to the reader on first use. Text must stay
-  /// valid.
+  /// The number of `text` in an interned field (interned_*); defines it in the file on first use. `text` must
+  /// stay valid.
   uint32_t intern(Field kind, std::string_view text);
-  /// A number for text that the caller remembers itself.
+  /// Assigns a number to a text that the caller remembers itself.
   uint32_t intern_fresh(Field kind, std::string_view text);
-  /// An interned message whose number the caller gives out.
+  /// Adds an interned message; the caller assigns its number.
   void intern_message(Field kind, std::string_view message);
 
   void slice_begin(int64_t time, uint64_t track, std::string_view body, std::string_view more, bool flow,

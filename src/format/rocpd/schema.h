@@ -1,4 +1,4 @@
-// The SQL schema of rocpd databases, version 3: tables with a suffix per recording, views without.
+// The SQL schema of rocpd databases, version 3: tables with a suffix for each recording, views without.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace tacho::format::rocpd {
 
-/// Names of the tables, without suffix, in the order in which they are created.
+/// Names of the tables without suffix, in the order of their creation.
 std::span<const std::string_view> table_names();
-/// Columns of a table in stored order, separated by spaces.
+/// The columns of a table in stored order, separated by spaces.
 std::string_view table_columns(std::string_view table);
 /// CREATE TABLE statements; `suffix` is "_" + the guid with underscores.
 std::string table_schema(const std::string& suffix, const std::string& guid);
@@ -19,9 +19,9 @@ struct ViewDefinition {
   std::string name;
   std::string select;
 };
-/// Views named as the tables without suffix, over all the suffixes given.
+/// Views named like the tables without suffix; each covers all the given suffixes.
 std::vector<ViewDefinition> plain_views(std::span<const std::string> suffixes);
-/// kernels, regions, top, busy and so on, over the plain views.
+/// Views over the plain views: kernels, regions, top, busy and so on.
 std::vector<ViewDefinition> data_views();
 
 }  // namespace tacho::format::rocpd

@@ -11,14 +11,14 @@
 
 namespace tacho::format::rocprofv3_csv {
 
-/// A folder that has *_trace.csv or *counter_collection.csv in it or one level below, or such a file by its
-/// header.
+/// True for a folder with *_trace.csv or *counter_collection.csv in it or one level below, and for such a
+/// file, recognised by its header.
 bool accepts(std::string_view path, std::string_view head, bool folder);
 
-/// Reads everything there is into a temporary trace: each file prefix ("<pid>_", "out_") is one process's
-/// files, each folder one host's. Columns are found by their headers' names, so all versions of rocprofv3 can
-/// be read. Times are kept (CLOCK_BOOTTIME). Rows whose numbers make no sense are counted as lost, not read;
-/// a file without the columns that make its rows events is an error that names it.
+/// Reads all files into a temporary trace. Files with the same prefix ("<pid>_", "out_") belong to one
+/// process, files in the same folder to one host. Finds columns by their headers, so it reads the files of
+/// all versions of rocprofv3. Times stay CLOCK_BOOTTIME. Skips rows with senseless numbers and counts them as
+/// lost; fails, naming the file, if the columns that events need are missing.
 Result<std::shared_ptr<const trace::Trace>> read(const std::string& path);
 Status read_into(const std::string& path, trace::TraceWriter& writer);
 

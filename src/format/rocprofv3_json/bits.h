@@ -1,4 +1,4 @@
-// C bit fields of HSA's agent properties, which rocprofv3's JSON gives member by member and its CSV as one
+// C bit fields in HSA's agent properties. rocprofv3's JSON gives them member by member, its CSV as one
 // number. The first member has the lowest bits.
 #pragma once
 
@@ -37,7 +37,7 @@ inline constexpr BitField kCapability[] = {{"HotPluggable", 1},
                                            {"CoherentHostAccess", 1},
                                            {"DebugSupportedFirmware", 1}};
 
-/// The fields of an agent's member; empty for a member that is a plain number.
+/// The fields of an agent's member; empty if the member is a plain number.
 inline std::span<const BitField> bit_fields(std::string_view member) {
   if (member == "sdma_fw_version") return kSdmaVersion;
   if (member == "fw_version") return kEngineVersion;

@@ -1,4 +1,4 @@
-// Reads rocprofv3's own JSON output (<prefix>_results.json, also gzip) as a trace.
+// Reads rocprofv3's own JSON (<prefix>_results.json, plain or gzip) as a trace, and writes it.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@
 namespace tacho::format::rocprofv3 {
 
 bool accepts(std::string_view path, std::string_view head, bool folder);
-/// Kernel dispatches, copies, allocations, API calls, markers and counters of every process in the file, its
-/// agents with all their properties. Times in the file are CLOCK_BOOTTIME and stay what they are.
+/// Reads kernel dispatches, copies, allocations, API calls, markers and counters of every process in the
+/// file, and its agents with all their properties. Times stay CLOCK_BOOTTIME.
 Result<std::shared_ptr<const trace::Trace>> read(const std::string& path);
-/// Writes target.file in the same structure; one process in the list per process of the trace that has an
-/// agent or record (options.process: only that one). APIs that rocprofv3 does not know have buffers of their
-/// own, "opencl_api" and so on.
+/// Writes target.file with the same structure: one list entry for each process of the trace that has an agent
+/// or a record (options.process: only for that one). APIs unknown to rocprofv3 get buffers of their own,
+/// "opencl_api" and so on.
 Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
              std::vector<std::string>& written);
 Status read_into(const std::string& path, trace::TraceWriter& writer);

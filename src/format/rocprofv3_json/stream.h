@@ -12,8 +12,8 @@
 
 namespace tacho::format::rocprofv3 {
 
-/// Every function returns false (or 0) after an error; the first one is kept in status() with its place in
-/// the file.
+/// After an error every function returns false (or 0). status() keeps the first error with its place in the
+/// file.
 class JsonStream {
  public:
   static Result<JsonStream> open(const std::string& path);
@@ -21,13 +21,13 @@ class JsonStream {
   bool ok() const { return status_.has_value(); }
   const Status& status() const { return status_; }
 
-  /// Calls member(key) for every member of the object that comes next; it must consume the value.
+  /// Calls member(key) for each member of the object that comes next; `member` must consume the value.
   template <typename Member>
   bool object(Member member) {
     if (!expect('{')) return false;
     if (peek() == '}') return expect('}');
     while (ok()) {
-      std::string key;  // a copy: reading the value moves the window
+      std::string key;  // a copy, since reading the value moves the window
       if (!string(key) || !expect(':')) return false;
       member(std::string_view(key));
       if (!ok()) return false;
@@ -36,7 +36,7 @@ class JsonStream {
     }
     return false;
   }
-  /// Calls element() for every element of the array that comes next; it must consume it.
+  /// Calls element() for each element of the array that comes next; it must consume the element.
   template <typename Element>
   bool array(Element element) {
     if (!expect('[')) return false;
@@ -50,14 +50,14 @@ class JsonStream {
     return false;
   }
   bool string(std::string& text);
-  /// A whole number; unsigned 64-bit ones keep their bits. null counts as 0.
+  /// A whole number; unsigned 64-bit ones keep their bits. null and false count as 0, true as 1.
   int64_t integer();
   double real();
-  /// The number in {"handle": N}.
+  /// The number in {"handle": N}, or a plain number.
   int64_t handle();
-  /// Passes over a value, whatever its size.
+  /// Skips a value of any size.
   bool skip();
-  /// The next character that is not space; 0 at the end.
+  /// The next character that is not white space; 0 at the end.
   char peek();
   bool expect(char c);
   bool bad(std::string_view what);

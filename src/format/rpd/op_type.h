@@ -1,4 +1,4 @@
-// The names of GPU operations in .rpd files, and their meaning in a trace.
+// The names of GPU operations in .rpd files, and what they mean in a trace.
 #pragma once
 
 #include <string>
@@ -14,28 +14,28 @@ struct OpType {
   event::CopyDirection direction = event::CopyDirection::kUnknown;  // of a copy
   event::CopyKind copy = event::CopyKind::kPlain;
   bool cuda = false;     // written by the CUPTI backend: queueId is the context, sequenceId the stream
-  bool generic = false;  // unknown word: a dispatch of kind task that bears it as its name
+  bool generic = false;  // unknown word: becomes a dispatch of kind task with that name
 };
 
-/// Meaning of a word in rocpd_op.opType. Words of roctracer, rocprofiler-sdk and the CUPTI backend are known.
+/// Meaning of a word in rocpd_op.opType; knows those of roctracer, rocprofiler-sdk and the CUPTI backend.
 OpType parse_op_type(std::string_view word);
 
-/// The word for a dispatch, a copy or a fill; CUDA traces get the same words as all others, so that queries
-/// written for one vendor work on every vendor.
+/// The word for a dispatch, a copy or a fill. CUDA traces get the same words as all others, so that queries
+/// written for one vendor work for every vendor.
 std::string_view op_type_of_dispatch(event::DispatchKind kind);
 std::string_view op_type_of_copy(event::CopyDirection direction);
 inline constexpr std::string_view kOpTypeOfFill = "FillBuffer";
 
-/// What rocpd_monitor.deviceType says of a telemetry series: of a GPU (deviceId is its number), of a process (its pid), of
-/// the whole machine (0). Upstream's own files have GPUs only.
+/// Values of rocpd_monitor.deviceType for telemetry: a GPU (deviceId is its number), a process (its pid), the
+/// whole machine (0). Upstream's own files have only GPUs.
 inline constexpr std::string_view kMonitorTypes[] = {"gpu", "process", "host"};
 inline constexpr size_t kMonitorOfGpu = 0, kMonitorOfProcess = 1, kMonitorOfHost = 2;
-/// Of a series by the device and the process (rows) of its track; 0 = none.
+/// The type of a series, given the device and process (rows) of its track; 0 = none.
 inline size_t monitor_type(int64_t device, int64_t process) {
   return device > 0 ? kMonitorOfGpu : process > 0 ? kMonitorOfProcess : kMonitorOfHost;
 }
 
-/// Launch functions whose grid stands in work-items in rocpd_kernelapi; all others count workgroups.
+/// True for launch functions whose grid in rocpd_kernelapi is in work-items; all others count workgroups.
 bool launches_items(std::string_view function);
 
 }  // namespace tacho::format::rpd

@@ -1,4 +1,4 @@
-// The SQL schema of .rpd files: tables and views as users' queries expect them.
+// The SQL schema of .rpd files: the tables and views that users' queries expect.
 #pragma once
 
 #include <span>
@@ -9,15 +9,15 @@ namespace tacho::format::rpd {
 
 struct ViewDefinition {
   std::string_view name;
-  std::string_view select;  // the whole text behind CREATE VIEW, from the name on
+  std::string_view select;  // the text that follows CREATE VIEW, starting with the name
 };
 
 /// CREATE TABLE statements of schema version 2 or 3.
 std::string table_schema(int version);
-/// The views of the version, in the order in which upstream creates them. Version 2 has ktop, 3 has
-/// stackframe, napi, nop.
+/// The views of a version, in the order in which upstream creates them. Version 2 has ktop; version 3 has
+/// stackframe, napi and nop.
 std::span<const ViewDefinition> views(int version);
-/// CREATE INDEX statements for after loading.
+/// CREATE INDEX statements, to run after loading the rows.
 std::string_view index_schema(int version);
 
 }  // namespace tacho::format::rpd

@@ -1,10 +1,10 @@
-// Writing SQLite files at memory speed. SQLite creates the schema, this file lays the rows out as b-tree
-// pages (https://www.sqlite.org/fileformat2.html), bottom up, and SQLite builds the indexes over them at the
-// end. Rows of one table must come in ascending rowid order; several tables may be filled at the same time.
+// Writes SQLite files at memory speed. SQLite creates the schema; this file lays the rows out as b-tree pages
+// (https://www.sqlite.org/fileformat2.html), bottom up; at the end SQLite builds the indexes over them. Rows
+// of one table must come in ascending order of rowid; callers may fill several tables at once.
 //
-// Why pages by hand: measured as CPU seconds (user + system) of writing a whole file from a trace of 3 M
-// events (bench/export_data), against the same rows through prepared INSERTs in one transaction with the
-// journal and synchronous off and 64 MiB of page cache, medians of three runs:
+// Why build pages by hand? CPU seconds (user + system) for writing a whole file from a trace of 3 M events
+// (bench/export_data), compared with prepared INSERTs in one transaction with journal and synchronous off and
+// 64 MiB of page cache; medians of three runs:
 //
 //                         .rpd, schema 2   .rpd, schema 3   rocpd
 //   pages (this file)          0.73 s           1.01 s       1.23 s
@@ -27,7 +27,7 @@ namespace tacho::sqlite {
 
 class BulkFile;
 
-/// Appends rows to one table: begin(), one value per column in stored order, end().
+/// Appends rows to one table: for each row begin(), one value per column in stored order, end().
 class BulkTable {
  public:
   void begin(int64_t rowid) {
@@ -56,11 +56,11 @@ class BulkTable {
     types_.push_back(0);
     return *this;
   }
-  /// NULL for event::kUnknown's value, the integer otherwise.
+  /// NULL for event::kUnknown, the integer otherwise.
   BulkTable& known(int64_t value) { return value == INT64_MIN ? null() : integer(value); }
   void end();
 
-  /// A whole record as another SQLite file stores it.
+  /// Appends a whole record as another SQLite file stores it.
   void append_record(int64_t rowid, std::span<const uint8_t> record);
 
   int64_t rows() const { return rows_; }
@@ -75,7 +75,7 @@ class BulkTable {
   };
   struct Level {
     std::vector<Entry> entries;
-    size_t bytes = 0;  // of cells of all entries but the last
+    size_t bytes = 0;  // of the cells of all entries but the last
   };
   BulkTable(BulkFile& file, std::string name, uint32_t root);
   BulkTable& sized(uint8_t type, unsigned bytes, uint64_t value) {
@@ -90,7 +90,7 @@ class BulkTable {
   void start_leaf();
   void emit_leaf();
   void push(size_t level, Entry entry);
-  /// How many of a level's first entries a page holds, leaving at least two.
+  /// How many of a level's first entries fit a page, leaving at least two for the next.
   size_t fitting(size_t level) const;
   void emit_interior(size_t level, size_t count);
   void write_interior(uint8_t* page, std::span<const Entry> entries);
@@ -108,30 +108,30 @@ class BulkTable {
 
 class BulkFile {
  public:
-  /// Creates `path` (must not exist) with the tables of `schema`, an SQL script without indexes.
+  /// Creates `path`, which must not exist, with the tables of `schema`, an SQL script without indexes.
   static Result<std::unique_ptr<BulkFile>> create(const std::string& path, const std::string& schema);
   ~BulkFile();
   BulkFile(const BulkFile&) = delete;
   BulkFile& operator=(const BulkFile&) = delete;
 
-  /// Contract: `name` is a rowid table of the schema. The reference stays valid.
+  /// `name` must be a rowid table of the schema: aborts on an unknown name. The reference stays valid.
   BulkTable& table(std::string_view name);
 
-  /// Writes what is pending, then lets SQLite run `script` (indexes, views, small inserts), fill
-  /// sqlite_sequence and rebuild the indexes that constraints made. The file is complete and synced then.
+  /// Writes pending pages, then lets SQLite run `script` (indexes, views, small inserts), fill
+  /// sqlite_sequence and rebuild the constraints' indexes. Afterwards the file is complete and synced.
   Status finish(const std::string& script);
 
-  /// First error of writing, if any; rows after it are dropped.
+  /// The first write error, if any; rows that come after it are lost.
   Status status() const;
   uint64_t bytes() const { return static_cast<uint64_t>(next_page_ - 1) * kPage; }
 
  private:
   friend class BulkTable;
   static constexpr uint32_t kPage = 4096;
-  static constexpr uint32_t kLockPage = 0x40000000 / kPage + 1;  // never used: SQLite locks bytes of it
+  static constexpr uint32_t kLockPage = 0x40000000 / kPage + 1;  // stays unused: SQLite locks bytes in it
 
   BulkFile() = default;
-  uint32_t write_page(const uint8_t* page);  // at the end of the file; returns its number
+  uint32_t write_page(const uint8_t* page);  // appends the page to the file; returns its number
   uint32_t upcoming(uint32_t number) const { return number == kLockPage ? number + 1 : number; }
   void write_at(uint32_t number, const uint8_t* page);
   void flush();
@@ -139,14 +139,14 @@ class BulkFile {
 
   std::string path_;
   int descriptor_ = -1;
-  uint32_t next_page_ = 1;  // number of the next page to be appended
+  uint32_t next_page_ = 1;  // number of the next page to append
   std::vector<uint8_t> buffer_;
   uint32_t buffer_first_ = 0;
   std::vector<std::unique_ptr<BulkTable>> tables_;
   std::string error_;
 };
 
-/// Valid UTF-8: what is not becomes U+FFFD, NUL bytes too. Readers such as Python refuse anything else.
+/// Valid UTF-8: invalid bytes and NUL become U+FFFD, since readers such as Python refuse them.
 std::string valid_utf8(std::string_view text);
 
 }  // namespace tacho::sqlite

@@ -1,4 +1,4 @@
-// Opens SQLite connections: other people's files read-only and with everything switched off that could run
+// Opens SQLite connections: files of other programs read-only, with everything switched off that could run
 // their code. Also lists a file's tables with the positions of their columns.
 #pragma once
 
@@ -22,14 +22,14 @@ struct Closer {
 using Connection = std::unique_ptr<sqlite3, Closer>;
 using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
 
-/// Opens somebody else's file: read-only, no extensions, defensive, its views and triggers disabled, its
-/// schema not trusted, limits lowered. Fails when it is no database or another program holds it locked.
+/// Opens another program's file: read-only, no extensions, defensive, views and triggers disabled, schema not
+/// trusted, limits lowered. Fails if it is no database or another program holds a lock on it.
 Result<Connection> open_foreign(const std::string& path);
-/// An empty database in memory with the same settings, but views allowed and its schema, which can only be
-/// ours, trusted.
+/// An empty database in memory with the same settings, except that views work and the schema, which can only
+/// be ours, is trusted.
 Result<Connection> open_memory();
 
-/// `sql` must be one statement.
+/// Prepares `sql`, which must be one statement. The error is SQLite's.
 Result<Statement> prepare(sqlite3* connection, std::string_view sql);
 Status execute(sqlite3* connection, const std::string& sql);
 
@@ -37,15 +37,15 @@ struct StoredTable {
   std::string name;
   uint32_t root_page = 0;
   std::vector<std::string> columns;  // in stored order
-  int rowid_column = -1;             // the INTEGER PRIMARY KEY, which is stored as the rowid; -1 = none
+  int rowid_column = -1;             // the INTEGER PRIMARY KEY, stored as the rowid; -1 = none
 
-  /// Place of a column, -1 when the table has none of that name (compared without case, as SQL does).
+  /// Index of a column; -1 if the table has none of that name (ignores case, like SQL).
   int column(std::string_view name) const;
 };
 
-/// A database file opened for direct reading: the mapping, and the real tables (no views, virtual tables,
-/// tables without rowid or with computed columns). The read lock of `connection` keeps writers out while it
-/// lives.
+/// A database file opened for direct reading: its mapping and its rowid tables (no views or virtual tables,
+/// no tables without rowid or with computed columns). As long as it lives, the read lock of `connection`
+/// keeps writers out.
 class Database {
  public:
   static Result<Database> open(const std::string& path);
@@ -53,9 +53,9 @@ class Database {
   const File& file() const { return file_; }
   sqlite3* connection() const { return connection_.get(); }
   const std::vector<StoredTable>& tables() const { return tables_; }
-  /// nullptr when there is none. Names are compared without case.
+  /// nullptr if there is none. Ignores case.
   const StoredTable* table(std::string_view name) const;
-  /// Result for tables that must be there.
+  /// For tables that the file must have; the error names the missing one.
   Result<const StoredTable*> required(std::string_view name) const;
 
  private:
@@ -67,10 +67,10 @@ class Database {
   std::vector<StoredTable> tables_;
 };
 
-/// A TableScan with its columns given by name.
+/// A TableScan whose columns are given by name.
 class NamedScan : public TableScan {
  public:
-  /// `columns`: names; a table that lacks one has NULL there. Access is by place in that list through at().
+  /// The functions below take indexes into `columns`; a column that the table lacks reads as NULL.
   NamedScan(const Database& database, const StoredTable& table,
             std::initializer_list<std::string_view> columns);
 

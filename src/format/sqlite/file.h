@@ -1,6 +1,6 @@
-// Reads SQLite database files directly: walks the pages of a table's b-tree in the mapped file, row by row,
-// without the SQL engine. The layout is that of https://www.sqlite.org/fileformat2.html. Checks all bounds,
-// since the file is untrusted.
+// Reads SQLite database files directly, without the SQL engine: walks the pages of a table's b-tree in the
+// mapped file, row by row. Layout: https://www.sqlite.org/fileformat2.html. Checks all bounds, since the file
+// is untrusted.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@
 
 namespace tacho::sqlite {
 
-/// A mapped database file whose header made sense.
+/// A mapped database file with a valid header.
 class File {
  public:
-  /// Errors: not readable, not SQLite, empty, cut off, UTF-16, or with unfinished changes beside it (-wal,
-  /// -journal).
+  /// Fails if the file is unreadable, not SQLite, empty, cut off or UTF-16, or if unfinished changes lie
+  /// beside it (-wal, -journal).
   static Result<File> open(const std::string& path);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
@@ -27,10 +27,10 @@ class File {
 
   const std::string& path() const { return path_; }
   uint32_t page_size() const { return page_size_; }
-  uint32_t usable_size() const { return usable_size_; }  // bytes of a page that b-trees may use
+  uint32_t usable_size() const { return usable_size_; }  // bytes per page that b-trees may use
   uint32_t page_count() const { return page_count_; }
   uint64_t size() const { return size_; }
-  /// Bytes of page `number` (from 1); nullptr when there is no such page.
+  /// The bytes of page `number` (from 1); nullptr if there is no such page.
   const uint8_t* page(uint32_t number) const {
     return number == 0 || number > page_count_ ? nullptr
                                                : data_ + static_cast<uint64_t>(number - 1) * page_size_;
@@ -46,35 +46,35 @@ class File {
   uint32_t page_size_ = 0, usable_size_ = 0, page_count_ = 0;
 };
 
-/// Forward iteration over the rows of a rowid table in rowid order, with access to the columns of the current
-/// row.
+/// Iterates forward over the rows of a rowid table in rowid order and gives access to the columns of the
+/// current row.
 class TableScan {
  public:
   static constexpr int kMaxColumns = 40;
 
-  /// `columns`: how many leading columns will be asked for. Nothing is read yet.
+  /// `columns`: how many leading columns the caller will read. Reads nothing yet.
   TableScan(const File& file, uint32_t root_page, int columns);
 
-  /// Moves to the next row (at first the first one). False at the end, and after an error: see status().
+  /// Moves to the next row (at first, to the first). False at the end and after an error: see status().
   bool next() {
     while (cell_ >= cells_) {
       if (!next_leaf()) return false;
     }
     return parse_cell();
   }
-  /// Numbers of the table's leaf pages, in order of their rows. Stops at damage: see status().
+  /// Numbers of the table's leaf pages, in the order of their rows. Stops at damage: see status().
   std::vector<uint32_t> leaves();
-  /// From now on next() gives the rows of these leaf pages.
+  /// Makes next() walk over the rows of these leaf pages. `pages` must stay valid.
   void scan_leaves(std::span<const uint32_t> pages);
-  /// Rows that a leaf page says it has; 0 when it is none.
+  /// Number of rows that a leaf page claims to have; 0 if it is no leaf.
   static uint32_t rows_of_leaf(const File& file, uint32_t page);
-  /// Moves to the row with this rowid; false when there is none (then next() goes on behind it) or after an
-  /// error.
+  /// Moves to the row with this rowid. False if there is none (next() then continues after its place) or
+  /// after an error.
   bool seek(int64_t rowid);
 
   int64_t rowid() const { return rowid_; }
-  /// Integer in `column`; a real is cut; `missing` for NULL, text, blobs and columns that the row does not
-  /// have.
+  /// The integer in `column`, or the truncated real; `missing` for NULL, text, blobs and columns that the row
+  /// lacks.
   int64_t integer(int column, int64_t missing = 0) const {
     const uint32_t type = types_[column];
     const uint8_t* at = row_ + offsets_[column];
@@ -102,7 +102,7 @@ class TableScan {
     }
   }
   double real(int column, double missing = 0) const;
-  /// Text or blob in `column`; "" for anything else. Valid until the next call of next() or seek().
+  /// The text or blob in `column`; "" for anything else. Valid until next() or seek() is called.
   std::string_view text(int column) const {
     const uint32_t type = types_[column];
     if (type < 12) return {};
@@ -115,10 +115,10 @@ class TableScan {
   bool is_number(int column) const { return types_[column] >= 1 && types_[column] <= 9; }
   bool is_text(int column) const { return types_[column] >= 13 && types_[column] % 2 == 1; }
 
-  /// The current row's record as stored (header and values), for copying it elsewhere unchanged.
+  /// The current row's record as stored (header and values), for copying it unchanged.
   std::span<const uint8_t> record() const { return {row_, row_size_}; }
 
-  /// The error if the file is malformed.
+  /// The error, if the file is malformed.
   Status status() const;
   uint64_t rows() const { return rows_; }  // visited so far
 
@@ -135,7 +135,7 @@ class TableScan {
   struct Level {
     uint32_t page;
     uint32_t cell;   // next child to visit
-    uint32_t cells;  // right-most child counts as one more
+    uint32_t cells;  // the right-most child counts as one
   };
 
   bool open_page(uint32_t number);  // descends to the left-most leaf below it
@@ -146,7 +146,7 @@ class TableScan {
   int64_t other_integer(int column, int64_t missing) const;
   bool bad(const char* what);
   bool set_leaf(uint32_t number, const uint8_t* page);
-  std::span<const uint32_t> listed_;  // leaves to visit instead of the tree's
+  std::span<const uint32_t> listed_;  // leaves to visit, instead of the tree's
   size_t next_listed_ = 0;
   bool by_list_ = false;
 
@@ -163,7 +163,7 @@ class TableScan {
   int64_t rowid_ = 0;
   const uint8_t* row_ = nullptr;  // record
   uint64_t row_size_ = 0;
-  std::vector<uint8_t> scratch_;  // a record put together from overflow pages
+  std::vector<uint8_t> scratch_;  // a record assembled from overflow pages
   uint64_t rows_ = 0;
   const char* error_ = nullptr;
   uint32_t error_page_ = 0;

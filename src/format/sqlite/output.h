@@ -7,7 +7,7 @@
 
 namespace tacho::sqlite {
 
-/// Name for building a database beside its place; gives it its own name at the end, removes it otherwise.
+/// A temporary name beside `path` for building a database. Destruction without commit() removes the file.
 class DatabaseOutput {
  public:
   /// Refuses what may_write() refuses, standard output and whatever is no regular file. A file that is replaced keeps its mode.
@@ -15,9 +15,9 @@ class DatabaseOutput {
   DatabaseOutput(DatabaseOutput&& other) noexcept;
   DatabaseOutput& operator=(DatabaseOutput&&) = delete;
   ~DatabaseOutput();
-  /// Where to write.
+  /// The path to write to; no file exists there yet.
   const std::string& temporary() const { return temporary_; }
-  /// The file is closed and synced: gives it its name.
+  /// Gives the closed, synced file its name. Without `overwrite`, fails if that exists (given link()).
   Status commit();
 
  private:

@@ -10,21 +10,21 @@
 
 namespace tacho::format {
 
-/// One line a stack, "outer;inner 1234", microseconds of host time; device time goes to a second file,
-/// NAME.gpu.folded, if there is any.
+/// One line per stack, "outer;inner 1234", in microseconds of host time. Device time goes to a second file,
+/// NAME.gpu.folded, if there is any; standard output gets only one of the two, host time first.
 Status write_folded(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                     std::vector<std::string>& written);
-/// Opens in https://www.speedscope.app.
+/// For https://www.speedscope.app.
 Status write_speedscope(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                         std::vector<std::string>& written);
 
 struct FlameInput {
-  std::string name;  // shown: the trace's file
+  std::string name;  // as shown: the trace's file
   std::string command;
   const analysis::StackTree* tree;
 };
-/// A self-contained page: one run, or the difference of two (`other` is what is compared against, may be
-/// null).
+/// A self-contained page for one run, or for the difference between two: `other`, which may be null, is the
+/// run to compare against.
 std::string flame_page(const FlameInput& run, const FlameInput* other);
 
 }  // namespace tacho::format

@@ -1,4 +1,4 @@
-// Agents: a trace's devices with their numbers in rocprofv3's files. The host is an agent too.
+// Agents: a trace's devices, and the host, with their numbers in rocprofv3's files.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace tacho::format {
 
 struct Agent {
-  int64_t device = 0;   // row; 0 = the host, when no device of the trace is it
+  int64_t device = 0;   // row; 0 = the host, if the trace has no device for it
   int64_t node = 0;     // absolute number
   int64_t logical = 0;  // number among all agents
   int64_t of_type = 0;  // number among agents of its type
@@ -22,17 +22,17 @@ struct Agent {
 
 class Agents {
  public:
-  /// Agents of `process` (row; 0 = of the whole trace). Numbers come from the devices' properties node_id,
-  /// logical_node_id and logical_node_type_id where an importer knew them; else the host is 0 and devices
-  /// follow in the order of their rows; among their type they keep their own index (a trace may hold nothing
-  /// but GPU 2), unless two of it have the same one (those of several processes): then they are counted.
+  /// The agents of `process` (row; 0 = the whole trace). Uses the devices' properties node_id,
+  /// logical_node_id and logical_node_type_id if an importer knew them. Otherwise the host is 0 and devices
+  /// follow in the order of their rows; within its type a device keeps its own index (a trace may hold only
+  /// GPU 2), unless two share one because they belong to several processes: then it counts them.
   Agents(const trace::Trace& trace, int64_t process);
   const std::vector<Agent>& all() const { return agents_; }
-  /// The agent of a device row; the host for 0 and for rows that do not exist.
+  /// The agent of a device row; the host for row 0 and for rows that do not exist.
   const Agent& of(int64_t device) const;
   /// "Agent 4", "GPU 0".
   std::string label(int64_t device, AgentIndex index) const;
-  /// label() in two words, as track names have them: {"Agent", 4}.
+  /// label() in two parts, as track names need it: {"Agent", 4}.
   std::pair<std::string_view, int64_t> label_parts(int64_t device, AgentIndex index) const;
 
  private:

@@ -11,23 +11,23 @@
 
 namespace tacho::format {
 
-/// start + duration, kept within what a time can be (files may hold anything).
+/// start + duration, ns, limited to the range of int64 (files may contain anything).
 inline int64_t time_after(int64_t start, int64_t duration) {
   int64_t end = 0;
   if (!__builtin_add_overflow(start, duration, &end)) return end;
   return duration > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
 }
 
-/// One moment in every clock that the trace knows, ns; event::kUnknown where it does not.
+/// One moment in every clock that the trace knows, ns; event::kUnknown for the others.
 struct Moment {
   int64_t raw, monotonic, boottime, realtime;
 };
-/// The trace's clock tuples (not those of devices) in ascending raw time; of equal ones the first.
+/// The host's clock tuples in the trace, in ascending raw time; of equal raw times only the first.
 Result<std::vector<Moment>> clock_moments(const trace::Trace& trace);
 
-/// Converts trace time to one of these clocks: linear between neighbouring clock tuples of the trace, at the
-/// outermost pieces' rates beyond them, the identity for a trace without tuples. It remembers the last piece:
-/// not for several threads.
+/// Converts trace time to one of these clocks: linear between neighbouring clock tuples, at the rate of the
+/// outermost pieces beyond them, unchanged if the trace has no tuples. It remembers the last piece, so it
+/// must not be shared between threads.
 class OutputClock {
  public:
   enum class Clock { kBoottime, kMonotonic, kRealtime };
@@ -39,11 +39,11 @@ class OutputClock {
     const int64_t since = raw - piece->origin;
     return piece->value + since + static_cast<int64_t>(static_cast<double>(since) * piece->drift);
   }
-  /// False: the trace has no tuple of that clock, and times come back as they are.
+  /// False: the trace has no tuple of that clock, so times stay as they are.
   bool known() const { return known_; }
 
  private:
-  static constexpr int64_t kFarthest = int64_t{1} << 61;  // 73 years; also of what a tuple may say
+  static constexpr int64_t kFarthest = int64_t{1} << 61;  // 73 years; also the limit for a tuple's times
   struct Piece {
     int64_t from, to, origin, value;
     double drift;  // rate - 1

@@ -1,4 +1,4 @@
-// Numbers any number of distinct texts or keys. Keeps their hashes, in temporary files when there are many.
+// Numbers distinct texts or keys, however many. Keeps only their hashes, on disk if there are many.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace tacho::format {
 class HashIds {
  public:
   HashIds() : slots_(trace::Scratch::temporary(kFirst * sizeof(Slot))), capacity_(kFirst) {}
-  /// The number of `key`, 0 when it is new: then the caller writes one there. Valid until the next call.
+  /// The number of `key`; 0 if it is new: the caller then assigns one. Valid until the next call.
   int64_t& of(std::string_view key) {
     if (used_ * 4 > capacity_ * 3) grow();
     const trace::Hash128 hash = trace::hash_128(key);
@@ -55,14 +55,14 @@ class HashIds {
   size_t capacity_, used_ = 0;
 };
 
-/// A number for each row of a table, 0 at first; in a temporary file when they are many.
+/// A number for each row of a table, 0 at first; in a temporary file if there are many rows.
 class RowNumbers {
  public:
   RowNumbers() = default;
   explicit RowNumbers(int64_t rows)
       : rows_(std::max<int64_t>(rows, 1)),
         cells_(trace::Scratch::temporary(static_cast<size_t>(rows_) * sizeof(int64_t))) {}
-  /// Rows that do not exist are row 0.
+  /// A row that does not exist stands for row 0.
   int64_t& of(int64_t row) { return static_cast<int64_t*>(cells_.data())[row > 0 && row < rows_ ? row : 0]; }
 
  private:

@@ -1,5 +1,5 @@
 // Finds the launch of each dispatch: joins device work to the API calls and markers around its launch, in one
-// sweep over time and with bounded memory whatever the size of the trace.
+// sweep over time, with bounded memory however large the trace is.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ namespace tacho::format {
 struct Launch {
   int64_t track = 0;  // of the calling thread
   int64_t start = 0;  // of the call, trace time
-  int64_t label = 0;  // innermost push/pop marker open on that thread then (row of table label); 0 = none
+  int64_t label = 0;  // innermost push/pop marker open on that thread then (row of label); 0 = none
 };
 
-/// Remembers the newest two million API calls that were added, by process and correlation.
+/// Remembers the newest API calls, up to two million, by process and correlation.
 class LaunchIndex {
  public:
-  /// `calls`: how many may come.
+  /// `calls`: an estimate of how many will come.
   explicit LaunchIndex(int64_t calls);
   void add(int64_t process, int64_t correlation, const Launch& launch);
-  /// nullptr = not known, or too long ago.
+  /// nullptr = unknown, or too long ago. Valid until the next add().
   const Launch* find(int64_t process, int64_t correlation) const;
 
  private:
@@ -36,19 +36,19 @@ class LaunchIndex {
   size_t bucket(int64_t process, int64_t correlation) const;
 
   std::vector<Entry> entries_;
-  std::vector<uint8_t> oldest_;  // of a bucket's ways, the next to be replaced
+  std::vector<uint8_t> oldest_;  // for each bucket, the entry to replace next
   size_t mask_ = 0;
 };
 
-/// A LaunchIndex that fills itself: follows the API calls up to a moment that only moves forward.
+/// A LaunchIndex that fills itself: it follows the API calls up to a moment that only moves forward.
 class Launches {
  public:
-  /// With `labels` also follows markers. The trace must outlive this.
+  /// With `labels` it also follows markers. The trace must outlive this object.
   Launches(const trace::Trace& trace, bool labels);
-  /// The call of `process` (row) with this correlation; nullptr = not found. Ask in ascending `time` (start
-  /// of the device work). It also looks at calls up to a tenth of a second later, since clocks may disagree.
+  /// The call of `process` (row) with this correlation; nullptr = not found. Ask in ascending `time`, the
+  /// start of the device work. Clocks may disagree, so it also looks at calls up to 0.1 s later.
   const Launch* find(int64_t process, int64_t correlation, int64_t time);
-  /// Bad data met in the API or marker table.
+  /// The error if the API or marker table is damaged.
   Status status() const;
 
  private:

@@ -1,5 +1,5 @@
-// One sweep over all events in order of time, for the writers of timelines (Perfetto, Chrome). It lays slices
-// into lanes in which they nest, so that begins and ends balance whatever the trace contains.
+// One sweep over all events in order of time, for the writers of timelines (Perfetto, Chrome). It puts slices
+// into lanes in which they nest, so that begins and ends match whatever the trace contains.
 #pragma once
 
 #include <algorithm>
@@ -15,59 +15,59 @@
 
 namespace tacho::format {
 
-/// The input of a visitor. Times are trace time, ns.
+/// What a visitor gets. Times are trace time, ns.
 struct Happening {
   event::Table table;
   int64_t track;  // row
   int64_t start;
-  int64_t end;          // event::kUnknown: it had not ended, or is a point
-  int64_t dim;          // of the table's dimension
+  int64_t end;          // event::kUnknown: still open, or a point
+  int64_t dim;          // row of the table's dimension
   int64_t correlation;  // 0 = none
-  int64_t extra[3];     // by table, see timeline_columns()
-  uint32_t lane;        // of slices, and of points that are drawn in a line
+  int64_t extra[3];     // depends on the table, see timeline_columns()
+  uint32_t lane;        // for slices, and for points that are drawn on a line
 };
 
-/// Columns beyond the five of every timed fact that come as Happening::extra, by table: dispatch: ordinal,
-/// graph_node, arguments; copy: bytes, arguments; fill: bytes; allocation: bytes, address; api: result, arguments;
-/// marker: payload; reading: value; counter value: ordinal, value, instance (dim is the counter); any other table:
-/// the first three that follow the five.
+/// The columns that fill Happening::extra, beyond the five of every timed fact. dispatch: ordinal,
+/// graph_node, arguments; copy: bytes, arguments; fill: bytes; allocation: bytes, address; api: result,
+/// arguments; marker: payload; reading: value; counter value: ordinal, value, instance (dim is the counter);
+/// any other table: the first three after the five.
 std::span<const int> timeline_columns(event::Table table);
-/// The first of those columns in a timed fact.
+/// The index of the first of those columns in a timed fact.
 inline constexpr size_t kTimedColumns = event::column::Fact::correlation + 1;
 
-/// An error for a trace that holds sums only (--aggregate): there is no timeline to write.
+/// Fails for a trace that holds only sums (--aggregate): it has no timeline to write.
 Status check_has_events(const trace::Trace& trace);
 
-/// A place in which slices nest or are disjoint. Lanes of one track share its name in viewers.
+/// A place in which slices nest or are disjoint. Viewers show all lanes of a track under its name.
 struct Lane {
   int64_t track;   // the first track row of its kind (see Timeline::track_of)
-  uint32_t index;  // 0 = the track itself, 1 ... = for what overlaps
+  uint32_t index;  // 0 = the track itself, from 1 on = for overlapping slices
 };
 
 class Timeline {
  public:
-  /// `tables`: bits of event::Table beside options.tables.
+  /// `tables`: bits of event::Table, on top of the filter options.tables. The trace must outlive this.
   Timeline(const trace::Trace& trace, const ExportOptions& options, uint64_t tables);
-  /// The row that represents all rows of the same queue, which differ only in the launching thread.
+  /// The row that represents all rows of the same queue; they differ only in the launching thread.
   int64_t track_of(int64_t track) const { return same_[static_cast<size_t>(track)]; }
   const Lane& lane(uint32_t number) const { return lanes_[number].lane; }
 
-  /// Calls the visitor in ascending time; at equal times ends come before begins and inner ends before outer
+  /// Calls the visitor in ascending time. At equal times, ends come before begins and inner ends before outer
   /// ones:
   ///
   ///   visitor.lane_opened(uint32_t lane)            before the lane's first slice
   ///   visitor.begin(const Happening&)               a slice begins
-  ///   visitor.end(const Happening&, int64_t time)   it ends; `time` is its end, or the trace's where that is not known
-  ///   visitor.point(const Happening&)               marks, samples, readings, allocations, device work without an end
-  ///   visitor.keep_going() -> bool                  asked now and then; false ends the sweep
+  ///   visitor.end(const Happening&, int64_t time)   it ends at `time`: its end, or the trace's if unknown
+  ///   visitor.point(const Happening&)               marks, samples, readings, allocations, unfinished work
+  ///   visitor.keep_going() -> bool                  asked now and then; returns false to stop the sweep
   template <typename Visitor>
   Status run(Visitor& visitor);
 
  private:
   struct Open {
     Happening what;
-    uint64_t order;  // of opening
-    int64_t end;     // max() when unknown
+    uint64_t order;  // order of opening
+    int64_t end;     // max() if unknown
   };
   struct LaneState {
     Lane lane;
@@ -79,15 +79,15 @@ class Timeline {
     bool more;
   };
   static constexpr uint32_t kNoLane = std::numeric_limits<uint32_t>::max();
-  static constexpr size_t kMostLanes = 256;       // of one track; what overlaps further becomes points
-  static constexpr size_t kMostTogether = 65536;  // rows of equal start that are put into order
+  static constexpr size_t kMostLanes = 256;       // of one track; slices that would need more become points
+  static constexpr size_t kMostTogether = 65536;  // rows with equal start that are sorted together
 
   static bool later(const Open& a, const Open& b) {
     return a.end != b.end ? a.end > b.end : a.order < b.order;
   }
   Happening happening(const Source& source) const;
   bool wanted(const Happening& what) const;
-  /// The lane for a slice, or kNoLane; `fresh` when it was made for it.
+  /// The lane for a slice, or kNoLane; `fresh` is set if the lane is new.
   uint32_t choose_lane(const Happening& what, int64_t end, bool& fresh);
   uint32_t first_lane(const Happening& what, bool& fresh);
   uint32_t add_lane(int64_t track);
@@ -176,7 +176,7 @@ Status Timeline::run(Visitor& visitor) {
         return length(a) > length(b);
       });
     for (Happening& what : together_) {
-      close(start);  // those of no duration that have just begun
+      close(start);  // closes slices without duration that have just begun
       place(what);
     }
   }

@@ -1,12 +1,12 @@
-// The table of tacho's commands. A command is src/cli/<name>.cpp, or a folder src/cli/<name>/, with one function run_<name>; commands.def
-// lists them in the order of `tacho --help`.
+// The table of tacho's commands. A command is src/cli/<name>.cpp, or a folder src/cli/<name>/, with a
+// function run_<name>; commands.def lists the commands in the order of `tacho --help`.
 #pragma once
 
 #include <string_view>
 
 namespace tacho::cli {
 
-/// Exit codes (DESIGN: commands that start a target answer 125/126/127 for errors of their own).
+/// Exit codes. Commands that start a program use 125, 126 and 127 for errors of their own.
 enum Exit : int {
   kOk = 0,
   kBadInput = 1,
@@ -25,7 +25,7 @@ struct Command {
   CommandFunction run;
 };
 
-/// Prints "tacho: <message>" to stderr and returns `code`.
+/// Prints "tacho: <message>" to stderr, unprintable bytes as \xNN, and returns `code`.
 int complain(int code, std::string_view message);
 
 }  // namespace tacho::cli

@@ -1,4 +1,4 @@
-// `tacho analyze`, for its personalities too.
+// `tacho analyze`, also for its personalities.
 #pragma once
 
 namespace tacho::cli {

@@ -1,5 +1,5 @@
-// Options of a command as data, bound to a typed request: a row gives an option's spelling, meaning, values
-// and destination. declare() hands the rows to the command's CLI::App, which parses and prints --help.
+// Options of a command as data, bound to a typed request. A row gives an option's spelling, meaning, values
+// and destination; declare() hands the rows to the command's CLI::App, which parses and prints --help.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,7 +16,7 @@
 
 namespace tacho::cli::options {
 
-/// Where the value of an option goes: a member, or a function that takes its text and may refuse it.
+/// Where an option's value goes: to a member, or to a function that takes the text and may refuse it.
 template <typename Request>
 using Place = std::variant<bool& (*)(Request&), std::string& (*)(Request&), uint32_t& (*)(Request&),
                            int& (*)(Request&), double& (*)(Request&), std::vector<std::string>& (*)(Request&),
@@ -33,13 +33,13 @@ struct Row {
   std::string_view value_name = {};  ///< in --help; empty = by type
   std::string_view choices = {};     ///< words with spaces between them; empty = any
   Shows shows = Shows::kNothing;
-  double least = 0, most = 0;                               ///< of numbers; both 0 = any
-  std::string (*check)(const std::string& text) = nullptr;  ///< "" or what is wrong with the text
+  double least = 0, most = 0;                               ///< limits of a number; both 0 = none
+  std::string (*check)(const std::string& text) = nullptr;  ///< returns "" or what is wrong with the text
   std::string_view default_text = {};  ///< for Shows::kDefault of a function; members know theirs
-  bool optional_value = false;         ///< the option may stand alone: then its text is ""
+  bool optional_value = false;         ///< the option may stand without a value, which is then ""
 };
 
-/// Declares `rows` on `app`. The first refusal of a Place function is kept in `refusal`: look there after app.parse().
+/// Declares `rows` on `app`. `refusal` gets the first error of a Place function: check it after parsing.
 template <typename Request>
 void declare(CLI::App& app, std::span<const Row<Request>> rows, Request& request,
              std::optional<Error>& refusal) {

@@ -1,5 +1,5 @@
-// The options of `tacho trace`: what to record, when, how much and into which files, bound to a
-// launch::Recording.
+// The options of `tacho trace`, bound to a launch::Recording: what to record, when, how much and into which
+// files.
 #pragma once
 
 #include <optional>
@@ -17,21 +17,21 @@ struct TraceRequest {
   std::string output;            ///< -o; empty = <command>.tacho with a suffix when taken
   std::string ranks;             ///< --ranks; empty = all
   bool overwrite = false;
-  std::vector<std::string> formats;  ///< beside tacho: csv, json, pftrace ...
+  std::vector<std::string> formats;  ///< the formats of -f: tacho, csv, json, pftrace ...; empty = only tacho
   uint32_t rpd_schema = 2;
-  std::string shown_as;  ///< what the summary calls the written file; empty = its name
-  /// The kinds that -k and similar options name; none = everything cheap.
+  std::string shown_as;  ///< what the summary calls the output; empty = its own name
+  /// The kinds that -k and similar options name; none = all the cheap ones.
   bool kernels = false, copies = false, allocations = false, runtime = false, markers = false, system = false;
-  bool launch_stacks = true;  ///< with a sampler: Python stacks of launching calls
+  bool launch_stacks = true;  ///< with a sampler: also the Python stacks of launching calls
 };
 
 std::span<const options::Row<TraceRequest>> trace_options();
 
-/// Turns the parts of the request that depend on each other into its Recording: sources from the kinds,
-/// stacks of launches from the sampler. Call it once, after the command line was read.
+/// Derives the dependent parts of the request's Recording: sources from the kinds, stacks of launches from
+/// the sampler. Call it once, after parsing. Fails on options that contradict each other.
 Status complete(TraceRequest& request);
 
-/// "timer" -> Sampler::kTimer and so on; an error that lists the names otherwise.
+/// "timer" -> Sampler::kTimer and so on; the error for another name lists these.
 Result<event::Sampler> sampler_named(const std::string& name);
 
 }  // namespace tacho::cli

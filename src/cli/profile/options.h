@@ -1,4 +1,4 @@
-// The options of `tacho profile`: their names and the places of their values.
+// The options of `tacho profile`: their table and where their values go.
 #pragma once
 
 #include <optional>

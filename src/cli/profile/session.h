@@ -18,11 +18,11 @@ class ProfileSession : public counter::Observer {
   struct Options {
     ProfileFace face = ProfileFace::kTacho;
     bool quiet = false;
-    bool rocpd = false;         ///< results_<n>.csv, one row a counter
-    bool retain_rocpd = false;  ///< and results_<n>.db beside it
+    bool rocpd = false;         ///< write results_<n>.csv, one row per counter
+    bool retain_rocpd = false;  ///< also write results_<n>.db
     counter::Device device;
     std::vector<std::string> command;
-    std::string tool;  ///< behind "|->" in log.txt
+    std::string tool;  ///< the name after "|->" in log.txt
   };
 
   ProfileSession(const workload::FolderWriter& folder, const counter::Plan& plan, Options options);
@@ -30,9 +30,9 @@ class ProfileSession : public counter::Observer {
   ProfileSession(const ProfileSession&) = delete;
   ProfileSession& operator=(const ProfileSession&) = delete;
 
-  /// perfmon/<pass>.txt and .yaml of every pass, under the names that its results get.
+  /// Writes perfmon/<pass>.txt of every pass, and .yaml if it has definitions, named like its results.
   Status write_inputs(const counter::Filter& filter);
-  /// A line of the header: to the log and, without --quiet, to stderr.
+  /// Writes a line of the header to the log and, without --quiet, to stderr.
   void header(std::string_view line);
 
   void run_begins(std::span<const size_t> passes, size_t number, size_t total) override;
@@ -44,11 +44,11 @@ class ProfileSession : public counter::Observer {
   void progress(uint64_t done, uint64_t total) override;
   Status pass_done(const counter::PassResult& result) override;
 
-  /// Names of the files written so far, "pmc_perf_0.csv".
+  /// The names of the files written so far: "pmc_perf_0.csv".
   const std::vector<std::string>& files() const { return files_; }
-  /// The dispatches of the first pass that was written.
+  /// The dispatches of the first pass that the session wrote.
   const std::vector<counter::Dispatch>& dispatches() const { return dispatches_; }
-  /// Takes the bar off the terminal and ends the log.
+  /// Removes the progress bar from the terminal and completes the log.
   void finish();
 
  private:
@@ -62,27 +62,27 @@ class ProfileSession : public counter::Observer {
   const counter::Plan& plan_;
   Options options_;
   std::FILE* log_ = nullptr;
-  std::mutex lock_;  // target_output() comes from another thread
+  std::mutex lock_;  // target_output() runs in another thread
   std::string partial_[3];
   std::vector<std::string> files_;
   std::vector<counter::Dispatch> dispatches_;
   size_t run_ = 0, runs_ = 1;
   bool bar_ = false, terminal_ = false;
-  bool line_taken_ = false;  // by the target, which has not ended it
+  bool line_taken_ = false;  // the target has begun a line and not ended it
   int drawn_percent_ = -1;
   int64_t began_ = 0;
 };
 
-/// The wide csv of one pass: one row per dispatch.
+/// The wide csv of one pass: one row for each dispatch.
 std::string wide_csv(const counter::PassResult& result);
-/// The long csv: one row per dispatch and counter.
+/// The long csv: one row for each dispatch and counter.
 std::string long_csv(const counter::PassResult& result);
-/// The file of PC samples that analyze reads, its text, and that of ps_file_kernel_trace.csv beside it: one
-/// "dispatch" a kernel.
+/// The file of PC samples that analyze reads, its text, and the text of ps_file_kernel_trace.csv beside it
+/// with one "dispatch" per kernel.
 inline constexpr std::string_view kPcSamplesFile = "ps_file_pc_sampling_stochastic.csv";
 std::string pc_samples_csv(const std::vector<counter::PcSample>& samples);
 std::string pc_kernels_csv(const std::vector<counter::PcSample>& samples);
-/// timestamps.csv: `existing` and a row for each dispatch of a run.
+/// timestamps.csv: `existing` plus a row for each dispatch of a run.
 std::string timestamps_csv(std::string_view existing, int run,
                            const std::vector<counter::Dispatch>& dispatches);
 

@@ -7,12 +7,12 @@
 
 namespace tacho::cli {
 
-/// The file's text. `name` is the workload's.
+/// The text of sysinfo.csv; `name` is the workload's name.
 std::string sysinfo_csv(const counter::Device& device, const std::string& name, const std::string& command,
                         bool roofline_only);
-/// The same for people: one property per line.
+/// The same facts for people: one property per line.
 std::string specs_text(const counter::Device& device);
-/// A folder that has a sysinfo.csv already must be of the same architecture.
+/// Fails if the folder has a sysinfo.csv of another architecture.
 Status check_same_device(const std::string& folder, const counter::Device& device);
 /// Local time, "2026-11-20 21:03:11".
 std::string now_text();

@@ -1,4 +1,4 @@
-// The OpenCL devices of this machine, from the ICD loader if there is one.
+// This machine's devices: OpenCL devices, from the ICD loader if there is one, and GPUs that drivers list.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace tacho::cli {
 
-// The few functions of OpenCL that listing devices needs, declared here so that tacho links no OpenCL
-// library.
+// Lists devices with the few OpenCL functions that this takes, loaded at run time: tacho does not link an
+// OpenCL library.
 class OpenClLibrary {
  public:
   OpenClLibrary();
@@ -24,8 +24,8 @@ class OpenClLibrary {
     uint32_t units = 0;
     uint64_t memory = 0;
   };
-  /// Asks in a child process, so that a driver that crashes, aborts or hangs only takes that child down. Then the list is
-  /// empty and `problem`, if given, gets a sentence. The caller must be single-threaded.
+  /// Asks in a child process, so that a driver that crashes, aborts or hangs takes down only the child. The
+  /// list is then empty and `problem`, if given, gets a sentence. Call it from a single-threaded process.
   std::vector<Device> list(std::string* problem = nullptr) const;
 
  private:
@@ -42,14 +42,14 @@ class OpenClLibrary {
   Devices devices_ = nullptr;
 };
 
-/// "GPU", "CPU", "accelerator", "other" for a cl_device_type.
+/// "GPU", "CPU", "accelerator" or "other" for a cl_device_type.
 std::string opencl_type_name(uint64_t type);
 
-/// GPUs that a vendor's kernel driver has in this machine, according to the system's files.
+/// The GPUs that a vendor's kernel driver reports for this machine, according to the system's files.
 std::vector<std::string> installed_gpus();
 
-/// The devices that counters would come from, in words for a sentence: "H200 (NVIDIA), MI300X
-/// (AMD)"; GPUs first, and only those when there are any. Empty when the machine has none.
+/// The devices that can supply counters, in words for a sentence: "H200 (NVIDIA), MI300X (AMD)". Only the
+/// GPUs, if there are any; empty if the machine has no device.
 std::string counter_devices();
 
 }  // namespace tacho::cli

@@ -1,5 +1,5 @@
-// A recording that exists only until its exports are written, and the messages when a recording could not be
-// written.
+// A recording that exists only until its exports are written, and the messages about recordings that could
+// not be written.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace tacho::cli {
 
-/// A hidden name beside `visible`. Its file is removed at the end, also when a signal ends the process.
+/// A hidden name beside `visible`. The destructor removes the file, and so does a signal that ends tacho.
 class HiddenRecording {
  public:
   explicit HiddenRecording(const std::string& visible);
@@ -19,7 +19,7 @@ class HiddenRecording {
 
   const std::string& path() const { return path_; }
   const std::string& visible() const { return visible_; }
-  /// Gives the file the visible name with the ending .tacho, or the first free one like it, because something went wrong; returns its name.
+  /// After a failure, gives the file a free visible name like `visible` with .tacho; returns that name.
   std::string keep();
 
  private:
@@ -27,7 +27,7 @@ class HiddenRecording {
   RemovedOnSignal removed_;
 };
 
-/// Says that the recording is incomplete, why, and under which name there is what could be saved. Returns 125.
+/// Prints that the recording is incomplete, why, and where the saved part is. Returns 125.
 int complain_of_recording(const launch::RunResult& outcome, const std::string& path,
                           std::optional<HiddenRecording>& hidden);
 

@@ -1,4 +1,4 @@
-// What somebody meant who typed `tacho FILE ...`: files that are no commands, programs that are no programs.
+// Guesses what users meant by `tacho FILE ...` if FILE is no command or no program.
 #pragma once
 
 #include <span>
@@ -6,18 +6,18 @@
 
 namespace tacho::cli {
 
-/// The command line that was probably meant by `tacho WORDS...` when the first word names a file or folder that tacho cannot
-/// start: "tacho trace -- python3 hello.py", "tacho info run.tacho". Empty when nothing is likely.
+/// The command line that `tacho WORDS...` probably meant if the first word names a file or folder that is no
+/// command: "tacho trace -- python3 hello.py", "tacho info run.tacho". Empty if nothing is likely.
 std::string meant_command(std::span<const std::string> words);
 
-/// Whether `tacho WORDS...` names a program to trace: "--" first, a path to something executable, or a program in PATH whose
-/// name is not nearly a command's (`tacho stat` is a slip, `tacho python3 train.py` is none).
+/// True if `tacho WORDS...` names a program to trace: "--" first, a path to an executable, or a program in
+/// PATH whose name resembles no command (`tacho stat` is a slip, `tacho python3 train.py` is not).
 bool is_program(std::span<const std::string> words, std::span<const std::string> commands);
 
-/// One sentence for a first word that is neither a command nor something to start; names what was probably meant.
+/// One sentence for a first word that is neither a command nor a program; says what was probably meant.
 std::string not_a_command(std::span<const std::string> words, std::span<const std::string> commands);
 
-/// A word as a shell takes it: quoted where it has blanks or signs.
+/// A word as a shell needs it: quoted if it is empty or has blanks or special characters.
 std::string shell_word(const std::string& word);
 
 }  // namespace tacho::cli

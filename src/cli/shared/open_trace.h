@@ -9,8 +9,8 @@
 
 namespace tacho::cli {
 
-/// format::open_any(), and one line on stderr when the file holds tables, columns or values of another version of tacho
-/// that this one does not know and leaves out.
+/// Like format::open_any(), but prints one line on stderr if the file holds tables, columns or values from
+/// another version of tacho that this one does not know and leaves out.
 Result<std::shared_ptr<const trace::Trace>> open_trace(const std::string& path);
 
 }  // namespace tacho::cli

@@ -1,4 +1,4 @@
-// Prints long tables, maybe millions of rows, page by page on standard output.
+// Prints long tables, perhaps of millions of rows, page by page on standard output.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace tacho::cli {
 
-/// One table in pages. As text every page has a header, and columns as wide as the page needs; csv and JSON are one document.
+/// One table in pages. Each page of text has its own header and column widths; csv and JSON are one document.
 class Pages {
  public:
-  static constexpr size_t kRows = 10'000;  ///< of a page, at most
-  /// `format`: text, csv or json; `when_empty`: the line of text instead of a table without rows.
+  static constexpr size_t kRows = 10'000;  ///< at most, in a page
+  /// `format`: text, csv or json; `when_empty`: the line of text to print for a table without rows.
   Pages(const std::string& format, std::string when_empty);
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
   bool text() const { return format_ == Format::kText; }
-  /// Prints the next page; all have the same columns. `last`: nothing follows.
+  /// Prints the next page; all pages have the same columns. `last`: no page follows.
   void give(const report::Table& page, bool last);
 
  private:

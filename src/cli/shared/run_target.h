@@ -1,4 +1,4 @@
-// A tracing run: `tacho trace` and the personalities that record with its options.
+// A tracing run, for `tacho trace` and the personalities that record with its options.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace tacho::cli {
 
-/// `path` with this process's rank before its ending where it is one of a job's several and no number in the file's name is
-/// the rank already: files of ranks never collide.
+/// `path` with this process's rank before the extension, so that ranks never share a file. Returns it
+/// unchanged outside jobs of several processes, and if the file's name already contains the rank.
 std::string of_rank(const std::string& path);
 
-/// Completes the request, runs the program, writes the outputs and prints the summary to stderr; returns the exit code.
+/// Completes the request, runs the program, writes the outputs, prints the summary; returns the exit code.
 int run_target(TraceRequest& request);
 
 }  // namespace tacho::cli

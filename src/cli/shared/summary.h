@@ -1,4 +1,4 @@
-// The summary that `tacho trace` prints after a run, and `tacho info` of a file.
+// The summary of a run that `tacho trace` prints, and `tacho info` for a file.
 #pragma once
 
 #include <cstdio>
@@ -13,18 +13,18 @@ namespace tacho::cli {
 struct SummaryOptions {
   size_t top = 10;                        // rows of each table
   bool next_steps = true;                 // suggest further commands
-  bool kept = true;                       // the trace file stays; else the summary does not mention it
+  bool kept = true;                       // the trace file stays; otherwise the summary omits it
   std::vector<std::string> written = {};  // other files made from it
 };
 
-/// The whole summary as text. No line is longer than `screen` is wide, names of files apart.
+/// The whole summary as text. Except for file names, no line is wider than `screen`.
 std::string summary_text(const trace::Trace& trace, const report::Screen& screen,
                          const SummaryOptions& options = {});
 
-/// "4 more processes without GPU work: ld (2), sh, python3-config"; empty when there are none. `shown` gets the rows of the
-/// others. A process is left out when it made no call of a GPU API, set no marker and has no call stacks, and is a tool that
-/// programs use (shells, compilers, linkers, version managers) or did nothing at all; one process is
-/// always shown.
+/// "4 more processes without GPU work: ld (2), sh, python3-config"; empty if there are none. `shown` gets the
+/// rows of the other processes. Leaves out a process without GPU work, API calls and markers if it is a tool
+/// that programs use (shell, compiler, linker, version manager), even with call stacks, or if it has no call
+/// stacks either. Always shows at least one process, and the first one unless it is a tool.
 std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& shown);
 
 }  // namespace tacho::cli

@@ -1,17 +1,17 @@
-// A limit of time for an answer, and a sign of life at a terminal until it comes.
+// A time limit for an answer, and a sign of life on a terminal until it comes.
 #pragma once
 
 namespace tacho::cli {
 
-/// While it lives, the process ends with exit code 1 and a sentence when `seconds` have passed (0 = no limit). Where stderr is a
-/// terminal, a line says from the third second on for how long it has been working, until answered() is called.
+/// While it lives, the process ends with exit code 1 and a sentence after `seconds` (0 = no limit). On a
+/// terminal, stderr shows the time spent from 3 s on, until answered(). Only one may live at a time.
 class TimeLimit {
  public:
   explicit TimeLimit(double seconds);
   ~TimeLimit();
   TimeLimit(const TimeLimit&) = delete;
   TimeLimit& operator=(const TimeLimit&) = delete;
-  /// The first row is there: the line goes. The limit stays.
+  /// The first row is there: removes the line and keeps the limit.
   void answered();
 };
 

@@ -9,11 +9,11 @@
 
 namespace tacho::cli {
 
-/// ns of a moment between `first` and `last`: N% of the way, +N after the first, -N before the last, or a bare number of
-/// ns. N may have a fraction and, after + or -, a unit: ns (without one), us, ms, s, min. `option` is for the sentence.
+/// A moment in ns: N% of the way from `first` to `last`, +N after the first, -N before the last, or bare ns.
+/// N may have a fraction and, after + or -, a unit (ns, us, ms, s, min; default ns). Errors name `option`.
 Result<int64_t> parse_moment(std::string_view text, int64_t first, int64_t last, std::string_view option);
 
-/// True for a bare number: a moment that needs no trace to be understood.
+/// True for a bare number: a moment that makes sense without a trace.
 bool is_absolute(std::string_view text);
 
 }  // namespace tacho::cli

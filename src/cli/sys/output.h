@@ -1,4 +1,4 @@
-// Writes the output of system profiling: the folder of rocprof-sys, or the .tacho file with files beside it.
+// Writes the output of system profiling: rocprof-sys's folder, or the .tacho file with files beside it.
 #pragma once
 
 #include "cli/sys/plan.h"
@@ -9,10 +9,10 @@ namespace tacho::cli::sys {
 /// True unless VERBOSE is negative.
 bool talks(const Request& request);
 
-/// Names (and, for rocprof-sys, creates) what the run writes into; fills in the plan's Recording.
+/// Names (for rocprof-sys, also creates) what the run writes to; fills in the plan's Recording.
 Status choose_outputs(const Request& request, Plan& plan);
 
-/// Writes what the plan asks for and tells the user. False after an error, which was told, too.
+/// Writes what the plan asks for and reports it to the user. False after an error, which it has printed.
 bool write_outputs(const trace::Trace& trace, Request& request, Plan& plan, const launch::RunResult& outcome);
 
 }  // namespace tacho::cli::sys

@@ -13,17 +13,17 @@
 namespace tacho::cli::sys {
 
 struct Plan {
-  launch::LaunchOptions launch;  ///< with the Recording
+  launch::LaunchOptions launch;  ///< including the Recording
   bool trace = true, profile = false, rocpd = false;
   format::ExportOptions exports;
   format::timemory::Options tables;
   std::vector<std::string> components;
   bool sampling = false;
-  OutputClaim claim;           ///< of the .tacho file
-  std::string folder, prefix;  // rocprof-sys: of the files
+  OutputClaim claim;           ///< on the .tacho file
+  std::string folder, prefix;  // rocprof-sys: where its files go
 };
 
-/// Turns the settings into a plan. May preset settings that others imply, and adds remarks for the user to `request`.
+/// Turns settings into a plan. May preset settings that others imply; adds remarks for the user to `request`.
 Result<Plan> make_plan(Request& request);
 
 }  // namespace tacho::cli::sys

@@ -17,8 +17,8 @@ namespace tacho::cli::sys {
 
 enum class SettingKind : uint8_t { kBool, kInteger, kReal, kText };
 enum class SettingUse : uint8_t {
-  kUsed,         // changes a file, a track or a column
-  kUnsupported,  // listed; setting it to anything but its default warns
+  kUsed,         // affects a file, a track or a column
+  kUnsupported,  // listed only; a value other than the default causes a warning
 };
 
 struct Setting {
@@ -31,21 +31,21 @@ struct Setting {
   std::string_view text;
 };
 std::span<const Setting> settings();
-/// By name, with or without ROCPROFSYS_, in any case, with - or _; nullptr when there is none.
+/// Finds a setting with or without ROCPROFSYS_, in any case, with - or _; nullptr if there is none.
 const Setting* find_setting(std::string_view name);
 inline constexpr std::string_view kPrefix = "ROCPROFSYS_";
 
-/// "0,1,5-8" -> {0, 1, 5, 6, 7, 8}. The sentence begins with `what`.
+/// "0,1,5-8" -> {0, 1, 5, 6, 7, 8}. An error begins with `what`.
 Result<std::set<int>> parse_ranges(std::string_view list, std::string_view what);
 
-/// Where a value came from; later ones win.
+/// The origin of a value, in ascending precedence.
 enum class Origin : uint8_t { kDefault, kFile, kTool, kEnvironment, kOption };
 
 class Settings {
  public:
-  /// Checks the kind. `where` begins the sentence of an error.
+  /// Checks the value's kind; keeps a value of higher origin. An error begins with `where`.
   Status set(const Setting& setting, std::string_view value, Origin origin, std::string_view where);
-  /// For values of this program's own; the setting must exist.
+  /// For values that tacho itself chooses; ignores a name that is no setting.
   void preset(std::string_view name, std::string_view value, Origin origin = Origin::kTool);
 
   std::string text(std::string_view name) const;
@@ -54,18 +54,18 @@ class Settings {
   Origin origin(std::string_view name) const;
   bool given(std::string_view name) const { return origin(name) != Origin::kDefault; }
 
-  /// "KEY = value" lines; '#' begins a comment, $env:X in a value is the variable's text, "$env:KEY = v" sets
-  /// a variable for the program. Unknown keys are errors unless STRICT_CONFIG is off. Sentences name file and
-  /// line.
+  /// Reads "KEY = value" lines. '#' begins a comment, $env:X in a value is a variable's text, "$env:KEY = v"
+  /// sets a variable for the program. Unknown keys are errors unless STRICT_CONFIG is off. Errors and remarks
+  /// name file and line.
   Status read_file(const std::string& path);
-  /// ROCPROFSYS_* of the environment.
+  /// Reads the variables ROCPROFSYS_*.
   Status read_environment();
   const std::vector<std::pair<std::string, std::string>>& program_environment() const {
     return program_environment_;
   }
-  /// One sentence for each setting that was set to something that tacho does not do.
+  /// One sentence for each setting whose value asks for something that tacho does not do.
   std::vector<std::string> unsupported() const;
-  /// Sentences about unknown keys (STRICT_CONFIG off) and unknown variables.
+  /// Sentences about unknown keys (if STRICT_CONFIG is off) and unknown variables.
   const std::vector<std::string>& remarks() const { return remarks_; }
 
  private:
@@ -78,7 +78,7 @@ class Settings {
   std::vector<std::string> remarks_;
 };
 
-/// The values of all settings as a config file with comments; without `advanced` the frequently used ones.
+/// The settings that tacho supports, as a config file with comments; the advanced ones only if `advanced`.
 std::string default_config(const Settings& values, bool advanced);
 
 }  // namespace tacho::cli::sys

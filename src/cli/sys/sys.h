@@ -1,4 +1,4 @@
-// System profiling (`tacho sys`, rocprof-sys-run, rocprof-sys-sample): command line, run, outputs.
+// System profiling (`tacho sys`, rocprof-sys-run, rocprof-sys-sample): command line, run and outputs.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tacho::cli::sys {
 
-/// Whose command line and outputs.
+/// Whose command line and outputs to imitate.
 enum class Face : uint8_t { kTacho, kRocprofSys };
 enum class Verb : uint8_t { kRun, kSample };
 
@@ -22,7 +22,7 @@ struct Request {
   Settings settings;
   std::vector<std::string> command;
   std::vector<std::string> config_files;
-  std::vector<std::string> remarks;  // for the user, before the start
+  std::vector<std::string> remarks;  // for the user, printed before the start
   std::string output;                // tacho: -o FILE.tacho
   std::string ranks;                 // --ranks; empty = all
   event::Sampler sampler = event::Sampler::kTimer;
@@ -31,16 +31,16 @@ struct Request {
   uint32_t sample_stack = 16384;
 };
 
-/// Options up to `--` or the first word that is none; then config files and the environment.
+/// Parses options up to `--` or the first word that is no option; then reads config files and environment.
 Result<Request> parse(Face face, Verb verb, int argc, char** argv);
-/// Runs the program and writes what the settings ask for; the exit code.
+/// Runs the program and writes what the settings ask for; returns the exit code.
 int run(Request& request);
 std::string help_text(Face face, Verb verb);
 
 /// rocprof-sys-avail, `tacho sys avail`.
 int avail(Face face, int argc, char** argv);
 
-/// Every category: name, what it is, and which tables of a trace it covers (0 = telemetry by that name).
+/// Every category: its name, its meaning, and the trace tables that it covers (0 = telemetry so named).
 struct Category {
   std::string_view name, text;
   uint64_t tables;

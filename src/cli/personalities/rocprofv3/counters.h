@@ -1,4 +1,4 @@
-// rocprofv3 --pmc: collects counters through tacho's providers and puts them into a trace for the writers.
+// rocprofv3 --pmc: collects counters through tacho's providers and writes them to a trace for exports.
 #pragma once
 
 #include <functional>
@@ -16,20 +16,20 @@ struct CounterPlan {
   counter::Chosen chosen;
   counter::Plan plan;
   std::string include, exclude;                    // POSIX regular expressions over kernel names
-  std::vector<counter::Filter::Range> iterations;  // of each kernel, from 1
+  std::vector<counter::Filter::Range> iterations;  // for each kernel, counted from 1
 };
 
-/// What --pmc (or pmc_groups) asks for, on the device that is here; nothing when neither is given. Unknown counters, and
-/// more than one pass holds, are errors.
+/// What --pmc (or pmc_groups) asks for, planned for this machine's device; nothing if neither is given. Fails
+/// on unknown counters, and if the counters of --pmc need more than one pass.
 Result<std::optional<CounterPlan>> plan_counters(const Given& given, const Job& job);
 
-/// Runs the command and writes the trace. `say` gets sentences for the user.
+/// Runs the command, writes its counters to `trace` and returns its exit code. `say` gets messages.
 tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
                                                         const std::vector<std::string>& command,
                                                         const std::string& trace,
                                                         const std::function<void(std::string_view)>& say);
 
-/// The counters of the device here, one a line, for --list-avail.
+/// The counters of this machine's device, one per line, for --list-avail.
 std::string available_counters();
 
 }  // namespace tacho::cli::rocprofv3

@@ -19,7 +19,7 @@ using options::Option;
 
 /// The table.
 std::span<const Option> options_table();
-/// By name with - or _; nullptr when there is none.
+/// Finds an option by name, with - or _; nullptr if there is none.
 const Option* find_option(std::string_view name);
 
 struct CommandLine {
@@ -27,18 +27,18 @@ struct CommandLine {
   std::vector<std::string> command;
   bool help = false, version = false;
 };
-/// Options up to `--` or the first word that is no option; the rest is the command.
+/// Parses options up to `--` or the first word that is no option; the rest is the command.
 Result<CommandLine> parse_command_line(int argc, char** argv);
 
-/// One run of the program: the options of a job of an input file, and where its results go.
+/// One run of the program: the options from one job of an input file, and where the results go.
 struct Job {
   Given given;
   std::string folder;  // "pass_2", "pmc_1"; empty = the output folder itself
   std::vector<std::vector<std::string>> counter_groups;  // pmc_groups
 };
-/// A .txt ("pmc: A B" a line), .yaml, .yml or .json ("jobs": [...]) file. Errors name the file and line.
+/// Reads a .txt ("pmc: A B" per line), .yaml, .yml or .json ("jobs": [...]) file. Errors name file and line.
 Result<std::vector<Job>> read_input_file(const std::string& path);
-/// The same of a file's content; `path` tells the kind and is in the errors.
+/// The same for a file's content; `path` tells the kind and appears in the errors.
 Result<std::vector<Job>> parse_input(const std::string& path, std::string content);
 
 std::string help_text();

@@ -1,4 +1,4 @@
-// Folders and names of rocprofv3's files, with the placeholders of -o and -d.
+// Folders and names of rocprofv3's output files, with the placeholders of -o and -d.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace tacho::cli::rocprofv3 {
 
-/// Replaces %pid%, {pid}, %h, %env{X}% and so on in `text`. Other text stays.
+/// `text` with %pid%, {pid}, %h, %env{X}% and so on replaced; other text stays.
 std::string expanded(const std::string& text, const PlaceholderFacts& process);
 /// True if `text` names something that differs from process to process.
 bool differs_by_process(const std::string& text);
-/// The rank of `process` in a job of several, where `text` would give all of them the same name; -1 = no rank
-/// is needed.
+/// The rank of `process`, if the job has several and `text` would give all of them the same name; -1 = no
+/// rank is needed.
 int64_t missing_rank(const std::string& text, const PlaceholderFacts& process);
-/// How often the batch system has started this job again (SLURM_RESTART_COUNT); 0 = never.
+/// How often the batch system has restarted this job (SLURM_RESTART_COUNT); 0 = never.
 int restarts();
 
-/// The process of a trace's row; row 0: what is known before the start (pid 0).
+/// Facts about the process in a trace's row; for row 0, those known before the start (pid 0).
 PlaceholderFacts facts_of(const trace::Trace& trace, int64_t process,
                           const std::vector<std::string>& command);
 PlaceholderFacts facts_before_start(const std::vector<std::string>& command);
@@ -29,8 +29,8 @@ struct Place {
   std::string folder;  // empty = the current one
   std::string prefix;
 };
-/// Folder and prefix of a process's files. `directory` and `file` are -d and -o, empty when not given; `pass`
-/// the folder of a job, empty for none.
+/// Folder and prefix of a process's files. `directory` and `file` are -d and -o, empty if not given; `pass`
+/// is a job's folder, empty for none.
 Place place_of(const std::string& directory, const std::string& file, const std::string& pass,
                const PlaceholderFacts& process);
 

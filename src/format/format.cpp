@@ -52,7 +52,7 @@ std::span<const Reader> readers() {
 
 namespace {
 
-// What the reader of a file is chosen by.
+// What decides which reader takes a file.
 struct Face {
   bool folder = false, readable = true;
   std::string head;  // its first bytes
@@ -89,7 +89,7 @@ Result<bool> read_foreign(const std::string& path, trace::TraceWriter& writer) {
 
 Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   const Face face = face_of(path);
-  if (!face.readable) return trace::Trace::open(path);  // says why
+  if (!face.readable) return trace::Trace::open(path);  // the error says why
   if (const Reader* const reader = reader_of(path, face)) return reader->read(path);
   if (face.folder)
     return fail(

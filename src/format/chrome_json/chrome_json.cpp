@@ -1,4 +1,4 @@
-// A trace as Chrome trace events (chrome_json.h).
+// Writes a trace as Chrome trace events (chrome_json.h).
 #include "format/chrome_json/chrome_json.h"
 
 #include <bit>
@@ -24,8 +24,8 @@ using event::Table;
 namespace {
 
 constexpr int64_t kMostRemembered = 1 << 17;  // rows of a dimension whose text is kept ready
-constexpr size_t kMostOfBeginning = 512;      // characters of an event before what its dimension row says
-constexpr int64_t kFirstLane = 1 << 23;  // thread numbers of lines that are no thread: above every Linux tid
+constexpr size_t kMostOfBeginning = 512;      // characters of an event before the text of its dimension row
+constexpr int64_t kFirstLane = 1 << 23;  // thread numbers of lines without a thread: above every Linux tid
 
 class Exporter {
  public:
@@ -65,7 +65,7 @@ class Exporter {
 
   void begin(const Happening& what) {
     const int64_t start = clock_(what.start);
-    // Without an end it lasts, as far as anybody knows, to the end of the trace.
+    // An event without an end lasts to the end of the trace, as far as anybody knows.
     const int64_t end = what.end == kUnknown ? std::max(last_, start) : clock_(what.end);
     const Line& line = lanes_[what.lane];
     if (what.table == Table::kApi && what.correlation != 0)
@@ -128,8 +128,8 @@ class Exporter {
     const int64_t pid = name_process(tracks_.process(track));
     int64_t tid = tracks_.own_tid(track);
     if (tid <= 0 || index != 0) tid = kFirstLane + track * 256 + index;
-    // Distinct lines may overlap in that formula only when there are millions of tracks: numbers are then
-    // given out.
+    // With millions of tracks, the formula exceeds 31 bits: then hands out numbers instead, from the highest
+    // down.
     if (tid > 0x7fffffff) tid = next_line_--;
     const Line line{members([&](JsonWriter& json) { json.member("pid", pid).member("tid", tid); })};
     std::string name = tracks_.name(track);
@@ -139,7 +139,7 @@ class Exporter {
     return line;
   }
 
-  // Members, kept ready for splice().
+  // Members, formatted for splice().
   template <typename Fill>
   static std::string members(Fill fill) {
     std::string out;
@@ -151,7 +151,7 @@ class Exporter {
     return members([&](JsonWriter& json) { json.member("pid", pid); });
   }
 
-  // The part that every event has, and what `more` adds.
+  // Writes what every event has, plus what `more` adds.
   template <typename More>
   void begin_event(JsonLiteral phase, const Line& line, int64_t time, More more) {
     json_.burst(kMostOfBeginning, [&](auto& json) {
@@ -162,7 +162,7 @@ class Exporter {
     });
   }
 
-  // "cat":..,"name":..,"args":{constants ... and then what differs from row to row.
+  // Writes "cat":..,"name":..,"args":{constants ... and then what differs from row to row.
   void describe(const Happening& what) {
     json_.splice(remembered(what));
     const auto number = [&](JsonLiteral name, int64_t value) { json_.member(name, value); };
@@ -213,7 +213,7 @@ class Exporter {
     json_.end_object().end_object();
   }
 
-  // An argument of a table that has no way of its own; none for what is not known and for references.
+  // An argument of a table without a special rule; nothing for unknown values and references.
   template <typename Json>
   void put_cell(Json& json, const event::Column& column, int64_t cell) const {
     const bool text = column.type == event::Type::kString || column.type == event::Type::kEnum;
@@ -226,7 +226,7 @@ class Exporter {
       json.ready(shown);
   }
 
-  // The constant part for a dimension row.
+  // The constant part of a dimension row's text.
   std::string_view remembered(const Happening& what) {
     auto& ready = ready_[static_cast<size_t>(what.table)];
     const bool renamed = what.table == Table::kDispatch && options_.kernel_rename;
@@ -261,7 +261,7 @@ class Exporter {
           if (cell(x) == kUnknown || cell(y) == kUnknown || cell(z) == kUnknown) return;
           json.name(key).begin_array().value(cell(x)).value(cell(y)).value(cell(z)).end_array();
         };
-        // Work-items, as everywhere in tacho; torch.profiler's files count workgroups.
+        // Work-items, as everywhere in tacho; torch.profiler's files give workgroups.
         extent("grid items", column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z);
         extent("workgroup", column::Kernel::group_x, column::Kernel::group_y, column::Kernel::group_z);
         number("registers", cell(column::Kernel::registers));
@@ -347,15 +347,15 @@ class Exporter {
     });
   }
 
-  // An arrow from the call that launched it. Viewers bind both ends to the slices around these moments, so
-  // the call's slice must stand in the file before: it does, calls begin before the work that they cause.
+  // Draws an arrow from the call that launched it. Viewers bind both ends to the slices around these moments,
+  // so the call's slice must come first in the file. It does: calls begin before the work that they cause.
   void flow(const Happening& what, const Line& line, int64_t start) {
     const Launch* const launch = calls_.find(tracks_.process(what.track), what.correlation);
     if (launch == nullptr) return;
     const auto caller = line_of_thread(launch->track);
     if (caller == nullptr) return;
     const int64_t call = clock_(launch->start);
-    if (call > start) return;  // by the clocks' error: an arrow back in time would bind to other slices
+    if (call > start) return;  // clock error; an arrow back in time would bind to other slices
     ++flows_;
     const auto arrow = [&](JsonLiteral phase, const Line& place, int64_t time, bool end) {
       json_.burst(kMostOfBeginning, [&](auto& json) {
@@ -382,7 +382,7 @@ class Exporter {
 
   void counter(const Happening& what, int64_t time) {
     const double value = std::bit_cast<double>(what.extra[what.table == Table::kReading ? 0 : 1]);
-    if (!std::isfinite(value)) return;  // JSON has no word for it
+    if (!std::isfinite(value)) return;  // JSON cannot express it
     const int64_t pid = name_process(tracks_.process(what.track));
     std::string name;
     const int64_t device = trace_.cell(Table::kTrack, what.track, column::Track::device);
@@ -414,7 +414,7 @@ class Exporter {
   Tracks tracks_;
   KernelNames kernels_;
   Timeline timeline_;
-  LaunchIndex calls_;                   // whom arrows come from: filled by the sweep itself
+  LaunchIndex calls_;                   // where arrows start; the sweep itself fills it
   std::unique_ptr<Launches> launches_;  // names for --kernel-rename
   std::vector<Line> lanes_;
   std::unordered_map<int64_t, Line> points_;

@@ -1,4 +1,4 @@
-// agent_info.csv: what rocprofv3 tells about each agent, from whatever the trace knows of its devices.
+// agent_info.csv: rocprofv3's facts about each agent, from whatever the trace knows about its devices.
 #include <charconv>
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@ using event::Table;
 
 namespace {
 
-// Facts that sources of ours record under names and in units of their own.
+// Facts that tacho's own sources record under other names and in other units.
 struct Alias {
   std::string_view name, property;
   uint64_t divisor;
@@ -101,7 +101,7 @@ std::vector<std::pair<std::string_view, uint64_t>> agent_facts(const trace::Trac
     std::optional<std::string_view> value;
     uint64_t divisor = 1;
     if (agent.device == 0) {
-      // The host itself: its cores are all that a run records of it.
+      // The host itself: a run records only its number of cores.
       if (entry == "Cpu_Cores_Count") value = trace.property(Table::kEnd, 0, "cpus");
     } else {
       value = trace.property(Table::kDevice, agent.device, lower(entry));
@@ -129,7 +129,7 @@ std::string agent_info(const trace::Trace& trace, const Agents& agents) {
     const auto facts = agent_facts(trace, agent);
     auto fact = facts.begin();
     for (const std::string_view entry : kEntries) {
-      out += ',';  // what is unknown stays empty: it is not 0
+      out += ',';  // unknown values stay empty: they are not 0
       if (fact != facts.end() && fact->first == entry) out += fmt::format("{}", (fact++)->second);
     }
     if (agent.device == 0) {

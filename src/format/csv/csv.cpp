@@ -1,5 +1,5 @@
-// The CSV files of a trace (csv.h): one pass over each table, rows put together from parts that are made
-// once.
+// Writes a trace as CSV files (csv.h): one pass over each table; rows are assembled from parts that are
+// formatted once.
 #include "format/csv/csv.h"
 
 #include <bit>
@@ -32,7 +32,7 @@ constexpr int64_t kMostRemembered = 1 << 17;  // rows of a dimension whose text 
 constexpr size_t kMostReady = 24 * 1024;      // longer texts go through OutputFile::write()
 constexpr int64_t kFirst = std::numeric_limits<int64_t>::min(), kLast = std::numeric_limits<int64_t>::max();
 
-// A row under construction, in the file's own buffer.
+// A row in progress, in the file's own buffer.
 class Row {
  public:
   explicit Row(OutputFile& file) : file_(file) { begin(); }
@@ -58,7 +58,7 @@ class Row {
     room();
     at_ = write_unsigned(at_, static_cast<uint64_t>(value));
   }
-  /// Nothing for kUnknown.
+  /// Writes nothing for kUnknown.
   void known(int64_t value) {
     if (value != kUnknown) number(value);
   }
@@ -123,7 +123,7 @@ class Exporter {
   }
 
   Status commit(std::vector<std::string>& written) {
-    // Of a process without a row anywhere (it may have call stacks) the agents are no news.
+    // A process without rows (it may have call stacks) gets no file for its agents alone.
     if (options_.process != 0 && files_.size() == 1) return {};
     uint64_t bytes = 0;
     for (const OutputFile& file : files_) bytes += file.size();
@@ -149,8 +149,8 @@ class Exporter {
     return options_.process == 0 || tracks_.process(track) == options_.process;
   }
 
-  // Visits the rows of the process in time order and gives them to `write` with the file, which is made for
-  // the first.
+  // Visits the rows of the process in time order and passes them to `write` with the file, which it creates
+  // for the first row.
   template <typename Write>
   Status rows(Table table, std::span<const int> columns, std::string_view name, std::string_view header,
               Write write) {
@@ -168,7 +168,7 @@ class Exporter {
         out.emplace(*file);
       }
       write(*out, row);
-      if (file->failed()) break;  // commit() will say it
+      if (file->failed()) break;  // commit() will report it
     }
     return cursor.status();
   }
@@ -177,8 +177,8 @@ class Exporter {
     if (++done_ % 16384 == 0 && options_.progress != nullptr) options_.progress->at(done_, total_);
   }
 
-  // The start in the file's clock, the end one duration later: converted ends would be off by some ns for each row, and
-  // sums over rows would not be those of *_stats.csv and of tacho stats.
+  // Start in the file's clock, end one duration later. Converting the end too would be off by some ns in each
+  // row, and sums over rows would differ from *_stats.csv and tacho stats.
   void times(Row& out, int64_t start, int64_t duration) {
     const int64_t from = clock_(start);
     out.number(from);
@@ -215,7 +215,7 @@ class Exporter {
     if (fixed != kUnknown || dynamic != kUnknown)
       shared = (fixed == kUnknown ? 0 : fixed) + (dynamic == kUnknown ? 0 : dynamic);
     constexpr int64_t kLdsUnit =
-        512;  // AMD allocates LDS in this unit, and rocprofv3 prints what is allocated
+        512;  // AMD allocates LDS in this unit, and rocprofv3 prints the allocated size
     if (round_lds && shared >= 0) shared = (shared + kLdsUnit - 1) / kLdsUnit * kLdsUnit;
     add(shared);
     add(cell(column::Kernel::private_bytes));
@@ -229,8 +229,8 @@ class Exporter {
   }
   const KernelText& kernel(int64_t row, bool round_lds) {
     if (row < 0 || row >= kMostRemembered) return scratch_ = kernel_text(row, round_lds);
-    // A kernel row belongs to one vendor's device in practice; the flag keeps the two roundings apart where
-    // it does not.
+    // In practice a kernel row belongs to the device of one vendor. Where it does not, the flag keeps the two
+    // roundings apart.
     auto& ready = kernel_texts_[round_lds];
     if (ready.size() <= static_cast<size_t>(row)) ready.resize(static_cast<size_t>(row) + 1);
     KernelText& text = ready[static_cast<size_t>(row)];
@@ -248,7 +248,7 @@ class Exporter {
       const int64_t device = trace_.cell(Table::kTrack, track, column::Track::device);
       const int64_t queue = tracks_.queue(track), stream = tracks_.stream(track);
       text.amd = amd(device);
-      // Without streams (OpenCL) rocprofv3's column is 0.
+      // Without streams (OpenCL), rocprofv3 writes 0 in this column.
       text.text = fmt::format(
           "\"KERNEL_DISPATCH\",{},{},{},", csv_quoted(agents_.label(device, options_.agent_index)),
           queue == kUnknown ? std::string() : fmt::format("{}", static_cast<uint64_t>(queue)),
@@ -257,14 +257,14 @@ class Exporter {
     return text;
   }
 
-  // The thread that launched: of the API call with the correlation, else where the importer put it.
+  // The launching thread: that of the API call with this correlation, else the importer's.
   int64_t launching_thread(const Launch* launch, int64_t track) const {
     if (launch != nullptr) return tracks_.tid(launch->track);
     const int64_t tid = tracks_.tid(track);
     return tid > 0 ? tid : kUnknown;
   }
 
-  // A column more where the run recorded arguments.
+  // Adds a column if the run recorded arguments.
   std::string line_end() const { return has_arguments_ ? ",\"Arguments\"\n" : "\n"; }
   void arguments(Row& out, int64_t string) {
     if (!has_arguments_) return;
@@ -315,7 +315,7 @@ class Exporter {
           out.end();
         });
     if (launches_) TACHO_TRY(launches_->status());
-    launches_.reset();  // its sweep only moves forward
+    launches_.reset();  // its sweep only moves forward; later tables need a new one
     return done;
   }
 
@@ -522,7 +522,7 @@ class Exporter {
     trace::TimeCursor values(trace_, Table::kCounterValue, kValues);
     trace::TimeCursor dispatches(trace_, Table::kDispatch, kDispatches);
     bool more = dispatches.next();
-    // Dispatches whose values may still come; values are stamped with their dispatch's start.
+    // Dispatches whose values may still come; a value carries its dispatch's start.
     std::unordered_map<uint64_t, Launched> waiting;
     std::deque<uint64_t> order;
     constexpr size_t kMostWaiting = 1 << 18;
@@ -614,7 +614,7 @@ class Exporter {
         kernel == 0 ? std::string() : fmt::format("{}", kernels_.id(kernel)),
         csv_quoted(kernel == 0 ? std::string_view() : renamed(launch, kernel)),
         text(product(column::Kernel::group_x, column::Kernel::group_y, column::Kernel::group_z)));
-    // LDS_Block_Size ... SGPR_Count are the first five of kernel_trace's tail.
+    // LDS_Block_Size ... SGPR_Count are the first five columns of kernel_trace's tail.
     std::string sizes = ",,,,";
     if (kernel != 0) {
       const std::string& after = this->kernel(kernel, amd(device)).after;
@@ -636,7 +636,7 @@ class Exporter {
 
   // ---- tables that rocprofv3 does not know
 
-  // These have no file of their own: rocprofv3 writes none, and other commands show them.
+  // These tables have no file: rocprofv3 writes none, and other commands show them.
   static bool without_file(Table table) {
     return table == Table::kSync || table == Table::kOverhead || table == Table::kSample;
   }
@@ -645,7 +645,7 @@ class Exporter {
            table == Table::kAllocation || table == Table::kApi || table == Table::kMarker;
   }
 
-  // Every other timed table in `<table>_trace`: name, place and times, then its own columns and its dimension's.
+  // Writes every other timed table to `<table>_trace`: name, place, times, its own and the dimension's cells.
   Status further_tables() {
     for (const event::TableInfo& info : event::all_tables()) {
       if (!info.timed || without_file(info.table) || has_own_file(info.table)) continue;

@@ -1,4 +1,4 @@
-// Number formats and statistics files (parts.h).
+// Formats numbers and statistics files (parts.h).
 #include "format/csv/parts.h"
 
 #include <algorithm>

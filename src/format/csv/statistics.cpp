@@ -13,7 +13,7 @@ using event::Table;
 
 namespace {
 
-// Rows of `table` by the name that `name` gives a dimension row; nullopt = not wanted.
+// Rows of `table`, grouped by the name that `name` gives a dimension row; nullopt = skip the row.
 template <typename Name>
 Result<std::vector<StatisticsRow>> sums_by(const trace::Trace& trace, const ExportOptions& options,
                                            Table table, Name name) {

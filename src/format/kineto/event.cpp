@@ -1,4 +1,4 @@
-// Parsing of event objects (event.h).
+// Parses event objects (event.h).
 #include "format/kineto/event.h"
 
 namespace tacho::format::kineto {
@@ -18,7 +18,7 @@ JsonOutcome text_value(Json& json, Event& event, std::string_view& text) {
   return JsonOutcome::kOk;
 }
 
-// A number, or a number in quotes as some tools write it; anything else leaves `value`.
+// A number, or a number in quotes as some tools write it; anything else leaves `value` unchanged.
 template <typename Parse, typename T>
 JsonOutcome number_value(Json& json, Parse parse, T& value) {
   std::string_view text;
@@ -201,8 +201,8 @@ JsonOutcome parse_event(Json& json, Event& event) {
         if (key == "name") return text_value(json, event, event.name);
         if (key == "args") {
           if (json.peek() != '{') return json.skip();
-          // Members such as "ph" stand before the args in what every known tool writes; where they do not, numbers of
-          // all args are taken.
+          // Every known tool writes members such as "ph" before the args. If they come later, keeps numbers
+          // of all args.
           const bool numbers =
               event.phase == 0 || event.phase == 'C' || event.category == "cuda_profiler_range";
           return object(json, [&](std::string_view name) { return argument(json, event, name, numbers); });

@@ -1,4 +1,4 @@
-// Reading and unpacking of the window (input.h).
+// Reads and unpacks the window (input.h).
 #include "format/kineto/input.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ Result<std::unique_ptr<InputWindow>> InputWindow::open(const std::string& path) 
     input->member_open_ = true;
   }
   ::posix_fadvise(input->descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
-  // Small files need no more than themselves, and a byte for finding their end; more() enlarges it where that is wrong.
+  // A small file needs its own size plus a byte to find its end; more() enlarges the window if that is wrong.
   constexpr size_t kWindow = 1 << 20, kLeast = 4096;
   const size_t whole =
       S_ISREG(status.st_mode) && !input->zip_ ? static_cast<size_t>(status.st_size) + 1 : kWindow;
@@ -69,7 +69,7 @@ size_t InputWindow::fill(char* to, size_t size) {
       zip.avail_in = static_cast<uInt>(got);
     }
     if (!member_open_) {
-      // Behind a member: another one, or padding that gzip ignores.
+      // After a member comes another one, or padding that gzip ignores.
       while (zip.avail_in > 0 && *zip.next_in == 0) {
         ++zip.next_in;
         --zip.avail_in;

@@ -1,4 +1,4 @@
-// Values of JSON texts (json.h).
+// Parses values of JSON texts (json.h).
 #include "format/kineto/json.h"
 
 #include <charconv>
@@ -86,7 +86,7 @@ void Json::unescape(std::string_view text, std::string& out) {
         break;
       }
       default:
-        out += kind;  // \" \\ \/ ; others were never valid and stand for themselves
+        out += kind;  // \" \\ \/ ; others were never valid, so keep them as they are
     }
   }
 }

@@ -1,4 +1,4 @@
-// What the events of a Kineto trace mean in the trace's vocabulary (kineto.h).
+// Translates the events of a Kineto trace into tacho's terms (kineto.h).
 #include <tsl/robin_map.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using event::Table;
 namespace column = event::column;
 namespace row = event::row;
 
-// Correlations of framework operators, apart from those of API calls, which vendors count from 1.
+// Correlations of framework operators lie above those of API calls, which vendors count from 1.
 constexpr int64_t kOperators = int64_t{1} << 48;
 constexpr int64_t kLatest = event::kFarthestTime;
 
@@ -118,7 +118,7 @@ class Reader {
     int64_t start;
     int64_t label;
   };
-  tsl::robin_map<int64_t, std::vector<OpenRange>> open_;  // B without its E, by track
+  tsl::robin_map<int64_t, std::vector<OpenRange>> open_;  // B without its E yet, by track
   struct Shape {
     int64_t grid[3], block[3], shared;
   };
@@ -142,8 +142,8 @@ int64_t text_number(tsl::robin_map<std::string, int64_t>& texts, std::string_vie
   return texts.try_emplace(std::string(text), -static_cast<int64_t>(texts.size()) - 2).first->second;
 }
 
-// Processes by pid. Kineto puts GPU work under small pids and tacho under the process that launched it; python functions
-// of threads without a system id lie under pid 0.
+// Processes by pid. Kineto puts GPU work under small pids, tacho under the process that launched it; Python
+// functions of threads without a system id have pid 0.
 int64_t Reader::process(const Id& id) {
   const int64_t key = id.text.empty() ? id.number : text_number(texts_, id.text);
   const auto [found, fresh] = processes_.try_emplace(key, 0);
@@ -186,7 +186,7 @@ int64_t Reader::device(int64_t index, bool nvidia) {
   const auto [found, fresh] = devices_.try_emplace({index, 0, 0}, 0);
   if (fresh) {
     auto property = properties_.find(index);
-    // ROCm's Kineto numbers the GPU of events by its agent, the properties from 0: with one GPU there is no doubt.
+    // ROCm's Kineto numbers GPUs by agent in events and from 0 in properties. A single GPU must be the one.
     if (property == properties_.end() && properties_.size() == 1) property = properties_.begin();
     const std::string name =
         property != properties_.end() ? property->second.name : fmt::format("GPU {}", index);
@@ -289,7 +289,7 @@ event::MemoryKind memory_kind(std::string_view word) {
   return event::MemoryKind::kUnknown;
 }
 
-// Where an event of this category would have gone.
+// The table that an event of this category would have gone to.
 Table table_of(std::string_view category) {
   if (category == "kernel" || category == "Kernel") return Table::kDispatch;
   if (category == "gpu_memcpy" || category == "Memcpy") return Table::kCopy;
@@ -395,7 +395,7 @@ void Reader::complete(Event& event) {
     return;
   }
   if (category == "cuda_profiler_range") {
-    // Counters of one replayed kernel: a range on the GPU, and a value per counter.
+    // Counters of one replayed kernel: a range on the GPU with a value for each counter.
     const int64_t track = gpu_track(event);
     writer_.add(row::Marker{.track = track,
                             .start = event.time,
@@ -478,7 +478,7 @@ void Reader::complete(Event& event) {
                           .correlation = correlation});
     return;
   }
-  // Anything else is a range that somebody named: user annotations, events without a category, other tools' categories.
+  // Anything else is a range with a name: user annotations, events without category, other tools' categories.
   writer_.add(row::Marker{.track = track,
                           .start = event.time,
                           .duration = event.duration,
@@ -487,7 +487,7 @@ void Reader::complete(Event& event) {
 
 void Reader::metadata(const Event& event) {
   if (event.name == "process_name" && !event.label.empty()) {
-    // Kineto gives a name to pids that stand for GPUs too: only those with threads become processes.
+    // Kineto also names pids that stand for GPUs; only those with threads become processes.
     const auto found = processes_.find(event.process.text.empty() ? event.process.number
                                                                   : text_number(texts_, event.process.text));
     if (found != processes_.end() || event.process.number > 255)
@@ -582,7 +582,7 @@ void Reader::take(Event& event) {
     case 's':
     case 'f':
     case 't':
-      // ac2g arrows repeat the correlations; fwdbwd ones tie a backward operator to its forward one.
+      // ac2g arrows repeat the correlations; fwdbwd arrows tie a backward operator to its forward operator.
       if (event.category == "fwdbwd" && event.time != kUnknown && event.id.given && event.phase != 't') {
         flows_.add({thread_track(event.process, event.thread), event.time, event.id.number,
                     event.phase == 's' ? 1 : 0});
@@ -609,7 +609,7 @@ Status Reader::cut_off() const {
   return fail("{}: the file is cut off ({} events were read before its end)", input_.path(), count_);
 }
 
-// The events of an array whose [ has been read.
+// Reads the events of an array after its '['.
 Status Reader::events() {
   Event event;
   bool first = true;
@@ -639,11 +639,11 @@ Status Reader::events() {
       take(event);
       input_.consume(json.at());
     }
-    // Only text that is the start of a value is left; keep a comma that was passed. more() moves the text: json ends here.
+    // Only the start of a value is left; keeps a comma already passed. more() moves the text, so json ends.
     const bool nothing_left = json.at_end();
     if (!input_.more()) {
       if (input_.status() && input_.at_end() && nothing_left && count_ > 0) {
-        // Chrome's own format allows the closing bracket to be missing: tracers that are killed leave such files.
+        // Chrome's own format lets the closing bracket be missing: tracers that were killed leave such files.
         writer_.note(0, event::NoteSeverity::kWarning,
                      "the JSON ends without closing its array: its writer was probably killed");
         input_.consume(input_.end());
@@ -654,7 +654,7 @@ Status Reader::events() {
   }
 }
 
-// The whole value at the input's place, which must fit the window; for small values only.
+// The whole value at the input's place; it must fit the window, so only for small values.
 Status Reader::whole_value(std::string& text) {
   while (true) {
     Json json(input_.begin(), input_.end());
@@ -817,7 +817,7 @@ Status Reader::finish() {
                               .arguments = waiting.arguments});
   }
   if (any_flow_) {
-    // An arrow's ends stand at the starts of the operators they tie; both lists come in order of (thread, time).
+    // An arrow's ends are at the starts of its operators; both lists come in order of (thread, time).
     TACHO_TRY(flows_.finish());
     TACHO_TRY(operators_.finish());
     SortedFile<End> ends;

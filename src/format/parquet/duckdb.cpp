@@ -1,4 +1,4 @@
-// Finding and loading DuckDB (duckdb.h).
+// Finds and loads DuckDB (duckdb.h).
 #include "format/parquet/duckdb.h"
 
 #include <dlfcn.h>
@@ -80,7 +80,7 @@ Result<const DuckLibrary*> bind(void* handle, const std::string& from) {
 }
 
 Result<const DuckLibrary*> find() {
-  // What the user names is used or refused, never silently passed over.
+  // Uses or refuses the library that the user names, but never silently skips it.
   if (const char* const named = std::getenv("TACHO_DUCKDB"); named != nullptr && *named != 0) {
     std::error_code error;
     const std::string path =

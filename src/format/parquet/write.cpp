@@ -1,4 +1,4 @@
-// Rows of a trace as DuckDB asks for them, which writes the files (parquet.h).
+// Supplies a trace's rows on DuckDB's request; DuckDB writes the files (parquet.h).
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ using event::kUnknown;
 using event::Table;
 using event::Type;
 
-// One column of the output: a number out of a fact's row, and what it stands for.
+// A column of the output: a number from a fact's row, and what it stands for.
 struct Output {
   std::string name;
   int type = kDuckBigint;
@@ -50,7 +50,7 @@ bool ascii(std::string_view text) {
 // The rows of one process in one table, chunk by chunk.
 class Source {
  public:
-  /// `nameless`: rows of no process in particular (telemetry of a device) too.
+  /// `nameless`: also rows of no process in particular (telemetry of a device).
   Source(const trace::Trace& trace, const ExportOptions& options, Table table, OutputClock& unix_time,
          bool nameless)
       : trace_(trace),
@@ -65,7 +65,7 @@ class Source {
   const std::vector<Output>& outputs() const { return outputs_; }
   int64_t rows() const { return rows_; }
 
-  /// Fills up to `most` rows through cell(column, row); 0 at the end.
+  /// Fills in up to `most` rows with cell(column, row); returns their number, 0 at the end.
   Result<size_t> fill(const DuckLibrary& duck, DuckLibrary::Handle chunk, size_t most) {
     std::vector<size_t> chosen;
     while (chosen.empty()) {
@@ -105,7 +105,7 @@ class Source {
             duck.vector_assign_string_element_len(vector, i, clean.data(), clean.size());
           }
         } else {
-          numbers[i] = value;  // a double's bits are what its column holds
+          numbers[i] = value;  // the column holds the double's bits
         }
       }
     }
@@ -145,7 +145,7 @@ class Source {
     }
     return false;
   }
-  // Traces that were merged keep their tracks together: most chunks of other processes need not be decoded.
+  // Merged traces keep tracks together, so most chunks of other processes need no decoding.
   bool has_track(const trace::Chunk& chunk) const {
     for (int64_t track = chunk.min_track; track <= chunk.max_track; ++track)
       if (ours(trace_.cell(Table::kTrack, track, column::Track::process))) return true;
@@ -171,7 +171,7 @@ class Source {
         return add(std::move(name), kDuckDouble, std::move(value));
       case Type::kRow:
         if (about.target == Table::kDevice) {
-          // The device's number as its vendor's tools have it; NULL for the host.
+          // The device's number in its vendor's tools; NULL for the host.
           return add(std::move(name), kDuckBigint, [this, value = std::move(value)](const int64_t* row) {
             const int64_t device = value(row);
             return device > 0 ? trace_.cell(Table::kDevice, device, column::Device::index) : kUnknown;
@@ -257,7 +257,7 @@ class Source {
       if (about.name == "track" || about.name == "dim") continue;
       if (about.type == Type::kRow && about.target == Table::kProcess) {
         process_column_ = static_cast<int>(i);
-        continue;  // the folder says it
+        continue;  // the folder's name gives it
       }
       add_column(about, std::string(about.name), [i](const int64_t* row) { return row[i]; });
       if (about.name == "start" && about.type == Type::kTime)
@@ -287,7 +287,7 @@ class Source {
   int64_t first_row_ = 0, next_row_ = 0, rows_ = 0;
 };
 
-// A database in memory with one table function, tacho_rows(), that gives the rows of the current source.
+// A database in memory with one table function, tacho_rows(), which returns the current source's rows.
 class Desk {
  public:
   static Result<std::unique_ptr<Desk>> make() {
@@ -311,7 +311,7 @@ class Desk {
     source_ = &source;
     error_.clear();
     const DuckLibrary::Handle function = duck_.create_table_function();
-    // A name of its own each time: columns differ from table to table.
+    // A new name each time, because columns differ from table to table.
     const std::string name = fmt::format("tacho_rows_{}", ++functions_);
     duck_.table_function_set_name(function, name.c_str());
     duck_.table_function_set_extra_info(function, this, nullptr);
@@ -369,15 +369,15 @@ class Desk {
   }
 
   const DuckLibrary& duck_;
-  static inline const DuckLibrary* current_ = nullptr;  // there is one library, whichever desk uses it
+  static inline const DuckLibrary* current_ = nullptr;  // there is only one library, whichever desk uses it
   DuckLibrary::Handle database_ = nullptr, connection_ = nullptr;
   Source* source_ = nullptr;
   std::string error_;
   int functions_ = 0;
 };
 
-// A value as part of a folder's name: everything that could end the name or confuse a reader is escaped as
-// Hive does.
+// A value as part of a folder's name. Escapes, like Hive, everything that could end the name or confuse a
+// reader.
 std::string partition_value(std::string_view text) {
   std::string value;
   for (const char c : text)
@@ -398,7 +398,7 @@ Status sync_file(const std::string& path) {
   return {};
 }
 
-// Files under temporary names (which no reader's *.parquet matches) until all are complete.
+// Keeps files under temporary names, which no reader's *.parquet matches, until all are complete.
 class Files {
  public:
   ~Files() {
@@ -442,13 +442,13 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
   const fs::path folder = fs::path(target.folder) / fmt::format("run={}", run == kUnknown ? 0 : run) /
                           ("host=" + partition_value(trace.string(of_process(column::Process::host)))) /
                           fmt::format("rank={}", rank == kUnknown ? 0 : rank);
-  // What belongs to no process goes with the first one.
+  // The first process also gets what belongs to no process.
   const bool first = std::none_of(written.begin(), written.end(),
                                   [](const std::string& path) { return path.ends_with(".parquet"); });
   Files files;
   for (size_t i = 0; i < event::kFactTables; ++i) {
     const auto table = static_cast<Table>(i);
-    // Clock tuples, losses and notes describe the recording, not the program: they stay in the trace.
+    // Clock tuples, losses and notes describe the recording and not the program, so they stay in the trace.
     if (table == Table::kClock || table == Table::kLoss || table == Table::kNote) continue;
     if (!options.wants(table) || trace.rows(table) == 0) continue;
     const fs::path place = folder / ("table=" + std::string(event::table_info(table).name));
@@ -462,7 +462,7 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
     TACHO_TRY(desk->write(source, files.add(path)));
     if (source.rows() == 0) {
       files.drop_last();
-      fs::remove(place, error);  // only when it is empty
+      fs::remove(place, error);  // only if it is empty
     }
   }
   return files.commit(written);

@@ -1,4 +1,4 @@
-// Encoding of packets (packets.h).
+// Encodes packets (packets.h).
 #include "format/perfetto/packets.h"
 
 #include <algorithm>
@@ -101,7 +101,7 @@ void add_clocks(pbf_writer& snapshot, const Packets::ClockValues& at, bool incre
   add(kMonotonic, at.monotonic);
   add(kMonotonicRaw, at.raw);
   add(kRealtime, at.realtime);
-  if (incremental) snapshot.add_uint32(snapshot_primary, kBoottime);  // once: it must not come after a time
+  if (incremental) snapshot.add_uint32(snapshot_primary, kBoottime);  // once, and before any time stamp
 }
 }  // namespace
 
@@ -187,7 +187,7 @@ void Packets::counter(uint64_t uuid, uint64_t parent, std::string_view name, Cou
     counter_out.add_uint32(counter_unit, static_cast<uint32_t>(unit));
   else if (!unit_name.empty())
     counter_out.add_string(counter_unit_name, unit_name.data(), unit_name.size());
-  out.add_message(track_counter, counter);  // present also when empty: that is what makes it a counter
+  out.add_message(track_counter, counter);  // present even if empty: that makes it a counter
   descriptor(bytes);
 }
 

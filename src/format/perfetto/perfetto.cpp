@@ -1,4 +1,4 @@
-// A trace as Perfetto packets (perfetto.h): what becomes a track, a slice, an annotation, a counter.
+// Writes a trace as Perfetto packets (perfetto.h): what becomes a track, slice, annotation or counter.
 #include "format/perfetto/perfetto.h"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ using namespace perfetto;
 
 namespace {
 
-// Rows of a dimension up to which encoded names are kept; beyond it they are encoded each time and not
-// interned.
+// Up to this many rows of a dimension, keeps encoded names. Beyond it, encodes them each time and does not
+// intern them.
 constexpr int64_t kMostRemembered = 1 << 18;
 
 class Exporter {
@@ -124,7 +124,7 @@ class Exporter {
     bool described = false;
     std::string annotations;                             // agent, queue, stream
     uint64_t counter = 0;                                // readings
-    double scale = 1;                                    // of their values in the file
+    double scale = 1;                                    // from a reading to its value in the file
     int64_t last_start = kUnknown, last_end = kUnknown;  // of the newest dispatch
   };
   struct Zero {
@@ -158,7 +158,7 @@ class Exporter {
   }
 
   uint64_t process_track(int64_t process) {
-    if (process == 0) return 0;  // of the machine: no process group
+    if (process == 0) return 0;  // the machine's: no process group
     uint64_t& uuid = processes_[static_cast<size_t>(process)];
     if (uuid == 0) {
       uuid = packets_.new_track();
@@ -168,7 +168,7 @@ class Exporter {
     return uuid;
   }
 
-  // Time of the file for a moment of the trace; lets counters due before it go first.
+  // The file's time for a moment of the trace. First writes the counters that are due before it.
   int64_t advance(int64_t raw) {
     if (!counters_.empty() || !zeros_.empty()) flush_counters(raw);
     if (raw >= samples_close_) close_samples(raw);
@@ -176,7 +176,7 @@ class Exporter {
   }
 
   static uint64_t flow_id_of(int64_t process, int64_t correlation) {
-    // Unique over processes: the correlation is unique within its own only.
+    // Unique over all processes, although a correlation is unique only within its own.
     return static_cast<uint64_t>(correlation) ^ static_cast<uint64_t>(process) * 0x9e3779b97f4a7c15ull;
   }
   uint64_t flow_id(const Happening& what) const {
@@ -185,7 +185,7 @@ class Exporter {
 
   uint32_t key(std::string_view name) { return packets_.intern(interned_annotation_names, name); }
   uint32_t category(std::string_view name) { return packets_.intern(interned_categories, name); }
-  // Interned by the row of its string; names beyond the limit are written out.
+  // Interned by the row of its string; writes names beyond the limit in full.
   void set_name(EventBody& body, int64_t string, std::string_view text) {
     int64_t& known = name_of_string_.of(string);
     if (known == 0) known = packets_.intern_fresh(interned_event_names, text);
@@ -198,7 +198,7 @@ class Exporter {
     return static_cast<uint32_t>(known);
   }
 
-  // Category, name and constant annotations of an event; what differs from row to row goes into more_.
+  // Category, name and constant annotations of an event; more_ gets what differs from row to row.
   std::string_view describe(const Happening& what) {
     switch (what.table) {
       case Table::kDispatch:
@@ -280,7 +280,7 @@ class Exporter {
     }
   }
 
-  // An annotation of a table that has no way of its own; none for what is not known and for references.
+  // An annotation of a table without a special rule; nothing for unknown values and references.
   void annotate(EventBody& body, const event::Column& column, int64_t cell) {
     if (const std::string text = cell_text(trace_, column, cell); !text.empty())
       body.add_string(key(column.name), text);
@@ -290,7 +290,7 @@ class Exporter {
     if (what.end == kUnknown) more_.add_bool(key("open_at_exit"), true);
   }
 
-  // The encoded body of a dimension row, made once by `make`.
+  // The encoded body of a dimension row; `make` encodes it once.
   template <typename Make>
   std::string_view remembered(const Happening& what, Make make) {
     auto& bodies = bodies_[static_cast<size_t>(what.table)];
@@ -331,7 +331,7 @@ class Exporter {
     });
   }
 
-  // Of a call, kernel or copy, where they were recorded.
+  // Arguments of a call, kernel or copy, if recorded.
   void arguments(int64_t string) {
     if (string != 0) more_.add_string(key("arguments"), trace_.string(string));
   }
@@ -353,7 +353,7 @@ class Exporter {
       shape_annotations(made, what.dim);
     });
     if (launches_ != nullptr) {
-      // --kernel-rename: the name depends on who launched it.
+      // --kernel-rename: the name depends on the marker around the launch.
       const Launch* const launch = launches_->find(tracks_.process(what.track), what.correlation, what.start);
       if (launch != nullptr && launch->label != 0) {
         const int64_t string = trace_.cell(Table::kLabel, launch->label, column::Label::name);
@@ -492,7 +492,7 @@ class Exporter {
       std::string_view shown = unit;
       if (options_.rocprof_sys) {
         name += " (S)";
-        // Its own units: megabytes, seconds, watts.
+        // rocprof-sys's own units: megabytes, seconds, watts.
         if (unit == "B") {
           shown = name.starts_with("GPU ") ? "megabytes" : "MB";
           facts.scale = 1e-6;
@@ -510,8 +510,8 @@ class Exporter {
     packets_.counter_value(time, facts.counter, std::bit_cast<double>(what.extra[0]) * facts.scale);
   }
 
-  // Instances of one counter of one dispatch are summed; the sums go out when the sweep has passed their
-  // moment, with a zero at the dispatch's end.
+  // Sums up the instances of a dispatch's counter. Writes the sums once the sweep has passed their moment,
+  // with a zero at the dispatch's end.
   void counter_value(const Happening& what) {
     if (!counters_.empty() && (counters_.front().start != what.start)) flush_counters(what.start);
     const double value = std::bit_cast<double>(what.extra[1]);
@@ -524,7 +524,7 @@ class Exporter {
   }
 
   void flush_counters(int64_t until) {
-    // until == a counter's own start: more instances of it may come.
+    // until == a counter's own start: more of its instances may come.
     if (!counters_.empty() && counters_.front().start < until) {
       const auto due = std::move(counters_);
       counters_.clear();
@@ -557,7 +557,7 @@ class Exporter {
   // ---- call stacks
 
   void sample(const Happening& what) {
-    if (what.end == what.start) return;  // read at a launch: an annotation of the call
+    if (what.end == what.start) return;  // taken at a launch: an annotation of the call
     const int64_t time = advance(what.start);
     if (options_.rocprof_sys) return sample_slices(what, time);
     const int64_t process = tracks_.process(what.track);
@@ -567,8 +567,8 @@ class Exporter {
     packets_.sample(time, tracks_.pid(process), tid > 0 ? tid : tracks_.pid(process), stack);
   }
 
-  // rocprof-sys draws the frames of a sample as nested slices, outermost first, for the time that the sample stands for.
-  // Frames that the next sample has as well go on.
+  // rocprof-sys draws the frames of a sample as nested slices, outermost first, for the time that the sample
+  // stands for. Frames that are also in the next sample continue.
   void sample_slices(const Happening& what, int64_t time) {
     SampleLine& line = sample_lines_[what.track];
     if (line.uuid == 0) {
@@ -602,7 +602,7 @@ class Exporter {
       packets_.slice_begin(time, line.uuid, frame_slice(frames[i]), {}, false, 0);
       line.open.push_back(frames[i]);
     }
-    // A little longer than the period: timers are not exact, and what goes on is one slice.
+    // A little longer than the period: timers are inexact, and a frame that continues is one slice.
     line.until = what.end + (what.end - what.start) / 4;
     samples_close_ = std::min(samples_close_, line.until);
   }
@@ -662,7 +662,7 @@ class Exporter {
     return at->second = scratch_.bytes();
   }
 
-  // Python stacks that calls left (sample rows that stand for no time), by the call's correlation.
+  // Python stacks taken at calls (sample rows without duration), by the call's correlation.
   Status read_launch_stacks() {
     if (!options_.annotations || !options_.wants(Table::kApi)) return {};
     static constexpr int kColumns[] = {column::Sample::track, column::Sample::duration, column::Sample::dim,
@@ -676,7 +676,7 @@ class Exporter {
         });
   }
 
-  // "outer (a.py:3) > inner (b.py:7)": the line of Python that a call came from.
+  // "outer (a.py:3) > inner (b.py:7)": the Python line that made a call.
   void python_stack(const Happening& what) {
     const auto found = launch_stacks_.find({tracks_.process(what.track), what.correlation});
     if (found == launch_stacks_.end()) return;
@@ -703,7 +703,7 @@ class Exporter {
     return threads_->index(thread);
   }
 
-  // rocprof-sys's names of lines.
+  // Track names as in rocprof-sys.
   std::string rocprof_sys_track(int64_t track) {
     const auto cell = [&](int at) { return trace_.cell(Table::kTrack, track, at); };
     switch (static_cast<event::TrackKind>(cell(column::Track::kind))) {
@@ -751,13 +751,13 @@ class Exporter {
     out.add_uint32(frame_iid, at->second);
     out.add_uint32(frame_function, packets_.intern(interned_functions, keep(std::move(function))));
     out.add_uint32(frame_mapping, mapping(cell(column::Frame::module), cell(column::Frame::file)));
-    // Frames of one mapping are told apart by this and their name; interpreted ones have no address.
+    // This and the name distinguish the frames of a mapping; interpreted frames have no address.
     out.add_uint64(frame_rel_pc, address != 0 ? static_cast<uint64_t>(address) : static_cast<uint64_t>(row));
     packets_.intern_message(interned_frames, bytes);
     return at->second;
   }
 
-  // v46 drops stacks with a frame that has no mapping.
+  // v46 drops stacks that have a frame without a mapping.
   uint32_t mapping(int64_t module, int64_t file) {
     const int64_t string = module != 0 ? module : file;
     const auto [at, fresh] = mappings_.try_emplace(string, static_cast<uint32_t>(mappings_.size() + 1));
@@ -771,7 +771,7 @@ class Exporter {
     return at->second;
   }
 
-  // Text made here that must live as long as the interning index.
+  // Keeps a text made here alive as long as the interning index.
   std::string_view keep(std::string text) {
     const auto found = kept_.find(text);
     return found != kept_.end() ? *found : *kept_.insert(std::move(text)).first;

@@ -1,5 +1,5 @@
-// Reading of rocpd databases: each recording (table suffix) on its own, each big table once in rowid order; events, which
-// hang on nearly every row, are found beside the row that they belong to.
+// Reads rocpd databases: each recording (table suffix) separately, each big table once in rowid order. Finds
+// an event, to which nearly every row refers, beside the row that it belongs to.
 #include <tsl/robin_map.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ bool sane(int64_t time) {
   return event::is_time(time);
 }
 
-// The text of a member of a flat JSON object; false when it has none.
+// The text of a member of a flat JSON object; false if the object lacks it.
 bool member(std::string_view object, std::string_view key, std::string& value) {
   std::string text(object);
   text.append(64, '\0');
@@ -208,7 +208,7 @@ Status Reader::dimensions() {
   if (const sqlite::StoredTable* const events = table("rocpd_event"))
     events_ = std::make_unique<NamedScan>(
         db_, *events, std::initializer_list<std::string_view>{"id", "category_id", "stack_id", "extdata"});
-  constexpr size_t kMost = 1 << 22;  // rows of a table of descriptions
+  constexpr size_t kMost = 1 << 22;  // rows in a table of descriptions
   const auto full = [&](size_t size) { return size >= kMost; };
   TACHO_TRY(rows("rocpd_info_node", {"id", "hostname"}, [&](NamedScan& scan) {
     hosts_.emplace(scan.number(0), std::string(scan.string(1)));
@@ -229,7 +229,7 @@ Status Reader::dimensions() {
                            .command = writer_.string(command),
                            .host = host != hosts_.end() ? writer_.string(host->second) : 0};
         int64_t row = writer_.dimension(found);
-        // Databases that were merged may have one process of each run, all alike.
+        // Merged databases may have one process in each run, all with the same facts.
         while (std::any_of(processes_.begin(), processes_.end(),
                            [&](const auto& known) { return known.second == row; }) &&
                found.run < 4096) {
@@ -270,7 +270,7 @@ Status Reader::dimensions() {
               {"id", "kernel_name", "display_name", "group_segment_size", "private_segment_size",
                "sgpr_count", "arch_vgpr_count", "accum_vgpr_count"},
               [&](NamedScan& scan) {
-                // The mangled name where there is one: it is shown demangled anyway.
+                // Prefers the mangled name: it is shown demangled anyway.
                 const std::string_view name = scan.string(1).empty() ? scan.string(2) : scan.string(1);
                 symbols_.emplace(scan.number(0), std::array<int64_t, 7>{
                                                      writer_.string(name), scan.number(3, kUnknown),
@@ -302,7 +302,7 @@ Status Reader::regions() {
         const int64_t name = scan.number(5);
         const std::string& kind = category(about.category);
         if (kind.starts_with("MARKER")) {
-          // ROCTx calls: the text is in the event's data; a range is called roctxThreadRange or roctxProcessRange.
+          // ROCTx: the event's data holds the text; ranges are roctxThreadRange or roctxProcessRange.
           const std::string_view call = text(name);
           const int64_t row =
               member(about.extdata, "message", message) ? writer_.string(message) : text_row(name);
@@ -386,7 +386,7 @@ Status Reader::dispatches() {
                                                      kUnknown,
                                                      0};
                      if (symbol != symbols_.end()) about = symbol->second;
-                     // The dispatch's group segment is all of it; what the symbol says is the static part.
+                     // The dispatch's group segment is the total; the symbol gives the static part.
                      const int64_t fixed = about[1], all = key[2],
                                    dynamic = all == kUnknown     ? kUnknown
                                              : fixed == kUnknown ? all
@@ -468,7 +468,7 @@ Status Reader::copies() {
                                                       .target_device = to_host ? 0 : device(target)});
         }
         const Event about = event(scan.number(9));
-        // The line of a copy is that of the GPU that takes part.
+        // A copy is shown on the line of the GPU that takes part.
         const int64_t agent = direction == CopyDirection::kDeviceToHost ? source : target;
         const int64_t track = queue_track(scan.number(0), agent, scan.number(7), scan.number(8));
         const int64_t bytes = scan.number(6, kUnknown);
@@ -531,7 +531,7 @@ Status Reader::counters() {
                                                                  .block = writer_.string(scan.string(4))}));
     return infos.size() < (1u << 20);
   }));
-  // Several values of one counter and dispatch are its instances: numbered in the order in which they come.
+  // Several values of one counter and dispatch are its instances, numbered in the file's order.
   int64_t last_event = kUnknown, last_pmc = kUnknown, instance = 0;
   return rows("rocpd_pmc_event", {"event_id", "pmc_id", "value"}, [&](NamedScan& scan) {
     const auto* const dispatch = dispatch_of_event_.find(scan.number(0, kUnknown));
@@ -594,7 +594,7 @@ std::vector<std::string> suffixes(const Database& database) {
       if (database.table("rocpd_string" + suffix) != nullptr && found.size() < 1000)
         found.push_back(std::move(suffix));
     }
-  // Some converters write one recording without a suffix.
+  // Some converters write a single recording without a suffix.
   if (found.empty() && database.table(kMetadata) != nullptr &&
       database.table("rocpd_kernel_dispatch") != nullptr && database.table("rocpd_string") != nullptr)
     found.emplace_back();

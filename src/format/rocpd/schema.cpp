@@ -1,4 +1,4 @@
-// Tables and views of rocpd databases (schema.h). Names, columns and results are those of rocprofv3's own databases.
+// Tables and views of rocpd databases (schema.h). Names, columns and results match rocprofv3's databases.
 #include "format/rocpd/schema.h"
 
 #include <array>
@@ -6,8 +6,8 @@
 namespace tacho::format::rocpd {
 namespace {
 
-// Column types: k = integer primary key, g = the guid, t = text, T = text that must be there, i = integer, I = integer that
-// must be there, b = bigint, B = bigint that must be there, r = real, j = JSON text; then, after a colon, what it refers to.
+// Column types: k = integer primary key, g = the guid, t = text, T = required text, i = integer, I = required
+// integer, b = bigint, B = required bigint, r = real, j = JSON text; after a colon: the row referred to.
 struct TableText {
   std::string_view name, columns, more;  // more: constraints
 };
@@ -104,7 +104,7 @@ std::string category(const char* alias) {
          ".guid) AS category";
 }
 
-// "JOIN table alias ON alias.id = key AND alias.guid = owner.guid"; the key is written as owner.column.
+// "JOIN table alias ON alias.id = key AND alias.guid = owner.guid"; `key` has the form owner.column.
 std::string join(const char* kind, const char* table, const char* alias, const std::string& key) {
   const std::string owner = key.substr(0, key.find('.'));
   return std::string(" ") + kind + " rocpd_" + table + " " + alias + " ON " + alias + ".id = " + key +

@@ -1,4 +1,4 @@
-// Writing of rocpd databases: regions first, in order of time, so that operations find the thread that caused them.
+// Writes rocpd databases: regions first, in time order, so that operations find their calling thread.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -60,7 +60,7 @@ class Writer {
   };
 
   BulkTable& table(const char* name) { return file_.table(std::string(name) + suffix_); }
-  /// Begins a row: its id and the guid.
+  /// Begins a row and writes its id and the guid.
   BulkTable& begin(BulkTable& table, int64_t id) {
     table.begin(id);
     return table.null().text(guid_);
@@ -92,12 +92,12 @@ class Writer {
   std::vector<Track> tracks_;
   HashIds texts_;
   int64_t next_text_ = 1, next_event_ = 1, empty_text_ = 0;
-  HashIds symbols_;    // by process, name and needs
+  HashIds symbols_;    // by process, name and resource needs
   HashIds symbol_of_;  // by process and row of table kernel
   int64_t symbol_count_ = 0;
   std::map<int64_t, int64_t> code_objects_;
   int64_t host_agent_ = 0;
-  Causes threads_;  // of API calls: id of the calling thread
+  Causes threads_;  // of API calls: the calling thread's id
   struct Place {
     int64_t track, start;
     bool operator<(const Place& other) const {
@@ -152,7 +152,7 @@ void Writer::nodes_and_processes() {
     if (row == 0 && !nameless) continue;
     process.wanted = options_.process == 0 || options_.process == row;
     std::string host(row > 0 ? trace_.text(Table::kProcess, row, column::Process::host) : std::string_view());
-    // Row 0 stands for tracks that tell no process; it becomes one only where such tracks are used.
+    // Row 0 stands for tracks that name no process; it becomes a process only if such tracks are used.
     const auto [node, fresh] = nodes.try_emplace(host, 0);
     if (fresh) {
       uint64_t hash = 1469598103934665603ULL;
@@ -206,7 +206,7 @@ void Writer::nodes_and_processes() {
         .text("{}")
         .end();
   }
-  // Threads: numbered by their tid where that is theirs alone.
+  // A thread's id is its tid, unless another thread has taken that.
   std::vector<std::array<int64_t, 3>> threads;  // (id, process row, thread row)
   std::map<int64_t, bool> used;
   int64_t extra = (int64_t{1} << 33);
@@ -269,7 +269,7 @@ void Writer::agents_and_queues() {
   const Process& first = process(processes_.size() > 1 ? 1 : 0);
   int64_t last = -1;
   for (const Agent* const agent : order) {
-    if (agent->node == last) continue;  // the same device as another process saw it
+    if (agent->node == last) continue;  // the same device, seen by another process
     last = agent->node;
     const int64_t owner =
         agent->device > 0 ? trace_.cell(Table::kDevice, agent->device, column::Device::process) : 0;
@@ -299,7 +299,7 @@ void Writer::agents_and_queues() {
         .end();
   }
   host_agent_ = agents_.of(0).node;
-  // A queue and a stream for every line of device work, numbered in order; 0 are the default ones.
+  // Each line of device work gets a queue and a stream, numbered in order; 0 are the default ones.
   BulkTable& queues = table("rocpd_info_queue");
   BulkTable& streams = table("rocpd_info_stream");
   begin(queues, 0).integer(first.node).integer(first.id).text("Default Queue").text("{}").end();

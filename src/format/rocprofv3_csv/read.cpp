@@ -1,4 +1,4 @@
-// What the rows of rocprofv3's CSV files mean in the trace's vocabulary (rocprofv3_csv.h).
+// Translates the rows of rocprofv3's CSV files into tacho's terms (rocprofv3_csv.h).
 #include <tsl/robin_map.h>
 
 #include <algorithm>
@@ -44,13 +44,13 @@ constexpr Ending kEndings[] = {
     {"_api_trace.csv", Kind::kCalls},
 };
 
-// Kind of a file by its name, and the prefix that it shares with the other files of its process.
+// The kind of a file by its name, and the prefix that it shares with the other files of its process.
 Kind kind_of(std::string_view name, std::string_view& prefix) {
   for (const Ending& ending : kEndings) {
     if (!name.ends_with(ending.text)) continue;
     prefix = name.substr(0, name.size() - ending.text.size());
     if (ending.kind == Kind::kCalls) {
-      // "123_hip" and "hip" without a prefix: the API's name has no underscore of its own.
+      // "123_hip", or "hip" without a prefix: the API's own name contains no underscore.
       const size_t at = prefix.rfind('_');
       if (prefix.empty()) continue;
       prefix = at == std::string_view::npos ? std::string_view() : prefix.substr(0, at + 1);
@@ -62,7 +62,7 @@ Kind kind_of(std::string_view name, std::string_view& prefix) {
   return Kind::kNone;
 }
 
-// Of a single file, whatever its name: what its header has.
+// The kind of a single file with any name, from its header.
 Kind kind_of_header(const std::vector<std::string>& columns) {
   const auto has = [&](std::string_view name) {
     return std::find(columns.begin(), columns.end(), name) != columns.end();
@@ -77,7 +77,7 @@ Kind kind_of_header(const std::vector<std::string>& columns) {
   return has("Kind") && has("Size_Bytes") ? Kind::kFills : Kind::kNone;
 }
 
-// A whole number, also hexadecimal with 0x; numbers above 2^63 wrap as ids of queues and memory do.
+// A whole number, also in hexadecimal with 0x. Numbers above 2^63 wrap, like the ids of queues and memory.
 bool whole(std::string_view text, int64_t& value) {
   int base = 10;
   if (text.starts_with("0x") || text.starts_with("0X")) {
@@ -151,7 +151,7 @@ class Rows {
   }
   const std::vector<std::string>& columns() const { return columns_; }
   const std::string& name() const { return reader_.name(); }
-  /// Place of a column; -1 when the file has none of that name.
+  /// Index of a column; -1 if the file has none of that name.
   int column(std::string_view name) const {
     const auto found = std::find(columns_.begin(), columns_.end(), name);
     return found == columns_.end() ? -1 : static_cast<int>(found - columns_.begin());
@@ -181,7 +181,7 @@ class Rows {
 };
 
 struct Set {
-  std::string host;  // name of the folder, where it is one below what was asked for
+  std::string host;  // the folder's name, if it is one level below the given one
   std::vector<std::pair<Kind, std::string>> files;
 };
 
@@ -210,7 +210,7 @@ class Reader {
   }
 
   Status run() {
-    // Agents first, then what others refer to: calls name the process, dispatches have places for counters.
+    // Agents first, then what others refer to: calls name the process, dispatches give counters their place.
     for (const Kind kind : {Kind::kAgents, Kind::kCalls, Kind::kKernels, Kind::kCopies, Kind::kFills,
                             Kind::kAllocations, Kind::kScratch, Kind::kCounters})
       for (const auto& [of, path] : set_.files)
@@ -266,7 +266,7 @@ class Reader {
       found->second = writer_.dimension(
           row::Process{.pid = pid, .host = set_.host.empty() ? 0 : writer_.string(set_.host)});
     if (pid_ == 0)
-      pid_ = pid;  // files whose names have no number belong to the process that another file names
+      pid_ = pid;  // files without a number in their names belong to the process that another file names
     return found->second;
   }
   int64_t thread(int64_t owner, int64_t tid) {
@@ -284,7 +284,7 @@ class Reader {
                                                    .category = writer_.string("thread")});
     return found->second;
   }
-  // rocprofv3 has a stream where its runtime told one (0 otherwise), and the queue that it went to.
+  // rocprofv3 gives a stream if its runtime reported one (else 0), and the queue that executed it.
   int64_t queue_track(int64_t owner, int64_t device, int64_t queue, int64_t stream) {
     const bool streamed = stream != kUnknown && stream != 0;
     if (queue == kUnknown) queue = 0;
@@ -301,7 +301,7 @@ class Reader {
     return found->second;
   }
 
-  // "Agent 4" (logical number, or absolute in files made with --agent-index absolute), "GPU 0", or a bare
+  // "Agent 4" (the logical number, or the absolute one with --agent-index absolute), "GPU 0", or a bare
   // number.
   int64_t device(std::string_view label) {
     if (label.empty()) return 0;
@@ -371,7 +371,7 @@ class Reader {
     TACHO_ASSIGN(const int end, rows.required("End_Timestamp"));
     return Times{start, end};
   }
-  // False (and counted) when the row has no start that could be one. An empty end is one that never came.
+  // False, after counting the row as lost, if its start is impossible. An empty end means it never ended.
   bool span(const Rows& rows, const Times& times, Table table, int64_t& start, int64_t& duration) {
     start = rows.number(times.start);
     const int64_t end = rows.number(times.end);
@@ -426,7 +426,7 @@ class Reader {
     });
   }
 
-  // Grid and group as far as the file tells; counter_collection.csv has their products only.
+  // Grid and group as far as the file gives them; counter_collection.csv has only their products.
   struct Shape {
     int kernel, lds, scratch, vgpr, agpr, sgpr, group[3], grid[3];
   };
@@ -515,7 +515,7 @@ class Reader {
       const int64_t from = device(rows.text(source)), to = device(rows.text(target));
       const int64_t shape = writer_.dimension(row::CopyShape{
           .direction = way, .source_device = from_host ? 0 : from, .target_device = to_host ? 0 : to});
-      // The line of a copy is that of the GPU that takes part.
+      // A copy is shown on the line of the GPU that takes part.
       const int64_t track = queue_track(process(kUnknown), way == CopyDirection::kDeviceToHost ? from : to,
                                         kUnknown, rows.number(stream));
       writer_.add(row::Copy{.track = track,
@@ -582,7 +582,7 @@ class Reader {
     const Shape shape = shape_of(rows);
     const int agent = rows.column("Agent_Id"), queue = rows.column("Queue_Id"),
               pid = rows.column("Process_Id"), correlation = rows.column("Correlation_Id");
-    // Dispatches stand in kernel_trace.csv; where there is none of it, their first row here tells them.
+    // kernel_trace.csv describes the dispatches. Without it, their first row here does.
     TACHO_TRY(places_.finish());
     int64_t last = kUnknown, track = 0, start = 0;
     std::string counter;
@@ -645,10 +645,10 @@ class Reader {
   tsl::robin_map<std::array<int64_t, 2>, int64_t, Hash> threads_, tracks_;
   tsl::robin_map<std::array<int64_t, 4>, int64_t, Hash> queue_tracks_;
   KeyIndex<Place> places_;
-  tsl::robin_map<int64_t, bool> seen_;  // dispatches that only their counters tell
+  tsl::robin_map<int64_t, bool> seen_;  // dispatches known only from their counters
 };
 
-// Files of a folder and of the folders in it, by host and prefix.
+// Files of a folder and its direct subfolders, by host and prefix.
 std::map<std::pair<std::string, std::string>, Set> sets_in(const std::string& folder) {
   std::map<std::pair<std::string, std::string>, Set> sets;
   size_t files = 0;
@@ -674,7 +674,7 @@ std::map<std::pair<std::string, std::string>, Set> sets_in(const std::string& fo
     if (entry.is_directory(ignored)) look(entry.path(), entry.path().filename().string());
   }
   for (auto& [key, set] : sets) std::sort(set.files.begin(), set.files.end());
-  // agent_info.csv alone tells of no event.
+  // A set with only agent_info.csv has no events.
   std::erase_if(sets, [](const auto& set) {
     return std::all_of(set.second.files.begin(), set.second.files.end(),
                        [](const auto& file) { return file.first == Kind::kAgents; });
@@ -714,7 +714,7 @@ Status read_into(const std::string& path, trace::TraceWriter& writer) {
     kind_of(name, prefix);
     Set set;
     set.files = {{kind, path}};
-    // The agents' numbers mean something only with the list beside the file.
+    // Agents' numbers mean something only together with the list beside the file.
     const fs::path agents = fs::path(path).parent_path() / (std::string(prefix) + "agent_info.csv");
     if (fs::is_regular_file(agents, error)) set.files.emplace_back(Kind::kAgents, agents.string());
     TACHO_TRY(Reader(writer, set, prefix).run());

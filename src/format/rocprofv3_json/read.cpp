@@ -1,4 +1,4 @@
-// What the sections of rocprofv3's JSON mean in the trace's vocabulary (rocprofv3_json.h).
+// Translates the sections of rocprofv3's JSON into tacho's terms (rocprofv3_json.h).
 #include <array>
 #include <bit>
 #include <charconv>
@@ -34,7 +34,7 @@ struct Dispatch {
   int64_t group[3] = {kUnknown, kUnknown, kUnknown}, grid[3] = {kUnknown, kUnknown, kUnknown};
 };
 
-// A record of any other buffer: the members that they share, and those of memory.
+// A record of any other buffer: the members that all share, and those of memory records.
 struct Record {
   int64_t kind = 0, operation = 0, thread = 0, correlation = 0, start = 0, end = 0, source = 0, target = 0,
           agent = 0, bytes = kUnknown, address = 0, stream = -1;
@@ -56,7 +56,7 @@ class Reader {
   Status run() {
     TACHO_TRY(pass(false));
     if (!records_early_) return {};
-    // Records stood before the names that they refer to: once more, for them alone.
+    // Some records came before the names that they refer to: reads those again.
     return pass(true);
   }
 
@@ -71,10 +71,10 @@ class Reader {
         kinds;                                      // of buffer records: name, operations
     std::unordered_map<int64_t, int64_t> messages;  // correlation -> string row
     std::unordered_map<int64_t, int64_t> counters;  // counter handle -> row
-    std::vector<bool> counted;                      // dispatches that came with their counters
+    std::vector<bool> counted;                      // dispatches that arrived with their counters
     std::unordered_map<int64_t, int64_t> threads, thread_tracks;
     std::unordered_map<std::array<int64_t, 4>, int64_t, KeyHash> queue_tracks;
-    std::set<std::string> skipped;  // sections of records that stood before the names
+    std::set<std::string> skipped;  // sections of records that came before the names
   };
 
   Status pass(bool records_only) {
@@ -134,7 +134,7 @@ class Reader {
       process_->skipped.insert(group);
       in_->skip();
     } else if (records_only_ && !process_->skipped.contains(group)) {
-      in_->skip();  // the first pass has read it
+      in_->skip();  // the first pass read it
     } else {
       in_->object([&](std::string_view key) { (this->*section)(key); });
     }
@@ -176,7 +176,7 @@ class Reader {
     process_->pid = pid;
     process_->row = writer_.dimension(row::Process{
         .pid = pid, .start = first, .name = text(name), .command = text(command), .host = text(host)});
-    // Trace time is what the file says: the same number in both clocks.
+    // Trace time is the file's time: both clocks get the same number.
     for (const int64_t time : {first, last})
       if (time > 0) writer_.add(row::Clock{.raw = time, .boottime = time});
     if (process_ == &processes_.front()) {
@@ -216,7 +216,7 @@ class Reader {
         } else if (in_->peek() == '"') {
           in_->string(names[member]);
         } else if (const char c = in_->peek(); c != '{' && c != '[') {
-          // hive_id and its like are unsigned.
+          // hive_id and similar members are unsigned.
           facts[member] = fmt::format("{}", static_cast<uint64_t>(in_->integer()));
         } else {
           in_->skip();
@@ -246,7 +246,7 @@ class Reader {
     });
   }
 
-  // {"bytes": {"value0": 203, ...}} as hexadecimal text; "" when it is all zero (CPUs).
+  // {"bytes": {"value0": 203, ...}} as hexadecimal text; "" if all bytes are zero (CPUs).
   std::string read_uuid() {
     std::string hex;
     bool any = false;
@@ -264,7 +264,7 @@ class Reader {
     return any ? hex : std::string();
   }
 
-  // A C bit field that the JSON gives member by member, as the number that it is.
+  // The number behind a C bit field that the JSON gives member by member.
   std::string bits(std::span<const BitField> members) {
     std::map<std::string, uint64_t, std::less<>> values;
     in_->object([&](std::string_view key) {
@@ -387,7 +387,7 @@ class Reader {
                                          .category = text("thread")});
     return row;
   }
-  // One row per stream, hardware queue and launching thread: the file says which of each a record had.
+  // One row per stream, hardware queue and launching thread: the file gives all three for each record.
   int64_t queue_track(int64_t agent, int64_t queue, int64_t stream, int64_t tid) {
     const std::array<int64_t, 4> key{agent, queue, stream, tid};
     int64_t& row = process_->queue_tracks[key];
@@ -461,7 +461,7 @@ class Reader {
       in_->skip();
   }
 
-  // False: the times make no sense, and the row was counted as bad.
+  // False if the times make no sense; counts the row as bad.
   bool times(Table table, int64_t start, int64_t end, int64_t& duration) {
     if (start <= 0 || !event::is_time(start)) {
       writer_.lose(process_row(), table, event::LossReason::kBadInput, 1);
@@ -481,7 +481,7 @@ class Reader {
     Symbol symbol;
     if (found != process_->kernels.end()) symbol = found->second;
     if (symbol.name == 0) symbol.name = text(fmt::format("kernel #{}", dispatch.kernel));
-    // The dispatch's size is the whole; what the code object fixes of it is the static part.
+    // The dispatch's size is the total; the code object fixes the static part.
     const bool split =
         symbol.shared != kUnknown && dispatch.shared != kUnknown && dispatch.shared >= symbol.shared;
     const int64_t kernel =
@@ -605,7 +605,7 @@ class Reader {
     }
   }
 
-  // A name of the file for a sentence: one line, not too long.
+  // A name from the file, fit for a sentence: one line, not too long.
   static std::string presentable(std::string_view name) {
     std::string out(name.substr(0, 60));
     for (char& c : out)
@@ -681,7 +681,7 @@ class Reader {
                                                            .source_device = device(record.source),
                                                            .target_device = device(record.target),
                                                            .asynchronous = 1});
-    // A line of its own per stream; rocprofv3 does not say on which hardware queue or engine a copy ran.
+    // One line per stream; rocprofv3 does not say which hardware queue or engine made a copy.
     const int64_t track = queue_track(down ? record.target : record.source, 0, record.stream, record.thread);
     writer_.add(row::Copy{.track = track,
                           .start = record.start,

@@ -1,4 +1,4 @@
-// Tokens out of the moving window (stream.h).
+// Reads tokens from the moving window (stream.h).
 #include "format/rocprofv3_json/stream.h"
 
 namespace tacho::format::rocprofv3 {
@@ -22,7 +22,7 @@ bool JsonStream::bad(std::string_view what) {
   return false;
 }
 
-// One token: read again with more text when the window ended inside it.
+// Reads one token; reads it again with more text if the window ended inside it.
 template <typename Read>
 bool JsonStream::retry(Read read) {
   while (ok()) {

@@ -1,4 +1,4 @@
-// rocprofv3's JSON from a trace (rocprofv3_json.h): streamed, record by record.
+// Writes a trace as rocprofv3's JSON (rocprofv3_json.h), streamed record by record.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -26,7 +26,7 @@ using event::Table;
 
 namespace {
 
-// Kinds of buffer records in rocprofv3's order; records refer to them by number.
+// Kinds of buffer records in rocprofv3's order; records refer to a kind by its number.
 constexpr std::string_view kKinds[] = {"NONE",
                                        "HSA_CORE_API",
                                        "HSA_AMD_EXT_API",
@@ -68,10 +68,10 @@ constexpr std::string_view kCopyOperations[] = {"MEMORY_COPY_NONE", "MEMORY_COPY
 constexpr std::string_view kMarkerOperations[] = {"roctxMarkA", "roctxRangePushA", "roctxRangePop",
                                                   "roctxRangeStartA", "roctxRangeStop"};
 
-// A marker of ours has no correlation id; its text is found by its label's.
+// tacho's markers have no correlation id; the id of the label leads to the text.
 constexpr int64_t kLabelIds = int64_t{1} << 62;
 
-constexpr size_t kMostOfBeginning = 512;  // characters of what every record begins with
+constexpr size_t kMostOfBeginning = 512;  // characters of the beginning of every record
 
 class Exporter {
  public:
@@ -122,7 +122,7 @@ class Exporter {
   int64_t end_of(int64_t start, int64_t duration) const {
     return duration == kUnknown ? 0 : clock_(time_after(start, duration));
   }
-  // Every record has a line of its own.
+  // Puts each record on its own line.
   JsonFileWriter& record() {
     json_.newline_between();
     return json_;
@@ -321,7 +321,7 @@ class Exporter {
     json.name("correlation_id").begin_object().member("internal", static_cast<uint64_t>(correlation));
     json.member("external", 0).end_object();
   }
-  // What every record begins with; the record's object stays open.
+  // Writes the beginning that every record has; the record's object stays open.
   void begin_record(size_t kind, size_t operation, int64_t thread, int64_t correlation, int64_t start,
                     int64_t duration) {
     json_.burst(kMostOfBeginning, [&](auto& json) {
@@ -343,7 +343,7 @@ class Exporter {
                                              column::Dispatch::duration,    column::Dispatch::dim,
                                              column::Dispatch::correlation, column::Dispatch::ordinal};
 
-  // What is not known is left out: it is not 0.
+  // Omits unknown values, since they are not 0.
   void put_dispatch_info(const DispatchRow& row) {
     const auto cell = [&](int at) { return trace_.cell(Table::kKernel, row.dim, at); };
     json_.name("dispatch_info").begin_object();
@@ -411,7 +411,7 @@ class Exporter {
       while (more && dispatches.next() && !file_.failed()) {
         const auto at = dispatches.row();
         const DispatchRow row{at[0], at[1], at[2], at[3], at[4], at[5]};
-        while (more && values.start() < row.start) more = values.next();  // of a dispatch that has no row
+        while (more && values.start() < row.start) more = values.next();  // of a dispatch without a row
         std::string values_json;
         JsonWriter records(values_json, kCompactJson);
         while (more && values.start() == row.start) {
@@ -437,13 +437,13 @@ class Exporter {
     return {};
   }
 
-  // One buffer per API, each in a pass of its own: JSON wants them one after the other.
+  // One buffer per API, each in its own pass, because JSON needs them one after the other.
   Status write_calls() {
     std::map<std::string, uint64_t> buffers = {{"hip_api", 0}, {"hsa_api", 0}, {"rccl_api", 0}};
     for (size_t row = 1; row < functions_.size(); ++row) {
       const auto domain =
           domain_of(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
-      // "marker_api" holds ranges and marks.
+      // "marker_api" contains ranges and marks.
       const std::string_view api = domain == Domain::kMarker ? "marker_core" : api_of(domain);
       if (options_.wants(domain))
         buffers[fmt::format("{}_api", api.empty() ? "unknown" : api)] |= uint64_t{1}

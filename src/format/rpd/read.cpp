@@ -1,5 +1,5 @@
-// Reading of .rpd files: each table is scanned once, in rowid order; what has to be joined (operation to API call, API
-// call to launch parameters) is looked up in sorted indexes that spill to disk.
+// Reads .rpd files. Scans each table once, in rowid order, and joins (operation to API call, API call to
+// launch parameters) through sorted indexes that spill to disk.
 #include <tsl/robin_map.h>
 
 #include <algorithm>
@@ -46,12 +46,12 @@ struct Hash {
 template <size_t N>
 using Map = tsl::robin_map<std::array<int64_t, N>, int64_t, Hash>;
 
-// Texts by id, asked for mostly in ascending order.
+// Texts by id, mostly requested in ascending order.
 class Strings {
  public:
   Strings(const Database& database, const sqlite::StoredTable& table)
       : scan_(database, table, {"id", "string"}) {}
-  /// False when there is no such row.
+  /// False if there is no such row.
   bool find(int64_t id, std::string_view& text) {
     if (!(valid_ && scan_.rowid() == id)) {
       valid_ = valid_ && id == scan_.rowid() + 1 ? scan_.next() && scan_.rowid() == id : false;
@@ -86,7 +86,7 @@ Domain domain_of(std::string_view function, std::string_view stated) {
   return Domain::kUnknown;
 }
 
-// Which ids there are, as runs: ids ascend in a table, with few gaps.
+// The ids that exist, as runs: ids ascend in a table, with few gaps.
 class Ids {
  public:
   void add(int64_t id) {
@@ -98,7 +98,7 @@ class Ids {
       complete_ = false;
     }
   }
-  /// True also where too many gaps made it impossible to remember.
+  /// Also true if there were too many gaps to remember.
   bool has(int64_t id) {
     if (last_ < runs_.size() && id >= runs_[last_].first && id <= runs_[last_].second) return true;
     const auto after = std::upper_bound(runs_.begin(), runs_.end(), id,
@@ -122,7 +122,7 @@ class Reader {
 
  private:
   struct Launch {
-    int64_t shape;  // place in shapes_
+    int64_t shape;  // index in shapes_
   };
   struct CopyCall {
     int64_t size;
@@ -149,7 +149,7 @@ class Reader {
   int64_t thread_track(int64_t pid, int64_t tid);
   int64_t device(int64_t index, bool cuda);
   const Name& name_of(int64_t name_id, int64_t domain_id);
-  int64_t text_row(int64_t string_id);  // trace string; kUnknown when there is none
+  int64_t text_row(int64_t string_id);  // trace string; kUnknown if there is none
   int64_t kernel_row(int64_t name_id, int64_t type_id, int64_t shape, bool items, const OpType& type);
   void bad(Table table, int64_t count = 1) { writer_.lose(0, table, event::LossReason::kBadInput, count); }
 
@@ -166,7 +166,7 @@ class Reader {
   KeyIndex<int64_t> cause_;         // operation id -> API id
   Ids calls_;
   int64_t links_ = 0;
-  bool all_items_ = false;  // grids are in work-items whatever the launch function
+  bool all_items_ = false;  // grids are in work-items for every launch function
   Map<2> processes_, tracks_;
   tsl::robin_map<int64_t, int64_t> texts_, devices_;
   tsl::robin_map<int64_t, std::array<int64_t, 2>> labels_;
@@ -293,7 +293,7 @@ Status Reader::read_calls() {
   int64_t last_name = kUnknown, last_domain = kUnknown;
   Name name;
   int64_t with_arguments = 0, no_name = 0, disordered = 0;
-  // With arguments in JSON the file comes from rocprofiler-sdk, whose grids are always in work-items.
+  // A file with arguments in JSON comes from rocprofiler-sdk, whose grids are always in work-items.
   bool sdk_known = false, sdk = false;
   while (scan.next()) {
     const int64_t id = scan.number(0);
@@ -349,7 +349,7 @@ Status Reader::read_calls() {
     if (args_id > 1 && (args_id & 0xffffffff) != 1) {
       std::string_view text;
       if (name.items || !sdk_known || !ustrings_) {
-        // Looked at only where it can matter: it costs a jump in the file.
+        // Looks only if it can matter, since this jumps within the file.
         if (arguments.find(args_id, text) && !text.empty()) {
           ++with_arguments;
           if (ustrings_ && !sdk_known) {
@@ -401,7 +401,7 @@ int64_t Reader::kernel_row(int64_t name_id, int64_t type_id, int64_t shape_at, b
   const auto [found, fresh] = kernels_.try_emplace({name_id, type_id, shape_at, items ? 1 : 0}, 0);
   if (!fresh) return found->second;
   int64_t name = text_row(name_id);
-  if (name <= 0) name = text_row(type_id);  // as upstream's views: no description means the type's name
+  if (name <= 0) name = text_row(type_id);  // like upstream's views: no description means the type's name
   if (name < 0) name = 0;
   int64_t grid[3] = {kUnknown, kUnknown, kUnknown}, group[3] = {kUnknown, kUnknown, kUnknown};
   int64_t shared = kUnknown, priv = kUnknown;
@@ -497,7 +497,7 @@ Status Reader::read_operations() {
     }
     const auto* const special =
         cause != nullptr && special_.size() > 0 ? special_.find(correlation) : nullptr;
-    // Operations of a graph are numbered in the order in which the file has them.
+    // Numbers a graph's operations in the file's order.
     const bool of_graph = special != nullptr && special->value == 2;
     node = !of_graph ? 0 : correlation == last_graph ? node + 1 : 1;
     last_graph = of_graph ? correlation : 0;
@@ -596,7 +596,7 @@ Status Reader::read_monitor() {
       continue;
     }
     const std::string_view what = scan.string(2);
-    // Upstream knows GPUs only, under whatever word.
+    // Upstream knows only GPUs, whatever the word.
     const std::string_view word = scan.string(0);
     const size_t type = word == kMonitorTypes[kMonitorOfProcess] ? kMonitorOfProcess
                         : word == kMonitorTypes[kMonitorOfHost]  ? kMonitorOfHost
@@ -622,7 +622,7 @@ Status Reader::read_monitor() {
     writer_.add(row::Reading{.track = last.track, .start = start, .value = bits});
     if (end >= last.end) last = {last.track, start, end, bits};
   }
-  // Rows are runs of one value: the last run's end is a reading too.
+  // A row is a run of equal values, so the last run's end is a reading too.
   for (const Last& last : series)
     if (last.end > last.start && last.start != INT64_MIN)
       writer_.add(row::Reading{.track = last.track, .start = last.end, .value = last.value});
@@ -698,7 +698,7 @@ int schema_version(const Database& database) {
 bool accepts(std::string_view path, std::string_view head, bool folder) {
   if (folder || !head.starts_with(std::string_view("SQLite format 3\0", 16))) return false;
   if (path.ends_with(".rpd")) return true;
-  // Another SQLite trace may be a rocpd database: its tables tell.
+  // Another SQLite trace may be a rocpd database: the tables decide.
   const auto database = Database::open(std::string(path));
   return database && schema_version(*database) != 0;
 }

@@ -1,5 +1,5 @@
-// Tables and views of .rpd files (schema.h). Names, column order and types are those that upstream's tools and users'
-// queries rely on; the views' results are upstream's, their defects included (docs/databases.md lists them).
+// Tables and views of .rpd files (schema.h). Upstream's tools and users' queries rely on the names, column
+// order and types. The views give upstream's results, defects included (docs/databases.md lists them).
 #include "format/rpd/schema.h"
 
 #include <vector>
@@ -12,8 +12,8 @@ struct TableColumns {
   std::string_view columns;  // "name:type" separated by spaces; see column_definition()
 };
 
-// Types: k = integer primary key counted by the file, p>TABLE = primary key that is a row of TABLE, i = integer, b = flag,
-// r = real, s = any text, sN = text of about N characters, >TABLE = row of TABLE.
+// Types: k = integer primary key that the file counts up, p>TABLE = primary key that is a row of TABLE,
+// i = integer, b = flag, r = real, s = any text, sN = text of about N characters, >TABLE = row of TABLE.
 constexpr TableColumns kTables2[] = {
     {"rocpd_kernelcodeobject", "id:k vgpr:i sgpr:i fbar:i"},
     {"rocpd_string", "id:k string:s4096"},
@@ -106,7 +106,7 @@ constexpr std::string_view kKtop =
     "FROM rocpd_api A JOIN rocpd_kernelapi B ON B.api_ptr_id = A.id JOIN rocpd_string C ON C.id = "
     "B.kernelName_id "
     "GROUP BY Name ORDER BY TotalDuration DESC";
-// The UNION (without ALL) drops operations that equal another one in name, start and end. Upstream's numbers are kept here.
+// UNION (without ALL) drops operations equal in name, start and end. This keeps upstream's numbers.
 #define TACHO_RPD_TOP_SOURCE                                                                             \
   "FROM (SELECT opType_id AS name_id, start, end FROM rocpd_op WHERE description_id IN (SELECT id FROM " \
   "rocpd_string WHERE string = '') "                                                                     \

@@ -1,5 +1,5 @@
-// Chrome JSON as rpd2tracing.py writes it (tracing.h). What it gets wrong is put right: names are escaped instead of
-// stripped, and markers that begin where others end nest as they should.
+// Writes Chrome JSON like rpd2tracing.py (tracing.h), without its mistakes: escapes names instead of
+// stripping them, and correctly nests markers that begin where others end.
 #include "format/rpd/tracing.h"
 
 #include <tsl/robin_map.h>
@@ -26,14 +26,14 @@ using event::kUnknown;
 using sqlite::Database;
 using sqlite::NamedScan;
 
-// Digits of the whole seconds of the last time printed: times come in order, so they seldom change.
+// Digits of the whole seconds of the last time printed: times ascend, so they seldom change.
 struct Seconds {
   uint64_t value = ~0ull;
   uint32_t length = 0;
   char digits[kMostDigits];
 };
 
-// Nanoseconds as microseconds, as Python prints the quotient: at least one decimal, no zeros at the end.
+// ns as microseconds, printed like Python's quotient: at least one decimal, no trailing zeros.
 char* put_us(char* at, int64_t ns) {
   static Seconds last;
   uint64_t value = static_cast<uint64_t>(ns);
@@ -41,7 +41,7 @@ char* put_us(char* at, int64_t ns) {
     *at++ = '-';
     value = ~value + 1;
   }
-  uint32_t below;  // of a second, ns
+  uint32_t below;  // the part below a second, ns
   if (value < 1'000'000'000) {
     below = static_cast<uint32_t>(value);
     at = write_unsigned(at, below / 1000);
@@ -81,16 +81,16 @@ std::string escaped(std::string_view text) {
 bool plain(std::string_view text) {
   for (const char c : text)
     if (static_cast<signed char>(c) < 0x20 || c == '"' || c == '\\' || c == 0x7f)
-      return false;  // also bytes above 0x7f
+      return false;  // including bytes above 0x7f
   return true;
 }
 
-constexpr size_t kMostKeptTexts = 1 << 16;  // texts and beginnings of lines that are kept ready
+constexpr size_t kMostKeptTexts = 1 << 16;  // texts and beginnings of lines to cache
 
 struct Window {
   bool has_from = false, has_to = false;
   double from = 0, to = 0;  // us
-  // Upstream compares whole microseconds, cut, with the bounds.
+  // Upstream compares truncated whole microseconds with the bounds.
   bool holds(int64_t ns) const {
     const auto us = static_cast<double>(ns / 1000);
     return (!has_from || us >= from) && (!has_to || us <= to);
@@ -105,18 +105,18 @@ class Tracer {
 
  private:
   struct Marker {
-    int64_t start, end, text;  // text: row of the table of texts
+    int64_t start, end, text;  // text: row in the table of texts
     uint32_t thread;
     int64_t sort_key() const { return start; }
     bool operator<(const Marker& other) const { return start < other.start; }
   };
-  struct Use {  // an operation as its thread launched it
+  struct Use {  // an operation, by the thread that launched it
     int64_t call, start, end;
     uint32_t thread, place;
     int64_t sort_key() const { return call; }
     bool operator<(const Use& other) const { return call < other.call; }
   };
-  struct Step {  // of a queue's depth
+  struct Step {  // a change of a queue's depth
     int64_t time;
     uint32_t gpu;
     int64_t sort_key() const { return time; }
@@ -126,7 +126,7 @@ class Tracer {
     int64_t pid, tid;
     std::string head;  // ,{"pid":"1","tid":"2",
     std::vector<Marker> stack;
-    // The open frame on the GPU.
+    // The frame open on the GPU.
     bool open = false;
     Marker frame{};
     int64_t from = 0, to = 0, operations = 0;
@@ -157,7 +157,7 @@ class Tracer {
   }
   uint32_t thread(int64_t pid, int64_t tid);
   uint32_t place(int64_t gpu, int64_t queue);
-  const std::string& name(int64_t id);  // escaped text of rocpd_string, until the next call
+  const std::string& name(int64_t id);  // escaped text of rocpd_string, valid until the next call
   std::string_view argument(int64_t id, std::string& buffer);
   void close_frame(Thread& thread);
 
@@ -203,7 +203,7 @@ uint32_t Tracer::thread(int64_t pid, int64_t tid) {
       result_.events += 2;
       threads_.push_back(std::move(one));
     } else if (threads_[found->second].pid != pid || threads_[found->second].tid != tid) {
-      ++key;  // another pair with this hash
+      ++key;  // another pair has this hash
       continue;
     }
     last_pid_ = pid;
@@ -305,7 +305,7 @@ Status Tracer::window() {
 Status Tracer::operations() {
   TACHO_ASSIGN(const sqlite::StoredTable* const table, db_.required("rocpd_op"));
   NamedScan scan(db_, *table, {"gpuId", "queueId", "start", "end", "description_id", "opType_id"});
-  // Everything of a line but its times, by place, name and type.
+  // Everything in a line except its times, by place, name and type.
   struct Line {
     int64_t key[3] = {kUnknown, 0, 0};
     std::string front, back;
@@ -371,7 +371,7 @@ Status Tracer::operations() {
   return scan.status();
 }
 
-// Graph launches, in files to which upstream's rocpd.graph was applied.
+// Graph launches, in files that upstream's rocpd.graph has processed.
 Status Tracer::graphs() {
   if (db_.table("rocpd_graphLaunchapi") == nullptr ||
       db_.table("rocpd_graphLaunchapi")->column("graphExec") < 0)
@@ -403,7 +403,7 @@ Status Tracer::graphs() {
 Status Tracer::calls() {
   TACHO_ASSIGN(const sqlite::StoredTable* const table, db_.required("rocpd_api"));
   NamedScan scan(db_, *table, {"id", "pid", "tid", "start", "end", "apiName_id", "args_id"});
-  // Of calls without arguments, everything of a line but its times, by thread and name.
+  // Calls without arguments: everything in a line except its times, by thread and name.
   struct Line {
     uint32_t thread = 0;
     int64_t name = kUnknown;
@@ -420,7 +420,7 @@ Status Tracer::calls() {
       }
   }
   std::string buffer;
-  int64_t empty = kUnknown;  // id of the empty text: most calls have no arguments
+  int64_t empty = kUnknown;  // the empty text's id: most calls have no arguments
   result_.first = INT64_MAX;
   result_.last = INT64_MIN;
   while (scan.next()) {
@@ -495,7 +495,7 @@ Status Tracer::links() {
   NamedScan scan(db_, *table, {"id", "api_id", "op_id"});
   NamedScan call(db_, *calls, {"pid", "tid", "start", "end"}),
       op(db_, *ops, {"gpuId", "queueId", "start", "end"});
-  // Rows of the three tables come in about the same order: mostly the wanted row is the next one.
+  // Rows of the three tables come in about the same order, so the wanted row is usually the next one.
   const auto find = [](NamedScan& in, int64_t id) {
     if (in.rows() > 0 && in.rowid() == id) return true;
     if (in.rows() > 0 && in.rowid() == id - 1 && in.next() && in.rowid() == id) return true;
@@ -531,7 +531,7 @@ Status Tracer::links() {
   return scan.status();
 }
 
-// Depth of the queues of each GPU, and whether it is idle: up at the call, down at the operation's end.
+// Each GPU's queue depth, and whether it is idle: up at the call, down at the operation's end.
 Status Tracer::counters() {
   TACHO_TRY(begins_.finish());
   TACHO_TRY(ends_.finish());
@@ -556,7 +556,7 @@ Status Tracer::counters() {
   Step up, down;
   bool more_up = begins_.next(up), more_down = ends_.next(down);
   while (more_up || more_down) {
-    // At equal times the beginning comes first.
+    // At equal times, beginnings come first.
     const bool rises = more_up && (!more_down || up.time <= down.time);
     const Step& step = rises ? up : down;
     Gpu& gpu = gpus[step.gpu];
@@ -616,7 +616,7 @@ Status Tracer::monitor() {
         return fail("{}: rocpd_monitor has more than 4096 series: not a trace", db_.file().path());
       of = &series.emplace_back(Series{device, INT64_MIN, type, {}, owner});
     }
-    // A value is text in the file; what is no number would break the JSON.
+    // A value is text in the file; anything but a number would break the JSON.
     const double number = scan.decimal(4, __builtin_nan(""));
     Series now = *of;
     now.value = std::isfinite(number) ? fmt::format("{}", number) : "0";
@@ -647,8 +647,8 @@ void Tracer::close_frame(Thread& thread) {
   }
 }
 
-// Operations that were launched under the same innermost marker, and follow each other within 200 us, are framed by it on
-// the GPU's line.
+// On the GPU's line, a frame with the marker's name surrounds operations launched under the same innermost
+// marker that follow each other within 200 us.
 Status Tracer::frames() {
   TACHO_TRY(markers_.finish());
   TACHO_TRY(uses_.finish());
@@ -658,7 +658,7 @@ Status Tracer::frames() {
   bool more_marker = markers_.next(marker), more_use = uses_.next(use);
   std::vector<Marker> together;
   while (more_use) {
-    // Markers that began up to now; of those that began together the longest is the outermost.
+    // Markers that have begun by now; of those that began together, the longest is outermost.
     while (more_marker && marker.start <= use.call) {
       together.clear();
       const int64_t start = marker.start;

@@ -1,4 +1,4 @@
-// Trimming of .rpd files by copying records (trim.h).
+// Trims .rpd files by copying records (trim.h).
 #include "format/rpd/trim.h"
 
 #include <tsl/robin_map.h>
@@ -21,13 +21,13 @@ using sqlite::BulkTable;
 using sqlite::Database;
 using sqlite::NamedScan;
 
-// Pages for all sets together: 1.6 thousand million consecutive ids.
+// Pages shared by all sets: enough for 1.6 billion consecutive ids.
 struct Stock {
   const std::string& path;  // of the file whose ids they are
   size_t pages = (192u << 20) / 8192;
 };
 
-// A set of row ids: bits in pages, since ids come in long runs.
+// A set of row ids, as bits in pages because ids come in long runs.
 class IdSet {
  public:
   explicit IdSet(Stock& stock) : stock_(stock) {}
@@ -68,7 +68,7 @@ class IdSet {
   int64_t last_page_ = INT64_MIN;
 };
 
-// Only the schema statements of another file may run here: nothing that reads, writes or attaches.
+// Lets only the foreign file's schema statements run: nothing that reads, writes or attaches.
 int schema_only(void*, int action, const char* first, const char*, const char*, const char*) {
   switch (action) {
     case SQLITE_CREATE_TABLE:
@@ -98,8 +98,8 @@ class Trimmer {
  private:
   struct Reference {
     int column;  // in stored order
-    IdSet* set;  // rows that must be there; or
-    IdSet* use;  // strings that are then used
+    IdSet* set;  // the row that it names must be in this set; or
+    IdSet* use;  // the string that it names is added to this set
   };
   bool inside(int64_t start) const { return start >= from_ && start <= to_; }
   Result<std::string> schema(const char* type);
@@ -124,8 +124,8 @@ class Trimmer {
   TrimResult result_;
 };
 
-// The CREATE statements of one type, as the file has them. Each is tried in an empty database under an authorizer first,
-// so that nothing else can hide in them.
+// The CREATE statements of one type, as in the file. First tries each one in an empty database under an
+// authorizer, so that nothing else can hide in it.
 Result<std::string> Trimmer::schema(const char* type) {
   TACHO_ASSIGN(const sqlite::Statement list,
                sqlite::prepare(db_.connection(),
@@ -149,7 +149,7 @@ Result<std::string> Trimmer::schema(const char* type) {
       return fail("{}: the definition of its {} {} makes no sense: {}", db_.file().path(), type, name,
                   sqlite3_errmsg(trial_.get()));
     if (type == std::string_view("index")) {
-      // Only over plain columns: expressions would be computed for every row.
+      // Only over plain columns, since SQLite would compute an expression for every row.
       sqlite3_set_authorizer(trial_.get(), nullptr, nullptr);
       TACHO_ASSIGN(
           const sqlite::Statement parts,
@@ -166,7 +166,7 @@ Result<std::string> Trimmer::schema(const char* type) {
 
 Status Trimmer::copy_calls() {
   TACHO_ASSIGN(const sqlite::StoredTable* const table, db_.required("rocpd_api"));
-  // Whole records are copied, so all columns before the ones looked at are parsed; they are the first ones.
+  // Copying whole records means parsing all columns before the ones needed; those are the first ones anyway.
   NamedScan scan(db_, *table, {"id", "start", "apiName_id", "args_id", "category_id", "domain_id"});
   const bool separate = db_.table("rocpd_ustring") != nullptr;
   BulkTable& out = file_->table(table->name);
@@ -255,12 +255,12 @@ Status Trimmer::copy_strings(const char* name, IdSet& used) {
   BulkTable& out = file_->table(table->name);
   while (scan.next())
     if (used.has(scan.rowid()) || scan.string(1).empty())
-      out.append_record(scan.rowid(), scan.record());  // views look for the empty one
+      out.append_record(scan.rowid(), scan.record());  // views look for the empty text
   done_.push_back(table->name);
   return scan.status();
 }
 
-// Tables that this version of tacho does not know: trimmed by the references that they declare.
+// Tables that this version of tacho does not know: trims them by the references that they declare.
 Status Trimmer::copy_others() {
   TACHO_ASSIGN(
       const sqlite::Statement keys,

@@ -1,5 +1,5 @@
-// Writing of .rpd files: calls and operations in order of time, numbered from 1; the rows that hang on calls are sorted by
-// the call's number at the end.
+// Writes .rpd files: calls and operations in time order, numbered from 1. Rows that depend on calls are
+// sorted by the call's number at the end.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -58,8 +58,8 @@ class Writer {
   Status copies();
   Status readings();
   int64_t text(std::string_view value);           // rocpd_string.id
-  int64_t text_of_row(int64_t row, bool kernel);  // the same by row of the trace's string table
-  int64_t argument(int64_t row);  // id of a marker's text or a call's arguments, where args_id looks
+  int64_t text_of_row(int64_t row, bool kernel);  // the same, by row of the trace's string table
+  int64_t argument(int64_t row);                  // id of a marker's text or a call's arguments, for args_id
   std::string_view domain_word(Domain domain) const;
 
   const trace::Trace& trace_;
@@ -72,7 +72,7 @@ class Writer {
   RowNumbers rows_{trace_.rows(Table::kString)}, kernel_rows_{trace_.rows(Table::kString)},
       arguments_{trace_.rows(Table::kString)};
   int64_t next_text_ = 1, next_argument_ = 1;
-  Causes causes_;  // of API calls: id * 2, + 1 for functions whose grids are in work-items
+  Causes causes_;  // of API calls: id * 2, + 1 if the function's grid is in work-items
   SortedFile<LaunchRow> launch_rows_;
   SortedFile<CopyRow> copy_rows_;
 };
@@ -124,7 +124,7 @@ std::string_view Writer::domain_word(Domain domain) const {
 }
 
 void Writer::read_tracks() {
-  // Several hosts or runs in one file are told apart as upstream's multi-node views expect it.
+  // Distinguishes several hosts or runs in one file as upstream's multi-node views expect.
   std::map<std::pair<int64_t, int64_t>, int64_t> nodes;
   for (int64_t process = 1; process < trace_.rows(Table::kProcess); ++process)
     nodes.try_emplace({trace_.cell(Table::kProcess, process, column::Process::run),
@@ -154,7 +154,7 @@ void Writer::read_tracks() {
     const bool cuda =
         device > 0 &&
         trace_.text(Table::kDevice, device, column::Device::vendor).find("NVIDIA") != std::string_view::npos;
-    // As upstream's CUDA backend has it: the context as queue, the stream as sequence. Other contexts are of no use there.
+    // Like upstream's CUDA backend: the context is the queue, the stream the sequence. Ignores the others.
     track.queue = cuda ? context : track.native;
     track.sequence = cuda ? track.native : from_rpd ? context : 0;
     track.wanted = options_.process == 0 || options_.process == track.process;
@@ -300,7 +300,7 @@ Status Writer::launches() {
   LaunchRow row;
   int64_t last = 0, number = 0;
   while (launch_rows_.next(row)) {
-    if (row.call == last) continue;  // several kernels of one call: the first stands for it
+    if (row.call == last) continue;  // several kernels of one call: the first represents it
     last = row.call;
     using K = column::Kernel;
     const auto cell = [&](int at) { return trace_.cell(Table::kKernel, row.kernel, at); };
@@ -313,7 +313,7 @@ Status Writer::launches() {
     table.text(fmt::format("0x{:x}", static_cast<uint64_t>(row.stream)));
     for (int i = 0; i < 3; ++i) {
       const int64_t items = cell(K::grid_x + i), each = cell(K::group_x + i);
-      // Workgroups, but for the launch functions that upstream records in work-items.
+      // Workgroups, except for the launch functions that upstream records in work-items.
       table.integer(items == kUnknown                                 ? 0
                     : row.items != 0 || each == kUnknown || each <= 0 ? items
                                                                       : (items + each - 1) / each);
@@ -363,7 +363,7 @@ Status Writer::copies() {
   return {};
 }
 
-// Runs of equal values, as upstream's poller writes them: from a value's first reading to the next value's.
+// Runs of equal values, like upstream's poller: from a value's first reading to that of the next value.
 Status Writer::readings() {
   if (!options_.wants(Table::kReading)) return {};
   static constexpr int kColumns[] = {column::Reading::track, column::Reading::start, column::Reading::value};

@@ -1,4 +1,4 @@
-// B-tree pages from sorted rows (bulk.h).
+// Builds b-tree pages from sorted rows (bulk.h).
 #include "format/sqlite/bulk.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@ namespace tacho::sqlite {
 namespace {
 
 constexpr uint32_t kReservedForPointer = 2;
-constexpr size_t kInteriorRoom = 4096 - 12;  // of an interior page, for cells and their pointers
+constexpr size_t kInteriorRoom = 4096 - 12;  // bytes in an interior page for cells and their pointers
 
 unsigned varint_size(uint64_t value) {
   unsigned size = 1;
@@ -69,7 +69,7 @@ void BulkTable::start_leaf() {
 BulkTable& BulkTable::real(double value) {
   if (std::isnan(value)) return null();
   if (value == std::trunc(value) && std::fabs(value) < 1e15 && !(value == 0 && std::signbit(value)))
-    return integer(static_cast<int64_t>(value));  // as SQLite stores whole numbers of REAL columns
+    return integer(static_cast<int64_t>(value));  // SQLite stores whole numbers in REAL columns this way
   return sized(7, 8, __builtin_bit_cast(uint64_t, value));
 }
 
@@ -83,7 +83,7 @@ BulkTable& BulkTable::text(std::string_view value) {
 }
 
 void BulkTable::end() {
-  // The header's size counts its own varint.
+  // The header's size includes its own varint.
   size_t size = types_.size() + 1;
   if (size > 127) size = types_.size() + 2;
   uint8_t count[9];
@@ -158,7 +158,7 @@ void BulkTable::emit_leaf() {
   start_leaf();
 }
 
-// Entries wait until a page of them is full and two more are there: no interior page is left with a single
+// Entries wait until they fill a page and two more are there, so that no interior page gets only a single
 // child.
 void BulkTable::push(size_t level, Entry entry) {
   if (levels_.size() <= level) levels_.resize(level + 1);
@@ -194,7 +194,7 @@ void BulkTable::emit_interior(size_t level, size_t count) {
   push(level + 1, {file_.write_page(page.data()), taken.back().key});
 }
 
-// The last entry becomes the right-most child, whose key is not stored.
+// The last entry becomes the right-most child; its key is not stored.
 void BulkTable::write_interior(uint8_t* page, std::span<const Entry> entries) {
   std::memset(page, 0, BulkFile::kPage);
   uint32_t content = BulkFile::kPage;
@@ -216,7 +216,7 @@ void BulkTable::write_interior(uint8_t* page, std::span<const Entry> entries) {
 
 void BulkTable::finish() {
   if (rows_ == 0) return;
-  if (levels_.empty()) {  // one leaf holds all: it is the root
+  if (levels_.empty()) {  // one leaf holds all rows: it is the root
     leaf_[0] = 0x0d;
     put16(leaf_.data() + 3, cells_);
     put16(leaf_.data() + 5, content_);
@@ -232,7 +232,7 @@ void BulkTable::finish() {
   std::vector<Entry>& top = levels_.back().entries;
   std::vector<uint8_t> page(BulkFile::kPage);
   if (top.size() == 1) {
-    // Cannot happen: a level gets its first entry only when two more follow.
+    // Cannot happen: a level gets its first entry only if two more follow.
     file_.fault(fmt::format("internal: table {} has a root with one child", name_));
     return;
   }
@@ -278,7 +278,7 @@ BulkFile::~BulkFile() {
 BulkTable& BulkFile::table(std::string_view name) {
   for (const auto& table : tables_)
     if (table->name_ == name) return *table;
-  std::abort();  // the contract: callers name tables of their own schema
+  std::abort();  // contract: callers name only tables of their schema
 }
 
 void BulkFile::fault(std::string message) {
@@ -338,8 +338,8 @@ Status BulkFile::finish(const std::string& script) {
   for (const auto& table : tables_) table->finish();
   flush();
   TACHO_TRY(status());
-  // The header's page count is trusted only where "version valid for" equals the change counter: both stay as
-  // they are, SQLite set them equal when it wrote the schema.
+  // Readers trust the header's page count only if "version valid for" equals the change counter. SQLite set
+  // them equal when it wrote the schema; both stay unchanged.
   uint8_t count[4];
   put32(count, next_page_ - 1);
   if (::pwrite(descriptor_, count, 4, 28) != 4) return fail("{}: {}", path_, std::strerror(errno));
@@ -363,7 +363,7 @@ Status BulkFile::finish(const std::string& script) {
               "sqlite_schema WHERE "
               "name = '{0}' AND sql LIKE '%AUTOINCREMENT%');",
               table->name_, table->last_rowid_);
-    // Indexes that PRIMARY KEY and UNIQUE made are still empty.
+    // The indexes behind PRIMARY KEY and UNIQUE are still empty.
     {
       TACHO_ASSIGN(
           const Statement automatic,

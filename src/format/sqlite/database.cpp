@@ -1,4 +1,4 @@
-// Connections and schemas of SQLite files (database.h).
+// Opens connections and reads schemas of SQLite files (database.h).
 #include "format/sqlite/database.h"
 
 #include <algorithm>
@@ -60,12 +60,12 @@ Result<Connection> open_foreign(const std::string& path) {
     if (code != SQLITE_OK) return connection;
     harden(raw, false);
     sqlite3_exec(raw, "PRAGMA mmap_size = 1099511627776", nullptr, nullptr, nullptr);
-    // A read transaction that stays open: whoever wants to write has to wait.
+    // Keeps a read transaction open, so writers have to wait.
     code = sqlite3_exec(raw, "BEGIN; SELECT count(*) FROM sqlite_schema", nullptr, nullptr, nullptr);
     return connection;
   };
-  // SQLite maps the file and reads it from the first statement on; until the end, for connections have no other owner in
-  // common.
+  // SQLite maps the file and reads it from the first statement on. The guards live until tacho ends, because
+  // connections have no common owner.
   static std::vector<MappingGuard> guards;
   if (guards.size() < 8) guards.emplace_back(nullptr, 0, path);
   const std::string uri = quoted_uri(path);
@@ -88,8 +88,8 @@ Result<Connection> open_memory() {
   Connection connection(raw);
   if (code != SQLITE_OK) return fail("SQLite: {}", sqlite3_errstr(code));
   harden(raw, true);
-  // Its schema is tacho's own, no file's; its views use functions that SQLite does not call harmless
-  // (json_extract).
+  // The schema is tacho's own and comes from no file; its views use functions that SQLite does not consider
+  // harmless (json_extract).
   sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 1, nullptr);
   return connection;
 }

@@ -1,4 +1,4 @@
-// Walking of table b-trees in a mapped SQLite file (file.h).
+// Walks table b-trees in a mapped SQLite file (file.h).
 #include "format/sqlite/file.h"
 
 #include <fcntl.h>
@@ -16,8 +16,8 @@ namespace tacho::sqlite {
 namespace {
 
 constexpr char kMagic[16] = "SQLite format 3";
-constexpr size_t kDeepest = 20;  // a b-tree of 2^31 pages with the smallest fan-out stays below that
-constexpr uint64_t kLongestRecord = 1u << 30;  // SQLite's own limit on a row is of that order
+constexpr size_t kDeepest = 20;  // a b-tree of 2^31 pages with the smallest fan-out is less deep
+constexpr uint64_t kLongestRecord = 1u << 30;  // about SQLite's own limit for a row
 
 bool not_empty(const std::string& path) {
   struct stat status {};
@@ -40,8 +40,8 @@ const uint8_t* long_varint(const uint8_t* at, const uint8_t* end, uint64_t& valu
   return at;
 }
 
-// Reads a varint; nullptr when it does not end before `end`. Up to four bytes, which is what ids and lengths
-// mostly have, at once.
+// Reads a varint; nullptr if it does not end before `end`. Handles up to four bytes, the usual length of ids
+// and lengths, at once.
 inline const uint8_t* varint(const uint8_t* at, const uint8_t* end, uint64_t& value) {
   if (end - at >= 4) [[likely]] {
     if (at[0] < 0x80) {
@@ -356,7 +356,7 @@ double TableScan::real(int column, double missing) const {
 
 bool TableScan::seek(int64_t rowid) {
   if (error_ != nullptr) return false;
-  // A binary search in a page's cells, from the root down; the path is kept so that next() goes on from
+  // Binary search in each page's cells, from the root down; keeps the path so that next() can continue from
   // there.
   uint32_t number = root_;
   const uint32_t usable = file_->usable_size();
@@ -371,7 +371,7 @@ bool TableScan::seek(int64_t rowid) {
     key = static_cast<int64_t>(value);
     return true;
   };
-  // Neighbours are asked for after each other: often the row lies on the page where the last one was.
+  // Callers often ask for neighbours in turn, so the row is often on the same page as the last one.
   int64_t first = 0, last = 0;
   if (cells_ > 0 && key_of(leaf_, pointers_, true, first) &&
       key_of(leaf_, pointers_ + 2 * (cells_ - 1), true, last) && first <= rowid && rowid <= last) {

@@ -1,4 +1,4 @@
-// Building a database under a temporary name (output.h).
+// Builds a database under a temporary name (output.h).
 #include "format/sqlite/output.h"
 
 #include <fcntl.h>
@@ -38,8 +38,8 @@ Result<DatabaseOutput> DatabaseOutput::create(const std::string& path, bool over
   const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   if (descriptor < 0) return fail("{}: cannot be created: {}", path, std::strerror(errno));
   ::close(descriptor);
-  // SQLite makes its files itself and wants none there; an empty one it would take too, but BulkFile insists
-  // on its own.
+  // SQLite creates its files itself. It would accept an empty one, but BulkFile insists on creating its
+  // own.
   ::unlink(name.c_str());
   output.temporary_ = std::move(name);
   output.mode_ = mode;

@@ -1,4 +1,4 @@
-// Writers over analysis/stacks (stacks.h).
+// Writers on top of analysis/stacks (stacks.h).
 #include "format/stacks/stacks.h"
 
 #include <filesystem>
@@ -34,7 +34,7 @@ Status write_file(const std::string& path, std::string_view text, bool overwrite
   return {};
 }
 
-// JSON inside a <script> element: nothing in it may look like the element's end.
+// JSON inside a <script> element must contain nothing that looks like the element's end.
 void append_script_safe(std::string& out, std::string_view json) {
   for (const char c : json) {
     if (c == '<')
@@ -51,7 +51,7 @@ void put_tree(JsonWriter& json, const FlameInput& input) {
   json.key("samples").value(tree.samples).key("wall").value(tree.wall);
   json.key("hostNs").value(tree.host_ns).key("gpuNs").value(tree.gpu_ns);
   json.key("gpuExactNs").value(tree.gpu_exact_ns).key("gpuNearNs").value(tree.gpu_near_ns);
-  // Columns, not objects: a fourth of the size.
+  // Columns instead of objects: a quarter of the size.
   const auto column = [&](const char* name, auto value) {
     json.key(name).begin_array();
     for (const analysis::StackFrame& frame : tree.frames) value(frame);
@@ -84,7 +84,7 @@ Status write_folded(const trace::Trace& trace, const ExportTarget& target, const
                     std::vector<std::string>& written) {
   TACHO_ASSIGN(const analysis::StackTree tree, tree_of(trace, options, true));
   if (is_standard_output(target.file)) {
-    // Of the two files there is room for one: the host's, or the devices' where nothing was sampled.
+    // Standard output has room for one of the two files: the host's, or the devices' if nothing was sampled.
     const bool host = tree.host_ns > 0 || tree.gpu_ns == 0;
     if (host && tree.gpu_ns > 0 && options.remarks != nullptr)
       options.remarks->push_back(

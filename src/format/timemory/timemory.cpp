@@ -1,4 +1,4 @@
-// Hierarchies of calls and samples, and their layout (timemory.h).
+// Builds hierarchies of calls and samples and lays them out (timemory.h).
 #include "format/timemory/timemory.h"
 
 #include <algorithm>
@@ -152,7 +152,7 @@ Result<Component> wall_clock(const trace::Trace& trace, const Options& options) 
     return cell(Table::kTrack, track, column::Track::process);
   };
 
-  // Roots: a thread from its first event to its last; the main thread as long as the program ran.
+  // Roots: a thread lasts from its first event to its last, the main thread as long as the program ran.
   struct Span {
     int64_t first = INT64_MAX, last = INT64_MIN;
   };
@@ -281,13 +281,13 @@ Result<std::vector<Component>> sampled(const trace::Trace& trace, const Options&
   TACHO_ASSIGN(const analysis::StackTree tree, analysis::stack_tree(trace, wanted));
   std::vector<Component> components;
   if (tree.samples == 0) return components;
-  // Numbers of the threads by their tid.
+  // The threads' numbers, by tid.
   const Threads threads(trace);
   std::unordered_map<std::string, int64_t> index_of;
   for (int64_t row = 1; row < trace.rows(Table::kThread); ++row)
     if (trace.cell(Table::kThread, row, column::Thread::process) == options.process)
       index_of[std::to_string(trace.cell(Table::kThread, row, column::Thread::tid))] = threads.index(row);
-  // Inclusive times: what is below a node is in it.
+  // Inclusive times: a node includes everything below it.
   std::vector<int64_t> total(tree.nodes.size()), samples(tree.nodes.size());
   for (size_t i = tree.nodes.size(); i-- > 1;) {
     total[i] += tree.nodes[i].host_ns;
@@ -495,12 +495,12 @@ std::string to_json(const Component& component, const Options& options) {
   }
   json.end_array().end_object().end_array();
   if (options.tree) {
-    // The same as a hierarchy: {node, children}.
+    // The same data as a hierarchy: {node, children}.
     json.newline().key("graph").begin_array().begin_array();
     int depth = -1;
     std::vector<uint64_t> rolling;
     for (const Row& row : component.rows) {
-      // Levels may be missing where nothing was counted: the hierarchy follows what is there.
+      // A level is missing if nothing was counted there; the hierarchy uses the levels that exist.
       const int level = std::min(row.depth, depth + 1);
       for (; depth >= level; --depth) json.end_array().end_object();
       depth = level;

@@ -1,4 +1,4 @@
-// Numbers of agents (agents.h).
+// Numbers the agents (agents.h).
 #include "format/view/agents.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Clock conversion by the trace's tuples (clock.h).
+// Converts clocks with the trace's tuples (clock.h).
 #include "format/view/clock.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ Result<OutputClock> OutputClock::make(const trace::Trace& trace, Clock clock) {
     const auto [raw, value] = points[i];
     const double length = static_cast<double>(points[i + 1].first - raw);
     double drift = (static_cast<double>(points[i + 1].second - value) - length) / length;
-    // A clock that jumped (REALTIME was set) or nonsense in the file: a step, not a rate.
+    // A clock that jumped (REALTIME was set), or nonsense in the file, is a step and not a rate.
     if (!(drift > -0.01 && drift < 0.01)) drift = 0;
     map.pieces_.push_back({raw, points[i + 1].first, raw, value, drift});
   }

@@ -32,8 +32,8 @@ LaunchIndex::LaunchIndex(int64_t calls) {
 }
 
 size_t LaunchIndex::bucket(int64_t process, int64_t correlation) const {
-  // Ids of a thread are consecutive: neighbours go to neighbouring buckets, so that the oldest are replaced
-  // first.
+  // A thread's ids are consecutive. Neighbours go to neighbouring buckets, so that the oldest calls are
+  // replaced first.
   const auto id = static_cast<uint64_t>(correlation);
   return static_cast<size_t>(id + (id >> 40) * 0x9e3779b1u + static_cast<uint64_t>(process) * 0x85ebca6bu) &
          mask_;

@@ -1,4 +1,4 @@
-// Display names (names.h).
+// Finds display names (names.h).
 #include "format/view/names.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::string_view KernelNames::name(int64_t kernel) {
   return keep(options_.truncate ? short_name(shown) : shown, where);
 }
 
-// Names are kept in blocks; the first ones in memory, further ones in temporary files.
+// Keeps names in blocks: the first ones in memory, the others in temporary files.
 std::string_view KernelNames::keep(std::string_view text, int64_t& where) {
   constexpr size_t kBlock = 4u << 20, kInMemory = 8;
   const auto length = static_cast<uint32_t>(text.size());

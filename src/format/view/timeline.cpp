@@ -32,7 +32,7 @@ constexpr int kCounterValue[] = {column::CounterValue::track, column::CounterVal
                                  column::CounterValue::dim,   column::CounterValue::ordinal,
                                  column::CounterValue::value, column::CounterValue::instance};
 
-// The order of rows that begin and end together; tables that are not listed come after these.
+// The order of rows that begin and end together; other tables come after these.
 constexpr Table kOrder[] = {Table::kDispatch, Table::kCopy,    Table::kFill,        Table::kMarker,
                             Table::kApi,      Table::kSync,    Table::kOverhead,    Table::kAllocation,
                             Table::kSample,   Table::kReading, Table::kCounterValue};
@@ -156,7 +156,7 @@ bool Timeline::point(const Happening& what) const {
 uint32_t Timeline::choose_lane(const Happening& what, int64_t end, bool& fresh) {
   const int64_t track = track_of(what.track);
   auto& lanes = lanes_of_[static_cast<size_t>(track)];
-  // On a queue device work never nests in device work: that would say that one caused the other.
+  // On a queue, device work never nests in device work: nesting would mean that one caused the other.
   const bool exclusive = kind_[static_cast<size_t>(track)] == TrackKind::kQueue && device_work(what.table);
   for (const uint32_t number : lanes) {
     const auto& open = lanes_[number].open;

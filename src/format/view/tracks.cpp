@@ -17,7 +17,7 @@ using event::TrackKind;
 
 namespace {
 
-// The number of a property; nothing where the track has none.
+// The number in a property; nullopt if the track has none.
 std::optional<int64_t> number_property(const trace::Trace& trace, int64_t track, std::string_view name) {
   int64_t number = 0;
   const auto text = trace.property(Table::kTrack, track, name);
@@ -45,7 +45,7 @@ Tracks::Tracks(const trace::Trace& trace, const Agents& agents, const ExportOpti
   const int64_t processes = std::max<int64_t>(trace.rows(Table::kProcess), 1);
   pids_.resize(static_cast<size_t>(processes));
   std::set<int64_t> taken, hosts, runs;
-  constexpr int64_t kMostPid = 1 << 22;  // what Linux gives out; numbers of our own lie above
+  constexpr int64_t kMostPid = 1 << 22;  // the highest that Linux assigns; our own numbers are above
   for (int64_t process = 1; process < processes; ++process) {
     const int64_t pid = trace.cell(Table::kProcess, process, column::Process::pid);
     if (pid > 0 && pid <= 0x7fffffff && taken.insert(pid).second) pids_[static_cast<size_t>(process)] = pid;
@@ -135,7 +135,7 @@ std::string Tracks::name(int64_t track) const {
         return std::string(
             called.empty() ? trace_.text(Table::kProcess, process(track), column::Process::name) : called);
       std::string name = fmt::format("THREAD {} ({})", index, tid(track));
-      // A thread that never named itself has the name of its process.
+      // A thread that never named itself has its process's name.
       if (!called.empty() && called != trace_.text(Table::kProcess, process(track), column::Process::name))
         name += fmt::format(" {}", called);
       return name;
@@ -145,7 +145,7 @@ std::string Tracks::name(int64_t track) const {
       const auto [word, number] = agents_.label_parts(device, options_.agent_index);
       if (stream_[at] != kUnknown && !options_.group_by_queue) {
         std::string name = fmt::format("STREAM [\" {} \"] ", stream_[at]);
-        // rocprofv3 has one such line whatever the device; two devices in one line would be wrong.
+        // rocprofv3 has one such line for all devices, but two devices in one line would be wrong.
         if (shared_stream_[at]) name += fmt::format("{} [{}]", word, number);
         if (!own.empty() && own != fmt::format("Stream {}", stream_[at])) name += fmt::format(" {}", own);
         return name;

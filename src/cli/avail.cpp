@@ -1,4 +1,4 @@
-// `tacho avail`: what can be traced on this machine, and what to do about what cannot.
+// `tacho avail`: what tacho can trace on this machine, and what to do about the rest.
 #include <sys/utsname.h>
 #include <unistd.h>
 

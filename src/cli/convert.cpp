@@ -1,4 +1,4 @@
-// `tacho convert A B`: a trace in the format that B's name asks for.
+// `tacho convert A B`: converts a trace to the format that B's name implies.
 #include "cli/shared/convert.h"
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
-// `tacho doctor`: looks at everything that tracing, sampling and counting need on this machine, and names the command that
-// mends each fault.
+// `tacho doctor`: checks everything that tracing, sampling and counting need on this machine, and names the
+// command that mends each fault.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ std::string in_container(const std::string& options) {
   return "start the container with: docker run " + options + " ...";
 }
 
-// Loads a library in a child: a broken one takes only that down. Empty when all is well.
+// Loads a library in a child, so that a broken one takes down only the child. Empty if all is well.
 std::string loading_problem(const std::string& library) {
   int channel[2];
   if (pipe2(channel, O_CLOEXEC) != 0) return {};
@@ -106,7 +106,7 @@ Section tacho_itself() {
     section.checks.push_back({"libtacho.so", State::kBad, library.error().message, "reinstall tacho"});
     return section;
   }
-  // A library for another machine, or one that wants a newer libc, says so.
+  // The error names a library for another machine, or one that needs a newer libc.
   const std::string problem = loading_problem(*library);
   section.checks.push_back({"libtacho.so", problem.empty() ? State::kGood : State::kBad,
                             problem.empty() ? *library : "cannot be loaded: " + problem,
@@ -182,7 +182,7 @@ bool perf_opens(bool with_kernel) {
   return true;
 }
 
-// Call stacks are read with process_vm_readv from the program itself; some containers forbid the call.
+// tacho reads call stacks with process_vm_readv inside the program; some containers forbid that call.
 bool own_memory_readable() {
   int value = 1, copy = 0;
   const iovec to{&copy, sizeof copy}, from{&value, sizeof value};
@@ -295,7 +295,7 @@ Section machine() {
   return section;
 }
 
-// Devices whose hardware counters tacho profile can read.
+// Devices whose hardware counters `tacho profile` can read.
 Section counters() {
   Section section{"Counters (tacho profile)", {}};
   for (const auto& provider : counter::providers()) {
@@ -319,7 +319,7 @@ std::vector<Section> all_checks() {
   size_t devices = 0;
   sections.push_back(tacho_itself());
   sections.push_back(machine());
-  // Before the vendors' drivers start: asking OpenCL and counters forks, and a driver does not serve children.
+  // Before the vendors' drivers start: asking OpenCL and counters forks, and drivers do not work in children.
   sections.push_back(opencl(devices));
   Section counted = counters();
   Section gpus{"GPUs", {}};
@@ -359,7 +359,7 @@ std::string_view word_of(State state) {
   return state == State::kGood ? "ok" : state == State::kNote ? "note" : "FAULT";
 }
 
-// `width` 0: lines of any length.
+// `width` 0: lines have any length.
 std::string checks_text(const std::vector<Section>& sections, size_t width, bool colour) {
   constexpr size_t kState = 5, kWhat = 20, kIndent = 2 + kState + 2 + kWhat + 2;
   std::string out;
@@ -372,14 +372,14 @@ std::string checks_text(const std::vector<Section>& sections, size_t width, bool
               : check.state == State::kNote ? report::painted(word, report::Paint::kYellow, colour)
                                             : report::painted(word, report::Paint::kRed, colour)) +
              "  " + report::padded_right(report::clean(check.what), kWhat);
-      // A long name keeps its line to itself.
+      // A long name gets its own line.
       if (report::display_width(check.what) > kWhat)
         out += "\n" + std::string(kIndent, ' ');
       else
         out += "  ";
       const std::string found = report::clean(check.found);
       out += (width > kIndent + 20 ? report::wrapped(found, width - kIndent, kIndent) : found) + "\n";
-      // Commands stay in one piece, to be copied.
+      // Commands stay in one piece, ready to copy.
       if (!check.mend.empty()) out += std::string(9, ' ') + "→ " + report::clean(check.mend) + "\n";
     }
     out += "\n";
@@ -387,8 +387,8 @@ std::string checks_text(const std::vector<Section>& sections, size_t width, bool
   return out;
 }
 
-// Everything that helps somebody who does not sit at this machine; no text of the user's files, and only variables that
-// change what GPU programs do.
+// Everything that helps somebody who has no access to this machine. Contains no text from the user's files,
+// and only variables that change what GPU programs do.
 std::string report_text(const std::vector<Section>& sections) {
   std::string out = fmt::format("tacho doctor, {}\n{}\n\n", program_version_text(), verdict(sections));
   out += checks_text(sections, 0, false);

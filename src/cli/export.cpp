@@ -1,4 +1,4 @@
-// `tacho export FILE -f FORMAT`: writes a trace in other tools' formats.
+// `tacho export FILE -f FORMAT`: writes a trace in another tool's format.
 #include "cli/export.h"
 
 #include <signal.h>
@@ -49,7 +49,7 @@ std::vector<int64_t> processes_with_records(const trace::Trace& trace, const for
   for (size_t i = 0; i < event::kFactTables; ++i) {
     const auto table = static_cast<Table>(i);
     if (!event::is_timed(table) || !options.wants(table)) continue;
-    // An error of reading is told by whoever reads the rows themselves.
+    // Ignores read errors: the code that reads the rows themselves reports them.
     static_cast<void>(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
       for (const trace::Summary& summary : summaries) {
         if (table == Table::kApi && !options.wants(format::domain_of(
@@ -101,7 +101,7 @@ std::string stem_of(const std::string& source) {
   return name.empty() ? std::string("trace") : name;
 }
 
-// -f tacho: a trace of another format as .tacho.
+// -f tacho: converts a trace from another format to .tacho.
 Status export_own_format(const ExportPlace& place, bool overwrite, std::vector<std::string>& written) {
   std::string file = place.file;
   if (file.empty()) {

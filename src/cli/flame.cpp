@@ -1,4 +1,4 @@
-// `tacho flame FILE -o x.html`: a flame graph of host and device time as one page that stands by itself.
+// `tacho flame FILE -o x.html`: a flame graph of host and device time as one self-contained page.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>

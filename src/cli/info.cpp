@@ -1,4 +1,4 @@
-// `tacho info FILE`: what a trace holds.
+// `tacho info FILE`: what a trace contains.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

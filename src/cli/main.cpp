@@ -1,4 +1,4 @@
-// Entry of the tacho executable: dispatches to a command, or to a personality when started under another tool's name.
+// Entry point of tacho: starts a command, or a personality if called by another tool's name.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -62,12 +62,12 @@ void print_help(int descriptor) {
   print_help_text(text, descriptor);
 }
 
-// A descriptor of the first three that is closed would be the number of the next file that is opened, and messages would go
-// into it. What stands in its place is closed for the program that tacho starts, as it was.
+// If one of the first three descriptors is closed, the next opened file would get its number, and messages
+// would go into that file. tacho fills the gap with a descriptor that the started program does not inherit.
 void fill_standard_descriptors() {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
-    // What is written to a closed stdout is an error, to a closed stderr it is not.
+    // Writing to a closed stdout is an error, writing to a closed stderr is not.
     const int file = open("/dev/null", (number == STDERR_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
     if (file >= 0 && file != number) close(file);
   }
@@ -97,7 +97,7 @@ int run_command(int argc, char** argv) {
   for (const Command& command : kCommands) names.emplace_back(command.name);
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (is_program(words, names)) {
-    // `tacho ./app -n 5` is `tacho trace -- ./app -n 5`.
+    // `tacho ./app -n 5` means `tacho trace -- ./app -n 5`.
     std::string trace = "trace", separator = "--";
     std::vector<char*> line = {trace.data(), separator.data()};
     for (int i = word == "--" ? 2 : 1; i < argc; ++i) line.push_back(argv[i]);
@@ -107,7 +107,7 @@ int run_command(int argc, char** argv) {
   return complain(kBadInput, not_a_command(words, names));
 }
 
-// Standard output is written when its buffer is full, and now: an answer that is cut off is an error.
+// Writes out standard output's buffer at the end: an answer that is cut off is an error.
 int checked_output(int code) {
   errno = 0;
   const bool flushed = std::fflush(stdout) == 0;
@@ -117,7 +117,7 @@ int checked_output(int code) {
                               errno != 0 ? std::strerror(errno) : ""));
 }
 
-// Of a command that starts a program or of one that answers: what an error of tacho's own is.
+// The exit code for tacho's own errors, for a command that starts a program or for one that does not.
 int own_error(int argc, char** argv) {
   for (int i = 1; i < argc; ++i)
     if (std::string_view(argv[i]) == "--") return kOwnError;

@@ -1,4 +1,4 @@
-// `tacho merge A B C -o ALL`: several traces (processes, ranks, hosts, runs) as one.
+// `tacho merge A B C -o ALL`: joins several traces (processes, ranks, hosts, runs) into one.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
@@ -92,7 +92,7 @@ int run_merge(int argc, char** argv) {
     if (same_file(input, output))
       return complain(kBadInput, output + ": is one of the inputs; choose another name");
   const Status done = write_converted(output, format, overwrite, [&](trace::TraceWriter& writer) -> Status {
-    if (inputs.size() == 1) return copy_trace(inputs[0], writer);  // no need for a trace in between
+    if (inputs.size() == 1) return copy_trace(inputs[0], writer);  // needs no trace in between
     std::vector<analysis::MergeInput> traces;
     for (const std::string& input : inputs) {
       TACHO_ASSIGN(auto trace, open_trace(input));

@@ -30,7 +30,7 @@ using metric::Table;
 using report::Paint;
 
 struct Request {
-  std::string architecture;  // "" = newest for lists, all for explanations
+  std::string architecture;  // "" = newest for lists, all of them for explanations
   std::vector<std::string> names;
   std::vector<std::string> config_dirs;
   metric::IdScheme ids = metric::IdScheme::kV33;
@@ -70,7 +70,7 @@ void add_inputs(std::string_view formula, Inputs& out) {
     const char c = formula[i];
     const bool value = c == '$';
     if (!value && (!is_word(c) || (c >= '0' && c <= '9'))) {
-      // A number, with its fraction and the range of an index, is skipped whole.
+      // Skips a number as a whole, with its fraction and an index's range.
       ++i;
       while (c >= '0' && c <= '9' && i < formula.size() && (is_word(formula[i]) || formula[i] == '.')) ++i;
       continue;
@@ -99,13 +99,13 @@ std::string joined(const std::set<std::string, std::less<>>& words) {
   return out;
 }
 
-/// One metric as it is on several architectures.
+/// One metric as several architectures define it.
 struct Explained {
   std::vector<const Catalog*> catalogs;
   std::vector<const Metric*> metrics;
 };
 
-/// The formulas of a metric, one line a column; the statistics of one value are one line.
+/// A metric's formulas, one line per column; the statistics of one value share a line.
 std::string formulas(const Table& table, const std::vector<Cell>& cells) {
   std::string out;
   std::string statistics;
@@ -206,7 +206,7 @@ class Printer {
     }
     labelled("number", numbers);
 
-    // Architectures with the same formulas are one paragraph.
+    // Architectures with the same formulas share a paragraph.
     std::vector<std::string> distinct;
     std::vector<std::string> where;
     std::vector<const Metric*> examples;
@@ -239,7 +239,7 @@ class Printer {
   }
 
  private:
-  /// "Avg, Min\nformula\n..." as label and formula lines.
+  /// Formats "Avg, Min\nformula\n..." as lines with label and formula.
   void indented_pairs(std::string_view text) {
     while (!text.empty()) {
       const size_t first = text.find('\n');
@@ -300,7 +300,7 @@ class Printer {
   }
 
   bool colour_;
-  bool wide_;  // room for the unit in lists
+  bool wide_;  // lists have room for the unit
   size_t width_;
 };
 
@@ -367,7 +367,7 @@ Result<std::string> as_text(const std::vector<Catalog>& catalogs, const Request&
   }
   TACHO_ASSIGN(const metric::RuleBook rules, metric::load_rules(newest, request.config_dirs));
   for (const std::string& name : request.names) {
-    // The same number can be different metrics on different architectures: one explanation each.
+    // A number may mean different metrics on different architectures: explains each of them.
     std::vector<Explained> found;
     const Selection* whole = nullptr;
     Selection selection;

@@ -1,4 +1,4 @@
-// `tacho query FILE SQL`: any trace as a database.
+// `tacho query FILE SQL`: queries any trace as a database.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -16,7 +16,7 @@
 namespace tacho::cli {
 namespace {
 
-// Rows as they come: csv and JSON at once, tables a screenful of thousands at a time.
+// Prints rows as they come: csv and JSON at once, tables in pages of thousands of rows.
 class RowPrinter {
  public:
   RowPrinter(std::string format, std::FILE* out)
@@ -67,7 +67,7 @@ class RowPrinter {
   }
   void flush() {
     if (format_ == "csv") {
-      // Without the header line, which was printed first.
+      // Leaves out the header line, which was printed first.
       const std::string text = report::to_csv(table_);
       put(text.substr(text.find('\n') + 1));
     } else {
@@ -75,7 +75,7 @@ class RowPrinter {
       style.width = screen_.terminal ? screen_.width : 0;
       style.colour = screen_.colour;
       style.decimals = 6;
-      style.scaled = false;  // what SQL computed is copied into other programs
+      style.scaled = false;  // people copy SQL's results into other programs
       style.missing = "NULL";
       put(report::to_text(table_, style));
     }
@@ -92,7 +92,7 @@ class RowPrinter {
   bool failed_ = false;
 };
 
-// --explain: for reading, three headed parts; else a table of two columns.
+// --explain: three parts with headings for people, otherwise a table with two columns.
 int print(const query::Explanation& explanation, const std::string& format, RowPrinter& printer) {
   std::vector<std::pair<std::string, std::string>> lines = {{"engine", explanation.engine},
                                                             {"reason", explanation.reason}};

@@ -1,4 +1,4 @@
-// `tacho recover [POOL]`: the trace of a run whose tacho was killed.
+// `tacho recover [POOL]`: saves the trace of a run whose tacho was killed.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 

@@ -18,7 +18,7 @@
 namespace tacho::cli {
 namespace {
 
-// Prints the answer, at most `most` rows of it (0: all).
+// Prints the answer, at most `most` rows of it (0 = all).
 void show(analysis::Answer& answer, size_t most, const std::string& format, const std::string& when_empty) {
   if (most != 0 && answer.rows.size() > most) answer.rows.resize(most);
   Pages pages(format, when_empty);
@@ -157,7 +157,7 @@ int run_diff(int argc, char** argv) {
   if (!diff) return complain(kBadInput, diff.error().message);
   analysis::Answer answer = analysis::diff_answer(*diff);
   if (format == "text") {
-    // People get the columns that fit; programs get all.
+    // People get the columns that fit; programs get all of them.
     analysis::Answer fewer;
     static constexpr int kShown[] = {0, 1, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14};
     for (const int column : kShown) fewer.columns.push_back(answer.columns[static_cast<size_t>(column)]);

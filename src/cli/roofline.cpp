@@ -1,4 +1,4 @@
-// `tacho roofline [--device N]`: measures what a device can do and prints it as a table, csv or JSON.
+// `tacho roofline [--device N]`: measures a device's ceilings and prints them as a table, csv or JSON.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -156,7 +156,7 @@ Result<int> run(const Arguments& a) {
   if (!a.output.empty()) {
     TACHO_ASSIGN(output, OutputFile::create(a.output, a.overwrite));
   }
-  // The course of the measurement goes to people: to stderr where stdout carries data.
+  // Progress messages are for people: they go to stderr if stdout carries data.
   const bool lines_out = a.format == "text" && a.output.empty();
   roofline::SuiteOptions options;
   options.experiments = a.experiments;
@@ -179,7 +179,7 @@ Result<int> run(const Arguments& a) {
     Result<DeviceCeilings> measured = roofline::measure(device, options);
     if (!measured) {
       if (chosen.size() == 1) return fail_with(std::move(measured));
-      code = complain(kBadInput, measured.error().message);  // the others go on
+      code = complain(kBadInput, measured.error().message);  // continues with the others
       continue;
     }
     DeviceCeilings ceilings = std::move(*measured);

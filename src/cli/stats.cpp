@@ -51,7 +51,7 @@ report::Table readable_table(std::span<const analysis::StatRow> rows, bool group
     table.columns.push_back({"Bytes", report::Align::kRight});
     table.columns.push_back({"GB/s", report::Align::kRight, 2});
   }
-  // Narrow terminals keep what tells most.
+  // On narrow terminals, keeps the columns that say most.
   table.columns[4].leave_out = 1;
   table.columns[5].leave_out = 2;
   table.columns[6].leave_out = 3;
@@ -205,7 +205,7 @@ int stack_stats(const std::string& file, const std::string& by_text, const std::
   const bool filtered = wants_own && (own.host_ns > 0 || own.gpu_ns > 0);
   if (filtered) *tree = analysis::own_code(*tree);
   std::vector<analysis::StackRow> rows = analysis::stack_rows(*tree, by);
-  // A line without time of its own only calls others; as text it would be a row of dashes.
+  // A line without time of its own only calls others; in text it would be a row of dashes.
   if (text && by == analysis::StackBy::kLine)
     std::erase_if(rows,
                   [](const analysis::StackRow& row) { return row.self_ns == 0 && row.gpu_self_ns == 0; });
@@ -495,8 +495,8 @@ int operator_stats(const std::string& file, bool modules, const std::string& for
   return kOk;
 }
 
-// The first `count` rows, a page at a time: there may be millions. Every page of text has a header, and
-// columns as wide as the page needs.
+// Prints the first `count` rows page by page, since there may be millions. Each page of text has a header and
+// its own column widths.
 void print_rows(const analysis::StatTable& table, size_t count, bool bytes, const std::string& format,
                 const std::string& nothing) {
   constexpr size_t kPage = 10'000;

@@ -1,4 +1,4 @@
-// `tacho top FILE`: GPU operations by total time; `tacho busy FILE`: how busy each GPU was. .rpd files are read in place.
+// `tacho top FILE`: GPU operations by total time; `tacho busy FILE`: how busy each GPU was. .rpd in place.
 #include "analysis/top.h"
 
 #include <unistd.h>
@@ -65,10 +65,10 @@ struct TopRow {
   int64_t timed;  // of them, with a known duration
   int64_t total;  // ns
 };
-// Gives the rows one after the other, longest first; false when there are no more.
+// Gives the rows one by one, longest first; false when there are no more.
 using TopSource = std::function<bool(TopRow&)>;
 
-// Several tables of statistics as one: each is sorted already.
+// Merges several sorted tables of statistics into one.
 TopSource merged(std::vector<std::pair<std::string, analysis::StatTable>>&& tables) {
   struct Head {
     std::string prefix;

@@ -1,4 +1,4 @@
-// `tacho trim IN OUT --start --end`: a span of time of a trace, in the same or another format.
+// `tacho trim IN OUT --start --end`: cuts a time span out of a trace, into the same or another format.
 #include "analysis/trim.h"
 
 #include <CLI/CLI.hpp>
@@ -35,7 +35,7 @@ Result<std::pair<int64_t, int64_t>> span_of(const TrimRequest& request, int64_t 
   return std::pair{from, to};
 }
 
-// Rows of an .rpd go to an .rpd as they are: everything else goes through a trace.
+// From .rpd to .rpd, copies rows as they are stored; everything else goes through a trace.
 Status trim_rpd(const TrimRequest& request) {
   std::pair<int64_t, int64_t> range{0, INT64_MAX};
   if (!is_absolute(request.start) || !is_absolute(request.end)) {

@@ -57,13 +57,13 @@ struct Arguments {
   int ignored_level = 5;
 };
 
-/// Prints a list of all metrics of an architecture in the manner of the users' documents.
+/// Prints a list of all metrics of an architecture in the layout of the users' documents.
 Status list_catalog(const std::string& architecture, const Arguments& arguments, bool metrics) {
   const std::vector<std::string>& folders = arguments.analysis.config_dirs;
   TACHO_ASSIGN(const auto known, metric::architecture_named(architecture, folders, metric::check_syntax));
   const std::string name = known ? std::string(known->name) : architecture;
   TACHO_ASSIGN(const metric::Catalog catalog, metric::load_catalog(name, folders, metric::check_syntax));
-  // A list is read beside a profile run, so its seed ids are those of the profile document.
+  // People read a list next to a profile run, so its seed ids are those of the profile document.
   const std::string out =
       metrics ? list_of_metrics(catalog, arguments.ids == "seed") : list_of_blocks(catalog);
   std::fputs(out.c_str(), stdout);
@@ -241,7 +241,7 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
   }
 }
 
-// The file name with the format's ending, unless it has one.
+// The file name with the format's extension added, unless it has one.
 std::string with_ending(const std::string& name, std::string_view format) {
   if (is_standard_output(name)) return name;
   const std::string_view ending = format == "json"   ? ".json"
@@ -266,14 +266,14 @@ Status save_tables(const metric::Analysis& run, const std::string& folder, const
   return OutputFile::commit_all(files);
 }
 
-// stdout takes what it takes: a closed pipe or a full disk is an error of the command.
+// A closed pipe or a full disk behind stdout is an error of the command.
 Status print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     return fail("standard output: {}", std::strerror(errno));
   return {};
 }
 
-// The port behind --gui, nothing where none was given.
+// The port given with --gui; nullopt if there is none.
 Result<std::optional<uint16_t>> parse_port(const std::string& text) {
   if (text.empty()) return std::optional<uint16_t>();
   uint16_t port = 0;
@@ -283,8 +283,8 @@ Result<std::optional<uint16_t>> parse_port(const std::string& text) {
   return std::optional<uint16_t>(port);
 }
 
-// The page with the roofline alone, of all runs that have one, in the current directory, as rocprof-compute leaves one;
-// never in the workload. It takes the place of an older one of tacho's.
+// Writes the page with only the roofline, for all runs that have one, to the current directory like
+// rocprof-compute, never into the workload. It replaces an older page of tacho's.
 Status write_roofline_page(const Arguments& a, std::span<const metric::Analysis> all) {
   metric::AnalysisOptions options = a.analysis;
   options.blocks = {"4"};
@@ -488,7 +488,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     a.text.description = true;
   }
   a.text.roofline_dispatches = a.sort == "dispatches";
-  // Options of the roofline ask for its table.
+  // Options of the roofline imply its table.
   a.text.full =
       a.text.full || a.text.roofline_dispatches || !a.memory_levels.empty() || !a.text.data_types.empty();
   for (const std::string& level : a.memory_levels) {
@@ -512,7 +512,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
                           !is_standard_output(a.output_name);
   const std::string file =
       a.output_name.empty() || csv_folder ? a.output_name : with_ending(a.output_name, a.format);
-  std::optional<OutputFile> output;  // made before any work: a name that is taken is refused at once
+  std::optional<OutputFile> output;  // opened before any work, so that a taken name fails at once
   if (!file.empty() && !csv_folder) {
     TACHO_ASSIGN(output, OutputFile::create(file, a.overwrite));
   }
@@ -594,7 +594,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       blocks.empty() || std::any_of(blocks.begin(), blocks.end(), [](const std::string& block) {
         return block == "4" || block.starts_with("4.") || block == "roofline";
       });
-  // Upstream leaves the page beside its report; the report is what was asked for, so that it goes on without the page.
+  // Upstream leaves the page beside its report. The user asked for the report, so carry on without the page.
   if (face == AnalyzeFace::kRocprofCompute && a.format == "text" && roofline_wanted &&
       !a.text.statistics_only)
     if (const Status done = write_roofline_page(a, runs); !done)
@@ -607,7 +607,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
             "{}: its counts are estimates (profile --max-time), which --fail-above does not judge; profile "
             "it without --max-time",
             each.workload().path);
-      // A virtual GPU's counts are the same on every machine, the time of the machine that ran it is not.
+      // A virtual GPU counts the same on every machine, but its times are those of the machine that ran it.
       if (const counter::Provider* const provider = counter::provider_of(each.catalog().vendor);
           provider != nullptr)
         counts_only = counts_only || provider->simulates();

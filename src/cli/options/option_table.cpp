@@ -1,4 +1,4 @@
-// Tables of options and what was given of them (option_table.h).
+// Tables of options and the options given (option_table.h).
 #include "cli/options/option_table.h"
 
 #include <algorithm>

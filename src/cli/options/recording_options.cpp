@@ -318,7 +318,7 @@ Status complete(TraceRequest& r) {
     sources |= source::kApi | source::kDispatch | source::kCopy | source::kAllocation | source::kMarker |
                source::kSync;
   if (r.system || sources == 0) sources = source::kAll;
-  // Operators are ranges, and find their kernels by the calls that launched them.
+  // Operators are ranges and find their kernels by the calls that launched them.
   if (r.launch.torch_trace) sources |= source::kMarker | source::kApi;
   const bool stacks = out.target.sampler != event::Sampler::kOff;
   if (stacks) sources |= source::kSample;

@@ -1,4 +1,4 @@
-// rocprof-compute (and its old name omniperf): which of its modes tacho does, and under which options.
+// rocprof-compute (and its old name omniperf): which modes tacho supports, and with which options.
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace tacho::cli {
 
 namespace {
 
-// General options in front of the mode; they say how much is logged, of which there is nothing to say.
+// General options that may come before the mode: how much to log, and --experimental.
 bool is_general_flag(std::string_view text) {
   return text == "-V" || text == "-VV" || text == "-VVV" || text == "--verbose" || text == "-q" ||
          text == "--quiet" || text == "--experimental";
@@ -32,7 +32,7 @@ int personality_rocprof_compute(int argc, char** argv) {
     return kOk;
   }
   if (word == "analyze" || (word.starts_with("--list-") && word != "--list-sets")) {
-    // "--list-metrics gfx90a" without a mode is analyze's list as well.
+    // "--list-metrics gfx90a" without a mode is also analyze's list.
     std::string name = program + " analyze";
     std::vector<char*> rest = {name.data()};
     for (int i = 1; i < mode; ++i)
@@ -41,12 +41,12 @@ int personality_rocprof_compute(int argc, char** argv) {
     rest.push_back(nullptr);
     return analyze(static_cast<int>(rest.size()) - 1, rest.data(), AnalyzeFace::kRocprofCompute);
   }
-  // What is here and what can be collected does not need the mode either.
+  // Listing this machine's properties and the metric sets does not need the mode either.
   const bool of_profile = word == "-s" || word == "--specs" || word == "--list-sets";
   if (word == "profile" || of_profile) {
     std::string name = program + " profile";
     std::vector<char*> rest = {name.data()};
-    // General options in front of the mode that mean something to it.
+    // General options before the mode that the mode understands.
     for (int i = 1; i < mode; ++i) rest.push_back(argv[i]);
     for (int i = of_profile ? mode : mode + 1; i < argc; ++i) rest.push_back(argv[i]);
     rest.push_back(nullptr);

@@ -1,5 +1,5 @@
-// rocprof-sys's executables: -run, -sample and -avail are tacho sys with its names of files; the others say what tacho
-// has instead.
+// rocprof-sys's executables: -run, -sample and -avail are tacho sys with rocprof-sys's file names; the others
+// name tacho's substitute.
 #include <cstdio>
 
 #include "cli/command.h"

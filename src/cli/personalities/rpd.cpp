@@ -1,5 +1,5 @@
-// rocmProfileData's command lines: runTracer.sh records a program to an .rpd file, rpd2tracing(.py) turns one into Chrome
-// JSON or a Perfetto file.
+// rocmProfileData's command lines: runTracer.sh records a program to an .rpd file, rpd2tracing(.py) converts
+// one to Chrome JSON or to a Perfetto file.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -44,7 +44,7 @@ std::string first_free(const std::string& name) {
 
 }  // namespace
 
-// runTracer.sh [-o FILE.rpd] COMMAND ...: -o only in front, as in the original script.
+// runTracer.sh [-o FILE.rpd] COMMAND ...: -o comes only first, as in the original script.
 int personality_run_tracer(int argc, char** argv) {
   std::string output = "trace.rpd";
   int at = 1;
@@ -79,7 +79,7 @@ int personality_run_tracer(int argc, char** argv) {
   const fs::path folder = fs::path(output).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, error))
     return complain(kOwnError, fmt::format("{}: the folder {} does not exist", output, folder.string()));
-  // The recording gets a name of its own and goes to its place when it is complete.
+  // The recording has a temporary name and moves to its place when it is complete.
   const std::string building =
       (folder / fmt::format(".{}.{}.rpd", fs::path(output).filename().string(), ::getpid())).string();
   request.output = building;

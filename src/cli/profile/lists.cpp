@@ -10,13 +10,13 @@ namespace tacho::cli {
 
 namespace {
 
-// What -b takes for this metric, under the same --ids.
+// What -b takes for this metric with the same --ids.
 std::string printed_id(const metric::Catalog& catalog, const metric::Metric& metric, bool seed) {
   std::string id = metric::to_string(metric.id);
   if (!seed) return id;
   for (const metric::SeedId& each : catalog.seed_ids)
     if (each.profile && each.slug == metric.slug) return metric::to_string(each.id);
-  // The documents print this metric nowhere, and may have its number for another one.
+  // The documents do not print this metric, and may use its number for another one.
   const auto meant = metric::resolve(catalog, id, metric::IdScheme::kSeedProfile);
   return meant && meant->metric == &metric ? id : std::string(metric.slug);
 }

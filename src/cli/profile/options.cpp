@@ -14,7 +14,7 @@ constexpr std::string_view kHow = "How";
 constexpr std::string_view kLists = "Lists (need no program and no device)";
 constexpr std::string_view kOther = "Of rocprof-compute";
 
-// What a script gives whose variable is not set: it must not mean "everything".
+// Scripts pass an empty text if their variable is unset; it must not mean "everything".
 std::string check_given(const std::string& text) {
   return text.empty() ? "an empty text was given" : "";
 }
@@ -215,7 +215,7 @@ constexpr options::Row<Arguments> kOptions[] = {
 }  // namespace
 
 std::span<const options::Row<Arguments>> option_rows() {
-  // Providers may bring a way of replaying of their own: --replay takes it, --help describes it.
+  // Providers may have their own way of replaying: --replay accepts it, --help describes it.
   static std::string help =
       "kernel: each kernel again with its memory put back; application: the program again";
   static std::string choices = "kernel application";

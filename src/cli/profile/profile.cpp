@@ -1,4 +1,4 @@
-// `tacho profile [options] -- command`: counters of every kernel of a program, into a folder that analyze reads.
+// `tacho profile [options] -- command`: collects counters of a program's kernels into a folder for analyze.
 #include "cli/profile/profile.h"
 
 #include <signal.h>
@@ -76,7 +76,7 @@ Result<std::vector<counter::Filter::Range>> parse_dispatches(const std::vector<s
   return ranges;
 }
 
-// Whose own replay is meant; nullptr: nobody's.
+// The provider whose own replay has this name; nullptr = none.
 const counter::Provider* owner_of_replay(std::string_view name) {
   for (const auto& provider : counter::providers())
     if (const auto own = provider->own_replay(); own && own->name == name) return provider.get();
@@ -148,7 +148,7 @@ Status check_command(const Arguments& a, std::string_view program) {
   return {};
 }
 
-// The architecture whose lists are wanted: asked for, of the device here, else virtual.
+// The architecture for the lists: the one asked for, else this machine's device, else virtual.
 Result<metric::Catalog> catalog_for_lists(const Arguments& a, const std::string& asked) {
   std::string name = !asked.empty() ? asked : a.arch;
   if (name.empty()) {
@@ -160,7 +160,7 @@ Result<metric::Catalog> catalog_for_lists(const Arguments& a, const std::string&
   return known ? metric::load_catalog(*known, a.config_dirs) : metric::load_catalog(name, a.config_dirs);
 }
 
-// Text that means something on another architecture, though not on this one.
+// What a text means on another architecture, if it means nothing on this one.
 std::optional<std::string> known_elsewhere(const std::string& text, metric::IdScheme scheme) {
   for (const auto& provider : counter::providers()) {
     const auto list = metric::architectures(provider->vendor());
@@ -216,7 +216,7 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
   for (const std::string& text : texts) {
     auto selection = metric::resolve(catalog, text, scheme);
     if (!selection && scheme == metric::IdScheme::kSeedProfile) {
-      // The documents' analyze may mean something by the number that exists here.
+      // The documents' analyze may use this number for something else.
       auto other = metric::resolve(catalog, text, metric::IdScheme::kSeedAnalyze);
       if (other && other->metric != nullptr) {
         selected.notes.push_back(fmt::format("{}; {}, which analyze prints under this number, is collected",
@@ -237,13 +237,13 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
     if (!meaning.empty() && scheme == metric::IdScheme::kV33) {
       meanings.push_back(meaning);
     } else if (!meaning.empty()) {
-      // What the documents' analyze shows under this number is wanted as well.
+      // The user also wants what the documents' analyze shows under this number.
       also = catalog.metric(selection->elsewhere->slug);
       selected.notes.push_back(fmt::format("in the users' documents {}; both are collected", meaning));
     }
     selected.selections.push_back(*selection);
     if (!a.roof_only) {
-      // Numbers of the documents mean something else when the folder is read: the run says what was meant.
+      // Numbers of the documents change meaning when the folder is read: record what the user meant.
       const bool number = metric::parse_metric_id(text).has_value();
       selected.recorded.push_back(
           number && selection->metric != nullptr ? metric::to_string(selection->metric->id) : text);
@@ -254,7 +254,7 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
       selected.recorded.push_back(metric::to_string(also->id));
     }
   }
-  // Nothing left to count is not the same as nothing asked for, which means everything.
+  // "Nothing left to count" must not become "nothing asked for", which means everything.
   if (!left_out.empty() && selected.selections.empty())
     return fail("-b: {} cannot be computed on {}; --list-blocks shows what can", left_out,
                 catalog.architecture);
@@ -263,7 +263,7 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
   return selected;
 }
 
-// Ceilings belong to every run that has the counters of the roofline's points, unless --no-roof.
+// Every run that has the counters for the roofline's points gets ceilings, unless --no-roof.
 bool wants_roofline(const Arguments& a, const metric::Catalog& catalog,
                     const std::vector<metric::Selection>& selections) {
   if (a.no_roof || catalog.block(4) == nullptr) return false;
@@ -273,7 +273,7 @@ bool wants_roofline(const Arguments& a, const metric::Catalog& catalog,
   });
 }
 
-// The folder of the run, and what there is to say about how it came about.
+// Chooses the run's folder; `warnings` gets what the user should know about the choice.
 Result<std::string> choose_folder(const Arguments& a, const counter::Device& device,
                                   std::vector<std::string>& warnings) {
   constexpr PlaceholderDialect kDialect = PlaceholderDialect::kFolders;
@@ -315,7 +315,7 @@ Result<std::string> choose_folder(const Arguments& a, const counter::Device& dev
   return folder;
 }
 
-// Where the working directory may change later, and for people who copy the line.
+// For paths that outlive a change of the working directory, and for people who copy the line.
 std::string absolute(const std::string& path) {
   std::error_code error;
   const fs::path full = fs::absolute(path, error);
@@ -367,7 +367,7 @@ std::string not_available(const counter::Device& device, const counter::Plan& pl
                      plan.unavailable.size() == 1 ? "it" : "them");
 }
 
-// PC samples take a run of their own: only where they are asked for by name.
+// PC samples take a separate run, so only on explicit request.
 bool wants_pc_samples(const counter::Provider& provider, const Selected& selected) {
   return provider.can_sample_pc() && std::any_of(selected.selections.begin(), selected.selections.end(),
                                                  [](const metric::Selection& each) {
@@ -375,9 +375,9 @@ bool wants_pc_samples(const counter::Provider& provider, const Selected& selecte
                                                  });
 }
 
-// "; did you mean vecCopy?" for a part of a name that no kernel has.
+// "; did you mean vecCopy?" for a part of a name that matches no kernel.
 std::string nearest_kernel(const std::string& wanted, const std::vector<std::string>& kernels) {
-  // People write the name without its arguments, and do not remember which letters are large.
+  // People write the name without its arguments and do not remember its capitals.
   const auto small = [](std::string text) {
     std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
     return text;
@@ -396,7 +396,7 @@ std::string nearest_kernel(const std::string& wanted, const std::vector<std::str
   return fmt::format("; did you mean {}?", names[static_cast<size_t>(found - small_names.begin())]);
 }
 
-// What the filters asked for and the program did not launch; what it launched, if nothing of that was measured.
+// What the filters asked for and the program did not launch; if nothing was measured, what it launched.
 std::vector<std::string> not_matched(const Arguments& a, const std::vector<counter::Filter::Range>& ranges,
                                      const counter::Outcome& outcome) {
   if (outcome.seen == 0)
@@ -419,7 +419,7 @@ std::vector<std::string> not_matched(const Arguments& a, const std::vector<count
     return {fmt::format("none of the program's launches has values, {} in all", outcome.seen)};
   std::string names;
   for (size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) {
-    // Names of templates can be pages long.
+    // Template names can be pages long.
     constexpr size_t kLongest = 80;
     const std::string& name = outcome.seen_kernels[i];
     size_t end = std::min(name.size(), kLongest);
@@ -477,7 +477,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   std::vector<metric::Selection> wanted_selections = selected.selections;
   counter::WantedCounters wanted;
   if (!a.blocks.empty() && selected.selections.empty()) {
-    // Nothing of what was asked for exists here: the launch alone is measured.
+    // The device has none of what the user asked for: measures only the launch.
     TACHO_ASSIGN(const metric::Selection launch, metric::resolve(catalog, "grid-size"));
     wanted_selections = {launch};
   }
@@ -541,7 +541,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
         folder, kPcSamplesFile);
   TACHO_TRY(chosen.provider->ready());
   TACHO_TRY(launch::find_library());
-  // --overwrite removes nothing before the program runs: what still goes wrong until then leaves the folder as it was.
+  // --overwrite removes nothing before the program runs, so errors until then leave the folder as it was.
   TACHO_ASSIGN(const workload::FolderWriter writer, workload::FolderWriter::open(folder, a.overwrite));
   TACHO_TRY(check_same_device(folder, chosen.device));
 
@@ -677,7 +677,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
 }  // namespace
 
 int profile(int argc, char** argv, ProfileFace face) {
-  // What follows the first -- is the program; options that take several words end there.
+  // What follows the first -- is the program; options with several words end there.
   std::vector<char*> own(argv, argv + argc);
   Arguments arguments;
   for (int i = 1; i < argc; ++i)

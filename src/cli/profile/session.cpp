@@ -1,4 +1,4 @@
-// Log, terminal and files of a profile run (session.h).
+// Writes log, terminal output and files of a profile run (session.h).
 #include "cli/profile/session.h"
 
 #include <unistd.h>
@@ -27,7 +27,7 @@ uint64_t product(const std::array<uint64_t, 3>& sizes) {
   return result;
 }
 
-// Numbers for the kernels in order of appearance, as Kernel_ID has them.
+// Numbers the kernels in order of appearance, for Kernel_ID.
 class KernelNumbers {
  public:
   size_t of(const std::string& name) { return numbers_.try_emplace(name, numbers_.size()).first->second; }
@@ -53,7 +53,7 @@ std::string wide_csv(const counter::PassResult& result) {
                        d.sgpr, d.queue, d.pid, d.tid, d.index + 1, kernels.of(d.kernel));
     for (size_t c = 0; c < result.counters.size(); ++c)
       out += "," + csv_number(result.values[row * result.counters.size() + c]);
-    // Without a time there is none, which is not a time of zero.
+    // An unknown time stays empty, since it is not zero.
     out += d.end > d.start ? fmt::format(",{},{}\n", d.start, d.end) : std::string(",,\n");
   }
   return out;
@@ -236,7 +236,7 @@ void ProfileSession::target_output(int stream, std::string_view bytes) {
     log(fmt::format("    |-> [{}] {}", options_.tool, std::string_view(partial).substr(from, to - from)));
     from = to + 1;
   }
-  // A program that writes no line ends fills the log, not the memory.
+  // A program that writes no newlines fills the log and not the memory.
   if (partial.size() > 1 << 16) {
     log(fmt::format("    |-> [{}] {}", options_.tool, partial));
     partial.clear();

@@ -1,4 +1,4 @@
-// Machine facts for sysinfo.csv (specs.h).
+// Collects the facts for sysinfo.csv (specs.h).
 #include "cli/profile/specs.h"
 
 #include <sys/utsname.h>
@@ -17,7 +17,7 @@ namespace tacho::cli {
 
 namespace {
 
-// The value behind "key" and a separator in a file of such lines.
+// The value after "key" and a separator, in a file of such lines.
 std::string value_in(const char* path, std::string_view key, char separator) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -1,4 +1,4 @@
-// Reading command lines and the values in them (command_line.h).
+// Reads command lines and the values in them (command_line.h).
 #include "cli/shared/command_line.h"
 
 #include <unistd.h>
@@ -32,7 +32,7 @@ Result<std::vector<std::string>> target_command(const CLI::App& app) {
 std::string option_error(const CLI::App& app, const CLI::ParseError& error) {
   std::string message = error.what();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    // CLI11 lists them last first.
+    // CLI11 lists them in reverse.
     const std::vector<std::string> words = app.remaining();
     message = words.size() > 1 ? "these arguments were not expected:" : "this argument was not expected:";
     for (const std::string& word : words) message += " " + word;
@@ -48,7 +48,7 @@ std::string option_error(const CLI::App& app, const CLI::ParseError& error) {
 
 namespace {
 
-// Usage names the command as it is typed, and groups of options are headings.
+// Usage names the command as users type it; groups of options become headings.
 class HelpFormatter : public CLI::Formatter {
  public:
   explicit HelpFormatter(std::string more) : more_(std::move(more)) {}
@@ -76,7 +76,7 @@ class HelpFormatter : public CLI::Formatter {
   }
   std::string make_option_opts(const CLI::Option* option) const override {
     std::string text = CLI::Formatter::make_option_opts(option);
-    // What is left out of brackets in the usage line says the same.
+    // A missing pair of brackets in the usage line says the same.
     if (const size_t at = text.find(" REQUIRED"); at != std::string::npos) text.erase(at, 9);
     if (const size_t at = text.find(" Excludes:"); at != std::string::npos) text.erase(at);
     return text;
@@ -121,8 +121,8 @@ std::string wrapped_help(std::string_view text, size_t width) {
       out.append(line).append(1, '\n');
       continue;
     }
-    // Where the description begins: behind the first two blanks after the option's name.
-    constexpr size_t kDescription = 20;  // a line that begins so far right is a description
+    // The description begins after the first two blanks that follow the option's name.
+    constexpr size_t kDescription = 20;  // a line that begins this far to the right is a description
     size_t column = first == 0 || first >= kDescription ? first : first + 2;
     if (const size_t gap = line.find("  ", first); gap != std::string_view::npos)
       if (const size_t text_at = line.find_first_not_of(' ', gap);

@@ -1,4 +1,4 @@
-// How a command says in one line why it ends.
+// Prints in one line why a command fails.
 #include <cstdio>
 #include <string>
 
@@ -8,7 +8,7 @@
 namespace tacho::cli {
 namespace {
 
-// Names of files, keys and SQL may hold what a terminal obeys, and bytes that are no text: both are shown as \xNN.
+// Names of files, keys and SQL may contain control characters and invalid text: shows both as \xNN.
 std::string printable(std::string_view message) {
   std::string text;
   for (size_t at = 0; at < message.size();) {
@@ -21,7 +21,7 @@ std::string printable(std::string_view message) {
     bool valid = length != 0 && at + length <= message.size();
     for (size_t i = 1; valid && i < length; ++i)
       valid = (static_cast<unsigned char>(message[at + i]) & 0xc0) == 0x80;
-    // Of the controls only the newline stays, which ends lines of our own; U+0080 to U+009F are controls, too.
+    // Keeps only the newline, which ends our own lines; U+0080 to U+009F are control characters too.
     const bool control =
         (byte < 0x20 && byte != '\n') || byte == 0x7f ||
         (length == 2 && valid && byte == 0xc2 && static_cast<unsigned char>(message[at + 1]) < 0xa0);
@@ -41,7 +41,7 @@ std::string printable(std::string_view message) {
 }  // namespace
 
 int complain(int code, std::string_view message) {
-  // Not fmt::print, which throws where nobody reads: a program's exit code does not depend on that.
+  // Not fmt::print, which throws if nobody reads: that must not change a program's exit code.
   const std::string line = fmt::format("tacho: {}\n", printable(message));
   std::fwrite(line.data(), 1, line.size(), stderr);
   return code;

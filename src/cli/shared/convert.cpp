@@ -1,4 +1,4 @@
-// Formats of outputs by name (convert.h).
+// Converts outputs to the format of their name (convert.h).
 #include "cli/shared/convert.h"
 
 #include <cstdio>
@@ -62,7 +62,7 @@ Status copy_trace(const std::string& path, trace::TraceWriter& writer) {
   TACHO_ASSIGN(auto trace, open_trace(path));
   std::vector<analysis::MergeInput> traces;
   traces.push_back({std::move(trace), path});
-  std::vector<std::string> none;  // notes are about the clocks of several traces
+  std::vector<std::string> none;  // its notes concern the clocks of several traces
   return analysis::merge_into(traces, writer, none);
 }
 

@@ -1,4 +1,4 @@
-// Listing OpenCL devices (devices.h).
+// Lists this machine's devices (devices.h).
 #include "cli/shared/devices.h"
 
 #include <dlfcn.h>
@@ -32,10 +32,10 @@ OpenClLibrary::OpenClLibrary() {
 
 namespace {
 
-// Between the child that asks and us: fields and devices end with these, and the list with kEnd.
+// Between the child that asks and tacho: these end fields and devices, and kEnd ends the list.
 constexpr char kField = '\x1f', kDevice = '\x1e', kEnd = '\x04';
 
-// Everything that comes through a pipe until it is closed; nothing for `seconds` is an end, too.
+// Everything from a pipe until it is closed, or until `seconds` have passed.
 std::string read_all(int file, int seconds) {
   std::string text;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
@@ -57,7 +57,7 @@ std::string read_all(int file, int seconds) {
 }  // namespace
 
 std::vector<OpenClLibrary::Device> OpenClLibrary::list(std::string* problem) const {
-  constexpr int kPatience = 60;  // seconds; a driver may compile at its first start
+  constexpr int kPatience = 60;  // seconds; a driver may compile when it first starts
   int channel[2];
   if (pipe2(channel, O_CLOEXEC) != 0) return {};
   const pid_t child = fork();

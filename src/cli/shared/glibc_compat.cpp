@@ -1,5 +1,5 @@
-// Two functions of newer C libraries that the statically linked C++ runtime asks for, so that tacho starts on glibc 2.34:
-// the runtime's references are resolved here instead of in libc.so.6.
+// Two functions of newer C libraries that the statically linked C++ runtime needs. Defining them here instead
+// of taking them from libc.so.6 lets tacho start on glibc 2.34.
 #include <link.h>
 #include <sys/random.h>
 
@@ -7,7 +7,7 @@
 
 namespace {
 
-// What glibc 2.35's <dlfcn.h> calls struct dl_find_object, on x86-64 and aarch64 (no dlfo_eh_dbase there).
+// struct dl_find_object of glibc 2.35's <dlfcn.h>, on x86-64 and aarch64 (where it has no dlfo_eh_dbase).
 struct FoundObject {
   unsigned long long flags;
   void* map_start;
@@ -50,13 +50,13 @@ struct dl_find_object;
 
 extern "C" {
 
-/// As glibc 2.35's: where the unwinder finds the frames of the code at `address`; 0, or -1 when nothing is there.
+/// Like glibc 2.35's: finds the unwind information for the code at `address`; 0, or -1 if there is none.
 int _dl_find_object(void* address, dl_find_object* found) noexcept {
   Search search{reinterpret_cast<uintptr_t>(address), reinterpret_cast<FoundObject*>(found)};
   return dl_iterate_phdr(look, &search) == 1 ? 0 : -1;
 }
 
-/// As glibc 2.36's.
+/// Like glibc 2.36's.
 uint32_t arc4random() noexcept {
   uint32_t number = 0;
   while (getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) {

@@ -1,4 +1,4 @@
-// Recordings that are removed again (hidden_recording.h).
+// Keeps or removes hidden recordings (hidden_recording.h).
 #include "cli/shared/hidden_recording.h"
 
 #include <unistd.h>
@@ -24,7 +24,7 @@ std::string HiddenRecording::keep() {
     const std::string name = free_name(std::filesystem::path(visible_).replace_extension(".tacho").string());
     if (link(path_.c_str(), name.c_str()) == 0) return name;
     if (errno == EEXIST) continue;
-    // A file system without links: a name that was free a moment ago.
+    // A file system without links: uses the name that was free a moment ago.
     removed_.release();
     return rename(path_.c_str(), name.c_str()) == 0 ? name : path_;
   }
@@ -33,7 +33,7 @@ std::string HiddenRecording::keep() {
 int complain_of_recording(const launch::RunResult& outcome, const std::string& path,
                           std::optional<HiddenRecording>& hidden) {
   std::string sentence = outcome.written.error().message;
-  if (hidden)  // nobody asked for that file
+  if (hidden)  // the user did not ask for that file
     if (const size_t at = sentence.find(path); at != std::string::npos)
       sentence.replace(at, path.size(), hidden->visible());
   if (access(path.c_str(), F_OK) == 0)

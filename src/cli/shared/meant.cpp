@@ -1,4 +1,4 @@
-// Guesses at what was meant (meant.h).
+// Guesses what users meant (meant.h).
 #include "cli/shared/meant.h"
 
 #include <unistd.h>

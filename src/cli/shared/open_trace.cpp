@@ -1,4 +1,4 @@
-// Opening the trace that a command was given.
+// Opens the trace that a command was given (open_trace.h).
 #include "cli/shared/open_trace.h"
 
 #include "cli/command.h"

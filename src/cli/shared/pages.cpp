@@ -1,4 +1,4 @@
-// Tables in pages (pages.h).
+// Prints tables in pages (pages.h).
 #include "cli/shared/pages.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// A tracing run from its request to the summary (run_target.h).
+// A tracing run, from its request to the summary (run_target.h).
 #include "cli/shared/run_target.h"
 
 #include <unistd.h>
@@ -25,14 +25,14 @@ namespace tacho::cli {
 
 namespace {
 
-// Files beside the trace, in -f's order; the names were claimed before the start.
+// Files beside the trace, in the order of -f; their names were claimed before the start.
 struct Extra {
   const format::Writer* writer;
   ExportPlace place;
   OutputClaim claim;
 };
 
-// The output itself is always recorded; without "tacho" in -f it is a file that goes away after the exports.
+// Always records the output itself; unless -f includes "tacho", that file is removed after the exports.
 Status prepare_formats(const TraceRequest& r, std::vector<Extra>& extras) {
   namespace fs = std::filesystem;
   for (const std::string& name : r.formats) {
@@ -45,7 +45,7 @@ Status prepare_formats(const TraceRequest& r, std::vector<Extra>& extras) {
       const std::string file =
           fs::path(r.launch.recording.output).replace_extension(writer->extension).string();
       extra.place.file = file;
-      if (file != r.launch.recording.output) {  // which is claimed already
+      if (file != r.launch.recording.output) {  // already claimed
         TACHO_ASSIGN(extra.claim, r.output.empty() && !r.overwrite ? OutputClaim::numbered(file)
                                                                    : OutputClaim::exactly(file, r.overwrite));
         extra.place.file = extra.claim.name();
@@ -61,7 +61,7 @@ bool keeps_trace(const TraceRequest& r) {
   return r.formats.empty() || std::find(r.formats.begin(), r.formats.end(), "tacho") != r.formats.end();
 }
 
-// The recording's name, which nobody else can take meanwhile.
+// The recording's name, reserved so that no other process takes it meanwhile.
 Result<OutputClaim> choose_output(const TraceRequest& r) {
   if (is_standard_output(r.output))
     return fail("-o {}: standard output is the program's; give the recording a name", r.output);
@@ -107,7 +107,7 @@ int run_target(TraceRequest& request) {
   const bool keep = keeps_trace(request);
   std::optional<HiddenRecording> hidden;
   if (!keep) {
-    // The exports take their names from the output; the recording itself lies hidden beside it and goes at the end.
+    // Exports are named after the output; the recording is hidden beside it and removed at the end.
     hidden.emplace(output->name());
     request.launch.recording.output = hidden->path();
     request.launch.recording.writer.durable = false;

@@ -1,4 +1,4 @@
-// Nearest names by edit distance (suggest.h).
+// Finds nearest names by edit distance (suggest.h).
 #include "cli/shared/suggest.h"
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@
 namespace tacho::cli {
 namespace {
 
-// Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
+// Counts insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
@@ -36,7 +36,7 @@ std::string nearest(std::string_view word, std::span<const std::string> known) {
   std::string best;
   size_t best_distance = std::max<size_t>(word.size() / 3, 1) + 1;
   for (const std::string& name : known) {
-    // At least as many insertions or deletions are needed; so a word of any length costs little.
+    // The lengths alone need this many edits, so even a very long word costs little.
     if (std::max(word.size(), name.size()) - std::min(word.size(), name.size()) >= best_distance) continue;
     const size_t d = distance(word, name);
     if (d < best_distance) {

@@ -1,4 +1,4 @@
-// Text of the summary after a run (summary.h).
+// Formats the summary of a run (summary.h).
 #include "cli/shared/summary.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::string heading(const std::string& text, const report::Screen& screen) {
   return "\n" + report::painted(text, report::Paint::kBold, screen.colour) + "\n";
 }
 
-// A sentence two columns from the left; on a terminal, its further lines four. In files it stays one line, for grep.
+// Indents a sentence by two, on a terminal its further lines by four. In files it stays one line, for grep.
 std::string indented(const std::string& text, const report::Screen& screen) {
   if (!screen.terminal) return "  " + text + "\n";
   return "  " + report::wrapped(text, std::max<size_t>(screen.width, 20) - 4, 4) + "\n";
@@ -128,11 +128,11 @@ void add_devices(std::string& out, const trace::Trace& trace, const report::Scre
   out += report::to_text(table, style_of(screen));
 }
 
-// Where the host's time went: the user's own lines, or functions where no line is known, beside the GPU time that they
-// launched.
+// Where the host spent its time: the user's own lines, or functions if no line is known, with the GPU time
+// that they launched.
 void add_host_time(std::string& out, const trace::Trace& trace, const report::Screen& screen, size_t top) {
   if (trace.rows(Table::kSample) == 0) return;
-  // Finding the launching line reads every call; beyond this many only the host's time is shown.
+  // Finding the launching line reads every call; with more calls than this, shows only the host's time.
   constexpr int64_t kMostCalls = 2'000'000;
   analysis::StackOptions options;
   options.gpu = trace.rows(Table::kApi) <= kMostCalls;
@@ -186,7 +186,7 @@ void add_host_time(std::string& out, const trace::Trace& trace, const report::Sc
                     screen);
 }
 
-// Rows of a table that were recorded, also where --aggregate kept only their sums.
+// How many rows of a table were recorded, even if --aggregate kept only their sums.
 int64_t recorded(const trace::Trace& trace, Table table) {
   if (!trace.aggregated()) return trace.rows(table);
   const auto sums = trace.merged_summaries(table);
@@ -202,7 +202,7 @@ std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& sh
   const int64_t rows = trace.rows(Table::kProcess);
   std::vector<uint8_t> works(static_cast<size_t>(std::max<int64_t>(rows, 1))), sampled(works.size());
   const auto mark = [&](Table table, std::vector<uint8_t>& of) {
-    // Whoever reads the rows themselves tells an error of reading.
+    // Ignores read errors: the code that reads the rows themselves reports them.
     static_cast<void>(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
       for (const trace::Summary& summary : summaries) {
         const int64_t process = trace.cell(Table::kTrack, summary.track, column::Track::process);
@@ -213,7 +213,7 @@ std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& sh
   for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill, Table::kApi, Table::kMarker})
     mark(table, works);
   mark(Table::kSample, sampled);
-  // Tools that programs start, build systems and version managers among them.
+  // Tools that programs start, including build systems and version managers.
   static constexpr std::string_view kTools[] = {
       "sh",       "bash",     "dash",     "zsh",  "ld",    "ld.bfd",     "ld.lld",   "lld",     "collect2",
       "as",       "cc1",      "cc1plus",  "gcc",  "g++",   "cc",         "c++",      "clang",   "clang++",
@@ -226,7 +226,7 @@ std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& sh
   for (int64_t row = 1; row < rows; ++row) {
     const auto at = static_cast<size_t>(row);
     const std::string name(trace.text(Table::kProcess, row, column::Process::name));
-    // "x86_64-linux-gnu-ld.bfd" is a linker, too.
+    // "x86_64-linux-gnu-ld.bfd" is a linker too.
     const bool tool = std::any_of(std::begin(kTools), std::end(kTools), [&](std::string_view known) {
       return name == known || (name.size() > known.size() && name.ends_with(known) &&
                                name[name.size() - known.size() - 1] == '-');
@@ -245,7 +245,7 @@ std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& sh
       ++known->second;
   }
   if (shown.empty() && rows > 1) {
-    // A run of a shell alone.
+    // Only a shell ran.
     shown.push_back(1);
     const std::string first = report::clean(trace.text(Table::kProcess, 1, column::Process::name));
     for (auto& [text, number] : folded)
@@ -346,7 +346,7 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
 
   out += "\n";
   if (options.kept) {
-    // A file of another format was converted to a trace without a name: the size is the given file's.
+    // A file in another format became a trace without a name: this is the given file's size.
     std::error_code error;
     const uintmax_t size = std::filesystem::file_size(trace.path(), error);
     std::string facts = error ? std::string() : report::format_bytes(static_cast<double>(size));

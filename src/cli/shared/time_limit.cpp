@@ -1,4 +1,4 @@
-// An interval timer and its handler (time_limit.h).
+// The interval timer and its handler (time_limit.h).
 #include "cli/shared/time_limit.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-// Parsing of moments (time_text.h).
+// Parses moments (time_text.h).
 #include "cli/shared/time_text.h"
 
 #include <charconv>

@@ -1,5 +1,5 @@
 // `tacho sys avail`, rocprof-sys-avail: settings, categories, components, counters and devices as tables, and
-// the config file that begins a session.
+// a config file to start from.
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct View {
   size_t width = 0, total_width = 0;
 };
 
-// Every filter must hold; "~" at its beginning negates.
+// All filters must match; a "~" at the start negates a filter.
 class Filter {
  public:
   static Result<Filter> make(const std::vector<std::string>& texts, bool ignore_case) {
@@ -195,7 +195,7 @@ Result<View> parse_view(int argc, char** argv) {
       TACHO_ASSIGN(view.separator, next());
     } else if (is({"--force"}))
       view.force = true;
-    // These change nothing here.
+    // These have no effect here.
     else if (!is({"-f", "--filename", "-p", "--hl", "--highlight", "--monochrome", "--debug", "--verbose"}))
       return fail("there is no option {}; see --help", word);
   }
@@ -245,7 +245,7 @@ int avail(Face face, int argc, char** argv) {
   if (!filter) return complain(kBadInput, filter.error().message);
   auto category_filter = Filter::make(view.category_filters, view.ignore_case);
   if (!category_filter) return complain(kBadInput, category_filter.error().message);
-  std::set<std::string> known = {"cpu", "gpu"};  // of counters, then those of settings
+  std::set<std::string> known = {"cpu", "gpu"};  // first of counters, then of settings
   for (const Setting& setting : settings()) {
     std::istringstream words{std::string(setting.categories)};
     for (std::string word; words >> word;) known.insert(word);

@@ -1,4 +1,4 @@
-// The categories by which users switch tables and telemetry on and off (sys.h).
+// The categories with which users switch tables and telemetry on and off (sys.h).
 #include "cli/sys/sys.h"
 #include "event/schema.h"
 

@@ -1,4 +1,4 @@
-// The options of `tacho sys run|sample` and rocprof-sys-run|-sample: their table, how words become settings, --help.
+// The options of `tacho sys run|sample` and rocprof-sys-run|-sample: table, translation to settings, --help.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -317,7 +317,7 @@ constexpr Option kOptions[] = {
      .help = "tacho sys: no summary"},
 };
 
-// What -I and -E name.
+// What -I and -E can name.
 constexpr std::pair<std::string_view, std::string_view> kSources[] = {
     {"kokkosp", "USE_KOKKOSP"},
     {"mpip", "USE_MPIP"},
@@ -368,8 +368,8 @@ class Parser {
     return settings().set(*find_setting(name), value, Origin::kOption, where);
   }
 
-  // Words that follow a list option: all up to the next option where `--` ends the options anyhow, else those
-  // that can be meant for it.
+  // The words that belong to a list option: all up to the next option if `--` ends the options anyway, else
+  // those that it accepts.
   template <typename Accepts>
   std::vector<std::string> list(Accepts accepts) {
     std::vector<std::string> out;
@@ -394,7 +394,7 @@ class Parser {
     const Option* const found = name.starts_with("--") ? options::find(kOptions, name.substr(2))
                                                        : options::find_short(kOptions, name);
     if (found == nullptr) {
-      // Every setting is an option as well.
+      // Every setting is also an option.
       const Setting* const setting =
           name.starts_with("--") ? find_setting(std::string_view(name).substr(2)) : nullptr;
       if (setting == nullptr) return unknown(name);
@@ -466,7 +466,7 @@ class Parser {
         return {};
       }
       TACHO_TRY(set("OUTPUT_PATH", value, name));
-      // A second word is a prefix only where `--` says where the command begins.
+      // A second word is a prefix only if `--` shows where the command begins.
       if (at_ < words_.size() && separator_ < words_.size() && at_ < separator_ && words_[at_][0] != '-')
         TACHO_TRY(set("OUTPUT_PREFIX", words_[at_++], name));
       return {};
@@ -505,7 +505,7 @@ class Parser {
         words = {value};
       else if (at_ < words_.size() && words_[at_] != "--")
         words.push_back(words_[at_++]);
-      // Further ones only where `--` says where the command begins.
+      // Takes further words only if `--` shows where the command begins.
       while (!has_value && separator_ < words_.size() && at_ < separator_ && words_[at_][0] != '-')
         words.push_back(words_[at_++]);
       if (words.empty()) return fail("{} wants the name of a config file", name);
@@ -529,7 +529,7 @@ class Parser {
         for (const auto& [source, setting] : kSources) {
           known = known || word == source;
           if (word != "all" && word != source) continue;
-          // `all` means all that there is.
+          // `all` means all that tacho supports.
           if (word == "all" && find_setting(setting)->use == SettingUse::kUnsupported) continue;
           TACHO_TRY(set(setting, on ? "true" : "false", name));
         }
@@ -572,7 +572,7 @@ class Parser {
       TACHO_TRY(set("JSON_OUTPUT", has("json") ? "true" : "false", name));
       return set("COUT_OUTPUT", has("console") ? "true" : "false", name);
     }
-    // Lists that are one setting.
+    // Lists that form one setting.
     const bool numbers = option.name == "cpus" || option.name == "gpus" || option.name == "tids" ||
                          option.name.ends_with("periods");
     if (numbers)

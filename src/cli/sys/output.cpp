@@ -1,4 +1,4 @@
-// Folders, files and lines of system profiling (output.h).
+// Folders, files and messages of system profiling (output.h).
 #include "cli/sys/output.h"
 
 #include <fcntl.h>
@@ -119,7 +119,7 @@ Usage children_usage() {
   return {seconds(usage.ru_utime) + seconds(usage.ru_stime), static_cast<double>(usage.ru_maxrss) * 1024};
 }
 
-// Prints as the program would have, had it written the file itself.
+// Prints what the program would have printed, had it written the file itself.
 void say(const Request& request, const std::string& text) {
   if (!talks(request) || request.quiet) return;
   fmt::print(stderr, "{}\n", text);
@@ -183,7 +183,7 @@ std::string metadata_json(const trace::Trace& trace, const Request& request, int
   return out;
 }
 
-// Tables of one process; `name(component, ending)` gives the path of a file.
+// Writes the tables of one process; `name(component, ending)` gives a file's path.
 template <typename Name>
 Status write_tables(const trace::Trace& trace, const Request& request, const Plan& plan,
                     const format::timemory::Options& options, Name name, std::vector<std::string>& written) {
@@ -237,11 +237,11 @@ Status write_folder_files(const trace::Trace& trace, Request& request, Plan& pla
       number = std::to_string(job.rank);
     return number;
   };
-  std::set<std::string> given;  // names of this run's files
+  std::set<std::string> given;  // the names of this run's files
   const auto path_of = [&](int64_t row, const std::string& name, const std::string& ending) {
     std::string file = plan.prefix + name;
     if (settings.on("USE_PID")) file += "-" + of_process(row);
-    // Two processes may have one name: without numbers, as images of one process (exec), as children of one rank.
+    // Two processes may share a name: without numbers, as images of one process (exec), or within one rank.
     const std::string wanted = (fs::path(plan.folder) / (file + ending)).string();
     std::string path = wanted;
     std::error_code ignored;
@@ -250,7 +250,7 @@ Status write_folder_files(const trace::Trace& trace, Request& request, Plan& pla
       path = (fs::path(plan.folder) / fmt::format("{}.{}{}", file, i, ending)).string();
     return path;
   };
-  // "perfetto-trace.proto" -> name and ending
+  // Splits "perfetto-trace.proto" into name and ending.
   const fs::path trace_file(settings.text("PERFETTO_FILE"));
   std::vector<std::string> all;
   bool combined = false;
@@ -307,7 +307,7 @@ Status write_folder_files(const trace::Trace& trace, Request& request, Plan& pla
   return {};
 }
 
-// rocprof-sys: a folder, with the recording in it (or in ROCPROFSYS_TMPDIR) while the program runs.
+// rocprof-sys: a folder; while the program runs it, or ROCPROFSYS_TMPDIR, also holds the recording.
 Status choose_folder(const Request& request, Plan& plan) {
   const Settings& settings = request.settings;
   std::string folder = expand(settings.text("OUTPUT_PATH"), request);
@@ -327,7 +327,7 @@ Status choose_folder(const Request& request, Plan& plan) {
   return {};
 }
 
-// tacho: the .tacho file itself.
+// tacho: only the .tacho file.
 Status choose_file(const Request& request, Plan& plan) {
   launch::Recording& recording = plan.launch.recording;
   const std::string base = run_name(request.command);

@@ -1,4 +1,4 @@
-// From settings to a plan (plan.h).
+// Turns settings into a plan (plan.h).
 #include "cli/sys/plan.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ void choose_categories(const Settings& settings, Plan& plan) {
   const auto in = [](const std::vector<std::string>& list, std::string_view name) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };
-  // Telemetry belongs to a category of its own and to the one of all processes or GPUs.
+  // Telemetry belongs to its own category and to that of all processes or GPUs.
   const auto group = [](std::string_view name) {
     return name.starts_with("device_") ? std::string_view("amd_smi") : std::string_view("process_sampling");
   };
@@ -71,11 +71,11 @@ void choose_categories(const Settings& settings, Plan& plan) {
   }
   uint64_t all = 0;
   for (const Category& category : categories()) all |= category.tables;
-  // Tables of no category stay.
+  // Tables without a category stay.
   plan.exports.tables = ~all | (covered & ~hidden);
 }
 
-// CPU counters: names that are none are mistakes; what only this machine cannot count is said.
+// CPU counters: an unknown name is a mistake; a counter that only this machine lacks causes a remark.
 Status choose_cpu_events(Request& request, launch::Recording& recording) {
   std::string list = request.settings.text("PAPI_EVENTS");
   for (char& c : list)
@@ -222,7 +222,7 @@ Result<Plan> make_plan(Request& request) {
       TACHO_ASSIGN(out, parse_ranges(list, std::string(kPrefix) + name));
       return {};
     };
-    // Asked for by -H alone, every core is meant.
+    // -H alone asks for every core.
     if (settings.given("SAMPLING_CPUS")) TACHO_TRY(numbers("SAMPLING_CPUS", telemetry.cpus));
     TACHO_TRY(numbers("SAMPLING_GPUS", telemetry.gpus));
     const std::string metrics = settings.text("AMD_SMI_METRICS");

@@ -1,4 +1,4 @@
-// The table of settings and how their values come together (settings.h).
+// The table of settings, and how their values combine (settings.h).
 #include "cli/sys/settings.h"
 
 #include <algorithm>

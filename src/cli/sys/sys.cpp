@@ -1,4 +1,4 @@
-// `tacho sys`: the command, and a run from its request to the outputs (sys.h).
+// `tacho sys`: the command, and a run from its request to its outputs (sys.h).
 #include "cli/sys/sys.h"
 
 #include <unistd.h>
@@ -36,7 +36,7 @@ int run(Request& request) {
   if (talks(request))
     for (const std::string& remark : request.remarks) complain(0, remark);
   request.remarks.clear();
-  // The program must exist before folders are made for it.
+  // Makes sure that the program exists before creating folders for it.
   if (const auto path = launch::find_executable(request.command[0]); !path)
     return complain(path.error().exit_code, path.error().message);
   if (const Status ready = choose_outputs(request, plan); !ready)
@@ -48,7 +48,7 @@ int run(Request& request) {
   const auto outcome = launch::run(plan.launch);
   if (!outcome) {
     std::error_code ignored;
-    if (!plan.folder.empty()) std::filesystem::remove(plan.folder, ignored);  // only when empty
+    if (!plan.folder.empty()) std::filesystem::remove(plan.folder, ignored);  // only if empty
     return complain(outcome.error().exit_code, outcome.error().message);
   }
   ignore_output_signals();

@@ -34,7 +34,8 @@ class NamedSums {
   /// skips codes for which it returns false.
   explicit NamedSums(TextOf text, std::function<bool(int64_t)> exists = {});
 
-  /// Adds calls, how many of them have a known duration, and the sum of those (ns); negative values take earlier ones back.
+  /// Adds calls, how many of them have a known duration, and the sum of those durations (ns). Negative values
+  /// take earlier ones back.
   void add(int64_t code, int64_t calls, int64_t timed, int64_t total);
   /// One call; its duration may be kUnknown.
   void add_call(int64_t code, int64_t duration) {

@@ -1,4 +1,4 @@
-// Counter collection in the manner of rocprofv3 (counters.h).
+// Collects counters the way rocprofv3 does (counters.h).
 #include "cli/personalities/rocprofv3/counters.h"
 
 #include <regex.h>

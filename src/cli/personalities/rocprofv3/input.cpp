@@ -1,4 +1,4 @@
-// rocprofv3's input files (options.h): every mistake is told with its line.
+// Reads rocprofv3's input files (options.h); the error for each mistake names its line.
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -76,7 +76,7 @@ Result<Job> read_job(const std::string& path, const YAML::Node& node) {
       }
       continue;
     }
-    if (key == "pmc_group_interval") continue;  // with pmc_groups only, which no device here can serve yet
+    if (key == "pmc_group_interval") continue;  // only for pmc_groups, which no device here can serve yet
     const Option* const option = find_option(key);
     if (option == nullptr || option->name == "input") {
       std::vector<std::string> names = {"pmc_groups", "pmc_group_interval"};
@@ -89,7 +89,7 @@ Result<Job> read_job(const std::string& path, const YAML::Node& node) {
     }
     if (entry.second.IsNull()) return fail("{}: has no value", where);
     TACHO_ASSIGN(auto words, words_of_node(entry.second, where));
-    if (words.empty()) continue;  // [] says nothing
+    if (words.empty()) continue;  // [] has no meaning
     TACHO_TRY(job.given.set(*option, std::move(words), where));
   }
   return job;
@@ -97,7 +97,7 @@ Result<Job> read_job(const std::string& path, const YAML::Node& node) {
 
 Result<std::vector<Job>> read_structured(const std::string& path, std::string content) {
   const bool json = path.ends_with(".json");
-  // JSON is YAML but for tabs, which it allows between tokens and forbids inside strings.
+  // JSON is YAML except for tabs, which JSON allows between tokens and forbids inside strings.
   if (json) std::replace(content.begin(), content.end(), '\t', ' ');
   try {
     const YAML::Node root = YAML::Load(content);
@@ -138,7 +138,7 @@ Result<std::vector<Job>> parse_input(const std::string& path, std::string conten
     return fail("-i {}: the name must end in .txt, .yaml, .yml or .json", path);
   auto jobs = text ? read_text(path, content) : read_structured(path, std::move(content));
   if (jobs) return jobs;
-  // What the file says is part of the sentence: one line, of a length that can be read.
+  // The sentence quotes the file: keep it to one line of readable length.
   std::string message = jobs.error().message;
   constexpr size_t kLongest = 400;
   if (message.size() > path.size() + kLongest) message = message.substr(0, path.size() + kLongest) + " ...";

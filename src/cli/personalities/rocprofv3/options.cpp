@@ -189,7 +189,7 @@ Result<CommandLine> parse_command_line(int argc, char** argv) {
     } else if (separated) {
       return fail("'{}' stands before -- but belongs to no option", word);
     } else {
-      // The command begins: everything else is its own.
+      // The command begins: everything else belongs to it.
       line.command.assign(words.begin() + static_cast<ptrdiff_t>(at), words.end());
       return line;
     }
@@ -201,7 +201,7 @@ Result<CommandLine> parse_command_line(int argc, char** argv) {
     };
     switch (option->kind) {
       case Kind::kFlag:
-        // `--stats no`: a yes or no that follows belongs to the flag; any other word begins the command.
+        // `--stats no`: a yes or no that follows belongs to the flag; any other word starts the command.
         if (!attached && at < words.size() && options::truth(words[at])) values.push_back(words[at++]);
         break;
       case Kind::kValue:

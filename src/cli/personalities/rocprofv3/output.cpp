@@ -1,4 +1,4 @@
-// Placeholders (output.h).
+// Names of output files (output.h).
 #include "cli/personalities/rocprofv3/output.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ bool differs_by_process(const std::string& text) {
 int64_t missing_rank(const std::string& text, const PlaceholderFacts& process) {
   if (!process.job.known() || process.job.size == 1 || process.job.rank < 0 || differs_by_process(text))
     return -1;
-  // %env{SLURM_PROCID}% and its like differ as well.
+  // %env{SLURM_PROCID}% and similar placeholders differ too.
   for (const JobLauncher& launcher : job_launchers())
     for (const std::span<const char* const> names :
          {std::span<const char* const>(launcher.rank), std::span<const char* const>(launcher.local_rank)})

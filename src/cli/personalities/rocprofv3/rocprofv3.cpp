@@ -1,4 +1,4 @@
-// rocprofv3's command line on top of tacho's tracing: what its options mean here, the runs, the files.
+// rocprofv3's command line on top of tacho's tracing: what its options mean here, the runs and the files.
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,22 +49,22 @@ constexpr uint64_t bit(Domain domain) {
 
 enum Level { kFatal, kError, kWarning, kInfo, kTrace };
 
-// What one run does.
+// What one run of the program does.
 struct Plan {
   launch::LaunchOptions launch;
   format::ExportOptions options;
   std::vector<const format::Writer*> writers;
   std::string directory, file, pass;
   std::string
-      attempt;  // what tells the names of a job that was started again from its earlier ones; empty = nothing
+      attempt;  // distinguishes a restarted job's files from those of earlier attempts; empty = no need
   SummaryRequest summary;
   std::string summary_output = "stderr";
   bool summarize = false, write_config = false, traces = false;
   Level level = kWarning;
-  std::optional<CounterPlan> counters;  // --pmc: collected instead of tracing
+  std::optional<CounterPlan> counters;  // for --pmc, which replaces tracing
   std::string keep_trace;
-  std::vector<std::string> remarks;  // lines for the user, before the start
-  // Options that the user named one by one, and what they should have recorded.
+  std::vector<std::string> remarks;  // for the user, printed before the start
+  // Options that the user gave one by one, and what they should have recorded.
   struct Expected {
     std::string option, what;
     uint64_t tables, domains;
@@ -76,14 +76,14 @@ void say(const Plan& plan, Level level, std::string_view text) {
   if (level <= plan.level) complain(0, text);
 }
 
-// ---- what is traced
+// ---- sources
 
 struct Source {
   const char* option;
   const char* what;  // "no HIP call was made"
   uint64_t tables, domains, sources;
-  bool runtime, system;  // part of --runtime-trace, --sys-trace
-  const char* parent;    // option that stands for several
+  bool runtime, system;  // belongs to --runtime-trace, --sys-trace
+  const char* parent;    // the option that stands for several
 };
 constexpr uint64_t kApi = tape::source_bit::kApi;
 constexpr Source kSources[] = {
@@ -106,8 +106,8 @@ constexpr Source kSources[] = {
     {"rccl-trace", "no RCCL call was made", bit(Table::kApi), bit(Domain::kRccl), kApi, true, true, nullptr},
     {"marker-trace", "the program set no marker", bit(Table::kMarker), 0, tape::source_bit::kMarker, true,
      true, nullptr},
-    // The calls tell which thread launched (column Thread_Id); their own rows are written only when asked
-    // for.
+    // The calls tell which thread launched (column Thread_Id); tacho writes their own rows only if the user
+    // asked for them.
     {"kernel-trace", "no kernel ran", bit(Table::kDispatch), 0, tape::source_bit::kDispatch | kApi, true,
      true, nullptr},
     {"memory-copy-trace", "nothing was copied", bit(Table::kCopy) | bit(Table::kFill), 0,
@@ -115,7 +115,7 @@ constexpr Source kSources[] = {
     {"memory-allocation-trace", "no device memory was allocated", bit(Table::kAllocation), 0,
      tape::source_bit::kAllocation, true, true, nullptr},
 };
-// Domains that no device traced here has; accepted so that scripts run unchanged.
+// Domains that no device here can record; accepted so that scripts run unchanged.
 constexpr const char* kAbsent[] = {"scratch-memory-trace", "rocdecode-trace", "rocjpeg-trace",  "kfd-trace",
                                    "hip-graph-trace",      "hip-event-trace", "rocshmem-trace", "ompt-trace",
                                    "hipfile-trace"};
@@ -234,7 +234,7 @@ Status check_iterations(const Given& given) {
   return {};
 }
 
-// PC samples need a source for the device that is there.
+// PC samples need a source for this machine's device.
 Status check_sampling(const Given& given) {
   const auto refuse = [](std::string_view option, std::string_view what) {
     const std::string devices = counter_devices();
@@ -260,7 +260,7 @@ Status check_sampling(const Given& given) {
   return refuse("--pc-sampling-method", "PC samples");
 }
 
-// Thread traces are given by no device here; values that rocprofv3 would refuse are mistakes all the same.
+// No device here provides thread traces; values that rocprofv3 would refuse are mistakes nevertheless.
 Status check_thread_trace(const Given& given) {
   struct Number {
     const char* option;
@@ -300,7 +300,7 @@ Status choose_formats(const Given& given, Plan& plan) {
   for (const std::string& name : names) {
     if (name == "otf2")
       return fail("--output-format otf2: tacho writes no OTF2; pftrace streams traces of any size");
-    // Their json is not Chrome's.
+    // rocprofv3's json is not Chrome's.
     const auto writer = writer_of(name == "json" ? "rocprofv3" : name);
     if (!writer) return fail("--output-format: {}", writer.error().message);
     plan.writers.push_back(*writer);
@@ -430,7 +430,7 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   return plan;
 }
 
-// ---- before the start: nothing must fail after hours that could be known now
+// ---- before the start: what can be known now must not fail after hours
 
 Status check_writable(const std::string& folder) {
   const std::string shown = folder.empty() ? "." : folder;
@@ -446,7 +446,7 @@ bool ours(const std::string& name) {
   return false;
 }
 
-// True if files of this prefix are there.
+// True if files with this prefix exist.
 bool taken(const Place& place) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(place.folder.empty() ? "." : place.folder, ignored)) {
@@ -456,7 +456,7 @@ bool taken(const Place& place) {
   return false;
 }
 
-// Where the files of a process go, if nothing is there. Ranks of one job never share a name.
+// Where a process's files should go. Ranks of one job never share a name.
 Place wanted_place(const Plan& plan, const PlaceholderFacts& facts) {
   Place place = place_of(plan.directory, plan.file, plan.pass, facts);
   if (!plan.directory.empty() || !plan.file.empty()) {
@@ -481,7 +481,7 @@ Result<std::string> prepare_outputs(Plan& plan) {
     if (!differs_by_process(plan.directory) && !differs_by_process(file)) {
       const Place place = wanted_place(plan, facts);
       TACHO_TRY(check_writable(place.folder));
-      // The files are those of the same job before it was requeued: this attempt gets a number.
+      // The files are from the same job before it was requeued, so this attempt gets a number.
       Place again = place;
       for (int attempt = restarts(); attempt > 0 && !plan.options.overwrite && taken(again); ++attempt) {
         plan.attempt = fmt::format(".{}", attempt);
@@ -519,7 +519,7 @@ Result<std::string> prepare_outputs(Plan& plan) {
       .string();  // several machines may share the folder
 }
 
-// ---- after the end: files and tables
+// ---- after the run: files and tables
 
 std::string config_text(const Given& given, const Plan& plan) {
   std::string out;
@@ -558,8 +558,8 @@ Status write_text(const std::string& path, std::string_view text, bool overwrite
   return file.commit();
 }
 
-// Makes the prefix one that nothing has and that no other process is about to use, so that no record is lost to a name:
-// first as wanted, then with the pid, then with numbers. The claim holds it until the files are there.
+// Finds a prefix that no file has and no other process is about to use, so that no record is lost to a clash:
+// first the wanted one, then with the pid, then with numbers. The claim holds it until the files exist.
 NameClaim claim_prefix(Place& place, int64_t pid, bool overwrite, bool as_wanted) {
   const std::string wanted = place.prefix;
   for (int i = as_wanted ? -1 : 0;; ++i) {
@@ -579,7 +579,7 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
     Place place = wanted_place(plan, facts);
     if (!place.folder.empty()) TACHO_TRY(create_folders(place.folder));
     const std::string wanted = place.prefix;
-    // A later process of this run must not replace the first one's files.
+    // A later process of this run must not replace the files of the first one.
     const bool as_wanted = !plan.options.overwrite || process == processes.front() ||
                            differs_by_process(plan.directory + plan.file);
     const NameClaim claim = claim_prefix(place, facts.pid, plan.options.overwrite, as_wanted);
@@ -604,7 +604,7 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
       TACHO_TRY(done);
     }
     if (plan.options.minimum_bytes > 0) {
-      // Of single files the size is known when they are there.
+      // The size of a single file is known only once it exists.
       for (const std::string& path : written) {
         std::error_code ignored;
         if (!path.ends_with(".csv") && fs::file_size(path, ignored) < plan.options.minimum_bytes)
@@ -641,7 +641,7 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
   return {};
 }
 
-// One line for options that were named one by one and found nothing.
+// Prints one line about options that the user gave one by one and that found nothing.
 void tell_missing(const trace::Trace& trace, const Plan& plan) {
   std::string missing;
   for (const Plan::Expected& expected : plan.expected) {
@@ -666,7 +666,7 @@ int run_plan(const Given& given, Plan& plan) {
   };
   say_remarks();
   if (!plan.traces) {
-    // As rocprofv3 does: no tracing option, no profile; the program runs as it is.
+    // Like rocprofv3: without a tracing option there is no profile, and the program runs as it is.
     say(plan, kWarning,
         "no tracing option is given: the program runs unrecorded; add --kernel-trace or --sys-trace");
     const auto executable = launch::find_executable(plan.launch.command[0]);
@@ -708,7 +708,7 @@ int run_plan(const Given& given, Plan& plan) {
   return exit_code;
 }
 
-// --profile-mpi-ranks 0-3,8: is this rank among them?
+// --profile-mpi-ranks 0-3,8: does it include this rank?
 Result<bool> rank_selected(const std::string& text) {
   const PlaceholderFacts facts = facts_before_start({});
   bool selected = false;
@@ -760,7 +760,7 @@ int run(int argc, char** argv) {
     fmt::print("\n");
     return kOk;
   }
-  // Every job is checked before the first one runs.
+  // Checks every job before running the first one.
   std::vector<std::pair<Given, Plan>> plans;
   for (const Job& job : jobs) {
     Given given = line->given;
@@ -773,7 +773,7 @@ int run(int argc, char** argv) {
       if (!selected) return complain(kOwnError, selected.error().message);
       if (!*selected) {
         plan->traces = false;
-        plan->level = kError;  // thousands of ranks must not each say so
+        plan->level = kError;  // thousands of ranks must not all print it
       }
     }
     plans.emplace_back(std::move(given), std::move(*plan));

@@ -1,4 +1,4 @@
-// Summary tables as rocprofv3 prints them (summary.h).
+// Formats summary tables like rocprofv3 (summary.h).
 #include "cli/personalities/rocprofv3/summary.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ struct Unit {
 };
 constexpr Unit kUnits[] = {{"sec", 1e9}, {"msec", 1e6}, {"usec", 1e3}, {"nsec", 1}};
 
-// The layout is rocprofv3's (generateStats.cpp of ROCm 7.0): least widths, centred headings, averages and
-// deviations in scientific notation, times in another unit than ns with as many digits as they need.
+// The layout is rocprofv3's (generateStats.cpp of ROCm 7.0): minimal widths, centred headings, averages and
+// deviations in scientific notation, times in units other than ns with as many digits as they need.
 std::string table(const std::string& label, std::vector<Line> lines, const Unit& unit,
                   std::string_view indent) {
   if (lines.empty()) return {};
@@ -78,7 +78,7 @@ std::string table(const std::string& label, std::vector<Line> lines, const Unit&
   return out + "\n";
 }
 
-// rocprofv3's order of domains; those that it does not know come last.
+// rocprofv3's order of domains; domains that it does not know come last.
 size_t rank_of(std::string_view domain) {
   static constexpr std::string_view kOrder[] = {
       "HSA_API", "HIP_API", "MARKER_API", "KERNEL_DISPATCH", "MEMORY_COPY", "RCCL_API", "MEMORY_ALLOCATION"};

@@ -321,7 +321,9 @@ void start_tools() {
     finish();
   };
   if (s.tool->initialize != nullptr)
-    s.tool->initialize(narrow() ? reinterpret_cast<void (*)(Client)>(end0) : end, s.tool->data);
+    s.tool->initialize(
+        narrow() ? reinterpret_cast<void (*)(Client)>(reinterpret_cast<void (*)()>(end0)) : end,
+        s.tool->data);
   atexit(finish);
 }
 

@@ -299,7 +299,7 @@ void* follow_sdk(void*) {
       if (g_sdk_version >= sdk::kFirstWide)
         g_finalize(g_client);
       else
-        reinterpret_cast<sdk::FinalizeNarrow*>(g_finalize)(g_client_narrow);
+        reinterpret_cast<sdk::FinalizeNarrow*>(reinterpret_cast<void (*)()>(g_finalize))(g_client_narrow);
       g_sdk_exit_done.store(1);
       break;
     }

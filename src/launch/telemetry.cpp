@@ -320,7 +320,8 @@ void Telemetry::read_processes(pid_t target, int64_t time) {
 bool Telemetry::read_process(pid_t pid, int64_t time) {
   const std::string folder = fmt::format("{}/{}", options_.proc, pid);
   const auto stat = parse_stat(read_small(folder + "/stat"));
-  if (!stat || stat->state == 'Z' || stat->state == 'X') return false;  // of one that has ended, all is 0
+  // Of one that has ended, all is 0; its memory goes before its state says so.
+  if (!stat || stat->state == 'Z' || stat->state == 'X' || stat->virtual_bytes == 0) return false;
   ProcessTimes& before = process_times_[pid];
   if (before.name != stat->name) {
     before.name = stat->name;

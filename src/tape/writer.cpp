@@ -513,7 +513,8 @@ bool register_process() {
   std::string_view path(text, size > 0 ? static_cast<size_t>(size) : 0);
   if (g_only_known_calls)
     if (const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN))) path = started;
-  record.name = intern_locked(path.substr(path.rfind('/') + 1));
+  path.remove_prefix(path.rfind('/') + 1);
+  record.name = intern_locked(path);
   size_t length = read_file("/proc/self/cmdline", text, sizeof text);
   while (length > 0 && text[length - 1] == '\0') --length;
   for (size_t i = 0; i < length; ++i)

@@ -105,6 +105,24 @@ TEST_F(DecoderTest, api_call_with_converted_times) {
   EXPECT_EQ(writer.dimensions[Table::kProcess][0][column::Process::pid], 42);
 }
 
+// A thread that moved to another CPU of a virtual machine, whose clock lags by some nanoseconds.
+TEST_F(DecoderTest, calls_that_end_just_before_they_begin_took_no_time) {
+  Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
+  event::ApiRecord call{};
+  call.start = 200'000;
+  Block block;
+  for (const uint64_t end : {199'900, 180'002, 100'000}) {
+    call.end = end;
+    block.add(RecordKind::kApi, call, event::api_value(3, 0), static_cast<uint8_t>(event::Domain::kOpenCL));
+  }
+  block.give(decoder);
+  const auto& rows = writer.facts[Table::kApi];
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0][column::Api::duration], 0);
+  EXPECT_EQ(rows[1][column::Api::duration], 0);
+  EXPECT_LT(rows[2][column::Api::duration], 0);  // the writer counts it and calls it unknown
+}
+
 TEST_F(DecoderTest, dispatch_with_shape_and_device_clock) {
   Block block(0, 1, tape::BlockKind::kDefinitions);
   block.add(RecordKind::kProcess, process_record(42)).string(1, "vecCopy").string(2, "device");

@@ -585,12 +585,13 @@ class Seed(Profile):
             self.skipTest("needs a mount namespace")
         node = "/sys/class/kfd/kfd/topology/nodes/1"
         inside = (f"mount -t tmpfs none /sys/class && mkdir -p {node} && echo MI300X > {node}/name && echo simd_count 1216 > {node}/properties && "
+                  f"echo gfx_target_version 90402 >> {node}/properties && "
                   "rocprof-compute profile --quiet ")
         said = self.shell(f"unshare -m /bin/sh -c '{inside} --name v -- ./vcopy -n 4096'").stderr.decode()
-        self.assertIn("AMD MI300X cannot be profiled (--device 0 says why): these are counts of the virtual GPU\n", said)
+        self.assertIn("AMD MI300X (gfx942) cannot be profiled (--device 0 says why): these are counts of the virtual GPU\n", said)
         self.assertEqual(self.shell(f"unshare -m /bin/sh -c '{inside} --name w --device virtual -- ./vcopy -n 4096'").stderr, b"")
         why = self.shell(f"unshare -m /bin/sh -c '{inside} --name w --device 0 -- ./vcopy'", code=125).stderr.decode()
-        self.assertIn("AMD GPUs: this tacho plans their counters", why)
+        self.assertIn("its counters need AMD's rocprofiler-sdk (librocprofiler-sdk.so.1)", why)
 
     def test_quiet_says_nothing_of_ours(self):
         result = self.shell("rocprof-compute profile --quiet --name q -- ./vcopy -n 4096 -b 256")

@@ -100,11 +100,12 @@ class Seeds(bed.Traced):
     def test_rocprof_sys_sample(self):
         self.shell("rocprof-sys-avail -G rsp.cfg")
         self.assertTrue((self.folder / "rsp.cfg").exists())
-        result, ledger = self.shell("rocprof-sys-sample -c $RSP_CFG \\\npython3 app.py 30", env={"RSP_CFG": "rsp.cfg"})
+        # Long enough for samples: they begin after half a second.
+        result, ledger = self.shell("rocprof-sys-sample -c $RSP_CFG \\\npython3 app.py 200", env={"RSP_CFG": "rsp.cfg"})
         self.assertIn(b"trained", result.stdout)
-        self.assertEqual(len(ledger.kernels), 120)
+        self.assertEqual(len(ledger.kernels), 800)
         recorded = [str(path) for path in self.folder.rglob("*.tacho")]
-        self.assertEqual(self.query("SELECT count(*) FROM dispatch", recorded[0]), [(120,)])
+        self.assertEqual(self.query("SELECT count(*) FROM dispatch", recorded[0]), [(800,)])
         self.assertGreater(self.query("SELECT count(*) FROM sample", recorded[0])[0][0], 0)
 
     def test_rocprof_sys_sample_ranks(self):

@@ -36,6 +36,13 @@ int64_t plausible(int64_t time) {
   return std::clamp(time, -event::kFarthestTime, event::kFarthestTime);
 }
 
+// What lasted from `start` to `end` on the host. The clocks of two CPUs differ by up to a few microseconds where the machine is
+// a virtual one: a short range within which its thread moved may end before it began, and lasted next to nothing.
+int64_t host_duration(int64_t start, int64_t end) {
+  constexpr int64_t kBetweenCpus = 10'000;
+  return end < start && start - end <= kBetweenCpus ? 0 : end - start;
+}
+
 int64_t known(uint32_t value) {
   return value == kUnknown32 ? kUnknown : static_cast<int64_t>(value);
 }
@@ -414,7 +421,7 @@ void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, c
       owner.stack.erase(owner.stack.begin() + static_cast<ptrdiff_t>(i - 1));
       writer_.add(row::Marker{.track = owner.track,
                               .start = open.start,
-                              .duration = host_time(as<event::PopRecord>(at).time) - open.start,
+                              .duration = host_duration(open.start, host_time(as<event::PopRecord>(at).time)),
                               .dim = open.label,
                               .payload = open.payload});
       break;
@@ -445,7 +452,7 @@ void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, c
       const Open& open = found->second.open;
       writer_.add(row::Marker{.track = found->second.track,
                               .start = open.start,
-                              .duration = host_time(record.time) - open.start,
+                              .duration = host_duration(open.start, host_time(record.time)),
                               .dim = open.label,
                               .payload = open.payload});
       ranges_.erase(found);
@@ -635,7 +642,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       ++facts_.hooks;
       if (header.flags >= static_cast<uint8_t>(event::Domain::kEnd)) return count_bad(Table::kApi);
       const int64_t start = host_time(record.start);
-      const int64_t duration = record.end == 0 ? kUnknown : host_time(record.end) - start;
+      const int64_t duration = record.end == 0 ? kUnknown : host_duration(start, host_time(record.end));
       const auto domain = static_cast<event::Domain>(header.flags);
       const uint32_t number = header.value & 0xffff;
       Thread& caller = thread(block);
@@ -736,7 +743,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       writer_.add(
           row::Allocation{.track = thread(block).track,
                           .start = start,
-                          .duration = record.end == 0 ? 0 : host_time(record.end) - start,
+                          .duration = record.end == 0 ? 0 : host_duration(start, host_time(record.end)),
                           .dim = shape,
                           .correlation = static_cast<int64_t>(record.correlation),
                           .bytes = record.bytes == ~0ULL ? kUnknown : static_cast<int64_t>(record.bytes),

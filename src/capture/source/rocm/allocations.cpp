@@ -60,7 +60,7 @@ void write(event::AllocationOperation operation, uint64_t address, const Allocat
 
 // True when an allocation or a free by HSA is to be recorded here.
 bool wanted() {
-  return !t_call.own_memory && tape::t_state.hidden == 0 && active() &&
+  return !open_call().own_memory && tape::t_state.hidden == 0 && active() &&
          tape::enabled(tape::source_bit::kAllocation);
 }
 
@@ -77,7 +77,7 @@ hsa::Status allocate(void* function, void** out, size_t bytes, A... arguments) {
 
 hsa::Status release(void* function, void* at) {
   Allocation allocation;
-  if (t_call.own_memory || !active() || !take_allocation(reinterpret_cast<uint64_t>(at), allocation))
+  if (open_call().own_memory || !active() || !take_allocation(reinterpret_cast<uint64_t>(at), allocation))
     return call<sig::MemoryFree>(function, at);
   const uint64_t start = host_ticks();
   const hsa::Status status = call<sig::MemoryFree>(function, at);

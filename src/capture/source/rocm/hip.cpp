@@ -19,7 +19,7 @@
 
 namespace tacho::capture::rocm {
 
-thread_local constinit OpenCall t_call __attribute__((tls_model("initial-exec"))) = {};
+constinit PerThread<OpenCall> g_open_calls;
 
 namespace {
 
@@ -85,7 +85,7 @@ bool may_start() {
 __attribute__((noinline)) void begin(Call& call, const HipCall& does, const Word* words) {
   if (__builtin_expect(g_attached.load(std::memory_order_relaxed) == 0, 0)) attach();
   tape::ThreadState& state = tape::t_state;
-  OpenCall& open = t_call;
+  OpenCall& open = open_call();
   // Questions come by the thousand: nothing is done for them.
   const bool passed_over = does.asks && !tape::configuration().all_api_calls;
   call.outermost = open.depth++ == 0 && !passed_over && state.hidden == 0;
@@ -155,8 +155,8 @@ void replace_found(const Word* words) {
 
 __attribute__((noinline)) void end(Call& call, const HipCall& does, const Word* words, uint16_t number,
                                    Word result) {
-  OpenCall& open = t_call;
-  --open.depth;
+  OpenCall& open = open_call();
+  if (open.depth > 0) --open.depth;  // a forked child's begins at 0
   if (!call.outermost) return;
   const bool worked = static_cast<uint32_t>(result) == 0;
   tape::ThreadState& state = tape::t_state;

@@ -177,12 +177,12 @@ uint32_t count_launch() {
   tape::PoolHeader* const pool = tape::pool();
   const uint64_t launch = pool->launches.fetch_add(1, std::memory_order_relaxed) + 1;
   if (__builtin_expect(launch == pool->start_launch, 0)) {
-    t_call.starts = true;
+    open_call().starts = true;
     pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
     pool->enabled.store(pool->sources, std::memory_order_relaxed);
   }
   if (__builtin_expect(launch == pool->stop_launch, 0)) {
-    t_call.stops = true;
+    open_call().stops = true;
     pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
     pool->enabled.store(0, std::memory_order_relaxed);
   }

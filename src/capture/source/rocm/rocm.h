@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "capture/per_thread.h"
 #include "event/schema.h"
 #include "tape/layout.h"
 #include "vendor/amd/hsa.h"
@@ -82,6 +83,7 @@ hsa::Status freeze(hsa::Executable executable, const char* options);
 // hip.cpp
 /// The outermost HIP call that is open on a thread, for what it launches and allocates.
 struct OpenCall {
+  uint64_t generation;
   uint64_t stream;      // the handle that the call names; 0 = the default stream
   uint32_t depth;       // calls of HIP's functions open; 0 = the thread is in none
   uint32_t graph_node;  // commands so far of the graph that the call launches
@@ -91,10 +93,17 @@ struct OpenCall {
   bool own_memory;      // it allocates or frees memory and is recorded as such: HSA's part of it is not
   bool starts, stops;   // recording has been switched on or off by a launch of this call
 };
-extern thread_local constinit OpenCall t_call __attribute__((tls_model("initial-exec")));
+extern PerThread<OpenCall> g_open_calls;
+/// That of the calling thread. Threads that are not recorded share one that nobody reads.
+inline OpenCall& open_call() {
+  static constinit OpenCall nobodys{};
+  OpenCall* const own = g_open_calls.get();
+  return own != nullptr ? *own : nobodys;
+}
 /// Number of the next command in the graph that this thread launches, from 1; 0 = it launches none.
 inline uint32_t next_graph_node() {
-  return t_call.graph ? ++t_call.graph_node : 0;
+  OpenCall& open = open_call();
+  return open.graph ? ++open.graph_node : 0;
 }
 
 // streams.cpp

@@ -23,15 +23,17 @@ constinit std::atomic<uint32_t> g_changes{0};
 
 // The stream that a thread used last, good until the set of streams changes; and the thread's own default stream.
 struct Recent {
+  uint64_t generation;
   uint64_t handle;
   uint32_t number, changes, own;
 };
-thread_local constinit Recent t_recent __attribute__((tls_model("initial-exec"))) = {};
+constinit PerThread<Recent> g_recent;
 
 uint32_t number_of(uint64_t handle) {
   if (handle == 0 || handle == kLegacyStream) return 0;
   const uint32_t changes = g_changes.load(std::memory_order_acquire);
-  if (t_recent.handle == handle && t_recent.changes == changes) return t_recent.number;
+  Recent* const recent = g_recent.get();
+  if (recent != nullptr && recent->handle == handle && recent->changes == changes) return recent->number;
   const Lock lock(g_streams_lock);
   uint32_t at = 0, free = kMostStreams;
   for (; at < g_streams_end && g_streams[at].handle != handle; ++at)
@@ -42,15 +44,19 @@ uint32_t number_of(uint64_t handle) {
     g_streams[at] = {handle, g_last_stream.fetch_add(1, std::memory_order_relaxed) + 1};
     if (at == g_streams_end) ++g_streams_end;
   }
-  t_recent.handle = handle;
-  t_recent.number = g_streams[at].number;
-  t_recent.changes = changes;
+  if (recent != nullptr) {
+    recent->handle = handle;
+    recent->number = g_streams[at].number;
+    recent->changes = changes;
+  }
   return g_streams[at].number;
 }
 
 uint32_t own_stream() {
-  if (t_recent.own == 0) t_recent.own = g_last_stream.fetch_add(1, std::memory_order_relaxed) + 1;
-  return t_recent.own;
+  Recent* const recent = g_recent.get();
+  if (recent == nullptr) return kNoStream;
+  if (recent->own == 0) recent->own = g_last_stream.fetch_add(1, std::memory_order_relaxed) + 1;
+  return recent->own;
 }
 
 // Queues of the pool, by base queue and stream.
@@ -65,7 +71,7 @@ constinit std::atomic<uint32_t> g_of_lock{0};
 }  // namespace
 
 uint32_t open_stream() {
-  const OpenCall& open = t_call;
+  const OpenCall& open = open_call();
   if (open.depth == 0 || !open.stream_known) return kNoStream;
   if (open.stream == kPerThreadStream || (open.stream == 0 && open.per_thread)) return own_stream();
   return number_of(open.stream);

@@ -489,7 +489,7 @@ void stop() {
 }
 
 namespace {
-constinit std::atomic<bool> g_on_alternate_stacks{true};
+constinit std::atomic<bool> g_on_alternate_stacks{true}, g_within_handlers{true};
 
 bool set_handler(int signal) {
   struct sigaction action {};
@@ -499,12 +499,33 @@ bool set_handler(int signal) {
   sigfillset(&action.sa_mask);  // no handler of the program's may run inside ours
   return real_sigaction(signal, &action, nullptr) == 0;
 }
+
+// The handlers on alternate stacks that the program has already.
+void block_own_in_handlers(int own) {
+  for (int number = 1; number <= 64; ++number) {
+    struct sigaction action {};
+    if (number == own || number == SIGKILL || number == SIGSTOP ||
+        real_sigaction(number, nullptr, &action) != 0 || (action.sa_flags & SA_ONSTACK) == 0 ||
+        sigismember(&action.sa_mask, own) == 1)
+      continue;
+    sigaddset(&action.sa_mask, own);
+    real_sigaction(number, &action, nullptr);
+  }
+}
 }  // namespace
+
+bool samples_on_alternate_stacks() {
+  return g_within_handlers.load(std::memory_order_relaxed);
+}
 
 void alternate_stack(size_t bytes) {
   constexpr size_t kHandler = 8192;     // our handler takes less
+  constexpr size_t kTheirs = 8192;      // and the program's is taken to
   constexpr size_t kLeastFrame = 2048;  // where the kernel does not tell
   const size_t frame = std::max<size_t>(getauxval(AT_MINSIGSTKSZ), kLeastFrame);
+  if (bytes < 2 * frame + kHandler + kTheirs && g_within_handlers.exchange(false))
+    if (const int signal = own_signal(); signal != 0 && tape::permitted(tape::kCallSample))
+      block_own_in_handlers(signal);
   if (bytes >= frame + kHandler || !g_on_alternate_stacks.exchange(false)) return;
   const int signal = own_signal();
   if (signal != 0 && tape::permitted(tape::kCallSample)) set_handler(signal);
@@ -559,6 +580,7 @@ void start_process(const void* stack_end) {
   if (syscall(SYS_sigaltstack, nullptr, &alternate) == 0 && (alternate.ss_flags & SS_DISABLE) == 0)
     alternate_stack(alternate.ss_size);
   if (!set_handler(signal)) return;
+  if (!samples_on_alternate_stacks()) block_own_in_handlers(signal);
   g_signal.store(signal, std::memory_order_release);
   unblock(signal);
   pthread_atfork(nullptr, nullptr, after_fork);

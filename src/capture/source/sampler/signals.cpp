@@ -71,8 +71,8 @@ TACHO_EXPORT int sigaction(int number, const struct sigaction* action, struct si
   TACHO_NEXT(sigaction, int(int, const struct sigaction*, struct sigaction*));
   const int own = own_signal();
   if (own == 0) return next(number, action, previous);
-  // Handlers of the program that block everything while they run keep their mask but for our signal. Those on alternate
-  // stacks block ours instead: such a stack has room for their frame, not for another one.
+  // Handlers of the program that block everything while they run keep their mask but for our signal. Those on small
+  // alternate stacks block ours instead: such a stack has room for their frame, not for another one.
   static constinit std::atomic<uint64_t> wanted{
       0};  // handlers whose mask has our signal, as the program knows it
   const uint64_t bit = number > 0 && number <= 64 ? 1ULL << (number - 1) : 0;
@@ -84,7 +84,7 @@ TACHO_EXPORT int sigaction(int number, const struct sigaction* action, struct si
       wanted.fetch_or(bit, std::memory_order_relaxed);
     else
       wanted.fetch_and(~bit, std::memory_order_relaxed);
-    if ((changed.sa_flags & SA_ONSTACK) != 0)
+    if ((changed.sa_flags & SA_ONSTACK) != 0 && !tacho::capture::sampler::samples_on_alternate_stacks())
       sigaddset(&changed.sa_mask, own);
     else
       sigdelset(&changed.sa_mask, own);

@@ -26,7 +26,7 @@ double median(std::vector<double>& values) {
 
 double quantile(std::vector<double> values, double part) {
   if (values.empty()) return 0;
-  const auto at = values.begin() + static_cast<int64_t>(part * static_cast<double>(values.size() - 1) + 0.5);
+  const auto at = values.begin() + std::lround(part * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), at, values.end());
   return *at;
 }

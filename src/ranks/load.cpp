@@ -144,7 +144,8 @@ Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::strin
     if (run.rank == kUnknown) run.rank = rank_in_path(file);
     for (int64_t process = 1; process < trace.rows(Table::kProcess) && run.host.empty(); ++process)
       run.host = trace.text(Table::kProcess, process, column::Process::host);
-    runs.assign(1, std::move(run));
+    runs.clear();
+    runs.push_back(std::move(run));
   }
   for (RankRun& run : runs) {
     run.file = file;

@@ -305,9 +305,15 @@ class Builder {
             if (!wants_track(track)) continue;
             const int64_t thread = cell(Table::kTrack, track, column::Track::thread);
             if (options_.gpu) {
-              if (correlation != 0)
-                exact_.insert_or_assign(
-                    std::pair(cell(Table::kTrack, track, column::Track::process), correlation), stack);
+              if (correlation != 0) {
+                // The stack that was read at the launch says who launched; that of a timer that struck within the call
+                // may be a helper's, which knows nothing of the Python thread it works for.
+                const std::pair call(cell(Table::kTrack, track, column::Track::process), correlation);
+                if (duration == 0)
+                  exact_.insert_or_assign(call, stack);
+                else
+                  exact_.try_emplace(call, stack);
+              }
               if (duration != 0) moments_[thread].push_back({time, stack});
               if (duration > 0 && (period_ == 0 || duration < period_)) period_ = duration;
             }

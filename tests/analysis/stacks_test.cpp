@@ -74,13 +74,13 @@ TEST(StackTree, ranges_that_differ_by_their_numbers_only_are_one) {
 class Sampled {
  public:
   Sampled() : writer_(must(TraceWriter::create(folder_ / "t.tacho", {}))) {
-    const int64_t process = writer_->dimension(row::Process{.pid = 1, .start = 0, .name = text("p")});
-    track_ =
-        writer_->dimension(row::Track{.kind = event::TrackKind::kThread,
-                                      .process = process,
-                                      .thread = writer_->dimension(row::Thread{.process = process, .tid = 1}),
-                                      .native = 1,
-                                      .category = text("sample.cpu")});
+    process_ = writer_->dimension(row::Process{.pid = 1, .start = 0, .name = text("p")});
+    thread_ = writer_->dimension(row::Thread{.process = process_, .tid = 1});
+    track_ = writer_->dimension(row::Track{.kind = event::TrackKind::kThread,
+                                           .process = process_,
+                                           .thread = thread_,
+                                           .native = 1,
+                                           .category = text("sample.cpu")});
   }
   int64_t text(std::string_view value) { return writer_->string(value); }
   int64_t python(std::string_view function, int64_t line) {
@@ -100,11 +100,32 @@ class Sampled {
         row::Frame{.kind = event::FrameKind::kTruncated, .function = text("[truncated]")});
   }
   /// Frames outermost first.
-  void sample(std::vector<int64_t> frames, int64_t duration = 10) {
+  void sample(std::vector<int64_t> frames, int64_t duration = 10, int64_t correlation = 0) {
     int64_t stack = 0;
     for (const int64_t frame : frames)
       stack = writer_->dimension(row::Stack{.parent = stack, .frame = frame});
-    writer_->add(row::Sample{.track = track_, .start = time_ += 100, .duration = duration, .dim = stack});
+    writer_->add(row::Sample{.track = track_,
+                             .start = time_ += 100,
+                             .duration = duration,
+                             .dim = stack,
+                             .correlation = correlation});
+  }
+  /// A call of this thread and the kernel that it launched.
+  void launched(int64_t correlation, int64_t kernel_ns) {
+    const int64_t thread = writer_->dimension(
+        row::Track{.kind = event::TrackKind::kThread, .process = process_, .thread = thread_, .native = 1});
+    writer_->add(row::Api{.track = thread,
+                          .start = time_,
+                          .duration = 50,
+                          .dim = writer_->dimension(row::Function{.name = text("cuLaunchKernel")}),
+                          .correlation = correlation,
+                          .result = 0});
+    writer_->add(row::Dispatch{.track = writer_->dimension(row::Track{
+                                   .kind = event::TrackKind::kQueue, .process = process_, .native = 7}),
+                               .start = time_ + 100,
+                               .duration = kernel_ns,
+                               .dim = writer_->dimension(row::Kernel{.name = text("k")}),
+                               .correlation = correlation});
   }
   std::shared_ptr<const trace::Trace> open() { return must(writer_->finish_and_open()); }
   std::string folded() {
@@ -118,8 +139,29 @@ class Sampled {
  private:
   Folder folder_;
   std::unique_ptr<TraceWriter> writer_;
-  int64_t track_ = 0, time_ = 0, address_ = 0;
+  int64_t process_ = 0, thread_ = 0, track_ = 0, time_ = 0, address_ = 0;
 };
+
+TEST(StackTree, device_work_belongs_to_the_stack_of_its_launch_not_to_a_timer_s_within_the_call) {
+  for (const bool timer_first : {false, true}) {
+    Sampled of;
+    const int64_t step = of.python("step", 7), helper = of.native("launcher", "engine.so");
+    if (timer_first) of.sample({helper}, 10, 5);
+    of.sample({step}, 0, 5);
+    if (!timer_first) of.sample({helper}, 10, 5);
+    of.launched(5, 400);
+    const StackTree tree = must(stack_tree(*of.open()));
+    EXPECT_EQ(tree.gpu_ns, 400);
+    std::string above;  // the kernel, innermost first
+    for (const StackNode& node : tree.nodes)
+      for (const StackNode* at = &node; node.gpu_ns != 0; at = &tree.nodes[at->parent]) {
+        above += tree.frames[at->frame].name + ";";
+        if (at->parent == 0) break;
+      }
+    EXPECT_NE(above.find("step;"), std::string::npos) << above;
+    EXPECT_EQ(above.find("launcher;"), std::string::npos) << above;
+  }
+}
 
 TEST(StackTree, stacks_that_were_cut_fold_into_those_that_were_not) {
   Sampled of;

@@ -52,9 +52,9 @@ class Attack(harness.Case):
             variables.pop(name, None)
         return variables
 
-    def tacho(self, *words, code=0, timeout=60, env=None, **options):
+    def tacho(self, *words, code=0, timeout=60, env=None, program=TACHO, **options):
         """Runs tacho; the completed process. A death by a signal is never what a case expects."""
-        result = subprocess.run([str(TACHO), *map(str, words)], stdin=options.pop("stdin", subprocess.DEVNULL),
+        result = subprocess.run([str(program), *map(str, words)], stdin=options.pop("stdin", subprocess.DEVNULL),
                                 stdout=options.pop("stdout", subprocess.PIPE),
                                 stderr=options.pop("stderr", subprocess.PIPE), timeout=timeout,
                                 cwd=options.pop("cwd", self.folder), env=self.environment(env), **options)

@@ -128,14 +128,15 @@ class Stacks(attack.Attack):
 
 @unittest.skipIf(harness.sanitized(), "sanitizers reserve terabytes of address space")
 class AddressSpace(attack.Attack):
-    def run_limited(self, mib, hard, *command):
+    def run_limited(self, mib, hard, *words):
+        command = list(words)
         limit = (mib << 20, mib << 20 if hard else resource.RLIM_INFINITY)
-        prefix = []
+        prefix, tacho = [], attack.TACHO
         if hard and os.geteuid() == 0:
-            self.folder.chmod(0o777)
+            tacho, command[0] = self.for_everybody(command[0])
             self.pools.chmod(0o777)
             prefix = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-        return subprocess.run([*prefix, str(attack.TACHO), "trace", "-o", "t.tacho", "--", *map(str, command)], capture_output=True,
+        return subprocess.run([*prefix, str(tacho), "trace", "-o", "t.tacho", "--", *map(str, command)], capture_output=True,
                               cwd=self.folder, env=self.environment(), timeout=60,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
 

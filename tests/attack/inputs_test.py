@@ -156,10 +156,10 @@ class Told(attack.Attack):
     def test_another_user(self):
         if os.geteuid() != 0:
             self.skipTest("only root can become somebody else")
-        self.folder.chmod(0o777)
+        tacho, workload = self.for_everybody(WORKLOAD)
         self.pools.chmod(0o777)
         script = "import os, sys; os.setgid(65534); os.setuid(65534); os.execv(sys.argv[1], sys.argv[1:])"
-        result = self.tacho("trace", "-o", "t.tacho", "--", "/usr/bin/python3", "-c", script, WORKLOAD, "5")
+        result = self.tacho("trace", "-o", "t.tacho", "--", "/usr/bin/python3", "-c", script, workload, "5", program=tacho)
         self.assertEqual(result.stdout, b"done 1 0\n")
         text = result.stderr.decode()
         self.assertIn("another user", text)
@@ -169,8 +169,7 @@ class Told(attack.Attack):
 
     def test_another_dev_shm(self):
         """A child with mounts of its own, in which the pool's folder is another one: it is recorded all the same."""
-        if os.geteuid() != 0:
-            self.skipTest("only root has mounts of its own")
+        attack.harness.need_mounts()
         make = f'mount -t tmpfs none {self.pools} || exit 77; test -z "$(ls -A {self.pools})" || exit 78; exec {WORKLOAD} 5'
         result = self.tacho("trace", "-o", "t.tacho", "--", "/usr/bin/unshare", "--mount", "/bin/sh", "-c", make, code=None)
         if result.returncode == 77:

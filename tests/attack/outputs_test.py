@@ -65,11 +65,11 @@ class FullDisk(attack.Attack):
         """The soft limit is the program's; the hard one is tacho's, too."""
         if limits[1] != resource.RLIM_INFINITY and os.geteuid() == 0:
             prefix = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-            self.folder.chmod(0o777)
+            tacho, workload = self.for_everybody(WORKLOAD)
             self.pools.chmod(0o777)
         else:
-            prefix = []
-        result = subprocess.run([*prefix, str(attack.TACHO), "trace", "--quiet", "-o", "t.tacho", "--", str(WORKLOAD), "20000"],
+            prefix, tacho, workload = [], attack.TACHO, WORKLOAD
+        result = subprocess.run([*prefix, str(tacho), "trace", "--quiet", "-o", "t.tacho", "--", str(workload), "20000"],
                                 capture_output=True, cwd=self.folder, env=self.environment(), timeout=60,
                                 preexec_fn=file_limit(*limits))
         if limits[1] == resource.RLIM_INFINITY:

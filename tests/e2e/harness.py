@@ -29,6 +29,13 @@ def need_data():
     raise unittest.SkipTest(f"no recorded data at {DATA} (set TACHO_DATA)")
 
 
+def need_mounts():
+    """Skips what needs mounts of its own: containers and changed roots do not permit them."""
+    refused = subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], stderr=subprocess.PIPE)
+    if refused.returncode != 0:
+        raise unittest.SkipTest(f"no mount namespaces here: {refused.stderr.decode().strip()}")
+
+
 class Case(unittest.TestCase):
     """A test with a folder of its own, removed afterwards."""
 
@@ -45,6 +52,19 @@ class Case(unittest.TestCase):
                              f"{' '.join(map(str, command))}\nstdout: {result.stdout[-2000:]!r}\n"
                              f"stderr: {result.stderr[-2000:]!r}")
         return result
+
+    def for_everybody(self, *programs):
+        """[tacho, *programs] as copies that every user may run: the build may lie below a folder that is closed to
+        others, as root's home is. Opens the case's folder to everybody."""
+        self.folder.chmod(0o777)
+        place = self.folder / "everybody"
+        copies = []
+        for source, to in ((TACHO, "bin"), (BUILD / "lib" / "libtacho.so", "lib"), *((program, "programs") for program in programs)):
+            (place / to).mkdir(parents=True, exist_ok=True)
+            copies.append(place / to / pathlib.Path(source).name)
+            if not copies[-1].exists():
+                shutil.copy(source, copies[-1])
+        return [copies[0], *copies[2:]]
 
     def trace(self, *command, code=0, options=(), output="t.tacho", **more):
         """tacho trace --quiet -o output options -- command; returns the completed process."""

@@ -60,6 +60,7 @@ tacho avail
 ls {personalities}
 {personalities}/rocprofv3 --version
 """
+        harness.need_mounts()
         inside = "mount -t proc proc proc && mount -t tmpfs tmpfs dev && mkdir dev/shm && mount -t tmpfs tmpfs dev/shm && touch dev/null" \
                  " && exec chroot . /bin/sh -c \"$0\""
         result = self.run_command("unshare", "--mount", "--pid", "--fork", "sh", "-c", inside, script, cwd=root)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Operators of PyTorch against torch.profiler on a real GPU. Run by torch_ops.sh; prints a table of verdicts.
 
-usage: torch_ops.py [--build DIR] [--out DIR] [--pairs N] [SECTION...]
+usage: torch_ops.py [--build DIR] [--out DIR] [--pairs N] [--models A,B] [SECTION...]
 Sections: bits (results with and without tacho), counts (kernels and times by operator), modules, graph, compiled, profile (counters by
 operator, with the seed's command lines), cost.
 """
@@ -186,6 +186,8 @@ class Session:
 
     def cost(self):
         for name, steps in (("transformer", 60), ("resnet50", 40), ("graph", 3000)):
+            if self.options.models and name not in self.options.models.split(","):
+                continue
             if missing(name):
                 record(f"{name}: cost", "not measured", "", "SKIPPED")
                 continue
@@ -254,6 +256,7 @@ def main():
     parser.add_argument("--build", default=HERE.parent.parent / "build")
     parser.add_argument("--out", default=".")
     parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--models", default="", metavar="A,B", help="cost: only these of transformer, resnet50, graph")
     parser.add_argument("sections", nargs="*", default=[])
     options = parser.parse_args()
     session = Session(options)

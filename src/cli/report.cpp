@@ -1,4 +1,4 @@
-// `tacho report WHAT FILE`: gaps, launch-delay, queue-depth, overlap, topex, binop; `tacho diff A B`.
+// `tacho report WHAT FILE`: findings, gaps, launch-delay, queue-depth, overlap, topex, binop; `tacho diff A B`.
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include "analysis/questions.h"
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/findings.h"
 #include "cli/shared/open_trace.h"
 #include "cli/shared/pages.h"
 #include "cli/shared/suggest.h"
@@ -35,6 +36,25 @@ void show(analysis::Answer& answer, size_t most, const std::string& format, cons
   }
   std::fflush(stdout);
   for (const std::string& sentence : answer.remarks) complain(0, sentence);
+}
+
+int show_findings(const trace::Trace& trace, size_t top, const std::string& format) {
+  auto findings = findings_of(trace);
+  if (!findings) return complain(kBadInput, findings.error().message);
+  if (format == "csv") {
+    analysis::Answer answer = analysis::findings_answer(*findings);
+    show(answer, top, format, answer.when_empty);
+    return kOk;
+  }
+  if (format == "json") {
+    if (top != 0 && findings->findings.size() > top) findings->findings.resize(top);
+    fmt::print("{}", findings_json(*findings));
+  } else {
+    fmt::print("{}", findings_text(*findings, trace, top, report::screen_of(1)));
+  }
+  std::fflush(stdout);
+  for (const std::string& remark : findings->remarks) complain(0, remark);
+  return kOk;
 }
 
 // "10us,25us,1ms" -> ns, ascending.
@@ -73,9 +93,10 @@ int run_report(int argc, char** argv) {
   CLI::App app("Answers to common questions about a trace.", "tacho report");
   std::string what, file, format = "text", bins;
   size_t top = 0;
-  static const std::vector<std::string> kReports = {"gaps",    "launch-delay", "queue-depth",
-                                                    "overlap", "topex",        "binop"};
-  app.add_option("report", what, "gaps, launch-delay, queue-depth, overlap, topex or binop")->required();
+  static const std::vector<std::string> kReports = {"findings", "gaps",  "launch-delay", "queue-depth",
+                                                    "overlap",  "topex", "binop"};
+  app.add_option("report", what, "findings, gaps, launch-delay, queue-depth, overlap, topex or binop")
+      ->required();
   app.add_option("file", file, "trace of any format that tacho reads")->required();
   app.add_option("--output-format", format, "text, json or csv")
       ->check(CLI::IsMember({"text", "json", "csv"}))
@@ -83,6 +104,7 @@ int run_report(int argc, char** argv) {
   app.add_option("--top", top, "only the first N rows; 0 = all")->capture_default_str();
   app.add_option("--bins", bins, "binop: bounds, like 10us,25us,100us,1ms");
   app.footer(
+      "findings      where time went that need not, in sentences, by what it could save\n"
       "gaps          times in which a GPU ran nothing, and how much of that with work waiting\n"
       "launch-delay  from the end of the API call to the start of the kernel, on an idle GPU\n"
       "queue-depth   how long how many operations were asked for and not done\n"
@@ -93,11 +115,10 @@ int run_report(int argc, char** argv) {
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (std::find(kReports.begin(), kReports.end(), what) == kReports.end()) {
     const std::string best = nearest(what, kReports);
-    return complain(
-        kBadInput,
-        fmt::format(
-            "there is no report '{}'{}; reports are gaps, launch-delay, queue-depth, overlap, topex, binop",
-            what, best.empty() ? "" : ", did you mean '" + best + "'"));
+    return complain(kBadInput, fmt::format("there is no report '{}'{}; reports are findings, gaps, "
+                                           "launch-delay, queue-depth, overlap, topex, "
+                                           "binop",
+                                           what, best.empty() ? "" : ", did you mean '" + best + "'"));
   }
   std::vector<int64_t> bounds(std::begin(analysis::kDefaultBins), std::end(analysis::kDefaultBins));
   if (!bins.empty()) {
@@ -107,6 +128,7 @@ int run_report(int argc, char** argv) {
   }
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
+  if (what == "findings") return show_findings(**trace, top, format);
   auto answer = what == "gaps"           ? analysis::gaps(**trace)
                 : what == "launch-delay" ? analysis::launch_delay(**trace)
                 : what == "queue-depth"  ? analysis::queue_depth(**trace)

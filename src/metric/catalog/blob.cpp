@@ -12,7 +12,7 @@
 namespace tacho::metric {
 namespace {
 
-constexpr std::string_view kMagic = "TCAT0003";
+constexpr std::string_view kMagic = "TCAT0004";
 
 class Encoder {
  public:
@@ -479,8 +479,8 @@ std::string encode_blob(std::span<const Architecture> architectures, std::span<c
 
   begin_section();
   put_list(out, rules.rules, [&](const Rule& rule) {
-    for (const std::string_view text :
-         {rule.slug, rule.vendor, rule.title, rule.meaning, rule.model, rule.only_possible})
+    for (const std::string_view text : {rule.slug, rule.vendor, rule.title, rule.meaning, rule.model,
+                                        rule.only_possible, rule.sentence, rule.refuted_by, rule.spans})
       out.text(text);
     out.real(rule.error);
     for (const std::vector<RuleCondition>* list : {&rule.when, &rule.any, &rule.unless})
@@ -489,6 +489,7 @@ std::string encode_blob(std::span<const Architecture> architectures, std::span<c
       put_expression(out, *each);
     put_list(out, rule.evidence, [&](const RuleExpression& each) { put_expression(out, each); });
     put_list(out, rule.advice, [&](std::string_view advice) { out.text(advice); });
+    put_list(out, rule.in_sentence, [&](const RuleExpression& each) { put_expression(out, each); });
   });
   put_list(out, rules.checks, [&](const RuleCheck& check) {
     for (const std::string_view text : {check.slug, check.vendor, check.says}) out.text(text);
@@ -555,14 +556,15 @@ Result<RuleBook> decode_rules(std::string_view blob) {
   const auto text = [&] { return in.text(); };
   fill(book.rules, [&] {
     Rule rule;
-    for (std::string_view* each :
-         {&rule.slug, &rule.vendor, &rule.title, &rule.meaning, &rule.model, &rule.only_possible})
+    for (std::string_view* each : {&rule.slug, &rule.vendor, &rule.title, &rule.meaning, &rule.model,
+                                   &rule.only_possible, &rule.sentence, &rule.refuted_by, &rule.spans})
       *each = in.text();
     rule.error = in.real();
     for (std::vector<RuleCondition>* list : {&rule.when, &rule.any, &rule.unless}) fill(*list, condition);
     for (RuleExpression* each : {&rule.saves_low, &rule.saves_high, &rule.of}) *each = get_expression(in);
     fill(rule.evidence, expression);
     fill(rule.advice, text);
+    fill(rule.in_sentence, expression);
     return rule;
   });
   fill(book.checks, [&] {

@@ -31,8 +31,8 @@ std::string_view trimmed(std::string_view text) {
 
 class RuleReader : YamlReader {
  public:
-  RuleReader(std::string_view file, const Catalog* catalog, RuleBook& book)
-      : YamlReader(file), catalog_(catalog), book_(book) {}
+  RuleReader(std::string_view file, const Catalog* catalog, bool traces, RuleBook& book)
+      : YamlReader(file), catalog_(catalog), traces_(traces), book_(book) {}
 
   Status read(const YAML::Node& root) {
     if (root.IsNull()) return {};
@@ -150,12 +150,17 @@ class RuleReader : YamlReader {
       if (key == "rule") {
         TACHO_ASSIGN(const std::string line, slug(value, "rule"));
         rule.slug = store(line);
-      } else if (key == "title" || key == "meaning" || key == "model" || key == "only-possible") {
+      } else if (key == "title" || key == "meaning" || key == "model" || key == "only-possible" ||
+                 (traces() && (key == "refuted-by" || key == "spans"))) {
         TACHO_ASSIGN(const std::string line, text(value, key));
-        (key == "title"     ? rule.title
-         : key == "meaning" ? rule.meaning
-         : key == "model"   ? rule.model
-                            : rule.only_possible) = store(line);
+        (key == "title"        ? rule.title
+         : key == "meaning"    ? rule.meaning
+         : key == "model"      ? rule.model
+         : key == "refuted-by" ? rule.refuted_by
+         : key == "spans"      ? rule.spans
+                               : rule.only_possible) = store(line);
+      } else if (traces() && key == "sentence") {
+        TACHO_TRY(read_sentence(value, rule));
       } else if (key == "when" || key == "any" || key == "unless") {
         TACHO_ASSIGN(const auto list, items(value, key));
         for (const YAML::Node& item : list) {
@@ -192,8 +197,11 @@ class RuleReader : YamlReader {
             key);
       }
     }
-    for (const char* key : {"rule", "title", "when", "saves", "model", "meaning", "try"})
+    for (const char* key : {"rule", "title", "when", "saves", "model", "try"})
       if (!seen.contains(key)) return fail_at(node, "a rule needs a \"{}\"", key);
+    if (!traces() && !seen.contains("meaning")) return fail_at(node, "a rule needs a \"meaning\"");
+    for (const char* key : {"sentence", "refuted-by"})
+      if (traces() && !seen.contains(key)) return fail_at(node, "a rule of traces needs a \"{}\"", key);
     if (rule.when.empty() || rule.advice.empty())
       return fail_at(node, "a rule needs at least one condition and one thing to try");
     for (const Rule& other : book_.rules)
@@ -254,6 +262,7 @@ class RuleReader : YamlReader {
 
   Status read_saves(const YAML::Node& node, Rule& rule) {
     TACHO_ASSIGN(const std::string line, text(node, "saves"));
+    if (traces() && line == "none") return {};
     const size_t dots = line.find(" .. ");
     if (dots == std::string::npos)
       return fail_at(node, "saves is \"low .. high\", in percent of the kernel's time, not \"{}\"", line);
@@ -262,9 +271,30 @@ class RuleReader : YamlReader {
     return {};
   }
 
+  // "The GPU idled {idle-time} ({idle-share})": quantities in braces.
+  Status read_sentence(const YAML::Node& node, Rule& rule) {
+    TACHO_ASSIGN(const std::string line, text(node, "sentence"));
+    std::string out;
+    for (size_t at = 0; at < line.size();) {
+      const size_t open = line.find('{', at);
+      out.append(line, at, open == std::string::npos ? open : open - at);
+      if (open == std::string::npos) break;
+      const size_t end = line.find('}', open);
+      if (end == std::string::npos) return fail_at(node, "a brace in the sentence is not closed");
+      TACHO_ASSIGN(rule.in_sentence.emplace_back(),
+                   parse_expression(node, std::string_view(line).substr(open + 1, end - open - 1)));
+      out += "{}";
+      at = end + 1;
+    }
+    rule.sentence = store(out);
+    return {};
+  }
+
+  bool traces() const { return catalog_ == nullptr && traces_; }
   std::string_view store(std::string_view text) { return book_.strings->intern(text); }
 
   const Catalog* catalog_;
+  bool traces_;
   RuleBook& book_;
   double error_ = 0;
   std::map<std::string, RuleExpression, std::less<>> quantities_;
@@ -297,14 +327,25 @@ const RuleScreen& RuleBook::screen() const {
   return screens.empty() ? kNone : screens.front();
 }
 
-Result<RuleBook> parse_rules(std::string_view yaml, std::string_view file, const Catalog* catalog) {
+namespace {
+Result<RuleBook> parse_book(std::string_view yaml, std::string_view file, const Catalog* catalog,
+                            bool traces) {
   RuleBook book;
   book.strings = std::make_shared<StringStore>();
   TACHO_TRY(guarded(file, [&]() -> Status {
     TACHO_ASSIGN(const YAML::Node root, load_document(yaml, file));
-    return RuleReader(file, catalog, book).read(root);
+    return RuleReader(file, catalog, traces, book).read(root);
   }));
   return book;
+}
+}  // namespace
+
+Result<RuleBook> parse_rules(std::string_view yaml, std::string_view file, const Catalog* catalog) {
+  return parse_book(yaml, file, catalog, false);
+}
+
+Result<RuleBook> parse_trace_rules(std::string_view yaml, std::string_view file) {
+  return parse_book(yaml, file, nullptr, true);
 }
 
 Status add_rules(RuleBook& book, const RuleBook& more) {
@@ -319,9 +360,10 @@ Status add_rules(RuleBook& book, const RuleBook& more) {
     }
   };
   for (Rule rule : more.rules) {
-    for (std::string_view* text :
-         {&rule.slug, &rule.vendor, &rule.title, &rule.meaning, &rule.model, &rule.only_possible})
+    for (std::string_view* text : {&rule.slug, &rule.vendor, &rule.title, &rule.meaning, &rule.model,
+                                   &rule.only_possible, &rule.sentence, &rule.refuted_by, &rule.spans})
       store(*text);
+    for (RuleExpression& each : rule.in_sentence) store_expression(each);
     for (std::vector<RuleCondition>* list : {&rule.when, &rule.any, &rule.unless})
       for (RuleCondition& condition : *list) store_expression(condition.quantity);
     for (RuleExpression* each : {&rule.saves_low, &rule.saves_high, &rule.of}) store_expression(*each);
@@ -404,6 +446,11 @@ Judgement judge(const Rule& rule, const IntervalLookup& lookup) {
   Truth refuted = Truth::kNo;
   for (const RuleCondition& condition : rule.unless) refuted = std::max(refuted, truth(condition));
   if (refuted == Truth::kYes) return {Verdict::kRefuted};
+  if (rule.saves_high.steps.empty()) {
+    if (all == Truth::kUnknown) return {Verdict::kNotJudged};
+    return {all == Truth::kYes && refuted == Truth::kNo && rule.only_possible.empty() ? Verdict::kFound
+                                                                                      : Verdict::kPossible};
+  }
   const RuleInterval low = lookup(rule.saves_low), high = lookup(rule.saves_high);
   if (all == Truth::kUnknown || low.state == RuleValue::State::kMissing ||
       high.state == RuleValue::State::kMissing)

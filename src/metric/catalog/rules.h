@@ -33,7 +33,8 @@ struct Rule {
   std::vector<RuleCondition> when;    ///< all must hold
   std::vector<RuleCondition> any;     ///< and one of these, where there are any
   std::vector<RuleCondition> unless;  ///< each of these refutes it
-  /// The share of the kernel's time, or of the count `of`, that could be saved, in percent: the model's range.
+  /// The share of the kernel's time (of the run's, for rules of traces), or of the count `of`, that could be saved, in percent:
+  /// the model's range. Empty: what it costs cannot be told ("saves: none", rules of traces only).
   RuleExpression saves_low, saves_high;
   RuleExpression of;               ///< empty: time; else the count that shrinks
   std::string_view model;          ///< in one sentence, where the range comes from
@@ -42,7 +43,17 @@ struct Rule {
   std::vector<RuleExpression> evidence;  ///< shown besides the quantities of the conditions
   std::string_view meaning;              ///< one or two sentences
   std::vector<std::string_view> advice;  ///< what to try, best first
+
+  // Of the rules of traces (catalog/trace/rules.yaml), which analysis/findings.h applies:
+  /// The finding in one sentence with its numbers; each "{}" stands for the next of `in_sentence`.
+  std::string_view sentence;
+  std::vector<RuleExpression> in_sentence;
+  std::string_view refuted_by;  ///< in words: what the trace does not show and would speak against it
+  std::string_view spans;       ///< which stretches of time are its evidence; "" = none
 };
+
+/// The catalog folder with the rules of traces, which name quantities of traces instead of metrics.
+inline constexpr std::string_view kTraceRules = "trace";
 
 /// What cannot be: when the condition holds, findings that rest on a suspect are withheld.
 struct RuleCheck {
@@ -75,6 +86,10 @@ struct RuleBook {
 /// The rules of one YAML document; every metric and column in it must exist in `catalog`, where that is
 /// given.
 Result<RuleBook> parse_rules(std::string_view yaml, std::string_view file, const Catalog* catalog);
+
+/// The rules of catalog/trace: they name quantities of traces (analysis/findings.h), which are not checked here, and have
+/// the keys sentence, refuted-by and spans besides.
+Result<RuleBook> parse_trace_rules(std::string_view yaml, std::string_view file);
 
 /// Adds rules to a book; one with a known slug replaces that. The book keeps the text of `more` alive.
 Status add_rules(RuleBook& book, const RuleBook& more);

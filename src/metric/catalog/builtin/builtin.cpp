@@ -141,4 +141,12 @@ Result<RuleBook> load_rules(const Catalog& catalog, std::span<const std::string>
   return book;
 }
 
+Result<RuleBook> load_trace_rules() {
+  TACHO_ASSIGN(RuleBook book, decode_rules(blob()));
+  std::erase_if(book.rules, [](const Rule& rule) { return rule.vendor != kTraceRules; });
+  book.checks.clear();
+  book.screens.clear();
+  return book;
+}
+
 }  // namespace tacho::metric

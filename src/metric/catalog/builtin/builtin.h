@@ -41,4 +41,7 @@ Result<Catalog> load_catalog(const Architecture& architecture, std::span<const s
 /// folders (a rule with a known slug replaces it). Errors name file, line and column.
 Result<RuleBook> load_rules(const Catalog& catalog, std::span<const std::string> config_dirs = {});
 
+/// The built-in rules of traces (catalog/trace/rules.yaml).
+Result<RuleBook> load_trace_rules();
+
 }  // namespace tacho::metric

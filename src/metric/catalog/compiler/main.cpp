@@ -21,6 +21,20 @@ Status compile(const std::string& output, std::span<const std::string> folders) 
   for (const std::string& folder : folders) {
     const std::string vendor = std::filesystem::path(folder).filename().string();
     TACHO_ASSIGN(const std::vector<CatalogFile> files, read_catalog_folder(folder));
+    const std::string_view owner = rules.strings->intern(vendor);
+    const auto add_owned = [&](RuleBook more) -> Status {
+      for (Rule& rule : more.rules) rule.vendor = owner;
+      for (RuleCheck& check : more.checks) check.vendor = owner;
+      for (RuleScreen& screen : more.screens) screen.vendor = owner;
+      return add_rules(rules, more);
+    };
+    if (vendor == kTraceRules) {
+      for (const CatalogFile& file : files) {
+        TACHO_ASSIGN(RuleBook more, parse_trace_rules(file.text, file.name));
+        TACHO_TRY(add_owned(std::move(more)));
+      }
+      continue;
+    }
     TACHO_ASSIGN(const std::vector<Architecture> declared, read_architectures(files, vendor));
     const size_t first = catalogs.size();
     for (const Architecture& architecture : declared) {
@@ -37,11 +51,7 @@ Status compile(const std::string& output, std::span<const std::string> folders) 
     for (const CatalogFile& file : files) {
       // Every rule must make sense on the newest architecture; load_rules drops it where metrics are missing.
       TACHO_ASSIGN(RuleBook more, parse_rules(file.text, file.name, &catalogs.back()));
-      const std::string_view owner = rules.strings->intern(vendor);
-      for (Rule& rule : more.rules) rule.vendor = owner;
-      for (RuleCheck& check : more.checks) check.vendor = owner;
-      for (RuleScreen& screen : more.screens) screen.vendor = owner;
-      TACHO_TRY(add_rules(rules, more));
+      TACHO_TRY(add_owned(std::move(more)));
     }
   }
 

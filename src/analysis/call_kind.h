@@ -1,0 +1,33 @@
+// What API calls are for, by their names: launching, waiting, copying, managing memory, loading code. Findings tell by it
+// what the host did while a device idled.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "event/schema.h"
+
+namespace tacho::analysis {
+
+enum class CallKind : uint8_t {
+  kOther,
+  kLaunch,    ///< puts a kernel, a graph or a collective into a queue
+  kWait,      ///< returns when the device is done: clFinish, cudaStreamSynchronize, hsa_signal_wait_...
+  kCopy,      ///< moves, maps or fills memory, waiting or not
+  kAllocate,  ///< gets, frees or registers memory
+  kLoad,      ///< compiles and loads code, starts the runtime
+  kNone,      ///< no call of a GPU's API: an operator, a Python function, MPI
+  kEnd,
+};
+inline constexpr size_t kCallKinds = static_cast<size_t>(CallKind::kNone);  // those with time of their own
+
+CallKind call_kind(event::Domain domain, std::string_view function);
+
+/// A range or function in which a data loader hands out its next batch: "enumerate(DataLoader)#...", "dataloader",
+/// "load_batch".
+bool is_loader(std::string_view name);
+
+/// A kernel of a library of collectives (NCCL, RCCL, MSCCL).
+bool is_collective(std::string_view kernel);
+
+}  // namespace tacho::analysis

@@ -2,6 +2,7 @@
 # from web/src. With tests, Vite builds it once more in a copy of web/ under the build folder (source trees stay clean and
 # build folders do not disturb each other), and the test web.page compares the two byte for byte.
 tacho_embed_text(tacho_metric_render ${CMAKE_SOURCE_DIR}/web/dist/index.html kAnalysisPage metric)
+tacho_embed_text(tacho_view ${CMAKE_SOURCE_DIR}/web/dist/view.html kViewPage view)
 if(NOT TACHO_TESTS)
   return()
 endif()

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "report/http_server.h"
 
 namespace tacho::report {
 
@@ -17,23 +18,18 @@ class PageServer {
   /// Any free port.
   static Result<PageServer> listen_anywhere(std::string page);
 
-  PageServer(PageServer&& other) noexcept;
-  PageServer& operator=(PageServer&&) = delete;
-  ~PageServer();
-
   /// "http://127.0.0.1:8050/?token=..."; the token has 128 random bits.
-  std::string url() const;
-  uint16_t port() const { return port_; }
+  std::string url() const { return server_.url(); }
+  uint16_t port() const { return server_.port(); }
 
   /// Answers until one of SIGINT and SIGTERM arrives or `stop` becomes readable; blocks these signals
   /// meanwhile.
   Status serve(int stop = -1);
 
  private:
-  PageServer() = default;
-  std::string page_, token_;
-  int socket_ = -1;
-  uint16_t port_ = 0;
+  PageServer(HttpServer server, std::string page) : server_(std::move(server)), page_(std::move(page)) {}
+  HttpServer server_;
+  std::string page_;
 };
 
 /// The whole answer to a request's head (up to the empty line): the page for "GET /?token=..." with the right

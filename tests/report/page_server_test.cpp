@@ -71,7 +71,8 @@ TEST(PageServer, ServesLargePagesOverTheSocketUntilStopped) {
   int stop[2];
   ASSERT_EQ(pipe(stop), 0);
   std::thread serving([&] { EXPECT_TRUE(server->serve(stop[0])); });
-  const std::string host = "Host: 127.0.0.1:" + std::to_string(server->port()) + "\r\n\r\n";
+  const std::string host =
+      "Host: 127.0.0.1:" + std::to_string(server->port()) + "\r\nConnection: close\r\n\r\n";
   const std::string path = server->url().substr(server->url().rfind('/'));
   const std::string got = request(server->port(), "GET " + path + " HTTP/1.1\r\n" + host);
   EXPECT_EQ(got.size() - got.find("\r\n\r\n") - 4, page.size());
@@ -106,7 +107,8 @@ TEST(PageServer, AnswersAmongManyWhoWait) {
     strangers.push_back(stranger);
   }
   const auto began = std::chrono::steady_clock::now();
-  const std::string host = "Host: 127.0.0.1:" + std::to_string(server->port()) + "\r\n\r\n";
+  const std::string host =
+      "Host: 127.0.0.1:" + std::to_string(server->port()) + "\r\nConnection: close\r\n\r\n";
   const std::string path = server->url().substr(server->url().rfind('/'));
   for (int i = 0; i < 3; ++i)
     EXPECT_NE(request(server->port(), "GET " + path + " HTTP/1.1\r\n" + host).find(" 200 "),

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -127,6 +128,8 @@ struct Desk {
 class SqlSession : public Session {
  public:
   Status prepare_file(const std::string& path, std::string_view dialect);
+  Status prepare_trace(std::shared_ptr<const trace::Trace> trace, std::string_view dialect);
+  void limit(double seconds) override { limit_ = seconds; }
   Status run(const std::string& sql, const RowSink& sink) override;
   Result<Explanation> explain(const std::string& sql) override;
   Result<report::Table> schema() override;
@@ -142,12 +145,15 @@ class SqlSession : public Session {
 
  private:
   Status make_trace_desk();
+  Status make_trace_desk(const std::shared_ptr<const trace::Trace>& trace);
   Status make_plain_desk();
+  Status run_in_time(sqlite3* connection, const std::string& sql, const RowSink& sink) const;
   Result<Desk*> desk_for(const Statement& statement);
   Result<Desk*> desk_of(Engine engine, Desk* desk);
   Result<Dialect> make(std::string_view name) const;
 
   std::string path_;
+  double limit_ = 0;  // s
   std::string unknown_;
   std::string dialect_;
   std::string own_;  // the file's own dialect if it is a database
@@ -195,6 +201,13 @@ Status SqlSession::prepare_file(const std::string& path, std::string_view dialec
   return {};
 }
 
+Status SqlSession::prepare_trace(std::shared_ptr<const trace::Trace> trace, std::string_view dialect) {
+  dialect_ = dialect.empty() ? std::string_view("rpd") : dialect;
+  if (std::find(std::begin(kDialects), std::end(kDialects), dialect_) == std::end(kDialects))
+    return fail("--dialect {}: choose rpd, rocpd or tacho", dialect);
+  return make_trace_desk(trace);
+}
+
 Status SqlSession::make_plain_desk() {
   auto desk = std::make_unique<Desk>();
   TACHO_ASSIGN(desk->connection, sqlite::open_foreign(path_));
@@ -214,6 +227,10 @@ Result<Dialect> SqlSession::make(std::string_view name) const {
 
 Status SqlSession::make_trace_desk() {
   TACHO_ASSIGN(const std::shared_ptr<const trace::Trace> trace, format::open_any(path_));
+  return make_trace_desk(trace);
+}
+
+Status SqlSession::make_trace_desk(const std::shared_ptr<const trace::Trace>& trace) {
   unknown_ = trace->unknown();
   TACHO_ASSIGN(facts_, TraceFacts::make(trace));
   store_ = std::make_shared<TraceStore>(trace);
@@ -269,7 +286,24 @@ Status SqlSession::run(const std::string& text, const RowSink& sink) {
     choice = choose_engine(statement, dialect_, input);
   }
   TACHO_ASSIGN(desk, desk_of(choice.engine, desk));
-  return run_in_sqlite(desk->connection.get(), statement.text(), sink);
+  return run_in_time(desk->connection.get(), statement.text(), sink);
+}
+
+Status SqlSession::run_in_time(sqlite3* connection, const std::string& sql, const RowSink& sink) const {
+  if (limit_ <= 0) return run_in_sqlite(connection, sql, sink);
+  using Clock = std::chrono::steady_clock;
+  auto end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_));
+  constexpr int kSteps = 10'000;  // of SQLite's machine, some hundred microseconds
+  sqlite3_progress_handler(
+      connection, kSteps,
+      [](void* until) { return Clock::now() > *static_cast<Clock::time_point*>(until) ? 1 : 0; }, &end);
+  const Status done = run_in_sqlite(connection, sql, sink);
+  sqlite3_progress_handler(connection, 0, nullptr, nullptr);
+  if (!done && Clock::now() > end)
+    return fail("SQL: the statement ran longer than {} s and was stopped; `tacho query` has no such limit",
+                limit_);
+  return done;
 }
 
 Result<Explanation> SqlSession::explain(const std::string& text) {
@@ -331,6 +365,13 @@ Result<report::Table> SqlSession::schema() {
 Result<std::unique_ptr<Session>> Session::open(const std::string& path, std::string_view dialect) {
   auto session = std::make_unique<SqlSession>();
   TACHO_TRY(session->prepare_file(path, dialect));
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::over(std::shared_ptr<const trace::Trace> trace,
+                                               std::string_view dialect) {
+  auto session = std::make_unique<SqlSession>();
+  TACHO_TRY(session->prepare_trace(std::move(trace), dialect));
   return session;
 }
 

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "query/engine/row_sink.h"
 #include "report/table.h"
+#include "trace/trace.h"
 
 namespace tacho::query {
 
@@ -25,10 +26,15 @@ class Session {
   /// files that have none). Queries .rpd files and rocpd databases in place; if a statement names another
   /// dialect, tacho reads the file as a trace.
   static Result<std::unique_ptr<Session>> open(const std::string& path, std::string_view dialect = {});
+  /// The same for a trace that is open already, whatever file it came from.
+  static Result<std::unique_ptr<Session>> over(std::shared_ptr<const trace::Trace> trace,
+                                               std::string_view dialect = {});
   virtual ~Session() = default;
 
   /// Runs one statement; it may only read. Errors: SQL's own, or damage in the file.
   virtual Status run(const std::string& sql, const RowSink& sink) = 0;
+  /// Statements in SQLite that run longer fail from now on; 0 = no limit.
+  virtual void limit(double seconds) = 0;
   /// Says which engine run() would use, without running the statement. Errors: SQL's own.
   virtual Result<Explanation> explain(const std::string& sql) = 0;
   /// The tables and views that unqualified names mean: name, "table" or "view", and columns.

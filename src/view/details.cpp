@@ -1,0 +1,283 @@
+// One slice with everything that is known of it, and one name with its launches (run.h).
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analysis/places.h"
+#include "base/demangle.h"
+#include "base/json_writer.h"
+#include "format/view/names.h"
+#include "view/run.h"
+
+namespace tacho::view {
+
+using event::kUnknown;
+using event::Table;
+namespace column = event::column;
+
+namespace {
+
+constexpr size_t kChunksForLinks = 48;  // looked at for the other end of a link, of each table
+constexpr size_t kMostLinks = 200;
+constexpr size_t kMostLaunches = 4000;
+constexpr size_t kMostHistogram = 60;
+constexpr size_t kMostFrames = 200;
+
+// "1024 x 1 x 1", or nothing when the first is unknown.
+std::string sizes(const trace::Trace& trace, int64_t kernel, int x, int y, int z) {
+  const int64_t first = trace.cell(Table::kKernel, kernel, x);
+  if (first == kUnknown) return {};
+  const auto text = [](int64_t value) {
+    return value == kUnknown ? std::string("?") : std::to_string(value);
+  };
+  return fmt::format("{} x {} x {}", first, text(trace.cell(Table::kKernel, kernel, y)),
+                     text(trace.cell(Table::kKernel, kernel, z)));
+}
+
+class Columns {
+ public:
+  explicit Columns(const trace::Trace& trace) : trace_(trace), devices_(trace) {}
+  void add(std::string title, std::string text) {
+    if (!text.empty()) list_.emplace_back(std::move(title), std::move(text));
+  }
+  // A cell as people read it; rows of devices and tracks by their names.
+  void cell(const event::Column& of, int64_t value) {
+    if (of.type == event::Type::kRow) {
+      if (of.target == Table::kDevice && value != 0) add(std::string(of.name), devices_.text(value));
+      return;
+    }
+    if (of.type == event::Type::kId && value == 0) return;
+    add(std::string(of.name), format::cell_text(trace_, of, value));
+  }
+  const std::vector<std::pair<std::string, std::string>>& list() const { return list_; }
+
+ private:
+  const trace::Trace& trace_;
+  analysis::DeviceNumbers devices_;
+  std::vector<std::pair<std::string, std::string>> list_;
+};
+
+void describe_kernel(const trace::Trace& trace, int64_t kernel, Columns& columns) {
+  columns.add("grid",
+              sizes(trace, kernel, column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z));
+  columns.add("workgroup", sizes(trace, kernel, column::Kernel::group_x, column::Kernel::group_y,
+                                 column::Kernel::group_z));
+  const auto all = event::table_info(Table::kKernel).columns;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto at = static_cast<int>(i);
+    if (at == column::Kernel::name || (at >= column::Kernel::grid_x && at <= column::Kernel::group_z))
+      continue;
+    const int64_t value = trace.cell(Table::kKernel, kernel, at);
+    // Offsets and clusters are 0 in nearly all launches.
+    if (value == 0 && at >= column::Kernel::offset_x && at <= column::Kernel::cluster_z) continue;
+    columns.cell(all[i], value);
+  }
+  const std::string_view raw = trace.text(Table::kKernel, kernel, column::Kernel::name);
+  if (demangle(raw) != raw) columns.add("mangled", std::string(raw));
+}
+
+}  // namespace
+
+Result<std::vector<Run::Linked>> Run::same_correlation(Table table, int64_t process, int64_t correlation,
+                                                       int64_t from, bool backwards) {
+  std::vector<Linked> found;
+  const auto chunks = trace_->chunks(table);
+  std::vector<size_t> order;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    // Clocks may disagree a little.
+    constexpr int64_t kSlack = 100'000'000;
+    if (backwards ? chunks[i].min_start <= from + kSlack : chunks[i].max_start >= from - kSlack)
+      order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return backwards ? chunks[a].max_start > chunks[b].max_start : chunks[a].min_start < chunks[b].min_start;
+  });
+  if (order.size() > kChunksForLinks) order.resize(kChunksForLinks);
+  std::vector<int64_t> values, track;
+  for (const size_t chunk : order) {
+    TACHO_TRY(trace_->decode(table, chunk, column::Fact::correlation, values));
+    if (std::find(values.begin(), values.end(), correlation) == values.end()) continue;
+    TACHO_TRY(trace_->decode(table, chunk, column::Fact::track, track));
+    for (size_t i = 0; i < values.size() && found.size() < kMostLinks; ++i)
+      if (values[i] == correlation &&
+          trace_->cell(Table::kTrack, track[i], column::Track::process) == process) {
+        const uint64_t row = row_id(table, index_.first_row(table, chunk) + static_cast<int64_t>(i));
+        TACHO_ASSIGN(const auto slice, index_.slice(row));
+        if (slice) found.push_back({slice->first, slice->second});
+      }
+    if (!found.empty() && backwards) break;
+    if (!found.empty() && chunks[chunk].min_start > from + 1'000'000'000) break;
+  }
+  return found;
+}
+
+Result<std::string> Run::slice(uint64_t row) {
+  const auto place = index_.place_of(row);
+  if (!place) return fail("row {}: the trace has no such row", row);
+  const Table table = table_of_row(row);
+  TACHO_ASSIGN(const auto shown, index_.slice(row));
+  if (!shown) return fail("row {}: is not indexed yet; ask again in a moment", row);
+  const Slice& slice = shown->second;
+  const event::TableInfo& info = event::table_info(table);
+  std::vector<int64_t> cells(info.columns.size()), values;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    TACHO_TRY(trace_->decode(table, place->chunk, static_cast<int>(i), values));
+    cells[i] = values[place->row];
+  }
+  const int64_t dim = cells[column::Fact::dim], correlation = cells[column::Fact::correlation];
+  Columns columns(*trace_);
+  for (size_t i = column::Fact::correlation; i < cells.size(); ++i) columns.cell(info.columns[i], cells[i]);
+  const event::TableInfo& dimension = event::table_info(format::dimension_of(table));
+  if (table == Table::kDispatch)
+    describe_kernel(*trace_, dim, columns);
+  else if (table != Table::kSample)
+    for (size_t i = 0; i < dimension.columns.size(); ++i)
+      columns.cell(dimension.columns[i], trace_->cell(dimension.table, dim, static_cast<int>(i)));
+  std::string out;
+  JsonWriter json(out, kCompactJson);
+  json.begin_object()
+      .member("table", std::string(info.name))
+      .member("row", number_of_row(row))
+      .member("track", shown->first)
+      .member("lane", slice.lane)
+      .member("start", slice.start)
+      .member("duration", slice.end == kOpenEnd ? -1 : slice.end - slice.start)
+      .member("name", names_.text(slice.name))
+      .member("name_id", slice.name)
+      .member("flags", slice.flags);
+  json.name("columns").begin_array();
+  for (const auto& [title, text] : columns.list()) json.begin_array().value(title).value(text).end_array();
+  json.end_array().name("links").begin_array();
+  const auto link = [&](const Linked& other, JsonLiteral how) {
+    json.newline()
+        .begin_object()
+        .member("row", fmt::format("{}", other.slice.row))
+        .member("table", std::string(event::table_info(table_of_row(other.slice.row)).name))
+        .member("track", other.line)
+        .member("lane", other.slice.lane)
+        .member("start", other.slice.start)
+        .member("duration", other.slice.end == kOpenEnd ? -1 : other.slice.end - other.slice.start)
+        .member("name", names_.text(other.slice.name));
+    json.name("how").text(how).end_object();
+  };
+  if (correlation != 0) {
+    const int64_t process = trace_->cell(Table::kTrack, cells[column::Fact::track], column::Track::process);
+    const int64_t start = cells[column::Fact::start];
+    if (table == Table::kApi) {
+      for (const Table work : {Table::kDispatch, Table::kCopy, Table::kFill}) {
+        TACHO_ASSIGN(const auto found, same_correlation(work, process, correlation, start, false));
+        for (const Linked& each : found) link(each, "launched");
+      }
+      TACHO_ASSIGN(const auto calls, same_correlation(Table::kApi, process, correlation, start, true));
+      for (const Linked& each : calls)
+        if (each.slice.row != row) link(each, "same launch");
+    } else if (table == Table::kDispatch || table == Table::kCopy || table == Table::kFill ||
+               table == Table::kSync || table == Table::kSample) {
+      TACHO_ASSIGN(const auto calls, same_correlation(Table::kApi, process, correlation, start, true));
+      for (const Linked& each : calls) link(each, "launched by");
+      if ((slice.flags & kGraphNode) != 0) {
+        TACHO_ASSIGN(const auto nodes,
+                     same_correlation(table, process, correlation, start - 1'000'000'000, false));
+        for (const Linked& each : nodes)
+          if (each.slice.row != row) link(each, "same graph launch");
+      }
+    }
+  }
+  json.end_array();
+  json.name("stack").begin_array();
+  if (table == Table::kSample) {
+    int64_t stack = dim;
+    for (size_t depth = 0; stack != 0 && depth < kMostFrames; ++depth) {
+      const int64_t frame = trace_->cell(Table::kStack, stack, column::Stack::frame);
+      std::string text;
+      const std::string_view file = trace_->text(Table::kFrame, frame, column::Frame::file);
+      const int64_t line = trace_->cell(Table::kFrame, frame, column::Frame::line);
+      if (!file.empty())
+        text = line == kUnknown ? fmt::format("{} ", file) : fmt::format("{}:{} ", file, line);
+      const std::string_view function = trace_->text(Table::kFrame, frame, column::Frame::function);
+      text += function.empty() ? std::string(trace_->text(Table::kFrame, frame, column::Frame::module))
+                               : demangle(function);
+      json.value(text);
+      stack = trace_->cell(Table::kStack, stack, column::Stack::parent);
+    }
+  }
+  json.end_array().end_object();
+  return out;
+}
+
+Result<std::string> Run::kernel(uint32_t name, int64_t from, int64_t to) {
+  if (name == 0 || name >= names_.size()) return fail("name {}: the run has no such name", name);
+  if (to <= from) return fail("the span of time is empty: choose a `to` behind `from`");
+  std::vector<bool> wanted(names_.size());
+  wanted[name] = true;
+  TACHO_ASSIGN(auto found, index_.all_of(wanted, from, to));
+  std::vector<int64_t> durations;
+  int64_t total = 0;
+  for (const Slice& slice : found.slices) {
+    if (slice.end == kOpenEnd || (slice.flags & kUnfinished) != 0) continue;
+    durations.push_back(slice.end - slice.start);
+    total += durations.back();
+  }
+  std::sort(durations.begin(), durations.end());
+  const auto quantile = [&](double share) {
+    return durations[std::min(durations.size() - 1,
+                              static_cast<size_t>(share * static_cast<double>(durations.size())))];
+  };
+  std::string out;
+  JsonWriter json(out, kCompactJson);
+  json.begin_object()
+      .member("name", name)
+      .member("text", names_.text(name))
+      .member("count", found.slices.size())
+      .member("total", total)
+      .member("sampled", found.sampled)
+      .member("share_read", found.share);
+  std::vector<double> edges;
+  if (!durations.empty()) {
+    json.member("mean", static_cast<double>(total) / static_cast<double>(durations.size()))
+        .member("min", durations.front())
+        .member("max", durations.back())
+        .member("p50", quantile(0.5))
+        .member("p90", quantile(0.9))
+        .member("p99", quantile(0.99));
+    const auto least = static_cast<double>(std::max<int64_t>(durations.front(), 1));
+    const double most = std::max(static_cast<double>(durations.back()), least);
+    const size_t bars = most > least ? kMostHistogram : 1;
+    for (size_t i = 0; i <= bars; ++i)
+      edges.push_back(least * std::pow(most / least, static_cast<double>(i) / static_cast<double>(bars)));
+    edges.back() = most;
+    if (edges.front() == edges.back()) edges.back() = edges.front() + 1;
+  }
+  json.name("histogram").begin_object().name("edges").begin_array();
+  for (const double edge : edges) json.value(edge);
+  json.end_array().name("counts").begin_array();
+  for (size_t i = 0, at = 0; i + 1 < edges.size(); ++i) {
+    const size_t before = at;
+    while (at < durations.size() &&
+           (i + 2 == edges.size() || static_cast<double>(durations[at]) < edges[i + 1]))
+      ++at;
+    json.value(at - before);
+  }
+  json.end_array().end_object();
+  // Evenly chosen ones, and always the longest.
+  std::vector<Slice>& all = found.slices;
+  std::sort(all.begin(), all.end(), [](const Slice& a, const Slice& b) { return a.start < b.start; });
+  std::vector<Slice> chosen;
+  const size_t step = (all.size() + kMostLaunches - 1) / kMostLaunches;
+  size_t longest = 0;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].end != kOpenEnd && all[i].end - all[i].start > all[longest].end - all[longest].start)
+      longest = i;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (i % step == 0 || i == longest) chosen.push_back(all[i]);
+  json.name("launches").begin_object().member("every", step).name("start").begin_array();
+  for (const Slice& slice : chosen) json.value(slice.start);
+  json.end_array().name("duration").begin_array();
+  for (const Slice& slice : chosen) json.value(slice.end == kOpenEnd ? -1 : slice.end - slice.start);
+  json.end_array().name("row").begin_array();
+  for (const Slice& slice : chosen) json.value(fmt::format("{}", slice.row));
+  json.end_array().end_object().end_object();
+  return out;
+}
+
+}  // namespace tacho::view

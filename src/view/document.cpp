@@ -1,0 +1,183 @@
+// The requests of the page (document.h).
+#include "view/document.h"
+
+#include <charconv>
+
+#include "base/json_writer.h"
+#include "base/version.h"
+#include "view/tiles.h"
+
+namespace tacho::view {
+
+extern const std::string_view kViewPage;
+
+namespace {
+
+constexpr size_t kMostTracksOfRequest = 512;
+constexpr size_t kMostNamesOfRequest = 10'000;
+constexpr size_t kMostHits = 10'000;
+
+// A whole number in a request's query.
+template <typename T>
+Result<T> number_of(const report::HttpRequest& request, std::string_view name,
+                    std::optional<T> unset = std::nullopt) {
+  const std::string_view text = request.parameter(name);
+  if (text.empty() && unset) return *unset;
+  T value{};
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size())
+    return fail("{}={}: is no number", name, text);
+  return value;
+}
+
+// A list of numbers with commas between them.
+template <typename T>
+Result<std::vector<T>> numbers_of(const report::HttpRequest& request, std::string_view name, size_t most) {
+  std::vector<T> list;
+  std::string_view text = request.parameter(name);
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    T value{};
+    const auto read = std::from_chars(one.data(), one.data() + one.size(), value);
+    if (read.ec != std::errc() || read.ptr != one.data() + one.size())
+      return fail("{}={}: is no number", name, one);
+    if (list.size() == most) return fail("{}: lists more than {} numbers", name, most);
+    list.push_back(value);
+  }
+  return list;
+}
+
+// Times of a page may have a fraction, and lie anywhere.
+Result<int64_t> time_of(const report::HttpRequest& request, std::string_view name, int64_t unset) {
+  const std::string_view text = request.parameter(name);
+  if (text.empty()) return unset;
+  double value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || !(value > -4e18 && value < 4e18))
+    return fail("{}={}: is no time in ns", name, text);
+  return static_cast<int64_t>(value);
+}
+
+std::string names_json(const Names& names, const std::vector<uint32_t>& ids) {
+  std::string out;
+  JsonWriter json(out, kCompactJson);
+  json.begin_object().name("names").begin_array();
+  std::vector<uint32_t> hues;
+  for (const uint32_t id : ids) {
+    const std::string text = names.text(id);
+    json.value(text);
+    hues.push_back(hue_of(text));
+  }
+  json.end_array().name("colors").begin_array();
+  for (const uint32_t hue : hues) json.value(hue);
+  json.end_array().end_object();
+  return out;
+}
+
+}  // namespace
+
+std::string served_page() {
+  std::string page(kViewPage);
+  const auto replace = [&](std::string_view what, const std::string& by) {
+    if (const size_t at = page.find(what); at != std::string::npos) page.replace(at, what.size(), by);
+  };
+  replace("/*TACHO_START*/null", fmt::format("{{\"served\": true, \"version\": {}, \"live\": false}}",
+                                             json_quoted(kProgramVersion)));
+  replace("/*TACHO_DATA*/", "");
+  replace("connect-src 'none'", "connect-src 'self'");
+  return page;
+}
+
+Run& Document::add(const std::string& path, std::shared_ptr<const trace::Trace> trace, const Limits& limits) {
+  runs_.push_back(std::make_unique<Run>(runs_.size(), path, std::move(trace), limits));
+  return *runs_.back();
+}
+
+std::string Document::document() {
+  std::string out;
+  JsonWriter json(out, kCompactJson);
+  json.begin_object().member("version", std::string(kProgramVersion)).name("runs").begin_array();
+  for (const auto& run : runs_) json.newline().ready(run->document());
+  json.end_array().name("views").begin_array().value("kernel").value("sql").end_array();
+  json.name("compare").begin_object().name("aligned_on").null().end_object().end_object();
+  return out;
+}
+
+Result<std::string> Document::tiles(Run& run, const report::HttpRequest& request) {
+  TACHO_ASSIGN(const auto level, number_of<unsigned>(request, "level"));
+  TACHO_ASSIGN(const auto index, number_of<int64_t>(request, "index"));
+  TACHO_ASSIGN(const auto tracks, numbers_of<size_t>(request, "tracks", kMostTracksOfRequest));
+  std::string out;
+  for (const size_t track : tracks) {
+    TACHO_ASSIGN(const Tile tile, run.index().tile(track, level, index));
+    append_tile(out, track, level, tile);
+  }
+  return out;
+}
+
+report::HttpResponse Document::answer(const report::HttpRequest& request) {
+  const std::string& path = request.path;
+  const bool read = request.method == "GET" || request.method == "HEAD";
+  if (request.method == "POST" ? path != "/api/query" : !read)
+    return report::http_error(405, path == "/api/query" ? "a query is a POST" : "only GET");
+  report::HttpResponse response;
+  if (path == "/") {
+    response.type = "text/html";
+    response.body = served_page();
+    return response;
+  }
+  if (!path.starts_with("/api/")) return report::http_error(404, "there is one page and its data");
+  const std::string_view what = std::string_view(path).substr(5);
+  if (what == "document") {
+    response.body = document();
+    return response;
+  }
+  const auto number = number_of<size_t>(request, "run", 0);
+  if (!number) return report::http_error(400, number.error().message);
+  if (*number >= runs_.size()) return report::http_error(404, fmt::format("there is no run {}", *number));
+  Run& run = *runs_[*number];
+  const auto done = [&](Result<std::string> body) {
+    if (!body) return report::http_error(400, body.error().message);
+    response.body = std::move(*body);
+    return response;
+  };
+  if (what == "tiles") {
+    response.type = "application/octet-stream";
+    return done(tiles(run, request));
+  }
+  if (what == "names") {
+    const auto ids = numbers_of<uint32_t>(request, "ids", kMostNamesOfRequest);
+    if (!ids) return report::http_error(400, ids.error().message);
+    return done(names_json(run.names(), *ids));
+  }
+  if (what == "overview") return done(run.overview());
+  if (what == "span" || what == "kernel") {
+    const auto from = time_of(request, "from", 0), to = time_of(request, "to", run.index().length());
+    if (!from) return report::http_error(400, from.error().message);
+    if (!to) return report::http_error(400, to.error().message);
+    if (what == "span") return done(run.span(*from, *to));
+    const auto name = number_of<uint32_t>(request, "name");
+    if (!name) return report::http_error(400, name.error().message);
+    return done(run.kernel(*name, *from, *to));
+  }
+  if (what == "slice") {
+    const auto row = number_of<uint64_t>(request, "row");
+    if (!row) return report::http_error(400, row.error().message);
+    return done(run.slice(*row));
+  }
+  if (what == "search") {
+    const auto limit = number_of<size_t>(request, "limit", 1000);
+    if (!limit) return report::http_error(400, limit.error().message);
+    return done(run.search(std::string(request.parameter("q")), request.parameter("case") == "1",
+                           std::min(std::max<size_t>(*limit, 1), kMostHits), request.parameter("after")));
+  }
+  if (what == "schema") return done(run.schema());
+  if (what == "query") {
+    if (request.method != "POST") return report::http_error(405, "a query is a POST");
+    return done(run.sql(request.body, request.parameter("dialect")));
+  }
+  return report::http_error(404, "there is no such data");
+}
+
+}  // namespace tacho::view

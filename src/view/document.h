@@ -1,0 +1,34 @@
+// What `tacho view` serves: one or several runs, and the answers to a page's requests.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "report/http_server.h"
+#include "view/run.h"
+
+namespace tacho::view {
+
+class Document {
+ public:
+  /// Adds a run; its index is built in the background from now on.
+  Run& add(const std::string& path, std::shared_ptr<const trace::Trace> trace, const Limits& limits = {});
+  const std::vector<std::unique_ptr<Run>>& runs() const { return runs_; }
+
+  /// Answers any request of the page; errors have a status from 400 on and one sentence. Thread-safe.
+  report::HttpResponse answer(const report::HttpRequest& request);
+
+ private:
+  Result<std::string> tiles(Run& run, const report::HttpRequest& request);
+  std::string document();
+
+  std::vector<std::unique_ptr<Run>> runs_;
+};
+
+/// The page as it is served.
+std::string served_page();
+
+}  // namespace tacho::view

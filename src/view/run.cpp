@@ -1,0 +1,561 @@
+// Answers about one run (run.h).
+#include "view/run.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <ctime>
+#include <filesystem>
+#include <unordered_map>
+
+#include "analysis/accumulate.h"
+#include "analysis/places.h"
+#include "analysis/stats.h"
+#include "base/json_writer.h"
+#include "event/times.h"
+#include "format/view/clock.h"
+#include "format/view/names.h"
+#include "report/table.h"
+#include "view/expression.h"
+
+namespace tacho::view {
+
+using event::kUnknown;
+using event::Table;
+namespace column = event::column;
+
+namespace {
+
+constexpr size_t kMostNamesOfSpan = 2000;
+constexpr size_t kTop = 10;
+constexpr size_t kOverviewBins = 400;
+constexpr size_t kMostSqlRows = 10'000;
+constexpr double kSqlSeconds = 60;
+constexpr int kSearchMilliseconds = 150;
+
+const auto kEverything = std::numeric_limits<int64_t>::max();
+
+// Times of the trace may not fit in a double: they travel as text.
+void put_time_text(JsonWriter& json, int64_t time) {
+  json.value(fmt::format("{}", time));
+}
+
+}  // namespace
+
+// By number of name.
+struct Run::Sums {
+  std::unordered_map<uint32_t, analysis::Sums> of;
+  int64_t total = 0;
+  std::vector<std::pair<uint32_t, analysis::Sums>> sorted() const {
+    std::vector<std::pair<uint32_t, analysis::Sums>> list(of.begin(), of.end());
+    std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+      return a.second.total != b.second.total ? a.second.total > b.second.total : a.first < b.first;
+    });
+    return list;
+  }
+};
+
+namespace {
+
+// One entry of a table of names.
+void put_sums(JsonWriter& json, const Names& names, uint32_t name, const analysis::Sums& sums, int64_t whole,
+              bool bytes) {
+  json.begin_object()
+      .member("name", name)
+      .member("text", names.text(name))
+      .member("count", sums.count + sums.unknown)
+      .member("total", sums.total);
+  if (sums.count > 0)
+    json.member("mean", static_cast<double>(sums.total) / static_cast<double>(sums.count))
+        .member("min", sums.min)
+        .member("max", sums.max);
+  if (sums.unknown > 0) json.member("unknown", sums.unknown);
+  json.member("share", whole > 0 ? static_cast<double>(sums.total) / static_cast<double>(whole) : 0.0);
+  if (bytes) {
+    json.member("bytes", sums.bytes);
+    if (sums.total > 0)
+      json.member("rate", static_cast<double>(sums.bytes) / static_cast<double>(sums.total));
+  }
+  json.end_object();
+}
+
+}  // namespace
+
+Run::Run(size_t id, std::string path, std::shared_ptr<const trace::Trace> trace, const Limits& limits)
+    : id_(id),
+      path_(std::move(path)),
+      trace_(std::move(trace)),
+      tree_(*trace_),
+      names_(*trace_),
+      index_(trace_, tree_, names_, limits) {
+  index_.start();
+}
+
+std::string Run::document() {
+  std::string out;
+  JsonWriter json(out, kCompactJson);
+  json.begin_object()
+      .member("id", id_)
+      .member("name", std::filesystem::path(path_).lexically_normal().filename().string())
+      .member("path", path_)
+      .member("command", std::string(trace_->property(Table::kEnd, 0, "command").value_or("")))
+      .member("machine", std::string(trace_->property(Table::kEnd, 0, "machine").value_or("")));
+  json.name("started");
+  const auto clock = format::OutputClock::make(*trace_, format::OutputClock::Clock::kRealtime);
+  if (!clock || !clock->known()) {
+    json.null();
+  } else {
+    const time_t seconds = (*clock)(index_.t0()) / 1'000'000'000;
+    tm parts{};
+    char text[40];
+    gmtime_r(&seconds, &parts);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    json.value(std::string(text));
+  }
+  json.name("t0");
+  put_time_text(json, index_.t0());
+  json.member("length", index_.length()).member("complete", trace_->complete());
+  json.member("note", std::string(trace_->note()));
+  json.name("losses").begin_array();
+  for (const std::string& sentence : analysis::loss_sentences(*trace_)) json.value(sentence);
+  for (const std::string& sentence : analysis::filter_sentences(*trace_)) json.value(sentence);
+  json.end_array();
+  int64_t events = 0;
+  for (const Table table : slice_tables()) events += trace_->rows(table);
+  events += trace_->rows(Table::kReading);
+  const std::string clocks(trace_->property(Table::kEnd, 0, "clocks").value_or("single"));
+  json.member("aggregated", trace_->aggregated())
+      .member("live", false)
+      .member("events", events)
+      .member("clock", clocks)
+      .member("ready", index_.ready());
+  if (const Status status = index_.status(); !status) json.member("error", status.error().message);
+  json.name("dims").begin_object();
+  for (const Table table : slice_tables())
+    if (trace_->rows(table) > 0) json.key(event::table_info(table).name).value(trace_->rows(table));
+  json.end_object();
+  json.name("tracks").begin_array();
+  const auto& lines = tree_.lines();
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const Line& line = lines[i];
+    json.newline().begin_object();
+    json.member("id", i)
+        .member("parent", line.parent)
+        .member("kind", std::string(to_string(line.kind)))
+        .member("name", line.name)
+        .member("sort", i)
+        .member("lanes", index_.lanes(i))
+        .member("events", line.events)
+        .member("process", line.process);
+    if (!line.unit.empty()) json.member("unit", line.unit);
+    if (!line.device.empty()) json.member("device", line.device);
+    if (line.rank != kUnknown) json.member("rank", line.rank);
+    if (line.kind == LineKind::kCounter) {
+      const auto [least, most] = index_.range(i);
+      json.member("min", least).member("max", most);
+    }
+    json.name("tables").begin_array();
+    for (const event::TableInfo& info : event::all_tables())
+      if ((line.tables >> static_cast<unsigned>(info.table) & 1) != 0) json.value(info.name);
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+  return out;
+}
+
+// Busy shares of a device in bins of `width` ns before the index knows them: the busy time of each chunk, spread evenly over
+// the time between its first and last row.
+std::vector<double> Run::estimated_busy(size_t device, int64_t width, size_t bins) const {
+  std::vector<double> busy(bins);
+  for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill})
+    for (size_t chunk = 0; chunk < trace_->chunks(table).size(); ++chunk) {
+      const auto entries = trace_->busy(table, chunk);
+      if (!entries) continue;
+      for (const trace::Busy& entry : *entries) {
+        const int64_t line = tree_.line_of(table, entry.track);
+        if (line < 0 || tree_.lines()[static_cast<size_t>(line)].device_number != device) continue;
+        const auto first = static_cast<double>(entry.first - index_.t0());
+        const auto last = std::max(static_cast<double>(entry.last - index_.t0()), first + 1);
+        const double share = static_cast<double>(entry.busy) / (last - first);
+        const auto wide = static_cast<double>(width);
+        for (auto bin = static_cast<size_t>(std::max(first, 0.0) / wide);
+             bin < bins && static_cast<double>(bin) * wide < last; ++bin) {
+          const double begin = static_cast<double>(bin) * wide;
+          busy[bin] += share * (std::min(last, begin + wide) - std::max(first, begin)) / wide;
+        }
+      }
+    }
+  for (double& each : busy) each = std::min(each, 1.0);
+  return busy;
+}
+
+Result<std::string> Run::overview() {
+  const bool ready = index_.ready() >= 1;
+  TACHO_TRY(index_.status());
+  const std::vector<size_t> devices = index_.devices();
+  const int64_t length = index_.length();
+  // Whole bins of the index, so that every share is exact.
+  const int64_t fine = index_.activity_width();
+  const int64_t width = fine * std::max<int64_t>(1, (length / fine + static_cast<int64_t>(kOverviewBins)) /
+                                                        static_cast<int64_t>(kOverviewBins));
+  const auto bins = static_cast<size_t>((length + width - 1) / width);
+  std::vector<double> busy(bins), compute(bins), copies(bins), exposed(bins), collectives(bins), calls(bins);
+  int64_t gpu_busy = 0, gpu_compute = 0, gpu_copy = 0, gpu_exposed = 0, gpu_collective = 0;
+  for (const size_t device : devices) {
+    if (ready) {
+      TACHO_ASSIGN(const Activity whole, index_.activity(device, 0, length));
+      gpu_busy += whole.busy;
+      gpu_compute += whole.kernels;
+      gpu_copy += whole.copies;
+      gpu_exposed += whole.exposed;
+      gpu_collective += whole.collectives;
+      for (size_t bin = 0; bin < bins; ++bin) {
+        const auto from = static_cast<int64_t>(bin) * width;
+        const Activity part = index_.bins(device, from, from + width);
+        const auto span =
+            static_cast<double>(std::min(width, length - from)) * static_cast<double>(devices.size());
+        busy[bin] += static_cast<double>(part.busy) / span;
+        compute[bin] += static_cast<double>(part.kernels) / span;
+        copies[bin] += static_cast<double>(part.copies) / span;
+        exposed[bin] += static_cast<double>(part.exposed) / span;
+        collectives[bin] += static_cast<double>(part.collectives) / span;
+      }
+    } else {
+      const std::vector<double> estimate = estimated_busy(device, width, bins);
+      for (size_t bin = 0; bin < bins; ++bin)
+        busy[bin] += estimate[bin] / static_cast<double>(devices.size());
+    }
+  }
+  for (size_t bin = 0; bin < bins && ready; ++bin) {
+    const auto from = static_cast<int64_t>(bin) * width;
+    calls[bin] = static_cast<double>(index_.calls_open(from, from + width)) /
+                 static_cast<double>(std::min(width, length - from));
+  }
+  std::string out;
+  JsonWriter json(out, kCompactJson);
+  const auto put = [&](JsonLiteral name, const std::vector<double>& values) {
+    json.name(name).begin_array();
+    for (const double value : values) json.value(std::min(std::round(value * 1e6) / 1e6, 1.0));
+    json.end_array();
+  };
+  json.begin_object();
+  json.name("span").begin_array().value(0).value(length).end_array();
+  json.member("bins", bins)
+      .member("bin_width", width)
+      .member("provisional", !ready)
+      .member("ready", index_.ready());
+  put("busy", busy);
+  if (ready) {
+    put("compute", compute);
+    put("copies", copies);
+    put("exposed_copies", exposed);
+    put("comm", collectives);
+    put("calls", calls);
+  }
+  TACHO_ASSIGN(const Sums kernels, sums(Table::kDispatch, 0, kEverything));
+  TACHO_ASSIGN(const Sums api, sums(Table::kApi, 0, kEverything));
+  TACHO_ASSIGN(const Sums moved, sums(Table::kCopy, 0, kEverything));
+  json.name("totals")
+      .begin_object()
+      .member("span", length)
+      .member("devices", devices.size())
+      .member("api", api.total)
+      .member("kernels", kernels.total);
+  if (ready)
+    json.member("gpu_busy", gpu_busy)
+        .member("gpu_idle", length * static_cast<int64_t>(devices.size()) - gpu_busy)
+        .member("compute", gpu_compute)
+        .member("copy", gpu_copy)
+        .member("exposed_copy", gpu_exposed)
+        .member("comm", gpu_collective);
+  json.end_object();
+  const auto put_top = [&](JsonLiteral name, const Sums& of, bool bytes) {
+    json.name(name).begin_array();
+    const auto sorted = of.sorted();
+    for (size_t i = 0; i < sorted.size() && i < kTop; ++i) {
+      json.newline();
+      put_sums(json, names_, sorted[i].first, sorted[i].second, of.total, bytes);
+    }
+    json.end_array();
+  };
+  put_top("kernels", kernels, false);
+  put_top("calls_top", api, false);
+  put_top("copies_top", moved, true);
+  json.end_object();
+  return out;
+}
+
+Result<Run::Sums> Run::sums(Table table, int64_t from, int64_t to) {
+  Sums result;
+  const auto add = [&](const trace::Summary& entry) { result.of[names_.of(table, entry.dim)].add(entry); };
+  if (from <= 0 && to >= index_.length()) {
+    TACHO_TRY(trace_->visit_summaries(table, [&](std::span<const trace::Summary> entries) {
+      for (const trace::Summary& entry : entries) add(entry);
+    }));
+  } else {
+    const int64_t t0 = index_.t0();
+    std::vector<int64_t> start, duration, dim, bytes;
+    const auto chunks = trace_->chunks(table);
+    for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+      const trace::Chunk& zone = chunks[chunk];
+      if (zone.rows == 0 || zone.min_start - t0 >= to || std::max(zone.max_end, zone.max_start) - t0 < from)
+        continue;
+      if (zone.min_start - t0 >= from && zone.max_end - t0 <= to && zone.max_start - t0 < to) {
+        TACHO_ASSIGN(const auto entries, trace_->summaries(table, chunk));
+        for (const trace::Summary& entry : entries) add(entry);
+        continue;
+      }
+      TACHO_TRY(trace_->decode(table, chunk, column::Fact::start, start));
+      TACHO_TRY(trace_->decode(table, chunk, column::Fact::duration, duration));
+      TACHO_TRY(trace_->decode(table, chunk, column::Fact::dim, dim));
+      bytes.assign(start.size(), 0);
+      if (table == Table::kCopy) TACHO_TRY(trace_->decode(table, chunk, column::Copy::bytes, bytes));
+      if (table == Table::kFill) TACHO_TRY(trace_->decode(table, chunk, column::Fill::bytes, bytes));
+      for (size_t i = 0; i < start.size(); ++i) {
+        const int64_t begin = start[i] - t0, known = event::known_duration(duration[i]);
+        const int64_t end = known == kUnknown ? begin : begin + known;
+        if (begin >= to || (end <= from && begin < from)) continue;
+        analysis::Sums& sums = result.of[names_.of(table, dim[i])];
+        if (known == kUnknown)
+          ++sums.unknown;
+        else
+          sums.add(std::min(end, to) - std::max(begin, from));
+        if (bytes[i] > 0) sums.bytes = trace::saturating_add(sums.bytes, bytes[i]);
+      }
+    }
+  }
+  for (const auto& [name, sums] : result.of) result.total += sums.total;
+  return result;
+}
+
+Result<std::string> Run::span(int64_t from, int64_t to) {
+  if (to <= from) return fail("the span of time is empty: choose a `to` behind `from`");
+  std::string out;
+  JsonWriter json(out, kCompactJson);
+  json.begin_object().member("from", from).member("to", to).member("provisional", index_.ready() < 1);
+  const auto put = [&](JsonLiteral name, std::initializer_list<Table> tables, bool bytes) -> Status {
+    std::vector<std::pair<uint32_t, analysis::Sums>> rows;
+    int64_t total = 0;
+    for (const Table table : tables) {
+      TACHO_ASSIGN(const Sums found, sums(table, from, to));
+      const auto sorted = found.sorted();
+      rows.insert(rows.end(), sorted.begin(), sorted.end());
+      total += found.total;
+    }
+    if (tables.size() > 1)
+      std::stable_sort(rows.begin(), rows.end(),
+                       [](const auto& a, const auto& b) { return a.second.total > b.second.total; });
+    json.name(name).begin_array();
+    for (size_t i = 0; i < rows.size() && i < kMostNamesOfSpan; ++i) {
+      json.newline();
+      put_sums(json, names_, rows[i].first, rows[i].second, total, bytes);
+    }
+    json.end_array();
+    return {};
+  };
+  TACHO_TRY(put("kernels", {Table::kDispatch}, false));
+  TACHO_TRY(put("calls", {Table::kApi}, false));
+  TACHO_TRY(put("copies", {Table::kCopy, Table::kFill}, true));
+  TACHO_TRY(put("markers", {Table::kMarker}, false));
+  json.name("devices").begin_array();
+  const int64_t begin = std::max<int64_t>(from, 0), end = std::min(to, index_.length());
+  for (const size_t device : index_.devices()) {
+    if (end <= begin) break;
+    TACHO_ASSIGN(const Activity did, index_.activity(device, begin, end));
+    json.begin_object()
+        .member("text", tree_.lines()[index_.lines_of_device(device).front()].device)
+        .member("busy", did.busy)
+        .member("idle", end - begin - did.busy)
+        .member("longest_gap", did.longest_gap())
+        .member("copy", did.copies)
+        .member("overlap_copy", did.copies - did.exposed)
+        .member("exposed_copy", did.exposed)
+        .member("comm", did.collectives)
+        .end_object();
+  }
+  json.end_array().end_object();
+  return out;
+}
+
+Result<std::string> Run::search(const std::string& expression, bool match_case, size_t limit,
+                                std::string_view after) {
+  TACHO_ASSIGN(const auto pattern, Expression::compile(expression, match_case));
+  int64_t start = std::numeric_limits<int64_t>::min();
+  uint64_t row = std::numeric_limits<uint64_t>::max();
+  if (!after.empty()) {
+    const char* const end = after.data() + after.size();
+    const auto first = std::from_chars(after.data(), end, start);
+    if (first.ec != std::errc() || first.ptr == end || *first.ptr != ':' ||
+        std::from_chars(first.ptr + 1, end, row).ptr != end)
+      return fail("after={}: is no place that an earlier answer gave as \"more\"", after);
+  }
+  std::vector<bool> wanted(names_.size());
+  std::vector<uint32_t> found;
+  for (uint32_t name = 1; name < names_.size(); ++name)
+    if (pattern->matches(names_.text(name))) {
+      wanted[name] = true;
+      found.push_back(name);
+    }
+  std::string out;
+  JsonWriter json(out, kCompactJson);
+  json.begin_object();
+  if (after.empty()) {
+    // Sums of names over all tables that use them, the longest first.
+    TACHO_TRY(sum_names());
+    std::sort(found.begin(), found.end(), [&](uint32_t a, uint32_t b) {
+      const auto &x = name_sums_[a], &y = name_sums_[b];
+      return x.total != y.total ? x.total > y.total : x.count != y.count ? x.count > y.count : a < b;
+    });
+    json.member("matching_names", found.size());
+    json.name("names").begin_array();
+    for (size_t i = 0; i < found.size() && i < limit; ++i)
+      json.newline()
+          .begin_object()
+          .member("name", found[i])
+          .member("text", names_.text(found[i]))
+          .member("kind", std::string(event::table_info(names_.table(found[i])).name))
+          .member("count", name_sums_[found[i]].count)
+          .member("total", name_sums_[found[i]].total)
+          .end_object();
+    json.end_array();
+  }
+  TileIndex::Hits hits;
+  if (!found.empty()) {
+    TACHO_ASSIGN(hits, index_.find(wanted, start, row, limit, kSearchMilliseconds));
+  }
+  json.name("hits").begin_array();
+  for (const TileIndex::Hit& hit : hits.hits)
+    json.newline()
+        .begin_object()
+        .member("row", fmt::format("{}", hit.slice.row))
+        .member("track", hit.line)
+        .member("lane", hit.slice.lane)
+        .member("start", hit.slice.start)
+        .member("duration", hit.slice.end == kOpenEnd ? -1 : hit.slice.end - hit.slice.start)
+        .member("name", hit.slice.name)
+        .end_object();
+  json.end_array().name("more");
+  if (hits.more)
+    json.value(fmt::format("{}:{}", hits.start, hits.row));
+  else
+    json.null();
+  json.end_object();
+  return out;
+}
+
+// Count and time of every name over the whole run, once.
+Status Run::sum_names() {
+  const std::lock_guard held(names_lock_);
+  if (!name_sums_.empty()) return {};
+  std::vector<NameSum> sums(names_.size());
+  for (const Table table : slice_tables())
+    TACHO_TRY(trace_->visit_summaries(table, [&](std::span<const trace::Summary> entries) {
+      for (const trace::Summary& entry : entries) {
+        NameSum& sum = sums[names_.of(table, entry.dim)];
+        sum.count += entry.count + entry.unknown;
+        sum.total += entry.sum;
+      }
+    }));
+  name_sums_ = std::move(sums);
+  return {};
+}
+
+Result<std::string> Run::sql(const std::string& statement, std::string_view dialect) {
+  const std::lock_guard held(sql_lock_);
+  TACHO_TRY(open_session(dialect));
+  const auto began = std::chrono::steady_clock::now();
+  std::string rows, names;
+  JsonWriter row_json(rows, kCompactJson), name_json(names, kCompactJson);
+  std::vector<std::string> types;
+  size_t count = 0;
+  bool cut = false;
+  name_json.begin_array();
+  row_json.begin_array();
+  const query::RowSink sink{
+      [&](std::span<const std::string> columns) {
+        for (const std::string& name : columns) name_json.value(name);
+        types.assign(columns.size(), "null");
+      },
+      [&](std::span<const report::Cell> row) {
+        if (count == kMostSqlRows || rows.size() > (size_t{16} << 20)) {
+          cut = true;
+          return false;
+        }
+        ++count;
+        row_json.newline().begin_array();
+        for (size_t i = 0; i < row.size(); ++i) {
+          static constexpr std::string_view kTypes[] = {"null", "integer", "real", "text"};
+          if (i < types.size() && types[i] == "null") types[i] = kTypes[row[i].index()];
+          report::put_cell(row_json, row[i]);
+        }
+        row_json.end_array();
+        return true;
+      }};
+  TACHO_TRY(session_->run(statement, sink));
+  name_json.end_array();
+  row_json.end_array();
+  std::string out;
+  JsonWriter json(out, kCompactJson);
+  json.begin_object().name("columns").ready(names.empty() ? "[]" : names).name("types").begin_array();
+  for (const std::string& type : types) json.value(type);
+  json.end_array().name("rows").ready(rows).member("cut", cut);
+  json.member("seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  json.end_object();
+  return out;
+}
+
+Status Run::open_session(std::string_view dialect) {
+  if (session_ && session_dialect_ == dialect) return {};
+  TACHO_ASSIGN(session_, query::Session::over(trace_, dialect));
+  session_->limit(kSqlSeconds);
+  session_dialect_ = dialect;
+  return {};
+}
+
+Result<std::string> Run::schema() {
+  const std::lock_guard held(sql_lock_);
+  TACHO_TRY(open_session(session_dialect_));
+  TACHO_ASSIGN(const report::Table table, session_->schema());
+  std::string out;
+  JsonWriter json(out, kCompactJson);
+  json.begin_object().name("tables").begin_array();
+  const auto text = [](const report::Cell& cell) {
+    const auto* const value = std::get_if<std::string>(&cell);
+    return value != nullptr ? *value : std::string();
+  };
+  for (const auto& row : table.rows) {
+    json.newline()
+        .begin_object()
+        .member("name", text(row[0]))
+        .member("kind", text(row[1]))
+        .name("columns")
+        .begin_array();
+    const std::string columns = text(row[2]);
+    for (size_t at = 0; at < columns.size();) {
+      const size_t end = std::min(columns.find(", ", at), columns.size());
+      json.begin_object().member("name", columns.substr(at, end - at)).end_object();
+      at = end + 2;
+    }
+    json.end_array().end_object();
+  }
+  for (const event::TableInfo& info : event::all_tables()) {
+    json.newline()
+        .begin_object()
+        .member("name", fmt::format("tacho.{}", info.name))
+        .member("kind", "table")
+        .member("meaning", std::string(info.text))
+        .name("columns")
+        .begin_array();
+    for (const event::Column& each : info.columns)
+      json.begin_object()
+          .member("name", std::string(each.name))
+          .member("meaning", std::string(each.text))
+          .end_object();
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+  return out;
+}
+
+}  // namespace tacho::view

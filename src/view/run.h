@@ -1,0 +1,74 @@
+// One run of a served document: its trace with what the timeline needs of it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/result.h"
+#include "query/sql/session.h"
+#include "trace/trace.h"
+#include "view/index.h"
+#include "view/names.h"
+#include "view/tree.h"
+
+namespace tacho::view {
+
+class Run {
+ public:
+  /// `path` as the user gave it; begins to build the index.
+  Run(size_t id, std::string path, std::shared_ptr<const trace::Trace> trace, const Limits& limits = {});
+
+  // Answers as JSON; times are ns since t0. Errors are one sentence for the user.
+
+  /// The run's part of /api/document.
+  std::string document();
+  Result<std::string> overview();
+  /// Sums over [from, to).
+  Result<std::string> span(int64_t from, int64_t to);
+  Result<std::string> slice(uint64_t row);
+  /// `after`: "" or an earlier answer's "more".
+  Result<std::string> search(const std::string& expression, bool match_case, size_t limit,
+                             std::string_view after);
+  /// One name in a span: its distribution and launches.
+  Result<std::string> kernel(uint32_t name, int64_t from, int64_t to);
+  Result<std::string> sql(const std::string& statement, std::string_view dialect);
+  Result<std::string> schema();
+
+  const trace::Trace& trace() const { return *trace_; }
+  const Tree& tree() const { return tree_; }
+  const Names& names() const { return names_; }
+  TileIndex& index() { return index_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  struct Sums;
+  struct Linked {
+    size_t line;
+    Slice slice;
+  };
+  // Rows of `table` with this correlation in a process, looked for from a time of the trace on, or from there back.
+  Result<std::vector<Linked>> same_correlation(event::Table table, int64_t process, int64_t correlation,
+                                               int64_t from, bool backwards);
+  Result<Sums> sums(event::Table table, int64_t from, int64_t to);
+  std::vector<double> estimated_busy(size_t device, int64_t width, size_t bins) const;
+  Status open_session(std::string_view dialect);  // under sql_lock_
+  Status sum_names();
+
+  size_t id_;
+  std::string path_;
+  std::shared_ptr<const trace::Trace> trace_;
+  Tree tree_;
+  Names names_;
+  TileIndex index_;
+  struct NameSum {
+    int64_t count = 0, total = 0;
+  };
+  std::mutex names_lock_;
+  std::vector<NameSum> name_sums_;  // by number, once asked for
+  std::mutex sql_lock_;
+  std::unique_ptr<query::Session> session_;
+  std::string session_dialect_;
+};
+
+}  // namespace tacho::view

@@ -1,0 +1,231 @@
+// Lines from the rows of table track (tree.h).
+#include "view/tree.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analysis/places.h"
+#include "format/view/tracks.h"
+#include "view/names.h"
+
+namespace tacho::view {
+
+using event::kUnknown;
+using event::Table;
+using event::TrackKind;
+namespace column = event::column;
+
+std::string_view to_string(LineKind kind) {
+  switch (kind) {
+    case LineKind::kHost:
+      return "host";
+    case LineKind::kRank:
+      return "rank";
+    case LineKind::kProcess:
+      return "process";
+    case LineKind::kThread:
+      return "thread";
+    case LineKind::kQueue:
+      return "queue";
+    case LineKind::kRange:
+      return "marker";
+    case LineKind::kMemory:
+      return "memory";
+    case LineKind::kCounter:
+      return "counter";
+    case LineKind::kSample:
+      return "sample";
+  }
+  return "group";
+}
+
+namespace {
+
+struct RowsOfTrack {
+  uint64_t tables = 0;
+  int64_t events = 0, samples = 0;
+};
+
+// How many rows of which tables lie on each row of table track.
+std::vector<RowsOfTrack> rows_of_tracks(const trace::Trace& trace) {
+  std::vector<RowsOfTrack> tracks(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
+  for (const Table table : slice_tables()) {
+    // What cannot be read is said when its slices are.
+    (void)trace.visit_summaries(table, [&](std::span<const trace::Summary> entries) {
+      for (const trace::Summary& entry : entries) {
+        if (entry.track < 0 || static_cast<size_t>(entry.track) >= tracks.size()) continue;
+        RowsOfTrack& rows = tracks[static_cast<size_t>(entry.track)];
+        const int64_t count = entry.count + entry.unknown;
+        if (count == 0) continue;
+        (table == Table::kSample ? rows.samples : rows.events) += count;
+        rows.tables |= uint64_t{1} << static_cast<unsigned>(table);
+      }
+    });
+  }
+  return tracks;
+}
+
+}  // namespace
+
+Tree::Tree(const trace::Trace& trace) {
+  if (trace.aggregated()) return;  // holds sums and nothing to draw
+  const auto rows = rows_of_tracks(trace);
+  const format::ExportOptions options;
+  const format::Agents agents(trace, 0);
+  const format::Tracks tracks(trace, agents, options);
+  const analysis::DeviceNumbers devices(trace);
+  line_.assign(rows.size(), -1);
+  sample_line_.assign(rows.size(), -1);
+  std::vector<int64_t> readings(rows.size());
+  {
+    std::vector<int64_t> track;
+    for (size_t chunk = 0; chunk < trace.chunks(Table::kReading).size(); ++chunk)
+      if (trace.decode(Table::kReading, chunk, column::Reading::track, track))
+        for (const int64_t each : track)
+          if (each >= 0 && static_cast<size_t>(each) < readings.size()) ++readings[static_cast<size_t>(each)];
+  }
+
+  std::map<std::string, int64_t> hosts;
+  std::set<std::string> host_names;
+  const int64_t processes = std::max<int64_t>(trace.rows(Table::kProcess), 1);
+  for (int64_t process = 1; process < processes; ++process)
+    host_names.emplace(trace.text(Table::kProcess, process, column::Process::host));
+  std::map<int64_t, int64_t> line_of_process;
+  const auto process_line = [&](int64_t process) {
+    const auto found = line_of_process.find(process);
+    if (found != line_of_process.end()) return found->second;
+    int64_t parent = -1;
+    if (process != 0 && host_names.size() > 1) {
+      const std::string host(trace.text(Table::kProcess, process, column::Process::host));
+      const auto [at, fresh] = hosts.try_emplace(host, static_cast<int64_t>(lines_.size()));
+      if (fresh) {
+        Line machine;
+        machine.kind = LineKind::kHost;
+        machine.name = host.empty() ? "unnamed host" : host;
+        lines_.push_back(std::move(machine));
+      }
+      parent = at->second;
+    }
+    Line line;
+    line.parent = parent;
+    line.process = process;
+    if (process != 0) {
+      line.rank = trace.cell(Table::kProcess, process, column::Process::rank);
+      line.name = analysis::process_name(trace, process);
+      if (line.name.empty()) line.name = "process";
+      if (line.rank != kUnknown) line.name = fmt::format("rank {}: {}", line.rank, line.name);
+      const int64_t pid = trace.cell(Table::kProcess, process, column::Process::pid);
+      if (pid != kUnknown && pid > 0) line.name += fmt::format(" ({})", pid);
+    } else {
+      line.name = "machine";
+    }
+    const auto number = static_cast<int64_t>(lines_.size());
+    lines_.push_back(std::move(line));
+    line_of_process.emplace(process, number);
+    return number;
+  };
+
+  // Processes with a rank come by rank, the others in the order of their rows; within one queues, threads, the rest.
+  struct Found {
+    int64_t track;
+    int order;
+  };
+  std::vector<Found> found;
+  for (size_t track = 0; track < rows.size(); ++track) {
+    if (rows[track].events == 0 && rows[track].samples == 0 && readings[track] == 0) continue;
+    const auto kind = event::from_cell<TrackKind>(
+        trace.cell(Table::kTrack, static_cast<int64_t>(track), column::Track::kind));
+    found.push_back({static_cast<int64_t>(track), kind == TrackKind::kQueue    ? 0
+                                                  : readings[track] > 0        ? 4
+                                                  : rows[track].events == 0    ? 2
+                                                  : kind == TrackKind::kThread ? 1
+                                                                               : 3});
+  }
+  const auto process_of = [&](int64_t track) {
+    return trace.cell(Table::kTrack, track, column::Track::process);
+  };
+  const auto rank_of = [&](int64_t process) {
+    const int64_t rank =
+        process == 0 ? kUnknown : trace.cell(Table::kProcess, process, column::Process::rank);
+    return rank == kUnknown ? std::numeric_limits<int64_t>::max() : rank;
+  };
+  std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
+    const int64_t p = process_of(a.track), q = process_of(b.track);
+    if (p != q) {
+      if ((p == 0) != (q == 0)) return q == 0;
+      return rank_of(p) != rank_of(q) ? rank_of(p) < rank_of(q) : p < q;
+    }
+    return a.order < b.order;
+  });
+  std::map<std::array<int64_t, 6>, int64_t> queues;
+  std::map<int64_t, int64_t> line_of_thread;
+  for (const Found& each : found) {
+    const int64_t track = each.track;
+    const auto at = static_cast<size_t>(track);
+    const auto kind = event::from_cell<TrackKind>(trace.cell(Table::kTrack, track, column::Track::kind));
+    int64_t number = -1;
+    if (kind == TrackKind::kQueue) {
+      const auto [place, fresh] = queues.try_emplace(format::queue_identity(trace, track, false), -1);
+      if (!fresh) number = place->second;
+      if (number < 0) {
+        const int64_t device = trace.cell(Table::kTrack, track, column::Track::device);
+        Line line;
+        line.parent = process_line(process_of(track));
+        line.kind = LineKind::kQueue;
+        line.name = tracks.name(track);
+        line.device = devices.text(device);
+        line.device_number = devices.device(device);
+        line.process = process_of(track);
+        line.rank = lines_[static_cast<size_t>(line.parent)].rank;
+        number = place->second = static_cast<int64_t>(lines_.size());
+        lines_.push_back(std::move(line));
+      }
+    } else if (rows[at].events > 0 || readings[at] > 0) {
+      Line line;
+      line.parent = process_line(process_of(track));
+      line.kind = readings[at] > 0             ? LineKind::kCounter
+                  : kind == TrackKind::kThread ? LineKind::kThread
+                  : kind == TrackKind::kMemory ? LineKind::kMemory
+                                               : LineKind::kRange;
+      line.name = tracks.name(track);
+      line.process = process_of(track);
+      line.rank = lines_[static_cast<size_t>(line.parent)].rank;
+      if (readings[at] > 0) {
+        const int64_t counter = trace.cell(Table::kTrack, track, column::Track::counter);
+        line.unit = trace.text(Table::kCounter, counter, column::Counter::unit);
+        const int64_t device = trace.cell(Table::kTrack, track, column::Track::device);
+        if (device != 0) line.device = devices.text(device);
+      }
+      number = static_cast<int64_t>(lines_.size());
+      lines_.push_back(std::move(line));
+      if (kind == TrackKind::kThread)
+        line_of_thread.try_emplace(trace.cell(Table::kTrack, track, column::Track::thread), number);
+    }
+    if (number >= 0) {
+      line_[at] = number;
+      Line& line = lines_[static_cast<size_t>(number)];
+      line.events += rows[at].events + readings[at];
+      line.tables |= rows[at].tables & ~(uint64_t{1} << static_cast<unsigned>(Table::kSample));
+      if (readings[at] > 0) line.tables |= uint64_t{1} << static_cast<unsigned>(Table::kReading);
+    }
+    if (rows[at].samples > 0) {
+      // Samples of a thread lie on a row of table track of their own; they belong below the thread's calls.
+      if (const auto thread = line_of_thread.find(trace.cell(Table::kTrack, track, column::Track::thread));
+          number < 0 && thread != line_of_thread.end())
+        number = thread->second;
+      Line line;
+      line.parent = number >= 0 ? number : process_line(process_of(track));
+      line.kind = LineKind::kSample;
+      line.name = number >= 0 ? "samples" : tracks.name(track) + " samples";
+      line.process = process_of(track);
+      line.rank = lines_[static_cast<size_t>(line.parent)].rank;
+      line.tables = uint64_t{1} << static_cast<unsigned>(Table::kSample);
+      line.events = rows[at].samples;
+      sample_line_[at] = static_cast<int64_t>(lines_.size());
+      lines_.push_back(std::move(line));
+    }
+  }
+}
+
+}  // namespace tacho::view

@@ -1,4 +1,6 @@
 // One slice with everything that is known of it, and one name with its launches (run.h).
+#include "view/details.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -34,49 +36,49 @@ std::string sizes(const trace::Trace& trace, int64_t kernel, int x, int y, int z
                      text(trace.cell(Table::kKernel, kernel, z)));
 }
 
-class Columns {
- public:
-  explicit Columns(const trace::Trace& trace) : trace_(trace), devices_(trace) {}
-  void add(std::string title, std::string text) {
-    if (!text.empty()) list_.emplace_back(std::move(title), std::move(text));
-  }
-  // A cell as people read it; rows of devices and tracks by their names.
-  void cell(const event::Column& of, int64_t value) {
-    if (of.type == event::Type::kRow) {
-      if (of.target == Table::kDevice && value != 0) add(std::string(of.name), devices_.text(value));
-      return;
-    }
-    if (of.type == event::Type::kId && value == 0) return;
-    add(std::string(of.name), format::cell_text(trace_, of, value));
-  }
-  const std::vector<std::pair<std::string, std::string>>& list() const { return list_; }
-
- private:
-  const trace::Trace& trace_;
-  analysis::DeviceNumbers devices_;
-  std::vector<std::pair<std::string, std::string>> list_;
-};
-
-void describe_kernel(const trace::Trace& trace, int64_t kernel, Columns& columns) {
-  columns.add("grid",
-              sizes(trace, kernel, column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z));
-  columns.add("workgroup", sizes(trace, kernel, column::Kernel::group_x, column::Kernel::group_y,
-                                 column::Kernel::group_z));
-  const auto all = event::table_info(Table::kKernel).columns;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto at = static_cast<int>(i);
-    if (at == column::Kernel::name || (at >= column::Kernel::grid_x && at <= column::Kernel::group_z))
-      continue;
-    const int64_t value = trace.cell(Table::kKernel, kernel, at);
-    // Offsets and clusters are 0 in nearly all launches.
-    if (value == 0 && at >= column::Kernel::offset_x && at <= column::Kernel::cluster_z) continue;
-    columns.cell(all[i], value);
-  }
-  const std::string_view raw = trace.text(Table::kKernel, kernel, column::Kernel::name);
-  if (demangle(raw) != raw) columns.add("mangled", std::string(raw));
+// A cell as people read it; rows of devices by their names. Empty for what is not known or says nothing.
+std::string readable_cell(const trace::Trace& trace, const analysis::DeviceNumbers& devices,
+                          const event::Column& of, int64_t value) {
+  if (of.type == event::Type::kRow)
+    return of.target == Table::kDevice && value != 0 ? devices.text(value) : std::string();
+  if (of.type == event::Type::kId && value == 0) return {};
+  return format::cell_text(trace, of, value);
 }
 
 }  // namespace
+
+Texts shape_texts(const trace::Trace& trace, const analysis::DeviceNumbers& devices, Table table,
+                  int64_t dim) {
+  Texts list;
+  const auto add = [&](std::string_view title, std::string text) {
+    if (!text.empty()) list.emplace_back(title, std::move(text));
+  };
+  if (table == Table::kSample) return list;
+  const event::TableInfo& dimension = event::table_info(format::dimension_of(table));
+  if (table == Table::kDispatch) {
+    using column::Kernel;
+    add("grid", sizes(trace, dim, Kernel::grid_x, Kernel::grid_y, Kernel::grid_z));
+    add("workgroup", sizes(trace, dim, Kernel::group_x, Kernel::group_y, Kernel::group_z));
+  }
+  for (size_t i = 0; i < dimension.columns.size(); ++i) {
+    const auto at = static_cast<int>(i);
+    const int64_t value = trace.cell(dimension.table, dim, at);
+    if (table == Table::kDispatch) {
+      using column::Kernel;
+      if (at == Kernel::name || (at >= Kernel::grid_x && at <= Kernel::group_z)) continue;
+      // Offsets and clusters are 0 in nearly all launches.
+      if (value == 0 && at >= Kernel::offset_x && at <= Kernel::cluster_z) continue;
+    } else if (dimension.columns[i].name == "name") {
+      continue;
+    }
+    add(dimension.columns[i].name, readable_cell(trace, devices, dimension.columns[i], value));
+  }
+  if (table == Table::kDispatch) {
+    const std::string_view raw = trace.text(Table::kKernel, dim, column::Kernel::name);
+    if (demangle(raw) != raw) add("mangled", std::string(raw));
+  }
+  return list;
+}
 
 Result<std::vector<Run::Linked>> Run::same_correlation(Table table, int64_t process, int64_t correlation,
                                                        int64_t from, bool backwards) {
@@ -125,14 +127,12 @@ Result<std::string> Run::slice(uint64_t row) {
     cells[i] = values[place->row];
   }
   const int64_t dim = cells[column::Fact::dim], correlation = cells[column::Fact::correlation];
-  Columns columns(*trace_);
-  for (size_t i = column::Fact::correlation; i < cells.size(); ++i) columns.cell(info.columns[i], cells[i]);
-  const event::TableInfo& dimension = event::table_info(format::dimension_of(table));
-  if (table == Table::kDispatch)
-    describe_kernel(*trace_, dim, columns);
-  else if (table != Table::kSample)
-    for (size_t i = 0; i < dimension.columns.size(); ++i)
-      columns.cell(dimension.columns[i], trace_->cell(dimension.table, dim, static_cast<int>(i)));
+  const analysis::DeviceNumbers devices(*trace_);
+  Texts columns;
+  for (size_t i = column::Fact::correlation; i < cells.size(); ++i)
+    if (std::string text = readable_cell(*trace_, devices, info.columns[i], cells[i]); !text.empty())
+      columns.emplace_back(info.columns[i].name, std::move(text));
+  for (auto& each : shape_texts(*trace_, devices, table, dim)) columns.push_back(std::move(each));
   std::string out;
   JsonWriter json(out, kCompactJson);
   json.begin_object()
@@ -146,7 +146,7 @@ Result<std::string> Run::slice(uint64_t row) {
       .member("name_id", slice.name)
       .member("flags", slice.flags);
   json.name("columns").begin_array();
-  for (const auto& [title, text] : columns.list()) json.begin_array().value(title).value(text).end_array();
+  for (const auto& [title, text] : columns) json.begin_array().value(title).value(text).end_array();
   json.end_array().name("links").begin_array();
   const auto link = [&](const Linked& other, JsonLiteral how) {
     json.newline()

@@ -89,8 +89,9 @@ std::string served_page() {
   return page;
 }
 
-Run& Document::add(const std::string& path, std::shared_ptr<const trace::Trace> trace, const Limits& limits) {
-  runs_.push_back(std::make_unique<Run>(runs_.size(), path, std::move(trace), limits));
+Run& Document::add(const std::string& path, std::shared_ptr<const trace::Trace> trace, const Limits& limits,
+                   FindingsOf findings) {
+  runs_.push_back(std::make_unique<Run>(runs_.size(), path, std::move(trace), limits, std::move(findings)));
   return *runs_.back();
 }
 

@@ -15,7 +15,8 @@ namespace tacho::view {
 class Document {
  public:
   /// Adds a run; its index is built in the background from now on.
-  Run& add(const std::string& path, std::shared_ptr<const trace::Trace> trace, const Limits& limits = {});
+  Run& add(const std::string& path, std::shared_ptr<const trace::Trace> trace, const Limits& limits = {},
+           FindingsOf findings = nullptr);
   const std::vector<std::unique_ptr<Run>>& runs() const { return runs_; }
 
   /// Answers any request of the page; errors have a status from 400 on and one sentence. Thread-safe.
@@ -27,6 +28,12 @@ class Document {
 
   std::vector<std::unique_ptr<Run>> runs_;
 };
+
+/// A run with more slices comes into a self-contained page as a summary.
+inline constexpr int64_t kMostEmbedded = 2'000'000;
+/// One page that needs no server: the first run with all of its slices, compressed; of a run with more than `most` only bins of
+/// covered time, and a sentence that says so. Waits for the index.
+Result<std::string> embedded_page(Document& document, int64_t most = kMostEmbedded);
 
 /// The page as it is served.
 std::string served_page();

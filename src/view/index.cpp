@@ -243,6 +243,7 @@ TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree
 
 TileIndex::~TileIndex() {
   stop_ = true;
+  changed_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -261,7 +262,7 @@ void TileIndex::run() {
 
 Status TileIndex::wait() {
   std::shared_lock held(lock_);
-  changed_.wait(held, [this] { return finished_.load(); });
+  changed_.wait(held, [this] { return finished_.load() || stop_.load(); });
   return status_;
 }
 
@@ -748,6 +749,18 @@ std::vector<size_t> TileIndex::lines_below(size_t line) const {
   return below;
 }
 
+Result<std::vector<Tile::Density>> TileIndex::bins_of(size_t line, unsigned level, int64_t index) const {
+  std::vector<Tile::Density> bins;
+  const std::shared_lock held(lock_);
+  TACHO_TRY(store_.read(line, level, index, [&](uint16_t lane, const std::vector<BinEntry>& entries) {
+    for (const BinEntry& entry : entries) bins.push_back({lane, entry});
+  }));
+  std::sort(bins.begin(), bins.end(), [](const Tile::Density& a, const Tile::Density& b) {
+    return a.lane != b.lane ? a.lane < b.lane : a.entry.bin < b.entry.bin;
+  });
+  return bins;
+}
+
 Result<Tile> TileIndex::tile(size_t number, unsigned level, int64_t index) {
   Tile tile;
   if (number >= lines_.size() || index < 0) return tile;
@@ -932,6 +945,11 @@ Activity TileIndex::bins(size_t device, int64_t from, int64_t to) const {
   const auto found = activity_.find(device);
   if (found == activity_.end()) return {};
   return found->second.sum(from / found->second.width(), to / found->second.width());
+}
+
+std::vector<std::pair<int64_t, double>> TileIndex::values(size_t line) const {
+  const std::shared_lock held(lock_);
+  return line < lines_.size() ? lines_[line].values : std::vector<std::pair<int64_t, double>>();
 }
 
 std::pair<double, double> TileIndex::range(size_t line) const {

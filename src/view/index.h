@@ -106,6 +106,8 @@ class TileIndex {
   void start();
   /// Share of the pass that is done, 0 to 1.
   double ready() const { return ready_.load(); }
+  /// True when the pass ended early because this object goes away.
+  bool stopped() const { return stop_.load(); }
   /// Waits until it is; the error, if the trace is damaged.
   Status wait();
   Status status() const;
@@ -113,6 +115,8 @@ class TileIndex {
   uint16_t lanes(size_t line) const;
   /// [index, index + 1) * 512 * 2^level ns of a line. Errors: damage in the file.
   Result<Tile> tile(size_t line, unsigned level, int64_t index);
+  /// The bins of a line at a level from base_level() on, whatever lies in them: by lane, bin.
+  Result<std::vector<Tile::Density>> bins_of(size_t line, unsigned level, int64_t index) const;
   /// Slices of a line that overlap [from, to), in no order. nullopt: more than `most`, or they lie in more than `chunks`
   /// chunks. Only of the part of the trace that is indexed.
   Result<std::optional<std::vector<Slice>>> slices(size_t line, int64_t from, int64_t to, size_t most,
@@ -158,6 +162,8 @@ class TileIndex {
   /// The same from whole bins of activity_width() only; both times are multiples of it.
   Activity bins(size_t device, int64_t from, int64_t to) const;
   int64_t activity_width() const { return calls_->width(); }
+  /// All readings of a counter, by time.
+  std::vector<std::pair<int64_t, double>> values(size_t line) const;
   /// The least and greatest value of a counter; {0, 0} without any.
   std::pair<double, double> range(size_t line) const;
   /// Time in [from, to) during which any API call was open, from whole bins only.

@@ -82,17 +82,54 @@ void put_sums(JsonWriter& json, const Names& names, uint32_t name, const analysi
 
 }  // namespace
 
-Run::Run(size_t id, std::string path, std::shared_ptr<const trace::Trace> trace, const Limits& limits)
+Run::Run(size_t id, std::string path, std::shared_ptr<const trace::Trace> trace, const Limits& limits,
+         FindingsOf findings)
     : id_(id),
       path_(std::move(path)),
       trace_(std::move(trace)),
       tree_(*trace_),
       names_(*trace_),
-      index_(trace_, tree_, names_, limits) {
+      index_(trace_, tree_, names_, limits),
+      findings_of_(std::move(findings)) {
   index_.start();
+  if (findings_of_) finding_ = std::thread([this] { find(); });
 }
 
-std::string Run::document() {
+Run::~Run() {
+  if (finding_.joinable()) finding_.join();
+}
+
+// Findings come after the timeline, which people wait for.
+void Run::find() {
+  if (!index_.wait() || index_.stopped()) return;
+  auto found = findings_of_(*trace_);
+  const std::lock_guard held(findings_lock_);
+  if (!found) {
+    findings_error_ = found.error().message;
+    return;
+  }
+  for (analysis::TraceFinding& finding : found->findings)
+    for (analysis::FindingSpan& span : finding.spans) {
+      std::vector<int64_t> lines;
+      for (const int64_t track : span.tracks) {
+        int64_t line = tree_.line_of(Table::kApi, track);
+        if (line < 0) line = tree_.line_of(Table::kSample, track);
+        if (line >= 0 && std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+      }
+      span.tracks = std::move(lines);
+    }
+  findings_ = std::move(*found);
+}
+
+Status Run::wait() {
+  TACHO_TRY(index_.wait());
+  if (finding_.joinable()) finding_.join();
+  const std::lock_guard held(findings_lock_);
+  if (!findings_error_.empty()) return fail("{}", findings_error_);
+  return {};
+}
+
+std::string Run::document(std::string_view summary) {
   std::string out;
   JsonWriter json(out, kCompactJson);
   json.begin_object()
@@ -117,6 +154,7 @@ std::string Run::document() {
   put_time_text(json, index_.t0());
   json.member("length", index_.length()).member("complete", trace_->complete());
   json.member("note", std::string(trace_->note()));
+  if (!summary.empty()) json.member("summary", summary);
   json.name("losses").begin_array();
   for (const std::string& sentence : analysis::loss_sentences(*trace_)) json.value(sentence);
   for (const std::string& sentence : analysis::filter_sentences(*trace_)) json.value(sentence);
@@ -282,6 +320,12 @@ Result<std::string> Run::overview() {
   put_top("kernels", kernels, false);
   put_top("calls_top", api, false);
   put_top("copies_top", moved, true);
+  {
+    const std::lock_guard held(findings_lock_);
+    json.member("findings_ready", findings_.has_value() || !findings_error_.empty() || !findings_of_);
+    if (!findings_error_.empty()) json.member("findings_error", findings_error_);
+    if (findings_) analysis::put_findings(json, *findings_, index_.t0());
+  }
   json.end_object();
   return out;
 }

@@ -1,10 +1,14 @@
 // One run of a served document: its trace with what the timeline needs of it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 
+#include "analysis/findings.h"
 #include "base/result.h"
 #include "query/sql/session.h"
 #include "trace/trace.h"
@@ -14,15 +18,22 @@
 
 namespace tacho::view {
 
+/// How findings are computed: asked once, in the background.
+using FindingsOf = std::function<Result<analysis::Findings>(const trace::Trace&)>;
+
 class Run {
  public:
   /// `path` as the user gave it; begins to build the index.
-  Run(size_t id, std::string path, std::shared_ptr<const trace::Trace> trace, const Limits& limits = {});
+  Run(size_t id, std::string path, std::shared_ptr<const trace::Trace> trace, const Limits& limits = {},
+      FindingsOf findings = nullptr);
+  ~Run();
 
   // Answers as JSON; times are ns since t0. Errors are one sentence for the user.
 
-  /// The run's part of /api/document.
-  std::string document();
+  /// The run's part of /api/document. `summary`: why a page holds less than the trace does; "" otherwise.
+  std::string document(std::string_view summary = {});
+  /// Waits until the index and the findings are there.
+  Status wait();
   Result<std::string> overview();
   /// Sums over [from, to).
   Result<std::string> span(int64_t from, int64_t to);
@@ -54,6 +65,7 @@ class Run {
   std::vector<double> estimated_busy(size_t device, int64_t width, size_t bins) const;
   Status open_session(std::string_view dialect);  // under sql_lock_
   Status sum_names();
+  void find();
 
   size_t id_;
   std::string path_;
@@ -66,6 +78,11 @@ class Run {
   };
   std::mutex names_lock_;
   std::vector<NameSum> name_sums_;  // by number, once asked for
+  FindingsOf findings_of_;
+  std::thread finding_;
+  mutable std::mutex findings_lock_;
+  std::optional<analysis::Findings> findings_;  // with lines instead of rows of table track
+  std::string findings_error_;
   std::mutex sql_lock_;
   std::unique_ptr<query::Session> session_;
   std::string session_dialect_;

@@ -1,0 +1,80 @@
+// Colours of names: one lightness and chroma, the hue from the name (OKLCh), so that no name shouts.
+
+/** 0xAABBGGRR, as a Uint32Array over ImageData wants it on little-endian machines (all that run browsers are). */
+export type Pixel = number;
+
+const channel = (x: number): number => {
+  const gamma = x <= 0.0031308 ? 12.92 * x : 1.055 * Math.max(x, 0) ** (1 / 2.4) - 0.055;
+  return Math.max(0, Math.min(255, Math.round(gamma * 255)));
+};
+
+/** OKLCh to sRGB after Ottosson's definition of OKLab; hue in degrees. */
+export function oklch(lightness: number, chroma: number, hue: number): [number, number, number] {
+  const a = chroma * Math.cos((hue * Math.PI) / 180);
+  const b = chroma * Math.sin((hue * Math.PI) / 180);
+  const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
+  const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
+  const s = (lightness - 0.0894841775 * a - 1.291485548 * b) ** 3;
+  return [
+    channel(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s),
+    channel(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s),
+    channel(-0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s),
+  ];
+}
+
+export const pixel = (r: number, g: number, b: number): Pixel => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+export const css = (colour: Pixel): string => `rgb(${colour & 255} ${(colour >> 8) & 255} ${(colour >> 16) & 255})`;
+
+/** `over` on `under` with alpha of 256. */
+export function blend(under: Pixel, over: Pixel, alpha: number): Pixel {
+  const keep = 256 - alpha;
+  const redBlue = (((under & 0xff00ff) * keep + (over & 0xff00ff) * alpha) >>> 8) & 0xff00ff;
+  const green = (((under & 0xff00) * keep + (over & 0xff00) * alpha) >>> 8) & 0xff00;
+  return (0xff000000 | redBlue | green) >>> 0;
+}
+
+const fromHex = (hex: string): Pixel => pixel(parseInt(hex.slice(1, 3), 16), parseInt(hex.slice(3, 5), 16), parseInt(hex.slice(5, 7), 16));
+
+/** What the canvases draw with; the same values stand in view.css for the rest of the page. */
+export interface Theme {
+  dark: boolean;
+  back: Pixel;
+  /** Where a lane is empty. */
+  lane: Pixel;
+  group: Pixel;
+  grid: Pixel;
+  outside: Pixel;
+  unknown: Pixel;
+  faded: Pixel;
+  text: string;
+  muted: string;
+  line: string;
+  accent: string;
+  accentPixel: Pixel;
+  label: string;
+  failed: string;
+  busy: string;
+  copies: string;
+  exposed: string;
+  comm: string;
+  cpu: string;
+  names: Pixel[];
+}
+
+function makeTheme(dark: boolean): Theme {
+  const names = Array.from({ length: 360 }, (_, hue) => pixel(...oklch(dark ? 0.6 : 0.78, dark ? 0.095 : 0.09, hue)));
+  return dark
+    ? {
+        dark, names, back: fromHex('#14171b'), lane: fromHex('#191c21'), group: fromHex('#1d2127'), grid: fromHex('#22262c'), outside: fromHex('#101215'),
+        unknown: fromHex('#5b6470'), faded: fromHex('#33383f'), text: '#dde2e8', muted: '#8f99a4', line: '#2c3138', accent: '#6aa9f7', accentPixel: fromHex('#6aa9f7'),
+        label: '#0d1013', failed: '#ff6b5e', busy: '#5aa578', copies: '#5f93d6', exposed: '#e0954f', comm: '#a987d8', cpu: '#77818c',
+      }
+    : {
+        dark, names, back: fromHex('#ffffff'), lane: fromHex('#f8f9fa'), group: fromHex('#f1f3f5'), grid: fromHex('#ebeef1'), outside: fromHex('#eceef0'),
+        unknown: fromHex('#b6bdc6'), faded: fromHex('#dfe3e7'), text: '#1d2329', muted: '#66707b', line: '#dfe3e8', accent: '#1a5fb4', accentPixel: fromHex('#1a5fb4'),
+        label: '#14181d', failed: '#c4261c', busy: '#58a878', copies: '#5b91d4', exposed: '#de8a3c', comm: '#9a74cf', cpu: '#9aa4ae',
+      };
+}
+
+const themes = [makeTheme(false), makeTheme(true)];
+export const themeOf = (dark: boolean): Theme => themes[dark ? 1 : 0];

@@ -1,0 +1,82 @@
+// The source of the served page: requests to the server that sent it, with the token that stands in the page's address.
+
+import { SourceError, type KernelDetails, type Overview, type QueryResult, type Schema, type SearchResult, type SliceDetails, type Source, type SpanTables, type ViewDocument } from './source';
+import { decodeTiles, type Tile } from './tile';
+
+export class HttpSource implements Source {
+  readonly served = true;
+  private readonly token: string;
+
+  constructor(address: string) {
+    this.token = new URL(address).searchParams.get('token') ?? '';
+  }
+
+  private async ask(path: string, signal?: AbortSignal, body?: string): Promise<Response> {
+    let response: Response;
+    try {
+      response = await fetch(path, { method: body === undefined ? 'GET' : 'POST', body, signal, headers: { 'X-Tacho-Token': this.token }, cache: 'no-store' });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new SourceError('tacho does not answer any more; run tacho view again and open the address that it prints.');
+    }
+    if (!response.ok) {
+      const text = await response.text();
+      let sentence = `tacho answered with status ${response.status}.`;
+      try {
+        sentence = (JSON.parse(text) as { error?: string }).error ?? sentence;
+      } catch {
+        // Not JSON: the status has to do.
+      }
+      throw new SourceError(sentence, response.status);
+    }
+    return response;
+  }
+  private async json<T>(path: string, signal?: AbortSignal): Promise<T> {
+    return (await (await this.ask(path, signal)).json()) as T;
+  }
+  /** null where the server has no such view. */
+  private async optional<T>(path: string, signal?: AbortSignal): Promise<T | null> {
+    try {
+      return await this.json<T>(path, signal);
+    } catch (error) {
+      if (error instanceof SourceError && error.status === 404) return null;
+      throw error;
+    }
+  }
+
+  document(): Promise<ViewDocument> {
+    return this.json('/api/document');
+  }
+  overview(run: number): Promise<Overview> {
+    return this.json(`/api/overview?run=${run}`);
+  }
+  async tiles(run: number, level: number, index: number, tracks: number[], signal: AbortSignal): Promise<Tile[]> {
+    const response = await this.ask(`/api/tiles?run=${run}&level=${level}&index=${index}&tracks=${tracks.join(',')}`, signal);
+    return decodeTiles(await response.arrayBuffer(), level, index);
+  }
+  names(run: number, ids: number[]): Promise<{ names: string[]; colors: number[] }> {
+    return this.json(`/api/names?run=${run}&ids=${ids.join(',')}`);
+  }
+  span(run: number, from: number, to: number, signal?: AbortSignal): Promise<SpanTables> {
+    return this.json(`/api/span?run=${run}&from=${Math.floor(from)}&to=${Math.ceil(to)}`, signal);
+  }
+  slice(run: number, row: string): Promise<SliceDetails> {
+    return this.json(`/api/slice?run=${run}&row=${row}`);
+  }
+  search(run: number, expression: string, matchCase: boolean, after: string | null, signal?: AbortSignal): Promise<SearchResult> {
+    const cursor = after === null ? '' : `&after=${encodeURIComponent(after)}`;
+    return this.json(`/api/search?run=${run}&q=${encodeURIComponent(expression)}&case=${matchCase ? 1 : 0}&limit=1000${cursor}`, signal);
+  }
+  kernel(run: number, name: number, from: number, to: number, signal?: AbortSignal): Promise<KernelDetails | null> {
+    return this.optional(`/api/kernel?run=${run}&name=${name}&from=${Math.floor(from)}&to=${Math.ceil(to)}`, signal);
+  }
+  async query(run: number, sql: string, signal?: AbortSignal): Promise<QueryResult> {
+    return (await (await this.ask(`/api/query?run=${run}`, signal, sql)).json()) as QueryResult;
+  }
+  schema(): Promise<Schema> {
+    return this.json('/api/schema');
+  }
+  extra(what: string, run: number): Promise<unknown> {
+    return this.optional(`/api/${what}?run=${run}`);
+  }
+}

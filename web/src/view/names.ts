@@ -1,0 +1,69 @@
+// Names by number: asked for in batches when something shows them.
+
+import type { Source } from './source';
+import { oneLine } from './units';
+
+const kBatch = 400;
+
+export class NameStore {
+  private readonly texts = new Map<number, string>();
+  private readonly lines = new Map<number, string>();
+  private readonly hues = new Map<number, number>();
+  private missing = new Set<number>();
+  private asking = false;
+
+  constructor(
+    private readonly source: Source,
+    private readonly run: number,
+    private readonly changed: () => void,
+  ) {}
+
+  /** The whole text; undefined while it is not known. */
+  text(id: number): string | undefined {
+    const text = this.texts.get(id);
+    if (text === undefined) this.missing.add(id);
+    return text;
+  }
+  /** On one line and of bounded length. */
+  line(id: number): string | undefined {
+    const known = this.lines.get(id);
+    if (known !== undefined) return known;
+    const text = this.text(id);
+    if (text === undefined) return undefined;
+    const line = oneLine(text);
+    this.lines.set(id, line);
+    return line;
+  }
+  /** 0 to 359; -1 while it is not known. */
+  hue(id: number): number {
+    const hue = this.hues.get(id);
+    if (hue !== undefined) return hue;
+    this.missing.add(id);
+    return -1;
+  }
+  get settled(): boolean {
+    return this.missing.size === 0 && !this.asking;
+  }
+
+  /** Asks for what was looked up and not known. */
+  flush(): void {
+    if (this.asking || this.missing.size === 0) return;
+    const ids = [...this.missing].slice(0, kBatch);
+    this.asking = true;
+    this.source.names(this.run, ids).then(
+      ({ names, colors }) => {
+        this.asking = false;
+        ids.forEach((id, i) => {
+          this.missing.delete(id);
+          this.texts.set(id, names[i] ?? '');
+          this.hues.set(id, (((colors[i] ?? 0) % 360) + 360) % 360);
+        });
+        this.changed();
+      },
+      () => {
+        this.asking = false;
+        setTimeout(this.changed, 2000);
+      },
+    );
+  }
+}

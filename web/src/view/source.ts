@@ -1,0 +1,204 @@
+// Where the page of `tacho view` gets what it shows: a server on this machine (HttpSource) or the columns inside the page
+// (EmbeddedSource). All times are nanoseconds since the run's first event (t0), in doubles.
+
+import type { Tile } from './tile';
+
+export type TrackKind = 'host' | 'process' | 'thread' | 'queue' | 'copy' | 'marker' | 'operator' | 'counter' | 'telemetry' | 'sample' | 'rank' | 'group';
+
+export interface Track {
+  id: number;
+  parent: number;
+  kind: TrackKind;
+  name: string;
+  sort: number;
+  lanes: number;
+  events: number;
+  unit?: string;
+  min?: number;
+  max?: number;
+  tables?: string[];
+  process?: number;
+  rank?: number;
+  device?: string;
+}
+
+export interface Run {
+  id: number;
+  name: string;
+  path?: string;
+  command?: string;
+  machine?: string;
+  started?: string | null;
+  t0: string;
+  length: number;
+  complete?: boolean;
+  note?: string;
+  losses?: string[];
+  aggregated?: boolean;
+  live?: boolean;
+  events: number;
+  clock?: string;
+  ready?: number;
+  dims?: Record<string, number>;
+  tracks: Track[];
+}
+
+export interface ViewDocument {
+  version: string;
+  runs: Run[];
+  /** The optional views that the source has: "kernel", "flame", ... */
+  views?: string[];
+  compare?: { aligned_on: string | null };
+}
+
+/** A line of a table of kernels, calls, copies or markers. */
+export interface Entry {
+  name?: number;
+  text: string;
+  count: number;
+  total: number;
+  mean?: number;
+  min?: number;
+  max?: number;
+  share?: number;
+  bytes?: number;
+  rate?: number;
+}
+
+export interface Finding {
+  rule: string;
+  state: 'found' | 'possible';
+  sentence: string;
+  evidence?: string[];
+  saves?: [number, number] | null;
+  refuted_by?: string;
+  spans?: { from: number; to: number; tracks?: number[] }[];
+}
+
+/** Shares of time by bin (bin i begins at span[0] + i * bin_width), over all devices together, and sums over the run. */
+export interface Overview {
+  span: [number, number];
+  bins: number;
+  bin_width?: number;
+  /** The index is being built: only `busy` is there, as an estimate. */
+  provisional?: boolean;
+  /** Any work: compute + exposed_copies. */
+  busy: number[];
+  compute?: number[];
+  copies?: number[];
+  exposed_copies?: number[];
+  comm?: number[];
+  calls?: number[];
+  totals: { gpu_busy?: number; compute?: number; gpu_idle?: number; copy?: number; exposed_copy?: number; comm?: number; api?: number; kernels?: number; span: number; devices: number };
+  kernels?: Entry[];
+  calls_top?: Entry[];
+  copies_top?: Entry[];
+  findings?: Finding[];
+  not_judged?: { rule: string; needs: string }[];
+}
+
+export interface DeviceTime {
+  text: string;
+  busy: number;
+  idle: number;
+  longest_gap?: number;
+  overlap_copy?: number;
+}
+
+export interface SpanTables {
+  kernels: Entry[];
+  calls: Entry[];
+  copies: Entry[];
+  markers: Entry[];
+  devices: DeviceTime[];
+}
+
+/** A place in the timeline. */
+export interface Place {
+  row: string;
+  track: number;
+  lane: number;
+  start: number;
+  duration: number;
+}
+
+export interface SliceLink extends Place {
+  table: string;
+  how: string;
+}
+
+export interface SliceDetails extends Place {
+  table: string;
+  name: string;
+  columns: [string, string][];
+  links?: SliceLink[];
+  stack?: string[];
+}
+
+export interface Hit extends Place {
+  name: number;
+}
+
+export interface FoundName {
+  name: number;
+  text: string;
+  kind: string;
+  count: number;
+  total: number;
+}
+
+export interface SearchResult {
+  names: FoundName[];
+  hits: Hit[];
+  more: string | null;
+}
+
+export interface KernelDetails extends Entry {
+  p50?: number;
+  p90?: number;
+  p99?: number;
+  histogram: { edges: number[]; counts: number[] };
+  launches: { start: number[]; duration: number[]; row: string[] };
+  sampled: boolean;
+}
+
+export interface QueryResult {
+  columns: string[];
+  types: string[];
+  rows: (string | number | null)[][];
+  cut: boolean;
+  seconds: number;
+}
+
+export interface Schema {
+  tables: { name: string; columns: { name: string; type?: string; meaning?: string }[] }[];
+}
+
+export interface Source {
+  /** Whether a server answers: SQL exists only there. */
+  readonly served: boolean;
+  document(): Promise<ViewDocument>;
+  overview(run: number): Promise<Overview>;
+  /** The tiles (level, index) of the tracks; a track may be missing in the answer where nothing is known of it. */
+  tiles(run: number, level: number, index: number, tracks: number[], signal: AbortSignal): Promise<Tile[]>;
+  names(run: number, ids: number[]): Promise<{ names: string[]; colors: number[] }>;
+  span(run: number, from: number, to: number, signal?: AbortSignal): Promise<SpanTables>;
+  slice(run: number, row: string): Promise<SliceDetails>;
+  search(run: number, expression: string, matchCase: boolean, after: string | null, signal?: AbortSignal): Promise<SearchResult>;
+  /** null where the source does not have it. */
+  kernel(run: number, name: number, from: number, to: number, signal?: AbortSignal): Promise<KernelDetails | null>;
+  query(run: number, sql: string, signal?: AbortSignal): Promise<QueryResult>;
+  schema(): Promise<Schema>;
+  /** Any further view's JSON ("flame", "ranks"); null where there is none. */
+  extra(what: string, run: number): Promise<unknown>;
+}
+
+/** What the server says in one sentence when a request fails. */
+export class SourceError extends Error {
+  constructor(
+    message: string,
+    readonly status = 0,
+  ) {
+    super(message);
+  }
+}

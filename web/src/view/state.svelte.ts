@@ -1,0 +1,380 @@
+// What the page shows, in one place: the run, the view of time, what is selected. The address's hash holds all of it.
+
+import { themeOf, type Theme } from './colour';
+import { NameStore } from './names';
+import { TrackTree } from './rows';
+import type { FoundName, Hit, Overview, Place, Run, SearchResult, SliceDetails, Source, SpanTables, ViewDocument } from './source';
+import { TileStore } from './tile_store';
+
+export type ViewName = 'overview' | 'timeline' | 'kernels' | 'flame' | 'counters' | 'ranks' | 'sql' | 'diff';
+
+const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+export class App {
+  document = $state.raw<ViewDocument | null>(null);
+  fault = $state('');
+  run = $state(0);
+  view = $state<ViewName>('overview');
+  from = $state(0);
+  to = $state(1);
+  scroll = $state(0);
+  closed = $state.raw<ReadonlySet<number>>(new Set());
+  span = $state.raw<[number, number] | null>(null);
+  evidence = $state.raw<[number, number] | null>(null);
+  overview = $state.raw<Overview | null>(null);
+  overviewFault = $state('');
+  slice = $state.raw<SliceDetails | null>(null);
+  selected = $state<string | null>(null);
+  tables = $state.raw<SpanTables | null>(null);
+  tablesFault = $state('');
+  tablesBusy = $state(false);
+  /** The kernel that all views show. */
+  kernel = $state.raw<{ name: number; text: string } | null>(null);
+  query = $state('');
+  matchCase = $state(false);
+  found = $state.raw<{ names: FoundName[]; hits: Hit[]; more: string | null } | null>(null);
+  searchFault = $state('');
+  searching = $state(false);
+  hit = $state(-1);
+  help = $state(false);
+  theme = $state<'auto' | 'light' | 'dark'>('auto');
+  systemDark = $state(false);
+  /** Raised when tiles or names came. */
+  arrived = $state(0);
+  /** Where the timeline is to go; the timeline takes it. */
+  goal = $state.raw<{ from: number; to: number; track?: number; lane?: number } | null>(null);
+
+  tiles!: TileStore;
+  names!: NameStore;
+  tree = $state.raw<TrackTree>(new TrackTree({ tracks: [] } as unknown as Run));
+  /** Called when tiles or names came, without Svelte in between. */
+  onData: () => void = () => undefined;
+
+  readonly dark = $derived(this.theme === 'dark' || (this.theme === 'auto' && this.systemDark));
+  readonly colours: Theme = $derived(themeOf(this.dark));
+  readonly current: Run | null = $derived(this.document?.runs.find((run) => run.id === this.run) ?? this.document?.runs[0] ?? null);
+  readonly length = $derived(Math.max(1, this.current?.length ?? 1));
+  readonly shown = $derived(this.tree.rows(this.closed));
+  /** Names that stay in colour: the kernel chosen, or what the search found. */
+  readonly chosen: ReadonlySet<number> | null = $derived(
+    this.found !== null && this.query !== '' ? new Set(this.found.names.map((each) => each.name)) : this.kernel !== null ? new Set([this.kernel.name]) : null,
+  );
+
+  private spanAbort = new AbortController();
+  private spanTimer: ReturnType<typeof setTimeout> | undefined;
+  private searchAbort = new AbortController();
+  private searchTimer: ReturnType<typeof setTimeout> | undefined;
+  private hashTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(readonly source: Source) {
+    const dark = window.matchMedia('(prefers-color-scheme: dark)');
+    this.systemDark = dark.matches;
+    dark.addEventListener('change', () => (this.systemDark = dark.matches));
+    window.addEventListener('hashchange', () => this.readHash());
+  }
+
+  async load(): Promise<void> {
+    try {
+      this.document = await this.source.document();
+    } catch (error) {
+      this.fault = sentence(error);
+      return;
+    }
+    if (this.document.runs.length === 0) {
+      this.fault = 'There is no run to show.';
+      return;
+    }
+    const asked = Number(new URLSearchParams(location.hash.slice(1)).get('run') ?? this.document.runs[0].id);
+    this.open(this.document.runs.some((run) => run.id === asked) ? asked : this.document.runs[0].id);
+    this.readHash();
+    void this.poll();
+  }
+  /** Whether the source has this optional view of the run. */
+  has(view: string): boolean {
+    return this.document?.views?.includes(view) ?? false;
+  }
+
+  /** Makes this run the one that is shown. */
+  open(run: number): void {
+    this.run = run;
+    const current = this.current;
+    if (current === null) return;
+    const arrived = (): void => {
+      ++this.arrived;
+      this.onData();
+    };
+    this.tiles = new TileStore(this.source, run, this.length, arrived);
+    this.names = new NameStore(this.source, run, arrived);
+    this.tree = new TrackTree(current);
+    this.closed = this.tree.closedAtFirst();
+    this.from = 0;
+    this.to = this.length;
+    this.scroll = 0;
+    this.span = null;
+    this.evidence = null;
+    this.slice = null;
+    this.selected = null;
+    this.tables = null;
+    this.kernel = null;
+    this.found = null;
+    this.overview = null;
+    void this.loadOverview();
+  }
+
+  private async loadOverview(): Promise<void> {
+    const run = this.run;
+    try {
+      const overview = await this.source.overview(run);
+      if (run !== this.run) return;
+      this.overview = overview;
+      this.overviewFault = '';
+      if (overview.provisional === true) setTimeout(() => void this.loadOverview(), 500);
+    } catch (error) {
+      this.overviewFault = sentence(error);
+    }
+  }
+
+  /** Asks again while the index of a run is being built or the run goes on. */
+  private async poll(): Promise<void> {
+    for (;;) {
+      const runs = this.document?.runs ?? [];
+      const live = runs.some((run) => run.live === true);
+      if (!live && runs.every((run) => (run.ready ?? 1) >= 1)) return;
+      await new Promise((done) => setTimeout(done, live ? 1000 : 500));
+      let next: ViewDocument;
+      try {
+        next = await this.source.document();
+      } catch (error) {
+        this.fault = sentence(error);
+        return;
+      }
+      const before = this.current;
+      this.document = next;
+      const now = this.current;
+      if (before === null || now === null) continue;
+      if (now.tracks.length !== before.tracks.length || now.tracks.some((track, i) => track.lanes !== before.tracks[i].lanes || track.max !== before.tracks[i].max)) this.tree = new TrackTree(now);
+      if (now.length !== before.length || now.events !== before.events) {
+        const follows = this.to >= before.length * 0.999;
+        this.tiles.grow(now.length);
+        if (follows) this.goal = { from: this.from <= 0 ? 0 : this.from + now.length - before.length, to: now.length };
+        void this.loadOverview();
+      }
+      ++this.arrived;
+      this.onData();
+    }
+  }
+
+  // ---- the address
+
+  private readHash(): void {
+    const hash = new URLSearchParams(location.hash.slice(1));
+    const number = (key: string): number | null => {
+      const text = hash.get(key);
+      return text === null || text === '' || !Number.isFinite(Number(text)) ? null : Number(text);
+    };
+    const run = number('run');
+    if (run !== null && run !== this.run && this.document?.runs.some((each) => each.id === run)) this.open(run);
+    const view = hash.get('view');
+    if (view !== null && ['overview', 'timeline', 'kernels', 'flame', 'counters', 'ranks', 'sql', 'diff'].includes(view)) this.view = view as ViewName;
+    const [from, to] = [number('from'), number('to')];
+    if (from !== null && to !== null && to > from) {
+      this.from = from;
+      this.to = to;
+      this.goal = { from, to };
+    }
+    const tracks = hash.get('tracks');
+    if (tracks !== null) this.closed = new Set(tracks.split(',').filter((each) => each !== '').map(Number));
+    const scroll = number('scroll');
+    if (scroll !== null) this.scroll = scroll;
+    const [a, b] = (hash.get('span') ?? '').split('-').map(Number);
+    if (hash.has('span') && b > a) this.choose([a, b], true);
+    else if (this.span !== null) this.choose(null, true);
+    const selected = hash.get('sel');
+    if (selected !== this.selected) {
+      if (selected === null || !/^\d+$/.test(selected)) this.select(null);
+      else this.select(selected, false);
+    }
+    const kernel = number('kernel');
+    if (kernel !== null && kernel !== this.kernel?.name) void this.chooseKernelByNumber(kernel);
+    this.matchCase = hash.get('case') === '1';
+    const query = hash.get('q') ?? '';
+    if (query !== this.query) this.search(query, false);
+  }
+  /** Writes the state into the address, at most some times a second. */
+  remember(): void {
+    clearTimeout(this.hashTimer);
+    this.hashTimer = setTimeout(() => history.replaceState(null, '', `#${this.hash()}`), 150);
+  }
+  hash(): string {
+    const parts = [`view=${this.view}`];
+    if ((this.document?.runs.length ?? 0) > 1) parts.push(`run=${this.run}`);
+    if (this.from !== 0 || this.to !== this.length) parts.push(`from=${Number(this.from.toFixed(3))}`, `to=${Number(this.to.toFixed(3))}`);
+    if (this.scroll > 0) parts.push(`scroll=${Math.round(this.scroll)}`);
+    if (this.span !== null) parts.push(`span=${Math.round(this.span[0])}-${Math.round(this.span[1])}`);
+    if (this.selected !== null) parts.push(`sel=${this.selected}`);
+    if (this.kernel !== null) parts.push(`kernel=${this.kernel.name}`);
+    const first = this.tree.closedAtFirst();
+    if (first.size !== this.closed.size || [...this.closed].some((id) => !first.has(id))) parts.push(`tracks=${[...this.closed].join(',')}`);
+    if (this.query !== '') parts.push(`q=${encodeURIComponent(this.query)}`);
+    if (this.matchCase) parts.push('case=1');
+    return parts.join('&');
+  }
+
+  // ---- what is selected
+
+  toggle(track: number): void {
+    const closed = new Set(this.closed);
+    if (!closed.delete(track)) closed.add(track);
+    this.closed = closed;
+  }
+  closeAll(close: boolean): void {
+    this.closed = close ? new Set([...this.tree.children.keys()].filter((id) => id >= 0 && this.tree.byId.get(id)?.parent !== -1)) : new Set();
+  }
+
+  /** Shows this stretch of time in the timeline. */
+  show(from: number, to: number, track?: number, lane?: number): void {
+    if (track !== undefined) this.reveal(track);
+    this.goal = { from, to, track, lane };
+    this.view = 'timeline';
+  }
+  private reveal(track: number): void {
+    const closed = new Set(this.closed);
+    let changed = false;
+    for (const id of this.tree.ancestors(track)) changed = closed.delete(id) || changed;
+    if (changed) this.closed = closed;
+  }
+
+  /** Brings a slice into view, wide enough to be seen, and selects it. */
+  goTo(place: Place): void {
+    const span = this.to - this.from;
+    const least = Math.max(place.duration, 1);
+    const stop = place.start + Math.max(place.duration, 0);
+    let [from, to] = [this.from, this.to];
+    if (least < span / 60 || least > span * 0.9) {
+      const wide = Math.max(least * 12, 200);
+      [from, to] = [place.start + Math.max(place.duration, 0) / 2 - wide / 2, place.start + Math.max(place.duration, 0) / 2 + wide / 2];
+    } else if (place.start < from + span * 0.02 || stop > to - span * 0.02) {
+      from = (place.start + stop) / 2 - span / 2;
+      to = from + span;
+    }
+    this.show(from, to, place.track, place.lane);
+    this.select(place.row);
+  }
+
+  select(row: string | null, _show = true): void {
+    this.selected = row;
+    if (row === null) {
+      this.slice = null;
+      return;
+    }
+    this.source.slice(this.run, row).then(
+      (slice) => {
+        if (this.selected === row) this.slice = slice;
+      },
+      (error: unknown) => {
+        if (this.selected === row) {
+          this.slice = null;
+          this.tablesFault = sentence(error);
+        }
+      },
+    );
+  }
+
+  /** Chooses a span of time; its tables follow when `done`. */
+  choose(span: [number, number] | null, done: boolean): void {
+    this.span = span === null || span[1] - span[0] < 1 ? null : span;
+    clearTimeout(this.spanTimer);
+    this.spanAbort.abort();
+    if (this.span === null) {
+      this.tables = null;
+      this.tablesBusy = false;
+      return;
+    }
+    this.spanTimer = setTimeout(() => void this.loadTables(), done ? 0 : 120);
+  }
+  private async loadTables(): Promise<void> {
+    if (this.span === null) return;
+    const abort = (this.spanAbort = new AbortController());
+    this.tablesBusy = true;
+    try {
+      const tables = await this.source.span(this.run, this.span[0], this.span[1], abort.signal);
+      if (abort.signal.aborted) return;
+      this.tables = tables;
+      this.tablesFault = '';
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      this.tables = null;
+      this.tablesFault = sentence(error);
+    }
+    this.tablesBusy = false;
+  }
+
+  chooseKernel(kernel: { name: number; text: string } | null): void {
+    this.kernel = kernel;
+  }
+  private async chooseKernelByNumber(name: number): Promise<void> {
+    const { names } = await this.source.names(this.run, [name]);
+    this.kernel = { name, text: names[0] ?? '' };
+  }
+
+  // ---- search
+
+  search(query: string, soon = true): void {
+    this.query = query;
+    clearTimeout(this.searchTimer);
+    this.searchAbort.abort();
+    this.searchFault = '';
+    if (query === '') {
+      this.found = null;
+      this.hit = -1;
+      this.searching = false;
+      return;
+    }
+    this.searching = true;
+    this.searchTimer = setTimeout(() => void this.runSearch(), soon ? 90 : 0);
+  }
+  private async runSearch(): Promise<void> {
+    const abort = (this.searchAbort = new AbortController());
+    try {
+      const result = await this.source.search(this.run, this.query, this.matchCase, null, abort.signal);
+      if (abort.signal.aborted) return;
+      this.found = result;
+      this.hit = -1;
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      this.found = null;
+      this.searchFault = sentence(error);
+    }
+    this.searching = false;
+  }
+  /** How many slices the search found in all. */
+  get hitCount(): number {
+    return this.found === null ? 0 : this.found.more === null ? this.found.hits.length : Math.max(this.found.hits.length, this.found.names.reduce((sum, each) => sum + each.count, 0));
+  }
+  /** To the next hit (or the one before); the first is the first one in view. */
+  async step(by: 1 | -1): Promise<void> {
+    const found = this.found;
+    if (found === null || found.hits.length === 0) return;
+    let next = this.hit + by;
+    if (this.hit < 0) {
+      const inView = found.hits.findIndex((hit) => hit.start >= this.from);
+      next = by > 0 ? Math.max(0, inView) : inView < 0 ? found.hits.length - 1 : inView - 1;
+    }
+    if (next >= found.hits.length && found.more !== null) {
+      const abort = this.searchAbort;
+      let more: SearchResult;
+      try {
+        more = await this.source.search(this.run, this.query, this.matchCase, found.more, abort.signal);
+      } catch (error) {
+        if (!abort.signal.aborted) this.searchFault = sentence(error);
+        return;
+      }
+      if (abort.signal.aborted) return;
+      this.found = { names: found.names, hits: [...found.hits, ...more.hits], more: more.more };
+    }
+    const hits = this.found?.hits ?? [];
+    if (hits.length === 0) return;
+    this.hit = (next + hits.length) % hits.length;
+    this.goTo(hits[this.hit]);
+  }
+}

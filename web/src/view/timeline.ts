@@ -1,0 +1,782 @@
+// The timeline's canvases: what lies under the rows in view, drawn from tiles, and the mouse and keys on it. The tree of names
+// beside it and everything around are Svelte's.
+
+import { css, blend, type Theme } from './colour';
+import type { NameStore } from './names';
+import { counterColumns, lowerTime, Raster, type Label } from './paint';
+import { rowAt, kLane, type Row } from './rows';
+import type { Place, SliceLink } from './source';
+import { kBins, tileSpan } from './tile';
+import type { TileStore } from './tile_store';
+import { moment, reading, tickStep, time } from './units';
+
+export const kRuler = 26;
+
+/** What lies under a point of the timeline. */
+export type Under =
+  | { what: 'slice'; row: Row; lane: number; index: string; name: number; start: number; duration: number; flags: number }
+  | { what: 'density'; row: Row; lane: number; from: number; to: number; events: number; name: number; cover: number }
+  | { what: 'counter'; row: Row; at: number; value: number; min: number; max: number }
+  | { what: 'row'; row: Row; at: number };
+
+export interface Selection extends Place {
+  links: SliceLink[];
+}
+
+/** What the timeline tells the page. */
+export interface Listener {
+  moved(from: number, to: number, scroll: number): void;
+  hovered(under: Under | null, x: number, y: number): void;
+  clicked(under: Under | null): void;
+  spanned(from: number, to: number, done: boolean): void;
+}
+
+export interface Shown {
+  rows: Row[];
+  height: number;
+  theme: Theme;
+  selection: Selection | null;
+  span: [number, number] | null;
+  /** A stretch that a finding points to. */
+  evidence: [number, number] | null;
+  chosen: ReadonlySet<number> | null;
+}
+
+const kFont = '11px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif';
+
+export class Timeline {
+  from = 0;
+  to = 1;
+  scroll = 0;
+  shown: Shown;
+  length = 1;
+  /** Times of the last frames' drawing and the moments at which they began, in ms; for the bench. */
+  readonly frames: { at: number; took: number }[] = [];
+  labelsDrawn = 0;
+
+  private raster = new Raster(1);
+  private image: ImageData | null = null;
+  private pixels = new Uint32Array(0);
+  private queued = false;
+  private overlayQueued = false;
+  private width = 0;
+  private height = 0;
+  private ratio = 1;
+  private mouse: { x: number; y: number } | null = null;
+  private under: Under | null = null;
+  private drag: { kind: 'pan' | 'span' | 'edge'; x: number; y: number; from: number; to: number; scroll: number; anchor: number; moved: boolean } | null = null;
+  private readonly keys = new Set<string>();
+  private keyAt = 0;
+  private flight: { from: [number, number]; to: [number, number]; scroll: [number, number]; began: number } | null = null;
+  private readonly widths = new Map<number, number>();
+  private readonly cuts = new Map<string, string>();
+  private readonly context: CanvasRenderingContext2D;
+  private readonly overContext: CanvasRenderingContext2D;
+  private readonly rulerContext: CanvasRenderingContext2D;
+  private readonly stop = new AbortController();
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private readonly over: HTMLCanvasElement,
+    private readonly ruler: HTMLCanvasElement,
+    private readonly tiles: TileStore,
+    private readonly names: NameStore,
+    private readonly listener: Listener,
+    shown: Shown,
+  ) {
+    this.shown = shown;
+    const context = (of: HTMLCanvasElement, alpha: boolean): CanvasRenderingContext2D => {
+      const made = of.getContext('2d', { alpha });
+      if (made === null) throw new Error('This browser has no 2D canvas.');
+      return made;
+    };
+    this.context = context(canvas, false);
+    this.overContext = context(over, true);
+    this.rulerContext = context(ruler, false);
+    const signal = this.stop.signal;
+    over.addEventListener('pointerdown', (event) => this.down(event, false), { signal });
+    ruler.addEventListener('pointerdown', (event) => this.down(event, true), { signal });
+    for (const each of [over, ruler]) {
+      each.addEventListener('pointermove', (event) => this.move(event), { signal });
+      each.addEventListener('pointerup', (event) => this.up(event), { signal });
+      each.addEventListener('pointercancel', () => (this.drag = null), { signal });
+      each.addEventListener('pointerleave', () => this.leave(), { signal });
+      each.addEventListener('wheel', (event) => this.wheel(event), { signal, passive: false });
+    }
+    over.addEventListener('dblclick', () => this.zoomIn(), { signal });
+  }
+
+  destroy(): void {
+    this.stop.abort();
+    this.keys.clear();
+    this.flight = null;
+  }
+
+  resize(width: number, height: number): void {
+    this.ratio = window.devicePixelRatio || 1;
+    const w = Math.max(1, Math.round(width * this.ratio));
+    const h = Math.max(1, Math.round(height * this.ratio));
+    this.width = width;
+    this.height = height;
+    for (const each of [this.canvas, this.over]) {
+      each.width = w;
+      each.height = h;
+    }
+    this.ruler.width = w;
+    this.ruler.height = Math.round(kRuler * this.ratio);
+    this.raster = new Raster(w);
+    this.image = new ImageData(w, h);
+    this.pixels = new Uint32Array(this.image.data.buffer);
+    this.draw();
+  }
+
+  // ---- where the view is
+
+  private clamp(from: number, to: number): [number, number] {
+    const margin = this.length * 0.03;
+    const most = this.length + 2 * margin;
+    const span = Math.min(Math.max(to - from, 8), most);
+    const middle = (from + to) / 2;
+    let a = middle - span / 2;
+    a = Math.max(-margin, Math.min(a, this.length + margin - span));
+    return [a, a + span];
+  }
+  private mostScroll(): number {
+    return Math.max(0, this.shown.height - this.height);
+  }
+  set(from: number, to: number, scroll = this.scroll): void {
+    [this.from, this.to] = this.clamp(from, to);
+    this.scroll = Math.max(0, Math.min(scroll, this.mostScroll()));
+    this.listener.moved(this.from, this.to, this.scroll);
+    this.redraw();
+  }
+  /** Moves there within a fifth of a second. */
+  fly(from: number, to: number, scroll = this.scroll): void {
+    const [a, b] = this.clamp(from, to);
+    const end = Math.max(0, Math.min(scroll, this.mostScroll()));
+    if (window.matchMedia('(prefers-reduced-motion: reduce)').matches) {
+      this.set(a, b, end);
+      return;
+    }
+    this.flight = { from: [this.from, a], to: [this.to, b], scroll: [this.scroll, end], began: performance.now() };
+    this.redraw();
+  }
+  /** Where the view goes, if it is moving, else where it is. */
+  get target(): [number, number] {
+    return this.flight === null ? [this.from, this.to] : [this.flight.from[1], this.flight.to[1]];
+  }
+  get moving(): boolean {
+    return this.flight !== null || this.keys.size > 0;
+  }
+  zoom(factor: number, x = this.width / 2): void {
+    this.flight = null;
+    const at = this.from + ((this.to - this.from) * x) / this.width;
+    const [least, most] = [8, this.length * 1.06];
+    const span = Math.min(most, Math.max(least, (this.to - this.from) * factor));
+    const share = x / this.width;
+    this.set(at - span * share, at + span * (1 - share));
+  }
+  pan(pixels: number): void {
+    this.flight = null;
+    const by = (pixels * (this.to - this.from)) / this.width;
+    this.set(this.from + by, this.to + by);
+  }
+  /** The scroll that shows a lane of a track; null when its row is not there. */
+  scrollFor(track: number, lane: number): number | null {
+    const row = this.shown.rows.find((each) => each.track.id === track);
+    if (row === undefined) return null;
+    const y = row.top + row.first + (row.what === 'slices' ? lane * row.lane : 0);
+    if (y >= this.scroll + 8 && y + row.lane <= this.scroll + this.height - 8) return this.scroll;
+    return Math.max(0, y - this.height / 2);
+  }
+  timeAt(x: number): number {
+    return this.from + ((this.to - this.from) * x) / this.width;
+  }
+  xOf(at: number): number {
+    return ((at - this.from) / (this.to - this.from)) * this.width;
+  }
+
+  // ---- drawing
+
+  redraw(): void {
+    if (this.queued) return;
+    this.queued = true;
+    requestAnimationFrame((now) => {
+      this.queued = false;
+      if (this.stop.signal.aborted) return;
+      this.advance(now);
+      const began = performance.now();
+      this.draw();
+      this.frames.push({ at: now, took: performance.now() - began });
+      if (this.frames.length > 4000) this.frames.splice(0, 2000);
+    });
+  }
+  private redrawOver(): void {
+    if (this.overlayQueued || this.queued) return;
+    this.overlayQueued = true;
+    requestAnimationFrame(() => {
+      this.overlayQueued = false;
+      if (this.stop.signal.aborted) return;
+      this.drawOver();
+      this.drawRuler();
+    });
+  }
+
+  /** Keys that are held and flights move the view by the time that passed. */
+  private advance(now: number): void {
+    if (this.keys.size > 0) {
+      const dt = Math.min(50, Math.max(0, now - this.keyAt));
+      this.keyAt = now;
+      const x = this.mouse?.x ?? this.width / 2;
+      const zooming = (this.keys.has('w') ? -1 : 0) + (this.keys.has('s') ? 1 : 0);
+      const panning = (this.keys.has('d') ? 1 : 0) - (this.keys.has('a') ? 1 : 0);
+      if (zooming !== 0) this.zoom(Math.exp(zooming * dt * 0.0055), x);
+      if (panning !== 0) this.pan(panning * dt * 1.1);
+      this.redraw();
+      return;
+    }
+    if (this.flight === null) return;
+    const { from, to, scroll, began } = this.flight;
+    const t = Math.min(1, (performance.now() - began) / 220);
+    const s = 1 - (1 - t) ** 3;
+    // The span changes geometrically, so that a flight from an hour to a microsecond is even.
+    const span0 = from[0] === from[1] && to[0] === to[1] ? to[0] - from[0] : to[0] - from[0];
+    const span1 = to[1] - from[1];
+    const span = span0 * (span1 / span0) ** s;
+    const weight = Math.abs(span1 - span0) < 1e-9 * span0 ? s : (span - span0) / (span1 - span0);
+    const middle = (from[0] + to[0]) / 2 + ((from[1] + to[1]) / 2 - (from[0] + to[0]) / 2) * weight;
+    const flight = this.flight;
+    this.set(middle - span / 2, middle + span / 2, scroll[0] + (scroll[1] - scroll[0]) * s);
+    if (t < 1) this.flight = flight;
+    else {
+      this.flight = null;
+      this.set(from[1], to[1], scroll[1]);
+    }
+  }
+
+  private draw(): void {
+    const { image, pixels, ratio } = this;
+    if (image === null) return;
+    const { rows, theme } = this.shown;
+    const width = image.width;
+    const height = image.height;
+    const perPixel = (this.to - this.from) / width;
+    const scale = { from: this.from, perPixel, width };
+    const level = this.tiles.levelFor(perPixel);
+    pixels.fill(theme.back);
+    this.scroll = Math.max(0, Math.min(this.scroll, this.mostScroll()));
+    // The background of a row with the grid of the ruler and what lies outside of the run.
+    const step = tickStep(((this.to - this.from) / this.width) * 110);
+    const ground = (base: number): Uint32Array => {
+      const line = new Uint32Array(width).fill(base);
+      for (let tick = Math.ceil(this.from / step) * step; tick < this.to; tick += step) {
+        const x = Math.floor((tick - this.from) / perPixel);
+        if (x >= 0 && x < width) line[x] = theme.grid;
+      }
+      const left = Math.min(width, Math.max(0, Math.floor(-this.from / perPixel)));
+      const right = Math.max(0, Math.min(width, Math.ceil((this.length - this.from) / perPixel)));
+      line.fill(theme.outside, 0, left);
+      line.fill(theme.outside, right);
+      return line;
+    };
+    const plain = ground(theme.lane);
+    const groupGround = ground(theme.group);
+    const lineColour = blend(theme.lane, theme.grid, 256);
+
+    const fillRows = (from: number, to: number, line: Uint32Array): void => {
+      for (let y = Math.max(0, from); y < Math.min(height, to); ++y) pixels.set(line, y * width);
+    };
+    const texts: { y: number; labels: Label[] }[] = [];
+    const counters: { row: Row; y: number }[] = [];
+    const ink = { theme, hue: (name: number) => this.names.hue(name), chosen: this.shown.chosen };
+    const drawn: number[] = [];
+    this.tiles.begin();
+    const end = this.length;
+    for (let i = rowAt(rows, this.scroll); i < rows.length; ++i) {
+      const row = rows[i];
+      if (row.top >= this.scroll + this.height) break;
+      const y0 = Math.round((row.top - this.scroll) * ratio);
+      const y1 = Math.round((row.top + row.height - this.scroll) * ratio);
+      fillRows(y0, y1, row.what === 'group' ? groupGround : plain);
+      if (row.what === 'group' && row.open && row.children) {
+        // An open group shows its members below.
+      } else if (row.what === 'counter') {
+        drawn.push(row.track.id);
+        const pieces = this.tiles.pieces(row.track.id, level, this.from, this.to);
+        this.counter(row, counterColumns(pieces, scale), y0, Math.round(row.height * ratio), width, height);
+        counters.push({ row, y: row.top - this.scroll });
+      } else {
+        drawn.push(row.track.id);
+        const pieces = this.tiles.pieces(row.track.id, level, this.from, this.to);
+        for (let lane = 0; lane < row.lanes; ++lane) {
+          const top = row.top - this.scroll + row.first + lane * row.lane;
+          const a = Math.round(top * ratio);
+          const b = Math.round((top + row.lane - (row.what === 'group' ? 0 : 2)) * ratio);
+          if (b <= 0) continue;
+          if (a >= height) break;
+          const labels: Label[] | null = row.what === 'slices' ? [] : null;
+          const under = row.what === 'group' ? theme.group : theme.lane;
+          if (!this.raster.lane(pieces, lane, scale, under, ink, end, labels, 26 * ratio)) continue;
+          const line = this.raster.row;
+          const back = row.what === 'group' ? groupGround : plain;
+          for (let x = 0; x < width; ++x) if (line[x] === under) line[x] = back[x];
+          fillRows(a, b, line);
+          const red = Math.max(1, Math.round(2 * ratio));
+          for (let x = 0; x < width; ++x)
+            if (this.raster.failed(x)) for (let y = Math.max(0, b - red); y < Math.min(height, b); ++y) pixels[y * width + x] = theme.dark ? 0xff5e6bff : 0xff1c26c4;
+          if (labels !== null && labels.length > 0) texts.push({ y: top + (row.lane - 2) / 2, labels });
+        }
+      }
+      if (y1 - 1 >= 0 && y1 - 1 < height) pixels.fill(lineColour, (y1 - 1) * width, y1 * width);
+    }
+    this.context.putImageData(image, 0, 0);
+    this.text(texts, counters);
+    this.tiles.end(level, this.from, this.to, drawn);
+    this.names.flush();
+    this.drawOver();
+    this.drawRuler();
+  }
+
+  private counter(row: Row, columns: ReturnType<typeof counterColumns>, y0: number, rowHeight: number, width: number, height: number): void {
+    const { theme } = this.shown;
+    const low = Math.min(0, row.track.min ?? 0);
+    const high = Math.max(row.track.max ?? 1, low + 1e-12);
+    const top = y0 + Math.round(4 * this.ratio);
+    const bottom = y0 + rowHeight - Math.round(3 * this.ratio);
+    const yOf = (value: number): number => Math.round(bottom - ((value - low) / (high - low)) * (bottom - top));
+    const area = blend(theme.lane, theme.accentPixel, 58);
+    const line = blend(theme.lane, theme.accentPixel, 220);
+    const thick = Math.max(1, Math.round(this.ratio));
+    const base = yOf(0);
+    for (let x = 0; x < width; ++x) {
+      const value = columns.value[x];
+      if (Number.isNaN(value)) continue;
+      const a = Math.max(top, Math.min(bottom, yOf(columns.max[x])));
+      const b = Math.max(top, Math.min(bottom, yOf(columns.min[x])));
+      const put = (from: number, to: number, colour: number): void => {
+        for (let y = Math.max(0, from); y < Math.min(height, to); ++y) this.pixels[y * width + x] = colour;
+      };
+      put(Math.min(base, b), Math.max(base, b), area);
+      put(a, b + thick, line);
+    }
+  }
+
+  /** `name` so that it fits into `room`, cut in the middle; empty when nothing sensible fits. */
+  private fitted(name: number, text: string, room: number): string {
+    const context = this.context;
+    let full = this.widths.get(name);
+    if (full === undefined) {
+      full = context.measureText(text).width;
+      this.widths.set(name, full);
+      if (this.widths.size > 20000) this.widths.clear();
+    }
+    if (full <= room) return text;
+    const keep = Math.floor((text.length * room) / full) - 1;
+    if (keep < 3) return '';
+    const key = `${name}:${keep}`;
+    let cut = this.cuts.get(key);
+    if (cut === undefined) {
+      let letters = [...text];
+      const scale = letters.length / text.length;
+      let rest = Math.floor(keep * scale);
+      do {
+        const head = Math.ceil(rest * 0.6);
+        cut = rest < 3 ? '' : `${letters.slice(0, head).join('')}…${letters.slice(letters.length - (rest - head)).join('')}`;
+        --rest;
+      } while (cut !== '' && context.measureText(cut).width > room);
+      letters = [];
+      this.cuts.set(key, cut);
+      if (this.cuts.size > 40000) this.cuts.clear();
+    }
+    return cut;
+  }
+
+  private text(texts: { y: number; labels: Label[] }[], counters: { row: Row; y: number }[]): void {
+    const { context, ratio } = this;
+    const { theme, chosen } = this.shown;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.font = kFont;
+    context.textBaseline = 'middle';
+    context.textAlign = 'left';
+    context.direction = 'ltr';
+    this.labelsDrawn = 0;
+    for (const { y, labels } of texts)
+      for (const label of labels) {
+        const x0 = label.x0 / ratio;
+        const room = (label.x1 - label.x0) / ratio - 8;
+        const line = this.names.line(label.name);
+        if (line === undefined || room < 16) continue;
+        const text = this.fitted(label.name, line, room);
+        if (text === '') continue;
+        context.fillStyle = chosen !== null && !chosen.has(label.name) ? theme.muted : theme.label;
+        context.fillText(text, x0 + 5, y + 0.5);
+        ++this.labelsDrawn;
+      }
+    context.font = '10px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif';
+    context.textAlign = 'right';
+    context.fillStyle = theme.muted;
+    for (const { row, y } of counters) {
+      if (row.track.max === undefined) continue;
+      const text = reading(row.track.max, row.track.unit);
+      const wide = context.measureText(text).width;
+      context.fillStyle = css(theme.lane);
+      context.globalAlpha = 0.8;
+      context.fillRect(this.width - wide - 12, y + 2, wide + 8, 14);
+      context.globalAlpha = 1;
+      context.fillStyle = theme.muted;
+      context.fillText(text, this.width - 8, y + 9.5);
+    }
+    context.textAlign = 'left';
+  }
+
+  private drawRuler(): void {
+    const context = this.rulerContext;
+    const { theme, span } = this.shown;
+    const ratio = this.ratio;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = css(theme.back);
+    context.fillRect(0, 0, this.width, kRuler);
+    if (span !== null) {
+      const [a, b] = [this.xOf(span[0]), this.xOf(span[1])];
+      context.globalAlpha = 0.18;
+      context.fillStyle = theme.accent;
+      context.fillRect(a, 0, Math.max(1, b - a), kRuler);
+      context.globalAlpha = 1;
+    }
+    const step = tickStep(((this.to - this.from) / this.width) * 110);
+    context.font = kFont;
+    context.textBaseline = 'middle';
+    context.strokeStyle = theme.line;
+    context.lineWidth = 1;
+    context.beginPath();
+    for (let tick = Math.floor(this.from / step) * step; tick < this.to; tick += step) {
+      for (let i = 0; i < 5; ++i) {
+        const x = Math.floor(this.xOf(tick + (i * step) / 5)) + 0.5;
+        context.moveTo(x, kRuler - (i === 0 ? 11 : 4));
+        context.lineTo(x, kRuler);
+      }
+    }
+    context.moveTo(0, kRuler - 0.5);
+    context.lineTo(this.width, kRuler - 0.5);
+    context.stroke();
+    context.fillStyle = theme.muted;
+    // Far inside a long run ticks are told from the left edge of the view, whose own moment stands there.
+    const digits = Math.log10(Math.max(Math.abs(this.to), 1) / step);
+    const relative = digits > 6;
+    const base = relative ? Math.ceil(this.from / (step * 10)) * step * 10 : 0;
+    for (let tick = Math.floor(this.from / step) * step; tick < this.to; tick += step) {
+      const x = this.xOf(tick);
+      if (x < -100) continue;
+      const isBase = relative && Math.abs(tick - base) < step / 2;
+      const text = relative && !isBase ? `${tick - base < 0 ? '−' : '+'}${moment(Math.abs(Math.round((tick - base) / step)) * step, step)}` : moment(Math.round(tick / step) * step, step);
+      context.fillStyle = isBase ? theme.text : theme.muted;
+      context.fillText(text, x + 4, 10);
+    }
+    if (this.mouse !== null && this.drag === null) {
+      const text = moment(this.timeAt(this.mouse.x), Math.max(1, 10 ** Math.floor(Math.log10((this.to - this.from) / this.width))));
+      const w = context.measureText(text).width + 10;
+      const x = Math.min(Math.max(0, this.mouse.x - w / 2), this.width - w);
+      context.fillStyle = css(theme.group);
+      context.fillRect(x, 2, w, 16);
+      context.fillStyle = theme.text;
+      context.fillText(text, x + 5, 10);
+    }
+  }
+
+  private yOf(track: number, lane: number): { y: number; exact: boolean } | null {
+    const row = this.shown.rows.find((each) => each.track.id === track);
+    if (row === undefined) return null;
+    return { y: row.top - this.scroll + row.first + (row.what === 'slices' ? lane * row.lane : 0) + (row.lane - 2) / 2, exact: row.what === 'slices' };
+  }
+
+  private drawOver(): void {
+    const context = this.overContext;
+    const { theme, selection, span, evidence } = this.shown;
+    const ratio = this.ratio;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, this.width, this.height);
+    if (evidence !== null) {
+      const [a, b] = [this.xOf(evidence[0]), this.xOf(evidence[1])];
+      context.fillStyle = theme.exposed;
+      context.globalAlpha = 0.1;
+      context.fillRect(a, 0, Math.max(1, b - a), this.height);
+      context.globalAlpha = 0.7;
+      context.fillRect(a - 1, 0, 1, this.height);
+      context.fillRect(b, 0, 1, this.height);
+      context.globalAlpha = 1;
+    }
+    if (span !== null) {
+      const [a, b] = [this.xOf(span[0]), this.xOf(span[1])];
+      context.globalAlpha = theme.dark ? 0.45 : 0.32;
+      context.fillStyle = css(theme.back);
+      context.fillRect(0, 0, Math.max(0, a), this.height);
+      context.fillRect(b, 0, Math.max(0, this.width - b), this.height);
+      context.globalAlpha = 1;
+      context.fillStyle = theme.accent;
+      context.fillRect(Math.round(a) - 1, 0, 1, this.height);
+      context.fillRect(Math.round(b), 0, 1, this.height);
+      const text = time(span[1] - span[0]);
+      context.font = `600 ${kFont}`;
+      const w = context.measureText(text).width + 12;
+      const x = Math.min(Math.max((Math.max(a, 0) + Math.min(b, this.width)) / 2 - w / 2, 2), this.width - w - 2);
+      context.fillRect(x, 4, w, 18);
+      context.fillStyle = css(theme.back);
+      context.textBaseline = 'middle';
+      context.fillText(text, x + 6, 13.5);
+    }
+    if (this.mouse !== null && this.drag === null) {
+      context.fillStyle = theme.muted;
+      context.globalAlpha = 0.35;
+      context.fillRect(Math.round(this.mouse.x), 0, 1, this.height);
+      context.globalAlpha = 1;
+    }
+    const outline = (start: number, stop: number, row: Row, lane: number, colour: string, thick: number): void => {
+      const y = row.top - this.scroll + row.first + (row.what === 'slices' ? lane * row.lane : 0);
+      const a = Math.max(-4, this.xOf(start));
+      const b = Math.min(this.width + 4, this.xOf(stop));
+      context.strokeStyle = colour;
+      context.lineWidth = thick;
+      context.strokeRect(a - thick / 2, y - thick / 2, Math.max(b - a, 1) + thick, row.lane - 2 + thick);
+    };
+    if (this.under !== null && this.drag === null) {
+      if (this.under.what === 'slice') outline(this.under.start, this.under.duration < 0 ? this.length : this.under.start + this.under.duration, this.under.row, this.under.lane, theme.text, 1);
+      else if (this.under.what === 'density') outline(this.under.from, this.under.to, this.under.row, this.under.lane, theme.text, 1);
+      else if (this.under.what === 'counter' && this.mouse !== null) {
+        const row = this.under.row;
+        const low = Math.min(0, row.track.min ?? 0);
+        const high = Math.max(row.track.max ?? 1, low + 1e-12);
+        const y = row.top - this.scroll + row.height - 3 - ((this.under.value - low) / (high - low)) * (row.height - 7);
+        context.fillStyle = theme.text;
+        context.beginPath();
+        context.arc(this.mouse.x, y, 3, 0, 2 * Math.PI);
+        context.fill();
+      }
+    }
+    if (selection === null) return;
+    const row = this.shown.rows.find((each) => each.track.id === selection.track);
+    if (row !== undefined) outline(selection.start, selection.duration < 0 ? this.length : selection.start + selection.duration, row, selection.lane, theme.accent, 2);
+    const here = this.yOf(selection.track, selection.lane);
+    for (const link of selection.links) {
+      const there = this.yOf(link.track, link.lane);
+      if (here === null || there === null) continue;
+      // From the one that came first: the end of a call's begin to the begin of what it caused.
+      const caused = link.start >= selection.start;
+      const [a, b] = caused ? [selection, link] : [link, selection];
+      const [ya, yb] = caused ? [here.y, there.y] : [there.y, here.y];
+      const xa = this.xOf(a.start + Math.min(Math.max(a.duration, 0), Math.max(0, b.start - a.start)));
+      const xb = this.xOf(b.start);
+      if (Math.max(xa, xb) < -50 || Math.min(xa, xb) > this.width + 50) continue;
+      const bend = Math.max(16, Math.min(120, Math.abs(xb - xa) / 2));
+      context.strokeStyle = theme.accent;
+      context.lineWidth = 1.5;
+      context.globalAlpha = 0.9;
+      context.beginPath();
+      context.moveTo(xa, ya);
+      context.bezierCurveTo(xa + bend, ya, xb - bend, yb, xb - 5, yb);
+      context.stroke();
+      context.fillStyle = theme.accent;
+      context.beginPath();
+      context.moveTo(xb, yb);
+      context.lineTo(xb - 7, yb - 4);
+      context.lineTo(xb - 7, yb + 4);
+      context.fill();
+      context.beginPath();
+      context.arc(xa, ya, 2.5, 0, 2 * Math.PI);
+      context.fill();
+      context.globalAlpha = 1;
+    }
+  }
+
+  // ---- what lies where
+
+  find(x: number, y: number): Under | null {
+    const rows = this.shown.rows;
+    const row = rows[rowAt(rows, y + this.scroll)];
+    if (row === undefined) return null;
+    const at = this.timeAt(x);
+    const perPixel = (this.to - this.from) / Math.max(1, this.canvas.width);
+    const slack = ((this.to - this.from) / this.width) * 2;
+    const level = this.tiles.levelFor(perPixel);
+    if (row.what === 'group' && row.open && row.children) return { what: 'row', row, at };
+    const pieces = this.tiles.pieces(row.track.id, level, this.from, this.to);
+    if (row.what === 'counter') {
+      const column = Math.floor(x * this.ratio);
+      const columns = counterColumns(pieces, { from: this.from, perPixel, width: this.canvas.width });
+      const value = columns.value[column];
+      return value === undefined || Number.isNaN(value) ? { what: 'row', row, at } : { what: 'counter', row, at, value, min: columns.min[column], max: columns.max[column] };
+    }
+    const lane = row.what === 'group' ? 0 : Math.floor((y + this.scroll - row.top - row.first) / row.lane);
+    if (lane < 0 || lane >= row.lanes) return { what: 'row', row, at };
+    let best: Under | null = null;
+    let nearest = Infinity;
+    for (const { tile, from, to } of pieces) {
+      if (at < from - slack || at >= to + slack) continue;
+      if (tile.kind === 'slices' && lane < tile.lanes) {
+        const [begin, stop] = [tile.lanesAt[lane], tile.lanesAt[lane + 1]];
+        for (let i = lowerTime(tile.start, begin, stop, at + slack) - 1; i >= begin; --i) {
+          const s0 = tile.start[i];
+          const s1 = tile.duration[i] < 0 ? this.length : s0 + tile.duration[i];
+          const distance = at < s0 ? s0 - at : at > s1 ? at - s1 : 0;
+          if (distance <= slack && distance < nearest) {
+            nearest = distance;
+            best = { what: 'slice', row, lane, index: String(tile.row[i]), name: tile.name[i], start: s0, duration: tile.duration[i], flags: tile.flags[i] };
+          }
+          if (s1 < at - slack) break;
+        }
+      } else if (tile.kind === 'density' && lane < tile.lanes) {
+        const binSpan = 2 ** tile.level;
+        const begin = tile.index * tileSpan(tile.level);
+        const wanted = Math.floor((at - begin) / binSpan);
+        for (let i = tile.lanesAt[lane]; i < tile.lanesAt[lane + 1]; ++i) {
+          const distance = Math.abs(tile.bin[i] - wanted) * binSpan;
+          if (distance > Math.max(slack, 0) || distance >= nearest || tile.bin[i] >= kBins) continue;
+          nearest = distance;
+          const a = begin + tile.bin[i] * binSpan;
+          best = { what: 'density', row, lane, from: a, to: a + binSpan, events: tile.events[i], name: tile.name[i], cover: tile.cover[i] / 65535 };
+        }
+      }
+    }
+    return best ?? { what: 'row', row, at };
+  }
+
+  private hover(): void {
+    if (this.mouse === null || this.drag !== null) return;
+    this.under = this.find(this.mouse.x, this.mouse.y);
+    this.over.style.cursor = this.under !== null && this.under.what !== 'row' ? 'pointer' : 'default';
+    this.listener.hovered(this.under, this.mouse.x, this.mouse.y);
+  }
+
+  // ---- mouse and keys
+
+  private place(event: PointerEvent | WheelEvent): { x: number; y: number } {
+    const box = this.over.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
+  }
+  private down(event: PointerEvent, ruler: boolean): void {
+    if (event.button !== 0) return;
+    const { x, y } = this.place(event);
+    this.flight = null;
+    (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
+    let kind: 'pan' | 'span' | 'edge' = ruler || event.shiftKey ? 'span' : 'pan';
+    let anchor = this.timeAt(x);
+    const span = this.shown.span;
+    if (span !== null && !event.shiftKey) {
+      // The edges of the selected span can be moved.
+      const near = span.findIndex((edge) => Math.abs(this.xOf(edge) - x) <= 4);
+      if (near >= 0) {
+        kind = 'edge';
+        anchor = span[1 - near];
+      }
+    }
+    this.drag = { kind, x, y, from: this.from, to: this.to, scroll: this.scroll, anchor, moved: false };
+  }
+  private move(event: PointerEvent): void {
+    const { x, y } = this.place(event);
+    this.mouse = { x, y };
+    const drag = this.drag;
+    if (drag === null) {
+      const span = this.shown.span;
+      this.hover();
+      if (span !== null && span.some((edge) => Math.abs(this.xOf(edge) - x) <= 4)) this.over.style.cursor = 'ew-resize';
+      this.redrawOver();
+      return;
+    }
+    if (!drag.moved && Math.abs(x - drag.x) < 4 && Math.abs(y - drag.y) < 4) return;
+    drag.moved = true;
+    if (drag.kind === 'pan') {
+      const by = ((drag.x - x) * (drag.to - drag.from)) / this.width;
+      this.over.style.cursor = 'grabbing';
+      this.set(drag.from + by, drag.to + by, drag.scroll + drag.y - y);
+    } else {
+      const at = Math.max(0, Math.min(this.length, this.timeAt(x)));
+      const anchor = Math.max(0, Math.min(this.length, drag.anchor));
+      this.listener.spanned(Math.min(at, anchor), Math.max(at, anchor), false);
+    }
+  }
+  private up(event: PointerEvent): void {
+    const drag = this.drag;
+    this.drag = null;
+    if (drag === null) return;
+    const { x, y } = this.place(event);
+    this.mouse = { x, y };
+    if (drag.moved) {
+      if (drag.kind !== 'pan' && this.shown.span !== null) this.listener.spanned(this.shown.span[0], this.shown.span[1], true);
+      this.over.style.cursor = 'default';
+    } else {
+      this.listener.clicked(drag.kind === 'span' && event.currentTarget === this.ruler ? null : this.find(x, y));
+    }
+    this.hover();
+    this.redrawOver();
+  }
+  private leave(): void {
+    if (this.drag !== null) return;
+    this.mouse = null;
+    this.under = null;
+    this.listener.hovered(null, 0, 0);
+    this.redrawOver();
+  }
+  private wheel(event: WheelEvent): void {
+    event.preventDefault();
+    const { x } = this.place(event);
+    const unit = event.deltaMode === 1 ? 18 : event.deltaMode === 2 ? this.height : 1;
+    if (event.ctrlKey || event.metaKey) {
+      this.zoom(Math.exp(Math.max(-200, Math.min(200, event.deltaY * unit)) * 0.0025), x);
+    } else if (event.shiftKey && event.deltaX === 0) {
+      this.pan(event.deltaY * unit);
+    } else {
+      if (event.deltaX !== 0) this.pan(event.deltaX * unit);
+      if (event.deltaY !== 0) this.set(this.from, this.to, this.scroll + event.deltaY * unit);
+    }
+    this.hover();
+  }
+  private zoomIn(): void {
+    if (this.mouse === null) return;
+    const under = this.find(this.mouse.x, this.mouse.y);
+    if (under === null) return;
+    if (under.what === 'slice' && under.duration > 0) this.fly(under.start - under.duration * 0.1, under.start + under.duration * 1.1);
+    else {
+      const at = this.timeAt(this.mouse.x);
+      const span = (this.to - this.from) / 10;
+      this.fly(at - span / 2, at + span / 2);
+    }
+  }
+  /** A key went down: true when it moves the view. */
+  key(key: string): boolean {
+    const lower = key.toLowerCase();
+    const known: Record<string, string> = { w: 'w', a: 'a', s: 's', d: 'd', arrowleft: 'a', arrowright: 'd' };
+    const held = known[lower];
+    if (held !== undefined) {
+      if (this.keys.size === 0) this.keyAt = performance.now();
+      this.keys.add(held);
+      this.flight = null;
+      this.redraw();
+      return true;
+    }
+    if (lower === 'arrowup' || lower === 'arrowdown') {
+      this.set(this.from, this.to, this.scroll + (lower === 'arrowup' ? -3 : 3) * kLane);
+      return true;
+    }
+    if (lower === '+' || lower === '=' || lower === '-') {
+      this.zoom(lower === '-' ? 1.5 : 1 / 1.5, this.mouse?.x);
+      return true;
+    }
+    if (lower === '0' || lower === 'home') {
+      this.fly(0, this.length);
+      return true;
+    }
+    return false;
+  }
+  release(key?: string): void {
+    if (key === undefined) this.keys.clear();
+    else {
+      const lower = key.toLowerCase();
+      this.keys.delete(lower === 'arrowleft' ? 'a' : lower === 'arrowright' ? 'd' : lower);
+    }
+    this.redraw();
+  }
+  /** For tests: the canvas's pixels of one line, as 0xAABBGGRR. */
+  line(y: number): Uint32Array {
+    const data = this.context.getImageData(0, Math.round(y * this.ratio), this.canvas.width, 1).data;
+    return new Uint32Array(data.buffer.slice(0));
+  }
+}

@@ -111,7 +111,7 @@ class Reader {
   Map<9> kernels_;
   struct Property {
     std::string name;
-    int64_t major = 0;
+    int64_t units = 0, memory = 0;  // 0 = not told
   };
   tsl::robin_map<int64_t, Property> properties_;
   struct OpenRange {
@@ -198,6 +198,12 @@ int64_t Reader::device(int64_t index, bool nvidia) {
                                                   .vendor = amd     ? writer_.string("AMD")
                                                             : green ? writer_.string("NVIDIA")
                                                                     : 0});
+    if (property != properties_.end() && property->second.units > 0)
+      writer_.property(Table::kDevice, found.value(), amd ? "compute_units" : "multiprocessors",
+                       std::to_string(property->second.units));
+    if (property != properties_.end() && property->second.memory > 0)
+      writer_.property(Table::kDevice, found.value(), "memory_bytes",
+                       std::to_string(property->second.memory));
   }
   return found->second;
 }
@@ -692,6 +698,10 @@ void Reader::device_properties(std::string_view value) {
       } else if (key == "id" && json.peek() != '"' && json.peek() != '{' && json.peek() != '[') {
         if (json.word(word) != JsonOutcome::kOk) return;
         integer(word, id);
+      } else if ((key == "numSms" || key == "totalGlobalMem") && json.peek() != '"' && json.peek() != '{' &&
+                 json.peek() != '[') {
+        if (json.word(word) != JsonOutcome::kOk) return;
+        integer(word, key == "numSms" ? property.units : property.memory);
       } else if (json.skip() != JsonOutcome::kOk) {
         return;
       }

@@ -2,6 +2,7 @@
 #include "analysis/activity.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <memory>
@@ -123,8 +124,13 @@ struct QueueState {
   int64_t kernel_time = 0, last_end = INT64_MIN;
 };
 
+struct KernelSum {  // on one device
+  int64_t time = 0;
+  uint32_t tiny = 0;
+};
+
 struct DeviceState {
-  uint32_t place = 0;  // in the order in which they appear
+  std::vector<KernelSum> sums;  // by kernel
   DeviceActivity out;
   int64_t now = INT64_MIN;
   // Ends of what began last, by kind: what is covered from now on.
@@ -134,8 +140,28 @@ struct DeviceState {
   int64_t copy_track = 0, blocking_track = 0, pageable_track = 0, collective_track = 0;
   // The kernel before, for streams.
   int64_t last_kernel_start = 0, last_kernel_end = INT64_MIN, last_kernel_track = 0;
-  int64_t all_kernels = INT64_MIN, all_kernel_union = 0;
+  int64_t all_kernels = INT64_MIN, all_kernel_union = 0, all_kernel_sum = 0;
   std::map<int64_t, QueueState> queues;
+  const std::vector<std::pair<int64_t, double>>* clock = nullptr;  // readings by time
+  size_t next_reading = 0;
+  double clock_sum = 0;
+
+  // Readings before `to`, of a moment at which the device was busy.
+  void read_clock(int64_t to) {
+    if (clock == nullptr) return;
+    for (; next_reading < clock->size() && (*clock)[next_reading].first < to; ++next_reading) {
+      const auto [time, value] = (*clock)[next_reading];
+      if (time >= until || time < out.first) continue;
+      ++out.clock_readings;
+      clock_sum += value;
+      if (value < kSlowClock * out.clock_highest) {
+        ++out.slow_readings;
+        const int64_t next = next_reading + 1 < clock->size() ? (*clock)[next_reading + 1].first : time;
+        if (next > time) out.slow_worst.add({time, next, next - time, 0, 0});
+      }
+    }
+  }
+  static constexpr double kSlowClock = 0.85;
 
   struct Row {  // of small copies
     int64_t count = 0, bytes = 0, sum = 0, longest = 0, from = 0, to = 0, track = 0;
@@ -215,12 +241,11 @@ std::optional<metric::Architecture> architecture_of(const trace::Trace& trace, i
   return std::nullopt;
 }
 
-struct KernelSum {
-  int64_t time = 0;
-  uint32_t tiny = 0;
-  int32_t groups = -2;  // workgroups; -1 = unknown, -2 = not looked up
+struct KernelFacts {
+  int32_t groups = kNotLooked;  // workgroups; -1 = unknown
+  uint8_t collective = 2;       // 2 = not looked up
   bool launched = false;
-  uint32_t device = 0;  // place in the list of devices
+  static constexpr int32_t kNotLooked = -2;
 };
 
 int32_t groups_of(const trace::Trace& trace, int64_t kernel) {
@@ -328,12 +353,13 @@ class Watch {
     for (size_t row = 1; row < labels; ++row)
       if (is_loader(trace_.text(Table::kLabel, static_cast<int64_t>(row), column::Label::name)))
         loader_label_[row] = loader_ranges_ = out_.loaders = true;
-    kernels_.resize(static_cast<size_t>(std::clamp<int64_t>(trace_.rows(Table::kKernel), 1, kMostKernels)));
-    collective_.assign(kernels_.size(), 2);
+    const int64_t most = kMostSums / std::max<int64_t>(trace_.rows(Table::kDevice), 1);
+    kernels_.resize(static_cast<size_t>(std::clamp<int64_t>(trace_.rows(Table::kKernel), 1, most)));
     const auto tracks = static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kTrack), 1));
     hosts_.resize(tracks);
     device_of_track_.assign(tracks, nullptr);
     process_of_track_.assign(tracks, nullptr);
+    TACHO_TRY(read_telemetry());
     const int64_t shapes = std::max<int64_t>(trace_.rows(Table::kCopyShape), 1);
     shapes_.resize(static_cast<size_t>(shapes));
     for (int64_t row = 1; row < shapes; ++row) {
@@ -352,6 +378,50 @@ class Watch {
       shape.mapping = kind == event::CopyKind::kMap || kind == event::CopyKind::kUnmap;
       shape.asynchronous = cell(column::CopyShape::asynchronous);
     }
+    return {};
+  }
+
+  // What `tacho trace --gpu-telemetry` and its kin read of GPUs.
+  Status read_telemetry() {
+    struct Series {
+      Readings* of = nullptr;
+      bool clock = false;
+    };
+    std::vector<Series> series(device_of_track_.size());
+    bool any = false;
+    for (size_t track = 1; track < series.size(); ++track) {
+      const auto row = static_cast<int64_t>(track);
+      if (trace_.cell(Table::kTrack, row, column::Track::kind) !=
+              static_cast<int64_t>(event::TrackKind::kCounter) ||
+          trace_.text(Table::kTrack, row, column::Track::category) != "telemetry.gpu")
+        continue;
+      const std::string_view name = trace_.text(Table::kTrack, row, column::Track::name);
+      if (name != "Core Clock" && name != "Memory Usage") continue;
+      series[track] = {&readings_[trace_.cell(Table::kTrack, row, column::Track::native) - 1],
+                       name == "Core Clock"};
+      any = true;
+    }
+    if (!any) return {};
+    static constexpr int kColumns[] = {column::Reading::track, column::Reading::start,
+                                       column::Reading::value};
+    constexpr size_t kMost = 1 << 20;  // of a GPU: 29 hours at ten a second
+    TACHO_TRY(trace::visit_chunks(trace_, Table::kReading, kColumns,
+                                  [&](size_t, std::span<const std::span<const int64_t>> values) {
+                                    for (size_t i = 0; i < values[0].size(); ++i) {
+                                      const auto track = static_cast<size_t>(values[0][i]);
+                                      if (track >= series.size() || series[track].of == nullptr) continue;
+                                      Readings& of = *series[track].of;
+                                      const auto value = std::bit_cast<double>(values[2][i]);
+                                      if (!series[track].clock) {
+                                        of.memory = std::max(of.memory, value);
+                                      } else if (value > 0 && of.clock.size() < kMost) {
+                                        of.clock.emplace_back(values[1][i], value);
+                                        of.highest = std::max(of.highest, value);
+                                      }
+                                    }
+                                    return true;
+                                  }));
+    for (auto& [index, of] : readings_) std::sort(of.clock.begin(), of.clock.end());
     return {};
   }
 
@@ -376,7 +446,7 @@ class Watch {
       auto& state = devices_[numbers_.device(row)];
       if (!state) {
         state = std::make_unique<DeviceState>();
-        state->place = static_cast<uint32_t>(order_.size());
+        state->sums.resize(kernels_.size());
         order_.push_back(state.get());
         state->out.row = row;
         state->out.text = row > 0 ? numbers_.text(row) : std::string("device");
@@ -389,6 +459,13 @@ class Watch {
             const double units = facts->number("typical.multiprocessors");
             if (units > 0) state->out.units = static_cast<int64_t>(units);
           }
+        state->out.memory = number_property_of(trace_, row, {"memory_bytes", "global memory bytes"});
+        if (const auto read = readings_.find(trace_.cell(Table::kDevice, row, column::Device::index));
+            read != readings_.end() && !state->out.cpu) {
+          state->out.memory_used = read->second.memory;
+          state->out.clock_highest = read->second.highest;
+          state->clock = &read->second.clock;
+        }
       }
       known = state.get();
     }
@@ -499,6 +576,7 @@ class Watch {
       Gap cause = Gap::kEnd;
       if (gap > 0) cause = idle(device, process, slice.track, start, call);
       if (device.now == INT64_MIN) device.now = device.out.first = start;
+      device.read_clock(start);
       device.advance(start);
       if (dispatch)
         kernel(device, process, slice, i, call, own_launch, cause == Gap::kLaunch ? gap : 0);
@@ -595,7 +673,7 @@ class Watch {
   }
 
   bool collective(size_t kernel) {
-    uint8_t& known = collective_[kernel];
+    uint8_t& known = kernels_[kernel].collective;
     if (known == 2)
       known = is_collective(trace_.text(Table::kKernel, static_cast<int64_t>(kernel), column::Kernel::name))
                   ? 1
@@ -608,25 +686,22 @@ class Watch {
     const int64_t start = slice.start[i], duration = slice.duration[i], end = start + duration;
     const int64_t dim = slice.extra[0][i];
     const size_t at = dim > 0 && static_cast<size_t>(dim) < kernels_.size() ? static_cast<size_t>(dim) : 0;
-    KernelSum& sum = kernels_[at];
+    KernelFacts& facts = kernels_[at];
+    KernelSum& sum = device.sums[at];
     sum.time += duration;
-    if (sum.groups == -2) {
-      sum.groups = at == 0 ? -1 : groups_of(trace_, dim);
-      sum.device = device.place;
-    }
+    if (facts.groups == KernelFacts::kNotLooked) facts.groups = at == 0 ? -1 : groups_of(trace_, dim);
     DeviceActivity& out = device.out;
-    ++out.kernels;
-    out.kernel_sum += duration;
     for (size_t direction = 0; direction < device.rows.size(); ++direction)
       if (device.rows[direction].count > 0) device.end_row(direction);
 
     QueueState& queue = device.queues[slice.track];
     queue.kernel_time += duration;
+    device.all_kernel_sum += duration;
     // Ready while a kernel of another queue ran, and begun when that had ended.
     if (call != nullptr && device.last_kernel_track != 0 && device.last_kernel_track != slice.track) {
       const int64_t ready = std::max({call->end, queue.last_end, device.last_kernel_start});
       constexpr int64_t kSoon = 50'000;
-      const bool fits = sum.groups > 0 && out.units > 0 && 2 * int64_t{sum.groups} <= out.units;
+      const bool fits = facts.groups > 0 && out.units > 0 && 2 * int64_t{facts.groups} <= out.units;
       if (ready < device.last_kernel_end && start >= device.last_kernel_end &&
           start - device.last_kernel_end < kSoon && fits) {
         const int64_t both = std::min(duration, device.last_kernel_end - ready);
@@ -652,14 +727,16 @@ class Watch {
       device.collectives = std::max(device.collectives, end);
     } else {
       device.kernels = std::max(device.kernels, end);
+      ++out.kernels;
+      out.kernel_sum += duration;
     }
 
     if (own_launch && call->kind == CallKind::kLaunch) {
       const int64_t launch = call->end - call->start;
       ++out.launched;
       out.launch_calls += launch;
-      if (!sum.launched) {
-        sum.launched = true;
+      if (!facts.launched) {
+        facts.launched = true;
         ++process.out.first_launches;
         first_sum_ += launch;
         ++first_count_;
@@ -739,10 +816,51 @@ class Watch {
     least = least == 0 ? duration : std::min(least, duration);
   }
 
+  // What the shapes of kernels tell, with the time that they took.
+  void weigh_kernels(const std::vector<KernelSum>& sums, DeviceActivity& device) const {
+    const auto facts = device.row > 0 ? architecture_of(trace_, device.row) : std::nullopt;
+    int64_t longest_small = 0, longest_low = 0;
+    for (size_t k = 1; k < sums.size(); ++k) {
+      const int64_t time = sums[k].time;
+      if (time == 0 || kernels_[k].collective == 1) continue;
+      const int64_t groups = kernels_[k].groups;
+      if (device.units > 0 && groups > 0) {
+        if (device.small_grid < 0) device.small_grid = 0;
+        if (2 * groups <= device.units) {
+          device.small_grid += time;
+          device.small_grid_idle +=
+              static_cast<int64_t>(static_cast<double>(time) *
+                                   (1 - static_cast<double>(groups) / static_cast<double>(device.units)));
+          if (time > longest_small) {
+            longest_small = time;
+            device.small_grid_kernel = static_cast<int64_t>(k);
+            device.small_grid_groups = groups;
+          }
+        }
+      }
+      if (!facts) continue;
+      const Occupancy occupancy = occupancy_of(trace_, static_cast<int64_t>(k), *facts);
+      if (occupancy.percent == 0) continue;
+      if (device.low_occupancy < 0) device.low_occupancy = 0;
+      constexpr double kLow = 25, kEnough = 50;
+      if (occupancy.percent >= kLow) continue;
+      device.low_occupancy += time;
+      device.low_occupancy_lost += static_cast<double>(time) * (1 - occupancy.percent / kEnough);
+      if (time > longest_low) {
+        longest_low = time;
+        device.low_occupancy_kernel = static_cast<int64_t>(k);
+        device.low_occupancy_percent = occupancy.percent;
+        device.low_occupancy_limit = occupancy.limit;
+      }
+    }
+  }
+
   Result<Activity> finish() {
     for (DeviceState* const state : order_) {
+      state->read_clock(state->until);
       state->advance(state->until);
       DeviceActivity& out = state->out;
+      if (out.clock_readings > 0) out.clock_mean = state->clock_sum / static_cast<double>(out.clock_readings);
       for (size_t direction = 0; direction < state->rows.size(); ++direction) {
         state->end_row(direction);
         const double at_best =
@@ -754,49 +872,12 @@ class Watch {
             (state->row_count[direction] - state->row_rows[direction]) * state->least[direction];
       }
       out.small_least = std::min(out.small_least, out.small_saved);
-      out.overlap = out.kernel_sum - state->all_kernel_union;
+      out.overlap = state->all_kernel_sum - state->all_kernel_union;
       for (const auto& [track, queue] : state->queues)
-        if (queue.kernel_time * 10 >= out.kernel_sum && out.kernel_sum > 0) ++out.streams;
+        if (queue.kernel_time * 10 >= state->all_kernel_sum && queue.kernel_time > 0) ++out.streams;
       out_.devices.push_back(std::move(out));
     }
-    // What is known of a kernel's shape and share.
-    std::vector<std::optional<metric::Architecture>> facts;
-    for (const DeviceActivity& device : out_.devices)
-      facts.push_back(device.row > 0 ? architecture_of(trace_, device.row) : std::nullopt);
-    std::vector<int64_t> longest_small(out_.devices.size()), longest_low(out_.devices.size());
-    for (size_t k = 1; k < kernels_.size(); ++k) {
-      const KernelSum& sum = kernels_[k];
-      if (sum.time == 0 || sum.device >= out_.devices.size() || collective_[k] == 1) continue;
-      DeviceActivity& device = out_.devices[sum.device];
-      if (device.units > 0 && sum.groups > 0) {
-        if (device.small_grid < 0) device.small_grid = 0;
-        if (sum.groups < device.units) {
-          device.small_grid += sum.time;
-          device.small_grid_idle +=
-              static_cast<int64_t>(static_cast<double>(sum.time) *
-                                   (1 - static_cast<double>(sum.groups) / static_cast<double>(device.units)));
-          if (sum.time > longest_small[sum.device]) {
-            longest_small[sum.device] = sum.time;
-            device.small_grid_kernel = static_cast<int64_t>(k);
-            device.small_grid_groups = sum.groups;
-          }
-        }
-      }
-      if (!facts[sum.device]) continue;
-      const Occupancy occupancy = occupancy_of(trace_, static_cast<int64_t>(k), *facts[sum.device]);
-      if (occupancy.percent == 0) continue;
-      if (device.low_occupancy < 0) device.low_occupancy = 0;
-      constexpr double kLow = 25, kEnough = 50;
-      if (occupancy.percent >= kLow) continue;
-      device.low_occupancy += sum.time;
-      device.low_occupancy_lost += static_cast<double>(sum.time) * (1 - occupancy.percent / kEnough);
-      if (sum.time > longest_low[sum.device]) {
-        longest_low[sum.device] = sum.time;
-        device.low_occupancy_kernel = static_cast<int64_t>(k);
-        device.low_occupancy_percent = occupancy.percent;
-        device.low_occupancy_limit = occupancy.limit;
-      }
-    }
+    for (size_t d = 0; d < order_.size(); ++d) weigh_kernels(order_[d]->sums, out_.devices[d]);
     // First launches cost what they took beyond the mean of the others.
     int64_t launch_calls = 0, launched = 0;
     for (const DeviceActivity& device : out_.devices) {
@@ -832,13 +913,17 @@ class Watch {
     return std::move(out_);
   }
 
+  struct Readings {                                 // of a GPU
+    std::vector<std::pair<int64_t, double>> clock;  // MHz by time
+    double highest = 0, memory = 0;
+  };
   struct Shape {
     uint8_t direction = 0;
     bool host = false, pageable = false, memory_known = false, mapping = false;
     int64_t asynchronous = kUnknown;
   };
   static constexpr uint8_t kLoader = static_cast<uint8_t>(CallKind::kEnd);
-  static constexpr int64_t kMostKernels = 2 << 20;  // with sums of their own
+  static constexpr int64_t kMostSums = 2 << 20;  // of kernels and devices; further kernels share one
 
   const trace::Trace& trace_;
   DeviceNumbers numbers_;
@@ -847,9 +932,9 @@ class Watch {
   std::vector<uint8_t> kinds_;  // by row of table function
   std::vector<bool> loader_label_;
   bool loader_ranges_ = false;
-  std::vector<KernelSum> kernels_;
-  std::vector<uint8_t> collective_;  // by kernel: 0, 1, 2 = not looked up
+  std::vector<KernelFacts> kernels_;
   std::vector<Shape> shapes_;
+  std::map<int64_t, Readings> readings_;           // by the vendor's number
   std::vector<std::unique_ptr<HostState>> hosts_;  // by track
   std::vector<DeviceState*> device_of_track_;
   std::vector<ProcessState*> process_of_track_;

@@ -74,7 +74,7 @@ struct DeviceActivity {
   std::array<GapSum, kGaps> gaps;
   const GapSum& gap(Gap cause) const { return gaps[static_cast<size_t>(cause)]; }
 
-  int64_t kernels = 0, kernel_sum = 0;  ///< durations added up
+  int64_t kernels = 0, kernel_sum = 0;  ///< durations added up, of kernels that are no collectives
   int64_t kernel_time = 0;  ///< union of kernels that are no collectives, fills and copies on the device
   /// Kernels whose launching call is in the trace, those shorter than it, and for the latter: calls' and own time, the gaps
   /// of Gap::kLaunch before them, the kernel with most of them (row of table kernel), and how many those are.
@@ -105,8 +105,8 @@ struct DeviceActivity {
           serial_kernels = 0;  ///< kernels that could have run beside the one before them on another queue
   Worst serial_worst;
 
-  /// Of kernels with fewer workgroups than the device has compute units: their time, and the part of it that the idle units
-  /// stand for. -1 where the units or the workgroups are not known.
+  /// Of kernels with workgroups for half of the device's compute units at most: their time, and the part of it that the idle
+  /// units stand for. -1 where the units or the workgroups are not known.
   int64_t units = 0;
   int64_t small_grid = -1, small_grid_idle = 0, small_grid_kernel = 0, small_grid_groups = 0;
 
@@ -118,6 +118,13 @@ struct DeviceActivity {
 
   int64_t loading = 0;  ///< idle while a data loader made the program wait
   Worst loading_worst;
+
+  /// Telemetry: readings of the compute units' clock while the device was busy, their mean, those under 85 % of the highest
+  /// reading; and the most memory in use with the device's, in bytes. 0 where there are none.
+  int64_t clock_readings = 0, slow_readings = 0;
+  double clock_mean = 0, clock_highest = 0;  ///< MHz
+  Worst slow_worst;
+  double memory_used = 0, memory = 0;
 };
 
 inline constexpr int64_t kSmallCopy = 64 << 10;  ///< bytes

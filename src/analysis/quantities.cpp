@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "analysis/places.h"
+#include "analysis/run_facts.h"
 #include "base/demangle.h"
 #include "base/format.h"
+#include "report/text.h"
 
 namespace tacho::analysis {
 
@@ -17,11 +19,32 @@ namespace {
 using enum SubjectKind;
 constexpr Quantity kQuantities[] = {
     {"run-time", "Time of the run", "ns", kRun},
+    {"top-call", "The call", "word", kRun},
+    {"top-call-thread", "Its thread", "word", kRun},
+    {"top-call-time", "Time in it", "ns", kRun},
+    {"top-call-count", "Calls", "count", kRun},
+    {"lock-time", "Waiting for Python's lock", "ns", kRun},
+    {"lock-thread-time", "Samples of that thread", "ns", kRun},
+    {"lock-thread", "The thread", "word", kRun},
+    {"gpus-used", "GPUs that did something", "count", kRun},
+    {"gpus-unused", "GPUs that did nothing", "count", kRun},
+    {"busiest-time", "Own work of the GPU with most of it", "ns", kRun},
+    {"busy-mean", "Mean own work of the GPUs used", "ns", kRun},
+    {"busiest", "The GPU with most work", "word", kRun},
+    {"least-busy", "The GPU with the least work", "word", kRun},
+    {"least-busy-time", "Its own work", "ns", kRun},
+    {"many-ranks", "the process is one rank of a job whose other ranks may use them", "reason", kRun},
+    {"late-rank", "The rank", "word", kRun},
+    {"late-cause", "Why it is late", "word", kRun},
+    {"late-collectives", "Collectives to which it came last", "count", kRun},
+    {"all-collectives", "Collectives", "count", kRun},
+    {"late-time", "Mean time that another rank waited for it", "ns", kRun},
 
     {"device", "Device", "word", kDevice},
     {"device-span", "First to last work of the device", "ns", kDevice},
     {"device-busy", "Time in which the device did anything", "ns", kDevice},
     {"cpu-device", "The device is a CPU", "reason", kDevice},
+    {"is-cpu", "The device is a CPU, to which no memory is pinned", "reason", kDevice},
     {"launch-gaps", "Gaps while the host launched", "count", kDevice},
     {"launch-gap-time", "Idle while the host launched", "ns", kDevice},
     {"launch-gap-mean", "Mean gap while the host launched", "ns", kDevice},
@@ -86,6 +109,12 @@ constexpr Quantity kQuantities[] = {
     {"low-occupancy-kernel", "The longest of them", "word", kDevice},
     {"low-occupancy-limit", "What limits it", "word", kDevice},
     {"loading-time", "Idle inside a data loader", "ns", kDevice},
+    {"clock-readings", "Readings of the clock while the device was busy", "count", kDevice},
+    {"slow-readings", "Readings under 85 % of the highest", "count", kDevice},
+    {"clock-mean", "Mean clock while the device was busy", "MHz", kDevice},
+    {"clock-highest", "Highest clock read", "MHz", kDevice},
+    {"memory-used", "Most memory in use", "bytes", kDevice},
+    {"memory", "Memory of the device", "bytes", kDevice},
 
     {"process", "Process", "word", kProcess},
     {"load-time", "Time in calls that compile, load or start up", "ns", kProcess},
@@ -139,6 +168,7 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
   fill.time("device-span", device.last - device.first);
   fill.time("device-busy", device.busy);
   fill.perhaps("cpu-device", device.cpu);
+  fill.count("is-cpu", device.cpu ? 1 : 0);
   fill.perhaps("stream-waits", activity.queue_waits);
 
   struct Named {
@@ -251,7 +281,103 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
     fill.missing("ranges or functions of a data loader (markers, torch.profiler, --torch-trace)",
                  {"loading-time"});
   }
+  if (device.clock_readings > 0) {
+    fill.count("clock-readings", device.clock_readings);
+    fill.count("slow-readings", device.slow_readings);
+    fill.real("clock-mean", device.clock_mean);
+    fill.real("clock-highest", device.clock_highest);
+    fill.spans("slow-clock", device.slow_worst);
+  } else if (!device.cpu) {
+    fill.missing("readings of the GPU's clock (tacho trace --telemetry gpu)",
+                 {"clock-readings", "slow-readings", "clock-mean", "clock-highest"});
+  }
+  if (device.memory_used > 0 && device.memory > 0) {
+    fill.real("memory-used", device.memory_used);
+    fill.real("memory", device.memory);
+  } else if (!device.cpu) {
+    fill.missing("readings of the GPU's memory (tacho trace --telemetry gpu)", {"memory-used", "memory"});
+  }
   return subject;
+}
+
+// Without the time in which only collectives ran: they wait for the other devices.
+int64_t own_work(const DeviceActivity& device) {
+  return device.busy - device.exposed_collective;
+}
+
+Status run_subject(const trace::Trace& trace, const Activity& activity, const FindOptions& options,
+                   Subject& subject, std::vector<std::string>& remarks) {
+  Filler fill(subject);
+  const auto [first, last] = trace.time_range();
+  fill.time("run-time", last - first);
+  TACHO_ASSIGN(const RunFacts facts, run_facts(trace));
+  if (activity.calls == 0) {
+    fill.missing(kCalls, {"top-call-time", "top-call-count"});
+  } else {
+    fill.time("top-call-time", facts.call_time);
+    fill.count("top-call-count", facts.call_count);
+    fill.word("top-call", facts.call);
+    fill.word("top-call-thread", facts.call_thread);
+    subject.spans["top-call"] = {{facts.call_first, facts.call_last, facts.call_time, facts.call_track, 0}};
+  }
+  if (facts.wall_samples == 0) {
+    fill.missing("call stacks of Python by wall time (tacho trace --sampler timer --sample-clock wall)",
+                 {"lock-time", "lock-thread-time"});
+  } else {
+    fill.time("lock-time", facts.lock_time);
+    fill.time("lock-thread-time", facts.lock_of);
+    fill.word("lock-thread", facts.lock_thread);
+    if (facts.lock_time > 0)
+      subject.spans["lock"] = {{facts.lock_first, facts.lock_last, facts.lock_time, facts.lock_track, 0}};
+  }
+
+  const DeviceActivity* busiest = nullptr;
+  const DeviceActivity* least = nullptr;
+  int64_t used = 0, busy = 0;
+  for (const DeviceActivity& device : activity.devices) {
+    if (device.cpu || device.row == 0) continue;
+    ++used;
+    busy += own_work(device);
+    if (busiest == nullptr || own_work(device) > own_work(*busiest)) busiest = &device;
+    if (least == nullptr || own_work(device) < own_work(*least)) least = &device;
+  }
+  fill.count("gpus-used", used);
+  fill.count("gpus-unused", std::max<int64_t>(facts.gpus - used, 0));
+  fill.perhaps("many-ranks", facts.ranks);
+  if (used > 0) {
+    fill.time("busiest-time", own_work(*busiest));
+    fill.time("busy-mean", busy / used);
+    fill.word("busiest", busiest->text);
+    fill.word("least-busy", least->text);
+    fill.time("least-busy-time", own_work(*least));
+  }
+
+  if (options.ranks) {
+    const RankLateness& late = *options.ranks;
+    fill.time("late-time", late.waited);
+    fill.count("late-collectives", late.late_in);
+    fill.count("all-collectives", late.collectives);
+    fill.word("late-rank", fmt::format("rank {}", late.rank));
+    fill.word("late-cause", late.cause);
+    std::vector<Stretch>& spans = subject.spans["late-rank"];
+    for (const FindingSpan& span : late.spans)
+      spans.push_back({span.from, span.to, span.to - span.from, span.tracks.empty() ? 0 : span.tracks[0],
+                       span.tracks.size() > 1 ? span.tracks[1] : 0});
+  } else if (facts.ranks ||
+             std::any_of(activity.devices.begin(), activity.devices.end(),
+                         [](const DeviceActivity& device) { return device.collectives > 0; })) {
+    fill.missing("the traces of all ranks in one (tacho merge), or tacho ranks",
+                 {"late-time", "late-collectives", "all-collectives"});
+  }
+
+  const int64_t length = last - first;
+  if (facts.profiler_time * 20 > length && length > 0)
+    remarks.push_back(
+        fmt::format("a profiler says that it took {} itself, {:.0f} % of the run: calls are slower in this "
+                    "trace than without it",
+                    report::format_duration(static_cast<double>(facts.profiler_time)),
+                    100 * static_cast<double>(facts.profiler_time) / static_cast<double>(length)));
+  return {};
 }
 
 Subject process_subject(const trace::Trace& trace, const Activity& activity, const ProcessActivity& process) {
@@ -287,15 +413,12 @@ Result<std::vector<Subject>> measure(const trace::Trace& trace, const FindOption
                                      std::vector<std::string>& remarks) {
   TACHO_ASSIGN(const Activity activity, analysis::activity(trace));
   std::vector<Subject> subjects(1);
-  const auto [first, last] = trace.time_range();
-  Filler(subjects[0]).time("run-time", last - first);
+  TACHO_TRY(run_subject(trace, activity, options, subjects[0], remarks));
   for (const DeviceActivity& device : activity.devices)
     subjects.push_back(device_subject(trace, activity, device));
   for (const ProcessActivity& process : activity.processes)
     if (process.calls > 0 || process.launches > 0)
       subjects.push_back(process_subject(trace, activity, process));
-  static_cast<void>(options);
-  static_cast<void>(remarks);
   return subjects;
 }
 

@@ -50,7 +50,7 @@ int run_info(int argc, char** argv) {
     style.width = screen.terminal ? screen.width : 0;
     out = report::to_text(table, style);
   } else {
-    out = summary_text(**trace, screen, {.top = 5, .next_steps = false});
+    out = summary_text(**trace, screen, {.top = 5, .next_steps = false, .judged_rows = 2'000'000});
     if (const auto version = (*trace)->property(Table::kEnd, 0, "tacho_version")) {
       const auto commit = (*trace)->property(Table::kEnd, 0, "tacho_commit");
       out += fmt::format("Recorded by tacho {}{}\n", report::clean(*version),

@@ -6,6 +6,7 @@
 #include "analysis/places.h"
 #include "base/format.h"
 #include "base/json_writer.h"
+#include "ranks/lateness.h"
 
 namespace tacho::cli {
 namespace {
@@ -49,7 +50,11 @@ std::string saved(const analysis::TraceFinding& finding, int64_t length) {
 }  // namespace
 
 Result<analysis::Findings> findings_of(const trace::Trace& trace) {
-  return analysis::find(trace);
+  analysis::FindOptions options;
+  if (!trace.aggregated()) {
+    TACHO_ASSIGN(options.ranks, ranks::lateness(trace));
+  }
+  return analysis::find(trace, options);
 }
 
 std::string findings_text(const analysis::Findings& findings, const trace::Trace& trace, size_t most,
@@ -126,7 +131,7 @@ std::string findings_lines(const analysis::Findings& findings, const std::string
                                   : std::string());
     out += "  " + report::shortened(report::clean(line), screen.width > 4 ? screen.width - 2 : 78) + "\n";
   }
-  if (!file.empty()) out += fmt::format("  why, and where: tacho report findings {}\n", file);
+  if (!file.empty()) out += fmt::format("  why and where: tacho report findings {}\n", file);
   return out;
 }
 

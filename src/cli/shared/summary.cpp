@@ -9,6 +9,7 @@
 #include "analysis/own_code.h"
 #include "analysis/stats.h"
 #include "base/format.h"
+#include "cli/shared/findings.h"
 #include "report/shorten.h"
 #include "report/table.h"
 
@@ -196,6 +197,25 @@ int64_t recorded(const trace::Trace& trace, Table table) {
   return count;
 }
 
+// The first findings, a line each. A trace that takes long to judge only gets the command.
+void add_findings(std::string& out, const trace::Trace& trace, const report::Screen& screen,
+                  const SummaryOptions& options) {
+  int64_t rows = 0, work = 0;
+  for (const Table table : {Table::kApi, Table::kMarker, Table::kSample}) rows += trace.rows(table);
+  for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill}) work += trace.rows(table);
+  if (work == 0 || trace.aggregated()) return;
+  const std::string file = options.kept ? report::clean(trace.path()) : std::string();
+  std::string lines;
+  if (rows + work > options.judged_rows) {
+    if (!file.empty()) lines = fmt::format("  tacho report findings {}\n", file);
+  } else if (const auto findings = findings_of(trace)) {
+    lines = findings_lines(*findings, file, screen);
+  } else {
+    lines = indented(report::clean(findings.error().message), screen);
+  }
+  if (!lines.empty()) out += heading("Findings", screen) + lines;
+}
+
 }  // namespace
 
 std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& shown) {
@@ -299,6 +319,7 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   add_stats(out, trace, screen, analysis::By::kApi, "API calls", std::min<size_t>(options.top, 8), false);
   add_stats(out, trace, screen, analysis::By::kMarker, "Markers", std::min<size_t>(options.top, 8), false);
   add_host_time(out, trace, screen, std::min<size_t>(options.top, 8));
+  add_findings(out, trace, screen, options);
 
   std::string account;
   double hook = 0;

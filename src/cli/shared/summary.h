@@ -13,6 +13,7 @@ namespace tacho::cli {
 struct SummaryOptions {
   size_t top = 10;                        // rows of each table
   bool next_steps = true;                 // suggest further commands
+  int64_t judged_rows = 20'000'000;       // findings: of traces with no more rows than this
   bool kept = true;                       // the trace file stays; otherwise the summary omits it
   std::vector<std::string> written = {};  // other files made from it
 };

@@ -500,7 +500,7 @@ export class EmbeddedSource implements Source {
   }
 
   private at(part: Part, i: number, how: string): SliceLink {
-    return { row: String((BigInt(part.table) << 48n) | BigInt(part.row[i])), table: this.header.tables[part.table] ?? '', track: part.track, lane: part.lane[i], start: part.start[i], duration: part.duration[i], how };
+    return { row: String((BigInt(part.table) << 48n) | BigInt(part.row[i])), table: this.header.tables[part.table] ?? '', track: part.track, lane: part.lane[i], start: part.start[i], duration: part.duration[i], name: this.header.names.texts[part.name[i]] ?? '', how };
   }
 
   slice(_run: number, row: string): Promise<SliceDetails> {
@@ -548,7 +548,8 @@ export class EmbeddedSource implements Source {
         if (found === undefined) continue;
         ++found.count;
         found.total += this.stop(part, i) - part.start[i];
-        hits.push({ ...this.at(part, i, ''), name: part.name[i] });
+        const { row, track, lane, start, duration } = this.at(part, i, '');
+        hits.push({ row, track, lane, start, duration, name: part.name[i] });
       }
     hits.sort((a, b) => a.start - b.start);
     const from = after === null ? 0 : Number(after);

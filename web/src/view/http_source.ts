@@ -71,7 +71,10 @@ export class HttpSource implements Source {
     return this.optional(`/api/kernel?run=${run}&name=${name}&from=${Math.floor(from)}&to=${Math.ceil(to)}`, signal);
   }
   async query(run: number, sql: string, signal?: AbortSignal): Promise<QueryResult> {
-    return (await (await this.ask(`/api/query?run=${run}`, signal, sql)).json()) as QueryResult;
+    const text = await (await this.ask(`/api/query?run=${run}`, signal, sql)).text();
+    // Integers that a double cannot hold stay as they are written.
+    const keep = (_: string, value: unknown, context?: { source?: string }): unknown => (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) ? (context?.source ?? value) : value);
+    return JSON.parse(text, keep as (key: string, value: unknown) => unknown) as QueryResult;
   }
   schema(): Promise<Schema> {
     return this.json('/api/schema');

@@ -68,6 +68,11 @@ export interface Entry {
 export interface Finding {
   rule: string;
   state: 'found' | 'possible';
+  title?: string;
+  /** "GPU 0" */
+  where?: string;
+  /** What to try. */
+  try?: string[];
   sentence: string;
   evidence?: string[];
   saves?: [number, number] | null;
@@ -94,7 +99,9 @@ export interface Overview {
   calls_top?: Entry[];
   copies_top?: Entry[];
   findings?: Finding[];
-  not_judged?: { rule: string; needs: string }[];
+  not_judged?: { rule: string; title?: string; needs: string }[];
+  /** false: the findings are being computed; ask again. */
+  findings_ready?: boolean;
 }
 
 export interface DeviceTime {
@@ -124,6 +131,7 @@ export interface Place {
 
 export interface SliceLink extends Place {
   table: string;
+  name?: string;
   how: string;
 }
 

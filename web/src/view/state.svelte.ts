@@ -47,6 +47,8 @@ export class App {
   tiles!: TileStore;
   names!: NameStore;
   tree = $state.raw<TrackTree>(new TrackTree({ tracks: [] } as unknown as Run));
+  /** How many kernels the table of kernels lists; -1 while it is being added up. */
+  kernelsListed = $state(-1);
   /** Called when tiles or names came, without Svelte in between. */
   onData: () => void = () => undefined;
 
@@ -128,7 +130,7 @@ export class App {
       if (run !== this.run) return;
       this.overview = overview;
       this.overviewFault = '';
-      if (overview.provisional === true) setTimeout(() => void this.loadOverview(), 500);
+      if (overview.provisional === true || overview.findings_ready === false) setTimeout(() => void this.loadOverview(), 500);
     } catch (error) {
       this.overviewFault = sentence(error);
     }

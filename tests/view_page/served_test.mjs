@@ -1,0 +1,120 @@
+// The page of tacho view on recorded runs, served by tacho and self-contained: numbers shown equal those of tacho query, and
+// the two sources draw the same.
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { existsSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { build, folder, open, settled, start, stop } from './harness.mjs';
+
+const tacho = process.env.TACHO ?? path.join(build, 'bin/tacho');
+const data = process.env.TACHO_DATA ?? path.resolve(process.env.TACHO_SOURCE ?? '.', '../shared/data');
+if (!existsSync(path.join(data, 'traces'))) {
+  const text = `no test data at ${data} (set TACHO_DATA)`;
+  if (process.env.TACHO_REQUIRE_DATA === '1') throw new Error(text);
+  console.log(`SKIPPED: ${text}`);
+  process.exit(77);
+}
+const files = ['traces/kineto_h100_qwen1.5-0.5b.json.gz', 'traces/kineto_mi300x_resnet_checkpoint.json.gz', 'traces/rocprofv3_gfx950_results.json.gz'].map((each) => path.join(data, each));
+
+before(start);
+after(stop);
+
+const run = promisify(execFile);
+const query = async (file, sql) => JSON.parse((await run(tacho, ['query', file, sql, '--output-format', 'json'], { maxBuffer: 1 << 28 })).stdout).rows;
+
+const served = [];
+after(() => served.forEach((each) => each.kill('SIGINT')));
+async function serve(file) {
+  const child = spawn(tacho, ['view', file, '--no-open', '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] });
+  served.push(child);
+  let text = '';
+  return new Promise((done, failed) => {
+    const read = (part) => {
+      text += part;
+      const found = /http:\/\/\S+token=\S+/.exec(text);
+      if (found !== null) done(found[0]);
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+    child.on('exit', (code) => failed(new Error(`tacho view ended with ${code}: ${text}`)));
+  });
+}
+let pages = 0;
+async function write(file) {
+  const page = path.join(folder, `run${++pages}.html`);
+  await run(tacho, ['view', file, '-o', page], { maxBuffer: 1 << 24 });
+  return page;
+}
+const whole = (text) => Number(text.replace(/[^0-9.]/g, ''));
+
+for (const file of files)
+  test(`${path.basename(file)}: numbers equal tacho query, and both sources draw the same`, async () => {
+    const page = await write(file);
+    assert.ok(statSync(page).size < 12 << 20);
+    const drawn = [];
+    for (const address of [await serve(file), page]) {
+      const opened = await open(address, { hash: 'view=kernels' });
+      const on = opened.page;
+      await on.waitForFunction(() => (window.tacho.app.current.ready ?? 1) >= 1 && window.tacho.app.overview.provisional !== true);
+      const shown = async (expected, count) => {
+        await on.waitForFunction((rows) => window.tacho.app.kernelsListed === rows, count);
+        // The rows are virtual: scroll through all of them.
+        const rows = new Map();
+        for (let top = 0; ; top += 300) {
+          await on.evaluate((y) => (document.querySelector('.kernels .scroll').scrollTop = y), top);
+          await on.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+          for (const row of await on.locator('.kernels .row').evaluateAll((all) => all.map((each) => [each.dataset.name, [...each.children].map((cell) => cell.title || cell.textContent)]))) rows.set(row[0], row[1]);
+          if (await on.evaluate(() => { const box = document.querySelector('.kernels .scroll'); return box.scrollTop + box.clientHeight >= box.scrollHeight - 1; })) break;
+        }
+        const numbers = [...rows.values()].map(([, , total, launches, , least, most]) => [whole(launches), whole(total), whole(least), whole(most)].join(' ')).sort();
+        assert.deepEqual(numbers, expected.map((row) => row.slice(1, 5).join(' ')).sort());
+      };
+      const all = await query(file, 'SELECT name, count(*), sum(duration), min(duration), max(duration) FROM tacho.dispatch GROUP BY name');
+      assert.ok(all.length > 5);
+      await shown(all, all.length);
+
+      // A span: exactly the parts of launches that lie in it.
+      const { t0, length } = await on.evaluate(() => ({ t0: window.tacho.app.current.t0, length: window.tacho.app.length }));
+      const [from, to] = [Math.floor(length * 0.4), Math.floor(length * 0.47)];
+      const [a, b] = [BigInt(t0) + BigInt(from), BigInt(t0) + BigInt(to)];
+      const part = `(min("end", ${b}) - max(start, ${a}))`;
+      const within = await query(file, `SELECT name, count(*), sum(${part}), min(${part}), max(${part}) FROM tacho.dispatch WHERE start < ${b} AND "end" > ${a} GROUP BY name`);
+      await on.evaluate((span) => window.tacho.app.choose(span, true), [from, to]);
+      await shown(within, within.length);
+      await on.evaluate(() => window.tacho.app.choose(null, true));
+
+      // The overview's calls, and what a search counts.
+      await on.evaluate(() => (window.tacho.app.view = 'overview'));
+      const calls = await query(file, 'SELECT name, count(*), sum(duration), min(duration), max(duration) FROM tacho.api GROUP BY name ORDER BY 3 DESC LIMIT 10');
+      const table = await on.locator('table[data-kind="api"] tbody tr').evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.title || cell.textContent)));
+      assert.deepEqual(table.map(([, , total, count, , least, most]) => [whole(count), whole(total), whole(least), whole(most)]).sort(), calls.map((row) => row.slice(1, 5)).sort());
+      const wanted = calls[0] ?? all[0];
+      const count = await on.evaluate(async (text) => (await window.tacho.app.source.search(0, `^${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`, true, null)).names.reduce((sum, each) => sum + each.count, 0), wanted[0]);
+      assert.equal(count, wanted[1]);
+
+      // The same pixels from both sources.
+      await on.evaluate(() => (window.tacho.app.view = 'timeline'));
+      await settled(on);
+      const pictures = [];
+      for (const [x, y] of [[0, 1], [0.3, 0.35], [0.31, 0.311], [0.5, 0.50005]]) {
+        await on.evaluate(([p, q]) => window.tacho.timeline().set(p, q), [length * x, length * y]);
+        await settled(on);
+        pictures.push(await on.evaluate(() => {
+          const controller = window.tacho.timeline();
+          const theme = window.tacho.app.colours;
+          return window.tacho.app.shown.rows.filter((row) => row.what === 'slices').map((row) => [...controller.line(row.top - controller.scroll + row.first + 1)].map((each) => (each === theme.lane || each === theme.grid || each === theme.outside ? 0 : 1)).join(''));
+        }));
+      }
+      drawn.push(pictures);
+      await opened.close();
+    }
+    drawn[0].forEach((picture, i) =>
+      picture.forEach((line, row) => {
+        // A bin that is partly covered may be one column beside.
+        for (let x = 1; x + 1 < line.length; ++x)
+          if (line[x] === '1') assert.ok(drawn[1][i][row].slice(x - 1, x + 2).includes('1'), `view ${i} row ${row} column ${x}`);
+      }),
+    );
+  });

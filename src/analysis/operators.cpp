@@ -11,6 +11,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "analysis/graph_nodes.h"
 #include "analysis/pair_hash.h"
 #include "base/format.h"
 #include "event/schema.h"
@@ -229,7 +230,7 @@ class OperatorSweep {
     Kind kind;
     uint32_t name = 0, module = 0, place = 0, fused = 0;  // texts
     bool torch = false;
-    enum : uint8_t { kNone, kNode, kCopy, kOrigin } graph = kNone;  // a mark about a node of a CUDA graph
+    GraphMark graph = GraphMark::kNone;
   };
   struct Open {
     int64_t end = 0, start = 0, duration = 0;
@@ -277,10 +278,8 @@ class OperatorSweep {
                            category = trace_.text(Table::kLabel, row, column::Label::category);
     if (domain == "torch") {
       known.torch = true;
-      if (name == "graph node" || name == "graph node copy" || name == "graph node origin") {
-        known.graph = name.ends_with("node")   ? Known::kNode
-                      : name.ends_with("copy") ? Known::kCopy
-                                               : Known::kOrigin;
+      known.graph = graph_mark(trace_, row);
+      if (known.graph != GraphMark::kNone) {
         known.read = true;
       } else if (category.starts_with("version ")) {
         tree_.torch_seen = true;
@@ -435,7 +434,7 @@ class OperatorSweep {
 
   void read_marker(std::span<const int64_t> row) {
     const Known& known = label(row[3]);
-    if (known.graph != Known::kNone) return graph_mark(known, row[0], row[1], row[5]);
+    if (known.graph != GraphMark::kNone) return node_mark(known.graph, row[0], row[1], row[5]);
     if (!known.kind.is ||
         cell(Table::kLabel, row[3], column::Label::kind) != static_cast<int64_t>(event::MarkerKind::kPushPop))
       return;
@@ -446,21 +445,15 @@ class OperatorSweep {
     begin(row[0], row[1], row[2], known, number, !known.torch, 0);
   }
 
-  // A node of a CUDA graph belongs to the operator that was open when it was made. Instantiating copies nodes: the copy's mark is
-  // followed by one about the node that it was made of.
-  void graph_mark(const Known& known, int64_t track, int64_t time, int64_t node) {
-    const int64_t process = process_of(track);
-    if (known.graph == Known::kCopy) {
-      copied_[track] = node;
-    } else if (known.graph == Known::kOrigin) {
-      const auto copy = copied_.find(track);
-      const auto original = graph_nodes_.find({process, node});
-      if (copy != copied_.end() && original != graph_nodes_.end())
-        graph_nodes_.insert_or_assign({process, copy->second}, OperatorCall(original->second));
-    } else {
-      OperatorCall call;
-      if (launched_by(track, time, call)) graph_nodes_.insert_or_assign({process, node}, call);
-    }
+  // A node of a CUDA graph belongs to the operator that was open when it was made.
+  void node_mark(GraphMark mark, int64_t track, int64_t time, int64_t node) {
+    OperatorCall call;
+    if (mark == GraphMark::kCopy)
+      graph_nodes_.copy(track, node);
+    else if (mark == GraphMark::kOrigin)
+      graph_nodes_.origin(track, process_of(track), node);
+    else if (launched_by(track, time, call))
+      graph_nodes_.made(process_of(track), node, call);
   }
 
   // Fills in the operator that is open on a thread; false when there is none.
@@ -575,9 +568,8 @@ class OperatorSweep {
       if (known) call->second.counted = true;
       const OperatorCall* operation = known ? &call->second.operation : nullptr;
       if (row[5] != 0) {
-        const auto node = graph_nodes_.find({process_of(row[0]), row[5]});
-        if (node != graph_nodes_.end())
-          operation = &node->second;
+        if (const OperatorCall* const made_by = graph_nodes_.find(process_of(row[0]), row[5]))
+          operation = made_by;
         else
           ++tree_.graph_unnamed;
       }
@@ -615,8 +607,7 @@ class OperatorSweep {
   std::unordered_map<std::pair<int64_t, int64_t>, Forward, PairHash> forwards_;
   std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash>
       forward_of_;  // torch.profiler: backward -> forward
-  std::unordered_map<std::pair<int64_t, int64_t>, OperatorCall, PairHash> graph_nodes_;  // by (process, node)
-  std::unordered_map<int64_t, int64_t> copied_;  // the newest copy of a node, by track
+  GraphNodes<OperatorCall> graph_nodes_;
   std::set<std::pair<int64_t, int64_t>> linked_;
   std::unordered_map<std::pair<int64_t, int64_t>, uint32_t, PairHash> profiler_forward_;
 };

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/graph_nodes.h"
 #include "analysis/pair_hash.h"
 #include "base/demangle.h"
 #include "base/format.h"
@@ -375,6 +376,40 @@ class Builder {
                  frame(StackPart::kApi, trace_.text(Table::kFunction, function, column::Function::name)));
   }
 
+  // ---- nodes of CUDA graphs: a kernel belongs to the call that was captured, not to the one that launches the graph
+
+  struct Newest {  // the call that a thread made last
+    int64_t track, start, end, process, correlation, function;
+  };
+  struct Captured {
+    uint32_t node;
+    int how;
+  };
+
+  GraphMark mark_of(int64_t label) {
+    const auto at = static_cast<size_t>(label);
+    if (marks_.size() <= at) marks_.resize(at + 1, kUnread);
+    if (marks_[at] == kUnread) marks_[at] = static_cast<uint8_t>(graph_mark(trace_, label));
+    return static_cast<GraphMark>(marks_[at]);
+  }
+
+  void node_mark(GraphMark mark, int64_t track, int64_t time, int64_t node) {
+    const int64_t process = cell(Table::kTrack, track, column::Track::process);
+    if (mark == GraphMark::kCopy) return graph_nodes_.copy(track, node);
+    if (mark == GraphMark::kOrigin) return graph_nodes_.origin(track, process, node);
+    const auto found = newest_.find(cell(Table::kTrack, track, column::Track::thread));
+    if (found == newest_.end() || found->second.process != process || found->second.end < time) return;
+    const Newest& call = found->second;
+    close_ranges(call.track, time);
+    Call place{};
+    const uint32_t launch =
+        launch_node(call.track, call.start, process, call.correlation, call.function, place);
+    const std::string name = fmt::format(
+        "{} (captured in a graph)", trace_.text(Table::kFunction, call.function, column::Function::name));
+    graph_nodes_.made(process, node,
+                      {child(tree_.nodes[launch].parent, frame(StackPart::kApi, name)), place.how});
+  }
+
   std::string device_name(Table table, int64_t dim) const {
     switch (table) {
       case Table::kDispatch:
@@ -387,12 +422,29 @@ class Builder {
     }
   }
 
+  void close_ranges(int64_t track, int64_t time) {
+    if (const auto open = open_.find(track); open != open_.end())
+      while (!open->second.empty() && open->second.back().end <= time) open->second.pop_back();
+  }
+
   Status read_device_work() {
     for (auto& [thread, list] : moments_)
       std::sort(list.begin(), list.end(), [](const Moment& a, const Moment& b) { return a.time < b.time; });
     static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
                                        column::Fact::dim, column::Fact::correlation};
-    trace::TimeCursor calls(trace_, Table::kApi, kColumns), markers(trace_, Table::kMarker, kColumns);
+    static constexpr int kMarkerColumns[] = {column::Marker::track, column::Marker::start,
+                                             column::Marker::duration, column::Marker::dim,
+                                             column::Marker::payload};
+    static constexpr int kDispatchColumns[] = {column::Dispatch::track,       column::Dispatch::start,
+                                               column::Dispatch::duration,    column::Dispatch::dim,
+                                               column::Dispatch::correlation, column::Dispatch::graph_node};
+    static constexpr int kCopyColumns[] = {column::Copy::track,       column::Copy::start,
+                                           column::Copy::duration,    column::Copy::dim,
+                                           column::Copy::correlation, column::Copy::graph_node};
+    static constexpr int kFillColumns[] = {column::Fill::track,       column::Fill::start,
+                                           column::Fill::duration,    column::Fill::dim,
+                                           column::Fill::correlation, column::Fill::graph_node};
+    trace::TimeCursor calls(trace_, Table::kApi, kColumns), markers(trace_, Table::kMarker, kMarkerColumns);
     bool more_calls = calls.next(), more_markers = markers.next();
     struct Source {
       Table table;
@@ -400,13 +452,20 @@ class Builder {
       bool more;
     };
     std::vector<Source> sources;
-    for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill}) {
-      sources.push_back({table, std::make_unique<trace::TimeCursor>(trace_, table, kColumns), false});
+    const auto source = [&](Table table, std::span<const int> columns) {
+      sources.push_back({table, std::make_unique<trace::TimeCursor>(trace_, table, columns), false});
       sources.back().more = sources.back().cursor->next();
-    }
+    };
+    source(Table::kDispatch, kDispatchColumns);
+    source(Table::kCopy, kCopyColumns);
+    source(Table::kFill, kFillColumns);
     const auto advance_markers = [&](int64_t time) {
       for (; more_markers && markers.start() <= time; more_markers = markers.next()) {
         const auto row = markers.row();
+        if (const GraphMark mark = mark_of(row[3]); mark != GraphMark::kNone) {
+          node_mark(mark, row[0], row[1], row[4]);
+          continue;
+        }
         if (cell(Table::kLabel, row[3], column::Label::kind) !=
             static_cast<int64_t>(event::MarkerKind::kPushPop))
           continue;
@@ -422,8 +481,7 @@ class Builder {
         if (correlation == 0) continue;
         const int64_t process = cell(Table::kTrack, track, column::Track::process);
         advance_markers(start);
-        if (auto open = open_.find(track); open != open_.end())
-          while (!open->second.empty() && open->second.back().end <= start) open->second.pop_back();
+        close_ranges(track, start);
         const auto [at, fresh] = calls_.try_emplace({process, correlation});
         if (!fresh) continue;
         Call& call = at->second;
@@ -431,12 +489,15 @@ class Builder {
         call.wanted = wants_track(track) && start >= options_.from && start < options_.to;
         // Nodes of calls that turn out to have no device work go away in the end.
         call.node = call.wanted ? launch_node(track, start, process, correlation, row[3], call) : 0;
+        newest_[cell(Table::kTrack, track, column::Track::thread)] = {
+            track, start, row[2] == kUnknown ? INT64_MAX : start + row[2], process, correlation, row[3]};
         order_.push_back({process, correlation});
         if (order_.size() > kMostCalls) {
           calls_.erase(order_.front());
           order_.pop_front();
         }
       }
+      advance_markers(time);
     };
     constexpr int64_t kClocksDisagree = 100'000'000;
     for (;;) {
@@ -459,7 +520,11 @@ class Builder {
                 dim, duration, Call::kNone);
           }
         } else if (call->second.wanted) {
-          add(call->second.node, earliest->table, dim, duration, call->second.how);
+          const Captured* const captured = row[5] != 0 ? graph_nodes_.find(process, row[5]) : nullptr;
+          if (captured != nullptr)
+            add(captured->node, earliest->table, dim, duration, captured->how);
+          else
+            add(call->second.node, earliest->table, dim, duration, call->second.how);
         }
       }
       earliest->more = earliest->cursor->next();
@@ -514,6 +579,10 @@ class Builder {
   std::unordered_map<int64_t, std::vector<Open>> open_;       // markers by track
   std::unordered_map<std::pair<int64_t, int64_t>, Call, PairHash> calls_;
   std::deque<std::pair<int64_t, int64_t>> order_;
+  static constexpr uint8_t kUnread = 0xff;
+  std::vector<uint8_t> marks_;                  // GraphMark by label
+  std::unordered_map<int64_t, Newest> newest_;  // by thread
+  GraphNodes<Captured> graph_nodes_;
   std::vector<uint32_t> line_;
 };
 

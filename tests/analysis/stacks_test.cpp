@@ -110,22 +110,33 @@ class Sampled {
                              .dim = stack,
                              .correlation = correlation});
   }
-  /// A call of this thread and the kernel that it launched.
-  void launched(int64_t correlation, int64_t kernel_ns) {
-    const int64_t thread = writer_->dimension(
-        row::Track{.kind = event::TrackKind::kThread, .process = process_, .thread = thread_, .native = 1});
-    writer_->add(row::Api{.track = thread,
+  void call(int64_t correlation, std::string_view function) {
+    writer_->add(row::Api{.track = host(),
                           .start = time_,
                           .duration = 50,
-                          .dim = writer_->dimension(row::Function{.name = text("cuLaunchKernel")}),
+                          .dim = writer_->dimension(row::Function{.name = text(function)}),
                           .correlation = correlation,
                           .result = 0});
+  }
+  /// A call of this thread and the kernel that it launched, as a node of a graph if `node` is not 0.
+  void launched(int64_t correlation, int64_t kernel_ns, int64_t node = 0) {
+    call(correlation, node != 0 ? "cudaGraphLaunch" : "cuLaunchKernel");
     writer_->add(row::Dispatch{.track = writer_->dimension(row::Track{
                                    .kind = event::TrackKind::kQueue, .process = process_, .native = 7}),
                                .start = time_ + 100,
                                .duration = kernel_ns,
                                .dim = writer_->dimension(row::Kernel{.name = text("k")}),
-                               .correlation = correlation});
+                               .correlation = correlation,
+                               .graph_node = node});
+  }
+  /// A call that was captured and became a node.
+  void captured(int64_t correlation, int64_t node) {
+    call(correlation, "cudaLaunchKernel");
+    mark("graph node", time_ + 20, node);
+  }
+  void instantiated(int64_t node, int64_t copy) {
+    mark("graph node copy", time_ + 60, copy);
+    mark("graph node origin", time_ + 61, node);
   }
   std::shared_ptr<const trace::Trace> open() { return must(writer_->finish_and_open()); }
   std::string folded() {
@@ -137,6 +148,21 @@ class Sampled {
   }
 
  private:
+  int64_t host() {
+    return writer_->dimension(
+        row::Track{.kind = event::TrackKind::kThread, .process = process_, .thread = thread_, .native = 1});
+  }
+  void mark(std::string_view what, int64_t time, int64_t node) {
+    writer_->add(row::Marker{.track = host(),
+                             .start = time,
+                             .duration = 0,
+                             .dim = writer_->dimension(row::Label{.name = text(what),
+                                                                  .kind = event::MarkerKind::kMark,
+                                                                  .domain = text("torch"),
+                                                                  .payload = event::PayloadKind::kInteger}),
+                             .payload = node});
+  }
+
   Folder folder_;
   std::unique_ptr<TraceWriter> writer_;
   int64_t process_ = 0, thread_ = 0, track_ = 0, time_ = 0, address_ = 0;
@@ -161,6 +187,27 @@ TEST(StackTree, device_work_belongs_to_the_stack_of_its_launch_not_to_a_timer_s_
     EXPECT_NE(above.find("step;"), std::string::npos) << above;
     EXPECT_EQ(above.find("launcher;"), std::string::npos) << above;
   }
+}
+
+TEST(StackTree, kernels_of_a_graph_belong_to_the_line_that_was_captured) {
+  Sampled of;
+  const int64_t layer = of.python("layer", 7), replay = of.python("replay", 30);
+  of.sample({layer}, 0, 5);
+  of.captured(5, 100);      // node 100, made in call 5
+  of.instantiated(100, 1);  // node 1 of the executable graph
+  for (int64_t launch = 6; launch < 9; ++launch) {
+    of.sample({replay}, 0, launch);
+    of.launched(launch, 400, 1);
+    of.launched(launch, 50, 2);  // a node that nobody saw made stays with the launch
+  }
+  const StackTree tree = must(stack_tree(*of.open()));
+  EXPECT_EQ(tree.gpu_ns, 1350);
+  std::string text;
+  for (const StackRow& row : stack_rows(tree, StackBy::kStack))
+    if (row.gpu_self_ns != 0) text += fmt::format("{} {}\n", row.stack, row.gpu_self_ns);
+  EXPECT_EQ(text,
+            "layer (train.py:7);cudaLaunchKernel (captured in a graph);k 1200\n"
+            "replay (train.py:30);cudaGraphLaunch;k 150\n");
 }
 
 TEST(StackTree, stacks_that_were_cut_fold_into_those_that_were_not) {

@@ -145,6 +145,16 @@ class Session:
         layers = sum(row["SelfDeviceNs"] for row in modules if ".layers." in row["Name"])
         check("GPU time of the encoder's layers", layers > 0.8 * whole, f"{100 * layers / max(whole, 1):.1f} %", "> 80 %")
         print(text)
+        # Without operators: by the Python line that was captured.
+        run(self.tacho, "trace", "-q", "--overwrite", "-o", self.work / "lines.tacho", "--sampler", "timer", "--graph-trace", "node", "--",
+            *self.model("graph", "--steps", "50"))
+        stacks = self.rows("lines.tacho", "stack")
+        whole = sum(row["GpuSelfNs"] for row in stacks)
+        captured = sum(row["GpuSelfNs"] for row in stacks if "(captured in a graph)" in row["Name"])
+        check("GPU time below lines that were captured", captured > 0.99 * whole, f"{100 * captured / max(whole, 1):.2f} %", ">= 99 %")
+        modelled = sum(row["GpuSelfNs"] for row in stacks if "(captured in a graph)" in row["Name"] and "torch_models.py:" in row["Name"])
+        check("of these, through the model's own lines", modelled > 0.99 * captured, f"{100 * modelled / max(captured, 1):.2f} %", ">= 99 %")
+        print(run(self.tacho, "stats", self.work / "lines.tacho", "--by", "line", "--top", "10").stdout)
 
     def compiled(self):
         for name in ("compiled", "compiled-graphs"):

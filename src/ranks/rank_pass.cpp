@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 
+#include "analysis/pair_hash.h"
 #include "analysis/sweep.h"
 #include "base/sorted_file.h"
 #include "trace/call_key.h"
@@ -356,6 +357,50 @@ Status index_launches(const trace::Trace& trace, int64_t process, LaunchCalls& c
   return calls.finish();
 }
 
+// ---- what NCCL says of its collectives ---------------------------------------------------------------------------
+
+// Labels of the collectives that a launch carries out, by (process, correlation of the launch). NCCL tells tacho of a
+// collective right after it has launched the kernel, on the same thread: the mark is about the launch before it.
+using Tellings = std::unordered_map<std::pair<int64_t, int64_t>, std::vector<int64_t>, analysis::PairHash>;
+
+Result<Tellings> tellings(const trace::Trace& trace, int64_t process) {
+  Tellings told;
+  std::vector<bool> tells(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kLabel), 1)), false);
+  bool any = false;
+  for (size_t row = 1; row < tells.size(); ++row) {
+    const auto label = static_cast<int64_t>(row);
+    tells[row] = trace.text(Table::kLabel, label, column::Label::domain) == "NCCL" &&
+                 trace.text(Table::kLabel, label, column::Label::name).starts_with("Collective name=");
+    any = any || tells[row];
+  }
+  if (!any) return told;
+  std::vector<bool> launches(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), false);
+  for (size_t row = 1; row < launches.size(); ++row)
+    launches[row] = trace.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name)
+                        .find("LaunchKernel") != std::string_view::npos;
+  static constexpr int kCallColumns[] = {column::Api::track, column::Api::dim, column::Api::correlation};
+  static constexpr int kMarkColumns[] = {column::Marker::track, column::Marker::dim};
+  trace::TimeCursor calls(trace, Table::kApi, kCallColumns), marks(trace, Table::kMarker, kMarkColumns);
+  std::unordered_map<int64_t, int64_t> launched;  // by thread: correlation of its newest launch
+  bool more = calls.next();
+  while (marks.next()) {
+    const int64_t track = marks.row()[0], label = marks.row()[1];
+    if (!tells[static_cast<size_t>(label)]) continue;
+    const int64_t owner = trace.cell(Table::kTrack, track, column::Track::process);
+    if (process != 0 && owner != process) continue;
+    for (; more && calls.start() <= marks.start(); more = calls.next()) {
+      const auto row = calls.row();
+      if (row[2] != 0 && launches[static_cast<size_t>(row[1])])
+        launched[trace.cell(Table::kTrack, row[0], column::Track::thread)] = row[2];
+    }
+    const auto newest = launched.find(trace.cell(Table::kTrack, track, column::Track::thread));
+    if (newest != launched.end()) told[{owner, newest->second}].push_back(label);
+  }
+  TACHO_TRY(calls.status());
+  TACHO_TRY(marks.status());
+  return told;
+}
+
 // ---- what the host did in the stretches before collectives -----------------------------------------------------
 
 // Adds rows of `table` (API calls or markers) to the stretches that they overlap. `name_of`: 0 leaves a row out.
@@ -523,6 +568,25 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
     return result;
   };
 
+  TACHO_ASSIGN(const Tellings told_by_library, tellings(trace, run.process));
+  // Of a kernel that carries out several: the whole of their messages; no operation when they differ.
+  const auto shape_of_labels = [&](const std::vector<int64_t>& labels, size_t kernel) {
+    const auto told = [&](int64_t label) {
+      return told_by(trace.text(Table::kLabel, label, column::Label::name));
+    };
+    Shape shape{told(labels.front()), 0, 0};
+    shape.communicator = names.communicator(shape.told);
+    for (const int64_t label : labels) {
+      const Told other = told(label);
+      if (other.operation != shape.told.operation) shape.told.operation = Operation::kUnknown;
+      const int64_t bytes = message_bytes(other, other.group_size);
+      shape.bytes = bytes > 0 && shape.bytes >= 0 ? shape.bytes + bytes : -1;
+    }
+    if (shape.told.operation == Operation::kUnknown) shape.told.operation = kernel_operation[kernel];
+    shape.bytes = shape.told.operation == Operation::kUnknown ? 0 : std::max<int64_t>(shape.bytes, 0);
+    return shape;
+  };
+
   Unions unions;
   KernelTimes stretch_kernels(kernel_rows);
   Union stretch_compute, stretch_all;
@@ -575,7 +639,8 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
       shape = shape_of(operation.arguments, kernel);
       collective = true;
     } else if (collective) {
-      shape = shape_of(0, kernel);
+      const auto labels = told_by_library.find({process, operation.correlation});
+      shape = labels != told_by_library.end() ? shape_of_labels(labels->second, kernel) : shape_of(0, kernel);
     }
     const Kind kind = !is_dispatch ? kCopy : collective ? kCollective : kCompute;
     const auto* const call =

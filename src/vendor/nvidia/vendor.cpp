@@ -13,8 +13,10 @@
 namespace tacho::vendor {
 namespace {
 
-constexpr Injection kInjections[] = {{"CUDA_INJECTION64_PATH", Injection::Kind::kSole, "CUDA"},
-                                     {"NVTX_INJECTION64_PATH", Injection::Kind::kSole, "NVTX"}};
+constexpr Injection kInjections[] = {
+    {"CUDA_INJECTION64_PATH", Injection::Kind::kSole, "CUDA"},
+    {"NVTX_INJECTION64_PATH", Injection::Kind::kSole, "NVTX"},
+    {"NCCL_PROFILER_PLUGIN", Injection::Kind::kSole, "what NCCL says of its collectives"}};
 constexpr const char* kNvidiaVariables[] = {"CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING",
                                             "CUDA_DEVICE_ORDER", "CUDA_DEVICE_MAX_CONNECTIONS",
                                             "PYTORCH_CUDA_ALLOC_CONF"};

@@ -1,10 +1,12 @@
 // What a launch of a CUDA graph costs under CUPTI, traced as one span or node by node, and whether a program can see a launch
 // node by node now and then and be as fast as before afterwards. A bare CUPTI client; prints one line a phase.
-//   graph_modes [NODES [LAUNCHES [early]]]     early: also launch a graph that was made before tracing         nvcc -O2 -arch=native -o graph_modes graph_modes.cu -lcuda -lcupti
+//   graph_modes [NODES [LAUNCHES]]         nvcc -O2 -arch=native -o graph_modes graph_modes.cu -lcuda -lcupti
 #include <cuda_runtime.h>
 #include <cupti.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -72,7 +74,7 @@ static void phase(const char* name, cudaGraphExec_t graph, int launches) {
   if (g_tracing) cuptiActivityFlushAll(0);
   std::sort(host.begin(), host.end());
   std::sort(whole.begin(), whole.end());
-  printf("%-58s host %8.2f us  whole %8.2f us a launch; %zu spans, %zu kernels (%zu with a node)\n", name, host[4], whole[4],
+  printf("  %-40s host %8.2f us  whole %8.2f us a launch; %zu spans, %zu kernels (%zu with a node)\n", name, host[4], whole[4],
          g_graphs, g_kernels, g_with_node);
   fflush(stdout);
 }
@@ -80,43 +82,94 @@ static void phase(const char* name, cudaGraphExec_t graph, int launches) {
 static void on(CUpti_ActivityKind kind) { try_cupti(cuptiActivityEnable(kind), "enable"); }
 static void off(CUpti_ActivityKind kind) { try_cupti(cuptiActivityDisable(kind), "disable"); }
 
-int main(int argc, char** argv) {
-  const int nodes = argc > 1 ? atoi(argv[1]) : 108, launches = argc > 2 ? atoi(argv[2]) : 200;
-  const CUpti_ActivityKind kernel = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, span = CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
-  const bool early = argc > 3;
-  float* x = nullptr;
-  check(cudaMalloc(&x, 4096), "malloc");
-  check(cudaStreamCreate(&g_stream), "stream");
-  cudaGraphExec_t before = make(nodes, x);
-  phase("no tracing", before, launches);
+static float* g_x;
+static int g_nodes, g_launches;
+static constexpr CUpti_ActivityKind kKernel = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, kSpan = CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
+static void attach() {
   try_cupti(cuptiActivityRegisterCallbacks(requested, completed), "callbacks");
   g_tracing = true;
-  on(kernel);
-  on(span);
-  cudaGraphExec_t graph = make(nodes, x);
-  phase("spans", graph, launches);
-  off(span);
-  phase("spans switched off: one launch", graph, 1);
-  phase("spans switched off: more launches", graph, launches);
-  on(span);
-  phase("spans again", graph, launches);
-  off(kernel);
-  phase("spans alone, without kernels", graph, launches);
-  off(span);
-  phase("all off again", graph, launches);
-  on(kernel);
-  cudaGraphExec_t third = make(nodes, x);
-  phase("node by node; graph made so", third, launches);
-  on(span);
-  phase("spans; graph made node by node", third, launches);
-  phase("spans; the first graph", graph, launches);
-  off(span);
-  off(kernel);
-  phase("all off at the end", third, launches);
-  if (early) {
-    on(kernel);
-    on(span);
-    phase("spans; graph made before tracing", before, launches);
+}
+
+// Each in a process of its own: some end in the driver.
+struct Scenario {
+  const char* name;
+  void (*run)();
+};
+static const Scenario kScenarios[] = {
+    {"made before CUPTI is there, then spans",
+     [] {
+       cudaGraphExec_t graph = make(g_nodes, g_x);
+       phase("no tracing", graph, g_launches);
+       attach();
+       on(kKernel);
+       on(kSpan);
+       phase("spans", graph, g_launches);
+     }},
+    {"made while everything is off, then spans",
+     [] {
+       attach();
+       cudaGraphExec_t graph = make(g_nodes, g_x);
+       phase("all off", graph, g_launches);
+       on(kKernel);
+       on(kSpan);
+       phase("spans", graph, g_launches);
+       off(kKernel);
+       off(kSpan);
+       phase("all off again", graph, g_launches);
+     }},
+    {"made while everything is off, then nodes",
+     [] {
+       attach();
+       cudaGraphExec_t graph = make(g_nodes, g_x);
+       phase("all off", graph, g_launches);
+       on(kKernel);
+       phase("nodes", graph, g_launches);
+     }},
+    {"made under spans, a launch by nodes, spans again",
+     [] {
+       attach();
+       on(kKernel);
+       on(kSpan);
+       cudaGraphExec_t graph = make(g_nodes, g_x);
+       phase("spans", graph, g_launches);
+       off(kSpan);
+       phase("nodes, one launch", graph, 1);
+       on(kSpan);
+       phase("spans again", graph, g_launches);
+       off(kKernel);
+       off(kSpan);
+       phase("all off", graph, g_launches);
+       on(kKernel);
+       on(kSpan);
+       phase("spans after all was off", graph, g_launches);
+     }},
+    {"made by nodes, then spans",
+     [] {
+       attach();
+       on(kKernel);
+       cudaGraphExec_t graph = make(g_nodes, g_x);
+       phase("nodes", graph, g_launches);
+       on(kSpan);
+       phase("spans", graph, g_launches);
+     }},
+};
+
+int main(int argc, char** argv) {
+  g_nodes = argc > 1 ? atoi(argv[1]) : 108;
+  g_launches = argc > 2 ? atoi(argv[2]) : 200;
+  for (const Scenario& scenario : kScenarios) {
+    printf("%s\n", scenario.name);
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+      check(cudaMalloc(&g_x, 4096), "malloc");
+      check(cudaStreamCreate(&g_stream), "stream");
+      scenario.run();
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WIFSIGNALED(status)) printf("  died of signal %d\n", WTERMSIG(status));
   }
   return 0;
 }

@@ -1,7 +1,7 @@
 """Training steps on every GPU of the host, for nccl_ranks.py: DDP or FSDP of a small transformer, with delays planted in rank 1.
 
 usage: torchrun --nproc-per-node N nccl_train.py ddp|fsdp [--profile FILE]
-Step 6: rank 1 computes more. Step 9: rank 1's host sleeps 15 ms before the step. Steps are NVTX ranges. Prints, on rank 0, the bytes
+Step 6: rank 1 computes more. Step 9: rank 1's host waits for its GPU and sleeps 15 ms. Steps are NVTX ranges. Prints, on rank 0, the bytes
 of the gradients. --profile: rank 0 counts its collective kernels with torch.profiler and writes them to FILE as JSON.
 """
 import collections
@@ -40,6 +40,7 @@ def main():
     def step(number):
         torch.cuda.nvtx.range_push(f"step {number}")
         if number == 9 and rank == 1:
+            torch.cuda.synchronize()  # else the GPU has work queued for longer than that
             time.sleep(0.015)
         if number == 6 and rank == 1:
             for _ in range(40):

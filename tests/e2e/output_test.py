@@ -135,6 +135,17 @@ class Terminal(harness.Case):
         for number in ("157178000", "-9223372036854775807", "1572346.500000", "123456789012345", "987654321098765"):
             self.assertRegex(text, rf"(^|\s){re.escape(number)}(\s|$)")
 
+    def test_placeholders_in_the_name(self):
+        ranks = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "WHERE": "here"}
+        for name, written in (("rank%rank%.tacho", "rank3.tacho"), ("%env{WHERE}%.tacho", "here.3.tacho"), ("plain.tacho", "plain.3.tacho")):
+            self.run_command(TACHO, "trace", "-q", "-o", name, "--", "/bin/true", env=ranks)
+            self.assertTrue((self.folder / written).exists(), (name, os.listdir(self.folder)))
+        result = self.run_command(TACHO, "trace", "-q", "-o", "a%rank%.tacho", "--", "/bin/true")
+        self.assertTrue((self.folder / "a.tacho").exists())
+        self.assertIn("%rank% is ignored", result.stderr.decode())
+        result = self.run_command(TACHO, "trace", "-q", "-o", "%gpumodel%.tacho", "--", "/bin/true", code=125)
+        self.one_sentence(result, "%gpumodel%")
+
     def test_kernels_have_one_number(self):
         # Table 0.1, -k, the roofline's table, its plot and the drawing call a kernel the same.
         need_data()

@@ -13,6 +13,7 @@
 #include "base/job_rank.h"
 #include "base/output_claim.h"
 #include "base/output_file.h"
+#include "base/placeholders.h"
 #include "base/run_name.h"
 #include "cli/command.h"
 #include "cli/export.h"
@@ -65,8 +66,20 @@ bool keeps_trace(const TraceRequest& r) {
 Result<OutputClaim> choose_output(const TraceRequest& r) {
   if (is_standard_output(r.output))
     return fail("-o {}: standard output is the program's; give the recording a name", r.output);
-  if (!r.output.empty())
-    return OutputClaim::exactly(r.shown_as.empty() ? of_rank(r.output) : r.output, r.overwrite);
+  if (!r.output.empty() && !r.shown_as.empty()) return OutputClaim::exactly(r.output, r.overwrite);
+  if (!r.output.empty()) {
+    constexpr PlaceholderDialect kDialect = PlaceholderDialect::kFolders;
+    if (r.output.find("%gpumodel%") != std::string::npos)
+      return fail(
+          "-o {}: %gpumodel% is for folders of tacho profile; here are %rank%, %hostname% and %env{{X}}%",
+          r.output);
+    const PlaceholderFacts facts = placeholder_facts(r.launch.command);
+    const std::string name = expand_placeholders(r.output, kDialect, facts);
+    if (name.empty()) return fail("-o {}: nothing is left when the placeholders are filled in", r.output);
+    if (uses_rank(r.output, kDialect) && !facts.job.known())
+      complain(kOk, "%rank% is ignored: no rank of an MPI launcher was detected");
+    return OutputClaim::exactly(of_rank(name), r.overwrite);
+  }
   const std::string base = of_rank(run_name(r.launch.command) + ".tacho");
   return r.overwrite ? OutputClaim::exactly(base, true) : OutputClaim::numbered(base);
 }

@@ -375,6 +375,8 @@ enum class BlockFact : uint32_t {
   kKernelExclude,    // text: the same, for kernels that are not wanted
   kRecordingStarts,  // number: correlation of the call with which recording starts
   kRecordingStops,   // or stops
+  kSpansStart,       // number: host time; spans of graphs that begin from then on are wanted
+  kSpansStop,        // or are not: the vendor's library keeps making them
   kEnd
 };
 

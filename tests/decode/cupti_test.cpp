@@ -459,6 +459,25 @@ TEST_F(CuptiTest, WhatWasLaunchedWhilePausedIsLeftOut) {
   EXPECT_TRUE(writer.losses.empty());
 }
 
+TEST_F(CuptiTest, SpansOfGraphsWhileNothingIsRecordedAreLeftOut) {
+  decoder.fact(event::BlockFact::kSpansStop, 2000, {});
+  decoder.fact(event::BlockFact::kSpansStart, 6000, {});
+  decoder.fact(event::BlockFact::kSpansStop, 10000, {});
+  Buffer buffer(130001);
+  // A tick is half a nanosecond; the first is at 5 ms.
+  for (const uint64_t start : {5'002'000ull, 5'003'000ull, 5'004'999ull, 5'005'000ull})
+    buffer.record(51, 56)
+        .put<uint32_t>(4, static_cast<uint32_t>(start))
+        .put<uint64_t>(8, start)
+        .put<uint64_t>(16, start + 900)
+        .put<uint32_t>(28, 5)
+        .put<uint32_t>(32, 1);
+  buffer.give(decoder);
+  decoder.finish();
+  EXPECT_EQ(writer.rows(Table::kDispatch), 2);
+  EXPECT_TRUE(writer.losses.empty());
+}
+
 TEST_F(CuptiTest, GraphsCarryTheNamesOfTheirNodes) {
   decoder.name(NameSpace::kGraph, 5, "3\n2\tkernel\t_Z6vecAddPf\n1\tcopy\t\n");
   Buffer buffer(130001);

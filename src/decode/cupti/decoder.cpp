@@ -258,6 +258,10 @@ void CuptiDecoder::fact(event::BlockFact which, uint64_t number, std::string_vie
       std::stable_sort(windows_.begin(), windows_.end(),
                        [](const auto& a, const auto& b) { return a.first < b.first; });
       break;
+    case event::BlockFact::kSpansStart:
+    case event::BlockFact::kSpansStop:
+      span_windows_.emplace_back(process_.host_time(number), which == event::BlockFact::kSpansStart);
+      break;
     case event::BlockFact::kEnd:
       break;
   }
@@ -797,10 +801,14 @@ void CuptiDecoder::graph(const std::byte* record) {
   namespace f = cupti::graph_trace;
   constexpr uint32_t kSize = f::kLeast;
   if (!windows_.empty() && paused(widen(f::correlation.read(record, kSize)))) return;
-  ++facts_.graph_spans;
   const Times times =
       device_times(Table::kDispatch, f::start.read(record, kSize), f::end.read(record, kSize));
   if (!times.known) return;
+  // Spans that were made only because CUPTI is never told to stop making them.
+  const auto window = std::upper_bound(span_windows_.begin(), span_windows_.end(), times.start,
+                                       [](int64_t x, const auto& one) { return x < one.first; });
+  if (window != span_windows_.begin() && !(window - 1)->second) return;
+  ++facts_.graph_spans;
   const uint32_t id = f::graph.read(record, kSize);
   const auto known = graph_names_.find(id);
   const int64_t title =

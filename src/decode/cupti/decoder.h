@@ -193,9 +193,10 @@ class CuptiDecoder : public BlockDecoder {
   bool matching_ = true;  // false: gave up for lack of memory
   std::vector<std::pair<uint64_t, bool>>
       windows_;  // recording stopped (false) or started (true) with this call; ascending
-  std::vector<std::pair<int64_t, int>> captures_;  // stream captures: (time, +1 begin or -1 end)
-  std::unique_ptr<Pattern> include_, exclude_;     // --kernel-include, --kernel-exclude
-  tsl::robin_map<uint64_t, std::string> names_;    // of kernels; empty without patterns
+  std::vector<std::pair<int64_t, bool>> span_windows_;  // spans that begin from then on are wanted; ascending
+  std::vector<std::pair<int64_t, int>> captures_;       // stream captures: (time, +1 begin or -1 end)
+  std::unique_ptr<Pattern> include_, exclude_;          // --kernel-include, --kernel-exclude
+  tsl::robin_map<uint64_t, std::string> names_;         // of kernels; empty without patterns
   int64_t filtered_ = 0;
   std::string driver_version_;
   // Arguments of calls by number << 1 | driver: string rows. The newest, and those before them.

@@ -179,7 +179,6 @@ struct KindOfSource {
 };
 constexpr KindOfSource kKinds[] = {
     {tape::source_bit::kDispatch, abi::kind::kKernel},
-    {tape::source_bit::kDispatch, abi::kind::kGraphTrace},
     {tape::source_bit::kCopy, abi::kind::kCopy},
     {tape::source_bit::kCopy, abi::kind::kPeerCopy},
     {tape::source_bit::kCopy, abi::kind::kFill},
@@ -233,8 +232,19 @@ bool does_something(const char* name) {
   return true;
 }
 
+// Spans of graphs are never switched: the driver (580, CUPTI 13.0) dies in the launch of a graph that was instantiated
+// while CUPTI did not make them and is launched while it does. They are on from the start, and the decoder drops those
+// that nobody wants.
+bool wants_spans() {
+  return !g_graph_nodes && (tape::pool()->sources & tape::source_bit::kDispatch) != 0;
+}
+void define_span_window(bool wanted) {
+  if (wants_spans())
+    tape::define_fact(kBlocks, wanted ? event::BlockFact::kSpansStart : event::BlockFact::kSpansStop,
+                      host_ticks());
+}
+
 void switch_kind(int kind, bool on) {
-  if (kind == abi::kind::kGraphTrace && g_graph_nodes) return;
   if (kind == abi::kind::kSynchronization && !g_synchronization) return;
   if (kind == abi::kind::kRuntime && !g_all_calls)
     return switch_functions(abi::domain::kRuntime, kind, g_cupti.enable_runtime_api, does_something, false,
@@ -274,6 +284,8 @@ void apply_sources(uint64_t wanted) {
       const bool now = (active & entry.source) != 0, then = (wanted & entry.source) != 0;
       if (now != then) switch_kind(entry.kind, then);
     }
+    if (((active ^ wanted) & tape::source_bit::kDispatch) != 0)
+      define_span_window((wanted & tape::source_bit::kDispatch) != 0);
     g_active.store(wanted, std::memory_order_relaxed);
   }
   g_switch_lock.store(0, std::memory_order_release);
@@ -680,6 +692,10 @@ bool start_session() {
   // What is there, always: devices, contexts and streams tell whose work the records are about.
   for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
     g_cupti.activity_enable(kind);
+  if (wants_spans()) {
+    define_span_window(false);
+    g_cupti.activity_enable(abi::kind::kGraphTrace);
+  }
   apply_sources(tape::pool()->enabled.load(std::memory_order_relaxed));
   // A buffer for each of some hundred threads: starting CUDA takes much longer than backing it.
   tape::want_blocks((64 << 20) / tape::kBlockSize);

@@ -3,7 +3,7 @@
 
 usage: torch_models.py MODEL [--steps N] [--profile FILE.json] [--time]
 MODEL: mlp, cnn, transformer, gpt2 (needs transformers), resnet50 (needs torchvision), graph (replays of a CUDA graph of 12 encoder
-layers), compiled, compiled-graphs. --profile: torch.profiler's trace of the same steps.
+layers), graph-kinds (pieces, threads, captured again), compiled, compiled-graphs. --profile: torch.profiler's trace of the same steps.
 """
 import argparse
 import sys
@@ -110,6 +110,44 @@ def make(name):
             return out.float().sum()
 
         return replay
+    if name == "graph-kinds":
+        # Pieces with eager attention between them, as servers of language models capture; a graph that another thread launches; one
+        # that is captured again for another batch.
+        import threading
+        model = Encoder(4, 256).cuda().half().eval()
+        pieces, held = [], []
+
+        def capture(work, *inputs):
+            for _ in range(2):
+                work(*inputs)
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                held.append(work(*inputs))
+            return graph
+
+        with torch.no_grad():
+            x = torch.randn(4, 1, 256, device="cuda", dtype=torch.half)
+            for layer in model.encoder.layers:
+                pieces.append(capture(lambda layer=layer: layer.linear2(torch.relu(layer.linear1(layer.norm1(x))))))
+            again = capture(model, x)
+            again.replay()
+            torch.cuda.synchronize()
+            again.reset()
+            again = capture(model, torch.randn(8, 1, 256, device="cuda", dtype=torch.half))
+
+        def step():
+            with torch.no_grad():
+                for piece, layer in zip(pieces, model.encoder.layers):
+                    piece.replay()
+                    held.append(layer.self_attn(x, x, x, need_weights=False)[0])
+                    held.pop()
+                thread = threading.Thread(target=again.replay)
+                thread.start()
+                thread.join()
+            return held[-1].float().sum()
+
+        return step
     if name in ("compiled", "compiled-graphs"):
         model = Mlp(512, 4).cuda()
         mode = {"mode": "reduce-overhead"} if name == "compiled-graphs" else {"fullgraph": True}

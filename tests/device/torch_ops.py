@@ -2,7 +2,8 @@
 """Operators of PyTorch against torch.profiler on a real GPU. Run by torch_ops.sh; prints a table of verdicts.
 
 usage: torch_ops.py [--build DIR] [--out DIR] [--pairs N] [--models A,B] [SECTION...]
-Sections: bits (results with and without tacho), counts (kernels and times by operator), modules, graph, compiled, profile (counters by
+Sections: bits (results with and without tacho), counts (kernels and times by operator), modules, graph, kinds (graphs in pieces, of other threads,
+captured again), compiled, profile (counters by
 operator, with the seed's command lines), cost.
 """
 import argparse
@@ -20,7 +21,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = HERE / "torch_models.py"
 TABLE = []
-LIMITS = {"bits": 150, "counts": 170, "modules": 40, "graph": 60, "compiled": 120, "profile": 120, "cost": 330}
+LIMITS = {"bits": 150, "counts": 170, "modules": 40, "graph": 60, "kinds": 60, "compiled": 120, "profile": 120, "cost": 330}
 DEADLINE = 0.0
 
 
@@ -156,6 +157,19 @@ class Session:
         modelled = sum(row["GpuSelfNs"] for row in stacks if "(captured in a graph)" in row["Name"] and "torch_models.py:" in row["Name"])
         check("of these, through the model's own lines", modelled > 0.99 * captured, f"{100 * modelled / max(captured, 1):.2f} %", ">= 99 %")
         print(run(self.tacho, "stats", self.work / "lines.tacho", "--by", "line", "--top", "10").stdout)
+
+    def kinds(self):
+        self.trace("kinds.tacho", self.model("graph-kinds", "--steps", "30"), "--graph-trace", "node")
+        text = run(self.tacho, "stats", self.work / "kinds.tacho", "--by", "operator").stdout
+        unnamed = [line for line in text.splitlines() if "nodes of CUDA graphs" in line]
+        check("graphs in pieces, of threads, captured again: nodes have operators", not unnamed, " ".join(unnamed))
+        rows = self.rows("kinds.tacho", "operator")
+        whole = sum(row["SelfDeviceNs"] for row in rows)
+        named = sum(row["SelfDeviceNs"] for row in rows if row["Name"].startswith("aten::") or row["Name"].startswith("torch."))
+        check("GPU time named by operator", named > 0.99 * whole, f"{100 * named / max(whole, 1):.2f} %", ">= 99 %")
+        linear = sum(row["SelfKernels"] for row in rows if row["Name"] in ("aten::addmm", "aten::_addmm_activation"))
+        check("kernels of linear layers in every replay", linear >= 30 * (4 * 2 + 4 * 2), linear, f">= {30 * 16}")
+        print("\n".join(text.splitlines()[:14]))
 
     def compiled(self):
         for name in ("compiled", "compiled-graphs"):

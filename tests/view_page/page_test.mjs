@@ -42,7 +42,7 @@ const lines = (page) =>
     const canvas = document.querySelector('.chart canvas');
     const found = [];
     for (const row of app.shown.rows) {
-      if (row.what === 'counter' || (row.what === 'group' && row.open && row.children)) continue;
+      if (row.what === 'counter') continue;
       for (let lane = 0; lane < row.lanes; ++lane) {
         const y = row.top - controller.scroll + row.first + lane * row.lane + 1;
         if (y < 0 || y >= canvas.clientHeight) continue;
@@ -53,7 +53,7 @@ const lines = (page) =>
   });
 
 /** The empty lane's pixels: those of a line that no slice can reach (between a row's lanes and its edge). */
-async function compare(page, trace, slack) {
+async function compare(page, trace, exact) {
   const { found, from, to, width } = await lines(page);
   const perPixel = (to - from) / width;
   const ground = await page.evaluate(() => {
@@ -63,6 +63,8 @@ async function compare(page, trace, slack) {
   const empty = new Set(ground);
   let columns = 0;
   for (const { track, lane, pixels } of found) {
+    // Groups are drawn as densities always.
+    const slack = ['host', 'process'].includes(trace.tracks[track].kind) ? 1 : exact;
     // Two columns more on each side: what lies just outside of the view may show within the slack.
     const { cover, must, touched } = Object.fromEntries(Object.entries(plain(trace, track, lane, from - 2 * perPixel, perPixel, width + 4)).map(([key, values]) => [key, { at: (x) => values[x + 2] ?? 0 }]));
     for (let x = 0; x < width; ++x) {

@@ -67,12 +67,12 @@ function makeTheme(dark: boolean): Theme {
     ? {
         dark, names, back: fromHex('#14171b'), lane: fromHex('#191c21'), group: fromHex('#1d2127'), grid: fromHex('#22262c'), outside: fromHex('#101215'),
         unknown: fromHex('#5b6470'), faded: fromHex('#33383f'), text: '#dde2e8', muted: '#8f99a4', line: '#2c3138', accent: '#6aa9f7', accentPixel: fromHex('#6aa9f7'),
-        label: '#0d1013', failed: '#ff6b5e', busy: '#5aa578', copies: '#5f93d6', exposed: '#e0954f', comm: '#a987d8', cpu: '#77818c',
+        label: '#0d1013', failed: '#ff6b5e', busy: '#5aa578', copies: '#5f93d6', exposed: '#e0954f', comm: '#8f7fc4', cpu: '#77818c',
       }
     : {
         dark, names, back: fromHex('#ffffff'), lane: fromHex('#f8f9fa'), group: fromHex('#f1f3f5'), grid: fromHex('#ebeef1'), outside: fromHex('#eceef0'),
         unknown: fromHex('#b6bdc6'), faded: fromHex('#dfe3e7'), text: '#1d2329', muted: '#66707b', line: '#dfe3e8', accent: '#1a5fb4', accentPixel: fromHex('#1a5fb4'),
-        label: '#14181d', failed: '#c4261c', busy: '#58a878', copies: '#5b91d4', exposed: '#de8a3c', comm: '#9a74cf', cpu: '#9aa4ae',
+        label: '#14181d', failed: '#c4261c', busy: '#58a878', copies: '#5b91d4', exposed: '#de8a3c', comm: '#9b8ad0', cpu: '#9aa4ae',
       };
 }
 

@@ -19,6 +19,7 @@ export interface Row {
 export const kLane = 18;
 const kGroup = 24;
 const kCounter = 40;
+const kFirstRows = 100;
 
 export class TrackTree {
   readonly byId = new Map<number, Track>();
@@ -26,7 +27,12 @@ export class TrackTree {
 
   constructor(run: Run) {
     for (const track of run.tracks) this.byId.set(track.id, track);
+    // Tracks on which nothing happened are no rows, nor are groups of such tracks.
+    const alive = new Set<number>();
+    for (const track of run.tracks)
+      if (track.events > 0 || run.live === true) for (let at: Track | undefined = track; at !== undefined && !alive.has(at.id); at = this.byId.get(at.parent)) alive.add(at.id);
     for (const track of run.tracks) {
+      if (!alive.has(track.id)) continue;
       const parent = this.byId.has(track.parent) && track.parent !== track.id ? track.parent : -1;
       const list = this.children.get(parent);
       if (list === undefined) this.children.set(parent, [track]);
@@ -35,21 +41,26 @@ export class TrackTree {
     for (const list of this.children.values()) list.sort((a, b) => a.sort - b.sort || a.id - b.id);
   }
 
-  /** Groups that begin closed: what would fill more than some screens stays out of the way. */
+  /** Groups that begin closed: groups are opened in order while all that is shown stays within some screens. */
   closedAtFirst(): Set<number> {
     const closed = new Set<number>();
-    let rows = 0;
-    const count = (id: number): number => 1 + (this.children.get(id) ?? []).reduce((sum, child) => sum + count(child.id), 0);
-    const visit = (track: Track): void => {
-      const below = this.children.get(track.id) ?? [];
-      ++rows;
-      if (below.length > 0 && rows + count(track.id) > 80 && below.every((child) => !this.children.has(child.id))) {
-        closed.add(track.id);
-        return;
+    let rows = this.children.get(-1)?.length ?? 0;
+    let level = this.children.get(-1) ?? [];
+    while (level.length > 0) {
+      const next: Track[] = [];
+      for (const track of level) {
+        const below = this.children.get(track.id);
+        if (below === undefined) continue;
+        // The first group is opened whatever it holds: one closed row would show nothing.
+        if (rows + below.length <= kFirstRows || rows <= 4) {
+          rows += below.length;
+          next.push(...below);
+        } else {
+          closed.add(track.id);
+        }
       }
-      below.forEach(visit);
-    };
-    (this.children.get(-1) ?? []).forEach(visit);
+      level = next;
+    }
     return closed;
   }
 

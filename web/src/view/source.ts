@@ -99,6 +99,8 @@ export interface Overview {
   calls_top?: Entry[];
   copies_top?: Entry[];
   findings?: Finding[];
+  /** Sentences about what makes times doubtful. */
+  remarks?: string[];
   not_judged?: { rule: string; title?: string; needs: string }[];
   /** false: the findings are being computed; ask again. */
   findings_ready?: boolean;

@@ -298,9 +298,7 @@ export class Timeline {
       const y0 = Math.round((row.top - this.scroll) * ratio);
       const y1 = Math.round((row.top + row.height - this.scroll) * ratio);
       fillRows(y0, y1, row.what === 'group' ? groupGround : plain);
-      if (row.what === 'group' && row.open && row.children) {
-        // An open group shows its members below.
-      } else if (row.what === 'counter') {
+      if (row.what === 'counter') {
         drawn.push(row.track.id);
         const pieces = this.tiles.pieces(row.track.id, level, this.from, this.to);
         this.counter(row, counterColumns(pieces, scale), y0, Math.round(row.height * ratio), width, height);
@@ -597,7 +595,6 @@ export class Timeline {
     const perPixel = (this.to - this.from) / Math.max(1, this.canvas.width);
     const slack = ((this.to - this.from) / this.width) * 2;
     const level = this.tiles.levelFor(perPixel);
-    if (row.what === 'group' && row.open && row.children) return { what: 'row', row, at };
     const pieces = this.tiles.pieces(row.track.id, level, this.from, this.to);
     if (row.what === 'counter') {
       const column = Math.floor(x * this.ratio);

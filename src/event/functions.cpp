@@ -37,6 +37,11 @@ constexpr std::string_view kHsaAmd[] = {
 };
 static_assert(std::size(kHsaCore) < kFirstHsaAmd);
 
+constexpr std::string_view kMpi[] = {
+#define TACHO_MPI(name, ...) #name,
+#include "event/functions_mpi.def"
+};
+
 std::string_view hsa_name(uint32_t number) {
   if (number >= 1 && number <= std::size(kHsaCore)) return kHsaCore[number - 1];
   if (number >= kFirstHsaAmd && number - kFirstHsaAmd < std::size(kHsaAmd))
@@ -64,6 +69,7 @@ std::string_view function_name(Domain domain, uint32_t number) {
   if (domain == Domain::kOpenCL) return opencl::function_name(static_cast<uint16_t>(number));
   if (domain == Domain::kHipRuntime) return hip_name(number);
   if (domain == Domain::kHsa) return hsa_name(number);
+  if (domain == Domain::kMpi && number >= 1 && number <= std::size(kMpi)) return kMpi[number - 1];
   return {};
 }
 

@@ -59,6 +59,8 @@ enum class RecordKind : uint8_t {
   kCounts,
   kArguments,
   kBlockObject,
+  kMessage,
+  kCommunicator,
   kEnd
 };
 
@@ -432,6 +434,31 @@ struct KernelArgument {
 static_assert(sizeof(KernelArgument) == 24);
 inline constexpr uint32_t kMostKernelArguments = 32;
 
+/// A message or collective of MPI (table message). flags: MessageKind. value: low 16 bits number of the function that began it
+/// (Domain::kMpi), kMessageShown: the call that comes next on the thread shows it among its arguments. Host times. ~0 in sent and received, kNoPeer and kNoTag: not known or none.
+struct MessageRecord {
+  RecordHeader header;
+  uint64_t correlation;
+  uint64_t begun;  // when it was begun: start, but of what a later call completes
+  uint64_t start, end;
+  uint64_t sent, received;
+  int32_t peer;  // as MPI_COMM_WORLD numbers ranks
+  int32_t tag;
+  uint32_t communicator;  // number of a CommunicatorRecord, 0 = not known
+  uint32_t sequence;      // of a collective
+};
+inline constexpr int32_t kNoPeer = INT32_MIN, kNoTag = INT32_MIN;
+inline constexpr uint32_t kMessageShown = 1 << 16;
+
+/// A communicator of MPI. value: its number (from 1). The newest of a number counts: it may have been named.
+struct CommunicatorRecord {
+  RecordHeader header;
+  uint64_t id;  // the same on all of its ranks, 0 = not known
+  uint32_t size;
+  uint32_t name, members;  // strings, 0 = none
+  uint32_t origin;         // number of the function that made it, 0 = MPI itself
+};
+
 struct RecordInfo {
   RecordKind kind;
   uint16_t size;  // fixed part
@@ -472,6 +499,8 @@ inline constexpr RecordInfo kRecordInfos[] = {
     {RecordKind::kCounts, sizeof(CountsRecord), "counts"},
     {RecordKind::kArguments, sizeof(ArgumentsRecord), "arguments"},
     {RecordKind::kBlockObject, sizeof(BlockObjectRecord), "block_object"},
+    {RecordKind::kMessage, sizeof(MessageRecord), "message"},
+    {RecordKind::kCommunicator, sizeof(CommunicatorRecord), "communicator"},
 };
 static_assert(sizeof(kRecordInfos) / sizeof(RecordInfo) == static_cast<size_t>(RecordKind::kEnd));
 /// schema_hash() with other records in place of kRecordInfos.

@@ -127,6 +127,7 @@ void ProcessState::describe(const event::ProcessRecord& record, const ProcessSta
     kernels_ = parent->kernels_;
     cpu_events_ = parent->cpu_events_;
     devices_ = parent->devices_;
+    communicators_ = parent->communicators_;
     device_clocks_ = parent->device_clocks_;
     if (parent->samples_ && !samples_)
       samples_ = std::make_unique<ProcessSamples>(*this, writer_, modules_, parent->samples_.get());
@@ -191,7 +192,7 @@ ProcessState::Thread& ProcessState::thread(const tape::BlockHeader& block) {
   const uint32_t index = block.thread_index;
   static Thread nobody;  // only for blocks whose index is nonsense; its rows land on the thread of its tid
   if (!reach(threads_, index)) {
-    nobody = Thread{thread_track(block.tid), block.tid, {}, {}};
+    nobody = Thread{thread_track(block.tid), block.tid, {}, {}, {}};
     return nobody;
   }
   if (!threads_[index]) {
@@ -568,6 +569,19 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
     case RecordKind::kBlockFact:
     case RecordKind::kBlockObject:
       return define_for_blocks(at, header);
+    case RecordKind::kCommunicator: {
+      const auto& record = as<event::CommunicatorRecord>(at);
+      if (!reach(communicators_, header.value)) return count_bad(Table::kMessage);
+      communicators_[header.value] = writer_.dimension(row::Communicator{
+          .identity = static_cast<int64_t>(record.id),
+          .name = string(record.name),
+          .size = record.size,
+          .members = string(record.members),
+          .origin = record.origin == 0
+                        ? 0
+                        : writer_.string(event::function_name(event::Domain::kMpi, record.origin))});
+      break;
+    }
     case RecordKind::kAttached:
       if (header.value < static_cast<uint32_t>(event::Domain::kEnd))
         facts_.attached |= uint64_t{1} << header.value;
@@ -635,7 +649,11 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     case RecordKind::kBlockSizes:
     case RecordKind::kBlockFact:
     case RecordKind::kBlockObject:
+    case RecordKind::kCommunicator:
       define(at, header, block);
+      break;
+    case RecordKind::kMessage:
+      message(block, as<event::MessageRecord>(at));
       break;
     case RecordKind::kApi: {
       const auto& record = as<event::ApiRecord>(at);
@@ -646,15 +664,17 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       const auto domain = static_cast<event::Domain>(header.flags);
       const uint32_t number = header.value & 0xffff;
       Thread& caller = thread(block);
-      writer_.add(row::Api{.track = caller.track,
-                           .start = start,
-                           .duration = duration,
-                           .dim = function(domain, number),
-                           .correlation = static_cast<int64_t>(record.correlation),
-                           .result = event::function_has_result(domain, number)
-                                         ? static_cast<int16_t>(header.value >> 16)
-                                         : kUnknown,
-                           .arguments = caller.take(event::ArgumentsOf::kOpenClCall, record.correlation)});
+      writer_.add(row::Api{
+          .track = caller.track,
+          .start = start,
+          .duration = duration,
+          .dim = function(domain, number),
+          .correlation = static_cast<int64_t>(record.correlation),
+          .result = event::function_has_result(domain, number) ? static_cast<int16_t>(header.value >> 16)
+                                                               : kUnknown,
+          .arguments = domain == event::Domain::kMpi
+                           ? shown_messages(caller, record.correlation)
+                           : caller.take(event::ArgumentsOf::kOpenClCall, record.correlation)});
       break;
     }
     case RecordKind::kDispatch: {
@@ -814,6 +834,58 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       break;
     }
   }
+}
+
+void ProcessState::message(const tape::BlockHeader& block, const event::MessageRecord& record) {
+  const auto kind = checked<event::MessageKind>(record.header.flags);
+  const auto bytes = [](uint64_t value) {
+    return value > static_cast<uint64_t>(INT64_MAX) ? kUnknown : static_cast<int64_t>(value);
+  };
+  Thread& caller = thread(block);
+  const int64_t start = host_time(record.start);
+  const int64_t communicator =
+      record.communicator < communicators_.size() ? communicators_[record.communicator] : 0;
+  const std::string_view function = event::function_name(event::Domain::kMpi, record.header.value & 0xffff);
+  writer_.add(row::Message{.track = caller.track,
+                           .start = start,
+                           .duration = host_duration(start, host_time(record.end)),
+                           .dim = communicator,
+                           .correlation = static_cast<int64_t>(record.correlation),
+                           .kind = kind,
+                           .function = writer_.string(function),
+                           .sent = bytes(record.sent),
+                           .received = bytes(record.received),
+                           .peer = record.peer == event::kNoPeer ? kUnknown : record.peer,
+                           .tag = record.tag == event::kNoTag ? kUnknown : record.tag,
+                           .sequence = kind == event::MessageKind::kCollective ? record.sequence : kUnknown,
+                           .begun_ahead = std::max<int64_t>(start - host_time(record.begun), 0)});
+  if ((record.header.value & event::kMessageShown) == 0) return;
+  if (caller.messages.correlation != record.correlation) caller.messages = {record.correlation, 0, {}};
+  constexpr size_t kMostShown = 4;
+  if (++caller.messages.count > kMostShown) return;
+  std::string& text = caller.messages.text;
+  if (!text.empty()) text += "; ";
+  const auto number = [](int64_t value, int64_t none) {
+    return value == none ? std::string("unknown") : std::to_string(value);
+  };
+  if (kind == event::MessageKind::kCollective) {
+    text += fmt::format("sent={}, received={}", number(bytes(record.sent), kUnknown),
+                        number(bytes(record.received), kUnknown));
+    if (record.peer != event::kNoPeer) text += fmt::format(", root={}", record.peer);
+  } else {
+    const bool send = kind == event::MessageKind::kSend;
+    text += fmt::format("{}={}, bytes={}, tag={}", send ? "to" : "from", number(record.peer, event::kNoPeer),
+                        number(bytes(send ? record.sent : record.received), kUnknown),
+                        number(record.tag, event::kNoTag));
+  }
+  text += fmt::format(", communicator={}", record.communicator);
+}
+
+int64_t ProcessState::shown_messages(Thread& caller, uint64_t correlation) {
+  if (caller.messages.correlation != correlation || caller.messages.text.empty()) return 0;
+  std::string text = std::exchange(caller.messages.text, {});
+  if (caller.messages.count > 4) text += fmt::format("; and {} more", caller.messages.count - 4);
+  return writer_.string(text);
 }
 
 void ProcessState::arguments(const tape::BlockHeader& block, const event::ArgumentsRecord& record,

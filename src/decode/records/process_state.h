@@ -85,6 +85,12 @@ class ProcessState : public ProcessContext {
       event::ArgumentsOf of = event::ArgumentsOf::kEnd;
       int64_t text = 0;  // string
     } arguments;
+    // Messages that the call which comes next shows among its arguments.
+    struct {
+      uint64_t correlation = 0;
+      size_t count = 0;
+      std::string text;
+    } messages;
     int64_t take(event::ArgumentsOf of, uint64_t correlation) {
       return arguments.text != 0 && arguments.of == of && arguments.correlation == correlation
                  ? std::exchange(arguments.text, 0)
@@ -153,6 +159,8 @@ class ProcessState : public ProcessContext {
   void define(const std::byte* at, const event::RecordHeader& header, const tape::BlockHeader& block);
   void define_for_blocks(const std::byte* at, const event::RecordHeader& header);
   void counts(const event::CountsRecord& record, const std::byte* at);
+  void message(const tape::BlockHeader& block, const event::MessageRecord& record);
+  int64_t shown_messages(Thread& caller, uint64_t correlation);
   void arguments(const tape::BlockHeader& block, const event::ArgumentsRecord& record,
                  std::span<const std::byte> bytes);
   void count_bad(event::Table table);
@@ -170,7 +178,8 @@ class ProcessState : public ProcessContext {
   std::vector<Text> strings_;
   std::vector<Queue> queues_;
   std::vector<Kernel> kernels_;
-  std::vector<int64_t> devices_;  // rows
+  std::vector<int64_t> devices_;        // rows
+  std::vector<int64_t> communicators_;  // rows
   std::vector<PiecewiseLinear> device_clocks_;
   std::vector<std::unique_ptr<Thread>> threads_;  // by index
   tsl::robin_map<uint32_t, Lines> lines_;         // by thread id

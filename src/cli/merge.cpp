@@ -23,6 +23,7 @@ void tell_clocks(const std::vector<std::string>& files, const std::vector<ranks:
                  std::vector<std::string>& notes) {
   size_t corrected = 0, unaligned = 0, within = 0;
   double residual = 0;
+  bool by_messages = false;
   const auto note = [&](event::NoteSeverity severity, std::string text) {
     writer.note(0, severity, text);
     notes.push_back(std::move(text));
@@ -35,35 +36,38 @@ void tell_clocks(const std::vector<std::string>& files, const std::vector<ranks:
       ++unaligned;
       if (!alignment.has_realtime || !alignments[0].has_realtime) continue;  // merge_into() says so
       note(event::NoteSeverity::kWarning,
-           fmt::format(
-               "{}: unaligned: it shares no collectives with {} by which their clocks could be compared; "
-               "moments of the two compare only as well as their hosts' clocks agree",
-               files[i], files[0]));
+           fmt::format("{}: unaligned: it shares no collectives or messages with {} by which their clocks "
+                       "could be compared; "
+                       "moments of the two compare only as well as their hosts' clocks agree",
+                       files[i], files[0]));
       continue;
     }
     residual = std::max(residual, alignment.residual);
+    by_messages = by_messages || alignment.by_messages;
     if (!alignment.corrected) {
       ++within;
       continue;
     }
     ++corrected;
     note(event::NoteSeverity::kInfo,
-         fmt::format("{}: its clock is aligned with that of {} by {} collectives ({} outliers): {} apart, "
+         fmt::format("{}: its clock is aligned with that of {} by {} {} ({} outliers): {} apart, "
                      "drift {:.1f} "
                      "ppm, {} piece{}, to within {} (95 of 100)",
-                     files[i], files[0], alignment.samples, alignment.outliers,
+                     files[i], files[0], alignment.samples,
+                     alignment.by_messages ? "groups of messages" : "collectives", alignment.outliers,
                      report::format_duration(std::abs(static_cast<double>(alignment.offset))),
                      alignment.drift * 1e6, alignment.pieces, alignment.pieces == 1 ? "" : "s",
                      report::format_duration(alignment.residual)));
   }
   if (unaligned > 0)
     writer.property(event::Table::kEnd, 0, "clocks",
-                    fmt::format("unaligned: {} of {} traces share no collectives with the first", unaligned,
-                                files.size() - 1));
+                    fmt::format("unaligned: {} of {} traces share no collectives or messages with the first",
+                                unaligned, files.size() - 1));
   else if (corrected + within > 0)
-    writer.property(
-        event::Table::kEnd, 0, "clocks",
-        fmt::format("aligned by collectives to within {} (95 of 100)", report::format_duration(residual)));
+    writer.property(event::Table::kEnd, 0, "clocks",
+                    fmt::format("aligned by {} to within {} (95 of 100)",
+                                by_messages ? "collectives and messages" : "collectives",
+                                report::format_duration(residual)));
 }
 
 }  // namespace

@@ -11,10 +11,10 @@ namespace tacho::ranks {
 
 Result<std::vector<Alignment>> align(std::span<const std::shared_ptr<const trace::Trace>> traces) {
   Job job;
-  TACHO_ASSIGN(job.spool, Spool::create());
+  TACHO_ASSIGN(job.spools, Spools::create());
   for (const auto& trace : traces) {
     TACHO_ASSIGN(std::vector<RankRun> runs, runs_of(*trace, trace->path()));
-    TACHO_TRY(pass_over(*trace, {}, job.names, job.spool, runs[0]));
+    TACHO_TRY(pass_over(*trace, {}, job.names, job.spools, runs[0]));
     job.runs.push_back(std::move(runs[0]));
   }
   std::vector<Alignment> alignments(traces.size());
@@ -22,7 +22,7 @@ Result<std::vector<Alignment>> align(std::span<const std::shared_ptr<const trace
   // Without a real-time clock in one of them, none helps.
   if (std::any_of(job.runs.begin(), job.runs.end(), [](const RankRun& run) { return !run.has_realtime; }))
     for (RankRun& run : job.runs) run.clock_shift = 0;
-  TACHO_ASSIGN(std::vector<RunClock> clocks, relate_clocks(job.runs, job.spool));
+  TACHO_ASSIGN(std::vector<RunClock> clocks, relate_clocks(job.runs, job.spools));
   drop_equal_clocks(job.runs, clocks);
   const auto shared = std::make_shared<const std::vector<RunClock>>(std::move(clocks));
   for (uint32_t run = 0; run < traces.size(); ++run) {
@@ -30,6 +30,7 @@ Result<std::vector<Alignment>> align(std::span<const std::shared_ptr<const trace
     Alignment& alignment = alignments[run];
     alignment.related = clock.related;
     if (run == 0 || !clock.related) continue;
+    alignment.by_messages = clock.by_messages;
     alignment.samples = clock.fit.samples;
     alignment.outliers = clock.fit.outliers;
     alignment.residual = clock.residual;

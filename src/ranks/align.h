@@ -1,4 +1,4 @@
-// Clocks of several traces brought onto the first one's, by the collectives that the traces share.
+// Clocks of several traces brought onto the first one's, by the collectives and messages that the traces share.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,10 @@ namespace tacho::ranks {
 
 /// How one trace's clock stands against the first trace's.
 struct Alignment {
-  bool related = false;    // they share enough collectives to tell
+  bool related = false;    // they share enough collectives or messages to tell
   bool corrected = false;  // and the clocks differ by more than can be told apart: `map` is set
   bool has_realtime = false;
+  bool by_messages = false;  // of MPI, not by collectives
   size_t samples = 0, outliers = 0;
   size_t pieces = 0;    // of the line; more than one: the clock jumped or changed its rate
   double residual = 0;  // ns: 95 of 100 samples that are no outliers lie nearer

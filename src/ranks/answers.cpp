@@ -50,10 +50,12 @@ void most_beyond(std::span<const Participant> all, size_t one, NamedTime (Arriva
 
 // Why participant `last` came `late` ns after the median of the others. `before`: the cause of the communicator's collective
 // before, when the same rank was last there in the same step; `waited_before`: how long the others had waited then.
+// `messages`: how long each waited for messages in its stretch.
 Cause cause_of(std::span<const Participant> all, size_t last, int64_t late, const Cause* before,
-               int64_t late_before) {
+               int64_t late_before, std::span<const Waited> messages) {
   Cause cause;
   const Arrival& own = all[last].arrival;
+  cause.by_host = own.by_host;
   const auto beyond = [&](auto value) { return value(own) - median_of_others(all, last, value); };
   const int64_t compute = beyond([](const Arrival& a) { return a.compute; });
   const int64_t copy = beyond([](const Arrival& a) { return a.copy; });
@@ -63,7 +65,8 @@ Cause cause_of(std::span<const Participant> all, size_t last, int64_t late, cons
   const int64_t kernels = beyond([](const Arrival& a) { return a.kernels; });
   const int64_t stretch = beyond([](const Arrival& a) { return a.start - a.from; });
   const int64_t earlier = late - stretch;  // it began its stretch so much later
-  const int64_t most = std::max({compute, copy, idle, earlier});
+  const int64_t mpi = beyond([](const Arrival& a) { return a.mpi; });
+  const int64_t most = std::max({compute, copy, idle, mpi, earlier});
   if (most * 2 < late) {
     cause.kind = Cause::Kind::kUnknown;
     return cause;
@@ -84,6 +87,17 @@ Cause cause_of(std::span<const Participant> all, size_t last, int64_t late, cons
     most_beyond(all, last, &Arrival::kernel, cause.name, cause.name_time);
   } else if (most == copy) {
     cause.kind = Cause::Kind::kCopies;
+  } else if (most == mpi) {
+    std::vector<int64_t> others;
+    for (size_t i = 0; i < messages.size(); ++i)
+      if (i != last) others.push_back(messages[i].time);
+    if ((messages[last].time - median_of(std::move(others))) * 2 >= mpi) {
+      cause.kind = Cause::Kind::kMessages;
+      cause.peer = messages[last].blamed;  // a run; the caller knows its rank
+    } else {
+      cause.kind = Cause::Kind::kMpi;
+      most_beyond(all, last, &Arrival::call, cause.name, cause.name_time);
+    }
   } else if (most == idle) {
     if (host * 2 >= idle) {
       cause.kind = Cause::Kind::kHost;
@@ -193,8 +207,22 @@ std::string cause_text(const Cause& cause, const Names& names) {
     case Cause::Kind::kCopies:
       text = "copies";
       break;
+    case Cause::Kind::kMessages:
+      text = fmt::format("waited for rank {}'s messages", cause.peer);
+      break;
+    case Cause::Kind::kMpi:
+      text = name.empty() ? std::string("longer in MPI")
+                          : fmt::format("longer in MPI: {} +{}", name,
+                                        report::format_duration(static_cast<double>(cause.name_time)));
+      break;
+    case Cause::Kind::kLateSends:
+      text = fmt::format("late messages, most to rank {}: one {} late", cause.peer,
+                         report::format_duration(static_cast<double>(cause.time)));
+      break;
     case Cause::Kind::kHost:
-      if (name.empty())
+      if (cause.by_host && (name.empty() || cause.range))
+        text = name.empty() ? std::string("its own code on the host") : "its code on the host, in " + name;
+      else if (name.empty())
         text = "the host launched late; why is unknown";
       else if (cause.range)
         text = "the host launched late, in " + name;
@@ -206,10 +234,11 @@ std::string cause_text(const Cause& cause, const Names& names) {
       text = "its GPU idled; unknown why (no API calls in the trace)";
       break;
     case Cause::Kind::kEarlier:
-      text = "late from another group's collective";
+      text = cause.by_host ? "it left the collective before later" : "late from another group's collective";
       break;
     case Cause::Kind::kBegan:
-      text = "its GPU work began later; why is not in the trace";
+      text = cause.by_host ? "it began later; why is not in the trace"
+                           : "its GPU work began later; why is not in the trace";
       break;
     case Cause::Kind::kUnknown:
       return "unknown";
@@ -221,16 +250,16 @@ std::string cause_text(const Cause& cause, const Names& names) {
 Result<Report> answer(const Job& job) {
   const std::vector<RankRun>& runs = job.runs;
   size_t found = 0;
-  for (const RankRun& run : runs) found += run.arrivals;
+  for (const RankRun& run : runs) found += run.arrivals + run.messages;
   if (found == 0) {
     int64_t kernels = 0;
     for (const RankRun& run : runs) kernels += run.kernels;
     return fail(
-        "{}{}: no collective among the {} kernels of {} rank{}: tacho looked for kernels named "
-        "ncclDevKernel_*, "
-        "ncclKernel_*, nccl*Sym*, rccl* and *msccl*, and for torch.distributed's \"Collective name\" in "
-        "Kineto files; "
-        "record a span in which the ranks communicate",
+        "{}{}: no collective among the {} kernels of {} rank{}, and no message or collective of MPI: tacho "
+        "looked for kernels named ncclDevKernel_*, ncclKernel_*, nccl*Sym*, rccl* and *msccl*, for "
+        "torch.distributed's \"Collective name\" in Kineto files, and for table message; record a span in "
+        "which "
+        "the ranks communicate",
         runs[0].file, runs.size() > 1 ? fmt::format(" and {} more", runs.size() - 1) : "", kernels,
         runs.size(), runs.size() == 1 ? "" : "s");
   }
@@ -238,7 +267,7 @@ Result<Report> answer(const Job& job) {
   report.ranks.resize(runs.size());
 
   // Clocks: corrected where collectives say that they differ, and not within one host.
-  TACHO_ASSIGN(std::vector<RunClock> clocks, relate_clocks(runs, job.spool));
+  TACHO_ASSIGN(std::vector<RunClock> clocks, relate_clocks(runs, job.spools));
   report.aligned = runs.size() > 1;
   for (size_t run = 0; run < runs.size(); ++run) {
     const RunClock& clock = clocks[run];
@@ -259,6 +288,19 @@ Result<Report> answer(const Job& job) {
     if (report.ranks[run].corrected) report.ranks[run].clock_offset = clocks[run].typical;
   }
 
+  // Messages: who waited for whom, and in which step.
+  TACHO_ASSIGN(report.messages, look_at_messages(runs, job.spools.messages, clocks));
+  const auto on_common = [&](uint32_t run, int64_t time) {
+    return common_time(clocks, run, time + runs[run].clock_shift);
+  };
+  const auto step_of = [&](uint32_t run, int64_t time) {  // common clock
+    const std::vector<Times>& steps = runs[run].steps;
+    const auto after = std::partition_point(steps.begin(), steps.end(), [&](const Times& step) {
+      return step.first == kUnknown || on_common(run, step.first) <= time;
+    });
+    return static_cast<int32_t>(after - steps.begin()) - 1;
+  };
+
   // Collectives.
   std::unordered_map<uint32_t, size_t> newest;  // of each communicator, in report.collectives
   std::unordered_map<uint64_t, size_t> by_key;
@@ -266,7 +308,7 @@ Result<Report> answer(const Job& job) {
   std::map<uint32_t, Traffic> traffic;
   std::map<uint32_t, std::set<uint32_t>> runs_of_group;
   std::string example;
-  TACHO_TRY(match_collectives(runs, job.spool, [&](std::span<Participant> all, bool complete) {
+  TACHO_TRY(match_collectives(runs, job.spools.arrivals, [&](std::span<Participant> all, bool complete) {
     const Arrival& first = all[0].arrival;
     if (first.operation == Operation::kSendReceive) {
       ++report.point_to_point;  // two ranks of the group only: counting does not match them
@@ -306,6 +348,7 @@ Result<Report> answer(const Job& job) {
     collective.last_start = starts[last];
     collective.last_run = all[last].run;
     collective.last_rank = runs[all[last].run].rank;
+    collective.blamed_run = collective.last_run;
     collective.spread = collective.last_start - collective.first_start;
     collective.transfer = std::max<int64_t>(0, collective.end - collective.last_start);
     if (all.size() > 1) {
@@ -319,7 +362,6 @@ Result<Report> answer(const Job& job) {
         report.ranks[all[i].run].waited += waited;
         waited_in[all[i].run][all[i].arrival.step] += waited;
       }
-      report.ranks[collective.last_run].caused += collective.waited;
       ++report.ranks[collective.last_run].last_in;
       const Collective* before = nullptr;
       if (const auto at = newest.find(first.communicator); at != newest.end()) {
@@ -327,8 +369,19 @@ Result<Report> answer(const Job& job) {
         if (candidate.last_run == collective.last_run && candidate.step == collective.step)
           before = &candidate;
       }
+      std::vector<Waited> messages;
+      for (size_t i = 0; i < all.size(); ++i)
+        messages.push_back(waited_between(report.messages.waits[all[i].run],
+                                          on_common(all[i].run, all[i].arrival.from), starts[i]));
       collective.cause = cause_of(all, last, collective.late, before != nullptr ? &before->cause : nullptr,
-                                  before != nullptr ? before->late : 0);
+                                  before != nullptr ? before->late : 0, messages);
+      if (collective.cause.kind == Cause::Kind::kMessages && !collective.cause.carried) {
+        collective.blamed_run = messages[last].blamed;
+        collective.cause.peer = runs[collective.blamed_run].rank;
+      } else if (collective.cause.carried && before != nullptr) {
+        collective.blamed_run = before->blamed_run;
+      }
+      report.ranks[collective.blamed_run].caused += collective.waited;
     }
     const int64_t size =
         std::max<int64_t>(job.names.communicator(first.communicator).size, static_cast<int64_t>(all.size()));
@@ -337,7 +390,8 @@ Result<Report> answer(const Job& job) {
           static_cast<double>(collective.bytes) / static_cast<double>(collective.transfer);
       collective.bus_bandwidth = collective.algorithm_bandwidth * bus_factor(collective.operation, size);
     }
-    add_traffic(traffic[first.communicator], collective.operation, collective.bytes, size);
+    if (!first.by_host)
+      add_traffic(traffic[first.communicator], collective.operation, collective.bytes, size);
     const Arrival& own = all[last].arrival;
     collective.from =
         common_time(clocks, collective.last_run, own.from + runs[collective.last_run].clock_shift);
@@ -355,7 +409,7 @@ Result<Report> answer(const Job& job) {
   // Steps.
   struct Blame {
     size_t collectives = 0;
-    int64_t waited = 0, late = 0;
+    int64_t waited = 0, late = 0, for_messages = 0;
     // What explains how much waiting, by kind and then by name.
     struct Part {
       int64_t waited = 0, longest = -1;
@@ -390,28 +444,60 @@ Result<Report> answer(const Job& job) {
   std::map<uint32_t, Blame> blame_in_all;
   std::map<uint32_t, std::set<int32_t>> blame_steps;
   const auto add_blame = [](Blame& blame, const Collective& collective) {
-    ++blame.collectives;
+    if (collective.blamed_run == collective.last_run) ++blame.collectives;
     blame.waited += collective.waited;
     blame.late = std::max(blame.late, collective.spread);
-    Blame::Part& part = blame.causes[collective.cause.kind][collective.cause.name];
+    // Who is blamed for another's lateness sent it messages late.
+    Cause cause = collective.cause;
+    if (cause.kind == Cause::Kind::kMessages) {
+      cause.kind = Cause::Kind::kLateSends;
+      cause.peer = collective.last_rank;
+    }
+    Blame::Part& part = blame.causes[cause.kind][cause.name];
     part.waited += collective.waited;
     if (collective.late > part.longest) {
       part.longest = collective.late;
-      part.cause = collective.cause;
+      part.cause = cause;
     }
   };
   for (size_t i = 0; i < report.collectives.size(); ++i) {
     const Collective& collective = report.collectives[i];
     if (collective.ranks < 2) continue;
-    add_blame(blame_in_all[collective.last_run], collective);
+    add_blame(blame_in_all[collective.blamed_run], collective);
     if (collective.step < 0) continue;
     StepSums& sums = steps[collective.step];
     if (!sums.any || collective.end > report.collectives[sums.last].end) sums.last = i;
     sums.any = true;
     ++sums.report.collectives;
     sums.report.waited += collective.waited;
-    add_blame(sums.blame[collective.last_run], collective);
+    add_blame(sums.blame[collective.blamed_run], collective);
   }
+  for (uint32_t run = 0; run < runs.size(); ++run)
+    for (const MessageWait& wait : report.messages.waits[run]) {
+      const int64_t time = wait.end - wait.start;
+      report.ranks[run].waited += time;
+      report.ranks[wait.blamed].caused += time;
+      const int32_t step = step_of(run, wait.start);
+      waited_in[run][step] += time;
+      const auto add = [&](Blame& blame) {
+        blame.waited += time;
+        blame.for_messages += time;
+        blame.late = std::max(blame.late, time);
+        Blame::Part& part = blame.causes[Cause::Kind::kLateSends][0];
+        part.waited += time;
+        if (time <= part.longest) return;
+        part.longest = time;
+        part.cause.kind = Cause::Kind::kLateSends;
+        part.cause.peer = runs[run].rank;
+        part.cause.time = time;
+        part.cause.by_host = true;
+      };
+      add(blame_in_all[wait.blamed]);
+      if (step < 0) continue;
+      StepSums& sums = steps[step];
+      sums.report.waited += time;
+      add(sums.blame[wait.blamed]);
+    }
   const int64_t first_number = runs[0].first_step;
   for (auto& [number, sums] : steps) {
     StepReport& step = sums.report;
@@ -448,15 +534,16 @@ Result<Report> answer(const Job& job) {
       ++count;
     }
     if (count > 0 && sum > 0) step.imbalance = (most / (sum / count) - 1) * 100;
-    step.path = path_of(report, by_key, sums.last, number);
-    if (const int64_t tail = step.end - report.collectives[sums.last].end; !first && tail > 0)
+    if (sums.any) step.path = path_of(report, by_key, sums.last, number);
+    if (const int64_t tail = sums.any ? step.end - report.collectives[sums.last].end : 0; !first && tail > 0)
       step.path.push_back({runs[last_run].rank, PathPiece::Kind::kTail, tail, 0, 0, 0, 0, sums.last});
     report.steps.push_back(std::move(step));
   }
 
   // Who is to blame.
   for (const auto& [run, blame] : blame_in_all) {
-    Straggler straggler{runs[run].rank, blame.collectives, blame.waited, {}, blame.cause()};
+    Straggler straggler{runs[run].rank, blame.collectives, blame.waited, blame.for_messages, {},
+                        blame.cause()};
     for (const int32_t step : blame_steps[run]) straggler.steps.push_back(first_number + step);
     report.stragglers.push_back(std::move(straggler));
   }
@@ -538,27 +625,40 @@ Result<Report> answer(const Job& job) {
     report.remarks.push_back(fmt::format(
         "{} collective{} on some ranks only: did a rank die, or are the traces of different lengths?",
         report.incomplete, report.incomplete == 1 ? " is" : "s are"));
+  if (report.messages.unmatched > 0)
+    report.remarks.push_back(
+        fmt::format("{} message{} of MPI lack{} the other half: of ranks without a file, of processes that "
+                    "MPI_Comm_spawn started, or "
+                    "lost",
+                    report.messages.unmatched, report.messages.unmatched == 1 ? "" : "s",
+                    report.messages.unmatched == 1 ? "s" : ""));
   if (report.point_to_point > 0)
     report.remarks.push_back(fmt::format("{} sends and receives count as communication but are not matched",
                                          report.point_to_point));
   for (size_t run = 0; run < runs.size(); ++run) {
-    if (runs[run].arrivals == 0)
+    if (runs[run].arrivals == 0 && !report.collectives.empty())
       report.remarks.push_back(fmt::format("rank {} takes part in no collective", runs[run].rank));
     if (report.ranks[run].corrected && std::abs(report.ranks[run].clock_offset) > 1'000'000)
       report.remarks.push_back(
-          fmt::format("the clock of rank {} is taken to be {} off; if its trace begins at another collective "
-                      "than rank {}'s, that is "
-                      "why",
-                      runs[run].rank,
-                      report::format_duration(static_cast<double>(std::abs(report.ranks[run].clock_offset))),
-                      runs[0].rank));
+          clocks[run].numbered
+              ? fmt::format(
+                    "the clock of rank {} is taken to be {} off", runs[run].rank,
+                    report::format_duration(static_cast<double>(std::abs(report.ranks[run].clock_offset))))
+              : fmt::format(
+                    "the clock of rank {} is taken to be {} off; if its trace begins at another collective "
+                    "than rank {}'s, that is "
+                    "why",
+                    runs[run].rank,
+                    report::format_duration(static_cast<double>(std::abs(report.ranks[run].clock_offset))),
+                    runs[0].rank));
   }
   if (runs.size() > 1 && !report.aligned) {
     bool one_host = true;
     for (const RankRun& run : runs) one_host = one_host && !run.host.empty() && run.host == runs[0].host;
     if (!one_host)
       report.remarks.emplace_back(
-          "unaligned: some ranks share no collective with rank 0's, so their clocks cannot be compared with "
+          "unaligned: some ranks share no collective or message with rank 0's, so their clocks cannot be "
+          "compared with "
           "its own");
   }
   if (runs.size() == 1)

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "ranks/load.h"
 #include "ranks/matching.h"
+#include "ranks/messages.h"
 
 namespace tacho::ranks {
 
@@ -24,6 +25,9 @@ struct Cause {
     kHost,          ///< its GPU idled because the host had not launched
     kIdle,          ///< its GPU idled; the trace has no launching call to tell whether the host was late
     kEarlier,       ///< it left an earlier collective of another group later than the others
+    kMessages,      ///< it waited in MPI for messages of rank `peer`
+    kMpi,           ///< it was longer in calls of MPI, and not for a late message; `name` the most
+    kLateSends,     ///< its messages came late, most to rank `peer`; the others waited for them
     kBegan,         ///< its first GPU operation came later; what was before is not in the trace
     kUnknown,       ///< nothing of the above makes up half of the delay
   } kind = Kind::kNone;
@@ -31,6 +35,8 @@ struct Cause {
   int64_t time = 0;       // ns of the delay that this explains
   uint64_t name = 0;      // of a kernel, an API call or a range; 0 = none stands out
   int64_t name_time = 0;  // ns more than the others in it
+  int64_t peer = 0;       // rank
+  bool by_host = false;   // the collective is a call of MPI, which the host itself is late to
   bool range = false;     // `name` is a range of the program that the host was in, no call
   bool carried =
       false;  // it is the cause of an earlier collective of the step, from which the rank is still behind
@@ -44,6 +50,7 @@ struct Collective {
   uint32_t ranks = 0;     // that took part
   int64_t last_rank = 0;  // that came last
   uint32_t last_run = 0;
+  uint32_t blamed_run = 0;                            // the last, or whose messages it waited for
   bool complete = true;                               // all known ranks of the communicator are there
   int64_t first_start = 0, last_start = 0, end = 0;   // ns on the common clock; end of the last
   int64_t spread = 0;                                 // last_start - first_start
@@ -80,8 +87,9 @@ struct StepReport {
 
 struct Straggler {
   int64_t rank;
-  size_t collectives = 0;
-  int64_t waited = 0;  // ns, of the others for it
+  size_t collectives = 0;    // to which it came last
+  int64_t waited = 0;        // ns, of the others for it
+  int64_t for_messages = 0;  // ns of that, in calls that received its messages
   std::vector<int64_t> steps;
   Cause cause;  // that explains most of the waiting
 };
@@ -110,6 +118,7 @@ struct Report {
   std::vector<Straggler> stragglers;  // the one for whom the others waited most comes first
   std::vector<Group> groups;
   std::map<std::pair<int64_t, int64_t>, int64_t> bytes;  // (from, to): a model, docs/ranks.md
+  MessageReport messages;                                // of MPI
   std::vector<int64_t> missing;                          // ranks of communicators that no file is of
   size_t mismatched = 0, incomplete = 0, point_to_point = 0;
   bool aligned = false;       // ranks' clocks are related by collectives
@@ -117,7 +126,7 @@ struct Report {
   std::vector<std::string> remarks;
 };
 
-/// An error where the job has no collective at all.
+/// An error where the job has neither collectives nor messages.
 Result<Report> answer(const Job& job);
 
 /// "30 more kernels (sm90_gemm)", "the host launched late", in words for a cell; `names`: of the job.

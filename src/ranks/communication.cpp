@@ -174,9 +174,12 @@ std::vector<int64_t> members_of(std::string_view text) {
     const size_t comma = text.find(',');
     std::string_view word = text.substr(0, comma);
     while (word.starts_with(' ')) word.remove_prefix(1);
-    const int64_t member = whole(word);
-    if (member < 0) return {};
-    members.push_back(member);
+    const size_t dash = word.find('-');
+    const int64_t member = whole(word.substr(0, dash));
+    const int64_t last = dash == std::string_view::npos ? member : whole(word.substr(dash + 1));
+    constexpr int64_t kMostMembers = 1 << 22;
+    if (member < 0 || last < member || last - member >= kMostMembers) return {};
+    for (int64_t one = member; one <= last; ++one) members.push_back(one);
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
   }
   return members;

@@ -51,7 +51,7 @@ struct Told {
 /// From the arguments of a dispatch: "Collective name=allreduce, In msg nelems=4197376, ..." as the reader of Kineto files
 /// keeps them. Views into `text`.
 Told told_by(std::string_view text);
-/// The numbers in "[0, 1, 2, 3]"; empty when the list is cut short ("...") or is none.
+/// The numbers in "[0, 1, 2, 3]" or "[0-3]"; empty when the list is cut short ("...") or is none.
 std::vector<int64_t> members_of(std::string_view text);
 
 /// S of nccl-tests: the bytes by which they compute algorithm bandwidth. All-gather: what one rank has in the end;

@@ -20,8 +20,8 @@ Result<std::optional<analysis::RankLateness>> lateness(const trace::Trace& trace
   if (ranks < 2 || rows > kMostRows / ranks) return std::nullopt;
   std::sort(job.runs.begin(), job.runs.end(),
             [](const RankRun& a, const RankRun& b) { return a.rank < b.rank; });
-  TACHO_ASSIGN(job.spool, Spool::create());
-  for (RankRun& run : job.runs) TACHO_TRY(pass_over(trace, {}, job.names, job.spool, run));
+  TACHO_ASSIGN(job.spools, Spools::create());
+  for (RankRun& run : job.runs) TACHO_TRY(pass_over(trace, {}, job.names, job.spools, run));
   const Result<Report> report = answer(job);
   // Without collectives there is nothing to wait for.
   if (!report || report->stragglers.empty()) return std::nullopt;

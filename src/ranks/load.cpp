@@ -66,7 +66,7 @@ void in_parallel(size_t count, const std::function<void(size_t)>& work) {
 }
 
 // The order of collectives as numbers, and the stretches before them.
-Status order_of(const RankRun& run, const Spool& spool, std::vector<uint64_t>& signatures,
+Status order_of(const RankRun& run, const Spool<Arrival>& spool, std::vector<uint64_t>& signatures,
                 std::vector<int64_t>& before) {
   constexpr size_t kEnough = 16384;
   std::vector<Arrival> arrivals(std::min(run.arrivals, kEnough));
@@ -184,7 +184,7 @@ int64_t rank_in_path(const std::string& path) {
 Status load_job(const std::vector<std::string>& inputs, Job& job) {
   std::vector<std::string> files;
   TACHO_TRY(list_traces(inputs, files, job.remarks));
-  TACHO_ASSIGN(job.spool, Spool::create());
+  TACHO_ASSIGN(job.spools, Spools::create());
   struct Opened {
     std::shared_ptr<const trace::Trace> trace;  // kept while another pass may be needed
     std::vector<RankRun> runs;
@@ -199,7 +199,7 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
         return fail("{}: recorded with --aggregate: it holds no events to compare between ranks", files[i]);
       TACHO_ASSIGN(opened[i].runs, runs_of(*trace, files[i]));
       for (RankRun& run : opened[i].runs) {
-        TACHO_TRY(pass_over(*trace, {}, job.names, job.spool, run));
+        TACHO_TRY(pass_over(*trace, {}, job.names, job.spools, run));
         if (!trace->complete()) run.remarks.push_back(fmt::format("{}: {}", files[i], trace->note()));
       }
       if (files.size() <= kKeptOpen) opened[i].trace = std::move(trace);
@@ -256,7 +256,7 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
   if (!steps_known) {
     std::vector<uint64_t> signatures;
     std::vector<int64_t> before;
-    TACHO_TRY(order_of(job.runs[0], job.spool, signatures, before));
+    TACHO_TRY(order_of(job.runs[0], job.spools.arrivals, signatures, before));
     const Period period = period_of(signatures, before);
     if (period.collectives > 0) {
       Status failed;
@@ -268,7 +268,7 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
           if (trace == nullptr) {
             TACHO_ASSIGN(trace, format::open_any(run.file));
           }
-          return pass_over(*trace, period, job.names, job.spool, run);
+          return pass_over(*trace, period, job.names, job.spools, run);
         };
         if (Status done = again(); !done) {
           const std::lock_guard lock(mutex);

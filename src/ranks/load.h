@@ -12,7 +12,7 @@ namespace tacho::ranks {
 struct Job {
   std::vector<RankRun> runs;  // ascending by rank, each rank once
   Names names;
-  Spool spool;
+  Spools spools;
   std::vector<std::string> remarks;  // what was left out and why: sentences
 };
 

@@ -6,6 +6,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "ranks/messages.h"
+
 namespace tacho::ranks {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr size_t kBuffered = 64;  // arrivals of a run in memory
 
 class ArrivalReader {
  public:
-  ArrivalReader(const RankRun& run, const Spool& spool) : run_(run), spool_(spool) {}
+  ArrivalReader(const RankRun& run, const Spool<Arrival>& spool) : run_(run), spool_(spool) {}
   Result<const Arrival*> next() {
     if (at_ == run_.arrivals) return nullptr;
     if (at_ == read_) {
@@ -28,7 +30,7 @@ class ArrivalReader {
 
  private:
   const RankRun& run_;
-  const Spool& spool_;
+  const Spool<Arrival>& spool_;
   std::vector<Arrival> buffer_;
   size_t at_ = 0, read_ = 0, first_ = 0;
 };
@@ -41,7 +43,7 @@ bool ends_together(Operation operation) {
 
 }  // namespace
 
-Status match_collectives(std::span<const RankRun> runs, const Spool& spool,
+Status match_collectives(std::span<const RankRun> runs, const Spool<Arrival>& spool,
                          const std::function<void(std::span<Participant>, bool)>& visit) {
   std::vector<uint32_t> expected;
   std::vector<ArrivalReader> readers;
@@ -91,21 +93,24 @@ Status match_collectives(std::span<const RankRun> runs, const Spool& spool,
   return {};
 }
 
-Result<std::vector<RunClock>> relate_clocks(std::span<const RankRun> runs, const Spool& spool) {
+Result<std::vector<RunClock>> relate_clocks(std::span<const RankRun> runs, const Spools& spools) {
   // Samples of a run against the first run of each of its collectives; every second one goes when there are too many.
   struct Samples {
     std::vector<ClockSample> kept;
     size_t stride = 1, seen = 0;
+    bool messages = false, numbered = false;
+    int64_t half_trip = 0;
   };
   constexpr size_t kMostSamples = 2048;
   std::vector<std::map<uint32_t, Samples>> samples(runs.size());
-  TACHO_TRY(match_collectives(runs, spool, [&](std::span<Participant> participants, bool complete) {
+  TACHO_TRY(match_collectives(runs, spools.arrivals, [&](std::span<Participant> participants, bool complete) {
     if (!complete || participants.size() < 2 || !ends_together(participants[0].arrival.operation)) return;
     const Participant& first = participants[0];
     for (const Participant& other : participants.subspan(1)) {
       if (other.arrival.operation != first.arrival.operation || other.arrival.bytes != first.arrival.bytes)
         continue;
       Samples& list = samples[other.run][first.run];
+      list.numbered = first.arrival.by_host;
       if (list.seen++ % list.stride != 0) continue;
       if (list.kept.size() == kMostSamples) {
         for (size_t i = 0; i < kMostSamples / 2; ++i) list.kept[i] = list.kept[2 * i];
@@ -116,6 +121,19 @@ Result<std::vector<RunClock>> relate_clocks(std::span<const RankRun> runs, const
           {other.arrival.end + runs[other.run].clock_shift, first.arrival.end + runs[first.run].clock_shift});
     }
   }));
+  // Messages tell, too, where collectives are too few.
+  constexpr size_t kEnough = 8;
+  if (std::any_of(runs.begin(), runs.end(), [](const RankRun& run) { return run.messages > 0; })) {
+    TACHO_ASSIGN(auto by_messages, message_samples(runs, spools.messages));
+    for (auto& [pair, list] : by_messages) {
+      Samples& all = samples[pair.first][pair.second];
+      if (all.kept.size() < std::min(kEnough, list.samples.size())) {
+        all.kept = std::move(list.samples);
+        all.messages = all.numbered = true;
+        all.half_trip = list.half_trip;
+      }
+    }
+  }
   std::vector<RunClock> clocks(runs.size());
   for (uint32_t run = 0; run < runs.size(); ++run) {
     RunClock& clock = clocks[run];
@@ -127,7 +145,7 @@ Result<std::vector<RunClock>> relate_clocks(std::span<const RankRun> runs, const
       if (list.kept.size() <= most) continue;
       clock.against = against;
       most = list.kept.size();
-      if (most >= 8) break;
+      if (most >= kEnough) break;
     }
     if (most == 0) continue;
     std::vector<int64_t> offsets;
@@ -135,9 +153,12 @@ Result<std::vector<RunClock>> relate_clocks(std::span<const RankRun> runs, const
       offsets.push_back(sample.time - sample.reference);
     std::nth_element(offsets.begin(), offsets.begin() + static_cast<int64_t>(offsets.size() / 2),
                      offsets.end());
+    clock.by_messages = samples[run][clock.against].messages;
+    clock.numbered = samples[run][clock.against].numbered;
     clock.fit = fit_clock(std::move(samples[run][clock.against].kept));
     const RunClock& base = clocks[clock.against];
-    clock.residual = clock.fit.residual + base.residual;
+    const Samples& used = samples[run][clock.against];
+    clock.residual = clock.fit.residual + static_cast<double>(used.half_trip) + base.residual;
     clock.typical = offsets[offsets.size() / 2] + base.typical;
     clock.related = base.related;
   }
@@ -155,7 +176,7 @@ std::vector<uint32_t> drop_equal_clocks(std::span<const RankRun> runs, std::span
       largest = std::max({largest, std::abs(static_cast<double>(piece.offset)),
                           std::abs(static_cast<double>(clock.fit.offset(piece.last)))});
     constexpr double kAgree = 20'000;  // ns
-    if (same_host && largest > 1e6) odd.push_back(run);
+    if (same_host && largest > 1e6 && !clock.numbered) odd.push_back(run);
     if (same_host || largest <= std::max(kAgree, 3 * clock.residual)) clock.fit.pieces.clear();
   }
   return odd;

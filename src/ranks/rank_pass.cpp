@@ -10,6 +10,7 @@
 #include "analysis/pair_hash.h"
 #include "analysis/sweep.h"
 #include "base/sorted_file.h"
+#include "ranks/mpi_operations.h"
 #include "trace/call_key.h"
 
 namespace tacho::ranks {
@@ -54,18 +55,29 @@ uint32_t Names::communicators() const {
   return static_cast<uint32_t>(communicators_.size());
 }
 
-Result<Spool> Spool::create() {
-  Spool spool;
+uint32_t Names::communicator(const std::string& identity, const Communicator& about) {
+  const std::lock_guard lock(mutex_);
+  const auto [found, fresh] =
+      keys_.try_emplace("mpi\n" + identity, static_cast<uint32_t>(communicators_.size()));
+  if (fresh)
+    communicators_.push_back(about);
+  else if (communicators_[found->second].name.empty())
+    communicators_[found->second].name = about.name;
+  return found->second;
+}
+
+Result<SpoolFile> SpoolFile::create() {
+  SpoolFile spool;
   TACHO_ASSIGN(spool.file_, TemporaryFile::create());
   return spool;
 }
 
-Result<size_t> Spool::append(const std::vector<Arrival>& arrivals) {
+Result<size_t> SpoolFile::append(const void* from, size_t size) {
   const std::lock_guard lock(*mutex_);
   const size_t at = size_;
-  const auto* bytes = reinterpret_cast<const char*>(arrivals.data());
-  size_t left = arrivals.size() * sizeof(Arrival);
-  auto offset = static_cast<off_t>(at * sizeof(Arrival));
+  const auto* bytes = static_cast<const char*>(from);
+  size_t left = size;
+  auto offset = static_cast<off_t>(at);
   while (left > 0) {
     const ssize_t done = pwrite(file_.descriptor(), bytes, left, offset);
     if (done <= 0)
@@ -74,22 +86,28 @@ Result<size_t> Spool::append(const std::vector<Arrival>& arrivals) {
     offset += done;
     left -= static_cast<size_t>(done);
   }
-  size_ += arrivals.size();
+  size_ += size;
   return at;
 }
 
-Status Spool::read(size_t at, size_t count, Arrival* to) const {
-  auto* bytes = reinterpret_cast<char*>(to);
-  size_t left = count * sizeof(Arrival);
-  auto offset = static_cast<off_t>(at * sizeof(Arrival));
-  while (left > 0) {
-    const ssize_t done = pread(file_.descriptor(), bytes, left, offset);
+Status SpoolFile::read(size_t at, size_t size, void* to) const {
+  auto* bytes = static_cast<char*>(to);
+  auto offset = static_cast<off_t>(at);
+  while (size > 0) {
+    const ssize_t done = pread(file_.descriptor(), bytes, size, offset);
     if (done <= 0) return fail("{}: temporary data cannot be read back", temporary_folder());
     bytes += done;
     offset += done;
-    left -= static_cast<size_t>(done);
+    size -= static_cast<size_t>(done);
   }
   return {};
+}
+
+Result<Spools> Spools::create() {
+  Spools spools;
+  TACHO_ASSIGN(spools.arrivals, Spool<Arrival>::create());
+  TACHO_ASSIGN(spools.messages, Spool<MessageEvent>::create());
+  return spools;
 }
 
 namespace {
@@ -521,8 +539,10 @@ Period period_of(const std::vector<uint64_t>& signatures, const std::vector<int6
 
 // ---- the pass --------------------------------------------------------------------------------------------------
 
-Status pass_over(const trace::Trace& trace, const Period& period, Names& names, Spool& spool, RankRun& run) {
+Status pass_over(const trace::Trace& trace, const Period& period, Names& names, Spools& spools,
+                 RankRun& run) {
   run.total = {};
+  run.calls = run.mpi = run.mpi_waiting = 0;
   run.steps.clear();
   run.communicators.clear();
   run.kernels = run.operations = run.unlaunched = 0;
@@ -589,7 +609,7 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
 
   Unions unions;
   KernelTimes stretch_kernels(kernel_rows);
-  Union stretch_compute, stretch_all;
+  Union stretch_compute, stretch_all, stretch_mpi;
   std::vector<Arrival> arrivals;
   std::unordered_map<uint32_t, uint32_t> sequences;
   int64_t from = kUnknown;  // end of the collectives so far
@@ -618,11 +638,105 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
   int64_t count_step = -2;  // the step that `kernels` and `copies` are of
   std::vector<int64_t> kernel_launches;
 
-  Operations operations(trace);
-  GpuOperation operation{};
   const bool by_period = steps.begins.empty() && period.collectives > 0;
   size_t seen_collectives = 0;
-  while (operations.next(operation)) {
+  const auto step_at = [&](int64_t asked) {
+    if (!by_period) return steps.of(asked);
+    const size_t done = seen_collectives;
+    return done < period.first ? -1 : static_cast<int32_t>((done - period.first) / period.collectives);
+  };
+  const auto begin_at = [&](int64_t start) {
+    if (run.total.first != kUnknown) return;
+    run.total.first = start;
+    from = gap_until = start;
+    step_begin = start;
+  };
+  const auto end_at = [&](int64_t end) {
+    run.total.last = run.total.last == kUnknown ? end : std::max(run.total.last, end);
+  };
+  // A collective: what lies before it goes into its stretch, and the next one begins. `arrival` comes with its own facts.
+  const auto arrive = [&](Arrival arrival, int32_t step) {
+    const int64_t start = arrival.start;
+    arrival.from = std::min(from, start);
+    arrival.compute = std::max<int64_t>(0, stretch_compute.up_to(start));
+    arrival.copy = std::max<int64_t>(0, stretch_all.up_to(start) - arrival.compute);
+    arrival.idle = idle;
+    arrival.host = host;
+    arrival.unlaunched = unlaunched;
+    arrival.mpi = std::max<int64_t>(0, stretch_mpi.up_to(start));
+    arrival.kernels = kernels;
+    arrival.copies = copies;
+    arrival.step = step;
+    arrival.previous_communicator = from_communicator;
+    arrival.previous_sequence = from_sequence;
+    stretch_kernels.take(arrival.kernel, kernel_number);
+    arrivals.push_back(arrival);
+    ++seen_collectives;
+    if (arrival.end >= from) {
+      from = arrival.end;
+      from_communicator = arrival.communicator;
+      from_sequence = arrival.sequence;
+    }
+    // What still runs reaches into the next stretch.
+    for (Union* const part : {&stretch_compute, &stretch_all, &stretch_mpi}) part->total = part->beyond(from);
+    idle = host = unlaunched = 0;
+    gap_until = std::max(gap_until, from);
+  };
+
+  // Calls of MPI by the host, between the GPU's operations in order of start.
+  MpiOperations mpi(trace, run, names);
+  MpiOperation called{};
+  bool have_called = mpi.next(called);
+  const auto take_call = [&] {
+    const int64_t start = called.start, end = called.end;
+    const int32_t step = step_at(start);
+    begin_at(start);
+    if (step > gpu_step) {
+      end_step(std::max(start, step_begin));
+      gpu_step = step;
+    }
+    if (step > count_step) {
+      kernels = copies = 0;
+      count_step = step;
+    }
+    if (start > gap_until) {  // the host was elsewhere
+      idle += start - gap_until;
+      host += start - gap_until;
+    }
+    if (called.collective) {
+      Arrival arrival{};
+      arrival.start = called.begun;
+      arrival.end = end;
+      arrival.launch = called.begun;
+      arrival.bytes = called.bytes;
+      arrival.operation = called.operation;
+      arrival.by_host = true;
+      arrival.communicator = called.communicator;
+      arrival.sequence = called.sequence;
+      uint32_t& next = sequences[called.communicator];
+      next = std::max(next, called.sequence + 1);
+      arrive(arrival, step);
+    } else {
+      // What ran on the GPU meanwhile is not MPI's time.
+      const int64_t begin = std::max({start, from, gap_until});
+      if (end > begin) stretch_mpi.add(begin, end);
+      gap_until = std::max(gap_until, end);
+    }
+    unions.add(kCollective, start, end);
+    end_at(end);
+    have_called = mpi.next(called);
+  };
+
+  Operations operations(trace);
+  GpuOperation pending{};
+  bool have_pending = operations.next(pending);
+  while (have_pending || have_called) {
+    if (have_called && (!have_pending || called.start < pending.start)) {
+      take_call();
+      continue;
+    }
+    const GpuOperation operation = pending;
+    have_pending = operations.next(pending);
     const int64_t process = trace.cell(Table::kTrack, operation.track, column::Track::process);
     if (run.process != 0 && process != run.process) continue;
     if (operation.duration == kUnknown) continue;
@@ -651,16 +765,8 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
 
     // Steps: of a collective by its launch alone, since it may run much later; of the rank's time by all else.
     const int64_t asked = call != nullptr ? call->value.start : start;
-    int32_t step = steps.of(asked);
-    if (by_period) {
-      const size_t done = seen_collectives;
-      step = done < period.first ? -1 : static_cast<int32_t>((done - period.first) / period.collectives);
-    }
-    if (run.total.first == kUnknown) {
-      run.total.first = start;
-      from = gap_until = start;
-      step_begin = start;
-    }
+    const int32_t step = step_at(asked);
+    begin_at(start);
     if (!collective && step > gpu_step) {
       end_step(std::max(start, step_begin));
       gpu_step = step;
@@ -688,35 +794,11 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
       arrival.start = start;
       arrival.end = end;
       arrival.launch = call != nullptr ? call->value.start : kUnknown;
-      arrival.from = std::min(from, start);
       arrival.bytes = shape.bytes;
       arrival.operation = shape.told.operation;
-      arrival.compute = std::max<int64_t>(0, stretch_compute.up_to(start));
-      arrival.copy = std::max<int64_t>(0, stretch_all.up_to(start) - arrival.compute);
-      arrival.idle = idle;
-      arrival.host = host;
-      arrival.unlaunched = unlaunched;
-      arrival.kernels = kernels;
-      arrival.copies = copies;
-      arrival.step = step;
       arrival.communicator = shape.communicator;
       arrival.sequence = sequences[shape.communicator]++;
-      arrival.previous_communicator = from_communicator;
-      arrival.previous_sequence = from_sequence;
-      stretch_kernels.take(arrival.kernel, kernel_number);
-      arrivals.push_back(arrival);
-      ++seen_collectives;
-      if (end >= from) {
-        from = end;
-        from_communicator = arrival.communicator;
-        from_sequence = arrival.sequence;
-      }
-      // What still runs reaches into the next stretch.
-      const int64_t compute_left = stretch_compute.beyond(from), all_left = stretch_all.beyond(from);
-      stretch_compute.total = compute_left;
-      stretch_all.total = all_left;
-      idle = host = unlaunched = 0;
-      gap_until = std::max(gap_until, from);
+      arrive(arrival, step);
     } else {
       const int64_t inside = end - std::max(start, from);
       if (inside > 0) {
@@ -733,9 +815,10 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
       gap_until = std::max(gap_until, end);
     }
     unions.add(kind, start, end);
-    run.total.last = run.total.last == kUnknown ? end : std::max(run.total.last, end);
+    end_at(end);
   }
   TACHO_TRY(operations.status());
+  TACHO_TRY(mpi.status());
   if (run.total.first != kUnknown) {
     end_step(run.total.last);
     const Times all = unions.up_to(run.total.last);
@@ -767,7 +850,8 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
   constexpr int64_t kWorthAsking = 20'000;  // ns
   std::vector<size_t> stretches;
   for (size_t i = 0; i < arrivals.size(); ++i)
-    if (arrivals[i].idle >= kWorthAsking && arrivals[i].from < arrivals[i].start) stretches.push_back(i);
+    if (arrivals[i].idle + arrivals[i].mpi >= kWorthAsking && arrivals[i].from < arrivals[i].start)
+      stretches.push_back(i);
   std::vector<uint64_t> function_number(
       static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), 0);
   for (size_t row = 1; row < function_number.size(); ++row) {
@@ -806,7 +890,10 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
   for (const auto& [communicator, count] : sequences) run.communicators.push_back(communicator);
   std::sort(run.communicators.begin(), run.communicators.end());
   run.arrivals = arrivals.size();
-  TACHO_ASSIGN(run.spool_at, spool.append(arrivals));
+  TACHO_ASSIGN(run.spool_at, spools.arrivals.append(arrivals));
+  std::vector<MessageEvent> messages = mpi.take_messages();
+  run.messages = messages.size();
+  TACHO_ASSIGN(run.messages_at, spools.messages.append(messages));
   return {};
 }
 

@@ -39,6 +39,7 @@ struct Arrival {
   int64_t idle;        // nothing ran
   int64_t host;        // of idle: the call that launched what ran next had not returned
   int64_t unlaunched;  // of idle: what ran next has no launching call in the trace
+  int64_t mpi;         // nothing ran on the GPU, and the host was in other calls of MPI
   int64_t
       kernels;  // launched in this step before the collective, no collectives among them; without launching
                 // calls, that began
@@ -49,6 +50,7 @@ struct Arrival {
   uint32_t previous_communicator,
       previous_sequence;  // of the collective that ended at `from`; kNobody = none
   Operation operation;
+  bool by_host;         // a call of MPI, no kernel
   NamedTime kernel[3];  // that took the most time in the stretch
   NamedTime call[2];    // API calls of the host that took the most time in the stretch
   NamedTime range[2];   // ranges of the program, likewise
@@ -71,6 +73,17 @@ struct Times {
   int64_t overlap() const { return communication - exposed_communication(); }
 };
 
+/// A message of MPI on one of its two ranks. Times of the rank's own clock.
+struct MessageEvent {
+  int64_t begun;       // what its place among others of its communicator, pair and tag goes by
+  int64_t start, end;  // of the call that sent it, or in which it was received
+  int64_t bytes;
+  int64_t peer;  // the other rank
+  uint32_t communicator;
+  int32_t tag;
+  bool is_send;
+};
+
 struct RankRun {
   std::string file;
   int64_t rank = kUnknown;
@@ -85,8 +98,11 @@ struct RankRun {
   std::string steps_from;    // "ProfilerStep", "Optimizer.step", ...; empty = no steps
   int64_t first_step = 0;    // what the program calls step 0
   int64_t kernels = 0, operations = 0, unlaunched = 0;
-  size_t spool_at = 0, arrivals = 0;    // in the Spool
-  std::vector<uint32_t> communicators;  // of its collectives, ascending
+  size_t spool_at = 0, arrivals = 0;     // in the Spool
+  size_t messages_at = 0, messages = 0;  // in that of messages, ascending by `begun`
+  int64_t calls = 0;                     // of MPI
+  int64_t mpi = 0, mpi_waiting = 0;      // ns in calls of MPI; of these in those that only wait
+  std::vector<uint32_t> communicators;   // of its collectives, ascending
   std::vector<std::string> remarks;
 };
 
@@ -100,6 +116,8 @@ class Names {
     int64_t size = -1;                       // as told
   };
   uint32_t communicator(const Told& told);
+  /// One of MPI's, by an identity that is the same on all of its ranks.
+  uint32_t communicator(const std::string& identity, const Communicator& about);
   Communicator communicator(uint32_t number) const;
   uint32_t communicators() const;
 
@@ -110,18 +128,46 @@ class Names {
   std::vector<Communicator> communicators_;
 };
 
-/// Arrivals of all ranks in one temporary file.
-class Spool {
+/// Bytes of all ranks in one temporary file.
+class SpoolFile {
  public:
-  static Result<Spool> create();
+  static Result<SpoolFile> create();
   /// Where they begin; safe to call from several threads.
-  Result<size_t> append(const std::vector<Arrival>& arrivals);
-  Status read(size_t at, size_t count, Arrival* to) const;
+  Result<size_t> append(const void* bytes, size_t size);
+  Status read(size_t at, size_t size, void* to) const;
 
  private:
   TemporaryFile file_;
   size_t size_ = 0;
   std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+};
+
+/// Rows of all ranks in one temporary file; places and numbers count rows.
+template <typename Row>
+class Spool {
+ public:
+  static Result<Spool> create() {
+    Spool spool;
+    TACHO_ASSIGN(spool.file_, SpoolFile::create());
+    return spool;
+  }
+  Result<size_t> append(const std::vector<Row>& rows) {
+    TACHO_ASSIGN(const size_t at, file_.append(rows.data(), rows.size() * sizeof(Row)));
+    return at / sizeof(Row);
+  }
+  Status read(size_t at, size_t count, Row* to) const {
+    return file_.read(at * sizeof(Row), count * sizeof(Row), to);
+  }
+
+ private:
+  SpoolFile file_;
+};
+
+/// What passes over ranks leave behind.
+struct Spools {
+  Spool<Arrival> arrivals;
+  Spool<MessageEvent> messages;
+  static Result<Spools> create();
 };
 
 /// Where steps begin when nothing in the files says so: after so many collectives each.
@@ -131,7 +177,7 @@ struct Period {
 };
 
 /// The rank's pass. `run` comes with file, rank and process.
-Status pass_over(const trace::Trace& trace, const Period& period, Names& names, Spool& spool, RankRun& run);
+Status pass_over(const trace::Trace& trace, const Period& period, Names& names, Spools& spools, RankRun& run);
 
 /// The period of a sequence of collectives: the shortest that repeats at least three times; nothing found gives 0.
 /// `signatures`: what each is (communicator, operation, size); `before`: ns from the collective before it.

@@ -56,7 +56,9 @@ class Text {
     steps();
     groups();
     path();
+    late_messages();
     bytes();
+    message_bytes();
     clocks();
     return std::move(out_);
   }
@@ -104,10 +106,11 @@ class Text {
     }
     const size_t count = job_.runs.size();
     line(fmt::format(
-        "{} rank{}, {} step{}, {} collectives. Ranks waited for others {} of their time ({} of {}).", count,
+        "{} rank{}, {} step{}, {} collectives{}. Ranks waited for others {} of their time ({} of {}).", count,
         count == 1 ? "" : "s", report_.steps.size(), report_.steps.size() == 1 ? "" : "s",
-        report_.collectives.size(), percent(static_cast<double>(waited), static_cast<double>(span)),
-        time_text(waited), time_text(span)));
+        report_.collectives.size(),
+        report_.messages.matched > 0 ? fmt::format(", {} messages", report_.messages.matched) : std::string(),
+        percent(static_cast<double>(waited), static_cast<double>(span)), time_text(waited), time_text(span)));
     size_t shown = 0;
     for (const Straggler& straggler : report_.stragglers) {
       if (shown == 3 || straggler.waited * 20 < waited || straggler.waited == 0) break;
@@ -116,11 +119,17 @@ class Text {
       if (!straggler.steps.empty())
         steps = fmt::format(", most in step{} {}", straggler.steps.size() == 1 ? "" : "s",
                             numbers(straggler.steps));
-      line(fmt::format("Rank {} made them wait {} ({}): last to {} of {} collectives{}. Cause: {}.",
-                       straggler.rank, time_text(straggler.waited),
-                       percent(static_cast<double>(straggler.waited), static_cast<double>(waited)),
-                       straggler.collectives, report_.collectives.size(), steps,
-                       cause_text(straggler.cause, job_.names)));
+      std::string where;
+      if (!report_.collectives.empty())
+        where =
+            fmt::format("last to {} of {} collectives", straggler.collectives, report_.collectives.size());
+      if (straggler.for_messages > 0)
+        where += fmt::format("{}{} of it for its messages", where.empty() ? "" : ", ",
+                             time_text(straggler.for_messages));
+      line(fmt::format("Rank {} made them wait {} ({}): {}{}. Cause: {}.", straggler.rank,
+                       time_text(straggler.waited),
+                       percent(static_cast<double>(straggler.waited), static_cast<double>(waited)), where,
+                       steps, cause_text(straggler.cause, job_.names)));
     }
     if (shown == 0 && waited > 0)
       line(fmt::format(
@@ -203,9 +212,14 @@ class Text {
     table.columns = {{"Operation"},       {"Group"},         {"Message", right},
                      {"Count"},           {"Spread", right}, {"Longest", right},
                      {"Transfer", right}, {"Alg GB/s"},      {"Bus GB/s"}};
+    // Which group matters where there are several.
+    bool several = false;
+    for (const Group& group : report_.groups)
+      several = several || group.communicator != report_.groups[0].communicator;
     table.columns[1].shrink = true;
-    table.columns[1].leave_out = 1;
+    table.columns[1].leave_out = several ? 0 : 1;
     table.columns[5].leave_out = 2;
+    if (several) table.columns[7].leave_out = 3;
     for (const Group& group : report_.groups)
       table.rows.push_back(
           {std::string(operation_name(group.operation)), group_name(job_.names, group.communicator),
@@ -279,6 +293,66 @@ class Text {
     this->table(table, "pairs");
   }
 
+  void late_messages() {
+    if (report_.messages.late.empty()) return;
+    heading("Messages that their receivers waited longest for");
+    report::Table table;
+    const auto right = report::Align::kRight;
+    table.columns = {{"From"}, {"To"},     {"Waited", right}, {"Bytes", right},
+                     {"Tag"},  {"Number"}, {"Communicator"}};
+    table.columns[6].shrink = true;
+    table.columns[6].leave_out = 1;
+    size_t most = 5;
+    if (options_.top == 0 || options_.top > most)
+      most = options_.top == 0 ? report_.messages.late.size() : most;
+    for (const LateMessage& message : report_.messages.late) {
+      if (table.rows.size() == most) break;
+      table.rows.push_back(
+          {job_.runs[message.from].rank, job_.runs[message.to].rank, time_text(message.waited),
+           message.bytes >= 0 ? report::format_bytes(static_cast<double>(message.bytes)) : std::string("—"),
+           message.tag == INT32_MIN ? report::Cell() : report::Cell(static_cast<int64_t>(message.tag)),
+           static_cast<int64_t>(message.number), group_name(job_.names, message.communicator)});
+    }
+    this->table(table, "messages");
+    line(
+        "Waited: the receiver's call had begun, and the sender's had not. Number: of its pair and tag, from "
+        "0.");
+  }
+
+  void message_bytes() {
+    if (report_.messages.pairs.empty()) return;
+    heading("Bytes of messages between ranks (collectives are not in it)");
+    const size_t count = job_.runs.size();
+    report::Table table;
+    const auto& pairs = report_.messages.pairs;
+    if (count <= 8) {
+      table.columns = {{"From \\ to"}};
+      for (const RankRun& run : job_.runs)
+        table.columns.push_back({std::to_string(run.rank), report::Align::kRight});
+      for (uint32_t from = 0; from < count; ++from) {
+        std::vector<report::Cell> row = {job_.runs[from].rank};
+        for (uint32_t to = 0; to < count; ++to) {
+          const auto found = pairs.find({from, to});
+          row.emplace_back(found == pairs.end()
+                               ? std::string("—")
+                               : report::format_bytes(static_cast<double>(found->second.second)));
+        }
+        table.rows.push_back(std::move(row));
+      }
+    } else {
+      table.columns = {
+          {"From"}, {"To"}, {"Messages", report::Align::kRight}, {"Bytes", report::Align::kRight}};
+      std::vector<std::pair<std::pair<uint32_t, uint32_t>, std::pair<int64_t, int64_t>>> sorted(pairs.begin(),
+                                                                                                pairs.end());
+      std::stable_sort(sorted.begin(), sorted.end(),
+                       [](const auto& a, const auto& b) { return a.second.second > b.second.second; });
+      for (const auto& [pair, sums] : sorted)
+        table.rows.push_back({job_.runs[pair.first].rank, job_.runs[pair.second].rank, sums.first,
+                              report::format_bytes(static_cast<double>(sums.second))});
+    }
+    this->table(table, "pairs");
+  }
+
   void clocks() {
     if (job_.runs.size() < 2) return;
     out_ += '\n';
@@ -304,13 +378,16 @@ class Text {
 };
 
 void put_cause(JsonWriter& json, const Cause& cause, const Names& names) {
-  static constexpr const char* kKinds[] = {"none", "more kernels", "longer kernel", "copies", "host",
-                                           "idle", "earlier",      "began later",   "unknown"};
+  static constexpr const char* kKinds[] = {"none", "more kernels", "longer kernel", "copies",
+                                           "host", "idle",         "earlier",       "messages",
+                                           "mpi",  "late sends",   "began later",   "unknown"};
   json.begin_object();
   json.member("kind", kKinds[static_cast<size_t>(cause.kind)]);
   json.member("text", cause_text(cause, names));
   json.member("explained_ns", cause.time);
   if (cause.kind == Cause::Kind::kMoreKernels) json.member("kernels", cause.kernels);
+  if (cause.kind == Cause::Kind::kMessages || cause.kind == Cause::Kind::kLateSends)
+    json.member("peer", cause.peer);
   if (cause.name != 0) json.member("name", names.text(cause.name)).member("name_ns", cause.name_time);
   json.member("carried", cause.carried);
   json.end_object();
@@ -367,6 +444,8 @@ std::string to_json(const Job& job, const Report& report) {
     json.member("rank", of.rank).member("file", of.file).member("host", of.host);
     json.member("kernels", of.kernels).member("collectives", of.arrivals);
     put_times(json, of.total);
+    json.member("mpi_calls", of.calls).member("mpi_ns", of.mpi).member("mpi_waiting_ns", of.mpi_waiting);
+    json.member("messages", of.messages);
     json.member("waited_ns", rank.waited).member("caused_ns", rank.caused).member("last_in", rank.last_in);
     json.member("clock_offset_ns", rank.clock_offset).member("clock_corrected", rank.corrected);
     json.name("clock_residual_ns");
@@ -388,7 +467,8 @@ std::string to_json(const Job& job, const Report& report) {
     json.newline().begin_object();
     json.member("rank", straggler.rank)
         .member("last_in", straggler.collectives)
-        .member("waited_ns", straggler.waited);
+        .member("waited_ns", straggler.waited)
+        .member("waited_for_messages_ns", straggler.for_messages);
     json.name("steps").begin_array();
     for (const int64_t step : straggler.steps) json.value(step);
     json.end_array();
@@ -438,7 +518,9 @@ std::string to_json(const Job& job, const Report& report) {
     json.name("step");
     collective.step >= 0 ? json.value(job.runs[0].first_step + collective.step) : json.null();
     json.member("ranks", collective.ranks).member("complete", collective.complete);
-    json.member("last_rank", collective.last_rank).member("first_start_ns", collective.first_start);
+    json.member("last_rank", collective.last_rank);
+    json.member("blamed_rank", job.runs[collective.blamed_run].rank)
+        .member("first_start_ns", collective.first_start);
     json.member("spread_ns", collective.spread).member("late_ns", collective.late);
     json.member("waited_ns", collective.waited).member("transfer_ns", collective.transfer);
     put_bandwidth(json, collective.algorithm_bandwidth, collective.bus_bandwidth);
@@ -456,6 +538,26 @@ std::string to_json(const Job& job, const Report& report) {
     json.member("median_spread_ns", group.median_spread).member("longest_spread_ns", group.most_spread);
     json.member("median_transfer_ns", group.median_transfer).member("waited_ns", group.waited);
     put_bandwidth(json, group.algorithm_bandwidth, group.bus_bandwidth);
+    json.end_object();
+  }
+  json.end_array();
+  json.name("late_messages").begin_array();
+  for (const LateMessage& message : report.messages.late) {
+    json.newline().begin_object();
+    json.member("from", job.runs[message.from].rank).member("to", job.runs[message.to].rank);
+    json.member("communicator", job.names.communicator(message.communicator).name);
+    json.name("tag");
+    message.tag != INT32_MIN ? json.value(message.tag) : json.null();
+    json.member("number", message.number).member("bytes", message.bytes);
+    json.member("sent_ns", message.sent_at).member("waited_ns", message.waited);
+    json.end_object();
+  }
+  json.end_array();
+  json.name("messages").begin_array();
+  for (const auto& [pair, sums] : report.messages.pairs) {
+    json.newline().begin_object();
+    json.member("from", job.runs[pair.first].rank).member("to", job.runs[pair.second].rank);
+    json.member("messages", sums.first).member("bytes", sums.second);
     json.end_object();
   }
   json.end_array();

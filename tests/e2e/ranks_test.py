@@ -246,7 +246,7 @@ class Ranks(harness.Case):
     def test_merge_without_matching_calls_says_unaligned(self):
         folder = self.make(kernel_name="no_collective", metadata=False)
         _, said = self.merged_ends(folder)
-        self.assertEqual(said.count("unaligned: it shares no collectives with"), 3)
+        self.assertEqual(said.count("unaligned: it shares no collectives or messages with"), 3)
         rows = json.loads(self.run_command(TACHO, "query", "all.tacho", "SELECT value FROM tacho.property WHERE key = 'clocks'",
                                            "--output-format", "json").stdout)["rows"]
         self.assertIn("unaligned: 3 of 3 traces", rows[0][0])

@@ -66,11 +66,11 @@ class Rank {
   std::vector<std::string> arrivals() {
     const auto trace = must(writer_->finish_and_open());
     Names names;
-    Spool spool = must(Spool::create());
+    Spools spools = must(Spools::create());
     RankRun run;
-    EXPECT_TRUE(pass_over(*trace, {}, names, spool, run).has_value());
+    EXPECT_TRUE(pass_over(*trace, {}, names, spools, run).has_value());
     std::vector<Arrival> read(run.arrivals);
-    EXPECT_TRUE(spool.read(run.spool_at, read.size(), read.data()).has_value());
+    EXPECT_TRUE(spools.arrivals.read(run.spool_at, read.size(), read.data()).has_value());
     std::vector<std::string> told;
     for (const Arrival& arrival : read)
       told.push_back(fmt::format("{} {} {}", operation_name(arrival.operation), arrival.bytes,

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "capture/source/mpi/watch.h"
 #include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/sampler.h"
 #include "tape/permitted.h"
@@ -20,6 +21,7 @@ bool start() {
 }
 
 void before_main(const void* stack_end) {
+  mpi::watch();
   // Without a sampler a process attaches when it first has something to record.
   char memory[tape::kConfigBytes];
   event::ConfigurationView configuration;

@@ -1,0 +1,103 @@
+// Requests (requests.h): a table without locks. A handle has eight places by its hash. Only whoever owns a request calls MPI
+// with it, so that one entry is never taken by two threads at a time.
+#include "capture/plugin/mpi/requests.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+
+namespace tacho::capture::mpi {
+namespace {
+
+constexpr size_t kBuckets = 1 << 14, kPlaces = 8;
+constexpr Word kEmpty = 0, kFilling = 1;  // being filled in
+struct Bucket {
+  std::atomic<Word> handles[kPlaces];  // a cache line
+  Request requests[kPlaces];
+};
+
+Bucket* buckets() {
+  static constinit std::atomic<Bucket*> made{nullptr};
+  Bucket* all = made.load(std::memory_order_acquire);
+  if (__builtin_expect(all != nullptr, 1)) return all;
+  void* const memory = mmap(nullptr, kBuckets * sizeof(Bucket), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  if (made.compare_exchange_strong(all, static_cast<Bucket*>(memory), std::memory_order_acq_rel))
+    return static_cast<Bucket*>(memory);
+  munmap(memory, kBuckets * sizeof(Bucket));
+  return all;
+}
+
+struct Place {
+  Bucket* bucket = nullptr;
+  size_t at = 0;
+};
+
+Bucket* bucket_of(Word handle) {
+  Bucket* const all = buckets();
+  return all == nullptr ? nullptr : &all[(handle * 0x9e3779b97f4a7c15ULL >> 40) % kBuckets];
+}
+
+Place place_of_request(Word handle) {
+  if (handle == kEmpty || handle == g_mpi.no_request) return {};
+  Bucket* const bucket = bucket_of(handle);
+  if (bucket != nullptr)
+    for (size_t i = 0; i < kPlaces; ++i)
+      if (bucket->handles[i].load(std::memory_order_acquire) == handle) return {bucket, i};
+  return {};
+}
+
+}  // namespace
+
+void keep_request(Word handle, const Request& request) {
+  if (handle == g_mpi.no_request) return;
+  // The same handle once more: the one before was completed by a call that tacho does not see.
+  if (const Place old = place_of_request(handle); old.bucket != nullptr) {
+    old.bucket->requests[old.at] = request;
+    return;
+  }
+  Bucket* const bucket = bucket_of(handle);
+  if (bucket == nullptr) return;
+  for (size_t i = 0; i < kPlaces; ++i) {
+    Word expected = kEmpty;
+    if (!bucket->handles[i].compare_exchange_strong(expected, kFilling, std::memory_order_acq_rel)) continue;
+    bucket->requests[i] = request;
+    bucket->handles[i].store(handle, std::memory_order_release);
+    return;
+  }
+}
+
+bool known_request(Word handle) {
+  return place_of_request(handle).bucket != nullptr;
+}
+
+bool complete_request(Word handle, Request& request) {
+  const Place place = place_of_request(handle);
+  if (place.bucket == nullptr) return false;
+  Request& kept = place.bucket->requests[place.at];
+  request = kept;
+  if (!request.persistent) {
+    place.bucket->handles[place.at].store(kEmpty, std::memory_order_release);
+    return true;
+  }
+  kept.active = false;
+  return request.active;
+}
+
+bool start_request(Word handle, uint64_t begun, Request& request) {
+  const Place place = place_of_request(handle);
+  if (place.bucket == nullptr) return false;
+  Request& kept = place.bucket->requests[place.at];
+  kept.active = true;
+  kept.begun = begun;
+  request = kept;
+  return true;
+}
+
+void forget_request(Word handle) {
+  if (const Place place = place_of_request(handle); place.bucket != nullptr)
+    place.bucket->handles[place.at].store(kEmpty, std::memory_order_release);
+}
+
+}  // namespace tacho::capture::mpi

@@ -1,0 +1,498 @@
+// A wrapper for each function in event/functions_mpi.def (wrappers.h). What a function does stands in kCalls; the wrappers
+// themselves only pass parameters on, as words that mean nothing to them. Sizes, ranks and statuses are asked for after the
+// call, and only where it has succeeded: a wrong handle is the program's own business, and its error handler's.
+#include "capture/plugin/mpi/wrappers.h"
+
+#include <stdlib.h>
+
+#include <utility>
+
+#include "capture/plugin/mpi/communicators.h"
+#include "capture/plugin/mpi/library.h"
+#include "capture/plugin/mpi/requests.h"
+#include "capture/plugin/mpi/roles.h"
+#include "capture/plugin/mpi/volume.h"
+#include "event/schema.h"
+
+namespace tacho::capture::mpi {
+namespace {
+
+constinit void* g_real[kCallCount] = {};
+
+// Frame of the wrapper that the thread is in, 0 = none: MPI calls itself, and those calls are not the program's. A frame that was
+// left by longjmp or an exception lies below the one that comes next.
+thread_local constinit uintptr_t t_within __attribute__((tls_model("initial-exec"))) = 0;
+
+constexpr size_t kMostOnStack = 256;  // requests of a call
+
+// The requests of a call before it, and statuses where the program wants none.
+struct Requests {
+  Word* handles = nullptr;
+  size_t count = 0;
+  bool known = false;  // one of them at least
+  Word on_stack[kMostOnStack];
+  alignas(8) char statuses_on_stack[kMostOnStack * 24];
+  char* statuses = nullptr;
+  char* own_statuses = nullptr;  // allocated
+
+  void read(Word array, size_t number) {
+    count = number;
+    handles = number <= kMostOnStack ? on_stack : static_cast<Word*>(malloc(number * sizeof(Word)));
+    if (handles == nullptr) count = 0;
+    for (size_t i = 0; i < count; ++i) {
+      handles[i] = g_mpi.read_handle(g_mpi.element(array, i));
+      known = known || known_request(handles[i]);
+    }
+  }
+  void put_statuses(Word& parameter, size_t number) {
+    statuses = reinterpret_cast<char*>(parameter);
+    if (parameter != g_mpi.ignore || !known) return;
+    if (number > kMostOnStack) own_statuses = static_cast<char*>(malloc(number * g_mpi.status_bytes));
+    statuses = number > kMostOnStack ? own_statuses : statuses_on_stack;
+    if (statuses != nullptr) parameter = reinterpret_cast<Word>(statuses);
+  }
+  ~Requests() {
+    if (handles != on_stack) free(handles);
+    free(own_statuses);
+  }
+  Requests() {}
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
+};
+
+struct Context {
+  MpiCall call;
+  uint64_t end;
+  bool recorded;
+  alignas(8) char status[24];
+  char* status_at;  // of a call with one status
+  Word probed_in;   // communicator of a message that a call before has found; 0 = not known
+};
+
+// Messages that MPI_Mprobe has found are kept among the requests, whose handles have no such bit.
+constexpr Word kMessageHandle = Word{1} << 63;
+
+int whole(Word word) {
+  return static_cast<int32_t>(word);
+}
+
+event::MessageRecord message_of(const Context& context, size_t number, event::MessageKind kind) {
+  event::MessageRecord record{};
+  record.header.flags = static_cast<uint8_t>(kind);
+  record.header.value = static_cast<uint32_t>(number);
+  record.correlation = context.call.correlation;
+  record.begun = record.start = context.call.start;
+  record.end = context.end;
+  record.sent = record.received = kUnknownBytes;
+  record.peer = event::kNoPeer;
+  record.tag = event::kNoTag;
+  return record;
+}
+
+void record_send(const Context& context, size_t number, Word bytes, Word peer, Word tag,
+                 const Communicator* communicator) {
+  if (!context.recorded || communicator == nullptr || whole(peer) == g_mpi.proc_null) return;
+  event::MessageRecord record = message_of(context, number, event::MessageKind::kSend);
+  record.sent = bytes;
+  record.received = 0;
+  record.peer = communicator->world_rank(whole(peer));
+  record.tag = whole(tag);
+  record.communicator = communicator->number;
+  g_host->message(record);
+}
+
+void record_receive(const Context& context, size_t number, uint64_t begun, const Status& status,
+                    const Communicator* communicator) {
+  if (!context.recorded || status.source == g_mpi.proc_null) return;
+  event::MessageRecord record = message_of(context, number, event::MessageKind::kReceive);
+  record.begun = begun;
+  record.sent = 0;
+  record.received = status.bytes;
+  record.tag = status.tag;
+  if (communicator != nullptr) {
+    record.peer = communicator->world_rank(status.source);
+    record.communicator = communicator->number;
+  }
+  g_host->message(record);
+}
+
+void record_collective(const Context& context, size_t number, uint64_t begun, const Bytes& bytes,
+                       int32_t peer, uint32_t communicator, uint32_t sequence) {
+  if (!context.recorded) return;
+  event::MessageRecord record = message_of(context, number, event::MessageKind::kCollective);
+  record.begun = begun;
+  record.sent = bytes.sent;
+  record.received = bytes.received;
+  record.peer = peer;
+  record.communicator = communicator;
+  record.sequence = sequence;
+  g_host->message(record);
+}
+
+int32_t root_of(const Role& role, const Word* given, const Communicator& communicator) {
+  if (role.root == kNone) return event::kNoPeer;
+  const int root = whole(given[role.root]);
+  return communicator.peers == communicator.size ? communicator.world_rank(root) : event::kNoPeer;
+}
+
+// What the request has completed.
+void record_completed(const Context& context, Word handle, const char* status) {
+  Request request;
+  if (!complete_request(handle, request)) return;
+  switch (request.kind) {
+    case Request::Kind::kSend:
+      break;  // recorded when it began
+    case Request::Kind::kReceive: {
+      const Communicator* const communicator =
+          request.handle != 0 ? find_communicator(request.handle) : nullptr;
+      if (status != nullptr) {
+        record_receive(context, request.function, request.begun, read_status(status), communicator);
+      } else if (context.recorded) {
+        event::MessageRecord record = message_of(context, request.function, event::MessageKind::kReceive);
+        record.begun = request.begun;
+        record.sent = 0;
+        record.peer = request.peer;
+        record.tag = request.tag;
+        record.communicator = request.communicator;
+        g_host->message(record);
+      }
+      break;
+    }
+    case Request::Kind::kCollective:
+      record_collective(context, request.function, request.begun, {request.sent, request.received},
+                        request.peer, request.communicator, request.sequence);
+      break;
+    case Request::Kind::kCommunicator: {
+      record_collective(context, request.function, request.begun, {0, 0}, event::kNoPeer,
+                        request.communicator, request.sequence);
+      add_communicator(g_mpi.read_handle(reinterpret_cast<const void*>(request.place)), request.function,
+                       find_communicator(request.handle), request.sequence, false);
+      break;
+    }
+  }
+}
+
+// Before the call: reads what it will change, and gives it a status where the program wants none.
+void before(const Role& role, Word* given, Context& context, Requests* requests) {
+  const auto own_status = [&] {
+    context.status_at = reinterpret_cast<char*>(given[role.status]);
+    if (given[role.status] != g_mpi.ignore) return;
+    context.status_at = context.status;
+    given[role.status] = reinterpret_cast<Word>(context.status);
+  };
+  if ((role.does == Does::kReceives || role.does == Does::kStartsReceive) && role.made != kNone) {
+    Request found;
+    if (complete_request(g_mpi.read_handle(reinterpret_cast<const void*>(given[role.made])) | kMessageHandle,
+                         found))
+      context.probed_in = found.handle;
+  }
+  switch (role.does) {
+    case Does::kReceives:
+    case Does::kExchanges:
+    case Does::kReplaces:
+      own_status();
+      break;
+    case Does::kWaits:
+    case Does::kTests:
+      requests->read(given[role.request], 1);
+      if (requests->known) own_status();
+      break;
+    case Does::kWaitsAny:
+    case Does::kTestsAny:
+      requests->read(given[role.request],
+                     static_cast<size_t>(whole(given[role.count]) > 0 ? whole(given[role.count]) : 0));
+      if (requests->known) own_status();
+      break;
+    case Does::kWaitsAll:
+    case Does::kTestsAll:
+    case Does::kWaitsSome:
+    case Does::kTestsSome: {
+      const int count = whole(given[role.count]);
+      requests->read(given[role.request], count > 0 ? static_cast<size_t>(count) : 0);
+      requests->put_statuses(given[role.status], requests->count);
+      break;
+    }
+    case Does::kForgets:
+      forget_request(g_mpi.read_handle(reinterpret_cast<const void*>(given[role.request])));
+      break;
+    case Does::kFrees:
+      forget_communicator(g_mpi.read_handle(reinterpret_cast<const void*>(given[role.communicator])));
+      break;
+    default:
+      break;
+  }
+}
+
+// After a call that has succeeded.
+void after(const Role& role, size_t number, const Word* given, Context& context, Requests* requests) {
+  const auto at = [&](int8_t place) { return reinterpret_cast<const void*>(given[place]); };
+  const auto communicator = [&] {
+    if (role.communicator != kNone) return find_communicator(given[role.communicator]);
+    return context.probed_in != 0 ? find_communicator(context.probed_in) : nullptr;
+  };
+  const auto bytes = [&] { return bytes_of(given[role.count], given[role.type], role.large); };
+  switch (role.does) {
+    case Does::kSends:
+    case Does::kStartsSend:
+      record_send(context, number, bytes(), given[role.peer], given[role.tag], communicator());
+      break;
+    case Does::kReceives:
+      record_receive(context, number, context.call.start, read_status(context.status_at), communicator());
+      break;
+    case Does::kExchanges:
+      record_send(context, number, bytes_of(given[1], given[2], role.large), given[3], given[4],
+                  communicator());
+      record_receive(context, number, context.call.start, read_status(context.status_at), communicator());
+      break;
+    case Does::kReplaces:
+      record_send(context, number, bytes_of(given[1], given[2], role.large), given[3], given[4],
+                  communicator());
+      record_receive(context, number, context.call.start, read_status(context.status_at), communicator());
+      break;
+    case Does::kStartsReceive:
+    case Does::kKeepsReceive:
+    case Does::kKeepsSend: {
+      Request request{};
+      request.kind = role.does == Does::kKeepsSend ? Request::Kind::kSend : Request::Kind::kReceive;
+      request.persistent = role.does != Does::kStartsReceive;
+      request.function = static_cast<uint16_t>(number);
+      request.begun = context.call.start;
+      request.peer = event::kNoPeer;
+      request.tag = event::kNoTag;
+      if (const Communicator* const own = communicator()) {
+        request.communicator = own->number;
+        request.handle = own->handle;
+        if (role.peer == kNone) {  // of a message that was found before
+          keep_request(g_mpi.read_handle(at(role.request)), request);
+          break;
+        }
+        if (whole(given[role.peer]) == g_mpi.proc_null) break;
+        request.tag = whole(given[role.tag]);
+        request.peer = own->world_rank(whole(given[role.peer]));
+        if (role.does == Does::kKeepsSend) request.sent = bytes();
+      }
+      keep_request(g_mpi.read_handle(at(role.request)), request);
+      break;
+    }
+    case Does::kProbes:
+      if (const Communicator* const own = communicator()) {
+        Request request{};
+        request.handle = own->handle;
+        keep_request(g_mpi.read_handle(at(role.made)) | kMessageHandle, request);
+      }
+      break;
+    case Does::kStarts:
+    case Does::kStartsAll: {
+      const int count = role.does == Does::kStarts ? 1 : whole(given[role.count]);
+      for (int i = 0; i < count; ++i) {
+        Request request;
+        const Word handle = g_mpi.read_handle(g_mpi.element(given[role.request], static_cast<size_t>(i)));
+        if (!start_request(handle, context.call.start, request) || request.kind != Request::Kind::kSend ||
+            !context.recorded)
+          continue;
+        event::MessageRecord record = message_of(context, request.function, event::MessageKind::kSend);
+        record.sent = request.sent;
+        record.received = 0;
+        record.peer = request.peer;
+        record.tag = request.tag;
+        record.communicator = request.communicator;
+        g_host->message(record);
+      }
+      break;
+    }
+    case Does::kWaits:
+    case Does::kTests:
+      if (requests->known) record_completed(context, requests->handles[0], context.status_at);
+      break;
+    case Does::kWaitsAny:
+    case Does::kTestsAny: {
+      const int index = *static_cast<const int32_t*>(at(2));
+      if (requests->known && index >= 0 && static_cast<size_t>(index) < requests->count)
+        record_completed(context, requests->handles[index], context.status_at);
+      break;
+    }
+    case Does::kWaitsAll:
+    case Does::kTestsAll:
+      for (size_t i = 0; requests->known && i < requests->count; ++i)
+        record_completed(
+            context, requests->handles[i],
+            requests->statuses != nullptr ? requests->statuses + i * g_mpi.status_bytes : nullptr);
+      break;
+    case Does::kWaitsSome:
+    case Does::kTestsSome: {
+      const int done = *static_cast<const int32_t*>(at(2));
+      for (int i = 0; requests->known && i < done; ++i) {
+        const int index = static_cast<const int32_t*>(at(3))[i];
+        if (index >= 0 && static_cast<size_t>(index) < requests->count)
+          record_completed(context, requests->handles[index],
+                           requests->statuses != nullptr
+                               ? requests->statuses + static_cast<size_t>(i) * g_mpi.status_bytes
+                               : nullptr);
+      }
+      break;
+    }
+    case Does::kCollective:
+      if (Communicator* const own = communicator()) {
+        const uint32_t sequence = own->take_sequence();
+        if (context.recorded)
+          record_collective(context, number, context.call.start, bytes_of_collective(role, given, *own),
+                            root_of(role, given, *own), own->number, sequence);
+      }
+      break;
+    case Does::kStartsCollective:
+      if (Communicator* const own = communicator()) {
+        Request request{};
+        request.kind = Request::Kind::kCollective;
+        request.function = static_cast<uint16_t>(number);
+        request.begun = context.call.start;
+        request.communicator = own->number;
+        request.sequence = own->take_sequence();
+        request.peer = root_of(role, given, *own);
+        const Bytes moved = bytes_of_collective(role, given, *own);
+        request.sent = moved.sent;
+        request.received = moved.received;
+        keep_request(g_mpi.read_handle(at(role.request)), request);
+      }
+      break;
+    case Does::kMakes:
+      if (Communicator* const own = communicator()) {
+        const uint32_t sequence = own->take_sequence();
+        record_collective(context, number, context.call.start, {0, 0}, event::kNoPeer, own->number, sequence);
+        add_communicator(g_mpi.read_handle(at(role.made)), static_cast<uint32_t>(number), own, sequence,
+                         false);
+      }
+      break;
+    case Does::kMakesLater:
+      if (Communicator* const own = communicator()) {
+        Request request{};
+        request.kind = Request::Kind::kCommunicator;
+        request.function = static_cast<uint16_t>(number);
+        request.begun = context.call.start;
+        request.communicator = own->number;
+        request.handle = own->handle;
+        request.sequence = own->take_sequence();
+        request.place = given[role.made];
+        keep_request(g_mpi.read_handle(at(role.request)), request);
+      }
+      break;
+    case Does::kMakesApart:
+      add_communicator(g_mpi.read_handle(at(role.made)), static_cast<uint32_t>(number), nullptr, 0, false);
+      break;
+    case Does::kMakesBetween:
+      add_communicator(g_mpi.read_handle(at(role.made)), static_cast<uint32_t>(number), nullptr, 0, true);
+      break;
+    case Does::kNames:
+      rename_communicator(given[role.communicator]);
+      break;
+    case Does::kStartsMpi:
+      find_communicator(g_mpi.world);
+      break;
+    default:
+      break;
+  }
+}
+
+// Functions that programs call until they find something: recorded only then.
+bool found_nothing(const Role& role, const Word* given) {
+  switch (role.does) {
+    case Does::kProbes:
+      return role.flag != kNone && *reinterpret_cast<const int32_t*>(given[role.flag]) == 0;
+    case Does::kAsks:
+    case Does::kTests:
+    case Does::kTestsAll:
+    case Does::kTestsAny:
+      return *reinterpret_cast<const int32_t*>(given[role.flag]) == 0;
+    case Does::kTestsSome:
+      return *reinterpret_cast<const int32_t*>(given[2]) <= 0;
+    default:
+      return false;
+  }
+}
+
+constexpr bool completes(Does does) {
+  return does >= Does::kWaits && does <= Does::kTestsSome;
+}
+
+// MPICH's codes are classes with more above them.
+int16_t result_of(Word result) {
+  return static_cast<int16_t>(g_mpi.open_mpi ? result : result & 0x7f);
+}
+
+template <size_t>
+using Each = Word;
+
+template <size_t Number, typename Places>
+struct Wrapper;
+template <size_t Number, size_t... I>
+struct Wrapper<Number, std::index_sequence<I...>> {
+  using Real = Word(Each<I>...);
+  static constexpr Role kRole = kCalls[Number].role;
+
+  static Word call(Each<I>... parameters) {
+    auto* const real = reinterpret_cast<Real*>(g_real[Number]);
+    const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    if (t_within != 0 && frame < t_within) return real(parameters...);
+    t_within = frame;
+    Word result;
+    if constexpr (completes(kRole.does)) {
+      Requests requests;
+      result = record(real, &requests, parameters...);
+    } else {
+      result = record(real, nullptr, parameters...);
+    }
+    t_within = 0;
+    return result;
+  }
+
+ private:
+  static Word record(Real* real, Requests* requests, Each<I>... parameters) {
+    Word given[sizeof...(I) + 1] = {parameters..., 0};
+    Context context;
+    context.status_at = nullptr;
+    context.probed_in = 0;
+    context.recorded = g_host->begin(context.call);
+    if constexpr (kRole.does == Does::kAborts) {
+      if (context.recorded) g_host->end(context.call, 0, event::api_value(Number, 0));
+      g_host->flush();
+      context.recorded = false;
+    }
+    if (g_mpi.known) before(kRole, given, context, requests);
+    const Word result = real(given[I]...);
+    context.end = g_host->now();
+    const bool succeeded = static_cast<int32_t>(result) == 0;
+    const bool nothing = succeeded && found_nothing(kRole, given);
+    if (succeeded && g_mpi.known && !nothing) after(kRole, Number, given, context, requests);
+    if (context.recorded) {
+      if (nothing)
+        g_host->drop(context.call);
+      else
+        g_host->end(context.call, context.end, event::api_value(Number, result_of(result)));
+    }
+    if constexpr (kRole.does == Does::kEndsMpi) g_host->flush();
+    return result;
+  }
+};
+
+template <size_t... Number>
+void fill(void** to, std::index_sequence<Number...>) {
+  ((to[Number + 1] = reinterpret_cast<void*>(
+        &Wrapper<Number + 1, std::make_index_sequence<kCalls[Number + 1].parameters>>::call)),
+   ...);
+}
+
+}  // namespace
+
+void* wrapper_of(size_t number) {
+  static constinit void* all[kCallCount] = {};
+  if (all[1] == nullptr) fill(all, std::make_index_sequence<kCallCount - 1>());
+  return all[number];
+}
+
+void set_real(size_t number, void* real) {
+  g_real[number] = real;
+}
+void* real_of(size_t number) {
+  return g_real[number];
+}
+
+}  // namespace tacho::capture::mpi

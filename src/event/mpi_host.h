@@ -1,0 +1,44 @@
+// Between libtacho.so and libtacho-mpi.so (capture/plugin/mpi): what the one gives the other. Both are of one build.
+#pragma once
+
+#include <cstdint>
+
+#include "event/records.h"
+
+namespace tacho::capture {
+
+/// A call of MPI while it runs.
+struct MpiCall {
+  uint64_t start, correlation, outer;
+};
+
+struct MpiHost {
+  uint64_t size;  // of this struct: another build's library is refused
+  /// False: nothing is recorded now. Else fills in `call`, which end() takes.
+  bool (*begin)(MpiCall& call);
+  uint64_t (*now)();  // host time
+  /// Records the call. `end`: host time, 0 = it will not return. `value`: event::api_value.
+  void (*end)(const MpiCall& call, uint64_t end, uint32_t value);
+  void (*drop)(const MpiCall& call);  // instead of end(): it is not recorded after all
+  void (*message)(const event::MessageRecord& record);
+  /// `record`'s texts are given apart, nullptr = none.
+  void (*communicator)(event::CommunicatorRecord record, const char* name, const char* members);
+  void (*property)(const char* key, const char* text);  // of the process
+  void (*warn)(const char* sentence);
+  void (*flush)();  // hands over what the thread has recorded
+};
+
+/// What libtacho-mpi.so exports.
+struct MpiLibrary {
+  uint64_t size;
+  /// Binds the calls of all objects that are loaded now. Call again when more are.
+  void (*bind)();
+  /// What dlsym is to return where it found `found` under `name`.
+  void* (*symbol)(void* found, const char* name);
+};
+/// nullptr: this MPI cannot be recorded. `mpi`: a handle of the library that has MPI's functions.
+using StartMpi = const MpiLibrary*(const MpiHost* host, void* mpi);
+inline constexpr const char* kStartMpi = "tacho_mpi_start";
+inline constexpr const char* kMpiLibrary = "libtacho-mpi.so";
+
+}  // namespace tacho::capture

@@ -51,6 +51,7 @@ class RecentCalls {
     int32_t process = 0, track = 0;
     int64_t start = 0, end = 0;
     CallKind kind = CallKind::kOther;
+    bool graph = false;  // launches a graph: its kernels have no launches of their own
   };
   RecentCalls() : calls_(kPlaces) {}
   void add(const Call& call) { calls_[place(call.process, call.correlation)] = call; }
@@ -344,6 +345,8 @@ class Watch {
         kinds_[row] = kLoader;
         out_.loaders = true;
       }
+      if (kind == CallKind::kLaunch && name.find("GraphLaunch") != std::string_view::npos)
+        kinds_[row] = kGraph;
       if (name.find("StreamWaitEvent") != std::string_view::npos ||
           name.find("WithWaitList") != std::string_view::npos)
         out_.queue_waits = true;
@@ -488,16 +491,16 @@ class Watch {
       const uint8_t code = dim < kinds_.size() ? kinds_[dim] : static_cast<uint8_t>(CallKind::kOther);
       const int64_t start = slice.start[i];
       const int64_t end = start + (slice.duration[i] == kUnknown ? 0 : slice.duration[i]);
-      if (code >= static_cast<uint8_t>(CallKind::kNone)) {
+      if (code >= static_cast<uint8_t>(CallKind::kNone) && code != kGraph) {
         if (code == kLoader) loader(process, slice.track, start, end);
         continue;
       }
-      const auto kind = static_cast<CallKind>(code);
+      const auto kind = code == kGraph ? CallKind::kLaunch : static_cast<CallKind>(code);
       ++out_.calls;
       ++process.out.calls;
       if (slice.extra[1][i] != 0)
         recent_.add({slice.extra[1][i], static_cast<int32_t>(process.out.process),
-                     static_cast<int32_t>(slice.track), start, end, kind});
+                     static_cast<int32_t>(slice.track), start, end, kind, code == kGraph});
       if (start < host.end) {
         // Inside another call: it says more about an outer one without a kind (a wrapper of a runtime).
         if (host.kind == CallKind::kOther && kind != CallKind::kOther) {
@@ -731,7 +734,7 @@ class Watch {
       out.kernel_sum += duration;
     }
 
-    if (own_launch && call->kind == CallKind::kLaunch) {
+    if (own_launch && call->kind == CallKind::kLaunch && !call->graph) {
       const int64_t launch = call->end - call->start;
       ++out.launched;
       out.launch_calls += launch;
@@ -922,7 +925,7 @@ class Watch {
     bool host = false, pageable = false, memory_known = false, mapping = false;
     int64_t asynchronous = kUnknown;
   };
-  static constexpr uint8_t kLoader = static_cast<uint8_t>(CallKind::kEnd);
+  static constexpr uint8_t kLoader = static_cast<uint8_t>(CallKind::kEnd), kGraph = kLoader + 1;  // in kinds_
   static constexpr int64_t kMostSums = 2 << 20;  // of kernels and devices; further kernels share one
 
   const trace::Trace& trace_;

@@ -339,6 +339,13 @@ TEST(Findings, tiny_kernels) {
             std::string::npos);
   EXPECT_NE(finding_of(tiny, "tiny-kernels")->sentence.find("axpy"), std::string::npos);
   expect_state(run(20 * kUs, 6 * kUs), "tiny-kernels", "silent");
+  Planted graph;  // launched by one call each hundred: no kernel has a launch to be shorter than
+  for (int g = 0; g < 10; ++g) {
+    graph.call("cudaGraphLaunch", 50 * kUs, 1000 + g);
+    for (int k = 0; k < 100; ++k) graph.kernel(graph.now + k * 3 * kUs, 2 * kUs, {}, 1000 + g);
+    graph.compute(300 * kUs);
+  }
+  expect_state(graph.find(), "tiny-kernels", "silent");
   Planted half;  // a little more than half of them
   for (int i = 0; i < 530; ++i) {
     Launch how;

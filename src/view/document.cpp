@@ -1,6 +1,7 @@
 // The requests of the page (document.h).
 #include "view/document.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/json_writer.h"
@@ -13,7 +14,7 @@ extern const std::string_view kViewPage;
 
 namespace {
 
-constexpr size_t kMostTracksOfRequest = 512;
+constexpr size_t kMostTracksOfRequest = 4096;
 constexpr size_t kMostNamesOfRequest = 10'000;
 constexpr size_t kMostHits = 10'000;
 
@@ -93,6 +94,10 @@ Run& Document::add(const std::string& path, std::shared_ptr<const trace::Trace> 
                    FindingsOf findings) {
   runs_.push_back(std::make_unique<Run>(runs_.size(), path, std::move(trace), limits, std::move(findings)));
   return *runs_.back();
+}
+
+bool Document::finding() const {
+  return std::any_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->finding(); });
 }
 
 std::string Document::document() {

@@ -19,6 +19,9 @@ class Document {
            FindingsOf findings = nullptr);
   const std::vector<std::unique_ptr<Run>>& runs() const { return runs_; }
 
+  /// Whether findings of a run are under way: it cannot be destroyed before they are there.
+  bool finding() const;
+
   /// Answers any request of the page; errors have a status from 400 on and one sentence. Thread-safe.
   report::HttpResponse answer(const report::HttpRequest& request);
 

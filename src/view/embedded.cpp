@@ -303,7 +303,7 @@ Result<std::string> embedded_page(Document& document, int64_t most) {
       });
       packed.doubles(json, "value", values);
       json.end_object().end_object();
-    } else if (all || (!lines[line].group() && lines[line].events <= kSlicesOfSummary)) {
+    } else if (all || (!lines[line].group() && index.events(line) <= kSlicesOfSummary)) {
       if (!lines[line].group()) TACHO_TRY(put_line(line));
     } else {
       std::vector<std::pair<int64_t, Tile::Density>> bins;

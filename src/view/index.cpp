@@ -192,18 +192,26 @@ TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree
       for (size_t i = 0; i < chunks.size(); ++i) {
         numbers.push_back(numbers.back() + chunks[i].rows);
         if (chunks[i].rows > 0)
-          parts_.push_back({table,
-                            static_cast<uint32_t>(i),
-                            chunks[i].min_start - t0_,
-                            chunks[i].max_start - t0_,
-                            {},
-                            false,
-                            {}});
+          parts_.push_back({.table = table,
+                            .chunk = static_cast<uint32_t>(i),
+                            .min_start = chunks[i].min_start - t0_,
+                            .max_start = chunks[i].max_start - t0_,
+                            .names = {},
+                            .sums = {},
+                            .lanes = {}});
       }
       rows += numbers.back();
     }
   std::stable_sort(parts_.begin(), parts_.end(),
                    [](const Part& a, const Part& b) { return a.min_start < b.min_start; });
+  sums_.resize(static_cast<size_t>(Table::kEnd));
+  part_of_.resize(static_cast<size_t>(Table::kEnd));
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    auto& numbers = part_of_[static_cast<size_t>(parts_[i].table)];
+    if (parts_[i].chunk >= numbers.size())
+      numbers.resize(parts_[i].chunk + 1u, std::numeric_limits<uint32_t>::max());
+    numbers[parts_[i].chunk] = static_cast<uint32_t>(i);
+  }
   const int64_t bins =
       std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows / kEventsABin + 1))),
                           1024, std::max<int64_t>(limits_.most_bins, 1024));
@@ -225,10 +233,10 @@ TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree
       for (int64_t at = each.parent; at >= 0; at = lines[static_cast<size_t>(at)].parent)
         group_of_threads_[static_cast<size_t>(at)] = false;
   std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return lines[a].events < lines[b].events; });
+                   [&](size_t a, size_t b) { return lines[a].about < lines[b].about; });
   size_t kept = 0;
   for (const size_t i : order) {
-    kept += static_cast<size_t>(lines[i].events);
+    kept += static_cast<size_t>(lines[i].about);
     if (kept > limits_.resident) break;
     lines_[i].resident = true;
   }
@@ -305,7 +313,7 @@ Status TileIndex::read_counters() {
   return {};
 }
 
-Result<std::shared_ptr<TileIndex::Loaded>> TileIndex::load(size_t number) const {
+Result<std::shared_ptr<TileIndex::Loaded>> TileIndex::load(size_t number, bool sums) const {
   auto loaded = std::make_shared<Loaded>();
   const Part& part = parts_[number];
   loaded->part = static_cast<uint32_t>(number);
@@ -339,7 +347,63 @@ Result<std::shared_ptr<TileIndex::Loaded>> TileIndex::load(size_t number) const 
     }
     i = end;
   }
+  if (sums) {
+    std::vector<uint32_t> place(names_.size(), std::numeric_limits<uint32_t>::max());
+    for (const Rows::Run& run : loaded->runs)
+      for (size_t row = run.at; row < run.end; ++row) {
+        uint32_t& at = place[loaded->name[row]];
+        if (at == std::numeric_limits<uint32_t>::max()) {
+          at = static_cast<uint32_t>(loaded->sums.size());
+          loaded->sums.push_back({.name = loaded->name[row]});
+        }
+        loaded->sums[at].add(event::known_duration(columns.duration[row]));
+      }
+  }
   return loaded;
+}
+
+void NameSum::add(int64_t duration) {
+  if (duration == kUnknown) {
+    ++unknown;
+    return;
+  }
+  min = count == 0 ? duration : std::min(min, duration);
+  max = std::max(max, duration);
+  total += duration;
+  ++count;
+}
+
+void NameSum::add(const NameSum& other) {
+  unknown += other.unknown;
+  if (other.count == 0) return;
+  min = count == 0 ? other.min : std::min(min, other.min);
+  max = std::max(max, other.max);
+  total += other.total;
+  count += other.count;
+}
+
+const TileIndex::Part* TileIndex::part_of(Table table, size_t chunk) const {
+  const auto& numbers = part_of_[static_cast<size_t>(table)];
+  if (chunk >= numbers.size() || numbers[chunk] >= parts_.size()) return nullptr;
+  return &parts_[numbers[chunk]];
+}
+
+std::vector<NameSum> TileIndex::name_sums(Table table) const {
+  const std::shared_lock held(lock_);
+  return sums_[static_cast<size_t>(table)];
+}
+
+std::optional<std::vector<NameSum>> TileIndex::name_sums(Table table, size_t chunk) const {
+  const std::shared_lock held(lock_);
+  const Part* const part = part_of(table, chunk);
+  if (part == nullptr || part->sums.empty()) return std::nullopt;
+  return part->sums;
+}
+
+int64_t TileIndex::events(size_t line) const {
+  const std::shared_lock held(lock_);
+  if (line >= lines_.size()) return 0;
+  return lines_[line].events + static_cast<int64_t>(lines_[line].values.size());
 }
 
 Status TileIndex::build() {
@@ -350,7 +414,7 @@ Status TileIndex::build() {
   const auto read = [this](size_t from, size_t to) -> Batch {
     std::vector<std::shared_ptr<Loaded>> batch;
     for (size_t i = from; i < to && !stop_; ++i) {
-      TACHO_ASSIGN(auto loaded, load(i));
+      TACHO_ASSIGN(auto loaded, load(i, true));
       batch.push_back(std::move(loaded));
     }
     return batch;
@@ -365,6 +429,17 @@ Status TileIndex::build() {
     if (next < parts) ahead = std::async(std::launch::async, read, next, until(next));
     const std::unique_lock held(lock_);
     for (auto& loaded : *batch) {
+      auto& of_table = sums_[static_cast<size_t>(loaded->table)];
+      for (const NameSum& sum : loaded->sums) {
+        if (sum.name >= of_table.size()) of_table.resize(sum.name + 1u);
+        of_table[sum.name].name = sum.name;
+        of_table[sum.name].add(sum);
+      }
+      if (kept_sums_ + loaded->sums.size() <= limits_.sums) {
+        kept_sums_ += loaded->sums.size();
+        parts_[loaded->part].sums = std::move(loaded->sums);
+      }
+      loaded->sums = {};
       for (const uint32_t name : loaded->name) parts_[loaded->part].names.set(name % NameSet().size());
       for (const Rows::Run& run : loaded->runs) {
         Segment segment{loaded->part, run.at, run.end - run.at, loaded->start[run.at],
@@ -384,6 +459,7 @@ Status TileIndex::build() {
   }
   const std::unique_lock held(lock_);
   frontier_ = kOpenEnd;
+  open.clear();
   for (LineState& line : lines_)
     for (LaneBins& lane : line.bins) lane.finish(store_);
   return store_.status();
@@ -440,6 +516,7 @@ void TileIndex::process(std::vector<std::shared_ptr<Loaded>>& open, int64_t unti
     std::vector<Interval>* const device = queue ? &of_device[shown.device_number] : nullptr;
     const bool api = (shown.tables >> static_cast<unsigned>(Table::kApi) & 1) != 0;
     std::vector<Interval> shared;
+    line.events += static_cast<int64_t>(items.size());
     for (Item& item : items) {
       Slice& slice = item.slice;
       slice.lane = line.lanes.next(slice.start, slice.end);
@@ -458,7 +535,8 @@ void TileIndex::process(std::vector<std::shared_ptr<Loaded>>& open, int64_t unti
                                                             : Work::kKernel;
         device->push_back({slice.start, end, static_cast<uint32_t>(work)});
       }
-      if (api && table == Table::kApi && slice.lane == 0) calls.push_back({slice.start, end, 0});
+      if (api && table == Table::kApi && !names_.framework(slice.name))
+        calls.push_back({slice.start, end, 0});
       if (queue ? device_work(table) : table != Table::kSample && slice.lane == 0)
         shared.push_back({slice.start, end, slice.name});
     }
@@ -509,7 +587,7 @@ Result<std::shared_ptr<const TileIndex::Rows>> TileIndex::rows(size_t number) {
         return cache_.front().second;
       }
   }
-  TACHO_ASSIGN(auto loaded, load(number));
+  TACHO_ASSIGN(auto loaded, load(number, false));
   auto rows = std::make_shared<Rows>(std::move(static_cast<Rows&>(*loaded)));
   {
     const std::shared_lock held(lock_);
@@ -605,8 +683,8 @@ Result<std::optional<std::pair<size_t, Slice>>> TileIndex::slice(uint64_t row) {
   size_t number = parts_.size();
   {
     const std::shared_lock held(lock_);
-    for (size_t i = 0; i < parts_.size(); ++i)
-      if (parts_[i].table == table && parts_[i].chunk == place->chunk && parts_[i].done) number = i;
+    const Part* const part = part_of(table, place->chunk);
+    if (part != nullptr && part->done) number = static_cast<size_t>(part - parts_.data());
   }
   if (number == parts_.size()) return std::nullopt;
   TACHO_ASSIGN(const auto rows, this->rows(number));

@@ -55,6 +55,15 @@ constexpr int64_t number_of_row(uint64_t id) {
   return static_cast<int64_t>(id & ((uint64_t{1} << 48) - 1));
 }
 
+/// Slices of one name in one table. Those of unknown duration count in `unknown` only.
+struct NameSum {
+  uint32_t name = 0;
+  int64_t count = 0, unknown = 0;
+  int64_t total = 0, min = 0, max = 0;  // ns
+  void add(int64_t duration);
+  void add(const NameSum& other);
+};
+
 /// Where a row lies.
 struct RowPlace {
   size_t chunk = 0;
@@ -62,9 +71,10 @@ struct RowPlace {
 };
 
 struct Limits {
-  size_t resident = size_t{2} << 20;  // slices that stay in memory
-  size_t chunks = 32;                 // decoded chunks kept
-  size_t together = 12;               // chunks that the background reads at once
+  size_t resident = size_t{1} << 20;  // slices that stay in memory
+  size_t chunks = 24;                 // decoded chunks kept
+  size_t together = 8;                // chunks that the background reads at once
+  size_t sums = size_t{1} << 18;      // sums of names in chunks kept
   size_t slices = 4096;               // sent one by one in a tile
   int64_t most_bins = 65536;          // of the finest level of bins
 };
@@ -132,6 +142,13 @@ class TileIndex {
     return first_row_[static_cast<size_t>(table)][chunk];
   }
 
+  /// Sums of a table by number of name, over what is indexed.
+  std::vector<NameSum> name_sums(event::Table table) const;
+  /// The sums of a chunk; nullopt where it has too many names to keep them, or is not indexed.
+  std::optional<std::vector<NameSum>> name_sums(event::Table table, size_t chunk) const;
+  /// Slices or readings of a line, of what is indexed.
+  int64_t events(size_t line) const;
+
   struct Hit {
     size_t line;
     Slice slice;
@@ -189,6 +206,7 @@ class TileIndex {
     uint32_t chunk;
     int64_t min_start, max_start;
     NameSet names;
+    std::vector<NameSum> sums;  // unless there are too many of them
     // Lanes of its rows, when the pass is through with it: empty = all 0.
     bool done = false;
     std::vector<uint8_t> lanes;
@@ -203,11 +221,13 @@ class TileIndex {
     event::Table table = event::Table::kEnd;
     int64_t first_row = 0;
     size_t left = 0;  // rows that are not indexed
+    std::vector<NameSum> sums;
   };
   struct LineState {
     Lanes lanes;
-    bool counts = false;                   // rows of readings
-    bool resident = false;                 // all of its slices are in memory
+    bool counts = false;    // rows of readings
+    bool resident = false;  // all of its slices are in memory
+    int64_t events = 0;
     std::vector<std::vector<Slice>> kept;  // by lane, in order: all, or the long ones
     std::vector<Segment> segments;
     std::vector<LaneBins> bins;                      // by lane
@@ -217,7 +237,9 @@ class TileIndex {
   void run();
   Status build();
   Status read_counters();
-  Result<std::shared_ptr<Loaded>> load(size_t part) const;
+  // `sums`: also by name.
+  Result<std::shared_ptr<Loaded>> load(size_t part, bool sums) const;
+  const Part* part_of(event::Table table, size_t chunk) const;
   void process(std::vector<std::shared_ptr<Loaded>>& open, int64_t until);
   Result<std::shared_ptr<const Rows>> rows(size_t part);
   Tile counter_tile(const LineState& line, unsigned level, int64_t index) const;
@@ -240,6 +262,9 @@ class TileIndex {
   int64_t frontier_ = 0;  // slices that begin before it are indexed
   std::vector<Part> parts_;
   std::vector<LineState> lines_;
+  std::vector<std::vector<uint32_t>> part_of_;  // by table, chunk
+  std::vector<std::vector<NameSum>> sums_;      // by table, name
+  size_t kept_sums_ = 0;
   TileStore store_;
   std::unordered_map<size_t, DeviceActivity> activity_;
   std::unordered_map<size_t, std::vector<size_t>> device_lines_;

@@ -1,6 +1,7 @@
 // Display names and their numbers (names.h).
 #include "view/names.h"
 
+#include "analysis/call_kind.h"
 #include "base/demangle.h"
 #include "format/view/hash_ids.h"
 #include "format/view/names.h"
@@ -99,6 +100,18 @@ Names::Names(const trace::Trace& trace) : trace_(trace), numbers_(static_cast<si
       values[dim] = number_of(display_name(trace, fact, dim), fact, dim);
     }
   }
+  framework_.assign(first_.size(), false);
+  std::vector<bool> other(first_.size());
+  for (int64_t dim = 0; dim < static_cast<int64_t>(numbers_[static_cast<size_t>(Table::kApi)].rows); ++dim) {
+    const auto domain =
+        event::from_cell<event::Domain>(trace.cell(Table::kFunction, dim, column::Function::domain));
+    const bool framework =
+        analysis::call_kind(domain, trace.text(Table::kFunction, dim, column::Function::name)) ==
+        analysis::CallKind::kNone;
+    (framework ? framework_ : other)[of(Table::kApi, dim)] = true;
+  }
+  for (size_t i = 0; i < other.size(); ++i)
+    if (other[i]) framework_[i] = false;
 }
 
 std::string Names::text(uint32_t number) const {

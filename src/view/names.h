@@ -39,6 +39,9 @@ class Names {
   event::Table table(uint32_t number) const {
     return number < first_.size() ? first_[number].table : event::Table::kEnd;
   }
+  /// An operator of a framework, a function of Python or another one that analysis::call_kind() does not count among calls
+  /// of GPU APIs; only names that no call has.
+  bool framework(uint32_t number) const { return number < framework_.size() && framework_[number]; }
   /// Collectives and other communication between devices, by their names.
   bool communicates(uint32_t number) const;
 
@@ -54,7 +57,7 @@ class Names {
   const trace::Trace& trace_;
   std::vector<Numbers> numbers_;  // by fact table
   std::vector<First> first_;      // by number
-  std::vector<bool> communicates_;
+  std::vector<bool> communicates_, framework_;
 };
 
 /// The table's timed facts that the timeline draws as slices or points, in the order in which slices that begin

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <unordered_map>
 
 #include "analysis/accumulate.h"
@@ -102,7 +103,9 @@ Run::~Run() {
 // Findings come after the timeline, which people wait for.
 void Run::find() {
   if (!index_.wait() || index_.stopped()) return;
+  finding_now_ = true;
   auto found = findings_of_(*trace_);
+  finding_now_ = false;
   const std::lock_guard held(findings_lock_);
   if (!found) {
     findings_error_ = found.error().message;
@@ -184,7 +187,7 @@ std::string Run::document(std::string_view summary) {
         .member("name", line.name)
         .member("sort", i)
         .member("lanes", index_.lanes(i))
-        .member("events", line.events)
+        .member("events", index_.events(i))
         .member("process", line.process);
     if (!line.unit.empty()) json.member("unit", line.unit);
     if (!line.device.empty()) json.member("device", line.device);
@@ -202,21 +205,23 @@ std::string Run::document(std::string_view summary) {
   return out;
 }
 
-// Busy shares of a device in bins of `width` ns before the index knows them: the busy time of each chunk, spread evenly over
-// the time between its first and last row.
-std::vector<double> Run::estimated_busy(size_t device, int64_t width, size_t bins) const {
-  std::vector<double> busy(bins);
+// Busy shares in bins of `width` ns, averaged over devices, before the index knows them: the busy time of each chunk, spread
+// evenly over the time between its first and last row.
+std::vector<double> Run::estimated_busy(int64_t width, size_t bins) const {
+  const auto wide = static_cast<double>(width);
+  std::map<size_t, std::vector<double>> of_device;
   for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill})
     for (size_t chunk = 0; chunk < trace_->chunks(table).size(); ++chunk) {
       const auto entries = trace_->busy(table, chunk);
       if (!entries) continue;
       for (const trace::Busy& entry : *entries) {
         const int64_t line = tree_.line_of(table, entry.track);
-        if (line < 0 || tree_.lines()[static_cast<size_t>(line)].device_number != device) continue;
+        if (line < 0 || tree_.lines()[static_cast<size_t>(line)].kind != LineKind::kQueue) continue;
+        std::vector<double>& busy = of_device[tree_.lines()[static_cast<size_t>(line)].device_number];
+        busy.resize(bins);
         const auto first = static_cast<double>(entry.first - index_.t0());
         const auto last = std::max(static_cast<double>(entry.last - index_.t0()), first + 1);
         const double share = static_cast<double>(entry.busy) / (last - first);
-        const auto wide = static_cast<double>(width);
         for (auto bin = static_cast<size_t>(std::max(first, 0.0) / wide);
              bin < bins && static_cast<double>(bin) * wide < last; ++bin) {
           const double begin = static_cast<double>(bin) * wide;
@@ -224,8 +229,11 @@ std::vector<double> Run::estimated_busy(size_t device, int64_t width, size_t bin
         }
       }
     }
-  for (double& each : busy) each = std::min(each, 1.0);
-  return busy;
+  std::vector<double> all(bins);
+  for (const auto& [device, busy] : of_device)
+    for (size_t bin = 0; bin < bins; ++bin)
+      all[bin] += std::min(busy[bin], 1.0) / static_cast<double>(of_device.size());
+  return all;
 }
 
 Result<std::string> Run::overview() {
@@ -259,12 +267,9 @@ Result<std::string> Run::overview() {
         exposed[bin] += static_cast<double>(part.exposed) / span;
         collectives[bin] += static_cast<double>(part.collectives) / span;
       }
-    } else {
-      const std::vector<double> estimate = estimated_busy(device, width, bins);
-      for (size_t bin = 0; bin < bins; ++bin)
-        busy[bin] += estimate[bin] / static_cast<double>(devices.size());
     }
   }
+  if (!ready) busy = estimated_busy(width, bins);
   for (size_t bin = 0; bin < bins && ready; ++bin) {
     const auto from = static_cast<int64_t>(bin) * width;
     calls[bin] = static_cast<double>(index_.calls_open(from, from + width)) /
@@ -292,7 +297,8 @@ Result<std::string> Run::overview() {
     put("calls", calls);
   }
   TACHO_ASSIGN(const Sums kernels, sums(Table::kDispatch, 0, kEverything));
-  TACHO_ASSIGN(const Sums api, sums(Table::kApi, 0, kEverything));
+  TACHO_ASSIGN(const Sums all_calls, sums(Table::kApi, 0, kEverything));
+  const Sums api = calls_of(all_calls, false);
   TACHO_ASSIGN(const Sums moved, sums(Table::kCopy, 0, kEverything));
   json.name("totals")
       .begin_object()
@@ -324,7 +330,12 @@ Result<std::string> Run::overview() {
     const std::lock_guard held(findings_lock_);
     json.member("findings_ready", findings_.has_value() || !findings_error_.empty() || !findings_of_);
     if (!findings_error_.empty()) json.member("findings_error", findings_error_);
-    if (findings_) analysis::put_findings(json, *findings_, index_.t0());
+    if (findings_) {
+      analysis::put_findings(json, *findings_, index_.t0());
+      json.name("remarks").begin_array();
+      for (const std::string& remark : findings_->remarks) json.value(remark);
+      json.end_array();
+    }
   }
   json.end_object();
   return out;
@@ -332,20 +343,39 @@ Result<std::string> Run::overview() {
 
 Result<Run::Sums> Run::sums(Table table, int64_t from, int64_t to) {
   Sums result;
+  const auto add_name = [&](const NameSum& sum) {
+    if (sum.count + sum.unknown == 0) return;
+    analysis::Sums& of = result.of[sum.name];
+    trace::Summary entry;
+    entry.count = sum.count;
+    entry.unknown = sum.unknown;
+    entry.sum = sum.total;
+    entry.min = sum.min;
+    entry.max = sum.max;
+    of.add(entry);
+  };
   const auto add = [&](const trace::Summary& entry) { result.of[names_.of(table, entry.dim)].add(entry); };
-  if (from <= 0 && to >= index_.length()) {
+  const bool bytes = table == Table::kCopy || table == Table::kFill;  // which sums of names lack
+  const int64_t t0 = index_.t0();
+  const bool whole = from <= 0 && to >= index_.length();
+  if (trace_->aggregated() || (whole && bytes)) {
     TACHO_TRY(trace_->visit_summaries(table, [&](std::span<const trace::Summary> entries) {
       for (const trace::Summary& entry : entries) add(entry);
     }));
+  } else if (whole) {
+    for (const NameSum& sum : index_.name_sums(table)) add_name(sum);
   } else {
-    const int64_t t0 = index_.t0();
-    std::vector<int64_t> start, duration, dim, bytes;
+    std::vector<int64_t> start, duration, dim, moved;
     const auto chunks = trace_->chunks(table);
     for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
       const trace::Chunk& zone = chunks[chunk];
       if (zone.rows == 0 || zone.min_start - t0 >= to || std::max(zone.max_end, zone.max_start) - t0 < from)
         continue;
       if (zone.min_start - t0 >= from && zone.max_end - t0 <= to && zone.max_start - t0 < to) {
+        if (const auto known = bytes ? std::nullopt : index_.name_sums(table, chunk)) {
+          for (const NameSum& sum : *known) add_name(sum);
+          continue;
+        }
         TACHO_ASSIGN(const auto entries, trace_->summaries(table, chunk));
         for (const trace::Summary& entry : entries) add(entry);
         continue;
@@ -353,9 +383,9 @@ Result<Run::Sums> Run::sums(Table table, int64_t from, int64_t to) {
       TACHO_TRY(trace_->decode(table, chunk, column::Fact::start, start));
       TACHO_TRY(trace_->decode(table, chunk, column::Fact::duration, duration));
       TACHO_TRY(trace_->decode(table, chunk, column::Fact::dim, dim));
-      bytes.assign(start.size(), 0);
-      if (table == Table::kCopy) TACHO_TRY(trace_->decode(table, chunk, column::Copy::bytes, bytes));
-      if (table == Table::kFill) TACHO_TRY(trace_->decode(table, chunk, column::Fill::bytes, bytes));
+      moved.assign(start.size(), 0);
+      if (table == Table::kCopy) TACHO_TRY(trace_->decode(table, chunk, column::Copy::bytes, moved));
+      if (table == Table::kFill) TACHO_TRY(trace_->decode(table, chunk, column::Fill::bytes, moved));
       for (size_t i = 0; i < start.size(); ++i) {
         const int64_t begin = start[i] - t0, known = event::known_duration(duration[i]);
         const int64_t end = known == kUnknown ? begin : begin + known;
@@ -365,7 +395,7 @@ Result<Run::Sums> Run::sums(Table table, int64_t from, int64_t to) {
           ++sums.unknown;
         else
           sums.add(std::min(end, to) - std::max(begin, from));
-        if (bytes[i] > 0) sums.bytes = trace::saturating_add(sums.bytes, bytes[i]);
+        if (moved[i] > 0) sums.bytes = trace::saturating_add(sums.bytes, moved[i]);
       }
     }
   }
@@ -373,35 +403,43 @@ Result<Run::Sums> Run::sums(Table table, int64_t from, int64_t to) {
   return result;
 }
 
+// Calls of APIs without operators of frameworks and functions of Python, or only those.
+Run::Sums Run::calls_of(const Sums& all, bool framework) const {
+  Sums calls;
+  for (const auto& [name, sums] : all.of)
+    if (names_.framework(name) == framework) {
+      calls.of.emplace(name, sums);
+      calls.total += sums.total;
+    }
+  return calls;
+}
+
 Result<std::string> Run::span(int64_t from, int64_t to) {
   if (to <= from) return fail("the span of time is empty: choose a `to` behind `from`");
   std::string out;
   JsonWriter json(out, kCompactJson);
   json.begin_object().member("from", from).member("to", to).member("provisional", index_.ready() < 1);
-  const auto put = [&](JsonLiteral name, std::initializer_list<Table> tables, bool bytes) -> Status {
-    std::vector<std::pair<uint32_t, analysis::Sums>> rows;
-    int64_t total = 0;
-    for (const Table table : tables) {
-      TACHO_ASSIGN(const Sums found, sums(table, from, to));
-      const auto sorted = found.sorted();
-      rows.insert(rows.end(), sorted.begin(), sorted.end());
-      total += found.total;
-    }
-    if (tables.size() > 1)
-      std::stable_sort(rows.begin(), rows.end(),
-                       [](const auto& a, const auto& b) { return a.second.total > b.second.total; });
+  const auto put = [&](JsonLiteral name, const Sums& of, bool bytes) {
+    const auto rows = of.sorted();
     json.name(name).begin_array();
     for (size_t i = 0; i < rows.size() && i < kMostNamesOfSpan; ++i) {
       json.newline();
-      put_sums(json, names_, rows[i].first, rows[i].second, total, bytes);
+      put_sums(json, names_, rows[i].first, rows[i].second, of.total, bytes);
     }
     json.end_array();
-    return {};
   };
-  TACHO_TRY(put("kernels", {Table::kDispatch}, false));
-  TACHO_TRY(put("calls", {Table::kApi}, false));
-  TACHO_TRY(put("copies", {Table::kCopy, Table::kFill}, true));
-  TACHO_TRY(put("markers", {Table::kMarker}, false));
+  TACHO_ASSIGN(const Sums kernels, sums(Table::kDispatch, from, to));
+  TACHO_ASSIGN(const Sums calls, sums(Table::kApi, from, to));
+  TACHO_ASSIGN(Sums copies, sums(Table::kCopy, from, to));
+  TACHO_ASSIGN(const Sums fills, sums(Table::kFill, from, to));
+  TACHO_ASSIGN(const Sums markers, sums(Table::kMarker, from, to));
+  for (const auto& [name, sums] : fills.of) copies.of[name].add(sums);
+  copies.total += fills.total;
+  put("kernels", kernels, false);
+  put("calls", calls_of(calls, false), false);
+  put("operators", calls_of(calls, true), false);
+  put("copies", copies, true);
+  put("markers", markers, false);
   json.name("devices").begin_array();
   const int64_t begin = std::max<int64_t>(from, 0), end = std::min(to, index_.length());
   for (const size_t device : index_.devices()) {
@@ -446,9 +484,13 @@ Result<std::string> Run::search(const std::string& expression, bool match_case, 
   json.begin_object();
   if (after.empty()) {
     // Sums of names over all tables that use them, the longest first.
-    TACHO_TRY(sum_names());
+    std::vector<NameSum> sums(names_.size());
+    for (const Table table : slice_tables()) {
+      const auto of_table = index_.name_sums(table);
+      for (size_t i = 0; i < of_table.size(); ++i) sums[i].add(of_table[i]);
+    }
     std::sort(found.begin(), found.end(), [&](uint32_t a, uint32_t b) {
-      const auto &x = name_sums_[a], &y = name_sums_[b];
+      const auto &x = sums[a], &y = sums[b];
       return x.total != y.total ? x.total > y.total : x.count != y.count ? x.count > y.count : a < b;
     });
     json.member("matching_names", found.size());
@@ -459,8 +501,8 @@ Result<std::string> Run::search(const std::string& expression, bool match_case, 
           .member("name", found[i])
           .member("text", names_.text(found[i]))
           .member("kind", std::string(event::table_info(names_.table(found[i])).name))
-          .member("count", name_sums_[found[i]].count)
-          .member("total", name_sums_[found[i]].total)
+          .member("count", sums[found[i]].count + sums[found[i]].unknown)
+          .member("total", sums[found[i]].total)
           .end_object();
     json.end_array();
   }
@@ -486,23 +528,6 @@ Result<std::string> Run::search(const std::string& expression, bool match_case, 
     json.null();
   json.end_object();
   return out;
-}
-
-// Count and time of every name over the whole run, once.
-Status Run::sum_names() {
-  const std::lock_guard held(names_lock_);
-  if (!name_sums_.empty()) return {};
-  std::vector<NameSum> sums(names_.size());
-  for (const Table table : slice_tables())
-    TACHO_TRY(trace_->visit_summaries(table, [&](std::span<const trace::Summary> entries) {
-      for (const trace::Summary& entry : entries) {
-        NameSum& sum = sums[names_.of(table, entry.dim)];
-        sum.count += entry.count + entry.unknown;
-        sum.total += entry.sum;
-      }
-    }));
-  name_sums_ = std::move(sums);
-  return {};
 }
 
 Result<std::string> Run::sql(const std::string& statement, std::string_view dialect) {

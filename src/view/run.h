@@ -1,6 +1,7 @@
 // One run of a served document: its trace with what the timeline needs of it.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -46,6 +47,7 @@ class Run {
   Result<std::string> sql(const std::string& statement, std::string_view dialect);
   Result<std::string> schema();
 
+  bool finding() const { return finding_now_.load(); }
   const trace::Trace& trace() const { return *trace_; }
   const Tree& tree() const { return tree_; }
   const Names& names() const { return names_; }
@@ -61,10 +63,10 @@ class Run {
   // Rows of `table` with this correlation in a process, looked for from a time of the trace on, or from there back.
   Result<std::vector<Linked>> same_correlation(event::Table table, int64_t process, int64_t correlation,
                                                int64_t from, bool backwards);
+  Sums calls_of(const Sums& all, bool framework) const;
   Result<Sums> sums(event::Table table, int64_t from, int64_t to);
-  std::vector<double> estimated_busy(size_t device, int64_t width, size_t bins) const;
+  std::vector<double> estimated_busy(int64_t width, size_t bins) const;
   Status open_session(std::string_view dialect);  // under sql_lock_
-  Status sum_names();
   void find();
 
   size_t id_;
@@ -73,13 +75,9 @@ class Run {
   Tree tree_;
   Names names_;
   TileIndex index_;
-  struct NameSum {
-    int64_t count = 0, total = 0;
-  };
-  std::mutex names_lock_;
-  std::vector<NameSum> name_sums_;  // by number, once asked for
   FindingsOf findings_of_;
   std::thread finding_;
+  std::atomic<bool> finding_now_{false};
   mutable std::mutex findings_lock_;
   std::optional<analysis::Findings> findings_;  // with lines instead of rows of table track
   std::string findings_error_;

@@ -10,7 +10,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr uint32_t kTileMagic = 0x4c495454;  // "TTIL"
-constexpr size_t kHeaderBytes = 32;
 
 template <typename T>
 void append(std::string& out, T value) {

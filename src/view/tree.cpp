@@ -47,23 +47,48 @@ struct RowsOfTrack {
   int64_t events = 0, samples = 0;
 };
 
-// How many rows of which tables lie on each row of table track.
+// Which tables have rows on each row of table track, and about how many: a chunk tells its tracks without a row being decoded,
+// and its rows are shared out evenly. TileIndex counts them.
 std::vector<RowsOfTrack> rows_of_tracks(const trace::Trace& trace) {
   std::vector<RowsOfTrack> tracks(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
-  for (const Table table : slice_tables()) {
-    // What cannot be read is said when its slices are.
-    (void)trace.visit_summaries(table, [&](std::span<const trace::Summary> entries) {
-      for (const trace::Summary& entry : entries) {
+  for (const Table table : slice_tables())
+    for (size_t chunk = 0; chunk < trace.chunks(table).size(); ++chunk) {
+      // What cannot be read is said when its slices are.
+      const auto entries = trace.busy(table, chunk);
+      if (!entries) continue;
+      for (const trace::Busy& entry : *entries) {
         if (entry.track < 0 || static_cast<size_t>(entry.track) >= tracks.size()) continue;
         RowsOfTrack& rows = tracks[static_cast<size_t>(entry.track)];
-        const int64_t count = entry.count + entry.unknown;
-        if (count == 0) continue;
+        const int64_t count = trace.chunks(table)[chunk].rows / static_cast<int64_t>(entries->size()) + 1;
         (table == Table::kSample ? rows.samples : rows.events) += count;
         rows.tables |= uint64_t{1} << static_cast<unsigned>(table);
       }
-    });
-  }
+    }
   return tracks;
+}
+
+// "stream 7", "queue 0x5581", or what the program called it.
+std::string queue_name(const trace::Trace& trace, const format::Tracks& tracks, int64_t track) {
+  const std::string_view own = trace.text(Table::kTrack, track, column::Track::name);
+  if (!own.empty()) return std::string(own);
+  if (const int64_t stream = tracks.stream(track); stream != kUnknown)
+    return fmt::format("stream {}", stream);
+  const int64_t queue = tracks.queue(track);
+  return queue == kUnknown ? std::string("queue") : fmt::format("queue {}", queue);
+}
+
+// Device and kind of work first, so that a narrow column tells queues apart: "GPU 0 stream 7", "GPU 0 copies, stream 7".
+void name_queues(std::vector<Line>& lines) {
+  const auto bit = [](Table table) { return uint64_t{1} << static_cast<unsigned>(table); };
+  const uint64_t copies = bit(Table::kCopy) | bit(Table::kFill);
+  for (Line& line : lines) {
+    if (line.kind != LineKind::kQueue) continue;
+    if (line.tables == bit(Table::kMarker))
+      line.name = "ranges of " + line.name;
+    else if ((line.tables & copies) != 0 && (line.tables & ~copies) == 0)
+      line.name = "copies, " + line.name;
+    if (!line.device.empty()) line.name = line.device + " " + line.name;
+  }
 }
 
 }  // namespace
@@ -173,8 +198,8 @@ Tree::Tree(const trace::Trace& trace) {
         Line line;
         line.parent = process_line(process_of(track));
         line.kind = LineKind::kQueue;
-        line.name = tracks.name(track);
-        line.device = devices.text(device);
+        line.name = queue_name(trace, tracks, track);
+        line.device = device == 0 ? std::string() : devices.text(device);
         line.device_number = devices.device(device);
         line.process = process_of(track);
         line.rank = lines_[static_cast<size_t>(line.parent)].rank;
@@ -205,7 +230,7 @@ Tree::Tree(const trace::Trace& trace) {
     if (number >= 0) {
       line_[at] = number;
       Line& line = lines_[static_cast<size_t>(number)];
-      line.events += rows[at].events + readings[at];
+      line.about += rows[at].events + readings[at];
       line.tables |= rows[at].tables & ~(uint64_t{1} << static_cast<unsigned>(Table::kSample));
       if (readings[at] > 0) line.tables |= uint64_t{1} << static_cast<unsigned>(Table::kReading);
     }
@@ -221,11 +246,12 @@ Tree::Tree(const trace::Trace& trace) {
       line.process = process_of(track);
       line.rank = lines_[static_cast<size_t>(line.parent)].rank;
       line.tables = uint64_t{1} << static_cast<unsigned>(Table::kSample);
-      line.events = rows[at].samples;
+      line.about = rows[at].samples;
       sample_line_[at] = static_cast<int64_t>(lines_.size());
       lines_.push_back(std::move(line));
     }
   }
+  name_queues(lines_);
 }
 
 }  // namespace tacho::view

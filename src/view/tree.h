@@ -23,7 +23,7 @@ struct Line {
   int64_t rank = event::kUnknown;
   size_t device_number = SIZE_MAX;  // DeviceNumbers::device() of queues
   uint64_t tables = 0;              // bit (1 << event::Table) of each fact table with rows here
-  int64_t events = 0;
+  int64_t about = 0;                // rows, an estimate; of counters exactly
   bool group() const { return kind <= LineKind::kProcess; }
 };
 

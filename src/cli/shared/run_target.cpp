@@ -18,9 +18,12 @@
 #include "cli/command.h"
 #include "cli/export.h"
 #include "cli/shared/chosen_ranks.h"
+#include "cli/shared/findings.h"
 #include "cli/shared/hidden_recording.h"
+#include "cli/shared/serve_view.h"
 #include "cli/shared/summary.h"
 #include "trace/trace.h"
+#include "view/document.h"
 
 namespace tacho::cli {
 
@@ -155,6 +158,18 @@ int run_target(TraceRequest& request) {
     const auto sentence = analysis::torch_sentence(**trace);
     if (!sentence) return complain(kOwnError, sentence.error().message);
     if (!sentence->empty()) complain(0, *sentence);
+  }
+  if (request.view) {
+    view::Document document;
+    document.add(request.launch.recording.output, *trace, {}, findings_of);
+    const int code = serve_view(document, std::nullopt, true, kOwnError);
+    if (code != kOk) return code;
+    if (document.finding()) {
+      // Findings that are under way cannot be stopped, and nobody waits for them any more.
+      hidden.reset();
+      std::fflush(nullptr);
+      _exit(outcome->exit_code);
+    }
   }
   return outcome->exit_code;
 }

@@ -1,0 +1,355 @@
+"""`tacho view`: what its server answers about real traces is what `tacho query` says, and who should not be answered is not."""
+import base64
+import gzip
+import http.client
+import json
+import re
+import socket
+import struct
+import subprocess
+import time
+
+import harness
+from harness import DATA, EXAMPLES, TACHO
+
+
+class Server:
+    """A `tacho view` of its own on a free port."""
+
+    def __init__(self, *files, options=()):
+        self.process = subprocess.Popen([str(TACHO), "view", "--no-open", "--port", "0", *options, *map(str, files)],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.url = self.process.stdout.readline().strip()
+        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=([0-9a-f]{32})", self.url)
+        if not found:
+            self.process.kill()
+            raise AssertionError(f"no address but {self.url!r}: {self.process.stderr.read()}")
+        self.port, self.token = int(found[1]), found[2]
+
+    def ask(self, path, method="GET", body=None, headers=None, token=True):
+        """(status, bytes) of a request with the right Host and token unless told otherwise."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request(method, path, body=body, headers={**({"X-Tacho-Token": self.token} if token else {}), **(headers or {})})
+        answer = connection.getresponse()
+        data = answer.read()
+        connection.close()
+        return answer.status, data
+
+    def get(self, path):
+        status, data = self.ask(path)
+        if status != 200:
+            raise AssertionError(f"{path}: {status} {data!r}")
+        return json.loads(data)
+
+    def ready(self):
+        for _ in range(600):
+            document = self.get("/api/document")
+            if all(run["ready"] == 1 for run in document["runs"]):
+                return document
+            time.sleep(0.05)
+        raise AssertionError("the index does not become ready")
+
+    def sql(self, statement, run=0):
+        status, data = self.ask(f"/api/query?run={run}&dialect=tacho", "POST", statement)
+        if status != 200:
+            raise AssertionError(f"{statement}: {status} {data!r}")
+        return json.loads(data)
+
+    def stop(self):
+        if self.process.poll() is not None:
+            return
+        self.process.terminate()
+        self.process.wait(20)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+def tiles(data):
+    """Blocks of a tile's bytes: {track: (kind, slices)}; a slice is (start, duration, row, name, lane)."""
+    blocks, at = {}, 0
+    while at < len(data):
+        magic, track, kind, level, lanes, count, size, flags = struct.unpack_from("<IIBBHIII", data, at)
+        assert magic == 0x4C495454, hex(magic)
+        assert size % 8 == 0 and flags == 0, (size, flags)
+        slices = []
+        if kind == 2:
+            def column(form, offset):
+                width = struct.calcsize(form)
+                values = struct.unpack_from(f"<{count}{form}", data, offset)
+                return values, offset + (count * width + 7) // 8 * 8
+            offset = at + 32
+            start, offset = column("d", offset)
+            duration, offset = column("d", offset)
+            row, offset = column("Q", offset)
+            name, offset = column("I", offset)
+            lane, offset = column("H", offset)
+            _, offset = column("H", offset)
+            assert offset == at + size, (offset, at + size)
+            slices = list(zip(start, duration, row, name, lane))
+        blocks[track] = (kind, slices)
+        at += size
+    return blocks
+
+
+class View(harness.Case):
+    def serve(self, *files, **more):
+        server = Server(*files, **more)
+        self.addCleanup(server.stop)
+        return server
+
+    def query(self, file, statement):
+        result = self.run_command(TACHO, "query", file, statement, "--dialect", "tacho", "--output-format", "json")
+        return json.loads(result.stdout)["rows"]
+
+    def check(self, file):
+        """Everything that the page shows of a trace, compared with `tacho query`."""
+        server = self.serve(file)
+        run = server.ready()["runs"][0]
+        t0, length = int(run["t0"]), run["length"]
+        self.assertEqual(run["events"], sum(self.query(file, f"SELECT count(*) FROM {table}")[0][0] for table in (
+            "dispatch", "copy", "fill", "marker", "api", "sync", "overhead", "allocation", "sample", "reading")))
+        # Sums of names.
+        span = server.get("/api/span?run=0")
+        frameworks = "dim IN (SELECT id FROM function WHERE domain IN ('operator', 'python', 'mpi', 'host', 'marker'))"
+        for part, table in (("kernels", "dispatch"), ("calls", f"api WHERE NOT ({frameworks})"), ("operators", f"api WHERE {frameworks}"),
+                            ("markers", "marker")):
+            # Names are those of `tacho stats`: without the suffix of AMD's kernel descriptors.
+            expected = {(name or "").removesuffix(".kd"): (count, total or 0) for name, count, total in self.query(
+                file, f"SELECT name, count(*), sum(duration) FROM {table} GROUP BY name")}
+            self.assertEqual({row["text"]: (row["count"], row["total"]) for row in span[part]}, expected, part)
+        overview = server.get("/api/overview?run=0")
+        busy = json.loads(self.run_command(TACHO, "busy", file, "--output-format", "json").stdout)
+        if overview["totals"]["devices"] > 0:
+            at = [column if isinstance(column, str) else column.get("name", column.get("title")) for column in busy["columns"]]
+            column = next(i for i, name in enumerate(at) if "busy" in name.lower())
+            self.assertEqual(overview["totals"]["gpu_busy"], sum(row[column] for row in busy["rows"]))
+            for compute, exposed, both in zip(overview["compute"], overview["exposed_copies"], overview["busy"]):
+                self.assertAlmostEqual(compute + exposed, both, places=5)
+        # A part of the run: clipped sums.
+        begin, end = int(length * 0.31), int(length * 0.62)
+        part = server.get(f"/api/span?run=0&from={begin}&to={end}")
+        clipped = self.query(file, f"SELECT name, sum(min(start + duration, {t0 + end}) - max(start, {t0 + begin})) FROM dispatch "
+                                   f"WHERE start < {t0 + end} AND (start + duration > {t0 + begin} OR start >= {t0 + begin}) "
+                                   "GROUP BY name")
+        self.assertEqual({row["text"]: row["total"] for row in part["kernels"]}, {name.removesuffix(".kd"): total for name, total in clipped})
+        # All slices of all lines, tile by tile at the level where a tile is the whole run or a part of it.
+        level = 0
+        while 512 << level < length:
+            level += 1
+        lines = ",".join(str(track["id"]) for track in run["tracks"])
+        rows = {}
+        for down in (0, 7):
+            rows = {}
+            for index in range((length >> (level - down) >> 9) + 1):
+                status, data = server.ask(f"/api/tiles?run=0&level={level - down}&index={index}&tracks={lines}")
+                self.assertEqual(status, 200)
+                for kind, slices in tiles(data).values():
+                    rows.update({row: (start, duration, name, lane) for start, duration, row, name, lane in slices})
+            if len(rows) == run["events"]:
+                break
+        for number, table in ((0, "dispatch"), (4, "api")):
+            expected = sorted((start - t0, duration) for start, duration in self.query(file, f"SELECT start, duration FROM {table}")
+                              if duration is not None)
+            got = sorted((start, duration) for row, (start, duration, _, _) in rows.items() if row >> 48 == number and duration >= 0)
+            if len(got) == len(expected):  # else some tiles are dense at this level
+                self.assertEqual(got, expected)
+        # Search, and a slice with its links.
+        if span["kernels"]:
+            name = span["kernels"][0]
+            found = server.get("/api/search?run=0&case=1&limit=5&q=" + re.escape(name["text"][:30]).replace(" ", "%20").replace("\\", "%5C").replace("&", "%26"))
+            self.assertIn(name["text"], [each["text"] for each in found["names"]])
+            self.assertTrue(found["hits"])
+            row = found["hits"][0]["row"]
+            slice_ = server.get(f"/api/slice?run=0&row={row}")
+            self.assertEqual(slice_["start"], found["hits"][0]["start"])
+            self.assertEqual(slice_["track"], found["hits"][0]["track"])
+            kernel = server.get(f"/api/kernel?run=0&name={name['name']}")
+            self.assertEqual((kernel["count"], kernel["total"]), (name["count"], name["total"]))
+            self.assertEqual(sum(kernel["histogram"]["counts"]), name["count"])
+        return server
+
+    def test_recorded_traces_say_what_query_says(self):
+        harness.need_data()
+        for file in sorted((DATA / "traces").glob("*.gz")):
+            with self.subTest(file.name):
+                self.check(file).stop()
+
+    def test_opencl_run(self):
+        self.trace(EXAMPLES / "vcopy" if (EXAMPLES / "vcopy").exists() else next(EXAMPLES.rglob("vcopy")))
+        server = self.check(self.folder / "t.tacho")
+        slice_ = None
+        for hit in server.get("/api/search?run=0&q=vecCopy&limit=3")["hits"]:
+            slice_ = server.get(f"/api/slice?run=0&row={hit['row']}")
+            if slice_["table"] == "dispatch":
+                break
+        self.assertEqual([link["how"] for link in slice_["links"]][:1], ["launched by"])
+        back = server.get(f"/api/slice?run=0&row={slice_['links'][0]['row']}")
+        self.assertIn("launched", [link["how"] for link in back["links"]])
+        self.assertIn("grid", [title for title, _ in slice_["columns"]])
+
+    def test_several_runs(self):
+        harness.need_data()
+        files = [DATA / "traces" / f"kineto_{name}_qwen1.5-0.5b.json.gz" for name in ("h100", "mi300x")]
+        server = self.serve(*files)
+        runs = server.ready()["runs"]
+        self.assertEqual([run["name"] for run in runs], [file.name for file in files])
+        for number, file in enumerate(files):
+            self.assertEqual(server.sql("SELECT count(*) FROM dispatch", number)["rows"], self.query(file, "SELECT count(*) FROM dispatch"))
+        self.assertEqual(server.ask("/api/overview?run=2")[0], 404)
+
+    def test_folder_of_ranks_is_one_timeline(self):
+        harness.need_data()
+        server = self.serve(DATA / "ranks4")
+        run = server.ready()["runs"][0]
+        self.assertEqual(sorted({track["rank"] for track in run["tracks"] if "rank" in track}), [0, 1, 2, 3])
+        self.assertTrue(run["clock"].startswith("aligned"), run["clock"])
+        expected = sum(self.query(file, "SELECT count(*) FROM dispatch")[0][0] for file in (DATA / "ranks4").glob("*.gz"))
+        self.assertEqual(server.sql("SELECT count(*) FROM dispatch")["rows"], [[expected]])
+
+    def test_trace_and_view(self):
+        process = subprocess.Popen([str(TACHO), "trace", "--view", "-o", "v.tacho", "--", "/bin/sh", "-c", "exit 3"], cwd=self.folder,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        url = process.stdout.readline().strip()
+        self.assertRegex(url, r"^http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{32}$")
+        connection = http.client.HTTPConnection(url.split("/")[2], timeout=20)
+        connection.request("GET", "/api/document?token=" + url.split("token=")[1])
+        self.assertEqual(json.loads(connection.getresponse().read())["runs"][0]["name"], "v.tacho")
+        connection.close()
+        process.terminate()
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 3, errors)
+        self.assertTrue((self.folder / "v.tacho").exists())
+
+    def test_who_is_refused(self):
+        harness.need_data()
+        server = self.serve(DATA / "traces" / "kineto_cupti_profiler.json.gz")
+        self.assertEqual(server.ask("/", token=False)[0], 403)
+        self.assertEqual(server.ask("/?token=" + "0" * 32, token=False)[0], 403)
+        self.assertEqual(server.ask("/?token=" + server.token, token=False)[0], 200)
+        own = f"http://127.0.0.1:{server.port}"
+        for headers, status in (({"Host": "evil.example"}, 403), ({"Host": f"evil.example:{server.port}"}, 403),
+                                ({"Host": f"localhost:{server.port}"}, 200), ({"Origin": "https://evil.example"}, 403),
+                                ({"Origin": "null"}, 403), ({"Origin": own}, 200), ({"Sec-Fetch-Site": "cross-site"}, 403),
+                                ({"Sec-Fetch-Site": "same-origin"}, 200)):
+            with self.subTest(headers=headers):
+                self.assertEqual(server.ask("/api/document", headers=headers)[0], status)
+        for path in ("/etc/passwd", "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/api/", "/api/files", "//etc/passwd"):
+            self.assertEqual(server.ask(path)[0], 404, path)
+        self.assertEqual(server.ask("/api/document", "POST", "x")[0], 405)
+        self.assertEqual(server.ask("/api/document", "DELETE")[0], 405)
+        self.assertEqual(server.ask("/api/query", "GET")[0], 405)
+        self.assertEqual(server.ask("/api/query", "POST", "x", {"Content-Length": str(2 << 20)})[0], 413)
+
+    def test_odd_requests_get_a_sentence(self):
+        harness.need_data()
+        server = self.serve(DATA / "traces" / "kineto_cupti_profiler.json.gz")
+        server.ready()
+        huge = 1 << 70
+        for path in ("/api/tiles", "/api/tiles?level=3", "/api/tiles?level=x&index=0&tracks=1", f"/api/tiles?level=1&index={huge}&tracks=0",
+                     "/api/tiles?level=1&index=0&tracks=" + ",".join("1" * 5000), "/api/names?ids=a", "/api/span?from=x",
+                     "/api/span?from=5&to=5", "/api/span?from=nan", "/api/slice?row=-1", f"/api/slice?row={huge}", "/api/slice?row=99999999",
+                     "/api/search?q=%28", "/api/search?q=" + "a" * 5000, "/api/search?q=x&after=1", "/api/search?q=a%7B3000%7D",
+                     "/api/kernel?name=0", "/api/kernel?name=4294967295", "/api/overview?run=x"):
+            with self.subTest(path[:60]):
+                status, data = server.ask(path)
+                self.assertEqual(status, 400, data)
+                self.assertGreater(len(json.loads(data)["error"]), 10)
+        for path in ("/api/tiles?level=0&index=0&tracks=", "/api/tiles?level=99&index=0&tracks=0,1,2", "/api/tiles?level=62&index=9000000000000000000&tracks=0",
+                     "/api/tiles?level=5&index=-4&tracks=0", "/api/tiles?level=5&index=0&tracks=123456789", "/api/names?ids=4294967295",
+                     "/api/search?q=", "/api/search?q=%5Cd%2B", "/api/span?from=-1e18&to=1e18"):
+            with self.subTest(path[:60]):
+                self.assertEqual(server.ask(path)[0], 200)
+        for statement in ("DROP TABLE dispatch", "ATTACH '/etc/passwd' AS x", "SELECT 1; SELECT 2", "", "PRAGMA journal_mode=WAL",
+                          "SELECT load_extension('x')", "SELECT readfile('/etc/passwd')"):
+            with self.subTest(statement):
+                status, data = server.ask("/api/query", "POST", statement)
+                self.assertEqual(status, 400, data)
+        cut = server.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n")
+        self.assertEqual((len(cut["rows"]), cut["cut"]), (10000, True))
+
+    def test_slow_clients_hold_up_nobody(self):
+        harness.need_data()
+        server = self.serve(DATA / "traces" / "kineto_cupti_profiler.json.gz")
+        slow = []
+        for number in range(150):
+            one = socket.create_connection(("127.0.0.1", server.port))
+            # Half of them begin a request that never ends, half ask and read nothing.
+            if number % 2 == 0:
+                one.sendall(b"GET /api/doc")
+            else:
+                one.sendall(f"GET /?token={server.token} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode())
+            slow.append(one)
+        began = time.monotonic()
+        for _ in range(5):
+            self.assertEqual(server.ask("/api/document")[0], 200)
+        self.assertLess(time.monotonic() - began, 5)
+        for one in slow:
+            one.close()
+
+    def test_connections_stay_open(self):
+        harness.need_data()
+        server = self.serve(DATA / "traces" / "kineto_cupti_profiler.json.gz")
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        sockets = set()
+        for _ in range(5):
+            connection.request("GET", "/api/document", headers={"X-Tacho-Token": server.token})
+            answer = connection.getresponse()
+            self.assertEqual(answer.status, 200)
+            answer.read()
+            sockets.add(connection.sock.getsockname())
+        self.assertEqual(len(sockets), 1)
+        connection.close()
+
+    def test_self_contained_page_holds_every_slice(self):
+        harness.need_data()
+        file = DATA / "traces" / "kineto_h100_qwen1.5-0.5b.json.gz"
+        self.run_command(TACHO, "view", file, "-o", "run.html")
+        text = (self.folder / "run.html").read_text()
+        self.assertNotIn("connect-src 'self'", text)
+        data = gzip.decompress(base64.b64decode(re.search(r'id="tacho-data"[^>]*>([^<]*)<', text)[1]))
+        magic, version, size, _ = struct.unpack_from("<4sIII", data)
+        self.assertEqual((magic, version), (b"TEMB", 1))
+        header, columns = json.loads(data[16:16 + size]), data[16 + size:]
+
+        def values(place):
+            out, value, shift = [], 0, 0
+            for byte in columns[place[0]:place[0] + place[1]]:
+                value |= (byte & 127) << shift
+                shift += 7
+                if byte < 128:
+                    out.append(value)
+                    value = shift = 0
+            return out
+
+        def differences(numbers):
+            out, last = [], 0
+            for number in numbers:
+                last += number >> 1 ^ -(number & 1)
+                out.append(last)
+            return out
+
+        t0 = int(header["document"]["runs"][0]["t0"])
+        for number, table in ((0, "dispatch"), (4, "api")):
+            got = []
+            for track in header["tracks"]:
+                for part in track.get("parts", []):
+                    if part["table"] == number:
+                        self.assertEqual(header["tables"][number], table)
+                        zeros = [0] * part["count"]
+                        start = differences(values(part["columns"]["start"]) if "start" in part["columns"] else zeros)
+                        duration = values(part["columns"]["duration"]) if "duration" in part["columns"] else zeros
+                        name = values(part["columns"]["name"]) if "name" in part["columns"] else zeros
+                        got += [(s + t0, d - 1, header["names"]["texts"][n]) for s, d, n in zip(start, duration, name)]
+            self.assertEqual(sorted(got), sorted((s, d, n) for s, d, n in self.query(file, f"SELECT start, duration, name FROM {table}")))
+        again = self.run_command(TACHO, "view", file, "-o", "run.html", code=1)
+        self.assertIn(b"--overwrite", again.stderr)
+
+    def test_what_cannot_be_opened(self):
+        for words, needle in ((["nothing.tacho"], "nothing.tacho"), ([], "file"), (["--port", "99999", "x"], "--port")):
+            result = self.run_command(TACHO, "view", "--no-open", *words, code=1)
+            self.assertIn(needle, result.stderr.decode())
+            self.assertEqual(result.stderr.count(b"\n"), 1, result.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -10,6 +10,7 @@
 #include "analysis/stats.h"
 #include "base/format.h"
 #include "cli/shared/findings.h"
+#include "ranks/mpi_operations.h"
 #include "report/shorten.h"
 #include "report/table.h"
 
@@ -197,6 +198,40 @@ int64_t recorded(const trace::Trace& trace, Table table) {
   return count;
 }
 
+// What share of the run the program spent in MPI.
+void add_mpi(std::string& out, const trace::Trace& trace, const report::Screen& screen, double seconds) {
+  const auto sums = trace.merged_summaries(Table::kApi);
+  if (!sums) return;
+  int64_t inside = 0, waiting = 0, calls = 0, thread = 0;
+  bool several = false;
+  for (const trace::Summary& sum : *sums) {
+    if (static_cast<event::Domain>(trace.cell(Table::kFunction, sum.dim, column::Function::domain)) !=
+        event::Domain::kMpi)
+      continue;
+    const std::string_view name = trace.text(Table::kFunction, sum.dim, column::Function::name);
+    // Starting and ending a job is no communication of its work.
+    if (name == "MPI_Init" || name == "MPI_Init_thread" || name == "MPI_Finalize" || name == "MPI_Abort")
+      continue;
+    several = several || (thread != 0 && thread != sum.track);
+    thread = sum.track;
+    calls += sum.count;
+    inside += sum.sum;
+    if (ranks::only_waits(name)) waiting += sum.sum;
+  }
+  if (calls == 0) return;
+  const auto time = [](int64_t value) { return report::format_duration(static_cast<double>(value)); };
+  std::string text = fmt::format("{} in {} call{} besides MPI_Init and MPI_Finalize", time(inside), calls,
+                                 calls == 1 ? "" : "s");
+  if (several)
+    text += ", summed over threads";
+  else if (seconds > 0)
+    text += fmt::format(", {:.1f} % of the run", static_cast<double>(inside) / seconds / 1e7);
+  text += fmt::format(
+      "; {} of it in calls that only wait. tacho ranks shows for whom, given the traces of all ranks",
+      time(waiting));
+  out += heading("MPI", screen) + indented(text, screen);
+}
+
 // The first findings, a line each. A trace that takes long to judge only gets the command.
 void add_findings(std::string& out, const trace::Trace& trace, const report::Screen& screen,
                   const SummaryOptions& options) {
@@ -319,6 +354,7 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   add_stats(out, trace, screen, analysis::By::kApi, "API calls", std::min<size_t>(options.top, 8), false);
   add_stats(out, trace, screen, analysis::By::kMarker, "Markers", std::min<size_t>(options.top, 8), false);
   add_host_time(out, trace, screen, std::min<size_t>(options.top, 8));
+  add_mpi(out, trace, screen, seconds);
   add_findings(out, trace, screen, options);
 
   std::string account;

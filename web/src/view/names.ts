@@ -8,7 +8,8 @@ const kBatch = 400;
 export class NameStore {
   private readonly texts = new Map<number, string>();
   private readonly lines = new Map<number, string>();
-  private readonly hues = new Map<number, number>();
+  /** By name, as names are numbered from 0; -1 = not known. */
+  private hues = new Int16Array(1024).fill(-1);
   private missing = new Set<number>();
   private asking = false;
 
@@ -36,10 +37,17 @@ export class NameStore {
   }
   /** 0 to 359; -1 while it is not known. */
   hue(id: number): number {
-    const hue = this.hues.get(id);
-    if (hue !== undefined) return hue;
-    this.missing.add(id);
-    return -1;
+    const hue = id < this.hues.length ? this.hues[id] : -1;
+    if (hue < 0) this.missing.add(id);
+    return hue;
+  }
+  private keepHue(id: number, hue: number): void {
+    if (id >= this.hues.length) {
+      const more = new Int16Array(Math.max(this.hues.length * 2, id + 1)).fill(-1);
+      more.set(this.hues);
+      this.hues = more;
+    }
+    this.hues[id] = hue;
   }
   get settled(): boolean {
     return this.missing.size === 0 && !this.asking;
@@ -56,7 +64,7 @@ export class NameStore {
         ids.forEach((id, i) => {
           this.missing.delete(id);
           this.texts.set(id, names[i] ?? '');
-          this.hues.set(id, (((colors[i] ?? 0) % 360) + 360) % 360);
+          this.keepHue(id, (((colors[i] ?? 0) % 360) + 360) % 360);
         });
         this.changed();
       },

@@ -46,6 +46,8 @@ export class Raster {
   private readonly tallyTime = new Float64Array(64);
   private tallied = 0;
   private at = -1;
+  /** The lane just made has a failed call. */
+  anyFailed = false;
 
   constructor(readonly width: number) {
     this.row = new Uint32Array(width);
@@ -115,8 +117,8 @@ export class Raster {
     return column;
   }
 
-  /** Makes `row` from the pieces of one lane over a background; `labels` gets what is wide enough for one. */
-  lane(pieces: Piece[], lane: number, scale: Scale, under: Pixel, ink: Ink, end: number, labels: Label[] | null, leastLabel: number): boolean {
+  /** Makes `row` from the pieces of one lane over its ground (columns of colour `under`, and the grid); `labels` gets what is wide enough for one. */
+  lane(pieces: Piece[], lane: number, scale: Scale, under: Pixel, ground: Uint32Array, ink: Ink, end: number, labels: Label[] | null, leastLabel: number): boolean {
     const { from, perPixel } = scale;
     const width = this.width;
     this.cover.fill(0);
@@ -124,6 +126,7 @@ export class Raster {
     this.mark.fill(0);
     this.tallied = 0;
     this.at = -1;
+    this.anyFailed = false;
     const to = from + perPixel * width;
     let any = false;
     for (const piece of pieces) {
@@ -183,6 +186,7 @@ export class Raster {
             if (wide >= 4 && s0 >= piece.from && column >= 0 && column < width) this.mark[column] |= 2;
           }
           if ((tile.flags[i] & kFailed) !== 0) {
+            this.anyFailed = true;
             const a = Math.max(0, Math.floor(x0));
             const b = Math.min(width - 1, Math.max(a, Math.ceil(x1) - 1));
             for (let column = a; column <= b; ++column) this.mark[column] |= 4;
@@ -197,7 +201,7 @@ export class Raster {
         }
       }
     }
-    this.row.fill(under);
+    this.row.set(ground);
     if (!any) return false;
     if (this.tallied > 0) this.settle();
     const { theme, chosen } = ink;

@@ -314,13 +314,10 @@ export class Timeline {
           if (a >= height) break;
           const labels: Label[] | null = row.what === 'slices' ? [] : null;
           const under = row.what === 'group' ? theme.group : theme.lane;
-          if (!this.raster.lane(pieces, lane, scale, under, ink, end, labels, 26 * ratio)) continue;
-          const line = this.raster.row;
-          const back = row.what === 'group' ? groupGround : plain;
-          for (let x = 0; x < width; ++x) if (line[x] === under) line[x] = back[x];
-          fillRows(a, b, line);
+          if (!this.raster.lane(pieces, lane, scale, under, row.what === 'group' ? groupGround : plain, ink, end, labels, 26 * ratio)) continue;
+          fillRows(a, b, this.raster.row);
           const red = Math.max(1, Math.round(2 * ratio));
-          for (let x = 0; x < width; ++x)
+          for (let x = 0; this.raster.anyFailed && x < width; ++x)
             if (this.raster.failed(x)) for (let y = Math.max(0, b - red); y < Math.min(height, b); ++y) pixels[y * width + x] = theme.dark ? 0xff5e6bff : 0xff1c26c4;
           if (labels !== null && labels.length > 0) texts.push({ y: top + (row.lane - 2) / 2, labels });
         }

@@ -6,6 +6,7 @@
 // differences, duration + 1 (0 = still open), everything else plain; a column of zeros only is left out.
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <unordered_map>
@@ -71,9 +72,10 @@ class Packed {
   std::string bytes_;
 };
 
-// Columns of a whole table that slices do not carry.
+// Columns of a whole table that slices do not carry; empty where all of a column is 0 or the table lacks it.
 struct Facts {
-  std::vector<int64_t> dim, correlation, bytes, process;
+  std::vector<uint32_t> dim, process;
+  std::vector<int64_t> correlation, bytes;
 };
 
 Result<Facts> facts_of(const trace::Trace& trace, Table table) {
@@ -82,19 +84,33 @@ Result<Facts> facts_of(const trace::Trace& trace, Table table) {
                    : table == Table::kFill       ? static_cast<int>(column::Fill::bytes)
                    : table == Table::kAllocation ? static_cast<int>(column::Allocation::bytes)
                                                  : -1;
+  const auto rows = static_cast<size_t>(trace.rows(table));
   std::vector<int64_t> values;
-  const auto append = [&](size_t chunk, int at, std::vector<int64_t>& to) -> Status {
-    TACHO_TRY(trace.decode(table, chunk, at, values));
-    to.insert(to.end(), values.begin(), values.end());
-    return {};
-  };
+  bool linked = false;
+  facts.dim.reserve(rows);
   for (size_t chunk = 0; chunk < trace.chunks(table).size(); ++chunk) {
-    TACHO_TRY(append(chunk, column::Fact::dim, facts.dim));
-    TACHO_TRY(append(chunk, column::Fact::correlation, facts.correlation));
-    if (size >= 0) TACHO_TRY(append(chunk, size, facts.bytes));
+    TACHO_TRY(trace.decode(table, chunk, column::Fact::dim, values));
+    for (const int64_t dim : values) facts.dim.push_back(static_cast<uint32_t>(dim));
+    TACHO_TRY(trace.decode(table, chunk, column::Fact::correlation, values));
+    linked = linked || std::any_of(values.begin(), values.end(), [](int64_t value) { return value != 0; });
+  }
+  if (size >= 0) facts.bytes.reserve(rows);
+  if (linked) {
+    facts.correlation.reserve(rows);
+    facts.process.reserve(rows);
+  }
+  for (size_t chunk = 0; chunk < trace.chunks(table).size(); ++chunk) {
+    if (size >= 0) {
+      TACHO_TRY(trace.decode(table, chunk, size, values));
+      facts.bytes.insert(facts.bytes.end(), values.begin(), values.end());
+    }
+    if (!linked) continue;
+    TACHO_TRY(trace.decode(table, chunk, column::Fact::correlation, values));
+    facts.correlation.insert(facts.correlation.end(), values.begin(), values.end());
     TACHO_TRY(trace.decode(table, chunk, column::Fact::track, values));
     for (const int64_t track : values)
-      facts.process.push_back(trace.cell(Table::kTrack, track, column::Track::process));
+      facts.process.push_back(
+          static_cast<uint32_t>(trace.cell(Table::kTrack, track, column::Track::process)));
   }
   return facts;
 }
@@ -105,18 +121,29 @@ struct PairHash {
   }
 };
 
-Result<std::string> compressed(const std::string& bytes) {
+// The pieces one after the other, as gzip.
+Result<std::string> compressed(std::initializer_list<std::string_view> pieces) {
   z_stream stream{};
   constexpr int kGzip = 15 + 16;
   if (deflateInit2(&stream, 9, Z_DEFLATED, kGzip, 9, Z_DEFAULT_STRATEGY) != Z_OK)
     return fail("the page's data cannot be compressed: there is too little memory");
-  std::string out(deflateBound(&stream, bytes.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int done = deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
+  std::string out;
+  std::vector<char> room(size_t{1} << 16);
+  const auto feed = [&](std::string_view piece, int flush) {
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
+    stream.avail_in = static_cast<uInt>(piece.size());
+    int done = Z_OK;
+    do {
+      stream.next_out = reinterpret_cast<Bytef*>(room.data());
+      stream.avail_out = static_cast<uInt>(room.size());
+      done = deflate(&stream, flush);
+      out.append(room.data(), room.size() - stream.avail_out);
+    } while (stream.avail_out == 0 && done == Z_OK);
+    return done;
+  };
+  for (const std::string_view piece : pieces)
+    if (!piece.empty()) feed(piece, Z_NO_FLUSH);
+  const int done = feed({}, Z_FINISH);
   deflateEnd(&stream);
   if (done != Z_STREAM_END) return fail("the page's data cannot be compressed");
   return out;
@@ -160,7 +187,7 @@ void put_part(JsonWriter& json, Packed& packed, Table table, const std::vector<S
     last = row;
     return step;
   });
-  const auto fact = [](const std::vector<int64_t>& of, const Slice& slice) {
+  const auto fact = [](const auto& of, const Slice& slice) {
     return of[static_cast<size_t>(number_of_row(slice.row))];
   };
   packed.integers(json, "shape", slices, [&](const Slice& slice) { return shape(fact(facts.dim, slice)); });
@@ -231,7 +258,7 @@ Result<std::string> embedded_page(Document& document, int64_t most) {
   std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash> calls;
   std::map<Texts, uint64_t> shape_numbers = {{Texts(), 0}};
   std::vector<const Texts*> shapes = {&shape_numbers.begin()->first};
-  std::map<std::pair<Table, int64_t>, uint64_t> shape_of_row;
+  std::map<Table, std::vector<uint32_t>> shape_of_row;  // by dimension row; 0 = not asked for so far
   for (const Table table : slice_tables()) {
     if (trace.rows(table) == 0) continue;
     if (!all) continue;
@@ -262,19 +289,21 @@ Result<std::string> embedded_page(Document& document, int64_t most) {
       put_part(
           json, packed, table, list, of,
           [&](int64_t dim) {
-            const auto [place, fresh] = shape_of_row.try_emplace({table, dim}, 0);
-            if (fresh) {
-              const auto [text, new_text] =
+            auto& known = shape_of_row[table];
+            if (known.empty()) known.resize(static_cast<size_t>(trace.rows(format::dimension_of(table))) + 1);
+            uint32_t& number = known[static_cast<size_t>(dim)];
+            if (number == 0) {
+              const auto [text, fresh] =
                   shape_numbers.try_emplace(shape_texts(trace, devices, table, dim), shapes.size());
-              if (new_text) shapes.push_back(&text->first);
-              place->second = text->second;
+              if (fresh) shapes.push_back(&text->first);
+              number = static_cast<uint32_t>(text->second) + 1;
             }
-            return place->second;
+            return uint64_t{number - 1};
           },
           [&](const Slice& slice) -> int64_t {
             if (table == Table::kApi) return -1;
             const auto row = static_cast<size_t>(number_of_row(slice.row));
-            if (of.correlation[row] == 0) return -1;
+            if (of.correlation.empty() || of.correlation[row] == 0) return -1;
             const auto call = calls.find({of.process[row], of.correlation[row]});
             return call == calls.end() ? -1 : call->second;
           });
@@ -343,15 +372,15 @@ Result<std::string> embedded_page(Document& document, int64_t most) {
   }
   json.end_array().end_object();
 
-  std::string bytes("TEMB");
+  std::string head("TEMB");
   for (const uint32_t number : {uint32_t{1}, static_cast<uint32_t>(json_text.size()), uint32_t{0}}) {
     char raw[4];
     std::memcpy(raw, &number, sizeof raw);
-    bytes.append(raw, sizeof raw);
+    head.append(raw, sizeof raw);
   }
-  bytes += json_text;
-  bytes += packed.bytes();
-  TACHO_ASSIGN(const std::string packed_bytes, compressed(bytes));
+  facts.clear();
+  TACHO_ASSIGN(const std::string packed_bytes, compressed({head, json_text, packed.bytes()}));
+  json_text = std::string();
 
   std::string page(kViewPage);
   const auto replace = [&](std::string_view what, const std::string& by) {

@@ -400,6 +400,23 @@ std::optional<std::vector<NameSum>> TileIndex::name_sums(Table table, size_t chu
   return part->sums;
 }
 
+std::vector<NameSum> TileIndex::top_names(Table table, size_t most, int64_t& total) const {
+  const auto longer = [](const NameSum& a, const NameSum& b) {
+    return a.total != b.total ? a.total > b.total : a.name < b.name;
+  };
+  std::vector<NameSum> top;
+  total = 0;
+  const std::shared_lock held(lock_);
+  for (const NameSum& sum : sums_[static_cast<size_t>(table)]) {
+    if (sum.count + sum.unknown == 0 || names_.framework(sum.name)) continue;
+    total += sum.total;
+    if (top.size() == most && !longer(sum, top.back())) continue;
+    top.insert(std::upper_bound(top.begin(), top.end(), sum, longer), sum);
+    if (top.size() > most) top.pop_back();
+  }
+  return top;
+}
+
 int64_t TileIndex::events(size_t line) const {
   const std::shared_lock held(lock_);
   if (line >= lines_.size()) return 0;

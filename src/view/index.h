@@ -144,6 +144,8 @@ class TileIndex {
 
   /// Sums of a table by number of name, over what is indexed.
   std::vector<NameSum> name_sums(event::Table table) const;
+  /// The `most` with the largest totals, without names of frameworks; `total` gets the time of all of these names.
+  std::vector<NameSum> top_names(event::Table table, size_t most, int64_t& total) const;
   /// The sums of a chunk; nullopt where it has too many names to keep them, or is not indexed.
   std::optional<std::vector<NameSum>> name_sums(event::Table table, size_t chunk) const;
   /// Slices or readings of a line, of what is indexed.

@@ -236,6 +236,17 @@ std::vector<double> Run::estimated_busy(int64_t width, size_t bins) const {
   return all;
 }
 
+void Run::add_name(const NameSum& sum, Sums& to) {
+  if (sum.count + sum.unknown == 0) return;
+  trace::Summary entry;
+  entry.count = sum.count;
+  entry.unknown = sum.unknown;
+  entry.sum = sum.total;
+  entry.min = sum.min;
+  entry.max = sum.max;
+  to.of[sum.name].add(entry);
+}
+
 Result<std::string> Run::overview() {
   const bool ready = index_.ready() >= 1;
   TACHO_TRY(index_.status());
@@ -296,9 +307,18 @@ Result<std::string> Run::overview() {
     put("comm", collectives);
     put("calls", calls);
   }
-  TACHO_ASSIGN(const Sums kernels, sums(Table::kDispatch, 0, kEverything));
-  TACHO_ASSIGN(const Sums all_calls, sums(Table::kApi, 0, kEverything));
-  const Sums api = calls_of(all_calls, false);
+  const auto whole_run = [&](Table table) -> Result<Sums> {
+    if (trace_->aggregated()) {
+      TACHO_ASSIGN(const Sums all, sums(table, 0, kEverything));
+      return table == Table::kApi ? calls_of(all, false) : all;
+    }
+    // Of perhaps millions of names only the first are kept.
+    Sums top;
+    for (const NameSum& sum : index_.top_names(table, kTop, top.total)) add_name(sum, top);
+    return top;
+  };
+  TACHO_ASSIGN(const Sums kernels, whole_run(Table::kDispatch));
+  TACHO_ASSIGN(const Sums api, whole_run(Table::kApi));
   TACHO_ASSIGN(const Sums moved, sums(Table::kCopy, 0, kEverything));
   json.name("totals")
       .begin_object()
@@ -343,17 +363,6 @@ Result<std::string> Run::overview() {
 
 Result<Run::Sums> Run::sums(Table table, int64_t from, int64_t to) {
   Sums result;
-  const auto add_name = [&](const NameSum& sum) {
-    if (sum.count + sum.unknown == 0) return;
-    analysis::Sums& of = result.of[sum.name];
-    trace::Summary entry;
-    entry.count = sum.count;
-    entry.unknown = sum.unknown;
-    entry.sum = sum.total;
-    entry.min = sum.min;
-    entry.max = sum.max;
-    of.add(entry);
-  };
   const auto add = [&](const trace::Summary& entry) { result.of[names_.of(table, entry.dim)].add(entry); };
   const bool bytes = table == Table::kCopy || table == Table::kFill;  // which sums of names lack
   const int64_t t0 = index_.t0();
@@ -363,7 +372,7 @@ Result<Run::Sums> Run::sums(Table table, int64_t from, int64_t to) {
       for (const trace::Summary& entry : entries) add(entry);
     }));
   } else if (whole) {
-    for (const NameSum& sum : index_.name_sums(table)) add_name(sum);
+    for (const NameSum& sum : index_.name_sums(table)) add_name(sum, result);
   } else {
     std::vector<int64_t> start, duration, dim, moved;
     const auto chunks = trace_->chunks(table);
@@ -373,7 +382,7 @@ Result<Run::Sums> Run::sums(Table table, int64_t from, int64_t to) {
         continue;
       if (zone.min_start - t0 >= from && zone.max_end - t0 <= to && zone.max_start - t0 < to) {
         if (const auto known = bytes ? std::nullopt : index_.name_sums(table, chunk)) {
-          for (const NameSum& sum : *known) add_name(sum);
+          for (const NameSum& sum : *known) add_name(sum, result);
           continue;
         }
         TACHO_ASSIGN(const auto entries, trace_->summaries(table, chunk));

@@ -95,7 +95,8 @@ Timeline::Timeline(const trace::Trace& trace, const ExportOptions& options, uint
   std::vector<Table> order(std::begin(kOrder), std::end(kOrder));
   for (const event::TableInfo& info : event::all_tables())
     // Messages have the times of their calls, which the timeline shows already.
-    if (info.timed && info.table != Table::kMessage && std::find(order.begin(), order.end(), info.table) == order.end())
+    if (info.timed && info.table != Table::kMessage &&
+        std::find(order.begin(), order.end(), info.table) == order.end())
       order.push_back(info.table);
   for (const Table table : order)
     if (options.wants(table) && (tables >> static_cast<unsigned>(table) & 1) != 0 && trace.rows(table) > 0) {

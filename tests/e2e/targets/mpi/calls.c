@@ -69,7 +69,8 @@ static void* talk(void* argument) {
   const int tag = 100 + (int)(long)argument, other = rank ^ 1;
   char out[64] = {0}, in[64];
   for (int i = 0; i < 50; ++i)
-    MPI_Sendrecv(out, 1 + tag % 50, MPI_CHAR, other, tag, in, 64, MPI_CHAR, other, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out, 1 + tag % 50, MPI_CHAR, other, tag, in, 64, MPI_CHAR, other, tag, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
   return NULL;
 }
 

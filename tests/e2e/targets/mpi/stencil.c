@@ -75,7 +75,8 @@ int main(int argc, char** argv) {
     if (late && strcmp(what, "rank") == 0 && step >= at && step < at + 3) delay(milliseconds);
     cl_mem from = buffers[step % 2], to = buffers[(step + 1) % 2];
     check(clEnqueueReadBuffer(queue, from, CL_TRUE, row, row, out, 0, NULL, NULL), "clEnqueueReadBuffer");
-    check(clEnqueueReadBuffer(queue, from, CL_TRUE, kRows * row, row, out + kColumns, 0, NULL, NULL), "clEnqueueReadBuffer");
+    check(clEnqueueReadBuffer(queue, from, CL_TRUE, kRows * row, row, out + kColumns, 0, NULL, NULL),
+          "clEnqueueReadBuffer");
     MPI_Request requests[4];
     MPI_Irecv(in, kColumns, MPI_FLOAT, up, 1, MPI_COMM_WORLD, &requests[0]);
     MPI_Irecv(in + kColumns, kColumns, MPI_FLOAT, down, 2, MPI_COMM_WORLD, &requests[1]);
@@ -91,7 +92,8 @@ int main(int argc, char** argv) {
     clSetKernelArg(kernel, 0, sizeof from, &from);
     clSetKernelArg(kernel, 1, sizeof to, &to);
     clSetKernelArg(kernel, 2, sizeof columns, &columns);
-    check(clEnqueueNDRangeKernel(queue, kernel, 2, NULL, size, NULL, 0, NULL, NULL), "clEnqueueNDRangeKernel");
+    check(clEnqueueNDRangeKernel(queue, kernel, 2, NULL, size, NULL, 0, NULL, NULL),
+          "clEnqueueNDRangeKernel");
     check(clFinish(queue), "clFinish");
     if (step % 2 == 1) {
       if (late && strcmp(what, "collective") == 0 && step == at) delay(milliseconds);
@@ -100,7 +102,8 @@ int main(int argc, char** argv) {
     }
     tacho_range_pop();
   }
-  check(clEnqueueReadBuffer(queue, buffers[steps % 2], CL_TRUE, 0, bytes, grid, 0, NULL, NULL), "clEnqueueReadBuffer");
+  check(clEnqueueReadBuffer(queue, buffers[steps % 2], CL_TRUE, 0, bytes, grid, 0, NULL, NULL),
+        "clEnqueueReadBuffer");
   double sum = 0, all = 0;
   for (int i = kColumns; i < (kRows + 1) * kColumns; ++i) sum += grid[i];
   MPI_Reduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);

@@ -122,7 +122,8 @@ struct ProcessState {
 };
 
 struct QueueState {
-  int64_t kernel_time = 0, last_end = INT64_MIN;
+  int64_t kernel_time = 0, last_start = 0, last_end = INT64_MIN;
+  bool paired = false;  // the last kernel is counted as one that could have run beside another
 };
 
 struct KernelSum {  // on one device
@@ -139,8 +140,6 @@ struct DeviceState {
           pageable = INT64_MIN;
   int64_t until = INT64_MIN;  // of all
   int64_t copy_track = 0, blocking_track = 0, pageable_track = 0, collective_track = 0;
-  // The kernel before, for streams.
-  int64_t last_kernel_start = 0, last_kernel_end = INT64_MIN, last_kernel_track = 0;
   int64_t all_kernels = INT64_MIN, all_kernel_union = 0, all_kernel_sum = 0;
   std::map<int64_t, QueueState> queues;
   const std::vector<std::pair<int64_t, double>>* clock = nullptr;  // readings by time
@@ -205,7 +204,7 @@ struct DeviceState {
       out.small_bytes += row.bytes;
       out.small_time += row.sum;
       row_bytes[direction] += row.bytes;
-      row_time[direction] += row.sum - row.longest;
+      row_time[direction] += row.to - row.from - row.longest;
       row_count[direction] += row.count;
       ++row_rows[direction];
       out.small_worst.add({row.from, row.to, row.sum, row.track, 0});
@@ -630,6 +629,10 @@ class Watch {
     if (call == nullptr) return Gap::kUnknown;
     // Begun as soon as could be after the call: nothing was queued before the device ran out of work.
     const bool at_once = to - call->end < kLaunchDelay;
+    if (call->start <= from && call->kind == CallKind::kCopy && call->end >= to) {
+      hideable = to - from;  // inside the copy's own call, which puts the data into place itself
+      return Gap::kCopy;
+    }
     if (call->start <= from) return at_once && call->kind == CallKind::kLaunch ? Gap::kLaunch : Gap::kQueued;
     const HostState& host = *hosts_[static_cast<size_t>(call->track)];  // it made the call
     const auto on = std::find_if(host.on.begin(), host.on.end(),
@@ -700,30 +703,37 @@ class Watch {
     QueueState& queue = device.queues[slice.track];
     queue.kernel_time += duration;
     device.all_kernel_sum += duration;
-    // Ready while a kernel of another queue ran, and begun when that had ended.
-    if (call != nullptr && device.last_kernel_track != 0 && device.last_kernel_track != slice.track) {
-      const int64_t ready = std::max({call->end, queue.last_end, device.last_kernel_start});
-      constexpr int64_t kSoon = 50'000;
-      const bool fits = facts.groups > 0 && out.units > 0 && 2 * int64_t{facts.groups} <= out.units;
-      if (ready < device.last_kernel_end && start >= device.last_kernel_end &&
-          start - device.last_kernel_end < kSoon && fits) {
-        const int64_t both = std::min(duration, device.last_kernel_end - ready);
+    // Ready while a kernel of another queue ran, and begun when that had ended; two at once, so that none counts twice.
+    bool paired = false;
+    constexpr size_t kFewQueues = 32;
+    constexpr int64_t kSoon = 50'000;
+    if (call != nullptr && facts.groups > 0 && 2 * int64_t{facts.groups} <= out.units &&
+        device.queues.size() > 1 && device.queues.size() <= kFewQueues) {
+      int64_t both = 0, other_track = 0, other_start = 0;
+      for (const auto& [track, other] : device.queues) {
+        if (track == slice.track || other.paired || other.last_end > start || start - other.last_end >= kSoon)
+          continue;
+        const int64_t ready = std::max({call->end, queue.last_end, other.last_start});
+        const int64_t could = std::min(duration, other.last_end - ready);
+        if (could <= both) continue;
+        both = could;
+        other_track = track;
+        other_start = other.last_start;
+      }
+      if (both > 0) {
+        paired = true;
         ++out.serial_kernels;
         out.serial += both;
-        out.serial_worst.add({device.last_kernel_start, end, both, slice.track, device.last_kernel_track});
+        out.serial_worst.add({other_start, end, both, slice.track, other_track});
       }
     }
+    queue.last_start = start;
     queue.last_end = std::max(queue.last_end, end);
+    queue.paired = paired;
     if (end > device.all_kernels) {
       device.all_kernel_union += end - std::max(start, device.all_kernels);
       device.all_kernels = end;
     }
-    if (end >= device.last_kernel_end) {
-      device.last_kernel_start = start;
-      device.last_kernel_end = end;
-      device.last_kernel_track = slice.track;
-    }
-
     if (collective(at)) {
       ++out.collectives;
       if (end > device.collectives) device.collective_track = slice.track;
@@ -806,7 +816,7 @@ class Watch {
       device.end_row(direction);
       return;
     }
-    constexpr int64_t kBelong = 1'000'000;
+    constexpr int64_t kBelong = 100'000;
     if (row.count > 0 && start - row.to > kBelong) device.end_row(direction);
     if (row.count == 0) row.from = start;
     ++row.count;

@@ -90,9 +90,9 @@ struct DeviceActivity {
   int64_t memory_known = 0;  ///< copies of which is known whether the host's memory is pinned
   int64_t pageable = 0, pageable_bytes = 0, exposed_pageable = 0;
   Worst pageable_worst;
-  /// Copies of at most kSmallCopy that followed each other with no kernel between, four or more of one direction: time that
-  /// all but the longest of each row took, without what their bytes take at the direction's best rate; and the least that
-  /// a copy took.
+  /// Copies of at most kSmallCopy that followed each other with no kernel between, four or more of one direction: time of
+  /// the rows without the longest copy of each and what the bytes take at the direction's best rate; and the least that a copy
+  /// took.
   int64_t small = 0, small_rows = 0, small_bytes = 0, small_time = 0, small_saved = 0, small_least = 0;
   Worst small_worst;
 

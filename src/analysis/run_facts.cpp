@@ -29,7 +29,8 @@ std::string thread_text(const trace::Trace& trace, int64_t track) {
 
 Status longest_call(const trace::Trace& trace, RunFacts& out) {
   struct Sum {
-    int64_t time = 0, count = 0, first = INT64_MAX, last = INT64_MIN;
+    int64_t time = 0, count = 0, longest = 0, first = INT64_MAX, last = INT64_MIN;
+    int64_t rest() const { return time - longest; }
   };
   struct Key {
     int64_t track, function;
@@ -59,13 +60,14 @@ Status longest_call(const trace::Trace& trace, RunFacts& out) {
       Sum& sum = sums[key];
       sum.time += summary.sum;
       sum.count += summary.count;
+      sum.longest = std::max(sum.longest, summary.max);
       sum.first = std::min(sum.first, summary.first);
       sum.last = std::max(sum.last, summary.last);
     }
   }));
   for (const auto& [key, sum] : sums) {
-    if (sum.time < out.call_time || (sum.time == out.call_time && key.track >= out.call_track)) continue;
-    out.call_time = sum.time;
+    if (sum.rest() < out.call_time || (sum.rest() == out.call_time && key.track >= out.call_track)) continue;
+    out.call_time = sum.rest();
     out.call_count = sum.count;
     out.call_first = sum.first;
     out.call_last = sum.last;

@@ -659,10 +659,14 @@ TEST(Findings, dominant_call) {
   EXPECT_NE(finding_of(found, "dominant-call")->sentence.find("in 100 calls of cudaEventQuery"),
             std::string::npos)
       << finding_of(found, "dominant-call")->sentence;
-  EXPECT_TRUE(finding_of(found, "dominant-call")->sentence.starts_with("Thread 71 spent 20.00 ms"))
+  EXPECT_TRUE(finding_of(found, "dominant-call")->sentence.starts_with("Thread 71 spent 19.80 ms"))
       << finding_of(found, "dominant-call")->sentence;
   expect_state(run(10 * kUs, "cudaEventQuery"), "dominant-call", "silent");
   expect_state(run(200 * kUs, "cudaDeviceSynchronize"), "dominant-call", "silent");
+  Planted once;  // the first call starts the runtime
+  once.call("cudaMalloc", 100 * kMs);
+  for (int i = 0; i < 100; ++i) once.launch(100 * kUs);
+  expect_state(once.find(), "dominant-call", "silent");
   Planted near;
   for (int i = 0; i < 100; ++i) {
     near.launch(300 * kUs);

@@ -209,8 +209,8 @@ std::vector<uint32_t> named(const OperatorTree& tree, uint32_t node) {
 
 class OperatorSweep {
  public:
-  OperatorSweep(const trace::Trace& trace, const OperatorVisitor& visitor)
-      : trace_(trace), visitor_(visitor) {
+  OperatorSweep(const trace::Trace& trace, const OperatorVisitor& visitor, const GraphShares* shares)
+      : trace_(trace), visitor_(visitor), shares_(shares) {
     tree_.texts.emplace_back();
     tree_.nodes.emplace_back();
   }
@@ -572,9 +572,19 @@ class OperatorSweep {
           operation = made_by;
         else
           ++tree_.graph_unnamed;
+        if (visitor_.graph_node)
+          visitor_.graph_node(
+              process_of(row[0]), correlation,
+              earliest->table == Table::kDispatch ? cell(Table::kKernel, row[3], column::Kernel::graph) : 0,
+              work, operation != nullptr ? operation->node : 0);
       }
-      tree_.nodes[operation != nullptr ? operation->node : 0].work.add(work);
-      tree_.whole.add(work);
+      const uint32_t node = operation != nullptr ? operation->node : 0;
+      if (const GraphShares::Graph* const graph = shared_graph(earliest->table, row[3])) {
+        divide(*graph, work, node);
+      } else {
+        tree_.nodes[node].work.add(work);
+        tree_.whole.add(work);
+      }
       if (earliest->table == Table::kDispatch) {
         if (visitor_.kernel) visitor_.kernel({row[0], start, duration, row[3]}, operation);
       }
@@ -584,6 +594,89 @@ class OperatorSweep {
     for (const Source& each : sources) TACHO_TRY(each.cursor->status());
     TACHO_TRY(calls.status());
     return markers.status();
+  }
+
+  // ---- graphs whose launch is one span
+
+  // The graph of another trace that a span is a launch of; nullptr for other work, and where nothing is known of it.
+  const GraphShares::Graph* shared_graph(Table table, int64_t dim) {
+    if (shares_ == nullptr || table != Table::kDispatch ||
+        cell(Table::kKernel, dim, column::Kernel::kind) != static_cast<int64_t>(event::DispatchKind::kGraph))
+      return nullptr;
+    const auto [at, fresh] = spans_.try_emplace(dim, nullptr);
+    if (fresh) {
+      const auto found =
+          shares_->graphs.find(std::string(trace_.text(Table::kKernel, dim, column::Kernel::name)));
+      if (found != shares_->graphs.end()) {
+        // The place of this graph among those of its name, by the order of their ids.
+        const int64_t name = cell(Table::kKernel, dim, column::Kernel::name);
+        std::set<int64_t> ids;
+        for (int64_t row = 1; row < trace_.rows(Table::kKernel); ++row)
+          if (cell(Table::kKernel, row, column::Kernel::name) == name)
+            ids.insert(cell(Table::kKernel, row, column::Kernel::graph));
+        const auto place =
+            std::distance(ids.begin(), ids.find(cell(Table::kKernel, dim, column::Kernel::graph)));
+        const std::vector<GraphShares::Graph>& known = found->second;
+        at->second =
+            known.size() == ids.size() ? &known[static_cast<size_t>(place)] : &together(found->first);
+      }
+    }
+    if (at->second == nullptr) ++tree_.spans_undivided;
+    return at->second;
+  }
+
+  // All graphs of a name as one.
+  const GraphShares::Graph& together(const std::string& name) {
+    const auto [at, fresh] = together_.try_emplace(name);
+    if (fresh)
+      for (const GraphShares::Graph& each : shares_->graphs.at(name)) {
+        at->second.launches += each.launches;
+        at->second.ns += each.ns;
+        at->second.work.insert(at->second.work.end(), each.work.begin(), each.work.end());
+      }
+    return at->second;
+  }
+
+  // The operator of the other trace, in this one.
+  uint32_t node_like(uint32_t other) {
+    if (other == 0) return 0;
+    if (const auto known = like_.find(other); known != like_.end()) return known->second;
+    const OperatorNode node = shares_->tree.nodes[other];
+    const uint32_t parent = node_like(node.parent);
+    const auto same_text = [&](uint32_t number) { return text(shares_->tree.texts[number]); };
+    Known known;
+    known.name = same_text(node.name);
+    known.place = same_text(node.place);
+    known.fused = same_text(node.fused);
+    if (node.level == OperatorLevel::kModule || node.module != shares_->tree.nodes[node.parent].module)
+      known.module = same_text(node.module);
+    known.kind.level = node.level;
+    return like_[other] = child(parent, known, node.phase);
+  }
+
+  void divide(const GraphShares::Graph& graph, const DeviceWork& span, uint32_t launcher) {
+    int64_t left = span.ns;
+    DeviceWork whole;
+    for (size_t i = 0; i < graph.work.size(); ++i) {
+      const auto& [node, measured] = graph.work[i];
+      DeviceWork part;
+      part.ns = i + 1 == graph.work.size() || graph.ns <= 0
+                    ? left
+                    : std::min(left, static_cast<int64_t>(static_cast<double>(span.ns) *
+                                                          static_cast<double>(measured.ns) /
+                                                          static_cast<double>(graph.ns)));
+      left -= part.ns;
+      part.kernels = measured.kernels / graph.launches;
+      part.bytes = measured.bytes / graph.launches;
+      tree_.nodes[node_like(node)].work.add(part);
+      whole.add(part);
+    }
+    tree_.nodes[launcher].work.launches += span.launches;
+    whole.launches += span.launches;
+    tree_.whole.add(whole);
+    tree_.estimated.add(whole);
+    if (tree_.estimated_from == 0 || graph.launches < tree_.estimated_from)
+      tree_.estimated_from = graph.launches;
   }
 
   struct KeyHash {
@@ -596,6 +689,10 @@ class OperatorSweep {
 
   const trace::Trace& trace_;
   const OperatorVisitor& visitor_;
+  const GraphShares* shares_;
+  std::unordered_map<int64_t, const GraphShares::Graph*> spans_;  // by row of table kernel
+  std::unordered_map<std::string, GraphShares::Graph> together_;
+  std::unordered_map<uint32_t, uint32_t> like_;
   OperatorTree tree_;
   std::vector<Known> labels_, functions_;
   std::unordered_map<std::string, uint32_t> text_of_;
@@ -621,8 +718,57 @@ std::string OperatorTree::path(uint32_t node) const {
   return out;
 }
 
-Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisitor& visitor) {
-  return OperatorSweep(trace, visitor).run();
+Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisitor& visitor,
+                                   const GraphShares* shares) {
+  return OperatorSweep(trace, visitor, shares).run();
+}
+
+Result<GraphShares> graph_shares(const trace::Trace& trace) {
+  struct Launch {
+    int64_t graph = 0;
+    std::vector<std::pair<uint32_t, DeviceWork>> work;
+  };
+  std::map<std::pair<int64_t, int64_t>, Launch> open;  // by process, correlation: several may run at once
+  struct Sum {
+    GraphShares::Graph graph;
+    std::map<uint32_t, DeviceWork> work;
+  };
+  std::map<std::pair<int64_t, int64_t>, Sum> sums;  // by process, graph
+  const auto close = [&](int64_t process, const Launch& launch) {
+    if (launch.graph == 0) return;
+    Sum& sum = sums[{process, launch.graph}];
+    ++sum.graph.launches;
+    for (const auto& [node, work] : launch.work) {
+      sum.work[node].add(work);
+      sum.graph.ns += work.ns;
+    }
+  };
+  constexpr size_t kMostOpen = 4096;  // launches
+  OperatorVisitor visitor;
+  visitor.graph_node = [&](int64_t process, int64_t correlation, int64_t graph, const DeviceWork& work,
+                           uint32_t node) {
+    Launch& launch = open[{process, correlation}];
+    if (graph != 0) launch.graph = graph;
+    launch.work.emplace_back(node, work);
+    launch.work.back().second.launches = 0;
+    if (open.size() > kMostOpen) {
+      close(open.begin()->first.first, open.begin()->second);
+      open.erase(open.begin());
+    }
+  };
+  GraphShares shares;
+  TACHO_ASSIGN(shares.tree, operator_tree(trace, visitor));
+  for (const auto& [key, launch] : open) close(key.first, launch);
+  for (auto& [key, sum] : sums) {
+    const auto name = trace.property(Table::kProcess, key.first, fmt::format("cuda.graph.{}", key.second));
+    if (!name) continue;
+    sum.graph.work.assign(sum.work.begin(), sum.work.end());
+    shares.graphs[std::string(*name)].push_back(std::move(sum.graph));
+  }
+  if (shares.graphs.empty())
+    return fail("{}: no nodes of CUDA graphs; record them with tacho trace --torch-trace --graph-trace node",
+                trace.path());
+  return shares;
 }
 
 Result<std::string> torch_sentence(const trace::Trace& trace) {

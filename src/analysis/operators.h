@@ -7,6 +7,8 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -69,7 +71,10 @@ struct OperatorTree {
   DeviceWork whole;  // of the trace
   int64_t graph_unnamed =
       0;  // kernels, copies and fills of CUDA graphs whose node was made before tracing, or out of sight
-  int64_t backward_alone = 0;  // calls of backward operators whose forward operator is not known
+  DeviceWork estimated;         // divided by GraphShares; part of `whole`
+  int64_t estimated_from = 0;   // launches that the shares were measured in, of the graph with the fewest
+  int64_t spans_undivided = 0;  // launches of graphs as one span that GraphShares does not know
+  int64_t backward_alone = 0;   // calls of backward operators whose forward operator is not known
   bool any() const { return nodes.size() > 1; }
   /// True if the trace was recorded with --torch-trace in a process that imported torch.
   bool torch_seen = false;
@@ -100,9 +105,29 @@ struct OperatorKernel {
 struct OperatorVisitor {
   /// Called for each kernel in the order of their starts, with the operator's call that launched it; nullptr = none.
   std::function<void(const OperatorKernel& kernel, const OperatorCall* call)> kernel;
+  /// Called for each kernel, copy and fill that is a node of a CUDA graph: the launch, the graph's id (0: a copy or a fill)
+  /// and the operator's node (0 = none).
+  std::function<void(int64_t process, int64_t correlation, int64_t graph, const DeviceWork& work,
+                     uint32_t node)>
+      graph_node;
 };
 
-Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisitor& visitor = {});
+/// What the nodes of CUDA graphs took in a trace with --graph-trace node, by the name that a launch as one span has. Of several
+/// graphs with one name the n-th of one trace is the n-th of the other, if they have as many; else they share.
+struct GraphShares {
+  struct Graph {
+    int64_t launches = 0, ns = 0;
+    std::vector<std::pair<uint32_t, DeviceWork>> work;  // by node of `tree`, summed over all launches
+  };
+  OperatorTree tree;
+  std::unordered_map<std::string, std::vector<Graph>>
+      graphs;  // by name, in the order in which they were made
+};
+Result<GraphShares> graph_shares(const trace::Trace& trace);
+
+/// `shares`: divides launches of CUDA graphs that are one span; nullptr = they belong to what launched them.
+Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisitor& visitor = {},
+                                   const GraphShares* shares = nullptr);
 
 /// What a user who asked for operators should know when there are none, or none with device work: PyTorch was not imported, or
 /// ran on the CPU. Empty when there is nothing to say, and for a trace without --torch-trace.

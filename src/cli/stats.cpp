@@ -434,11 +434,19 @@ report::Table readable_operators(const std::vector<analysis::OperatorRow>& rows,
 }
 
 int operator_stats(const std::string& file, bool modules, const std::string& format,
-                   std::optional<size_t> top) {
+                   std::optional<size_t> top, const std::string& graph_nodes) {
   constexpr size_t kRows = 30;
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
-  const auto tree = analysis::operator_tree(**trace);
+  std::optional<analysis::GraphShares> shares;
+  if (!graph_nodes.empty()) {
+    const auto nodes = open_trace(graph_nodes);
+    if (!nodes) return complain(kBadInput, nodes.error().message);
+    auto read = analysis::graph_shares(**nodes);
+    if (!read) return complain(kBadInput, read.error().message);
+    shares = std::move(*read);
+  }
+  const auto tree = analysis::operator_tree(**trace, {}, shares ? &*shares : nullptr);
   if (!tree) return complain(kBadInput, tree.error().message);
   std::vector<analysis::OperatorRow> rows;
   if (tree->any())
@@ -476,6 +484,17 @@ int operator_stats(const std::string& file, bool modules, const std::string& for
                       report::format_duration(static_cast<double>(tree->whole.ns)),
                       100.0 * static_cast<double>(tree->whole.ns - tree->nodes[0].work.ns) /
                           static_cast<double>(tree->whole.ns)));
+    if (tree->estimated.launches > 0)
+      say(
+          fmt::format("Of it {} is estimated: {} {} of CUDA graphs, divided by what their nodes took in {} "
+                      "({} {} at least).",
+                      report::format_duration(static_cast<double>(tree->estimated.ns)),
+                      tree->estimated.launches, tree->estimated.launches == 1 ? "launch" : "launches",
+                      graph_nodes, tree->estimated_from, tree->estimated_from == 1 ? "launch" : "launches"));
+    if (tree->spans_undivided > 0)
+      say(fmt::format("{} {} of CUDA graphs are not in {}: they count for what launched them.",
+                      tree->spans_undivided, tree->spans_undivided == 1 ? "launch" : "launches",
+                      graph_nodes));
     if (tree->graph_unnamed > 0)
       say(
           fmt::format("{} pieces of work come from nodes of CUDA graphs that no operator is known of: they "
@@ -543,6 +562,7 @@ int run_stats(int argc, char** argv) {
   analysis::StatOptions options;
   std::optional<size_t> top;
   bool own_code = false, all_code = false;
+  std::string graph_nodes;
   app.add_option("file", file, "trace")->required();
   app.add_option(
          "--by", by_text,
@@ -564,6 +584,10 @@ int run_stats(int argc, char** argv) {
       "--all-code", all_code,
       "call stacks: every frame (default as text: your own code, without libraries and the interpreter)");
   app.add_flag("--own-code", own_code, "call stacks: your own code in csv and json, too")->excludes(all);
+  app.add_option("--graph-nodes", graph_nodes,
+                 "operators, modules: a trace of the same program with --graph-trace node, by whose nodes "
+                 "launches of CUDA graphs "
+                 "that are one span here are divided");
   app.footer(
       "Examples:\n"
       "  tacho stats app.tacho                     kernels by their time\n"
@@ -577,7 +601,10 @@ int run_stats(int argc, char** argv) {
                                   : Code::kByFormat,
                        stack_options);
   if (by_text == "operator" || by_text == "module")
-    return operator_stats(file, by_text == "module", format, top);
+    return operator_stats(file, by_text == "module", format, top, graph_nodes);
+  if (!graph_nodes.empty())
+    return complain(
+        kBadInput, fmt::format("--graph-nodes goes with --by operator or module, not with --by {}", by_text));
   if (const auto place = analysis::parse_place(by_text))
     return place_stats(file, *place, by_text, format, top.value_or(0));
   const auto by = analysis::parse_by(by_text);

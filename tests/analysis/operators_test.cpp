@@ -95,6 +95,27 @@ class Recorded {
       start += duration;
     }
   }
+  // From here on kernels are those of a graph, which a launch as one span would be named.
+  void of_graph(int64_t graph, std::string_view title) {
+    kernel_ = writer_->dimension(row::Kernel{.name = writer_->string("k"), .graph = graph});
+    writer_->property(Table::kProcess, process_, fmt::format("cuda.graph.{}", graph), title);
+  }
+  // One launch of a graph as one span.
+  void span(int64_t track, int64_t at, int64_t graph, std::string_view title, int64_t duration) {
+    writer_->add(row::Api{.track = track,
+                          .start = at,
+                          .duration = 2,
+                          .dim = launch_,
+                          .correlation = ++correlation_,
+                          .result = 0});
+    writer_->add(row::Dispatch{
+        .track = queue_,
+        .start = at + 5,
+        .duration = duration,
+        .dim = writer_->dimension(
+            row::Kernel{.name = writer_->string(title), .kind = event::DispatchKind::kGraph, .graph = graph}),
+        .correlation = correlation_});
+  }
   std::shared_ptr<const trace::Trace> open() {
     EXPECT_TRUE(writer_->finish());
     return must(trace::Trace::open(folder_ / "t.tacho"));
@@ -203,6 +224,46 @@ TEST(Operators, nodes_of_graphs_belong_to_what_was_captured) {
   EXPECT_EQ(find(rows, "Replay", OperatorPhase::kForward)->self.ns, 2);
   EXPECT_EQ(tree.graph_unnamed, 1);
   EXPECT_EQ(find(operator_rows(tree, OperatorBy::kModule), "Net.head", OperatorPhase::kForward)->self.ns, 64);
+}
+
+// A trace with nodes says how launches that are one span are divided: by graph, also where two have one name.
+TEST(Operators, spans_of_graphs_are_divided_by_nodes_of_another_trace) {
+  constexpr const char* kTitle = "graph of 2 nodes: k x2";
+  Recorded nodes, spans;
+  for (Recorded* const each : {&nodes, &spans}) {
+    each->range(each->main(), 100, 100, "nn.Module.Linear.forward", "torch",
+                "module Net.head @ /home/u/decode.py:20");
+    each->range(each->main(), 110, 50, "aten::addmm", "NVTX");
+    each->mark(each->main(), 120, "graph node", 11);
+    each->mark(each->main(), 170, "graph node", 12);
+    each->range(each->main(), 300, 50, "aten::relu", "NVTX");
+    each->mark(each->main(), 310, "graph node", 13);
+    each->mark(each->main(), 320, "graph node", 14);
+    each->range(each->main(), 1000, 9000, "Replay", "torch", "user");
+  }
+  nodes.of_graph(7, kTitle);
+  nodes.kernels(nodes.main(), 1010, {{11, 30}, {12, 10}});
+  nodes.kernels(nodes.main(), 1200, {{11, 30}, {12, 10}});
+  nodes.of_graph(8, kTitle);
+  nodes.kernels(nodes.main(), 1400, {{13, 5}, {14, 5}});
+  spans.span(spans.main(), 1010, 21, kTitle, 80);
+  spans.span(spans.main(), 1200, 23, kTitle, 20);
+  spans.span(spans.main(), 1400, 24, "graph of 9 nodes", 3);
+  const auto of_nodes = nodes.open(), of_spans = spans.open();
+  const GraphShares shares = must(graph_shares(*of_nodes));
+  const OperatorTree tree = must(operator_tree(*of_spans, {}, &shares));
+  const auto rows = operator_rows(tree, OperatorBy::kOperator);
+  EXPECT_EQ(find(rows, "aten::addmm", OperatorPhase::kForward)->self.ns, 60);
+  EXPECT_EQ(find(rows, "nn.Module.Linear.forward", OperatorPhase::kForward)->self.ns, 20);
+  EXPECT_EQ(find(rows, "aten::relu", OperatorPhase::kForward)->self.ns, 20);
+  EXPECT_EQ(find(rows, "aten::relu", OperatorPhase::kForward)->self.kernels, 2);
+  EXPECT_EQ(find(rows, "Replay", OperatorPhase::kForward)->self.ns, 3);
+  EXPECT_EQ(find(rows, "Replay", OperatorPhase::kForward)->self.launches, 3);
+  EXPECT_EQ(tree.whole.ns, 103);
+  EXPECT_EQ(tree.estimated.ns, 100);
+  EXPECT_EQ(tree.estimated_from, 1);
+  EXPECT_EQ(tree.spans_undivided, 1);
+  EXPECT_FALSE(graph_shares(*of_spans).has_value());
 }
 
 // Each thread counts its sequence numbers for itself.

@@ -146,6 +146,19 @@ class Session:
         layers = sum(row["SelfDeviceNs"] for row in modules if ".layers." in row["Name"])
         check("GPU time of the encoder's layers", layers > 0.8 * whole, f"{100 * layers / max(whole, 1):.1f} %", "> 80 %")
         print(text)
+        # Launches as one span, divided by the nodes of the run above.
+        self.trace("spans.tacho", self.model("graph", "--steps", "400"))
+        divided = run(self.tacho, "stats", self.work / "spans.tacho", "--by", "operator", "--graph-nodes", self.work / "graph.tacho")
+        print("\n".join(line for line in divided.stdout.splitlines() if "estimated" in line or "not in" in line))
+        answer = json.loads(run(self.tacho, "stats", self.work / "spans.tacho", "--by", "operator", "--output-format", "json", "--graph-nodes",
+                                self.work / "graph.tacho").stdout)
+        titles = [c["title"] if isinstance(c, dict) else c for c in answer["columns"]]
+        spans = [dict(zip(titles, row)) for row in answer["rows"]]
+        all_of_spans = sum(row["SelfDeviceNs"] for row in spans)
+        own = {row["Name"]: row["SelfDeviceNs"] / all_of_spans for row in spans}
+        shares = {row["Name"]: row["SelfDeviceNs"] / whole for row in rows}
+        worst = max(abs(own.get(name, 0) - share) for name, share in shares.items())
+        check("spans divided: greatest difference of an operator's share", worst < 0.03, f"{100 * worst:.2f} %", "< 3 %")
         # Without operators: by the Python line that was captured.
         run(self.tacho, "trace", "-q", "--overwrite", "-o", self.work / "lines.tacho", "--sampler", "timer", "--graph-trace", "node", "--",
             *self.model("graph", "--steps", "50"))

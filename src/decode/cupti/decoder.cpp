@@ -485,6 +485,10 @@ int64_t CuptiDecoder::kernel_row(const KernelKey& key) {
                         .cache_config = key.cache_config,
                         .carveout = key.carveout == 0xff ? kUnknown : int64_t{key.carveout},
                         .graph = key.graph};
+  // What a launch of the graph would be called as one span, so that traces of both kinds know it by one name.
+  if (const auto title = graph_names_.find(key.graph);
+      key.graph != 0 && title != graph_names_.end() && graphs_told_.insert(key.graph).second)
+    writer_.property(Table::kProcess, process_.row(), fmt::format("cuda.graph.{}", key.graph), title->second);
   slot.key = key;
   slot.row = wanted(key.name) ? writer_.dimension(row) : kFilteredOut;
   return slot.row;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -176,6 +177,7 @@ class CuptiDecoder : public BlockDecoder {
   uint64_t newest_correlation_ = 0;
   tsl::robin_map<uint64_t, int64_t> texts_;            // pointer -> string row
   tsl::robin_map<uint32_t, std::string> graph_names_;  // graph id -> text
+  std::set<uint32_t> graphs_told_;                     // whose name is a property
   std::array<std::vector<Callback>, 2> callbacks_;     // runtime, driver
   tsl::robin_map<uint32_t, std::unique_ptr<Thread>> threads_;
   Thread* last_thread_ = nullptr;

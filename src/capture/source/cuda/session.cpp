@@ -460,7 +460,7 @@ void enable_callbacks() {
       if ((count && launches(name)) || g_parameters[domain == abi::domain::kDriver][id].bytes != 0 ||
           ((sampler::g_launch_stacks.load(std::memory_order_relaxed) || sampler::counts_calls()) &&
            causes_work(name)) ||
-          (!g_graph_nodes && instantiates(name) && domain == abi::domain::kRuntime))
+          (instantiates(name) && domain == abi::domain::kRuntime))
         g_cupti.enable_callback(1, g_subscriber, domain, id);
     }
 }

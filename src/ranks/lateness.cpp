@@ -38,7 +38,7 @@ Result<std::optional<analysis::RankLateness>> lateness(const trace::Trace& trace
     if (collective.last_rank == worst.rank && collective.spread > 0) latest.push_back(&collective);
   constexpr size_t kSpans = 5;
   const size_t kept = std::min(kSpans, latest.size());
-  std::partial_sort(latest.begin(), latest.begin() + static_cast<std::ptrdiff_t>(kept), latest.end(),
+  std::partial_sort(latest.begin(), latest.begin() + static_cast<ptrdiff_t>(kept), latest.end(),
                     [](const Collective* a, const Collective* b) {
                       return a->spread != b->spread ? a->spread > b->spread : a->first_start < b->first_start;
                     });

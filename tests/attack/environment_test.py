@@ -6,7 +6,7 @@ import attack
 from attack import TARGETS, variants
 
 OURS = {b"TACHO_POOL", b"TACHO_LIBRARY", b"LD_PRELOAD", b"OPENCL_LAYERS", b"LD_LIBRARY_PATH", b"CUDA_INJECTION64_PATH",
-        b"NVTX_INJECTION64_PATH", b"HSA_TOOLS_LIB"}
+        b"NVTX_INJECTION64_PATH", b"HSA_TOOLS_LIB", b"NCCL_PROFILER_PLUGIN"}
 
 
 class Environment(attack.Attack):

@@ -715,7 +715,8 @@ class Watch {
           continue;
         const int64_t ready = std::max({call->end, queue.last_end, other.last_start});
         const int64_t could = std::min(duration, other.last_end - ready);
-        if (could <= both) continue;
+        // A short one between two long ones (of the default stream, say) is none to pair a long one with.
+        if (could <= both || 2 * could < duration) continue;
         both = could;
         other_track = track;
         other_start = other.last_start;

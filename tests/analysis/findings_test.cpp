@@ -422,6 +422,30 @@ TEST(Findings, serialised_streams) {
   expect_state(run(256 * 10, false, "cudaStreamWaitEvent"), "serialised-streams", "possible");
 }
 
+// Kernels of the default stream between those of two streams, which wait for it and it for them.
+TEST(Findings, serialised_streams_by_a_third) {
+  Machine machine;
+  machine.devices = 2;  // for a third queue, moved to the first device
+  Planted planted(machine);
+  planted.writer().update(Table::kTrack, 4, event::column::Track::device, 1);
+  Launch first, second, between;
+  first.grid = second.grid = between.grid = 256 * 10;
+  second.stream = 1;
+  between.stream = 2;
+  for (int i = 0; i < 400; ++i) planted.call("cudaLaunchKernel", 100, i + 1);
+  int64_t at = planted.now + 3 * kMs;
+  for (int i = 0; i < 100; ++i, at += 212 * kUs) {
+    planted.kernel(at, 100 * kUs, first, 4 * i + 1);
+    planted.kernel(at + 103 * kUs, kUs, between, 4 * i + 2);
+    planted.kernel(at + 106 * kUs, 100 * kUs, second, 4 * i + 3);
+    planted.kernel(at + 209 * kUs, kUs, between, 4 * i + 4);
+  }
+  const Findings findings = planted.find();
+  expect_state(findings, "serialised-streams", "found");
+  EXPECT_NEAR(static_cast<double>(finding_of(findings, "serialised-streams")->saves->second), 100 * 100e3,
+              300e3);
+}
+
 // --- copies
 
 TEST(Findings, exposed_copies) {

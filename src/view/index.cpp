@@ -11,6 +11,7 @@
 #include <functional>
 #include <future>
 
+#include "base/thread.h"
 #include "event/times.h"
 #include "format/view/names.h"
 
@@ -256,7 +257,7 @@ TileIndex::~TileIndex() {
 }
 
 void TileIndex::start() {
-  thread_ = std::thread([this] { run(); });
+  thread_ = thread_without_signals([this] { run(); });
 }
 
 void TileIndex::run() {

@@ -14,6 +14,7 @@
 #include "analysis/places.h"
 #include "analysis/stats.h"
 #include "base/json_writer.h"
+#include "base/thread.h"
 #include "event/times.h"
 #include "format/view/clock.h"
 #include "format/view/names.h"
@@ -93,7 +94,7 @@ Run::Run(size_t id, std::string path, std::shared_ptr<const trace::Trace> trace,
       index_(trace_, tree_, names_, limits),
       findings_of_(std::move(findings)) {
   index_.start();
-  if (findings_of_) finding_ = std::thread([this] { find(); });
+  if (findings_of_) finding_ = thread_without_signals([this] { find(); });
 }
 
 Run::~Run() {

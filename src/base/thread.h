@@ -1,0 +1,24 @@
+// Threads that no signal of the process interrupts: who waits for Ctrl-C is one thread, and the others must not die of it.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <thread>
+#include <utility>
+
+namespace tacho {
+
+/// A thread to which only faults of its own are delivered.
+template <typename Function>
+std::thread thread_without_signals(Function&& function) {
+  sigset_t blocked, before;
+  sigfillset(&blocked);
+  for (const int fault : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&blocked, fault);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  std::thread thread(std::forward<Function>(function));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace tacho

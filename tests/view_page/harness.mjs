@@ -54,7 +54,8 @@ export async function serve(trace, { most = 4096, delay = 0 } = {}) {
     else send();
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  return { address: `http://127.0.0.1:${server.address().port}/?token=T`, asked, close: () => new Promise((done) => { server.closeAllConnections(); server.close(done); }) };
+  server.unref();  // whoever forgets to close it still ends
+  return { address: `http://127.0.0.1:${server.address().port}/?token=T`, asked, close: () => new Promise((done) => { server.close(done); server.closeAllConnections(); }) };
 }
 
 let files = 0;

@@ -376,6 +376,7 @@ Status HttpServer::serve(const Handler& handler, int stop) {
           each.sent = 0;
           each.since = now;
           each.state = State::kWriting;
+          break;
         }
     for (size_t i = 0; i < connections.size(); ++i) {
       Connection& each = connections[i];

@@ -278,7 +278,9 @@ Result<std::string> embedded_page(Document& document, int64_t most) {
                             return true;
                           }));
     json.newline().begin_object().member("track", line).member("kind", "slices").name("parts").begin_array();
-    for (auto& [table, list] : parts) {
+    for (auto& part : parts) {
+      const Table table = part.first;
+      std::vector<Slice>& list = part.second;
       std::sort(list.begin(), list.end(), [](const Slice& a, const Slice& b) {
         return a.start != b.start ? a.start < b.start : a.end != b.end ? a.end > b.end : a.row < b.row;
       });

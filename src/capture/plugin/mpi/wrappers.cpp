@@ -240,10 +240,6 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
       record_receive(context, number, context.call.start, read_status(context.status_at), communicator());
       break;
     case Does::kExchanges:
-      record_send(context, number, bytes_of(given[1], given[2], role.large), given[3], given[4],
-                  communicator());
-      record_receive(context, number, context.call.start, read_status(context.status_at), communicator());
-      break;
     case Does::kReplaces:
       record_send(context, number, bytes_of(given[1], given[2], role.large), given[3], given[4],
                   communicator());

@@ -101,7 +101,7 @@ int see(dl_phdr_info* info, size_t, void* data) {
 // A handle of a library by which PMPI_Init is found (libmpi.so itself or one that needs it); nullptr = there is none. The handle
 // is kept: the library must not go while its functions are bound.
 void* find_mpi() {
-  static constinit Candidates found;  // large; look() lets in one thread
+  static constinit Candidates found{};  // large; look() lets in one thread
   found.count = 0;
   dl_iterate_phdr(see, &found);
   for (size_t i = 0; i < found.count; ++i)

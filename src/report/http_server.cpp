@@ -369,15 +369,16 @@ Status HttpServer::serve(const Handler& handler, int stop) {
       uint64_t count = 0;
       (void)!read(wake, &count, sizeof count);
     }
-    for (auto& [connection, bytes] : work.answers())
-      for (Connection& each : connections)
-        if (each.number == connection) {
-          each.out = std::move(bytes);
-          each.sent = 0;
-          each.since = now;
-          each.state = State::kWriting;
-          break;
-        }
+    for (auto& [id, bytes] : work.answers()) {
+      const auto asked =
+          std::find_if(connections.begin(), connections.end(),
+                       [wanted = id](const Connection& each) { return each.number == wanted; });
+      if (asked == connections.end()) continue;  // it went away meanwhile
+      asked->out = std::move(bytes);
+      asked->sent = 0;
+      asked->since = now;
+      asked->state = State::kWriting;
+    }
     for (size_t i = 0; i < connections.size(); ++i) {
       Connection& each = connections[i];
       const short events = waiting[i + 4].revents;

@@ -51,12 +51,7 @@ class Recorded {
                              .payload = sequence >= 0 ? sequence : 0});
   }
   void kernel(int64_t track, int64_t at, int64_t duration) {
-    writer_->add(row::Api{.track = track,
-                          .start = at,
-                          .duration = 2,
-                          .dim = launch_,
-                          .correlation = ++correlation_,
-                          .result = 0});
+    call(track, at);
     writer_->add(row::Dispatch{.track = queue_,
                                .start = at + 5,
                                .duration = duration,
@@ -75,12 +70,7 @@ class Recorded {
   }
   // One launch of a graph: (node, duration) of its kernels.
   void kernels(int64_t track, int64_t at, const std::vector<std::pair<int64_t, int64_t>>& nodes) {
-    writer_->add(row::Api{.track = track,
-                          .start = at,
-                          .duration = 2,
-                          .dim = launch_,
-                          .correlation = ++correlation_,
-                          .result = 0});
+    call(track, at);
     int64_t start = at + 5;
     for (const auto& [node, duration] : nodes) {
       writer_->add(row::Dispatch{.track = queue_,
@@ -102,12 +92,7 @@ class Recorded {
   }
   // One launch of a graph as one span.
   void span(int64_t track, int64_t at, int64_t graph, std::string_view title, int64_t duration) {
-    writer_->add(row::Api{.track = track,
-                          .start = at,
-                          .duration = 2,
-                          .dim = launch_,
-                          .correlation = ++correlation_,
-                          .result = 0});
+    call(track, at);
     writer_->add(row::Dispatch{
         .track = queue_,
         .start = at + 5,
@@ -122,6 +107,16 @@ class Recorded {
   }
 
  private:
+  // The call that launches what comes next.
+  void call(int64_t track, int64_t at) {
+    writer_->add(row::Api{.track = track,
+                          .start = at,
+                          .duration = 2,
+                          .dim = launch_,
+                          .correlation = ++correlation_,
+                          .result = 0});
+  }
+
   Folder folder_;
   std::unique_ptr<TraceWriter> writer_;
   int64_t process_ = 0, main_ = 0, queue_ = 0, launch_ = 0, kernel_ = 0, correlation_ = 0;

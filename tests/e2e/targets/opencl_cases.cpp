@@ -727,7 +727,7 @@ void fork_beside(int count) {
   printf("sum %ld\n", sum(queue, buffer, 256));
 }
 
-// Enqueues until killed from outside or, after `milliseconds`, by itself.
+// Enqueues until killed from outside or, after `milliseconds`, by itself; then prints how often it launched.
 void killed(int milliseconds) {
   const Setup cl;
   const cl_command_queue queue = cl.queue();
@@ -736,12 +736,15 @@ void killed(int milliseconds) {
   CHECK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
   const size_t global = 256, local = 64;
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+  int launched = 0;
   while (std::chrono::steady_clock::now() < end) {
-    for (int i = 0; i < 100; ++i)
+    for (int i = 0; i < 100; ++i, ++launched)
       CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, &local, 0, nullptr, nullptr));
     CHECK(clFlush(queue));
     usleep(200);
   }
+  printf("%d\n", launched);
+  fflush(stdout);
   kill(getpid(), SIGKILL);
 }
 

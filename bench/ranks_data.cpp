@@ -1,5 +1,6 @@
-// Makes traces of ranks for bench/ranks.sh: ranks_data FOLDER RANKS EVENTS writes FOLDER/rank<N>.tacho with so many events each, no
-// two alike. Of 100 events 50 are launching calls, 49 kernels and one an all-reduce that ends on all ranks at once.
+// Makes traces of ranks for bench/ranks.sh: ranks_data FOLDER RANKS EVENTS writes FOLDER/rank<N>.tacho with so many events each.
+// Of 100 events 50 are launching calls, 49 kernels and one an all-reduce that ends on all ranks at once; ten all-reduces make a step,
+// which a marker tells besides. No two ranks are alike: a rank's own random numbers choose its kernels and how long each of them runs.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "trace/writer.h"
 
 using namespace tacho;
@@ -15,7 +17,7 @@ namespace row = event::row;
 int main(int argc, char** argv) {
   if (argc != 4) return std::fprintf(stderr, "usage: ranks_data FOLDER RANKS EVENTS\n"), 2;
   const int64_t ranks = std::atoll(argv[2]), rounds = std::atoll(argv[3]) / 100;
-  constexpr int64_t kKernels = 49, kCommunicate = 30'000;
+  constexpr int64_t kKernels = 49, kCommunicate = 30'000, kRoundsOfStep = 10;
   // What rank r computes in round k: the same numbers for the rank itself and for the others, who have to wait for it.
   const auto seed = [](int64_t rank, int64_t round) {
     return static_cast<uint64_t>(rank) * 0x9e3779b97f4a7c15ULL +
@@ -67,6 +69,13 @@ int main(int argc, char** argv) {
     for (int64_t round = 0; round < rounds; ++round) {
       std::minstd_rand random(static_cast<uint32_t>(seed(rank, round) >> 32) | 1);
       int64_t at = round_begin;
+      if (round % kRoundsOfStep == 0)
+        out.add(row::Marker{.track = host,
+                            .start = at - 9000,
+                            .duration = 500,
+                            .dim = out.dimension(row::Label{
+                                .name = out.string(fmt::format("ProfilerStep#{}", round / kRoundsOfStep)),
+                                .kind = event::MarkerKind::kRange})});
       const auto launch = [&](int64_t start) {
         out.add(row::Api{.track = host,
                          .start = start - 8000,

@@ -27,24 +27,26 @@ int run_ranks(int argc, char** argv) {
       ->capture_default_str();
   app.footer("docs/ranks.md defines every number.");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
+  const auto print = [](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
   ranks::Job job;
   if (const Status loaded = ranks::load_job(inputs, job); !loaded)
     return complain(kBadInput, loaded.error().message);
   const auto report = ranks::answer(job);
   if (!report) return complain(kBadInput, report.error().message);
-  std::string text;
   if (format == "json") {
-    text = ranks::to_json(job, *report);
+    if (const Status made = ranks::to_json(job, *report, print); !made)
+      return complain(kBadInput, made.error().message);
   } else {
     const report::Screen screen = report::screen_of(STDOUT_FILENO);
     auto made = ranks::to_text(
         job, *report,
         {.width = screen.terminal ? screen.width : 80, .colour = screen.colour, .top = top, .step = step});
     if (!made) return complain(kBadInput, made.error().message);
-    text = std::move(*made);
+    print(*made);
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
   return kOk;
 }
 

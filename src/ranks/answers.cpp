@@ -293,8 +293,7 @@ Result<Report> answer(const Job& job) {
   const auto on_common = [&](uint32_t run, int64_t time) {
     return common_time(clocks, run, time + runs[run].clock_shift);
   };
-  const auto step_of = [&](uint32_t run, int64_t time) {  // common clock
-    const std::vector<Times>& steps = runs[run].steps;
+  const auto step_of = [&](uint32_t run, std::span<const Times> steps, int64_t time) {  // common clock
     const auto after = std::partition_point(steps.begin(), steps.end(), [&](const Times& step) {
       return step.first == kUnknown || on_common(run, step.first) <= time;
     });
@@ -304,9 +303,14 @@ Result<Report> answer(const Job& job) {
   // Collectives.
   std::unordered_map<uint32_t, size_t> newest;  // of each communicator, in report.collectives
   std::unordered_map<uint64_t, size_t> by_key;
-  std::vector<std::map<int32_t, int64_t>> waited_in(runs.size());
+  std::vector<std::vector<int64_t>> waited_in(runs.size());  // by run and step, ns
+  const auto add_waited = [&](uint32_t run, int32_t step, int64_t time) {
+    if (step < 0 || static_cast<size_t>(step) >= runs[run].steps) return;
+    if (waited_in[run].empty()) waited_in[run].resize(runs[run].steps);
+    waited_in[run][static_cast<size_t>(step)] += time;
+  };
   std::map<uint32_t, Traffic> traffic;
-  std::map<uint32_t, std::set<uint32_t>> runs_of_group;
+  std::map<uint32_t, std::vector<bool>> in_group;  // by communicator: which runs take part
   std::string example;
   TACHO_TRY(match_collectives(runs, job.spools.arrivals, [&](std::span<Participant> all, bool complete) {
     const Arrival& first = all[0].arrival;
@@ -335,6 +339,8 @@ Result<Report> answer(const Job& job) {
     collective.ranks = static_cast<uint32_t>(all.size());
     collective.complete = complete;
     std::vector<int64_t> starts;
+    std::vector<bool>& members = in_group[first.communicator];
+    members.resize(runs.size());
     size_t last = 0;
     for (size_t i = 0; i < all.size(); ++i) {
       const RankRun& run = runs[all[i].run];
@@ -342,7 +348,7 @@ Result<Report> answer(const Job& job) {
       const int64_t end = common_time(clocks, all[i].run, all[i].arrival.end + run.clock_shift);
       collective.end = i == 0 ? end : std::max(collective.end, end);
       if (starts[i] > starts[last]) last = i;
-      runs_of_group[first.communicator].insert(all[i].run);
+      members[all[i].run] = true;
     }
     collective.first_start = *std::min_element(starts.begin(), starts.end());
     collective.last_start = starts[last];
@@ -360,7 +366,7 @@ Result<Report> answer(const Job& job) {
         const int64_t waited = collective.last_start - starts[i];
         collective.waited += waited;
         report.ranks[all[i].run].waited += waited;
-        waited_in[all[i].run][all[i].arrival.step] += waited;
+        add_waited(all[i].run, all[i].arrival.step, waited);
       }
       ++report.ranks[collective.last_run].last_in;
       const Collective* before = nullptr;
@@ -439,6 +445,9 @@ Result<Report> answer(const Job& job) {
     size_t last = 0;
     bool any = false;
     StepReport report;
+    size_t ranks = 0;  // that have this step
+    uint32_t last_run = 0;
+    double own = 0, longest = 0;  // ns without waiting: the ranks' sum, and the longest
   };
   std::map<int32_t, StepSums> steps;
   std::map<uint32_t, Blame> blame_in_all;
@@ -472,13 +481,15 @@ Result<Report> answer(const Job& job) {
     sums.report.waited += collective.waited;
     add_blame(sums.blame[collective.blamed_run], collective);
   }
-  for (uint32_t run = 0; run < runs.size(); ++run)
+  for (uint32_t run = 0; run < runs.size(); ++run) {
+    if (report.messages.waits[run].empty()) continue;
+    TACHO_ASSIGN(const std::vector<Times> own_steps, steps_of(runs[run], job.spools));
     for (const MessageWait& wait : report.messages.waits[run]) {
       const int64_t time = wait.end - wait.start;
       report.ranks[run].waited += time;
       report.ranks[wait.blamed].caused += time;
-      const int32_t step = step_of(run, wait.start);
-      waited_in[run][step] += time;
+      const int32_t step = step_of(run, own_steps, wait.start);
+      add_waited(run, step, time);
       const auto add = [&](Blame& blame) {
         blame.waited += time;
         blame.for_messages += time;
@@ -498,7 +509,30 @@ Result<Report> answer(const Job& job) {
       sums.report.waited += time;
       add(sums.blame[wait.blamed]);
     }
+  }
   const int64_t first_number = runs[0].first_step;
+  // The ranks' own times, rank by rank: only one rank's steps are in memory.
+  for (uint32_t run = 0; run < runs.size(); ++run) {
+    TACHO_ASSIGN(const std::vector<Times> own_steps, steps_of(runs[run], job.spools));
+    for (auto& [number, sums] : steps) {
+      const auto place = static_cast<size_t>(number);
+      if (place >= own_steps.size() || own_steps[place].first == kUnknown) continue;
+      const Times& times = own_steps[place];
+      const int64_t begin = on_common(run, times.first), end = on_common(run, times.last);
+      StepReport& step = sums.report;
+      step.begin = sums.ranks == 0 ? begin : std::min(step.begin, begin);
+      if (sums.ranks == 0 || end > step.end) {
+        step.end = end;
+        sums.last_run = run;
+      }
+      const int64_t waited = waited_in[run].empty() ? 0 : waited_in[run][place];
+      const auto own = static_cast<double>(times.span() - waited);
+      sums.own += own;
+      sums.longest = std::max(sums.longest, own);
+      ++sums.ranks;
+    }
+    std::vector<int64_t>().swap(waited_in[run]);
+  }
   for (auto& [number, sums] : steps) {
     StepReport& step = sums.report;
     step.number = first_number + number;
@@ -511,32 +545,12 @@ Result<Report> answer(const Job& job) {
     step.late = blame.late;
     step.cause = blame.cause();
     blame_steps[worst].insert(number);
-    double sum = 0, most = 0, count = 0;
-    bool first = true;
-    uint32_t last_run = 0;
-    for (uint32_t run = 0; run < runs.size(); ++run) {
-      const size_t place = static_cast<size_t>(number);
-      if (place >= runs[run].steps.size() || runs[run].steps[place].first == kUnknown) continue;
-      const Times& times = runs[run].steps[place];
-      const int64_t begin = common_time(clocks, run, times.first + runs[run].clock_shift);
-      const int64_t end = common_time(clocks, run, times.last + runs[run].clock_shift);
-      step.begin = first ? begin : std::min(step.begin, begin);
-      if (first || end > step.end) {
-        step.end = end;
-        last_run = run;
-      }
-      first = false;
-      const auto waited = waited_in[run].find(number);
-      const auto own =
-          static_cast<double>(times.span() - (waited != waited_in[run].end() ? waited->second : 0));
-      sum += own;
-      most = std::max(most, own);
-      ++count;
-    }
-    if (count > 0 && sum > 0) step.imbalance = (most / (sum / count) - 1) * 100;
+    if (sums.ranks > 0 && sums.own > 0)
+      step.imbalance = (sums.longest / (sums.own / static_cast<double>(sums.ranks)) - 1) * 100;
     if (sums.any) step.path = path_of(report, by_key, sums.last, number);
-    if (const int64_t tail = sums.any ? step.end - report.collectives[sums.last].end : 0; !first && tail > 0)
-      step.path.push_back({runs[last_run].rank, PathPiece::Kind::kTail, tail, 0, 0, 0, 0, sums.last});
+    if (const int64_t tail = sums.any ? step.end - report.collectives[sums.last].end : 0;
+        sums.ranks > 0 && tail > 0)
+      step.path.push_back({runs[sums.last_run].rank, PathPiece::Kind::kTail, tail, 0, 0, 0, 0, sums.last});
     report.steps.push_back(std::move(step));
   }
 
@@ -571,7 +585,7 @@ Result<Report> answer(const Job& job) {
     group.median_spread = median_of(std::move(sums.spreads));
     group.median_transfer = median_of(std::move(sums.transfers));
     const int64_t size = std::max<int64_t>(job.names.communicator(communicator).size,
-                                           static_cast<int64_t>(runs_of_group[communicator].size()));
+                                           std::ranges::count(in_group[communicator], true));
     if (bytes > 0 && group.median_transfer > 0) {
       group.algorithm_bandwidth = static_cast<double>(bytes) / static_cast<double>(group.median_transfer);
       group.bus_bandwidth = group.algorithm_bandwidth * bus_factor(operation, size);
@@ -594,7 +608,8 @@ Result<Report> answer(const Job& job) {
     for (const int64_t member : members)
       if (!present.contains(member)) missing.insert(member);
     if (members.empty())
-      for (const uint32_t run : runs_of_group[communicator]) members.push_back(runs[run].rank);
+      for (size_t run = 0; run < in_group[communicator].size(); ++run)
+        if (in_group[communicator][run]) members.push_back(runs[run].rank);
     const Traffic& sums = traffic[communicator];
     const size_t count = members.size();
     if (count < 2) continue;

@@ -65,12 +65,13 @@ void in_parallel(size_t count, const std::function<void(size_t)>& work) {
   for (std::thread& thread : others) thread.join();
 }
 
-// The order of collectives as numbers, and the stretches before them.
-Status order_of(const RankRun& run, const Spool<Arrival>& spool, std::vector<uint64_t>& signatures,
-                std::vector<int64_t>& before) {
+// The period of a run's collectives.
+Result<Period> period_of_run(const RankRun& run, const Spool<Arrival>& spool) {
   constexpr size_t kEnough = 16384;
   std::vector<Arrival> arrivals(std::min(run.arrivals, kEnough));
   TACHO_TRY(spool.read(run.spool_at, arrivals.size(), arrivals.data()));
+  std::vector<uint64_t> signatures;
+  std::vector<int64_t> before;
   for (const Arrival& arrival : arrivals) {
     signatures.push_back(
         (static_cast<uint64_t>(arrival.communicator) * 31 + static_cast<uint64_t>(arrival.operation)) *
@@ -78,7 +79,7 @@ Status order_of(const RankRun& run, const Spool<Arrival>& spool, std::vector<uin
         static_cast<uint64_t>(arrival.bytes));
     before.push_back(arrival.start - arrival.from);
   }
-  return {};
+  return period_of(signatures, before);
 }
 
 }  // namespace
@@ -192,21 +193,32 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
   };
   std::vector<Opened> opened(files.size());
   constexpr size_t kKeptOpen = 64;
-  in_parallel(files.size(), [&](size_t i) {
+  // Where no file tells steps, all are passed over by the period of one of them. Many files are not kept open, so the first of them
+  // says beforehand what that period probably is; `guess` is what the runs of files[1] and so on were passed with.
+  Period guess;
+  const auto open_and_pass = [&](size_t i) {
     const auto pass = [&]() -> Status {
       TACHO_ASSIGN(std::shared_ptr<const trace::Trace> trace, format::open_any(files[i]));
       if (trace->aggregated())
         return fail("{}: recorded with --aggregate: it holds no events to compare between ranks", files[i]);
       TACHO_ASSIGN(opened[i].runs, runs_of(*trace, files[i]));
       for (RankRun& run : opened[i].runs) {
-        TACHO_TRY(pass_over(*trace, {}, job.names, job.spools, run));
+        TACHO_TRY(pass_over(*trace, guess, job.names, job.spools, run));
         if (!trace->complete()) run.remarks.push_back(fmt::format("{}: {}", files[i], trace->note()));
       }
       if (files.size() <= kKeptOpen) opened[i].trace = std::move(trace);
       return {};
     };
     opened[i].status = pass();
-  });
+  };
+  const size_t first_of_many = files.size() > kKeptOpen ? 1 : 0;
+  if (first_of_many > 0) {
+    open_and_pass(0);
+    if (opened[0].status && opened[0].runs[0].steps_from.empty()) {
+      TACHO_ASSIGN(guess, period_of_run(opened[0].runs[0], job.spools.arrivals));
+    }
+  }
+  in_parallel(files.size() - first_of_many, [&](size_t i) { open_and_pass(i + first_of_many); });
 
   // Unreadable files, and ranks that come twice.
   std::map<int64_t, RankRun> by_rank;
@@ -253,32 +265,31 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
   // Steps by period where no file tells them.
   const bool steps_known = std::any_of(job.runs.begin(), job.runs.end(),
                                        [](const RankRun& run) { return !run.steps_from.empty(); });
+  Period period;
   if (!steps_known) {
-    std::vector<uint64_t> signatures;
-    std::vector<int64_t> before;
-    TACHO_TRY(order_of(job.runs[0], job.spools.arrivals, signatures, before));
-    const Period period = period_of(signatures, before);
-    if (period.collectives > 0) {
-      Status failed;
-      std::mutex mutex;
-      in_parallel(job.runs.size(), [&](size_t i) {
-        RankRun& run = job.runs[i];
-        const auto again = [&]() -> Status {
-          std::shared_ptr<const trace::Trace> trace = opened[file_of[run.rank]].trace;
-          if (trace == nullptr) {
-            TACHO_ASSIGN(trace, format::open_any(run.file));
-          }
-          return pass_over(*trace, period, job.names, job.spools, run);
-        };
-        if (Status done = again(); !done) {
-          const std::lock_guard lock(mutex);
-          failed = std::move(done);
-        }
-        run.steps_from = "periodicity";
-      });
-      TACHO_TRY(std::move(failed));
-    }
+    TACHO_ASSIGN(period, period_of_run(job.runs[0], job.spools.arrivals));
   }
+  Status failed;
+  std::mutex mutex;
+  in_parallel(job.runs.size(), [&](size_t i) {
+    RankRun& run = job.runs[i];
+    if (!run.steps_from.empty()) return;
+    const Period& passed_with = file_of[run.rank] < first_of_many ? Period{} : guess;
+    const auto again = [&]() -> Status {
+      std::shared_ptr<const trace::Trace> trace = opened[file_of[run.rank]].trace;
+      if (trace == nullptr) {
+        TACHO_ASSIGN(trace, format::open_any(run.file));
+      }
+      return pass_over(*trace, period, job.names, job.spools, run);
+    };
+    if (passed_with != period)
+      if (Status done = again(); !done) {
+        const std::lock_guard lock(mutex);
+        failed = std::move(done);
+      }
+    if (period.collectives > 0) run.steps_from = "periodicity";
+  });
+  TACHO_TRY(std::move(failed));
   return {};
 }
 

@@ -79,7 +79,8 @@ Status match_collectives(std::span<const RankRun> runs, const Spool<Arrival>& sp
       if (found->second.size() < expected[arrival->communicator]) continue;
       std::vector<Participant> whole = std::move(found->second);
       pending.erase(found);
-      std::sort(whole.begin(), whole.end(), by_run);
+      // Mostly they come in this order.
+      if (!std::is_sorted(whole.begin(), whole.end(), by_run)) std::sort(whole.begin(), whole.end(), by_run);
       visit(whole, true);
       whole.clear();
       if (spare.size() < 64) spare.push_back(std::move(whole));

@@ -107,7 +107,14 @@ Result<Spools> Spools::create() {
   Spools spools;
   TACHO_ASSIGN(spools.arrivals, Spool<Arrival>::create());
   TACHO_ASSIGN(spools.messages, Spool<MessageEvent>::create());
+  TACHO_ASSIGN(spools.steps, Spool<Times>::create());
   return spools;
+}
+
+Result<std::vector<Times>> steps_of(const RankRun& run, const Spools& spools) {
+  std::vector<Times> steps(run.steps);
+  TACHO_TRY(spools.steps.read(run.steps_at, run.steps, steps.data()));
+  return steps;
 }
 
 namespace {
@@ -241,7 +248,7 @@ bool names_a_step(std::string_view plain) {
   return plain == "train_step" || plain == "train step" || plain == "training_step" || plain == "train_batch";
 }
 
-Result<Steps> steps_of(const trace::Trace& trace, int64_t process) {
+Result<Steps> marked_steps(const trace::Trace& trace, int64_t process) {
   Steps steps;
   const auto labels = static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kLabel), 1));
   steps.is_step.assign(labels, false);
@@ -543,10 +550,9 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
                  RankRun& run) {
   run.total = {};
   run.calls = run.mpi = run.mpi_waiting = 0;
-  run.steps.clear();
   run.communicators.clear();
   run.kernels = run.operations = run.unlaunched = 0;
-  TACHO_ASSIGN(Steps steps, steps_of(trace, run.process));
+  TACHO_ASSIGN(Steps steps, marked_steps(trace, run.process));
   run.steps_from = steps.from;
   run.first_step = steps.first;
   LaunchCalls calls;
@@ -620,6 +626,7 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
   int32_t gpu_step = -1;
   int64_t step_begin = 0;
   Times before_step;
+  std::vector<Times> step_times;
   int64_t launch_bound = 0, launch_bound_before = 0;
   const auto end_step = [&](int64_t at) {
     const Times now = unions.up_to(at);
@@ -628,8 +635,8 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
       step.first = step_begin;
       step.last = at;
       step.launch_bound = launch_bound - launch_bound_before;
-      run.steps.resize(std::max(run.steps.size(), static_cast<size_t>(gpu_step)));
-      run.steps.push_back(step);
+      step_times.resize(std::max(step_times.size(), static_cast<size_t>(gpu_step)));
+      step_times.push_back(step);
     }
     before_step = now;
     launch_bound_before = launch_bound;
@@ -891,6 +898,8 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
   std::sort(run.communicators.begin(), run.communicators.end());
   run.arrivals = arrivals.size();
   TACHO_ASSIGN(run.spool_at, spools.arrivals.append(arrivals));
+  run.steps = step_times.size();
+  TACHO_ASSIGN(run.steps_at, spools.steps.append(step_times));
   std::vector<MessageEvent> messages = mpi.take_messages();
   run.messages = messages.size();
   TACHO_ASSIGN(run.messages_at, spools.messages.append(messages));

@@ -1,5 +1,5 @@
 // One rank's trace in one pass: how its GPU spent the time, and every collective with what came before it. Memory is bounded
-// by the number of collectives and steps of one rank; what is kept for later goes to a file without a name.
+// by the number of collectives and steps of one rank; what is kept for later goes to files without a name.
 #pragma once
 
 #include <cstdint>
@@ -94,9 +94,9 @@ struct RankRun {
   bool has_realtime = false;
   int64_t world = -1;  // ranks of the job, as the file says
   Times total;
-  std::vector<Times> steps;  // by number of the step
-  std::string steps_from;    // "ProfilerStep", "Optimizer.step", ...; empty = no steps
-  int64_t first_step = 0;    // what the program calls step 0
+  size_t steps_at = 0, steps = 0;  // in the Spool of steps, by number of the step
+  std::string steps_from;          // "ProfilerStep", "Optimizer.step", ...; empty = no steps
+  int64_t first_step = 0;          // what the program calls step 0
   int64_t kernels = 0, operations = 0, unlaunched = 0;
   size_t spool_at = 0, arrivals = 0;     // in the Spool
   size_t messages_at = 0, messages = 0;  // in that of messages, ascending by `begun`
@@ -167,6 +167,7 @@ class Spool {
 struct Spools {
   Spool<Arrival> arrivals;
   Spool<MessageEvent> messages;
+  Spool<Times> steps;  // of a rank; first == kUnknown: the rank has nothing in that step
   static Result<Spools> create();
 };
 
@@ -174,7 +175,11 @@ struct Spools {
 struct Period {
   size_t collectives = 0;  // 0 = unknown
   size_t first = 0;        // collectives before the first whole step
+  bool operator==(const Period&) const = default;
 };
+
+/// All steps of a run.
+Result<std::vector<Times>> steps_of(const RankRun& run, const Spools& spools);
 
 /// The rank's pass. `run` comes with file, rank and process.
 Status pass_over(const trace::Trace& trace, const Period& period, Names& names, Spools& spools, RankRun& run);

@@ -419,9 +419,18 @@ Result<std::string> to_text(const Job& job, const Report& report, const TextOpti
   return Text(job, report, options).all();
 }
 
-std::string to_json(const Job& job, const Report& report) {
+Status to_json(const Job& job, const Report& report, const std::function<void(std::string_view)>& put) {
   std::string out;
   JsonWriter json(out);
+  constexpr size_t kPiece = 1 << 20;
+  // Begins a row of a list.
+  const auto next_row = [&]() -> JsonWriter& {
+    if (out.size() >= kPiece) {
+      put(out);
+      out.clear();
+    }
+    return json.newline();
+  };
   json.begin_object();
   json.member("schema", "tacho-ranks/1");
   json.name("remarks").begin_array();
@@ -440,7 +449,7 @@ std::string to_json(const Job& job, const Report& report) {
   for (size_t run = 0; run < job.runs.size(); ++run) {
     const RankRun& of = job.runs[run];
     const RankAnswer& rank = report.ranks[run];
-    json.newline().begin_object();
+    next_row().begin_object();
     json.member("rank", of.rank).member("file", of.file).member("host", of.host);
     json.member("kernels", of.kernels).member("collectives", of.arrivals);
     put_times(json, of.total);
@@ -451,11 +460,12 @@ std::string to_json(const Job& job, const Report& report) {
     json.name("clock_residual_ns");
     rank.related ? json.value(rank.clock_residual) : json.null();
     json.name("steps").begin_array();
-    for (size_t step = 0; step < of.steps.size(); ++step) {
-      if (of.steps[step].first == kUnknown) continue;
+    TACHO_ASSIGN(const std::vector<Times> steps, steps_of(of, job.spools));
+    for (size_t step = 0; step < steps.size(); ++step) {
+      if (steps[step].first == kUnknown) continue;
       json.begin_object();
       json.member("step", of.first_step + static_cast<int64_t>(step));
-      put_times(json, of.steps[step]);
+      put_times(json, steps[step]);
       json.end_object();
     }
     json.end_array();
@@ -464,7 +474,7 @@ std::string to_json(const Job& job, const Report& report) {
   json.end_array();
   json.name("stragglers").begin_array();
   for (const Straggler& straggler : report.stragglers) {
-    json.newline().begin_object();
+    next_row().begin_object();
     json.member("rank", straggler.rank)
         .member("last_in", straggler.collectives)
         .member("waited_ns", straggler.waited)
@@ -479,7 +489,7 @@ std::string to_json(const Job& job, const Report& report) {
   json.end_array();
   json.name("steps").begin_array();
   for (const StepReport& step : report.steps) {
-    json.newline().begin_object();
+    next_row().begin_object();
     json.member("step", step.number).member("length_ns", step.end - step.begin);
     json.member("collectives", step.collectives)
         .member("last_rank", step.last_rank)
@@ -509,7 +519,7 @@ std::string to_json(const Job& job, const Report& report) {
   json.end_array();
   json.name("collectives").begin_array();
   for (const Collective& collective : report.collectives) {
-    json.newline().begin_object();
+    next_row().begin_object();
     const Names::Communicator told = job.names.communicator(collective.communicator);
     json.member("group", told.name).member("number", collective.sequence);
     json.member("operation", operation_name(collective.operation));
@@ -531,7 +541,7 @@ std::string to_json(const Job& job, const Report& report) {
   json.end_array();
   json.name("kinds").begin_array();
   for (const Group& group : report.groups) {
-    json.newline().begin_object();
+    next_row().begin_object();
     const Names::Communicator told = job.names.communicator(group.communicator);
     json.member("operation", operation_name(group.operation)).member("group", told.name);
     json.member("members", told.members).member("message_bytes", group.bytes).member("count", group.count);
@@ -543,7 +553,7 @@ std::string to_json(const Job& job, const Report& report) {
   json.end_array();
   json.name("late_messages").begin_array();
   for (const LateMessage& message : report.messages.late) {
-    json.newline().begin_object();
+    next_row().begin_object();
     json.member("from", job.runs[message.from].rank).member("to", job.runs[message.to].rank);
     json.member("communicator", job.names.communicator(message.communicator).name);
     json.name("tag");
@@ -555,7 +565,7 @@ std::string to_json(const Job& job, const Report& report) {
   json.end_array();
   json.name("messages").begin_array();
   for (const auto& [pair, sums] : report.messages.pairs) {
-    json.newline().begin_object();
+    next_row().begin_object();
     json.member("from", job.runs[pair.first].rank).member("to", job.runs[pair.second].rank);
     json.member("messages", sums.first).member("bytes", sums.second);
     json.end_object();
@@ -563,14 +573,15 @@ std::string to_json(const Job& job, const Report& report) {
   json.end_array();
   json.name("bytes").begin_array();
   for (const auto& [pair, count] : report.bytes) {
-    json.newline().begin_object();
+    next_row().begin_object();
     json.member("from", pair.first).member("to", pair.second).member("bytes", count);
     json.end_object();
   }
   json.end_array();
   json.end_object();
   out += "\n";
-  return out;
+  put(out);
+  return {};
 }
 
 }  // namespace tacho::ranks

@@ -189,6 +189,17 @@ class Ranks(harness.Case):
         report = self.ranks(folder)
         self.assertEqual((report["steps_from"], len(report["steps"])), ("periodicity", 6))
 
+    def test_steps_of_more_files_than_stay_open(self):
+        # The first of many files says the period for all; where a later one tells steps itself, its own stand, and only they.
+        report = self.ranks(self.make(ranks=70, markers=None, delay={66: {(3, 1): ("kernel", 300)}}))
+        self.assertEqual((report["steps_from"], [step["collectives"] for step in report["steps"]]), ("periodicity", [3] * 6))
+        self.assertEqual({len(rank["steps"]) for rank in report["ranks"]}, {6})
+        self.assertEqual({(rank["kernels"], rank["collectives"]) for rank in report["ranks"]}, {(18, 18)})
+        worst = max(report["steps"], key=lambda step: step["waited_ns"])
+        self.assertEqual((worst["step"], worst["last_rank"], worst["waited_ns"]), (3, 66, 69 * 300_000))
+        marked = self.ranks(self.make(ranks=70, markers=None, each={69: {"markers": "step"}}))
+        self.assertEqual([len(rank["steps"]) for rank in marked["ranks"]], [0] * 69 + [5])
+
     def test_older_names_and_no_metadata(self):
         report = self.ranks(self.make(metadata=False, kernel_name="ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
                                       delay={0: {(1, 1): ("kernel", 300)}}))

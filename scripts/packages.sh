@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, running and testing tacho needs. Does nothing, silently, when all are there.
-#   scripts/packages.sh [build] [run] [test] [package]      default: build run; test also fetches DuckDB's library with npm
+#   scripts/packages.sh [build] [run] [test] [package]      default: build run; test also fetches DuckDB's library with npm, and
+#                                                           ClickHouse's with TACHO_REQUIRE_DATA=1
 set -euo pipefail
 
 build=(g++ cmake ninja-build ccache
@@ -35,23 +36,27 @@ missing=()
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
 done
-# DuckDB's C library, which Debian does not have: tests write and read Parquet with it.
-duckdb() {
-  local folder
-  folder=$(dirname "$0")/../tests/duckdb
-  [ ! -e "$folder/node_modules/@duckdb/node-bindings-linux-x64/libduckdb.so" ] || return 0
-  local log
+# Engines that Debian does not have, as C libraries: tests write and read Parquet with DuckDB's, and run SQL in ClickHouse's. The
+# latter is 130 MB to fetch and 530 MB on the disk, so that only who asks for everything (TACHO_REQUIRE_DATA=1, CI) gets it.
+engine() {  # folder of tests/, library
+  local folder log
+  folder=$(dirname "$0")/../tests/$1
+  [ ! -e "$folder/node_modules/$2" ] || return 0
   log=$(mktemp)
   if ! npm ci --prefix "$folder" --no-audit --no-fund >"$log" 2>&1; then
     tail -20 "$log" >&2
-    echo "packages.sh: npm ci in tests/duckdb failed; its whole output is in $log" >&2
+    echo "packages.sh: npm ci in tests/$1 failed; its whole output is in $log" >&2
     exit 1
   fi
   rm -f "$log"
 }
+engines() {
+  engine duckdb @duckdb/node-bindings-linux-x64/libduckdb.so
+  [ "${TACHO_REQUIRE_DATA:-}" != 1 ] || engine clickhouse @chdb/lib-linux-x64-gnu/libchdb.so
+}
 
 if [ ${#missing[@]} -eq 0 ]; then
-  case " $* " in *" test "*) duckdb ;; esac
+  case " $* " in *" test "*) engines ;; esac
   exit 0
 fi
 
@@ -70,4 +75,4 @@ if ! { apt update && apt install -y --no-install-recommends "${missing[@]}"; } >
   exit 1
 fi
 rm -f "$log"
-case " $* " in *" test "*) duckdb ;; esac
+case " $* " in *" test "*) engines ;; esac

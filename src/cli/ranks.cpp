@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
+#include "ranks/dataset.h"
 #include "ranks/render.h"
 #include "report/text.h"
 
@@ -14,7 +15,7 @@ namespace tacho::cli {
 int run_ranks(int argc, char** argv) {
   CLI::App app("Who made whom wait: collectives of all ranks of a run, put side by side.", "tacho ranks");
   std::vector<std::string> inputs;
-  std::string format = "text";
+  std::string format = "text", sql;
   size_t top = 16;
   int64_t step = event::kUnknown;
   app.add_option("inputs", inputs,
@@ -25,12 +26,27 @@ int run_ranks(int argc, char** argv) {
   app.add_option("--output-format", format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
+  app.add_option(
+         "--sql", sql,
+         "print SQL that makes these tables from a Parquet dataset, which is the one input: duckdb or "
+         "clickhouse")
+      ->check(CLI::IsMember({"duckdb", "clickhouse"}));
   app.footer("docs/ranks.md defines every number.");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   const auto print = [](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   };
+  if (!sql.empty()) {
+    if (inputs.size() != 1)
+      return complain(kBadInput,
+                      "--sql takes one input, the folder of a Parquet dataset (tacho export -f parquet -d)");
+    const auto script = ranks::dataset_sql(
+        sql == "duckdb" ? ranks::SqlEngine::kDuckDb : ranks::SqlEngine::kClickHouse, inputs[0]);
+    if (!script) return complain(kBadInput, script.error().message);
+    print(*script);
+    return kOk;
+  }
   ranks::Job job;
   if (const Status loaded = ranks::load_job(inputs, job); !loaded)
     return complain(kBadInput, loaded.error().message);

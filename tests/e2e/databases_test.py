@@ -1,7 +1,6 @@
 """Traces as databases: .rpd and rocpd read, written, queried, converted, trimmed, merged and compared, judged by Python's
 own SQLite, by upstream's schema and by the files' own numbers."""
 import collections
-import ctypes
 import gzip
 import json
 import os
@@ -12,6 +11,7 @@ import time
 import unittest
 from decimal import Decimal
 
+import engines
 from harness import BUILD, DATA, DEBIAN_PYTHON, EXAMPLES, SOURCE, TACHO, Case, main, need_data, TARGETS
 
 PERSONALITIES = BUILD / "personalities"
@@ -769,44 +769,13 @@ class TrimAndMerge(Databases):
 
 
 class Parquet(Databases):
-    LIBRARY = SOURCE / "tests" / "duckdb" / "node_modules" / "@duckdb" / "node-bindings-linux-x64" / "libduckdb.so"
-
-    class Result(ctypes.Structure):
-        _fields_ = [("deprecated", ctypes.c_uint64 * 5), ("data", ctypes.c_void_p)]
-
     def setUp(self):
         super().setUp()
-        self.library = pathlib.Path(os.environ.get("TACHO_DUCKDB", self.LIBRARY))
-        if not self.library.exists():
-            if os.environ.get("TACHO_REQUIRE_DATA") == "1":
-                raise AssertionError(f"DuckDB's library is not at {self.library}: scripts/packages.sh test installs it")
-            self.skipTest(f"no libduckdb.so at {self.library}; scripts/packages.sh test installs it")
+        self.library = engines.library("duckdb")
 
     def duckdb(self, sql):
-        """Rows as texts, by DuckDB's C API."""
-        lib = ctypes.CDLL(str(self.library))
-        lib.duckdb_result_error.restype = ctypes.c_char_p
-        lib.duckdb_value_varchar.restype = ctypes.c_void_p
-        lib.duckdb_value_varchar.argtypes = [ctypes.POINTER(self.Result), ctypes.c_uint64, ctypes.c_uint64]
-        lib.duckdb_free.argtypes = [ctypes.c_void_p]
-        for name in ("duckdb_row_count", "duckdb_column_count"):
-            getattr(lib, name).restype = ctypes.c_uint64
-        database, connection, result = ctypes.c_void_p(), ctypes.c_void_p(), self.Result()
-        self.assertEqual(lib.duckdb_open(None, ctypes.byref(database)), 0)
-        self.assertEqual(lib.duckdb_connect(database, ctypes.byref(connection)), 0)
-        failed = lib.duckdb_query(connection, sql.encode(), ctypes.byref(result))
-        self.assertEqual(failed, 0, lib.duckdb_result_error(ctypes.byref(result)))
-        table = []
-        for row in range(lib.duckdb_row_count(ctypes.byref(result))):
-            table.append([])
-            for column in range(lib.duckdb_column_count(ctypes.byref(result))):
-                text = lib.duckdb_value_varchar(ctypes.byref(result), column, row)
-                table[-1].append(ctypes.string_at(text).decode() if text else None)
-                lib.duckdb_free(text)
-        lib.duckdb_destroy_result(ctypes.byref(result))
-        lib.duckdb_disconnect(ctypes.byref(connection))
-        lib.duckdb_close(ctypes.byref(database))
-        return table
+        """Rows as texts."""
+        return [list(row.values()) for row in engines.run("duckdb", sql)[0]]
 
     def test_read_back_with_duckdb(self):
         need_data()

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -47,11 +48,34 @@ bool ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > 0; });
 }
 
+// Trace time in ns since 1970; kUnknown where the trace does not know it.
+class UnixTime {
+ public:
+  static Result<UnixTime> make(const trace::Trace& trace) {
+    TACHO_ASSIGN(OutputClock clock, OutputClock::make(trace, OutputClock::Clock::kRealtime));
+    UnixTime time(std::move(clock));
+    // torch.profiler says where its times begin.
+    if (const auto base = trace.property(Table::kEnd, 0, "kineto.baseTimeNanoseconds"))
+      if (std::from_chars(base->data(), base->data() + base->size(), time.base_).ec != std::errc())
+        time.base_ = kUnknown;
+    return time;
+  }
+  int64_t operator()(int64_t time) const {
+    if (base_ != kUnknown) return time_after(time, base_);
+    return clock_.known() ? clock_(time) : kUnknown;
+  }
+
+ private:
+  explicit UnixTime(OutputClock clock) : clock_(std::move(clock)) {}
+  OutputClock clock_;
+  int64_t base_ = kUnknown;
+};
+
 // The rows of one process in one table, chunk by chunk.
 class Source {
  public:
   /// `nameless`: also rows of no process in particular (telemetry of a device).
-  Source(const trace::Trace& trace, const ExportOptions& options, Table table, OutputClock& unix_time,
+  Source(const trace::Trace& trace, const ExportOptions& options, Table table, const UnixTime& unix_time,
          bool nameless)
       : trace_(trace),
         options_(options),
@@ -261,8 +285,7 @@ class Source {
       }
       add_column(about, std::string(about.name), [i](const int64_t* row) { return row[i]; });
       if (about.name == "start" && about.type == Type::kTime)
-        add("start_unix", kDuckBigint,
-            [this, i](const int64_t* row) { return unix_.known() ? unix_(row[i]) : kUnknown; });
+        add("start_unix", kDuckBigint, [this, i](const int64_t* row) { return unix_(row[i]); });
     }
     if (event::is_timed(table_))
       add("end", kDuckBigint, [](const int64_t* row) {
@@ -276,7 +299,7 @@ class Source {
   const ExportOptions& options_;
   Table table_;
   const event::TableInfo& info_;
-  OutputClock& unix_;
+  const UnixTime& unix_;
   bool nameless_;
   std::vector<int> columns_;
   std::vector<Output> outputs_;
@@ -434,7 +457,7 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
   if (trace.aggregated())
     return fail("{}: recorded with --aggregate: it holds no events that a dataset could hold", trace.path());
   TACHO_ASSIGN(const std::unique_ptr<Desk> desk, Desk::make());
-  TACHO_ASSIGN(OutputClock unix_time, OutputClock::make(trace, OutputClock::Clock::kRealtime));
+  TACHO_ASSIGN(const UnixTime unix_time, UnixTime::make(trace));
   const auto of_process = [&](int at) {
     return options.process > 0 ? trace.cell(Table::kProcess, options.process, at) : 0;
   };

@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
                             .duration = 500,
                             .dim = out.dimension(row::Label{
                                 .name = out.string(fmt::format("ProfilerStep#{}", round / kRoundsOfStep)),
-                                .kind = event::MarkerKind::kRange})});
+                                .kind = event::MarkerKind::kPushPop})});
       const auto launch = [&](int64_t start) {
         out.add(row::Api{.track = host,
                          .start = start - 8000,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/saturating.h"
 #include "trace/summary.h"
 #include "trace/trace.h"
 
@@ -21,11 +22,11 @@ struct Sums {
 
   void add(const trace::Summary& summary) {
     unknown += summary.unknown;
-    bytes = trace::saturating_add(bytes, summary.bytes);
+    add_saturating(bytes, summary.bytes);
     if (summary.count == 0) return;
     min = count == 0 ? summary.min : std::min(min, summary.min);
     max = count == 0 ? summary.max : std::max(max, summary.max);
-    total += summary.sum;
+    add_saturating(total, summary.sum);
     const auto a = static_cast<double>(count), b = static_cast<double>(summary.count);
     const double delta = summary.mean - mean;
     mean += delta * b / (a + b);
@@ -47,7 +48,7 @@ struct Sums {
   void add(int64_t duration) {
     min = count == 0 ? duration : std::min(min, duration);
     max = count == 0 ? duration : std::max(max, duration);
-    total += duration;
+    add_saturating(total, duration);
     ++count;
     const double delta = static_cast<double>(duration) - mean;
     mean += delta / static_cast<double>(count);

@@ -9,6 +9,7 @@
 
 #include "analysis/places.h"
 #include "analysis/sweep.h"
+#include "base/saturating.h"
 #include "metric/catalog/builtin/builtin.h"
 
 namespace tacho::analysis {
@@ -201,10 +202,10 @@ struct DeviceState {
     if (row.count >= kFewest) {
       out.small += row.count;
       ++out.small_rows;
-      out.small_bytes += row.bytes;
-      out.small_time += row.sum;
-      row_bytes[direction] += row.bytes;
-      row_time[direction] += row.to - row.from - row.longest;
+      add_saturating(out.small_bytes, row.bytes);
+      add_saturating(out.small_time, row.sum);
+      add_saturating(row_bytes[direction], row.bytes);
+      add_saturating(row_time[direction], row.to - row.from - row.longest);
       row_count[direction] += row.count;
       ++row_rows[direction];
       out.small_worst.add({row.from, row.to, row.sum, row.track, 0});
@@ -504,7 +505,7 @@ class Watch {
         // Inside another call: it says more about an outer one without a kind (a wrapper of a runtime).
         if (host.kind == CallKind::kOther && kind != CallKind::kOther) {
           host.sums[static_cast<size_t>(CallKind::kOther)] -= host.end - host.start;
-          host.sums[static_cast<size_t>(kind)] += host.end - host.start;
+          add_saturating(host.sums[static_cast<size_t>(kind)], host.end - host.start);
           host.kind = kind;
         }
         continue;
@@ -513,13 +514,13 @@ class Watch {
       host.start = start;
       host.end = end;
       host.kind = kind;
-      host.sums[static_cast<size_t>(kind)] += end - start;
+      add_saturating(host.sums[static_cast<size_t>(kind)], end - start);
       if (kind == CallKind::kLoad) {
         ++host.load_calls;
         if (end > start) host.load_worst.add({start, end, end - start, slice.track, slice.track});
       } else if (kind == CallKind::kAllocate) {
         ++process.pending;
-        process.pending_time += end - start;
+        add_saturating(process.pending_time, end - start);
         if (process.pending_stretches.size() < 16 && end > start)
           process.pending_stretches.push_back({start, end, end - start, slice.track, slice.track});
       }
@@ -554,7 +555,7 @@ class Watch {
       }
     state.start = start;
     state.end = end;
-    state.sum += end - start;
+    add_saturating(state.sum, end - start);
     state.track = track;
   }
 
@@ -609,15 +610,15 @@ class Watch {
     const Gap cause = why(device, from, to, call, hideable);
     GapSum& sum = device.out.gaps[static_cast<size_t>(cause)];
     ++sum.count;
-    sum.time += to - from;
-    sum.hideable += std::min(hideable, to - from);
+    add_saturating(sum.time, to - from);
+    add_saturating(sum.hideable, std::min(hideable, to - from));
     sum.worst.add({from, to, to - from, track, host_track});
     for (const HostState::OnDevice& on : process.loader.on) {
       if (on.device != &device) continue;
       const int64_t before = on.seen_for == from ? on.seen.in[0] : process.loader.before(from);
       const int64_t loading = process.loader.before(to) - before;
       if (loading > 0) {
-        device.out.loading += std::min(loading, to - from);
+        add_saturating(device.out.loading, std::min(loading, to - from));
         device.out.loading_worst.add({from, to, loading, track, process.loader.track});
       }
     }
@@ -650,7 +651,7 @@ class Watch {
     int64_t all = 0;
     for (size_t k = 0; k < kCallKinds; ++k) {
       in[k] = std::max<int64_t>(after.in[k] - before.in[k], 0);
-      all += in[k];
+      add_saturating(all, in[k]);
     }
     const int64_t own = std::max<int64_t>(call->start - from - all, 0);
     const int64_t launching = in[static_cast<size_t>(CallKind::kLaunch)] + (to - call->start);
@@ -694,15 +695,15 @@ class Watch {
     const size_t at = dim > 0 && static_cast<size_t>(dim) < kernels_.size() ? static_cast<size_t>(dim) : 0;
     KernelFacts& facts = kernels_[at];
     KernelSum& sum = device.sums[at];
-    sum.time += duration;
+    add_saturating(sum.time, duration);
     if (facts.groups == KernelFacts::kNotLooked) facts.groups = at == 0 ? -1 : groups_of(trace_, dim);
     DeviceActivity& out = device.out;
     for (size_t direction = 0; direction < device.rows.size(); ++direction)
       if (device.rows[direction].count > 0) device.end_row(direction);
 
     QueueState& queue = device.queues[slice.track];
-    queue.kernel_time += duration;
-    device.all_kernel_sum += duration;
+    add_saturating(queue.kernel_time, duration);
+    add_saturating(device.all_kernel_sum, duration);
     // Ready while a kernel of another queue ran, and begun when that had ended; two at once, so that none counts twice.
     bool paired = false;
     constexpr size_t kFewQueues = 32;
@@ -724,7 +725,7 @@ class Watch {
       if (both > 0) {
         paired = true;
         ++out.serial_kernels;
-        out.serial += both;
+        add_saturating(out.serial, both);
         out.serial_worst.add({other_start, end, both, slice.track, other_track});
       }
     }
@@ -742,26 +743,26 @@ class Watch {
     } else {
       device.kernels = std::max(device.kernels, end);
       ++out.kernels;
-      out.kernel_sum += duration;
+      add_saturating(out.kernel_sum, duration);
     }
 
     if (own_launch && call->kind == CallKind::kLaunch && !call->graph) {
       const int64_t launch = call->end - call->start;
       ++out.launched;
-      out.launch_calls += launch;
+      add_saturating(out.launch_calls, launch);
       if (!facts.launched) {
         facts.launched = true;
         ++process.out.first_launches;
-        first_sum_ += launch;
+        add_saturating(first_sum_, launch);
         ++first_count_;
-        process.out.first_excess += launch;
+        add_saturating(process.out.first_excess, launch);
       }
       if (duration < launch) {
         ++out.tiny;
         ++sum.tiny;
-        out.tiny_calls += launch;
-        out.tiny_time += duration;
-        out.tiny_gaps += launch_gap;
+        add_saturating(out.tiny_calls, launch);
+        add_saturating(out.tiny_time, duration);
+        add_saturating(out.tiny_gaps, launch_gap);
         out.tiny_worst.add(
             {std::min(start, call->start), std::max(end, call->end), launch, slice.track, call->track});
         if (sum.tiny > out.tiny_of_kernel) {
@@ -772,7 +773,7 @@ class Watch {
     }
     if (++process.out.launches > kSteady && process.pending > 0) {
       process.out.allocations += process.pending;
-      process.out.allocation_time += process.pending_time;
+      add_saturating(process.out.allocation_time, process.pending_time);
       for (const Stretch& stretch : process.pending_stretches) process.out.allocation_worst.add(stretch);
     }
     process.pending = process.pending_time = 0;
@@ -790,8 +791,8 @@ class Watch {
     DeviceActivity& out = device.out;
     const int64_t bytes = slice.extra[2][i] == kUnknown ? 0 : slice.extra[2][i];
     ++out.copies;
-    out.copy_sum += duration;
-    out.copy_bytes += bytes;
+    add_saturating(out.copy_sum, duration);
+    add_saturating(out.copy_bytes, bytes);
     if (end > device.copies) device.copy_track = slice.track;
     device.copies = std::max(device.copies, end);
     const bool blocking =
@@ -804,7 +805,7 @@ class Watch {
     if (shape.memory_known) ++out.memory_known;
     if (shape.pageable) {
       ++out.pageable;
-      out.pageable_bytes += bytes;
+      add_saturating(out.pageable_bytes, bytes);
       if (end > device.pageable) device.pageable_track = slice.track;
       device.pageable = std::max(device.pageable, end);
     }
@@ -821,8 +822,8 @@ class Watch {
     if (row.count > 0 && start - row.to > kBelong) device.end_row(direction);
     if (row.count == 0) row.from = start;
     ++row.count;
-    row.bytes += bytes;
-    row.sum += duration;
+    add_saturating(row.bytes, bytes);
+    add_saturating(row.sum, duration);
     row.longest = std::max(row.longest, duration);
     row.to = std::max(row.to, end);
     row.track = slice.track;
@@ -841,7 +842,7 @@ class Watch {
       if (device.units > 0 && groups > 0) {
         if (device.small_grid < 0) device.small_grid = 0;
         if (2 * groups <= device.units) {
-          device.small_grid += time;
+          add_saturating(device.small_grid, time);
           device.small_grid_idle +=
               static_cast<int64_t>(static_cast<double>(time) *
                                    (1 - static_cast<double>(groups) / static_cast<double>(device.units)));
@@ -858,7 +859,7 @@ class Watch {
       if (device.low_occupancy < 0) device.low_occupancy = 0;
       constexpr double kLow = 25, kEnough = 50;
       if (occupancy.percent >= kLow) continue;
-      device.low_occupancy += time;
+      add_saturating(device.low_occupancy, time);
       device.low_occupancy_lost += static_cast<double>(time) * (1 - occupancy.percent / kEnough);
       if (time > longest_low) {
         longest_low = time;
@@ -888,14 +889,14 @@ class Watch {
       out.small_least = std::min(out.small_least, out.small_saved);
       out.overlap = state->all_kernel_sum - state->all_kernel_union;
       for (const auto& [track, queue] : state->queues)
-        if (queue.kernel_time * 10 >= state->all_kernel_sum && queue.kernel_time > 0) ++out.streams;
+        if (queue.kernel_time >= state->all_kernel_sum / 10 && queue.kernel_time > 0) ++out.streams;
       out_.devices.push_back(std::move(out));
     }
     for (size_t d = 0; d < order_.size(); ++d) weigh_kernels(order_[d]->sums, out_.devices[d]);
     // First launches cost what they took beyond the mean of the others.
     int64_t launch_calls = 0, launched = 0;
     for (const DeviceActivity& device : out_.devices) {
-      launch_calls += device.launch_calls;
+      add_saturating(launch_calls, device.launch_calls);
       launched += device.launched;
     }
     const int64_t others = launched - first_count_;

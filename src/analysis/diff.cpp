@@ -9,6 +9,7 @@
 
 #include "analysis/names.h"
 #include "base/demangle.h"
+#include "base/saturating.h"
 #include "base/sorted_file.h"
 
 namespace tacho::analysis {
@@ -205,7 +206,7 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
   Part part, sum{-1, 0, 0};
   while (parts.next(part)) {
     if (part.instance == sum.instance) {
-      sum.duration += part.duration;
+      add_saturating(sum.duration, part.duration);
       continue;
     }
     if (sum.instance >= 0) values.add({sum.name, sum.duration});
@@ -226,7 +227,7 @@ class Describer {
   void add(int64_t duration, int64_t times) {
     const int64_t before = seen_;
     seen_ += times;
-    result_.total += duration * times;
+    add_saturating(result_.total, saturating_multiply(duration, times));
     const int64_t middle = (result_.calls + 1) / 2;
     if (before < middle && middle <= seen_) result_.median = duration;
     if (before < p95_ && p95_ <= seen_) result_.p95 = duration;
@@ -353,8 +354,8 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
     }
     Row row{name, 0, {describe[0].finish(), describe[1].finish()}, test.p()};
     row.difference = row.side[1].total - row.side[0].total;
-    result.total_a += row.side[0].total;
-    result.total_b += row.side[1].total;
+    add_saturating(result.total_a, row.side[0].total);
+    add_saturating(result.total_b, row.side[1].total);
     rows->add(row);
     ++result.rows;
   }

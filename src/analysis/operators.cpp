@@ -14,6 +14,7 @@
 #include "analysis/graph_nodes.h"
 #include "analysis/pair_hash.h"
 #include "base/format.h"
+#include "base/saturating.h"
 #include "event/schema.h"
 
 namespace tacho::analysis {
@@ -383,8 +384,8 @@ class OperatorSweep {
     ++at.calls;
     const bool ended = duration != kUnknown && duration >= 0;
     if (ended) {
-      at.host_ns += duration;
-      at.whole_ns += duration;
+      add_saturating(at.host_ns, duration);
+      add_saturating(at.whole_ns, duration);
       if (outer != 0 && !stack.empty() && stack.back().duration != kUnknown)
         tree_.nodes[outer].host_ns -= duration;
     } else {
@@ -631,7 +632,7 @@ class OperatorSweep {
     if (fresh)
       for (const GraphShares::Graph& each : shares_->graphs.at(name)) {
         at->second.launches += each.launches;
-        at->second.ns += each.ns;
+        add_saturating(at->second.ns, each.ns);
         at->second.work.insert(at->second.work.end(), each.work.begin(), each.work.end());
       }
     return at->second;
@@ -740,7 +741,7 @@ Result<GraphShares> graph_shares(const trace::Trace& trace) {
     ++sum.graph.launches;
     for (const auto& [node, work] : launch.work) {
       sum.work[node].add(work);
-      sum.graph.ns += work.ns;
+      add_saturating(sum.graph.ns, work.ns);
     }
   };
   constexpr size_t kMostOpen = 4096;  // launches
@@ -811,7 +812,7 @@ std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) 
         modules && node.module == 0 ? fmt::format("({})", to_string(node.phase)) : name_of(node);
     OperatorRow& self = row_of(name, node.phase);
     if (own) self.calls += node.calls;
-    self.host_self += node.host_ns;
+    add_saturating(self.host_self, node.host_ns);
     self.self.add(node.work);
     if (!modules && node.fused != 0) self.kind = tree.texts[node.fused];
     if (modules && node.level == OperatorLevel::kModule) {
@@ -828,7 +829,7 @@ std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) 
       if (!seen.insert(above).second) continue;
       OperatorRow& total = row_of(above, node.phase);
       // Operators of the backward passes stand below their forward operators, not below the call that ran them.
-      if (outer.level != OperatorLevel::kCall) total.host_total += node.host_ns;
+      if (outer.level != OperatorLevel::kCall) add_saturating(total.host_total, node.host_ns);
       total.total.add(node.work);
       // A function that is an ATen operator under another name has a row, too.
       if (modules || outer.level != OperatorLevel::kAten ||
@@ -838,10 +839,11 @@ std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) 
       if (function == tree.texts[outer.name] || !seen.insert(function).second) continue;
       OperatorRow& as_function = row_of(function, node.phase);
       if (up == at) as_function.calls += node.calls;
-      as_function.host_total += node.host_ns;
+      add_saturating(as_function.host_total, node.host_ns);
       as_function.total.add(node.work);
     }
-    if (node.level == OperatorLevel::kCall) row_of(name, node.phase).host_total += node.whole_ns;
+    if (node.level == OperatorLevel::kCall)
+      add_saturating(row_of(name, node.phase).host_total, node.whole_ns);
   }
   std::vector<OperatorRow> out;
   for (auto& [key, row] : rows) out.push_back(std::move(row));

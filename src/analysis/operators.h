@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/saturating.h"
 #include "trace/trace.h"
 
 namespace tacho::analysis {
@@ -40,10 +41,10 @@ struct DeviceWork {
   int64_t launches = 0;  ///< API calls that caused it
   int64_t bytes = 0;     ///< of copies and fills
   void add(const DeviceWork& other) {
-    ns += other.ns;
+    add_saturating(ns, other.ns);
     kernels += other.kernels;
     launches += other.launches;
-    bytes += other.bytes;
+    add_saturating(bytes, other.bytes);
   }
 };
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/saturating.h"
+
 namespace tacho::analysis {
 namespace {
 
@@ -96,8 +98,8 @@ OwnShare own_share(const StackTree& tree) {
     const StackNode& node = tree.nodes[i];
     under[i] = static_cast<uint8_t>(under[node.parent] != 0 || own_frame(tree.frames[node.frame]));
     if (under[i] == 0) continue;
-    share.host_ns += node.host_ns;
-    share.gpu_ns += node.gpu_ns;
+    add_saturating(share.host_ns, node.host_ns);
+    add_saturating(share.gpu_ns, node.gpu_ns);
   }
   return share;
 }
@@ -135,9 +137,9 @@ StackTree own_code(const StackTree& tree) {
       place[i] = own_above || parent != level ? parent : child(parent, other);
     }
     StackNode& to = out.nodes[place[i]];
-    to.host_ns += node.host_ns;
+    add_saturating(to.host_ns, node.host_ns);
     to.samples += node.samples;
-    to.gpu_ns += node.gpu_ns;
+    add_saturating(to.gpu_ns, node.gpu_ns);
     to.launches += node.launches;
   }
   return out;

@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "base/run_name.h"
+#include "base/saturating.h"
 #include "event/schema.h"
 
 namespace tacho::analysis {
@@ -207,8 +208,8 @@ Result<std::vector<PlaceRow>> by_place(const trace::Trace& trace, Place place) {
       for (const trace::Summary& summary : summaries) {
         PlaceRow& row = entry_of(summary.track)->row;
         row.*source.count += summary.count + summary.unknown;
-        row.*source.time += summary.sum;
-        row.bytes += summary.bytes;
+        add_saturating(row.*source.time, summary.sum);
+        add_saturating(row.bytes, summary.bytes);
       }
     }));
   std::vector<PlaceRow> rows;
@@ -235,7 +236,7 @@ Result<std::vector<PlaceRow>> by_place(const trace::Trace& trace, Place place) {
     rows.push_back(std::move(row));
   }
   std::stable_sort(rows.begin(), rows.end(), [](const PlaceRow& a, const PlaceRow& b) {
-    const int64_t x = a.kernel_ns + a.copy_ns, y = b.kernel_ns + b.copy_ns;
+    const int64_t x = saturating_add(a.kernel_ns, a.copy_ns), y = saturating_add(b.kernel_ns, b.copy_ns);
     return std::tuple(x, a.call_ns, a.sample_ns) > std::tuple(y, b.call_ns, b.sample_ns);
   });
   return rows;

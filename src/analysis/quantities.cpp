@@ -371,7 +371,7 @@ Status run_subject(const trace::Trace& trace, const Activity& activity, const Fi
   }
 
   const int64_t length = last - first;
-  if (facts.profiler_time * 20 > length && length > 0)
+  if (facts.profiler_time > length / 20 && length > 0)
     remarks.push_back(
         fmt::format("a profiler says that it took {} itself, {:.0f} % of the run: calls are slower in this "
                     "trace than without it",

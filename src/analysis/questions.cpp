@@ -14,6 +14,7 @@
 #include "analysis/names.h"
 #include "analysis/sweep.h"
 #include "base/demangle.h"
+#include "base/saturating.h"
 #include "base/sorted_file.h"
 #include "trace/call_key.h"
 #include "trace/scratch.h"
@@ -265,7 +266,7 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
     }
     if (sum.count == 0) sum = {delay, 0, 0, INT64_MAX, INT64_MIN};
     ++sum.count;
-    sum.sum += delay.delay;
+    add_saturating(sum.sum, delay.delay);
     sum.least = std::min(sum.least, delay.delay);
     sum.most = std::max(sum.most, delay.delay);
   }
@@ -394,10 +395,10 @@ Result<Answer> overlap(const trace::Trace& trace) {
         const int64_t next = open.empty() ? to : std::min(to, open.front().first);
         if (next > now) {
           const int64_t length = next - now;
-          time[kernels + others] += length;
-          if (kernels > 0 && others > 0) both += length;
-          if (kernels > 0) kernel_time += length;
-          if (others > 0) other_time += length;
+          add_saturating(time[kernels + others], length);
+          if (kernels > 0 && others > 0) add_saturating(both, length);
+          if (kernels > 0) add_saturating(kernel_time, length);
+          if (others > 0) add_saturating(other_time, length);
           now = next;
         }
         if (open.empty() || open.front().first > to) return;
@@ -436,8 +437,8 @@ Result<Answer> overlap(const trace::Trace& trace) {
     const std::string name = device_name(trace, device);
     int64_t all = 0, busy = 0;
     for (const auto& [open, time] : state.time) {
-      all += time;
-      if (open > 0) busy += time;
+      add_saturating(all, time);
+      if (open > 0) add_saturating(busy, time);
     }
     for (const auto& [open, time] : state.time) {
       if (open > 8) break;
@@ -448,7 +449,7 @@ Result<Answer> overlap(const trace::Trace& trace) {
     }
     int64_t more = 0;
     for (const auto& [open, time] : state.time)
-      if (open > 8) more += time;
+      if (open > 8) add_saturating(more, time);
     if (more > 0) answer.rows.push_back({name, std::string("more than 8 at once"), more, share(more, all)});
     answer.rows.push_back({name, std::string("kernels"), state.kernel_time, share(state.kernel_time, all)});
     answer.rows.push_back(
@@ -496,7 +497,7 @@ Result<Answer> exclusive(const trace::Trace& trace) {
         const Open& top = stack.back();
         const int64_t until = std::min(to, top.end);
         if (until > now) {
-          top.sum->own += until - now;
+          add_saturating(top.sum->own, until - now);
           now = until;
         }
         if (top.end > to) return;
@@ -524,7 +525,7 @@ Result<Answer> exclusive(const trace::Trace& trace) {
         Sum& sum = sums[table.from + (dim >= 0 && dim < table.count ? dim : 0)];
         ++sum.calls;
         if (slice.duration[i] == kUnknown) continue;
-        sum.total += slice.duration[i];
+        add_saturating(sum.total, slice.duration[i]);
         line.push(slice.start[i], slice.start[i] + slice.duration[i], &sum);
       }
     }
@@ -567,12 +568,12 @@ Result<Answer> exclusive(const trace::Trace& trace) {
                }));
   std::array<int64_t, 3> all{};  // by kind
   for (int64_t row = 0; row < rows; ++row) {
-    all[kind_of(row)] += sums[row].own;
+    add_saturating(all[kind_of(row)], sums[row].own);
     Sum& first = sums[names.first(row)];
     if (&first == &sums[row]) continue;
     first.calls += sums[row].calls;
-    first.total += sums[row].total;
-    first.own += sums[row].own;
+    add_saturating(first.total, sums[row].total);
+    add_saturating(first.own, sums[row].own);
     sums[row].calls = 0;
   }
   struct Place {
@@ -624,12 +625,12 @@ Result<Answer> bins(const trace::Trace& trace, std::span<const int64_t> bounds) 
             const auto at = static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), duration) -
                                                 bounds.begin());
             ++counts[at];
-            totals[at] += duration;
+            add_saturating(totals[at], duration);
           }
           return true;
         }));
   int64_t all = 0;
-  for (const int64_t total : totals) all += total;
+  for (const int64_t total : totals) add_saturating(all, total);
   Answer answer;
   answer.columns = {{"bin", "Duration", Unit::kText},
                     {"count", "Count", Unit::kCount},

@@ -10,6 +10,7 @@
 #include "analysis/call_kind.h"
 #include "analysis/places.h"
 #include "base/format.h"
+#include "base/saturating.h"
 
 namespace tacho::analysis {
 
@@ -58,7 +59,7 @@ Status longest_call(const trace::Trace& trace, RunFacts& out) {
       const Key key{summary.track, summary.dim};
       if (sums.size() >= kMost && !sums.contains(key)) continue;
       Sum& sum = sums[key];
-      sum.time += summary.sum;
+      add_saturating(sum.time, summary.sum);
       sum.count += summary.count;
       sum.longest = std::max(sum.longest, summary.max);
       sum.first = std::min(sum.first, summary.first);
@@ -127,9 +128,9 @@ Status lock_waits(const trace::Trace& trace, RunFacts& out) {
             continue;
           ++out.wall_samples;
           Sum& sum = sums[values[0][i]];
-          sum.all += values[2][i];
+          add_saturating(sum.all, values[2][i]);
           if ((facts[stack] & (kPython - 1)) == 0) continue;
-          sum.lock += values[2][i];
+          add_saturating(sum.lock, values[2][i]);
           sum.first = std::min(sum.first, values[1][i]);
           sum.last = std::max(sum.last, values[1][i] + values[2][i]);
         }
@@ -162,7 +163,8 @@ Result<RunFacts> run_facts(const trace::Trace& trace) {
         case event::OverheadKind::kFlush:
         case event::OverheadKind::kBufferFull:
         case event::OverheadKind::kInstrumentation:
-          overhead[trace.cell(Table::kTrack, summary.track, column::Track::process)] += summary.sum;
+          add_saturating(overhead[trace.cell(Table::kTrack, summary.track, column::Track::process)],
+                         summary.sum);
           break;
         default:
           break;

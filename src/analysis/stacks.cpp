@@ -13,6 +13,7 @@
 #include "base/demangle.h"
 #include "base/format.h"
 #include "base/json_writer.h"
+#include "base/saturating.h"
 #include "report/table.h"
 
 namespace tacho::analysis {
@@ -323,9 +324,9 @@ class Builder {
                 time >= options_.to)
               continue;
             StackNode& node = tree_.nodes[node_of(track, stack)];
-            node.host_ns += duration;
+            add_saturating(node.host_ns, duration);
             ++node.samples;
-            tree_.host_ns += duration;
+            add_saturating(tree_.host_ns, duration);
             ++tree_.samples;
             (trace_.text(Table::kTrack, track, column::Track::category) == "sample.wall" ? tree_.wall
                                                                                          : tree_.cpu) = true;
@@ -549,12 +550,13 @@ class Builder {
     const auto [at, fresh] = device_frames_.try_emplace({static_cast<int64_t>(table), dim}, 0);
     if (fresh) at->second = frame(StackPart::kDevice, device_name(table, dim));
     StackNode& leaf = tree_.nodes[child(node, at->second)];
-    leaf.gpu_ns += duration;
+    add_saturating(leaf.gpu_ns, duration);
     ++leaf.launches;
-    tree_.gpu_ns += duration;
-    (how == Call::kExact  ? tree_.gpu_exact_ns
-     : how == Call::kNear ? tree_.gpu_near_ns
-                          : tree_.gpu_unknown_ns) += duration;
+    add_saturating(tree_.gpu_ns, duration);
+    int64_t& by_source = how == Call::kExact  ? tree_.gpu_exact_ns
+                         : how == Call::kNear ? tree_.gpu_near_ns
+                                              : tree_.gpu_unknown_ns;
+    add_saturating(by_source, duration);
   }
 
   const trace::Trace& trace_;
@@ -699,31 +701,31 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
           owner_python = python;
         }
         if (at == i && by == StackBy::kFunction) {
-          rows[row].self_ns += node.host_ns;
+          add_saturating(rows[row].self_ns, node.host_ns);
           rows[row].samples += node.samples;
         }
         if (seen[row] == i) continue;
         seen[row] = i;
-        rows[row].total_ns += node.host_ns;
-        rows[row].gpu_ns += node.gpu_ns;
+        add_saturating(rows[row].total_ns, node.host_ns);
+        add_saturating(rows[row].gpu_ns, node.gpu_ns);
       }
       if (owner == SIZE_MAX && by == StackBy::kLine) {
         owner = no_line;
-        rows[owner].total_ns += node.host_ns;
-        rows[owner].gpu_ns += node.gpu_ns;
+        add_saturating(rows[owner].total_ns, node.host_ns);
+        add_saturating(rows[owner].gpu_ns, node.gpu_ns);
       }
-      if (owner != SIZE_MAX) rows[owner].gpu_self_ns += node.gpu_ns;
+      if (owner != SIZE_MAX) add_saturating(rows[owner].gpu_self_ns, node.gpu_ns);
       if (by == StackBy::kLine) {
-        rows[owner].self_ns += node.host_ns;
+        add_saturating(rows[owner].self_ns, node.host_ns);
         rows[owner].samples += node.samples;
       }
     }
     std::erase_if(rows, [](const StackRow& row) { return row.total_ns == 0 && row.gpu_ns == 0; });
   }
   std::sort(rows.begin(), rows.end(), [](const StackRow& a, const StackRow& b) {
-    const int64_t x = a.self_ns + a.gpu_self_ns, y = b.self_ns + b.gpu_self_ns;
+    const int64_t x = saturating_add(a.self_ns, a.gpu_self_ns), y = saturating_add(b.self_ns, b.gpu_self_ns);
     if (x != y) return x > y;
-    const int64_t u = a.total_ns + a.gpu_ns, v = b.total_ns + b.gpu_ns;
+    const int64_t u = saturating_add(a.total_ns, a.gpu_ns), v = saturating_add(b.total_ns, b.gpu_ns);
     return u != v ? u > v
                   : std::tie(a.frame.name, a.stack, a.frame.line) <
                         std::tie(b.frame.name, b.stack, b.frame.line);

@@ -12,6 +12,7 @@
 #include "analysis/names.h"
 #include "analysis/places.h"
 #include "base/demangle.h"
+#include "base/saturating.h"
 #include "base/sorted_file.h"
 #include "base/temporary.h"
 #include "event/schema.h"
@@ -296,7 +297,7 @@ Status StatTable::State::fill() {
   }
   for (const int64_t dim : dims()) {
     calls += sum(dim).count + sum(dim).unknown;
-    total += sum(dim).total;
+    add_saturating(total, sum(dim).total);
     whole += static_cast<double>(sum(dim).total);
   }
   return {};
@@ -317,7 +318,7 @@ Result<StatTable> StatTable::make(const trace::Trace& trace, By by, const StatOp
     state->rows = state->domains.size();
     for (const StatRow& row : state->domains) {
       state->calls += row.count;
-      state->total += row.total;
+      add_saturating(state->total, row.total);
     }
   } else {
     TACHO_TRY(state->fill());

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "analysis/sweep.h"
+#include "base/saturating.h"
 
 namespace tacho::analysis {
 
@@ -38,13 +39,13 @@ Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace) {
       const int64_t start = slice.start[i], duration = slice.duration[i];
       if (duration == kUnknown) continue;
       const int64_t end = start + duration;
-      sum += duration;
-      busy += std::max<int64_t>(0, end - std::max(start, until));
+      add_saturating(sum, duration);
+      add_saturating(busy, std::max<int64_t>(0, end - std::max(start, until)));
       until = std::max(until, end);
     }
     state.load.operations += static_cast<int64_t>(slice.rows);
-    state.load.busy += busy;
-    state.load.sum += sum;
+    add_saturating(state.load.busy, busy);
+    add_saturating(state.load.sum, sum);
     state.until = until;
   }
   TACHO_TRY(Status(sweep.status()));

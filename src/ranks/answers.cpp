@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/demangle.h"
+#include "base/saturating.h"
 #include "report/text.h"
 
 namespace tacho::ranks {
@@ -307,7 +308,7 @@ Result<Report> answer(const Job& job) {
   const auto add_waited = [&](uint32_t run, int32_t step, int64_t time) {
     if (step < 0 || static_cast<size_t>(step) >= runs[run].steps) return;
     if (waited_in[run].empty()) waited_in[run].resize(runs[run].steps);
-    waited_in[run][static_cast<size_t>(step)] += time;
+    add_saturating(waited_in[run][static_cast<size_t>(step)], time);
   };
   std::map<uint32_t, Traffic> traffic;
   std::map<uint32_t, std::vector<bool>> in_group;  // by communicator: which runs take part
@@ -364,8 +365,8 @@ Result<Report> answer(const Job& job) {
       collective.late = collective.last_start - median_of(std::move(others));
       for (size_t i = 0; i < all.size(); ++i) {
         const int64_t waited = collective.last_start - starts[i];
-        collective.waited += waited;
-        report.ranks[all[i].run].waited += waited;
+        add_saturating(collective.waited, waited);
+        add_saturating(report.ranks[all[i].run].waited, waited);
         add_waited(all[i].run, all[i].arrival.step, waited);
       }
       ++report.ranks[collective.last_run].last_in;
@@ -387,7 +388,7 @@ Result<Report> answer(const Job& job) {
       } else if (collective.cause.carried && before != nullptr) {
         collective.blamed_run = before->blamed_run;
       }
-      report.ranks[collective.blamed_run].caused += collective.waited;
+      add_saturating(report.ranks[collective.blamed_run].caused, collective.waited);
     }
     const int64_t size =
         std::max<int64_t>(job.names.communicator(first.communicator).size, static_cast<int64_t>(all.size()));
@@ -427,7 +428,7 @@ Result<Report> answer(const Job& job) {
       int64_t most = -1;
       for (const auto& [kind, parts] : causes) {
         int64_t sum = 0;
-        for (const auto& [name, part] : parts) sum += part.waited;
+        for (const auto& [name, part] : parts) add_saturating(sum, part.waited);
         if (sum > most) {
           most = sum;
           best = &parts;
@@ -454,7 +455,7 @@ Result<Report> answer(const Job& job) {
   std::map<uint32_t, std::set<int32_t>> blame_steps;
   const auto add_blame = [](Blame& blame, const Collective& collective) {
     if (collective.blamed_run == collective.last_run) ++blame.collectives;
-    blame.waited += collective.waited;
+    add_saturating(blame.waited, collective.waited);
     blame.late = std::max(blame.late, collective.spread);
     // Who is blamed for another's lateness sent it messages late.
     Cause cause = collective.cause;
@@ -463,7 +464,7 @@ Result<Report> answer(const Job& job) {
       cause.peer = collective.last_rank;
     }
     Blame::Part& part = blame.causes[cause.kind][cause.name];
-    part.waited += collective.waited;
+    add_saturating(part.waited, collective.waited);
     if (collective.late > part.longest) {
       part.longest = collective.late;
       part.cause = cause;
@@ -478,7 +479,7 @@ Result<Report> answer(const Job& job) {
     if (!sums.any || collective.end > report.collectives[sums.last].end) sums.last = i;
     sums.any = true;
     ++sums.report.collectives;
-    sums.report.waited += collective.waited;
+    add_saturating(sums.report.waited, collective.waited);
     add_blame(sums.blame[collective.blamed_run], collective);
   }
   for (uint32_t run = 0; run < runs.size(); ++run) {
@@ -486,16 +487,16 @@ Result<Report> answer(const Job& job) {
     TACHO_ASSIGN(const std::vector<Times> own_steps, steps_of(runs[run], job.spools));
     for (const MessageWait& wait : report.messages.waits[run]) {
       const int64_t time = wait.end - wait.start;
-      report.ranks[run].waited += time;
-      report.ranks[wait.blamed].caused += time;
+      add_saturating(report.ranks[run].waited, time);
+      add_saturating(report.ranks[wait.blamed].caused, time);
       const int32_t step = step_of(run, own_steps, wait.start);
       add_waited(run, step, time);
       const auto add = [&](Blame& blame) {
-        blame.waited += time;
-        blame.for_messages += time;
+        add_saturating(blame.waited, time);
+        add_saturating(blame.for_messages, time);
         blame.late = std::max(blame.late, time);
         Blame::Part& part = blame.causes[Cause::Kind::kLateSends][0];
-        part.waited += time;
+        add_saturating(part.waited, time);
         if (time <= part.longest) return;
         part.longest = time;
         part.cause.kind = Cause::Kind::kLateSends;
@@ -506,7 +507,7 @@ Result<Report> answer(const Job& job) {
       add(blame_in_all[wait.blamed]);
       if (step < 0) continue;
       StepSums& sums = steps[step];
-      sums.report.waited += time;
+      add_saturating(sums.report.waited, time);
       add(sums.blame[wait.blamed]);
     }
   }
@@ -574,7 +575,7 @@ Result<Report> answer(const Job& job) {
     GroupSums& sums = kinds[{collective.communicator, collective.operation, collective.bytes}];
     sums.spreads.push_back(collective.spread);
     sums.transfers.push_back(collective.transfer);
-    sums.waited += collective.waited;
+    add_saturating(sums.waited, collective.waited);
   }
   for (auto& [key, sums] : kinds) {
     const auto [communicator, operation, bytes] = key;

@@ -6,6 +6,8 @@
 #include <queue>
 #include <unordered_map>
 
+#include "base/saturating.h"
+
 namespace tacho::ranks {
 namespace {
 
@@ -170,7 +172,7 @@ Result<MessageReport> look_at_messages(std::span<const RankRun> runs, const Spoo
                  ++report.matched;
                  auto& [count, bytes] = report.pairs[{message.from, message.to}];
                  ++count;
-                 bytes += std::max<int64_t>(message.send.bytes, 0);
+                 add_saturating(bytes, std::max<int64_t>(message.send.bytes, 0));
                  if (message.from == message.to) return;
                  const auto at = [&](uint32_t run, int64_t time) {
                    return common_time(clocks, run, time + runs[run].clock_shift);
@@ -226,8 +228,8 @@ Waited waited_between(std::span<const MessageWait> waits, int64_t from, int64_t 
                                  [&](const MessageWait& one) { return one.end <= from; });
   for (; at != waits.end() && at->start < to; ++at) {
     const int64_t time = std::min(at->end, to) - std::max(at->start, from);
-    all.time += time;
-    by_run[at->blamed] += time;
+    add_saturating(all.time, time);
+    add_saturating(by_run[at->blamed], time);
   }
   for (const auto& [run, time] : by_run)
     if (time > all.most) {

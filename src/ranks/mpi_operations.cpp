@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/saturating.h"
+
 namespace tacho::ranks {
 namespace {
 
@@ -94,8 +96,8 @@ bool MpiOperations::next_call() {
     ++run_.calls;
     const int64_t time = std::max<int64_t>(0, call_.end - std::max(call_.start, counted_until_));
     counted_until_ = std::max(counted_until_, call_.end);
-    run_.mpi += time;
-    if (functions_[function] == 2) run_.mpi_waiting += time;
+    add_saturating(run_.mpi, time);
+    if (functions_[function] == 2) add_saturating(run_.mpi_waiting, time);
     return true;
   }
   return false;

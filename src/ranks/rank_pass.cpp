@@ -9,6 +9,7 @@
 
 #include "analysis/pair_hash.h"
 #include "analysis/sweep.h"
+#include "base/saturating.h"
 #include "base/sorted_file.h"
 #include "ranks/mpi_operations.h"
 #include "trace/call_key.h"
@@ -462,7 +463,7 @@ Status add_host_times(const trace::Trace& trace, Table table, int64_t process, s
         found = list.insert(list.end(), {name, 0, 0});
       }
       ++found->count;
-      found->time += inside;
+      add_saturating(found->time, inside);
     }
   }
   TACHO_TRY(cursor.status());
@@ -488,7 +489,7 @@ class KernelTimes {
       used_.push_back(name);
     }
     ++sums_[name].count;
-    sums_[name].time += time;
+    add_saturating(sums_[name].time, time);
   }
   template <size_t N>
   void take(NamedTime (&top)[N], const std::vector<uint64_t>& numbers) {

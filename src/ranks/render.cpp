@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/json_writer.h"
+#include "base/saturating.h"
 #include "report/table.h"
 #include "report/text.h"
 
@@ -101,8 +102,8 @@ class Text {
   void headline() {
     int64_t waited = 0, span = 0;
     for (size_t run = 0; run < job_.runs.size(); ++run) {
-      waited += report_.ranks[run].waited;
-      span += job_.runs[run].total.span();
+      add_saturating(waited, report_.ranks[run].waited);
+      add_saturating(span, job_.runs[run].total.span());
     }
     const size_t count = job_.runs.size();
     line(fmt::format(
@@ -234,7 +235,7 @@ class Text {
   void path() {
     if (step_ == nullptr || step_->path.empty()) return;
     int64_t whole = 0;
-    for (const PathPiece& piece : step_->path) whole += piece.duration;
+    for (const PathPiece& piece : step_->path) add_saturating(whole, piece.duration);
     heading(fmt::format("Critical path of step {}{}: {}", step_->number,
                         options_.step == kUnknown ? " (the longest)" : "", time_text(whole)));
     report::Table table;

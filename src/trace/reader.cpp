@@ -12,6 +12,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "base/saturating.h"
 #include "event/times.h"
 #include "trace/checked.h"
 #include "trace/codec.h"
@@ -702,7 +703,9 @@ Status FileTrace::damaged_cell(Table table, size_t column, int64_t cell, uint64_
   const std::string where =
       fmt::format("{}: is damaged: column {} of table {}{}", name_, about.name, event::table_info(table).name,
                   offset == 0 ? std::string() : fmt::format(" at offset {}", offset));
-  if (about.type == event::Type::kTime) return fail("{} holds {}, which is no time", where, cell);
+  if (about.type == event::Type::kTime)
+    return event::is_time(cell) ? fail("{} holds {}, a time that its section does not span", where, cell)
+                                : fail("{} holds {}, which is no time", where, cell);
   const Table target = about.type == event::Type::kString ? Table::kString : about.target;
   const int64_t last = rows(target) - 1;
   if (cell > 0 && cell <= last) return fail("{} refers to row {}, which comes later", where, cell);
@@ -747,7 +750,12 @@ Status FileTrace::check_dimension(Table table, size_t column) {
 
 Status FileTrace::check_facts(const ChunkPlace& place, size_t column, std::span<int64_t> cells,
                               const ColumnRange& range) const {
-  const CellBounds& bounds = bounds_[place.head.table][column];
+  CellBounds bounds = bounds_[place.head.table][column];
+  if (column == event::column::Fact::start && event::is_timed(static_cast<Table>(place.head.table))) {
+    // What finds chunks by their times, or counts in bins between them, relies on this.
+    bounds.low = std::max(bounds.low, place.head.first);
+    bounds.high = std::min(bounds.high, place.head.max_start);
+  }
   // Mostly the encoding tells enough: what fits in so many bits from a base on.
   if (range.known && range.low >= bounds.low && range.high <= bounds.high &&
       (!range.unknowns || bounds.unknown))

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/multiversion.h"
+#include "base/saturating.h"
 #include "trace/layout.h"
 
 namespace tacho::trace {
@@ -24,14 +25,6 @@ int64_t histogram_floor(int bucket) {
   const int exponent = bucket / 4 + 1;
   return exponent > 62 ? std::numeric_limits<int64_t>::max()
                        : static_cast<int64_t>(4 + bucket % 4) << (exponent - 2);
-}
-
-int64_t saturating_add(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) {
-    sum = b < 0 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
-  }
-  return sum;
 }
 
 namespace {

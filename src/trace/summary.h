@@ -50,8 +50,6 @@ class Summarizer {
 
 /// Adds `from` to `into`: sums saturate, mean and m2 merge after Chan, Golub and LeVeque (1983).
 void merge_summary(Summary& into, const Summary& from);
-/// a + b, saturated to the range of int64.
-int64_t saturating_add(int64_t a, int64_t b);
 
 /// Encode and decode the three extras of a chunk (docs/trace-file.md). Decoding fails on malformed bytes.
 void encode_summaries(std::span<const Summary> entries, ColumnEncoder& encoder, std::vector<uint8_t>& out);

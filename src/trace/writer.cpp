@@ -17,6 +17,7 @@
 #include <tuple>
 
 #include "base/output_file.h"
+#include "base/saturating.h"
 #include "event/times.h"
 #include "trace/copy.h"
 #include "trace/interner.h"

@@ -8,6 +8,7 @@
 #include "analysis/places.h"
 #include "base/demangle.h"
 #include "base/json_writer.h"
+#include "base/saturating.h"
 #include "format/view/names.h"
 #include "view/run.h"
 
@@ -216,7 +217,7 @@ Result<std::string> Run::kernel(uint32_t name, int64_t from, int64_t to) {
   for (const Slice& slice : found.slices) {
     if (slice.end == kOpenEnd || (slice.flags & kUnfinished) != 0) continue;
     durations.push_back(slice.end - slice.start);
-    total += durations.back();
+    add_saturating(total, durations.back());
   }
   std::sort(durations.begin(), durations.end());
   const auto quantile = [&](double share) {

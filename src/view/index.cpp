@@ -11,6 +11,7 @@
 #include <functional>
 #include <future>
 
+#include "base/saturating.h"
 #include "base/thread.h"
 #include "event/times.h"
 #include "format/view/names.h"
@@ -302,7 +303,7 @@ Status TileIndex::read_counters() {
     TACHO_TRY(trace_->decode(Table::kReading, chunk, column::Reading::value, value));
     for (size_t i = 0; i < track.size(); ++i) {
       const int64_t line = tree_.line_of(Table::kReading, track[i]);
-      if (line >= 0)
+      if (line >= 0 && start[i] != kUnknown)
         values[static_cast<size_t>(line)].emplace_back(start[i] - t0_, std::bit_cast<double>(value[i]));
     }
   }
@@ -370,7 +371,7 @@ void NameSum::add(int64_t duration) {
   }
   min = count == 0 ? duration : std::min(min, duration);
   max = std::max(max, duration);
-  total += duration;
+  add_saturating(total, duration);
   ++count;
 }
 
@@ -379,7 +380,7 @@ void NameSum::add(const NameSum& other) {
   if (other.count == 0) return;
   min = count == 0 ? other.min : std::min(min, other.min);
   max = std::max(max, other.max);
-  total += other.total;
+  add_saturating(total, other.total);
   count += other.count;
 }
 
@@ -410,7 +411,7 @@ std::vector<NameSum> TileIndex::top_names(Table table, size_t most, int64_t& tot
   const std::shared_lock held(lock_);
   for (const NameSum& sum : sums_[static_cast<size_t>(table)]) {
     if (sum.count + sum.unknown == 0 || names_.framework(sum.name)) continue;
-    total += sum.total;
+    add_saturating(total, sum.total);
     if (top.size() == most && !longer(sum, top.back())) continue;
     top.insert(std::upper_bound(top.begin(), top.end(), sum, longer), sum);
     if (top.size() > most) top.pop_back();
@@ -463,7 +464,7 @@ Status TileIndex::build() {
         Segment segment{loaded->part, run.at, run.end - run.at, loaded->start[run.at],
                         std::numeric_limits<int64_t>::min()};
         for (uint32_t i = run.at; i < run.end; ++i)
-          if (loaded->end[i] - loaded->start[i] < long_)
+          if (loaded->end[i] < saturating_add(loaded->start[i], long_))
             segment.max_end = std::max(segment.max_end, loaded->end[i]);
         if (!lines_[run.line].resident) lines_[run.line].segments.push_back(segment);
       }

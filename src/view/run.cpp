@@ -14,6 +14,7 @@
 #include "analysis/places.h"
 #include "analysis/stats.h"
 #include "base/json_writer.h"
+#include "base/saturating.h"
 #include "base/thread.h"
 #include "event/times.h"
 #include "format/view/clock.h"
@@ -405,11 +406,11 @@ Result<Run::Sums> Run::sums(Table table, int64_t from, int64_t to) {
           ++sums.unknown;
         else
           sums.add(std::min(end, to) - std::max(begin, from));
-        if (moved[i] > 0) sums.bytes = trace::saturating_add(sums.bytes, moved[i]);
+        if (moved[i] > 0) sums.bytes = saturating_add(sums.bytes, moved[i]);
       }
     }
   }
-  for (const auto& [name, sums] : result.of) result.total += sums.total;
+  for (const auto& [name, sums] : result.of) add_saturating(result.total, sums.total);
   return result;
 }
 
@@ -419,7 +420,7 @@ Run::Sums Run::calls_of(const Sums& all, bool framework) const {
   for (const auto& [name, sums] : all.of)
     if (names_.framework(name) == framework) {
       calls.of.emplace(name, sums);
-      calls.total += sums.total;
+      add_saturating(calls.total, sums.total);
     }
   return calls;
 }
@@ -444,7 +445,7 @@ Result<std::string> Run::span(int64_t from, int64_t to) {
   TACHO_ASSIGN(const Sums fills, sums(Table::kFill, from, to));
   TACHO_ASSIGN(const Sums markers, sums(Table::kMarker, from, to));
   for (const auto& [name, sums] : fills.of) copies.of[name].add(sums);
-  copies.total += fills.total;
+  add_saturating(copies.total, fills.total);
   put("kernels", kernels, false);
   put("calls", calls_of(calls, false), false);
   put("operators", calls_of(calls, true), false);

@@ -16,14 +16,15 @@ import time
 
 # What each is about, and its share of the inputs.
 TARGETS = {
-    "trace_file_fuzz": (".tacho: the reader", 20),
+    "trace_file_fuzz": (".tacho: the reader", 15),
     "answers_fuzz": (".tacho: every SQL dialect and every exporter", 25),
-    "sqlite_rows_fuzz": (".rpd and rocpd databases", 15),
-    "kineto_json_fuzz": ("Chrome and Kineto JSON", 10),
-    "rocprofv3_json_fuzz": ("rocprofv3's JSON", 10),
-    "rocprofv3_csv_fuzz": ("rocprofv3's CSV", 8),
-    "csv_fuzz": ("profile folders", 7),
-    "pool_fuzz": ("pools, by recovery", 5),
+    "analysis_fuzz": (".tacho: statistics, operators, stacks, findings, ranks, the page", 20),
+    "sqlite_rows_fuzz": (".rpd and rocpd databases", 10),
+    "kineto_json_fuzz": ("Chrome and Kineto JSON", 8),
+    "rocprofv3_json_fuzz": ("rocprofv3's JSON", 8),
+    "rocprofv3_csv_fuzz": ("rocprofv3's CSV", 6),
+    "csv_fuzz": ("profile folders", 4),
+    "pool_fuzz": ("pools, by recovery", 4),
 }
 SLICE = 2000
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "event/times.h"
 #include "trace/cells.h"
 #include "trace/codec.h"
 #include "trace/layout_helpers.h"
@@ -88,7 +89,9 @@ std::vector<uint8_t> make_seed(const std::string& path, unsigned kind) {
 }
 
 // A few rows of every table, whose references all lead somewhere: so that every dialect and every exporter has something to say.
-std::vector<uint8_t> make_whole_seed(const std::string& path, uint32_t slab_rows, int64_t rows) {
+// `endless`: every duration is as long as one may be, so that no sum of theirs fits.
+std::vector<uint8_t> make_whole_seed(const std::string& path, uint32_t slab_rows, int64_t rows,
+                                     bool endless = false) {
   WriterOptions options;
   options.overwrite = true;
   options.slab_rows = slab_rows;
@@ -106,6 +109,7 @@ std::vector<uint8_t> make_whole_seed(const std::string& path, uint32_t slab_rows
                                            : std::min((i - 1) % 4 + 1, (*writer)->rows(column.target) - 1);
       if (column.type == event::Type::kString) cell = (i - 1) % 6 + 1;
       if (column.type == event::Type::kTime) cell = i * 100;
+      if (column.type == event::Type::kDuration && endless) cell = event::kFarthestTime;
       if (column.type == event::Type::kDouble) cell = __builtin_bit_cast(int64_t, static_cast<double>(i) / 3);
       cells.push_back(cell);
     }
@@ -125,6 +129,7 @@ std::vector<uint8_t> make_whole_seed(const std::string& path, uint32_t slab_rows
 }
 
 // Puts telling numbers into cells of a column: rows, texts and codes that there are or are not, times at the ends of their range.
+// Now and then into all of them, so that sums of many meet the ends of theirs.
 void change_cells(std::vector<uint8_t>& bytes, std::minstd_rand& random) {
   std::optional<RawFile> file = RawFile::parse(bytes);
   if (!file || file->sections.empty()) return;
@@ -150,7 +155,9 @@ void change_cells(std::vector<uint8_t>& bytes, std::minstd_rand& random) {
                                INT64_MIN,
                                INT64_MIN + 1,
                                cells[random() % cells.size()]};
-    cells[random() % cells.size()] = telling[random() % std::size(telling)];
+    const int64_t value = telling[random() % std::size(telling)];
+    cells[random() % cells.size()] = value;
+    if (random() % 8 == 0) std::ranges::fill(cells, value);
   }
   blob = column_blob(cells);
   bytes = file->bytes();
@@ -277,6 +284,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
     tacho::trace::seeds.push_back(tacho::trace::make_seed(path + "/seed.tacho", kind));
   tacho::trace::seeds.push_back(tacho::trace::make_whole_seed(path + "/seed.tacho", 65536, 12));
   tacho::trace::seeds.push_back(tacho::trace::make_whole_seed(path + "/seed.tacho", 10, 25));
+  tacho::trace::seeds.push_back(tacho::trace::make_whole_seed(path + "/seed.tacho", 65536, 12, true));
   using tacho::trace::RawFile;
   tacho::trace::seeds.push_back(RawFile::parse(tacho::trace::seeds[4])->bytes(1));
   remove((path + "/seed.tacho").c_str());

@@ -13,6 +13,7 @@
 #include "base/csv.h"
 #include "base/decimal.h"
 #include "base/output_file.h"
+#include "base/saturating.h"
 #include "format/csv/parts.h"
 #include "format/csv/statistics.h"
 #include "format/view/clock.h"
@@ -299,7 +300,7 @@ class Exporter {
           out.text(on.text);
           out.known(launching_thread(launch, row[0]));
           out.comma();
-          if (row[5] != kUnknown) out.number(row[5] + 1);
+          if (row[5] != kUnknown) out.number(saturating_add(row[5], 1));
           out.comma();
           out.text(text.before);
           if (options_.kernel_rename) {

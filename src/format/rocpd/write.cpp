@@ -6,6 +6,7 @@
 
 #include "base/demangle.h"
 #include "base/json_writer.h"
+#include "base/saturating.h"
 #include "base/sorted_file.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rocpd/schema.h"
@@ -533,13 +534,13 @@ Status Writer::operations() {
             .integer(thread)
             .integer(on.agent)
             .integer(symbol(on.process, row[3]))
-            .integer(row[5] == kUnknown ? dispatch_id : row[5] + 1);
+            .integer(row[5] == kUnknown ? dispatch_id : saturating_add(row[5], 1));
         dispatches.integer(on.queue)
             .integer(on.queue)
             .integer(start)
             .integer(end)
             .integer(cell(K::private_bytes))
-            .integer(cell(K::shared_static) + cell(K::shared_dynamic));
+            .integer(saturating_add(cell(K::shared_static), cell(K::shared_dynamic)));
         for (const int at : {K::group_x, K::group_y, K::group_z, K::grid_x, K::grid_y, K::grid_z})
           dispatches.integer(cell(at));
         dispatches.integer(empty_text_).integer(about).text("{}").end();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/demangle.h"
+#include "base/saturating.h"
 #include "base/sorted_file.h"
 #include "format/rpd/op_type.h"
 #include "format/rpd/rpd.h"
@@ -319,7 +320,7 @@ Status Writer::launches() {
                                                                       : (items + each - 1) / each);
     }
     for (int i = 0; i < 3; ++i) table.integer(known(cell(K::group_x + i)));
-    table.integer(known(cell(K::shared_static)) + known(cell(K::shared_dynamic)))
+    table.integer(saturating_add(known(cell(K::shared_static)), known(cell(K::shared_dynamic))))
         .integer(known(cell(K::private_bytes)));
     if (version_ < 3) table.text("").text("").text("").text("");
     table.integer(text_of_row(cell(K::name), true)).end();

@@ -13,6 +13,7 @@
 #include "base/demangle.h"
 #include "base/format.h"
 #include "base/json_writer.h"
+#include "base/saturating.h"
 #include "format/view/names.h"
 #include "report/table.h"
 
@@ -290,9 +291,9 @@ Result<std::vector<Component>> sampled(const trace::Trace& trace, const Options&
   // Inclusive times: a node includes everything below it.
   std::vector<int64_t> total(tree.nodes.size()), samples(tree.nodes.size());
   for (size_t i = tree.nodes.size(); i-- > 1;) {
-    total[i] += tree.nodes[i].host_ns;
+    add_saturating(total[i], tree.nodes[i].host_ns);
     samples[i] += tree.nodes[i].samples;
-    total[tree.nodes[i].parent] += total[i];
+    add_saturating(total[tree.nodes[i].parent], total[i]);
     samples[tree.nodes[i].parent] += samples[i];
   }
   Component time{

@@ -7,6 +7,7 @@
 #include "base/demangle.h"
 #include "base/format.h"
 #include "base/json_writer.h"
+#include "base/saturating.h"
 #include "base/sorted_file.h"
 #include "format/rocpd/schema.h"
 #include "format/view/agents.h"
@@ -869,7 +870,7 @@ Status add_sums(const C& c, Table table, const std::function<int64_t(int64_t)>& 
                 int64_t& all) {
   return c->trace().visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
     for (const trace::Summary& summary : summaries) {
-      all += summary.sum;
+      add_saturating(all, summary.sum);
       if (const int64_t name = code(summary.dim); name != kUnknown)
         sums.add(name, summary.count + summary.unknown, summary.count, summary.sum);
     }
@@ -915,7 +916,8 @@ Result<Rows> busy(const C& c) {
     for (const trace::Summary& summary : summaries) {
       if (summary.count == 0) continue;
       const int64_t base[4] = {summary.dim, summary.track, 0, 0};
-      time[table == Table::kCopy ? target.derive(base) : agent_of(*c, summary.track)] += summary.sum;
+      add_saturating(time[table == Table::kCopy ? target.derive(base) : agent_of(*c, summary.track)],
+                     summary.sum);
       first = std::min(first, summary.first);
       last = std::max(last, summary.last);
     }

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/format.h"
+#include "base/saturating.h"
 #include "base/sorted_file.h"
 #include "format/rpd/op_type.h"
 #include "format/rpd/schema.h"
@@ -481,7 +482,7 @@ Result<std::shared_ptr<const ResultRows>> top(const Maker& make) {
         }
         const bool known = row[1] != kUnknown;
         const Op op{code->second, known ? make.facts->monotonic()(start + row[1]) : kUnknown};
-        if (known) all += op.end - from;
+        if (known) add_saturating(all, op.end - from);
         if (together.empty() || std::find(together.begin(), together.end(), op) == together.end()) {
           sums->add_call(op.name, known ? op.end - from : kUnknown);
           if (together.size() < 4096) together.push_back(op);
@@ -510,7 +511,7 @@ Result<std::shared_ptr<const ResultRows>> ktop(const Maker& make) {
           if (cause < 0) continue;
           const int64_t duration = make.facts->call_duration(cause);
           sums->add_call(make.description(Table::kDispatch, values[1][i]), duration);
-          if (duration != kUnknown) all += duration;
+          if (duration != kUnknown) add_saturating(all, duration);
         }
         return true;
       }));
@@ -528,7 +529,7 @@ Result<std::vector<std::vector<report::Cell>>> busy(const Maker& make) {
     TACHO_ASSIGN(const auto summaries, trace.merged_summaries(table));
     for (const trace::Summary& summary : summaries) {
       if (summary.count == 0) continue;
-      by_gpu[make.facts->track(summary.track).gpu] += summary.sum;
+      add_saturating(by_gpu[make.facts->track(summary.track).gpu], summary.sum);
       first = std::min(first, make.facts->monotonic()(summary.first));
       last = std::max(last, make.facts->monotonic()(summary.last));
     }

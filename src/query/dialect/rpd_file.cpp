@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/saturating.h"
 #include "base/sorted_file.h"
 #include "event/times.h"
 #include "format/rpd/rpd.h"
@@ -160,7 +161,7 @@ Result<RpdTop> rpd_ktop(std::shared_ptr<const Database> file) {
       // Calls are usually launched in the order of their ids, so a short walk costs less than a search.
       if (!api.seek(scan.number(0))) continue;
       const int64_t duration = api.number(1) - api.number(0);
-      top.total += duration;
+      add_saturating(top.total, duration);
       sums->add(scan.number(1), 1, 1, duration);
     }
     TACHO_TRY(scan.status());
@@ -205,7 +206,7 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
     if (taken > 0 && gpu.waiting[0].start < gpu.seen) late = true;
     for (size_t i = 0; i < taken; ++i) {
       const Interval& one = gpu.waiting[i];
-      gpu.row.busy += std::max<int64_t>(0, one.end - std::max(one.start, gpu.until));
+      add_saturating(gpu.row.busy, std::max<int64_t>(0, one.end - std::max(one.start, gpu.until)));
       gpu.until = std::max(gpu.until, one.end);
     }
     if (taken > 0) gpu.seen = gpu.waiting[taken - 1].start;
@@ -271,7 +272,7 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
       if (op.gpu != current) until = INT64_MIN;
       current = op.gpu;
       if (op.end <= until) continue;
-      gpus[op.gpu].row.busy += op.end - std::max(op.start, until);
+      add_saturating(gpus[op.gpu].row.busy, op.end - std::max(op.start, until));
       until = op.end;
     }
   }

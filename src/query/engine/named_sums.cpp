@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "base/saturating.h"
+
 namespace tacho::query {
 
 NamedSums::NamedSums(TextOf text, std::function<bool(int64_t)> exists)
@@ -19,7 +21,7 @@ void NamedSums::add(int64_t code, int64_t calls, int64_t timed, int64_t total) {
   int64_t* const record = table_.record(table_.place(&code));
   record[1] += calls;
   record[2] += timed;
-  record[3] += total;
+  add_saturating(record[3], total);
 }
 
 void NamedSums::spill() {
@@ -58,7 +60,7 @@ Status NamedSums::finish(Order order) {
       if (more && next.code == current.code) {
         current.calls += next.calls;
         current.timed += next.timed;
-        current.total += next.total;
+        add_saturating(current.total, next.total);
         continue;
       }
       take(current);
@@ -90,7 +92,7 @@ Status NamedSums::finish(Order order) {
       if (one.prefix != next.prefix || text_(one.sum.code, left_) != text_(next.sum.code, right_)) continue;
       one.sum.calls += next.sum.calls;
       one.sum.timed += next.sum.timed;
-      one.sum.total += next.sum.total;
+      add_saturating(one.sum.total, next.sum.total);
       merged = true;
       break;
     }

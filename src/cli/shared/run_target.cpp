@@ -95,8 +95,10 @@ std::string of_rank(const std::string& path) {
   const std::filesystem::path whole(path);
   const std::string name = whole.filename().string();
   for (size_t at = 0; at < name.size();) {
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(name.data() + at, name.data() + name.size(), number);
+    int64_t number = -1;  // a minus before it is a dash
+    const auto [end, error] = name[at] == '-'
+                                  ? std::from_chars_result{name.data() + at, std::errc::invalid_argument}
+                                  : std::from_chars(name.data() + at, name.data() + name.size(), number);
     if (error == std::errc() && number == job.rank) return path;
     at = error == std::errc() ? static_cast<size_t>(end - name.data()) : at + 1;
   }

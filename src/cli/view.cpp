@@ -24,9 +24,9 @@ int write_page(view::Document& document, const std::string& output, bool overwri
                     "-o writes one run into a page; give one trace, or leave -o out to look at several");
   auto target = OutputFile::create(output, overwrite);
   if (!target) return complain(kBadInput, target.error().message);
-  const auto page = view::embedded_page(document);
-  if (!page) return complain(kBadInput, page.error().message);
-  target->write(*page);
+  if (const Status made = view::embedded_page(document, [&](std::string_view text) { target->write(text); });
+      !made)
+    return complain(kBadInput, made.error().message);
   if (const Status done = target->commit(); !done) return complain(kBadInput, done.error().message);
   print_outputs({&output, 1});
   return kOk;

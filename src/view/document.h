@@ -1,6 +1,7 @@
 // What `tacho view` serves: one or several runs, and the answers to a page's requests.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,7 +37,9 @@ class Document {
 inline constexpr int64_t kMostEmbedded = 2'000'000;
 /// One page that needs no server: the first run with all of its slices, compressed; of a run with more than `most` only bins of
 /// covered time, and a sentence that says so. Waits for the index.
-Result<std::string> embedded_page(Document& document, int64_t most = kMostEmbedded);
+/// Passes its text to `put` piece by piece.
+Status embedded_page(Document& document, const std::function<void(std::string_view)>& put,
+                     int64_t most = kMostEmbedded);
 
 /// The page as it is served.
 std::string served_page();

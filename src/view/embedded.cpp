@@ -4,15 +4,18 @@
 //
 // The JSON names each column by [offset behind the JSON, bytes]. Integers are LEB128 varints: start, row and cause as zigzag
 // differences, duration + 1 (0 = still open), everything else plain; a column of zeros only is left out.
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <unordered_map>
 
 #include "analysis/places.h"
 #include "base/json_writer.h"
+#include "base/temporary.h"
 #include "base/version.h"
 #include "format/view/names.h"
 #include "view/details.h"
@@ -121,46 +124,110 @@ struct PairHash {
   }
 };
 
-// The pieces one after the other, as gzip.
-Result<std::string> compressed(std::initializer_list<std::string_view> pieces) {
-  z_stream stream{};
-  constexpr int kGzip = 15 + 16;
-  if (deflateInit2(&stream, 9, Z_DEFLATED, kGzip, 9, Z_DEFAULT_STRATEGY) != Z_OK)
-    return fail("the page's data cannot be compressed: there is too little memory");
-  std::string out;
-  std::vector<char> room(size_t{1} << 16);
-  const auto feed = [&](std::string_view piece, int flush) {
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
-    stream.avail_in = static_cast<uInt>(piece.size());
+// Passes bytes on as gzip in base64.
+class Compressor {
+ public:
+  explicit Compressor(const std::function<void(std::string_view)>& put) : put_(put), room_(size_t{1} << 16) {}
+  Compressor(const Compressor&) = delete;
+  ~Compressor() {
+    if (begun_) deflateEnd(&stream_);
+  }
+  Status begin() {
+    constexpr int kGzip = 15 + 16;
+    if (deflateInit2(&stream_, 9, Z_DEFLATED, kGzip, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+      return fail("the page's data cannot be compressed: there is too little memory");
+    begun_ = true;
+    return {};
+  }
+  void add(std::string_view piece) {
+    if (!piece.empty()) feed(piece, Z_NO_FLUSH);
+  }
+  Status finish() {
+    if (feed({}, Z_FINISH) != Z_STREAM_END) return fail("the page's data cannot be compressed");
+    if (!left_.empty()) encode(left_);
+    return {};
+  }
+
+ private:
+  int feed(std::string_view piece, int flush) {
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
+    stream_.avail_in = static_cast<uInt>(piece.size());
     int done = Z_OK;
     do {
-      stream.next_out = reinterpret_cast<Bytef*>(room.data());
-      stream.avail_out = static_cast<uInt>(room.size());
-      done = deflate(&stream, flush);
-      out.append(room.data(), room.size() - stream.avail_out);
-    } while (stream.avail_out == 0 && done == Z_OK);
+      stream_.next_out = reinterpret_cast<Bytef*>(room_.data());
+      stream_.avail_out = static_cast<uInt>(room_.size());
+      done = deflate(&stream_, flush);
+      left_.append(room_.data(), room_.size() - stream_.avail_out);
+      const size_t whole = left_.size() / 3 * 3;
+      encode(std::string_view(left_).substr(0, whole));
+      left_.erase(0, whole);
+    } while (stream_.avail_out == 0 && done == Z_OK);
     return done;
-  };
-  for (const std::string_view piece : pieces)
-    if (!piece.empty()) feed(piece, Z_NO_FLUSH);
-  const int done = feed({}, Z_FINISH);
-  deflateEnd(&stream);
-  if (done != Z_STREAM_END) return fail("the page's data cannot be compressed");
-  return out;
-}
-
-std::string base64(const std::string& bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t three = 0;
-    for (size_t k = 0; k < 3; ++k)
-      three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    for (size_t k = 0; k < 4; ++k) out += i + k > bytes.size() ? '=' : kDigits[three >> (18 - 6 * k) & 63];
   }
-  return out;
-}
+  void encode(std::string_view bytes) {
+    std::string text;
+    text.reserve((bytes.size() + 2) / 3 * 4);
+    static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < bytes.size(); i += 3) {
+      uint32_t three = 0;
+      for (size_t k = 0; k < 3; ++k)
+        three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+      for (size_t k = 0; k < 4; ++k) text += i + k > bytes.size() ? '=' : kDigits[three >> (18 - 6 * k) & 63];
+    }
+    put_(text);
+  }
+
+  const std::function<void(std::string_view)>& put_;
+  std::vector<char> room_;
+  std::string left_;  // fewer than three bytes between calls
+  z_stream stream_{};
+  bool begun_ = false;
+};
+
+// The page's JSON while it grows. Its length comes before it, so it is there as a whole first: what is more than a few MiB lies
+// in a temporary file.
+class SpooledText {
+ public:
+  std::string text;  // the newest part
+  Status spill_when_long() { return text.size() < kMostText ? Status() : spill(); }
+  size_t bytes() const { return spilled_ + text.size(); }
+  Status read(Compressor& to) {
+    std::string block(std::min<size_t>(spilled_, kMostText), '\0');
+    for (size_t at = 0; at < spilled_;) {
+      const ssize_t got = pread(file_.descriptor(), block.data(), std::min(block.size(), spilled_ - at),
+                                static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return fail("the page's data cannot be read back from {}", temporary_folder());
+      to.add(std::string_view(block).substr(0, static_cast<size_t>(got)));
+      at += static_cast<size_t>(got);
+    }
+    to.add(text);
+    return {};
+  }
+
+ private:
+  static constexpr size_t kMostText = size_t{4} << 20;
+  Status spill() {
+    if (!file_) {
+      TACHO_ASSIGN(file_, TemporaryFile::create());
+    }
+    for (size_t at = 0; at < text.size();) {
+      const ssize_t put =
+          pwrite(file_.descriptor(), text.data() + at, text.size() - at, static_cast<off_t>(spilled_ + at));
+      if (put < 0 && errno == EINTR) continue;
+      if (put <= 0)
+        return fail("{}: the page's data cannot be written: {}; set TMPDIR to a folder with more room",
+                    temporary_folder(), std::strerror(errno));
+      at += static_cast<size_t>(put);
+    }
+    spilled_ += text.size();
+    text.clear();
+    return {};
+  }
+
+  TemporaryFile file_;
+  size_t spilled_ = 0;
+};
 
 // Slices of one line and table, in order of start.
 void put_part(JsonWriter& json, Packed& packed, Table table, const std::vector<Slice>& slices,
@@ -214,7 +281,7 @@ void put_part(JsonWriter& json, Packed& packed, Table table, const std::vector<S
 
 }  // namespace
 
-Result<std::string> embedded_page(Document& document, int64_t most) {
+Status embedded_page(Document& document, const std::function<void(std::string_view)>& put, int64_t most) {
   Run& run = *document.runs().front();
   TACHO_TRY(run.wait());
   const trace::Trace& trace = run.trace();
@@ -229,8 +296,8 @@ Result<std::string> embedded_page(Document& document, int64_t most) {
                 "every one.",
                 slices, most, run.path());
 
-  std::string json_text;
-  JsonWriter json(json_text, kCompactJson);
+  SpooledText spooled;
+  JsonWriter json(spooled.text, kCompactJson);
   Packed packed;
   json.begin_object().name("document").begin_object().member("version", kProgramVersion);
   json.name("runs").begin_array().ready(run.document(summary)).end_array();
@@ -241,12 +308,20 @@ Result<std::string> embedded_page(Document& document, int64_t most) {
   json.name("overview").ready(overview);
   const Names& names = run.names();
   json.name("names").begin_object().name("texts").begin_array();
-  for (uint32_t i = 0; i < names.size(); ++i) json.value(names.text(i));
+  for (uint32_t i = 0; i < names.size(); ++i) {
+    json.value(names.text(i));
+    TACHO_TRY(spooled.spill_when_long());
+  }
   json.end_array().name("colors").begin_array();
-  for (uint32_t i = 0; i < names.size(); ++i) json.value(hue_of(names.text(i)));
+  for (uint32_t i = 0; i < names.size(); ++i) {
+    json.value(hue_of(names.text(i)));
+    TACHO_TRY(spooled.spill_when_long());
+  }
   json.end_array().name("kinds").begin_array();
-  for (uint32_t i = 0; i < names.size(); ++i)
+  for (uint32_t i = 0; i < names.size(); ++i) {
     json.value(names.table(i) == Table::kEnd ? std::string_view() : event::table_info(names.table(i)).name);
+    TACHO_TRY(spooled.spill_when_long());
+  }
   json.end_array().end_object();
   json.name("tables").begin_array();
   for (const event::TableInfo& info : event::all_tables())
@@ -274,7 +349,11 @@ Result<std::string> embedded_page(Document& document, int64_t most) {
     std::map<Table, std::vector<Slice>> parts;
     TACHO_TRY(index.visit(line, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(),
                           [&](std::span<const Slice> some) {
-                            for (const Slice& slice : some) parts[table_of_row(slice.row)].push_back(slice);
+                            for (const Slice& slice : some) {
+                              std::vector<Slice>& part = parts[table_of_row(slice.row)];
+                              if (part.empty()) part.reserve(static_cast<size_t>(index.events(line)));
+                              part.push_back(slice);
+                            }
                             return true;
                           }));
     json.newline().begin_object().member("track", line).member("kind", "slices").name("parts").begin_array();
@@ -371,27 +450,35 @@ Result<std::string> embedded_page(Document& document, int64_t most) {
     json.begin_array();
     for (const auto& [title, text] : *shape) json.begin_array().value(title).value(text).end_array();
     json.end_array();
+    TACHO_TRY(spooled.spill_when_long());
   }
   json.end_array().end_object();
 
   std::string head("TEMB");
-  for (const uint32_t number : {uint32_t{1}, static_cast<uint32_t>(json_text.size()), uint32_t{0}}) {
+  for (const uint32_t number : {uint32_t{1}, static_cast<uint32_t>(spooled.bytes()), uint32_t{0}}) {
     char raw[4];
     std::memcpy(raw, &number, sizeof raw);
     head.append(raw, sizeof raw);
   }
   facts.clear();
-  TACHO_ASSIGN(const std::string packed_bytes, compressed({head, json_text, packed.bytes()}));
-  json_text = std::string();
+  calls.clear();
 
-  std::string page(kViewPage);
-  const auto replace = [&](std::string_view what, const std::string& by) {
-    if (const size_t at = page.find(what); at != std::string::npos) page.replace(at, what.size(), by);
-  };
-  replace("/*TACHO_START*/null", fmt::format("{{\"served\": false, \"version\": {}, \"live\": false}}",
-                                             json_quoted(kProgramVersion)));
-  replace("/*TACHO_DATA*/", base64(packed_bytes));
-  return page;
+  constexpr std::string_view kStart = "/*TACHO_START*/null", kData = "/*TACHO_DATA*/";
+  const size_t start = kViewPage.find(kStart), data = kViewPage.find(kData);
+  if (start == std::string_view::npos || data == std::string_view::npos || data < start)
+    return fail("the page has no place for its data");
+  put(kViewPage.substr(0, start));
+  put(fmt::format("{{\"served\": false, \"version\": {}, \"live\": false}}", json_quoted(kProgramVersion)));
+  const size_t after = start + kStart.size();
+  put(kViewPage.substr(after, data - after));
+  Compressor compressor(put);
+  TACHO_TRY(compressor.begin());
+  compressor.add(head);
+  TACHO_TRY(spooled.read(compressor));
+  compressor.add(packed.bytes());
+  TACHO_TRY(compressor.finish());
+  put(kViewPage.substr(data + kData.size()));
+  return {};
 }
 
 }  // namespace tacho::view

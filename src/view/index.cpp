@@ -24,6 +24,7 @@ namespace column = event::column;
 
 namespace {
 
+constexpr size_t kManyNames = size_t{1} << 18;  // from here on a run keeps fewer slices
 constexpr int64_t kLongShare = 256;             // slices of a 256th of the run and longer are kept in memory
 constexpr int64_t kEventsABin = 2048;           // about, in the finest level
 constexpr unsigned kMostLevel = 60;             // times fit in 61 bits
@@ -175,6 +176,12 @@ TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree
       names_(names),
       limits_(limits),
       first_row_(static_cast<size_t>(Table::kEnd)) {
+  if (names_.size() > kManyNames) {  // their sums take the room of slices
+    limits_.resident /= 8;
+    limits_.chunks = std::min<size_t>(limits_.chunks, 8);
+    limits_.together = std::min<size_t>(limits_.together, 2);
+    limits_.sums /= 8;
+  }
   const auto range = trace_->time_range();
   int64_t first = range.first, last = std::max(range.second, range.first);
   int64_t rows = 0;
@@ -450,6 +457,9 @@ Status TileIndex::build() {
     for (auto& loaded : *batch) {
       auto& of_table = sums_[static_cast<size_t>(loaded->table)];
       for (const NameSum& sum : loaded->sums) {
+        if (sum.name >= of_table.capacity())
+          of_table.reserve(
+              std::min<size_t>(std::max<size_t>(2 * of_table.size(), sum.name + 1u), names_.size()));
         if (sum.name >= of_table.size()) of_table.resize(sum.name + 1u);
         of_table[sum.name].name = sum.name;
         of_table[sum.name].add(sum);

@@ -79,7 +79,8 @@ class Names(attack.Attack):
         if harness.sanitized():
             self.skipTest("a sanitizer takes memory of its own")
         self.record(1_000_000, 24)
-        self.assertLess(self.peak(*self.COMMANDS[1]), 256)
+        for words in (self.COMMANDS[1], ("view", "t.tacho", "-o", "out.html")):
+            self.assertLess(self.peak(*words), 256, words)
 
 
 if __name__ == "__main__":

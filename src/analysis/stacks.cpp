@@ -2,6 +2,7 @@
 #include "analysis/stacks.h"
 
 #include <algorithm>
+#include <charconv>
 #include <deque>
 #include <memory>
 #include <tuple>
@@ -23,8 +24,9 @@ using event::Table;
 namespace column = event::column;
 
 std::string_view to_string(StackPart part) {
-  static constexpr std::string_view kNames[] = {"root",      "process", "thread", "native", "python",
-                                                "truncated", "marker",  "api",    "device", "unknown"};
+  static constexpr std::string_view kNames[] = {"root",   "process",   "thread", "native",
+                                                "python", "truncated", "marker", "api",
+                                                "device", "unknown",   "folded"};
   return kNames[static_cast<size_t>(part)];
 }
 
@@ -337,9 +339,39 @@ class Builder {
 
   // ---- device work
 
+  // A range, an operator of a framework or a function of Python that is open on a thread: a row of table label or function.
   struct Open {
-    int64_t end, label;
+    int64_t end, row;
+    enum : uint8_t { kMarker, kOperator, kPython } what;
   };
+
+  // "torch/nn/modules/linear.py(114): forward", as torch.profiler writes it, says where it is.
+  uint32_t python_frame(std::string_view text) {
+    const size_t close = text.find("): "), open = text.rfind('(', close);
+    int64_t line = 0;
+    if (close == std::string_view::npos || open == std::string_view::npos ||
+        std::from_chars(text.data() + open + 1, text.data() + close, line).ptr != text.data() + close)
+      return frame(StackPart::kPython, text);
+    return frame(StackPart::kPython, text.substr(close + 3), text.substr(0, open), options_.lines ? line : 0);
+  }
+
+  uint32_t frame_of_open(const Open& open) {
+    if (open.what == Open::kMarker)
+      return frame(StackPart::kMarker,
+                   operator_name(trace_.text(Table::kLabel, open.row, column::Label::name)));
+    const std::string_view name = trace_.text(Table::kFunction, open.row, column::Function::name);
+    return open.what == Open::kPython ? python_frame(name) : frame(StackPart::kMarker, name);
+  }
+
+  void push_open(int64_t track, int64_t start, int64_t duration, Open open) {
+    auto& stack = open_[track];
+    while (!stack.empty() && stack.back().end <= start) stack.pop_back();
+    open.end = duration == kUnknown ? INT64_MAX : start + duration;
+    // What begins together comes in any order: what ends later is around what ends first.
+    auto place = stack.end();
+    while (place != stack.begin() && (place - 1)->end < open.end) --place;
+    stack.insert(place, open);
+  }
 
   uint32_t launch_node(int64_t track, int64_t start, int64_t process, int64_t correlation, int64_t function,
                        Call& call) {
@@ -366,13 +398,18 @@ class Builder {
         call.how = Call::kNear;
       }
     }
-    node = call.how == Call::kNone ? child(root_of(track), frame(StackPart::kUnknown, "[no call stack]"))
-                                   : node_of(track, stack);
-    if (const auto open = open_.find(track); open != open_.end())
-      for (const Open& marker : open->second)
-        node =
-            child(node, frame(StackPart::kMarker,
-                              operator_name(trace_.text(Table::kLabel, marker.label, column::Label::name))));
+    const auto open = open_.find(track);
+    const bool python = call.how == Call::kNone && open != open_.end() &&
+                        std::any_of(open->second.begin(), open->second.end(),
+                                    [](const Open& each) { return each.what == Open::kPython; });
+    node = call.how != Call::kNone ? node_of(track, stack)
+           : python                ? root_of(track)
+                                   : child(root_of(track), frame(StackPart::kUnknown, "[no call stack]"));
+    if (python) call.how = Call::kExact;
+    if (open != open_.end())
+      for (const Open& each : open->second)
+        // A stack that was read holds the functions of Python already.
+        if (each.what != Open::kPython || python) node = child(node, frame_of_open(each));
     return child(node,
                  frame(StackPart::kApi, trace_.text(Table::kFunction, function, column::Function::name)));
   }
@@ -470,15 +507,21 @@ class Builder {
         if (cell(Table::kLabel, row[3], column::Label::kind) !=
             static_cast<int64_t>(event::MarkerKind::kPushPop))
           continue;
-        auto& stack = open_[row[0]];
-        while (!stack.empty() && stack.back().end <= row[1]) stack.pop_back();
-        stack.push_back({row[2] == kUnknown ? INT64_MAX : row[1] + row[2], row[3]});
+        push_open(row[0], row[1], row[2], {0, row[3], Open::kMarker});
       }
     };
     const auto advance_calls = [&](int64_t time) {
       for (; more_calls && calls.start() <= time; more_calls = calls.next()) {
         const auto row = calls.row();
         const int64_t track = row[0], start = row[1], correlation = row[4];
+        const auto domain =
+            static_cast<event::Domain>(cell(Table::kFunction, row[3], column::Function::domain));
+        if (domain == event::Domain::kOperator || domain == event::Domain::kPython) {
+          advance_markers(start);
+          push_open(track, start, row[2],
+                    {0, row[3], domain == event::Domain::kOperator ? Open::kOperator : Open::kPython});
+          continue;
+        }
         if (correlation == 0) continue;
         const int64_t process = cell(Table::kTrack, track, column::Track::process);
         advance_markers(start);
@@ -578,7 +621,7 @@ class Builder {
   std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash>
       exact_;                                                 // (process, correlation) -> stack
   std::unordered_map<int64_t, std::vector<Moment>> moments_;  // by thread
-  std::unordered_map<int64_t, std::vector<Open>> open_;       // markers by track
+  std::unordered_map<int64_t, std::vector<Open>> open_;       // by track
   std::unordered_map<std::pair<int64_t, int64_t>, Call, PairHash> calls_;
   std::deque<std::pair<int64_t, int64_t>> order_;
   static constexpr uint8_t kUnread = 0xff;

@@ -21,7 +21,7 @@ enum class StackPart : uint8_t {
   kNative,     // of the stack
   kPython,     // of the stack
   kTruncated,  // the stack is cut off here
-  kMarker,     // open when the work was launched (torch operators among them)
+  kMarker,     // range or operator of a framework, open when the work was launched
   kApi,        // the call that launched
   kDevice,     // kernel, copy or fill
   kUnknown,    // work launched from an unknown stack

@@ -70,6 +70,56 @@ TEST(StackTree, ranges_that_differ_by_their_numbers_only_are_one) {
   EXPECT_EQ(markers, (std::vector<std::string>{"aten::mm", "aten::relu"}));
 }
 
+// Operators and functions of Python that torch.profiler recorded lie around launches as ranges do, and say which stack launched.
+TEST(StackTree, operators_and_python_functions_lie_around_their_launches) {
+  const Folder folder;
+  auto writer = must(TraceWriter::create(folder / "t.tacho", {}));
+  const int64_t process =
+      writer->dimension(row::Process{.pid = 1, .parent_pid = 0, .start = 0, .name = writer->string("p")});
+  const int64_t thread = writer->dimension(row::Thread{.process = process, .tid = 1});
+  const int64_t host = writer->dimension(
+      row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 1});
+  const int64_t queue =
+      writer->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process, .native = 7});
+  const auto open = [&](std::string_view name, event::Domain domain, int64_t start, int64_t duration,
+                        int64_t correlation = 0) {
+    writer->add(
+        row::Api{.track = host,
+                 .start = start,
+                 .duration = duration,
+                 .dim = writer->dimension(row::Function{.name = writer->string(name), .domain = domain}),
+                 .correlation = correlation,
+                 .result = 0});
+  };
+  const int64_t kernel = writer->dimension(row::Kernel{.name = writer->string("k")});
+  const auto ran = [&](int64_t start, int64_t duration, int64_t correlation) {
+    writer->add(row::Dispatch{
+        .track = queue, .start = start, .duration = duration, .dim = kernel, .correlation = correlation});
+  };
+  // The inner one comes first where both begin together.
+  open("aten::mm", event::Domain::kOperator, 100, 50);
+  open("aten::linear", event::Domain::kOperator, 100, 200);
+  open("cudaLaunchKernel", event::Domain::kCudaRuntime, 110, 10, 1);
+  open("cudaLaunchKernel", event::Domain::kCudaRuntime, 200, 10, 2);
+  open("/src/model.py(12): forward", event::Domain::kPython, 400, 200);
+  open("aten::relu", event::Domain::kOperator, 410, 100);
+  open("cudaLaunchKernel", event::Domain::kCudaRuntime, 420, 10, 3);
+  ran(500, 7, 1);
+  ran(600, 20, 2);
+  ran(700, 300, 3);
+  const StackTree tree = must(stack_tree(*must(writer->finish_and_open())));
+  std::set<std::string> stacks;
+  for (const StackRow& each : stack_rows(tree, StackBy::kStack))
+    stacks.insert(fmt::format("{} {}", each.stack, each.gpu_ns));
+  EXPECT_EQ(stacks, (std::set<std::string>{
+                        "[no call stack];aten::linear;aten::mm;cudaLaunchKernel;k 7",
+                        "[no call stack];aten::linear;cudaLaunchKernel;k 20",
+                        "forward (model.py:12);aten::relu;cudaLaunchKernel;k 300",
+                    }));
+  EXPECT_EQ(tree.gpu_exact_ns, 300);
+  EXPECT_EQ(tree.gpu_unknown_ns, 27);
+}
+
 // A sampled thread of one process.
 class Sampled {
  public:

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ enum class StackPart : uint8_t {
   kApi,        // the call that launched
   kDevice,     // kernel, copy or fill
   kUnknown,    // work launched from an unknown stack
+  kFolded,     // bound_trees(): frames that were too many to be told apart
 };
 std::string_view to_string(StackPart part);
 
@@ -69,6 +71,19 @@ struct StackOptions {
 };
 
 Result<StackTree> stack_tree(const trace::Trace& trace, const StackOptions& options = {});
+
+/// What bound_trees() folded.
+struct FoldedFrames {
+  int64_t nodes = 0;  // that stand for themselves no more, in all trees
+  // Of the time of all trees' nodes: how much lies in what was folded.
+  int64_t host_ns = 0, gpu_ns = 0;
+  size_t depth = 0;  // of the trees before, the root not counted
+};
+/// Makes trees small enough to be sent: frames that are one to a reader (part, function, base name of the file, line) become one
+/// node, and of these nodes the `most` with the largest share of host or device time of any tree stay, down to `most_depth`
+/// frames below the root. What was below any other node goes to one node of kFolded in its place, so that the times of all
+/// others stay as they are. All trees keep the same nodes: a frame of one is folded in the other only if it is in both.
+FoldedFrames bound_trees(std::span<StackTree> trees, size_t most, size_t most_depth);
 
 struct StackRow {
   StackFrame frame;

@@ -1,7 +1,7 @@
 // Makes the pictures of docs/view.md from recorded runs, into docs/pictures:
 //   node scripts/view_pictures.mjs [DATA]       default: ../shared/data; TACHO_BUILD as for the tests (build)
 // They are made when the page changes, not in CI.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, folder, open, settled, start, stop } from '../tests/view_page/harness.mjs';
@@ -17,8 +17,19 @@ const page = (file) => {
   }
   return pages.get(file);
 };
+// Two runs compared need tacho to answer.
+const servers = [];
+const compared = (...files) =>
+  new Promise((done, failed) => {
+    const child = spawn(tacho, ['view', ...files.map((file) => path.join(data, 'traces', file)), '--no-open', '--port', '0'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    servers.push(child);
+    child.stdout.once('data', (text) => done(String(text).trim()));
+    child.once('exit', (code) => failed(new Error(`tacho view ended with ${code}`)));
+  });
+const asked = async (on) => on.waitForFunction(() => window.tacho.panel().settled());
 const kAmd = 'rocprofv3_gfx950_results.json.gz';
 const kH100 = 'kineto_h100_qwen1.5-0.5b.json.gz';
+const kMi300x = 'kineto_mi300x_qwen1.5-0.5b.json.gz';
 
 await start();
 for (const [name, file, hash, colorScheme, act] of [
@@ -40,8 +51,24 @@ for (const [name, file, hash, colorScheme, act] of [
     await on.locator('.kernels .row').first().click();
     await on.locator('.plots .facts').waitFor();
   }],
+  ['view-flame', kH100, 'view=flame&flame=gpu.functions', 'light', async (on) => {
+    await asked(on);
+    // Into one layer of the model.
+    const box = await on.evaluate(() => window.tacho.panel().drawn().find((each) => /Layer_0$/.test(each.label)));
+    const area = await on.locator('#canvas').boundingBox();
+    await on.mouse.click(area.x + box.x + box.w / 2, area.y + box.depth * 19 + 10);
+    const operator = await on.evaluate(() => window.tacho.panel().drawn().filter((each) => each.label.startsWith('aten::')).sort((x, y) => y.w - x.w)[0]);
+    await on.mouse.move(area.x + operator.x + operator.w / 2, area.y + operator.depth * 19 + 10);
+  }],
+  ['view-diff', [kH100, kMi300x], 'view=diff&diff=0.1.table.operator', 'light', asked],
+  ['view-flame-diff', [kH100, kMi300x], 'view=diff&diff=0.1.flame&flame=gpu.operators', 'dark', async (on) => {
+    await asked(on);
+    const area = await on.locator('#canvas').boundingBox();
+    const box = await on.evaluate(() => window.tacho.panel().drawn().filter((each) => each.label === 'aten::mm').sort((x, y) => y.w - x.w)[0]);
+    await on.mouse.move(area.x + box.x + box.w / 2, area.y + box.depth * 19 + 10);
+  }],
 ]) {
-  const opened = await open(page(file), { hash, colorScheme, viewport: { width: 1360, height: 820 } });
+  const opened = await open(Array.isArray(file) ? await compared(...file) : page(file), { hash, colorScheme, viewport: { width: 1360, height: 820 } });
   await opened.page.waitForTimeout(400);
   if (hash.includes('timeline')) await settled(opened.page);
   if (act !== undefined) await act(opened.page);
@@ -50,4 +77,5 @@ for (const [name, file, hash, colorScheme, act] of [
   await opened.close();
   console.log(`docs/pictures/${name}.png`);
 }
+servers.forEach((each) => each.kill('SIGINT'));
 await stop();

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds the pages of analyze and view from web/src into web/dist, the only built files that the repository holds. Run it
-# after a change in web/ and commit both; the tests web.page and web.view_page fail when they differ.
+# Builds the pages of analyze, view and flame from web/src into web/dist, the only built files that the repository holds. Run it
+# after a change in web/ and commit them; the tests web.page, web.view_page and web.flame_page fail when they differ.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/packages.sh build test
 cmake --preset release -DTACHO_TESTS=ON >/dev/null
 cmake --build --preset release --target web_page
 mkdir -p web/dist
-cp build/web/dist/index.html build/web/dist/view.html web/dist/
+cp build/web/dist/index.html build/web/dist/view.html build/web/dist/flame.html web/dist/
 ls -l web/dist

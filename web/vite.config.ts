@@ -1,5 +1,6 @@
 // Builds the pages, each into one HTML file: script and style stand in the page, and the page's policy allows exactly them.
-// `vite build` makes index.html, the page of analyze; `vite build --mode view` makes view.html, the page of view.
+// `vite build` makes index.html, the page of analyze; `vite build --mode view` makes view.html, the page of view; `--mode flame`
+// makes flame.html.
 import { createHash } from 'node:crypto';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig, type Plugin } from 'vite';
@@ -49,7 +50,7 @@ function oneFile(file: string): Plugin {
 }
 
 export default defineConfig(({ mode }) => {
-  const file = mode === 'view' ? 'view.html' : 'index.html';
+  const file = mode === 'view' || mode === 'flame' ? `${mode}.html` : 'index.html';
   return {
     plugins: [svelte(), oneFile(file)],
     build: {

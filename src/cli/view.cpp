@@ -50,15 +50,14 @@ Result<std::shared_ptr<const trace::Trace>> open_run(const std::string& path) {
 
 int run_view(int argc, char** argv) {
   CLI::App app(
-      "A page in the browser: overview, timeline, search and SQL over traces of any format and size. It "
-      "serves on "
-      "127.0.0.1 until Ctrl-C.",
+      "A page in the browser: overview, timeline, flame graph, search and SQL over traces of any format and "
+      "size; what changed between two. It serves on 127.0.0.1 until Ctrl-C.",
       "tacho view");
   app.footer(
       "Examples:\n"
       "  tacho view app.tacho\n"
       "  tacho view ranks/                        the ranks of a job on one timeline\n"
-      "  tacho view before.tacho after.tacho      both in one page\n"
+      "  tacho view before.tacho after.tacho      both in one page, and compared\n"
       "  tacho view app.tacho -o app.html         a page to send to somebody\n"
       "On another machine: ssh -L 8050:127.0.0.1:8050 HOST, then open the printed address here.");
   std::vector<std::string> files;
@@ -81,7 +80,7 @@ int run_view(int argc, char** argv) {
   const int code = serve_view(document, port, !no_open, kBadInput);
   std::fflush(nullptr);
   // Findings that are under way cannot be stopped, and nobody waits for them any more.
-  if (document.finding()) _exit(code);
+  if (document.computing()) _exit(code);
   return code;
 }
 

@@ -6,6 +6,8 @@
 
 #include "base/json_writer.h"
 #include "base/version.h"
+#include "view/compare.h"
+#include "view/flame.h"
 #include "view/tiles.h"
 
 namespace tacho::view {
@@ -96,8 +98,9 @@ Run& Document::add(const std::string& path, std::shared_ptr<const trace::Trace> 
   return *runs_.back();
 }
 
-bool Document::finding() const {
-  return std::any_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->finding(); });
+bool Document::computing() {
+  return jobs_.busy() ||
+         std::any_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->finding(); });
 }
 
 std::string Document::document() {
@@ -105,7 +108,9 @@ std::string Document::document() {
   JsonWriter json(out, kCompactJson);
   json.begin_object().member("version", std::string(kProgramVersion)).name("runs").begin_array();
   for (const auto& run : runs_) json.newline().ready(run->document());
-  json.end_array().name("views").begin_array().value("kernel").value("sql").end_array();
+  json.end_array().name("views").begin_array().value("kernel").value("sql").value("flame");
+  if (runs_.size() > 1) json.value("diff");
+  json.end_array();
   json.name("compare").begin_object().name("aligned_on").null().end_object().end_object();
   return out;
 }
@@ -120,6 +125,44 @@ Result<std::string> Document::tiles(Run& run, const report::HttpRequest& request
     append_tile(out, track, level, tile);
   }
   return out;
+}
+
+// Answers that take their time: the page asks again until they are there.
+Result<std::string> Document::background(const std::string& key, const Jobs::Work& work) {
+  const Jobs::Answer answer = jobs_.ask(key, work);
+  return answer == nullptr ? Result<std::string>(R"({"pending": true})") : *answer;
+}
+
+// Flame graphs, and what compares `run` with the one named `base`.
+std::optional<Result<std::string>> Document::compared(std::string_view what, Run& run,
+                                                      const report::HttpRequest& request) {
+  const auto answer = [&]() -> Result<std::string> {
+    const Run* base = nullptr;
+    if (what != "flame" || !request.parameter("base").empty()) {
+      TACHO_ASSIGN(const auto number, number_of<size_t>(request, "base"));
+      if (number >= runs_.size()) return fail("there is no run {}", number);
+      base = runs_[number].get();
+    }
+    const size_t base_number = base == nullptr ? SIZE_MAX : base->number();
+    if (what == "align")
+      return background(fmt::format("align {} {}", base_number, run.number()),
+                        [base, &run] { return alignment(*base, run); });
+    if (what == "diff") {
+      std::string by(request.parameter("by"));
+      if (by.empty()) by = "kernel";
+      return background(fmt::format("diff {} {} {}", base_number, run.number(), by),
+                        [base, &run, by] { return compare(*base, run, by); });
+    }
+    FlameChoice choice;
+    TACHO_ASSIGN(choice.from, time_of(request, "from", choice.from));
+    TACHO_ASSIGN(choice.to, time_of(request, "to", choice.to));
+    choice.threads = request.parameter("threads") == "1";
+    return background(fmt::format("flame {} {} {} {} {}", run.number(), base_number, choice.from, choice.to,
+                                  choice.threads),
+                      [&run, base, choice] { return flame(run, base, choice); });
+  };
+  if (what != "flame" && what != "diff" && what != "align") return std::nullopt;
+  return answer();
 }
 
 report::HttpResponse Document::answer(const report::HttpRequest& request) {
@@ -179,6 +222,7 @@ report::HttpResponse Document::answer(const report::HttpRequest& request) {
                            std::min(std::max<size_t>(*limit, 1), kMostHits), request.parameter("after")));
   }
   if (what == "schema") return done(run.schema());
+  if (auto body = compared(what, run, request)) return done(std::move(*body));
   if (what == "query") {
     if (request.method != "POST") return report::http_error(405, "a query is a POST");
     return done(run.sql(request.body, request.parameter("dialect")));

@@ -3,12 +3,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "report/http_server.h"
+#include "view/jobs.h"
 #include "view/run.h"
 
 namespace tacho::view {
@@ -20,8 +22,8 @@ class Document {
            FindingsOf findings = nullptr);
   const std::vector<std::unique_ptr<Run>>& runs() const { return runs_; }
 
-  /// Whether findings of a run are under way: it cannot be destroyed before they are there.
-  bool finding() const;
+  /// Whether something is being computed in the background, which the document waits for before it ends.
+  bool computing();
 
   /// Answers any request of the page; errors have a status from 400 on and one sentence. Thread-safe.
   report::HttpResponse answer(const report::HttpRequest& request);
@@ -29,8 +31,12 @@ class Document {
  private:
   Result<std::string> tiles(Run& run, const report::HttpRequest& request);
   std::string document();
+  Result<std::string> background(const std::string& key, const Jobs::Work& work);
+  std::optional<Result<std::string>> compared(std::string_view what, Run& run,
+                                              const report::HttpRequest& request);
 
   std::vector<std::unique_ptr<Run>> runs_;
+  Jobs jobs_;  // ends before the runs that it reads
 };
 
 /// A run with more slices comes into a self-contained page as a summary.

@@ -20,6 +20,7 @@
 #include "format/view/names.h"
 #include "view/details.h"
 #include "view/document.h"
+#include "view/flame.h"
 
 namespace tacho::view {
 
@@ -303,9 +304,18 @@ Status embedded_page(Document& document, const std::function<void(std::string_vi
   json.name("runs").begin_array().ready(run.document(summary)).end_array();
   json.name("views").begin_array();
   if (all) json.value("kernel");
-  json.end_array().name("compare").begin_object().name("aligned_on").null().end_object().end_object();
+  json.value("flame")
+      .end_array()
+      .name("compare")
+      .begin_object()
+      .name("aligned_on")
+      .null()
+      .end_object()
+      .end_object();
   TACHO_ASSIGN(const std::string overview, run.overview());
   json.name("overview").ready(overview);
+  TACHO_ASSIGN(const std::string stacks, flame(run, nullptr, {}, kMostFlameNodesEmbedded));
+  json.name("flame").ready(stacks);
   const Names& names = run.names();
   json.name("names").begin_object().name("texts").begin_array();
   for (uint32_t i = 0; i < names.size(); ++i) {

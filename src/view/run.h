@@ -53,6 +53,9 @@ class Run {
   const Names& names() const { return names_; }
   TileIndex& index() { return index_; }
   const std::string& path() const { return path_; }
+  size_t number() const { return id_; }
+  /// The run's beginning in the time of its trace.
+  int64_t t0() const { return index_.t0(); }
 
  private:
   struct Sums;

@@ -166,7 +166,7 @@ int run_target(TraceRequest& request) {
     document.add(request.launch.recording.output, *trace, {}, findings_of);
     const int code = serve_view(document, std::nullopt, true, kOwnError);
     if (code != kOk) return code;
-    if (document.finding()) {
+    if (document.computing()) {
       // Findings that are under way cannot be stopped, and nobody waits for them any more.
       hidden.reset();
       std::fflush(nullptr);

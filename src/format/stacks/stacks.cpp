@@ -44,40 +44,6 @@ void append_script_safe(std::string& out, std::string_view json) {
   }
 }
 
-void put_tree(JsonWriter& json, const FlameInput& input) {
-  const analysis::StackTree& tree = *input.tree;
-  json.begin_object();
-  json.key("name").value(input.name).key("command").value(input.command);
-  json.key("samples").value(tree.samples).key("wall").value(tree.wall);
-  json.key("hostNs").value(tree.host_ns).key("gpuNs").value(tree.gpu_ns);
-  json.key("gpuExactNs").value(tree.gpu_exact_ns).key("gpuNearNs").value(tree.gpu_near_ns);
-  // Columns instead of objects: a quarter of the size.
-  const auto column = [&](const char* name, auto value) {
-    json.key(name).begin_array();
-    for (const analysis::StackFrame& frame : tree.frames) value(frame);
-    json.end_array();
-  };
-  json.key("frames").begin_object();
-  column("name", [&](const auto& frame) { json.value(frame.name); });
-  column("part", [&](const auto& frame) { json.value(analysis::to_string(frame.part)); });
-  column("file", [&](const auto& frame) { json.value(frame.file.empty() ? frame.module : frame.file); });
-  column("line", [&](const auto& frame) { json.value(frame.line); });
-  column("interpreter", [&](const auto& frame) { json.value(frame.interpreter); });
-  json.end_object();
-  const auto numbers = [&](const char* name, auto value) {
-    json.key(name).begin_array();
-    for (const analysis::StackNode& node : tree.nodes) json.value(static_cast<int64_t>(value(node)));
-    json.end_array();
-  };
-  json.key("nodes").begin_object();
-  numbers("parent", [](const auto& node) { return node.parent; });
-  numbers("frame", [](const auto& node) { return node.frame; });
-  numbers("host", [](const auto& node) { return node.host_ns; });
-  numbers("gpu", [](const auto& node) { return node.gpu_ns; });
-  json.end_object();
-  json.end_object();
-}
-
 }  // namespace
 
 Status write_folded(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
@@ -107,12 +73,53 @@ Status write_speedscope(const trace::Trace& trace, const ExportTarget& target, c
                     options.overwrite, written);
 }
 
+void put_flame_run(JsonWriter& json, const FlameInput& input) {
+  const analysis::StackTree& tree = *input.tree;
+  json.begin_object();
+  json.key("name").value(input.name).key("command").value(input.command);
+  json.key("samples").value(tree.samples).key("wall").value(tree.wall);
+  json.key("hostNs").value(tree.host_ns).key("gpuNs").value(tree.gpu_ns);
+  json.key("gpuExactNs").value(tree.gpu_exact_ns).key("gpuNearNs").value(tree.gpu_near_ns);
+  // Columns instead of objects: a quarter of the size.
+  const auto column = [&](const char* name, auto value) {
+    json.key(name).begin_array();
+    for (const analysis::StackFrame& frame : tree.frames) value(frame);
+    json.end_array();
+  };
+  json.key("frames").begin_object();
+  column("name", [&](const auto& frame) { json.value(frame.name); });
+  column("part", [&](const auto& frame) { json.value(analysis::to_string(frame.part)); });
+  column("file", [&](const auto& frame) { json.value(frame.file.empty() ? frame.module : frame.file); });
+  column("line", [&](const auto& frame) { json.value(frame.line); });
+  column("interpreter", [&](const auto& frame) { json.value(frame.interpreter); });
+  if (input.kernels != nullptr) {
+    json.key("kernel").begin_array();
+    for (const uint32_t kernel : *input.kernels) json.value(kernel);
+    json.end_array();
+  }
+  json.end_object();
+  const auto numbers = [&](const char* name, auto value) {
+    json.key(name).begin_array();
+    for (const analysis::StackNode& node : tree.nodes) json.value(static_cast<int64_t>(value(node)));
+    json.end_array();
+  };
+  json.key("nodes").begin_object();
+  numbers("parent", [](const auto& node) { return node.parent; });
+  numbers("frame", [](const auto& node) { return node.frame; });
+  numbers("host", [](const auto& node) { return node.host_ns; });
+  numbers("gpu", [](const auto& node) { return node.gpu_ns; });
+  numbers("samples", [](const auto& node) { return node.samples; });
+  numbers("launches", [](const auto& node) { return node.launches; });
+  json.end_object();
+  json.end_object();
+}
+
 std::string flame_page(const FlameInput& run, const FlameInput* other) {
   std::string data;
   JsonWriter json(data);
   json.begin_object().key("runs").begin_array();
-  put_tree(json, run);
-  if (other != nullptr) put_tree(json, *other);
+  put_flame_run(json, run);
+  if (other != nullptr) put_flame_run(json, *other);
   json.end_array().end_object();
   std::string page;
   page.reserve(kFlamePage.size() + data.size() + 1024);

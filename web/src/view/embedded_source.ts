@@ -1,6 +1,6 @@
 // The source of the self-contained page: the run's columns lie compressed in the page, tiles and tables are made here.
 
-import { SourceError, type DeviceTime, type Entry, type FoundName, type Hit, type KernelDetails, type Overview, type QueryResult, type Schema, type SearchResult, type SliceDetails, type SliceLink, type Source, type SpanTables, type Track, type ViewDocument } from './source';
+import { SourceError, type Alignment, type DeviceTime, type Diff, type Entry, type Flame, type FoundName, type Hit, type KernelDetails, type Overview, type QueryResult, type Schema, type SearchResult, type SliceDetails, type SliceLink, type Source, type SpanTables, type Track, type ViewDocument } from './source';
 import { kBins, laneOffsets, tileSpan, type CounterTile, type DensityTile, type Tile } from './tile';
 import { bytes as shownBytes } from './units';
 
@@ -24,6 +24,7 @@ interface TrackHeader {
 interface Header {
   document: ViewDocument;
   overview: Overview;
+  flame?: Flame;
   names: { texts: string[]; colors: number[]; kinds: string[] };
   tables: string[];
   shapes: [string, string][][];
@@ -592,6 +593,15 @@ export class EmbeddedSource implements Source {
   }
   schema(): Promise<Schema> {
     return Promise.resolve({ tables: [] });
+  }
+  flame(_run: number, choice: { from?: number; threads?: boolean; base?: number }): Promise<Flame | null> {
+    return Promise.resolve(choice.from === undefined && choice.threads !== true && choice.base === undefined ? (this.header.flame ?? null) : null);
+  }
+  diff(): Promise<Diff> {
+    return Promise.reject(new SourceError('Comparing needs tacho: open both runs with tacho view.'));
+  }
+  align(): Promise<Alignment> {
+    return Promise.reject(new SourceError('Comparing needs tacho: open both runs with tacho view.'));
   }
   extra(what: string): Promise<unknown> {
     return Promise.resolve((this.header as unknown as Record<string, unknown>)[what] ?? null);

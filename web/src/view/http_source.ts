@@ -1,6 +1,6 @@
 // The source of the served page: requests to the server that sent it, with the token that stands in the page's address.
 
-import { SourceError, type KernelDetails, type Overview, type QueryResult, type Schema, type SearchResult, type SliceDetails, type Source, type SpanTables, type ViewDocument } from './source';
+import { SourceError, type Alignment, type Diff, type Flame, type KernelDetails, type Overview, type QueryResult, type Schema, type SearchResult, type SliceDetails, type Source, type SpanTables, type ViewDocument } from './source';
 import { decodeTiles, type Tile } from './tile';
 
 export class HttpSource implements Source {
@@ -78,6 +78,25 @@ export class HttpSource implements Source {
   }
   schema(): Promise<Schema> {
     return this.json('/api/schema');
+  }
+  /** An answer that tacho computes in the background: asks until it is there. */
+  private async computed<T>(path: string, signal?: AbortSignal): Promise<T> {
+    for (let wait = 100; ; wait = Math.min(1000, wait * 1.5)) {
+      const answer = await this.json<T | { pending: true }>(path, signal);
+      if (typeof answer !== 'object' || answer === null || !('pending' in answer)) return answer;
+      await new Promise((done) => setTimeout(done, wait));
+      signal?.throwIfAborted();
+    }
+  }
+  flame(run: number, choice: { from?: number; to?: number; threads?: boolean; base?: number }, signal?: AbortSignal): Promise<Flame> {
+    const span = choice.from === undefined || choice.to === undefined ? '' : `&from=${Math.floor(choice.from)}&to=${Math.ceil(choice.to)}`;
+    return this.computed(`/api/flame?run=${run}${span}${choice.threads === true ? '&threads=1' : ''}${choice.base === undefined ? '' : `&base=${choice.base}`}`, signal);
+  }
+  diff(a: number, b: number, by: string, signal?: AbortSignal): Promise<Diff> {
+    return this.computed(`/api/diff?run=${b}&base=${a}&by=${by}`, signal);
+  }
+  align(a: number, b: number, signal?: AbortSignal): Promise<Alignment> {
+    return this.computed(`/api/align?run=${b}&base=${a}`, signal);
   }
   extra(what: string, run: number): Promise<unknown> {
     return this.optional(`/api/${what}?run=${run}`);

@@ -6,6 +6,7 @@ import { HttpSource } from './http_source';
 import type { Source } from './source';
 import { App } from './state.svelte';
 import View from './View.svelte';
+import '../flame/flame.css';
 import './view.css';
 
 interface Start {

@@ -1,6 +1,7 @@
 // Where the page of `tacho view` gets what it shows: a server on this machine (HttpSource) or the columns inside the page
 // (EmbeddedSource). All times are nanoseconds since the run's first event (t0), in doubles.
 
+import type { FlameRun } from '../flame/tree';
 import type { Tile } from './tile';
 
 export type TrackKind = 'host' | 'process' | 'thread' | 'queue' | 'copy' | 'marker' | 'operator' | 'counter' | 'telemetry' | 'sample' | 'rank' | 'group';
@@ -184,6 +185,38 @@ export interface Schema {
   tables: { name: string; columns: { name: string; type?: string; meaning?: string }[] }[];
 }
 
+/** What `tacho flame` would draw of a run, or of two. */
+export interface Flame {
+  runs: FlameRun[];
+  /** All runs have call stacks; else `note` says what would have recorded them. */
+  stacks: boolean;
+  note: string;
+  /** Nodes that became part of others, so that the answer is not too large; `deepest`: only so many levels are told apart, 0 = all. */
+  folded: { nodes: number; host: number; gpu: number; deepest: number };
+}
+
+/** What `tacho diff` says; rows as its JSON has them. */
+export interface Diff {
+  by: string;
+  columns: { name: string; title: string; unit: string }[];
+  rows: (string | number | null)[][];
+  /** By row: the number of its name in a and in b; 0 = it does not occur. */
+  names: [number, number][];
+  /** Of all rows; the answer has the largest. */
+  count: number;
+  total_a: number;
+  total_b: number;
+  remarks: string[];
+}
+
+/** The moment of two runs that is the same in both, ns since each one's t0; `on`: the text of the marker, null = their beginnings. */
+export interface Alignment {
+  a: number;
+  b: number;
+  on: string | null;
+  on_b?: string;
+}
+
 export interface Source {
   /** Whether a server answers: SQL exists only there. */
   readonly served: boolean;
@@ -199,7 +232,12 @@ export interface Source {
   kernel(run: number, name: number, from: number, to: number, signal?: AbortSignal): Promise<KernelDetails | null>;
   query(run: number, sql: string, signal?: AbortSignal): Promise<QueryResult>;
   schema(): Promise<Schema>;
-  /** Any further view's JSON ("flame", "ranks"); null where there is none. */
+  /** The stacks of a run, or of the span [from, to); null where the source cannot tell. `base`: compared with another run. */
+  flame(run: number, choice: { from?: number; to?: number; threads?: boolean; base?: number }, signal?: AbortSignal): Promise<Flame | null>;
+  /** What changed from run a to run b; served only. */
+  diff(a: number, b: number, by: string, signal?: AbortSignal): Promise<Diff>;
+  align(a: number, b: number, signal?: AbortSignal): Promise<Alignment>;
+  /** Any further view's JSON ("ranks"); null where there is none. */
   extra(what: string, run: number): Promise<unknown>;
 }
 

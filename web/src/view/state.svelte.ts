@@ -8,6 +8,9 @@ import { TileStore } from './tile_store';
 
 export type ViewName = 'overview' | 'timeline' | 'kernels' | 'flame' | 'counters' | 'ranks' | 'sql' | 'diff';
 
+/** Keys of the address that belong to single views. */
+const kWords = ['flame', 'zoom', 'diff', 'pair'];
+
 const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 export class App {
@@ -30,12 +33,16 @@ export class App {
   tablesBusy = $state(false);
   /** The kernel that all views show. */
   kernel = $state.raw<{ name: number; text: string } | null>(null);
+  /** What single views keep in the address, by key (kWords). */
+  words = $state.raw<Readonly<Record<string, string>>>({});
   query = $state('');
   matchCase = $state(false);
   found = $state.raw<{ names: FoundName[]; hits: Hit[]; more: string | null } | null>(null);
   searchFault = $state('');
   searching = $state(false);
   hit = $state(-1);
+  /** What the view itself found of the search, where it searches other things than the timeline's names; '' = it does not. */
+  inView = $state('');
   help = $state(false);
   theme = $state<'auto' | 'light' | 'dark'>('auto');
   systemDark = $state(false);
@@ -68,11 +75,15 @@ export class App {
   private searchTimer: ReturnType<typeof setTimeout> | undefined;
   private hashTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(readonly source: Source) {
+  /** `beside`: one of several on a page, without an address of its own. */
+  constructor(
+    readonly source: Source,
+    beside = false,
+  ) {
     const dark = window.matchMedia('(prefers-color-scheme: dark)');
     this.systemDark = dark.matches;
     dark.addEventListener('change', () => (this.systemDark = dark.matches));
-    window.addEventListener('hashchange', () => this.readHash());
+    if (!beside) window.addEventListener('hashchange', () => this.readHash());
   }
 
   async load(): Promise<void> {
@@ -198,6 +209,7 @@ export class App {
     }
     const kernel = number('kernel');
     if (kernel !== null && kernel !== this.kernel?.name) void this.chooseKernelByNumber(kernel);
+    this.words = Object.fromEntries(kWords.flatMap((key) => (hash.get(key) ? [[key, hash.get(key) ?? '']] : [])));
     this.matchCase = hash.get('case') === '1';
     const query = hash.get('q') ?? '';
     if (query !== this.query) this.search(query, false);
@@ -217,9 +229,15 @@ export class App {
     if (this.kernel !== null) parts.push(`kernel=${this.kernel.name}`);
     const first = this.tree.closedAtFirst();
     if (first.size !== this.closed.size || [...this.closed].some((id) => !first.has(id))) parts.push(`tracks=${[...this.closed].join(',')}`);
+    for (const [key, word] of Object.entries(this.words)) if (word !== '') parts.push(`${key}=${encodeURIComponent(word)}`);
     if (this.query !== '') parts.push(`q=${encodeURIComponent(this.query)}`);
     if (this.matchCase) parts.push('case=1');
     return parts.join('&');
+  }
+
+  /** Keeps something of a view in the address; '' = nothing. */
+  say(key: string, word: string): void {
+    if ((this.words[key] ?? '') !== word) this.words = { ...this.words, [key]: word };
   }
 
   // ---- what is selected

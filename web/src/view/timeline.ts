@@ -132,13 +132,19 @@ export class Timeline {
 
   // ---- where the view is
 
+  /** What the view may show, where that is more than the run: another one beside it. */
+  bounds: [number, number] | null = null;
+  private get limits(): [number, number] {
+    return this.bounds ?? [0, this.length];
+  }
   private clamp(from: number, to: number): [number, number] {
-    const margin = this.length * 0.03;
-    const most = this.length + 2 * margin;
+    const [low, high] = this.limits;
+    const margin = (high - low) * 0.03;
+    const most = high - low + 2 * margin;
     const span = Math.min(Math.max(to - from, 8), most);
     const middle = (from + to) / 2;
     let a = middle - span / 2;
-    a = Math.max(-margin, Math.min(a, this.length + margin - span));
+    a = Math.max(low - margin, Math.min(a, high + margin - span));
     return [a, a + span];
   }
   private mostScroll(): number {
@@ -171,7 +177,8 @@ export class Timeline {
   zoom(factor: number, x = this.width / 2): void {
     this.flight = null;
     const at = this.from + ((this.to - this.from) * x) / this.width;
-    const [least, most] = [8, this.length * 1.06];
+    const [low, high] = this.limits;
+    const [least, most] = [8, (high - low) * 1.06];
     const span = Math.min(most, Math.max(least, (this.to - this.from) * factor));
     const share = x / this.width;
     this.set(at - span * share, at + span * (1 - share));
@@ -755,7 +762,7 @@ export class Timeline {
       return true;
     }
     if (lower === '0' || lower === 'home') {
-      this.fly(0, this.length);
+      this.fly(...this.limits);
       return true;
     }
     return false;

@@ -1,0 +1,55 @@
+// Answers that take seconds, computed one after the other in the background while the page shows something else.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/result.h"
+
+namespace tacho::view {
+
+class Jobs {
+ public:
+  using Answer = std::shared_ptr<const Result<std::string>>;
+  using Work = std::function<Result<std::string>()>;
+
+  /// Ends once the work under way is done; see busy().
+  ~Jobs();
+
+  /// The answer to what `key` names: known from before, or that of `work`, which runs on the thread of this. nullptr when it takes
+  /// longer than `patience_ms`: ask again. What was asked last is computed first; of what nobody asks for any more only a few
+  /// wait, and the newest answers stay known.
+  Answer ask(const std::string& key, const Work& work, int patience_ms = 200);
+
+  /// Whether work is under way, which cannot be stopped.
+  bool busy();
+
+ private:
+  struct Known {
+    std::string key;
+    Answer answer;
+  };
+  struct Waiting {
+    std::string key;
+    Work work;
+  };
+  Answer find(const std::string& key);  // under lock_
+  void run();
+
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::list<Known> known_;       // newest first
+  std::deque<Waiting> waiting_;  // newest first
+  std::string now_;              // the key of the work under way; "" = none
+  bool end_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tacho::view

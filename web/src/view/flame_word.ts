@@ -1,0 +1,17 @@
+// The choices of a flame graph as one word in the address: "gpu.bottom-up.functions.interpreter.threads"; what is missing is as at first.
+
+import type { Detail, Metric, Order, Settings } from '../flame/tree';
+
+export function flameSettings(word: string, anyHost: boolean): Settings {
+  const words = new Set(word.split('.'));
+  const one = <T extends string>(list: readonly T[], otherwise: T): T => list.find((each) => words.has(each)) ?? otherwise;
+  return {
+    metric: one<Metric>(['host', 'gpu', 'both'], anyHost ? 'host' : 'gpu'),
+    order: one<Order>(['top-down', 'bottom-up'], 'top-down'),
+    detail: one<Detail>(['lines', 'functions', 'operators'], 'lines'),
+    interpreter: words.has('interpreter'),
+  };
+}
+export function flameWord(settings: Settings, threads: boolean): string {
+  return [settings.metric, settings.order === 'top-down' ? '' : settings.order, settings.detail === 'lines' ? '' : settings.detail, settings.interpreter ? 'interpreter' : '', threads ? 'threads' : ''].filter(Boolean).join('.');
+}

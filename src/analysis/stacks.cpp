@@ -793,7 +793,7 @@ std::string folded_stacks(const StackTree& tree, bool gpu) {
       out += k == 0 ? " " : ";";
     }
     // At least 1: what ran for less than a microsecond is still there.
-    out += fmt::format("{}\n", std::max<int64_t>((ns + 500) / 1000, 1));
+    out += fmt::format("{}\n", std::max<int64_t>(ns / 1000 + (ns % 1000 >= 500 ? 1 : 0), 1));
   }
   return out;
 }

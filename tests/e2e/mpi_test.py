@@ -244,10 +244,21 @@ class OpenMpi(BothKinds, Mpi):
         self.job(2, program, "spawn")
         rows = self.rows("SELECT identity, origin, members FROM communicator")
         # The parents' world, and what is between them and the children, which nothing matches. The launcher starts the
-        # children, not the parents: they are not recorded.
+        # children, not the parents: they are not recorded, which the root's trace says.
         self.assertEqual([row[2] for row in rows if row[1] == "" and row[0] != 0], ["[0-1]"], rows)
         self.assertEqual([row[0] for row in rows if row[1] == "MPI_Comm_spawn"], [0], rows)
         self.assertEqual(self.calls("api", "MPI_Comm_spawn", "t.0.tacho"), 1)
+        notes = [[row[0] for row in self.rows("SELECT text FROM note WHERE text LIKE 'MPI_Comm_spawn%'", rank)] for rank in range(2)]
+        self.assertEqual([len(found) for found in notes], [1, 0], notes)
+        self.assertIn(f"MPI_Comm_spawn of 2 x {program}: the launcher starts these processes, and they are not recorded", notes[0][0])
+
+    def test_spawned_tacho(self):
+        program = built("mpicc", self.library, "calls.c", "-lpthread")
+        child = self.folder / "child"
+        child.mkdir()
+        self.job(2, program, "spawn", TACHO, "trace", "-q", "-o", child / "c-%rank%.tacho", "--", program, "spawn")
+        self.assertEqual(sorted(path.name for path in child.iterdir()), ["c-0.tacho", "c-1.tacho"])
+        self.assertEqual(self.rows("SELECT count(*) FROM note WHERE text LIKE 'MPI_Comm_spawn%'"), [[0]])
 
     def test_mpi4py(self):
         if subprocess.run([DEBIAN_PYTHON, "-c", "import mpi4py.MPI"], stderr=subprocess.DEVNULL).returncode != 0:

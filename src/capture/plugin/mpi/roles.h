@@ -39,6 +39,7 @@ enum class Does : uint8_t {
   kMakesLater,    ///< likewise; a request completes it
   kMakesApart,    ///< only the new one's ranks call it
   kMakesBetween,  ///< an intercommunicator
+  kSpawns,        ///< likewise, with processes that it starts
   kFrees,
   kNames,
 };
@@ -207,6 +208,9 @@ constexpr Role makes_apart(int8_t communicator, int8_t made) {
 }
 constexpr Role makes_between(int8_t communicator, int8_t made) {
   return {.does = Does::kMakesBetween, .communicator = communicator, .made = made};
+}
+constexpr Role spawns(int8_t root, int8_t communicator, int8_t made) {
+  return {.does = Does::kSpawns, .communicator = communicator, .made = made, .root = root};
 }
 constexpr Role frees(int8_t communicator) {
   return {.does = Does::kFrees, .communicator = communicator};

@@ -3,7 +3,9 @@
 // call, and only where it has succeeded: a wrong handle is the program's own business, and its error handler's.
 #include "capture/plugin/mpi/wrappers.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <utility>
 
@@ -170,6 +172,26 @@ void record_completed(const Context& context, Word handle, const char* status) {
       break;
     }
   }
+}
+
+// The launcher starts the new processes, with an environment of its own.
+void warn_of_spawned(size_t number, const Word* given) {
+  if (strcmp(kCalls[number].name, "MPI_Comm_spawn") != 0) {
+    g_host->warn(
+        "MPI_Comm_spawn_multiple: the launcher starts these processes, and they are not recorded; let it "
+        "spawn tacho with the arguments trace -o FILE -- and the program");
+    return;
+  }
+  const auto* const program = reinterpret_cast<const char*>(given[0]);
+  const char* const slash = strrchr(program, '/');
+  if (strcmp(slash != nullptr ? slash + 1 : program, "tacho") == 0) return;
+  char line[1024];
+  snprintf(
+      line, sizeof line,
+      "MPI_Comm_spawn of %d x %.400s: the launcher starts these processes, and they are not recorded; let "
+      "it spawn tacho with the arguments trace -o FILE -- and the program",
+      whole(given[2]), program);
+  g_host->warn(line);
 }
 
 // Before the call: reads what it will change, and gives it a status where the program wants none.
@@ -374,6 +396,12 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
     case Does::kMakesApart:
       add_communicator(g_mpi.read_handle(at(role.made)), static_cast<uint32_t>(number), nullptr, 0, false);
       break;
+    case Does::kSpawns:
+      // What the root gives counts: program, arguments, number of processes.
+      if (const Communicator* const own = communicator();
+          own != nullptr && whole(given[role.root]) == own->rank)
+        warn_of_spawned(number, given);
+      [[fallthrough]];
     case Does::kMakesBetween:
       add_communicator(g_mpi.read_handle(at(role.made)), static_cast<uint32_t>(number), nullptr, 0, true);
       break;

@@ -70,6 +70,7 @@ class Builder {
     TACHO_TRY(count_processes());
     TACHO_TRY(place_complete_stacks());
     TACHO_TRY(read_samples());
+    if (given_up()) return fail("given up");
     if (options_.gpu) TACHO_TRY(read_device_work());
     return std::move(tree_);
   }
@@ -85,6 +86,7 @@ class Builder {
     bool wanted;
   };
 
+  bool given_up() const { return options_.given_up && options_.given_up(); }
   int64_t cell(Table table, int64_t row, int at) const { return trace_.cell(table, row, at); }
   bool wants_track(int64_t track) const {
     return (!options_.process || cell(Table::kTrack, track, column::Track::process) == *options_.process) &&
@@ -333,7 +335,7 @@ class Builder {
             (trace_.text(Table::kTrack, track, column::Track::category) == "sample.wall" ? tree_.wall
                                                                                          : tree_.cpu) = true;
           }
-          return true;
+          return !given_up();
         });
   }
 
@@ -544,7 +546,8 @@ class Builder {
       advance_markers(time);
     };
     constexpr int64_t kClocksDisagree = 100'000'000;
-    for (;;) {
+    for (size_t rows = 0;; ++rows) {
+      if (rows % 16'384 == 0 && given_up()) return fail("given up");
       Source* earliest = nullptr;
       for (Source& source : sources)
         if (source.more && (earliest == nullptr || source.cursor->start() < earliest->cursor->start()))

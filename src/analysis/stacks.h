@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -68,6 +69,7 @@ struct StackOptions {
   std::optional<int64_t> process;            // row
   std::optional<int64_t> thread;             // row
   int64_t from = INT64_MIN, to = INT64_MAX;  // by time of the sample, or of the launching call
+  std::function<bool()> given_up;            // asked now and then: true ends the work with an error
 };
 
 Result<StackTree> stack_tree(const trace::Trace& trace, const StackOptions& options = {});

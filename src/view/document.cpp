@@ -146,12 +146,12 @@ std::optional<Result<std::string>> Document::compared(std::string_view what, Run
     const size_t base_number = base == nullptr ? SIZE_MAX : base->number();
     if (what == "align")
       return background(fmt::format("align {} {}", base_number, run.number()),
-                        [base, &run] { return alignment(*base, run); });
+                        [base, &run](const auto&) { return alignment(*base, run); });
     if (what == "diff") {
       std::string by(request.parameter("by"));
       if (by.empty()) by = "kernel";
       return background(fmt::format("diff {} {} {}", base_number, run.number(), by),
-                        [base, &run, by] { return compare(*base, run, by); });
+                        [base, &run, by](const auto&) { return compare(*base, run, by); });
     }
     FlameChoice choice;
     TACHO_ASSIGN(choice.from, time_of(request, "from", choice.from));
@@ -159,7 +159,11 @@ std::optional<Result<std::string>> Document::compared(std::string_view what, Run
     choice.threads = request.parameter("threads") == "1";
     return background(fmt::format("flame {} {} {} {} {}", run.number(), base_number, choice.from, choice.to,
                                   choice.threads),
-                      [&run, base, choice] { return flame(run, base, choice); });
+                      [&run, base, choice](const Jobs::GivenUp& given_up) {
+                        FlameChoice until = choice;
+                        until.given_up = given_up;
+                        return flame(run, base, until);
+                      });
   };
   if (what != "flame" && what != "diff" && what != "align") return std::nullopt;
   return answer();

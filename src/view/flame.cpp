@@ -64,6 +64,7 @@ Result<std::string> flame(const Run& run, const Run* base, const FlameChoice& ch
   for (const Run* each : runs) {
     analysis::StackOptions options;
     options.threads = choice.threads;
+    options.given_up = choice.given_up;
     const auto time_of = [&](int64_t at) {
       int64_t time = 0;
       return __builtin_add_overflow(at, each->t0(), &time) ? at : time;

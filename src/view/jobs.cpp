@@ -2,7 +2,6 @@
 #include "view/jobs.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/thread.h"
 
@@ -12,6 +11,7 @@ namespace {
 constexpr size_t kMostKnown = 12;
 constexpr size_t kMostKnownBytes = size_t{48} << 20;
 constexpr size_t kMostWaiting = 4;
+constexpr std::chrono::seconds kGivenUpAfter{5};
 }  // namespace
 
 Jobs::~Jobs() {
@@ -40,7 +40,9 @@ Jobs::Answer Jobs::find(const std::string& key) {
 Jobs::Answer Jobs::ask(const std::string& key, const Work& work, int patience_ms) {
   std::unique_lock held(lock_);
   if (Answer answer = find(key)) return answer;
-  if (now_ != key) {
+  if (now_ == key) {
+    asked_ = std::chrono::steady_clock::now();
+  } else {
     std::erase_if(waiting_, [&](const Waiting& each) { return each.key == key; });
     waiting_.push_front({key, work});
     if (waiting_.size() > kMostWaiting) waiting_.pop_back();
@@ -61,10 +63,16 @@ void Jobs::run() {
     const Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
     now_ = next.key;
+    asked_ = std::chrono::steady_clock::now();
     held.unlock();
-    auto answer = std::make_shared<const Result<std::string>>(next.work());
+    bool left = false;
+    auto answer = std::make_shared<const Result<std::string>>(next.work([this, &left] {
+      const std::lock_guard asking(lock_);
+      return left = end_ || std::chrono::steady_clock::now() - asked_ > kGivenUpAfter;
+    }));
     held.lock();
     now_.clear();
+    if (left && !*answer) continue;
     known_.push_front({next.key, std::move(answer)});
     size_t bytes = 0, count = 0;
     for (auto at = known_.begin(); at != known_.end();) {

@@ -1,6 +1,7 @@
 // Answers that take seconds, computed one after the other in the background while the page shows something else.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -18,17 +19,19 @@ namespace tacho::view {
 class Jobs {
  public:
   using Answer = std::shared_ptr<const Result<std::string>>;
-  using Work = std::function<Result<std::string>()>;
+  /// Whether nobody waits for the answer any more: work may end with an error then.
+  using GivenUp = std::function<bool()>;
+  using Work = std::function<Result<std::string>(const GivenUp&)>;
 
   /// Ends once the work under way is done; see busy().
   ~Jobs();
 
   /// The answer to what `key` names: known from before, or that of `work`, which runs on the thread of this. nullptr when it takes
-  /// longer than `patience_ms`: ask again. What was asked last is computed first; of what nobody asks for any more only a few
-  /// wait, and the newest answers stay known.
+  /// longer than `patience_ms`: ask again, at least every two seconds, else it is given up. What was asked last is computed first,
+  /// and the newest answers stay known.
   Answer ask(const std::string& key, const Work& work, int patience_ms = 200);
 
-  /// Whether work is under way, which cannot be stopped.
+  /// Whether work is under way, which may take a while to end.
   bool busy();
 
  private:
@@ -45,9 +48,10 @@ class Jobs {
 
   std::mutex lock_;
   std::condition_variable changed_;
-  std::list<Known> known_;       // newest first
-  std::deque<Waiting> waiting_;  // newest first
-  std::string now_;              // the key of the work under way; "" = none
+  std::list<Known> known_;                       // newest first
+  std::deque<Waiting> waiting_;                  // newest first
+  std::string now_;                              // the key of the work under way; "" = none
+  std::chrono::steady_clock::time_point asked_;  // when somebody asked for that last
   bool end_ = false;
   std::thread thread_;
 };

@@ -197,6 +197,49 @@ class View(harness.Case):
             self.assertEqual(server.sql("SELECT count(*) FROM dispatch", number)["rows"], self.query(file, "SELECT count(*) FROM dispatch"))
         self.assertEqual(server.ask("/api/overview?run=2")[0], 404)
 
+    def computed(self, server, path):
+        """An answer that the server may compute in the background."""
+        for _ in range(600):
+            answer = server.get(path)
+            if "pending" not in answer:
+                return answer
+            time.sleep(0.05)
+        raise AssertionError(f"{path} stays pending")
+
+    def test_flame_graphs_and_differences(self):
+        harness.need_data()
+        traces = [DATA / "traces" / f"kineto_{name}.json.gz" for name in ("h100_qwen1.5-0.5b", "mi300x_qwen1.5-0.5b")]
+        server = self.serve(*traces)
+        self.assertEqual(server.ready()["views"], ["kernel", "sql", "flame", "diff"])
+        for number, trace in enumerate(traces):
+            flame = self.computed(server, f"/api/flame?run={number}")
+            self.assertEqual((flame["stacks"], flame["folded"]["nodes"]), (True, 0))
+            run = flame["runs"][0]
+            work = sum(server.sql(f"SELECT coalesce(sum(duration), 0) FROM tacho.{table} WHERE duration >= 0", number)["rows"][0][0] for table in ("dispatch", "copy", "fill"))
+            self.assertEqual((run["gpuNs"], sum(run["nodes"]["gpu"])), (work, work))
+            # Kernels carry the number of their name.
+            kernels = {name: kernel for name, kernel in zip(run["frames"]["name"], run["frames"]["kernel"]) if kernel}
+            self.assertGreater(len(kernels), 5)
+            names = server.get(f"/api/names?run={number}&ids=" + ",".join(map(str, kernels.values())))["names"]
+            self.assertEqual(names, list(kernels))
+        both = self.computed(server, "/api/flame?run=1&base=0")
+        self.assertEqual([run["name"] for run in both["runs"]], [traces[1].name, traces[0].name])
+        # A span that holds all of it is the whole run; one of nothing has nothing.
+        self.assertEqual(self.computed(server, "/api/flame?run=0&from=-1e15&to=1e15")["runs"], self.computed(server, "/api/flame?run=0")["runs"])
+        self.assertEqual(self.computed(server, "/api/flame?run=0&from=1e15&to=2e15")["runs"][0]["gpuNs"], 0)
+        for by in ("kernel", "api", "marker", "copy", "operator"):
+            diff = self.computed(server, f"/api/diff?run=1&base=0&by={by}")
+            expected = json.loads(self.run_command(TACHO, "diff", *traces, "--by", by, "--output-format", "json").stdout)
+            self.assertEqual(([column["name"] for column in diff["columns"]], diff["rows"]), (expected["columns"], expected["rows"]))
+            self.assertEqual(diff["count"], len(expected["rows"]))
+            if by == "kernel":
+                for (a, b), row in zip(diff["names"], diff["rows"]):
+                    self.assertEqual((a != 0, b != 0), (row[3] > 0, row[4] > 0), row)
+        align = self.computed(server, "/api/align?run=1&base=0")
+        self.assertRegex(align["on"], "ProfilerStep")
+        same = self.computed(server, "/api/align?run=0&base=0")
+        self.assertEqual(same["a"], same["b"])
+
     def test_folder_of_ranks_is_one_timeline(self):
         harness.need_data()
         server = self.serve(DATA / "ranks4")
@@ -249,7 +292,8 @@ class View(harness.Case):
                      "/api/tiles?level=1&index=0&tracks=" + ",".join("1" * 5000), "/api/names?ids=a", "/api/span?from=x",
                      "/api/span?from=5&to=5", "/api/span?from=nan", "/api/slice?row=-1", f"/api/slice?row={huge}", "/api/slice?row=99999999",
                      "/api/search?q=%28", "/api/search?q=" + "a" * 5000, "/api/search?q=x&after=1", "/api/search?q=a%7B3000%7D",
-                     "/api/kernel?name=0", "/api/kernel?name=4294967295", "/api/overview?run=x"):
+                     "/api/kernel?name=0", "/api/kernel?name=4294967295", "/api/overview?run=x", "/api/flame?from=x", "/api/flame?base=7",
+                     "/api/diff", "/api/diff?base=0&by=nothing", "/api/align?base=x"):
             with self.subTest(path[:60]):
                 status, data = server.ask(path)
                 self.assertEqual(status, 400, data)

@@ -267,6 +267,25 @@ test('flame graph of a difference: both runs are as tacho stats says', async () 
   await opened.close();
 });
 
+test('no view is wider than the window, nor does anything lie over something else', async () => {
+  const address = await serve(h100, mi300x);
+  for (const width of [1600, 900])
+    for (const hash of ['view=flame', 'view=diff', 'view=diff&diff=0.1.flame', 'view=diff&diff=0.1.timelines']) {
+      const opened = await open(address, { hash, viewport: { width, height: 900 } });
+      const on = opened.page;
+      await on.waitForFunction(() => window.tacho?.panel?.()?.settled?.() === true);
+      if (hash.includes('timelines')) {
+        await on.evaluate(() => window.tacho.panel().pair().a.choose([2e7, 2.5e7], true));
+        await on.waitForFunction(() => document.querySelectorAll('.half .below table').length >= 2);
+        const bottoms = await on.locator('.half').evaluateAll((halves) => halves.map((half) => [half.getBoundingClientRect().bottom, half.querySelector('.below').getBoundingClientRect().bottom]));
+        for (const [half, below] of bottoms) assert.ok(below <= half + 1, `${width} ${below} ${half}`);
+      }
+      const wide = await on.evaluate(() => [...document.querySelectorAll('.frame, main, main > *, .bar-top, .flame-bar, .flame-box')].filter((each) => each.scrollWidth > each.clientWidth + 1 || each.getBoundingClientRect().right > window.innerWidth + 1).map((each) => each.className));
+      assert.deepEqual(wide, [], `${width} ${hash}`);
+      await opened.close();
+    }
+});
+
 test('timelines below each other meet at the first marker and move together', async () => {
   const opened = await open(await serve(h100, mi300x), { hash: 'view=diff&diff=0.1.timelines' });
   const on = opened.page;

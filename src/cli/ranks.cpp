@@ -18,6 +18,7 @@ int run_ranks(int argc, char** argv) {
   std::string format = "text", sql;
   size_t top = 16;
   int64_t step = event::kUnknown;
+  bool arrivals = false;
   app.add_option("inputs", inputs,
                  "traces of the ranks, or folders that hold them; any format that tacho reads")
       ->required();
@@ -31,6 +32,8 @@ int run_ranks(int argc, char** argv) {
          "print SQL that makes these tables from a Parquet dataset, which is the one input: duckdb or "
          "clickhouse")
       ->check(CLI::IsMember({"duckdb", "clickhouse"}));
+  app.add_flag("--arrivals", arrivals,
+               "json: also each rank's part in each step, and when it came to each collective");
   app.footer("docs/ranks.md defines every number.");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   const auto print = [](std::string_view text) {
@@ -47,10 +50,13 @@ int run_ranks(int argc, char** argv) {
     print(*script);
     return kOk;
   }
+  if (arrivals && format != "json")
+    return complain(kBadInput,
+                    "--arrivals goes with --output-format json; tacho view shows arrivals as a plot");
   ranks::Job job;
   if (const Status loaded = ranks::load_job(inputs, job); !loaded)
     return complain(kBadInput, loaded.error().message);
-  const auto report = ranks::answer(job);
+  const auto report = ranks::answer(job, arrivals);
   if (!report) return complain(kBadInput, report.error().message);
   if (format == "json") {
     if (const Status made = ranks::to_json(job, *report, print); !made)

@@ -248,7 +248,7 @@ std::string cause_text(const Cause& cause, const Names& names) {
   return text;
 }
 
-Result<Report> answer(const Job& job) {
+Result<Report> answer(const Job& job, bool details) {
   const std::vector<RankRun>& runs = job.runs;
   size_t found = 0;
   for (const RankRun& run : runs) found += run.arrivals + run.messages;
@@ -266,6 +266,26 @@ Result<Report> answer(const Job& job) {
   }
   Report report;
   report.ranks.resize(runs.size());
+  constexpr size_t kArrivalsAtOnce = 16384;
+  std::vector<RankArrival> arrived;
+  size_t spooled = 0;
+  if (details) {
+    for (size_t run = 0; run < runs.size(); ++run) report.ranks[run].steps.resize(runs[run].steps);
+    TACHO_ASSIGN(report.arrivals, Spool<RankArrival>::create());
+  }
+  Status spooling;
+  const auto spool_arrivals = [&] {
+    if (arrived.empty()) return;
+    if (auto at = report.arrivals->append(arrived); !at && spooling)
+      spooling = tl::unexpected<Error>(at.error());
+    spooled += arrived.size();
+    arrived.clear();
+  };
+  const auto step_at = [&](uint32_t run, int32_t step) -> RankStep* {
+    std::vector<RankStep>& steps = report.ranks[run].steps;
+    return step >= 0 && static_cast<size_t>(step) < steps.size() ? &steps[static_cast<size_t>(step)]
+                                                                 : nullptr;
+  };
 
   // Clocks: corrected where collectives say that they differ, and not within one host.
   TACHO_ASSIGN(std::vector<RunClock> clocks, relate_clocks(runs, job.spools));
@@ -343,14 +363,17 @@ Result<Report> answer(const Job& job) {
     std::vector<bool>& members = in_group[first.communicator];
     members.resize(runs.size());
     size_t last = 0;
+    collective.arrivals_at = spooled + arrived.size();
     for (size_t i = 0; i < all.size(); ++i) {
       const RankRun& run = runs[all[i].run];
       starts.push_back(common_time(clocks, all[i].run, all[i].arrival.start + run.clock_shift));
       const int64_t end = common_time(clocks, all[i].run, all[i].arrival.end + run.clock_shift);
+      if (details) arrived.push_back({starts[i], end, all[i].run});
       collective.end = i == 0 ? end : std::max(collective.end, end);
       if (starts[i] > starts[last]) last = i;
       members[all[i].run] = true;
     }
+    if (arrived.size() >= kArrivalsAtOnce) spool_arrivals();
     collective.first_start = *std::min_element(starts.begin(), starts.end());
     collective.last_start = starts[last];
     collective.last_run = all[last].run;
@@ -368,6 +391,8 @@ Result<Report> answer(const Job& job) {
         add_saturating(collective.waited, waited);
         add_saturating(report.ranks[all[i].run].waited, waited);
         add_waited(all[i].run, all[i].arrival.step, waited);
+        if (RankStep* const step = step_at(all[i].run, collective.step); step != nullptr)
+          step->late = std::max(step->late, starts[i] - collective.first_start);
       }
       ++report.ranks[collective.last_run].last_in;
       const Collective* before = nullptr;
@@ -389,10 +414,12 @@ Result<Report> answer(const Job& job) {
         collective.blamed_run = before->blamed_run;
       }
       add_saturating(report.ranks[collective.blamed_run].caused, collective.waited);
+      if (RankStep* const step = step_at(collective.blamed_run, collective.step); step != nullptr)
+        add_saturating(step->caused, collective.waited);
     }
     const int64_t size =
         std::max<int64_t>(job.names.communicator(first.communicator).size, static_cast<int64_t>(all.size()));
-    if (collective.bytes > 0 && collective.transfer > 0 && complete) {
+    if (collective.bytes > 0 && collective.transfer > 0 && complete && all.size() > 1) {
       collective.algorithm_bandwidth =
           static_cast<double>(collective.bytes) / static_cast<double>(collective.transfer);
       collective.bus_bandwidth = collective.algorithm_bandwidth * bus_factor(collective.operation, size);
@@ -412,6 +439,8 @@ Result<Report> answer(const Job& job) {
     newest[first.communicator] = report.collectives.size();
     report.collectives.push_back(collective);
   }));
+  spool_arrivals();
+  TACHO_TRY(std::move(spooling));
 
   // Steps.
   struct Blame {
@@ -491,6 +520,8 @@ Result<Report> answer(const Job& job) {
       add_saturating(report.ranks[wait.blamed].caused, time);
       const int32_t step = step_of(run, own_steps, wait.start);
       add_waited(run, step, time);
+      if (RankStep* const blamed = step_at(wait.blamed, step); blamed != nullptr)
+        add_saturating(blamed->caused, time);
       const auto add = [&](Blame& blame) {
         add_saturating(blame.waited, time);
         add_saturating(blame.for_messages, time);
@@ -515,6 +546,13 @@ Result<Report> answer(const Job& job) {
   // The ranks' own times, rank by rank: only one rank's steps are in memory.
   for (uint32_t run = 0; run < runs.size(); ++run) {
     TACHO_ASSIGN(const std::vector<Times> own_steps, steps_of(runs[run], job.spools));
+    for (size_t step = 0; step < report.ranks[run].steps.size() && step < own_steps.size(); ++step) {
+      RankStep& with_others = report.ranks[run].steps[step];
+      if (own_steps[step].first == kUnknown) continue;
+      with_others.begin = on_common(run, own_steps[step].first);
+      with_others.end = on_common(run, own_steps[step].last);
+      if (!waited_in[run].empty()) with_others.waited = waited_in[run][step];
+    }
     for (auto& [number, sums] : steps) {
       const auto place = static_cast<size_t>(number);
       if (place >= own_steps.size() || own_steps[place].first == kUnknown) continue;
@@ -587,7 +625,8 @@ Result<Report> answer(const Job& job) {
     group.median_transfer = median_of(std::move(sums.transfers));
     const int64_t size = std::max<int64_t>(job.names.communicator(communicator).size,
                                            std::ranges::count(in_group[communicator], true));
-    if (bytes > 0 && group.median_transfer > 0) {
+    // One rank's kernels also waited for the others.
+    if (bytes > 0 && group.median_transfer > 0 && std::ranges::count(in_group[communicator], true) > 1) {
       group.algorithm_bandwidth = static_cast<double>(bytes) / static_cast<double>(group.median_transfer);
       group.bus_bandwidth = group.algorithm_bandwidth * bus_factor(operation, size);
     }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,21 @@ struct Collective {
   // The last rank's stretch before it, for the critical path.
   int64_t from = 0, compute = 0, copy = 0, idle = 0, host = 0;
   uint32_t previous_communicator = 0, previous_sequence = 0;
+  size_t arrivals_at = 0;  // in Report::arrivals, `ranks` of them
+};
+
+/// When a rank came to a collective and left it; ns on the common clock.
+struct RankArrival {
+  int64_t start, end;
+  uint32_t run;
+};
+
+/// A rank in a step, as far as the others are concerned; ns.
+struct RankStep {
+  int64_t late = 0;                          // its latest arrival behind the first rank
+  int64_t waited = 0;                        // for others
+  int64_t caused = 0;                        // the others waited for it
+  int64_t begin = kUnknown, end = kUnknown;  // its first and last GPU operation, on the common clock
 };
 
 struct PathPiece {
@@ -109,6 +125,7 @@ struct RankAnswer {
   int64_t clock_offset = 0;  // ns, taken off its times
   double clock_residual = 0;
   bool corrected = false, related = false;
+  std::vector<RankStep> steps;  // by number of the step, where details were asked for
 };
 
 struct Report {
@@ -124,10 +141,12 @@ struct Report {
   bool aligned = false;       // ranks' clocks are related by collectives
   double clock_residual = 0;  // ns, the largest of a rank
   std::vector<std::string> remarks;
+  std::optional<Spool<RankArrival>> arrivals;  // where details were asked for
 };
 
-/// An error where the job has neither collectives nor messages.
-Result<Report> answer(const Job& job);
+/// An error where the job has neither collectives nor messages. `details`: also each rank's part in
+/// each step, and when it came to each collective; the latter lie in a file without a name.
+Result<Report> answer(const Job& job, bool details = false);
 
 /// "30 more kernels (sm90_gemm)", "the host launched late", in words for a cell; `names`: of the job.
 std::string cause_text(const Cause& cause, const Names& names);

@@ -157,6 +157,18 @@ Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::strin
   return runs;
 }
 
+bool tells_of_ranks(const trace::Trace& trace) {
+  if (trace.rows(Table::kMessage) > 0) return true;
+  std::set<int64_t> ranks;
+  for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
+    if (const int64_t rank = trace.cell(Table::kProcess, process, column::Process::rank); rank != kUnknown)
+      ranks.insert(rank);
+  if (ranks.size() > 1) return true;
+  for (int64_t kernel = 1; kernel < trace.rows(Table::kKernel); ++kernel)
+    if (is_collective_kernel(trace.text(Table::kKernel, kernel, column::Kernel::name))) return true;
+  return false;
+}
+
 int64_t rank_in_path(const std::string& path) {
   const fs::path whole(path);
   const std::string name = whole.filename().string();

@@ -23,6 +23,9 @@ Status load_job(const std::vector<std::string>& inputs, Job& job);
 /// The runs of a trace, not passed over yet: one for each rank that it says it holds, else one.
 Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::string& file);
 
+/// Whether a trace holds what these answers are about: several ranks, messages of MPI, or kernels of collectives.
+bool tells_of_ranks(const trace::Trace& trace);
+
 /// The rank that a path tells: "rank3.tacho", "kineto_rank3.json.gz", "out/3/trace.tacho"; kUnknown where it tells none.
 int64_t rank_in_path(const std::string& path);
 

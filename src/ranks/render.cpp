@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <set>
 
 #include "base/json_writer.h"
 #include "base/saturating.h"
@@ -43,6 +45,68 @@ std::string group_name(const Names& names, uint32_t communicator) {
   if (told.name.empty()) return "—";
   return told.description.empty() || told.description == told.name ? told.name
                                                                    : told.name + " " + told.description;
+}
+
+// What the answers come down to: how much ranks waited, and for whom.
+std::vector<std::string> headlines(const Job& job, const Report& report) {
+  std::vector<std::string> out;
+  int64_t waited = 0, span = 0;
+  for (size_t run = 0; run < job.runs.size(); ++run) {
+    add_saturating(waited, report.ranks[run].waited);
+    add_saturating(span, job.runs[run].total.span());
+  }
+  const size_t count = job.runs.size();
+  // Of one rank alone no step has anything to compare.
+  const size_t steps = count == 1 ? job.runs[0].steps : report.steps.size();
+  std::string first = fmt::format(
+      "{} rank{}, {} step{}, {} collectives{}.", count, count == 1 ? "" : "s", steps, steps == 1 ? "" : "s",
+      report.collectives.size(),
+      report.messages.matched > 0 ? fmt::format(", {} messages", report.messages.matched) : std::string());
+  if (count > 1 || waited > 0)
+    first += fmt::format(" Ranks waited for others {} of their time ({} of {}).",
+                         percent(static_cast<double>(waited), static_cast<double>(span)), time_text(waited),
+                         time_text(span));
+  out.push_back(std::move(first));
+  size_t shown = 0;
+  for (const Straggler& straggler : report.stragglers) {
+    if (shown == 3 || straggler.waited * 20 < waited || straggler.waited == 0) break;
+    ++shown;
+    std::string steps;
+    if (!straggler.steps.empty())
+      steps = fmt::format(", most in step{} {}", straggler.steps.size() == 1 ? "" : "s",
+                          numbers(straggler.steps));
+    std::string where;
+    if (!report.collectives.empty())
+      where = fmt::format("last to {} of {} collectives", straggler.collectives, report.collectives.size());
+    if (straggler.for_messages > 0)
+      where += fmt::format("{}{} of it for its messages", where.empty() ? "" : ", ",
+                           time_text(straggler.for_messages));
+    out.push_back(fmt::format("Rank {} made them wait {} ({}): {}{}. Cause: {}.", straggler.rank,
+                              time_text(straggler.waited),
+                              percent(static_cast<double>(straggler.waited), static_cast<double>(waited)),
+                              where, steps, cause_text(straggler.cause, job.names)));
+  }
+  if (shown == 0 && waited > 0)
+    out.push_back(
+        fmt::format("No rank stands out: they waited most for rank {}, and that is {} of all waiting.",
+                    report.stragglers[0].rank,
+                    percent(static_cast<double>(report.stragglers[0].waited), static_cast<double>(waited))));
+  return out;
+}
+
+// How far the ranks' clocks agree; "" for one rank.
+std::string clocks_text(const Job& job, const Report& report) {
+  if (job.runs.size() < 2) return {};
+  size_t corrected = 0;
+  for (const RankAnswer& rank : report.ranks) corrected += rank.corrected ? 1 : 0;
+  if (!report.aligned)
+    return "Clocks: unaligned where ranks share no collective; arrivals are compared by the times in the "
+           "files.";
+  if (corrected == 0)
+    return fmt::format("Clocks: agree; collectives end within {} of each other on all ranks (95 of 100).",
+                       time_text(std::llround(report.clock_residual)));
+  return fmt::format("Clocks: {} of {} ranks corrected by when collectives end, to within {} (95 of 100).",
+                     corrected, job.runs.size(), time_text(std::llround(report.clock_residual)));
 }
 
 class Text {
@@ -100,43 +164,7 @@ class Text {
   }
 
   void headline() {
-    int64_t waited = 0, span = 0;
-    for (size_t run = 0; run < job_.runs.size(); ++run) {
-      add_saturating(waited, report_.ranks[run].waited);
-      add_saturating(span, job_.runs[run].total.span());
-    }
-    const size_t count = job_.runs.size();
-    line(fmt::format(
-        "{} rank{}, {} step{}, {} collectives{}. Ranks waited for others {} of their time ({} of {}).", count,
-        count == 1 ? "" : "s", report_.steps.size(), report_.steps.size() == 1 ? "" : "s",
-        report_.collectives.size(),
-        report_.messages.matched > 0 ? fmt::format(", {} messages", report_.messages.matched) : std::string(),
-        percent(static_cast<double>(waited), static_cast<double>(span)), time_text(waited), time_text(span)));
-    size_t shown = 0;
-    for (const Straggler& straggler : report_.stragglers) {
-      if (shown == 3 || straggler.waited * 20 < waited || straggler.waited == 0) break;
-      ++shown;
-      std::string steps;
-      if (!straggler.steps.empty())
-        steps = fmt::format(", most in step{} {}", straggler.steps.size() == 1 ? "" : "s",
-                            numbers(straggler.steps));
-      std::string where;
-      if (!report_.collectives.empty())
-        where =
-            fmt::format("last to {} of {} collectives", straggler.collectives, report_.collectives.size());
-      if (straggler.for_messages > 0)
-        where += fmt::format("{}{} of it for its messages", where.empty() ? "" : ", ",
-                             time_text(straggler.for_messages));
-      line(fmt::format("Rank {} made them wait {} ({}): {}{}. Cause: {}.", straggler.rank,
-                       time_text(straggler.waited),
-                       percent(static_cast<double>(straggler.waited), static_cast<double>(waited)), where,
-                       steps, cause_text(straggler.cause, job_.names)));
-    }
-    if (shown == 0 && waited > 0)
-      line(fmt::format(
-          "No rank stands out: they waited most for rank {}, and that is {} of all waiting.",
-          report_.stragglers[0].rank,
-          percent(static_cast<double>(report_.stragglers[0].waited), static_cast<double>(waited))));
+    for (const std::string& text : headlines(job_, report_)) line(text);
     for (const std::string& remark : job_.remarks) line("Note: " + remark + ".");
     for (const std::string& remark : report_.remarks) line("Note: " + remark + ".");
   }
@@ -355,20 +383,10 @@ class Text {
   }
 
   void clocks() {
-    if (job_.runs.size() < 2) return;
+    const std::string text = clocks_text(job_, report_);
+    if (text.empty()) return;
     out_ += '\n';
-    size_t corrected = 0;
-    for (const RankAnswer& rank : report_.ranks) corrected += rank.corrected ? 1 : 0;
-    if (!report_.aligned)
-      line(
-          "Clocks: unaligned where ranks share no collective; arrivals are compared by the times in the "
-          "files.");
-    else if (corrected == 0)
-      line(fmt::format("Clocks: agree; collectives end within {} of each other on all ranks (95 of 100).",
-                       time_text(std::llround(report_.clock_residual))));
-    else
-      line(fmt::format("Clocks: {} of {} ranks corrected by when collectives end, to within {} (95 of 100).",
-                       corrected, job_.runs.size(), time_text(std::llround(report_.clock_residual))));
+    line(text);
   }
 
   const Job& job_;
@@ -407,6 +425,21 @@ void put_times(JsonWriter& json, const Times& times) {
       .member("launch_bound_ns", times.launch_bound);
 }
 
+// Unmarks what goes beyond `most` in weight, what was waited least in first.
+template <typename Entry>
+void keep_most(const std::vector<Entry>& entries, const std::vector<size_t>& weights, size_t most,
+               std::vector<bool>& kept) {
+  std::vector<size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return entries[a].waited > entries[b].waited; });
+  size_t sum = 0;
+  for (const size_t i : order) {
+    sum += weights[i];
+    kept[i] = sum <= most;
+  }
+}
+
 void put_bandwidth(JsonWriter& json, double algorithm, double bus) {
   json.name("algorithm_gb_s");
   algorithm > 0 ? json.value(algorithm) : json.null();
@@ -420,7 +453,21 @@ Result<std::string> to_text(const Job& job, const Report& report, const TextOpti
   return Text(job, report, options).all();
 }
 
-Status to_json(const Job& job, const Report& report, const std::function<void(std::string_view)>& put) {
+Status to_json(const Job& job, const Report& report, const std::function<void(std::string_view)>& put,
+               const JsonOptions& options) {
+  // Steps and collectives that there is room for.
+  std::vector<bool> step_kept(report.steps.size(), true), collective_kept(report.collectives.size(), true);
+  std::set<int64_t> steps_kept;
+  if (options.most > 0) {
+    std::vector<size_t> weights(report.steps.size(), job.runs.size());
+    keep_most(report.steps, weights, options.most, step_kept);
+    weights.clear();
+    for (const Collective& collective : report.collectives) weights.push_back(collective.ranks);
+    keep_most(report.collectives, weights, options.most, collective_kept);
+    for (size_t i = 0; i < report.steps.size(); ++i)
+      if (step_kept[i]) steps_kept.insert(report.steps[i].number);
+  }
+  const bool all_steps = std::find(step_kept.begin(), step_kept.end(), false) == step_kept.end();
   std::string out;
   JsonWriter json(out);
   constexpr size_t kPiece = 1 << 20;
@@ -438,8 +485,11 @@ Status to_json(const Job& job, const Report& report, const std::function<void(st
   for (const std::string& remark : job.remarks) json.value(remark);
   for (const std::string& remark : report.remarks) json.value(remark);
   json.end_array();
+  json.name("sentences").begin_array();
+  for (const std::string& sentence : headlines(job, report)) json.value(sentence);
+  json.end_array();
   json.name("clocks").begin_object();
-  json.member("aligned", report.aligned);
+  json.member("text", clocks_text(job, report)).member("aligned", report.aligned);
   json.member("residual_ns", report.clock_residual);
   json.end_object();
   json.member("steps_from", job.runs[0].steps_from);
@@ -456,6 +506,7 @@ Status to_json(const Job& job, const Report& report, const std::function<void(st
     put_times(json, of.total);
     json.member("mpi_calls", of.calls).member("mpi_ns", of.mpi).member("mpi_waiting_ns", of.mpi_waiting);
     json.member("messages", of.messages);
+    json.member("launches_known", of.unlaunched != of.operations);
     json.member("waited_ns", rank.waited).member("caused_ns", rank.caused).member("last_in", rank.last_in);
     json.member("clock_offset_ns", rank.clock_offset).member("clock_corrected", rank.corrected);
     json.name("clock_residual_ns");
@@ -464,9 +515,19 @@ Status to_json(const Job& job, const Report& report, const std::function<void(st
     TACHO_ASSIGN(const std::vector<Times> steps, steps_of(of, job.spools));
     for (size_t step = 0; step < steps.size(); ++step) {
       if (steps[step].first == kUnknown) continue;
+      const int64_t number = of.first_step + static_cast<int64_t>(step);
+      if (!all_steps && !steps_kept.contains(number)) continue;
       json.begin_object();
-      json.member("step", of.first_step + static_cast<int64_t>(step));
+      json.member("step", number);
       put_times(json, steps[step]);
+      if (step < rank.steps.size()) {
+        const RankStep& with_others = rank.steps[step];
+        json.member("begin_ns", with_others.begin - options.zero)
+            .member("end_ns", with_others.end - options.zero)
+            .member("late_ns", with_others.late)
+            .member("waited_ns", with_others.waited)
+            .member("caused_ns", with_others.caused);
+      }
       json.end_object();
     }
     json.end_array();
@@ -489,9 +550,13 @@ Status to_json(const Job& job, const Report& report, const std::function<void(st
   }
   json.end_array();
   json.name("steps").begin_array();
-  for (const StepReport& step : report.steps) {
+  for (size_t i = 0; i < report.steps.size(); ++i) {
+    if (!step_kept[i]) continue;
+    const StepReport& step = report.steps[i];
     next_row().begin_object();
-    json.member("step", step.number).member("length_ns", step.end - step.begin);
+    json.member("step", step.number)
+        .member("begin_ns", step.begin - options.zero)
+        .member("length_ns", step.end - step.begin);
     json.member("collectives", step.collectives)
         .member("last_rank", step.last_rank)
         .member("last_in", step.last_in);
@@ -519,10 +584,13 @@ Status to_json(const Job& job, const Report& report, const std::function<void(st
   }
   json.end_array();
   json.name("collectives").begin_array();
-  for (const Collective& collective : report.collectives) {
+  std::vector<RankArrival> arrivals;
+  for (size_t i = 0; i < report.collectives.size(); ++i) {
+    if (!collective_kept[i]) continue;
+    const Collective& collective = report.collectives[i];
     next_row().begin_object();
     const Names::Communicator told = job.names.communicator(collective.communicator);
-    json.member("group", told.name).member("number", collective.sequence);
+    json.member("index", i).member("group", told.name).member("number", collective.sequence);
     json.member("operation", operation_name(collective.operation));
     json.name("message_bytes");
     collective.bytes > 0 ? json.value(collective.bytes) : json.null();
@@ -531,15 +599,30 @@ Status to_json(const Job& job, const Report& report, const std::function<void(st
     json.member("ranks", collective.ranks).member("complete", collective.complete);
     json.member("last_rank", collective.last_rank);
     json.member("blamed_rank", job.runs[collective.blamed_run].rank)
-        .member("first_start_ns", collective.first_start);
+        .member("first_start_ns", collective.first_start - options.zero);
     json.member("spread_ns", collective.spread).member("late_ns", collective.late);
     json.member("waited_ns", collective.waited).member("transfer_ns", collective.transfer);
     put_bandwidth(json, collective.algorithm_bandwidth, collective.bus_bandwidth);
     json.name("cause");
     put_cause(json, collective.cause, job.names);
+    if (report.arrivals) {
+      arrivals.resize(collective.ranks);
+      TACHO_TRY(report.arrivals->read(collective.arrivals_at, arrivals.size(), arrivals.data()));
+      json.name("arrivals").begin_array();
+      for (const RankArrival& arrival : arrivals)
+        json.begin_array()
+            .value(job.runs[arrival.run].rank)
+            .value(arrival.start - collective.first_start)
+            .value(collective.last_start - arrival.start)
+            .value(arrival.end - collective.first_start)
+            .end_array();
+      json.end_array();
+    }
     json.end_object();
   }
   json.end_array();
+  json.member("steps_left_out", std::count(step_kept.begin(), step_kept.end(), false))
+      .member("collectives_left_out", std::count(collective_kept.begin(), collective_kept.end(), false));
   json.name("kinds").begin_array();
   for (const Group& group : report.groups) {
     next_row().begin_object();
@@ -560,7 +643,7 @@ Status to_json(const Job& job, const Report& report, const std::function<void(st
     json.name("tag");
     message.tag != INT32_MIN ? json.value(message.tag) : json.null();
     json.member("number", message.number).member("bytes", message.bytes);
-    json.member("sent_ns", message.sent_at).member("waited_ns", message.waited);
+    json.member("sent_ns", message.sent_at - options.zero).member("waited_ns", message.waited);
     json.end_object();
   }
   json.end_array();
@@ -583,6 +666,22 @@ Status to_json(const Job& job, const Report& report, const std::function<void(st
   out += "\n";
   put(out);
   return {};
+}
+
+Result<std::string> page_json(const std::vector<std::string>& inputs, int64_t t0) {
+  Job job;
+  TACHO_TRY(load_job(inputs, job));
+  TACHO_ASSIGN(const Report report, answer(job, true));
+  // The merged trace has the clock of the first file.
+  size_t first = 0;
+  for (size_t run = 1; run < job.runs.size(); ++run)
+    if (job.runs[run].file < job.runs[first].file) first = run;
+  constexpr size_t kMostOfPage = 60'000;
+  std::string page;
+  TACHO_TRY(to_json(
+      job, report, [&](std::string_view piece) { page += piece; },
+      {.zero = t0 + job.runs[first].clock_shift - report.ranks[first].clock_offset, .most = kMostOfPage}));
+  return page;
 }
 
 }  // namespace tacho::ranks

@@ -114,6 +114,45 @@ class Ranks(harness.Case):
         for kind in report["kinds"]:
             self.assertAlmostEqual(kind["bus_gb_s"] / kind["algorithm_gb_s"], {"all_reduce": 1.5, "all_gather": 0.75}[kind["operation"]])
 
+    def test_arrivals_and_steps_of_ranks_add_up(self):
+        harness.need_data()
+        output = self.run_command(TACHO, "ranks", DATA / "ranks4", "--output-format", "json", "--arrivals").stdout
+        report = json.loads(output)
+        self.assertNotIn("arrivals", self.ranks(DATA / "ranks4")["collectives"][0])
+        # Against the kernels' own times in the files.
+        nccl = []
+        for rank in range(4):
+            events = json.loads(gzip.open(DATA / "ranks4" / f"kineto_rank{rank}.json.gz").read())["traceEvents"]
+            kernels = sorted((round(e["ts"] * 1000), round(e["dur"] * 1000)) for e in events if e.get("cat") == "kernel" and e["name"].startswith("nccl"))
+            self.assertEqual(len(kernels), len(report["collectives"]))
+            nccl.append(kernels)
+        late = {}
+        for number, collective in enumerate(report["collectives"]):
+            self.assertEqual(collective["index"], number)
+            starts = [nccl[rank][number][0] for rank in range(4)]
+            self.assertEqual([rank for rank, *_ in collective["arrivals"]], [0, 1, 2, 3])
+            for rank, after, waited, end in collective["arrivals"]:
+                self.assertAlmostEqual(after, starts[rank] - min(starts), delta=2)
+                self.assertAlmostEqual(waited, max(starts) - starts[rank], delta=2)
+                self.assertAlmostEqual(end - after, nccl[rank][number][1], delta=2)
+                key = rank, collective["step"]
+                late[key] = max(late.get(key, 0), after)
+            self.assertEqual(sum(waited for _, _, waited, _ in collective["arrivals"]), collective["waited_ns"])
+        for rank in report["ranks"]:
+            self.assertEqual(sum(step["waited_ns"] for step in rank["steps"]), rank["waited_ns"])
+            self.assertEqual(sum(step["caused_ns"] for step in rank["steps"]), rank["caused_ns"])
+            for step in rank["steps"]:
+                self.assertEqual(step["late_ns"], late[rank["rank"], step["step"]])
+                self.assertEqual(step["end_ns"] - step["begin_ns"], step["span_ns"])
+        self.assertEqual(report["sentences"], [" ".join(line.split()) for line in report["sentences"]])
+        text = self.text(DATA / "ranks4")
+        for sentence in [*report["sentences"], report["clocks"]["text"]]:
+            self.assertIn(sentence, text)
+
+    def test_arrivals_are_for_programs(self):
+        result = self.run_command(TACHO, "ranks", self.make(), "--arrivals", code=1)
+        self.assertIn("--arrivals goes with --output-format json", result.stderr.decode())
+
     def test_recorded_sums_are_those_of_a_script(self):
         harness.need_data()
         report = self.ranks(DATA / "ranks4")

@@ -116,7 +116,8 @@ export const shownTables = (page, run = 0) =>
   page.evaluate(
     (at) =>
       Object.fromEntries(
-        Object.entries(window.tacho.tables[at]).map(([table, rows]) => [
+        // tacho view has the report as one of its views.
+        Object.entries((window.tacho.app?.analysis ?? window.tacho).tables[at]).map(([table, rows]) => [
           table,
           Object.fromEntries(Object.entries(rows).map(([id, cells]) => [id, cells.map((cell) => (cell === Infinity ? 'inf' : cell === -Infinity ? '-inf' : cell))])),
         ]),

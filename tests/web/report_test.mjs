@@ -1,8 +1,8 @@
 // The HTML report in a browser: its numbers are those of the command line for every choice, its drawings stand where the
 // numbers say, and nothing in a recording can run.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { analyze, choose, compareTables, folder, html, json, open, openPlain, shownTables, start, stop, tacho, workloads } from './harness.mjs';
@@ -108,6 +108,8 @@ test('a wrong filter says what is wrong and changes nothing', async () => {
   }
   await choose(page, { dispatches: '999' });
   assert.match(await page.locator('.warning').textContent(), /No dispatch passes/);
+  // The head agrees with that.
+  assert.match(await page.locator('.facts').innerText(), /, 0 of 40 dispatches/);
   assert.equal(await page.locator('table[data-table="2.1"]').count(), 0);
   await close();
 });
@@ -130,7 +132,8 @@ test('kernels x levels points of the roofline stand within a pixel of their loga
     return first[1] + ((Math.log10(value) - Math.log10(first[0])) / (Math.log10(last[0]) - Math.log10(first[0]))) * (last[1] - first[1]);
   };
   const ai = document.roofline_ai.kernels;
-  assert.equal(places.points.length, ai.kernelNames.length * 3);
+  // A kernel is bound by the LDS here, whose level is shown therefore.
+  assert.equal(places.points.length, ai.kernelNames.length * 4);
   ai.kernelNames.forEach((kernel, i) => {
     for (const level of ['hbm', 'l2', 'l1']) {
       const point = places.points.find((each) => each.kernel === kernel && each.level === level);
@@ -174,10 +177,10 @@ test('kernels x levels points of the roofline stand within a pixel of their loga
   await page.selectOption('select[aria-label="data type of the roofs"]', 'FP64');
   assert.equal(Number(await chart.locator('line[data-roof="valu"]').getAttribute('data-peak')), document.roofline_ceilings_dev0.FP64.valu[2]);
   await page.locator('#roofline label.toggle', { hasText: 'L2' }).click();
-  assert.equal(await page.locator('circle.point').count(), ai.kernelNames.length * 2);
+  assert.equal(await page.locator('circle.point').count(), ai.kernelNames.length * 3);
   await page.getByText('every dispatch').click();
   // Dispatches without FLOPs or without traffic have no place on log axes.
-  const positive = await page.evaluate(() => window.tacho.dispatchPoints[0].flatMap((p) => (p.performance > 0 ? [p.intensity.hbm, p.intensity.l1] : [])).filter((x) => x > 0).length);
+  const positive = await page.evaluate(() => window.tacho.dispatchPoints[0].flatMap((p) => (p.performance > 0 ? [p.intensity.hbm, p.intensity.l1, p.intensity.lds] : [])).filter((x) => x > 0).length);
   assert.equal(await page.locator('circle.point').count(), positive);
   assert.ok(positive > 60);
   await close();
@@ -320,6 +323,117 @@ test('NVIDIA: numbers of every normalisation, and rows that rest on extrapolated
   await close();
 });
 
+test('a search counts its hits, brings the first into view, goes through them and says when there is none', async () => {
+  const document = await json('-p', synth);
+  const { page, close } = await open(await html('-p', synth));
+  const box = page.locator('input[aria-label="find metrics"]');
+  const status = page.locator('.found');
+  const inView = () => page.locator('tr.hit').evaluateAll((all) => all.map((row) => [row.dataset.slug, row.getBoundingClientRect().top > 60 && row.getBoundingClientRect().bottom < innerHeight]));
+  const settle = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30)))));
+  await box.fill('no such metric');
+  assert.equal(await status.innerText(), 'no metric is called that');
+  assert.equal(await page.locator('table.metrics tr[data-slug]').count(), 0);
+  assert.equal(await page.locator('section.block').count(), 0);
+  await box.fill('fabric-read');
+  await settle();
+  const slugs = await page.locator('table.metrics tr[data-slug]').evaluateAll((rows) => rows.map((row) => row.dataset.slug));
+  assert.ok(slugs.length > 3 && slugs.every((slug) => slug.includes('fabric-read')));
+  const expected = document.tables.flatMap((table) => table.rows).filter((row) => row.slug?.includes('fabric-read') && row.cells.slice(1).some((cell) => typeof cell === 'number')).length;
+  assert.equal(slugs.length, expected);
+  assert.equal(await status.innerText(), `1 of ${slugs.length} metrics`);
+  assert.deepEqual(await inView(), [[slugs[0], true]]);
+  for (let i = 1; i <= slugs.length; ++i) {
+    await box.press('Enter');
+    assert.deepEqual(await inView(), [[slugs[i % slugs.length], true]]);
+  }
+  await box.press('Shift+Enter');
+  assert.deepEqual(await inView(), [[slugs.at(-1), true]]);
+  // Metrics without a value are told apart from none.
+  const missing = document.not_computable.find((entry) => entry.slug === 'ta-address-fifo-full');
+  await box.fill(missing.slug);
+  await settle();
+  assert.match(await status.innerText(), /^(one metric, without a value|\d+ metrics, without values) in this run/);
+  await page.locator('.found button').click();
+  await settle();
+  assert.ok(await page.locator(`tr[data-slug="${missing.slug}"]`).count() > 0);
+  await box.fill('');
+  assert.equal(await status.count(), 0);
+  await close();
+});
+
+test('the memory chart as a table has units, those of the command line', async () => {
+  const metrics = new Map((await json('-p', synth)).tables.find((table) => table.id === '3.1').rows.map((row) => [row.id, row]));
+  const listed = new Map((await analyze('-p', synth, '-b', '3', '--output-format', 'csv')).split('\n').map((line) => [line.split(',')[1], line]));
+  const { page, close } = await open(await html('-p', synth));
+  assert.deepEqual(await page.locator('table[data-table="3.1"] th').allTextContents(), ['id', 'Metric', 'Value', 'Unit']);
+  const units = await page.locator('table[data-table="3.1"] tbody tr').evaluateAll((rows) => rows.map((row) => [row.dataset.id, row.cells[3].textContent]));
+  assert.ok(units.length > 40 && units.every(([id]) => metrics.has(id)));
+  const of = Object.fromEntries(units.map(([id, unit]) => [metrics.get(id).slug, unit]));
+  assert.equal(of['chart-l2-hit-rate'], 'pct');
+  assert.match(of['chart-vl1d-latency'], /cycles/i);
+  assert.match(of['chart-l2-reads'], /per kernel/);
+  assert.ok(units.filter(([, unit]) => unit !== '').length > 35, JSON.stringify(units));
+  assert.ok(listed.size > 10);
+  await page.click('button[data-norm="per_wave"]');
+  assert.match(await page.locator('tr[data-slug="chart-l2-reads"] td.unit').first().innerText(), /per wave/);
+  await close();
+});
+
+test('the roofline names its points and shows the roof that binds each', async () => {
+  const document = await json('-p', synth);
+  const { page, close } = await open(await html('-p', synth));
+  const names = { hbm: 'HBM', l2: 'L2', l1: 'vL1D', lds: 'LDS', valu: 'VALU', mfma: 'MFMA' };
+  const table = await page.locator('table[data-table="roofline"] tbody tr').evaluateAll((rows) => rows.map((row) => [row.dataset.kernel, ...[...row.cells].map((cell) => [cell.textContent.trim(), cell.title])]));
+  assert.equal(table.length, document.roofline.kernels.length);
+  for (const of of document.roofline.kernels) {
+    const row = table.find((each) => each[0] === of.kernel);
+    const bound = of.bounds[of.type] ?? Object.values(of.bounds)[0];
+    assert.ok(row[6][0].startsWith(names[bound.roof]), `${row[6][0]} for ${bound.roof}`);
+    assert.ok(Math.abs(Number(row[7][1]) - bound.attainable) <= 1e-9 * bound.attainable);
+    assert.ok(Math.abs(Number(row[8][1]) - bound.reached) <= 1e-9 * bound.reached);
+    assert.equal(row[8][0], `${bound.reached.toFixed(1)} %`);
+    assert.ok(Math.abs(Number(row[4][1]) - of.performance) <= 1e-9 * of.performance);
+  }
+  // A line leads from each kernel to its roof, which is drawn thicker.
+  const drawn = await page.locator('svg[data-chart="roofline"]').evaluate((svg) => ({
+    risers: [...svg.querySelectorAll('.riser')].map((line) => ({ ...line.dataset, x: line.x1.baseVal.value, from: line.y1.baseVal.value, to: line.y2.baseVal.value })),
+    points: [...svg.querySelectorAll('circle.point')].map((node) => ({ ...node.dataset, cx: node.cx.baseVal.value, cy: node.cy.baseVal.value })),
+    binding: [...svg.querySelectorAll('.roof.binds')].map((line) => line.dataset.roof),
+    labels: [...svg.querySelectorAll('.pointlabel')].map((text) => {
+      const box = text.getBBox();
+      return { of: text.dataset.of, text: text.textContent, x: box.x, y: box.y, width: box.width, height: box.height };
+    }),
+  }));
+  assert.equal(drawn.risers.length, document.roofline.kernels.length);
+  for (const riser of drawn.risers) {
+    const of = document.roofline.kernels.find((each) => each.kernel === riser.kernel);
+    const bound = of.bounds[of.type] ?? Object.values(of.bounds)[0];
+    assert.equal(riser.binds, bound.roof);
+    assert.ok(drawn.binding.includes(bound.roof), bound.roof);
+    assert.ok(drawn.points.some((point) => point.kernel === riser.kernel && Math.abs(point.cx - riser.x) < 1e-6 && Math.abs(point.cy - riser.from) < 1e-6));
+    const decades = Math.log10(bound.attainable / of.performance);
+    assert.ok(Math.abs(riser.to - riser.from) < 1 === Math.abs(decades) < 0.005 || Math.sign(riser.from - riser.to) === Math.sign(decades));
+  }
+  assert.ok(drawn.labels.length >= 3, `${drawn.labels.length} labels`);
+  const ids = document.tables.find((each) => each.id === '0.1').rows.map((row) => row.cells[0]);
+  for (const label of drawn.labels) assert.equal(Number(label.text.split(' ')[0]), ids.indexOf(label.of), label.text);
+  for (const [i, a] of drawn.labels.entries())
+    for (const b of drawn.labels.slice(i + 1)) assert.ok(a.x + a.width <= b.x + 1 || b.x + b.width <= a.x + 1 || a.y + a.height <= b.y + 1 || b.y + b.height <= a.y + 1, `${a.text} lies over ${b.text}`);
+  await close();
+});
+
+test('under the name of rocprof-compute the page has the findings, too', async () => {
+  const link = path.join(folder, 'rocprof-compute');
+  symlinkSync(tacho, link);
+  const file = path.join(folder, 'upstream.html');
+  execFileSync(link, ['analyze', '-p', vcopy, '--output-format', 'html', '--output-name', file]);
+  const { page, close } = await open(file);
+  const shown = await page.locator('[data-finding]').evaluateAll((all) => all.map((each) => each.dataset.finding));
+  assert.deepEqual(shown, (await json('-p', vcopy)).findings.slice(0, shown.length).map((finding) => finding.slug));
+  assert.ok(shown.length > 0);
+  await close();
+});
+
 test('colours, paper and small screens', async () => {
   const file = await html('-p', vcopy);
   const { page, close } = await open(file, { colorScheme: 'dark' });
@@ -338,6 +452,15 @@ test('colours, paper and small screens', async () => {
     await page.setViewportSize({ width, height: 800 });
     const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(over <= 0, `at ${width}: ${over} pixels too wide`);
+    // The contents are there at any width, and lead where they say.
+    const link = page.locator('nav a[href="#roofline"]');
+    await link.scrollIntoViewIfNeeded();
+    await link.click();
+    const top = await page.locator('#roofline').evaluate((section) => section.getBoundingClientRect().top);
+    assert.ok(top >= 20 && top < 160, `at ${width}: the roofline lies at ${top}`);
+    assert.ok(await page.locator('nav').isVisible());
+    const nav = await page.locator('nav').evaluate((each) => [each.getBoundingClientRect().bottom, each.getBoundingClientRect().width]);
+    assert.ok(width > 1100 || nav[0] <= top + 1, `at ${width}: the contents cover the heading`);
   }
   await close();
 });
@@ -477,7 +600,7 @@ test('MI200 beside H200 on one page: kernels without FLOPs on the axis, the roof
   assert.match(await range(), /^-2 3 /);
   await whole.selectOption('points');
   const [left, right] = (await range()).split(' ').map(Number);
-  const xs = [...(await json('-p', synth)).roofline.kernels, ...document.roofline.kernels].filter((k) => k.performance > 0).flatMap((k) => [k.intensity.hbm, k.intensity.l2, k.intensity.l1]);
+  const xs = [...(await json('-p', synth)).roofline.kernels, ...document.roofline.kernels].filter((k) => k.performance > 0).flatMap((k) => ['hbm', 'l2', 'l1', 'lds'].map((level) => k.intensity[level]).filter((x) => x > 0));
   assert.deepEqual([left, right], [Math.floor(Math.log10(Math.min(...xs))), Math.ceil(Math.log10(Math.max(...xs)))]);
   await page.emulateMedia({ media: 'print' });
   assert.equal(await page.locator('#roofline .tools').isVisible(), false);

@@ -108,6 +108,11 @@ export function normalised(text: string, normalisation: string): string {
   return text.replace('per normUnit', words).replace('$norm', words);
 }
 
+/** Whether a metric is what was looked for, in lower case: by id, slug or name. */
+export function matches(row: Row, wanted: string): boolean {
+  return wanted === '' || `${row.id} ${row.metric.slug} ${row.metric.name}`.toLowerCase().includes(wanted);
+}
+
 /** One run, ready to be looked at under any choice. */
 export class Model {
   readonly page: Page;

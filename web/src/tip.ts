@@ -7,12 +7,14 @@ export interface Tip {
   lines: string[];
 }
 
-function show(tip: Tip, x: number, y: number): void {
-  if (box === null) {
+function show(tip: Tip, x: number, y: number, root: Node): void {
+  const place = root instanceof ShadowRoot ? root : document.body;
+  if (box === null || box.parentNode !== place) {
+    box?.remove();
     box = document.createElement('div');
     box.className = 'tip';
     box.setAttribute('role', 'tooltip');
-    document.body.append(box);
+    place.append(box);
   }
   const parts: HTMLElement[] = [];
   if (tip.title !== undefined) {
@@ -42,11 +44,11 @@ function hide(): void {
 export function tip(node: Element, make: (() => Tip) | null): { update(next: (() => Tip) | null): void; destroy(): void } {
   let current = make;
   const move = (event: Event) => {
-    if (current !== null && event instanceof MouseEvent) show(current(), event.clientX, event.clientY);
+    if (current !== null && event instanceof MouseEvent) show(current(), event.clientX, event.clientY, node.getRootNode());
   };
   const focus = () => {
     const { left, bottom } = node.getBoundingClientRect();
-    if (current !== null && node.matches(':focus-visible')) show(current(), left, bottom - 12);
+    if (current !== null && node.matches(':focus-visible')) show(current(), left, bottom - 12, node.getRootNode());
   };
   node.addEventListener('mousemove', move);
   node.addEventListener('mouseleave', hide);

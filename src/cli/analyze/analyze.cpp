@@ -480,7 +480,9 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   a.analysis.sort_samples_by_source = a.sampling_sort == "offset";
   a.analysis.compat = !a.compat.empty();
   a.analysis.ids = a.ids == "seed" ? metric::IdScheme::kSeedAnalyze : metric::IdScheme::kV33;
-  a.analysis.advice = !a.no_advice && face == AnalyzeFace::kTacho;
+  // Upstream's text has no findings; a page is ours under any name.
+  const bool page = a.format == "html" || a.gui || a.random_port;
+  a.analysis.advice = !a.no_advice && (face == AnalyzeFace::kTacho || page);
   if (a.text.per_kernel && a.paths.size() > 1) return fail("--per-kernel shows one run; give one folder");
   for (const std::string& column : a.include_columns) {
     if (column != "Description" && column != "description")

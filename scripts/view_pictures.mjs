@@ -1,5 +1,5 @@
 // Makes the pictures of docs/view.md from recorded runs, into docs/pictures:
-//   node scripts/view_pictures.mjs [DATA]       default: ../shared/data; TACHO_BUILD as for the tests (build)
+//   node scripts/view_pictures.mjs [DATA [NAME...]]       only these; default: ../shared/data; TACHO_BUILD as for the tests (build)
 // They are made when the page changes, not in CI.
 import { execFileSync, spawn } from 'node:child_process';
 import path from 'node:path';
@@ -13,7 +13,7 @@ const pages = new Map();
 const page = (file) => {
   if (!pages.has(file)) {
     pages.set(file, path.join(folder, `${pages.size}-picture.html`));
-    execFileSync(tacho, ['view', path.join(data, 'traces', file), '-o', pages.get(file)]);
+    execFileSync(tacho, ['view', path.join(data, file), '-o', pages.get(file)]);
   }
   return pages.get(file);
 };
@@ -21,15 +21,15 @@ const page = (file) => {
 const servers = [];
 const compared = (...files) =>
   new Promise((done, failed) => {
-    const child = spawn(tacho, ['view', ...files.map((file) => path.join(data, 'traces', file)), '--no-open', '--port', '0'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    const child = spawn(tacho, ['view', ...files.map((file) => path.join(data, file)), '--no-open', '--port', '0'], { stdio: ['ignore', 'pipe', 'ignore'] });
     servers.push(child);
     child.stdout.once('data', (text) => done(String(text).trim()));
     child.once('exit', (code) => failed(new Error(`tacho view ended with ${code}`)));
   });
 const asked = async (on) => on.waitForFunction(() => window.tacho.panel().settled());
-const kAmd = 'rocprofv3_gfx950_results.json.gz';
-const kH100 = 'kineto_h100_qwen1.5-0.5b.json.gz';
-const kMi300x = 'kineto_mi300x_qwen1.5-0.5b.json.gz';
+const kAmd = 'traces/rocprofv3_gfx950_results.json.gz';
+const kH100 = 'traces/kineto_h100_qwen1.5-0.5b.json.gz';
+const kMi300x = 'traces/kineto_mi300x_qwen1.5-0.5b.json.gz';
 
 await start();
 for (const [name, file, hash, colorScheme, act] of [
@@ -67,9 +67,15 @@ for (const [name, file, hash, colorScheme, act] of [
     const box = await on.evaluate(() => window.tacho.panel().drawn().filter((each) => each.label === 'aten::mm').sort((x, y) => y.w - x.w)[0]);
     await on.mouse.move(area.x + box.x + box.w / 2, area.y + box.depth * 19 + 10);
   }],
+  ['view-ranks', 'ranks4', 'view=ranks', 'light', (on) => on.locator('.arrivals svg').waitFor()],
+  ['view-counters', 'workloads/vcopy/MI200', '', 'dark', async (on) => {
+    await on.locator('nav[aria-label="contents"] a[href="#sol"]').click();
+    await on.locator('svg[data-chart="roofline"]').waitFor();
+  }],
 ]) {
+  if (process.argv.length > 3 && !process.argv.slice(3).includes(name)) continue;
   const opened = await open(Array.isArray(file) ? await compared(...file) : page(file), { hash, colorScheme, viewport: { width: 1360, height: 820 } });
-  await opened.page.waitForTimeout(400);
+  await opened.page.waitForTimeout(600);
   if (hash.includes('timeline')) await settled(opened.page);
   if (act !== undefined) await act(opened.page);
   await opened.page.waitForTimeout(400);

@@ -12,8 +12,12 @@
 #include "cli/shared/merge_files.h"
 #include "cli/shared/open_trace.h"
 #include "cli/shared/serve_view.h"
+#include "metric/analysis/analysis.h"
+#include "metric/render/json.h"
 #include "ranks/align.h"
+#include "ranks/render.h"
 #include "view/document.h"
+#include "workload/workload.h"
 
 namespace tacho::cli {
 namespace {
@@ -32,11 +36,14 @@ int write_page(view::Document& document, const std::string& output, bool overwri
   return kOk;
 }
 
-// A trace, or a folder of them: the ranks of a job on one timeline, as `tacho merge` joins them.
-Result<std::shared_ptr<const trace::Trace>> open_run(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return open_trace(path);
-  if (auto one = open_trace(path)) return one;  // a folder of rocprofv3's CSV
+// What a path of the command line shows.
+struct Opened {
+  std::shared_ptr<const trace::Trace> trace;
+  std::string profile;  // folder with counters; "" = none
+};
+
+// The ranks of a job on one timeline, as `tacho merge` joins them.
+Result<std::shared_ptr<const trace::Trace>> open_ranks(const std::string& path) {
   std::vector<std::string> files, notes;
   TACHO_TRY(ranks::list_traces({path}, files, notes));
   if (files.size() == 1) return open_trace(files.front());
@@ -46,17 +53,58 @@ Result<std::shared_ptr<const trace::Trace>> open_run(const std::string& path) {
   return writer->finish_and_open(path);
 }
 
+// A trace, a folder of them, or a profile folder; a trace within a profile folder brings its counters along.
+Result<Opened> open_run(const std::string& path) {
+  Opened opened;
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) {
+    TACHO_ASSIGN(opened.trace, open_trace(path));
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    if (!folder.empty() && workload::is_workload(folder.string())) opened.profile = folder.string();
+    return opened;
+  }
+  auto trace = open_trace(path);  // a folder of rocprofv3's CSV
+  if (!trace) trace = open_ranks(path);
+  const auto profile = workload::find_workload(path);
+  if (trace) {
+    opened.trace = std::move(*trace);
+    if (profile && workload::is_workload(path)) opened.profile = *profile;
+    return opened;
+  }
+  if (!profile) return fail("{}; a profile folder holds pmc_perf.csv", trace.error().message);
+  opened.profile = *profile;
+  TACHO_ASSIGN(const auto writer, trace::TraceWriter::create_temporary());
+  TACHO_ASSIGN(opened.trace, writer->finish_and_open(path));
+  return opened;
+}
+
+// What `tacho analyze FOLDER --output-format html` puts into its page.
+Result<std::string> analysis_of(const std::string& folder) {
+  metric::AnalysisOptions options;
+  options.every_normalisation = true;
+  options.errors = true;
+  TACHO_ASSIGN(metric::Analysis analysis, metric::Analysis::run(folder, options));
+  const std::vector<metric::Analysis> runs = [&] {
+    std::vector<metric::Analysis> one;
+    one.push_back(std::move(analysis));
+    return one;
+  }();
+  return metric::to_json(runs, {.per_kernel = false, .page = true});
+}
+
 }  // namespace
 
 int run_view(int argc, char** argv) {
   CLI::App app(
-      "A page in the browser: overview, timeline, flame graph, search and SQL over traces of any format and "
-      "size; what changed between two. It serves on 127.0.0.1 until Ctrl-C.",
+      "A page in the browser: overview, timeline, flame graph, ranks, counters, search and SQL over traces "
+      "of any format and size and over profile folders; what changed between two. It serves on 127.0.0.1 "
+      "until Ctrl-C.",
       "tacho view");
   app.footer(
       "Examples:\n"
       "  tacho view app.tacho\n"
       "  tacho view ranks/                        the ranks of a job on one timeline\n"
+      "  tacho view workloads/app/MI300X_A1       the counters of a profile folder\n"
       "  tacho view before.tacho after.tacho      both in one page, and compared\n"
       "  tacho view app.tacho -o app.html         a page to send to somebody\n"
       "On another machine: ssh -L 8050:127.0.0.1:8050 HOST, then open the printed address here.");
@@ -64,7 +112,7 @@ int run_view(int argc, char** argv) {
   std::optional<uint16_t> port;
   std::string output;
   bool no_open = false, overwrite = false;
-  app.add_option("file", files, "traces, or folders with the ranks of a job")->required();
+  app.add_option("file", files, "traces, folders with the ranks of a job, profile folders")->required();
   app.add_option("--port", port, "port on 127.0.0.1 (default: 8050, or any free one if that is taken)");
   app.add_flag("--no-open", no_open, "print the address and open no browser");
   app.add_option("-o,--output", output, "write one page that needs no server, and end");
@@ -72,9 +120,13 @@ int run_view(int argc, char** argv) {
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   view::Document document;
   for (const std::string& file : files) {
-    auto trace = open_run(file);
-    if (!trace) return complain(kBadInput, trace.error().message);
-    document.add(file, std::move(*trace), {}, findings_of);
+    auto opened = open_run(file);
+    if (!opened) return complain(kBadInput, opened.error().message);
+    const bool ranks = ranks::tells_of_ranks(*opened->trace);
+    view::Run& run = document.add(file, std::move(opened->trace), {}, findings_of);
+    if (ranks) run.offer("ranks", [file, t0 = run.index().t0()] { return ranks::page_json({file}, t0); });
+    if (!opened->profile.empty())
+      run.offer("analysis", [folder = opened->profile] { return analysis_of(folder); });
   }
   if (!output.empty()) return write_page(document, output, overwrite);
   const int code = serve_view(document, port, !no_open, kBadInput);

@@ -231,6 +231,7 @@ report::HttpResponse Document::answer(const report::HttpRequest& request) {
     if (request.method != "POST") return report::http_error(405, "a query is a POST");
     return done(run.sql(request.body, request.parameter("dialect")));
   }
+  if (run.offers(what)) return done(run.offered(what));
   return report::http_error(404, "there is no such data");
 }
 

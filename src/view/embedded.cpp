@@ -462,7 +462,15 @@ Status embedded_page(Document& document, const std::function<void(std::string_vi
     json.end_array();
     TACHO_TRY(spooled.spill_when_long());
   }
-  json.end_array().end_object();
+  json.end_array();
+  // Why there is nothing to see in a view is something to see.
+  json.name("extras").begin_object();
+  for (const std::string& view : run.views()) {
+    const Result<std::string> made = run.offered(view);
+    json.key(view);
+    made ? json.ready(*made) : json.begin_object().member("error", made.error().message).end_object();
+  }
+  json.end_object().end_object();
 
   std::string head("TEMB");
   for (const uint32_t number : {uint32_t{1}, static_cast<uint32_t>(spooled.bytes()), uint32_t{0}}) {

@@ -134,6 +134,24 @@ Status Run::wait() {
   return {};
 }
 
+void Run::offer(std::string name, MakeView make) {
+  view_names_.push_back(name);
+  offers_[std::move(name)].make = std::move(make);
+}
+
+bool Run::offers(std::string_view name) const {
+  return offers_.contains(name);
+}
+
+Result<std::string> Run::offered(std::string_view name) {
+  const auto found = offers_.find(name);
+  if (found == offers_.end()) return fail("there is no such data");
+  Offer& offer = found->second;
+  const std::lock_guard held(offer.lock);
+  if (!offer.made) offer.made = offer.make();
+  return *offer.made;
+}
+
 std::string Run::document(std::string_view summary) {
   std::string out;
   JsonWriter json(out, kCompactJson);
@@ -178,6 +196,9 @@ std::string Run::document(std::string_view summary) {
   for (const Table table : slice_tables())
     if (trace_->rows(table) > 0) json.key(event::table_info(table).name).value(trace_->rows(table));
   json.end_object();
+  json.name("views").begin_array();
+  for (const std::string& view : view_names_) json.value(view);
+  json.end_array();
   json.name("tracks").begin_array();
   const auto& lines = tree_.lines();
   for (size_t i = 0; i < lines.size(); ++i) {

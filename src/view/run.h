@@ -3,11 +3,14 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "analysis/findings.h"
 #include "base/result.h"
@@ -18,6 +21,9 @@
 #include "view/tree.h"
 
 namespace tacho::view {
+
+/// A further view of a run as JSON, or the sentence that says why there is none.
+using MakeView = std::function<Result<std::string>()>;
 
 /// How findings are computed: asked once, in the background.
 using FindingsOf = std::function<Result<analysis::Findings>(const trace::Trace&)>;
@@ -46,6 +52,12 @@ class Run {
   Result<std::string> kernel(uint32_t name, int64_t from, int64_t to);
   Result<std::string> sql(const std::string& statement, std::string_view dialect);
   Result<std::string> schema();
+
+  /// Another view of the run: made when it is asked for the first time, and kept.
+  void offer(std::string name, MakeView make);
+  bool offers(std::string_view name) const;
+  Result<std::string> offered(std::string_view name);
+  const std::vector<std::string>& views() const { return view_names_; }
 
   bool finding() const { return finding_now_.load(); }
   const trace::Trace& trace() const { return *trace_; }
@@ -85,6 +97,13 @@ class Run {
   mutable std::mutex findings_lock_;
   std::optional<analysis::Findings> findings_;  // with lines instead of rows of table track
   std::string findings_error_;
+  struct Offer {
+    MakeView make;
+    std::mutex lock;
+    std::optional<Result<std::string>> made;
+  };
+  std::vector<std::string> view_names_;
+  std::map<std::string, Offer, std::less<>> offers_;
   std::mutex sql_lock_;
   std::unique_ptr<query::Session> session_;
   std::string session_dialect_;

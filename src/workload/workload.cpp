@@ -243,6 +243,11 @@ const Pass* Workload::pass(std::string_view name) const {
   return nullptr;
 }
 
+bool is_workload(const std::string& folder) {
+  std::error_code error;
+  return fs::is_directory(folder, error) && has_counters(folder);
+}
+
 Result<std::string> find_workload(const std::string& given) {
   std::string path = given;
   while (path.size() > 1 && path.back() == '/') path.pop_back();

@@ -80,6 +80,9 @@ struct ReadOptions {
 /// the candidates if there are several; if there are none, it says what else the folder seems to be.
 Result<std::string> find_workload(const std::string& path);
 
+/// Whether the folder itself holds counter data.
+bool is_workload(const std::string& folder);
+
 /// Reads only sysinfo.csv, for the architecture, from a folder that find_workload() returned.
 Result<SysInfo> read_sysinfo(const std::string& folder);
 

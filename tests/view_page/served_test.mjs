@@ -1,52 +1,17 @@
 // The page of tacho view on recorded runs, served by tacho and self-contained: numbers shown equal those of tacho query, and
 // the two sources draw the same.
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { promisify } from 'node:util';
-import { build, folder, open, settled, start, stop } from './harness.mjs';
+import { open, settled, start, stop } from './harness.mjs';
+import { data, query, serve, write } from './program.mjs';
 
-const tacho = process.env.TACHO ?? path.join(build, 'bin/tacho');
-const data = process.env.TACHO_DATA ?? path.resolve(process.env.TACHO_SOURCE ?? '.', '../shared/data');
-if (!existsSync(path.join(data, 'traces'))) {
-  const text = `no test data at ${data} (set TACHO_DATA)`;
-  if (process.env.TACHO_REQUIRE_DATA === '1') throw new Error(text);
-  console.log(`SKIPPED: ${text}`);
-  process.exit(77);
-}
 const files = ['traces/kineto_h100_qwen1.5-0.5b.json.gz', 'traces/kineto_mi300x_resnet_checkpoint.json.gz', 'traces/rocprofv3_gfx950_results.json.gz'].map((each) => path.join(data, each));
 
 before(start);
 after(stop);
 
-const run = promisify(execFile);
-const query = async (file, sql) => JSON.parse((await run(tacho, ['query', file, sql, '--output-format', 'json'], { maxBuffer: 1 << 28 })).stdout).rows;
-
-const served = [];
-after(() => served.forEach((each) => each.kill('SIGINT')));
-async function serve(file) {
-  const child = spawn(tacho, ['view', file, '--no-open', '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] });
-  served.push(child);
-  let text = '';
-  return new Promise((done, failed) => {
-    const read = (part) => {
-      text += part;
-      const found = /http:\/\/\S+token=\S+/.exec(text);
-      if (found !== null) done(found[0]);
-    };
-    child.stdout.on('data', read);
-    child.stderr.on('data', read);
-    child.on('exit', (code) => failed(new Error(`tacho view ended with ${code}: ${text}`)));
-  });
-}
-let pages = 0;
-async function write(file) {
-  const page = path.join(folder, `run${++pages}.html`);
-  await run(tacho, ['view', file, '-o', page], { maxBuffer: 1 << 24 });
-  return page;
-}
 const whole = (text) => Number(text.replace(/[^0-9.]/g, ''));
 
 for (const file of files)

@@ -29,6 +29,8 @@ interface Header {
   tables: string[];
   shapes: [string, string][][];
   tracks: TrackHeader[];
+  /** Further views by name; {"error"} where there is nothing to see. */
+  extras?: Record<string, unknown>;
 }
 
 /** The slices of one table on one track, by start. */
@@ -604,7 +606,9 @@ export class EmbeddedSource implements Source {
     return Promise.reject(new SourceError('Comparing needs tacho: open both runs with tacho view.'));
   }
   extra(what: string): Promise<unknown> {
-    return Promise.resolve((this.header as unknown as Record<string, unknown>)[what] ?? null);
+    const made = this.header.extras?.[what] ?? null;
+    const error = (made as { error?: unknown } | null)?.error;
+    return typeof error === 'string' ? Promise.reject(new SourceError(error)) : Promise.resolve(made);
   }
 }
 

@@ -41,6 +41,8 @@ export interface Run {
   clock?: string;
   ready?: number;
   dims?: Record<string, number>;
+  /** Further views that there are of this run: "ranks", "analysis". */
+  views?: string[];
   tracks: Track[];
 }
 

@@ -35,6 +35,12 @@ export class App {
   kernel = $state.raw<{ name: number; text: string } | null>(null);
   /** What single views keep in the address, by key (kWords). */
   words = $state.raw<Readonly<Record<string, string>>>({});
+  /** The rank that all views show. */
+  rank = $state<number | null>(null);
+  /** Of the view of ranks: what colours the heat map, the step and the collective chosen. */
+  heat = $state('late');
+  jobStep = $state<number | null>(null);
+  collective = $state<number | null>(null);
   query = $state('');
   matchCase = $state(false);
   found = $state.raw<{ names: FoundName[]; hits: Hit[]; more: string | null } | null>(null);
@@ -56,6 +62,8 @@ export class App {
   tree = $state.raw<TrackTree>(new TrackTree({ tracks: [] } as unknown as Run));
   /** How many kernels the table of kernels lists; -1 while it is being added up. */
   kernelsListed = $state(-1);
+  /** What the view of counters shows, in full precision; nothing of the page looks at it. */
+  analysis: unknown = null;
   /** Called when tiles or names came, without Svelte in between. */
   onData: () => void = () => undefined;
 
@@ -69,6 +77,7 @@ export class App {
     this.found !== null && this.query !== '' ? new Set(this.found.names.map((each) => each.name)) : this.kernel !== null ? new Set([this.kernel.name]) : null,
   );
 
+  private readonly extras = new Map<string, Promise<unknown>>();
   private spanAbort = new AbortController();
   private spanTimer: ReturnType<typeof setTimeout> | undefined;
   private searchAbort = new AbortController();
@@ -104,7 +113,18 @@ export class App {
   }
   /** Whether the source has this optional view of the run. */
   has(view: string): boolean {
-    return this.document?.views?.includes(view) ?? false;
+    return (this.document?.views?.includes(view) ?? false) || (this.current?.views?.includes(view) ?? false);
+  }
+  /** A further view's JSON, asked for once. */
+  extra(what: string): Promise<unknown> {
+    const key = `${this.run} ${what}`;
+    let made = this.extras.get(key);
+    if (made === undefined) {
+      made = this.source.extra(what, this.run);
+      this.extras.set(key, made);
+      made.catch(() => this.extras.delete(key));
+    }
+    return made;
   }
 
   /** Makes this run the one that is shown. */
@@ -129,6 +149,9 @@ export class App {
     this.selected = null;
     this.tables = null;
     this.kernel = null;
+    this.rank = null;
+    this.jobStep = null;
+    this.collective = null;
     this.found = null;
     this.overview = null;
     void this.loadOverview();
@@ -207,6 +230,10 @@ export class App {
       if (selected === null || !/^\d+$/.test(selected)) this.select(null);
       else this.select(selected, false);
     }
+    this.rank = number('rank');
+    this.heat = hash.get('heat') ?? 'late';
+    this.jobStep = number('step');
+    this.collective = number('collective');
     const kernel = number('kernel');
     if (kernel !== null && kernel !== this.kernel?.name) void this.chooseKernelByNumber(kernel);
     this.words = Object.fromEntries(kWords.flatMap((key) => (hash.get(key) ? [[key, hash.get(key) ?? '']] : [])));
@@ -227,6 +254,10 @@ export class App {
     if (this.span !== null) parts.push(`span=${Math.round(this.span[0])}-${Math.round(this.span[1])}`);
     if (this.selected !== null) parts.push(`sel=${this.selected}`);
     if (this.kernel !== null) parts.push(`kernel=${this.kernel.name}`);
+    if (this.rank !== null) parts.push(`rank=${this.rank}`);
+    if (this.heat !== 'late') parts.push(`heat=${this.heat}`);
+    if (this.jobStep !== null) parts.push(`step=${this.jobStep}`);
+    if (this.collective !== null) parts.push(`collective=${this.collective}`);
     const first = this.tree.closedAtFirst();
     if (first.size !== this.closed.size || [...this.closed].some((id) => !first.has(id))) parts.push(`tracks=${[...this.closed].join(',')}`);
     for (const [key, word] of Object.entries(this.words)) if (word !== '') parts.push(`${key}=${encodeURIComponent(word)}`);
@@ -256,6 +287,15 @@ export class App {
     if (track !== undefined) this.reveal(track);
     this.goal = { from, to, track, lane };
     this.view = 'timeline';
+  }
+  /** The same, with all of a rank open. */
+  showRank(rank: number, from: number, to: number): void {
+    this.rank = rank;
+    const track = this.current?.tracks.find((each) => each.rank === rank);
+    const open = new Set(this.closed);
+    for (const each of this.current?.tracks ?? []) if (each.rank === rank) open.delete(each.id);
+    if (open.size !== this.closed.size) this.closed = open;
+    this.show(from, to, track?.id, 0);
   }
   private reveal(track: number): void {
     const closed = new Set(this.closed);

@@ -1,0 +1,244 @@
+// The views of ranks and of counters in a browser, served and self-contained: every number is what tacho ranks and tacho analyze
+// say, places in the timeline are the right ones, and where there is nothing to see a sentence says why.
+import assert from 'node:assert/strict';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { choose, compareTables, shownTables } from '../web/harness.mjs';
+import { folder, open, settled, start, stop } from './harness.mjs';
+import { data, query, run, serve, write } from './program.mjs';
+
+before(start);
+after(stop);
+
+const ranks4 = path.join(data, 'ranks4');
+const synth = path.join(data, 'workloads/synth_a/MI200');
+const exact = (text) => Number(/^([0-9,.]+) ns$/.exec(text)[1].replaceAll(',', ''));
+const rows = (page, table) => page.locator(`table[data-table="${table}"] tbody tr`).evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => [cell.textContent, cell.title])));
+
+test('ranks: sentences, tables, heat map and arrivals are those of tacho ranks', async () => {
+  const says = JSON.parse(await run('ranks', ranks4, '--output-format', 'json', '--arrivals'));
+  const text = (await run('ranks', ranks4)).replace(/\s+/g, ' ');
+  for (const address of [await serve(ranks4), await write(ranks4)]) {
+    const { page, close } = await open(address, { hash: 'view=ranks' });
+    await page.locator('.heat canvas').waitFor();
+    const sentences = await page.locator('.ranksview > section').first().locator('p').allTextContents();
+    assert.deepEqual(sentences, [...says.sentences, says.clocks.text]);
+    for (const sentence of sentences) assert.ok(text.includes(sentence), sentence);
+    assert.equal(sentences.length, 4);
+
+    // Time of the ranks.
+    (await rows(page, 'ranks')).forEach((row, i) => {
+      const of = says.ranks[i];
+      assert.equal(row[0][0].trim(), String(of.rank));
+      assert.deepEqual(
+        [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((c) => exact(row[c][1])),
+        ['span', 'busy', 'compute', 'communication', 'exposed_communication', 'overlap', 'exposed_copies', 'idle', 'launch_bound', 'waited', 'caused'].map((each) => of[`${each}_ns`]),
+      );
+      assert.equal(row[12][0], String(of.last_in));
+    });
+    assert.equal((await rows(page, 'ranks')).length, 4);
+    // Steps.
+    const steps = await rows(page, 'steps');
+    assert.deepEqual(
+      steps.map((row) => [Number(row[0][0]), exact(row[1][1]), Number(row[2][0]), row[3][0], exact(row[4][1]), exact(row[5][1]), row[6][0], row[7][0]]),
+      says.steps.map((of) => [of.step, of.length_ns, of.last_rank, `${of.last_in}/${of.collectives}`, of.late_ns, of.waited_ns, `${of.imbalance_percent.toFixed(1)} %`, of.cause.text]),
+    );
+    // Collectives, the one waited for longest first; each one's arrivals.
+    const sorted = [...says.collectives].sort((a, b) => b.waited_ns - a.waited_ns);
+    const listed = await rows(page, 'collectives');
+    assert.deepEqual(
+      listed.map((row) => [row[0][0].trim(), Number(row[1][0]), Number(row[2][0]), exact(row[3][1]), exact(row[4][1]), exact(row[5][1]), row[6][0]]),
+      sorted.map((of) => [`${of.operation} ${of.number}`, of.step, of.last_rank, of.spread_ns, of.waited_ns, of.transfer_ns, of.cause.text]),
+    );
+    for (const of of [sorted[0], sorted[1], sorted[77]]) {
+      await page.locator(`tr[data-index="${of.index}"]`).click();
+      await page.locator(`.arrivals[data-collective="${of.index}"]`).waitFor();
+      const drawn = await page.locator('.arrivals g').evaluateAll((all) => all.map((each) => [each.dataset.rank, each.dataset.after, each.dataset.waited, each.dataset.end].map(Number)));
+      assert.deepEqual(drawn, of.arrivals);
+      // A rank that comes later stands further right, and its bar of waiting is shorter.
+      const places = await page.locator('.arrivals g').evaluateAll((all) => all.map((each) => [Number(each.dataset.after), each.querySelector('circle').cx.baseVal.value, each.querySelector('.wait').width.baseVal.value]));
+      const scale = (places.at(-1)[1] - places[0][1]) / (places.at(-1)[0] - places[0][0]);
+      for (const [afterFirst, x, wait] of places) {
+        assert.ok(Math.abs(x - places[0][1] - (afterFirst - places[0][0]) * scale) < 0.5, `${afterFirst} at ${x}`);
+        assert.ok(Math.abs(wait - (of.spread_ns - afterFirst) * scale) < 0.5, `${wait}`);
+      }
+      const sentence = (await page.locator('.arrivals .sentence').innerText()).replace(/\s+/g, ' ');
+      assert.ok(sentence.includes(`rank ${of.last_rank} came last`) && sentence.includes(`Cause: ${of.cause.text}.`), sentence);
+    }
+    // Bytes.
+    const bytes = await page.locator('td[data-bytes]').evaluateAll((all) => all.map((each) => [each.title, Number(each.dataset.bytes)]));
+    assert.deepEqual(bytes, says.bytes.map((of) => [`${of.bytes.toLocaleString('en-US')} B from rank ${of.from} to rank ${of.to}`, of.bytes]));
+
+    // Every cell of the heat map, by what a pointer over it reads.
+    const canvas = page.locator('.heat canvas');
+    const [left, top, wide, high] = (await canvas.getAttribute('data-cell')).split(' ').map(Number);
+    for (const [r, rank] of says.ranks.entries())
+      for (const [s, step] of rank.steps.entries()) {
+        if ((r + s) % 3 !== 0 && step.step !== 5) continue;
+        await canvas.hover({ position: { x: left + (s + 0.5) * wide, y: top + (r + 0.5) * high } });
+        assert.equal(await page.locator('.heat .tip b').textContent(), `rank ${rank.rank}, step ${step.step}`);
+        const facts = Object.fromEntries(await page.locator('.heat .tip dd').evaluateAll((all) => all.map((each) => [each.dataset.fact, Number(each.dataset.exact)])));
+        assert.deepEqual(facts, {
+          late: step.late_ns, waited: step.waited_ns, 'made others wait': step.caused_ns, 'exposed communication': step.exposed_communication_ns, compute: step.compute_ns, idle: step.idle_ns,
+          busy: step.busy_ns, communication: step.communication_ns, 'exposed copies': step.exposed_copies_ns, 'idle, not launched': step.launch_bound_ns,
+        });
+      }
+    // The strongest colour is where most is: rank 2 in step 5 is latest; it also computes most.
+    const strongest = () =>
+      page.evaluate(([x0, y0, w, h]) => {
+        const each = document.querySelector('.heat canvas');
+        const scale = each.width / each.clientWidth;
+        const context = each.getContext('2d');
+        const blank = context.getImageData(each.width - 1, each.height - 1, 1, 1).data;
+        let best = [-1, 0, 0];
+        for (let r = 0; r < 4; ++r)
+          for (let s = 0; s < 10; ++s) {
+            const [a, b, c] = context.getImageData(Math.round((x0 + s * w + 3) * scale), Math.round((y0 + r * h + 3) * scale), 1, 1).data;
+            const apart = Math.max(a, b, c) - Math.min(a, b, c);
+            if (apart > best[0]) best = [apart, r, s];
+          }
+        return [best[1], best[2], blank.length];
+      }, [left, top, wide, high]);
+    assert.deepEqual((await strongest()).slice(0, 2), [2, 5]);
+    await page.getByRole('button', { name: 'made others wait' }).click();
+    const caused = says.ranks.flatMap((rank, r) => rank.steps.map((step, s) => [step.caused_ns, r, s])).sort((a, b) => b[0] - a[0])[0];
+    assert.deepEqual((await strongest()).slice(0, 2), caused.slice(1));
+
+    // A click on a cell: the timeline at that rank and step, with what that rank ran in it.
+    await canvas.click({ position: { x: left + 5.5 * wide, y: top + 2.5 * high } });
+    await settled(page);
+    const state = await page.evaluate(() => {
+      const { app } = window.tacho;
+      return { view: app.view, from: app.from, to: app.to, rank: app.rank, t0: app.current.t0, hash: location.hash, open: app.shown.rows.filter((row) => row.track.rank === 2 && row.what === 'slices').length };
+    });
+    assert.equal(state.view, 'timeline');
+    assert.equal(state.rank, 2);
+    assert.ok(state.open > 0, 'the rank is open');
+    const step5 = says.ranks[2].steps[5];
+    const margin = (state.to - state.from - step5.span_ns) / 2;
+    assert.ok(margin > 0 && margin < step5.span_ns * 0.05, `${state.from} to ${state.to} for ${step5.span_ns}`);
+    await page.goBack().catch(() => undefined);
+    await close();
+  }
+});
+
+test('ranks: moments stand where the kernels of the timeline do, and the address brings them back', async () => {
+  const { page, close } = await open(await serve(ranks4), { hash: 'view=ranks&step=5&rank=2&heat=compute&collective=65' });
+  await page.locator('.arrivals[data-collective="65"]').waitFor();
+  assert.equal(await page.locator('.segments button.on', { hasText: 'compute' }).count(), 1);
+  assert.equal(await page.locator('tr.on[data-step="5"]').count(), 1);
+  assert.equal(await page.locator('tr.on[data-rank="2"]').count(), 1);
+  assert.equal((await rows(page, 'collectives')).length, 13);
+  const found = await page.evaluate(async () => {
+    const { app } = window.tacho;
+    const job = await app.extra('ranks');
+    const out = [];
+    for (const each of [job.collectives[0], job.collectives[65], job.collectives[129]])
+      for (const [rank, afterFirst, , end] of each.arrivals) {
+        const start = BigInt(app.current.t0) + BigInt(each.first_start_ns + afterFirst);
+        const sql = `SELECT count(*) FROM tacho.dispatch WHERE start = ${start} AND "end" = ${BigInt(app.current.t0) + BigInt(each.first_start_ns + end)} AND name LIKE 'nccl%'`;
+        out.push([rank, (await app.source.query(0, sql)).rows[0][0]]);
+      }
+    const step = job.ranks[2].steps[5];
+    const tables = await app.source.span(0, step.begin_ns, step.end_ns);
+    return { out, kernels: tables.kernels.length };
+  });
+  assert.equal(found.out.length, 12);
+  for (const [rank, count] of found.out) assert.ok(count >= 1, `rank ${rank}: no kernel of NCCL starts and ends there`);
+  assert.ok(found.kernels > 3);
+  await close();
+});
+
+test('ranks: one rank shows its times, and ranks without collectives a sentence', async () => {
+  const alone = path.join(ranks4, 'kineto_rank0.json.gz');
+  const says = JSON.parse(await run('ranks', alone, '--output-format', 'json'));
+  const { page, close } = await open(await write(alone), { hash: 'view=ranks' });
+  await page.locator('.heat canvas').waitFor();
+  assert.match(await page.locator('.ranksview').innerText(), /holds one rank only: who waits for whom shows when the files of all ranks are given/);
+  assert.equal(await page.getByRole('button', { name: 'made others wait' }).count(), 0);
+  assert.equal(exact((await rows(page, 'ranks'))[0][3][1]), says.ranks[0].compute_ns);
+  assert.equal(await page.locator('.arrivals').count(), 0);
+  await close();
+
+  const without = path.join(folder, 'without');
+  mkdirSync(without, { recursive: true });
+  for (const rank of [0, 1])
+    writeFileSync(
+      path.join(without, `rank${rank}.json`),
+      JSON.stringify({
+        distributedInfo: { backend: 'nccl', rank, world_size: 2 },
+        traceEvents: [1, 2, 3].map((i) => ({ ph: 'X', cat: 'kernel', name: 'gemm', pid: 0, tid: 7, ts: 1000 * i, dur: 500, args: { device: 0, stream: 7, correlation: i } })),
+      }),
+    );
+  for (const [address, allow] of [[await serve(without), ['400']], [await write(without), []]]) {
+    const opened = await open(address, { hash: 'view=ranks', allow });
+    await opened.page.locator('.nothing').waitFor();
+    assert.match(await opened.page.locator('.nothing').innerText(), /no collective among the 6 kernels of 2 ranks.*ncclDevKernel/s);
+    await opened.close();
+  }
+  // Nothing about ranks: no tab.
+  const none = await open(await write(path.join(data, 'traces/kineto_h100_qwen1.5-0.5b.json.gz')), { hash: 'view=ranks' });
+  assert.deepEqual(await none.page.locator('nav button').allTextContents(), ['Overview', 'Timeline', 'Kernels']);
+  await none.close();
+});
+
+test('counters: a profile folder shows the report of tacho analyze in the frame', async () => {
+  for (const [workload, ...more] of [['synth_a/MI200'], ['synth_a/MI300X_A1'], ['synth_a/MI350'], ['vcopy/MI300X_A1_rocpd']]) {
+    const at = path.join(data, 'workloads', workload);
+    for (const address of more.length === 0 && workload === 'synth_a/MI200' ? [await serve(at), await write(at)] : [await write(at)]) {
+      const { page, close } = await open(address);
+      await page.locator('.report h1').waitFor();
+      assert.deepEqual(await page.locator('header nav[aria-label="views"] button').allTextContents(), ['Counters']);
+      const document = JSON.parse(await run('analyze', '-p', at, '--output-format', 'json'));
+      assert.ok(compareTables(document, await shownTables(page)) > 100);
+      await choose(page, { normalisation: 'per_wave', time: 'us', kernels: [0] });
+      assert.ok(compareTables(JSON.parse(await run('analyze', '-p', at, '-n', 'per_wave', '-t', 'us', '-k', '0', '--output-format', 'json')), await shownTables(page)) > 100);
+      assert.equal(await page.locator('[data-finding]').count() > 0, document.findings.length > 0);
+      for (const chart of ['memory', ...(document.roofline === undefined ? [] : ['roofline'])]) assert.equal(await page.locator(`svg[data-chart="${chart}"]`).count(), 1, chart);
+      // The contents scroll, and leave the address to the page.
+      await page.locator('nav[aria-label="contents"] a[href="#block-17"]').click();
+      await page.waitForFunction(() => Math.abs(document.querySelector('.report').shadowRoot.querySelector('#block-17').getBoundingClientRect().top - 136) < 60);
+      assert.match(await page.evaluate(() => location.hash), /^#view=|^$/);
+      // A tip stands within the report's own tree, where its styles are.
+      await page.locator('svg[data-chart="memory"] g[data-slug] text').first().hover();
+      assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector('.report').shadowRoot.querySelector('.tip')).position), 'fixed');
+      await close();
+    }
+  }
+});
+
+test('counters: a trace in a profile folder has both, and the kernel chosen is that of the counters', async () => {
+  const both = path.join(folder, 'both');
+  cpSync(synth, both, { recursive: true });
+  const names = JSON.parse(await run('analyze', '-p', synth, '--output-format', 'json')).tables[0].rows.map((row) => row.cells[0]);
+  writeFileSync(path.join(both, 'trace.json'), JSON.stringify({ traceEvents: names.map((name, i) => ({ ph: 'X', cat: 'kernel', name, pid: 0, tid: 7, ts: 1000 * (i + 1), dur: 500, args: { device: 0, stream: 7, correlation: i } })) }));
+  for (const given of [both, path.join(both, 'trace.json')]) {
+    const { page, close } = await open(await serve(given), { hash: 'view=kernels' });
+    assert.deepEqual(await page.locator('header nav[aria-label="views"] button').allTextContents(), ['Overview', 'Timeline', 'Kernels', 'Counters', 'SQL']);
+    const k = names.findIndex((name) => name.startsWith('saxpy'));
+    await page.locator('.kernels .row', { hasText: 'saxpy' }).click();
+    await page.getByRole('button', { name: 'Counters' }).click();
+    await page.waitForFunction(() => window.tacho.app.analysis !== null && document.querySelector('.report').shadowRoot.querySelectorAll('table[data-table="0.1"] input:checked').length === 1);
+    compareTables(JSON.parse(await run('analyze', '-p', synth, '-k', String(k), '--output-format', 'json')), await shownTables(page));
+    await close();
+  }
+  assert.equal((await query(path.join(both, 'trace.json'), 'SELECT count(*) FROM tacho.dispatch'))[0][0], names.length);
+});
+
+test('ranks and counters fit a narrow window, in both schemes', async () => {
+  for (const [address, hash] of [[await write(ranks4), 'view=ranks'], [await write(synth), '']])
+    for (const colorScheme of ['light', 'dark']) {
+      const { page, close } = await open(address, { hash, colorScheme });
+      await page.locator('.heat canvas, .report h1').first().waitFor();
+      for (const width of [1600, 1099, 900, 700]) {
+        await page.setViewportSize({ width, height: 800 });
+        const over = await page.evaluate(() => {
+          const inside = document.querySelector('.ranksview, .counters');
+          return Math.max(document.documentElement.scrollWidth - innerWidth, inside.scrollWidth - inside.clientWidth);
+        });
+        assert.ok(over <= 0, `${hash} at ${width}: ${over} pixels too wide`);
+      }
+      await close();
+    }
+});

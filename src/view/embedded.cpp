@@ -469,6 +469,7 @@ Status embedded_page(Document& document, const std::function<void(std::string_vi
     const Result<std::string> made = run.offered(view);
     json.key(view);
     made ? json.ready(*made) : json.begin_object().member("error", made.error().message).end_object();
+    TACHO_TRY(spooled.spill_when_long());
   }
   json.end_object().end_object();
 

@@ -179,7 +179,7 @@ test('ranks: one rank shows its times, and ranks without collectives a sentence'
   }
   // Nothing about ranks: no tab.
   const none = await open(await write(path.join(data, 'traces/kineto_h100_qwen1.5-0.5b.json.gz')), { hash: 'view=ranks' });
-  assert.deepEqual(await none.page.locator('nav button').allTextContents(), ['Overview', 'Timeline', 'Kernels']);
+  assert.ok(!(await none.page.locator('nav[aria-label="views"] button').allTextContents()).includes('Ranks'));
   await none.close();
 });
 
@@ -215,7 +215,8 @@ test('counters: a trace in a profile folder has both, and the kernel chosen is t
   writeFileSync(path.join(both, 'trace.json'), JSON.stringify({ traceEvents: names.map((name, i) => ({ ph: 'X', cat: 'kernel', name, pid: 0, tid: 7, ts: 1000 * (i + 1), dur: 500, args: { device: 0, stream: 7, correlation: i } })) }));
   for (const given of [both, path.join(both, 'trace.json')]) {
     const { page, close } = await open(await serve(given), { hash: 'view=kernels' });
-    assert.deepEqual(await page.locator('header nav[aria-label="views"] button').allTextContents(), ['Overview', 'Timeline', 'Kernels', 'Counters', 'SQL']);
+    const tabs = await page.locator('header nav[aria-label="views"] button').allTextContents();
+    for (const tab of ['Overview', 'Timeline', 'Kernels', 'Counters', 'SQL']) assert.ok(tabs.includes(tab), `${tab} among ${tabs}`);
     const k = names.findIndex((name) => name.startsWith('saxpy'));
     await page.locator('.kernels .row', { hasText: 'saxpy' }).click();
     await page.getByRole('button', { name: 'Counters' }).click();

@@ -240,7 +240,7 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
   Tee tee(observer);
   launch.stdout_fd = tee.stdout_fd();
   launch.stderr_fd = tee.stderr_fd();
-  launch.started = [&] {
+  launch.started = [&](const std::string&) {
     tee.start();
     observer.target_started();
   };

@@ -602,7 +602,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                                         : strerror(child->error)));
   }
   result.pid = child->pid;
-  if (options.started) options.started();
+  if (options.started) options.started((*writer)->temporary_path());
   Telemetry telemetry(recording.telemetry);
   telemetry.start(child->pid);
   DrainThread drain(*pool, **writer, telemetry, std::move(perf));

@@ -26,8 +26,9 @@ struct LaunchOptions {
   bool torch_trace = false;            // ranges of PyTorch's operators (torch_hooks.h)
   bool inject = true;                  // false: load none of our libraries and change only `environment`
   int stdout_fd = -1, stderr_fd = -1;  // the target's stdout and stderr; -1 = ours
-  std::function<void()> started;       // called once, when the target runs
-  std::function<void()> tick;          // called at least every 200 ms while it runs, if set
+  /// Called once, when the target runs, with the path of the recording while it is being written.
+  std::function<void(const std::string& recording)> started;
+  std::function<void()> tick;  // called at least every 200 ms while it runs, if set
 };
 
 struct RunResult {

@@ -97,6 +97,8 @@ std::string_view status_text(int status) {
       return "404 Not Found";
     case 405:
       return "405 Method Not Allowed";
+    case 409:
+      return "409 Conflict";
     case 411:
       return "411 Length Required";
     case 413:
@@ -338,11 +340,13 @@ std::string HttpServer::url() const {
   return fmt::format("http://127.0.0.1:{}/?token={}", port_, token_);
 }
 
-Status HttpServer::serve(const Handler& handler, int stop) {
+Status HttpServer::serve(const Handler& handler, int stop, bool until_signal) {
   sigset_t signals, before;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  if (until_signal) {
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+  }
   pthread_sigmask(SIG_BLOCK, &signals, &before);
   const int arrived = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
   const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

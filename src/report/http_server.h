@@ -65,9 +65,9 @@ class HttpServer {
   uint16_t port() const { return port_; }
   const std::string& token() const { return token_; }
 
-  /// Answers until one of SIGINT and SIGTERM arrives or `stop` becomes readable; blocks these signals meanwhile. Requests that
-  /// are refused do not reach the handler.
-  Status serve(const Handler& handler, int stop = -1);
+  /// Answers until one of SIGINT and SIGTERM arrives or `stop` becomes readable; blocks these signals meanwhile. Without
+  /// `signals` only `stop` ends it. Requests that are refused do not reach the handler.
+  Status serve(const Handler& handler, int stop = -1, bool signals = true);
 
  private:
   HttpServer() = default;

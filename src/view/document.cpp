@@ -93,8 +93,9 @@ std::string served_page() {
 }
 
 Run& Document::add(const std::string& path, std::shared_ptr<const trace::Trace> trace, const Limits& limits,
-                   FindingsOf findings) {
-  runs_.push_back(std::make_unique<Run>(runs_.size(), path, std::move(trace), limits, std::move(findings)));
+                   FindingsOf findings, const Growing& growing) {
+  runs_.push_back(
+      std::make_unique<Run>(runs_.size(), path, std::move(trace), limits, std::move(findings), growing));
   return *runs_.back();
 }
 

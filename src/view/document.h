@@ -19,7 +19,7 @@ class Document {
  public:
   /// Adds a run; its index is built in the background from now on.
   Run& add(const std::string& path, std::shared_ptr<const trace::Trace> trace, const Limits& limits = {},
-           FindingsOf findings = nullptr);
+           FindingsOf findings = nullptr, const Growing& growing = {});
   const std::vector<std::unique_ptr<Run>>& runs() const { return runs_; }
 
   /// Whether something is being computed in the background, which the document waits for before it ends.

@@ -65,7 +65,8 @@ uint32_t hue_of(std::string_view text) {
   return static_cast<uint32_t>(trace::hash_128(text).low % 360);
 }
 
-Names::Names(const trace::Trace& trace) : trace_(trace), numbers_(static_cast<size_t>(Table::kEnd)) {
+Names::Names(const trace::Trace& trace, const Names* before)
+    : trace_(trace), numbers_(static_cast<size_t>(Table::kEnd)) {
   format::HashIds ids;  // from 1
   const auto number_of = [&](std::string_view text, Table fact, int64_t dim) {
     if (text.empty()) return uint32_t{0};
@@ -79,6 +80,13 @@ Names::Names(const trace::Trace& trace) : trace_(trace), numbers_(static_cast<si
   };
   first_.push_back({Table::kEnd, 0});
   communicates_.push_back(false);
+  // A growing recording appends rows to its dimensions: the same row has the same name.
+  for (uint32_t i = 1; before != nullptr && kept_ && i < before->size(); ++i) {
+    const auto [fact, dim] = before->first_[i];
+    const bool there = static_cast<int64_t>(dim) < trace.rows(format::dimension_of(fact));
+    const std::string text = there ? display_name(trace, fact, dim) : std::string();
+    kept_ = there && text == before->text(i) && number_of(text, fact, dim) == i;
+  }
   for (const Table fact : slice_tables()) {
     const int64_t rows = trace.rows(format::dimension_of(fact));
     if (trace.rows(fact) == 0 && !trace.aggregated()) continue;

@@ -22,7 +22,9 @@ uint32_t hue_of(std::string_view text);
 class Names {
  public:
   /// Numbers the names of all dimension rows that slices refer to. The trace must outlive this.
-  explicit Names(const trace::Trace& trace);
+  /// Where `before` is of the same recording and shorter, all of its names keep their numbers, or kept() is false.
+  explicit Names(const trace::Trace& trace, const Names* before = nullptr);
+  bool kept() const { return kept_; }
 
   /// Number 0 is the empty name.
   size_t size() const { return first_.size(); }
@@ -58,6 +60,7 @@ class Names {
   std::vector<Numbers> numbers_;  // by fact table
   std::vector<First> first_;      // by number
   std::vector<bool> communicates_, framework_;
+  bool kept_ = true;
 };
 
 /// The table's timed facts that the timeline draws as slices or points, in the order in which slices that begin

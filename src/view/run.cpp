@@ -86,14 +86,18 @@ void put_sums(JsonWriter& json, const Names& names, uint32_t name, const analysi
 }  // namespace
 
 Run::Run(size_t id, std::string path, std::shared_ptr<const trace::Trace> trace, const Limits& limits,
-         FindingsOf findings)
+         FindingsOf findings, const Growing& growing)
     : id_(id),
+      generation_(growing.generation),
+      naming_(growing.naming),
+      live_(growing.live),
       path_(std::move(path)),
       trace_(std::move(trace)),
       tree_(*trace_),
-      names_(*trace_),
+      names_(*trace_, growing.before),
       index_(trace_, tree_, names_, limits),
       findings_of_(std::move(findings)) {
+  if (!names_.kept()) ++naming_;
   index_.start();
   if (findings_of_) finding_ = thread_without_signals([this] { find(); });
 }
@@ -175,8 +179,8 @@ std::string Run::document(std::string_view summary) {
   }
   json.name("t0");
   put_time_text(json, index_.t0());
-  json.member("length", index_.length()).member("complete", trace_->complete());
-  json.member("note", std::string(trace_->note()));
+  json.member("length", index_.length()).member("complete", live_ || trace_->complete());
+  json.member("note", live_ ? std::string() : std::string(trace_->note()));
   if (!summary.empty()) json.member("summary", summary);
   json.name("losses").begin_array();
   for (const std::string& sentence : analysis::loss_sentences(*trace_)) json.value(sentence);
@@ -187,7 +191,9 @@ std::string Run::document(std::string_view summary) {
   events += trace_->rows(Table::kReading);
   const std::string clocks(trace_->property(Table::kEnd, 0, "clocks").value_or("single"));
   json.member("aggregated", trace_->aggregated())
-      .member("live", false)
+      .member("live", live_)
+      .member("generation", generation_)
+      .member("naming", naming_)
       .member("events", events)
       .member("clock", clocks)
       .member("ready", index_.ready());
@@ -342,7 +348,10 @@ Result<std::string> Run::overview() {
   };
   TACHO_ASSIGN(const Sums kernels, whole_run(Table::kDispatch));
   TACHO_ASSIGN(const Sums api, whole_run(Table::kApi));
-  TACHO_ASSIGN(const Sums moved, sums(Table::kCopy, 0, kEverything));
+  TACHO_ASSIGN(Sums moved, sums(Table::kCopy, 0, kEverything));
+  TACHO_ASSIGN(const Sums filled, sums(Table::kFill, 0, kEverything));
+  for (const auto& [name, of] : filled.of) moved.of[name].add(of);
+  add_saturating(moved.total, filled.total);
   json.name("totals")
       .begin_object()
       .member("span", length)

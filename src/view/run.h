@@ -28,11 +28,19 @@ using MakeView = std::function<Result<std::string>()>;
 /// How findings are computed: asked once, in the background.
 using FindingsOf = std::function<Result<analysis::Findings>(const trace::Trace&)>;
 
+/// What a run is to the states of it before, where it is being recorded.
+struct Growing {
+  uint32_t generation = 0;        ///< counts the states; 0 = the only one
+  bool live = false;              ///< it goes on
+  uint32_t naming = 0;            ///< of the state before; see Run::naming()
+  const Names* before = nullptr;  ///< of the state before
+};
+
 class Run {
  public:
   /// `path` as the user gave it; begins to build the index.
   Run(size_t id, std::string path, std::shared_ptr<const trace::Trace> trace, const Limits& limits = {},
-      FindingsOf findings = nullptr);
+      FindingsOf findings = nullptr, const Growing& growing = {});
   ~Run();
 
   // Answers as JSON; times are ns since t0. Errors are one sentence for the user.
@@ -66,6 +74,8 @@ class Run {
   TileIndex& index() { return index_; }
   const std::string& path() const { return path_; }
   size_t number() const { return id_; }
+  /// Equal in two states of a recording when the numbers of names mean the same in both.
+  uint32_t naming() const { return naming_; }
   /// The run's beginning in the time of its trace.
   int64_t t0() const { return index_.t0(); }
 
@@ -86,6 +96,8 @@ class Run {
   void find();
 
   size_t id_;
+  uint32_t generation_, naming_;
+  bool live_;
   std::string path_;
   std::shared_ptr<const trace::Trace> trace_;
   Tree tree_;

@@ -91,6 +91,42 @@ def tiles(data):
     return blocks
 
 
+class Live:
+    """A `tacho trace --view`, from its start on."""
+
+    def __init__(self, case, *command):
+        self.process = subprocess.Popen([str(TACHO), "trace", "--view", "-o", "v.tacho", "--", *map(str, command)], cwd=case.folder,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        case.addCleanup(self.process.kill)
+        line = self.process.stderr.readline()
+        found = re.match(r"tacho: http://127\.0\.0\.1:(\d+)/\?token=([0-9a-f]{32}) shows the run while it is recorded$", line)
+        case.assertTrue(found, line)
+        self.port, self.token = int(found[1]), found[2]
+
+    def ask(self, path, method="GET", body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request(method, path, body=body, headers={"X-Tacho-Token": self.token})
+        answer = connection.getresponse()
+        data = answer.read()
+        connection.close()
+        return answer.status, data
+
+    def sql(self, statement, generation):
+        return json.loads(self.ask(f"/api/query?run=0&dialect=tacho&generation={generation}", "POST", statement)[1])["rows"][0][0]
+
+    def until(self, condition):
+        for _ in range(1200):
+            document = json.loads(self.ask("/api/document")[1])
+            if condition(document):
+                return document
+            time.sleep(0.05)
+        raise AssertionError(f"it never was so: {document}")
+
+    def stop(self):
+        self.process.terminate()
+        return self.process.communicate(timeout=60)
+
+
 class View(harness.Case):
     def serve(self, *files, **more):
         server = Server(*files, **more)
@@ -250,18 +286,43 @@ class View(harness.Case):
         self.assertEqual(server.sql("SELECT count(*) FROM dispatch")["rows"], [[expected]])
 
     def test_trace_and_view(self):
-        process = subprocess.Popen([str(TACHO), "trace", "--view", "-o", "v.tacho", "--", "/bin/sh", "-c", "exit 3"], cwd=self.folder,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        url = process.stdout.readline().strip()
-        self.assertRegex(url, r"^http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{32}$")
-        connection = http.client.HTTPConnection(url.split("/")[2], timeout=20)
-        connection.request("GET", "/api/document?token=" + url.split("token=")[1])
-        self.assertEqual(json.loads(connection.getresponse().read())["runs"][0]["name"], "v.tacho")
-        connection.close()
-        process.terminate()
-        _, errors = process.communicate(timeout=30)
-        self.assertEqual(process.returncode, 3, errors)
+        live = Live(self, "/bin/sh", "-c", "echo from the program; exit 3")
+        document = live.until(lambda document: document["runs"] and not document["runs"][0]["live"])
+        self.assertEqual(document["runs"][0]["name"], "v.tacho")
+        output, errors = live.stop()
+        self.assertEqual(live.process.returncode, 3, errors)
+        self.assertEqual(output, "from the program\n")
         self.assertTrue((self.folder / "v.tacho").exists())
+
+    def test_a_run_is_shown_while_it_is_recorded(self):
+        if not (harness.TARGETS / "opencl_cases").exists():
+            self.skipTest("the OpenCL programs are not built (no libOpenCL)")
+        live = Live(self, harness.TARGETS / "opencl_cases", "killed", "12000")
+        first = live.until(lambda document: document["runs"])["runs"][0]
+        self.assertTrue(first["live"] and first["complete"], first)
+        self.assertEqual(first["note"], "")
+        count = lambda generation: live.sql("SELECT count(*) FROM api", generation)
+        counted = count(first["generation"])
+        grown = live.until(lambda document: document["runs"][0]["generation"] > first["generation"])["runs"][0]
+        self.assertGreater(grown["events"], first["events"])
+        self.assertEqual((grown["naming"], grown["t0"]), (first["naming"], first["t0"]))
+        # The state before is still what it was; one that never was is none.
+        self.assertEqual(count(first["generation"]), counted)
+        self.assertGreater(count(grown["generation"]), counted)
+        self.assertEqual(live.ask("/api/overview?run=0&generation=999")[0], 409)
+        self.assertEqual(live.ask("/api/overview?run=0&generation=x")[0], 400)
+        # Names keep their numbers, and a span that was complete its sums.
+        names = [json.loads(live.ask(f"/api/names?run=0&ids=1,2,3,4,5&generation={run['generation']}")[1]) for run in (first, grown)]
+        self.assertEqual([name for name in names[0]["names"] if name], names[1]["names"][:len([name for name in names[0]["names"] if name])])
+        end = first["length"] // 2
+        span = lambda generation: json.loads(live.ask(f"/api/span?run=0&from=0&to={end}&generation={generation}")[1])["calls"]
+        self.assertEqual(span(first["generation"]), span(grown["generation"]))
+        done = live.until(lambda document: not document["runs"][0]["live"])["runs"][0]
+        self.assertEqual(done["ready"], 1)
+        self.assertEqual(count(done["generation"]), self.query("v.tacho", "SELECT count(*) FROM api")[0][0])
+        _, errors = live.stop()
+        self.assertEqual(live.process.returncode, 128 + 9, errors)
+        self.assertEqual(list(self.folder.glob(".tacho*")), [])
 
     def test_who_is_refused(self):
         harness.need_data()

@@ -130,6 +130,11 @@ int run_target(TraceRequest& request) {
     request.launch.recording.output = hidden->path();
     request.launch.recording.writer.durable = false;
   }
+  std::unique_ptr<LiveView> live;
+  if (request.view)
+    request.launch.started = [&](const std::string& recording) {
+      live = LiveView::begin(recording, request.launch.recording.output);
+    };
   const auto outcome = launch::run(request.launch);
   if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
   ignore_output_signals();
@@ -161,12 +166,9 @@ int run_target(TraceRequest& request) {
     if (!sentence) return complain(kOwnError, sentence.error().message);
     if (!sentence->empty()) complain(0, *sentence);
   }
-  if (request.view) {
-    view::Document document;
-    document.add(request.launch.recording.output, *trace, {}, findings_of);
-    const int code = serve_view(document, std::nullopt, true, kOwnError);
-    if (code != kOk) return code;
-    if (document.computing()) {
+  if (live != nullptr) {
+    live->finish(*trace);
+    if (live->computing()) {
       // Findings that are under way cannot be stopped, and nobody waits for them any more.
       hidden.reset();
       std::fflush(nullptr);

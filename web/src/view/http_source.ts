@@ -6,6 +6,8 @@ import { decodeTiles, type Tile } from './tile';
 export class HttpSource implements Source {
   readonly served = true;
   private readonly token: string;
+  /** The state of a recording that requests are about; 0 = there is only one. */
+  generation = 0;
 
   constructor(address: string) {
     this.token = new URL(address).searchParams.get('token') ?? '';
@@ -13,8 +15,9 @@ export class HttpSource implements Source {
 
   private async ask(path: string, signal?: AbortSignal, body?: string): Promise<Response> {
     let response: Response;
+    const about = this.generation === 0 ? path : `${path}${path.includes('?') ? '&' : '?'}generation=${this.generation}`;
     try {
-      response = await fetch(path, { method: body === undefined ? 'GET' : 'POST', body, signal, headers: { 'X-Tacho-Token': this.token }, cache: 'no-store' });
+      response = await fetch(about, { method: body === undefined ? 'GET' : 'POST', body, signal, headers: { 'X-Tacho-Token': this.token }, cache: 'no-store' });
     } catch (error) {
       if (signal?.aborted) throw error;
       throw new SourceError('tacho does not answer any more; run tacho view again and open the address that it prints.');

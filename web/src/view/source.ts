@@ -36,7 +36,12 @@ export interface Run {
   note?: string;
   losses?: string[];
   aggregated?: boolean;
+  /** It is being recorded. */
   live?: boolean;
+  /** Counts the states of a recording; 0 or absent = there is only one. */
+  generation?: number;
+  /** Equal while the numbers of names mean the same. */
+  naming?: number;
   events: number;
   clock?: string;
   ready?: number;
@@ -49,6 +54,8 @@ export interface Run {
 export interface ViewDocument {
   version: string;
   runs: Run[];
+  /** A recording without a state so far. */
+  live?: boolean;
   /** The optional views that the source has: "kernel", "flame", ... */
   views?: string[];
   compare?: { aligned_on: string | null };
@@ -222,6 +229,8 @@ export interface Alignment {
 export interface Source {
   /** Whether a server answers: SQL exists only there. */
   readonly served: boolean;
+  /** The state of a recording that requests are about, where the source can have several. */
+  generation?: number;
   document(): Promise<ViewDocument>;
   overview(run: number): Promise<Overview>;
   /** The tiles (level, index) of the tracks; a track may be missing in the answer where nothing is known of it. */

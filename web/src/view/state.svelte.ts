@@ -3,8 +3,8 @@
 import { themeOf, type Theme } from './colour';
 import { NameStore } from './names';
 import { TrackTree } from './rows';
-import type { FoundName, Hit, Overview, Place, Run, SearchResult, SliceDetails, Source, SpanTables, ViewDocument } from './source';
-import { TileStore } from './tile_store';
+import type { FoundName, Hit, Overview, Place, Run, SearchResult, SliceDetails, Source, SpanTables, Track, ViewDocument } from './source';
+import { kNoRow, TileStore } from './tile_store';
 
 export type ViewName = 'overview' | 'timeline' | 'kernels' | 'flame' | 'counters' | 'ranks' | 'sql' | 'diff';
 
@@ -52,6 +52,8 @@ export class App {
   help = $state(false);
   theme = $state<'auto' | 'light' | 'dark'>('auto');
   systemDark = $state(false);
+  /** A newer state of the recording is there than the one shown. */
+  newer = $state(false);
   /** Raised when tiles or names came. */
   arrived = $state(0);
   /** Where the timeline is to go; the timeline takes it. */
@@ -102,6 +104,18 @@ export class App {
       this.fault = sentence(error);
       return;
     }
+    // A run that has just begun: its first state takes a moment.
+    while (this.document.live === true && this.document.runs.length === 0) {
+      this.fault = 'Recording; nothing has been written so far.';
+      await new Promise((done) => setTimeout(done, 500));
+      try {
+        this.document = await this.source.document();
+        this.fault = '';
+      } catch (error) {
+        this.fault = sentence(error);
+        return;
+      }
+    }
     if (this.document.runs.length === 0) {
       this.fault = 'There is no run to show.';
       return;
@@ -127,17 +141,19 @@ export class App {
     return made;
   }
 
+  private readonly dataArrived = (): void => {
+    ++this.arrived;
+    this.onData();
+  };
+
   /** Makes this run the one that is shown. */
   open(run: number): void {
     this.run = run;
     const current = this.current;
     if (current === null) return;
-    const arrived = (): void => {
-      ++this.arrived;
-      this.onData();
-    };
-    this.tiles = new TileStore(this.source, run, this.length, arrived);
-    this.names = new NameStore(this.source, run, arrived);
+    if (this.source.generation !== undefined) this.source.generation = current.generation ?? 0;
+    this.tiles = new TileStore(this.source, run, this.length, this.dataArrived);
+    this.names = new NameStore(this.source, run, this.dataArrived);
     this.tree = new TrackTree(current);
     this.closed = this.tree.closedAtFirst();
     this.from = 0;
@@ -185,6 +201,13 @@ export class App {
         return;
       }
       const before = this.current;
+      const grown = next.runs.find((run) => run.id === before?.id);
+      if (before !== null && grown !== undefined && (grown.generation ?? 0) !== (before.generation ?? 0)) {
+        // What is selected belongs to the state that is shown.
+        this.newer = this.selected !== null || this.span !== null || this.kernel !== null || this.query !== '';
+        if (!this.newer) this.adopt(next, before, grown);
+        continue;
+      }
       this.document = next;
       const now = this.current;
       if (before === null || now === null) continue;
@@ -198,6 +221,35 @@ export class App {
       ++this.arrived;
       this.onData();
     }
+  }
+
+  /** Shows a newer state of a recording: the time in view stays, or goes on with the end of the run. */
+  private adopt(next: ViewDocument, before: Run, now: Run): void {
+    const follows = this.to >= before.length * 0.999;
+    if (this.source.generation !== undefined) this.source.generation = now.generation ?? 0;
+    this.document = next;
+    const same = (a: Track, b: Track | undefined): boolean => b !== undefined && a.id === b.id && a.parent === b.parent && a.kind === b.kind && a.name === b.name;
+    if (before.t0 !== now.t0 || before.tracks.length !== now.tracks.length || !now.tracks.every((track, i) => same(track, before.tracks[i]))) {
+      const old = this.tree;
+      const pathIn = (tree: TrackTree, id: number): string => [...tree.ancestors(id), id].map((each) => tree.byId.get(each)?.name ?? '').join('\n');
+      const known = new Map([...old.byId.keys()].map((id) => [pathIn(old, id), this.closed.has(id)]));
+      this.tree = new TrackTree(now);
+      const first = this.tree.closedAtFirst();
+      this.closed = new Set([...this.tree.byId.keys()].filter((id) => known.get(pathIn(this.tree, id)) ?? first.has(id)));
+      this.tiles = new TileStore(this.source, this.run, now.length, this.dataArrived);
+    } else {
+      this.tree = new TrackTree(now);
+      this.tiles.renew(now.length);
+    }
+    if (before.naming !== now.naming) this.names = new NameStore(this.source, this.run, this.dataArrived);
+    if (follows) {
+      const from = this.from <= 0 ? 0 : this.from + now.length - before.length;
+      if (this.view === 'timeline') this.goal = { from, to: now.length };
+      else [this.from, this.to] = [from, now.length];
+    }
+    this.evidence = null;
+    void this.loadOverview();
+    this.dataArrived();
   }
 
   // ---- the address
@@ -322,6 +374,7 @@ export class App {
   }
 
   select(row: string | null, _show = true): void {
+    if (row === kNoRow) return; // drawn from the state before; the next tile has it
     this.selected = row;
     if (row === null) {
       this.slice = null;

@@ -24,6 +24,9 @@ interface Request {
   prefetch: boolean;
 }
 
+/** The row of a slice that was drawn from an earlier state of the run. */
+export const kNoRow = String(2n ** 64n - 1n);
+
 const kBatch = 48;
 const kMostRequests = 5;
 const kAgainAfter = 700;
@@ -75,6 +78,19 @@ export class TileStore {
           this.bytes -= held.tile.bytes;
           tiles.delete(key);
         }
+  }
+
+  /** Another state of a run with the same tracks: what is held is drawn until its successor comes, and its rows are nobody's. */
+  renew(length: number): void {
+    this.length = length;
+    for (const tiles of this.held.values())
+      for (const held of tiles.values()) {
+        held.tile.provisional = true;
+        held.asked = -kAgainAfter;
+        if (held.tile.kind === 'slices') held.tile.row.fill(BigInt(kNoRow));
+      }
+    for (const request of this.requests) request.abort.abort();
+    this.requests = [];
   }
 
   begin(): void {

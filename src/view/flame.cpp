@@ -51,7 +51,7 @@ std::string stacks_note(const Run& run, const analysis::StackTree& tree) {
   if (tree.gpu_ns == 0) return fmt::format("{} has no call stacks: {}.", name, kHow);
   return fmt::format(
       "{} has no call stacks: the time of devices stands below the operators, ranges and calls that launched "
-      "it. {}.",
+      "it, as far as the run has those. {}.",
       name, kHow);
 }
 

@@ -227,6 +227,23 @@ test('counters: a trace in a profile folder has both, and the kernel chosen is t
   assert.equal((await query(path.join(both, 'trace.json'), 'SELECT count(*) FROM tacho.dispatch'))[0][0], names.length);
 });
 
+test('counters: PC samples are a table of the folder that has them', async () => {
+  const sampled = path.join(folder, 'sampled');
+  mkdirSync(sampled);
+  cpSync(path.join(synth, 'sysinfo.csv'), path.join(sampled, 'sysinfo.csv'));
+  writeFileSync(path.join(sampled, 'ps_file_kernel_trace.csv'), 'Kind,Agent_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Start_Timestamp,End_Timestamp\nKERNEL_DISPATCH,4,1,16,"axpy<float, 4>",100,1100\nKERNEL_DISPATCH,4,2,17,copy,2000,2500\n');
+  const samples = [[10, 1, 'v_add_f32 v0, v1, v2', 'axpy.cpp:12'], [20, 1, 'v_add_f32 v0, v1, v2', 'axpy.cpp:12'], [30, 1, 's_waitcnt vmcnt(0)', 'axpy.cpp:11'], [40, 2, 's_endpgm', 'copy.cpp:3']];
+  writeFileSync(path.join(sampled, 'ps_file_pc_sampling_stochastic.csv'), ['Sample_Timestamp,Dispatch_Id,Instruction,Instruction_Comment,Wave_Issued_Instruction,Stall_Reason', ...samples.map(([at, dispatch, instruction, line]) => `${at},${dispatch},"${instruction}",${line},1,`)].join('\n') + '\n');
+  const says = JSON.parse(await run('analyze', '-p', sampled, '--output-format', 'json')).tables.find((table) => table.id === '21.1');
+  assert.equal(says.rows.length, 3);
+  const { page, close } = await open(await write(sampled), { hash: 'view=counters' });
+  await page.locator('table[data-table="21.1"]').waitFor();
+  const count = says.columns.indexOf('Samples');
+  assert.ok(count >= 0, says.columns.join());
+  assert.deepEqual((await rows(page, '21.1')).map((row) => [row[0][0], row[count][0]]), says.rows.map((row) => [row.cells[0], String(row.cells[count])]));
+  await close();
+});
+
 test('ranks and counters fit a narrow window, in both schemes', async () => {
   for (const [address, hash] of [[await write(ranks4), 'view=ranks'], [await write(synth), '']])
     for (const colorScheme of ['light', 'dark']) {

@@ -186,10 +186,11 @@ struct Outcome {
   int exit_code = 0;  ///< the target's, from the first execution that failed; 0 when none did
   int signal = 0;     ///< that ended the target
   size_t runs = 0;
-  uint64_t seen = 0;       ///< dispatches of the first execution, before the filter
-  uint64_t measured = 0;   ///< dispatches that passed the filter and have values
-  uint64_t left_out = 0;   ///< dispatches that passed it but have no values (multiplexing, a crash)
-  bool estimated = false;  ///< values were extrapolated from some of the work-groups
+  uint64_t seen = 0;        ///< dispatches of the first execution, before the filter
+  uint64_t measured = 0;    ///< dispatches that passed the filter and have values
+  uint64_t left_out = 0;    ///< dispatches that passed it but have no values (multiplexing, a crash)
+  bool estimated = false;   ///< values were extrapolated from some of the work-groups
+  bool called_mpi = false;  ///< an execution called MPI_Init
   std::string
       operators;  ///< trace with PyTorch's operators and all kernels, in the workload's folder; "" = none
   std::vector<PcSample> samples;  ///< empty unless CollectRequest::pc_samples

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/demangle.h"
+#include "base/job_rank.h"
 #include "tape/layout.h"
 #include "trace/trace.h"
 
@@ -259,10 +260,22 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
     else
       observer.warn(dispatches.error().message);
   }
+  if (options.inject && run.result.written)
+    if (const auto trace = trace::Trace::open(launch.recording.output))
+      run.called_mpi = (*trace)->rows(Table::kCommunicator) > 1;  // MPI_COMM_WORLD at least
   if (options.keep.empty() || !run.result.written ||
       std::rename(launch.recording.output.c_str(), options.keep.c_str()) != 0)
     unlink(launch.recording.output.c_str());
   return run;
+}
+
+bool mpi_ends_replay(const Outcome& outcome, size_t number, size_t runs, Observer& observer) {
+  if (!outcome.called_mpi || number + 1 >= runs || !job_rank().known()) return false;
+  observer.warn(fmt::format(
+      "the program called MPI_Init, which a rank can do once in its job: stopped after run {} of {}, whose "
+      "counters are kept; --iteration-multiplexing counts all in one run, --set NAME a few",
+      number + 1, runs));
+  return true;
 }
 
 std::string operators_file(const std::string& folder) {

@@ -25,6 +25,7 @@ struct TargetRunOptions {
 struct TargetRun {
   launch::RunResult result;
   std::vector<Dispatch> dispatches;  ///< in order of start; empty when nothing was traced
+  bool called_mpi = false;           ///< MPI_Init; known where our libraries were loaded into the target
 };
 
 /// Runs the target to its end. Reads dispatches when kDispatch is among the sources.
@@ -37,6 +38,10 @@ tl::expected<void, launch::LaunchError> record_operators(
     Observer& observer, Outcome& outcome);
 /// Name of the trace with operators in the workload's folder.
 std::string operators_file(const std::string& folder);
+
+/// A process of a launcher's job can call MPI_Init once. True, with a warning that says so, where run `number` (from 0) of `runs` did
+/// and more were to come: make no further run.
+bool mpi_ends_replay(const Outcome& outcome, size_t number, size_t runs, Observer& observer);
 
 /// Copies start and end from `timed` to the matching `dispatches`: equal kernel, grid, workgroup and running
 /// number among these. Returns the number of dispatches without a match.

@@ -5,6 +5,7 @@
 //
 //   config              lines key=value, written by tacho: the filter and what the provider adds
 //   state               one SpoolState, mapped by all processes of the target and by tacho
+//   mpi                 empty; there when a process of the target has called MPI_Init (virtual GPU)
 //   <process>.records   SpoolRecords (this file) or CounterRecords (event/spool_ranges.h)
 //   <process>.samples   SampleRecords (event/spool_samples.h)
 //   <process>.instances InstanceRecords (event/spool_instances.h)
@@ -22,6 +23,7 @@ namespace tacho::spool {
 
 /// The environment variable that names the folder.
 inline constexpr char kSpoolVariable[] = "TACHO_COUNTER_SPOOL";
+inline constexpr char kMpiFile[] = "mpi";
 inline constexpr uint32_t kSpoolMagic = 0x31735443;  // "CTs1"
 
 /// Shared by the processes of a target and tacho. Written with relaxed atomics: the numbers are independent.

@@ -218,7 +218,9 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
         TACHO_TRY(pass_over(*trace, guess, job.names, job.spools, run));
         if (!trace->complete()) run.remarks.push_back(fmt::format("{}: {}", files[i], trace->note()));
       }
-      if (files.size() <= kKeptOpen) opened[i].trace = std::move(trace);
+      const bool tells_steps =
+          std::ranges::any_of(opened[i].runs, [](const RankRun& run) { return !run.steps_from.empty(); });
+      if (files.size() <= kKeptOpen && !tells_steps) opened[i].trace = std::move(trace);
       return {};
     };
     opened[i].status = pass();

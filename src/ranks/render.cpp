@@ -257,7 +257,9 @@ class Text {
            time_text(group.median_transfer), bandwidth(group.algorithm_bandwidth),
            bandwidth(group.bus_bandwidth)});
     this->table(table, "kinds");
-    line("Spread: from the first rank's arrival to the last's; Transfer: from then to the end (medians).");
+    line(
+        "Spread: from the first rank's arrival to the last's; Transfer: from then to the end (medians). The "
+        "links' peak is not in the traces.");
   }
 
   void path() {

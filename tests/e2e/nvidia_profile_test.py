@@ -294,6 +294,35 @@ class Faults(StandIn):
         self.assertIn(b"run 2 launched 11 kernels, the first run 10", result.stderr)
         self.assertEqual(self.rows(), [])
 
+    def test_mpi_ends_application_replay(self):
+        # Under a launcher a rank can call MPI_Init once: the second run is not made, the first pass stays.
+        if shutil.which("mpirun.openmpi") is None or shutil.which("mpicc.openmpi") is None:
+            self.skipTest("no Open MPI (Debian packages openmpi-bin, libopenmpi-dev)")
+        source, program, script = self.folder / "once.c", self.folder / "once", self.folder / "job.sh"
+        source.write_text("#include <mpi.h>\nint main(int argc, char** argv) { MPI_Init(&argc, &argv); MPI_Finalize(); }\n")
+        subprocess.run(["mpicc.openmpi", source, "-o", program], check=True)
+        launch = ("mpirun.openmpi", "--allow-run-as-root", "-n", "1", TACHO, "profile", "-q", "-n", "a", "--no-roof", "-b", "7", "--replay", "application")
+        for calls, runs in ((f"{program}\n", 1), ("", 2)):
+            script.write_text(f"#!/bin/sh\n{calls}echo ran >> runs\nexec {APP} loop 10\n")
+            script.chmod(0o755)
+            said = self.run_command(*launch, "--overwrite", "--", script, env=self.environment)
+            self.assertEqual((self.folder / "runs").read_text(), "ran\n" * runs, said.stderr)
+            (self.folder / "runs").unlink()
+            self.assertIn(b"would be run 2 times, and one that calls MPI_Init can be run once only", said.stderr)
+            self.assertEqual(b"stopped after run 1 of 2, whose counters are kept; --iteration-multiplexing counts all in one run, --set NAME a few"
+                             in said.stderr, runs == 1, said.stderr)
+            found = []
+            for file in sorted((self.folder / "workloads" / "a" / "0").glob("pmc_perf_*.csv")):
+                with open(file, newline="") as text:
+                    found += list(csv.DictReader(text))
+            self.assertEqual(len(found), 10)
+            self.assertTrue(all(("" in self.counts(row)) == (runs == 1) for row in found), found[0])
+            self.run_command(TACHO, "analyze", "-p", "workloads/a/0")
+        # Without a launcher each run is a job of its own.
+        script.write_text(f"#!/bin/sh\n{program}\necho ran >> runs\nexec {APP} loop 10\n")
+        self.run_command(TACHO, "profile", "-q", "-n", "b", "--no-roof", "-b", "7", "--replay", "application", "--", script, env=self.environment)
+        self.assertEqual((self.folder / "runs").read_text(), "ran\n" * 2)
+
     def test_a_crash_in_a_later_run(self):
         # The second run of the program crashes at its sixth launch: the first pass stays, for all ten.
         script = self.folder / "twice.sh"

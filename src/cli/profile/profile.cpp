@@ -18,6 +18,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/job_rank.h"
 #include "base/placeholders.h"
 #include "cli/command.h"
 #include "cli/profile/options.h"
@@ -593,13 +594,18 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
         sysinfo_csv(chosen.device, a.name.empty() ? fs::path(folder).filename().string() : a.name,
                     joined(a.command, " "), a.roof_only)));
   const bool replays = plan.executions() > 1 && !a.multiplexing;
+  const bool by_kernel =
+      request.replay == counter::Replay::kKernel || request.replay == counter::Replay::kVendor ||
+      (request.replay == counter::Replay::kDefault && chosen.provider->can_replay_kernels());
   if (replays)
-    session.note(fmt::format(
-        "Replay: {}",
-        request.replay == counter::Replay::kKernel || request.replay == counter::Replay::kVendor ||
-                (request.replay == counter::Replay::kDefault && chosen.provider->can_replay_kernels())
-            ? "kernel, each kernel is run again with its memory put back"
-            : "application, the program is run once a pass"));
+    session.note(fmt::format("Replay: {}", by_kernel
+                                               ? "kernel, each kernel is run again with its memory put back"
+                                               : "application, the program is run once a pass"));
+  if (replays && !by_kernel && job_rank().known())
+    session.warn(fmt::format(
+        "this rank's program would be run {} times, and one that calls MPI_Init can be run once only: then "
+        "the first run's counters are kept; --iteration-multiplexing counts all in one run, --set NAME a few",
+        plan.executions()));
   session.note(
       "Kernels are serialized while they are measured: their times are not those of kernels that run side by "
       "side");

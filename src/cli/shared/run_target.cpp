@@ -21,7 +21,9 @@
 #include "cli/shared/findings.h"
 #include "cli/shared/hidden_recording.h"
 #include "cli/shared/serve_view.h"
+#include "cli/shared/static_mpi.h"
 #include "cli/shared/summary.h"
+#include "launch/launcher.h"
 #include "trace/trace.h"
 #include "view/document.h"
 
@@ -160,6 +162,13 @@ int run_target(TraceRequest& request) {
   if (!request.launch.quiet) {
     const std::string text = summary_text(**trace, report::screen_of(STDERR_FILENO), options);
     std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+  if ((*trace)->rows(event::Table::kCommunicator) <= 1) {
+    const auto program = launch::find_executable(request.launch.command.front());
+    if (program && holds_mpi(*program))
+      complain(kOk, fmt::format("{}: MPI is linked into this program statically, so its calls of MPI are not "
+                                "recorded; link it to MPI's shared library",
+                                request.launch.command.front()));
   }
   if (request.launch.torch_trace) {
     const auto sentence = analysis::torch_sentence(**trace);

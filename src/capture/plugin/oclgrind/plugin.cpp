@@ -3,7 +3,9 @@
 // they are: basic block, iteration numbers of all enclosing loops, chain of calls. Work-items of a wave that come to the
 // same place share one issue of its instructions, which is what reconvergence at the end of branches and loops gives.
 // docs/virtual-gpu.md has the model; counters.def the counters; spool.h how they leave the process.
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/Function.h>
@@ -168,6 +170,7 @@ class Spool {
   const Config& config() const { return config_; }
 
   void append(const std::string& record) {
+    note_mpi();
     const pid_t pid = getpid();
     if (descriptor_ < 0 || pid != pid_) {
       // A forked child writes a file of its own.
@@ -181,7 +184,28 @@ class Spool {
       state_->failures.fetch_add(1, std::memory_order_relaxed);
   }
 
+  // Says so in the spool once the process has called MPI_Init; MPI may be asked at any time.
+  void note_mpi() {
+    if (mpi_noted_) return;
+    if (mpi_initialized_ == nullptr) dl_iterate_phdr(see_object, this);
+    int called = 0;
+    if (mpi_initialized_ == nullptr || mpi_initialized_(&called) != 0 || called == 0) return;
+    mpi_noted_ = true;
+    const int file = open((folder_ + "/" + spool::kMpiFile).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (file >= 0) close(file);
+  }
+
  private:
+  static int see_object(dl_phdr_info* info, size_t, void* self) {
+    const char* const slash = std::strrchr(info->dlpi_name, '/');
+    if (slash == nullptr || std::strncmp(slash + 1, "libmpi", 6) != 0) return 0;
+    void* const library = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
+    if (library == nullptr) return 0;
+    void* const found = dlsym(library, "PMPI_Initialized");
+    static_cast<Spool*>(self)->mpi_initialized_ = reinterpret_cast<int (*)(int*)>(found);
+    return found != nullptr ? 1 : 0;
+  }
+
   Spool() {
     const char* const folder = std::getenv(spool::kSpoolVariable);
     if (folder == nullptr || *folder == '\0') return;
@@ -222,11 +246,16 @@ class Spool {
   Config config_;
   int descriptor_ = -1;
   pid_t pid_ = 0;
+  int (*mpi_initialized_)(int*) = nullptr;
+  bool mpi_noted_ = false;
 };
 
 class VirtualGpu : public oclgrind::Plugin {
  public:
   explicit VirtualGpu(const oclgrind::Context* context) : Plugin(context), spool_(Spool::get()) {}
+  ~VirtualGpu() override {
+    if (spool_.usable()) spool_.note_mpi();
+  }
 
   // Work-items of a wave follow each other on one thread: what lines them up, and what makes kernels with races between
   // work-groups count the same every time.

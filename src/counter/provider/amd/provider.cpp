@@ -212,7 +212,7 @@ class AmdProvider : public Provider {
                               outcome.exit_code));
         break;
       }
-      if (!*done) break;
+      if (!*done || mpi_ends_replay(outcome, run, runs, observer)) break;
     }
     return outcome;
   }
@@ -281,6 +281,7 @@ class AmdProvider : public Provider {
     auto run = run_target(options, observer);
     if (!run) return tl::unexpected<launch::LaunchError>(run.error());
     ++outcome.runs;
+    outcome.called_mpi = run->called_mpi;
     outcome.exit_code = run->result.exit_code;
     outcome.signal = run->result.signal;
 

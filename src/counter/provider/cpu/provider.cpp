@@ -193,6 +193,7 @@ class CpuProvider : public Provider {
                                         outcome.exit_code));
         break;
       }
+      if (mpi_ends_replay(outcome, run, runs, observer)) break;
     }
     return outcome;
   }
@@ -239,6 +240,7 @@ class CpuProvider : public Provider {
     auto run = run_target(options, observer);
     if (!run) return tl::unexpected<launch::LaunchError>(run.error());
     ++outcome.runs;
+    outcome.called_mpi = run->called_mpi;
     outcome.exit_code = run->result.exit_code;
     outcome.signal = run->result.signal;
     size_t cut = 0;

@@ -440,6 +440,7 @@ class NvidiaProvider : public Provider {
       auto run = run_target(options, observer);
       if (!run) return tl::unexpected<launch::LaunchError>(run.error());
       ++outcome.runs;
+      outcome.called_mpi = run->called_mpi;
       if (run->result.exit_code != 0 && outcome.exit_code == 0) {
         outcome.exit_code = run->result.exit_code;
         outcome.signal = run->result.signal;
@@ -479,7 +480,8 @@ class NvidiaProvider : public Provider {
             "{} batches of launches could not be run again: those launches have no values", lost));
       if (spools.back()->state().attached.load() == 0 && spools.back()->state().refused.load() == 0)
         observer.warn("the program started no CUDA driver in any process: nothing was counted");
-      const bool ends = interrupted(run->result.signal) || crashed;
+      const bool ends = interrupted(run->result.signal) || crashed ||
+                        (application && mpi_ends_replay(outcome, run_number, runs, observer));
       whole = whole && !ends;
       if (last || !application || ends)
         if (const Status taken = evaluator->take(); !taken) observer.warn(taken.error().message);

@@ -16,9 +16,11 @@
 #include <set>
 
 #include "base/format.h"
+#include "base/job_rank.h"
 #include "counter/opencl_icd.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
+#include "event/spool.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "tape/layout.h"
 
@@ -142,62 +144,80 @@ class VirtualProvider : public Provider {
     Outcome outcome;
     const size_t all[] = {0};
 
-    // PoCL times the kernels.
+    // PoCL times the kernels. False: the program was interrupted, or cannot run once more.
     std::vector<Dispatch> timed;
     int timed_code = 0;
     double fraction = 1;
-    {
+    // A rank of a job can call MPI_Init once, and whether it does shows in the first run: that one counts, then.
+    const bool counts_first = job_rank().known() && request.max_time_s <= 0;
+    const auto time_kernels = [&]() -> tl::expected<bool, launch::LaunchError> {
       auto spool = Spool::create(request.folder, {}, {});
       if (!spool) return own_error(spool.error().message);
       const std::string pocl = find_pocl();
       if (pocl.empty()) {
         observer.warn(
             "PoCL is not installed (Debian: pocl-opencl-icd), so kernels are counted but not timed");
-      } else {
-        observer.run_begins({}, 1, 2);
-        observer.note("Timing the kernels on PoCL; their counts come from a second run");
-        auto vendors = vendor_folder(spool->folder(), "pocl", pocl);
-        if (!vendors) return own_error(vendors.error().message);
-        TargetRunOptions options;
-        options.command = request.command;
-        options.environment = {{"OCL_ICD_VENDORS", *vendors}, {"OCL_ICD_FILENAMES", ""}};
-        options.sources = tape::source_bit::kDispatch;
-        options.folder = request.folder;
-        if (request.operators) {
-          options.torch_trace = true;
-          options.keep = operators_file(request.folder);
-        }
-        auto run = run_target(options, observer);
-        if (!run) return tl::unexpected<launch::LaunchError>(run.error());
-        ++outcome.runs;
-        timed = std::move(run->dispatches);
-        if (request.operators && access(options.keep.c_str(), R_OK) == 0) outcome.operators = options.keep;
-        outcome.exit_code = timed_code = run->result.exit_code;
-        outcome.signal = run->result.signal;
-        if (interrupted(run->result.signal)) {
-          outcome.seen = timed.size();
-          observer.warn(
-              fmt::format("the program ended with code {} ({}) in the run that times it: nothing was counted",
-                          outcome.exit_code, strsignal(run->result.signal)));
-          return outcome;
-        }
-        if (outcome.exit_code != 0)
-          observer.warn(fmt::format("the program ended with code {} in the run that times it{}",
-                                    outcome.exit_code, timed.empty() ? ", before it launched a kernel" : ""));
-        const double seconds = estimate_seconds(timed);
-        if (!timed.empty()) {
-          observer.note(fmt::format("Interpreting {} {} on the virtual GPU will take {}", timed.size(),
-                                    timed.size() == 1 ? "dispatch" : "dispatches", duration_text(seconds)));
-          if (request.max_time_s > 0 && seconds > request.max_time_s) {
-            fraction = request.max_time_s / seconds;
-            outcome.estimated = true;
-            observer.warn(fmt::format(
-                "that is more than --max-time {:g} s: only {:.2g} % of the work-groups are "
-                "interpreted, so the counts are estimates and the program finds its own results incomplete",
-                request.max_time_s, 100 * fraction));
-          }
-        }
+        return true;
       }
+      observer.run_begins({}, counts_first ? 2 : 1, 2);
+      observer.note(counts_first ? "Timing the kernels on PoCL"
+                                 : "Timing the kernels on PoCL; their counts come from a second run");
+      auto vendors = vendor_folder(spool->folder(), "pocl", pocl);
+      if (!vendors) return own_error(vendors.error().message);
+      TargetRunOptions options;
+      options.command = request.command;
+      options.environment = {{"OCL_ICD_VENDORS", *vendors}, {"OCL_ICD_FILENAMES", ""}};
+      options.sources = tape::source_bit::kDispatch;
+      options.folder = request.folder;
+      if (request.operators) {
+        options.torch_trace = true;
+        options.keep = operators_file(request.folder);
+      }
+      auto run = run_target(options, observer);
+      if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+      ++outcome.runs;
+      timed = std::move(run->dispatches);
+      if (request.operators && access(options.keep.c_str(), R_OK) == 0) outcome.operators = options.keep;
+      timed_code = run->result.exit_code;
+      if (outcome.exit_code == 0) {
+        outcome.exit_code = timed_code;
+        outcome.signal = run->result.signal;
+      }
+      if (interrupted(run->result.signal)) {
+        outcome.seen = timed.size();
+        observer.warn(fmt::format("the program ended with code {} ({}) in the run that times it{}",
+                                  timed_code, strsignal(run->result.signal),
+                                  counts_first ? "" : ": nothing was counted"));
+        return false;
+      }
+      if (timed_code != 0)
+        observer.warn(fmt::format("the program ended with code {} in the run that times it{}", timed_code,
+                                  timed.empty() ? ", before it launched a kernel" : ""));
+      if (run->called_mpi && job_rank().known() && !counts_first) {
+        outcome.seen = timed.size();
+        observer.warn(
+            "the program called MPI_Init, which a rank can do once in its job, in the run that times it for "
+            "--max-time: nothing was counted; leave --max-time out");
+        return false;
+      }
+      if (counts_first || timed.empty()) return true;
+      const double seconds = estimate_seconds(timed);
+      observer.note(fmt::format("Interpreting {} {} on the virtual GPU will take {}", timed.size(),
+                                timed.size() == 1 ? "dispatch" : "dispatches", duration_text(seconds)));
+      if (request.max_time_s > 0 && seconds > request.max_time_s) {
+        fraction = request.max_time_s / seconds;
+        outcome.estimated = true;
+        observer.warn(fmt::format(
+            "that is more than --max-time {:g} s: only {:.2g} % of the work-groups are "
+            "interpreted, so the counts are estimates and the program finds its own results incomplete",
+            request.max_time_s, 100 * fraction));
+      }
+      return true;
+    };
+    if (!counts_first) {
+      const auto goes_on = time_kernels();
+      if (!goes_on) return tl::unexpected<launch::LaunchError>(goes_on.error());
+      if (!*goes_on) return outcome;
     }
 
     // Oclgrind counts.
@@ -224,8 +244,8 @@ class VirtualProvider : public Provider {
       const bool running = state.dispatches.load() > done;
       observer.progress(done * 1000 + (running ? within : 0), std::max<uint64_t>(timed.size(), done) * 1000);
     };
-    observer.run_begins(all, timed.empty() && outcome.runs == 0 ? 1 : 2,
-                        timed.empty() && outcome.runs == 0 ? 1 : 2);
+    const size_t number = timed.empty() && outcome.runs == 0 ? 1 : 2;
+    observer.run_begins(all, number, counts_first ? 2 : number);
     auto run = run_target(options, observer);
     if (!run) return tl::unexpected<launch::LaunchError>(run.error());
     ++outcome.runs;
@@ -257,6 +277,18 @@ class VirtualProvider : public Provider {
       return outcome;
     }
     outcome.seen = records->size() + lost;
+    if (counts_first && run->result.exit_code == 0) {
+      if (access((spool->folder() + "/" + spool::kMpiFile).c_str(), F_OK) == 0) {
+        outcome.called_mpi = true;
+        observer.warn(
+            "the program called MPI_Init, which a rank can do once in its job: the run that times its "
+            "kernels "
+            "is not made, so they have counts and no times");
+      } else if (const auto done = time_kernels(); !done) {
+        return tl::unexpected<launch::LaunchError>(done.error());
+      }
+      outcome.seen = records->size() + lost;
+    }
     if (run->result.exit_code == timed_code && lost == 0) check_against(timed, *records, observer);
 
     PassResult result;

@@ -16,7 +16,7 @@ namespace {
 
 // `count` things at `offset` of the file; empty where they are not whole.
 template <typename T>
-std::span<const T> part(std::span<const char> file, uint64_t offset, uint64_t count) {
+std::span<const T> elf_part(std::span<const char> file, uint64_t offset, uint64_t count) {
   if (offset > file.size() || offset % alignof(T) != 0 || count > (file.size() - offset) / sizeof(T))
     return {};
   return {reinterpret_cast<const T*>(file.data() + offset), static_cast<size_t>(count)};

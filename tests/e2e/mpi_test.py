@@ -10,7 +10,7 @@ import time
 import unittest
 
 import harness
-from harness import BUILD, DEBIAN_PYTHON, SOURCE, TACHO, TARGETS
+from harness import BUILD, DEBIAN_PYTHON, EXAMPLES, SOURCE, TACHO, TARGETS
 
 PROGRAMS = SOURCE / "tests" / "e2e" / "targets" / "mpi"
 REPEATS = int(os.environ.get("TACHO_MPI_REPEATS", "1"))  # of each planted delay
@@ -187,6 +187,27 @@ class BothKinds:
         self.assertEqual(said.stdout.count(b"tool: 3 barriers"), 2, said.stdout)
         self.assertEqual(self.calls_of_mpi("t.1.tacho"), {"MPI_Init": 1, "MPI_Barrier": 3, "MPI_Finalize": 1})
 
+    def test_profile_runs_the_program_once(self):
+        # A rank may call MPI_Init once: on the virtual GPU the run that counts is the one that is made.
+        if not (BUILD / "lib" / "libtacho-oclgrind.so").exists():
+            self.skipTest("the plugin of the virtual GPU is not built")
+        program = built("mpicc", self.library, "stencil.c", "-lOpenCL", "-ldl", "-lpthread")
+        said = self.run_command(*LAUNCH[self.library], "-n", 2, TACHO, "profile", "-n", "job", "--device", "virtual", "-b", "2", "--", program, 4, env=QUIET)
+        self.assertEqual(said.stdout.count(b"sum "), 1, said.stdout)
+        self.assertEqual((said.stdout + said.stderr).count(b"called MPI_Init, which a rank can do once in its job"), 2, said.stderr)
+        for rank in range(2):
+            answer = self.run_command(TACHO, "analyze", "-p", f"workloads/job/{rank}", "--list-stats").stdout
+            self.assertIn(b"heat", answer)
+        # --max-time needs the times first, and then no run is left to count in.
+        said = self.run_command(*LAUNCH[self.library], "-n", 2, TACHO, "profile", "-n", "late", "--device", "virtual", "-b", "2", "--max-time", "1", "--",
+                                program, 4, code=None, env=QUIET)
+        self.assertEqual((said.stdout + said.stderr).count(b"nothing was counted; leave --max-time out"), 2, said.stderr)
+        # Without MPI both runs are made, and kernels have times.
+        said = self.run_command(*LAUNCH[self.library], "-n", 2, TACHO, "profile", "-n", "plain", "--device", "virtual", "-b", "2", "--",
+                                EXAMPLES / "vcopy", "-n", "4096", env=QUIET)
+        self.assertEqual((said.stdout + said.stderr).count(b"Timing the kernels on PoCL"), 2)
+        self.assertNotIn(b"MPI_Init", said.stderr)
+
     def delayed(self, what, rank, step, milliseconds):
         program = built("mpicc", self.library, "stencil.c", "-lOpenCL", "-ldl", "-lpthread")
         said = self.job(4, program, 16, what, rank, step, milliseconds, options=("--overwrite",))
@@ -259,6 +280,16 @@ class OpenMpi(BothKinds, Mpi):
         self.job(2, program, "spawn", TACHO, "trace", "-q", "-o", child / "c-%rank%.tacho", "--", program, "spawn")
         self.assertEqual(sorted(path.name for path in child.iterdir()), ["c-0.tacho", "c-1.tacho"])
         self.assertEqual(self.rows("SELECT count(*) FROM note WHERE text LIKE 'MPI_Comm_spawn%'"), [[0]])
+
+    def test_static_mpi(self):
+        program = self.folder / "static"
+        (self.folder / "static.c").write_text("int PMPI_Init(int* argc, char*** argv) { return 0; }\n"
+                                              "int main(int argc, char** argv) { return PMPI_Init(&argc, &argv); }\n")
+        subprocess.run(["gcc", self.folder / "static.c", "-o", program], check=True)
+        said = self.run_command(TACHO, "trace", "-q", "-o", "s.tacho", "--", program)
+        self.one_sentence(said, "MPI is linked into this program statically", program)
+        subprocess.run(["strip", program], check=True)
+        self.assertNotIn(b"statically", self.run_command(TACHO, "trace", "-q", "-o", "s.tacho", "--overwrite", "--", program).stderr)
 
     def test_mpi4py(self):
         if subprocess.run([DEBIAN_PYTHON, "-c", "import mpi4py.MPI"], stderr=subprocess.DEVNULL).returncode != 0:

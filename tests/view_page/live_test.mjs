@@ -70,3 +70,29 @@ test('a run is shown while it is recorded', async () => {
   traced.kill('SIGINT');
   assert.equal(await ended, 137);
 });
+
+test('the flame graph follows the recording', async () => {
+  const file = path.join(folder, 'flame.tacho');
+  traced = spawn(tacho, ['trace', '--view', '-q', '-o', file, '--', program, 'killed', '20000'], { stdio: ['ignore', 'ignore', 'pipe'] });
+  let text = '';
+  const address = await new Promise((done, failed) => {
+    traced.stderr.on('data', (part) => {
+      text += part;
+      const found = /(http:\/\/\S+token=\S+) shows/.exec(text);
+      if (found !== null) done(found[1]);
+    });
+    traced.on('exit', (code) => failed(new Error(`tacho trace ended with ${code}: ${text}`)));
+  });
+  const { page: on, close } = await open(address, { hash: 'view=overview' });
+  await on.waitForFunction(() => window.tacho?.app.current?.live === true, undefined, { timeout: 60000 });
+  await on.evaluate(() => (window.tacho.app.view = 'flame'));
+  const grown = (before) => on.waitForFunction((least) => (window.tacho.panel()?.all?.()?.[0]?.gpu[0] ?? 0) > least, before, { timeout: 60000 });
+  await grown(0);
+  await grown(await on.evaluate(() => window.tacho.panel().all()[0].gpu[0]));
+  await on.waitForFunction(() => window.tacho.app.current.live === false, undefined, { timeout: 120000 });
+  const rows = (sql) => JSON.parse(execFileSync(tacho, ['query', file, sql, '--output-format', 'json'], { maxBuffer: 1 << 26 })).rows;
+  const whole = ['dispatch', 'copy', 'fill'].reduce((sum, table) => sum + rows(`SELECT coalesce(sum(duration), 0) FROM tacho.${table} WHERE duration >= 0`)[0][0], 0);
+  await on.waitForFunction((total) => window.tacho.panel().settled() && window.tacho.panel().all()[0].gpu[0] === total, whole, { timeout: 60000 });
+  await close?.();
+  traced.kill('SIGINT');
+});

@@ -15,7 +15,7 @@ export class HttpSource implements Source {
 
   private async ask(path: string, signal?: AbortSignal, body?: string): Promise<Response> {
     let response: Response;
-    const about = this.generation === 0 ? path : `${path}${path.includes('?') ? '&' : '?'}generation=${this.generation}`;
+    const about = this.generation === 0 || /[?&]generation=/.test(path) ? path : `${path}${path.includes('?') ? '&' : '?'}generation=${this.generation}`;
     try {
       response = await fetch(about, { method: body === undefined ? 'GET' : 'POST', body, signal, headers: { 'X-Tacho-Token': this.token }, cache: 'no-store' });
     } catch (error) {
@@ -84,8 +84,10 @@ export class HttpSource implements Source {
   }
   /** An answer that tacho computes in the background: asks until it is there. */
   private async computed<T>(path: string, signal?: AbortSignal): Promise<T> {
+    // Of a recording that goes on, all of it about one state.
+    const about = this.generation === 0 ? path : `${path}&generation=${this.generation}`;
     for (let wait = 100; ; wait = Math.min(1000, wait * 1.5)) {
-      const answer = await this.json<T | { pending: true }>(path, signal);
+      const answer = await this.json<T | { pending: true }>(about, signal);
       if (typeof answer !== 'object' || answer === null || !('pending' in answer)) return answer;
       await new Promise((done) => setTimeout(done, wait));
       signal?.throwIfAborted();

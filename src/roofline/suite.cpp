@@ -66,17 +66,24 @@ Status measure_one(Device& device, const Offer& offer, const SuiteOptions& optio
                    Measurement& measurement) {
   Bar bar(options.bar);
   bar.at(0);
+  const int64_t start = raw_now();
+  const auto in_time = [&]() -> Status {
+    if (static_cast<double>(raw_now() - start) < options.limit * 1e9) return {};
+    return fail("it takes longer than {:g} s: the device is too slow for it, or occupied", options.limit);
+  };
   TACHO_ASSIGN(const std::unique_ptr<Benchmark> benchmark, device.prepare(offer));
   TACHO_TRY(benchmark->calibrate(options.target > 0 ? options.target : device.run_time()));
   TACHO_ASSIGN(Benchmark::Sample first, benchmark->run());
   // Warm-up: clocks rise for some ms after idling.
   const double warm = std::max(first.duration, 40e6);
   for (double spent = 0; spent < warm;) {
+    TACHO_TRY(in_time());
     TACHO_ASSIGN(first, benchmark->run());
     spent += std::max(first.duration, 1e5);
   }
   std::vector<double> durations, clocks;
   const auto take = [&]() -> Status {
+    TACHO_TRY(in_time());
     TACHO_ASSIGN(const Benchmark::Sample sample, benchmark->run());
     durations.push_back(sample.duration);
     if (std::isfinite(sample.clock)) clocks.push_back(sample.clock);
@@ -228,11 +235,15 @@ Result<DeviceCeilings> measure(Device& device, int number, const SuiteOptions& o
       for (const Offer& offer : offers) known += (known.empty() ? "" : ", ") + offer.measurement.column;
       return fail("{}: there is no benchmark {}; there are {}", ceilings.device.name, name, known);
     }
+  const int64_t start = raw_now();
   for (const Offer& offer : offers) {
     Measurement measurement = offer.measurement;
     if (!options.only.empty() &&
         std::find(options.only.begin(), options.only.end(), measurement.column) == options.only.end())
       continue;
+    if (measurement.skipped.empty() && static_cast<double>(raw_now() - start) >= options.total_limit * 1e9)
+      measurement.skipped =
+          fmt::format("the benchmarks before it took {:g} s, the limit for all of them", options.total_limit);
     if (measurement.skipped.empty())
       if (const Status status = measure_one(device, offer, options, measurement); !status)
         measurement.skipped = status.error().message;

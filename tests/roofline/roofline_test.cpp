@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <thread>
 #include <tuple>
 
 #include "metric/analysis/roofline_points.h"
@@ -19,6 +21,7 @@
 #include "roofline/numbers.h"
 #include "roofline/opencl/source.h"
 #include "roofline/peaks.h"
+#include "roofline/scale_work.h"
 #include "roofline/suite.h"
 #include "workload/ceilings.h"
 
@@ -149,12 +152,16 @@ class FakeDevice : public Device {
   struct Unit {
     std::string column = {}, skipped = {}, prepare_error = {}, check_error = {};
     std::vector<double> durations = {1e6};  // of the runs, one after the other, again and again
+    int wall_ms = 0;                        // that a run really takes
   };
   class Runs : public Benchmark {
    public:
     explicit Runs(const Unit& unit) : unit_(unit) {}
     Status calibrate(double) override { return {}; }
-    Result<Sample> run() override { return Sample{unit_.durations[count_++ % unit_.durations.size()], 1000}; }
+    Result<Sample> run() override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(unit_.wall_ms));
+      return Sample{unit_.durations[count_++ % unit_.durations.size()], 1000};
+    }
     Status check() override { return unit_.check_error.empty() ? Status() : fail("{}", unit_.check_error); }
     double work() const override { return 1e9; }
     uint32_t group_size() const override { return 256; }
@@ -255,6 +262,47 @@ TEST(RooflineSuite, ABusyDeviceIsSeenFromTheSpread) {
   ASSERT_TRUE(rest);
   ASSERT_FALSE(rest->measurements[0].warnings.empty());
   EXPECT_NE(rest->measurements[0].warnings.back().find("the device was busy"), std::string::npos);
+}
+
+TEST(RooflineSuite, ItEndsInTime) {
+  // Runs of which the clock sees next to nothing, so that the experiments of a shared device would never be enough.
+  FakeDevice slow(
+      {{.column = "FP32Flops", .durations = {1e5}, .wall_ms = 20}, {.column = "I32Ops", .wall_ms = 20}});
+  SuiteOptions options;
+  options.limit = 0.1;
+  const Result<DeviceCeilings> none = measure(slow, 0, options);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message,
+            "fake: nothing could be measured: it takes longer than 0.1 s: the device is too slow for it, or "
+            "occupied");
+  options.limit = 10;
+  options.total_limit = 0.01;
+  options.experiments = 2;
+  FakeDevice quick({{.column = "FP32Flops", .durations = {40e6}, .wall_ms = 20}, {.column = "I32Ops"}});
+  const Result<DeviceCeilings> first = measure(quick, 0, options);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->measurements[1].skipped,
+            "the benchmarks before it took 0.01 s, the limit for all of them");
+}
+
+TEST(RooflineSuite, WorkThatCostsNoTimeIsNotScaledForEver) {
+  uint32_t count = 8;
+  const auto after = [&count](double overhead, double each) {
+    return [&count, overhead, each]() -> Result<Benchmark::Sample> {
+      return Benchmark::Sample{overhead + each * count};
+    };
+  };
+  ASSERT_TRUE(scale_work(3e6, 8, 1e9, count, after(0, 10)));
+  EXPECT_EQ(count, 300000U);
+  count = 8;  // a launch that costs more than its work at first
+  ASSERT_TRUE(scale_work(3e6, 8, 1e9, count, after(5000, 1)));
+  EXPECT_NEAR(count, 3e6, 1e6);
+  count = 8;
+  const Status never = scale_work(3e6, 8, 1e9, count, after(3000, 0));
+  ASSERT_FALSE(never);
+  EXPECT_NE(never.error().message.find("takes no longer"), std::string::npos);
+  count = 8;
+  EXPECT_FALSE(scale_work(3e6, 8, 1e9, count, []() -> Result<Benchmark::Sample> { return fail("lost"); }));
 }
 
 TEST(RooflineFile, UpstreamsColumnsThenOurs) {

@@ -11,6 +11,7 @@
 #include "roofline/elements.h"
 #include "roofline/numbers.h"
 #include "roofline/peaks.h"
+#include "roofline/scale_work.h"
 #include "vendor/nvidia/cuda_driver.h"
 
 namespace tacho::roofline {
@@ -100,15 +101,7 @@ class CudaBenchmark : public Benchmark {
   }
 
   Status calibrate(double target) override {
-    for (int round = 0; round < 8; ++round) {
-      TACHO_ASSIGN(const Sample sample, run());
-      const double factor = target / std::max(sample.duration, 1.0);
-      const double wanted = std::clamp(static_cast<double>(count_) * factor, static_cast<double>(step_), 4e7);
-      const bool close = factor < 1.5 && factor > 0.67;
-      if (close && round > 0) break;
-      count_ = std::max(step_, static_cast<uint32_t>(wanted) / step_ * step_);
-    }
-    return {};
+    return scale_work(target, step_, 4e7, count_, [this] { return run(); });
   }
 
   Result<Sample> run() override {

@@ -15,6 +15,7 @@
 #include "roofline/opencl/matrix.h"
 #include "roofline/opencl/source.h"
 #include "roofline/peaks.h"
+#include "roofline/scale_work.h"
 
 namespace tacho::roofline {
 namespace {
@@ -165,14 +166,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
 
   Status calibrate(double target) override {
     if (plan_.kind <= Kind::kDramTriad) return {};
-    for (int round = 0; round < 8; ++round) {
-      TACHO_ASSIGN(const Sample sample, run());
-      const double factor = target / std::max(sample.duration, 1.0);
-      if (round > 0 && factor < 1.5 && factor > 0.67) break;
-      const double wanted = std::clamp(count_ * factor, static_cast<double>(step_), 1e9);
-      count_ = std::max(step_, static_cast<uint32_t>(wanted) / step_ * step_);
-    }
-    return {};
+    return scale_work(target, step_, 1e9, count_, [this] { return run(); });
   }
 
   Result<Sample> run() override {

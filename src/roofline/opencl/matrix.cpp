@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "roofline/scale_work.h"
+
 namespace tacho::roofline {
 namespace {
 
@@ -37,14 +39,7 @@ class MatrixBenchmark : public Benchmark, ClKernel {
   }
 
   Status calibrate(double target) override {
-    for (int round = 0; round < 8; ++round) {
-      TACHO_ASSIGN(const Sample sample, run());
-      const double factor = target / std::max(sample.duration, 1.0);
-      const auto wanted = static_cast<cl_uint>(std::clamp(count_ * factor, 1.0, 1e7));
-      if (wanted == count_ || (round > 0 && factor < 1.5 && factor > 0.67)) break;
-      count_ = wanted;
-    }
-    return {};
+    return scale_work(target, 1, 1e7, count_, [this] { return run(); });
   }
 
   Result<Sample> run() override {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "analysis/trim.h"
 #include "base/temporary.h"
@@ -14,6 +15,7 @@
 #include "cli/shared/convert.h"
 #include "cli/shared/open_trace.h"
 #include "format/format.h"
+#include "format/rocprof_v1/rocprof_v1.h"
 
 namespace tacho::cli {
 namespace {
@@ -23,6 +25,27 @@ namespace fs = std::filesystem;
 bool has_ending(std::string_view name, std::initializer_list<std::string_view> endings) {
   return std::any_of(endings.begin(), endings.end(),
                      [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+// True for the JSON of rocprof v1, whatever its name.
+bool is_rocprof_json(const std::string& path) {
+  if (!has_ending(path, {".json", ".json.gz"})) return false;
+  std::ifstream file(path, std::ios::binary);
+  std::string head(4096, '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return format::rocprof_v1::accepts(path, head, false);
+}
+
+// Without X.csv beside an X.json of rocprof v1: it has the same kernels.
+void leave_out_repeated(std::vector<std::string>& traces) {
+  std::erase_if(traces, [&](const std::string& path) {
+    if (!path.ends_with(".csv")) return false;
+    const std::string stem = path.substr(0, path.size() - std::string_view(".csv").size());
+    return std::any_of(traces.begin(), traces.end(), [&](const std::string& other) {
+      return other == stem + ".json" || other == stem + ".json.gz";
+    });
+  });
 }
 
 // Folders of rocprofv3's CSV files, and single files of other formats, to four levels below `folder`. A folder of CSV files is
@@ -45,16 +68,20 @@ std::vector<std::string> find_traces(const std::string& folder, const workload::
       const std::string path = entry.path().string(), name = entry.path().filename().string();
       if (entry.is_directory(ignored))
         below.push_back(path);
-      else if (name.ends_with("_trace.csv"))
+      else if (name.ends_with("_trace.csv") ||
+               (name.ends_with(".csv") && name.find("_trace_") != std::string::npos))
         set = true;
       else if (has_ending(name,
                           {".db", ".rpd", ".tacho", "_results.json", "_results.json.gz", "results.csv"}) &&
                !is_counters(path) && format::open_any(path))
         traces.push_back(path);
+      else if (is_rocprof_json(path))
+        traces.push_back(path);
       if (traces.size() + found.size() > 1000) break;
     }
     std::sort(below.begin(), below.end());
     std::sort(traces.begin(), traces.end());
+    leave_out_repeated(traces);
     const bool here = set && !within_set && csv != format::readers().end() && csv->accepts(where, "", true);
     if (here) found.push_back(where);
     found.insert(found.end(), traces.begin(), traces.end());
@@ -105,7 +132,7 @@ int run_import(int argc, char** argv) {
   CLI::App app(
       "Make a trace (.tacho) and a profile folder of what AMD's tools left in a folder: rocprofv3's CSV, "
       "JSON and databases, "
-      "rocprof v1's and v2's results.csv, folders of rocprof-compute, .rpd files.",
+      "rocprof v1's and v2's files, folders of rocprof-compute, .rpd files.",
       "tacho import");
   app.footer(
       "Examples:\n"

@@ -11,6 +11,7 @@
 #include "format/parquet/parquet.h"
 #include "format/perfetto/perfetto.h"
 #include "format/rocpd/rocpd.h"
+#include "format/rocprof_v1/rocprof_v1.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rpd/rpd.h"
@@ -45,6 +46,7 @@ std::span<const Reader> readers() {
       {"rocpd", rocpd::accepts, rocpd::read, rocpd::read_into},
       {"rocprofv3", rocprofv3::accepts, rocprofv3::read, rocprofv3::read_into},
       {"rocprofv3 csv", rocprofv3_csv::accepts, rocprofv3_csv::read, rocprofv3_csv::read_into},
+      {"rocprof", rocprof_v1::accepts, rocprof_v1::read, rocprof_v1::read_into},
       {"json", kineto::accepts, kineto::read, kineto::read_into},
   };
   return kReaders;
@@ -102,7 +104,7 @@ Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   if (!trace && !face.head.empty() && !face.head.starts_with("\x89TACHO"))
     return fail(
         "{}: in no format that tacho reads (.tacho, .rpd, rocpd databases, Chrome and Kineto JSON, "
-        "rocprofv3's CSV and JSON)",
+        "rocprofv3's CSV and JSON, rocprof's)",
         path);
   return trace;
 }

@@ -23,6 +23,7 @@ TARGETS = {
     "kineto_json_fuzz": ("Chrome and Kineto JSON", 8),
     "rocprofv3_json_fuzz": ("rocprofv3's JSON", 8),
     "rocprofv3_csv_fuzz": ("rocprofv3's CSV", 6),
+    "rocprof_json_fuzz": ("rocprof's JSON", 4),
     "csv_fuzz": ("profile folders", 4),
     "pool_fuzz": ("pools, by recovery", 4),
 }

@@ -47,6 +47,86 @@ class Import(harness.Case):
         # The file itself is read as well.
         self.assertEqual(self.kernels("rp/results.csv"), [("vecCopy(double*, int)", 3, 900)])
 
+    # What rocprof v1 writes: tblextr.py and sqlitedb.py of its sources, with two threads, a kernel and a copy each.
+    def rocprof_json(self):
+        def event(section, lane, name, begin, end, **more):
+            fields = {"BeginNs": begin, "EndNs": end, "pid": 99, "tid": lane, "Name": name, **more, "DurationNs": end - begin}
+            arguments = ",\n    ".join(f'"{key}":"{value}"' for key, value in fields.items())
+            return (f',{{"ph":"X","name":"{name}","pid":{section},"tid":{lane},"ts":"{begin // 1000}","dur":"{(end - begin) // 1000}",'
+                    f'\n  "args":{{\n    {arguments}\n  }}\n}}\n')
+
+        def arrow(number, call_us, call_lane, work_us, section, lane):
+            return (f',{{"ts":{call_us},"ph":"s","cat":"DataFlow","id":{number},"pid":2,"tid":{call_lane},"name":"dep"}}\n'
+                    f',{{"ts":{work_us},"ph":"t","cat":"DataFlow","id":{number},"pid":{section},"tid":{lane},"name":"dep"}}\n')
+        text = '{ "traceEvents":[{}\n,{"args":{"name":"CPU HIP API"},"ph":"M","pid":2,"name":"process_name","sort_index":1}\n'
+        for lane, at in ((11, 100_000), (12, 100_000)):
+            text += event(2, lane, "hipLaunchKernel", at, at + 20_000, args="( function_address(0x1) stream(0))")
+            text += event(2, lane, "hipMemcpyAsync", at + 30_000, at + 40_000, args="( dst(0x2))")
+        text += event(0, 11, "phase one", 90_000, 300_000)
+        text += event(3, 11, "hsa_signal_create", 50_000, 51_000)
+        for stream, at in ((0, 150_000), (1, 160_000)):
+            text += event(6, stream, "add(int*) [clone .kd]", at, at + 5_000, **{"dev-id": 0, "queue-id": 1, "stream-id": stream})
+            text += event(1, stream, "CopyHostToDevice", at + 50_000, at + 60_000, **{"dev-id": 0, "queue-id": 0, "stream-id": stream})
+        text += event(518, 0, "<barrier packet>", 1, 2)
+        text += arrow(1, 110, 11, 150, 6, 0) + arrow(2, 110, 12, 160, 6, 1) + arrow(3, 135, 11, 200, 1, 0) + arrow(4, 135, 12, 210, 1, 1)
+        return text + '],\n"otherData": {\n    "host": "here"\n  }\n}'
+
+    def test_traces_of_rocprof_v1(self):
+        self.write("rp/results.json", self.rocprof_json())
+        row = '{0},"add(int*) [clone .kd]",0,0,{0},99,99,65536,256,0,0,8,0,16,64,0x0,0x7f,{1},{1},{2},{2},{3}\n'
+        self.write("rp/results.csv", V1 + row.format(0, 150_000, 155_000, 5_000))
+        self.done("rp")
+        ask = lambda text: [tuple(row) for row in json.loads(self.run_command(
+            TACHO, "query", "rp.tacho", "--dialect", "tacho", "--output-format", "json", text).stdout)["rows"]]
+        self.assertEqual(self.kernels("rp.tacho"), [("add(int*)", 2, 10_000)])
+        self.assertEqual(ask("SELECT f.domain, f.name, count(*) FROM api a JOIN function f ON f.id = a.dim GROUP BY 1, 2 ORDER BY 1, 2"),
+                         [("hip", "hipLaunchKernel", 2), ("hip", "hipMemcpyAsync", 2), ("hsa", "hsa_signal_create", 1)])
+        threads = "JOIN track t ON t.id = a.track JOIN thread h ON h.id = t.thread"
+        self.assertEqual(ask(f"SELECT f.name, h.tid, d.start FROM dispatch d JOIN api a ON a.correlation = d.correlation JOIN function f "
+                             f"ON f.id = a.dim {threads} ORDER BY 3"), [("hipLaunchKernel", 11, 150_000), ("hipLaunchKernel", 12, 160_000)])
+        self.assertEqual(ask(f"SELECT f.name, h.tid, s.direction FROM copy d JOIN copy_shape s ON s.id = d.dim JOIN api a ON "
+                             f"a.correlation = d.correlation JOIN function f ON f.id = a.dim {threads} ORDER BY 2"),
+                         [("hipMemcpyAsync", 11, "host to device"), ("hipMemcpyAsync", 12, "host to device")])
+        self.assertEqual(ask("SELECT l.name, m.duration FROM marker m JOIN label l ON l.id = m.dim"), [("phase one", 210_000)])
+        self.assertEqual(ask("SELECT count(*) FROM loss"), [(0,)])
+
+    def test_bad_json_of_rocprof_v1(self):
+        text = self.rocprof_json()
+        damaged = text.replace('"BeginNs":"50000"', '"BeginNs":"soon"').replace('"EndNs":"155000"', '"EndNs":"9"')
+        path = self.write("rp/results.json", damaged)
+        self.done("rp")
+        rows = json.loads(self.run_command(TACHO, "query", "rp.tacho", "--dialect", "tacho", "--output-format", "json",
+                                           "SELECT reason, sum(count) FROM loss GROUP BY 1 ORDER BY 1").stdout)["rows"]
+        self.assertEqual(rows, [["bad input row", 1], ["times out of order", 1]])
+        path.write_text(text[:len(text) // 2])
+        self.assertRegex(self.run_command(TACHO, "info", path, code=1).stderr.decode(), r"results\.json: at byte \d+: ")
+
+    def test_traces_of_rocprof_v2(self):
+        api = "Domain,Function,Start_Timestamp,End_Timestamp,Correlation_ID\n\n"
+        self.write("v2/hip_api_trace_77.csv", api + 'HIP_API_DOMAIN,"hipLaunchKernel",100,200,1\nHIP_API_DOMAIN,"hipMemcpyAsync",300,350,2\n')
+        self.write("v2/hsa_api_trace_77.csv", api + 'HSA_API_DOMAIN,"hsa_init",10,20,9\n')
+        self.write("v2/hcc_ops_trace_77.csv", "Domain,Operation,Kernel_Name,Start_Timestamp,Stop_Timestamp,Correlation_ID\n\n"
+                   'HIP_OPS_DOMAIN,"KernelExecution","add(int*)",150,180,1\nHIP_OPS_DOMAIN,"CopyHostToDevice",,320,340,2\n'
+                   'HIP_OPS_DOMAIN,"Marker",,320,340,2\n')
+        self.write("v2/roctx_trace_77.csv", 'Domain,ROCTX_ID,Message,Timestamp\n\nROCTX_DOMAIN,0,"range",5\n')
+        self.done("v2")
+        ask = lambda text, file="v2.tacho": [tuple(row) for row in json.loads(self.run_command(
+            TACHO, "query", file, "--dialect", "tacho", "--output-format", "json", text).stdout)["rows"]]
+        self.assertEqual(self.kernels("v2.tacho"), [("add(int*)", 1, 30)])
+        self.assertEqual(ask("SELECT f.name, count(*) FROM dispatch d JOIN api a ON a.correlation = d.correlation JOIN function f ON "
+                             "f.id = a.dim GROUP BY 1"), [("hipLaunchKernel", 1)])
+        self.assertEqual(ask("SELECT s.direction, d.duration FROM copy d JOIN copy_shape s ON s.id = d.dim"), [("host to device", 20)])
+        self.assertEqual(ask("SELECT pid FROM process WHERE id > 0"), [(77,)])
+        self.assertIn("rocprof v2 does not say which thread a ROCTx range belongs to", ask("SELECT text FROM note")[0][0])
+        self.assertEqual(ask("SELECT count(*) FROM loss"), [(0,)])
+        # Where the profiler's own table is there, it has the kernels.
+        self.write("v2/results_77.csv", "Dispatch_ID,GPU_ID,Queue_ID,PID,TID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,"
+                   "Arch_VGPR,Accum_VGPR,SGPR,Wave_Size,Kernel_Name,Start_Timestamp,End_Timestamp,Correlation_ID\n"
+                   '1,2,3,77,78,1024,64,512,0,8,4,16,64,"add(int*)",150,180,1\n')
+        self.done("v2", "--overwrite")
+        self.assertEqual(self.kernels("v2.tacho"), [("add(int*)", 1, 30)])
+        self.assertEqual(ask("SELECT k.grid_x, k.registers FROM dispatch d JOIN kernel k ON k.id = d.dim"), [(1024, 8)])
+
     def test_recordings(self):
         """What rocprofv3 and rocmProfileData recorded on hardware: as many kernels as the files hold."""
         need_data()

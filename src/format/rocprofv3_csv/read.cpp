@@ -27,7 +27,19 @@ namespace row = event::row;
 constexpr int64_t kEarliest = -event::kFarthestTime, kLatest = event::kFarthestTime;
 constexpr size_t kMostFiles = 100'000;
 
-enum class Kind { kNone, kKernels, kCopies, kFills, kAllocations, kScratch, kCalls, kCounters, kAgents };
+enum class Kind {
+  kNone,
+  kKernels,
+  kCopies,
+  kFills,
+  kAllocations,
+  kScratch,
+  kCalls,
+  kCounters,
+  kAgents,
+  kWork,    // rocprof v2: what HIP did on the GPU, kernels and copies
+  kRanges,  // rocprof v2's ROCTx file
+};
 
 struct Ending {
   std::string_view text;
@@ -44,8 +56,20 @@ constexpr Ending kEndings[] = {
     {"_api_trace.csv", Kind::kCalls},
 };
 
-// The kind of a file by its name, and the prefix that it shares with the other files of its process.
+// rocprof v2 has the process, or the name given with -o, behind: "hip_api_trace_4711.csv".
+constexpr Ending kOlderBeginnings[] = {
+    {"hip_api_trace_", Kind::kCalls},   {"hsa_api_trace_", Kind::kCalls}, {"hcc_ops_trace_", Kind::kWork},
+    {"async_copy_trace_", Kind::kWork}, {"roctx_trace_", Kind::kRanges},  {"results_", Kind::kKernels},
+};
+
+// The kind of a file by its name, and what it shares with the other files of its process: their prefix, or for rocprof v2's
+// files what they end in.
 Kind kind_of(std::string_view name, std::string_view& prefix) {
+  for (const Ending& beginning : kOlderBeginnings) {
+    if (!name.starts_with(beginning.text) || !name.ends_with(".csv")) continue;
+    prefix = name.substr(beginning.text.size());
+    return beginning.kind;
+  }
   for (const Ending& ending : kEndings) {
     if (!name.ends_with(ending.text)) continue;
     prefix = name.substr(0, name.size() - ending.text.size());
@@ -69,7 +93,8 @@ Kind kind_of_header(const std::vector<std::string>& columns) {
   };
   if (has("Counter_Name") && has("Counter_Value") && has("Dispatch_Id")) return Kind::kCounters;
   if (!has("Start_Timestamp") || !has("End_Timestamp")) return Kind::kNone;
-  if (has("Kernel_Name")) return Kind::kKernels;
+  if (has("Kernel_Name") && !has("Domain")) return Kind::kKernels;
+  if (has("Domain") && has("Operation")) return Kind::kWork;
   if (has("Domain") && has("Function")) return Kind::kCalls;
   if (has("Direction")) return Kind::kCopies;
   if (has("Alloc_Flags")) return Kind::kScratch;
@@ -123,6 +148,8 @@ constexpr std::pair<std::string_view, std::string_view> kOlderColumns[] = {
     {"sgpr", "SGPR_Count"},
     {"SGPR", "SGPR_Count"},
     {"Correlation_ID", "Correlation_Id"},
+    {"Stop_Timestamp", "End_Timestamp"},
+    {"TID", "Thread_Id"},
 };
 
 std::string_view column_name(std::string_view name) {
@@ -162,7 +189,13 @@ class Rows {
       return fail("{}: its header has no column {}: not one of rocprofv3's files", reader_.name(), name);
     return at;
   }
-  Result<bool> next() { return reader_.next(fields_); }
+  Result<bool> next() {
+    for (;;) {
+      TACHO_ASSIGN(const bool more, reader_.next(fields_));
+      // rocprof v2 has an empty line behind the header.
+      if (!more || fields_.size() > 1 || columns_.size() == 1 || !fields_[0].empty()) return more;
+    }
+  }
   std::string_view text(int column) const {
     return column >= 0 && static_cast<size_t>(column) < fields_.size() ? fields_[static_cast<size_t>(column)]
                                                                        : std::string_view();
@@ -205,14 +238,14 @@ class Reader {
  public:
   Reader(trace::TraceWriter& writer, const Set& set, std::string_view prefix) : writer_(writer), set_(set) {
     int64_t number = 0;
-    const std::string_view head = prefix.substr(0, prefix.find('_'));
+    const std::string_view head = prefix.substr(0, prefix.find_first_of("_."));
     if (!head.empty() && whole(head, number) && number > 0) pid_ = number;
   }
 
   Status run() {
     // Agents first, then what others refer to: calls name the process, dispatches give counters their place.
-    for (const Kind kind : {Kind::kAgents, Kind::kCalls, Kind::kKernels, Kind::kCopies, Kind::kFills,
-                            Kind::kAllocations, Kind::kScratch, Kind::kCounters})
+    for (const Kind kind : {Kind::kAgents, Kind::kCalls, Kind::kKernels, Kind::kWork, Kind::kCopies,
+                            Kind::kFills, Kind::kAllocations, Kind::kScratch, Kind::kCounters, Kind::kRanges})
       for (const auto& [of, path] : set_.files)
         if (of == kind) TACHO_TRY(read(kind, path));
     return {};
@@ -251,6 +284,16 @@ class Reader {
         return allocations(rows, true);
       case Kind::kCounters:
         return counters(rows);
+      case Kind::kWork:
+        return work(rows);
+      case Kind::kRanges:
+        writer_.add(
+            row::Note{.severity = event::NoteSeverity::kWarning,
+                      .text = writer_.string(fmt::format(
+                          "{}: rocprof v2 does not say which thread a ROCTx range belongs to, nor marks "
+                          "from ranges: they are not read",
+                          rows.name()))});
+        return {};
       case Kind::kNone:
         break;
     }
@@ -527,6 +570,52 @@ class Reader {
     });
   }
 
+  // rocprof v2: "KernelExecution", "CopyHostToDevice", "FillBuffer" and so on, without a GPU or a queue.
+  Status work(Rows& rows) {
+    TACHO_ASSIGN(const int operation, rows.required("Operation"));
+    TACHO_ASSIGN(const Times times, times_of(rows));
+    const int name = rows.column("Kernel_Name"), correlation = rows.column("Correlation_Id");
+    const bool has_kernels = std::any_of(set_.files.begin(), set_.files.end(),
+                                         [](const auto& file) { return file.first == Kind::kKernels; });
+    return each(rows, [&] {
+      const std::string_view what = rows.text(operation);
+      const auto has = [&](std::string_view part) { return what.find(part) != std::string_view::npos; };
+      const bool copy = has("Copy") || has("copy") || has("Memcpy"), fill = has("Fill");
+      const bool kernel = !copy && !fill && !rows.text(name).empty();
+      if ((kernel && has_kernels) || (!copy && !fill && !kernel))
+        return;  // results_*.csv says more; barriers
+      int64_t start, duration;
+      if (!span(rows, times, copy ? Table::kCopy : fill ? Table::kFill : Table::kDispatch, start, duration))
+        return;
+      const int64_t on = device("GPU 0"), cause = correlation_of(rows, correlation);
+      const int64_t track = queue_track(process(kUnknown), on, kUnknown, kUnknown);
+      if (kernel) {
+        const int64_t dim = writer_.dimension(row::Kernel{
+            .name = writer_.string(kernel_name(rows.text(name))), .kind = event::DispatchKind::kKernel});
+        writer_.add(row::Dispatch{.track = track,
+                                  .start = start,
+                                  .duration = duration,
+                                  .dim = dim,
+                                  .correlation = cause,
+                                  .ordinal = kUnknown});
+      } else if (copy) {
+        using event::CopyDirection;
+        const CopyDirection way = has("HostToDevice")     ? CopyDirection::kHostToDevice
+                                  : has("DeviceToHost")   ? CopyDirection::kDeviceToHost
+                                  : has("DeviceToDevice") ? CopyDirection::kDeviceToDevice
+                                                          : CopyDirection::kUnknown;
+        const int64_t dim = writer_.dimension(row::CopyShape{.direction = way});
+        writer_.add(row::Copy{
+            .track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause});
+      } else {
+        const int64_t dim =
+            writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = on});
+        writer_.add(row::Fill{
+            .track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause});
+      }
+    });
+  }
+
   Status fills(Rows& rows) {
     TACHO_ASSIGN(const Times times, times_of(rows));
     const int agent = rows.column("Agent_Id"), stream = rows.column("Stream_Id"),
@@ -674,10 +763,12 @@ std::map<std::pair<std::string, std::string>, Set> sets_in(const std::string& fo
     if (entry.is_directory(ignored)) look(entry.path(), entry.path().filename().string());
   }
   for (auto& [key, set] : sets) std::sort(set.files.begin(), set.files.end());
-  // A set with only agent_info.csv has no events.
+  // A set with only agent_info.csv has no events; results_*.csv alone is also what profile folders have.
   std::erase_if(sets, [](const auto& set) {
-    return std::all_of(set.second.files.begin(), set.second.files.end(),
-                       [](const auto& file) { return file.first == Kind::kAgents; });
+    return std::all_of(set.second.files.begin(), set.second.files.end(), [](const auto& file) {
+      return file.first == Kind::kAgents || file.first == Kind::kRanges ||
+             fs::path(file.second).filename().string().starts_with("results_");
+    });
   });
   return sets;
 }

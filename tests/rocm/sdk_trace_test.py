@@ -8,6 +8,7 @@ import harness
 import trace_test
 from harness import TACHO
 
+imitated = unittest.skipIf(bed.has_real_sdk(), "a scene of the imitation")
 real = unittest.skipUnless(bed.has_real_sdk(), "the imitation of rocprofiler-sdk does not do this: needs TACHO_BED_SDK")
 
 
@@ -89,6 +90,69 @@ class SdkTrace(trace_test.Trace):
         self.assertEqual(len(self.dispatches()), len(ledger.kernels))
         for table in ("api", "copy", "allocation"):
             self.assertEqual(self.query(f"SELECT count(*) FROM {table}"), [(0,)])
+
+    # ---- what cannot be provoked: scripted by the imitation
+
+    def scripted(self, words, *options, code=0):
+        """Traces with the scene; returns the ledger and what tacho says at the end."""
+        result, ledger = self.traced(self.program("mixed"), "2", env={"TACHO_SDK": words}, options=options, code=code)
+        return ledger, result.stderr.decode()
+
+    @imitated
+    def test_an_older_library(self):
+        ledger, _ = self.scripted("abi=0.6")
+        self.assertEqual(self.facts()["rocm.sdk_version"], "0.6.0")
+        self.equal(ledger)
+        self.assertEqual(self.query("SELECT count(*) FROM copy"), [(len(ledger.copies),)])
+
+    @imitated
+    def test_records_in_any_order(self):
+        ledger, _ = self.scripted("shuffled")
+        self.equal(ledger)
+        self.assertEqual(self.query("SELECT count(*) FROM dispatch d LEFT JOIN api a ON a.correlation = d.correlation "
+                                    "WHERE a.correlation IS NULL"), [(0,)])
+
+    @imitated
+    def test_records_that_the_library_dropped(self):
+        _, told = self.scripted("drops=7")
+        self.assertEqual(dict(self.losses())["dropped by the vendor's library"], 7)
+        self.assertRegex(told, r"\b7\b")
+
+    @imitated
+    def test_records_of_unknown_kinds(self):
+        ledger, told = self.scripted("unknown")
+        self.assertEqual(len(self.dispatches()), len(ledger.kernels))
+        lost = dict(self.losses())["unknown record kind"]
+        facts = self.facts()
+        self.assertEqual(int(facts["rocm.unknown_records.1.99"]) + int(facts["rocm.unknown_records.7.1"]), lost)
+        self.assertRegex(told, rf"\b{lost}\b")
+
+    @imitated
+    def test_a_kind_that_the_library_refuses(self):
+        ledger, _ = self.scripted("refuse=MEMORY_COPY")
+        self.assertEqual(self.query("SELECT count(*) FROM copy"), [(0,)])
+        self.assertEqual(self.notes(), ["rocprofiler-sdk records no MEMORY_COPY (API function is defined but not implemented): "
+                                        "they are not in the trace"])
+        self.equal(ledger)
+
+    @imitated
+    def test_records_made_by_hand(self):
+        """Allocations, scratch memory and calls of HSA become rows; streams and page migrations, which nobody asked for, are counted."""
+        for abi in ("", "abi=0.6 "):
+            with self.subTest(abi):
+                ledger, told = self.scripted(abi + "made", "--hsa-trace")
+                kernels = len(ledger.kernels)
+                rows = self.query("SELECT s.operation, s.memory, a.bytes, a.duration, s.name FROM allocation a JOIN allocation_shape s "
+                                  "ON s.id = a.dim")
+                self.assertEqual(rows.count(("allocate", "device", 4096, 20, "")), kernels)
+                self.assertEqual(rows.count(("free", "device", 4096, 10, "")), kernels)
+                self.assertEqual(rows.count(("allocate", "device", None if abi else 65536, 5, "scratch")), kernels)
+                self.assertEqual(self.query("SELECT count(*) FROM api a JOIN function f ON f.id = a.dim WHERE "
+                                            "f.name = 'hsa_signal_store_screlease' AND a.duration = 10"), [(kernels,)])
+                facts = self.facts()
+                self.assertEqual(int(facts["rocm.unknown_records.1.20"]), kernels)
+                self.assertEqual(int(facts["rocm.unknown_records.1.25"]), kernels)
+                self.assertEqual(dict(self.losses()), {"unknown record kind": 2 * kernels})
 
     # Not of this road: the library can be had; HIP that comes later is not registered by the shim, but by ROCm's own build; the
     # versions are those of HSA's road; the library sees each allocation of HSA, not HIP's.

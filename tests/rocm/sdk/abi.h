@@ -14,6 +14,7 @@ enum : Status {
   kCounterNotFound = 8,
   kNotImplemented = 17,
   kInvalid = 19,
+  kNotAvailable = 37,
   kExceeds = 38
 };
 
@@ -93,6 +94,16 @@ struct Header {
   void* payload;
 };
 
+struct CodeObject {
+  uint64_t size, id;
+  Id agent;
+  uint64_t hsa_agent;
+  const char* uri;
+  uint64_t base, bytes;
+  int64_t delta;
+  int32_t storage;  // 1: a file, 2: memory
+  uint64_t memory, memory_bytes;
+};
 struct KernelSymbol {
   uint64_t size, kernel, code_object;
   const char* name;
@@ -121,6 +132,29 @@ struct Agent {
   uint8_t uuid[16];  // 1.x
 };
 static_assert(sizeof(Agent) == 312);
+
+struct SamplingChoice {
+  uint64_t size;
+  int32_t method, unit;
+  uint64_t least, most, flags;
+};
+struct HostTrapSample {
+  uint64_t size, hardware, code_object, offset, exec_mask, time, dispatch;
+  Correlation0 correlation;
+  Dim3 group;
+  uint32_t wave;
+};
+struct StochasticSample {
+  uint64_t size;
+  uint8_t flags, wave, issued_and_type;
+  uint64_t hardware, code_object, offset, exec_mask;
+  Dim3 group;
+  uint32_t waves;
+  uint64_t time, dispatch;
+  Correlation0 correlation;
+  uint32_t snapshot, memory;
+};
+static_assert(sizeof(HostTrapSample) == 88 && sizeof(StochasticSample) == 104);
 
 struct CounterInfo {
   Id id;

@@ -8,6 +8,7 @@
 #include <rocprofiler-sdk/counters.h>
 #include <rocprofiler-sdk/dispatch_counting_service.h>
 #include <rocprofiler-sdk/external_correlation.h>
+#include <rocprofiler-sdk/pc_sampling.h>
 #include <rocprofiler-sdk/registration.h>
 #include <rocprofiler-sdk/rocprofiler.h>
 #include <rocprofiler-sdk/version.h>
@@ -15,6 +16,7 @@
 #include "abi.h"
 #include "vendor/amd/sdk.h"
 #include "vendor/amd/sdk_counting.h"
+#include "vendor/amd/sdk_sampling.h"
 
 #if ROCPROFILER_VERSION_MAJOR >= 1
 #include <rocprofiler-sdk/counter_config.h>
@@ -248,6 +250,68 @@ AT(sdk::DimensionInfo, instances, DimensionOfValue, instance_size);
 AT(sdk::DimensionInfo, id, DimensionOfValue, id);
 SIZE(imitation::Dimension, DimensionOfValue);
 
+// ---- PC samples
+using CodeLoaded = rocprofiler_callback_tracing_code_object_load_data_t;
+SIZE(sdk::CodeObject, CodeLoaded);
+AT(sdk::CodeObject, id, CodeLoaded, code_object_id);
+AT(sdk::CodeObject, uri, CodeLoaded, uri);
+AT(sdk::CodeObject, base, CodeLoaded, load_base);
+AT(sdk::CodeObject, delta, CodeLoaded, load_delta);
+AT(sdk::CodeObject, storage, CodeLoaded, storage_type);
+AT(sdk::CodeObject, memory, CodeLoaded, memory_base);
+AT(sdk::CodeObject, memory_bytes, CodeLoaded, memory_size);
+SIZE(imitation::CodeObject, CodeLoaded);
+VALUE(sdk::CodeObject::kOperation, ROCPROFILER_CODE_OBJECT_LOAD);
+VALUE(sdk::CodeObject::kInFile, ROCPROFILER_CODE_OBJECT_STORAGE_TYPE_FILE);
+VALUE(sdk::CodeObject::kInMemory, ROCPROFILER_CODE_OBJECT_STORAGE_TYPE_MEMORY);
+SIZE(sdk::SamplingChoice, rocprofiler_pc_sampling_configuration_t);
+AT(sdk::SamplingChoice, unit, rocprofiler_pc_sampling_configuration_t, unit);
+AT(sdk::SamplingChoice, least, rocprofiler_pc_sampling_configuration_t, min_interval);
+AT(sdk::SamplingChoice, flags, rocprofiler_pc_sampling_configuration_t, flags);
+SIZE(imitation::SamplingChoice, rocprofiler_pc_sampling_configuration_t);
+VALUE(sdk::SamplingMethod::kStochastic, ROCPROFILER_PC_SAMPLING_METHOD_STOCHASTIC);
+VALUE(sdk::SamplingMethod::kHostTrap, ROCPROFILER_PC_SAMPLING_METHOD_HOST_TRAP);
+VALUE(sdk::SamplingUnit::kInstructions, ROCPROFILER_PC_SAMPLING_UNIT_INSTRUCTIONS);
+VALUE(sdk::SamplingUnit::kCycles, ROCPROFILER_PC_SAMPLING_UNIT_CYCLES);
+VALUE(sdk::SamplingUnit::kTime, ROCPROFILER_PC_SAMPLING_UNIT_TIME);
+constexpr sdk::SampleKinds kKinds =
+    sdk::sample_kinds(100 * ROCPROFILER_VERSION_MINOR + 10000 * ROCPROFILER_VERSION_MAJOR);
+VALUE(kKinds.host_trap, ROCPROFILER_PC_SAMPLING_RECORD_HOST_TRAP_V0_SAMPLE);
+VALUE(kKinds.stochastic, ROCPROFILER_PC_SAMPLING_RECORD_STOCHASTIC_V0_SAMPLE);
+using HostTrap = rocprofiler_pc_sampling_record_host_trap_v0_t;
+static_assert(sizeof(HostTrap) == sdk::kHostTrapSample.least);
+FIELD(sdk::kHostTrapSample.hardware, HostTrap, hw_id);
+FIELD(sdk::kHostTrapSample.code_object, HostTrap, pc.code_object_id);
+FIELD(sdk::kHostTrapSample.offset, HostTrap, pc.code_object_offset);
+FIELD(sdk::kHostTrapSample.exec_mask, HostTrap, exec_mask);
+FIELD(sdk::kHostTrapSample.timestamp, HostTrap, timestamp);
+FIELD(sdk::kHostTrapSample.dispatch, HostTrap, dispatch_id);
+FIELD(sdk::kHostTrapSample.correlation, HostTrap, correlation_id.internal);
+FIELD(sdk::kHostTrapSample.group_x, HostTrap, workgroup_id.x);
+SIZE(imitation::HostTrapSample, HostTrap);
+AT(imitation::HostTrapSample, dispatch, HostTrap, dispatch_id);
+AT(imitation::HostTrapSample, group, HostTrap, workgroup_id);
+#if TACHO_WIDE
+VALUE(sdk::kPowerOfTwo, ROCPROFILER_PC_SAMPLING_CONFIGURATION_FLAGS_INTERVAL_POW2);
+VALUE(kKinds.invalid, ROCPROFILER_PC_SAMPLING_RECORD_INVALID_SAMPLE);
+using Stochastic = rocprofiler_pc_sampling_record_stochastic_v0_t;
+static_assert(sizeof(Stochastic) == sdk::kStochasticSample.least);
+FIELD(sdk::kStochasticSample.hardware, Stochastic, hw_id);
+FIELD(sdk::kStochasticSample.code_object, Stochastic, pc.code_object_id);
+FIELD(sdk::kStochasticSample.offset, Stochastic, pc.code_object_offset);
+FIELD(sdk::kStochasticSample.exec_mask, Stochastic, exec_mask);
+FIELD(sdk::kStochasticSample.timestamp, Stochastic, timestamp);
+FIELD(sdk::kStochasticSample.dispatch, Stochastic, dispatch_id);
+FIELD(sdk::kStochasticSample.correlation, Stochastic, correlation_id.internal);
+FIELD(sdk::kStochasticSample.group_z, Stochastic, workgroup_id.z);
+FIELD(sdk::stochastic::waves, Stochastic, wave_count);
+static_assert(sdk::stochastic::snapshot.offset == offsetof(Stochastic, snapshot));
+static_assert(sdk::stochastic::issued.offset == offsetof(Stochastic, wave_in_group) + 1);
+SIZE(imitation::StochasticSample, Stochastic);
+AT(imitation::StochasticSample, waves, Stochastic, wave_count);
+AT(imitation::StochasticSample, snapshot, Stochastic, snapshot);
+#endif
+
 // ---- functions: the same number of words in and out
 template <typename>
 struct Words;
@@ -276,6 +340,8 @@ FUNCTION(CounterInfo, rocprofiler_query_counter_info);
 FUNCTION(CounterDimensions, rocprofiler_iterate_counter_dimensions);
 FUNCTION(RecordCounter, rocprofiler_query_record_counter_id);
 FUNCTION(RecordPosition, rocprofiler_query_record_dimension_position);
+FUNCTION(SamplingChoices, rocprofiler_query_pc_sampling_agent_configurations);
+FUNCTION(SamplePc, rocprofiler_configure_pc_sampling_service);
 FUNCTION(DispatchService, rocprofiler_configure_callback_dispatch_counting_service);
 #if TACHO_WIDE
 FUNCTION(CreateConfig, rocprofiler_create_counter_config);

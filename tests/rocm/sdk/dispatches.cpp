@@ -219,6 +219,7 @@ Id id_of(hsa::Agent agent) {
 
 std::mutex g_kernels;
 std::map<uint64_t, uint64_t> g_kernel_ids;  // by kernel object
+std::map<uint64_t, uint64_t> g_entries;     // of kernels, by their number
 uint64_t g_next_kernel = 1;
 
 template <typename Correlation>
@@ -255,10 +256,14 @@ hsa::Status see_symbol(hsa::Executable, hsa::Agent, hsa::Symbol handle, void*) {
   symbol.vgprs = 16;
   symbol.accum_vgprs = 4;
   symbol.sgprs = 32;
+  memcpy(&symbol.entry_offset, reinterpret_cast<const char*>(object) + 16, sizeof symbol.entry_offset);
+  symbol.address = object + static_cast<uint64_t>(symbol.entry_offset);
+  symbol.code_object = code_object_at(symbol.address);
   {
     const std::lock_guard lock(g_kernels);
     symbol.kernel = g_next_kernel++;
     g_kernel_ids[object] = symbol.kernel;
+    g_entries[symbol.kernel] = symbol.address;
   }
   for (const Callback& callback : state().code_object_callbacks)
     if (state().contexts[callback.context.handle].active)
@@ -269,6 +274,7 @@ hsa::Status see_symbol(hsa::Executable, hsa::Agent, hsa::Symbol handle, void*) {
 hsa::Status freeze(hsa::Executable executable, const char* options) {
   const hsa::Status status = call<sig::Freeze>(g_core.hsa_executable_freeze, executable, options);
   find_agents();
+  tell_code_objects(executable, g_core.hsa_system_get_major_extension_table);
   for (const Gpu& gpu : g_gpus)
     call<sig::IterateSymbols>(g_core.hsa_executable_iterate_agent_symbols, executable, gpu.agent, see_symbol,
                               static_cast<void*>(nullptr));
@@ -379,7 +385,14 @@ void finish_work(const Work& work) {
     record.start = time.start;
     record.end = time.end;
     record.info = work.info;
+    {
+      std::unique_lock lock(g_kernels);
+      const uint64_t entry = g_entries[work.info.kernel];
+      lock.unlock();
+      put_samples(work.info, work.correlation, time.start, entry);
+    }
     put("KERNEL_DISPATCH", 2, &record, sizeof record);
+    put_made_records(work.info.agent.handle, work.info.queue.handle, time.start);
   }
   if (work.config != 0) hand_over_values(work, time.start, time.end);
   call<sig::SignalDestroy>(g_core.hsa_signal_destroy, work.signal);
@@ -635,6 +648,10 @@ hsa::Status async_copy_on(void* to, hsa::Agent to_agent, const void* from, hsa::
 }
 
 }  // namespace
+
+Id id_of_agent(uint64_t agent) {
+  return id_of(agent);
+}
 
 void take_hsa(void* table) {
   auto& tables = *static_cast<hsa::Tables*>(table);

@@ -3,6 +3,7 @@
 //
 //   sdk.cpp        registration, contexts, buffers, services, agents; records of calls
 //   dispatches.cpp queues, kernels, copies, dispatch counting by AMD's aqlprofile
+//   samples.cpp    code objects, PC samples
 //   calls.S        the function that stands in for every HIP call
 //   abi.h          layouts
 //
@@ -12,6 +13,8 @@
 //   shuffled    delivers the records of a buffer in reverse order
 //   drops=N     says with each buffer that N records were dropped
 //   refuse=NAME configuring this kind of record fails
+//   made        puts a call of HSA, an allocation with its free, scratch memory, a change of stream and a page migration beside each
+//               kernel: the latter two into every buffer, although nobody asked for them
 #include "sdk.h"
 
 #include <dlfcn.h>
@@ -68,10 +71,10 @@ struct Kind {
   const char* name;
   int32_t number1, number0;
 };
-constexpr Kind kBufferKinds[] = {{"HIP_RUNTIME_API", 5, 5},  {"HIP_COMPILER_API", 6, 6},
-                                 {"MEMORY_COPY", 10, 10},    {"KERNEL_DISPATCH", 11, 11},
-                                 {"SCRATCH_MEMORY", 12, 13}, {"MEMORY_ALLOCATION", 16, 17},
-                                 {"HIP_STREAM", 20, -1}};
+constexpr Kind kBufferKinds[] = {{"HSA_CORE_API", 1, 1},        {"HIP_RUNTIME_API", 5, 5},
+                                 {"HIP_COMPILER_API", 6, 6},    {"MEMORY_COPY", 10, 10},
+                                 {"KERNEL_DISPATCH", 11, 11},   {"SCRATCH_MEMORY", 12, 13},
+                                 {"MEMORY_ALLOCATION", 16, 17}, {"HIP_STREAM", 20, -1}};
 constexpr Kind kCallbackKinds[] = {{"CODE_OBJECT", 10, 10}, {"KERNEL_DISPATCH", 12, 12}};
 constexpr Kind kRequestKinds[] = {{"MEMORY_COPY", 10, 10}, {"KERNEL_DISPATCH", 11, 11}};
 
@@ -103,12 +106,21 @@ const HipTable* hip_table(int32_t kind) {
       dlsym(RTLD_DEFAULT, kind == 6 ? "tacho_hip_compiler" : "tacho_hip_runtime"));
 }
 
-const char* operation_name(int32_t kind, int32_t operation) {
+const char* operation_name(int32_t kind, int32_t operation) {  // of records in buffers
   static constexpr const char* kCopies[] = {"MEMORY_COPY_NONE", "MEMORY_COPY_HOST_TO_HOST",
                                             "MEMORY_COPY_HOST_TO_DEVICE", "MEMORY_COPY_DEVICE_TO_HOST",
                                             "MEMORY_COPY_DEVICE_TO_DEVICE"};
   if (kind == 10) return operation >= 0 && operation < 5 ? kCopies[operation] : nullptr;
   if (kind == 11) return operation == 2 ? "KERNEL_DISPATCH_COMPLETE" : nullptr;
+  if (kind == 1) return operation == 3 ? "hsa_signal_store_screlease" : nullptr;
+  static constexpr const char* kAllocations[] = {"MEMORY_ALLOCATION_NONE", "MEMORY_ALLOCATION_ALLOCATE",
+                                                 "MEMORY_ALLOCATION_VMEM_ALLOCATE", "MEMORY_ALLOCATION_FREE"};
+  static constexpr const char* kScratch[] = {"SCRATCH_MEMORY_NONE", "SCRATCH_MEMORY_ALLOC",
+                                             "SCRATCH_MEMORY_FREE"};
+  if (kind == buffer_kind("MEMORY_ALLOCATION"))
+    return operation >= 0 && operation < 4 ? kAllocations[operation] : nullptr;
+  if (kind == buffer_kind("SCRATCH_MEMORY"))
+    return operation >= 0 && operation < 3 ? kScratch[operation] : nullptr;
   if (kind != 5 && kind != 6) return nullptr;
   const HipTable* const table = hip_table(kind);
   return table != nullptr && operation >= 0 && static_cast<size_t>(operation) + 1 < table->count
@@ -158,13 +170,50 @@ void put(const char* kind_name, int32_t operation, const void* record, size_t by
     if (!s.contexts[context.handle].active || !traced.kinds.contains(kind)) continue;
     const auto& wanted = traced.kinds.at(kind);
     if (!wanted.operations.empty() && !wanted.operations.contains(operation)) continue;
-    Buffer& buffer = *s.buffers.at(wanted.buffer);
-    const std::lock_guard lock(buffer.mutex);
-    const auto* const from = static_cast<const std::byte*>(record);
-    buffer.records.push_back({1, static_cast<uint32_t>(kind), {from, from + bytes}});
-    buffer.bytes += bytes;
-    if (buffer.bytes >= buffer.watermark) deliver(buffer);
+    append(wanted.buffer, 1, static_cast<uint32_t>(kind), record, bytes);
   }
+}
+
+void append(uint64_t number, uint32_t category, uint32_t kind, const void* record, size_t bytes) {
+  Buffer& buffer = *state().buffers.at(number);
+  const std::lock_guard lock(buffer.mutex);
+  const auto* const from = static_cast<const std::byte*>(record);
+  buffer.records.push_back({category, kind, {from, from + bytes}});
+  buffer.bytes += bytes;
+  if (buffer.bytes >= buffer.watermark) deliver(buffer);
+}
+
+void put_made_records(uint64_t agent, uint64_t queue, uint64_t time) {
+  if (scenario("made").empty()) return;
+  // Words behind size, kind and operation; 1.x has one more of correlation.
+  const auto made = [](const char* name, int32_t kind, int32_t operation, std::vector<uint64_t> words,
+                       bool asked = true) {
+    words.insert(words.begin(), {(words.size() + 2) * 8, 0});
+    const int32_t head[2] = {kind, operation};
+    memcpy(&words[1], head, sizeof head);
+    if (asked) return put(name, operation, words.data(), words.size() * 8);
+    for (const auto& [number, buffer] : state().buffers)
+      append(number, 1, static_cast<uint32_t>(kind), words.data(), words.size() * 8);
+  };
+  static std::atomic<uint64_t> number{0};
+  const uint64_t address = 0x7000'0000'0000 + number.fetch_add(1) * 4096, thread = thread_id();
+  const uint64_t correlation = 1'000'000 + number.load();
+  std::vector<uint64_t> ids = {correlation, 0, 0};
+  if (narrow()) ids.pop_back();
+  const auto with_ids = [&](std::vector<uint64_t> rest) {
+    rest.insert(rest.begin(), ids.begin(), ids.end());
+    return rest;
+  };
+  made("HSA_CORE_API", 1, 3, with_ids({time, time + 10, thread}));
+  const int32_t allocation = buffer_kind("MEMORY_ALLOCATION"), scratch = buffer_kind("SCRATCH_MEMORY");
+  made("MEMORY_ALLOCATION", allocation, 1, with_ids({thread, time, time + 20, agent, address, 4096}));
+  made("MEMORY_ALLOCATION", allocation, 3, with_ids({thread, time + 30, time + 40, 0, address, 0}));
+  std::vector<uint64_t> scratched = {agent, queue, thread, time, time + 5, 0};
+  if (!narrow()) scratched.push_back(65536);
+  made("SCRATCH_MEMORY", scratch, 1, with_ids(scratched));
+  made("", 20, 3, {1, 2, 3, 4, 5}, false);  // HIP_STREAM
+  made("", 25, 1, {time, time + 9, 1, address, address + 4096, agent, agent, 0, 0, 0},
+       false);  // KFD_EVENT_...
 }
 
 // ---- calls of HIP ----------------------------------------------------------------------------------------------------
@@ -463,6 +512,7 @@ TACHO_EXPORT Status rocprofiler_get_version(uint32_t* major, uint32_t* minor, ui
 TACHO_EXPORT const char* rocprofiler_get_status_string(Status status) {
   return status == kOk               ? "Success"
          : status == kExceeds        ? "Request exceeds the capabilities of the hardware to collect"
+         : status == kNotAvailable   ? "The service is not available"
          : status == kNotImplemented ? "API function is defined but not implemented"
                                      : "Unknown error";
 }

@@ -86,13 +86,27 @@ uint64_t thread_id();
 int32_t buffer_kind(const char* name);
 /// Puts a record into the buffers that want it.
 void put(const char* kind, int32_t operation, const void* record, size_t bytes);
+/// Appends a record to the buffer of this number.
+void append(uint64_t buffer, uint32_t category, uint32_t kind, const void* record, size_t bytes);
+/// What the scenario "made" puts beside a kernel.
+void put_made_records(uint64_t agent, uint64_t queue, uint64_t time);
 /// Of the innermost HIP call that is open on this thread; 0 = none is.
 uint64_t current_correlation();
 
 // dispatches.cpp
 /// Replaces functions in the table that HSA hands out.
 void take_hsa(void* table);
+/// The id of the agent that HSA knows by this handle.
+Id id_of_agent(uint64_t agent);
 /// Waits until what was enqueued is done and its records are written, half a second at most.
 void wait_for_work();
+
+// samples.cpp
+/// Hands the code objects of an executable to the callbacks that want them; before its kernels.
+void tell_code_objects(uint64_t executable, void* extension_table);
+/// Number of the code object with this address; 0 = none.
+uint64_t code_object_at(uint64_t address);
+/// Samples of a dispatch whose kernel begins at `entry`, where they are wanted.
+void put_samples(const DispatchInfo& info, Correlation0 correlation, uint64_t start, uint64_t entry);
 
 }  // namespace imitation

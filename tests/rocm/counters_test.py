@@ -187,6 +187,18 @@ class Counters(bed.Case):
         result, _, _ = self.profile("-b", "7.1", "-k", "nothing", name="none", code=None)
         self.assertIn("no kernel of that name was launched", result.stderr.decode())
 
+    def test_several_gpus_at_once(self):
+        """Kernels of all GPUs count in the same run, each on its own."""
+        result, ledger, folder = self.profile("-b", "7.1", "10.1", program=(self.program("each_gpu"),), gpus=3)
+        self.assertIn(b"gpus 3\nwrong 0", result.stdout)
+        self.assertEqual(ledger.unknown, [])
+        self.check_natural_values(folder, "gfx942")
+        for path in sorted(folder.glob("pmc_perf_*.csv")):
+            rows = rows_of(path)
+            self.assertEqual(collections.Counter(row["GPU_ID"] for row in rows), {"0": 3, "1": 3, "2": 3}, path.name)
+            for row in rows:
+                self.assertEqual(int(row["Grid_Size"]), 4096 * (int(row["GPU_ID"]) + 1))
+
     def test_passes_take_turns_in_one_run(self):
         _, ledger, folder = self.profile("-b", "2", "7", "--iteration-multiplexing", "kernel", env={"REPEATS": "12"})
         self.assertEqual(len(ledger.kernels), 24)

@@ -158,6 +158,15 @@ class Observer {
 /// The architecture that lists show on a machine without a device. Every machine can have the virtual GPU.
 inline constexpr std::string_view kEverywhere = "virtual";
 
+/// How to sample the program counter, where the provider leaves a choice (Provider::chooses_pc_sampling).
+struct PcSampling {
+  std::string method;     ///< "stochastic" or "host_trap"; "" = what the device does best
+  std::string unit;       ///< "instructions", "cycles" or "time" (us); "" = the method's
+  uint64_t interval = 0;  ///< between two samples, in that unit; 0 = a default
+};
+
+struct SampledRun;  // sampled_run.h
+
 struct CollectRequest {
   std::vector<std::string> command;
   Filter filter;
@@ -167,9 +176,10 @@ struct CollectRequest {
   bool operators =
       false;  ///< records PyTorch's operators, in a run of their own where needed (Outcome::operators)
   bool pc_samples = false;  ///< adds a run that samples the program counter (Provider::can_sample_pc)
-  bool instances = false;   ///< keep the value of every unit (Provider::counts_instances)
-  double max_time_s = 0;  ///< upper limit of the time for interpretation; 0 = no limit (Provider::simulates)
-  std::string folder;     ///< the workload's; temporary files go here under names that begin with a dot
+  PcSampling pc_sampling;
+  bool instances = false;  ///< keep the value of every unit (Provider::counts_instances)
+  double max_time_s = 0;   ///< upper limit of the time for interpretation; 0 = no limit (Provider::simulates)
+  std::string folder;      ///< the workload's; temporary files go here under names that begin with a dot
 };
 
 /// PC samples of one instruction with one stall reason.
@@ -194,6 +204,8 @@ struct Outcome {
   std::string
       operators;  ///< trace with PyTorch's operators and all kernels, in the workload's folder; "" = none
   std::vector<PcSample> samples;  ///< empty unless CollectRequest::pc_samples
+  std::shared_ptr<const SampledRun>
+      sampled;  ///< of a provider whose samples come one by one, in place of `samples`
   static constexpr size_t kMostNames = 1000;
   std::vector<std::string> seen_kernels;  ///< distinct names before the filter, at most kMostNames
 };
@@ -232,6 +244,8 @@ class Provider {
   virtual std::optional<OwnReplay> own_replay() const { return std::nullopt; }
   /// True if the provider supports CollectRequest::pc_samples.
   virtual bool can_sample_pc() const { return false; }
+  /// True if it heeds CollectRequest::pc_sampling.
+  virtual bool chooses_pc_sampling() const { return false; }
   /// True if the provider supports CollectRequest::instances.
   virtual bool counts_instances() const { return false; }
   /// True if the provider supports Caches::kAll.

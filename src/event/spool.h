@@ -9,6 +9,7 @@
 //   <process>.records   SpoolRecords (this file) or CounterRecords (event/spool_ranges.h)
 //   <process>.samples   SampleRecords (event/spool_samples.h)
 //   <process>.instances InstanceRecords (event/spool_instances.h)
+//   <process>.sampled   PC samples of AMD GPUs (vendor/amd/sdk_sampling.h)
 //
 // Records lie one after the other, each a multiple of 8 bytes, appended with a single write(), so that a killed target
 // loses at most the dispatch it was in. All numbers are little-endian; tacho and the libraries are of one build, which

@@ -51,7 +51,7 @@ bool is_ours(const fs::path& path) {
   const std::string name = path.filename().string();
   return pass_number(name) >= 0 || name == "pmc_perf.csv" || name == "sysinfo.csv" ||
          name == "timestamps.csv" || name == "profiling_config.yaml" || name == "log.txt" ||
-         name == "roofline.csv" ||
+         name == "roofline.csv" || name == "ps_file_results.json" ||
          ((name.starts_with("SQ") || name.starts_with("results_SQ") || name.starts_with("ps_file_")) &&
           name.ends_with(".csv")) ||
          (name.starts_with("results_SQ") && name.ends_with(".db")) ||

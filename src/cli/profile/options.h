@@ -16,6 +16,8 @@ struct Arguments {
   std::vector<std::string> blocks, kernels, dispatches, config_dirs;
   std::optional<std::string> multiplexing;
   std::string ranks;  // --ranks; empty = all
+  std::string sampling_method;
+  int sampling_interval = 0;  // 0 = by the method
   std::string arch, list_metrics_arch, list_blocks_arch;
   bool list_sets = false, list_metrics = false, list_blocks = false;
   bool no_roof = false, roof_only = false, quiet = false, specs = false, dry_run = false, overwrite = false,

@@ -29,6 +29,7 @@
 #include "cli/shared/command_line.h"
 #include "cli/shared/devices.h"
 #include "cli/shared/suggest.h"
+#include "counter/sampled_run.h"
 #include "counter/wanted.h"
 #include "launch/torch_hooks.h"
 #include "metric/catalog/builtin/builtin.h"
@@ -484,6 +485,14 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   }
   TACHO_ASSIGN(wanted, counter::wanted_counters(catalog, wanted_selections));
   for (const std::string& level : wanted.levels) wanted.counters.push_back(level);
+  if ((!a.sampling_method.empty() || a.sampling_interval != 0) && !chosen.provider->chooses_pc_sampling())
+    return fail("{}: {} leaves no choice of how to sample",
+                a.sampling_method.empty() ? "--pc-sampling-interval" : "--pc-sampling-method",
+                chosen.device.name);
+  if ((!a.sampling_method.empty() || a.sampling_interval != 0) &&
+      !wants_pc_samples(*chosen.provider, selected))
+    return fail("{} needs -b 21, which takes PC samples in a run of their own",
+                a.sampling_method.empty() ? "--pc-sampling-interval" : "--pc-sampling-method");
   if (a.exact && !chosen.provider->can_count_exactly())
     return fail("--exact: {} counts exactly without it", chosen.device.name);
   if (a.instances && !chosen.provider->counts_instances())
@@ -535,11 +544,13 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   std::vector<std::string> warnings;
   TACHO_ASSIGN(const std::string folder, choose_folder(a, chosen.device, warnings));
   const bool pc_samples = wants_pc_samples(*chosen.provider, selected);
-  if (pc_samples && !a.overwrite && fs::exists(folder + "/" + std::string(kPcSamplesFile)))
-    return fail(
-        "{}/{} is there already: PC samples of two runs cannot be told apart; choose another -n, or "
-        "--overwrite",
-        folder, kPcSamplesFile);
+  for (const bool stochastic : {true, false})
+    if (const std::string file = counter::sample_file(folder + "/ps_file", stochastic);
+        pc_samples && !a.overwrite && fs::exists(file))
+      return fail(
+          "{} is there already: PC samples of two runs cannot be told apart; choose another -n, or "
+          "--overwrite",
+          file);
   TACHO_TRY(chosen.provider->ready());
   TACHO_TRY(launch::find_library());
   // --overwrite removes nothing before the program runs, so errors until then leave the folder as it was.
@@ -561,6 +572,8 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
                    : a.cache_control == "none" ? counter::Caches::kNone
                                                : counter::Caches::kDefault;
   request.pc_samples = pc_samples;
+  request.pc_sampling.method = a.sampling_method;
+  request.pc_sampling.interval = static_cast<uint64_t>(a.sampling_interval);
   request.operators = a.torch_trace;
   request.instances = a.instances;
   request.max_time_s = a.max_time;
@@ -663,13 +676,16 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
     TACHO_TRY(writer.write(std::string(kPcSamplesFile), pc_samples_csv(outcome->samples)));
     TACHO_TRY(writer.write("ps_file_kernel_trace.csv", pc_kernels_csv(outcome->samples)));
   }
+  if (outcome->sampled)
+    TACHO_TRY(counter::write_sampled_run(*outcome->sampled, folder + "/ps_file",
+                                         {.samples = true, .dispatches = true, .json = true}, a.overwrite));
   if (wants_roofline(a, catalog, wanted_selections)) {
     roofline::SuiteOptions roofs;
     roofs.line = [&](std::string_view line) { session.header(line); };
     roofs.bar = !a.quiet && isatty(STDERR_FILENO) == 1;
     TACHO_TRY(roofline::add_roofline(folder, chosen.device.vendor, chosen.device.id, roofs));
   }
-  if (outcome->measured > 0 || outcome->samples.empty())
+  if (outcome->measured > 0 || (outcome->samples.empty() && !outcome->sampled))
     for (const std::string& sentence : not_matched(a, ranges, *outcome)) session.warn(sentence);
   if (outcome->measured > 0)
     session.note(fmt::format("{} {} measured in {} {}; tacho analyze -p {}", outcome->measured,

@@ -3,7 +3,8 @@
 //
 // Config lines: counter=NAME, or define=NAME EXPRESSION for one that the SDK is to compute, once for each counter of the run;
 // pass=INDEX,INDEX,... (indices of those lines) once for each pass; policy=N to count pass N in every dispatch, policy=kernel or
-// policy=launch to take the next pass at each dispatch of the same kernel, or of the same kernel and sizes.
+// policy=launch to take the next pass at each dispatch of the same kernel, or of the same kernel and sizes. A run that samples has
+// one line instead, sampling=METHOD UNIT INTERVAL (pc_samples.h).
 #include "capture/source/rocm/counting.h"
 
 #include <dlfcn.h>
@@ -20,6 +21,7 @@
 
 #include "capture/capture.h"
 #include "capture/counter_spool.h"
+#include "capture/source/rocm/pc_samples.h"
 #include "capture/source/rocm/rocm.h"
 #include "capture/source/rocm/sdk.h"
 #include "event/spool_instances.h"
@@ -82,6 +84,7 @@ struct State {
   size_t pass_count;
   int64_t policy_pass = -1;  // -1: they alternate
   bool by_launch;            // they alternate by kernel and sizes
+  const char* sampling;      // nullptr: this run counts
   Bytes agents;              // of Agent
   size_t agent_count;
   Bytes kernels;  // of Kernel, by the SDK's number
@@ -140,6 +143,8 @@ void take_setting(const char* key, const char* value) {
       *space = '\0';
       wanted.expression = space + 1;
     }
+  } else if (is("sampling")) {
+    s.sampling = value;
   } else if (is("pass") && s.pass_count < kMostPasses) {
     s.passes[s.pass_count++] = value;
   } else if (is("policy")) {
@@ -593,8 +598,10 @@ vendor::sdk::ConfigureResult* configure(uint32_t version, vendor::sdk::ClientId*
   if (folder.empty() || folder.size() >= sizeof path) return nullptr;
   memcpy(path, folder.data(), folder.size());
   path[folder.size()] = '\0';
-  if (g_state.spool.state != nullptr || !g_state.spool.read(path, take_setting) || g_state.counter_count == 0)
-    return nullptr;
+  if (g_state.spool.state != nullptr || !g_state.spool.read(path, take_setting)) return nullptr;
+  if (g_state.sampling != nullptr)
+    return pc_samples::configure(version, g_state.sampling, g_state.spool, caller);
+  if (g_state.counter_count == 0) return nullptr;
   g_version = version;
   char line[256];
   if (version < sdk::kOldestCounting || !find_functions(caller)) {

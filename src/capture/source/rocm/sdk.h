@@ -6,6 +6,7 @@
 //   sdk_calls.cpp    HIP's calls as they begin and end: for the sampler
 //   sdk_work.cpp     what is handed to the GPU: its stream, its node of a graph, launches that switch recording
 //   counting.cpp     the same library in a run that counts (counting.h)
+//   pc_samples.cpp   the same library in a run that samples the program counter (pc_samples.h)
 //
 // A process takes one road for good: the library and HSA's interface would both see every kernel.
 #pragma once

@@ -158,6 +158,64 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
   return outcome->exit_code;
 }
 
+Result<std::optional<SamplingPlan>> plan_sampling(const Given& given) {
+  const bool gate = given.on("pc-sampling-beta-enabled");
+  int parts = 0;
+  std::string missing;
+  for (const char* option : {"pc-sampling-unit", "pc-sampling-method", "pc-sampling-interval"}) {
+    if (given.has(option))
+      ++parts;
+    else
+      missing += fmt::format("{}--{}", missing.empty() ? "" : ", ", option);
+  }
+  if (parts == 0 && !gate) return std::optional<SamplingPlan>();
+  if (!gate) return fail("PC sampling needs --pc-sampling-beta-enabled");
+  if (!missing.empty()) return fail("PC sampling needs {} too", missing);
+  SamplingPlan plan;
+  plan.how.method = given.value("pc-sampling-method");
+  plan.how.unit = given.value("pc-sampling-unit");
+  const std::string interval = given.value("pc-sampling-interval");
+  const auto [end, error] =
+      std::from_chars(interval.data(), interval.data() + interval.size(), plan.how.interval);
+  if (error != std::errc() || end != interval.data() + interval.size() || plan.how.interval == 0)
+    return fail("--pc-sampling-interval '{}' is not a whole number from 1 on", interval);
+  if (plan.how.unit != (plan.how.method == "host_trap" ? "time" : "cycles"))
+    return fail("--pc-sampling-unit {}: the unit of {} is {}", plan.how.unit, plan.how.method,
+                plan.how.method == "host_trap" ? "time" : "cycles");
+  if (given.has("pmc"))
+    return fail("--pmc and --pc-sampling-method exclude each other: the GPU does one of them at a time");
+  auto chosen = counter::choose_device("");
+  if (!chosen) return fail("--pc-sampling-method: {}", chosen.error().message);
+  if (!chosen->provider->chooses_pc_sampling())
+    return fail("--pc-sampling-method: {} takes no PC samples this way{}", chosen->device.name,
+                chosen->provider->can_sample_pc() ? "; `tacho profile -b 21` takes them" : "");
+  TACHO_TRY(chosen->provider->ready());
+  plan.chosen = std::move(*chosen);
+  return std::optional<SamplingPlan>(std::move(plan));
+}
+
+tl::expected<std::pair<std::shared_ptr<const counter::SampledRun>, int>, launch::LaunchError> collect_samples(
+    const SamplingPlan& plan, const std::vector<std::string>& command, const std::string& trace,
+    const std::function<void(std::string_view)>& say) {
+  Collected observer(say);
+  counter::CollectRequest request;
+  request.command = command;
+  const auto folder = std::filesystem::path(trace).parent_path().string();
+  request.folder = folder.empty() ? "." : folder;
+  request.pc_samples = true;
+  request.pc_sampling = plan.how;
+  const auto outcome = plan.chosen.provider->collect(plan.chosen.device, {}, request, observer);
+  if (!outcome) return tl::unexpected<launch::LaunchError>(outcome.error());
+  counter::PassResult kernels;
+  if (outcome->sampled)
+    for (const counter::SampledRun::Ran& ran : outcome->sampled->dispatches)
+      kernels.dispatches.push_back(ran.dispatch);
+  if (const Status written = counter::write_counter_trace(trace, plan.chosen.device, command, {&kernels, 1});
+      !written)
+    return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, written.error().message});
+  return std::pair(outcome->sampled, outcome->exit_code);
+}
+
 std::string available_counters() {
   const auto chosen = counter::choose_device("");
   if (!chosen) return "  none: " + chosen.error().message + "\n";

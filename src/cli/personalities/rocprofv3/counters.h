@@ -1,14 +1,17 @@
-// rocprofv3 --pmc: collects counters through tacho's providers and writes them to a trace for exports.
+// rocprofv3 --pmc and --pc-sampling-...: collects counters and PC samples through tacho's providers. Counters and kernels go to a
+// trace for exports.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/personalities/rocprofv3/options.h"
-#include "counter/provider.h"
+#include "counter/sampled_run.h"
 
 namespace tacho::cli::rocprofv3 {
 
@@ -28,6 +31,19 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
                                                         const std::vector<std::string>& command,
                                                         const std::string& trace,
                                                         const std::function<void(std::string_view)>& say);
+
+struct SamplingPlan {
+  counter::Chosen chosen;
+  counter::PcSampling how;
+};
+/// What --pc-sampling-... ask for; nothing where none of them is given. Fails where they are incomplete or contradict each other,
+/// and where the device takes no PC samples.
+Result<std::optional<SamplingPlan>> plan_sampling(const Given& given);
+
+/// Runs the command with PC samples taken, writes its kernels to `trace`, and returns the samples, or none, and its exit code.
+tl::expected<std::pair<std::shared_ptr<const counter::SampledRun>, int>, launch::LaunchError> collect_samples(
+    const SamplingPlan& plan, const std::vector<std::string>& command, const std::string& trace,
+    const std::function<void(std::string_view)>& say);
 
 /// The counters of this machine's device, one per line, for --list-avail.
 std::string available_counters();

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <tuple>
 
 #include "analysis/stats.h"
 #include "base/json_writer.h"
@@ -61,7 +62,9 @@ struct Plan {
   std::string summary_output = "stderr";
   bool summarize = false, write_config = false, traces = false;
   Level level = kWarning;
-  std::optional<CounterPlan> counters;  // for --pmc, which replaces tracing
+  std::optional<CounterPlan> counters;   // for --pmc, which replaces tracing
+  std::optional<SamplingPlan> sampling;  // for --pc-sampling-..., which do, too
+  std::shared_ptr<const counter::SampledRun> sampled;
   std::string keep_trace;
   std::vector<std::string> remarks;  // for the user, printed before the start
   // Options that the user gave one by one, and what they should have recorded.
@@ -234,32 +237,6 @@ Status check_iterations(const Given& given) {
   return {};
 }
 
-// PC samples need a source for this machine's device.
-Status check_sampling(const Given& given) {
-  const auto refuse = [](std::string_view option, std::string_view what) {
-    const std::string devices = counter_devices();
-    if (devices.empty()) return fail("{}: this machine has no device with {}", option, what);
-    return fail("{}: {} of {} cannot be collected: this tacho has no source for them", option, what, devices);
-  };
-  const bool gate = given.on("pc-sampling-beta-enabled");
-  int parts = 0;
-  std::string missing;
-  for (const char* option : {"pc-sampling-unit", "pc-sampling-method", "pc-sampling-interval"}) {
-    if (given.has(option))
-      ++parts;
-    else
-      missing += fmt::format("{}--{}", missing.empty() ? "" : ", ", option);
-  }
-  if (parts == 0 && !gate) return {};
-  if (!gate) return fail("PC sampling needs --pc-sampling-beta-enabled");
-  if (!missing.empty()) return fail("PC sampling needs {} too", missing);
-  double interval = 0;
-  TACHO_ASSIGN(interval, positive(given.value("pc-sampling-interval"), "pc-sampling-interval",
-                                  given.value("pc-sampling-interval")));
-  if (interval < 1) return fail("--pc-sampling-interval must be at least 1");
-  return refuse("--pc-sampling-method", "PC samples");
-}
-
 // No device here provides thread traces; values that rocprofv3 would refuse are mistakes nevertheless.
 Status check_thread_trace(const Given& given) {
   struct Number {
@@ -321,7 +298,7 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   if (given.has("pid") || given.has("attach"))
     return fail("--pid: attaching to a running process is not possible; start the program under rocprofv3");
   TACHO_TRY(check_iterations(given));
-  TACHO_TRY(check_sampling(given));
+  TACHO_ASSIGN(plan.sampling, plan_sampling(given));
   TACHO_ASSIGN(plan.counters, plan_counters(given, job));
   choose_sources(given, plan);
   if (plan.counters) {
@@ -336,6 +313,15 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
       plan.options.tables = 0;
     }
     plan.options.tables = (plan.options.tables & bit(Table::kDispatch)) | bit(Table::kCounterValue);
+    plan.traces = true;
+    plan.expected.clear();
+  }
+  if (plan.sampling) {
+    if (plan.traces && (plan.options.tables & ~bit(Table::kDispatch)) != 0)
+      plan.remarks.push_back(
+          "--pc-sampling-method: in a run that takes PC samples only kernels are recorded; for the other "
+          "records run again without it");
+    plan.options.tables = bit(Table::kDispatch);
     plan.traces = true;
     plan.expected.clear();
   }
@@ -589,7 +575,20 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
                       place.prefix));
     plan.options.process = process;
     std::vector<std::string> written;
+    if (plan.sampled && process == processes.front()) {
+      const auto writes = [&](std::string_view name) {
+        return std::any_of(plan.writers.begin(), plan.writers.end(),
+                           [&](const format::Writer* each) { return each->name == name; });
+      };
+      TACHO_TRY(counter::write_sampled_run(*plan.sampled, (fs::path(place.folder) / place.prefix).string(),
+                                           {.samples = writes("csv"), .json = writes("rocprofv3")},
+                                           plan.options.overwrite));
+      if (processes.size() > 1)
+        say(plan, kWarning,
+            fmt::format("the PC samples of all processes are in the files {}_*", place.prefix));
+    }
     for (const format::Writer* writer : plan.writers) {
+      if (plan.sampled && writer->name == "rocprofv3") continue;  // written with the samples
       format::ExportTarget target;
       target.folder = place.folder;
       target.prefix = place.prefix;
@@ -684,7 +683,12 @@ int run_plan(const Given& given, Plan& plan) {
   plan.launch.recording.writer.overwrite = plan.options.overwrite;
   plan.launch.recording.writer.durable = !plan.keep_trace.empty();
   int exit_code = kOk;
-  if (plan.counters) {
+  if (plan.sampling) {
+    const auto sampled = collect_samples(*plan.sampling, plan.launch.command, plan.launch.recording.output,
+                                         [&](std::string_view sentence) { say(plan, kWarning, sentence); });
+    if (!sampled) return complain(sampled.error().exit_code, sampled.error().message);
+    std::tie(plan.sampled, exit_code) = *sampled;
+  } else if (plan.counters) {
     const auto counted = collect_counters(*plan.counters, plan.launch.command, plan.launch.recording.output,
                                           [&](std::string_view sentence) { say(plan, kWarning, sentence); });
     if (!counted) return complain(counted.error().exit_code, counted.error().message);

@@ -21,11 +21,13 @@
 #include "base/format.h"
 #include "counter/provider/amd/instances.h"
 #include "counter/provider/amd/machine.h"
+#include "counter/provider/amd/pc_samples.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
 #include "counter/wanted.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "tape/layout.h"
+#include "vendor/amd/sdk_sampling.h"
 
 namespace tacho::counter {
 
@@ -63,6 +65,15 @@ struct OpenPass {
   }
 };
 
+// Between two samples, where the user names no interval: rocprof-compute's for the hardware's method, whose default for the
+// other one would be a second.
+constexpr uint64_t kCyclesOfSample = 1 << 20, kMicrosecondsOfSample = 100;
+
+constexpr std::string_view kSdkNotLoaded =
+    "rocprofiler-sdk was loaded in no process, so nothing was counted: the program uses no AMD GPU, or its "
+    "HIP and "
+    "HSA are built without rocprofiler-register (Debian's and Ubuntu's are)";
+
 // L2 banks of one die; 0 = unknown.
 int banks_of(const metric::Architecture& architecture) {
   const double banks = architecture.number("l2.banks");
@@ -79,6 +90,8 @@ class AmdProvider : public Provider {
   std::string_view vendor() const override { return "amd"; }
   std::string_view tool() const override { return "rocprofiler-sdk"; }
   bool counts_instances() const override { return true; }
+  bool can_sample_pc() const override { return true; }
+  bool chooses_pc_sampling() const override { return true; }
   std::vector<Device> devices(std::string& why) const override {
     std::vector<std::string> unknown;
     std::vector<Device> found = amd::devices_of("/sys/class/kfd/kfd/topology/nodes", unknown);
@@ -189,10 +202,11 @@ class AmdProvider : public Provider {
     Outcome outcome;
     const bool multiplexed = request.multiplex != Multiplex::kNone && plan.passes.size() > 1;
     const size_t runs = multiplexed ? 1 : plan.passes.size();
-    observer.note(multiplexed
-                      ? fmt::format("{} passes, spread over the dispatches of a kernel", plan.passes.size())
-                  : runs > 1 ? fmt::format("{} passes, the program is run once for each", runs)
-                             : std::string("one pass"));
+    if (runs != 0)
+      observer.note(multiplexed
+                        ? fmt::format("{} passes, spread over the dispatches of a kernel", plan.passes.size())
+                    : runs > 1 ? fmt::format("{} passes, the program is run once for each", runs)
+                               : std::string("one pass"));
     std::vector<std::string> before;
     std::set<std::string> told;
     for (size_t run = 0; run < runs; ++run) {
@@ -214,10 +228,75 @@ class AmdProvider : public Provider {
       }
       if (!*done || mpi_ends_replay(outcome, run, runs, observer)) break;
     }
+    if (request.pc_samples && outcome.exit_code == 0)
+      if (auto done = sample(device, request, observer, outcome); !done)
+        return tl::unexpected<launch::LaunchError>(done.error());
     return outcome;
   }
 
  private:
+  static tl::expected<void, launch::LaunchError> sample(const Device& device, const CollectRequest& request,
+                                                        Observer& observer, Outcome& outcome) {
+    using vendor::sdk::SamplingMethod, vendor::sdk::SamplingUnit;
+    const auto own_error = [](std::string message) {
+      return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
+    };
+    const PcSampling& wanted = request.pc_sampling;
+    // The hardware samples from MI300 on.
+    const bool has_hardware =
+        device.architecture.starts_with("gfx94") || device.architecture.starts_with("gfx95");
+    const bool stochastic = wanted.method.empty() ? has_hardware : wanted.method == "stochastic";
+    const SamplingUnit unit = wanted.unit == "instructions" ? SamplingUnit::kInstructions
+                              : wanted.unit == "cycles"     ? SamplingUnit::kCycles
+                              : wanted.unit == "time"       ? SamplingUnit::kTime
+                              : stochastic                  ? SamplingUnit::kCycles
+                                                            : SamplingUnit::kTime;
+    const uint64_t interval = wanted.interval != 0 ? wanted.interval
+                              : stochastic         ? kCyclesOfSample
+                                                   : kMicrosecondsOfSample;
+    const auto method = stochastic ? SamplingMethod::kStochastic : SamplingMethod::kHostTrap;
+    auto spool = Spool::create(
+        request.folder, request.filter,
+        {{"sampling", fmt::format("{} {} {}", static_cast<int>(method), static_cast<int>(unit), interval)}});
+    if (!spool) return own_error(spool.error().message);
+    observer.note(fmt::format(
+        "PC sampling: one more run of the program, in which kernels run as they would; a sample of "
+        "each busy unit every {} {}",
+        interval,
+        unit == SamplingUnit::kTime     ? "us"
+        : unit == SamplingUnit::kCycles ? "cycles"
+                                        : "instructions"));
+    TargetRunOptions options;
+    options.command = request.command;
+    options.environment = {{vendor::sdk::kSamplingGate, "1"}};
+    options.target.counter_folder = spool->folder();
+    options.sources = tape::source_bit::kCounter;
+    options.folder = request.folder;
+    observer.run_begins({}, 1, 1);
+    auto run = run_target(options, observer);
+    if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+    ++outcome.runs;
+    outcome.exit_code = run->result.exit_code;
+    outcome.signal = run->result.signal;
+    std::vector<std::string> notes;
+    auto sampled = amd::read_sampled(spool->folder(), request.filter, notes);
+    if (!sampled) return own_error(sampled.error().message);
+    for (const std::string& note : notes) observer.warn(note);
+    if (const uint64_t failures = spool->state().failures.load(); failures > 0)
+      observer.warn(fmt::format("{} records of samples could not be written (disk full?)", failures));
+    outcome.seen = std::max<uint64_t>(outcome.seen, sampled->dispatches.size());
+    if (spool->state().attached.load() == 0 && spool->state().refused.load() == 0 && outcome.exit_code == 0)
+      observer.warn(std::string(kSdkNotLoaded));
+    else if (sampled->samples.empty() && spool->state().refused.load() == 0)
+      observer.warn(
+          "there is not one PC sample: the kernels may be too short for this interval, or none was launched");
+    observer.note(fmt::format("{} PC samples at {} instructions", sampled->samples.size(),
+                              sampled->instructions.size()));
+    sampled->command = request.command;
+    if (!sampled->samples.empty()) outcome.sampled = std::make_shared<const SampledRun>(std::move(*sampled));
+    return {};
+  }
+
   // How the SDK is asked for the counters of the passes, and which columns they become.
   struct Requests {
     std::vector<std::pair<std::string, std::string>> settings;
@@ -295,10 +374,7 @@ class AmdProvider : public Provider {
     warn_of_missing_counters(spool->folder(), device, told, observer);
     if (spool->state().attached.load() == 0 && spool->state().refused.load() == 0 &&
         run->result.exit_code == 0) {
-      observer.warn(
-          "rocprofiler-sdk was loaded in no process, so nothing was counted: the program uses no AMD GPU, or "
-          "its HIP and "
-          "HSA are built without rocprofiler-register (Debian's and Ubuntu's are)");
+      observer.warn(std::string(kSdkNotLoaded));
       return false;
     }
     if (outcome.runs == 1) outcome.seen = records->size();

@@ -1,0 +1,15 @@
+// PC sampling on AMD GPUs, in the target: rocprofiler-sdk samples, and its records go to the spool as they are
+// (vendor/amd/sdk_sampling.h), with the dispatches and the code that they refer to.
+#pragma once
+
+#include "capture/counter_spool.h"
+#include "vendor/amd/sdk_counting.h"
+
+namespace tacho::capture::rocm::pc_samples {
+
+/// What rocprofiler_configure returns in a run that samples; nullptr where this process cannot, which the user has been told.
+/// `wanted` is the spool's setting, "METHOD UNIT INTERVAL" with the library's numbers; both arguments stay.
+vendor::sdk::ConfigureResult* configure(uint32_t version, const char* wanted, counter::CounterSpool& spool,
+                                        const void* caller);
+
+}  // namespace tacho::capture::rocm::pc_samples

@@ -296,8 +296,20 @@ Symbol Module::symbol(uint64_t address) {
 SourceLine Module::line(uint64_t address) {
   if (!elf_) return {};
   Dwfl_Line* const line = dwfl_module_getsrc(elf_->module, address);
-  if (line == nullptr) return {};
   SourceLine found;
+  if (line == nullptr) {
+    // elfutils finds a unit by .debug_aranges, which clang does not write (neither for AMD's GPUs).
+    Dwarf_Addr bias = 0;
+    for (Dwarf_Die* unit = nullptr; (unit = dwfl_module_nextcu(elf_->module, unit, &bias)) != nullptr;) {
+      if (dwarf_haspc(unit, address - bias) != 1) continue;
+      Dwarf_Line* const of_unit = dwarf_getsrc_die(unit, address - bias);
+      const char* const name = of_unit != nullptr ? dwarf_linesrc(of_unit, nullptr, nullptr) : nullptr;
+      if (name == nullptr || dwarf_lineno(of_unit, &found.line) != 0) return {};
+      found.file = name;
+      return found;
+    }
+    return {};
+  }
   const char* const file = dwfl_lineinfo(line, nullptr, &found.line, nullptr, nullptr, nullptr);
   if (file != nullptr) found.file = file;
   return found;

@@ -94,9 +94,9 @@ class SdkTrace(trace_test.Trace):
     # ---- what cannot be provoked: scripted by the imitation
 
     def scripted(self, words, *options, code=0):
-        """Traces with the scene; returns the ledger and what tacho says at the end."""
-        result, ledger = self.traced(self.program("mixed"), "2", env={"TACHO_SDK": words}, options=options, code=code)
-        return ledger, result.stderr.decode()
+        """Traces with the scene; returns the ledger and what tacho says of the trace."""
+        _, ledger = self.traced(self.program("mixed"), "2", env={"TACHO_SDK": words}, options=options, code=code)
+        return ledger, self.run_command(TACHO, "info", "t.tacho").stdout.decode()
 
     @imitated
     def test_an_older_library(self):
@@ -116,7 +116,7 @@ class SdkTrace(trace_test.Trace):
     def test_records_that_the_library_dropped(self):
         _, told = self.scripted("drops=7")
         self.assertEqual(dict(self.losses())["dropped by the vendor's library"], 7)
-        self.assertRegex(told, r"\b7\b")
+        self.assertIn("7 other records: dropped by the vendor's library", told)
 
     @imitated
     def test_records_of_unknown_kinds(self):
@@ -125,7 +125,7 @@ class SdkTrace(trace_test.Trace):
         lost = dict(self.losses())["unknown record kind"]
         facts = self.facts()
         self.assertEqual(int(facts["rocm.unknown_records.1.99"]) + int(facts["rocm.unknown_records.7.1"]), lost)
-        self.assertRegex(told, rf"\b{lost}\b")
+        self.assertIn(f"{lost} other records: unknown record kind", told)
 
     @imitated
     def test_a_kind_that_the_library_refuses(self):

@@ -296,6 +296,7 @@ export class App {
   /** Writes the state into the address, at most some times a second. */
   remember(): void {
     clearTimeout(this.hashTimer);
+    if (this.current === null) return; // what it asks for has not been read
     this.hashTimer = setTimeout(() => history.replaceState(null, '', `#${this.hash()}`), 150);
   }
   hash(): string {

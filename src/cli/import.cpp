@@ -71,11 +71,10 @@ std::vector<std::string> find_traces(const std::string& folder, const workload::
       else if (name.ends_with("_trace.csv") ||
                (name.ends_with(".csv") && name.find("_trace_") != std::string::npos))
         set = true;
-      else if (has_ending(name,
-                          {".db", ".rpd", ".tacho", "_results.json", "_results.json.gz", "results.csv"}) &&
-               !is_counters(path) && format::open_any(path))
-        traces.push_back(path);
-      else if (is_rocprof_json(path))
+      else if ((has_ending(name,
+                           {".db", ".rpd", ".tacho", "_results.json", "_results.json.gz", "results.csv"}) &&
+                !is_counters(path) && format::open_any(path)) ||
+               is_rocprof_json(path))
         traces.push_back(path);
       if (traces.size() + found.size() > 1000) break;
     }

@@ -92,7 +92,9 @@ TEST(BoundTrees, what_stays_keeps_its_times_and_the_rest_is_in_its_place) {
       after.push_back(times_of(tree));
       for (const auto& [path, times] : after[t]) {
         EXPECT_LE(std::count(path.begin(), path.end(), ';'), static_cast<int64_t>(depth) + 1);
-        if (path.find("[smaller frames]") == std::string::npos) EXPECT_EQ(times, before[t].at(path)) << path;
+        if (path.find("[smaller frames]") == std::string::npos) {
+          EXPECT_EQ(times, before[t].at(path)) << path;
+        }
       }
       EXPECT_EQ(after[t].at(""), before[t].at(""));
     }
@@ -100,7 +102,9 @@ TEST(BoundTrees, what_stays_keeps_its_times_and_the_rest_is_in_its_place) {
     if (trees.size() < 2) continue;
     // What both had, both have or none has.
     for (const auto& [path, times] : before[0])
-      if (before[1].contains(path)) EXPECT_EQ(after[0].contains(path), after[1].contains(path)) << path;
+      if (before[1].contains(path)) {
+        EXPECT_EQ(after[0].contains(path), after[1].contains(path)) << path;
+      }
   }
 }
 

@@ -1,21 +1,13 @@
 // The flame graph and the comparison of two runs in the page of tacho view: every number equals tacho stats, tacho diff and tacho query, and
 // what is chosen holds across views and in the address.
 import assert from 'node:assert/strict';
-import { execFile, execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { promisify } from 'node:util';
-import { build, folder, open, start, stop } from './harness.mjs';
+import { folder, open, start, stop } from './harness.mjs';
+import { data, query, run, serve, tacho, write } from './program.mjs';
 
-const tacho = process.env.TACHO ?? path.join(build, 'bin/tacho');
-const data = process.env.TACHO_DATA ?? path.resolve(process.env.TACHO_SOURCE ?? '.', '../shared/data');
-if (!existsSync(path.join(data, 'traces'))) {
-  const text = `no test data at ${data} (set TACHO_DATA)`;
-  if (process.env.TACHO_REQUIRE_DATA === '1') throw new Error(text);
-  console.log(`SKIPPED: ${text}`);
-  process.exit(77);
-}
 const [h100, mi300x, markersOnly] = ['kineto_h100_qwen1.5-0.5b.json.gz', 'kineto_mi300x_qwen1.5-0.5b.json.gz', 'kineto_cupti_profiler.json.gz'].map((each) => path.join(data, 'traces', each));
 const sampled = ['a.tacho', 'b.tacho'].map((each) => path.join(folder, each));
 
@@ -29,33 +21,7 @@ before(async () => {
 });
 after(stop);
 
-const run = promisify(execFile);
-const json = async (...words) => JSON.parse((await run(tacho, [...words, '--output-format', 'json'], { maxBuffer: 1 << 28 })).stdout);
-const query = async (file, sql) => (await json('query', file, sql)).rows;
-
-const served = [];
-after(() => served.forEach((each) => each.kill('SIGINT')));
-async function serve(...files) {
-  const child = spawn(tacho, ['view', ...files, '--no-open', '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] });
-  served.push(child);
-  let text = '';
-  return new Promise((done, failed) => {
-    const read = (part) => {
-      text += part;
-      const found = /http:\/\/\S+token=\S+/.exec(text);
-      if (found !== null) done(found[0]);
-    };
-    child.stdout.on('data', read);
-    child.stderr.on('data', read);
-    child.on('exit', (code) => failed(new Error(`tacho view ended with ${code}: ${text}`)));
-  });
-}
-let pages = 0;
-async function write(file) {
-  const page = path.join(folder, `stacks${++pages}.html`);
-  await run(tacho, ['view', file, '-o', page], { maxBuffer: 1 << 24 });
-  return page;
-}
+const json = async (...words) => JSON.parse(await run(...words, '--output-format', 'json'));
 const all = async (on) => {
   await on.waitForFunction(() => window.tacho?.panel?.()?.settled?.() === true && (window.tacho.panel().all() ?? null) !== null);
   return on.evaluate(() => window.tacho.panel().all());

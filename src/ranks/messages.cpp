@@ -191,6 +191,17 @@ Result<MessageReport> look_at_messages(std::span<const RankRun> runs, const Spoo
                    report.late.resize(kMostLate);
                  }
                }));
+  // One-sided operations are told by the rank that calls them.
+  std::map<int64_t, uint32_t> run_of;
+  for (uint32_t run = 0; run < runs.size(); ++run) run_of.try_emplace(runs[run].rank, run);
+  for (const RankRun& run : runs)
+    for (const auto& [pair, sums] : run.one_sided) {
+      const auto from = run_of.find(pair.first), to = run_of.find(pair.second);
+      if (from == run_of.end() || to == run_of.end()) continue;
+      auto& [count, bytes] = report.pairs[{from->second, to->second}];
+      count += sums.first;
+      bytes += sums.second;
+    }
   std::sort(report.late.begin(), report.late.end(), longer);
   if (report.late.size() > kMostLate) report.late.resize(kMostLate);
 

@@ -55,7 +55,8 @@ struct LateMessage {
 struct MessageReport {
   std::vector<std::vector<MessageWait>> waits;  // by run
   std::vector<LateMessage> late;                // that the receiver waited longest for, longest first
-  std::map<std::pair<uint32_t, uint32_t>, std::pair<int64_t, int64_t>> pairs;  // (from, to): messages, bytes
+  // By (from, to): messages and one-sided operations between two runs, bytes.
+  std::map<std::pair<uint32_t, uint32_t>, std::pair<int64_t, int64_t>> pairs;
   size_t matched = 0, unmatched = 0;
 };
 Result<MessageReport> look_at_messages(std::span<const RankRun> runs, const Spool<MessageEvent>& spool,

@@ -141,6 +141,22 @@ bool MpiOperations::next_collective() {
       found_.push_back(message);
       continue;
     }
+    if (kind == event::MessageKind::kFileRead || kind == event::MessageKind::kFileWrite) {
+      run_.file_read += std::max<int64_t>(row[7], 0);
+      run_.file_written += std::max<int64_t>(row[6], 0);
+      continue;
+    }
+    if (kind == event::MessageKind::kPut || kind == event::MessageKind::kGet ||
+        kind == event::MessageKind::kUpdate) {
+      const auto move = [&](int64_t from, int64_t to, int64_t bytes) {
+        auto& [count, sum] = run_.one_sided[{from, to}];
+        ++count;
+        sum += std::max<int64_t>(bytes, 0);
+      };
+      if (kind != event::MessageKind::kGet) move(run_.rank, row[8], row[6]);
+      if (kind != event::MessageKind::kPut) move(row[8], run_.rank, row[7]);
+      continue;
+    }
     const auto [known, fresh] = operations_.try_emplace(row[5]);
     const std::string_view function = trace_.string(row[5]);
     if (fresh)

@@ -550,7 +550,8 @@ Period period_of(const std::vector<uint64_t>& signatures, const std::vector<int6
 Status pass_over(const trace::Trace& trace, const Period& period, Names& names, Spools& spools,
                  RankRun& run) {
   run.total = {};
-  run.calls = run.mpi = run.mpi_waiting = 0;
+  run.calls = run.mpi = run.mpi_waiting = run.file_read = run.file_written = 0;
+  run.one_sided.clear();
   run.communicators.clear();
   run.kernels = run.operations = run.unlaunched = 0;
   TACHO_ASSIGN(Steps steps, marked_steps(trace, run.process));

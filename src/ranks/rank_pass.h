@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -98,11 +100,14 @@ struct RankRun {
   std::string steps_from;          // "ProfilerStep", "Optimizer.step", ...; empty = no steps
   int64_t first_step = 0;          // what the program calls step 0
   int64_t kernels = 0, operations = 0, unlaunched = 0;
-  size_t spool_at = 0, arrivals = 0;     // in the Spool
-  size_t messages_at = 0, messages = 0;  // in that of messages, ascending by `begun`
-  int64_t calls = 0;                     // of MPI
-  int64_t mpi = 0, mpi_waiting = 0;      // ns in calls of MPI; of these in those that only wait
-  std::vector<uint32_t> communicators;   // of its collectives, ascending
+  size_t spool_at = 0, arrivals = 0;        // in the Spool
+  size_t messages_at = 0, messages = 0;     // in that of messages, ascending by `begun`
+  int64_t calls = 0;                        // of MPI
+  int64_t mpi = 0, mpi_waiting = 0;         // ns in calls of MPI; of these in those that only wait
+  int64_t file_read = 0, file_written = 0;  // bytes, by MPI
+  // One-sided operations of this rank, by (giving rank, getting rank): how many, bytes.
+  std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> one_sided;
+  std::vector<uint32_t> communicators;  // of its collectives, ascending
   std::vector<std::string> remarks;
 };
 

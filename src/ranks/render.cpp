@@ -124,6 +124,7 @@ class Text {
     late_messages();
     bytes();
     message_bytes();
+    files();
     clocks();
     return std::move(out_);
   }
@@ -352,7 +353,7 @@ class Text {
 
   void message_bytes() {
     if (report_.messages.pairs.empty()) return;
-    heading("Bytes of messages between ranks (collectives are not in it)");
+    heading("Bytes of messages and one-sided operations between ranks");
     const size_t count = job_.runs.size();
     report::Table table;
     const auto& pairs = report_.messages.pairs;
@@ -382,6 +383,18 @@ class Text {
                               report::format_bytes(static_cast<double>(sums.second))});
     }
     this->table(table, "pairs");
+  }
+
+  void files() {
+    report::Table table;
+    table.columns = {{"Rank"}, {"Read", report::Align::kRight}, {"Written", report::Align::kRight}};
+    for (const RankRun& run : job_.runs)
+      if (run.file_read > 0 || run.file_written > 0)
+        table.rows.push_back({run.rank, report::format_bytes(static_cast<double>(run.file_read)),
+                              report::format_bytes(static_cast<double>(run.file_written))});
+    if (table.rows.empty()) return;
+    heading("Bytes of files, by MPI_File_*");
+    this->table(table, "ranks");
   }
 
   void clocks() {
@@ -508,6 +521,7 @@ Status to_json(const Job& job, const Report& report, const std::function<void(st
     put_times(json, of.total);
     json.member("mpi_calls", of.calls).member("mpi_ns", of.mpi).member("mpi_waiting_ns", of.mpi_waiting);
     json.member("messages", of.messages);
+    json.member("file_read_bytes", of.file_read).member("file_written_bytes", of.file_written);
     json.member("launches_known", of.unlaunched != of.operations);
     json.member("waited_ns", rank.waited).member("caused_ns", rank.caused).member("last_in", rank.last_in);
     json.member("clock_offset_ns", rank.clock_offset).member("clock_corrected", rank.corrected);

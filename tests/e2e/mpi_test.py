@@ -131,6 +131,38 @@ class BothKinds:
             for rank in range(2):
                 (self.folder / f"t.{rank}.tacho").unlink()
 
+    def test_one_sided(self):
+        program = built("mpicc", self.library, "calls.c", "-lpthread")
+        alone = self.job(4, program, "onesided", tacho=False)
+        recorded = self.job(4, program, "onesided", options=("--api-args",))
+        self.assertEqual(sorted(alone.stdout.split(b"\n")), sorted(recorded.stdout.split(b"\n")))
+        for rank in range(4):
+            right = (rank + 1) % 4
+            rows = self.rows("SELECT kind, function, sent, received, peer, members FROM message m JOIN communicator c ON c.id = m.dim "
+                             "WHERE kind IN ('put', 'get', 'update') ORDER BY start", rank)
+            self.assertEqual(rows, [["put", "MPI_Put", 24, 0, right, "[0-3]"], ["get", "MPI_Get", 0, 16, right, "[0-3]"],
+                                    ["put", "MPI_Accumulate", 8, 0, right, "[0-3]"], ["update", "MPI_Fetch_and_op", 8, 8, right, "[0-3]"]])
+        # To the right 24 + 8 + 8 bytes; back from there 16 + 8.
+        pairs = {(one["from"], one["to"]): (one["messages"], one["bytes"]) for one in self.ranks()["messages"]}
+        self.assertEqual(pairs, {**{(rank, (rank + 1) % 4): (3, 40) for rank in range(4)}, **{((rank + 1) % 4, rank): (2, 24) for rank in range(4)}})
+        self.assertIn("Bytes of messages and one-sided operations", self.run_command(TACHO, "ranks", self.folder).stdout.decode())
+
+    def test_files(self):
+        program = built("mpicc", self.library, "calls.c", "-lpthread")
+        alone = self.job(2, program, "files", "data", tacho=False)
+        recorded = self.job(2, program, "files", "data")
+        self.assertEqual(sorted(alone.stdout.split(b"\n")), sorted(recorded.stdout.split(b"\n")))
+        # Beyond the file's end MPICH says of a collective read what was asked for; Open MPI what came.
+        whole = 4 * int(recorded.stdout.split(b": ")[1].split()[0])
+        self.assertEqual(whole, {"openmpi": 24, "mpich": 80}[self.library])
+        for rank in range(2):
+            rows = self.rows("SELECT kind, function, sent, received, begun_ahead > 0 FROM message WHERE kind IN ('file read', 'file write') ORDER BY start", rank)
+            self.assertEqual(rows, [["file write", "MPI_File_write_at_all", 16, 0, 0], ["file write", "MPI_File_iwrite_at", 8, 0, 1],
+                                    ["file read", "MPI_File_read_at", 0, 12, 0], ["file read", "MPI_File_read_at_all", 0, whole, 0]])
+        answer = self.ranks()
+        self.assertEqual([(one["file_read_bytes"], one["file_written_bytes"]) for one in answer["ranks"]], [(12 + whole, 24)] * 2)
+        self.assertIn("Bytes of files, by MPI_File_*", self.run_command(TACHO, "ranks", self.folder).stdout.decode())
+
     def test_threads(self):
         program = built("mpicc", self.library, "calls.c", "-lpthread")
         self.assertIn(b"level 1", self.job(2, program, "threads").stdout)

@@ -872,6 +872,14 @@ void ProcessState::message(const tape::BlockHeader& block, const event::MessageR
     text += fmt::format("sent={}, received={}", number(bytes(record.sent), kUnknown),
                         number(bytes(record.received), kUnknown));
     if (record.peer != event::kNoPeer) text += fmt::format(", root={}", record.peer);
+  } else if (kind == event::MessageKind::kFileRead || kind == event::MessageKind::kFileWrite) {
+    text += fmt::format("bytes={}", number(bytes(std::max(record.sent, record.received)), kUnknown));
+    return;
+  } else if (kind == event::MessageKind::kPut || kind == event::MessageKind::kGet ||
+             kind == event::MessageKind::kUpdate) {
+    text += fmt::format("{}={}, bytes={}", kind == event::MessageKind::kGet ? "from" : "to",
+                        number(record.peer, event::kNoPeer),
+                        number(bytes(std::max(record.sent, record.received)), kUnknown));
   } else {
     const bool send = kind == event::MessageKind::kSend;
     text += fmt::format("{}={}, bytes={}, tag={}", send ? "to" : "from", number(record.peer, event::kNoPeer),

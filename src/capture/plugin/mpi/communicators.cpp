@@ -133,6 +133,7 @@ Communicator* take_in(Word handle, uint32_t origin, Known known, const Communica
   if (fresh == nullptr) return nullptr;
   int between = 0;
   fresh->handle = handle;
+  fresh->holders = 1;
   fresh->number = g_next_number++;
   fresh->origin = origin;
   g_mpi.comm_size(handle, &fresh->size);
@@ -192,6 +193,13 @@ Communicator* take_in(Word handle, uint32_t origin, Known known, const Communica
   return fresh;
 }
 
+// With the lock held.
+void let_go(Communicator* communicator) {
+  if (--communicator->holders > 0) return;
+  free(const_cast<int*>(communicator->world));
+  free(communicator);
+}
+
 }  // namespace
 
 Communicator* find_communicator(Word handle) {
@@ -221,10 +229,22 @@ void forget_communicator(Word handle) {
     if (there != handle) continue;
     Communicator* const gone = g_slots[at].communicator.load(std::memory_order_relaxed);
     g_slots[at].handle.store(kGone, std::memory_order_release);
-    free(const_cast<int*>(gone->world));
-    free(gone);
+    let_go(gone);
     return;
   }
+}
+
+Communicator* hold_communicator(Word handle) {
+  Communicator* const known = find_communicator(handle);
+  if (known == nullptr) return nullptr;
+  const Lock lock;
+  ++known->holders;
+  return known;
+}
+
+void release_communicator(Communicator* held) {
+  const Lock lock;
+  let_go(held);
 }
 
 void rename_communicator(Word handle) {

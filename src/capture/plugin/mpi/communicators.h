@@ -17,6 +17,7 @@ struct Communicator {
   int peers;         // ranks that messages can go to: of an intercommunicator those of the other group
   const int* world;  // of each of `peers`; nullptr: rank r is rank r of MPI_COMM_WORLD
   std::atomic<uint32_t> next_sequence;
+  int holders;  // its handle, and windows
 
   /// event::kNoPeer where there is none.
   int32_t world_rank(int own) const {
@@ -34,6 +35,9 @@ void add_communicator(Word handle, uint32_t origin, const Communicator* parent, 
                       bool between);
 /// Before the program frees it.
 void forget_communicator(Word handle);
+/// A window outlives the handle of the communicator that it was made of: until release_communicator() it stays.
+Communicator* hold_communicator(Word handle);
+void release_communicator(Communicator* held);
 /// The program has named it.
 void rename_communicator(Word handle);
 

@@ -68,6 +68,12 @@ void keep_request(Word handle, const Request& request) {
   }
 }
 
+bool see_request(Word handle, Request& request) {
+  const Place place = place_of_request(handle);
+  if (place.bucket != nullptr) request = place.bucket->requests[place.at];
+  return place.bucket != nullptr;
+}
+
 bool known_request(Word handle) {
   return place_of_request(handle).bucket != nullptr;
 }

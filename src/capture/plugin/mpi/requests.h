@@ -9,7 +9,7 @@
 namespace tacho::capture::mpi {
 
 struct Request {
-  enum class Kind : uint8_t { kReceive, kSend, kCollective, kCommunicator };
+  enum class Kind : uint8_t { kReceive, kSend, kCollective, kCommunicator, kFileRead, kFileWrite, kWindow };
   Kind kind;
   bool persistent;
   bool active;  // of a persistent one: MPI_Start has begun it
@@ -21,11 +21,13 @@ struct Request {
   uint64_t begun;           // host time
   uint64_t sent, received;  // of a receive: the room that it has
   Word handle;  // of the communicator: where a receive's source is a rank of. kCommunicator: see wrappers
-  Word place;   // kCommunicator: where the program gets it
+  Word place;   // kCommunicator: where the program gets it; kWindow: its Communicator
 };
 
 /// Keeps what `handle` stands for. Without room it is not kept, and what it completes is not recorded.
 void keep_request(Word handle, const Request& request);
+/// A copy; false when it is not known.
+bool see_request(Word handle, Request& request);
 /// False when it is not known.
 bool known_request(Word handle);
 /// Takes it out, unless it is persistent; then it is inactive from here on. False when it is not known or not active.

@@ -42,6 +42,15 @@ enum class Does : uint8_t {
   kSpawns,        ///< likewise, with processes that it starts
   kFrees,
   kNames,
+  kMakesWindow,  ///< of a communicator, for one-sided operations
+  kFreesWindow,
+  kPuts,  ///< one-sided: gives bytes to a rank
+  kGets,
+  kUpdates,  ///< both: what was there comes back
+  kReadsFile,
+  kWritesFile,
+  kStartsFileRead,  ///< a request completes it
+  kStartsFileWrite,
 };
 
 /// How a collective's bytes follow from its parameters.
@@ -75,6 +84,7 @@ struct Role {
   int8_t flag = kNone;  ///< where the function says whether it found something
   int8_t made = kNone;  ///< the new communicator; of what MPI_Mprobe finds the message
   int8_t root = kNone;
+  int8_t window = kNone;
   Volume volume = Volume::kUnknown;
   bool large = false;  ///< counts are 64 bit wide
 };
@@ -217,6 +227,41 @@ constexpr Role frees(int8_t communicator) {
 }
 constexpr Role names(int8_t communicator, int8_t name) {
   return {.does = Does::kNames, .communicator = communicator, .made = name};
+}
+constexpr Role makes_window(int8_t communicator, int8_t window) {
+  return {.does = Does::kMakesWindow, .communicator = communicator, .window = window};
+}
+constexpr Role frees_window() {
+  return {.does = Does::kFreesWindow, .window = 0};
+}
+constexpr Role one_sided(Does does, int8_t count, int8_t type, int8_t peer, int8_t window) {
+  return {.does = does, .count = count, .type = type, .peer = peer, .window = window};
+}
+constexpr Role puts(int8_t window) {
+  return one_sided(Does::kPuts, 1, 2, 3, window);
+}
+constexpr Role gets() {
+  return one_sided(Does::kGets, 1, 2, 3, 7);
+}
+constexpr Role updates(int8_t count, int8_t type, int8_t peer, int8_t window) {
+  return one_sided(Does::kUpdates, count, type, peer, window);
+}
+constexpr Role reads_file(int8_t status) {  // which says how many bytes came
+  return {.does = Does::kReadsFile, .status = status};
+}
+constexpr Role writes_file(int8_t status) {
+  return {.does = Does::kWritesFile, .status = status};
+}
+constexpr Role starts_file_read(int8_t count) {
+  return {.does = Does::kStartsFileRead,
+          .count = count,
+          .type = static_cast<int8_t>(count + 1),
+          .request = static_cast<int8_t>(count + 2)};
+}
+constexpr Role starts_file_write(int8_t count) {
+  Role role = starts_file_read(count);
+  role.does = Does::kStartsFileWrite;
+  return role;
 }
 constexpr Role large(Role role) {
   role.large = true;

@@ -71,8 +71,8 @@ struct Context {
   Word probed_in;   // communicator of a message that a call before has found; 0 = not known
 };
 
-// Messages that MPI_Mprobe has found are kept among the requests, whose handles have no such bit.
-constexpr Word kMessageHandle = Word{1} << 63;
+// Messages that MPI_Mprobe has found and windows are kept among the requests, whose handles have no such bits.
+constexpr Word kMessageHandle = Word{1} << 63, kWindowHandle = Word{1} << 62;
 
 int whole(Word word) {
   return static_cast<int32_t>(word);
@@ -131,6 +131,36 @@ void record_collective(const Context& context, size_t number, uint64_t begun, co
   g_host->message(record);
 }
 
+// What reaches into another rank's window, of which `count` elements go to and fro.
+void record_one_sided(const Context& context, size_t number, const Role& role, const Word* given) {
+  Request window;
+  if (!context.recorded || whole(given[role.peer]) == g_mpi.proc_null ||
+      !see_request(g_mpi.handle(given[role.window]) | kWindowHandle, window))
+    return;
+  const auto* const communicator = reinterpret_cast<const Communicator*>(window.place);
+  const bool puts = role.does == Does::kPuts, gets = role.does == Does::kGets;
+  const uint64_t bytes = bytes_of(role.count == kNone ? 1 : given[role.count], given[role.type], role.large);
+  event::MessageRecord record = message_of(context, number,
+                                           puts   ? event::MessageKind::kPut
+                                           : gets ? event::MessageKind::kGet
+                                                  : event::MessageKind::kUpdate);
+  record.sent = gets ? 0 : bytes;
+  record.received = puts ? 0 : bytes;
+  record.peer = communicator->world_rank(whole(given[role.peer]));
+  record.communicator = communicator->number;
+  g_host->message(record);
+}
+
+void record_file(const Context& context, size_t number, uint64_t begun, bool read, uint64_t bytes) {
+  if (!context.recorded) return;
+  event::MessageRecord record =
+      message_of(context, number, read ? event::MessageKind::kFileRead : event::MessageKind::kFileWrite);
+  record.begun = begun;
+  record.sent = read ? 0 : bytes;
+  record.received = read ? bytes : 0;
+  g_host->message(record);
+}
+
 int32_t root_of(const Role& role, const Word* given, const Communicator& communicator) {
   if (role.root == kNone) return event::kNoPeer;
   const int root = whole(given[role.root]);
@@ -164,6 +194,13 @@ void record_completed(const Context& context, Word handle, const char* status) {
       record_collective(context, request.function, request.begun, {request.sent, request.received},
                         request.peer, request.communicator, request.sequence);
       break;
+    case Request::Kind::kFileRead:
+    case Request::Kind::kFileWrite:
+      record_file(context, request.function, request.begun, request.kind == Request::Kind::kFileRead,
+                  status != nullptr ? read_status(status).bytes : request.sent);
+      break;
+    case Request::Kind::kWindow:
+      break;  // no request
     case Request::Kind::kCommunicator: {
       record_collective(context, request.function, request.begun, {0, 0}, event::kNoPeer,
                         request.communicator, request.sequence);
@@ -212,8 +249,19 @@ void before(const Role& role, Word* given, Context& context, Requests* requests)
     case Does::kReceives:
     case Does::kExchanges:
     case Does::kReplaces:
+    case Does::kReadsFile:
+    case Does::kWritesFile:
       own_status();
       break;
+    case Does::kFreesWindow: {
+      const Word handle =
+          g_mpi.read_handle(reinterpret_cast<const void*>(given[role.window])) | kWindowHandle;
+      Request window;
+      if (!see_request(handle, window)) break;
+      forget_request(handle);
+      release_communicator(reinterpret_cast<Communicator*>(window.place));
+      break;
+    }
     case Does::kWaits:
     case Does::kTests:
       requests->read(given[role.request], 1);
@@ -405,6 +453,37 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
     case Does::kMakesBetween:
       add_communicator(g_mpi.read_handle(at(role.made)), static_cast<uint32_t>(number), nullptr, 0, true);
       break;
+    case Does::kMakesWindow:
+      if (Communicator* const own = hold_communicator(given[role.communicator])) {
+        const Word handle = g_mpi.read_handle(at(role.window)) | kWindowHandle;
+        Request window{};
+        window.kind = Request::Kind::kWindow;
+        window.place = reinterpret_cast<Word>(own);
+        keep_request(handle, window);
+        if (!known_request(handle)) release_communicator(own);
+      }
+      break;
+    case Does::kPuts:
+    case Does::kGets:
+    case Does::kUpdates:
+      record_one_sided(context, number, role, given);
+      break;
+    case Does::kReadsFile:
+    case Does::kWritesFile:
+      record_file(context, number, context.call.start, role.does == Does::kReadsFile,
+                  read_status(context.status_at).bytes);
+      break;
+    case Does::kStartsFileRead:
+    case Does::kStartsFileWrite: {
+      Request request{};
+      request.kind =
+          role.does == Does::kStartsFileRead ? Request::Kind::kFileRead : Request::Kind::kFileWrite;
+      request.function = static_cast<uint16_t>(number);
+      request.begun = context.call.start;
+      request.sent = bytes();
+      keep_request(g_mpi.read_handle(at(role.request)), request);
+      break;
+    }
     case Does::kNames:
       rename_communicator(given[role.communicator]);
       break;

@@ -74,6 +74,55 @@ static void* talk(void* argument) {
   return NULL;
 }
 
+/* Three numbers to the right, two from it, one added to its fourth, and its fifth counted up. */
+static void one_sided(void) {
+  double own[8] = {0}, out[3] = {1, 2, 3}, in[2];
+  const int64_t one = 1; /* Open MPI 4.1 gets numbers of four bytes wrong */
+  int64_t before;
+  MPI_Win window, counter;
+  MPI_Comm copy;
+  static int64_t count;
+  const int right = (rank + 1) % ranks;
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  MPI_Win_create(own, sizeof own, sizeof(double), MPI_INFO_NULL, copy, &window);
+  MPI_Comm_free(&copy); /* the window keeps its ranks */
+  MPI_Win_create(&count, sizeof count, sizeof count, MPI_INFO_NULL, MPI_COMM_WORLD, &counter);
+  MPI_Win_fence(0, window);
+  MPI_Put(out, 3, MPI_DOUBLE, right, 0, 3, MPI_DOUBLE, window);
+  MPI_Win_fence(0, window);
+  MPI_Get(in, 2, MPI_DOUBLE, right, 0, 2, MPI_DOUBLE, window);
+  MPI_Accumulate(out, 1, MPI_DOUBLE, right, 3, 1, MPI_DOUBLE, MPI_SUM, window);
+  MPI_Put(out, 3, MPI_DOUBLE, MPI_PROC_NULL, 0, 3, MPI_DOUBLE, window);
+  MPI_Win_fence(0, window);
+  MPI_Win_lock(MPI_LOCK_SHARED, right, 0, counter);
+  MPI_Fetch_and_op(&one, &before, MPI_INT64_T, right, 0, MPI_SUM, counter);
+  MPI_Win_unlock(right, counter);
+  MPI_Win_free(&window);
+  MPI_Win_free(&counter);
+  printf("rank %d: %g %g %d\n", rank, in[1], own[3], (int)before);
+}
+
+/* Writes 4 + 2 numbers a rank into the file, and reads 3 of them, all, and what is there beyond. */
+static void files(const char* path) {
+  int values[32], *rest = values + 8;
+  MPI_File file;
+  MPI_Request request;
+  MPI_Status status;
+  int got;
+  for (int i = 0; i < 6; ++i) values[i] = rank * 6 + i;
+  MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  MPI_File_write_at_all(file, rank * 24, values, 4, MPI_INT, MPI_STATUS_IGNORE);
+  MPI_File_iwrite_at(file, rank * 24 + 16, values + 4, 2, MPI_INT, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_File_sync(file);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_File_read_at(file, rank * 24, rest, 3, MPI_INT, &status);
+  MPI_File_read_at_all(file, (ranks - 1) * 24, rest, 20, MPI_INT, &status); /* ends after 6 */
+  MPI_Get_count(&status, MPI_INT, &got);
+  MPI_File_close(&file);
+  printf("rank %d: %d %d\n", rank, got, rest[5]);
+}
+
 static void spawn(char** argv) {
   MPI_Comm parent, both;
   MPI_Comm_get_parent(&parent);
@@ -103,6 +152,8 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (strcmp(kind, "messages") == 0) messages();
   if (strcmp(kind, "collectives") == 0) collectives();
+  if (strcmp(kind, "onesided") == 0) one_sided();
+  if (strcmp(kind, "files") == 0) files(argv[2]);
   if (strcmp(kind, "spawn") == 0) spawn(argv);
   for (int i = 0; i < 3 && strcmp(kind, "barriers") == 0; ++i) MPI_Barrier(MPI_COMM_WORLD);
   if (strcmp(kind, "threads") == 0) {

@@ -2,8 +2,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
 
 #include "base/output_file.h"
 #include "cli/command.h"
@@ -78,18 +82,30 @@ Result<Opened> open_run(const std::string& path) {
   return opened;
 }
 
-// What `tacho analyze FOLDER --output-format html` puts into its page.
-Result<std::string> analysis_of(const std::string& folder) {
+// What `tacho analyze -p FOLDER... --output-format html` puts into its page.
+Result<std::string> analysis_of(const std::vector<std::string>& folders) {
   metric::AnalysisOptions options;
   options.every_normalisation = true;
   options.errors = true;
-  TACHO_ASSIGN(metric::Analysis analysis, metric::Analysis::run(folder, options));
-  const std::vector<metric::Analysis> runs = [&] {
-    std::vector<metric::Analysis> one;
-    one.push_back(std::move(analysis));
-    return one;
-  }();
+  std::vector<metric::Analysis> runs;
+  for (const std::string& folder : folders) {
+    TACHO_ASSIGN(metric::Analysis analysis, metric::Analysis::run(folder, options));
+    runs.push_back(std::move(analysis));
+  }
   return metric::to_json(runs, {.per_kernel = false, .page = true});
+}
+
+// Computed by whoever asks first; several runs show the same.
+view::MakeView once(view::MakeView make) {
+  struct Made {
+    std::mutex lock;
+    std::optional<Result<std::string>> answer;
+  };
+  return [make = std::move(make), made = std::make_shared<Made>()] {
+    const std::lock_guard held(made->lock);
+    if (!made->answer) made->answer = make();
+    return *made->answer;
+  };
 }
 
 }  // namespace
@@ -119,14 +135,23 @@ int run_view(int argc, char** argv) {
   app.add_flag("--overwrite", overwrite, "replace an existing page");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   view::Document document;
+  std::vector<std::string> profiles;
+  std::vector<view::Run*> profiled;
   for (const std::string& file : files) {
     auto opened = open_run(file);
     if (!opened) return complain(kBadInput, opened.error().message);
     const bool ranks = ranks::tells_of_ranks(*opened->trace);
     view::Run& run = document.add(file, std::move(opened->trace), {}, findings_of);
     if (ranks) run.offer("ranks", [file, t0 = run.index().t0()] { return ranks::page_json({file}, t0); });
-    if (!opened->profile.empty())
-      run.offer("analysis", [folder = opened->profile] { return analysis_of(folder); });
+    if (opened->profile.empty()) continue;
+    run.offer("analysis", [folder = opened->profile] { return analysis_of({folder}); });
+    profiled.push_back(&run);
+    if (std::find(profiles.begin(), profiles.end(), opened->profile) == profiles.end())
+      profiles.push_back(opened->profile);
+  }
+  if (profiles.size() > 1) {
+    const view::MakeView all = once([profiles] { return analysis_of(profiles); });
+    for (view::Run* const run : profiled) run->offer("analyses", all);
   }
   if (!output.empty()) return write_page(document, output, overwrite);
   const int code = serve_view(document, port, !no_open, kBadInput);

@@ -187,6 +187,7 @@ struct PcSample {
   std::string kernel;       ///< demangled
   std::string instruction;  ///< "/*0120*/ LDG.E R2, [R4.64]"
   std::string source;       ///< "gemm.cu:42", "" when unknown
+  std::string path;         ///< of that file, as the compiler noted it; "" when unknown
   std::string reason;       ///< why the warp did not issue the instruction, "" when it did
   bool issued = false;
   uint64_t count = 0;

@@ -136,6 +136,7 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
     }
   }
   log.report(warnings);
+  TACHO_ASSIGN(result.sources, read_pc_sources(folder));
   if (result.samples == 0) return fail("{}: there is not one sample in it", result.file);
   for (size_t i = 0; i < stalls.size(); ++i) {
     auto& reasons = result.instructions[i].stalls;

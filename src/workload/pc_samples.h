@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "workload/pc_sources.h"
 
 namespace tacho::workload {
 
@@ -26,6 +27,7 @@ struct PcSamples {
   bool stochastic = false;  ///< knows issued and stalls
   uint64_t samples = 0;
   std::vector<SampledInstruction> instructions;  ///< by falling number of samples
+  std::vector<SourceText> sources;               ///< lines of source that the folder has
 };
 
 /// nullopt when the folder has no PC samples. A warning gives the number of rows that do not fit the header.

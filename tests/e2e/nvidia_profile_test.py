@@ -482,6 +482,21 @@ class Samples(StandIn):
         self.assertRegex(report, r"long\s+scoreboard\s+67 %")  # in lines, the table is as wide as the terminal
         self.assertIn("app.cu:42", report)
 
+    def test_source_lines_are_kept(self):
+        sources = self.folder / "sources"
+        sources.mkdir()
+        (sources / "app.cu").write_text("".join(f'line, "{n}"\n' for n in range(1, 46)))
+        kept = self.folder / "workloads" / "a" / "Stand-in" / "ps_file_sources.csv"
+        self.profile("mixed", 10, "-b", "21", "--no-source", FAKE_CUPTI_SOURCES=str(sources))
+        self.assertFalse(kept.exists())
+        self.profile("mixed", 10, "-b", "21", "--overwrite", FAKE_CUPTI_SOURCES=str(sources))
+        with open(kept, newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([(row["File"], row["Line"], row["Text"]) for row in rows],
+                         [("app.cu", str(n), f'line, "{n}"') for n in range(36, 46)])  # 42 and 43 with six around each, to the end
+        self.profile("mixed", 10, "-b", "21", "--overwrite")  # /src/app.cu is not there
+        self.assertFalse(kept.exists())
+
     def test_beside_counters(self):
         self.assertEqual(self.profile("mixed", 10, "-b", "7", "21").stdout, self.plain("mixed", 10) * 2)  # a run of its own
         self.assertEqual(len(self.rows()), 10)

@@ -241,6 +241,151 @@ test('counters: PC samples are a table of the folder that has them', async () =>
   const count = says.columns.indexOf('Samples');
   assert.ok(count >= 0, says.columns.join());
   assert.deepEqual((await rows(page, '21.1')).map((row) => [row[0][0], row[count][0]]), says.rows.map((row) => [row.cells[0], String(row.cells[count])]));
+  // Without text of the source: its lines by number, and a sentence.
+  const lines = () => page.locator('[data-listing] tr[data-line]').evaluateAll((all) => all.map((row) => [row.closest('table').dataset.file, Number(row.dataset.line), Number(row.dataset.samples ?? 0), row.querySelector('.text').textContent]));
+  assert.deepEqual(await lines(), [['axpy.cpp', 11, 1, ''], ['axpy.cpp', 12, 2, ''], ['copy.cpp', 3, 1, '']]);
+  assert.match(await page.locator('[data-listing]').innerText(), /The folder has no text of these files/);
+  await close();
+
+  // With it: every line kept, markup as text; a line chosen leaves its instructions, a kernel chosen its lines.
+  writeFileSync(path.join(sampled, 'ps_file_sources.csv'), 'File,Line,Text\naxpy.cpp,10,"int i = 0, j;"\naxpy.cpp,11,"y[i] += <b>a</b>;"\naxpy.cpp,12,}\naxpy.cpp,20,last\n');
+  const opened = await open(await serve(sampled), { hash: 'view=counters' });
+  const listing = opened.page.locator('[data-listing] tr[data-line]');
+  await listing.first().waitFor();
+  assert.deepEqual(await listing.evaluateAll((all) => all.map((row) => [Number(row.dataset.line), Number(row.dataset.samples ?? 0), row.querySelector('.text').textContent])),
+    [[10, 0, 'int i = 0, j;'], [11, 1, 'y[i] += <b>a</b>;'], [12, 2, '}'], [20, 0, 'last'], [3, 1, '']]);
+  assert.equal(await opened.page.locator('[data-listing] tr.gap').count(), 1);
+  await opened.page.locator('tr[data-line="11"]').click();
+  assert.deepEqual((await rows(opened.page, '21.1')).map((row) => row[0][0]), ['s_waitcnt vmcnt(0)']);
+  await opened.page.locator('tr[data-line="11"]').click();
+  await opened.page.locator('table[data-table="0.1"] tbody tr', { hasText: 'copy' }).locator('input').click();
+  await opened.page.waitForFunction(() => document.querySelector('.report').shadowRoot.querySelectorAll('[data-listing] tr[data-line]').length === 1);
+  assert.deepEqual((await rows(opened.page, '21.1')).map((row) => row[0][0]), ['s_endpgm']);
+  await opened.close();
+});
+
+test('counters: several profile folders are compared as tacho analyze does', async () => {
+  const other = path.join(folder, 'other');
+  cpSync(path.join(data, 'workloads/synth_a/MI300X_A1'), other, { recursive: true });
+  const { page, close } = await open(await serve(synth, other));
+  await page.locator('.report h1').waitFor();
+  const says = JSON.parse(await run('analyze', '-p', synth, '-p', other, '--output-format', 'json'));
+  for (const i of [0, 1]) assert.ok(compareTables(says.runs[i], await shownTables(page, i)) > 100);
+  const alone = page.getByRole('button', { name: 'alone' });
+  await page.locator('header select.runs').selectOption('1');
+  await alone.click();
+  await page.waitForFunction(() => window.tacho.app.analysis?.tables.length === 1);
+  assert.ok(compareTables(JSON.parse(await run('analyze', '-p', other, '--output-format', 'json')), await shownTables(page)) > 100);
+  await page.waitForFunction(() => /counters=alone/.test(location.hash) && /run=1/.test(location.hash));
+  // One kernel ticked stays the kernel where the other folder has it, too.
+  await page.locator('table[data-table="0.1"] tbody tr', { hasText: 'saxpy' }).locator('input').click();
+  await page.getByRole('button', { name: 'all folders compared' }).click();
+  await page.waitForFunction(() => window.tacho.app.analysis?.tables.length === 2 && document.querySelector('.report').shadowRoot.querySelectorAll('table[data-table="0.1"] input:checked').length === 2);
+  await page.reload();
+  await page.waitForFunction(() => document.querySelector('.report')?.shadowRoot?.querySelectorAll('table[data-table="0.1"] input:checked').length === 2);
+  await close();
+});
+
+test('one kernel, wherever it is chosen, is that of every view', async () => {
+  const both = path.join(folder, 'every');
+  cpSync(synth, both, { recursive: true });
+  const names = JSON.parse(await run('analyze', '-p', synth, '--output-format', 'json')).tables[0].rows.map((row) => row.cells[0]);
+  const trace = path.join(both, 'trace.json');
+  writeFileSync(trace, JSON.stringify({ traceEvents: names.flatMap((name, i) => [
+    { ph: 'X', cat: 'cuda_runtime', name: 'cudaLaunchKernel', pid: 1, tid: 1, ts: 1000 * (i + 1) - 20, dur: 10, args: { correlation: i + 1 } },
+    { ph: 'X', cat: 'kernel', name, pid: 0, tid: 7, ts: 1000 * (i + 1), dur: 500 - i, args: { device: 0, stream: 7, correlation: i + 1 } },
+  ]) }));
+  const kernel = names.find((name) => name.startsWith('saxpy'));
+  const { page, close } = await open(await serve(trace), { hash: 'view=overview' });
+  await page.waitForFunction(() => window.tacho.app.overview?.findings_ready !== false && window.tacho.app.overview?.provisional !== true);
+  const at = async (view) => {
+    await page.evaluate((name) => (window.tacho.app.view = name), view);
+    await page.waitForFunction((name) => document.querySelector('nav[aria-label="views"] .on')?.textContent.toLowerCase() === name, view);
+  };
+  const ticks = () => page.evaluate(() => [...(document.querySelector('.report')?.shadowRoot?.querySelectorAll('table[data-table="0.1"] input:checked') ?? [])].map((each) => each.closest('tr').dataset.kernel));
+  const drawnFrame = async () => {
+    await page.waitForFunction(() => window.tacho.panel()?.settled?.() && window.tacho.panel().drawn()?.length > 0);
+    return page.evaluate(() => window.tacho.panel().drawn().filter((each) => each.label.startsWith('saxpy'))[0]);
+  };
+  // How each view chooses, and how it says what is chosen.
+  const choosing = {
+    overview: () => page.locator('.overview table[data-kind="kernel"] tr', { hasText: 'saxpy' }).click(),
+    kernels: () => page.locator('.kernels .row', { hasText: 'saxpy' }).click(),
+    flame: async () => {
+      const box = await drawnFrame();
+      const area = await page.locator('#canvas').boundingBox();
+      await page.mouse.click(area.x + box.x + box.w / 2, area.y + box.depth * 19 + 10);
+    },
+    counters: () => page.locator('table[data-table="0.1"] tbody tr', { hasText: 'saxpy' }).locator('input').click(),
+  };
+  const saying = {
+    overview: () => page.waitForFunction(() => document.querySelector('.overview tr.on')?.textContent.includes('saxpy')),
+    timeline: () => page.waitForFunction(() => window.tacho.app.chosen?.size === 1 && [...window.tacho.app.chosen][0] === window.tacho.app.kernel.name && window.tacho.app.kernel.name >= 0),
+    kernels: () => page.waitForFunction(() => document.querySelector('.kernels .row.on')?.textContent.includes('saxpy') && document.querySelector('.plots .facts') !== null),
+    flame: () => page.waitForFunction(() => /in the kernel chosen/.test(document.querySelector('#matched')?.textContent ?? '')),
+    counters: () => page.waitForFunction(() => { const on = document.querySelector('.report')?.shadowRoot?.querySelectorAll('table[data-table="0.1"] input:checked'); return on?.length === 1 && on[0].closest('tr').dataset.kernel.startsWith('saxpy'); }),
+    sql: () => page.getByRole('button', { name: 'insert the chosen kernel' }).waitFor(),
+  };
+  const silent = {
+    overview: () => page.waitForFunction(() => document.querySelector('.overview table[data-kind="kernel"]') !== null && document.querySelector('.overview tr.on') === null),
+    timeline: () => page.waitForFunction(() => window.tacho.app.chosen === null),
+    kernels: () => page.waitForFunction(() => document.querySelector('.kernels .row') !== null && document.querySelector('.kernels .row.on') === null),
+    flame: async () => { await drawnFrame(); await page.waitForFunction(() => !/in the kernel chosen/.test(document.querySelector('#matched')?.textContent ?? '')); },
+    counters: async () => { await page.locator('table[data-table="0.1"]').waitFor(); assert.deepEqual(await ticks(), []); },
+    sql: async () => assert.equal(await page.getByRole('button', { name: 'insert the chosen kernel' }).count(), 0),
+  };
+  for (const [from, choosesThere] of Object.entries(choosing)) {
+    await at(from);
+    await choosesThere();
+    await page.waitForFunction((name) => window.tacho.app.kernel?.text === name, kernel);
+    for (const [to, says] of Object.entries(saying)) {
+      await at(to);
+      await says();
+    }
+    await at('timeline');
+    await page.evaluate(() => window.tacho.app.chooseKernel(null));
+    for (const [to, quiet] of Object.entries(silent)) {
+      await at(to);
+      await quiet();
+    }
+  }
+  // SQL takes it over, quotes and all.
+  await at('kernels');
+  await choosing.kernels();
+  await at('sql');
+  await page.locator('textarea').fill('SELECT count(*) FROM tacho.dispatch WHERE ');
+  await page.getByRole('button', { name: 'insert the chosen kernel' }).click();
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.locator('table.result tbody td', { hasText: '1' }).waitFor();
+  // Ticked off where it was ticked on, it is gone everywhere; two ticked are no kernel of the other views.
+  await at('counters');
+  await page.waitForFunction(() => document.querySelector('.report')?.shadowRoot?.querySelectorAll('table[data-table="0.1"] input:checked').length === 1);
+  await page.locator('table[data-table="0.1"] tbody tr input').nth(0).click();
+  await page.waitForFunction(() => window.tacho.app.kernel === null);
+  assert.equal((await ticks()).length, 2);
+  await close();
+});
+
+test('a span and a rank selected are said in every view', async () => {
+  const { page, close } = await open(await serve(ranks4), { hash: 'view=ranks&step=5&rank=2' });
+  await page.locator('.heat canvas').waitFor();
+  const step = await page.evaluate(async () => (await window.tacho.app.extra('ranks')).steps[5]);
+  await page.evaluate(([from, to]) => window.tacho.app.choose([from, to], true), [step.begin_ns, step.begin_ns + step.length_ns]);
+  await page.locator('[data-spanned]', { hasText: /Steps? / }).waitFor();
+  assert.ok(await page.locator('tr.within[data-step="5"]').count() === 1);
+  assert.ok(await page.locator('tr.within').count() < 10);
+  for (const view of ['overview', 'timeline', 'kernels', 'flame', 'sql']) {
+    await page.evaluate((name) => (window.tacho.app.view = name), view);
+    await page.locator('footer', { hasText: 'rank 2' }).waitFor();
+    await page.locator('footer', { hasText: 'selected' }).waitFor();
+    if (view === 'kernels') assert.match(await page.locator('.kernels .bar-top').innerText(), /in the .* selected[^]*of all ranks, not of rank 2 alone/);
+    if (view === 'flame') await page.locator('.flame-note', { hasText: 'Of all ranks' }).waitFor();
+    if (view === 'timeline') {
+      await page.evaluate(([from, to]) => window.tacho.app.showRank(2, from, to), [step.begin_ns, step.begin_ns + step.length_ns]);
+      await page.locator('.names .of-rank').first().waitFor();
+    }
+    if (view === 'sql') await page.getByRole('button', { name: 'insert the selected span' }).waitFor();
+  }
   await close();
 });
 

@@ -129,6 +129,8 @@ export interface Run {
   not_judged: { slug: string; title: string; missing: string[]; collect: string[] }[];
   rules: number;
   not_computable: { id: string; slug: string; metric: string; missing: string[]; reason: string }[];
+  /** Lines of source around those that were sampled: number from 1, text. */
+  pc_sources?: { file: string; lines: [number, string][] }[];
   page: Page;
 }
 

@@ -35,6 +35,7 @@
 #include "metric/catalog/builtin/builtin.h"
 #include "metric/catalog/catalog.h"
 #include "roofline/ceilings_file.h"
+#include "workload/pc_sources.h"
 #include "workload/writer.h"
 
 namespace tacho::cli {
@@ -675,6 +676,15 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   if (!outcome->samples.empty()) {
     TACHO_TRY(writer.write(std::string(kPcSamplesFile), pc_samples_csv(outcome->samples)));
     TACHO_TRY(writer.write("ps_file_kernel_trace.csv", pc_kernels_csv(outcome->samples)));
+  }
+  if (!a.no_source) {
+    std::vector<workload::SampledLine> lines;
+    for (const counter::PcSample& each : outcome->samples) lines.push_back({each.source, each.path});
+    if (outcome->sampled)
+      for (const auto& each : outcome->sampled->instructions)
+        lines.push_back({each.source, std::string(workload::split_source(each.source).first)});
+    if (const std::string text = workload::pc_sources_csv(lines); !text.empty())
+      TACHO_TRY(writer.write(workload::kPcSourcesFile, text));
   }
   if (outcome->sampled)
     TACHO_TRY(counter::write_sampled_run(*outcome->sampled, folder + "/ps_file",

@@ -107,6 +107,17 @@ void write_pc_samples(JsonWriter& json, const Analysis& run) {
   json.end_array().end_object();
 }
 
+// Source text is for the page alone: the files have it as it is.
+void write_pc_sources(JsonWriter& json, const workload::PcSamples& samples) {
+  json.newline().key("pc_sources").begin_array();
+  for (const workload::SourceText& source : samples.sources) {
+    json.newline().begin_object().key("file").value(source.file).key("lines").begin_array();
+    for (const auto& [line, text] : source.lines) json.begin_array().value(line).value(text).end_array();
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
 void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_view normalisation) {
   for (const ResultTable& table : evaluation.tables) {
     if (table.rows.empty()) continue;
@@ -368,6 +379,7 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
     }
     json.end_array();
   }
+  if (options.page && run.pc_samples()) write_pc_sources(json, *run.pc_samples());
   if (options.page && (all.size() == 1)) write_page(json.newline().key("page"), run);
 }
 

@@ -2,6 +2,7 @@
 
 import { themeOf, type Theme } from './colour';
 import { NameStore } from './names';
+import { plainName } from '../model';
 import { TrackTree } from './rows';
 import type { FoundName, Hit, Overview, Place, Run, SearchResult, SliceDetails, Source, SpanTables, Track, ViewDocument } from './source';
 import { kNoRow, TileStore } from './tile_store';
@@ -9,7 +10,7 @@ import { kNoRow, TileStore } from './tile_store';
 export type ViewName = 'overview' | 'timeline' | 'kernels' | 'flame' | 'counters' | 'ranks' | 'sql' | 'diff';
 
 /** Keys of the address that belong to single views. */
-const kWords = ['flame', 'zoom', 'diff', 'pair'];
+const kWords = ['flame', 'zoom', 'diff', 'pair', 'counters'];
 
 const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
@@ -31,7 +32,7 @@ export class App {
   tables = $state.raw<SpanTables | null>(null);
   tablesFault = $state('');
   tablesBusy = $state(false);
-  /** The kernel that all views show. */
+  /** The kernel that all views show; name -1: the run does not have it, only counters do. */
   kernel = $state.raw<{ name: number; text: string } | null>(null);
   /** What single views keep in the address, by key (kWords). */
   words = $state.raw<Readonly<Record<string, string>>>({});
@@ -76,7 +77,7 @@ export class App {
   readonly shown = $derived(this.tree.rows(this.closed));
   /** Names that stay in colour: the kernel chosen, or what the search found. */
   readonly chosen: ReadonlySet<number> | null = $derived(
-    this.found !== null && this.query !== '' ? new Set(this.found.names.map((each) => each.name)) : this.kernel !== null ? new Set([this.kernel.name]) : null,
+    this.found !== null && this.query !== '' ? new Set(this.found.names.map((each) => each.name)) : this.kernel !== null && this.kernel.name >= 0 ? new Set([this.kernel.name]) : null,
   );
 
   private readonly extras = new Map<string, Promise<unknown>>();
@@ -287,7 +288,9 @@ export class App {
     this.jobStep = number('step');
     this.collective = number('collective');
     const kernel = number('kernel');
+    const named = hash.get('kernel-name');
     if (kernel !== null && kernel !== this.kernel?.name) void this.chooseKernelByNumber(kernel);
+    else if (kernel === null && named !== null && named !== this.kernel?.text) this.kernel = { name: -1, text: named };
     this.words = Object.fromEntries(kWords.flatMap((key) => (hash.get(key) ? [[key, hash.get(key) ?? '']] : [])));
     this.matchCase = hash.get('case') === '1';
     const query = hash.get('q') ?? '';
@@ -306,7 +309,7 @@ export class App {
     if (this.scroll > 0) parts.push(`scroll=${Math.round(this.scroll)}`);
     if (this.span !== null) parts.push(`span=${Math.round(this.span[0])}-${Math.round(this.span[1])}`);
     if (this.selected !== null) parts.push(`sel=${this.selected}`);
-    if (this.kernel !== null) parts.push(`kernel=${this.kernel.name}`);
+    if (this.kernel !== null) parts.push(this.kernel.name >= 0 ? `kernel=${this.kernel.name}` : `kernel-name=${encodeURIComponent(this.kernel.text.slice(0, 2000))}`);
     if (this.rank !== null) parts.push(`rank=${this.rank}`);
     if (this.heat !== 'late') parts.push(`heat=${this.heat}`);
     if (this.jobStep !== null) parts.push(`step=${this.jobStep}`);
@@ -425,6 +428,27 @@ export class App {
 
   chooseKernel(kernel: { name: number; text: string } | null): void {
     this.kernel = kernel;
+  }
+  /** The kernel of this name, as counters have it, in this run; -1 where it ran no such kernel. */
+  async chooseKernelNamed(text: string): Promise<void> {
+    const run = this.run;
+    this.kernel = { name: -1, text };
+    const wanted = plainName(text);
+    const exact = `^${wanted.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}( \\[clone \\.kd\\]| \\(\\.kd\\)|\\.kd)?$`;
+    const same = (each: FoundName): boolean => (each.kind === 'kernel' || each.kind === 'dispatch') && plainName(each.text) === wanted;
+    // Not found, or a name that no search takes: it stays without a number.
+    const found = await this.source.search(run, exact, true, null).catch(() => null);
+    const name = found?.names.find(same);
+    if (name !== undefined && run === this.run && this.kernel?.text === text) this.kernel = { name: name.name, text: name.text };
+  }
+  /** Shows another run; the kernel chosen stays so where that one has it. */
+  async change(run: number): Promise<void> {
+    const before = this.kernel;
+    this.open(run);
+    if (before === null) return;
+    await this.chooseKernelNamed(before.text);
+    const now: { name: number; text: string } | null = this.kernel;
+    if (this.run === run && now !== null && now.name < 0 && now.text === before.text && (this.current?.events ?? 0) > 0 && !this.has('analysis')) this.kernel = null;
   }
   private async chooseKernelByNumber(name: number): Promise<void> {
     const { names } = await this.source.names(this.run, [name]);

@@ -175,7 +175,7 @@ Disassembly parse_disassembly(std::string_view text) {
   return result;
 }
 
-std::string source_line(std::string_view cubin, const std::string& function, uint64_t offset) {
+SourcePlace source_place(std::string_view cubin, const std::string& function, uint64_t offset) {
   using Correlate = int (*)(Correlation*);
   static const Correlate correlate = [] {
     const std::string path = Host::library();
@@ -187,12 +187,14 @@ std::string source_line(std::string_view cubin, const std::string& function, uin
   if (correlate == nullptr || cubin.empty()) return {};
   Correlation ask{sizeof ask, cubin.data(), function.c_str(), cubin.size(), 0, offset, nullptr, nullptr};
   const int result = correlate(&ask);
-  std::string text;
-  if (result == 0 && ask.file != nullptr && ask.line != 0)
-    text = fmt::format("{}:{}", fs::path(ask.file).filename().string(), ask.line);
+  SourcePlace place;
+  if (result == 0 && ask.file != nullptr && ask.line != 0) {
+    place.line = fmt::format("{}:{}", fs::path(ask.file).filename().string(), ask.line);
+    place.path = (fs::path(ask.folder == nullptr ? "" : ask.folder) / ask.file).string();
+  }
   std::free(ask.file);
   std::free(ask.folder);
-  return text;
+  return place;
 }
 
 Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filter& filter,
@@ -238,13 +240,14 @@ Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filt
     if (const auto function = sass.find(place.function); function != sass.end())
       if (const auto text = function->second.find(place.offset); text != function->second.end())
         instruction += " " + text->second;
-    const std::string source = source_line(cubin, place.function, place.offset);
-    without_lines = without_lines || source.empty();
+    const SourcePlace source = source_place(cubin, place.function, place.offset);
+    without_lines = without_lines || source.line.empty();
     for (const auto& [name, count] : place.reasons) {
       const std::string reason = reason_of(name);
       if (reason.empty()) continue;
       const bool issued = reason == "selected";
-      rows.push_back({kernel, instruction, source, issued ? std::string() : reason, issued, count});
+      rows.push_back(
+          {kernel, instruction, source.line, source.path, issued ? std::string() : reason, issued, count});
     }
   }
   if (without_lines && !rows.empty())

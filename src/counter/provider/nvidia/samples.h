@@ -35,8 +35,13 @@ std::map<uint32_t, std::string> parse_reasons(std::string_view text);
 using Disassembly = std::map<std::string, std::map<uint64_t, std::string>, std::less<>>;
 Disassembly parse_disassembly(std::string_view text);
 
-/// "gemm.cu:42" for an instruction of a module compiled with -lineinfo, else "". Needs CUPTI but no GPU.
-std::string source_line(std::string_view cubin, const std::string& function, uint64_t offset);
+/// Where the source of an instruction stands; all empty without -lineinfo.
+struct SourcePlace {
+  std::string line;  ///< "gemm.cu:42"
+  std::string path;  ///< "/home/me/gemm.cu"
+};
+/// Needs CUPTI but no GPU.
+SourcePlace source_place(std::string_view cubin, const std::string& function, uint64_t offset);
 
 /// Samples in a run's folder, of kernels that pass `filter` only. `notes` gets a sentence for each thing
 /// missing from them.

@@ -108,10 +108,10 @@ TEST(PcSamples, SourceLinesOfARealModule) {
   ASSERT_FALSE(text.view().empty());
   std::set<std::string> lines;
   for (uint64_t offset = 0; offset < 0x200; offset += 16)
-    lines.insert(nvidia::source_line(text.view(), "_Z4axpyfPKfPfi", offset));
+    lines.insert(nvidia::source_place(text.view(), "_Z4axpyfPKfPfi", offset).line);
   EXPECT_TRUE(lines.contains("lines.cu:4")) << *lines.begin();
-  EXPECT_EQ(nvidia::source_line(text.view(), "no_such_function", 0), "");
-  EXPECT_EQ(nvidia::source_line("not a module", "_Z4axpyfPKfPfi", 0), "");
+  EXPECT_EQ(nvidia::source_place(text.view(), "no_such_function", 0).line, "");
+  EXPECT_EQ(nvidia::source_place("not a module", "_Z4axpyfPKfPfi", 0).line, "");
 }
 
 }  // namespace

@@ -493,9 +493,10 @@ class KernelTimes {
   }
   template <size_t N>
   void take(NamedTime (&top)[N], const std::vector<uint64_t>& numbers) {
-    std::sort(used_.begin(), used_.end(), [&](size_t a, size_t b) {
-      return sums_[a].time != sums_[b].time ? sums_[a].time > sums_[b].time : a < b;
-    });
+    std::partial_sort(used_.begin(), used_.begin() + static_cast<ptrdiff_t>(std::min(N, used_.size())),
+                      used_.end(), [&](size_t a, size_t b) {
+                        return sums_[a].time != sums_[b].time ? sums_[a].time > sums_[b].time : a < b;
+                      });
     for (size_t i = 0; i < N; ++i)
       top[i] = i < used_.size() ? NamedTime{numbers[used_[i]], sums_[used_[i]].count, sums_[used_[i]].time}
                                 : NamedTime{};
@@ -840,7 +841,8 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
 
   // Kernels before a collective in the order in which the host launched them: the GPU starts those of several streams in an
   // order of its own.
-  std::sort(kernel_launches.begin(), kernel_launches.end());
+  if (!std::is_sorted(kernel_launches.begin(), kernel_launches.end()))
+    std::sort(kernel_launches.begin(), kernel_launches.end());
   int64_t step_launch = INT64_MIN;
   for (size_t i = 0; i < arrivals.size() && kernel_launches.size() == static_cast<size_t>(run.kernels); ++i) {
     Arrival& arrival = arrivals[i];

@@ -120,9 +120,10 @@ WITH calls AS (
     {matches}(function, '(v|w)(_c)?$') AS own_sizes, greatest(coalesce(size, 1), 1) AS n
   FROM {message}
   WHERE kind = 'collective' AND function NOT LIKE '%eighbor%' AND sequence IS NOT NULL AND duration IS NOT NULL),
-known AS (SELECT *, {operation of called} AS operation FROM calls)
+-- In ClickHouse a name that a SELECT gives hides a column of that name in the same SELECT.
+known AS (SELECT *, {operation of called} AS operation, coalesce(members, '') AS told_members FROM calls)
 SELECT own AS rank,
-  CASE WHEN coalesce(name, '') <> '' THEN name ELSE concat(coalesce(origin, ''), ' ', coalesce(members, '')) END AS group_name,
+  CASE WHEN coalesce(name, '') <> '' THEN name ELSE concat(coalesce(origin, ''), ' ', told_members) END AS group_name,
   CASE WHEN coalesce(identity, 0) <> 0 THEN concat('MPI ', CAST(identity AS {text}))
        ELSE concat('MPI, rank ', CAST(own AS {text}), ' ', coalesce(origin, '')) END AS members,
   n AS group_size, sequence AS number, operation,

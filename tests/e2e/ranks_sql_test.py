@@ -2,10 +2,12 @@
 import json
 import os
 import re
+import shutil
+import subprocess
 
 import engines
 import harness
-from harness import DATA, TACHO
+from harness import BUILD, DATA, SOURCE, TACHO
 from ranks_test import make_rank
 
 TABLES = ("rank_time", "straggler", "kind_of_collective", "collective")
@@ -32,35 +34,52 @@ class RanksSql(harness.Case):
         self.assertIsNone(re.search(r"\{[a-z)]", script))  # every place is filled in
         return dict(zip(TABLES, engines.run(self.engine, script.replace(" LIMIT 20", ""), cwd=self.folder)))
 
-    def compare(self, report):
-        """With what tacho ranks answers of the same files, whose clocks it did not have to correct."""
+    def compare(self, report, within=0):
+        """With what tacho ranks answers of the same files, whose clocks it did not have to correct. `within`: ns; of traces that know
+        CLOCK_REALTIME the dataset follows its slewing, and tacho ranks takes one offset a trace."""
+        def near(a, b, most=within):
+            return a == b if isinstance(a, str) or a is None else abs(a - b) <= most
         tables = self.tables()
         self.assertFalse(any(rank["clock_corrected"] for rank in report["ranks"]))
         columns = ("span_ns", "busy_ns", "idle_ns", "compute_ns", "communication_ns", "exposed_communication_ns", "overlap_ns", "copies_ns",
                    "exposed_copies_ns")
         self.assertEqual([[number(row[name]) for name in ("rank", *columns)] for row in tables["rank_time"]],
                          [[rank["rank"], *(rank[name] for name in columns)] for rank in report["ranks"]])
-        self.assertEqual([(number(row["rank"]), number(row["last_in"]), number(row["caused_ns"])) for row in tables["straggler"]],
-                         [(one["rank"], one["last_in"], one["waited_ns"]) for one in report["stragglers"]])
+        # Who is last by less than that may be another one.
+        if all(one["late_ns"] > within for one in report["collectives"] if one["ranks"] > 1):
+            found = {number(row["rank"]): (number(row["last_in"]), number(row["caused_ns"])) for row in tables["straggler"]}
+            self.assertEqual(found.keys(), {one["rank"] for one in report["stragglers"]})
+            for one in report["stragglers"]:
+                last_in, caused = found[one["rank"]]
+                self.assertTrue(last_in == one["last_in"] and near(caused, one["waited_ns"], within * 4 * one["last_in"]), (one, found))
+            if within == 0:
+                self.assertEqual([number(row["rank"]) for row in tables["straggler"]], [one["rank"] for one in report["stragglers"]])
         self.assertAlmostEqual(sum(number(row["percent_of_waiting"]) for row in tables["straggler"]), 100)
         columns = ("last_rank", "spread_ns", "late_ns", "waited_ns", "transfer_ns", "ranks")
         def key(row):
             return (row.get("group", row.get("group_name")), number(row["number"]), row["operation"])
         expected = {key(one): one for one in report["collectives"]}
-        self.assertEqual({key(row): [number(row[name]) for name in columns] for row in tables["collective"]},
-                         {where: [one[name] for name in columns] for where, one in expected.items()})
+        self.assertEqual({key(row) for row in tables["collective"]}, set(expected))
+        for row in tables["collective"]:
+            one = expected[key(row)]
+            for name in columns:
+                if name != "last_rank" or one["late_ns"] > within:
+                    self.assertTrue(near(number(row[name]), one[name], within * (4 if name == "waited_ns" else 1)), (name, row, one))
         for row in tables["collective"]:
             one = expected[key(row)]
             self.assertEqual(number(row["message_bytes"]), one["message_bytes"] or 0)
             self.assertEqual(str(row["complete"]).lower() in ("1", "true"), one["complete"])
             for name in ("algorithm_gb_s", "bus_gb_s"):
                 self.assertEqual(row[name] is None, one[name] is None, (row, one))
-                if one[name] is not None:
-                    self.assertAlmostEqual(number(row[name]), one[name])
-        self.assertEqual(sorted((row["operation"], number(row["message_bytes"]), number(row["collectives"]), number(row["median_spread_ns"]),
-                                 number(row["median_transfer_ns"]), number(row["all_waited_ns"])) for row in tables["kind_of_collective"]),
-                         sorted((kind["operation"], kind["message_bytes"], kind["count"], kind["median_spread_ns"], kind["median_transfer_ns"],
-                                 kind["waited_ns"]) for kind in report["kinds"]))
+                if one[name] is not None and one["transfer_ns"] > 100 * within:
+                    self.assertAlmostEqual(number(row[name]), one[name], delta=1e-7 if within == 0 else one[name] / 10)
+        kinds = sorted((row["operation"], number(row["message_bytes"]), number(row["collectives"]), number(row["median_spread_ns"]),
+                        number(row["median_transfer_ns"]), number(row["all_waited_ns"])) for row in tables["kind_of_collective"])
+        wanted = sorted((kind["operation"], kind["message_bytes"], kind["count"], kind["median_spread_ns"], kind["median_transfer_ns"],
+                         kind["waited_ns"]) for kind in report["kinds"])
+        self.assertEqual([kind[:3] for kind in kinds], [kind[:3] for kind in wanted])
+        if within == 0:  # else kinds of several groups may come in another order
+            self.assertEqual(kinds, wanted)
         return tables
 
     def ranks(self, *inputs):
@@ -93,6 +112,43 @@ class RanksSql(harness.Case):
         report = self.ranks(*(f"rank{rank}.json" for rank in range(3)))
         tables = self.compare(report)
         self.assertEqual({row["operation"] for row in tables["collective"]}, {"all_reduce"})
+
+    def test_what_nccl_tells_in_marks(self):
+        # As tacho records it: marks after the launch on its thread, several collectives in a kernel, two communicators, sends and
+        # receives, a rank that ends early.
+        self.run_command(BUILD / "tests" / "nccl_ranks", self.folder, 4, 1)
+        files = [f"rank{rank}.tacho" for rank in range(4)]
+        self.export(*files)
+        report = self.ranks(*files)
+        tables = self.compare(report)
+        self.assertEqual({(kind["operation"], kind["group"], kind["message_bytes"], kind["count"]) for kind in report["kinds"]},
+                         {("all_reduce", "5a", 2 << 20, 6), ("all_reduce", "5a", 2 * ((1 << 10) + (1 << 12)), 6), ("collective", "5a", 0, 6),
+                          ("all_gather", "5a", 2 * 12000, 6), ("broadcast", "", 0, 6), ("reduce_scatter", "77", 10_000, 36)})
+        worst = tables["collective"][0]
+        self.assertEqual((number(worst["last_rank"]), number(worst["number"]), worst["operation"]), (1, 5, "all_reduce"))
+        self.assertTrue(any(not one["complete"] for one in report["collectives"]))
+
+    def mpi(self, launcher, compiler):
+        if shutil.which(compiler) is None or shutil.which(launcher[0]) is None:
+            self.skipTest(f"{compiler} is not installed (Debian packages libopenmpi-dev and mpich)")
+        subprocess.run([compiler, "-w", "-O1", f"-I{SOURCE}/include", SOURCE / "tests/e2e/targets/mpi/calls.c", "-o", self.folder / "calls", "-lpthread"], check=True)
+        self.run_command(*launcher, "-n", 4, TACHO, "trace", "-q", "-o", "t.tacho", "--", self.folder / "calls", "collectives",
+                         env={"OMPI_MCA_mpi_yield_when_idle": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"})
+        files = [f"t.{rank}.tacho" for rank in range(4)]
+        self.export(*files)
+        report = self.ranks(*files)
+        tables = self.compare(report, within=1000)
+        self.assertEqual({row["operation"] for row in tables["collective"]},
+                         {"all_reduce", "all_gather", "broadcast", "reduce", "barrier", "all_to_all", "collective"})
+        self.assertEqual(len(report["collectives"]), 17)
+        # Split, copied and freed communicators of the same ranks stay apart.
+        self.assertEqual(len({row["members"] for row in tables["collective"]}), 7)
+
+    def test_open_mpi(self):
+        self.mpi(("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"), "mpicc.openmpi")
+
+    def test_mpich(self):
+        self.mpi(("mpiexec.mpich",), "mpicc.mpich")
 
     def test_no_dataset(self):
         os.mkdir(self.folder / "data")

@@ -8,6 +8,8 @@
 
 #include "base/demangle.h"
 #include "base/saturating.h"
+#include "ranks/late_senders.h"
+#include "ranks/links.h"
 #include "report/text.h"
 
 namespace tacho::ranks {
@@ -177,9 +179,6 @@ std::vector<PathPiece> path_of(const Report& report, const std::unordered_map<ui
 
 }  // namespace
 
-namespace {
-
-// A kernel's name without result, arguments and template arguments, at most 28 columns.
 std::string short_name(const std::string& full) {
   std::string name = demangle(full);
   if (name.starts_with("void ")) name.erase(0, 5);
@@ -187,8 +186,6 @@ std::string short_name(const std::string& full) {
     if (const size_t at = name.find(bracket); at != std::string::npos && at > 0) name.resize(at);
   return report::shortened(name, 28);
 }
-
-}  // namespace
 
 std::string cause_text(const Cause& cause, const Names& names) {
   const std::string name = cause.name != 0 ? short_name(names.text(cause.name)) : std::string();
@@ -219,6 +216,8 @@ std::string cause_text(const Cause& cause, const Names& names) {
     case Cause::Kind::kLateSends:
       text = fmt::format("late messages, most to rank {}: one {} late", cause.peer,
                          report::format_duration(static_cast<double>(cause.time)));
+      if (const std::string did = meanwhile_text(cause.meanwhile, names); !did.empty())
+        text += fmt::format(" (meanwhile: {})", did);
       break;
     case Cause::Kind::kHost:
       if (cause.by_host && (name.empty() || cause.range))
@@ -248,7 +247,44 @@ std::string cause_text(const Cause& cause, const Names& names) {
   return text;
 }
 
-Result<Report> answer(const Job& job, bool details) {
+namespace {
+
+// What a group's bus bandwidth is compared with. `of`: its runs.
+void find_peak(const std::vector<RankRun>& runs, const std::vector<bool>& of, int64_t ranks, bool by_host,
+               Group& group) {
+  if (group.bus_bandwidth <= 0) return;
+  if (by_host) {
+    group.peak_of = "the traces do not tell what MPI sends over";
+    return;
+  }
+  std::set<std::string> devices, hosts;
+  bool all_known = true;
+  for (size_t run = 0; run < of.size(); ++run) {
+    if (!of[run]) continue;
+    devices.insert(runs[run].device);
+    hosts.insert(runs[run].host);
+    all_known = all_known && !runs[run].host.empty();
+  }
+  hosts.erase("");
+  if (hosts.size() > 1) {
+    group.peak_of = "the traces do not tell the network between the ranks' hosts";
+    return;
+  }
+  const std::string device = devices.size() == 1 ? *devices.begin() : std::string();
+  const LinkPeak peak = link_peak(device, ranks);
+  if (peak.gb_s <= 0) {
+    group.peak_of = device.empty() ? "the traces do not tell one kind of GPU"
+                                   : fmt::format("the name {} does not tell its links", device);
+    return;
+  }
+  group.peak = peak.gb_s;
+  group.peak_of = fmt::format("what {} of {} carries in one direction{}", peak.link, device,
+                              all_known ? "" : ", if the ranks are on one host");
+}
+
+}  // namespace
+
+Result<Report> answer(Job& job, bool details) {
   const std::vector<RankRun>& runs = job.runs;
   size_t found = 0;
   for (const RankRun& run : runs) found += run.arrivals + run.messages;
@@ -311,6 +347,16 @@ Result<Report> answer(const Job& job, bool details) {
 
   // Messages: who waited for whom, and in which step.
   TACHO_ASSIGN(report.messages, look_at_messages(runs, job.spools.messages, clocks));
+  explain_late_messages(runs, job.names, report.messages);
+  // `from`, `to`: of the common clock.
+  const auto add_meanwhile = [&](uint32_t sender, int64_t from, int64_t to, Cause& cause) {
+    if (cause.kind != Cause::Kind::kLateSends) return;
+    for (const LateMessage& message : report.messages.late)  // the latest first
+      if (message.from == sender && message.sent_at >= from && message.sent_at <= to) {
+        cause.meanwhile = message.meanwhile;
+        return;
+      }
+  };
   const auto on_common = [&](uint32_t run, int64_t time) {
     return common_time(clocks, run, time + runs[run].clock_shift);
   };
@@ -331,6 +377,7 @@ Result<Report> answer(const Job& job, bool details) {
     add_saturating(waited_in[run][static_cast<size_t>(step)], time);
   };
   std::map<uint32_t, Traffic> traffic;
+  std::set<uint32_t> by_host;                      // communicators of MPI
   std::map<uint32_t, std::vector<bool>> in_group;  // by communicator: which runs take part
   std::string example;
   TACHO_TRY(match_collectives(runs, job.spools.arrivals, [&](std::span<Participant> all, bool complete) {
@@ -351,6 +398,7 @@ Result<Report> answer(const Job& job, bool details) {
         return;
       }
     if (!complete) ++report.incomplete;
+    if (first.by_host) by_host.insert(first.communicator);
     Collective collective;
     collective.communicator = first.communicator;
     collective.sequence = first.sequence;
@@ -583,6 +631,7 @@ Result<Report> answer(const Job& job, bool details) {
     step.last_in = blame.collectives;
     step.late = blame.late;
     step.cause = blame.cause();
+    add_meanwhile(worst, step.begin, step.end, step.cause);
     blame_steps[worst].insert(number);
     if (sums.ranks > 0 && sums.own > 0)
       step.imbalance = (sums.longest / (sums.own / static_cast<double>(sums.ranks)) - 1) * 100;
@@ -597,6 +646,7 @@ Result<Report> answer(const Job& job, bool details) {
   for (const auto& [run, blame] : blame_in_all) {
     Straggler straggler{runs[run].rank, blame.collectives, blame.waited, blame.for_messages, {},
                         blame.cause()};
+    add_meanwhile(run, INT64_MIN, INT64_MAX, straggler.cause);
     for (const int32_t step : blame_steps[run]) straggler.steps.push_back(first_number + step);
     report.stragglers.push_back(std::move(straggler));
   }
@@ -617,7 +667,10 @@ Result<Report> answer(const Job& job, bool details) {
   }
   for (auto& [key, sums] : kinds) {
     const auto [communicator, operation, bytes] = key;
-    Group group{operation, communicator, bytes};
+    Group group{};
+    group.operation = operation;
+    group.communicator = communicator;
+    group.bytes = bytes;
     group.count = sums.spreads.size();
     group.most_spread = *std::max_element(sums.spreads.begin(), sums.spreads.end());
     group.waited = sums.waited;
@@ -630,6 +683,7 @@ Result<Report> answer(const Job& job, bool details) {
       group.algorithm_bandwidth = static_cast<double>(bytes) / static_cast<double>(group.median_transfer);
       group.bus_bandwidth = group.algorithm_bandwidth * bus_factor(operation, size);
     }
+    find_peak(runs, in_group[communicator], size, by_host.contains(communicator), group);
     report.groups.push_back(group);
   }
   std::stable_sort(report.groups.begin(), report.groups.end(),

@@ -41,6 +41,7 @@ struct Cause {
   bool range = false;     // `name` is a range of the program that the host was in, no call
   bool carried =
       false;  // it is the cause of an earlier collective of the step, from which the rank is still behind
+  Meanwhile meanwhile;  // kLateSends, of a step or straggler: what the sender of the latest message did
 };
 
 struct Collective {
@@ -117,6 +118,9 @@ struct Group {  // collectives of one kind
   size_t count = 0;
   int64_t median_spread = 0, most_spread = 0, median_transfer = 0, waited = 0;
   double algorithm_bandwidth = 0, bus_bandwidth = 0;  // GB/s, by the median transfer
+  double peak = 0;                                    // GB/s, to compare bus_bandwidth with; 0 = unknown
+  std::string
+      peak_of;  // what the peak is of, or why it is not known: the end of a sentence; "" = no bandwidth to compare
 };
 
 struct RankAnswer {
@@ -145,8 +149,12 @@ struct Report {
 };
 
 /// An error where the job has neither collectives nor messages. `details`: also each rank's part in
-/// each step, and when it came to each collective; the latter lie in a file without a name.
-Result<Report> answer(const Job& job, bool details = false);
+/// each step, and when it came to each collective; the latter lie in a file without a name. Opens the files of ranks that sent
+/// messages late once more; names found there are added to the job's.
+Result<Report> answer(Job& job, bool details = false);
+
+/// The name of a kernel, call or range for a cell: without result, arguments and template arguments, at most 28 columns.
+std::string short_name(const std::string& full);
 
 /// "30 more kernels (sm90_gemm)", "the host launched late", in words for a cell; `names`: of the job.
 std::string cause_text(const Cause& cause, const Names& names);

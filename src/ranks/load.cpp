@@ -51,6 +51,25 @@ Status find_realtime(const trace::Trace& trace, RankRun& run) {
                              });
 }
 
+// The GPU's name, if the rank has queues of one kind of GPU only.
+std::string gpu_of(const trace::Trace& trace, int64_t process) {
+  std::string found;
+  for (int64_t track = 1; track < trace.rows(Table::kTrack); ++track) {
+    const int64_t device = trace.cell(Table::kTrack, track, column::Track::device);
+    if (device == 0 ||
+        (process != 0 && trace.cell(Table::kTrack, track, column::Track::process) != process) ||
+        trace.cell(Table::kDevice, device, column::Device::kind) !=
+            static_cast<int64_t>(event::DeviceKind::kGpu) ||
+        trace.cell(Table::kTrack, track, column::Track::kind) !=
+            static_cast<int64_t>(event::TrackKind::kQueue))
+      continue;
+    const std::string name(trace.text(Table::kDevice, device, column::Device::name));
+    if (trace.property(Table::kDevice, device, "mig") || (!found.empty() && name != found)) return {};
+    found = name;
+  }
+  return found;
+}
+
 // Calls work(i) for i in [0, count) on several threads.
 void in_parallel(size_t count, const std::function<void(size_t)>& work) {
   const size_t threads =
@@ -150,6 +169,7 @@ Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::strin
   }
   for (RankRun& run : runs) {
     run.file = file;
+    run.device = gpu_of(trace, run.process);
     TACHO_TRY(find_realtime(trace, run));
     if (const auto world = trace.property(Table::kEnd, 0, "kineto.world_size"))
       std::from_chars(world->data(), world->data() + world->size(), run.world);

@@ -168,29 +168,30 @@ Result<MessageReport> look_at_messages(std::span<const RankRun> runs, const Spoo
   const auto longer = [](const LateMessage& a, const LateMessage& b) {
     return a.waited != b.waited ? a.waited > b.waited : a.sent_at < b.sent_at;
   };
-  TACHO_ASSIGN(report.unmatched, match_messages(runs, spool, [&](const MatchedMessage& message) {
-                 ++report.matched;
-                 auto& [count, bytes] = report.pairs[{message.from, message.to}];
-                 ++count;
-                 add_saturating(bytes, std::max<int64_t>(message.send.bytes, 0));
-                 if (message.from == message.to) return;
-                 const auto at = [&](uint32_t run, int64_t time) {
-                   return common_time(clocks, run, time + runs[run].clock_shift);
-                 };
-                 const int64_t sent = at(message.from, message.send.start);
-                 const int64_t called = at(message.to, message.receive.start);
-                 const int64_t returned = at(message.to, message.receive.end);
-                 const int64_t until = std::min(sent, returned);
-                 if (until - called < kShortest) return;
-                 waits.push_back({called, until, message.to, message.from});
-                 report.late.push_back({message.from, message.to, message.send.tag, message.send.communicator,
-                                        message.number, message.send.bytes, sent, until - called});
-                 if (report.late.size() == 2 * kMostLate) {
-                   std::nth_element(report.late.begin(), report.late.begin() + kMostLate, report.late.end(),
-                                    longer);
-                   report.late.resize(kMostLate);
-                 }
-               }));
+  TACHO_ASSIGN(
+      report.unmatched, match_messages(runs, spool, [&](const MatchedMessage& message) {
+        ++report.matched;
+        auto& [count, bytes] = report.pairs[{message.from, message.to}];
+        ++count;
+        add_saturating(bytes, std::max<int64_t>(message.send.bytes, 0));
+        if (message.from == message.to) return;
+        const auto at = [&](uint32_t run, int64_t time) {
+          return common_time(clocks, run, time + runs[run].clock_shift);
+        };
+        const int64_t sent = at(message.from, message.send.start);
+        const int64_t called = at(message.to, message.receive.start);
+        const int64_t returned = at(message.to, message.receive.end);
+        const int64_t until = std::min(sent, returned);
+        if (until - called < kShortest) return;
+        waits.push_back({called, until, message.to, message.from});
+        report.late.push_back({message.from, message.to, message.send.tag, message.send.communicator,
+                               message.number, message.send.bytes, sent, until - called, until,
+                               message.send.start - (sent - until), message.send.thread, Meanwhile{}});
+        if (report.late.size() == 2 * kMostLate) {
+          std::nth_element(report.late.begin(), report.late.begin() + kMostLate, report.late.end(), longer);
+          report.late.resize(kMostLate);
+        }
+      }));
   // One-sided operations are told by the rank that calls them.
   std::map<int64_t, uint32_t> run_of;
   for (uint32_t run = 0; run < runs.size(); ++run) run_of.try_emplace(runs[run].rank, run);

@@ -43,6 +43,23 @@ struct MessageWait {
   uint32_t blamed;  // run; the sender, or for whom the sender itself waited meanwhile
 };
 
+/// What the sender of a late message did while the receiver waited for it: most of that time.
+struct Meanwhile {
+  enum class Kind : uint8_t {
+    kUnknown,
+    kOwnCode,  ///< its sending thread was in no call of MPI or the GPU's API; `name`: the range of the program, if any
+    kKernels,   ///< it was in a call of the GPU's API while kernels ran; `name` the one that ran longest
+    kCopies,    ///< likewise, and copies or fills ran, and no kernel
+    kCall,      ///< in a call of the GPU's API while its GPU did nothing; `name` the longest
+    kMpi,       ///< in calls of MPI, and not for a late message; `name` the longest
+    kMessages,  ///< it waited itself for a message that was late, of rank `peer`
+  } kind = Kind::kUnknown;
+  int64_t time = 0;  // ns of the waiting time in it
+  uint64_t name = 0;
+  int64_t name_time = 0;
+  int64_t peer = 0;
+};
+
 struct LateMessage {
   uint32_t from, to;
   int32_t tag;
@@ -50,6 +67,10 @@ struct LateMessage {
   uint64_t number;
   int64_t bytes, sent_at;  // on the common clock
   int64_t waited;          // ns: from the receiver's call to the send
+  int64_t until;           // on the common clock: where the waiting ended, at the latest when it was sent
+  int64_t sender_until;    // the same moment on the sender's own clock
+  int64_t thread;          // row of table thread of the sender's trace
+  Meanwhile meanwhile;     // explain_late_messages()
 };
 
 struct MessageReport {

@@ -135,6 +135,7 @@ bool MpiOperations::next_collective() {
       message.end = end;
       message.bytes = is_send ? row[6] : row[7];
       message.peer = row[8];
+      message.thread = trace_.cell(Table::kTrack, row[0], column::Track::thread);
       message.communicator = communicator(row[3]);
       message.tag = row[9] == kUnknown ? INT32_MIN : static_cast<int32_t>(row[9]);
       message.is_send = is_send;

@@ -240,7 +240,7 @@ std::string without_digits(std::string_view text) {
   return out;
 }
 
-bool names_a_step(std::string_view plain) {
+bool plain_names_a_step(std::string_view plain) {
   for (const std::string_view word : {"step", "iteration", "iter", "timestep", "time step"})
     if (plain.starts_with(word)) {
       const std::string_view rest = plain.substr(word.size());
@@ -265,7 +265,7 @@ Result<Steps> marked_steps(const trace::Trace& trace, int64_t process) {
     } else if (name.starts_with("Optimizer.step#")) {
       classes[row] = kOptimizer;
       any_optimizer = true;
-    } else if (names_a_step(without_digits(name))) {
+    } else if (names_a_step(name)) {
       classes[row] = kOwn;
       any_own = true;
     }
@@ -512,6 +512,10 @@ class KernelTimes {
 };
 
 }  // namespace
+
+bool names_a_step(std::string_view range) {
+  return plain_names_a_step(without_digits(range));
+}
 
 // ---- periods ---------------------------------------------------------------------------------------------------
 

@@ -80,7 +80,8 @@ struct MessageEvent {
   int64_t begun;       // what its place among others of its communicator, pair and tag goes by
   int64_t start, end;  // of the call that sent it, or in which it was received
   int64_t bytes;
-  int64_t peer;  // the other rank
+  int64_t peer;    // the other rank
+  int64_t thread;  // row of table thread
   uint32_t communicator;
   int32_t tag;
   bool is_send;
@@ -90,6 +91,8 @@ struct RankRun {
   std::string file;
   int64_t rank = kUnknown;
   std::string host, program;
+  std::string
+      device;  // name of its GPU, where all of its GPU work has the same one; "" = not known, or a part of a GPU
   int64_t process = 0;  // row of table process, 0 = all of the file
   int64_t clock_shift =
       0;  // ns, added to the trace's times to get CLOCK_REALTIME; 0 where the file does not tell
@@ -175,6 +178,9 @@ struct Spools {
   Spool<Times> steps;  // of a rank; first == kUnknown: the rank has nothing in that step
   static Result<Spools> create();
 };
+
+/// Whether ranges of this name mark the steps of a program: "step 3", "Iteration", "train_step" ...
+bool names_a_step(std::string_view range);
 
 /// Where steps begin when nothing in the files says so: after so many collectives each.
 struct Period {

@@ -8,6 +8,7 @@
 
 #include "base/json_writer.h"
 #include "base/saturating.h"
+#include "ranks/late_senders.h"
 #include "report/table.h"
 #include "report/text.h"
 
@@ -45,6 +46,13 @@ std::string group_name(const Names& names, uint32_t communicator) {
   if (told.name.empty()) return "—";
   return told.description.empty() || told.description == told.name ? told.name
                                                                    : told.name + " " + told.description;
+}
+
+// What the bus bandwidth is compared with, as a sentence; "" where there is none.
+std::string peak_text(const Group& group) {
+  if (group.peak_of.empty()) return {};
+  return group.peak > 0 ? fmt::format("Peak: {:g} GB/s, {}.", group.peak, group.peak_of)
+                        : fmt::format("Peak: unknown; {}.", group.peak_of);
 }
 
 // What the answers come down to: how much ranks waited, and for whom.
@@ -242,6 +250,9 @@ class Text {
     table.columns = {{"Operation"},       {"Group"},         {"Message", right},
                      {"Count"},           {"Spread", right}, {"Longest", right},
                      {"Transfer", right}, {"Alg GB/s"},      {"Bus GB/s"}};
+    const bool any_peak =
+        std::ranges::any_of(report_.groups, [](const Group& group) { return group.peak > 0; });
+    if (any_peak) table.columns.push_back({"Of peak", right});
     // Which group matters where there are several.
     bool several = false;
     for (const Group& group : report_.groups)
@@ -249,18 +260,25 @@ class Text {
     table.columns[1].shrink = true;
     table.columns[1].leave_out = several ? 0 : 1;
     table.columns[5].leave_out = 2;
-    if (several) table.columns[7].leave_out = 3;
-    for (const Group& group : report_.groups)
+    table.columns[7].leave_out = 3;
+    std::vector<std::string> peaks;  // sentences about them
+    for (const Group& group : report_.groups) {
       table.rows.push_back(
           {std::string(operation_name(group.operation)), group_name(job_.names, group.communicator),
            group.bytes > 0 ? report::format_bytes(static_cast<double>(group.bytes)) : std::string("—"),
            static_cast<int64_t>(group.count), time_text(group.median_spread), time_text(group.most_spread),
            time_text(group.median_transfer), bandwidth(group.algorithm_bandwidth),
            bandwidth(group.bus_bandwidth)});
+      if (any_peak) table.rows.back().emplace_back(percent(group.bus_bandwidth, group.peak));
+      if (std::string peak = peak_text(group); std::ranges::find(peaks, peak) == peaks.end())
+        peaks.push_back(std::move(peak));
+    }
     this->table(table, "kinds");
-    line(
-        "Spread: from the first rank's arrival to the last's; Transfer: from then to the end (medians). The "
-        "links' peak is not in the traces.");
+    std::string about =
+        "Spread: from the first rank's arrival to the last's; Transfer: from then to the end (medians).";
+    for (const std::string& peak : peaks)
+      if (!peak.empty()) about += " " + peak;
+    line(about);
   }
 
   void path() {
@@ -331,9 +349,11 @@ class Text {
     report::Table table;
     const auto right = report::Align::kRight;
     table.columns = {{"From"}, {"To"},     {"Waited", right}, {"Bytes", right},
-                     {"Tag"},  {"Number"}, {"Communicator"}};
+                     {"Tag"},  {"Number"}, {"Communicator"},  {"Sender meanwhile"}};
     table.columns[6].shrink = true;
     table.columns[6].leave_out = 1;
+    table.columns[7].shrink = true;
+    table.columns[7].cut = report::Cut::kWrap;
     size_t most = 5;
     if (options_.top == 0 || options_.top > most)
       most = options_.top == 0 ? report_.messages.late.size() : most;
@@ -343,7 +363,8 @@ class Text {
           {job_.runs[message.from].rank, job_.runs[message.to].rank, time_text(message.waited),
            message.bytes >= 0 ? report::format_bytes(static_cast<double>(message.bytes)) : std::string("—"),
            message.tag == INT32_MIN ? report::Cell() : report::Cell(static_cast<int64_t>(message.tag)),
-           static_cast<int64_t>(message.number), group_name(job_.names, message.communicator)});
+           static_cast<int64_t>(message.number), group_name(job_.names, message.communicator),
+           meanwhile_text(message.meanwhile, job_.names)});
     }
     this->table(table, "messages");
     line(
@@ -411,6 +432,23 @@ class Text {
   std::string out_;
 };
 
+void put_meanwhile(JsonWriter& json, const Meanwhile& meanwhile, const Names& names) {
+  static constexpr const char* kKinds[] = {"unknown", "own code", "kernels", "copies",
+                                           "call",    "mpi",      "messages"};
+  json.name("meanwhile");
+  if (meanwhile.kind == Meanwhile::Kind::kUnknown) {
+    json.null();
+    return;
+  }
+  json.begin_object();
+  json.member("kind", kKinds[static_cast<size_t>(meanwhile.kind)]);
+  json.member("text", meanwhile_text(meanwhile, names)).member("time_ns", meanwhile.time);
+  if (meanwhile.kind == Meanwhile::Kind::kMessages) json.member("peer", meanwhile.peer);
+  if (meanwhile.name != 0)
+    json.member("name", names.text(meanwhile.name)).member("name_ns", meanwhile.name_time);
+  json.end_object();
+}
+
 void put_cause(JsonWriter& json, const Cause& cause, const Names& names) {
   static constexpr const char* kKinds[] = {"none", "more kernels", "longer kernel", "copies",
                                            "host", "idle",         "earlier",       "messages",
@@ -424,6 +462,7 @@ void put_cause(JsonWriter& json, const Cause& cause, const Names& names) {
     json.member("peer", cause.peer);
   if (cause.name != 0) json.member("name", names.text(cause.name)).member("name_ns", cause.name_time);
   json.member("carried", cause.carried);
+  if (cause.kind == Cause::Kind::kLateSends) put_meanwhile(json, cause.meanwhile, names);
   json.end_object();
 }
 
@@ -648,6 +687,9 @@ Status to_json(const Job& job, const Report& report, const std::function<void(st
     json.member("median_spread_ns", group.median_spread).member("longest_spread_ns", group.most_spread);
     json.member("median_transfer_ns", group.median_transfer).member("waited_ns", group.waited);
     put_bandwidth(json, group.algorithm_bandwidth, group.bus_bandwidth);
+    json.name("peak_gb_s");
+    group.peak > 0 ? json.value(group.peak) : json.null();
+    json.member("peak", peak_text(group));
     json.end_object();
   }
   json.end_array();
@@ -660,6 +702,7 @@ Status to_json(const Job& job, const Report& report, const std::function<void(st
     message.tag != INT32_MIN ? json.value(message.tag) : json.null();
     json.member("number", message.number).member("bytes", message.bytes);
     json.member("sent_ns", message.sent_at - options.zero).member("waited_ns", message.waited);
+    put_meanwhile(json, message.meanwhile, job.names);
     json.end_object();
   }
   json.end_array();

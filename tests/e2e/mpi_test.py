@@ -264,6 +264,11 @@ class BothKinds:
             found = answer["late_messages"][0]
             self.assertEqual((found["from"], found["to"], found["tag"], found["number"], found["bytes"]), (sender, sender + 1, 1, 7, 1024), found)
             self.assertGreater(found["waited_ns"], 1000e6)
+            # What the sender did meanwhile, beside the message, in the sentence about the rank and in the text.
+            did = found["meanwhile"]
+            self.assertEqual((did["kind"], did["name"], did["text"]), ("own code", "pack", "its own code on the host, in pack"), found)
+            self.assertGreater(did["name_ns"], 0.9 * found["waited_ns"])
+            self.assertIn("its own code on the host, in pack", " ".join(self.run_command(TACHO, "ranks", self.folder).stdout.decode().split()))
             self.assertEqual([(one["from"], one["to"], one["messages"], one["bytes"]) for one in answer["messages"]],
                              [(a, b, 16, 16384) for a in range(4) for b in (a - 1, a + 1) if 0 <= b < 4])
 

@@ -5,7 +5,7 @@ import pathlib
 
 import harness
 import rank_sums
-from harness import DATA, TACHO
+from harness import BUILD, DATA, TACHO
 
 GEMM = "void gemm<float>(float*)"
 
@@ -238,6 +238,32 @@ class Ranks(harness.Case):
         self.assertEqual((worst["step"], worst["last_rank"], worst["waited_ns"]), (3, 66, 69 * 300_000))
         marked = self.ranks(self.make(ranks=70, markers=None, each={69: {"markers": "step"}}))
         self.assertEqual([len(rank["steps"]) for rank in marked["ranks"]], [0] * 69 + [5])
+
+    def test_bus_bandwidth_is_compared_with_the_links_peak(self):
+        harness.need_data()
+        report = self.ranks(DATA / "ranks4")
+        self.assertEqual({(kind["peak_gb_s"], kind["peak"]) for kind in report["kinds"]},
+                         {(450, "Peak: 450 GB/s, what NVLink 4 of NVIDIA H200 carries in one direction, if the ranks are on one host.")})
+        text = self.text(DATA / "ranks4")
+        for kind in report["kinds"]:
+            self.assertIn(f"{kind['bus_gb_s']:.2f} {kind['bus_gb_s'] / 4.5:.1f} %", text)
+        self.assertIn(report["kinds"][0]["peak"], text)
+        # Where the traces tell the hosts: one, two; a group within one of the two.
+        maker = BUILD / "tests" / "nccl_ranks"
+        for hosts, expected in ((1, {"5a": 450, "77": 450}), (2, {"5a": None, "77": 450})):
+            folder = self.folder / f"hosts{hosts}"
+            folder.mkdir()
+            self.run_command(maker, folder, 4, hosts)
+            kinds = [kind for kind in self.ranks(folder)["kinds"] if kind["bus_gb_s"] is not None]
+            self.assertEqual({kind["group"]: kind["peak_gb_s"] for kind in kinds}, expected)
+            of_all = next(kind["peak"] for kind in kinds if kind["group"] == "5a")
+            self.assertEqual(of_all, ["Peak: 450 GB/s, what NVLink 4 of NVIDIA H200 carries in one direction.",
+                                      "Peak: unknown; the traces do not tell the network between the ranks' hosts."][hosts - 1])
+        # A GPU whose name does not tell its links.
+        folder = self.make()
+        self.assertEqual({(kind["peak_gb_s"], kind["peak"]) for kind in self.ranks(folder)["kinds"]},
+                         {(None, "Peak: unknown; the name GPU 0 does not tell its links.")})
+        self.assertNotIn("Of peak", self.text(folder))
 
     def test_older_names_and_no_metadata(self):
         report = self.ranks(self.make(metadata=False, kernel_name="ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",

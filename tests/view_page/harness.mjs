@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { answer, embedded } from './trace.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const source = process.env.TACHO_SOURCE ?? path.resolve(here, '../..');
+export const source = process.env.TACHO_SOURCE ?? path.resolve(here, '../..');
 export const build = process.env.TACHO_BUILD ?? path.join(source, 'build');
 const page = readFileSync(process.env.TACHO_VIEW_PAGE ?? path.join(source, 'web/dist/view.html'), 'utf8');
 

@@ -1,12 +1,13 @@
 // The views of ranks and of counters in a browser, served and self-contained: every number is what tacho ranks and tacho analyze
 // say, places in the timeline are the right ones, and where there is nothing to see a sentence says why.
 import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { choose, compareTables, shownTables } from '../web/harness.mjs';
-import { folder, open, settled, start, stop } from './harness.mjs';
-import { data, query, run, serve, write } from './program.mjs';
+import { folder, open, settled, source, start, stop } from './harness.mjs';
+import { data, query, run, serve, tacho, write } from './program.mjs';
 
 before(start);
 after(stop);
@@ -147,6 +148,38 @@ test('ranks: moments stand where the kernels of the timeline do, and the address
   assert.equal(found.out.length, 12);
   for (const [rank, count] of found.out) assert.ok(count >= 1, `rank ${rank}: no kernel of NCCL starts and ends there`);
   assert.ok(found.kernels > 3);
+  await close();
+});
+
+test('ranks: late messages with what their senders did, and bandwidth against the peak', async (t) => {
+  const says = JSON.parse(await run('ranks', ranks4, '--output-format', 'json'));
+  const first = await open(await write(ranks4), { hash: 'view=ranks' });
+  await first.page.locator('table[data-table="kinds"]').waitFor();
+  assert.deepEqual(
+    (await rows(first.page, 'kinds')).map((row) => row.at(-1)),
+    says.kinds.map((of) => [`${((of.bus_gb_s / of.peak_gb_s) * 100).toFixed(1)} %`, of.peak]),
+  );
+  assert.ok((await first.page.locator('.ranksview').innerText()).includes('Peak: 450 GB/s, what NVLink 4 of NVIDIA H200 carries in one direction, if the ranks are on one host.'));
+  await first.close();
+
+  if (spawnSync('mpicc.openmpi', ['--version']).error !== undefined) return t.skip('mpicc.openmpi is not installed (Debian package libopenmpi-dev)');
+  const job = path.join(folder, 'late');
+  mkdirSync(job, { recursive: true });
+  const program = path.join(folder, 'stencil');
+  execFileSync('mpicc.openmpi', ['-w', '-O1', `-I${source}/include`, `${source}/tests/e2e/targets/mpi/stencil.c`, '-o', program, '-lOpenCL', '-ldl', '-lpthread']);
+  execFileSync('mpirun.openmpi', ['--allow-run-as-root', '--oversubscribe', '-n', '4', tacho, 'trace', '-q', '-o', 't.tacho', '--', program, '16', 'message', '1', '7', '900'],
+    { cwd: job, stdio: 'pipe', env: { ...process.env, POCL_MAX_PTHREAD_COUNT: '1', OMPI_MCA_mpi_yield_when_idle: '1' } });
+  const told = JSON.parse(await run('ranks', job, '--output-format', 'json'));
+  const { page, close } = await open(await serve(job), { hash: 'view=ranks' });
+  await page.locator('table[data-table="late"]').waitFor();
+  const listed = await rows(page, 'late');
+  assert.deepEqual(
+    listed.map((row) => [Number(row[0][0]), Number(row[1][0]), exact(row[2][1]), row[6][0]]),
+    told.late_messages.slice(0, listed.length).map((of) => [of.from, of.to, of.waited_ns, of.meanwhile?.text ?? '—']),
+  );
+  assert.deepEqual([listed[0][0][0], listed[0][1][0], listed[0][6][0]], ['1', '2', 'its own code on the host, in pack']);
+  assert.match(await page.locator('.ranksview').innerText(), /Peak: unknown; the traces do not tell what MPI sends over\./);
+  assert.equal(await page.locator('table[data-table="kinds"] th', { hasText: 'Of peak' }).count(), 0);
   await close();
 });
 

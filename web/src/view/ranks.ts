@@ -95,6 +95,9 @@ export interface KindOfCollective {
   waited_ns: number;
   algorithm_gb_s: number | null;
   bus_gb_s: number | null;
+  peak_gb_s: number | null;
+  /** A sentence: what the bus bandwidth is compared with, or why nothing is. */
+  peak: string;
 }
 export interface LateMessage {
   from: number;
@@ -105,6 +108,8 @@ export interface LateMessage {
   bytes: number;
   sent_ns: number;
   waited_ns: number;
+  /** What the sender did while the receiver waited. */
+  meanwhile: RankCause | null;
 }
 export interface RanksDocument {
   schema: string;

@@ -81,7 +81,11 @@ int main(int argc, char** argv) {
     MPI_Irecv(in, kColumns, MPI_FLOAT, up, 1, MPI_COMM_WORLD, &requests[0]);
     MPI_Irecv(in + kColumns, kColumns, MPI_FLOAT, down, 2, MPI_COMM_WORLD, &requests[1]);
     MPI_Isend(out, kColumns, MPI_FLOAT, up, 2, MPI_COMM_WORLD, &requests[2]);
-    if (late && strcmp(what, "message") == 0 && step == at) delay(milliseconds);
+    if (late && strcmp(what, "message") == 0 && step == at) {
+      tacho_range_push("pack");
+      delay(milliseconds);
+      tacho_range_pop();
+    }
     MPI_Isend(out + kColumns, kColumns, MPI_FLOAT, down, 1, MPI_COMM_WORLD, &requests[3]);
     MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
     if (up != MPI_PROC_NULL)

@@ -47,6 +47,8 @@ inline constexpr std::string_view kChoiceNames<AmdSource>[] = {"auto", "sdk", "h
   FLAG(all_api_calls, "CUDA, HIP: record runtime calls that only ask, too")                                 \
   FLAG(hsa_calls, "AMD: record the calls of HSA, the layer below HIP")                                      \
   CHOICE(amd_source, AmdSource, kAuto, "AMD: rocprofiler-sdk, or HSA's interface for tools")                \
+  TEXT(device_counters, "AMD: hardware counters of the GPUs, by name, read while the program runs: A,B")    \
+  NUMBER(device_counter_ms, 100, 1, 60000, "milliseconds between two readings of device_counters")          \
   FLAG(graph_nodes, "CUDA graphs: a record per node instead of one per launch")                             \
   FLAG(sync_trace, "CUDA: records of waiting, with stream and event")                                       \
   FLAG(profiler_api, "CUDA: cudaProfilerStart and cudaProfilerStop switch recording on and off")            \

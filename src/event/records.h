@@ -407,16 +407,17 @@ enum class CountsOf : uint8_t {
 };
 inline constexpr uint32_t kMostCpuEvents = 16;
 
-/// Arguments. flags: ArgumentsOf. OpenCL's stand right before the record that they belong to, on the same thread. They
-/// follow; value says what they are:
+/// Arguments. flags: ArgumentsOf. OpenCL's and HIP's stand right before the record that they belong to, on the same thread.
+/// They follow; value says what they are:
 ///    kOpenClCall    function number; a 64-bit word per parameter
 ///    kOpenClKernel  number of KernelArguments
 ///    kVendorCall    the tape::BlockKind of the decoder that they are for, which knows what follows
+///    kHipCall       function number; the words in which the arguments are handed over: six registers, then the stack
 struct ArgumentsRecord {
   RecordHeader header;
   uint64_t correlation;
 };
-enum class ArgumentsOf : uint8_t { kOpenClCall, kOpenClKernel, kVendorCall, kEnd };
+enum class ArgumentsOf : uint8_t { kOpenClCall, kOpenClKernel, kVendorCall, kHipCall, kEnd };
 
 /// One argument that clSetKernelArg has set.
 struct KernelArgument {

@@ -8,6 +8,7 @@
 
 #include "decode/cupti/arguments.h"
 #include "event/functions_opencl.h"
+#include "vendor/amd/call_parameters.h"
 #include "vendor/nvidia/call_parameters.h"
 
 namespace tacho::decode {
@@ -104,10 +105,34 @@ TEST(Arguments, OfCudaCalls) {
             "func=0x1, gridDim=2x3x4, blockDim=5x6x7, args=NULL, sharedMem=8, stream=NULL");
 }
 
+// Words as hip.cpp has them: six registers, then the stack. A dim3 takes two, next to each other.
+TEST(Arguments, OfHipCalls) {
+  const auto pair = [](uint64_t x, uint64_t y) { return x | y << 32; };
+  const uint64_t launch[] = {0x10, pair(2, 3), 4, pair(5, 6), 7, 0x20, 512, 0x30};
+  EXPECT_EQ(
+      hip_call_text("hipLaunchKernel", launch),
+      "function_address=0x10, numBlocks=2x3x4, dimBlocks=5x6x7, args=0x20, sharedMemBytes=512, stream=0x30");
+  EXPECT_EQ(hip_call_text("hipLaunchKernel_spt", std::span(launch).first(7)),
+            "function_address=0x10, numBlocks=2x3x4, dimBlocks=5x6x7, args=0x20, sharedMemBytes=512");
+  const uint64_t copy[] = {1, 0, 4096, 2, 0xffffffff00000000};
+  EXPECT_EQ(hip_call_text("hipMemcpyAsync", copy),
+            "dst=0x1, src=NULL, sizeBytes=4096, kind=device to host, stream=0xffffffff00000000");
+  // The upper half of a register that holds an int is anything.
+  const uint64_t fill[] = {1, 0xabcd'ffff'ffff, 16};
+  EXPECT_EQ(hip_call_text("hipMemset", fill), "dst=0x1, value=-1, sizeBytes=16");
+  EXPECT_EQ(hip_call_text("hipUnheardOf", fill), "");
+  EXPECT_EQ(hip_call_text("hipMemset", {}), "");
+  for (const auto& call : vendor::amd::kHipCallParameters) {
+    EXPECT_GT(vendor::amd::words_of(call), 0u) << call.function;
+    EXPECT_LE(vendor::amd::words_of(call), 14u) << call.function;
+    EXPECT_EQ(vendor::amd::find_hip_call(call.function), &call);
+  }
+}
+
 TEST(Arguments, CudaStructuresFitIntoARecord) {
   for (const auto& call : vendor::nvidia::kCallParameters) {
-    EXPECT_GT(vendor::nvidia::bytes_of(call), 0u) << call.function;
-    EXPECT_LE(vendor::nvidia::bytes_of(call), vendor::nvidia::kMostCallParameterBytes) << call.function;
+    EXPECT_GT(vendor::bytes_of(call), 0u) << call.function;
+    EXPECT_LE(vendor::bytes_of(call), vendor::nvidia::kMostCallParameterBytes) << call.function;
     EXPECT_EQ(vendor::nvidia::find_call_parameters(call.function), &call);
   }
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <zstd.h>
 
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -354,6 +355,54 @@ TEST_F(RocprofilerTest, ResultsOfCalls) {
   ASSERT_EQ(writer.facts[Table::kApi].size(), 2u);
   EXPECT_EQ(writer.facts[Table::kApi][0][column::Api::result], 2);
   EXPECT_EQ(writer.facts[Table::kApi][1][column::Api::result], event::kUnknown);
+}
+
+// With --api-args the arguments stay between a call and its result.
+TEST_F(RocprofilerTest, ArgumentsOfCalls) {
+  decoder.operation(op(21, 215), "HIP_RUNTIME_API_EXT/hipMalloc");
+  decoder.operation(op(21, 499), "HIP_RUNTIME_API_EXT/hipUnheardOf");
+  SdkBlock block(10000);
+  for (const auto& [operation, bytes] : {std::pair(215, 200u), {499, 200u}, {215, 96u}}) {
+    block.traced(21, operation, bytes).put<uint64_t>(16, 1).put<uint64_t>(40, 10).put<uint64_t>(48, 20);
+    block.put<uint64_t>(64, 0x7000).put<uint32_t>(bytes - 24, 2);
+    if (bytes > 100) block.put<uint64_t>(72, 4096);
+  }
+  block.give(decoder);
+  ASSERT_EQ(writer.facts[Table::kApi].size(), 3u);
+  EXPECT_EQ(writer.text(writer.facts[Table::kApi][0][column::Api::arguments]), "ptr=0x7000, size=4096");
+  EXPECT_EQ(writer.facts[Table::kApi][0][column::Api::result], 2);
+  EXPECT_EQ(writer.facts[Table::kApi][1][column::Api::arguments], 0);
+  EXPECT_EQ(writer.facts[Table::kApi][2][column::Api::arguments], 0);  // too few bytes for them
+}
+
+// --device-counters: rates between readings; a counter that began anew counts from 0.
+TEST_F(RocprofilerTest, CountersOfWholeGpus) {
+  decoder.operation(op(sdk::kDeviceReadings, 0), "SQ_WAVES");
+  SdkBlock block(10000);
+  const auto read = [&](uint64_t time, uint32_t counter, double value) {
+    block.record(sdk::category::kCounters, sdk::kDeviceReading, sizeof(sdk::DeviceReading))
+        .put<uint64_t>(0, sizeof(sdk::DeviceReading))
+        .put<uint64_t>(8, time)
+        .put<uint64_t>(16, 4)
+        .put<uint32_t>(24, counter)
+        .put<double>(32, value);
+  };
+  read(1'000'000'000, 0, 100);
+  read(1'500'000'000, 0, 350);
+  read(1'500'000'000, 0, 350);  // no time has passed
+  read(2'500'000'000, 0, 30);
+  read(2'500'000'000, 7, 1);
+  block.record(sdk::category::kCounters, sdk::kDeviceReading, 16).put<uint64_t>(0, 16);
+  block.give(decoder);
+  decoder.finish();
+  std::vector<std::pair<int64_t, double>> rates;
+  for (const auto& row : writer.facts[Table::kReading])
+    rates.emplace_back(row[column::Reading::start], std::bit_cast<double>(row[column::Reading::value]));
+  EXPECT_EQ(rates, (std::vector<std::pair<int64_t, double>>{{1'500'000'000, 500}, {2'500'000'000, 30}}));
+  const auto& track = dim(Table::kTrack, writer.facts[Table::kReading][0][column::Reading::track]);
+  EXPECT_EQ(writer.text(track[column::Track::name]), "SQ_WAVES");
+  EXPECT_EQ(writer.text(track[column::Track::category]), "telemetry.gpu");
+  EXPECT_EQ(writer.losses[LossReason::kUnknownRecord], 1);
 }
 
 TEST_F(RocprofilerTest, StreamsHaveLinesOfTheirOwn) {

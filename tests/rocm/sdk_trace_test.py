@@ -154,10 +154,49 @@ class SdkTrace(trace_test.Trace):
                 self.assertEqual(int(facts["rocm.unknown_records.1.25"]), kernels)
                 self.assertEqual(dict(self.losses()), {"unknown record kind": 2 * kernels})
 
+    def counter_environment(self):
+        if bed.has_real_sdk():
+            return {}
+        path = self.folder / "counters"
+        path.write_text("SQ_WAVES SQ 4\nGRBM_GUI_ACTIVE GRBM 2\n")
+        return {"TACHO_SDK_COUNTERS": str(path)}
+
+    def test_counters_of_whole_gpus(self):
+        _, ledger = self.traced(self.program("launches"), "20000", env=self.counter_environment(), gpus=2,
+                                options=("--device-counters", "SQ_WAVES,NO_SUCH_COUNTER,GRBM_GUI_ACTIVE", "--device-counters-hz", "100"))
+        self.assertEqual(len(self.dispatches()), len(ledger.kernels))
+        rows = self.query("SELECT c.name, c.unit, t.native, count(*), min(r.value) FROM reading r JOIN track t ON t.id = r.track "
+                          "JOIN counter c ON c.id = t.counter GROUP BY 1, 2, 3 ORDER BY 1, 3")
+        self.assertEqual([row[:3] for row in rows], [(name, "1/s", gpu) for name in ("GRBM_GUI_ACTIVE", "SQ_WAVES") for gpu in (1, 2)])
+        if not bed.has_real_sdk():
+            # 2 units, 1000 more at each reading, a hundred readings a second at most.
+            for *_, count, least in rows:
+                self.assertGreater(count, 2)
+                self.assertTrue(0 < least <= 2000 * 110, rows)
+        self.assertEqual(self.notes(), ["--device-counters: rocprofiler-sdk has no counter NO_SUCH_COUNTER for this GPU"])
+        self.assertEqual(self.losses(), [])
+
+    def test_counters_of_whole_gpus_need_the_library(self):
+        self.traced(self.program("mixed"), "1", options=("--device-counters", "SQ_WAVES", "--amd-source", "hsa"))
+        self.assertIn("--device-counters needs AMD's rocprofiler-sdk", " ".join(self.notes()))
+        if not bed.has_real_sdk():
+            self.traced(self.program("mixed"), "1", options=("--device-counters", "SQ_WAVES"), env={"TACHO_SDK": "abi=0.6"})
+            self.assertIn("--device-counters needs the rocprofiler-sdk of ROCm 7 or later", " ".join(self.notes()))
+        result, _ = self.traced(self.program("mixed"), "1", options=("--device-counters", "A", "--device-counters-hz", "0"), code=None)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("--device-counters-hz 0: a number from 0.02 to 1000", result.stderr.decode())
+        result, _ = self.traced(self.program("mixed"), "1", options=("--device-counters", "A,B-C"), code=None)
+        self.assertIn('--device-counters A,B-C: "B-C" is not the name of a counter', result.stderr.decode())
+
+    def test_counters_of_whole_gpus_of_a_program_without_them(self):
+        result, _ = self.traced("true", options=("--device-counters", "SQ_WAVES"))
+        self.assertIn("--device-counters: nothing was read; ", result.stderr.decode())
+
     # Not of this road: the library can be had; HIP that comes later is not registered by the shim, but by ROCm's own build; the
     # versions are those of HSA's road; the library sees each allocation of HSA, not HIP's.
     test_asked_for_a_library_that_cannot_be_had = test_hip_that_comes_later = test_each_version_of_rocm = None
     test_calls = real(trace_test.Trace.test_calls)
+    test_arguments_of_calls = real(trace_test.Trace.test_arguments_of_calls)
     test_recording_from_launch_to_launch = real(trace_test.Trace.test_recording_from_launch_to_launch)
     test_hsa_calls_when_asked = real(trace_test.Trace.test_hsa_calls_when_asked)
     test_several_gpus = real(trace_test.Trace.test_several_gpus)

@@ -76,6 +76,26 @@ class Trace(bed.Traced):
                           "hipStreamCreate": 3, "hipStreamDestroy": 3, "hipDeviceSynchronize": 5})
         self.assertNotIn("hipGetLastError", calls)
 
+    def test_arguments_of_calls(self):
+        program = self.program("mixed")
+        self.traced(program, "1", options=("--api-args",))
+        rows = self.query("SELECT f.name, a.arguments FROM api a JOIN function f ON f.id = a.dim WHERE f.domain = 'hip'")
+        given = {}
+        for name, arguments in rows:
+            given.setdefault(name, []).append(arguments)
+        address = r"0x[0-9a-f]+"
+        for arguments in given["hipLaunchKernel"]:
+            self.assertRegex(arguments, rf"^function_address={address}, numBlocks=(1024|1)x1x1, dimBlocks=256x1x1, args={address}, "
+                                        rf"sharedMemBytes=(0|512), stream=({address}|NULL)$")
+        self.assertRegex(given["hipMemcpyAsync"][0], rf"^dst={address}, src={address}, sizeBytes=1048576, kind=host to device, "
+                                                     rf"stream={address}$")
+        self.assertRegex(given["hipMalloc"][0], rf"^ptr={address}, size=1048576$")
+        self.assertEqual(set(given["hipSetDevice"]), {"deviceId=0"})
+        self.assertRegex(given["hipGraphLaunch"][0], rf"^graphExec={address}, stream={address}$")
+        self.traced(program, "1")
+        self.assertEqual(self.query("SELECT DISTINCT arguments FROM api WHERE dim IN (SELECT id FROM function WHERE domain = 'hip')"),
+                         [("",)])
+
     def test_hsa_calls_when_asked(self):
         program = self.program("mixed")
         self.traced(program, "5")

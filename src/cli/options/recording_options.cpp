@@ -2,6 +2,9 @@
 #include "cli/options/recording_options.h"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
 
 #include "cli/export.h"
 #include "cli/shared/chosen_ranks.h"
@@ -34,6 +37,33 @@ Status add_formats(Request& r, const std::string& list) {
 
 Status choose_sampler(Request& r, const std::string& name) {
   TACHO_ASSIGN(target(r).sampler, sampler_named(name));
+  return {};
+}
+
+// As many as a process keeps names of (capture/source/rocm/device_counters.cpp).
+Status choose_device_counters(Request& r, const std::string& list) {
+  constexpr size_t kMostCounters = 64, kLongestName = 63;
+  const std::vector<std::string> names = words_of(list);
+  for (const std::string& name : names)
+    if (name.empty() || name.size() > kLongestName || !std::all_of(name.begin(), name.end(), [](char c) {
+          return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+        }))
+      return fail("--device-counters {}: \"{}\" is not the name of a counter (letters, digits and _)", list,
+                  name);
+  if (names.empty() || names.size() > kMostCounters)
+    return fail("--device-counters {}: 1 to {} names of counters, separated by commas", list, kMostCounters);
+  std::string& wanted = target(r).device_counters;
+  wanted.clear();
+  for (const std::string& name : names) wanted += (wanted.empty() ? "" : ",") + name;
+  return {};
+}
+
+Status choose_counter_rate(Request& r, const std::string& text) {
+  double hz = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hz);
+  if (error != std::errc() || end != text.data() + text.size() || !(hz >= 0.02 && hz <= 1000))
+    return fail("--device-counters-hz {}: a number from 0.02 to 1000", text);
+  target(r).device_counter_ms = static_cast<uint32_t>(std::lround(1000 / hz));
   return {};
 }
 
@@ -233,6 +263,19 @@ constexpr Row<Request> kOptions[] = {
      .shows = Shows::kDefault,
      .least = 0.01,
      .most = 1000.0},
+
+    {.names = "--device-counters",
+     .group = kMachine,
+     .help = "AMD: hardware counters of the GPUs by name, as rates: SQ_WAVES,GRBM_GUI_ACTIVE",
+     .place = choose_device_counters,
+     .value_name = "LIST"},
+    {.names = "--device-counters-hz",
+     .group = kMachine,
+     .help = "readings of them a second",
+     .place = choose_counter_rate,
+     .value_name = "N",
+     .shows = Shows::kDefault,
+     .default_text = "10"},
 
     {.names = "--start-paused",
      .group = kWhen,

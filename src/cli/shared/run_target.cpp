@@ -89,6 +89,14 @@ Result<OutputClaim> choose_output(const TraceRequest& r) {
   return r.overwrite ? OutputClaim::exactly(base, true) : OutputClaim::numbered(base);
 }
 
+// Counters of whole GPUs say by whom they were read (decode/rocm/decoder.cpp).
+bool read_device_counters(const trace::Trace& trace) {
+  for (int64_t row = 1; row < trace.rows(event::Table::kCounter); ++row)
+    if (trace.text(event::Table::kCounter, row, event::column::Counter::block) == "rocprofiler-sdk")
+      return true;
+  return false;
+}
+
 }  // namespace
 
 std::string of_rank(const std::string& path) {
@@ -170,6 +178,11 @@ int run_target(TraceRequest& request) {
                                 "recorded; link it to MPI's shared library",
                                 request.launch.command.front()));
   }
+  if (!request.launch.recording.target.device_counters.empty() && !read_device_counters(**trace))
+    complain(kOk,
+             "--device-counters: nothing was read; where the notes of tacho info give no reason, no process "
+             "used an AMD "
+             "GPU through rocprofiler-sdk");
   if (request.launch.torch_trace) {
     const auto sentence = analysis::torch_sentence(**trace);
     if (!sentence) return complain(kOwnError, sentence.error().message);

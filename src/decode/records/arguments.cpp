@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 #include "base/format.h"
 #include "event/functions_opencl.h"
+#include "vendor/amd/call_parameters.h"
 
 namespace tacho::decode {
 namespace {
@@ -88,7 +90,61 @@ std::string argument_text(const event::KernelArgument& argument) {
   }
 }
 
+// cudaMemcpyKind, hipMemcpyKind.
+std::string copy_kind_text(uint32_t kind) {
+  static constexpr std::string_view kKinds[] = {"host to host", "host to device", "device to host",
+                                                "device to device", "default"};
+  return kind < std::size(kKinds) ? std::string(kKinds[kind]) : fmt::format("{}", kind);
+}
+
+// Appends a member of a call's structure, whose bytes are at `at`.
+void append_member(std::string& out, const vendor::CallMember& member, const std::byte* at) {
+  uint64_t value = 0;
+  uint32_t dimensions[3] = {};
+  if (member.kind == 'd')
+    std::memcpy(dimensions, at, sizeof dimensions);
+  else
+    std::memcpy(&value, at, vendor::member_bytes(member.kind));
+  out += fmt::format("{}{}=", out.empty() ? "" : ", ", member.name);
+  if (member.kind == 'p')
+    out += pointer_text(value);
+  else if (member.kind == 'd')
+    out += fmt::format("{}x{}x{}", dimensions[0], dimensions[1], dimensions[2]);
+  else if (member.kind == 'k')
+    out += copy_kind_text(static_cast<uint32_t>(value));
+  else if (member.kind == 'i')
+    out += fmt::format("{}", static_cast<int32_t>(value));
+  else
+    out += fmt::format("{}", value);
+}
+
 }  // namespace
+
+std::string call_structure_text(const vendor::CallParameters& call, std::span<const std::byte> structure) {
+  std::string out;
+  if (structure.size() < vendor::bytes_of(call)) return out;
+  std::string_view members = call.members;
+  size_t end = 0;
+  vendor::CallMember member;
+  while (vendor::next_member(members, end, member))
+    append_member(out, member, structure.data() + member.offset);
+  return out;
+}
+
+std::string hip_call_text(std::string_view function, std::span<const uint64_t> words) {
+  std::string out;
+  const vendor::CallParameters* const call = vendor::amd::find_hip_call(function);
+  if (call == nullptr) return out;
+  std::string_view members = call->members;
+  size_t end = 0, registers = 0, stack = 0;
+  vendor::CallMember member;
+  while (vendor::next_member(members, end, member)) {
+    const size_t first = vendor::amd::word_of(member, registers, stack);
+    if (first + (member.kind == 'd' ? 2 : 1) > words.size()) break;
+    append_member(out, member, reinterpret_cast<const std::byte*>(words.data() + first));
+  }
+  return out;
+}
 
 std::string pointer_text(uint64_t value) {
   return value == 0 ? "NULL" : fmt::format("{:#x}", value);

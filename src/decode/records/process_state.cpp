@@ -672,9 +672,11 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
           .correlation = static_cast<int64_t>(record.correlation),
           .result = event::function_has_result(domain, number) ? static_cast<int16_t>(header.value >> 16)
                                                                : kUnknown,
-          .arguments = domain == event::Domain::kMpi
-                           ? shown_messages(caller, record.correlation)
-                           : caller.take(event::ArgumentsOf::kOpenClCall, record.correlation)});
+          .arguments = domain == event::Domain::kMpi ? shown_messages(caller, record.correlation)
+                                                     : caller.take(domain == event::Domain::kHipRuntime
+                                                                       ? event::ArgumentsOf::kHipCall
+                                                                       : event::ArgumentsOf::kOpenClCall,
+                                                                   record.correlation)});
       break;
     }
     case RecordKind::kDispatch: {
@@ -901,10 +903,13 @@ void ProcessState::arguments(const tape::BlockHeader& block, const event::Argume
   const uint32_t value = record.header.value;
   std::string text;
   switch (static_cast<event::ArgumentsOf>(record.header.flags)) {
-    case event::ArgumentsOf::kOpenClCall: {
+    case event::ArgumentsOf::kOpenClCall:
+    case event::ArgumentsOf::kHipCall: {
       std::vector<uint64_t> words(bytes.size() / sizeof(uint64_t));
       if (!words.empty()) std::memcpy(words.data(), bytes.data(), words.size() * sizeof(uint64_t));
-      text = opencl_call_text(static_cast<uint16_t>(value), words);
+      text = record.header.flags == static_cast<uint8_t>(event::ArgumentsOf::kHipCall)
+                 ? hip_call_text(event::function_name(event::Domain::kHipRuntime, value), words)
+                 : opencl_call_text(static_cast<uint16_t>(value), words);
       break;
     }
     case event::ArgumentsOf::kOpenClKernel: {

@@ -2,10 +2,12 @@
 #include "decode/rocm/decoder.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/demangle.h"
 #include "base/format.h"
+#include "decode/records/arguments.h"
 #include "event/times.h"
 
 namespace tacho::decode {
@@ -104,6 +106,10 @@ void RocprofilerDecoder::define(const std::byte* at, const event::RecordHeader& 
 }
 
 void RocprofilerDecoder::operation(uint64_t number, std::string_view text) {
+  if (number >> 32 == static_cast<uint64_t>(sdk::kDeviceReadings)) {
+    counter_names_[static_cast<uint32_t>(number)] = writer_.string(text);
+    return;
+  }
   const size_t slash = text.find('/');
   std::string_view kind = text.substr(0, slash);
   const std::string_view name = slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
@@ -135,6 +141,8 @@ void RocprofilerDecoder::operation(uint64_t number, std::string_view text) {
   entry.direction = direction_of(name);
   entry.frees = name.find("FREE") != std::string_view::npos;
   entry.has_result = known.role == Role::kApiWithResult && returns_status(name);
+  if (known.role == Role::kApiWithResult && known.domain == Domain::kHipRuntime)
+    entry.parameters = vendor::amd::find_hip_call(name);
   if (known.role == Role::kApi || known.role == Role::kApiWithResult)
     entry.row = writer_.dimension(row::Function{.name = writer_.string(name), .domain = known.domain});
 }
@@ -165,6 +173,7 @@ void RocprofilerDecoder::agent(std::span<const std::byte> bytes, std::string_vie
   if (!agent.gpu || agent.row != 0) return;
   const bool named = !product.empty() && product != "unknown";
   const int32_t index = f::logical_of_type.read(at, size);
+  agent.index = std::max(index, 0);
   const uint64_t uuid = size >= f::kWithUuid ? f::uuid.read(at, size) : 0;
   // Of the machine, not of the process: the same device seen by several processes is one row.
   agent.row = writer_.dimension(
@@ -405,13 +414,19 @@ void RocprofilerDecoder::api(const Kind& kind, const std::byte* at, size_t size)
   if (kind.role == Role::kApiWithResult && operation.has_result &&
       size >= sdk::Api::kWide + sdk::Api::kResultBytes)
     result = sdk::Member<int32_t>{static_cast<uint32_t>(size - sdk::Api::kResultBytes)}.read(at, size);
+  // Between the call and its result, with --api-args.
+  std::string arguments;
+  if (operation.parameters != nullptr && size > sdk::Api::kWide + sdk::Api::kResultBytes)
+    arguments = call_structure_text(*operation.parameters,
+                                    {at + sdk::Api::kWide, size - sdk::Api::kWide - sdk::Api::kResultBytes});
   const int64_t from = time(start);
   writer_.add(row::Api{.track = thread(f.thread.read(at, size)),
                        .start = from,
                        .duration = time(end) - from,
                        .dim = operation.row,
                        .correlation = static_cast<int64_t>(correlation),
-                       .result = result});
+                       .result = result,
+                       .arguments = arguments.empty() ? 0 : writer_.string(arguments)});
 }
 
 void RocprofilerDecoder::dispatch(const std::byte* at, size_t size) {
@@ -534,6 +549,42 @@ void RocprofilerDecoder::scratch(uint32_t version, const std::byte* at, size_t s
                               .bytes = bytes != 0 ? static_cast<int64_t>(bytes) : event::kUnknown});
 }
 
+// A counter grows from reading to reading: what is shown is its growth by the second since the reading before.
+void RocprofilerDecoder::reading(const std::byte* at, size_t size) {
+  sdk::DeviceReading reading;
+  if (size < sizeof reading) return unknown(sdk::category::kCounters, sdk::kDeviceReading);
+  std::memcpy(&reading, at, sizeof reading);
+  Counted& counted = device_counts_[{reading.agent, reading.counter}];
+  if (counted.track == 0) {
+    const auto name = counter_names_.find(reading.counter);
+    const int64_t called = name != counter_names_.end()
+                               ? name->second
+                               : writer_.string(fmt::format("counter {}", reading.counter));
+    const int64_t counter = writer_.dimension(
+        row::Counter{.name = called,
+                     .unit = writer_.string("1/s"),
+                     .text = writer_.string("growth of a hardware counter, summed over the GPU's units"),
+                     .block = writer_.string("rocprofiler-sdk")});
+    const Agent& agent = agent_of(reading.agent);
+    counted.track = writer_.dimension(row::Track{.kind = event::TrackKind::kCounter,
+                                                 .process = process_.row(),
+                                                 .device = agent.row,
+                                                 .native = agent.index + 1,
+                                                 .name = called,
+                                                 .category = writer_.string("telemetry.gpu"),
+                                                 .counter = counter});
+  } else if (reading.time > counted.time) {
+    // One that is smaller than before began anew.
+    const double growth = reading.value >= counted.value ? reading.value - counted.value : reading.value;
+    const double rate = growth * 1e9 / static_cast<double>(reading.time - counted.time);
+    writer_.add(row::Reading{.track = counted.track,
+                             .start = time(reading.time),
+                             .value = static_cast<int64_t>(std::bit_cast<uint64_t>(rate))});
+  }
+  counted.time = reading.time;
+  counted.value = reading.value;
+}
+
 void RocprofilerDecoder::unknown(uint32_t category, uint32_t kind) {
   constexpr size_t kMostTold = 256;
   const uint64_t key = uint64_t{category} << 32 | kind;
@@ -576,6 +627,8 @@ void RocprofilerDecoder::record(uint32_t version, const sdk::PieceHeader& header
                                 std::span<const std::byte> bytes) {
   if (header.category == sdk::category::kTracing && bytes.size() >= 24)
     tracing(version, bytes.data(), bytes.size());
+  else if (header.category == sdk::category::kCounters && header.kind == sdk::kDeviceReading)
+    reading(bytes.data(), bytes.size());
   else if (header.category == sdk::category::kCounters)
     ++counter_records_;
   else

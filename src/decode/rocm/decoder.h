@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,7 @@
 #include "event/schema.h"
 #include "tape/layout.h"
 #include "trace/writer.h"
+#include "vendor/amd/call_parameters.h"
 #include "vendor/amd/sdk.h"
 
 namespace tacho::decode {
@@ -58,6 +60,7 @@ class RocprofilerDecoder : public BlockDecoder {
     int64_t row = 0;  // of table function, for calls
     event::CopyDirection direction = event::CopyDirection::kUnknown;
     bool frees = false, has_result = false;
+    const vendor::CallParameters* parameters = nullptr;  // of a HIP call; nullptr = not known
   };
   struct KernelFacts {
     int64_t name = 0;
@@ -78,6 +81,13 @@ class RocprofilerDecoder : public BlockDecoder {
     int64_t row = 0;  // of table device; 0 for a processor
     int64_t copies = 0;
     bool gpu = true;
+    int64_t index = 0;  // among the GPUs
+  };
+  // A counter of a whole GPU: what was read last.
+  struct Counted {
+    int64_t track = 0;
+    uint64_t time = 0;
+    double value = 0;
   };
   struct Memory {
     uint64_t bytes, agent;
@@ -125,6 +135,7 @@ class RocprofilerDecoder : public BlockDecoder {
   void copy(const std::byte* at, size_t size);
   void allocation(const std::byte* at, size_t size);
   void scratch(uint32_t version, const std::byte* at, size_t size);
+  void reading(const std::byte* at, size_t size);
   void unknown(uint32_t category, uint32_t kind);
   /// Recording was off when that call was made.
   bool paused(uint64_t correlation) const;
@@ -141,6 +152,8 @@ class RocprofilerDecoder : public BlockDecoder {
   tsl::robin_map<uint64_t, Operation> operations_;
   tsl::robin_map<uint64_t, KernelFacts> kernels_;
   std::vector<ShapeSlot> shapes_;
+  tsl::robin_map<uint32_t, int64_t> counter_names_;                 // of --device-counters: strings
+  std::map<std::pair<uint64_t, uint32_t>, Counted> device_counts_;  // by agent and counter
   tsl::robin_map<uint64_t, Agent> agents_;
   std::vector<std::pair<std::array<uint64_t, 3>, int64_t>> queues_;  // agent, queue, stream -> track
   tsl::robin_map<uint64_t, Memory> allocated_;                       // by address

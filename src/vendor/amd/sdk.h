@@ -257,6 +257,9 @@ inline constexpr size_t kLeast = 292, kMost = 512, kNarrow = 296, kWithUuid = 30
 //    0          4       8       16
 //   | category | kind  | bytes | the record, `bytes` long, then up to 7 bytes to a multiple of 8 |
 //
+// Readings of counters of a whole GPU are tacho's own records (DeviceReading) in category kCounters; NameRecords of kind
+// kDeviceReadings name their counters.
+//
 // kind is the number that this version of the library has for it: NameRecords say what it and its operations are called
 // (NameSpace::kOperation: number = kind << 32 | operation, text = "KIND/operation").
 
@@ -265,6 +268,14 @@ struct PieceHeader {
   uint64_t bytes;
 };
 static_assert(sizeof(PieceHeader) == 16);
+inline constexpr uint32_t kDeviceReading = 100;  // a kind that the library does not have
+inline constexpr int32_t kDeviceReadings = 255;  // stands in NameRecords for the kind of an operation
+struct DeviceReading {
+  uint64_t size, time, agent;  // time: the library's clock
+  uint32_t counter, reserved;
+  double value;  // sum of all units since reading began
+};
+static_assert(sizeof(DeviceReading) == 40);
 /// Number of an operation in NameRecords.
 constexpr uint64_t operation_number(int32_t kind, int32_t operation) {
   return static_cast<uint64_t>(static_cast<uint32_t>(kind)) << 32 | static_cast<uint32_t>(operation);

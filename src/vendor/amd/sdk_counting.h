@@ -124,6 +124,11 @@ using LoadDefinition = Status(const char* yaml, size_t size, int32_t flags);
 using DispatchCallback = void(DispatchData, Handle* config, UserData*, void*);
 using RecordCallback = void(DispatchData, CounterRecord*, size_t, UserData, void*);
 using DispatchService = Status(Context, DispatchCallback*, void*, RecordCallback*, void*);
+/// From 1.0 on. The callback gets a function by which it states the configuration of the agent.
+using DeviceCallback = void(Context, Handle agent, Status (*set)(Context, Handle config), void*);
+using DeviceService = Status(Context, Buffer, Handle agent, DeviceCallback*, void*);
+/// With `records` the values are there when it returns; `count` has room for so many, then how many there are.
+using SampleDevice = Status(Context, UserData, int32_t flags, CounterRecord* records, size_t* count);
 using RecordCounter = Status(uint64_t id, Handle* counter);
 using RecordPosition = Status(uint64_t id, uint64_t dimension, size_t* position);
 }  // namespace signature

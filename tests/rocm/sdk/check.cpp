@@ -6,6 +6,7 @@
 #include <rocprofiler-sdk/callback_tracing.h>
 #include <rocprofiler-sdk/context.h>
 #include <rocprofiler-sdk/counters.h>
+#include <rocprofiler-sdk/device_counting_service.h>
 #include <rocprofiler-sdk/dispatch_counting_service.h>
 #include <rocprofiler-sdk/external_correlation.h>
 #include <rocprofiler-sdk/pc_sampling.h>
@@ -14,6 +15,7 @@
 #include <rocprofiler-sdk/version.h>
 
 #include "abi.h"
+#include "vendor/amd/call_parameters.h"
 #include "vendor/amd/sdk.h"
 #include "vendor/amd/sdk_counting.h"
 #include "vendor/amd/sdk_sampling.h"
@@ -312,6 +314,37 @@ AT(imitation::StochasticSample, waves, Stochastic, wave_count);
 AT(imitation::StochasticSample, snapshot, Stochastic, snapshot);
 #endif
 
+// ---- structures of arguments
+#if TACHO_WIDE
+consteval size_t offset_of(std::string_view function, std::string_view name) {
+  std::string_view members = tacho::vendor::amd::find_hip_call(function)->members;
+  size_t end = 0;
+  tacho::vendor::CallMember member;
+  while (tacho::vendor::next_member(members, end, member))
+    if (member.name == name) return member.offset;
+  return ~size_t{0};
+}
+#define ARGUMENT(function, name) \
+  static_assert(offset_of(#function, #name) == offsetof(rocprofiler_hip_api_args_t, function.name))
+ARGUMENT(hipLaunchKernel, numBlocks);
+ARGUMENT(hipLaunchKernel, args);
+ARGUMENT(hipLaunchKernel, stream);
+ARGUMENT(hipModuleLaunchKernel, sharedMemBytes);
+ARGUMENT(hipModuleLaunchKernel, extra);
+ARGUMENT(hipExtModuleLaunchKernel, flags);
+ARGUMENT(hipMemcpyAsync, kind);
+ARGUMENT(hipMemcpyAsync, stream);
+ARGUMENT(hipMemcpyPeerAsync, srcDevice);
+ARGUMENT(hipMemcpyPeerAsync, stream);
+ARGUMENT(hipMemsetD8Async, count);
+ARGUMENT(hipMemset2DAsync, stream);
+ARGUMENT(hipMallocManaged, flags);
+ARGUMENT(hipEventRecordWithFlags, flags);
+using Extended = rocprofiler_buffer_tracing_hip_api_ext_record_t;
+static_assert(sdk::Api::kWide == offsetof(Extended, args));
+static_assert(sizeof(Extended) - sdk::Api::kResultBytes == offsetof(Extended, retval));
+#endif
+
 // ---- functions: the same number of words in and out
 template <typename>
 struct Words;
@@ -345,6 +378,8 @@ FUNCTION(SamplePc, rocprofiler_configure_pc_sampling_service);
 FUNCTION(DispatchService, rocprofiler_configure_callback_dispatch_counting_service);
 #if TACHO_WIDE
 FUNCTION(CreateConfig, rocprofiler_create_counter_config);
+FUNCTION(DeviceService, rocprofiler_configure_device_counting_service);
+FUNCTION(SampleDevice, rocprofiler_sample_device_counting_service);
 FUNCTION(LoadDefinition, rocprofiler_load_counter_definition);
 VALUE(sdk::kAppendDefinition, ROCPROFILER_COUNTER_FLAG_APPEND_DEFINITION);
 #else

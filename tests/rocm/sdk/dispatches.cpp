@@ -779,3 +779,48 @@ TACHO_EXPORT Status rocprofiler_configure_callback_dispatch_counting_service(Id 
   g_counting = {context, on_dispatch, on_values, dispatch_data, record_data};
   return kOk;
 }
+
+// ---- counters of whole GPUs: made up. Each reading finds 1000 more in each of two units than the one before.
+
+namespace {
+struct DeviceCounting {
+  Id context, agent;
+  void (*choose)(Id, Id, Status (*)(Id, Id), void*);
+  void* data;
+  uint64_t config, readings;
+};
+std::vector<DeviceCounting>& device_counting() {
+  static auto* const all = new std::vector<DeviceCounting>;
+  return *all;
+}
+Status set_config(Id context, Id config) {
+  for (DeviceCounting& each : device_counting())
+    if (each.context.handle == context.handle) each.config = config.handle;
+  return kOk;
+}
+}  // namespace
+
+TACHO_EXPORT Status rocprofiler_configure_device_counting_service(
+    Id context, Id, Id agent, void (*choose)(Id, Id, Status (*)(Id, Id), void*), void* data) {
+  device_counting().push_back({context, agent, choose, data, 0, 0});
+  return kOk;
+}
+TACHO_EXPORT Status rocprofiler_sample_device_counting_service(Id context, uint64_t, int32_t flags,
+                                                               CounterRecord* records, size_t* count) {
+  for (DeviceCounting& each : device_counting()) {
+    if (each.context.handle != context.handle || flags != 0) continue;
+    if (each.config == 0) each.choose(context, each.agent, set_config, each.data);
+    const std::lock_guard lock(g_configs);
+    ++each.readings;
+    size_t made = 0;
+    for (const uint64_t counter : configs()[each.config].counters)
+      for (int unit = 0; unit < 2 && made < *count; ++unit) {
+        const int position[8] = {0, unit, 0, 0, 0, 0, 0, 0};
+        records[made++] = {instance_id(counter, position), 1000.0 * static_cast<double>(each.readings), 0, 0,
+                           each.agent};
+      }
+    *count = made;
+    return kOk;
+  }
+  return kInvalid;
+}

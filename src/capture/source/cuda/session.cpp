@@ -378,9 +378,9 @@ constexpr uint32_t kCallbacks = 2048;
 constinit Parameters g_parameters[2][kCallbacks] = {};  // runtime, driver
 
 void learn_parameters(bool driver, uint32_t id, const char* name) {
-  const vendor::nvidia::CallParameters* const call = vendor::nvidia::find_call_parameters(name);
+  const vendor::CallParameters* const call = vendor::nvidia::find_call_parameters(name);
   if (call != nullptr)
-    g_parameters[driver][id] = {tape::intern(name), static_cast<uint32_t>(vendor::nvidia::bytes_of(*call))};
+    g_parameters[driver][id] = {tape::intern(name), static_cast<uint32_t>(vendor::bytes_of(*call))};
 }
 
 // At the call's end: what it has written to its outputs is not told, only where they are.

@@ -153,6 +153,18 @@ void replace_found(const Word* words) {
   if (same == *found && ours != nullptr) *found = ours;
 }
 
+// At the call's end: where its outputs are, not what it has written there.
+void write_hip_arguments(const HipCall& does, uint16_t number, uint64_t correlation, const Word* words) {
+  const auto bytes = static_cast<uint32_t>(does.words * sizeof(Word));
+  auto* const record =
+      tape::begin<event::ArgumentsRecord>(event::RecordKind::kArguments, event::Table::kApi, number,
+                                          static_cast<uint8_t>(event::ArgumentsOf::kHipCall), bytes);
+  if (record == nullptr) return;
+  record->correlation = correlation;
+  memcpy(record + 1, words, bytes);
+  tape::commit();
+}
+
 __attribute__((noinline)) void end(Call& call, const HipCall& does, const Word* words, uint16_t number,
                                    Word result) {
   OpenCall& open = open_call();
@@ -167,7 +179,9 @@ __attribute__((noinline)) void end(Call& call, const HipCall& does, const Word* 
     if (does.works && call.recorded && sampler::counts_calls())
       sampler::end_call_counts(call.correlation, now);
     // The call in which HIP registered with rocprofiler-sdk is that library's from its beginning.
-    if (((call.recorded && !open.stops) || open.starts) && road() != Road::kSdk)
+    if (((call.recorded && !open.stops) || open.starts) && road() != Road::kSdk) {
+      if (does.words != 0 && tape::configuration().api_args)
+        write_hip_arguments(does, number, call.correlation, words);
       if (auto* const record =
               tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
                                             event::api_value(number, static_cast<int16_t>(result)),
@@ -177,6 +191,7 @@ __attribute__((noinline)) void end(Call& call, const HipCall& does, const Word* 
         record->correlation = call.correlation;
         tape::commit();
       }
+    }
   }
   if (does.memory == HipMemory::kFrees) {
     if (call.taken && worked)

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "vendor/amd/call_parameters.h"
+
 namespace tacho::capture::rocm {
 
 enum class HipMemory : uint8_t {
@@ -28,6 +30,7 @@ struct HipCall {
   bool finds = false;       // a function of HIP's by its name (word 0), into *word 1
   HipMemory memory = HipMemory::kNone;
   bool pinned = false, managed = false;  // what it allocates
+  uint8_t words = 0;                     // that hold its arguments; 0 = they are not recorded
 };
 
 namespace hip_internal {
@@ -130,6 +133,8 @@ consteval HipCall hip_call(std::string_view name) {
   if (is("hipMalloc3D")) call.memory = HipMemory::kCubic;
   if (is("hipFree", "hipFreeHost", "hipHostFree", "hipFreeAsync", "hipMemRelease"))
     call.memory = HipMemory::kFrees;
+  if (const vendor::CallParameters* const parameters = vendor::amd::find_hip_call(name))
+    call.words = static_cast<uint8_t>(vendor::amd::words_of(*parameters));
   return call;
 }
 

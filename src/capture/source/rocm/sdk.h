@@ -5,6 +5,7 @@
 //   sdk_buffers.cpp  the library's buffers, copied to the pool as they are
 //   sdk_calls.cpp    HIP's calls as they begin and end: for the sampler
 //   sdk_work.cpp     what is handed to the GPU: its stream, its node of a graph, launches that switch recording
+//   device_counters.cpp  counters of whole GPUs while the program runs (device_counters.h)
 //   counting.cpp     the same library in a run that counts (counting.h)
 //   pc_samples.cpp   the same library in a run that samples the program counter (pc_samples.h)
 //
@@ -66,6 +67,8 @@ inline constexpr tape::BlockKind kSdkBlocks = tape::BlockKind::kRocprofiler;
 void set_up_sdk_buffers(const sdk::Functions& functions, uint32_t version);
 /// States what records of this kind are called and which table they fill.
 void describe_kind(int32_t kind, const char* name, event::Table table);
+/// A record of ours among the library's.
+void put_piece(uint32_t category, uint32_t kind, const void* record, uint64_t bytes);
 /// The library's callback for full buffers.
 void copy_records(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*,
                   uint64_t dropped);

@@ -116,8 +116,9 @@ void copy_record(Appender& pool, const sdk::RecordHeader& header) {
     const auto kind = static_cast<int32_t>(header.kind);
     see_operation(kind, sdk::any::operation.read(from, bytes));
     table = g_kinds[kind].table;
-    // Of a call with its arguments only the result is kept.
-    if (g_kinds[kind].extended && bytes > sdk::Api::kWide + sdk::Api::kResultBytes) {
+    // Of a call with its arguments only the result is kept, unless they were asked for.
+    if (g_kinds[kind].extended && !tape::configuration().api_args &&
+        bytes > sdk::Api::kWide + sdk::Api::kResultBytes) {
       kept = sdk::Api::kWide;
       tail = sdk::Api::kResultBytes;
     }
@@ -131,6 +132,15 @@ void copy_record(Appender& pool, const sdk::RecordHeader& header) {
 }
 
 }  // namespace
+
+void put_piece(uint32_t category, uint32_t kind, const void* record, uint64_t bytes) {
+  Appender pool;
+  std::byte* const to = pool.next(bytes);
+  if (to == nullptr) return tape::count_dropped(event::Table::kFactEnd);
+  const sdk::PieceHeader piece{category, kind, bytes};
+  memcpy(to, &piece, sizeof piece);
+  memcpy(to + sizeof piece, record, bytes);
+}
 
 void set_up_sdk_buffers(const sdk::Functions& functions, uint32_t version) {
   g_sdk = &functions;

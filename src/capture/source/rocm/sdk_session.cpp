@@ -17,6 +17,7 @@
 #include "capture/capture.h"
 #include "capture/own_thread.h"
 #include "capture/source/rocm/counting.h"
+#include "capture/source/rocm/device_counters.h"
 #include "capture/source/rocm/rocm.h"
 #include "capture/source/rocm/sdk.h"
 #include "tape/writer.h"
@@ -26,6 +27,7 @@ namespace {
 
 constinit sdk::Functions g_functions{};
 constinit uint32_t g_sdk_version = 0;
+constinit void* g_sdk_library = nullptr;  // its handle
 constinit sdk::ClientId g_client{};
 constinit sdk::ClientIdNarrow g_client_narrow{};
 constinit sdk::Finalize* g_finalize = nullptr;
@@ -336,6 +338,7 @@ int initialize_sdk(sdk::Finalize* finalize, void*) {
     return 0;
   }
   g_sdk_pid.store(getpid());
+  set_up_device_counters(g_sdk_version, g_sdk_library);
   pthread_atfork(nullptr, nullptr, in_forked_child);
   define_sdk_clock();
   if (!tape::configuration().kernel_include.empty())
@@ -359,6 +362,7 @@ int initialize_sdk(sdk::Finalize* finalize, void*) {
 void finalize_sdk(void*) {
   if (!sdk_active()) return;
   const int64_t begin = raw_now();
+  end_device_counters();
   g_functions.flush_buffer(g_buffer);
   define_sdk_clock();
   g_sdk_finished.store(1);
@@ -378,6 +382,7 @@ const char* bind_functions(const void* address, Dl_info& at) {
   if (dladdr(address, &at) == 0 || at.dli_fname == nullptr) return "anything";
   void* const handle = dlopen(at.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   if (handle == nullptr) return "anything";
+  g_sdk_library = handle;
   const char* missing = nullptr;
 #define TACHO_SDK_BIND(member, type, name)                                                          \
   g_functions.member = reinterpret_cast<sdk::signature::type*>(dlsym(handle, "rocprofiler_" name)); \
@@ -388,7 +393,6 @@ const char* bind_functions(const void* address, Dl_info& at) {
       dlsym(handle, "rocprofiler_configure_external_correlation_id_request_service"));
   g_functions.external_kind_name = reinterpret_cast<sdk::signature::KindName*>(
       dlsym(handle, "rocprofiler_query_external_correlation_id_request_kind_name"));
-  dlclose(handle);
   return missing;
 }
 

@@ -196,6 +196,10 @@ bool start(hsa::Tables* tables) {
   if (tape::CommandCounts* const counts = tape::open_progress())
     g_progress.store(counts, std::memory_order_release);
   tape::define_property(event::Table::kProcess, 0, "rocm.source", "hsa");
+  if (!tape::configuration().device_counters.empty())
+    tape::note(event::NoteSeverity::kWarning,
+               "--device-counters needs AMD's rocprofiler-sdk, and this process is traced through HSA's "
+               "interface for tools: no counters were read");
   if (tape::configuration().amd_source == event::AmdSource::kSdk && road() == Road::kUndecided)
     tape::note(event::NoteSeverity::kWarning,
                "this HSA runtime is built without rocprofiler-register, which rocprofiler-sdk needs: tacho "

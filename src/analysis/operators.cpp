@@ -485,9 +485,9 @@ class OperatorSweep {
     const Known& known = function(row[3]);
     if (known.kind.is) return begin(track, start, row[2], known, 0, false, correlation);
     if (!known.launches || correlation == 0) return;
-    OperatorCall call;
-    if (!launched_by(track, start, call)) return;
-    const int64_t process = call.process;
+    OperatorCall call;  // of the root, where no operator is open
+    launched_by(track, start, call);
+    const int64_t process = process_of(track);
     if (!calls_.try_emplace({process, correlation}, Call{call, false}).second)
       return;  // the driver's within the runtime's
     order_.push_back({process, correlation});
@@ -567,7 +567,8 @@ class OperatorSweep {
       work.bytes = earliest->table != Table::kDispatch && row[6] != kUnknown ? row[6] : 0;
       work.launches = known && !call->second.counted ? 1 : 0;
       if (known) call->second.counted = true;
-      const OperatorCall* operation = known ? &call->second.operation : nullptr;
+      const OperatorCall* operation =
+          known && call->second.operation.node != 0 ? &call->second.operation : nullptr;
       if (row[5] != 0) {
         if (const OperatorCall* const made_by = graph_nodes_.find(process_of(row[0]), row[5]))
           operation = made_by;
@@ -676,6 +677,7 @@ class OperatorSweep {
     whole.launches += span.launches;
     tree_.whole.add(whole);
     tree_.estimated.add(whole);
+    ++tree_.spans_divided;
     if (tree_.estimated_from == 0 || graph.launches < tree_.estimated_from)
       tree_.estimated_from = graph.launches;
   }

@@ -73,6 +73,7 @@ struct OperatorTree {
   int64_t graph_unnamed =
       0;  // kernels, copies and fills of CUDA graphs whose node was made before tracing, or out of sight
   DeviceWork estimated;         // divided by GraphShares; part of `whole`
+  int64_t spans_divided = 0;    // launches of graphs as one span that make up `estimated`
   int64_t estimated_from = 0;   // launches that the shares were measured in, of the graph with the fewest
   int64_t spans_undivided = 0;  // launches of graphs as one span that GraphShares does not know
   int64_t backward_alone = 0;   // calls of backward operators whose forward operator is not known

@@ -484,13 +484,13 @@ int operator_stats(const std::string& file, bool modules, const std::string& for
                       report::format_duration(static_cast<double>(tree->whole.ns)),
                       100.0 * static_cast<double>(tree->whole.ns - tree->nodes[0].work.ns) /
                           static_cast<double>(tree->whole.ns)));
-    if (tree->estimated.launches > 0)
+    if (tree->spans_divided > 0)
       say(
           fmt::format("Of it {} is estimated: {} {} of CUDA graphs, divided by what their nodes took in {} "
                       "({} {} at least).",
-                      report::format_duration(static_cast<double>(tree->estimated.ns)),
-                      tree->estimated.launches, tree->estimated.launches == 1 ? "launch" : "launches",
-                      graph_nodes, tree->estimated_from, tree->estimated_from == 1 ? "launch" : "launches"));
+                      report::format_duration(static_cast<double>(tree->estimated.ns)), tree->spans_divided,
+                      tree->spans_divided == 1 ? "launch" : "launches", graph_nodes, tree->estimated_from,
+                      tree->estimated_from == 1 ? "launch" : "launches"));
     if (tree->spans_undivided > 0)
       say(fmt::format("{} {} of CUDA graphs are not in {}: they count for what launched them.",
                       tree->spans_undivided, tree->spans_undivided == 1 ? "launch" : "launches",

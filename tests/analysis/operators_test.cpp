@@ -256,9 +256,34 @@ TEST(Operators, spans_of_graphs_are_divided_by_nodes_of_another_trace) {
   EXPECT_EQ(find(rows, "Replay", OperatorPhase::kForward)->self.launches, 3);
   EXPECT_EQ(tree.whole.ns, 103);
   EXPECT_EQ(tree.estimated.ns, 100);
+  EXPECT_EQ(tree.spans_divided, 2);
   EXPECT_EQ(tree.estimated_from, 1);
   EXPECT_EQ(tree.spans_undivided, 1);
   EXPECT_FALSE(graph_shares(*of_spans).has_value());
+}
+
+// A program that replays a graph outside of all operators: the launch is the root's, the work its nodes'.
+TEST(Operators, spans_that_no_operator_launched_are_divided_too) {
+  constexpr const char* kTitle = "graph of 1 node: k";
+  Recorded nodes, spans;
+  for (Recorded* const each : {&nodes, &spans}) {
+    each->range(each->main(), 100, 50, "aten::relu", "NVTX");
+    each->mark(each->main(), 110, "graph node", 11);
+  }
+  nodes.of_graph(7, kTitle);
+  nodes.kernels(nodes.main(), 1010, {{11, 30}});
+  spans.span(spans.main(), 1010, 21, kTitle, 80);
+  spans.span(spans.main(), 1200, 21, kTitle, 60);
+  const auto of_nodes = nodes.open(), of_spans = spans.open();
+  const GraphShares shares = must(graph_shares(*of_nodes));
+  const OperatorTree tree = must(operator_tree(*of_spans, {}, &shares));
+  const auto rows = operator_rows(tree, OperatorBy::kOperator);
+  EXPECT_EQ(find(rows, "aten::relu", OperatorPhase::kForward)->self.ns, 140);
+  EXPECT_EQ(find(rows, "aten::relu", OperatorPhase::kForward)->self.launches, 0);
+  EXPECT_EQ(tree.nodes[0].work.launches, 2);
+  EXPECT_EQ(tree.nodes[0].work.ns, 0);
+  EXPECT_EQ(tree.spans_divided, 2);
+  EXPECT_EQ(tree.estimated.ns, 140);
 }
 
 // Each thread counts its sequence numbers for itself.

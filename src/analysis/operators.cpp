@@ -569,16 +569,22 @@ class OperatorSweep {
       if (known) call->second.counted = true;
       const OperatorCall* operation =
           known && call->second.operation.node != 0 ? &call->second.operation : nullptr;
+      const OperatorCall* const launcher = operation;
       if (row[5] != 0) {
-        if (const OperatorCall* const made_by = graph_nodes_.find(process_of(row[0]), row[5]))
+        const OperatorCall* const made_by = graph_nodes_.find(process_of(row[0]), row[5]);
+        if (made_by != nullptr)
           operation = made_by;
         else
           ++tree_.graph_unnamed;
         if (visitor_.graph_node)
-          visitor_.graph_node(
-              process_of(row[0]), correlation,
-              earliest->table == Table::kDispatch ? cell(Table::kKernel, row[3], column::Kernel::graph) : 0,
-              work, operation != nullptr ? operation->node : 0);
+          visitor_.graph_node({.process = process_of(row[0]),
+                               .correlation = correlation,
+                               .graph = earliest->table == Table::kDispatch
+                                            ? cell(Table::kKernel, row[3], column::Kernel::graph)
+                                            : 0,
+                               .work = work,
+                               .node = made_by != nullptr ? made_by->node : 0,
+                               .launcher = launcher});
       }
       const uint32_t node = operation != nullptr ? operation->node : 0;
       if (const GraphShares::Graph* const graph = shared_graph(earliest->table, row[3])) {
@@ -588,7 +594,8 @@ class OperatorSweep {
         tree_.whole.add(work);
       }
       if (earliest->table == Table::kDispatch) {
-        if (visitor_.kernel) visitor_.kernel({row[0], start, duration, row[3]}, operation);
+        if (visitor_.kernel)
+          visitor_.kernel({row[0], start, duration, row[3], correlation, row[5]}, operation);
       }
       earliest->more = earliest->cursor->next();
     }
@@ -670,7 +677,7 @@ class OperatorSweep {
       left -= part.ns;
       part.kernels = measured.kernels / graph.launches;
       part.bytes = measured.bytes / graph.launches;
-      tree_.nodes[node_like(node)].work.add(part);
+      tree_.nodes[node == 0 ? launcher : node_like(node)].work.add(part);
       whole.add(part);
     }
     tree_.nodes[launcher].work.launches += span.launches;
@@ -748,11 +755,10 @@ Result<GraphShares> graph_shares(const trace::Trace& trace) {
   };
   constexpr size_t kMostOpen = 4096;  // launches
   OperatorVisitor visitor;
-  visitor.graph_node = [&](int64_t process, int64_t correlation, int64_t graph, const DeviceWork& work,
-                           uint32_t node) {
-    Launch& launch = open[{process, correlation}];
-    if (graph != 0) launch.graph = graph;
-    launch.work.emplace_back(node, work);
+  visitor.graph_node = [&](const GraphNodeWork& node) {
+    Launch& launch = open[{node.process, node.correlation}];
+    if (node.graph != 0) launch.graph = node.graph;
+    launch.work.emplace_back(node.node, node.work);
     launch.work.back().second.launches = 0;
     if (open.size() > kMostOpen) {
       close(open.begin()->first.first, open.begin()->second);

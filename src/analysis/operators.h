@@ -102,16 +102,25 @@ struct OperatorCall {
 /// A row of the trace's kernels.
 struct OperatorKernel {
   int64_t track = 0, start = 0, duration = 0, dim = 0;
+  int64_t correlation = 0;  ///< 0 = unknown
+  int64_t graph_node = 0;   ///< 0 = it is not a node of a CUDA graph
+};
+
+/// What a node of a CUDA graph did in one launch.
+struct GraphNodeWork {
+  int64_t process = 0, correlation = 0;  ///< the launch
+  int64_t graph = 0;                     ///< its id; 0 = unknown: a copy or a fill
+  DeviceWork work;
+  uint32_t node = 0;                       ///< the operator's node that made it; 0 = none
+  const OperatorCall* launcher = nullptr;  ///< the operator's call that launched the graph; nullptr = none
 };
 
 struct OperatorVisitor {
-  /// Called for each kernel in the order of their starts, with the operator's call that launched it; nullptr = none.
+  /// Called for each kernel in the order of their starts, with the operator's call that launched it, or that made the node of a
+  /// CUDA graph; nullptr = none.
   std::function<void(const OperatorKernel& kernel, const OperatorCall* call)> kernel;
-  /// Called for each kernel, copy and fill that is a node of a CUDA graph: the launch, the graph's id (0: a copy or a fill)
-  /// and the operator's node (0 = none).
-  std::function<void(int64_t process, int64_t correlation, int64_t graph, const DeviceWork& work,
-                     uint32_t node)>
-      graph_node;
+  /// Called for each kernel, copy and fill that is a node of a CUDA graph, for a kernel just before `kernel`.
+  std::function<void(const GraphNodeWork& work)> graph_node;
 };
 
 /// What the nodes of CUDA graphs took in a trace with --graph-trace node, by the name that a launch as one span has. Of several

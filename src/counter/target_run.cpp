@@ -290,6 +290,7 @@ tl::expected<void, launch::LaunchError> record_operators(
   options.command = request.command;
   options.environment = std::move(environment);
   options.torch_trace = true;
+  options.target.graph_nodes = true;  // a graph is measured as a whole; what is in it is known node by node
   options.folder = request.folder;
   options.keep = operators_file(request.folder);
   observer.run_begins({}, 1, 1);

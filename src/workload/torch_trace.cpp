@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Pair {
-  fs::path marker, collection;
+  fs::path marker, collection, graphs;
 };
 
 // "torch_trace_0_marker_api_trace.csv" beside "torch_trace_0_counter_collection.csv".
@@ -40,7 +40,9 @@ std::vector<Pair> pairs_of(const std::string& folder, const std::vector<std::str
         pass_files.empty() || std::any_of(pass_files.begin(), pass_files.end(), [&](const std::string& pass) {
           return stem == std::string(kTorchPrefix) + "_" + pass.substr(0, pass.rfind(".csv")) + "_";
         });
-    if (wanted) pairs.push_back({entry.path(), collection});
+    if (wanted)
+      pairs.push_back(
+          {entry.path(), collection, entry.path().parent_path() / (stem + std::string(kGraphSuffix))});
   }
   std::sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.marker < b.marker; });
   return pairs;
@@ -148,6 +150,37 @@ Status read_pair(const Pair& pair, std::map<std::string, TorchOperator>& operato
   return {};
 }
 
+// What is in the CUDA graphs of a run.
+Status read_graphs(const fs::path& file, std::vector<TorchGraphPart>& parts) {
+  TACHO_ASSIGN(CsvReader reader, CsvReader::open(file.string()));
+  std::vector<std::string_view> fields;
+  TACHO_ASSIGN(const bool any, reader.next(fields));
+  if (!any) return {};
+  const TorchHeader header(fields);
+  TACHO_ASSIGN(const size_t graph, header.find("Graph_Name", reader));
+  TACHO_ASSIGN(const size_t id, header.find("Graph_Id", reader));
+  TACHO_ASSIGN(const size_t launches, header.find("Launches", reader));
+  TACHO_ASSIGN(const size_t name, header.find("Operator_Name", reader));
+  TACHO_ASSIGN(const size_t kernels, header.find("Kernels", reader));
+  TACHO_ASSIGN(const size_t duration, header.find("Duration_Ns", reader));
+  const size_t most = std::max({graph, id, launches, name, kernels, duration});
+  for (;;) {
+    TACHO_ASSIGN(const bool more, reader.next(fields));
+    if (!more) return {};
+    if (fields.size() <= most) return fail("{}, row {}: it has too few columns", reader.name(), reader.row());
+    TorchGraphPart& part = parts.emplace_back();
+    part.graph = fields[graph];
+    part.name = fields[name];
+    for (const auto& [at, into] : {std::pair{id, &part.number},
+                                   {launches, &part.launches},
+                                   {kernels, &part.kernels},
+                                   {duration, &part.ns}})
+      if (const std::string_view text = fields[at];
+          std::from_chars(text.data(), text.data() + text.size(), *into).ec != std::errc() || *into < 0)
+        return fail("{}, row {}: '{}' is no count", reader.name(), reader.row(), text);
+  }
+}
+
 Status write_consolidated(const fs::path& file, std::vector<Row>& rows) {
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
     return a.function != b.function ? a.function < b.function : a.counter < b.counter;
@@ -228,7 +261,10 @@ Result<TorchTrace> read_torch_trace(const std::string& folder, const std::vector
   TorchTrace trace;
   std::map<std::string, TorchOperator> operators;
   std::vector<Row> rows;
-  for (const Pair& pair : pairs) TACHO_TRY(read_pair(pair, operators, rows));
+  for (const Pair& pair : pairs) {
+    TACHO_TRY(read_pair(pair, operators, rows));
+    if (fs::exists(pair.graphs)) TACHO_TRY(read_graphs(pair.graphs, trace.graph_parts));
+  }
   for (auto& [name, each] : operators) trace.operators.push_back(std::move(each));
 
   const fs::path file = fs::path(folder) / kTorchPrefix / "consolidated.csv";

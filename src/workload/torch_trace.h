@@ -16,6 +16,9 @@ namespace tacho::workload {
 inline constexpr std::string_view kTorchPrefix = "torch_trace";
 inline constexpr std::string_view kMarkerSuffix = "marker_api_trace.csv";
 inline constexpr std::string_view kCollectionSuffix = "counter_collection.csv";
+inline constexpr std::string_view kGraphSuffix = "graph_nodes.csv";  // beside the first pair of a run
+inline constexpr std::string_view kGraphHeader =
+    "Graph_Name,Graph_Id,Launches,Operator_Name,Kernels,Duration_Ns\n";
 
 /// An operator by its whole name, and what it launched.
 struct TorchOperator {
@@ -27,9 +30,20 @@ struct TorchOperator {
   double kernel_ns = 0;            ///< of all its dispatches
 };
 
+/// What an operator made of a CUDA graph, which counters measure as a whole.
+struct TorchGraphPart {
+  std::string graph;     ///< its title: "graph of 110 nodes: vectorized_elementwise_kernel x24, ..."
+  int64_t number = 0;    ///< tells graphs with one title apart
+  int64_t launches = 0;  ///< of the graph, in the run that recorded the operators
+  std::string name;      ///< of the operator; "" = no operator made these nodes
+  int64_t kernels = 0;   ///< in all launches
+  int64_t ns = 0;        ///< of these kernels
+};
+
 struct TorchTrace {
-  std::vector<TorchOperator> operators;  ///< by name
-  std::vector<std::string> notes;        ///< for the user: consolidated.csv could not be written ...
+  std::vector<TorchOperator> operators;     ///< by name
+  std::vector<TorchGraphPart> graph_parts;  ///< those of a graph one after the other
+  std::vector<std::string> notes;           ///< for the user: consolidated.csv could not be written ...
 };
 
 /// Reads the pairs of a folder, those of the given pass files ("pmc_perf_0.csv") alone if there are any. Writes

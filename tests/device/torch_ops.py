@@ -174,6 +174,16 @@ class Session:
         print(run(self.tacho, "stats", self.work / "lines.tacho", "--by", "line", "--top", "10").stdout)
 
     def kinds(self):
+        # Nodes by hand, a child graph, conditional nodes, an update, another thread: the program says what each operator made.
+        program = pathlib.Path(self.options.build).resolve() / "tests" / "device" / "cuda_graph_kinds"
+        if program.exists():
+            made = self.trace("made.tacho", [program, "10"], "--graph-trace", "node").stdout
+            wanted = {name: int(kernels) for name, kernels in (line.split() for line in made.splitlines())}
+            found = {row["Name"]: row["SelfKernels"] for row in self.rows("made.tacho", "operator") if row["SelfKernels"]}
+            check("graphs by hand, child, conditional, updated: kernels by operator", wanted == found and len(wanted) == 5,
+                  wanted if wanted == found else f"{found} instead of {wanted}")
+        else:
+            record("graphs by hand, child, conditional, updated", f"{program} is missing", "", "SKIPPED")
         self.trace("kinds.tacho", self.model("graph-kinds", "--steps", "30"), "--graph-trace", "node")
         text = run(self.tacho, "stats", self.work / "kinds.tacho", "--by", "operator").stdout
         unnamed = [line for line in text.splitlines() if "nodes of CUDA graphs" in line]
@@ -219,6 +229,18 @@ class Session:
         check("profile: consolidated.csv", (folder / "torch_trace" / "consolidated.csv").exists())
         text = run(link, "--experimental", "analyze", "-p", folder, "--torch-operator", "*/*linear", "-b", "2").stdout
         check("profile: tables by operator", "torch.nn.functional.linear" in text and len(text) > 500, f"{len(text)} characters")
+        # A graph is measured as a whole; what is in it is listed.
+        run(link, "--experimental", "profile", "--name", "graph", "--torch-trace", "-b", "2", "--no-roof", "--", sys.executable, MODELS, "graph",
+            "--steps", "3", cwd=self.work)
+        folder = next((self.work / "workloads" / "graph").iterdir())
+        listed = run(link, "--experimental", "analyze", "-p", folder, "--list-torch-operators").stdout
+        print(listed)
+        check("profile: what is in the graph", "Graph 1: graph of 110 nodes" in listed and "3 launches" in listed)
+        kernels = sum(int(line.split("│")[3]) for line in listed.partition("Graph 1:")[2].splitlines() if line.count("│") == 5 and "%" not in line)
+        check("profile: kernels of a launch, by operator", kernels == 110, kernels, "110")
+        check("profile: within modules", "nn.Module.Encoder.forward/" in listed.partition("Graph 1:")[2])
+        refused = run(link, "--experimental", "analyze", "-p", folder, "--torch-operator", "*/aten::nothing", code=None).stderr
+        check("profile: an operator that is nowhere", "no operator matches" in refused, refused.strip()[:160])
         for extra in (["-k", "elementwise"], ["--iteration-multiplexing", "kernel"]):
             run(link, "--experimental", "profile", "--name", "m" + extra[0].strip("-"), "--torch-trace", "-b", "2", "--no-roof", *extra,
                 "--", *command, cwd=self.work)

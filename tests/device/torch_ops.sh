@@ -17,6 +17,12 @@ for file in bin/tacho lib/libtacho.so; do
     exit 1
   fi
 done
+cuda=${CUDA_HOME:-/usr/local/cuda}
+mkdir -p "$build/tests/device"
+if [ ! -e "$build/tests/device/cuda_graph_kinds" ]; then
+  "$cuda/bin/nvcc" -O2 -arch=native -rdc=true -std=c++17 -o "$build/tests/device/cuda_graph_kinds" "$here/cuda_graph_kinds.cu" ||
+    echo "torch_ops.sh: nvcc could not build cuda_graph_kinds" >&2
+fi
 # Carried binaries come without the build's link to Python's part.
 export TACHO_PYTHON=$here/../../python
 exec python3 "$here/torch_ops.py" --build "$build" --out "$out" "$@"

@@ -58,6 +58,25 @@ TEST(TorchTrace, what_cannot_be_read_is_one_sentence) {
             std::string::npos)
       << text;
   EXPECT_FALSE(read_torch_trace(folder.string(), {"pmc_perf_3.csv"}));  // of another run
+
+  // What is in CUDA graphs.
+  EXPECT_TRUE(read->graph_parts.empty());
+  const char* const graphs = "torch_trace_0_graph_nodes.csv";
+  const std::string columns(kGraphHeader);
+  for (const std::string& bad : {std::string("Graph_Name,Launches\ng,1\n"), columns + "g,1,2\n",
+                                 columns + "g,1,two,a,3,4\n", columns + "g,1,2,a,3,-4\n"}) {
+    write(graphs, bad.c_str());
+    EXPECT_FALSE(read_torch_trace(folder.string(), {})) << bad;
+  }
+  write(graphs, (columns + "\"g, 2 nodes\",1,50,a/b,100,4000\n").c_str());
+  read = read_torch_trace(folder.string(), {});
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->graph_parts.size(), 1u);
+  EXPECT_EQ(read->graph_parts[0].graph, "g, 2 nodes");
+  EXPECT_EQ(read->graph_parts[0].launches, 50);
+  EXPECT_EQ(read->graph_parts[0].name, "a/b");
+  EXPECT_EQ(read->graph_parts[0].kernels, 100);
+  EXPECT_EQ(read->graph_parts[0].ns, 4000);
 }
 
 }  // namespace

@@ -329,6 +329,43 @@ Result<workload::TorchTrace> torch_operators(const Arguments& a, const std::stri
   return trace;
 }
 
+// "Graph 1: graph of 110 nodes: ..., 50 launches" and the operators that made its nodes.
+std::string graph_text(const workload::TorchTrace& trace, const report::TextStyle& style,
+                       const report::Screen& screen) {
+  std::string out =
+      "\nInside CUDA graphs, which counters measure as a whole; times from the run that recorded the "
+      "operators\n";
+  for (size_t first = 0; first < trace.graph_parts.size();) {
+    const workload::TorchGraphPart& graph = trace.graph_parts[first];
+    size_t end = first;
+    int64_t whole = 0;
+    for (; end < trace.graph_parts.size() && trace.graph_parts[end].number == graph.number &&
+           trace.graph_parts[end].graph == graph.graph;
+         ++end)
+      whole += trace.graph_parts[end].ns;
+    const std::string title = fmt::format("Graph {}: {}, {} launch{}", graph.number, graph.graph,
+                                          graph.launches, graph.launches == 1 ? "" : "es");
+    out += "\n" + (screen.terminal ? report::wrapped(title, screen.width, 2) : title) + "\n";
+    report::Table table;
+    table.columns = {{"A launch", report::Align::kRight},
+                     {"%", report::Align::kRight, 1},
+                     {"Kernels", report::Align::kRight},
+                     {"Operator", report::Align::kLeft, -1, true}};
+    table.columns.back().cut = report::Cut::kPath;
+    const int64_t launches = std::max<int64_t>(1, graph.launches);
+    for (; first < end; ++first) {
+      const workload::TorchGraphPart& part = trace.graph_parts[first];
+      table.rows.push_back(
+          {report::format_duration(static_cast<double>(part.ns) / static_cast<double>(launches)),
+           whole > 0 ? report::Cell(100.0 * static_cast<double>(part.ns) / static_cast<double>(whole))
+                     : report::Cell(),
+           part.kernels / launches, part.name.empty() ? "(no operator)" : part.name});
+    }
+    out += report::to_text(table, style);
+  }
+  return out;
+}
+
 Status list_operators(const Arguments& a, AnalyzeFace face) {
   for (const std::string& path : a.paths) {
     TACHO_ASSIGN(const workload::TorchTrace trace, torch_operators(a, path));
@@ -380,6 +417,7 @@ Status list_operators(const Arguments& a, AnalyzeFace face) {
       style.colour = screen.colour;
       if (a.paths.size() > 1) out += path + "\n";
       out += report::to_text(table, style);
+      if (!trace.graph_parts.empty()) out += graph_text(trace, style, screen);
     }
     TACHO_TRY(print(out));
   }
@@ -402,6 +440,15 @@ Status analyze_operators(Arguments& a, AnalyzeFace face) {
           return workload::torch_operator_matches(pattern, each.name);
         }))
       chosen.push_back(&each);
+  if (chosen.empty() && std::any_of(trace.graph_parts.begin(), trace.graph_parts.end(),
+                                    [&](const workload::TorchGraphPart& part) {
+                                      return workload::torch_operator_matches(a.operators->front(),
+                                                                              part.name);
+                                    }))
+    return fail(
+        "--torch-operator {}: its kernels ran inside CUDA graphs, which counters measure as a whole; "
+        "--list-torch-operators shows what is in them, -k 'CUDA graph' their counters",
+        a.operators->front());
   if (chosen.empty())
     return fail("--torch-operator{}: no operator matches; --list-torch-operators shows all {}",
                 a.operators->empty() ? "" : " " + a.operators->front(), trace.operators.size());

@@ -22,7 +22,10 @@ namespace {
 namespace column = event::column;
 using event::Table;
 
-// A kernel of the trace.
+// The name of a CUDA graph among the kernels of a profile.
+constexpr std::string_view kGraph = "CUDA graph";
+
+// A kernel of the trace, or a launch of a CUDA graph.
 struct Launched {
   std::string kernel;
   uint64_t grid = 0, group = 0;  // work-items in all; group 0 = the runtime's choice
@@ -31,8 +34,16 @@ struct Launched {
   int64_t pid = 0, tid = 0;
 };
 
+// A CUDA graph, and what its nodes did in all launches, by the node of the operator that made them.
+struct Graph {
+  std::string title;
+  int64_t launches = 0;
+  std::map<uint32_t, analysis::DeviceWork> work;
+};
+
 struct Recorded {
-  std::vector<Launched> kernels;  // in order of start
+  std::vector<Launched> kernels;                        // in order of start; a launch of a graph is one
+  std::map<std::pair<int64_t, int64_t>, Graph> graphs;  // by process and id
   std::vector<analysis::OperatorCall> calls;
   analysis::OperatorTree tree;
 };
@@ -54,7 +65,45 @@ Result<Recorded> read_operators(const std::string& file) {
   const int64_t boot = now.boottime - now.raw;
   std::map<std::tuple<int64_t, int64_t, uint32_t>, int64_t> call_of;  // (thread, start, node)
   analysis::OperatorVisitor visitor;
+  const auto launched_by = [&](Launched& one, const analysis::OperatorCall* call) {
+    if (call == nullptr) return;
+    one.tid = trace->cell(Table::kThread, call->thread, column::Thread::tid);
+    const auto [at, fresh] =
+        call_of.try_emplace({call->thread, call->start, call->outer}, static_cast<int64_t>(out.calls.size()));
+    if (fresh) {
+      out.calls.push_back(*call);
+      out.calls.back().start += boot;
+    }
+    one.call = at->second;
+  };
+  const auto pid_of = [&](int64_t process) {
+    return trace->cell(Table::kProcess, process, column::Process::pid);
+  };
+  std::map<std::pair<int64_t, int64_t>, size_t>
+      launch_of;      // graphs: (process, correlation) -> place in kernels
+  size_t launch = 0;  // the one of the node at hand
+  visitor.graph_node = [&](const analysis::GraphNodeWork& node) {
+    if (node.graph == 0) return;  // a copy or a fill
+    const auto [at, fresh] = launch_of.try_emplace({node.process, node.correlation}, out.kernels.size());
+    launch = at->second;
+    Graph& graph = out.graphs[{node.process, node.graph}];
+    if (fresh) {
+      Launched& one = out.kernels.emplace_back();
+      one.kernel = kGraph;
+      one.pid = one.tid = pid_of(node.process);
+      launched_by(one, node.launcher);
+      ++graph.launches;
+    }
+    graph.work[node.node].add(node.work);
+  };
   visitor.kernel = [&](const analysis::OperatorKernel& kernel, const analysis::OperatorCall* call) {
+    if (kernel.graph_node != 0) {
+      Launched& one = out.kernels[launch];
+      const int64_t begin = kernel.start + boot, end = begin + std::max<int64_t>(0, kernel.duration);
+      if (one.start == 0) one.start = begin;
+      one.end = std::max(one.end, end);
+      return;
+    }
     Launched& one = out.kernels.emplace_back();
     const auto cell = [&](int which) { return trace->cell(Table::kKernel, kernel.dim, which); };
     const auto size = [&](int which) {
@@ -68,18 +117,14 @@ Result<Recorded> read_operators(const std::string& file) {
     one.start = kernel.start + boot;
     one.end = one.start + std::max<int64_t>(0, kernel.duration);
     const int64_t process = trace->cell(Table::kTrack, kernel.track, column::Track::process);
-    one.pid = one.tid = trace->cell(Table::kProcess, process, column::Process::pid);
-    if (call == nullptr) return;
-    one.tid = trace->cell(Table::kThread, call->thread, column::Thread::tid);
-    const auto [at, fresh] =
-        call_of.try_emplace({call->thread, call->start, call->outer}, static_cast<int64_t>(out.calls.size()));
-    if (fresh) {
-      out.calls.push_back(*call);
-      out.calls.back().start += boot;
-    }
-    one.call = at->second;
+    one.pid = one.tid = pid_of(process);
+    launched_by(one, call);
   };
   TACHO_ASSIGN(out.tree, analysis::operator_tree(*trace, visitor));
+  for (auto& [key, graph] : out.graphs) {
+    const auto title = trace->property(Table::kProcess, key.first, fmt::format("cuda.graph.{}", key.second));
+    graph.title = title ? *title : kGraph;
+  }
   return out;
 }
 
@@ -93,6 +138,7 @@ class Matcher {
     }
   }
   const Launched* find(size_t number, const std::string& kernel, uint64_t grid, uint64_t group) {
+    if (kernel == kGraph) grid = group = 0;  // a graph has no sizes
     if (number < kernels_.size() && kernels_[number].kernel == kernel && kernels_[number].grid == grid)
       return &kernels_[number];
     for (auto* const table : {&by_shape_, &by_grid_}) {
@@ -156,6 +202,29 @@ uint64_t number_of(std::string_view text) {
   uint64_t value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
+}
+
+}  // namespace
+
+namespace {
+
+// What is in the graphs that were measured as a whole.
+std::string graph_rows(const Recorded& recorded) {
+  std::string out(workload::kGraphHeader);
+  int64_t number = 0;
+  for (const auto& [key, graph] : recorded.graphs) {
+    ++number;
+    std::map<std::string, analysis::DeviceWork> by_operator;
+    for (const auto& [node, work] : graph.work)
+      by_operator[node == 0 ? std::string() : recorded.tree.path(node)].add(work);
+    std::vector<std::pair<std::string, analysis::DeviceWork>> sorted(by_operator.begin(), by_operator.end());
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
+    for (const auto& [name, work] : sorted)
+      out += fmt::format("{},{},{},{},{},{}\n", csv_quoted(graph.title), number, graph.launches,
+                         csv_quoted(name), work.kernels, work.ns);
+  }
+  return out;
 }
 
 }  // namespace
@@ -233,6 +302,8 @@ Status write_torch_files(const workload::FolderWriter& folder, const std::string
         fmt::format("{}_{}_", workload::kTorchPrefix, pass.substr(0, pass.rfind(".csv")));
     TACHO_TRY(folder.write(stem + std::string(workload::kMarkerSuffix), markers, true));
     TACHO_TRY(folder.write(stem + std::string(workload::kCollectionSuffix), collection, true));
+    if (&pass == &pass_files.front() && !recorded.graphs.empty())
+      TACHO_TRY(folder.write(stem + std::string(workload::kGraphSuffix), graph_rows(recorded), true));
   }
   if (rows > 0 && !recorded.tree.any())
     notes.push_back(

@@ -278,6 +278,15 @@ bool mpi_ends_replay(const Outcome& outcome, size_t number, size_t runs, Observe
   return true;
 }
 
+bool mpi_ends_sampling(const Outcome& outcome, Observer& observer) {
+  if (!outcome.called_mpi || !job_rank().known()) return false;
+  observer.warn(
+      "the program called MPI_Init, which a rank can do once in its job: the run that takes PC samples is "
+      "not "
+      "made; take them without the launcher");
+  return true;
+}
+
 std::string operators_file(const std::string& folder) {
   return fmt::format("{}/.tacho-{}-operators-run.tacho", folder, getpid());
 }

@@ -43,6 +43,9 @@ std::string operators_file(const std::string& folder);
 /// and more were to come: make no further run.
 bool mpi_ends_replay(const Outcome& outcome, size_t number, size_t runs, Observer& observer);
 
+/// The same before the run that takes PC samples.
+bool mpi_ends_sampling(const Outcome& outcome, Observer& observer);
+
 /// Copies start and end from `timed` to the matching `dispatches`: equal kernel, grid, workgroup and running
 /// number among these. Returns the number of dispatches without a match.
 size_t join_times(std::vector<Dispatch>& dispatches, const std::vector<Dispatch>& timed);

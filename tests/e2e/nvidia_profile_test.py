@@ -502,6 +502,25 @@ class Samples(StandIn):
         self.assertEqual(len(self.rows()), 10)
         self.assertEqual(sum(int(row["Samples"]) for row in self.samples()), 40)
 
+    def test_ranks_of_mpi(self):
+        if shutil.which("mpirun.openmpi") is None or shutil.which("mpicc.openmpi") is None:
+            self.skipTest("no Open MPI (Debian packages openmpi-bin, libopenmpi-dev)")
+        source, program, script = self.folder / "once.c", self.folder / "once", self.folder / "job.sh"
+        source.write_text("#include <mpi.h>\nint main(int argc, char** argv) { MPI_Init(&argc, &argv); MPI_Finalize(); }\n")
+        subprocess.run(["mpicc.openmpi", source, "-o", program], check=True)
+        for calls, runs in ((f"{program}\n", 1), ("", 2)):
+            script.write_text(f"#!/bin/sh\n{calls}echo ran >> runs\nexec {APP} mixed 10\n")
+            script.chmod(0o755)
+            said = self.run_command("mpirun.openmpi", "--allow-run-as-root", "-n", "1", TACHO, "profile", "-q", "-n", "a", "--no-roof", "-b", "7", "21",
+                                    "--overwrite", "--", script, env=self.environment)
+            self.assertEqual((self.folder / "runs").read_text(), "ran\n" * runs, said.stderr)
+            (self.folder / "runs").unlink()
+            self.assertIn(b"PC sampling (block 21) may fail to collect data of ranks that communicate by MPI", said.stderr)
+            self.assertEqual(b"the run that takes PC samples is not made; take them without the launcher" in said.stderr, runs == 1, said.stderr)
+            samples = self.folder / "workloads" / "a" / "0" / "ps_file_pc_sampling_stochastic.csv"
+            self.assertEqual(samples.exists(), runs == 2)
+        self.assertNotIn(b"PC sampling (block 21) may fail", self.profile("mixed", 10, "-b", "21", name="b").stderr)
+
     def test_filter_and_second_run(self):
         self.profile("mixed", 10, "-b", "21", "-k", "add")
         self.assertEqual(sum(int(row["Samples"]) for row in self.samples()), 20)

@@ -620,6 +620,11 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
         "this rank's program would be run {} times, and one that calls MPI_Init can be run once only: then "
         "the first run's counters are kept; --iteration-multiplexing counts all in one run, --set NAME a few",
         plan.executions()));
+  if (pc_samples && job_rank().known())
+    session.warn(
+        "PC sampling (block 21) may fail to collect data of ranks that communicate by MPI: it takes a run of "
+        "its "
+        "own, and a rank can call MPI_Init once");
   session.note(
       "Kernels are serialized while they are measured: their times are not those of kernels that run side by "
       "side");

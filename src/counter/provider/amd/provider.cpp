@@ -228,7 +228,7 @@ class AmdProvider : public Provider {
       }
       if (!*done || mpi_ends_replay(outcome, run, runs, observer)) break;
     }
-    if (request.pc_samples && outcome.exit_code == 0)
+    if (request.pc_samples && outcome.exit_code == 0 && !mpi_ends_sampling(outcome, observer))
       if (auto done = sample(device, request, observer, outcome); !done)
         return tl::unexpected<launch::LaunchError>(done.error());
     return outcome;

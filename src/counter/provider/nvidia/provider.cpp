@@ -322,7 +322,7 @@ class NvidiaProvider : public Provider {
       if (!status) return tl::unexpected<launch::LaunchError>(status.error());
       if (outcome.exit_code != 0) break;
     }
-    if (request.pc_samples && outcome.exit_code == 0)
+    if (request.pc_samples && outcome.exit_code == 0 && !mpi_ends_sampling(outcome, observer))
       if (const auto status = sample(request, observer, outcome); !status)
         return tl::unexpected<launch::LaunchError>(status.error());
     return outcome;

@@ -40,21 +40,22 @@ namespace {
 
 // When the process that started this one was started itself, seconds since 1970; 0 = unknown. For a rank that is its launcher.
 double start_of_launcher() {
-  std::ifstream stat(fmt::format("/proc/{}/stat", getppid())), uptime("/proc/uptime");
+  std::ifstream stat(fmt::format("/proc/{}/stat", getppid()));
   std::string line;
-  double up = 0;
-  if (!std::getline(stat, line) || !(uptime >> up)) return 0;
+  if (!std::getline(stat, line)) return 0;
   // The name in brackets may hold anything; 20 fields later stands the start in ticks since boot.
   std::istringstream fields(line.substr(std::min(line.rfind(')') + 1, line.size())));
   std::string field;
   for (int i = 0; i < 20; ++i)
     if (!(fields >> field)) return 0;
   const double started = std::strtod(field.c_str(), nullptr) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return started > 0
-             ? static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 - up + started
-             : 0;
+  // Not by /proc/uptime, which is up to 10 ms late: a rank may begin sooner after its launcher than that.
+  const auto read = [](clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  };
+  return started > 0 ? read(CLOCK_REALTIME) - read(CLOCK_BOOTTIME) + started : 0;
 }
 
 // A text with placeholders, as of the moment before the start.
@@ -88,7 +89,9 @@ bool is_of_this_job(const std::string& folder, int64_t rank) {
   if (launched == 0 || statx(AT_FDCWD, folder.c_str(), 0, STATX_BTIME | STATX_MTIME, &made) != 0)
     return false;
   const statx_timestamp& at = (made.stx_mask & STATX_BTIME) != 0 ? made.stx_btime : made.stx_mtime;
-  if (static_cast<double>(at.tv_sec) + static_cast<double>(at.tv_nsec) * 1e-9 < launched) return false;
+  constexpr double kTick = 0.01;  // s: files get the time of the kernel's last tick
+  if (static_cast<double>(at.tv_sec) + static_cast<double>(at.tv_nsec) * 1e-9 < launched - kTick)
+    return false;
   std::error_code error;
   for (fs::directory_iterator file(folder, error), end; !error && file != end; file.increment(error))
     if (file->path().stem().string().ends_with(fmt::format("-{}", rank))) return false;

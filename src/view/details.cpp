@@ -2,14 +2,18 @@
 #include "view/details.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <optional>
 
 #include "analysis/places.h"
 #include "base/demangle.h"
 #include "base/json_writer.h"
 #include "base/saturating.h"
 #include "format/view/names.h"
+#include "view/partners.h"
 #include "view/run.h"
 
 namespace tacho::view {
@@ -44,6 +48,44 @@ std::string readable_cell(const trace::Trace& trace, const analysis::DeviceNumbe
     return of.target == Table::kDevice && value != 0 ? devices.text(value) : std::string();
   if (of.type == event::Type::kId && value == 0) return {};
   return format::cell_text(trace, of, value);
+}
+
+// What counters were in a dispatch, with instances added up, as on the lines of counters.
+Status add_counters(const trace::Trace& trace, int64_t track, int64_t start, int64_t ordinal,
+                    Texts& columns) {
+  struct Sum {
+    int64_t pass;
+    double value;
+  };
+  std::map<int64_t, Sum> sums;
+  using column::CounterValue;
+  constexpr int kRead[] = {CounterValue::track, CounterValue::start, CounterValue::ordinal,
+                           CounterValue::dim,   CounterValue::pass,  CounterValue::value};
+  std::vector<int64_t> cells[std::size(kRead)];
+  const auto chunks = trace.chunks(Table::kCounterValue);
+  for (size_t chunk = 0, read = 0; chunk < chunks.size() && read < kChunksForLinks; ++chunk) {
+    if (chunks[chunk].min_start > start || chunks[chunk].max_start < start) continue;
+    ++read;
+    for (size_t i = 0; i < std::size(kRead); ++i)
+      TACHO_TRY(trace.decode(Table::kCounterValue, chunk, kRead[i], cells[i]));
+    for (size_t i = 0; i < cells[0].size(); ++i) {
+      if (cells[0][i] != track || cells[1][i] != start || (ordinal != kUnknown && cells[2][i] != ordinal))
+        continue;
+      const double value = std::bit_cast<double>(cells[5][i]);
+      const auto [sum, fresh] = sums.try_emplace(cells[3][i], Sum{cells[4][i], value});
+      if (fresh) continue;
+      if (cells[4][i] < sum->second.pass)
+        sum->second = {cells[4][i], value};
+      else if (cells[4][i] == sum->second.pass)
+        sum->second.value += value;
+    }
+  }
+  for (const auto& [counter, sum] : sums) {
+    const std::string_view unit = trace.text(Table::kCounter, counter, column::Counter::unit);
+    columns.emplace_back(trace.text(Table::kCounter, counter, column::Counter::name),
+                         fmt::format("{}{}{}", sum.value, unit.empty() ? "" : " ", unit));
+  }
+  return {};
 }
 
 }  // namespace
@@ -114,6 +156,15 @@ Result<std::vector<Run::Linked>> Run::same_correlation(Table table, int64_t proc
   return found;
 }
 
+Result<std::pair<int64_t, bool>> Run::stack_of_sample(uint64_t row) {
+  const auto place = index_.place_of(row);
+  if (!place) return std::pair(int64_t{0}, false);
+  std::vector<int64_t> dim, duration;
+  TACHO_TRY(trace_->decode(Table::kSample, place->chunk, column::Sample::dim, dim));
+  TACHO_TRY(trace_->decode(Table::kSample, place->chunk, column::Sample::duration, duration));
+  return std::pair(dim[place->row], duration[place->row] == 0);
+}
+
 Result<std::string> Run::slice(uint64_t row) {
   const auto place = index_.place_of(row);
   if (!place) return fail("row {}: the trace has no such row", row);
@@ -134,6 +185,9 @@ Result<std::string> Run::slice(uint64_t row) {
     if (std::string text = readable_cell(*trace_, devices, info.columns[i], cells[i]); !text.empty())
       columns.emplace_back(info.columns[i].name, std::move(text));
   for (auto& each : shape_texts(*trace_, devices, table, dim)) columns.push_back(std::move(each));
+  if (table == Table::kDispatch)
+    TACHO_TRY(add_counters(*trace_, cells[column::Dispatch::track], cells[column::Dispatch::start],
+                           cells[column::Dispatch::ordinal], columns));
   std::string out;
   JsonWriter json(out, kCompactJson);
   json.begin_object()
@@ -143,7 +197,7 @@ Result<std::string> Run::slice(uint64_t row) {
       .member("lane", slice.lane)
       .member("start", slice.start)
       .member("duration", slice.end == kOpenEnd ? -1 : slice.end - slice.start)
-      .member("name", names_.text(slice.name))
+      .member("name", table == Table::kMessage ? message_title(*trace_, cells) : names_.text(slice.name))
       .member("name_id", slice.name)
       .member("flags", slice.flags);
   json.name("columns").begin_array();
@@ -161,7 +215,17 @@ Result<std::string> Run::slice(uint64_t row) {
         .member("name", names_.text(other.slice.name));
     json.name("how").text(how).end_object();
   };
-  if (correlation != 0) {
+  std::optional<Linked> launch;  // the call that the stack is of
+  if (table == Table::kApi) launch = Linked{static_cast<size_t>(shown->first), slice};
+  int64_t stack = table == Table::kSample ? dim : 0;
+  if (table == Table::kMessage) {
+    TACHO_ASSIGN(const auto partners, partners_of(*trace_, number_of_row(row), kMostLinks));
+    for (const Partner& each : partners) {
+      TACHO_ASSIGN(const auto other, index_.slice(row_id(Table::kMessage, each.row)));
+      if (other) link({static_cast<size_t>(other->first), other->second}, each.how);
+    }
+  }
+  if (correlation != 0 && table != Table::kMessage) {
     const int64_t process = trace_->cell(Table::kTrack, cells[column::Fact::track], column::Track::process);
     const int64_t start = cells[column::Fact::start];
     if (table == Table::kApi) {
@@ -176,6 +240,7 @@ Result<std::string> Run::slice(uint64_t row) {
                table == Table::kSync || table == Table::kSample) {
       TACHO_ASSIGN(const auto calls, same_correlation(Table::kApi, process, correlation, start, true));
       for (const Linked& each : calls) link(each, "launched by");
+      if (!calls.empty() && table != Table::kSync && table != Table::kSample) launch = calls.front();
       if ((slice.flags & kGraphNode) != 0) {
         TACHO_ASSIGN(const auto nodes,
                      same_correlation(table, process, correlation, start - 1'000'000'000, false));
@@ -185,9 +250,35 @@ Result<std::string> Run::slice(uint64_t row) {
     }
   }
   json.end_array();
+  if (launch && correlation != 0 && trace_->rows(Table::kSample) > 0) {
+    const int64_t process = trace_->cell(Table::kTrack, cells[column::Fact::track], column::Track::process);
+    TACHO_ASSIGN(const auto samples, same_correlation(Table::kSample, process, correlation,
+                                                      launch->slice.start + index_.t0(), true));
+    for (const Linked& each : samples) {
+      TACHO_ASSIGN(const auto of, stack_of_sample(each.slice.row));
+      if (of.second || stack == 0) stack = of.first;
+      if (of.second) break;  // read in the call itself, not by a timer that fired in it
+    }
+  }
+  // Without samples: what was open around the call on its thread, innermost first.
+  if (stack == 0 && launch) {
+    std::vector<std::pair<uint16_t, uint32_t>> around;
+    TACHO_TRY(index_.visit(launch->line, launch->slice.start, launch->slice.start + 1,
+                           [&](std::span<const Slice> some) {
+                             for (const Slice& each : some)
+                               if (each.lane < launch->slice.lane && each.start <= launch->slice.start &&
+                                   each.end >= launch->slice.end)
+                                 around.emplace_back(each.lane, each.name);
+                             return true;
+                           }));
+    std::sort(around.begin(), around.end(), std::greater<>());
+    if (around.size() > kMostFrames) around.resize(kMostFrames);
+    json.name("around").begin_array();
+    for (const auto& [lane, name] : around) json.value(names_.text(name));
+    json.end_array();
+  }
   json.name("stack").begin_array();
-  if (table == Table::kSample) {
-    int64_t stack = dim;
+  if (stack != 0) {
     for (size_t depth = 0; stack != 0 && depth < kMostFrames; ++depth) {
       const int64_t frame = trace_->cell(Table::kStack, stack, column::Stack::frame);
       std::string text;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <future>
+#include <tuple>
 
 #include "base/saturating.h"
 #include "base/thread.h"
@@ -301,6 +302,43 @@ std::vector<size_t> TileIndex::devices() const {
   return devices;
 }
 
+// Values of one dispatch's instances (channels, dies) add up; of a counter that several passes read, the first pass counts.
+Status TileIndex::read_dispatch_counters(std::vector<std::vector<std::pair<int64_t, double>>>& values) {
+  struct Value {
+    int64_t start, ordinal, pass;
+    double value;
+  };
+  std::vector<std::vector<Value>> read(lines_.size());
+  using column::CounterValue;
+  constexpr int kRead[] = {CounterValue::track, CounterValue::start, CounterValue::ordinal,
+                           CounterValue::dim,   CounterValue::pass,  CounterValue::value};
+  std::vector<int64_t> cells[std::size(kRead)];
+  for (size_t chunk = 0; chunk < trace_->chunks(Table::kCounterValue).size() && !stop_; ++chunk) {
+    for (size_t i = 0; i < std::size(kRead); ++i)
+      TACHO_TRY(trace_->decode(Table::kCounterValue, chunk, kRead[i], cells[i]));
+    for (size_t i = 0; i < cells[0].size(); ++i)
+      if (const int64_t line = tree_.line_of_counter(cells[0][i], cells[3][i]);
+          line >= 0 && cells[1][i] != kUnknown)
+        read[static_cast<size_t>(line)].push_back(
+            {cells[1][i] - t0_, cells[2][i], cells[4][i], std::bit_cast<double>(cells[5][i])});
+  }
+  for (size_t line = 0; line < read.size(); ++line) {
+    std::stable_sort(read[line].begin(), read[line].end(), [](const Value& a, const Value& b) {
+      return std::tie(a.start, a.ordinal, a.pass) < std::tie(b.start, b.ordinal, b.pass);
+    });
+    const Value* before = nullptr;
+    for (const Value& each : read[line]) {
+      const bool same = before != nullptr && before->start == each.start && before->ordinal == each.ordinal;
+      if (!same)
+        values[line].emplace_back(each.start, each.value);
+      else if (before->pass == each.pass)
+        values[line].back().second += each.value;
+      if (!same) before = &each;
+    }
+  }
+  return {};
+}
+
 Status TileIndex::read_counters() {
   std::vector<int64_t> track, start, value;
   std::vector<std::vector<std::pair<int64_t, double>>> values(lines_.size());
@@ -317,6 +355,8 @@ Status TileIndex::read_counters() {
   for (auto& each : values)
     std::stable_sort(each.begin(), each.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (trace_->rows(Table::kCounterValue) <= Tree::kMostCounterValues)
+    TACHO_TRY(read_dispatch_counters(values));
   const std::unique_lock held(lock_);
   for (size_t i = 0; i < values.size(); ++i) lines_[i].values = std::move(values[i]);
   return {};
@@ -566,7 +606,7 @@ void TileIndex::process(std::vector<std::shared_ptr<Loaded>>& open, int64_t unti
       }
       if (api && table == Table::kApi && !names_.framework(slice.name))
         calls.push_back({slice.start, end, 0});
-      if (queue ? device_work(table) : table != Table::kSample && slice.lane == 0)
+      if (queue ? device_work(table) : table != Table::kSample && table != Table::kMessage && slice.lane == 0)
         shared.push_back({slice.start, end, slice.name});
     }
     for (const size_t group : groups) {
@@ -847,7 +887,8 @@ std::vector<size_t> TileIndex::lines_below(size_t line) const {
   std::vector<size_t> below;
   const auto& lines = tree_.lines();
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (lines[i].group() || lines[i].kind == LineKind::kSample || lines[i].kind == LineKind::kCounter)
+    if (lines[i].group() || lines[i].kind == LineKind::kSample || lines[i].kind == LineKind::kCounter ||
+        lines[i].kind == LineKind::kMessage)
       continue;
     if ((lines[i].kind == LineKind::kQueue) == group_of_threads_[line]) continue;
     for (int64_t at = lines[i].parent; at >= 0; at = lines[static_cast<size_t>(at)].parent)

@@ -239,6 +239,7 @@ class TileIndex {
   void run();
   Status build();
   Status read_counters();
+  Status read_dispatch_counters(std::vector<std::vector<std::pair<int64_t, double>>>& values);
   // `sums`: also by name.
   Result<std::shared_ptr<Loaded>> load(size_t part, bool sums) const;
   const Part* part_of(event::Table table, size_t chunk) const;

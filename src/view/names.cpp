@@ -14,9 +14,9 @@ using event::Table;
 namespace column = event::column;
 
 std::span<const Table> slice_tables() {
-  static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy,       Table::kFill,
-                                      Table::kMarker,   Table::kApi,        Table::kSync,
-                                      Table::kOverhead, Table::kAllocation, Table::kSample};
+  static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy,  Table::kFill,     Table::kMarker,
+                                      Table::kApi,      Table::kSync,  Table::kOverhead, Table::kAllocation,
+                                      Table::kMessage,  Table::kSample};
   return kTables;
 }
 

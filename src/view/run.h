@@ -88,6 +88,8 @@ class Run {
   // Rows of `table` with this correlation in a process, looked for from a time of the trace on, or from there back.
   Result<std::vector<Linked>> same_correlation(event::Table table, int64_t process, int64_t correlation,
                                                int64_t from, bool backwards);
+  // The stack of a row of table sample, and whether a launch took it, not a timer.
+  Result<std::pair<int64_t, bool>> stack_of_sample(uint64_t row);
   static void add_name(const NameSum& sum, Sums& to);
   Sums calls_of(const Sums& all, bool framework) const;
   Result<Sums> sums(event::Table table, int64_t from, int64_t to);

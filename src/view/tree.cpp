@@ -36,6 +36,8 @@ std::string_view to_string(LineKind kind) {
       return "counter";
     case LineKind::kSample:
       return "sample";
+    case LineKind::kMessage:
+      return "message";
   }
   return "group";
 }
@@ -44,7 +46,7 @@ namespace {
 
 struct RowsOfTrack {
   uint64_t tables = 0;
-  int64_t events = 0, samples = 0;
+  int64_t events = 0, samples = 0, messages = 0;
 };
 
 // Which tables have rows on each row of table track, and about how many: a chunk tells its tracks without a row being decoded,
@@ -60,7 +62,9 @@ std::vector<RowsOfTrack> rows_of_tracks(const trace::Trace& trace) {
         if (entry.track < 0 || static_cast<size_t>(entry.track) >= tracks.size()) continue;
         RowsOfTrack& rows = tracks[static_cast<size_t>(entry.track)];
         const int64_t count = trace.chunks(table)[chunk].rows / static_cast<int64_t>(entries->size()) + 1;
-        (table == Table::kSample ? rows.samples : rows.events) += count;
+        (table == Table::kSample    ? rows.samples
+         : table == Table::kMessage ? rows.messages
+                                    : rows.events) += count;
         rows.tables |= uint64_t{1} << static_cast<unsigned>(table);
       }
     }
@@ -102,6 +106,7 @@ Tree::Tree(const trace::Trace& trace) {
   const analysis::DeviceNumbers devices(trace);
   line_.assign(rows.size(), -1);
   sample_line_.assign(rows.size(), -1);
+  message_line_.assign(rows.size(), -1);
   std::vector<int64_t> readings(rows.size());
   {
     std::vector<int64_t> track;
@@ -158,7 +163,9 @@ Tree::Tree(const trace::Trace& trace) {
   };
   std::vector<Found> found;
   for (size_t track = 0; track < rows.size(); ++track) {
-    if (rows[track].events == 0 && rows[track].samples == 0 && readings[track] == 0) continue;
+    if (rows[track].events == 0 && rows[track].samples == 0 && rows[track].messages == 0 &&
+        readings[track] == 0)
+      continue;
     const auto kind = event::from_cell<TrackKind>(
         trace.cell(Table::kTrack, static_cast<int64_t>(track), column::Track::kind));
     found.push_back({static_cast<int64_t>(track), kind == TrackKind::kQueue    ? 0
@@ -231,8 +238,22 @@ Tree::Tree(const trace::Trace& trace) {
       line_[at] = number;
       Line& line = lines_[static_cast<size_t>(number)];
       line.about += rows[at].events + readings[at];
-      line.tables |= rows[at].tables & ~(uint64_t{1} << static_cast<unsigned>(Table::kSample));
+      line.tables |= rows[at].tables & ~(uint64_t{1} << static_cast<unsigned>(Table::kSample) |
+                                         uint64_t{1} << static_cast<unsigned>(Table::kMessage));
       if (readings[at] > 0) line.tables |= uint64_t{1} << static_cast<unsigned>(Table::kReading);
+    }
+    if (rows[at].messages > 0) {
+      // What a rank sent and received, below the calls that did it.
+      Line line;
+      line.parent = number >= 0 ? number : process_line(process_of(track));
+      line.kind = LineKind::kMessage;
+      line.process = process_of(track);
+      line.rank = lines_[static_cast<size_t>(line.parent)].rank;
+      line.name = line.rank != kUnknown ? fmt::format("messages of rank {}", line.rank) : "messages";
+      line.tables = uint64_t{1} << static_cast<unsigned>(Table::kMessage);
+      line.about = rows[at].messages;
+      message_line_[at] = static_cast<int64_t>(lines_.size());
+      lines_.push_back(std::move(line));
     }
     if (rows[at].samples > 0) {
       // Samples of a thread lie on a row of table track of their own; they belong below the thread's calls.
@@ -252,6 +273,37 @@ Tree::Tree(const trace::Trace& trace) {
     }
   }
   name_queues(lines_);
+  add_counters(trace);
+}
+
+// What counters were in each dispatch: a line for each counter, below the queue.
+void Tree::add_counters(const trace::Trace& trace) {
+  if (trace.rows(Table::kCounterValue) > kMostCounterValues) return;
+  std::map<std::pair<int64_t, int64_t>, int64_t> counts;
+  std::vector<int64_t> track, counter;
+  for (size_t chunk = 0; chunk < trace.chunks(Table::kCounterValue).size(); ++chunk) {
+    if (!trace.decode(Table::kCounterValue, chunk, column::CounterValue::track, track) ||
+        !trace.decode(Table::kCounterValue, chunk, column::CounterValue::dim, counter))
+      continue;  // TileIndex says what cannot be read
+    for (size_t i = 0; i < track.size(); ++i)
+      if (const int64_t queue = line_of(Table::kDispatch, track[i]); queue >= 0)
+        ++counts[{queue, counter[i]}];
+  }
+  for (const auto& [key, count] : counts) {
+    const Line& queue = lines_[static_cast<size_t>(key.first)];
+    Line line;
+    line.parent = key.first;
+    line.kind = LineKind::kCounter;
+    line.name = trace.text(Table::kCounter, key.second, column::Counter::name);
+    line.unit = trace.text(Table::kCounter, key.second, column::Counter::unit);
+    line.device = queue.device;
+    line.process = queue.process;
+    line.rank = queue.rank;
+    line.tables = uint64_t{1} << static_cast<unsigned>(Table::kCounterValue);
+    line.about = count;
+    counter_line_.emplace(key, static_cast<int64_t>(lines_.size()));
+    lines_.push_back(std::move(line));
+  }
 }
 
 }  // namespace tacho::view

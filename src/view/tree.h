@@ -3,14 +3,27 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trace/trace.h"
 
 namespace tacho::view {
 
-enum class LineKind : uint8_t { kHost, kRank, kProcess, kThread, kQueue, kRange, kMemory, kCounter, kSample };
+enum class LineKind : uint8_t {
+  kHost,
+  kRank,
+  kProcess,
+  kThread,
+  kQueue,
+  kRange,
+  kMemory,
+  kCounter,
+  kSample,
+  kMessage
+};
 std::string_view to_string(LineKind kind);
 
 struct Line {
@@ -33,13 +46,27 @@ class Tree {
   const std::vector<Line>& lines() const { return lines_; }
   /// The line that shows the rows of `fact` on a row of table track; -1 for rows that do not exist.
   int64_t line_of(event::Table fact, int64_t track) const {
-    const auto& lines = fact == event::Table::kSample ? sample_line_ : line_;
+    const auto& lines = fact == event::Table::kSample    ? sample_line_
+                        : fact == event::Table::kMessage ? message_line_
+                                                         : line_;
     return track >= 0 && static_cast<size_t>(track) < lines.size() ? lines[static_cast<size_t>(track)] : -1;
   }
 
+  /// The line of a counter's values of dispatches (table counter_value); -1 where there are too many of them to draw.
+  int64_t line_of_counter(int64_t track, int64_t counter) const {
+    const auto found = counter_line_.find({line_of(event::Table::kDispatch, track), counter});
+    return found == counter_line_.end() ? -1 : found->second;
+  }
+  /// More values than this are in SQL only.
+  static constexpr int64_t kMostCounterValues = 4'000'000;
+
  private:
+  void add_counters(const trace::Trace& trace);
+
   std::vector<Line> lines_;
-  std::vector<int64_t> line_, sample_line_;  // by track row
+  std::vector<int64_t> line_, sample_line_, message_line_;  // by track row
+  std::map<std::pair<int64_t, int64_t>, int64_t>
+      counter_line_;  // by line of the queue and row of table counter
 };
 
 }  // namespace tacho::view

@@ -51,8 +51,10 @@ export class TrackTree {
       for (const track of level) {
         const below = this.children.get(track.id);
         if (below === undefined) continue;
+        // Counters of kernels are for those who look for them.
+        if (track.kind === 'queue') closed.add(track.id);
         // The first group is opened whatever it holds: one closed row would show nothing.
-        if (rows + below.length <= kFirstRows || rows <= 4) {
+        else if (rows + below.length <= kFirstRows || rows <= 4) {
           rows += below.length;
           next.push(...below);
         } else {

@@ -4,7 +4,7 @@
 import type { FlameRun } from '../flame/tree';
 import type { Tile } from './tile';
 
-export type TrackKind = 'host' | 'process' | 'thread' | 'queue' | 'copy' | 'marker' | 'operator' | 'counter' | 'telemetry' | 'sample' | 'rank' | 'group';
+export type TrackKind = 'host' | 'process' | 'thread' | 'queue' | 'copy' | 'marker' | 'operator' | 'counter' | 'telemetry' | 'sample' | 'message' | 'rank' | 'group';
 
 export interface Track {
   id: number;
@@ -153,6 +153,8 @@ export interface SliceDetails extends Place {
   columns: [string, string][];
   links?: SliceLink[];
   stack?: string[];
+  /** Where no stack was recorded: what was open around the launching call on its thread, innermost first. */
+  around?: string[];
 }
 
 export interface Hit extends Place {

@@ -6,8 +6,10 @@
 #include <charconv>
 #include <cmath>
 #include <memory>
+#include <unordered_map>
 
 #include "analysis/places.h"
+#include "analysis/steady.h"
 #include "analysis/sweep.h"
 #include "base/saturating.h"
 #include "metric/catalog/builtin/builtin.h"
@@ -363,6 +365,7 @@ class Watch {
     device_of_track_.assign(tracks, nullptr);
     process_of_track_.assign(tracks, nullptr);
     TACHO_TRY(read_telemetry());
+    TACHO_ASSIGN(steady_, steady_starts(trace_, numbers_));
     const int64_t shapes = std::max<int64_t>(trace_.rows(Table::kCopyShape), 1);
     shapes_.resize(static_cast<size_t>(shapes));
     for (int64_t row = 1; row < shapes; ++row) {
@@ -450,6 +453,8 @@ class Watch {
       if (!state) {
         state = std::make_unique<DeviceState>();
         state->sums.resize(kernels_.size());
+        const auto steady = steady_.find(numbers_.device(row));
+        state->out.steady = steady == steady_.end() ? INT64_MIN : steady->second;
         order_.push_back(state.get());
         state->out.row = row;
         state->out.text = row > 0 ? numbers_.text(row) : std::string("device");
@@ -608,11 +613,16 @@ class Watch {
     const int64_t host_track = call != nullptr ? call->track : 0;
     int64_t hideable = 0;
     const Gap cause = why(device, from, to, call, hideable);
-    GapSum& sum = device.out.gaps[static_cast<size_t>(cause)];
-    ++sum.count;
-    add_saturating(sum.time, to - from);
-    add_saturating(sum.hideable, std::min(hideable, to - from));
-    sum.worst.add({from, to, to - from, track, host_track});
+    if (to <= device.out.steady) {
+      add_saturating(device.out.start_gaps[static_cast<size_t>(cause)], to - from);
+      device.out.start_worst.add({from, to, to - from, track, host_track});
+    } else {
+      GapSum& sum = device.out.gaps[static_cast<size_t>(cause)];
+      ++sum.count;
+      add_saturating(sum.time, to - from);
+      add_saturating(sum.hideable, std::min(hideable, to - from));
+      sum.worst.add({from, to, to - from, track, host_track});
+    }
     for (const HostState::OnDevice& on : process.loader.on) {
       if (on.device != &device) continue;
       const int64_t before = on.seen_for == from ? on.seen.in[0] : process.loader.before(from);
@@ -748,8 +758,11 @@ class Watch {
 
     if (own_launch && call->kind == CallKind::kLaunch && !call->graph) {
       const int64_t launch = call->end - call->start;
-      ++out.launched;
-      add_saturating(out.launch_calls, launch);
+      const bool steady = start >= out.steady;
+      if (steady) {
+        ++out.launched;
+        add_saturating(out.launch_calls, launch);
+      }
       if (!facts.launched) {
         facts.launched = true;
         ++process.out.first_launches;
@@ -757,7 +770,7 @@ class Watch {
         ++first_count_;
         add_saturating(process.out.first_excess, launch);
       }
-      if (duration < launch) {
+      if (steady && duration < launch) {
         ++out.tiny;
         ++sum.tiny;
         add_saturating(out.tiny_calls, launch);
@@ -940,6 +953,7 @@ class Watch {
   static constexpr uint8_t kLoader = static_cast<uint8_t>(CallKind::kEnd), kGraph = kLoader + 1;  // in kinds_
   static constexpr int64_t kMostSums = 2 << 20;  // of kernels and devices; further kernels share one
 
+  std::unordered_map<size_t, int64_t> steady_;  // by number of device
   const trace::Trace& trace_;
   DeviceNumbers numbers_;
   Activity out_;

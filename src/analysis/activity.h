@@ -71,6 +71,11 @@ struct DeviceActivity {
   std::string text;  ///< "GPU 0"
   bool cpu = false;  ///< shares its cores with the host
   int64_t first = 0, last = 0, busy = 0;
+  /// When the work that repeats began (steady.h); `first` where there was no start-up. Gaps before it count by themselves, and
+  /// launches before it are not among the tiny ones.
+  int64_t steady = 0;
+  std::array<int64_t, kGaps> start_gaps{};  ///< ns idle before it, by cause
+  Worst start_worst;
   std::array<GapSum, kGaps> gaps;
   const GapSum& gap(Gap cause) const { return gaps[static_cast<size_t>(cause)]; }
 

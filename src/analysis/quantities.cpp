@@ -7,6 +7,7 @@
 #include "analysis/run_facts.h"
 #include "base/demangle.h"
 #include "base/format.h"
+#include "base/saturating.h"
 #include "report/text.h"
 
 namespace tacho::analysis {
@@ -42,6 +43,11 @@ constexpr Quantity kQuantities[] = {
 
     {"device", "Device", "word", kDevice},
     {"device-span", "First to last work of the device", "ns", kDevice},
+    {"steady-span", "First to last work of the device, its start-up left out", "ns", kDevice},
+    {"start-time", "From its first work to that which repeats", "ns", kDevice},
+    {"start-idle", "Idle in this time", "ns", kDevice},
+    {"start-cause", "What the host did in most of it", "word", kDevice},
+    {"start-left-out", "The start-up, where it is not counted", "word", kDevice},
     {"device-busy", "Time in which the device did anything", "ns", kDevice},
     {"cpu-device", "The device is a CPU", "reason", kDevice},
     {"is-cpu", "The device is a CPU, to which no memory is pinned", "reason", kDevice},
@@ -128,6 +134,30 @@ constexpr Quantity kQuantities[] = {
 constexpr const char* kCalls =
     "API calls that the device's work can be tied to (tacho trace records them; rocprofv3 with --hip-trace)";
 
+// What the host did in gaps of this kind, behind "in most of that time".
+std::string_view host_in(Gap cause) {
+  switch (cause) {
+    case Gap::kLaunch:
+      return "the host was launching";
+    case Gap::kWait:
+      return "the host had waited for the device before it launched more";
+    case Gap::kCopy:
+      return "the host was in copies that it waits for";
+    case Gap::kHost:
+      return "the thread that launches was in none of the GPU's calls";
+    case Gap::kAllocate:
+      return "the host got or freed memory";
+    case Gap::kLoad:
+      return "the host compiled or loaded code";
+    case Gap::kCall:
+      return "the host was in other calls of the API";
+    case Gap::kQueued:
+      return "the work had been asked for and the device had not begun it";
+    default:
+      return "the trace does not say what the host did";
+  }
+}
+
 class Filler {
  public:
   explicit Filler(Subject& subject) : subject_(subject) {}
@@ -166,6 +196,22 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
   Filler fill(subject);
   fill.word("device", device.text);
   fill.time("device-span", device.last - device.first);
+  const int64_t steady = std::clamp(device.steady, device.first, device.last);
+  fill.time("steady-span", device.last - steady);
+  fill.time("start-time", steady - device.first);
+  int64_t start_idle = 0;
+  size_t longest = 0;
+  for (size_t gap = 0; gap < kGaps; ++gap) {
+    add_saturating(start_idle, device.start_gaps[gap]);
+    if (device.start_gaps[gap] > device.start_gaps[longest]) longest = gap;
+  }
+  fill.time("start-idle", start_idle);
+  fill.word("start-cause", std::string(host_in(static_cast<Gap>(longest))));
+  fill.word("start-left-out",
+            start_idle > 0 ? fmt::format("; the first {}, before its work repeats, left out",
+                                         report::format_duration(static_cast<double>(steady - device.first)))
+                           : std::string());
+  fill.spans("start", device.start_worst);
   fill.time("device-busy", device.busy);
   fill.perhaps("cpu-device", device.cpu);
   fill.count("is-cpu", device.cpu ? 1 : 0);

@@ -228,6 +228,52 @@ TEST(Findings, launch_bound) {
   expect_state(launches(300 * kUs), "launch-bound", "silent");  // that is no launching any more
 }
 
+// Initialisation with kernels of its own, a long import, and then 400 launches of two kernels.
+Findings start_and_loop(int64_t import, int64_t code_in_start, int64_t code_in_loop) {
+  Planted planted;
+  Launch fill, gemm, norm;
+  fill.name = "fill";
+  gemm.name = "gemm";
+  norm.name = "norm";
+  for (int i = 0; i < 60; ++i) {
+    planted.launch(2 * kUs, fill);
+    planted.compute(code_in_start);
+  }
+  planted.compute(import);
+  for (int i = 0; i < 400; ++i) {
+    planted.launch(100 * kUs, gemm);
+    planted.compute(code_in_loop);
+    planted.launch(5 * kUs, i % 10 == 0 ? fill : norm);
+    planted.compute(code_in_loop);
+  }
+  return planted.find();
+}
+
+TEST(Findings, idle_start) {
+  // 60 launches of 90 us of own code, and an import of 80 ms; then the device is never without work.
+  const Findings once = start_and_loop(80 * kMs, 90 * kUs, 0);
+  expect_state(once, "idle-start", "possible");
+  for (const char* rule : {"launch-bound", "host-computes", "tiny-kernels", "queued-gaps"})
+    expect_state(once, rule, "silent");
+  ASSERT_NE(finding_of(once, "idle-start"), nullptr);
+  const TraceFinding& finding = *finding_of(once, "idle-start");
+  EXPECT_NE(finding.sentence.find("in most of it the thread that launches was in none of the GPU's calls"),
+            std::string::npos)
+      << finding.sentence;
+  EXPECT_EQ(finding.doubt, "it happens once, and a longer run has no more of it");
+  ASSERT_FALSE(finding.spans.empty());
+  EXPECT_NEAR(static_cast<double>(finding.spans[0].to - finding.spans[0].from), 85.7e6, 1e6)
+      << "with its neighbours";
+  // A loop that is launch-bound itself stays so, and is measured without the start-up.
+  const Findings both = start_and_loop(80 * kMs, 90 * kUs, 90 * kUs);
+  expect_state(both, "launch-bound", "found");
+  EXPECT_NE(finding_of(both, "launch-bound")->sentence.find("of its span; the first 85"), std::string::npos)
+      << finding_of(both, "launch-bound")->sentence;
+  // No start-up: the loop from the beginning, or as many kernels before as in it.
+  expect_state(start_and_loop(0, 0, 0), "idle-start", "silent");
+  expect_state(launches(20 * kUs), "idle-start", "silent");
+}
+
 TEST(Findings, host_waits) {
   const auto steps = [](int64_t code, bool wait) {
     Planted planted;

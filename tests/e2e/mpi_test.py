@@ -357,6 +357,51 @@ with open(f"said.{rank}", "w") as file:  # mpirun mixes what ranks print
         worst = max(self.ranks()["collectives"], key=lambda one: one["waited_ns"])
         self.assertEqual((worst["operation"], worst["last_rank"]), ("barrier", 2), worst)
 
+    def test_mpi4py_delays(self):
+        if subprocess.run([DEBIAN_PYTHON, "-c", "import mpi4py.MPI"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("mpi4py is not installed (Debian package python3-mpi4py)")
+        script = self.folder / "ring.py"
+        script.write_text("""
+import array, sys, time
+from mpi4py import MPI
+sums = array.array("d", [0])
+what, late, at, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+world = MPI.COMM_WORLD
+rank = world.Get_rank()
+def delay(here): time.sleep(seconds if rank == late and here else 0)
+for step in range(12):
+    delay(what == "rank" and at <= step < at + 3)
+    request = world.irecv(source=(rank + 3) % 4, tag=1)
+    delay(what == "message" and step == at)
+    world.send(step, dest=(rank + 1) % 4, tag=1)
+    assert request.wait() == step
+    if step % 2:
+        delay(what == "collective" and step == at)
+        world.Allreduce(array.array("d", [rank]), sums)  # of objects mpi4py makes a reduce and a broadcast
+""")
+        for repeat in range(REPEATS):
+            late = repeat % 4
+            for what, at, seconds in (("rank", 4, 0.6), ("message", 6, 1.2), ("collective", 7, 1.2)):
+                self.job(4, DEBIAN_PYTHON, script, what, late, at, seconds, options=("--overwrite",))
+                answer = self.ranks()
+                if what == "rank":
+                    first = answer["stragglers"][0]
+                    self.assertEqual(first["rank"], late, answer["stragglers"])
+                    self.assertGreater(first["waited_ns"], 2 * seconds * 1e9)
+                elif what == "message":
+                    # In a ring the next one's receiver waits about as long: its sender waited itself, which is said.
+                    found = next(one for one in answer["late_messages"] if one["meanwhile"]["kind"] != "messages")
+                    for other in answer["late_messages"][:answer["late_messages"].index(found)]:
+                        self.assertEqual(other["meanwhile"]["peer"], late, other)
+                    self.assertEqual(answer["stragglers"][0]["rank"], late, answer["stragglers"])
+                    self.assertEqual((found["from"], found["to"], found["tag"], found["number"], found["meanwhile"]["kind"]),
+                                     (late, (late + 1) % 4, 1, at, "own code"), found)
+                    self.assertGreater(found["waited_ns"], 0.8 * seconds * 1e9)
+                else:
+                    worst = max(answer["collectives"], key=lambda one: one["waited_ns"])
+                    self.assertEqual((worst["operation"], worst["number"], worst["last_rank"], worst["cause"]["kind"]), ("all_reduce", at // 2, late, "host"), worst)
+                    self.assertGreater(worst["late_ns"], 0.8 * seconds * 1e9)
+
     def test_no_mpi_no_library(self):
         said = self.trace(TARGETS / "mpi_weak").stdout
         self.assertEqual(said, b"weak 0, by name 0, loaded 0\n")

@@ -403,6 +403,43 @@ class Ranks(harness.Case):
         self.assertEqual(len(report["ranks"]), 4)
         self.assertTrue(any("10000 files whose name is no trace's were left out" in remark for remark in report["remarks"]))
 
+    def test_ten_thousand_ranks(self):
+        # Each with two collectives; one is cut off, one comes twice, one is missing, one is late.
+        folder = self.folder / "ranks"
+        folder.mkdir()
+        plain = json.dumps(make_rank(0, 10_000, steps=1, per_step=2, metadata=False, markers=None, delay={777: {(0, 1): ("kernel", 500)}}))
+        late = json.dumps(make_rank(777, 10_000, steps=1, per_step=2, metadata=False, markers=None, delay={777: {(0, 1): ("kernel", 500)}}))
+        for rank in range(10_000):
+            text = late if rank == 777 else plain.replace('"rank": 0', f'"rank": {rank}', 1)
+            (folder / f"rank{rank}.json").write_text(text[:900] if rank == 5 else text)
+        (folder / "rank6.json").unlink()
+        (folder / "rank7_copy.json").write_text((folder / "rank7.json").read_text())
+        report = json.loads(self.run_command(TACHO, "ranks", folder, "--output-format", "json", timeout=300).stdout)
+        self.assertEqual([rank["rank"] for rank in report["ranks"]], [rank for rank in range(10_000) if rank not in (5, 6)])
+        self.assertEqual([(c["ranks"], c["complete"]) for c in report["collectives"]], [(9_998, True)] * 2)
+        self.assertEqual((report["missing_ranks"], report["stragglers"][0]["rank"]), ([5, 6], 777))
+        for part in ("rank5.json", "of rank 7, as is", "no file is of ranks 5, 6"):
+            self.assertTrue(any(part in remark for remark in report["remarks"]), report["remarks"])
+
+    def test_half_written_tacho_files_and_another_program(self):
+        folder, other = self.folder / "ranks", self.folder / "other"
+        for place, words in ((folder, ()), (other, ("evaluate",))):
+            place.mkdir()
+            self.run_command(BUILD / "tests" / "nccl_ranks", place, 4, 1, *words)
+        (other / "rank2.tacho").replace(folder / "rank2.tacho")
+        report = self.ranks(folder)
+        self.assertIn("the traces are of different programs (evaluate, train): are all of one job?", report["remarks"])
+        self.assertEqual(len(report["ranks"]), 4)
+        # The end of a file is where it says what it holds: a file without it, and one without anything.
+        whole = (folder / "rank1.tacho").read_bytes()
+        (folder / "rank1.tacho").write_bytes(whole[:-200])
+        (folder / "rank2.tacho").write_bytes(b"")
+        report = self.ranks(folder)
+        self.assertTrue(any(remark.startswith("left out: ") and "rank2.tacho" in remark for remark in report["remarks"]), report["remarks"])
+        self.assertTrue(any("rank1.tacho" in remark for remark in report["remarks"]), report["remarks"])
+        self.assertLessEqual({0, 3}, {rank["rank"] for rank in report["ranks"]})
+        self.assertTrue(report["collectives"])
+
     def test_ranks_of_tacho_files_and_of_names(self):
         folder = self.make(delay={1: {(2, 0): ("kernel", 500)}})
         for rank in range(4):

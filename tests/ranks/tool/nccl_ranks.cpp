@@ -1,4 +1,4 @@
-// Traces of ranks as tacho records them with NCCL's profiler plugin, for tests: nccl_ranks FOLDER RANKS HOSTS writes
+// Traces of ranks as tacho records them with NCCL's profiler plugin, for tests: nccl_ranks FOLDER RANKS HOSTS [PROGRAM] writes
 // FOLDER/rank<N>.tacho. Two threads launch; NCCL's marks follow the launches on their own thread only. There are kernels of one
 // collective, of two alike, of two that differ, of which nothing is told, and of sends and receives; two communicators, one of them
 // of the first two ranks; copies and fills beside them. Rank 1 comes late to round 7, and the last rank ends two rounds early.
@@ -13,7 +13,7 @@ using namespace tacho;
 namespace row = event::row;
 
 int main(int argc, char** argv) {
-  if (argc != 4) return std::fprintf(stderr, "usage: nccl_ranks FOLDER RANKS HOSTS\n"), 2;
+  if (argc < 4) return std::fprintf(stderr, "usage: nccl_ranks FOLDER RANKS HOSTS [PROGRAM]\n"), 2;
   const int64_t ranks = std::atoll(argv[2]), hosts = std::atoll(argv[3]);
   constexpr int64_t kRounds = 36;
   for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
     trace::TraceWriter& out = **made;
     const int64_t process =
         out.dimension(row::Process{.pid = 4000 + rank,
-                                   .name = out.string("train"),
+                                   .name = out.string(argc > 4 ? argv[4] : "train"),
                                    .host = out.string(fmt::format("node{}", rank * hosts / ranks)),
                                    .rank = rank});
     const int64_t device = out.dimension(row::Device{.kind = event::DeviceKind::kGpu,

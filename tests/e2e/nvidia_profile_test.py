@@ -294,6 +294,25 @@ class Faults(StandIn):
         self.assertIn(b"run 2 launched 11 kernels, the first run 10", result.stderr)
         self.assertEqual(self.rows(), [])
 
+    def test_collectives_are_not_run_again(self):
+        # Other ranks wait in a collective as often as the program launches it, and no oftener: a replay would hang.
+        for options in ((), ("--replay", "cupti")):
+            result = self.profile("nccl", 30, "-b", "7", "--overwrite", *options)
+            self.assertEqual(result.stdout, self.plain("nccl", 30))
+            self.assertIn(b"10 launches of collectives (ncclDevKernel_AllReduce_Sum_f32_RING_LL) are not measured: run again, they would wait for ranks",
+                          result.stderr)
+            rows = self.rows()
+            self.assertEqual({row["Kernel_Name"].split("(")[0] for row in rows}, {"add"})
+            self.assertEqual(len(rows), 20)
+        # A filter between them changes nothing, and nothing is said of what nobody asked for.
+        said = self.profile("nccl", 30, "-b", "7", "-k", "add", "--overwrite").stderr
+        self.assertNotIn(b"collectives", said)
+        # One pass runs nothing again; multiplexing measures them.
+        self.profile("nccl", 30, "--set", "compute_thruput_util", "--overwrite")
+        result = self.profile("nccl", 300, "-b", "7", "--iteration-multiplexing", "--overwrite")
+        self.assertNotIn(b"collectives", result.stderr)
+        self.assertTrue(any("ncclDevKernel" in row["Kernel_Name"] for row in self.rows()), result.stderr)
+
     def test_mpi_ends_application_replay(self):
         # Under a launcher a rank can call MPI_Init once: the second run is not made, the first pass stays.
         if shutil.which("mpirun.openmpi") is None or shutil.which("mpicc.openmpi") is None:

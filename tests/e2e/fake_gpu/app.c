@@ -2,6 +2,7 @@
  *   loop      N launches of `add`, every third followed by a copy to the host; prints what memory holds at the end
  *   changing  copies new data to the device before every launch
  *   global    `counting`, which changes a variable of its module      managed, host   `add` on such memory
+ *   nccl      `add`, `add` and a collective in turn, which may run once a launch
  *   mixed     `add` and `empty` in turn      array     `add` after a CUDA array was made
  *   crashing  N launches of a kernel that aborts (FAKE_GPU_CRASH)     capture  launches into a stream that is captured
  *   graph     every second launch is one of a graph of two kernels      graph-global   of `counting`
@@ -37,6 +38,7 @@ int cuGraphLaunch(void*, void*);
 int cuGraphAddKernelNode_v2(void**, void*, const void*, size_t, const void*);
 int cuLibraryLoadData(void**, const void*, void*, void**, unsigned, void*, void**, unsigned);
 void fake_host_writes(void);
+void fake_others_take_part(void);
 int cuLaunchKernelEx(const void*, void*, void**, void**);
 
 enum { kItems = 1000 };
@@ -130,7 +132,9 @@ int main(int argc, char** argv) {
                              : strcmp(mode, "counts") == 0              ? "counts"
                              : strcmp(mode, "crashing") == 0            ? "crashing"
                              : strcmp(mode, "mixed") == 0 && i % 2 == 1 ? "empty"
+                             : strcmp(mode, "nccl") == 0 && i % 3 == 2  ? "collective"
                                                                         : "add";
+    if (strcmp(name, "collective") == 0) fake_others_take_part();
     if (launch(name, second != 0 && (i + turned) % 2 == 1 ? second : to, from, blocks, NULL) != 0) return 4;
     if (two) cuCtxPopCurrent_v2(&other);
     if (strcmp(mode, "counts") == 0) fake_host_writes();

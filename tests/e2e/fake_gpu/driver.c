@@ -315,6 +315,17 @@ static void k_crashing(void** a) {
 static void k_empty(void** a) {
   (void)a;
 }
+/* A rank's part of a collective: the others take part once for each time that the program launches it. */
+static int g_others_take_part;
+EXPORT void fake_others_take_part(void) {
+  ++g_others_take_part;
+}
+static void k_collective(void** a) {
+  (void)a;
+  if (--g_others_take_part >= 0) return;
+  fprintf(stderr, "a collective waits for ever\n");
+  abort();
+}
 static int g_empty_l2, g_flushes;
 static void k_chase(void** a) {
   **(uint64_t**)a[1] = g_empty_l2 ? 42000 : 18000;
@@ -337,6 +348,7 @@ static struct Function g_functions[] = {{"nodes", "_Z5nodesPi", k_nodes, 1, {8}}
                                         {"counting", "_Z8countingPi", k_counting, 1, {8}},
                                         {"crashing", "_Z8crashingPiPKii", k_crashing, 3, {8, 8, 4}},
                                         {"empty", "_Z5emptyv", k_empty, 0, {0}},
+                                        {"collective", "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LLv", k_collective, 0, {0}},
                                         {"tacho_compare", "tacho_compare", k_compare, 4, {8, 8, 8, 8}},
                                         {"tacho_sweep", "tacho_sweep", k_empty, 3, {8, 8, 8}},
                                         {"tacho_chase", "tacho_chase", k_chase, 2, {8, 8}},

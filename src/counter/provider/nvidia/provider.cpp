@@ -512,10 +512,34 @@ class NvidiaProvider : public Provider {
         if (launch.selected) passed += launch.samples_seen();
       outcome.left_out = passed > outcome.measured ? passed - outcome.measured : 0;
     }
+    if (group == 0 && !multiplex) tell_collectives(launches, observer);
     if (!multiplex) note_extrapolated(launches, *evaluator, result, observer);
     if (!result.dispatches.empty())
       if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
     return {};
+  }
+
+  // Launches of NCCL that kernel replay passed over (capture/source/cuda/counter/range_profiler.cpp).
+  static void tell_collectives(const std::vector<nvidia::Launch>& launches, Observer& observer) {
+    uint64_t count = 0;
+    std::string name;
+    for (const nvidia::Launch& launch : launches) {
+      if (!launch.selected || launch.dispatch.index != ~uint64_t{0} || !is_collective(launch.dispatch.kernel))
+        continue;
+      count += launch.samples_seen();
+      if (name.empty()) name = launch.dispatch.kernel.substr(0, launch.dispatch.kernel.find('('));
+    }
+    if (count == 0) return;
+    observer.warn(fmt::format(
+        "{} launch{} of collectives ({}) {} not measured: run again, {} would wait for ranks that do not run "
+        "theirs again; --iteration-multiplexing measures every kernel in its one run",
+        count, count == 1 ? "" : "es", name, count == 1 ? "is" : "are", count == 1 ? "it" : "they"));
+  }
+  static bool is_collective(std::string_view kernel) {
+    for (const std::string_view part :
+         {"ncclDevKernel", "ncclKernel", "ncclSymDevKernel", "ncclSymkDevKernel", "mscclKernel"})
+      if (kernel.find(part) != std::string_view::npos) return true;
+    return false;
   }
 
   // Counts that cannot differ between launches of one kernel and shape, and do.

@@ -53,6 +53,7 @@ struct Function {
   uint64_t hash;     // of the name
   const char* seen;  // where CUPTI last told the name
   bool selected;
+  bool waits_for_others;  // a collective: run again, it would wait for ranks that do not run theirs again
   uint32_t shared, local, registers;
   uint32_t generation;                          // of modules, when replay::prepare() saw it
   void* prepared;                               // in this context
@@ -336,8 +337,17 @@ uint64_t mix(uint64_t hash, uint64_t word) {
   return hash ^ hash >> 32;
 }
 
+// A kernel of NCCL or MSCCL, by its symbol.
+bool is_collective(const char* name) {
+  for (const char* const part :
+       {"ncclDevKernel", "ncclKernel", "ncclSymDevKernel", "ncclSymkDevKernel", "mscclKernel"})
+    if (strstr(name, part) != nullptr) return true;
+  return false;
+}
+
 Function* function_of(void* handle, const char* name) {
-  static constinit Function s_unknown{nullptr, "unknown kernel", 1, nullptr, true, 0, 0, 0, 0, nullptr, 0, 0};
+  static constinit Function s_unknown{nullptr, "unknown kernel", 1, nullptr, true, false, 0, 0, 0,
+                                      0,       nullptr,          0, 0};
   const size_t first = mix(1, reinterpret_cast<uintptr_t>(handle)) % kFunctions;
   for (size_t probe = 0; probe < 64; ++probe) {
     std::atomic<Function*>& slot = g_functions[(first + probe) % kFunctions];
@@ -361,6 +371,7 @@ Function* function_of(void* handle, const char* name) {
     for (const char* c = fresh->name; *c != '\0'; ++c)
       fresh->hash = mix(fresh->hash, static_cast<unsigned char>(*c));
     fresh->selected = g_collection.name_passes(fresh->name);
+    fresh->waits_for_others = is_collective(fresh->name);
     // CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, _LOCAL_SIZE_BYTES, _NUM_REGS; a graph has none.
     for (const auto& [attribute, to] :
          {std::pair{1, &fresh->shared}, {3, &fresh->local}, {4, &fresh->registers}})
@@ -505,6 +516,8 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
   bool selected = function->selected && g_collection.index_passes(record.index);
   void* context = nullptr;
   if (!current_context(&context) || g_captures.load(std::memory_order_relaxed) != 0) selected = false;
+  const bool not_again = function->waits_for_others && measures_by(Mode::kKernel) && g_collection.passes > 1;
+  if (not_again) selected = false;
   g_alone = g_carrying = g_emptying = false;
   // A kernel of another GPU may change memory that a batch has saved.
   if (g_batch != nullptr && g_batch->context != context) close_session(*g_batch);
@@ -531,8 +544,8 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
   if (!selected) {
     const bool running = session != nullptr && session->running;
     // Between launches that pass the filter a few others are cheaper to let through than the session is to close.
-    if (running && !graph && measures_by(Mode::kKernel) && (session == g_batch || g_collection.passes == 1) &&
-        ++session->carried <= kMaxCarried) {
+    if (running && !graph && !not_again && measures_by(Mode::kKernel) &&
+        (session == g_batch || g_collection.passes == 1) && ++session->carried <= kMaxCarried) {
       session = measure_replayed(context, function, call, false);
       g_carrying = session != nullptr;
     } else {

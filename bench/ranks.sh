@@ -3,7 +3,8 @@
 # two alike. What others publish about the like: TraceLens takes about 45 s for the report of 8 ranks (pull request 599);
 # HTA takes up to 950 GB of memory for 200 GB of files (HolisticTraceAnalysis issue 250). The goals are 1 s for the eight recorded
 # ranks, and 60 s and 1 GB for the synthetic ones on two processors. The load says how much else ran meanwhile.
-# The synthetic ranks need about 0.27 MB of disk for each 100,000 events and rank in $TMPDIR, and as much again while tacho runs.
+# The synthetic ranks need about 0.27 MB of disk for each 100,000 events and rank in $TMPDIR, and as much again while tacho runs. With
+# TACHO_RANKS_DATA=FOLDER they stay there, and a folder that is there already is taken as it is.
 #
 # usage: bench/ranks.sh [TACHO [RANKS [EVENTS]]]      data: $TACHO_DATA or ../shared/data; RANKS 1024, EVENTS 1000000 unless told
 set -eu
@@ -47,6 +48,9 @@ PYTHON
 else
   echo "bench/ranks.sh: no recorded ranks at $data (set TACHO_DATA)" >&2
 fi
-mkdir "$folder/many"
-"$maker" "$folder/many" "$ranks" "$events"
-measure "$ranks synthetic ranks x $events" "$folder/many" 60 1000
+many=${TACHO_RANKS_DATA:-$folder/many}
+if [ ! -d "$many" ]; then
+  mkdir "$many"
+  "$maker" "$many" "$ranks" "$events"
+fi
+measure "$ranks synthetic ranks x $events" "$many" 60 1000

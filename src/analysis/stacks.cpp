@@ -54,7 +54,7 @@ bool is_interpreter(std::string_view module) {
 }
 
 // Calls of device APIs whose work may still come: the newest of them.
-constexpr size_t kMostCalls = 2'000'000;
+constexpr size_t kMostCalls = 500'000;
 // A launch without a stack of its own takes that of the nearest sample of its thread, at most this many
 // periods away.
 constexpr int64_t kNearestPeriods = 2;
@@ -70,7 +70,7 @@ class Builder {
     TACHO_TRY(count_processes());
     TACHO_TRY(place_complete_stacks());
     TACHO_TRY(read_samples());
-    if (given_up()) return fail("given up");
+    if (given_up(0)) return fail("given up");
     if (options_.gpu) TACHO_TRY(read_device_work());
     return std::move(tree_);
   }
@@ -86,7 +86,7 @@ class Builder {
     bool wanted;
   };
 
-  bool given_up() const { return options_.given_up && options_.given_up(); }
+  bool given_up(double done) const { return options_.given_up && options_.given_up(done); }
   int64_t cell(Table table, int64_t row, int at) const { return trace_.cell(table, row, at); }
   bool wants_track(int64_t track) const {
     return (!options_.process || cell(Table::kTrack, track, column::Track::process) == *options_.process) &&
@@ -335,7 +335,7 @@ class Builder {
             (trace_.text(Table::kTrack, track, column::Track::category) == "sample.wall" ? tree_.wall
                                                                                          : tree_.cpu) = true;
           }
-          return !given_up();
+          return !given_up(0);
         });
   }
 
@@ -546,8 +546,11 @@ class Builder {
       advance_markers(time);
     };
     constexpr int64_t kClocksDisagree = 100'000'000;
-    for (size_t rows = 0;; ++rows) {
-      if (rows % 16'384 == 0 && given_up()) return fail("given up");
+    int64_t all = 1;
+    for (const Source& source : sources) all += trace_.rows(source.table);
+    for (int64_t rows = 0;; ++rows) {
+      if (rows % 16'384 == 0 && given_up(static_cast<double>(rows) / static_cast<double>(all)))
+        return fail("given up");
       Source* earliest = nullptr;
       for (Source& source : sources)
         if (source.more && (earliest == nullptr || source.cursor->start() < earliest->cursor->start()))

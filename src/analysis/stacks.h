@@ -69,7 +69,8 @@ struct StackOptions {
   std::optional<int64_t> process;            // row
   std::optional<int64_t> thread;             // row
   int64_t from = INT64_MIN, to = INT64_MAX;  // by time of the sample, or of the launching call
-  std::function<bool()> given_up;            // asked now and then: true ends the work with an error
+  /// Asked now and then, and told how much is done, 0 to 1: true ends the work with an error.
+  std::function<bool(double)> given_up;
 };
 
 Result<StackTree> stack_tree(const trace::Trace& trace, const StackOptions& options = {});

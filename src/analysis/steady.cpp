@@ -20,7 +20,7 @@ struct Repeats {
 };
 struct KernelsOfDevice {
   std::unordered_map<int64_t, Repeats> of;  // by string of the name
-  int64_t last = INT64_MIN, count = 0;
+  int64_t first = INT64_MAX, last = INT64_MIN, count = 0;
 };
 
 // INT64_MIN where nothing repeats.
@@ -65,6 +65,7 @@ Result<std::unordered_map<size_t, int64_t>> steady_starts(const trace::Trace& tr
                                       name = trace.cell(Table::kKernel, dim, column::Kernel::name);
                                     }
                                     ++device.count;
+                                    device.first = std::min(device.first, values[1][i]);
                                     device.last = std::max(device.last, values[1][i]);
                                     auto kernel = device.of.find(name);
                                     if (kernel == device.of.end()) {
@@ -80,7 +81,9 @@ Result<std::unordered_map<size_t, int64_t>> steady_starts(const trace::Trace& tr
                                 }));
   std::unordered_map<size_t, int64_t> starts;
   for (const auto& [device, kernels] : devices)
-    if (const int64_t start = first_repeated(kernels); start != INT64_MIN) starts.emplace(device, start);
+    if (const int64_t start = first_repeated(kernels);
+        start != INT64_MIN && start - kernels.first >= (kernels.last - kernels.first) / 20)
+      starts.emplace(device, start);
   std::unordered_map<size_t, int64_t> before;
   static constexpr int kStarts[] = {column::Dispatch::track, column::Dispatch::start};
   if (!starts.empty())

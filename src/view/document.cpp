@@ -131,7 +131,8 @@ Result<std::string> Document::tiles(Run& run, const report::HttpRequest& request
 // Answers that take their time: the page asks again until they are there.
 Result<std::string> Document::background(const std::string& key, const Jobs::Work& work) {
   const Jobs::Answer answer = jobs_.ask(key, work);
-  return answer == nullptr ? Result<std::string>(R"({"pending": true})") : *answer;
+  if (answer != nullptr) return *answer;
+  return fmt::format(R"({{"pending": true, "done": {:.3f}}})", std::clamp(jobs_.done(key), 0.0, 1.0));
 }
 
 // Flame graphs, and what compares `run` with the one named `base`.

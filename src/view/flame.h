@@ -14,7 +14,7 @@ namespace tacho::view {
 struct FlameChoice {
   int64_t from = INT64_MIN, to = INT64_MAX;  // ns since t0: samples taken, and work launched, in [from, to)
   bool threads = false;
-  std::function<bool()> given_up;  // as in analysis::StackOptions
+  std::function<bool(double)> given_up;  // as in analysis::StackOptions
 };
 
 /// Nodes of an answer: a served page has 2 to 3 MB for so many.

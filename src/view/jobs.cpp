@@ -29,6 +29,11 @@ bool Jobs::busy() {
   return !now_.empty();
 }
 
+double Jobs::done(const std::string& key) {
+  const std::lock_guard held(lock_);
+  return now_ == key ? done_ : 0;
+}
+
 Jobs::Answer Jobs::find(const std::string& key) {
   const auto found =
       std::find_if(known_.begin(), known_.end(), [&](const Known& each) { return each.key == key; });
@@ -63,11 +68,13 @@ void Jobs::run() {
     const Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
     now_ = next.key;
+    done_ = 0;
     asked_ = std::chrono::steady_clock::now();
     held.unlock();
     bool left = false;
-    auto answer = std::make_shared<const Result<std::string>>(next.work([this, &left] {
+    auto answer = std::make_shared<const Result<std::string>>(next.work([this, &left](double done) {
       const std::lock_guard asking(lock_);
+      done_ = done;
       return left = end_ || std::chrono::steady_clock::now() - asked_ > kGivenUpAfter;
     }));
     held.lock();

@@ -19,8 +19,8 @@ namespace tacho::view {
 class Jobs {
  public:
   using Answer = std::shared_ptr<const Result<std::string>>;
-  /// Whether nobody waits for the answer any more: work may end with an error then.
-  using GivenUp = std::function<bool()>;
+  /// Whether nobody waits for the answer any more: work may end with an error then. Told how much is done, 0 to 1.
+  using GivenUp = std::function<bool(double done)>;
   using Work = std::function<Result<std::string>(const GivenUp&)>;
 
   /// Ends once the work under way is done; see busy().
@@ -30,6 +30,9 @@ class Jobs {
   /// longer than `patience_ms`: ask again, at least every two seconds, else it is given up. What was asked last is computed first,
   /// and the newest answers stay known.
   Answer ask(const std::string& key, const Work& work, int patience_ms = 200);
+
+  /// How much of the answer to `key` is done, as its work told, 0 to 1; 0 for what waits.
+  double done(const std::string& key);
 
   /// Whether work is under way, which may take a while to end.
   bool busy();
@@ -52,6 +55,7 @@ class Jobs {
   std::deque<Waiting> waiting_;                  // newest first
   std::string now_;                              // the key of the work under way; "" = none
   std::chrono::steady_clock::time_point asked_;  // when somebody asked for that last
+  double done_ = 0;                              // of it
   bool end_ = false;
   std::thread thread_;
 };

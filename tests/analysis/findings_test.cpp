@@ -260,6 +260,7 @@ TEST(Findings, idle_start) {
   EXPECT_NE(finding.sentence.find("in most of it the thread that launches was in none of the GPU's calls"),
             std::string::npos)
       << finding.sentence;
+  EXPECT_FALSE(finding.saves) << "it is no reason to come before what the run does all the time";
   EXPECT_EQ(finding.doubt, "it happens once, and a longer run has no more of it");
   ASSERT_FALSE(finding.spans.empty());
   EXPECT_NEAR(static_cast<double>(finding.spans[0].to - finding.spans[0].from), 85.7e6, 1e6)

@@ -60,13 +60,15 @@ TEST(Jobs, end_what_nobody_waits_for) {
     EXPECT_EQ(jobs.ask(
                   "long",
                   [&](const Jobs::GivenUp& given_up) -> Result<std::string> {
-                    while (!given_up()) std::this_thread::sleep_for(milliseconds(5));
+                    while (!given_up(0.25)) std::this_thread::sleep_for(milliseconds(5));
                     ended = true;
                     return fail("given up");
                   },
                   30),
               nullptr);
     EXPECT_FALSE(ended);
+    EXPECT_EQ(jobs.done("long"), 0.25);
+    EXPECT_EQ(jobs.done("another"), 0);
   }
   EXPECT_TRUE(ended) << "the end of the program waits for no answer";
 }

@@ -42,7 +42,7 @@ test('a run is shown while it is recorded', async () => {
   const second = await state();
   assert.ok(second.events > first.events);
   await on.waitForFunction(() => Math.abs(window.tacho.app.to - window.tacho.app.length) < 1 && window.tacho.app.tiles.settled, undefined, { timeout: 30000 });
-  assert.match(await on.locator('.live').textContent(), /^recording$/);
+  assert.match(await on.locator('.live').textContent(), /^recording, as of \d\d:\d\d:\d\d$/);
 
   // What is selected belongs to this state: it stays, though newer ones are there.
   await on.evaluate(() => window.tacho.app.choose([0, window.tacho.app.length / 2], true));

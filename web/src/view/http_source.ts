@@ -83,12 +83,14 @@ export class HttpSource implements Source {
     return this.json('/api/schema');
   }
   /** An answer that tacho computes in the background: asks until it is there. */
+  progress: ((done: number) => void) | null = null;
   private async computed<T>(path: string, signal?: AbortSignal): Promise<T> {
     // Of a recording that goes on, all of it about one state.
     const about = this.generation === 0 ? path : `${path}&generation=${this.generation}`;
     for (let wait = 100; ; wait = Math.min(1000, wait * 1.5)) {
-      const answer = await this.json<T | { pending: true }>(about, signal);
+      const answer = await this.json<T | { pending: true; done?: number }>(about, signal);
       if (typeof answer !== 'object' || answer === null || !('pending' in answer)) return answer;
+      this.progress?.(answer.done ?? 0);
       await new Promise((done) => setTimeout(done, wait));
       signal?.throwIfAborted();
     }

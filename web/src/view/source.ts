@@ -233,6 +233,8 @@ export interface Source {
   readonly served: boolean;
   /** The state of a recording that requests are about, where the source can have several. */
   generation?: number;
+  /** Told how much of an answer that takes its time is done, 0 to 1. */
+  progress?: ((done: number) => void) | null;
   document(): Promise<ViewDocument>;
   overview(run: number): Promise<Overview>;
   /** The tiles (level, index) of the tracks; a track may be missing in the answer where nothing is known of it. */

@@ -53,6 +53,8 @@ export class App {
   help = $state(false);
   theme = $state<'auto' | 'light' | 'dark'>('auto');
   systemDark = $state(false);
+  /** When the state of the recording that is shown came. */
+  asOf = $state.raw(new Date());
   /** A newer state of the recording is there than the one shown. */
   newer = $state(false);
   /** Raised when tiles or names came. */
@@ -226,6 +228,7 @@ export class App {
 
   /** Shows a newer state of a recording: the time in view stays, or goes on with the end of the run. */
   private adopt(next: ViewDocument, before: Run, now: Run): void {
+    this.asOf = new Date();
     const follows = this.to >= before.length * 0.999;
     if (this.source.generation !== undefined) this.source.generation = now.generation ?? 0;
     this.document = next;

@@ -399,6 +399,19 @@ test('one kernel, wherever it is chosen, is that of every view', async () => {
   await close();
 });
 
+test('a run of the host alone says where its time can be seen', async () => {
+  const file = path.join(folder, 'host.tacho');
+  await run('trace', '--sampler', 'timer', '-q', '-o', file, '--', 'python3', '-c', 'import time\nend = time.time() + 0.7\nwhile time.time() < end: sum(range(1000))');
+  const samples = (await query(file, 'SELECT count(*) FROM tacho.sample'))[0][0];
+  const { page, close } = await open(await serve(file), { hash: 'view=overview' });
+  await page.locator('.headline', { hasText: 'no device ran anything in this run' }).waitFor();
+  assert.equal((await page.locator('.samples').innerText()).split(' ')[0], samples.toLocaleString('en-US'));
+  assert.equal(await page.locator('.overview canvas').count(), 0, 'no empty plot');
+  await page.getByRole('button', { name: 'show them as a flame graph' }).click();
+  await page.waitForFunction(() => window.tacho.panel()?.drawn?.()?.length > 1);
+  await close();
+});
+
 test('a span and a rank selected are said in every view', async () => {
   const { page, close } = await open(await serve(ranks4), { hash: 'view=ranks&step=5&rank=2' });
   await page.locator('.heat canvas').waitFor();

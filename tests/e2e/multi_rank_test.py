@@ -1,5 +1,6 @@
 """The lines of the users' documents about several ranks, as they type them, under Open MPI and MPICH: which files they leave, and what
 is said. The launchers of Debian need an option more to run as root and on few processors; nothing else is added."""
+import json
 import os
 import shutil
 import subprocess
@@ -123,6 +124,26 @@ class Profile:
 
 
 class OtherTools:
+    def test_the_launcher_below_tacho(self):
+        # trace and sys follow the ranks of this machine into one file, in which tacho ranks finds them.
+        self.mpi_app()
+        for words in ("trace", "sys run"):
+            self.shell(f"{TACHO} {words} -q --overwrite -o all.tacho -- mpirun -n 4 ./my_mpi_app 4")
+            report = json.loads(self.run_command(TACHO, "ranks", "all.tacho", "--output-format", "json").stdout)
+            self.assertEqual([rank["rank"] for rank in report["ranks"]], [0, 1, 2, 3])
+            self.assertEqual([one["operation"] for one in report["collectives"]], ["barrier", "all_reduce", "all_reduce", "reduce"])
+            self.assertEqual({(one["from"], one["to"]): one["messages"] for one in report["messages"]},
+                             {(a, b): 4 for a in range(4) for b in (a - 1, a + 1) if 0 <= b < 4})
+
+    def test_each_rank_below_its_launcher(self):
+        self.mpi_app()
+        for words, name in (("trace", "t"), ("sys run", "s")):
+            self.shell(f"mpirun -n 4 {TACHO} {words} -q -o {name}.tacho -- ./my_mpi_app 4")
+            files = [f"{name}.{rank}.tacho" for rank in range(4)]
+            self.assertEqual(sorted(path.name for path in self.folder.glob(f"{name}.*")), files)
+            report = json.loads(self.run_command(TACHO, "ranks", *files, "--output-format", "json").stdout)
+            self.assertEqual(([rank["rank"] for rank in report["ranks"]], len(report["collectives"])), ([0, 1, 2, 3], 4))
+
     def test_rocprofv3(self):
         if not (TARGETS / "opencl_steps").exists():
             self.skipTest("no OpenCL program")

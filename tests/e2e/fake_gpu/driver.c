@@ -342,17 +342,18 @@ struct Function {
   int count;
   size_t bytes[4];
 };
-static struct Function g_functions[] = {{"nodes", "_Z5nodesPi", k_nodes, 1, {8}},
-                                        {"counts", "_Z6countsPi", k_counts, 1, {8}},
-                                        {"add", "_Z3addPiPKii", k_add, 3, {8, 8, 4}},
-                                        {"counting", "_Z8countingPi", k_counting, 1, {8}},
-                                        {"crashing", "_Z8crashingPiPKii", k_crashing, 3, {8, 8, 4}},
-                                        {"empty", "_Z5emptyv", k_empty, 0, {0}},
-                                        {"collective", "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LLv", k_collective, 0, {0}},
-                                        {"tacho_compare", "tacho_compare", k_compare, 4, {8, 8, 8, 8}},
-                                        {"tacho_sweep", "tacho_sweep", k_empty, 3, {8, 8, 8}},
-                                        {"tacho_chase", "tacho_chase", k_chase, 2, {8, 8}},
-                                        {"tacho_nothing", "tacho_nothing", k_empty, 0, {0}}};
+static struct Function g_functions[] = {
+    {"nodes", "_Z5nodesPi", k_nodes, 1, {8}},
+    {"counts", "_Z6countsPi", k_counts, 1, {8}},
+    {"add", "_Z3addPiPKii", k_add, 3, {8, 8, 4}},
+    {"counting", "_Z8countingPi", k_counting, 1, {8}},
+    {"crashing", "_Z8crashingPiPKii", k_crashing, 3, {8, 8, 4}},
+    {"empty", "_Z5emptyv", k_empty, 0, {0}},
+    {"collective", "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LLv", k_collective, 0, {0}},
+    {"tacho_compare", "tacho_compare", k_compare, 4, {8, 8, 8, 8}},
+    {"tacho_sweep", "tacho_sweep", k_empty, 3, {8, 8, 8}},
+    {"tacho_chase", "tacho_chase", k_chase, 2, {8, 8}},
+    {"tacho_nothing", "tacho_nothing", k_empty, 0, {0}}};
 
 /* ---- the kernel driver: objects of a client, the second GPU of the list is the one at 1b:00 */
 static int g_control = -1;

@@ -399,6 +399,23 @@ test('one kernel, wherever it is chosen, is that of every view', async () => {
   await close();
 });
 
+test('tables of a span say how much of the copies kernels hide', async () => {
+  const file = path.join(folder, 'hidden.json');
+  writeFileSync(file, JSON.stringify({ traceEvents: [
+    { ph: 'X', cat: 'kernel', name: 'gemm', pid: 0, tid: 7, ts: 1000, dur: 100, args: { device: 0, stream: 7, correlation: 1 } },
+    { ph: 'X', cat: 'gpu_memcpy', name: 'Memcpy HtoD (Pinned -> Device)', pid: 0, tid: 8, ts: 1060, dur: 100, args: { device: 0, stream: 8, correlation: 2, bytes: 4096 } },
+  ] }));
+  const { page, close } = await open(await serve(file), { hash: 'view=timeline' });
+  const cells = async (from, to) => {
+    await page.evaluate(([a, b]) => window.tacho.app.choose([a, b], true), [from, to]);
+    await page.waitForFunction(() => !window.tacho.app.tablesBusy && window.tacho.app.tables !== null);
+    return page.locator('.devices tbody td').evaluateAll((all) => all.map((cell) => cell.title || cell.textContent));
+  };
+  assert.deepEqual((await cells(0, 160000)).slice(1), ['160,000 ns', '0 ns', '0', '40,000 ns']);
+  assert.equal((await cells(80000, 160000))[4], '20,000 ns');
+  await close();
+});
+
 test('a run of the host alone says where its time can be seen', async () => {
   const file = path.join(folder, 'host.tacho');
   await run('trace', '--sampler', 'timer', '-q', '-o', file, '--', 'python3', '-c', 'import time\nend = time.time() + 0.7\nwhile time.time() < end: sum(range(1000))');

@@ -87,3 +87,27 @@ for (const file of files)
       }),
     );
   });
+
+test('what was open around a launch is what the rows say, in both pages', async () => {
+  const file = files[0];
+  const around = await query(file, `SELECT d.id,
+      (SELECT group_concat(o.name, '\n') FROM tacho.api o WHERE o.track = a.track AND o.start <= a.start AND o."end" >= a."end" AND o.id <> a.id),
+      (SELECT group_concat(o.name, '\n') FROM tacho.marker o WHERE o.track = a.track AND o.start <= a.start AND o."end" >= a."end")
+    FROM tacho.dispatch d JOIN tacho.api a ON a.correlation = d.correlation WHERE d.id % 100 = 7 LIMIT 12`);
+  assert.ok(around.length >= 10);
+  for (const address of [await serve(file), await write(file)]) {
+    const { page, close } = await open(address, { hash: 'view=timeline' });
+    await page.waitForFunction(() => (window.tacho.app.current?.ready ?? 1) >= 1 && window.tacho.timeline()?.frames.length > 0);
+    for (const [id, calls, markers] of around) {
+      const says = await page.evaluate((row) => window.tacho.app.source.slice(0, row), String(id - 1));
+      assert.deepEqual([...says.around].sort(), [calls, markers].filter((each) => each !== null).flatMap((each) => each.split('\n')).sort(), `dispatch ${id}`);
+    }
+    // The details pane shows them, the innermost first.
+    const row = String(around[0][0] - 1);
+    const [first] = await page.evaluate(async (each) => (await window.tacho.app.source.slice(0, each)).around, row);
+    await page.evaluate((each) => window.tacho.app.select(each), row);
+    await page.locator('.stack h3', { hasText: 'Open around the launch' }).waitFor();
+    assert.equal(await page.locator('.stack li').first().textContent(), first);
+    await close();
+  }
+});

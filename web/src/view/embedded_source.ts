@@ -506,6 +506,17 @@ export class EmbeddedSource implements Source {
     return { row: String((BigInt(part.table) << 48n) | BigInt(part.row[i])), table: this.header.tables[part.table] ?? '', track: part.track, lane: part.lane[i], start: part.start[i], duration: part.duration[i], name: this.header.names.texts[part.name[i]] ?? '', how };
   }
 
+  /** What was open around a call on its thread, innermost first. */
+  private around(call: SliceLink): string[] {
+    const found: [number, string][] = [];
+    for (const part of this.parts) {
+      if (part.track !== call.track) continue;
+      for (let i = 0; i < part.count && part.start[i] <= call.start; ++i)
+        if (part.lane[i] < call.lane && (part.duration[i] < 0 || part.start[i] + part.duration[i] >= call.start + Math.max(call.duration, 0))) found.push([part.lane[i], this.header.names.texts[part.name[i]] ?? '']);
+    }
+    return found.sort((a, b) => b[0] - a[0]).slice(0, 200).map(([, name]) => name);
+  }
+
   slice(_run: number, row: string): Promise<SliceDetails> {
     const id = BigInt(row);
     const table = Number(id >> 48n);
@@ -527,7 +538,8 @@ export class EmbeddedSource implements Source {
         if (other.causeTable !== table || other.table === table) continue;
         for (let from = other.cause.indexOf(number + 1); from >= 0 && links.length < 200; from = other.cause.indexOf(number + 1, from + 1)) links.push(this.at(other, from, 'launched'));
       }
-      return Promise.resolve({ ...this.at(part, i, ''), name: this.header.names.texts[part.name[i]] ?? '', columns, links });
+      const launch = this.header.tables[table] === 'api' ? this.at(part, i, '') : links.find((link) => link.how === 'launched by');
+      return Promise.resolve({ ...this.at(part, i, ''), name: this.header.names.texts[part.name[i]] ?? '', columns, links, around: launch === undefined ? [] : this.around(launch) });
     }
     return Promise.reject(new SourceError('This page does not hold that event.'));
   }

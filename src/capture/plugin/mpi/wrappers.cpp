@@ -578,9 +578,10 @@ struct Wrapper<Number, std::index_sequence<I...>> {
 
 template <size_t... Number>
 void fill(void** to, std::index_sequence<Number...>) {
-  ((to[Number + 1] = reinterpret_cast<void*>(
-        &Wrapper<Number + 1, std::make_index_sequence<kCalls[Number + 1].parameters>>::call)),
-   ...);
+  // No fold expression: compilers limit how deep those nest.
+  void* const made[] = {reinterpret_cast<void*>(
+      &Wrapper<Number + 1, std::make_index_sequence<kCalls[Number + 1].parameters>>::call)...};
+  for (size_t i = 0; i < sizeof...(Number); ++i) to[i + 1] = made[i];
 }
 
 }  // namespace

@@ -3,11 +3,16 @@ import base64
 import gzip
 import http.client
 import json
+import os
+import pathlib
 import re
+import shutil
+import signal
 import socket
 import struct
 import subprocess
 import time
+import unittest
 
 import harness
 from harness import DATA, EXAMPLES, TACHO
@@ -343,6 +348,53 @@ class View(harness.Case):
         self.assertEqual(server.ask("/api/document", "DELETE")[0], 405)
         self.assertEqual(server.ask("/api/query", "GET")[0], 405)
         self.assertEqual(server.ask("/api/query", "POST", "x", {"Content-Length": str(2 << 20)})[0], 413)
+
+    @unittest.skipUnless(shutil.which("strace"), "no strace (apt-get install strace)")
+    def test_reads_nothing_but_what_was_named(self):
+        harness.need_data()
+        trace = self.folder / "mine" / "run.json.gz"
+        trace.parent.mkdir()
+        shutil.copy(DATA / "traces" / "kineto_cupti_profiler.json.gz", trace)
+        (trace.parent / "other.json").write_text("{}")
+        # A profile folder whose samples name files of the machine as their source.
+        profile = self.folder / "profile"
+        profile.mkdir()
+        shutil.copy(DATA / "workloads" / "synth_a" / "MI200" / "sysinfo.csv", profile)
+        (profile / "ps_file_kernel_trace.csv").write_text("Dispatch_Id,Kernel_Name,Start_Timestamp,End_Timestamp\n1,copy,100,1100\n")
+        (profile / "ps_file_pc_sampling_stochastic.csv").write_text(
+            "Sample_Timestamp,Dispatch_Id,Instruction,Instruction_Comment\n10,1,s_nop,/etc/hostname:1\n20,1,s_nop,../mine/other.json:1\n")
+        server = self.serve(trace, profile)
+        server.ready()
+        log = self.folder / "opened"
+        watcher = subprocess.Popen(["strace", "-f", "-qq", "-y", "-e", "trace=open,openat,openat2,creat,execve", "-o", log, "-p",
+                                    str(server.process.pid)], stderr=subprocess.PIPE)
+        self.addCleanup(watcher.kill)
+        for _ in range(100):
+            state = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+            if f"TracerPid:\t{watcher.pid}\n" in state:
+                break
+            if watcher.poll() is not None:
+                self.skipTest(f"strace cannot attach here: {watcher.stderr.read().decode().strip()}")
+            time.sleep(0.05)
+        else:
+            self.fail("strace did not attach")
+        for path in ("/etc/passwd", "/../mine/other.json", "/api/overview?run=0", "/api/flame?run=0", "/api/diff?run=1&base=0&by=kernel",
+                     "/api/span?run=0&from=0&to=1e9", "/api/search?run=0&q=a", "/api/schema", "/api/ranks?run=0"):
+            server.ask(path)
+        analysis = server.ask("/api/analysis?run=1")
+        self.assertEqual(analysis[0], 200, analysis[1])
+        self.assertIn("/etc/hostname:1", analysis[1].decode())  # the place, not the text
+        self.assertEqual(json.loads(analysis[1])["pc_sources"], [])
+        server.sql("SELECT name, count(*) FROM tacho.api GROUP BY name")
+        watcher.send_signal(signal.SIGINT)
+        watcher.wait(30)
+        watcher.stderr.close()
+        opened = re.findall(r'\b(?:open|openat|openat2|creat|execve)\([^"]*"([^"]*)"', log.read_text())
+        self.assertTrue(any(str(profile) in path for path in opened), "the profile folder is read when it is asked for")
+        temporary = os.environ.get("TMPDIR", "/tmp")
+        for path in opened:
+            with self.subTest(path):
+                self.assertTrue(path in (str(trace), temporary, "/dev/urandom") or path.startswith((str(profile), "/proc/", "/sys/")), path)
 
     def test_odd_requests_get_a_sentence(self):
         harness.need_data()

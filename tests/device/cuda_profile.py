@@ -363,7 +363,7 @@ def seed(t):
         except (RuntimeError, TimeoutError) as problem:
             print("    ", problem)
     record("the documents' command lines", f"{good} of {len(lines)} end with code 0", "all", judge(good == len(lines)))
-    out, _, _ = t.run([t.tacho, "analyze", "-p", os.path.join(t.folder, "workloads", "vcopy")])
+    out, _, _ = t.run([t.tacho, "analyze", "--full", "-p", os.path.join(t.folder, "workloads", "vcopy")])
     record("analyze of the first", f"{len(out.splitlines())} lines", "", judge(len(out.splitlines()) > 100))
 
 

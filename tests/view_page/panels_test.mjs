@@ -459,7 +459,10 @@ test('ranks and counters fit a narrow window, in both schemes', async () => {
       await page.locator('.heat canvas, .report h1').first().waitFor();
       for (const width of [1600, 1099, 900, 700]) {
         await page.setViewportSize({ width, height: 800 });
-        const over = await page.evaluate(() => {
+        await page.waitForFunction((wanted) => innerWidth === wanted, width);
+        const over = await page.evaluate(async () => {
+          // Canvases are given their size by an observer, in the frame after the one that laid the page out.
+          for (let frame = 0; frame < 3; ++frame) await new Promise((done) => requestAnimationFrame(done));
           const inside = document.querySelector('.ranksview, .counters');
           return Math.max(document.documentElement.scrollWidth - innerWidth, inside.scrollWidth - inside.clientWidth);
         });

@@ -54,6 +54,15 @@ class SdkTrace(trace_test.Trace):
         self.assertEqual(self.facts()["rocm.source"], "sdk")
         self.equal(ledger)
 
+    def test_one_road_where_tools_are_loaded_before_registration(self):
+        """The runtime calls libtacho.so before the shim registers it: HSA's road was taken, and the library gets no tool."""
+        result, _ = self.traced(self.program("pools", "-lhsa-runtime64"))
+        self.assertEqual(result.stdout, b"done\n")
+        self.assertEqual((self.facts(), self.notes()), ({"rocm.source": "hsa"}, []))
+        self.assertEqual(self.query("SELECT s.operation, a.bytes, count(*) FROM allocation a JOIN allocation_shape s ON s.id = a.dim "
+                                    "WHERE a.bytes IN (1 << 20, 2 << 20) GROUP BY 1, 2 ORDER BY 1, 2"),
+                         [("allocate", 1 << 20, 1), ("allocate", 2 << 20, 1), ("free", 1 << 20, 1), ("free", 2 << 20, 1)])
+
     @real
     def test_allocations(self):
         """What HSA gives out: HIP's arena chunks and its own memory among it. Each free has its allocation's size."""

@@ -1,7 +1,9 @@
 // Programs that end in ways that a profiler must bear. ends HOW: fork (parent and child both use the GPU), exec (the child of a
 // fork starts this program again), late (does not wait for its kernels), _exit (the same, without exit handlers), reset
 // (hipDeviceReset, then the program goes on), waits (twelve kernels one by one; an alarm ends the program if one never does),
-// module (a code object is unloaded as soon as its kernels have ended)
+// module (a code object is unloaded as soon as its kernels have ended), slow-exit (waits for its kernels; what it registers with
+// atexit, after HIP's own and before the first launch, takes four seconds and prints), early-slow-exit (the same, registered before
+// anything of HIP)
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +37,11 @@ static int one_by_one() {
     HIP(hipDeviceSynchronize());
   }
   return 0;
+}
+
+static void slow_end() {
+  sleep(4);
+  printf("slow end\n");
 }
 
 // The program's own device code once more, as a module that goes away as soon as its kernels have ended.
@@ -86,6 +93,14 @@ int main(int argc, char** argv) {
     failed |= work(4, true);
     HIP(hipDeviceReset());
     failed |= work(3, true);
+  } else if (is("slow-exit") || is("early-slow-exit")) {
+    if (is("early-slow-exit")) atexit(slow_end);
+    float* first = nullptr;
+    HIP(hipMalloc(&first, 64));
+    if (is("slow-exit")) atexit(slow_end);
+    failed |= work(12, true);
+    printf("done %d\n", failed);
+    return 5;
   } else if (is("waits")) {
     failed |= one_by_one();
   } else if (is("module")) {

@@ -602,6 +602,22 @@ hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
   return status;
 }
 
+// As the real library's: waits for ever where a kernel of the queue never ends.
+hsa::Status destroy_queue(hsa::Queue* queue) {
+  const auto works = [&] {
+    const std::lock_guard lock(g_work_mutex);
+    return std::any_of(g_work.begin(), g_work.end(), [&](const auto& work) {
+      return !work->copy && work->info.queue.handle == queue->id + 1;
+    });
+  };
+  while (works()) {
+    const timespec moment{0, 100'000};
+    nanosleep(&moment, nullptr);
+  }
+  collect();  // behind what another thread has taken out and still hands over
+  return call<sig::QueueDestroy>(g_core.hsa_queue_destroy, queue);
+}
+
 hsa::Status record_copy(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent, size_t bytes,
                         hsa::Signal theirs, const std::function<hsa::Status(hsa::Signal)>& go) {
   auto work = std::make_unique<Work>();
@@ -659,6 +675,7 @@ void take_hsa(void* table) {
          std::min<size_t>(tables.core->version.size, sizeof g_core));
   memcpy(static_cast<void*>(&g_amd), tables.amd, std::min<size_t>(tables.amd->version.size, sizeof g_amd));
   tables.core->hsa_queue_create = reinterpret_cast<void*>(create_queue);
+  tables.core->hsa_queue_destroy = reinterpret_cast<void*>(destroy_queue);
   tables.core->hsa_executable_freeze = reinterpret_cast<void*>(freeze);
   tables.amd->hsa_amd_memory_async_copy = reinterpret_cast<void*>(async_copy);
   tables.amd->hsa_amd_memory_async_copy_on_engine = reinterpret_cast<void*>(async_copy_on);
@@ -666,7 +683,11 @@ void take_hsa(void* table) {
 }
 
 void wait_for_work() {
-  for (int tries = 0; g_open.load() != 0 && tries < 5'000; ++tries) {
+  const auto kernels = [] {
+    const std::lock_guard lock(g_work_mutex);
+    return std::any_of(g_work.begin(), g_work.end(), [](const auto& work) { return !work->copy; });
+  };
+  for (int tries = 0; g_open.load() != 0 && (tries < 5'000 || kernels()); ++tries) {
     collect();
     const timespec moment{0, 100'000};
     nanosleep(&moment, nullptr);

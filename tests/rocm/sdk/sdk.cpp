@@ -349,6 +349,7 @@ void start_tools() {
   State& s = state();
   if (s.started) return;
   s.started = true;
+  atexit(finish);  // before the tool is asked, as the real library
   read_agents();
   using Configure = Tool*(uint32_t, const char*, uint32_t, Client*);
   auto* const configure = reinterpret_cast<Configure*>(dlsym(RTLD_DEFAULT, "rocprofiler_configure"));
@@ -373,7 +374,6 @@ void start_tools() {
     s.tool->initialize(
         narrow() ? reinterpret_cast<void (*)(Client)>(reinterpret_cast<void (*)()>(end0)) : end,
         s.tool->data);
-  atexit(finish);
 }
 
 }  // namespace

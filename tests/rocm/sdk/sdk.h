@@ -98,7 +98,8 @@ uint64_t current_correlation();
 void take_hsa(void* table);
 /// The id of the agent that HSA knows by this handle.
 Id id_of_agent(uint64_t agent);
-/// Waits until what was enqueued is done and its records are written, half a second at most.
+/// Waits until what was enqueued is done and its records are written: for copies half a second at most, for kernels for ever, as
+/// the real library does.
 void wait_for_work();
 
 // samples.cpp

@@ -99,6 +99,7 @@ struct State {
 constinit State g_state{};
 constinit std::atomic<uint32_t> g_lock{0};
 constinit std::atomic<bool> g_on{false};
+constinit std::atomic<uint64_t> g_counts_begun{0}, g_counts_back{0};  // dispatches that count
 
 bool counts_here() {
   return g_on.load(std::memory_order_acquire) && getpid() == g_state.spool.pid;
@@ -110,12 +111,15 @@ const char* text_of(sdk::Status status) {
 }
 
 // The user sees it at once: a run that counts leaves no trace behind.
-void refuse(const char* sentence) {
+void say(const char* sentence) {
   char line[512];
   const int size = snprintf(line, sizeof line, "tacho: %s\n", sentence);
   if (size > 0)
     counter::write_all(STDERR_FILENO, reinterpret_cast<const uint8_t*>(line),
                        static_cast<size_t>(size) < sizeof line ? static_cast<size_t>(size) : sizeof line - 1);
+}
+void refuse(const char* sentence) {
+  say(sentence);
   if (g_state.spool.state != nullptr) g_state.spool.state->refused.fetch_add(1);
 }
 
@@ -466,6 +470,19 @@ size_t next_pass(const sdk::DispatchInfo& info) {
   return static_cast<size_t>(turns[slot].next++ % s.pass_count);
 }
 
+// A GPU that hangs: sdk_exit.cpp.
+bool counts_are_open() {
+  return counts_here() &&
+         g_counts_begun.load(std::memory_order_relaxed) > g_counts_back.load(std::memory_order_relaxed);
+}
+
+void finish_hung_run() {
+  say("the program had ended, but rocprofiler-sdk waited for GPU work that did not end: tacho ended the "
+      "process with the "
+      "program's exit code; what had been counted is kept");
+  g_on.store(false);
+}
+
 void on_dispatch(sdk::DispatchData data, sdk::Handle* config, sdk::UserData* user, void*) {
   if (!counts_here()) return;
   State& s = g_state;
@@ -479,6 +496,8 @@ void on_dispatch(sdk::DispatchData data, sdk::Handle* config, sdk::UserData* use
                                            : next_pass(data.info);
   if (selected && pass < s.pass_count && agent->configs[pass] != 0) {
     config->handle = agent->configs[pass];
+    watch_exit({counts_are_open, [] {}, finish_hung_run});
+    g_counts_begun.fetch_add(1, std::memory_order_relaxed);
     user->value = packed(index, pass, tid);
     return;
   }
@@ -488,6 +507,8 @@ void on_dispatch(sdk::DispatchData data, sdk::Handle* config, sdk::UserData* use
 
 void on_values(sdk::DispatchData data, sdk::CounterRecord* values, size_t count, sdk::UserData user, void*) {
   if (!counts_here()) return;
+  g_counts_back.fetch_add(1, std::memory_order_relaxed);
+  sign_of_life();
   const uint64_t index = user.value & ((1ull << kIndexBits) - 1);
   const size_t pass = user.value >> kIndexBits & ((1u << kPassBits) - 1);
   const Lock lock(g_lock);
@@ -577,6 +598,7 @@ int initialize(void (*)(sdk::ClientId), void*) {
 }
 
 void finalize(void*) {
+  end_exit_watch();
   if (!counts_here()) return;
   g_state.call.stop_context(g_state.context);
   g_on.store(false);

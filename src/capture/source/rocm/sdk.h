@@ -5,6 +5,7 @@
 //   sdk_buffers.cpp  the library's buffers, copied to the pool as they are
 //   sdk_calls.cpp    HIP's calls as they begin and end: for the sampler
 //   sdk_work.cpp     what is handed to the GPU: its stream, its node of a graph, launches that switch recording
+//   sdk_exit.cpp     a process that would never end because its GPU hangs
 //   device_counters.cpp  counters of whole GPUs while the program runs (device_counters.h)
 //   counting.cpp     the same library in a run that counts (counting.h)
 //   pc_samples.cpp   the same library in a run that samples the program counter (pc_samples.h)
@@ -28,12 +29,16 @@ enum class Road : uint32_t { kUndecided, kSdk, kHsa };
 Road road();
 /// Takes the road of the library that calls rocprofiler_configure, unless another road was taken. False: do not become its tool.
 bool take_sdk_road(const char* library);
+/// Takes HSA's road, unless the SDK's was taken. Some HSA runtimes load tools before they register: who comes first stays.
+bool take_hsa_road();
 /// Leaves the SDK's road, before anything was recorded there; `why` is a sentence for the user.
 void leave_sdk_road(const char* why);
 
 // sdk_session.cpp
 /// True while the library records for tacho in this process.
 bool sdk_active();
+/// Watches exit() (below), once there is work.
+void watch_recordings_exit();
 /// Writes down what GPUs there are, once. The library opens their devices for that: not before there is work on one, so that a
 /// child that is forked before inherits nothing.
 void describe_agents();
@@ -61,10 +66,31 @@ void recording_switched(bool on);
 void end_work();
 /// In a forked child.
 void forget_work();
+/// True while work that the library was seen to begin has not come back as a record.
+bool work_is_open();
+/// What is open now does not count as such any more: records of work that ends while nothing is recorded may never come.
+void forgive_open_work();
+
+// sdk_exit.cpp
+/// What a run does when exit() has begun and the library waits for GPU work. Called by a thread of tacho's own.
+struct ExitWatch {
+  bool (*open)();       // true while GPU work is open; nothing else is a reason to end the process
+  void (*hand_over)();  // has the library hand over what it holds
+  void (*finish)();     // ends the recording, and says so; the process ends right behind it
+};
+/// Watches this process's exit(), once for a process. To be called with the first work that goes to a GPU: HIP's own end, which may
+/// wait for it, is registered before.
+void watch_exit(const ExitWatch& watch);
+/// Something came back from the library.
+void sign_of_life();
+/// The library came to its end.
+void end_exit_watch();
 
 // sdk_buffers.cpp
 inline constexpr tape::BlockKind kSdkBlocks = tape::BlockKind::kRocprofiler;
 void set_up_sdk_buffers(const sdk::Functions& functions, uint32_t version);
+/// How many dispatches and copies have come back, as records or as records that the library dropped.
+uint64_t work_back();
 /// States what records of this kind are called and which table they fill.
 void describe_kind(int32_t kind, const char* name, event::Table table);
 /// A record of ours among the library's.

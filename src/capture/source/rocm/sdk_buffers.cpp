@@ -20,6 +20,7 @@ struct KindFacts {
   char name[40];
   event::Table table;
   bool extended;                                      // arguments and result follow a call
+  bool work;                                          // what sdk_work.cpp counts as it begins
   std::atomic<uint64_t> named[kMostOperations / 64];  // operations that have been defined
 };
 constinit KindFacts g_kinds[kMostKinds] = {};
@@ -56,7 +57,7 @@ void see_operation(int32_t kind, int32_t operation) {
 }
 
 constinit std::atomic<int64_t> g_waited{0};
-constinit std::atomic<uint64_t> g_dropped{0};
+constinit std::atomic<uint64_t> g_dropped{0}, g_work_back{0};
 
 // The library's threads wait in here, and the program's with them: not for long.
 tape::BlockHeader* open_block() {
@@ -116,6 +117,7 @@ void copy_record(Appender& pool, const sdk::RecordHeader& header) {
     const auto kind = static_cast<int32_t>(header.kind);
     see_operation(kind, sdk::any::operation.read(from, bytes));
     table = g_kinds[kind].table;
+    if (g_kinds[kind].work) g_work_back.fetch_add(1, std::memory_order_relaxed);
     // Of a call with its arguments only the result is kept, unless they were asked for.
     if (g_kinds[kind].extended && !tape::configuration().api_args &&
         bytes > sdk::Api::kWide + sdk::Api::kResultBytes) {
@@ -147,12 +149,17 @@ void set_up_sdk_buffers(const sdk::Functions& functions, uint32_t version) {
   g_version = version;
 }
 
+uint64_t work_back() {
+  return g_work_back.load(std::memory_order_relaxed) + g_dropped.load(std::memory_order_relaxed);
+}
+
 void describe_kind(int32_t kind, const char* name, event::Table table) {
   if (kind < 0 || kind >= kMostKinds) return;
   KindFacts& facts = g_kinds[kind];
   strncpy(facts.name, name, sizeof facts.name - 1);
   facts.table = table;
   const std::string_view text(facts.name);
+  facts.work = text == sdk::kind::kDispatch || text == sdk::kind::kCopy;
   facts.extended = text == "HIP_RUNTIME_API_EXT" || text == "HIP_COMPILER_API_EXT";
 }
 
@@ -161,6 +168,7 @@ void copy_records(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t
   if (!sdk_active()) return;  // a forked child gets what its parent had recorded
   const uint16_t before = tape::t_state.hidden;
   tape::t_state.hidden = 1;  // no samples in here
+  sign_of_life();
   describe_agents();
   // Since the buffer was made.
   const uint64_t told = g_dropped.exchange(dropped, std::memory_order_relaxed);

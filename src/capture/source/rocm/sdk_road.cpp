@@ -8,7 +8,8 @@
 //                        no SDK         registration is told that there are no tools: the HSA runtime loads HSA_TOOLS_LIB,
 //                                       which is libtacho.so (session.cpp). Were it to go on, it would end the program: it aborts
 //                                       where it finds a tool and no SDK.
-//   nobody               -              a runtime built without registration: HSA_TOOLS_LIB
+//   nobody               -              a runtime built without registration, or one that loads HSA_TOOLS_LIB before it
+//                                       registers: HSA_TOOLS_LIB, and registration that comes later is told that there are no tools
 //
 // A forked child of a process on the SDK's road goes on by the other one (sdk_session.cpp).
 #include <dlfcn.h>
@@ -195,6 +196,15 @@ bool take_sdk_road(const char* library) {
   const bool take = g_traced && tape::configuration().amd_source != event::AmdSource::kHsa;
   if (take) g_road.store(Road::kSdk, std::memory_order_release);
   return take;
+}
+
+bool take_hsa_road() {
+  const Lock lock(g_road_lock);
+  const Road taken = g_road.load(std::memory_order_acquire);
+  if (taken != Road::kUndecided) return taken == Road::kHsa;
+  g_traced = true;
+  g_road.store(Road::kHsa, std::memory_order_release);
+  return true;
 }
 
 void leave_sdk_road(const char* why) {

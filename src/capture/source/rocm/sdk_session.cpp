@@ -270,7 +270,10 @@ void apply_sources(uint64_t wanted) {
   const bool started = wanted != 0 || waits_for_launch();
   if (started != g_context_started)
     (started ? g_functions.start_context : g_functions.stop_context)(g_context);
-  if (g_context_started && !started) flush_when_stopped();
+  if (g_context_started && !started) {
+    flush_when_stopped();
+    forgive_open_work();
+  }
   g_context_started = started;
   recording_switched(wanted != 0);
   g_sdk_enabled.store(wanted, std::memory_order_relaxed);
@@ -328,6 +331,16 @@ void in_forked_child() {
   leave_sdk_road(nullptr);
 }
 
+// The library waits in exit() for work that does not end: what came back until now is the recording. Work in flight stays counted.
+void finish_hung_recording() {
+  define_sdk_clock();
+  g_sdk_finished.store(1);
+  tape::note(event::NoteSeverity::kWarning,
+             "the program had ended, but rocprofiler-sdk waited for GPU work that did not end: tacho ended "
+             "the process with the "
+             "program's exit code; work in flight is not in the trace");
+}
+
 int initialize_sdk(sdk::Finalize* finalize, void*) {
   g_finalize = finalize;
   set_up_sdk_buffers(g_functions, g_sdk_version);
@@ -360,6 +373,7 @@ int initialize_sdk(sdk::Finalize* finalize, void*) {
 
 // By the library: at exit, when all work has ended and its contexts are stopped.
 void finalize_sdk(void*) {
+  end_exit_watch();
   if (!sdk_active()) return;
   const int64_t begin = raw_now();
   end_device_counters();
@@ -431,6 +445,10 @@ sdk::ConfigureResult* configure_sdk(uint32_t version, sdk::ClientId* client, con
 }
 
 }  // namespace
+
+void watch_recordings_exit() {
+  watch_exit({work_is_open, [] { g_functions.flush_buffer(g_buffer); }, finish_hung_recording});
+}
 
 void describe_agents() {
   static constinit std::atomic<bool> described{false};

@@ -26,6 +26,7 @@ constinit std::atomic<tape::CommandCounts*> g_counts{nullptr};
 constinit int32_t g_dispatch_requests = 0;  // the number of the request for dispatches
 constinit std::atomic<uint64_t> g_last_correlation{0};
 constinit std::atomic<bool> g_window_open{true};
+constinit std::atomic<uint64_t> g_forgiven{0};
 
 bool counts_launches() {
   return tape::pool()->start_launch != 0 || tape::pool()->stop_launch != 0;
@@ -51,6 +52,7 @@ void count_sdk_launch(uint64_t correlation) {
 
 int on_work(uint64_t, sdk::Context, int32_t kind, int32_t, uint64_t correlation, uint64_t* external, void*) {
   const bool dispatch = kind == g_dispatch_requests;
+  watch_recordings_exit();
   // What was handed over and never came back is known from its count, also where the process is killed.
   if (tape::CommandCounts* const counts = g_counts.load(std::memory_order_acquire))
     counts->issued[static_cast<size_t>(dispatch ? event::Table::kDispatch : event::Table::kCopy)].fetch_add(
@@ -62,6 +64,16 @@ int on_work(uint64_t, sdk::Context, int32_t kind, int32_t, uint64_t correlation,
   const uint32_t stream = open_stream();
   *external = uint64_t{next_graph_node()} << 32 | (stream == kNoStream ? 0 : uint64_t{stream} + 1);
   return 0;
+}
+
+// 0 where it is not counted.
+uint64_t work_begun() {
+  const tape::CommandCounts* const counts = g_counts.load(std::memory_order_acquire);
+  if (counts == nullptr) return 0;
+  uint64_t all = 0;
+  for (const event::Table table : {event::Table::kDispatch, event::Table::kCopy})
+    all += counts->issued[static_cast<size_t>(table)].load(std::memory_order_relaxed);
+  return all;
 }
 
 }  // namespace
@@ -101,6 +113,15 @@ void end_work() {
 
 void forget_work() {
   g_counts.store(nullptr, std::memory_order_relaxed);
+}
+
+bool work_is_open() {
+  return work_begun() > work_back() + g_forgiven.load(std::memory_order_relaxed);
+}
+
+void forgive_open_work() {
+  const uint64_t begun = work_begun(), back = work_back();
+  g_forgiven.store(begun > back ? begun - back : 0, std::memory_order_relaxed);
 }
 
 }  // namespace tacho::capture::rocm

@@ -156,9 +156,10 @@ void replace(void*& entry, Function* function) {
 
 bool start(hsa::Tables* tables) {
   if (tables == nullptr || tables->core == nullptr || tables->amd == nullptr || only_opencl()) return true;
-  if (road() == Road::kSdk)
-    return true;  // HSA_TOOLS_ROCPROFILER_V1_TOOLS makes the runtime load tools all the same
   if (!capture::start() || !tape::configuration().counter_folder.empty()) return true;
+  const bool registered = road() != Road::kUndecided;
+  if (!take_hsa_road())
+    return true;  // HSA_TOOLS_ROCPROFILER_V1_TOOLS makes the runtime load tools all the same
   hsa::CoreTable& core = *tables->core;
   hsa::AmdTable& amd = *tables->amd;
   if (!TACHO_HSA_HAS(core, hsa_executable_iterate_agent_symbols) ||
@@ -200,11 +201,12 @@ bool start(hsa::Tables* tables) {
     tape::note(event::NoteSeverity::kWarning,
                "--device-counters needs AMD's rocprofiler-sdk, and this process is traced through HSA's "
                "interface for tools: no counters were read");
-  if (tape::configuration().amd_source == event::AmdSource::kSdk && road() == Road::kUndecided)
-    tape::note(event::NoteSeverity::kWarning,
-               "this HSA runtime is built without rocprofiler-register, which rocprofiler-sdk needs: tacho "
-               "traces through "
-               "HSA's interface for tools instead of --amd-source sdk");
+  if (tape::configuration().amd_source == event::AmdSource::kSdk && !registered)
+    tape::note(
+        event::NoteSeverity::kWarning,
+        "this HSA runtime is built without rocprofiler-register, which rocprofiler-sdk needs, or loads "
+        "tools before it registers: tacho traces through HSA's interface for tools instead of "
+        "--amd-source sdk");
   atexit(finish);
   start_thread();
   return true;

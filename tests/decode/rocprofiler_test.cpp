@@ -343,6 +343,40 @@ TEST_F(RocprofilerTest, ScratchOfTheOldestAbi) {
   EXPECT_EQ(writer.facts[Table::kAllocation][0][column::Allocation::correlation], 81);
 }
 
+TEST_F(RocprofilerTest, PagesThatTheDriverMoved) {
+  decoder.operation(op(29, 1), "KFD_PAGE_MIGRATE/KFD_PAGE_MIGRATE_PAGEFAULT_GPU");
+  decoder.operation(op(12, 1), "PAGE_MIGRATION/PAGE_MIGRATION_PAGE_MIGRATE_START");
+  decoder.operation(op(12, 2), "PAGE_MIGRATION/PAGE_MIGRATION_PAGE_MIGRATE_END");
+  SdkBlock block(10000);
+  const auto paired = [&](uint64_t start, uint64_t end) {
+    block.traced(29, 1, 96).put<uint64_t>(16, start).put<uint64_t>(24, end);
+    block.put<uint64_t>(40, 0x10000).put<uint64_t>(48, 0x14000).put<uint64_t>(56, 3).put<uint64_t>(64, 4);
+  };
+  paired(1000, 1600);
+  paired(1000, 900);  // ends before it begins
+  const auto event = [&](int32_t which, uint64_t when, uint64_t address) {
+    block.traced(12, which, 160).put<uint64_t>(16, when).put<uint64_t>(32, address);
+    block.put<uint64_t>(40, address + 4096).put<uint64_t>(48, 3).put<uint64_t>(56, 4);
+  };
+  event(1, 2000, 0x20000);
+  event(1, 2010, 0x30000);  // never ends
+  event(2, 2300, 0x20000);
+  event(2, 2400, 0x40000);  // never began
+  block.give(decoder);
+  decoder.finish();
+  ASSERT_EQ(writer.facts[Table::kCopy].size(), 2u);
+  const auto& first = writer.facts[Table::kCopy][0];
+  const auto& second = writer.facts[Table::kCopy][1];
+  EXPECT_EQ(first[column::Copy::bytes], 0x4000);
+  EXPECT_EQ(first[column::Copy::duration], 600);
+  EXPECT_EQ(second[column::Copy::bytes], 4096);
+  EXPECT_EQ(second[column::Copy::duration], 300);
+  EXPECT_EQ(dim(Table::kCopyShape, first[column::Copy::dim])[column::CopyShape::kind],
+            static_cast<int64_t>(event::CopyKind::kMigrate));
+  EXPECT_EQ(process.received_rows[Table::kCopy], 0);  // nobody issued them
+  EXPECT_EQ(writer.losses.size(), 1u);
+}
+
 TEST_F(RocprofilerTest, ResultsOfCalls) {
   decoder.operation(op(21, 215), "HIP_RUNTIME_API_EXT/hipMalloc");
   decoder.operation(op(21, 108), "HIP_RUNTIME_API_EXT/hipGetErrorString");

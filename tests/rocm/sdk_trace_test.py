@@ -102,9 +102,9 @@ class SdkTrace(trace_test.Trace):
 
     # ---- what cannot be provoked: scripted by the imitation
 
-    def scripted(self, words, *options, code=0):
+    def scripted(self, words, *options, code=0, env=None):
         """Traces with the scene; returns the ledger and what tacho says of the trace."""
-        _, ledger = self.traced(self.program("mixed"), "2", env={"TACHO_SDK": words}, options=options, code=code)
+        _, ledger = self.traced(self.program("mixed"), "2", env={"TACHO_SDK": words, **(env or {})}, options=options, code=code)
         return ledger, self.run_command(TACHO, "info", "t.tacho").stdout.decode()
 
     @imitated
@@ -146,7 +146,7 @@ class SdkTrace(trace_test.Trace):
 
     @imitated
     def test_records_made_by_hand(self):
-        """Allocations, scratch memory and calls of HSA become rows; streams and page migrations, which nobody asked for, are counted."""
+        """Allocations, scratch memory and calls of HSA become rows; streams and the driver's events, which nobody asked for, are counted."""
         for abi in ("", "abi=0.6 "):
             with self.subTest(abi):
                 ledger, told = self.scripted(abi + "made", "--hsa-trace")
@@ -162,6 +162,24 @@ class SdkTrace(trace_test.Trace):
                 self.assertEqual(int(facts["rocm.unknown_records.1.20"]), kernels)
                 self.assertEqual(int(facts["rocm.unknown_records.1.25"]), kernels)
                 self.assertEqual(dict(self.losses()), {"unknown record kind": 2 * kernels})
+
+    @imitated
+    def test_page_migrations_made_by_hand(self):
+        """Where page faults are retried, pages that the driver moved are copies of kind "migrate", beside the program's own."""
+        for abi in ("", "abi=0.6 "):
+            with self.subTest(abi):
+                ledger, _ = self.scripted(abi + "made", env={"HSA_XNACK": "1"})
+                kernels = len(ledger.kernels)
+                rows = self.query("SELECT s.direction, t.name, c.bytes, c.duration, c.correlation, d.kind, s.source_device, count(*) "
+                                  "FROM copy c JOIN copy_shape s ON s.id = c.dim JOIN track t ON t.id = c.track JOIN device d ON "
+                                  "d.id = s.target_device WHERE s.kind = 'migrate' GROUP BY 1, 2, 3, 4, 5, 6, 7")
+                self.assertEqual([tuple(value or 0 for value in row) for row in rows],
+                                 [("host to device", "page migrations", 8192, 50, 0, "GPU", 0, kernels)])
+                self.assertEqual(self.query("SELECT count(*) FROM copy c JOIN copy_shape s ON s.id = c.dim WHERE s.kind <> 'migrate'"),
+                                 [(len(ledger.copies),)])
+                self.assertEqual(set(dict(self.losses())), {"unknown record kind"})
+                self.scripted(abi + "made")
+                self.assertEqual(self.query("SELECT count(*) FROM copy"), [(len(ledger.copies),)])
 
     def counter_environment(self):
         if bed.has_real_sdk():

@@ -135,11 +135,17 @@ void RocprofilerDecoder::operation(uint64_t number, std::string_view text) {
     known.role = Role::kAllocation;
   else if (plain == sdk::kind::kScratch)
     known.role = Role::kScratch;
+  else if (plain == sdk::kind::kMigration)
+    known.role = Role::kMigration;
+  else if (plain == sdk::kind::kMigrationEvent)
+    known.role = Role::kMigrationEvent;
   if (known.domain == Domain::kHsa) nested_calls_ = true;
   if (name.empty()) return;
   Operation& entry = operations_[number];
   entry.direction = direction_of(name);
   entry.frees = name.find("FREE") != std::string_view::npos;
+  entry.begins = name.ends_with("PAGE_MIGRATE_START");
+  entry.ends = name.ends_with("PAGE_MIGRATE_END");
   entry.has_result = known.role == Role::kApiWithResult && returns_status(name);
   if (known.role == Role::kApiWithResult && known.domain == Domain::kHipRuntime)
     entry.parameters = vendor::amd::find_hip_call(name);
@@ -549,6 +555,62 @@ void RocprofilerDecoder::scratch(uint32_t version, const std::byte* at, size_t s
                               .bytes = bytes != 0 ? static_cast<int64_t>(bytes) : event::kUnknown});
 }
 
+// Pages that the driver moved are copies of kind "migrate", on a line of their own: the driver moves them beside what the copy
+// engines do for the program.
+void RocprofilerDecoder::migration(const Migration& moved) {
+  if (moved.start == 0 || moved.end < moved.start || moved.address_end < moved.address)
+    return writer_.lose(process_.row(), Table::kCopy, event::LossReason::kVendor, 1);
+  const auto gpu = [this](uint64_t handle) {
+    const auto found = agents_.find(handle);
+    return found != agents_.end() && found->second.gpu && found->second.row != 0;
+  };
+  using Direction = event::CopyDirection;
+  const bool from = gpu(moved.source), to = gpu(moved.target);
+  int64_t track = 0;
+  if (from || to) {
+    Agent& agent = agent_of(from ? moved.source : moved.target);
+    if (agent.migrations == 0)
+      agent.migrations = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                                      .process = process_.row(),
+                                                      .device = agent.row,
+                                                      .name = writer_.string("page migrations"),
+                                                      .category = writer_.string("copy engine")});
+    track = agent.migrations;
+  }
+  const int64_t shape =
+      writer_.dimension(row::CopyShape{.direction = from && to ? Direction::kPeerToPeer
+                                                    : to       ? Direction::kHostToDevice
+                                                    : from     ? Direction::kDeviceToHost
+                                                               : Direction::kHostToHost,
+                                       .source_device = from ? agent_of(moved.source).row : 0,
+                                       .target_device = to ? agent_of(moved.target).row : 0,
+                                       .kind = event::CopyKind::kMigrate,
+                                       .asynchronous = 1});
+  const int64_t begin = time(moved.start);
+  writer_.add(row::Copy{.track = track,
+                        .start = begin,
+                        .duration = time(moved.end) - begin,
+                        .dim = shape,
+                        .bytes = static_cast<int64_t>(moved.address_end - moved.address)});
+}
+
+// 0.x tells of a migration's begin and of its end. What else it tells of (faults, queues, unmapping) has no row.
+void RocprofilerDecoder::migration_event(const std::byte* at, size_t size) {
+  namespace f = sdk::migration_event;
+  constexpr size_t kMostOpen = 1 << 16;
+  const Operation& operation =
+      operation_of(sdk::any::kind.read(at, size), sdk::any::operation.read(at, size));
+  const uint64_t address = f::address.read(at, size);
+  if (operation.begins) {
+    if (migrating_.size() < kMostOpen) migrating_[address] = f::time.read(at, size);
+  } else if (const auto begun = migrating_.find(address); operation.ends && begun != migrating_.end()) {
+    const uint64_t start = begun->second;
+    migrating_.erase(begun);
+    migration({start, f::time.read(at, size), address, f::address_end.read(at, size),
+               f::source.read(at, size), f::target.read(at, size)});
+  }
+}
+
 // A counter grows from reading to reading: what is shown is its growth by the second since the reading before.
 void RocprofilerDecoder::reading(const std::byte* at, size_t size) {
   sdk::DeviceReading reading;
@@ -616,6 +678,16 @@ void RocprofilerDecoder::tracing(uint32_t version, const std::byte* at, size_t s
       break;
     case Role::kScratch:
       if (fits(sdk::Scratch::kNarrow)) scratch(version, at, size);
+      break;
+    case Role::kMigration: {
+      namespace f = sdk::migration;
+      if (fits(f::kLeast))
+        migration({f::start.read(at, size), f::end.read(at, size), f::address.read(at, size),
+                   f::address_end.read(at, size), f::source.read(at, size), f::target.read(at, size)});
+      break;
+    }
+    case Role::kMigrationEvent:
+      if (fits(sdk::migration_event::kLeast)) migration_event(at, size);
       break;
     case Role::kUnknown:
       unknown(sdk::category::kTracing, number);

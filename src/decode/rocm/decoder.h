@@ -51,7 +51,17 @@ class RocprofilerDecoder : public BlockDecoder {
   void record(uint32_t version, const sdk::PieceHeader& header, std::span<const std::byte> bytes);
 
  private:
-  enum class Role : uint8_t { kUnknown, kApi, kApiWithResult, kCopy, kDispatch, kAllocation, kScratch };
+  enum class Role : uint8_t {
+    kUnknown,
+    kApi,
+    kApiWithResult,
+    kCopy,
+    kDispatch,
+    kAllocation,
+    kScratch,
+    kMigration,
+    kMigrationEvent
+  };
   struct Kind {
     Role role = Role::kUnknown;
     event::Domain domain = event::Domain::kUnknown;
@@ -59,7 +69,7 @@ class RocprofilerDecoder : public BlockDecoder {
   struct Operation {
     int64_t row = 0;  // of table function, for calls
     event::CopyDirection direction = event::CopyDirection::kUnknown;
-    bool frees = false, has_result = false;
+    bool frees = false, has_result = false, begins = false, ends = false;
     const vendor::CallParameters* parameters = nullptr;  // of a HIP call; nullptr = not known
   };
   struct KernelFacts {
@@ -79,7 +89,7 @@ class RocprofilerDecoder : public BlockDecoder {
   };
   struct Agent {
     int64_t row = 0;  // of table device; 0 for a processor
-    int64_t copies = 0;
+    int64_t copies = 0, migrations = 0;
     bool gpu = true;
     int64_t index = 0;  // among the GPUs
   };
@@ -135,6 +145,11 @@ class RocprofilerDecoder : public BlockDecoder {
   void copy(const std::byte* at, size_t size);
   void allocation(const std::byte* at, size_t size);
   void scratch(uint32_t version, const std::byte* at, size_t size);
+  struct Migration {
+    uint64_t start, end, address, address_end, source, target;
+  };
+  void migration(const Migration& moved);
+  void migration_event(const std::byte* at, size_t size);
   void reading(const std::byte* at, size_t size);
   void unknown(uint32_t category, uint32_t kind);
   /// Recording was off when that call was made.
@@ -157,6 +172,7 @@ class RocprofilerDecoder : public BlockDecoder {
   tsl::robin_map<uint64_t, Agent> agents_;
   std::vector<std::pair<std::array<uint64_t, 3>, int64_t>> queues_;  // agent, queue, stream -> track
   tsl::robin_map<uint64_t, Memory> allocated_;                       // by address
+  std::map<uint64_t, uint64_t> migrating_;                           // 0.x: by address, since when
   std::unique_ptr<Pattern> include_, exclude_;                       // --kernel-include, --kernel-exclude
   // With HSA's calls in the trace: a call's number -> the call's around it (0 = none).
   bool nested_calls_ = false;

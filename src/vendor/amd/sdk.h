@@ -154,7 +154,9 @@ inline constexpr std::string_view kHsaCore = "HSA_CORE_API", kHsaAmd = "HSA_AMD_
                                   kHip = "HIP_RUNTIME_API", kHipCompiler = "HIP_COMPILER_API",
                                   kCopy = "MEMORY_COPY", kDispatch = "KERNEL_DISPATCH",
                                   kScratch = "SCRATCH_MEMORY", kAllocation = "MEMORY_ALLOCATION",
-                                  kRccl = "RCCL_API", kCodeObject = "CODE_OBJECT";
+                                  kRccl = "RCCL_API", kCodeObject = "CODE_OBJECT",
+                                  kMigration = "KFD_PAGE_MIGRATE",  // 1.x: a record for each migration
+    kMigrationEvent = "PAGE_MIGRATION";  // 0.5 and 0.6: one as it begins, one as it ends
 }  // namespace kind
 
 // ---- records ---------------------------------------------------------------------------------------------------------
@@ -220,6 +222,17 @@ inline constexpr uint32_t kAbsent = 1 << 20;
 inline constexpr Scratch kScratchOldest{{56}, {16}, {24}, {32}, {40}, {48}, {kAbsent}},
     kScratchNarrow{{16}, {32}, {40}, {48}, {56}, {64}, {kAbsent}},
     kScratchWide{{16}, {40}, {48}, {56}, {64}, {72}, {88}};
+
+/// Pages that the driver moved: 96 bytes in 1.x. The range's end is the byte behind it.
+namespace migration {
+inline constexpr Member<uint64_t> start{16}, end{24}, address{40}, address_end{48}, source{56}, target{64};
+inline constexpr size_t kLeast = 96;
+}  // namespace migration
+/// The same as events, 160 bytes in 0.5 and 0.6; operations are called "..._PAGE_MIGRATE_START" and "..._PAGE_MIGRATE_END".
+namespace migration_event {
+inline constexpr Member<uint64_t> time{16}, address{32}, address_end{40}, source{48}, target{56};
+inline constexpr size_t kLeast = 160;
+}  // namespace migration_event
 
 /// Counters: a header for each dispatch (176 bytes: the dispatch's information at 48), then values of 40 bytes (32 in 0.4,
 /// which name no agent), which do not say their size.

@@ -13,8 +13,8 @@
 //   shuffled    delivers the records of a buffer in reverse order
 //   drops=N     says with each buffer that N records were dropped
 //   refuse=NAME configuring this kind of record fails
-//   made        puts a call of HSA, an allocation with its free, scratch memory, a change of stream and a page migration beside each
-//               kernel: the latter two into every buffer, although nobody asked for them
+//   made        puts a call of HSA, an allocation with its free, scratch memory, a page migration, a change of stream and an event of
+//               the driver beside each kernel: the latter two into every buffer, although nobody asked for them
 #include "sdk.h"
 
 #include <dlfcn.h>
@@ -74,7 +74,8 @@ struct Kind {
 constexpr Kind kBufferKinds[] = {{"HSA_CORE_API", 1, 1},        {"HIP_RUNTIME_API", 5, 5},
                                  {"HIP_COMPILER_API", 6, 6},    {"MEMORY_COPY", 10, 10},
                                  {"KERNEL_DISPATCH", 11, 11},   {"SCRATCH_MEMORY", 12, 13},
-                                 {"MEMORY_ALLOCATION", 16, 17}, {"HIP_STREAM", 20, -1}};
+                                 {"MEMORY_ALLOCATION", 16, 17}, {"HIP_STREAM", 20, -1},
+                                 {"KFD_PAGE_MIGRATE", 29, -1},  {"PAGE_MIGRATION", -1, 12}};
 constexpr Kind kCallbackKinds[] = {{"CODE_OBJECT", 10, 10}, {"KERNEL_DISPATCH", 12, 12}};
 constexpr Kind kRequestKinds[] = {{"MEMORY_COPY", 10, 10}, {"KERNEL_DISPATCH", 11, 11}};
 
@@ -110,6 +111,13 @@ const char* operation_name(int32_t kind, int32_t operation) {  // of records in 
   static constexpr const char* kCopies[] = {"MEMORY_COPY_NONE", "MEMORY_COPY_HOST_TO_HOST",
                                             "MEMORY_COPY_HOST_TO_DEVICE", "MEMORY_COPY_DEVICE_TO_HOST",
                                             "MEMORY_COPY_DEVICE_TO_DEVICE"};
+  if (kind < 0) return nullptr;
+  if (kind == buffer_kind("KFD_PAGE_MIGRATE"))
+    return operation == 1 ? "KFD_PAGE_MIGRATE_PAGEFAULT_GPU" : nullptr;
+  static constexpr const char* kMigrations[] = {"PAGE_MIGRATION_NONE", "PAGE_MIGRATION_PAGE_MIGRATE_START",
+                                                "PAGE_MIGRATION_PAGE_MIGRATE_END"};
+  if (kind == buffer_kind("PAGE_MIGRATION"))
+    return operation >= 0 && operation < 3 ? kMigrations[operation] : nullptr;
   if (kind == 10) return operation >= 0 && operation < 5 ? kCopies[operation] : nullptr;
   if (kind == 11) return operation == 2 ? "KERNEL_DISPATCH_COMPLETE" : nullptr;
   if (kind == 1) return operation == 3 ? "hsa_signal_store_screlease" : nullptr;
@@ -212,6 +220,18 @@ void put_made_records(uint64_t agent, uint64_t queue, uint64_t time) {
   if (!narrow()) scratched.push_back(65536);
   made("SCRATCH_MEMORY", scratch, 1, with_ids(scratched));
   made("", 20, 3, {1, 2, 3, 4, 5}, false);  // HIP_STREAM
+  const uint64_t host = state().agents.front().id.handle, pid = static_cast<uint64_t>(getpid());
+  if (narrow()) {
+    const auto event = [&](int32_t operation, uint64_t when) {
+      std::vector<uint64_t> words = {when, pid, address, address + 8192, host, agent};
+      words.resize(18);
+      made("PAGE_MIGRATION", 12, operation, words);
+    };
+    event(1, time);
+    event(2, time + 50);
+  } else {
+    made("KFD_PAGE_MIGRATE", 29, 1, {time, time + 50, pid, address, address + 8192, host, agent, 0, 0, 0});
+  }
   made("", 25, 1, {time, time + 9, 1, address, address + 4096, agent, agent, 0, 0, 0},
        false);  // KFD_EVENT_...
 }

@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -178,7 +179,8 @@ int see_callback_kind(int32_t kind, void* data) {
 }
 
 // Traces records called `name` into `table`. What a library is too old for is left out, and said.
-bool record_kind(const char* name, event::Table table) {
+bool record_kind(const char* name, event::Table table,
+                 event::NoteSeverity refused = event::NoteSeverity::kWarning) {
   const int32_t kind = buffer_kind(name);
   if (kind < 0) return false;
   describe_kind(kind, name, table);
@@ -188,7 +190,7 @@ bool record_kind(const char* name, event::Table table) {
   char line[256];
   snprintf(line, sizeof line, "rocprofiler-sdk records no %s (%s): they are not in the trace", name,
            text != nullptr ? text : "it gives no reason");
-  tape::note(event::NoteSeverity::kWarning, line);
+  tape::note(refused, line);
   return false;
 }
 
@@ -243,6 +245,12 @@ bool set_up_services() {
   const bool copies = (sources & tape::source_bit::kCopy) != 0;
   if (kernels) record_kind("KERNEL_DISPATCH", event::Table::kDispatch);
   if (copies) record_kind("MEMORY_COPY", event::Table::kCopy);
+  // The driver's own events: the library follows them with a thread and a file of its own. Only with retried page faults do pages
+  // move while kernels run; kernel drivers before Linux 6.1 or so tell nothing.
+  if (const char* const retries = getenv("HSA_XNACK");
+      copies && retries != nullptr && strcmp(retries, "1") == 0)
+    for (const std::string_view name : {sdk::kind::kMigration, sdk::kind::kMigrationEvent})
+      record_kind(name.data(), event::Table::kCopy, event::NoteSeverity::kInfo);
   if ((sources & tape::source_bit::kAllocation) != 0) {
     record_kind("MEMORY_ALLOCATION", event::Table::kAllocation);
     record_kind("SCRATCH_MEMORY", event::Table::kAllocation);

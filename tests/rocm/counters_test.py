@@ -180,6 +180,44 @@ class Counters(bed.Case):
                     gpu="gfx90a", env=own, cwd=self.folder)
         self.check_natural_values(self.folder / "workloads" / "vcopy" / "MI200", "gfx90a")
 
+    def test_the_command_lines_of_rocprof_compute_as_printed(self):
+        self.program("vcopy")
+        (self.folder / "train.py").write_text("print('trained')\n")
+        (self.folder / "rocprof-compute").symlink_to(TACHO)
+        (self.folder / "python").symlink_to("/usr/bin/python3")
+        env = {**self.environment("gfx90a"), "PATH": f"{self.folder}:/usr/bin:/bin"}
+
+        def typed(line, code=0):
+            return self.on_sdk("/bin/sh", "-c", line, gpu="gfx90a", env=env, cwd=self.folder, code=code, timeout=300)
+
+        result, _ = typed("rocprof-compute profile --name vcopy --no-roof -- ./vcopy -n 1048576 -b 256")
+        self.assertIn("4 dispatches measured in", result.stderr.decode())
+        folder = self.folder / "workloads" / "vcopy" / "MI200"
+        for name in ("sysinfo.csv", "log.txt", "profiling_config.yaml", "timestamps.csv", "SQ_LEVEL_WAVES.csv", "perfmon"):
+            self.assertTrue((folder / name).exists(), name)
+        self.check_natural_values(folder, "gfx90a")
+        shown = typed("rocprof-compute analyze -p workloads/vcopy/MI200/")[0].stdout.decode()
+        self.assertRegex(shown, r"vecCopy")
+        self.assertRegex(shown, r"18\.12\.31")
+        if bed.has_real_sdk():
+            return
+        typed("rocprof-compute profile --name vcopy -b 10 7 -- ./vcopy -n 1048576 -b 256")
+        self.check_natural_values(folder, "gfx90a")
+        result, ledger = typed("rocprof-compute profile --name again -b 11.1.1 12.1.1 -- ./vcopy -n 1048576 -b 256")
+        self.assertGreater(len(ledger.kernels), 0)
+        # What cannot be done is refused before the program runs.
+        for line, why in (
+                ("profile --name r --replay kernel -- ./vcopy", "cannot put the memory of a kernel back; --replay application runs"),
+                ("profile --name r --roof-only -b 7 -- ./vcopy", "-b/--block and --roof-only cannot be used together"),
+                ("profile --name r --torch-trace -- python train.py", "--torch-trace is experimental: add --experimental in front")):
+            result, ledger = typed(f"rocprof-compute {line}", code=None)
+            self.assertNotEqual(result.returncode, 0, line)
+            self.assertIn(why, result.stderr.decode())
+            self.assertEqual((result.stdout.count(b"wrong 0"), ledger.kernels), (0, []))
+        result, _ = typed("rocprof-compute --experimental profile --name mnist_torch --torch-trace -b 7 -- python train.py")
+        self.assertIn(b"trained", result.stdout)
+        self.assertIn("the run that records PyTorch's operators left no trace", result.stderr.decode())
+
     def test_filters(self):
         _, _, folder = self.profile("-b", "7.1", "-k", "touch", "-d", "1:2")
         for path in folder.glob("pmc_perf_*.csv"):

@@ -990,7 +990,8 @@ const char* first_done() {
       const size_t offset = c * kChunk, bytes = piece.bytes - offset < kChunk ? piece.bytes - offset : kChunk;
       if (seen && flags[at + c] == 0 && bytes % 16 == 0) continue;
       // Only within one allocation: a copy across the border of two neighbours is refused (CUDA_ERROR_INVALID_VALUE).
-      Piece* const last = offset == 0 || g_written.count == 0 ? nullptr : &g_written.data[g_written.count - 1];
+      Piece* const last =
+          offset == 0 || g_written.count == 0 ? nullptr : &g_written.data[g_written.count - 1];
       if (last != nullptr && last->address + last->bytes == piece.address + offset)
         last->bytes += bytes;
       else if (!g_written.add({piece.address + offset, bytes, piece.saved + offset}))

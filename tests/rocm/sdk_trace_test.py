@@ -1,6 +1,8 @@
 """tacho trace over the road of rocprofiler-sdk: what trace_test.py asserts of HSA's road, and what only the library delivers.
 Over the imitation (sdk/), or over AMD's real library where TACHO_BED_SDK names its folder (bed.py)."""
+import os
 import re
+import shutil
 import unittest
 
 import bed
@@ -113,6 +115,60 @@ class SdkTrace(trace_test.Trace):
         self.assertEqual(self.facts()["rocm.sdk_version"], "0.6.0")
         self.equal(ledger)
         self.assertEqual(self.query("SELECT count(*) FROM copy"), [(len(ledger.copies),)])
+
+    @imitated
+    def test_a_library_that_is_too_old(self):
+        ledger, _ = self.scripted("too-old")
+        self.assertEqual(self.facts(), {"rocm.source": "hsa"})
+        self.assertEqual(self.notes(), ["rocprofiler-sdk is older than 0.4 (ROCm 6.2): tacho traces through HSA's interface for tools "
+                                        "instead"])
+        self.equal(ledger)
+
+    def other_tool(self):
+        """A tool of rocprofiler-sdk that somebody else brings."""
+        source, made = self.folder / "other.cpp", self.folder / "libother.so"
+        source.write_text('extern "C" void* rocprofiler_configure(unsigned, const char*, unsigned, void*) { return nullptr; }\n')
+        self.run_command(os.environ.get("CXX", "c++"), "-shared", "-fPIC", source, "-o", made)
+        return made
+
+    def preloads(self, *libraries):
+        return {"LD_PRELOAD": ":".join(map(str, (f"{harness.BUILD}/tests/libtacho_kfd.so", bed.register_shim(), *libraries)))}
+
+    @imitated
+    def test_another_tool(self):
+        program, tool = self.program("mixed"), self.other_tool()
+        for name, env, options in (("preloaded", self.preloads(tool), ()), ("preloaded", self.preloads(tool), ("--amd-source", "hsa")),
+                                   ("named", {"ROCP_TOOL_LIBRARIES": str(tool)}, ()),
+                                   ("named", {"ROCP_TOOL_LIBRARIES": str(tool)}, ("--amd-source", "hsa"))):
+            with self.subTest(name, options=options):
+                alone, _ = self.on_bed(program, "2", env=env)
+                traced, ledger = self.traced(program, "2", env=env, options=options)
+                self.assertEqual((alone.returncode, alone.stdout), (traced.returncode, traced.stdout))
+                self.assertEqual((self.facts()["rocm.source"], self.notes()), ("hsa" if options else "sdk", []))
+                self.equal(ledger)
+
+    @imitated
+    def test_a_tool_is_named_but_the_library_is_not_there(self):
+        """AMD's register library then ends the program, with and without tacho."""
+        program, env = self.program("mixed"), {"ROCP_TOOL_LIBRARIES": str(self.other_tool())}
+        alone, _ = self.on_bed(program, "1", env=env, sdk=False, code=None)
+        traced, _ = self.traced(program, "1", env=env, sdk=False, code=None)
+        self.assertEqual((alone.returncode, traced.returncode), (-6, 128 + 6))
+        self.assertEqual(alone.stdout, traced.stdout)
+
+    @imitated
+    def test_two_libraries(self):
+        copies = []
+        for name in ("a", "b"):
+            (self.folder / name).mkdir()
+            copies.append(shutil.copy(f"{bed.sdk_folder()}/librocprofiler-sdk.so.1", self.folder / name))
+        program = self.program("mixed")
+        traced, ledger = self.traced(program, "2", env=self.preloads(*copies))
+        self.assertIn(b"wrong 0", traced.stdout)
+        self.assertEqual(self.facts()["rocm.sdk_path"], str(copies[0]))
+        self.assertEqual(self.notes(), ["two rocprofiler-sdk libraries are loaded in this process: tacho uses the one that was "
+                                        "loaded first"])
+        self.equal(ledger)
 
     @imitated
     def test_records_in_any_order(self):

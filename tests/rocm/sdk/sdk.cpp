@@ -9,6 +9,7 @@
 //
 // What cannot be provoked is asked for in TACHO_SDK: words separated by spaces.
 //   abi=0.6     says it is version 0.6, with the layouts of that time
+//   too-old     says it is version 0.3
 //   unknown     puts records of an unknown category and kind into every buffer
 //   shuffled    delivers the records of a buffer in reverse order
 //   drops=N     says with each buffer that N records were dropped
@@ -376,6 +377,10 @@ void start_tools() {
   if (configure == nullptr) return;
   static Client client{sizeof client, nullptr, 77};
   static Client0 client0{nullptr, 77};
+  if (!scenario("too-old").empty()) {
+    configure(300, "0.3.0", 0, reinterpret_cast<Client*>(&client0));
+    return;
+  }
   s.tool = narrow() ? configure(600, "0.6.0", 0, reinterpret_cast<Client*>(&client0))
                     : configure(10000, "1.0.0", 0, &client);
   if (s.tool == nullptr) return;

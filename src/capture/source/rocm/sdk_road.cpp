@@ -236,7 +236,8 @@ extern "C" __attribute__((visibility("default"))) int rocprofiler_register_libra
           "instead");
     if (!others_wait()) return sdk::kNoTools;
   }
-  if (hsa && result == sdk::kRegistered && road() == Road::kHsa && g_traced)
+  // A runtime that loads tools before it registers has loaded tacho by now.
+  if (hsa && result == sdk::kRegistered && road() == Road::kHsa && g_traced && !active())
     tacho::tape::note(
         tacho::event::NoteSeverity::kWarning,
         "another tool uses rocprofiler-sdk in this program, and the HSA runtime then loads no other tools: "

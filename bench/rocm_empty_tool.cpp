@@ -1,5 +1,5 @@
-// A tool of rocprofiler-sdk that asks for what tacho asks for and does nothing with it: what the library itself costs
-// (bench/rocm.py). The set of services is that of capture/source/rocm/sdk_session.cpp.
+// A tool of rocprofiler-sdk that asks for what tacho asks for (vendor/amd/sdk.h) and does nothing with it: what the library itself
+// costs (bench/rocm.py).
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -16,7 +16,6 @@ sdk::Functions g_call{};
 KindName* g_request_name = nullptr;
 sdk::Context g_names = 0, g_context = 0;
 sdk::Buffer g_buffer = 0;
-sdk::ClientId g_client{};
 
 void drop(sdk::Context, sdk::Buffer, sdk::RecordHeader**, size_t, void*, uint64_t) {}
 void see_code(sdk::CallbackRecordWide, uint64_t*, void*) {}
@@ -25,14 +24,29 @@ int see_work(uint64_t, sdk::Context, int32_t, int32_t, uint64_t, uint64_t* exter
   return 0;
 }
 
+struct Wanted {
+  int32_t operations[1024];
+  size_t count;
+} g_wanted{};
+int see_operation(int32_t kind, int32_t operation, void*) {
+  const char* name = nullptr;
+  uint64_t length = 0;
+  if (g_call.buffer_operation_name(kind, operation, &name, &length) == sdk::kSuccess && name != nullptr &&
+      !sdk::only_asks(name) && g_wanted.count < 1024)
+    g_wanted.operations[g_wanted.count++] = operation;
+  return 0;
+}
+
 int record(int32_t kind, void*) {
   const char* name = nullptr;
   uint64_t length = 0;
   g_call.buffer_kind_name(kind, &name, &length);
-  for (const char* const wanted : {"HIP_RUNTIME_API_EXT", "HIP_COMPILER_API", "RCCL_API", "KERNEL_DISPATCH",
-                                   "MEMORY_COPY", "MEMORY_ALLOCATION", "SCRATCH_MEMORY"})
-    if (name != nullptr && strcmp(name, wanted) == 0)
-      g_call.trace_buffered(g_context, kind, nullptr, 0, g_buffer);
+  for (const char* const wanted : sdk::asked::kAll) {
+    if (name == nullptr || strcmp(name, wanted) != 0) continue;
+    g_wanted.count = 0;
+    g_call.buffer_operations(kind, see_operation, nullptr);
+    g_call.trace_buffered(g_context, kind, g_wanted.operations, g_wanted.count, g_buffer);
+  }
   return 0;
 }
 
@@ -40,7 +54,8 @@ int initialize(sdk::Finalize*, void*) {
   g_call.create_context(&g_names);
   g_call.create_context(&g_context);
   g_call.trace_callback(g_names, 10, nullptr, 0, reinterpret_cast<AnyCallback*>(&see_code), nullptr);
-  g_call.create_buffer(g_context, 256 << 10, 16 << 10, sdk::kPolicyLossless, drop, nullptr, &g_buffer);
+  g_call.create_buffer(g_context, sdk::kBufferBytes, sdk::kFlushAt, sdk::kPolicyLossless, drop, nullptr,
+                       &g_buffer);
   g_call.buffer_kinds(record, nullptr);
   int32_t kinds[2], count = 0;
   for (int32_t kind = 1; kind < 64 && count < 2; ++kind) {

@@ -159,6 +159,31 @@ inline constexpr std::string_view kHsaCore = "HSA_CORE_API", kHsaAmd = "HSA_AMD_
     kMigrationEvent = "PAGE_MIGRATION";  // 0.5 and 0.6: one as it begins, one as it ends
 }  // namespace kind
 
+// ---- what tacho asks for by default ----------------------------------------------------------------------------------
+// Shared with bench/rocm_empty_tool.cpp, so that what it measures is the library's own part of tacho's cost.
+
+/// A buffer is handed over often, because only the library itself may do it while the program runs, and far from full, because a
+/// full buffer would be flushed by the program's threads.
+inline constexpr size_t kBufferBytes = 256 << 10, kFlushAt = 16 << 10;
+/// Calls that only ask, are over in nanoseconds and come by the thousand: not recorded by default, as on HSA's road.
+constexpr bool only_asks(std::string_view function) {
+  for (const std::string_view question :
+       {"hipGetDevice", "hipGetLastError", "hipExtGetLastError", "hipPeekAtLastError",
+        "hipDeviceGetAttribute", "hipGetDeviceFlags", "hipStreamIsCapturing", "hipStreamGetCaptureInfo",
+        "hipThreadExchangeStreamCaptureMode", "hipDriverGetVersion", "hipRuntimeGetVersion",
+        "hipStreamGetPriority", "hipStreamGetFlags", "hipStreamGetDevice", "hipGetErrorName",
+        "hipGetErrorString", "__hipPushCallConfiguration", "__hipPopCallConfiguration"})
+    if (function == question) return true;
+  return false;
+}
+namespace asked {
+inline constexpr const char *kHipCalls = "HIP_RUNTIME_API_EXT", *kHipCompilerCalls = "HIP_COMPILER_API",
+                            *kRcclCalls = "RCCL_API", *kKernels = "KERNEL_DISPATCH", *kCopies = "MEMORY_COPY",
+                            *kAllocations = "MEMORY_ALLOCATION", *kScratchMemory = "SCRATCH_MEMORY";
+inline constexpr const char* kAll[] = {kHipCalls, kHipCompilerCalls, kRcclCalls,    kKernels,
+                                       kCopies,   kAllocations,      kScratchMemory};
+}  // namespace asked
+
 // ---- records ---------------------------------------------------------------------------------------------------------
 
 /// A field of a record: read() gives `absent` when a record of this size does not have it.

@@ -44,8 +44,6 @@ void watch_recordings_exit();
 void describe_agents();
 
 // sdk_calls.cpp
-/// Calls that only ask, are over in nanoseconds and come by the thousand: not recorded by default, as on HSA's road.
-bool only_asks_sdk(std::string_view function);
 /// What the functions below need to set up their services; -1 = the library has no such kind.
 struct Services {
   const sdk::Functions& functions;

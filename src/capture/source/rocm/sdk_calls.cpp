@@ -32,7 +32,7 @@ int see_call(int32_t kind, int32_t operation, void*) {
   constexpr auto kMost = static_cast<int32_t>(sizeof g_causes_work);
   if (operation < 0 || operation >= kMost || g_watched.count == kMost ||
       g_watched.functions->buffer_operation_name(kind, operation, &name, &length) != sdk::kSuccess ||
-      name == nullptr || only_asks_sdk(name))
+      name == nullptr || sdk::only_asks(name))
     return 0;
   g_watched.operations[g_watched.count++] = operation;
   g_causes_work[operation] = causes_device_work(name);
@@ -57,17 +57,6 @@ void on_call(Record record, uint64_t* before, void*) {
 }
 
 }  // namespace
-
-bool only_asks_sdk(std::string_view function) {
-  for (const std::string_view question :
-       {"hipGetDevice", "hipGetLastError", "hipExtGetLastError", "hipPeekAtLastError",
-        "hipDeviceGetAttribute", "hipGetDeviceFlags", "hipStreamIsCapturing", "hipStreamGetCaptureInfo",
-        "hipThreadExchangeStreamCaptureMode", "hipDriverGetVersion", "hipRuntimeGetVersion",
-        "hipStreamGetPriority", "hipStreamGetFlags", "hipStreamGetDevice", "hipGetErrorName",
-        "hipGetErrorString", "__hipPushCallConfiguration", "__hipPopCallConfiguration"})
-    if (function == question) return true;
-  return false;
-}
 
 void watch_calls(const Services& services) {
   const bool samples = tape::configuration().sampler != event::Sampler::kOff || sampler::counts_calls() ||

@@ -125,7 +125,7 @@ int see_wanted(int32_t kind, int32_t operation, void*) {
   const char* name = nullptr;
   uint64_t length = 0;
   if (g_functions.buffer_operation_name(kind, operation, &name, &length) == sdk::kSuccess &&
-      name != nullptr && only_asks_sdk(name))
+      name != nullptr && sdk::only_asks(name))
     g_wanted.left_out_some = true;
   else if (g_wanted.count < sizeof g_wanted.operations / sizeof *g_wanted.operations)
     g_wanted.operations[g_wanted.count++] = operation;
@@ -204,9 +204,9 @@ int see_operation_at_all(int32_t kind, int32_t operation, void* data) {
 // With results where the library has such records, and names their functions.
 bool record_hip_calls() {
   bool named = false;
-  if (const int32_t kind = buffer_kind("HIP_RUNTIME_API_EXT"); kind >= 0)
+  if (const int32_t kind = buffer_kind(sdk::asked::kHipCalls); kind >= 0)
     g_functions.buffer_operations(kind, see_operation_at_all, &named);
-  return (named && record_kind("HIP_RUNTIME_API_EXT", event::Table::kApi)) ||
+  return (named && record_kind(sdk::asked::kHipCalls, event::Table::kApi)) ||
          record_kind("HIP_RUNTIME_API", event::Table::kApi);
 }
 
@@ -219,21 +219,18 @@ bool set_up_services() {
       g_sdk_version >= sdk::kFirstWide
           ? reinterpret_cast<sdk::signature::AnyCallback*>(&see_code_object<sdk::CallbackRecordWide>)
           : reinterpret_cast<sdk::signature::AnyCallback*>(&see_code_object<sdk::CallbackRecordNarrow>);
-  // Handed over often, because only the library itself may do it while the program runs, and far from full, because a
-  // full buffer would be flushed by the program's threads.
-  constexpr size_t kBufferBytes = 256 << 10, kFlushAt = 16 << 10;
   if (g_functions.create_context(&g_names) != sdk::kSuccess ||
       g_functions.create_context(&g_context) != sdk::kSuccess || callbacks.code_object < 0 ||
       g_functions.trace_callback(g_names, callbacks.code_object, nullptr, 0, callback, nullptr) !=
           sdk::kSuccess ||
-      g_functions.create_buffer(g_context, kBufferBytes, kFlushAt, sdk::kPolicyLossless, copy_records,
-                                nullptr, &g_buffer) != sdk::kSuccess)
+      g_functions.create_buffer(g_context, sdk::kBufferBytes, sdk::kFlushAt, sdk::kPolicyLossless,
+                                copy_records, nullptr, &g_buffer) != sdk::kSuccess)
     return false;
   if ((sources & tape::source_bit::kApi) != 0) {
     if (record_hip_calls()) tape::define_attached(event::Domain::kHipRuntime);
-    if (record_kind("HIP_COMPILER_API", event::Table::kApi))
+    if (record_kind(sdk::asked::kHipCompilerCalls, event::Table::kApi))
       tape::define_attached(event::Domain::kHipCompiler);
-    if (record_kind("RCCL_API", event::Table::kApi)) tape::define_attached(event::Domain::kRccl);
+    if (record_kind(sdk::asked::kRcclCalls, event::Table::kApi)) tape::define_attached(event::Domain::kRccl);
     if (tape::configuration().hsa_calls) {
       for (const char* const name :
            {"HSA_CORE_API", "HSA_AMD_EXT_API", "HSA_IMAGE_EXT_API", "HSA_FINALIZE_EXT_API"})
@@ -243,8 +240,8 @@ bool set_up_services() {
   }
   const bool kernels = (sources & tape::source_bit::kDispatch) != 0;
   const bool copies = (sources & tape::source_bit::kCopy) != 0;
-  if (kernels) record_kind("KERNEL_DISPATCH", event::Table::kDispatch);
-  if (copies) record_kind("MEMORY_COPY", event::Table::kCopy);
+  if (kernels) record_kind(sdk::asked::kKernels, event::Table::kDispatch);
+  if (copies) record_kind(sdk::asked::kCopies, event::Table::kCopy);
   // The driver's own events: the library follows them with a thread and a file of its own. Only with retried page faults do pages
   // move while kernels run; kernel drivers before Linux 6.1 or so tell nothing.
   if (const char* const retries = getenv("HSA_XNACK");
@@ -252,8 +249,8 @@ bool set_up_services() {
     for (const std::string_view name : {sdk::kind::kMigration, sdk::kind::kMigrationEvent})
       record_kind(name.data(), event::Table::kCopy, event::NoteSeverity::kInfo);
   if ((sources & tape::source_bit::kAllocation) != 0) {
-    record_kind("MEMORY_ALLOCATION", event::Table::kAllocation);
-    record_kind("SCRATCH_MEMORY", event::Table::kAllocation);
+    record_kind(sdk::asked::kAllocations, event::Table::kAllocation);
+    record_kind(sdk::asked::kScratchMemory, event::Table::kAllocation);
   }
   const Services services{g_functions, g_sdk_version, g_context, buffer_kind(sdk::kind::kHip), callbacks.hip};
   watch_calls(services);

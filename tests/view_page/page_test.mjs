@@ -430,3 +430,22 @@ test('no view is wider than the window, at 1600 and at 1024 pixels', async () =>
   }
   await server.close();
 });
+
+test('kernels are shown by what tells them apart, and a filter that is no expression is looked for as it stands', async () => {
+  const trace = makeTrace(23, { slices: 300, odd: false });
+  const names = ['void at::native::(anonymous namespace)::elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int, float*)', 'void first::scale<float>(float*)', 'void second::scale<float>(float*)', 'aten::plain'];
+  names.forEach((name, i) => (trace.names[1 + i] = name));
+  const { page, close } = await open(selfContained(trace), { hash: 'view=kernels' });
+  await page.locator('.kernels .row').first().waitFor();
+  const shown = Object.fromEntries(await page.locator('.kernels .row .name').evaluateAll((cells) => cells.map((cell) => [cell.title, cell.querySelector('bdi').textContent])));
+  assert.equal(shown[names[0]], 'elementwise_kernel<4, CUDAFunctor_add<float> >');
+  assert.equal(shown[names[1]], names[1], 'without its namespace it is the same as another');
+  assert.equal(shown[names[2]], names[2]);
+  assert.equal(shown[names[3]], 'plain');
+  await page.getByLabel('filter kernels').fill('scale<float>(');
+  await page.locator('.kernels .note', { hasText: 'no regular expression, looked for as it stands' }).waitFor();
+  await page.waitForFunction(() => document.querySelectorAll('.kernels .row').length === 2);
+  await page.getByLabel('filter kernels').fill('scale.*\\(');
+  await page.waitForFunction(() => document.querySelectorAll('.kernels .row').length === 2 && !/no regular/.test(document.querySelector('.kernels').textContent));
+  await close();
+});

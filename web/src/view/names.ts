@@ -1,5 +1,6 @@
 // Names by number: asked for in batches when something shows them.
 
+import { compactName } from './compact';
 import type { Source } from './source';
 import { oneLine } from './units';
 
@@ -25,13 +26,13 @@ export class NameStore {
     if (text === undefined) this.missing.add(id);
     return text;
   }
-  /** On one line and of bounded length. */
+  /** On one line and of bounded length; kernels without return type, namespaces and parameters. */
   line(id: number): string | undefined {
     const known = this.lines.get(id);
     if (known !== undefined) return known;
     const text = this.text(id);
     if (text === undefined) return undefined;
-    const line = oneLine(text);
+    const line = oneLine(text.startsWith('void ') ? compactName(text) : text);
     this.lines.set(id, line);
     return line;
   }

@@ -114,6 +114,8 @@ Result<std::optional<Anchor>> anchor_of(const trace::Trace& trace) {
   return anchor;
 }
 
+constexpr std::string_view kClocks = "clocks", kUnaligned = "unaligned";
+
 // How far two spans of time lie apart, ns; 0 when they touch or one is empty.
 int64_t distance(std::pair<int64_t, int64_t> a, std::pair<int64_t, int64_t> b) {
   if (a.first > a.second || b.first > b.second) return 0;
@@ -139,6 +141,8 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
   std::string first_host;
   bool have_clocks = false;
   int64_t next_run = 0;
+  size_t unaligned = 0;
+  std::string before;  // what an input says of the traces that it was merged from
   for (size_t i = 0; i < inputs.size(); ++i) {
     const trace::Trace& trace = *inputs[i].trace;
     if (trace.aggregated())
@@ -152,6 +156,11 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
     next_run += runs;
     options.clocks = !have_clocks;
     const std::string host = host_of(trace);
+    if (const auto clocks = trace.property(Table::kEnd, 0, kClocks);
+        before.empty() && clocks && clocks->starts_with(kUnaligned))
+      before = *clocks;
+    const bool one_clock = anchor && first_anchor && !host.empty() && host == first_host;
+    if (i > 0 && !inputs[i].related && !one_clock) ++unaligned;
     if (i == 0) {
       first_anchor = anchor;
       first_host = host;
@@ -182,7 +191,18 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
     have_clocks = have_clocks || trace.rows(Table::kClock) > 0;
     TACHO_TRY(trace::copy_into(trace, writer, options));
   }
+  // After the inputs' own properties, of which the last one counts.
+  if (unaligned > 0)
+    before = fmt::format("{}: {} of {} traces are tied to the first one's clock by no collective or message",
+                         kUnaligned, unaligned, inputs.size() - 1);
+  if (!before.empty()) writer.property(Table::kEnd, 0, kClocks, before);
   return {};
+}
+
+std::string unaligned_sentence(const trace::Trace& trace) {
+  const auto clocks = trace.property(Table::kEnd, 0, kClocks);
+  if (!clocks || !clocks->starts_with(kUnaligned)) return {};
+  return fmt::format("{}; moments of one compare with another's only as well as their clocks agree", *clocks);
 }
 
 }  // namespace tacho::analysis

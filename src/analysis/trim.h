@@ -28,6 +28,7 @@ struct MergeInput {
   std::string name;  // for messages
   /// Where it is known better than by real-time clocks: this trace's time on the first one's clock.
   std::function<int64_t(int64_t time)> time_map = {};
+  bool related = false;  // its clock was compared with the first one's, by calls that both took part in
 };
 
 /// The host of the first process that tells one; empty where none does.
@@ -36,8 +37,13 @@ std::string host_of(const trace::Trace& trace);
 /// Copies all inputs. Each becomes its own run, so that processes with equal pids stay apart. Shifts traces
 /// of other machines so that equal times of CLOCK_REALTIME coincide. A trace that does not say how its clock
 /// relates to the first one's keeps its times; if the two lie more than an hour apart, it is shifted to begin
-/// with the first. A note in the trace, also put into `notes`, says so.
+/// with the first. A note in the trace, also put into `notes`, says so. Property "clocks" of the whole trace begins with
+/// "unaligned" where clocks of different hosts, or unknown ones, were put together without being `related`.
 Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& writer,
                   std::vector<std::string>& notes);
+
+/// What stands beside every answer about a trace into which clocks were put together that nothing ties to each other; "" for
+/// any other trace.
+std::string unaligned_sentence(const trace::Trace& trace);
 
 }  // namespace tacho::analysis

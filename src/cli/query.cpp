@@ -162,6 +162,7 @@ int run_query(int argc, char** argv) {
   const auto session = query::Session::open(file, dialect);
   if (!session) return complain(kBadInput, session.error().message);
   if (!(*session)->unknown().empty()) complain(kOk, (*session)->unknown());
+  if (!(*session)->unaligned().empty()) complain(kOk, fmt::format("{}: {}", file, (*session)->unaligned()));
   RowPrinter printer(format, stdout);
   if (explain) {
     const auto explanation = (*session)->explain(sql);

@@ -290,15 +290,21 @@ Result<Report> answer(Job& job, bool details) {
   for (const RankRun& run : runs) found += run.arrivals + run.messages;
   if (found == 0) {
     int64_t kernels = 0;
-    for (const RankRun& run : runs) kernels += run.kernels;
+    std::set<std::string_view> files;
+    for (const RankRun& run : runs) {
+      kernels += run.kernels;
+      files.insert(run.file);
+    }
     return fail(
         "{}{}: no collective among the {} kernels of {} rank{}, and no message or collective of MPI: tacho "
         "looked for kernels named ncclDevKernel_*, ncclKernel_*, nccl*Sym*, rccl* and *msccl*, for "
         "torch.distributed's \"Collective name\" in Kineto files, and for table message; record a span in "
         "which "
         "the ranks communicate",
-        runs[0].file, runs.size() > 1 ? fmt::format(" and {} more", runs.size() - 1) : "", kernels,
-        runs.size(), runs.size() == 1 ? "" : "s");
+        runs[0].file,
+        files.size() > 1 ? fmt::format(" and {} more file{}", files.size() - 1, files.size() == 2 ? "" : "s")
+                         : "",
+        kernels, runs.size(), runs.size() == 1 ? "" : "s");
   }
   Report report;
   report.ranks.resize(runs.size());

@@ -13,6 +13,7 @@
 #include "analysis/accumulate.h"
 #include "analysis/places.h"
 #include "analysis/stats.h"
+#include "analysis/trim.h"
 #include "base/json_writer.h"
 #include "base/saturating.h"
 #include "base/thread.h"
@@ -183,6 +184,8 @@ std::string Run::document(std::string_view summary) {
   json.member("note", live_ ? std::string() : std::string(trace_->note()));
   if (!summary.empty()) json.member("summary", summary);
   json.name("losses").begin_array();
+  if (const std::string sentence = analysis::unaligned_sentence(*trace_); !sentence.empty())
+    json.value(sentence);
   for (const std::string& sentence : analysis::loss_sentences(*trace_)) json.value(sentence);
   for (const std::string& sentence : analysis::filter_sentences(*trace_)) json.value(sentence);
   json.end_array();

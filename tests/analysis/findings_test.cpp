@@ -797,6 +797,23 @@ TEST(Findings, rules_stand_in_the_docs) {
   EXPECT_EQ(lines, book.rules.size() + 1) << "a line for each rule and the heading";
 }
 
+// Of each rule there is a planted run in which it fires and one in which it is silent: those of the tests above, as written
+// in this file. A rule without both fails here, whichever of the tests are run.
+TEST(Findings, rules_each_fire_and_are_silent_in_a_test) {
+  const char* const source = getenv("TACHO_SOURCE");
+  std::ifstream file(std::string(source != nullptr ? source : ".") + "/tests/analysis/findings_test.cpp");
+  const std::string tests(std::istreambuf_iterator<char>(file), {});
+  ASSERT_FALSE(tests.empty());
+  const auto expected = [&](std::string_view rule, std::string_view state) {
+    return tests.find(fmt::format("\"{}\", \"{}\");", rule, state)) != std::string::npos;
+  };
+  for (const metric::Rule& rule : must(metric::load_trace_rules()).rules) {
+    EXPECT_TRUE(expected(rule.slug, "found") || expected(rule.slug, "possible"))
+        << rule.slug << " fires in no test";
+    EXPECT_TRUE(expected(rule.slug, "silent")) << rule.slug << " is silent in no test";
+  }
+}
+
 TEST(Findings, rules_name_quantities_that_exist) {
   const metric::RuleBook book = must(metric::load_trace_rules());
   EXPECT_GE(book.rules.size(), 23u);

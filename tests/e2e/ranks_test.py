@@ -2,6 +2,7 @@
 import gzip
 import json
 import pathlib
+import subprocess
 
 import harness
 import rank_sums
@@ -326,6 +327,47 @@ class Ranks(harness.Case):
         rows = json.loads(self.run_command(TACHO, "query", "all.tacho", "SELECT value FROM tacho.property WHERE key = 'clocks'",
                                            "--output-format", "json").stdout)["rows"]
         self.assertIn("unaligned: 3 of 3 traces", rows[0][0])
+
+    def test_unaligned_stands_in_every_output(self):
+        folder = self.make(kernel_name="no_collective", metadata=False)
+        self.merged_ends(folder)
+        sentence = ("unaligned: 3 of 3 traces are tied to the first one's clock by no collective or message; moments of one compare with "
+                    "another's only as well as their clocks agree")
+        aligned = self.folder / "aligned"
+        aligned.mkdir()
+        for rank in range(2):
+            (aligned / f"rank{rank}.json").write_text(json.dumps(make_rank(rank, 2)))
+        self.run_command(TACHO, "merge", aligned, "-o", "aligned.tacho")
+        self.run_command(TACHO, "merge", "all.tacho", "aligned.tacho", "-o", "again.tacho")  # a merge of a merge
+        for number, words in enumerate((("stats", "FILE"), ("stats", "FILE", "--by", "rank"), ("stats", "FILE", "--by", "operator"),
+                                        ("query", "FILE", "SELECT count(*) FROM tacho.dispatch"), ("query", "FILE", "--schema"),
+                                        ("report", "findings", "FILE"), ("report", "gaps", "FILE"), ("flame", "FILE", "-o", "OUT.html"),
+                                        ("export", "FILE", "-f", "perfetto", "-o", "OUT.pftrace"), ("convert", "FILE", "OUT.tacho"),
+                                        ("trim", "FILE", "OUT.tacho", "--start", "0%", "--end", "50%"),
+                                        ("diff", "FILE", "aligned.tacho"), ("diff", "aligned.tacho", "FILE"), ("info", "FILE"), ("top", "FILE"),
+                                        ("view", "FILE", "-o", "OUT.page.html"))):
+            for file in ("all.tacho", "again.tacho", "aligned.tacho"):
+                command = [word.replace("FILE", file).replace("OUT", f"out{number}{file}") for word in words]
+                result = self.run_command(TACHO, *command, code=None, stdin=subprocess.DEVNULL)
+                told = result.stderr.decode().count(": unaligned: ")
+                self.assertEqual(told, 0 if {"all.tacho", "again.tacho"}.isdisjoint(command) else 1, (command, result.stderr))
+                if file == "all.tacho" and told:
+                    self.assertIn(f"tacho: all.tacho: {sentence}\n", result.stderr.decode())
+        # What was made of it says so, too; and the page shows it.
+        made = self.run_command(TACHO, "stats", next(self.folder.glob("out*all.tacho.tacho")))
+        self.assertIn(sentence, made.stderr.decode())
+        for file, shown in (("all.tacho", True), ("aligned.tacho", False)):
+            page = next(self.folder.glob(f"out*{file}.page.html")).read_text()
+            self.assertEqual(sentence in page, shown)
+        # A folder of ranks is merged for the page.
+        self.run_command(TACHO, "view", folder, "-o", "folder.html")
+        self.assertIn(sentence, (self.folder / "folder.html").read_text())
+
+    def test_files_and_ranks_are_told_apart_where_no_collective_is_found(self):
+        self.merged_ends(self.make(kernel_name="no_collective", metadata=False))
+        said = self.bad("all.tacho").stderr.decode()
+        self.assertIn("all.tacho: no collective among the 144 kernels of 4 ranks", said)
+        self.assertIn("rank0.json and 3 more files: no collective among the 144 kernels of 4 ranks", self.bad(self.folder / "ranks").stderr.decode())
 
     def test_merge_of_equal_clocks_moves_nothing(self):
         folder = self.make()

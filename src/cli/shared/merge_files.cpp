@@ -13,10 +13,12 @@ namespace tacho::cli {
 
 namespace {
 
-// What is known about the clocks of `files`, for people; in the trace as notes and as property "clocks".
-void tell_clocks(const std::vector<std::string>& files, const std::vector<ranks::Alignment>& alignments,
-                 const std::vector<std::string>& hosts, trace::TraceWriter& writer,
-                 std::vector<std::string>& notes) {
+// What is known about the clocks of `files`, for people, also as notes in the trace. Returns the trace's property "clocks" for
+// files that are all aligned.
+std::string tell_clocks(const std::vector<std::string>& files,
+                        const std::vector<ranks::Alignment>& alignments,
+                        const std::vector<std::string>& hosts, trace::TraceWriter& writer,
+                        std::vector<std::string>& notes) {
   size_t corrected = 0, unaligned = 0, within = 0;
   double residual = 0;
   bool by_messages = false;
@@ -55,15 +57,10 @@ void tell_clocks(const std::vector<std::string>& files, const std::vector<ranks:
                      alignment.drift * 1e6, alignment.pieces, alignment.pieces == 1 ? "" : "s",
                      report::format_duration(alignment.residual)));
   }
-  if (unaligned > 0)
-    writer.property(event::Table::kEnd, 0, "clocks",
-                    fmt::format("unaligned: {} of {} traces share no collectives or messages with the first",
-                                unaligned, files.size() - 1));
-  else if (corrected + within > 0)
-    writer.property(event::Table::kEnd, 0, "clocks",
-                    fmt::format("aligned by {} to within {} (95 of 100)",
-                                by_messages ? "collectives and messages" : "collectives",
-                                report::format_duration(residual)));
+  if (unaligned > 0 || corrected + within == 0) return {};
+  return fmt::format("aligned by {} to within {} (95 of 100)",
+                     by_messages ? "collectives and messages" : "collectives",
+                     report::format_duration(residual));
 }
 
 }  // namespace
@@ -77,18 +74,25 @@ Status merge_files(const std::vector<std::string>& inputs, trace::TraceWriter& w
   }
   std::vector<std::shared_ptr<const trace::Trace>> opened;
   std::vector<std::string> hosts;
-  bool events = true;
+  bool events = true, unaligned = false;
+  std::string clocks;
   for (const analysis::MergeInput& input : traces) {
     opened.push_back(input.trace);
     hosts.push_back(analysis::host_of(*input.trace));
     events = events && !input.trace->aggregated();
+    unaligned = unaligned || !analysis::unaligned_sentence(*input.trace).empty();
   }
   if (events) {  // merge_into() says what is wrong with the others
     TACHO_ASSIGN(const std::vector<ranks::Alignment> alignments, ranks::align(opened));
-    for (size_t i = 0; i < traces.size(); ++i) traces[i].time_map = alignments[i].map;
-    tell_clocks(inputs, alignments, hosts, writer, notes);
+    for (size_t i = 0; i < traces.size(); ++i) {
+      traces[i].time_map = alignments[i].map;
+      traces[i].related = alignments[i].related;
+    }
+    clocks = tell_clocks(inputs, alignments, hosts, writer, notes);
   }
-  return analysis::merge_into(traces, writer, notes);
+  TACHO_TRY(analysis::merge_into(traces, writer, notes));
+  if (!clocks.empty() && !unaligned) writer.property(event::Table::kEnd, 0, "clocks", clocks);
+  return {};
 }
 
 }  // namespace tacho::cli

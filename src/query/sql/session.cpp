@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 
+#include "analysis/trim.h"
 #include "format/format.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rpd/rpd.h"
@@ -135,6 +136,7 @@ class SqlSession : public Session {
   Result<report::Table> schema() override;
   std::string_view dialect() const override { return dialect_; }
   std::string_view unknown() const override { return unknown_; }
+  std::string_view unaligned() const override { return unaligned_; }
   uint64_t decoded() const override {
     uint64_t sum = 0;
     for (const Desk* desk : {file_.get(), plain_.get(), trace_.get()})
@@ -154,7 +156,7 @@ class SqlSession : public Session {
 
   std::string path_;
   double limit_ = 0;  // s
-  std::string unknown_;
+  std::string unknown_, unaligned_;
   std::string dialect_;
   std::string own_;  // the file's own dialect if it is a database
   std::shared_ptr<const sqlite::Database> database_;
@@ -232,6 +234,7 @@ Status SqlSession::make_trace_desk() {
 
 Status SqlSession::make_trace_desk(const std::shared_ptr<const trace::Trace>& trace) {
   unknown_ = trace->unknown();
+  unaligned_ = analysis::unaligned_sentence(*trace);
   TACHO_ASSIGN(facts_, TraceFacts::make(trace));
   store_ = std::make_shared<TraceStore>(trace);
   auto desk = std::make_unique<Desk>();

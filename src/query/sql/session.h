@@ -43,6 +43,8 @@ class Session {
   /// One sentence if the file holds anything that this build of tacho does not know (see
   /// trace::Trace::unknown), else "".
   virtual std::string_view unknown() const = 0;
+  /// analysis::unaligned_sentence() of what is asked; "" for a database that is queried in place.
+  virtual std::string_view unaligned() const = 0;
   /// Number of columns of chunks decoded so far.
   virtual uint64_t decoded() const = 0;
 };

@@ -5,7 +5,7 @@ import { statSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { open, settled, start, stop } from './harness.mjs';
-import { data, query, serve, write } from './program.mjs';
+import { data, query, run, serve, write } from './program.mjs';
 
 const files = ['traces/kineto_h100_qwen1.5-0.5b.json.gz', 'traces/kineto_mi300x_resnet_checkpoint.json.gz', 'traces/rocprofv3_gfx950_results.json.gz'].map((each) => path.join(data, each));
 
@@ -110,4 +110,101 @@ test('what was open around a launch is what the rows say, in both pages', async 
     assert.equal(await page.locator('.stack li').first().textContent(), first);
     await close();
   }
+});
+
+for (const file of [files[1], files[2]])
+  test(`${path.basename(file)}: findings are the same in text, JSON and both pages, and their links lead to the evidence`, async () => {
+    const says = JSON.parse(await run('report', 'findings', file, '--output-format', 'json'));
+    const plain = (text) => text.replace(/\s+/g, ' ').trim();
+    const text = plain(await run('report', 'findings', file));
+    assert.ok(says.findings.length >= 2 && says.findings.some((each) => each.spans.length > 0));
+    says.findings.forEach((each, i) => {
+      assert.ok(text.includes(`${i + 1}. ${each.state === 'possible' ? 'possible: ' : ''}${each.title}${each.where === '' ? '' : ` (${each.where})`} `), each.title);
+      for (const part of [each.sentence, ...each.evidence, `refuted if ${each.refuted_by}`, ...each.try]) assert.ok(text.includes(plain(part)), part);
+    });
+    // Rules that lack the same stand in one line.
+    for (const each of says.not_judged) assert.ok(new RegExp(`[ ,]${each.rule}(, [a-z-]+)*: needs? ${each.needs.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}( |$)`).test(text), each.rule);
+    for (const address of [await serve(file), await write(file)]) {
+      const { page, close } = await open(address);
+      await page.waitForFunction(() => (window.tacho.app.current.ready ?? 1) >= 1 && window.tacho.app.overview.provisional !== true && window.tacho.app.overview.findings_ready !== false);
+      const articles = page.locator('.findings article');
+      await articles.first().waitFor();
+      const shown = await articles.evaluateAll((all) =>
+        all.map((each) => ({
+          state: each.className,
+          sentence: each.querySelector('.sentence').textContent,
+          evidence: [...each.querySelectorAll('ul:not(.try) li')].map((line) => line.textContent),
+          foot: each.querySelector('.foot').textContent,
+          advice: [...each.querySelectorAll('.try li')].map((line) => line.textContent),
+          places: each.querySelectorAll('.places button').length,
+        })),
+      );
+      assert.deepEqual(
+        shown.map(({ state, evidence, advice, places }) => ({ state, evidence, advice, places })),
+        says.findings.map((each) => ({ state: each.state, evidence: each.evidence, advice: each.try, places: Math.min(5, each.spans.length) })),
+      );
+      says.findings.forEach((each, i) => {
+        assert.equal(plain(shown[i].sentence), plain(`${each.title}${each.where}${each.sentence}${each.state === 'possible' ? ' possible' : ''}`));
+        assert.ok(shown[i].foot.includes(`refuted by: ${each.refuted_by}`), shown[i].foot);
+      });
+      const lacking = page.locator('.overview button[aria-expanded]');
+      await lacking.click();
+      assert.deepEqual(await page.locator('.unjudged > span').allTextContents(), says.not_judged.map((each) => `${each.title}: needs ${each.needs}`));
+
+      // Each link: the timeline shows the stretch, with a little beside it, marks it, and has its track in sight.
+      for (const [i, finding] of says.findings.entries())
+        for (const [n, span] of finding.spans.slice(0, 5).entries()) {
+          await articles.nth(i).locator('.places button').nth(n).click();
+          await page.waitForFunction(() => window.tacho.app.view === 'timeline');
+          await settled(page);
+          const at = await page.evaluate(() => ({ view: [window.tacho.timeline().from, window.tacho.timeline().to], evidence: window.tacho.app.evidence }));
+          assert.deepEqual(at.evidence, [span.from, span.to]);
+          assert.ok(at.view[0] <= span.from && at.view[1] >= span.to, `${at.view} does not hold ${span.from} to ${span.to}`);
+          assert.ok(at.view[1] - at.view[0] <= 1.3 * (span.to - span.from) + 200, `${at.view} is far wider than ${span.from} to ${span.to}`);
+          // The page numbers its lines itself. Of a high row the top may lie above what is in sight, its first lane may not.
+          const out = await page.evaluate(([which, place, text]) => {
+            const { app } = window.tacho;
+            const [controller, spans] = [window.tacho.timeline(), app.overview.findings[which].spans];
+            const rows = app.shown.rows.filter((row) => row.what === 'slices' && spans[place].tracks.includes(row.track.id));
+            const seen = rows.filter((row) => row.top + row.first >= controller.scroll && row.top + row.first + row.lane <= controller.scroll + controller.height);
+            return seen.length > 0 || spans[place].tracks.length === 0 ? '' : `${text}: none of ${spans[place].tracks} is in sight`;
+          }, [i, n, finding.title]);
+          assert.equal(out, '');
+          assert.equal(await page.evaluate(([which, place]) => window.tacho.app.overview.findings[which].spans[place].tracks.length > 0, [i, n]), span.tracks.length > 0);
+          await page.evaluate(() => (window.tacho.app.view = 'overview'));
+          await articles.first().waitFor();
+        }
+      await close();
+    }
+  });
+
+test('a view that is not opened asks for nothing', async () => {
+  const { page, close } = await open(await serve(files[0]));
+  await page.waitForFunction(() => (window.tacho.app.current.ready ?? 1) >= 1 && window.tacho.app.overview.findings_ready !== false);
+  const asked = [];
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  const running = new Set();
+  page.on('request', (request) => running.add(request));
+  for (const end of ['requestfinished', 'requestfailed']) page.on(end, (request) => running.delete(request));
+  const since = async () => {
+    // Half a second in which nothing is asked or under way.
+    for (let quiet = 0, before = -1; quiet < 10; before = asked.length) {
+      await page.waitForTimeout(50);
+      quiet = running.size === 0 && asked.length === before ? quiet + 1 : 0;
+    }
+    return [...new Set(asked.splice(0))].sort();
+  };
+  await page.reload();
+  await page.locator('.overview .tables').waitFor();
+  assert.deepEqual(await since(), ['/', '/api/document', '/api/overview']);
+  // The watch sees what an opened view asks for: else it would hold of anything.
+  for (const [view, sign, address] of [['flame', '.flame-box', '/api/flame'], ['sql', 'textarea', '/api/schema'], ['timeline', '.chart canvas', '/api/tiles']]) {
+    await page.evaluate((name) => (window.tacho.app.view = name), view);
+    await page.locator(sign).first().waitFor();
+    for (let i = 0; i < 200 && !asked.includes(address); ++i) await page.waitForTimeout(50);
+    const all = await since();
+    assert.ok(all.includes(address), `${view} asked for ${all}`);
+    for (const other of ['/api/flame', '/api/schema', '/api/tiles']) if (other !== address) assert.ok(!all.includes(other), `${view} asked for ${other}`);
+  }
+  await close();
 });

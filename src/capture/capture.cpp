@@ -20,14 +20,19 @@ bool start() {
   return true;
 }
 
+namespace {
+// In a frame of its own, which is gone when the first sample comes: it is larger than the piece of stack that samples keep.
+[[gnu::noinline]] bool sampler_asked_for() {
+  char memory[tape::kConfigBytes];
+  event::ConfigurationView configuration;
+  return tape::peek_configuration(memory, configuration) && configuration.sampler != event::Sampler::kOff;
+}
+}  // namespace
+
 void before_main(const void* stack_end) {
   mpi::watch();
   // Without a sampler a process attaches when it first has something to record.
-  char memory[tape::kConfigBytes];
-  event::ConfigurationView configuration;
-  if (!tape::peek_configuration(memory, configuration) || configuration.sampler == event::Sampler::kOff)
-    return;
-  if (start()) sampler::start_process(stack_end);
+  if (sampler_asked_for() && start()) sampler::start_process(stack_end);
 }
 
 void thread_begins() {

@@ -44,10 +44,8 @@ TEST_P(Shares, KnownOnesWithinTwoPoints) {
   expect_shares(run, 0.02);
   EXPECT_GT(run.share("main", true), 0.99);
   EXPECT_GT(run.share("outer", true), 0.99);
-  // Of the program's own code; libtacho's start is sampled, too, and has frames larger than the piece of stack that is kept.
   for (const Sample& sample : run.samples())
-    for (const char* const own : {"heavy", "medium", "light", "middle", "outer", "main"})
-      EXPECT_FALSE(sample.has("[truncated]") && sample.has(own)) << "not to its end: " << stack_text(sample);
+    EXPECT_FALSE(sample.has("[truncated]")) << "not to its end: " << stack_text(sample);
 }
 
 TEST_P(Shares, CpuTimeAddsUp) {

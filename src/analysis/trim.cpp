@@ -192,9 +192,12 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
     TACHO_TRY(trace::copy_into(trace, writer, options));
   }
   // After the inputs' own properties, of which the last one counts.
-  if (unaligned > 0)
-    before = fmt::format("{}: {} of {} traces are tied to the first one's clock by no collective or message",
-                         kUnaligned, unaligned, inputs.size() - 1);
+  if (unaligned > 0 && inputs.size() == 2)
+    before = fmt::format("{}: no collective or message ties the clocks of the two traces", kUnaligned);
+  else if (unaligned > 0)
+    before =
+        fmt::format("{}: {} of {} other traces are tied to the first one's clock by no collective or message",
+                    kUnaligned, unaligned, inputs.size() - 1);
   if (!before.empty()) writer.property(Table::kEnd, 0, kClocks, before);
   return {};
 }

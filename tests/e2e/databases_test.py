@@ -803,7 +803,9 @@ class Parquet(Databases):
         self.assertEqual(self.duckdb(f"SELECT count(*) FROM {dataset('reading')}")[0][0], str(self.query("all.tacho", "SELECT count(*) FROM tacho.reading")[0][0]))
         # A second time: refused, and nothing is changed or left half there.
         result = self.run_command(TACHO, "export", "all.tacho", "-f", "parquet", "-d", "data", env=environment, code=1)
-        self.one_sentence(result, "exists")
+        unaligned, refused = result.stderr.decode().splitlines()
+        self.assertEqual(unaligned, "tacho: all.tacho: unaligned: no collective or message ties the clocks of the two traces; moments of one compare with another's only as well as their clocks agree")
+        self.assertIn("exists", refused)
         self.assertFalse(list((self.folder / "data").rglob("*partial*")))
 
     def test_without_the_library(self):

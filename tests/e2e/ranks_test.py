@@ -333,12 +333,12 @@ class Ranks(harness.Case):
         self.assertEqual(said.count("unaligned: it shares no collectives or messages with"), 3)
         rows = json.loads(self.run_command(TACHO, "query", "all.tacho", "SELECT value FROM tacho.property WHERE key = 'clocks'",
                                            "--output-format", "json").stdout)["rows"]
-        self.assertIn("unaligned: 3 of 3 traces", rows[0][0])
+        self.assertIn("unaligned: 3 of 3 other traces", rows[0][0])
 
     def test_unaligned_stands_in_every_output(self):
         folder = self.make(kernel_name="no_collective", metadata=False)
         self.merged_ends(folder)
-        sentence = ("unaligned: 3 of 3 traces are tied to the first one's clock by no collective or message; moments of one compare with "
+        sentence = ("unaligned: 3 of 3 other traces are tied to the first one's clock by no collective or message; moments of one compare with "
                     "another's only as well as their clocks agree")
         aligned = self.folder / "aligned"
         aligned.mkdir()

@@ -1,5 +1,6 @@
 """Runs of several ranks under Debian's Open MPI, and --ranks under any launcher's variables."""
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -40,6 +41,11 @@ class ChosenRanks(harness.Case):
         self.assertNotIn(b"[profiling]", said.stderr)
         self.assertEqual(self.files(), [])
 
+    def test_how_the_program_of_another_rank_ended(self):
+        for end, told in (("exit 3", "; exited with code 3  t.1.tacho"), ("kill -9 $$", "; ended by signal 9  t.1.tacho")):
+            said = self.run_rank(1, "trace", "-o", "t.tacho", "--overwrite", "--", "/bin/sh", "-c", end, code=None).stderr.decode()
+            self.assertRegex(said, rf"^tacho  rank 1 of 4: ran [0-9.]+ ms, 0 kernels, 0 calls{re.escape(told)}\n$")
+
     def test_bad_lists(self):
         for text, needle in (("", "is no rank"), ("a", "'a' is no rank"), ("1,", "'' is no rank"), ("3-1", "ends before it begins"), ("-1", "no rank"),
                              ("0-99999999999999999999", "no rank")):
@@ -73,6 +79,31 @@ class OpenMpi(harness.Case):
             for run in runs:
                 traces = sorted(path.name for path in run.iterdir() if path.name.endswith(".proto"))
                 self.assertEqual(traces, [f"perfetto-trace-{rank}.proto" for rank in range(4)])
+
+    def summaries(self, *words, code=0):
+        """The lines of stderr by which a job's ranks sum up their runs: the whole summary's text, and the others' lines by rank."""
+        said = self.run_command(*mpi("-n", "4"), TACHO, *words, code=code).stderr.decode()
+        lines = {int(found[1]): found[0] for found in re.finditer(r"^tacho  rank (\d+) of 4: .*$", said, re.MULTILINE)}
+        return said, lines
+
+    def test_one_summary_for_all_ranks(self):
+        for words in (("trace", "-o", "t.tacho"), ("sys", "run", "-o", "out")):
+            said, lines = self.summaries(*words, "--", VCOPY, "-n", "4096")
+            self.assertEqual(sorted(lines), [1, 2, 3], said)
+            self.assertEqual(said.count("Kernels ("), 1, said)
+            self.assertIn("  rank 0 of 4; every other recorded rank has one line\n", said)
+            for line in lines.values():
+                self.assertIn(" ms, 1 kernel, 25 calls  ", line)
+            self.assertNotIn("tacho ranks", said)  # no collective, no message: it would have nothing to say
+        said, lines = self.summaries("trace", "-o", "s.tacho", "--ranks", "1,3", "--", VCOPY, "-n", "4096")
+        self.assertEqual(sorted(lines), [3], said)
+        self.assertRegex(lines[3], r"tacho  rank 3 of 4: ran [0-9.]+ ms, 1 kernel, 25 calls  s\.3\.tacho$")
+        self.assertIn("  rank 1 of 4; every other", said)
+
+    def test_each_rank_says_what_it_lost(self):
+        said, lines = self.summaries("trace", "-o", "t.tacho", "--max-size", "1K", "--", VCOPY, "-n", "4096")
+        for rank in (1, 2, 3):
+            self.assertRegex(said, rf"(?m)^{re.escape(lines[rank])}\n  1 dispatch record: --max-size reached\n")
 
     def test_ranks_without_collectives_say_so(self):
         self.run_command(*mpi("-n", "2"), TACHO, "trace", "-q", "-o", "t.tacho", "--", VCOPY, "-n", "4096")

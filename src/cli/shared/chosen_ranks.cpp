@@ -98,6 +98,19 @@ Result<bool> is_chosen_rank(std::string_view list, std::string& warning) {
   return chosen;
 }
 
+bool is_first_rank(std::string_view list) {
+  const JobRank job = job_rank();
+  if (!job.known() || job.rank < 0 || job.size == 1) return true;
+  int64_t lowest = list.empty() ? 0 : INT64_MAX;
+  while (!list.empty()) {
+    const std::string_view word = list.substr(0, list.find(','));
+    int64_t first = 0;
+    if (whole_number(word.substr(0, word.find('-')), first)) lowest = std::min(lowest, first);
+    list.remove_prefix(std::min(list.size(), word.size() + 1));
+  }
+  return job.rank <= lowest;
+}
+
 int run_as_it_is(const std::vector<std::string>& command) {
   const auto path = launch::find_executable(command[0]);
   if (!path) return complain(path.error().exit_code, path.error().message);

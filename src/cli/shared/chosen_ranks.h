@@ -17,6 +17,10 @@ namespace tacho::cli {
 /// error for a list that is none.
 Result<bool> is_chosen_rank(std::string_view list, std::string& warning);
 
+/// Whether this process is the one of its job that prints the whole summary: the lowest rank that is recorded (`list` as above,
+/// empty: all ranks). True outside of jobs of several processes.
+bool is_first_rank(std::string_view list);
+
 /// Becomes the program, unrecorded. Returns only when that fails: the exit code, after a sentence to stderr.
 int run_as_it_is(const std::vector<std::string>& command);
 

@@ -168,7 +168,7 @@ int run_target(TraceRequest& request) {
   }
   if (!request.shown_as.empty()) options.written = {request.shown_as};
   if (!request.launch.quiet) {
-    const std::string text = summary_text(**trace, report::screen_of(STDERR_FILENO), options);
+    const std::string text = summary_of_run(**trace, options, request.ranks);
     std::fwrite(text.data(), 1, text.size(), stderr);
   }
   if ((*trace)->rows(event::Table::kCommunicator) <= 1) {

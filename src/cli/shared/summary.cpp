@@ -1,6 +1,8 @@
 // Formats the summary of a run (summary.h).
 #include "cli/shared/summary.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -9,6 +11,8 @@
 #include "analysis/own_code.h"
 #include "analysis/stats.h"
 #include "base/format.h"
+#include "base/job_rank.h"
+#include "cli/shared/chosen_ranks.h"
 #include "cli/shared/findings.h"
 #include "ranks/mpi_operations.h"
 #include "report/shorten.h"
@@ -320,6 +324,49 @@ std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& sh
   return fmt::format("{} more process{} without GPU work: {}", count, count == 1 ? "" : "es", names);
 }
 
+namespace {
+std::string rank_of(const SummaryOptions& options) {
+  return fmt::format("rank {}{}", options.rank,
+                     options.ranks > 0 ? fmt::format(" of {}", options.ranks) : std::string());
+}
+
+// "ran 1.20 s" or, where the file does not tell how long the program ran, how much time its records cover.
+std::string how_long(const trace::Trace& trace) {
+  const double seconds = number_property(trace, "target_seconds");
+  const auto [first, last] = trace.time_range();
+  const double covered = first < last ? static_cast<double>(last - first) : 0;
+  return fmt::format("{}ran {}", seconds > 0 ? "" : "recording ",
+                     report::format_duration(seconds > 0 ? seconds * 1e9 : covered));
+}
+
+// "; ended by signal 11", "; exited with code 3", or nothing.
+std::string bad_end(const trace::Trace& trace) {
+  if (const auto code = trace.property(Table::kEnd, 0, "signal"))
+    return fmt::format("; ended by signal {}", *code);
+  const auto exit = trace.property(Table::kEnd, 0, "exit_code");
+  return exit && *exit != "0" ? fmt::format("; exited with code {}", *exit) : std::string();
+}
+
+std::string rank_line(const trace::Trace& trace, const report::Screen& screen,
+                      const SummaryOptions& options) {
+  const auto count = [&](Table table, const char* one) {
+    const int64_t rows = recorded(trace, table);
+    return fmt::format("{} {}{}", rows, one, rows == 1 ? "" : "s");
+  };
+  std::string out = fmt::format(
+      "{}  {}: {}, {}, {}{}{}", report::painted("tacho", report::Paint::kBold, screen.colour),
+      rank_of(options), how_long(trace), count(Table::kDispatch, "kernel"), count(Table::kApi, "call"),
+      bad_end(trace), trace.complete() ? "" : "; the recording was cut off");
+  if (options.kept) out += "  " + report::clean(trace.path());
+  for (const std::string& path : options.written) out += "  " + report::clean(path);
+  out += "\n";
+  for (const std::string& sentence : analysis::loss_sentences(trace))
+    out += report::painted(indented(sentence, screen), report::Paint::kYellow, screen.colour);
+  return out;
+}
+
+}  // namespace
+
 std::string summary_text(const trace::Trace& trace, const report::Screen& screen,
                          const SummaryOptions& options) {
   std::string out;
@@ -338,10 +385,11 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   std::vector<int64_t> shown;
   const std::string helpers = helper_processes(trace, shown);
   const size_t processes = shown.size();
-  out += fmt::format("  {}ran {}; {} event{} of {} process{}{}\n", seconds > 0 ? "" : "recording ",
-                     report::format_duration(seconds > 0 ? seconds * 1e9 : static_cast<double>(last - first)),
-                     events, events == 1 ? "" : "s", processes, processes == 1 ? "" : "es",
+  out += fmt::format("  {}; {} event{} of {} process{}{}\n", how_long(trace), events, events == 1 ? "" : "s",
+                     processes, processes == 1 ? "" : "es",
                      trace.complete() ? "" : "; the recording was cut off");
+  if (options.rank >= 0)
+    out += fmt::format("  {}; every other recorded rank has one line\n", rank_of(options));
   if (!helpers.empty()) out += indented(helpers, screen);
   if (const auto code = trace.property(Table::kEnd, 0, "signal"))
     out += fmt::format("  the program was ended by signal {}\n", *code);
@@ -420,13 +468,29 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   if (options.kept && options.next_steps && events > 0) {
     const std::string file = report::clean(trace.path());
     const bool sampled = trace.rows(Table::kSample) > 0;
-    out += fmt::format("Next   tacho stats {0} --by {1}\n", file, sampled ? "line" : "api");
+    const char* next = "Next   ";
+    if (options.rank >= 0 && (trace.rows(Table::kMessage) > 0 || trace.rows(Table::kCommunicator) > 1)) {
+      const std::string folder = std::filesystem::path(trace.path()).parent_path().string();
+      out += fmt::format("{}tacho ranks {}   (who made whom wait)\n", next,
+                         folder.empty() ? "." : report::clean(folder));
+      next = "       ";
+    }
+    out += fmt::format("{}tacho stats {} --by {}\n", next, file, sampled ? "line" : "api");
     if (trace.property(Table::kEnd, 0, "torch_trace") == "1")
       out += fmt::format("       tacho stats {0} --by operator   (or --by module)\n", file);
     if (sampled) out += fmt::format("       tacho flame {0}\n", file);
     out += fmt::format("       tacho export {0} -f pftrace   (open in ui.perfetto.dev)\n", file);
   }
   return out;
+}
+
+std::string summary_of_run(const trace::Trace& trace, SummaryOptions options, std::string_view ranks) {
+  if (const JobRank job = job_rank(); job.known() && job.size != 1) {
+    options.rank = job.rank;
+    options.ranks = job.size;
+  }
+  const report::Screen screen = report::screen_of(STDERR_FILENO);
+  return is_first_rank(ranks) ? summary_text(trace, screen, options) : rank_line(trace, screen, options);
 }
 
 }  // namespace tacho::cli

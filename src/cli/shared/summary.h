@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/text.h"
@@ -16,11 +17,16 @@ struct SummaryOptions {
   int64_t judged_rows = 20'000'000;       // findings: of traces with no more rows than this
   bool kept = true;                       // the trace file stays; otherwise the summary omits it
   std::vector<std::string> written = {};  // other files made from it
+  int64_t rank = -1, ranks = -1;          // of the job that this run was part of; -1 = of none, unknown
 };
 
 /// The whole summary as text. Except for file names, no line is wider than `screen`.
 std::string summary_text(const trace::Trace& trace, const report::Screen& screen,
                          const SummaryOptions& options = {});
+
+/// What a run says at its end on stderr: the whole summary, or, as a rank of a job whose first recorded rank prints that (`ranks`:
+/// the list of --ranks, may be empty), one line and one for each loss.
+std::string summary_of_run(const trace::Trace& trace, SummaryOptions options, std::string_view ranks);
 
 /// "4 more processes without GPU work: ld (2), sh, python3-config"; empty if there are none. `shown` gets the
 /// rows of the other processes. Leaves out a process without GPU work, API calls and markers if it is a tool

@@ -411,7 +411,7 @@ bool write_outputs(const trace::Trace& trace, Request& request, Plan& plan,
     complain(kOwnError, fmt::format("{}; the recording is kept in {}", done.error().message,
                                     plan.launch.recording.output));
   if (request.quiet || !talks(request)) return done.has_value();
-  const std::string text = summary_text(trace, report::screen_of(STDERR_FILENO), options);
+  const std::string text = summary_of_run(trace, options, request.ranks);
   std::fwrite(text.data(), 1, text.size(), stderr);
   return done.has_value();
 }

@@ -88,6 +88,21 @@ struct FoldedFrames {
 /// others stay as they are. All trees keep the same nodes: a frame of one is folded in the other only if it is in both.
 FoldedFrames bound_trees(std::span<StackTree> trees, size_t most, size_t most_depth);
 
+/// What is one frame in two runs that are compared.
+enum class FramesBy : uint8_t {
+  kFunction,  // the same function, wherever it lies in its file and with whatever template arguments it was built
+  kLine,      // the same line of the same function, by its whole name
+};
+Result<FramesBy> parse_frames_by(std::string_view text);
+
+/// Gives a frame of one tree and its counterparts in the others the same name and place, and makes equal frames below the same
+/// caller one. A frame that all trees have as it is stays. The others are matched without template arguments, parameters and
+/// result, addresses, suffixes that compilers append, versions of libraries, numbers of processes and threads, and the directory
+/// of Python's files; what then has no counterpart in some tree keeps its name. Contract: made with StackOptions::lines == false.
+void match_functions(std::span<StackTree> trees);
+/// The name by which match_functions() matches a frame: "at::native::elementwise_kernel<…>".
+std::string matched_name(const StackFrame& frame);
+
 struct StackRow {
   StackFrame frame;
   std::string stack;  // kStack: outermost first, joined by ';'

@@ -47,7 +47,7 @@ int run_flame(int argc, char** argv) {
       "  tacho sys sample -o app.tacho -- python3 train.py && tacho flame app.tacho -o app.html\n"
       "  tacho flame after.tacho -b before.tacho -o diff.html      red: more time than before, blue: less\n"
       "For other viewers: tacho export app.tacho -f folded or -f speedscope");
-  std::string file, other, output;
+  std::string file, other, output, by_text;
   bool overwrite = false;
   analysis::StackOptions options;
   app.add_option("file", file, "trace")->required();
@@ -55,16 +55,38 @@ int run_flame(int argc, char** argv) {
   app.add_option("-b,--base", other, "compare with this trace");
   app.add_flag("--overwrite", overwrite, "replace an existing page");
   app.add_flag("--threads", options.threads, "tell threads apart");
-  app.add_flag("!--no-lines", options.lines, "do not tell the lines of a function apart");
+  app.add_option(
+      "--by", by_text,
+      "function or line: what is one frame (default: line; with -b function, so that frames of two builds "
+      "match that differ in lines, template arguments or addresses)");
+  bool no_lines = false;
+  app.add_flag("--no-lines", no_lines, "the same as --by function");
   app.add_flag("--startup", options.startup, "keep what lies outside of the outermost Python frame");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
-  const auto run = load(file, options);
+  auto by = other.empty() && !no_lines ? analysis::FramesBy::kLine : analysis::FramesBy::kFunction;
+  if (!by_text.empty()) {
+    if (no_lines && by_text != "function")
+      return complain(kBadInput, "--no-lines goes with --by function alone");
+    const auto parsed = analysis::parse_frames_by(by_text);
+    if (!parsed) return complain(kBadInput, parsed.error().message);
+    by = *parsed;
+  }
+  options.lines = by == analysis::FramesBy::kLine;
+  auto run = load(file, options);
   if (!run) return complain(kBadInput, run.error().message);
   Loaded base;
   if (!other.empty()) {
     auto loaded = load(other, options);
     if (!loaded) return complain(kBadInput, loaded.error().message);
     base = std::move(*loaded);
+    if (by == analysis::FramesBy::kFunction) {
+      std::vector<analysis::StackTree> trees;
+      trees.push_back(std::move(run->tree));
+      trees.push_back(std::move(base.tree));
+      analysis::match_functions(trees);
+      run->tree = std::move(trees[0]);
+      base.tree = std::move(trees[1]);
+    }
   }
   if (output.empty()) {
     output = std::filesystem::path(file).replace_extension(".html").string();

@@ -159,8 +159,13 @@ std::optional<Result<std::string>> Document::compared(std::string_view what, Run
     TACHO_ASSIGN(choice.from, time_of(request, "from", choice.from));
     TACHO_ASSIGN(choice.to, time_of(request, "to", choice.to));
     choice.threads = request.parameter("threads") == "1";
-    return background(fmt::format("flame {} {} {} {} {}", run.number(), base_number, choice.from, choice.to,
-                                  choice.threads),
+    // Lines move from one build to the next.
+    if (base != nullptr) choice.by = analysis::FramesBy::kFunction;
+    if (const std::string_view by = request.parameter("by"); !by.empty()) {
+      TACHO_ASSIGN(choice.by, analysis::parse_frames_by(by));
+    }
+    return background(fmt::format("flame {} {} {} {} {} {}", run.number(), base_number, choice.from,
+                                  choice.to, choice.threads, static_cast<int>(choice.by)),
                       [&run, base, choice](const Jobs::GivenUp& given_up) {
                         FlameChoice until = choice;
                         until.given_up = given_up;

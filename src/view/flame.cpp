@@ -64,6 +64,7 @@ Result<std::string> flame(const Run& run, const Run* base, const FlameChoice& ch
   for (const Run* each : runs) {
     analysis::StackOptions options;
     options.threads = choice.threads;
+    options.lines = choice.by == analysis::FramesBy::kLine;
     options.given_up = choice.given_up;
     const auto time_of = [&](int64_t at) {
       int64_t time = 0;
@@ -81,6 +82,7 @@ Result<std::string> flame(const Run& run, const Run* base, const FlameChoice& ch
     if (!some) note += (note.empty() ? "" : " ") + stacks_note(*runs[i], trees[i]);
     stacks = stacks && some;
   }
+  if (base != nullptr && choice.by == analysis::FramesBy::kFunction) analysis::match_functions(trees);
   const analysis::FoldedFrames folded = analysis::bound_trees(trees, most, kDeepestFlame);
   std::string out;
   JsonWriter json(out, kCompactJson);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "analysis/stacks.h"
 #include "base/result.h"
 #include "view/run.h"
 
@@ -14,6 +15,7 @@ namespace tacho::view {
 struct FlameChoice {
   int64_t from = INT64_MIN, to = INT64_MAX;  // ns since t0: samples taken, and work launched, in [from, to)
   bool threads = false;
+  analysis::FramesBy by = analysis::FramesBy::kLine;
   std::function<bool(double)> given_up;  // as in analysis::StackOptions
 };
 
@@ -22,8 +24,8 @@ inline constexpr size_t kMostFlameNodes = 40'000;
 /// In a self-contained page.
 inline constexpr size_t kMostFlameNodesEmbedded = 15'000;
 
-/// {"runs": [...], "stacks": bool, "folded": {"nodes", "host", "gpu"}, "note": sentence}. `base`: the run that `run` is compared with,
-/// or null; it comes second. Without stacks, "note" says what would record them; device time then still lies below the ranges
+/// {"runs": [...], "stacks": bool, "folded": {"nodes", "host", "gpu"}, "note": sentence}. `base`: the run that `run` is
+/// compared with, or null; it comes second. Without stacks, "note" says what would record them; device time then still lies below the ranges
 /// and calls that launched it, if there is any.
 Result<std::string> flame(const Run& run, const Run* base, const FlameChoice& choice,
                           size_t most = kMostFlameNodes);

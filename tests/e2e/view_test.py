@@ -265,6 +265,24 @@ class View(harness.Case):
             self.assertEqual(names, list(kernels))
         both = self.computed(server, "/api/flame?run=1&base=0")
         self.assertEqual([run["name"] for run in both["runs"]], [traces[1].name, traces[0].name])
+        # tacho flame -b has the same frames: by functions unless lines are asked for.
+        shared = {}
+        for by, words in (("function", []), ("line", ["--by", "line"])):
+            flame = self.computed(server, f"/api/flame?run=1&base=0&by={by}")
+            if by == "function":
+                self.assertEqual(flame, both)
+            self.run_command(TACHO, "flame", traces[1], "-b", traces[0], *words, "-o", f"{by}.html")
+            text = (self.folder / f"{by}.html").read_text()
+            page = json.JSONDecoder().raw_decode(text, text.index('{"runs":'))[0]
+            for mine, theirs in zip(flame["runs"], page["runs"]):
+                del mine["frames"]["kernel"]
+                mine["command"] = theirs["command"]
+                self.assertEqual(mine, theirs)
+            kernels = [{name for name, part in zip(run["frames"]["name"], run["frames"]["part"]) if part == "device"} for run in flame["runs"]]
+            shared[by] = len(kernels[0] & kernels[1])
+            self.assertEqual([run["gpuNs"] for run in flame["runs"]], [sum(run["nodes"]["gpu"]) for run in flame["runs"]])
+        self.assertGreater(shared["function"], shared["line"])
+        self.one_sentence(self.run_command(TACHO, "flame", traces[1], "-b", traces[0], "--by", "file", "-o", "x.html", code=1), "--by file", "function or line")
         # A span that holds all of it is the whole run; one of nothing has nothing.
         self.assertEqual(self.computed(server, "/api/flame?run=0&from=-1e15&to=1e15")["runs"], self.computed(server, "/api/flame?run=0")["runs"])
         self.assertEqual(self.computed(server, "/api/flame?run=0&from=1e15&to=2e15")["runs"][0]["gpuNs"], 0)

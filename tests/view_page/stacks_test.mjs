@@ -2,7 +2,7 @@
 // what is chosen holds across views and in the address.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { folder, open, start, stop } from './harness.mjs';
@@ -11,11 +11,12 @@ import { data, query, run, serve, tacho, write } from './program.mjs';
 const [h100, mi300x, markersOnly] = ['kineto_h100_qwen1.5-0.5b.json.gz', 'kineto_mi300x_qwen1.5-0.5b.json.gz', 'kineto_cupti_profiler.json.gz'].map((each) => path.join(data, 'traces', each));
 const sampled = ['a.tacho', 'b.tacho'].map((each) => path.join(folder, each));
 
+const python = ['/usr/bin/python3', '/usr/local/bin/python3'].find(existsSync) ?? 'python3';
+
 before(async () => {
   await start();
   const script = path.join(folder, 'sorting.py');
   writeFileSync(script, 'import sys\ndef key(x):\n    total = 0\n    for i in range(300):\n        total += i * x\n    return total\ndef work(n):\n    for _ in range(n):\n        sorted(range(300), key=key)\ndef other(n):\n    for _ in range(n):\n        key(7)\nwork(int(sys.argv[1]))\nother(int(sys.argv[2]))\n');
-  const python = ['/usr/bin/python3', '/usr/local/bin/python3'].find(existsSync) ?? 'python3';
   execFileSync(tacho, ['sys', 'sample', '-q', '-f', '500', '-o', sampled[0], '--', python, script, '40', '2000'], { stdio: 'ignore' });
   execFileSync(tacho, ['sys', 'sample', '-q', '-f', '500', '-o', sampled[1], '--', python, script, '10', '9000'], { stdio: 'ignore' });
 });
@@ -204,7 +205,7 @@ test('what changed: rows equal tacho diff', async () => {
 });
 
 test('flame graph of a difference: both runs are as tacho stats says', async () => {
-  const opened = await open(await serve(...sampled), { hash: 'view=diff&diff=0.1.flame&flame=host.interpreter' });
+  const opened = await open(await serve(...sampled), { hash: 'view=diff&diff=0.1.flame&flame=host.interpreter.lines' });
   const on = opened.page;
   const nodes = await all(on);
   for (const [r, file] of [[0, sampled[1]], [1, sampled[0]]]) {
@@ -230,6 +231,43 @@ test('flame graph of a difference: both runs are as tacho stats says', async () 
   });
   assert.ok(colours.work[2] > colours.work[0], `blue: ${colours.work}`);
   assert.ok(colours.other[0] > colours.other[2], `red: ${colours.other}`);
+  await opened.close();
+});
+
+test('flame graph of a difference: functions that moved are the same by default', async () => {
+  // The same program elsewhere, each function on other lines.
+  const moved = path.join(folder, 'moved');
+  mkdirSync(moved);
+  writeFileSync(path.join(moved, 'sorting.py'), `\n\n\n${readFileSync(path.join(folder, 'sorting.py'), 'utf8')}`);
+  const other = path.join(folder, 'moved.tacho');
+  execFileSync(tacho, ['sys', 'sample', '-q', '-f', '500', '-o', other, '--', python, path.join(moved, 'sorting.py'), '10', '9000'], { stdio: 'ignore' });
+  const opened = await open(await serve(sampled[0], other), { hash: 'view=diff&diff=0.1.flame&flame=host' });
+  const on = opened.page;
+  const pressed = () => on.locator('.flame-bar [aria-label="Frames by"] [aria-pressed=true]').textContent();
+  const of = (nodes, name) => nodes.filter((each) => new RegExp(`(^|;)${name} \\([^;]*$`).test(each.path));
+  let nodes = await all(on);
+  assert.equal(await pressed(), 'Function');
+  for (const name of ['work', 'other']) {
+    const found = of(nodes, name);
+    assert.equal(found.length, 1, name);
+    assert.equal(found[0].path.split(';').at(-1), `${name} (sorting.py)`);
+    for (const [r, file] of [[0, other], [1, sampled[0]]]) {
+      const text = await run('stats', file, '--by', 'function', '--output-format', 'json');
+      const { columns, rows } = JSON.parse(text);
+      const row = rows.find((each) => each.includes(name) || each.some((value) => String(value).startsWith(`${name} (`)));
+      assert.ok(row?.includes(found[0].host[r]), `${name} ${found[0].host[r]} ${columns} ${row}`);
+    }
+  }
+  // By line nothing of it is the same: each frame is in one run alone.
+  await on.getByRole('button', { name: 'Function and line' }).click();
+  await on.waitForFunction(() => location.hash.includes('lines'));
+  nodes = await all(on);
+  assert.equal(await pressed(), 'Function and line');
+  assert.ok(of(nodes, 'work').length >= 2);
+  for (const each of of(nodes, 'work')) assert.ok(each.host.includes(0), each.path);
+  await on.getByRole('button', { name: 'Function', exact: true }).click();
+  await on.waitForFunction(() => !location.hash.includes('lines'));
+  assert.equal(of(await all(on), 'work').length, 1);
   await opened.close();
 });
 

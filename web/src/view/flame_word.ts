@@ -2,16 +2,17 @@
 
 import type { Detail, Metric, Order, Settings } from '../flame/tree';
 
-export function flameSettings(word: string, anyHost: boolean): Settings {
+/** `first`: what is told apart unless the word says otherwise. */
+export function flameSettings(word: string, anyHost: boolean, first: Detail = 'lines'): Settings {
   const words = new Set(word.split('.'));
   const one = <T extends string>(list: readonly T[], otherwise: T): T => list.find((each) => words.has(each)) ?? otherwise;
   return {
     metric: one<Metric>(['host', 'gpu', 'both'], anyHost ? 'host' : 'gpu'),
     order: one<Order>(['top-down', 'bottom-up'], 'top-down'),
-    detail: one<Detail>(['lines', 'functions', 'operators'], 'lines'),
+    detail: one<Detail>(['lines', 'functions', 'operators'], first),
     interpreter: words.has('interpreter'),
   };
 }
-export function flameWord(settings: Settings, threads: boolean): string {
-  return [settings.metric, settings.order === 'top-down' ? '' : settings.order, settings.detail === 'lines' ? '' : settings.detail, settings.interpreter ? 'interpreter' : '', threads ? 'threads' : ''].filter(Boolean).join('.');
+export function flameWord(settings: Settings, threads: boolean, first: Detail = 'lines'): string {
+  return [settings.metric, settings.order === 'top-down' ? '' : settings.order, settings.detail === first ? '' : settings.detail, settings.interpreter ? 'interpreter' : '', threads ? 'threads' : ''].filter(Boolean).join('.');
 }

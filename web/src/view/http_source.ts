@@ -95,9 +95,9 @@ export class HttpSource implements Source {
       signal?.throwIfAborted();
     }
   }
-  flame(run: number, choice: { from?: number; to?: number; threads?: boolean; base?: number }, signal?: AbortSignal): Promise<Flame> {
+  flame(run: number, choice: { from?: number; to?: number; threads?: boolean; base?: number; by?: 'function' | 'line' }, signal?: AbortSignal): Promise<Flame> {
     const span = choice.from === undefined || choice.to === undefined ? '' : `&from=${Math.floor(choice.from)}&to=${Math.ceil(choice.to)}`;
-    return this.computed(`/api/flame?run=${run}${span}${choice.threads === true ? '&threads=1' : ''}${choice.base === undefined ? '' : `&base=${choice.base}`}`, signal);
+    return this.computed(`/api/flame?run=${run}${span}${choice.threads === true ? '&threads=1' : ''}${choice.base === undefined ? '' : `&base=${choice.base}`}${choice.by === undefined ? '' : `&by=${choice.by}`}`, signal);
   }
   diff(a: number, b: number, by: string, signal?: AbortSignal): Promise<Diff> {
     return this.computed(`/api/diff?run=${b}&base=${a}&by=${by}`, signal);

@@ -247,8 +247,8 @@ export interface Source {
   kernel(run: number, name: number, from: number, to: number, signal?: AbortSignal): Promise<KernelDetails | null>;
   query(run: number, sql: string, signal?: AbortSignal): Promise<QueryResult>;
   schema(): Promise<Schema>;
-  /** The stacks of a run, or of the span [from, to); null where the source cannot tell. `base`: compared with another run. */
-  flame(run: number, choice: { from?: number; to?: number; threads?: boolean; base?: number }, signal?: AbortSignal): Promise<Flame | null>;
+  /** The stacks of a run, or of the span [from, to); null where the source cannot tell. `base`: compared with another run, by functions unless `by` says otherwise. */
+  flame(run: number, choice: { from?: number; to?: number; threads?: boolean; base?: number; by?: 'function' | 'line' }, signal?: AbortSignal): Promise<Flame | null>;
   /** What changed from run a to run b; served only. */
   diff(a: number, b: number, by: string, signal?: AbortSignal): Promise<Diff>;
   align(a: number, b: number, signal?: AbortSignal): Promise<Alignment>;

@@ -356,7 +356,7 @@ TEST_F(RocprofilerTest, PagesThatTheDriverMoved) {
   paired(1000, 900);  // ends before it begins
   const auto event = [&](int32_t which, uint64_t when, uint64_t address) {
     block.traced(12, which, 160).put<uint64_t>(16, when).put<uint64_t>(32, address);
-    block.put<uint64_t>(40, address + 4096).put<uint64_t>(48, 3).put<uint64_t>(56, 4);
+    block.put<uint64_t>(40, address + 4095).put<uint64_t>(48, 3).put<uint64_t>(56, 4);
   };
   event(1, 2000, 0x20000);
   event(1, 2010, 0x30000);  // never ends

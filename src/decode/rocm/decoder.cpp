@@ -606,7 +606,7 @@ void RocprofilerDecoder::migration_event(const std::byte* at, size_t size) {
   } else if (const auto begun = migrating_.find(address); operation.ends && begun != migrating_.end()) {
     const uint64_t start = begun->second;
     migrating_.erase(begun);
-    migration({start, f::time.read(at, size), address, f::address_end.read(at, size),
+    migration({start, f::time.read(at, size), address, f::address_end.read(at, size) + 1,
                f::source.read(at, size), f::target.read(at, size)});
   }
 }

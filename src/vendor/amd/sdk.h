@@ -253,7 +253,8 @@ namespace migration {
 inline constexpr Member<uint64_t> start{16}, end{24}, address{40}, address_end{48}, source{56}, target{64};
 inline constexpr size_t kLeast = 96;
 }  // namespace migration
-/// The same as events, 160 bytes in 0.5 and 0.6; operations are called "..._PAGE_MIGRATE_START" and "..._PAGE_MIGRATE_END".
+/// The same as events, 160 bytes in 0.5 and 0.6; operations are called "..._PAGE_MIGRATE_START" and "..._PAGE_MIGRATE_END". Here
+/// the range's end is its last byte (parse_event in the library's page_migration.cpp).
 namespace migration_event {
 inline constexpr Member<uint64_t> time{16}, address{32}, address_end{40}, source{48}, target{56};
 inline constexpr size_t kLeast = 160;

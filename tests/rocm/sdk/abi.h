@@ -89,6 +89,32 @@ struct CopyRecord0 {
 struct CopyRecord1 : CopyRecord0 {
   uint64_t target_address, source_address;
 };
+struct MigrationRecord {  // 1.x: the range's end is the byte behind it
+  uint64_t size;
+  int32_t kind, operation;
+  uint64_t start, end;
+  uint32_t process;
+  uint64_t address, address_end;
+  Id source, target, prefetch, preferred;
+  int32_t error;
+};
+struct MigrationEvent {  // 0.5 and 0.6: the range's end is its last byte
+  uint64_t size;
+  int32_t kind, operation;
+  uint64_t time;
+  uint32_t process;
+  uint64_t address, address_end;
+  Id source, target;
+  uint64_t rest[12];
+};
+static_assert(sizeof(MigrationRecord) == 96 && sizeof(MigrationEvent) == 160);
+enum : int32_t {  // kinds and operations, 1.x and 0.x
+  kMigration = 29,
+  kMigrationByGpuFault = 1,
+  kMigrationEvent = 12,
+  kMigrationBegins = 1,
+  kMigrationEnds = 2
+};
 struct Header {
   uint32_t category, kind;
   void* payload;

@@ -213,6 +213,58 @@ FIELD(kScratch.bytes, Scratched, allocation_size);
 #endif
 static_assert(sizeof(Scratched) == (TACHO_WIDE ? sdk::Scratch::kWide : sdk::Scratch::kNarrow));
 
+// ---- pages that the driver moved
+// Kinds and operations are found by name: the library's names are those of the enumerators.
+#define NAMED(ours, kind)         \
+  static_assert((ours) == #kind); \
+  static_assert(ROCPROFILER_BUFFER_TRACING_##kind > 0)
+#if TACHO_WIDE
+using Migrated = rocprofiler_buffer_tracing_kfd_page_migrate_record_t;
+NAMED(sdk::kind::kMigration, KFD_PAGE_MIGRATE);
+FIELD(sdk::any::kind, Migrated, kind);
+FIELD(sdk::any::operation, Migrated, operation);
+FIELD(sdk::migration::start, Migrated, start_timestamp);
+FIELD(sdk::migration::end, Migrated, end_timestamp);
+FIELD(sdk::migration::address, Migrated, start_address);
+FIELD(sdk::migration::address_end, Migrated, end_address);
+FIELD(sdk::migration::source, Migrated, src_agent);
+FIELD(sdk::migration::target, Migrated, dst_agent);
+static_assert(sizeof(Migrated) == sdk::migration::kLeast);
+SIZE(imitation::MigrationRecord, Migrated);
+AT(imitation::MigrationRecord, process, Migrated, pid);
+AT(imitation::MigrationRecord, preferred, Migrated, preferred_agent);
+AT(imitation::MigrationRecord, error, Migrated, error_code);
+VALUE(imitation::kMigration, ROCPROFILER_BUFFER_TRACING_KFD_PAGE_MIGRATE);
+VALUE(imitation::kMigrationByGpuFault, ROCPROFILER_KFD_PAGE_MIGRATE_PAGEFAULT_GPU);
+#else
+using Migrated = rocprofiler_buffer_tracing_page_migration_record_t;
+NAMED(sdk::kind::kMigrationEvent, PAGE_MIGRATION);
+FIELD(sdk::any::kind, Migrated, kind);
+FIELD(sdk::any::operation, Migrated, operation);
+FIELD(sdk::migration_event::time, Migrated, timestamp);
+FIELD(sdk::migration_event::address, Migrated, args.page_migrate_start.start_addr);
+FIELD(sdk::migration_event::address_end, Migrated, args.page_migrate_start.end_addr);
+FIELD(sdk::migration_event::source, Migrated, args.page_migrate_start.from_agent);
+FIELD(sdk::migration_event::target, Migrated, args.page_migrate_start.to_agent);
+FIELD(sdk::migration_event::address, Migrated, args.page_migrate_end.start_addr);
+FIELD(sdk::migration_event::address_end, Migrated, args.page_migrate_end.end_addr);
+FIELD(sdk::migration_event::source, Migrated, args.page_migrate_end.from_agent);
+FIELD(sdk::migration_event::target, Migrated, args.page_migrate_end.to_agent);
+static_assert(sizeof(Migrated) == sdk::migration_event::kLeast);
+SIZE(imitation::MigrationEvent, Migrated);
+AT(imitation::MigrationEvent, process, Migrated, pid);
+AT(imitation::MigrationEvent, address, Migrated, args);
+VALUE(imitation::kMigrationEvent, ROCPROFILER_BUFFER_TRACING_PAGE_MIGRATION);
+VALUE(imitation::kMigrationBegins, ROCPROFILER_PAGE_MIGRATION_PAGE_MIGRATE_START);
+VALUE(imitation::kMigrationEnds, ROCPROFILER_PAGE_MIGRATION_PAGE_MIGRATE_END);
+#endif
+NAMED(sdk::kind::kDispatch, KERNEL_DISPATCH);
+NAMED(sdk::kind::kCopy, MEMORY_COPY);
+NAMED(sdk::kind::kHip, HIP_RUNTIME_API);
+NAMED(sdk::kind::kAllocation, MEMORY_ALLOCATION);
+NAMED(sdk::kind::kScratch, SCRATCH_MEMORY);
+NAMED(sdk::kind::kRccl, RCCL_API);
+
 // ---- counters
 SIZE(sdk::DispatchInfo, rocprofiler_kernel_dispatch_info_t);
 AT(sdk::DispatchInfo, agent, rocprofiler_kernel_dispatch_info_t, agent_id);

@@ -72,11 +72,16 @@ struct Kind {
   const char* name;
   int32_t number1, number0;
 };
-constexpr Kind kBufferKinds[] = {{"HSA_CORE_API", 1, 1},        {"HIP_RUNTIME_API", 5, 5},
-                                 {"HIP_COMPILER_API", 6, 6},    {"MEMORY_COPY", 10, 10},
-                                 {"KERNEL_DISPATCH", 11, 11},   {"SCRATCH_MEMORY", 12, 13},
-                                 {"MEMORY_ALLOCATION", 16, 17}, {"HIP_STREAM", 20, -1},
-                                 {"KFD_PAGE_MIGRATE", 29, -1},  {"PAGE_MIGRATION", -1, 12}};
+constexpr Kind kBufferKinds[] = {{"HSA_CORE_API", 1, 1},
+                                 {"HIP_RUNTIME_API", 5, 5},
+                                 {"HIP_COMPILER_API", 6, 6},
+                                 {"MEMORY_COPY", 10, 10},
+                                 {"KERNEL_DISPATCH", 11, 11},
+                                 {"SCRATCH_MEMORY", 12, 13},
+                                 {"MEMORY_ALLOCATION", 16, 17},
+                                 {"HIP_STREAM", 20, -1},
+                                 {"KFD_PAGE_MIGRATE", kMigration, -1},
+                                 {"PAGE_MIGRATION", -1, kMigrationEvent}};
 constexpr Kind kCallbackKinds[] = {{"CODE_OBJECT", 10, 10}, {"KERNEL_DISPATCH", 12, 12}};
 constexpr Kind kRequestKinds[] = {{"MEMORY_COPY", 10, 10}, {"KERNEL_DISPATCH", 11, 11}};
 
@@ -114,7 +119,7 @@ const char* operation_name(int32_t kind, int32_t operation) {  // of records in 
                                             "MEMORY_COPY_DEVICE_TO_DEVICE"};
   if (kind < 0) return nullptr;
   if (kind == buffer_kind("KFD_PAGE_MIGRATE"))
-    return operation == 1 ? "KFD_PAGE_MIGRATE_PAGEFAULT_GPU" : nullptr;
+    return operation == kMigrationByGpuFault ? "KFD_PAGE_MIGRATE_PAGEFAULT_GPU" : nullptr;
   static constexpr const char* kMigrations[] = {"PAGE_MIGRATION_NONE", "PAGE_MIGRATION_PAGE_MIGRATE_START",
                                                 "PAGE_MIGRATION_PAGE_MIGRATE_END"};
   if (kind == buffer_kind("PAGE_MIGRATION"))
@@ -221,17 +226,37 @@ void put_made_records(uint64_t agent, uint64_t queue, uint64_t time) {
   if (!narrow()) scratched.push_back(65536);
   made("SCRATCH_MEMORY", scratch, 1, with_ids(scratched));
   made("", 20, 3, {1, 2, 3, 4, 5}, false);  // HIP_STREAM
-  const uint64_t host = state().agents.front().id.handle, pid = static_cast<uint64_t>(getpid());
+  const Id host = state().agents.front().id;
+  const auto pid = static_cast<uint32_t>(getpid());
   if (narrow()) {
-    const auto event = [&](int32_t operation, uint64_t when) {
-      std::vector<uint64_t> words = {when, pid, address, address + 8192, host, agent};
-      words.resize(18);
-      made("PAGE_MIGRATION", 12, operation, words);
-    };
-    event(1, time);
-    event(2, time + 50);
+    for (const int32_t operation : {kMigrationBegins, kMigrationEnds}) {
+      const MigrationEvent event{sizeof event,
+                                 kMigrationEvent,
+                                 operation,
+                                 time + (operation == kMigrationEnds ? 50 : 0),
+                                 pid,
+                                 address,
+                                 address + 8191,
+                                 host,
+                                 {agent},
+                                 {}};
+      put("PAGE_MIGRATION", operation, &event, sizeof event);
+    }
   } else {
-    made("KFD_PAGE_MIGRATE", 29, 1, {time, time + 50, pid, address, address + 8192, host, agent, 0, 0, 0});
+    const MigrationRecord record{sizeof record,
+                                 kMigration,
+                                 kMigrationByGpuFault,
+                                 time,
+                                 time + 50,
+                                 pid,
+                                 address,
+                                 address + 8192,
+                                 host,
+                                 {agent},
+                                 {},
+                                 {},
+                                 0};
+    put("KFD_PAGE_MIGRATE", kMigrationByGpuFault, &record, sizeof record);
   }
   made("", 25, 1, {time, time + 9, 1, address, address + 4096, agent, agent, 0, 0, 0},
        false);  // KFD_EVENT_...

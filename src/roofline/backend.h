@@ -45,6 +45,9 @@ class Device {
   virtual const DeviceInfo& info() const = 0;
   virtual std::vector<Offer> offers() const = 0;
   virtual Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) = 0;
+  /// Fails where a short kernel's results are wrong: such a device executes nothing, and every benchmark would find it out for itself
+  /// only at its end.
+  virtual Status try_out() { return {}; }
   /// Target duration of a run, ns.
   virtual double run_time() const { return 3e6; }
   /// 0: each experiment is one run. Otherwise: ns of runs per experiment. The runs are dealt out to the

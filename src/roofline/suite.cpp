@@ -235,6 +235,9 @@ Result<DeviceCeilings> measure(Device& device, int number, const SuiteOptions& o
       for (const Offer& offer : offers) known += (known.empty() ? "" : ", ") + offer.measurement.column;
       return fail("{}: there is no benchmark {}; there are {}", ceilings.device.name, name, known);
     }
+  if (const Status status = device.try_out(); !status)
+    return fail("{} does not execute kernels, so it has no ceilings: {}", ceilings.device.name,
+                status.error().message);
   const int64_t start = raw_now();
   for (const Offer& offer : offers) {
     Measurement measurement = offer.measurement;

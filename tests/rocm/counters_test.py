@@ -218,6 +218,16 @@ class Counters(bed.Case):
         self.assertIn(b"trained", result.stdout)
         self.assertIn("the run that records PyTorch's operators left no trace", result.stderr.decode())
 
+    def test_ceilings(self):
+        """The bed's GPU executes no OpenCL kernels. One short kernel shows that: the benchmarks are not run."""
+        result, ledger, folder = self.profile("--roof-only", env={"XDG_CACHE_HOME": str(self.folder)})
+        self.assertRegex(result.stderr.decode(), r"\[roofline\] No ceilings: .* does not execute kernels, so it has no ceilings: chain 0")
+        self.assertNotIn("not measured", result.stderr.decode())
+        self.assertEqual([kernel.name for kernel in ledger.kernels if kernel.name.startswith(("dram_", "cached", "local_set"))], [])
+        self.assertEqual(len([kernel for kernel in ledger.kernels if kernel.name == "vector_units"]), 1)
+        self.assertFalse((folder / "roofline.csv").exists())
+        self.assertTrue((folder / "pmc_perf_0.csv").exists())
+
     def test_filters(self):
         _, _, folder = self.profile("-b", "7.1", "-k", "touch", "-d", "1:2")
         for path in folder.glob("pmc_perf_*.csv"):

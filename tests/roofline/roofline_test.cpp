@@ -192,8 +192,12 @@ class FakeDevice : public Device {
   Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) override {
     const Unit& unit = units_[static_cast<size_t>(offer.index)];
     if (!unit.prepare_error.empty()) return fail("{}", unit.prepare_error);
+    ++prepared;
     return std::make_unique<Runs>(unit);
   }
+  Status try_out() override { return wrong.empty() ? Status() : fail("{}", wrong); }
+  std::string wrong;  // what try_out() finds
+  int prepared = 0;
 
  private:
   std::vector<Unit> units_;
@@ -232,6 +236,16 @@ TEST(RooflineSuite, WhatADeviceCannotDoIsNamedAndTheOthersGoOn) {
   const Result<DeviceCeilings> none = measure(nothing, 0, options);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().message, "fake: nothing could be measured: out of memory");
+}
+
+TEST(RooflineSuite, ADeviceThatExecutesNothingIsNotMeasured) {
+  FakeDevice device({{.column = "HBMReadBw"}, {.column = "FP32Flops"}});
+  device.wrong = "chain 0 has another value";
+  const Result<DeviceCeilings> ceilings = measure(device, 0, {});
+  ASSERT_FALSE(ceilings);
+  EXPECT_EQ(ceilings.error().message,
+            "fake does not execute kernels, so it has no ceilings: chain 0 has another value");
+  EXPECT_EQ(device.prepared, 0);
 }
 
 TEST(RooflineSuite, ABusyDeviceIsSeenFromTheSpread) {

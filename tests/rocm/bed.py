@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -75,6 +76,35 @@ def register_shim():
                             "-static-libgcc", sources[0], f"{folder}/tables.S", "-o", f"{folder}/made.so", "-ldl"], check=True)
             os.replace(f"{folder}/made.so", made)
     return str(made)
+
+
+def open_mpi():
+    """This machine's Open MPI for programs on the bed, copied once for each version: its folder is their OPAL_PREFIX, and `needed`
+    in it has the libraries that the bed lacks. None where there is no Open MPI."""
+    plugins = pathlib.Path("/usr/lib/x86_64-linux-gnu/openmpi")
+    library = plugins.parent / "libmpi.so.40"
+    if shutil.which("mpirun.openmpi") is None or not plugins.exists() or not library.exists():
+        return None
+    root = pathlib.Path(subprocess.run([SCRIPT, "--prepare"], stdout=subprocess.PIPE, check=True, text=True).stdout.strip())
+    version = library.read_bytes() + (root.parent / "versions").read_bytes()
+    made = CACHE / "programs" / f"openmpi-{hashlib.sha256(version).hexdigest()[:16]}"
+    if made.exists():
+        return made
+    made.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=made.parent) as folder:
+        place = pathlib.Path(folder) / "made"
+        for each in (plugins, plugins.parent / "pmix2"):
+            if each.exists():
+                shutil.copytree(each, place / "lib" / "x86_64-linux-gnu" / each.name, symlinks=True)
+        (place / "needed").mkdir()
+        objects = [library, *plugins.glob("lib/openmpi3/*.so")]
+        found = subprocess.run(["ldd", *objects], stdout=subprocess.PIPE, text=True).stdout
+        for needed in {str(library), *re.findall(r"=> (/\S+)", found)}:
+            if not (root / "usr/lib/x86_64-linux-gnu" / pathlib.Path(needed).name).exists():
+                shutil.copy(needed, place / "needed")
+        if not made.exists():
+            os.replace(place, made)
+    return made
 
 
 class Case(harness.Case):

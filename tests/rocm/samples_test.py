@@ -4,7 +4,9 @@ real library, it has to say why it takes none."""
 import collections
 import csv
 import json
+import os
 import unittest
+import unittest.mock
 
 import bed
 import harness
@@ -122,6 +124,58 @@ class Samples(bed.Case):
         rows = [row for row in rows_of(folder / "ps_file_pc_sampling_host_trap.csv") if row["Instruction"] == ""]
         self.assertEqual([row["Instruction_Comment"] for row in rows],
                          ["Unrecognized code object id, physical virtual address of PC:4660"] * 4)
+
+    def ranks(self, *options, name):
+        """The profile of a program of MPI in a job of two ranks, each with a GPU's worth of kernels of its own."""
+        mpi = bed.open_mpi()
+        if mpi is None:
+            self.skipTest("no Open MPI (Debian package openmpi-bin)")
+        program = self.program("ranks", f"-L{mpi}/needed", "-l:libmpi.so.40", "-Wl,--allow-shlib-undefined")
+        shim = bed.register_shim()
+        own = {"LD_PRELOAD": f"{harness.BUILD}/tests/libtacho_kfd.so:{shim}", "HSA_TOOLS_LIB": shim, "OPAL_PREFIX": mpi,
+               "PMIX_INSTALL_PREFIX": mpi, "LD_LIBRARY_PATH": f"{bed.sdk_folder()}:{mpi}/needed"}
+        ledger = self.folder / "ledger"
+        ledger.unlink(missing_ok=True)
+        result = self.run_command("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "2", bed.SCRIPT, "--build", harness.BUILD,
+                                  "--", "env", *(f"{key}={value}" for key, value in own.items()), TACHO, "profile", "--name", name, "--no-roof",
+                                  *options, "--", program, timeout=300, env={"TACHO_KFD_LEDGER": str(ledger)})
+        self.assertEqual(sorted(line for line in result.stdout.splitlines() if line.startswith(b"rank ")), [b"rank 0", b"rank 1"])
+        self.assertEqual(result.stderr.count(b"PC sampling (block 21) may fail to collect data of ranks that communicate by MPI"), 2)
+        return result, bed.Ledger(ledger), [self.folder / "workloads" / name / str(rank) for rank in range(2)]
+
+    @imitated
+    def test_ranks_of_mpi(self):
+        """A rank can call MPI_Init once, so there is one run, and it takes the samples."""
+        result, ledger, folders = self.ranks("-b", "21", name="job")
+        self.assertEqual(len(ledger.kernels), 5)
+        self.assertEqual(len({kernel.pid for kernel in ledger.kernels}), 2)
+        self.assertEqual(result.stderr.count(b"its PC samples were taken, its dispatches are not counted"), 2, result.stderr)
+        for rank, folder in enumerate(folders):
+            dispatches = rows_of(folder / "ps_file_kernel_trace.csv")
+            self.assertEqual([row["Kernel_Name"] for row in dispatches], ["fill"] * (2 + rank))
+            rows = rows_of(folder / "ps_file_pc_sampling_stochastic.csv")
+            self.assertEqual(collections.Counter(row["Dispatch_Id"] for row in rows), {row["Dispatch_Id"]: 4 for row in dispatches})
+            for row in rows:
+                self.assertRegex(row["Instruction"], r"^[sv]_\w+ ", row)
+            root = json.loads((folder / "ps_file_results.json").read_text())["rocprofiler-sdk-tool"][0]
+            self.assertEqual(len(root["buffer_records"]["pc_sample_stochastic"]), len(rows))
+            self.assertTrue((folder / "sysinfo.csv").exists())
+            text = self.run_command(TACHO, "analyze", "-p", folder, "-b", "21").stdout.decode()
+            self.assertIn(f"{2 + rank} dispatches of 1 kernel", text)
+            self.assertIn("waitcnt", text)
+
+    @imitated
+    def test_ranks_of_mpi_that_count(self):
+        """Where counters are asked for, too, they have the one run."""
+        counters = self.folder / "counters"
+        counters.write_text("SQ_WAVES SQ 4\nGRBM_GUI_ACTIVE GRBM 2\n")
+        with unittest.mock.patch.dict(os.environ, TACHO_SDK_COUNTERS=str(counters)):
+            result, ledger, folders = self.ranks("-b", "7.1", "21", name="both")
+        self.assertEqual(len(ledger.kernels), 5)
+        self.assertEqual(result.stderr.count(b"the run that takes PC samples is not made; take them without the launcher"), 2, result.stderr)
+        for rank, folder in enumerate(folders):
+            self.assertEqual(len(rows_of(folder / "pmc_perf_0.csv")), 2 + rank)
+            self.assertEqual(list(folder.glob("ps_file*")), [])
 
     @imitated
     def test_the_command_line_of_the_documents(self):

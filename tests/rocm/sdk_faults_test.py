@@ -6,6 +6,7 @@ import bed
 import counters_test
 import faults_test
 import harness
+import samples_test
 from harness import TACHO
 
 HUNG = "the program had ended, but rocprofiler-sdk waited for GPU work that did not end"
@@ -76,10 +77,41 @@ class CountingFaults(counters_test.Counters):
         self.assertNotIn(HUNG, result.stderr.decode())
 
 
+class SamplingFaults(samples_test.Samples):
+    """The same in a run that takes PC samples."""
+
+    def as_rank(self, how, env=None, **more):
+        """Of a rank the run that samples is the first; a program that fails has no second one."""
+        return self.profile(program=(self.program("ends"), how),
+                            env={"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1", **(env or {})}, **more)
+
+    @samples_test.imitated
+    def test_exit_while_a_sampled_kernel_never_ends(self):
+        result, ledger, folder = self.as_rank("waits", code=1, env={"TACHO_KFD_FAULT": "queue-error@5", "AMD_LOG_LEVEL": "0"})
+        told = result.stderr.decode()
+        self.assertEqual(told.count(HUNG), 1, told)
+        self.assertIn("the samples that it had handed over are kept", told)
+        self.assertIn("the program ended with code 1; what it had finished is kept", told)
+        self.assertEqual(len(ledger.kernels), 4)
+        folder /= "0"
+        done = [row["Dispatch_Id"] for row in samples_test.rows_of(folder / "ps_file_kernel_trace.csv")]
+        self.assertEqual(len(done), 4)
+        rows = samples_test.rows_of(folder / "ps_file_pc_sampling_stochastic.csv")
+        self.assertEqual(sorted(row["Dispatch_Id"] for row in rows), sorted(done * 4))
+
+    @samples_test.imitated
+    def test_exit_handlers_take_their_time_while_sampled(self):
+        result, _, _ = self.as_rank("slow-exit", code=5)
+        self.assertEqual(result.stdout.count(b"done 0\nslow end\n"), 1, result.stdout)
+        self.assertIn("48 PC samples", result.stderr.decode() + result.stdout.decode())
+        self.assertNotIn(HUNG, result.stderr.decode())
+
+
 def load_tests(loader, *_):
-    """Of the counters' tests only those that are defined here."""
+    """Of the other files' tests only those that are defined here."""
     suite = unittest.TestSuite(loader.loadTestsFromTestCase(SdkFaults))
-    suite.addTests(CountingFaults(name) for name in CountingFaults.__dict__ if name.startswith("test_"))
+    for case in (CountingFaults, SamplingFaults):
+        suite.addTests(case(name) for name in case.__dict__ if name.startswith("test_"))
     return suite
 
 

@@ -573,6 +573,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
                    : a.cache_control == "none" ? counter::Caches::kNone
                                                : counter::Caches::kDefault;
   request.pc_samples = pc_samples;
+  request.only_samples = pc_samples && selected.selections.size() == 1;
   request.pc_sampling.method = a.sampling_method;
   request.pc_sampling.interval = static_cast<uint64_t>(a.sampling_interval);
   request.operators = a.torch_trace;

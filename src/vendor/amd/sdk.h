@@ -137,6 +137,15 @@ using StatusText = const char*(Status);
   X(query_agents, QueryAgents, "query_available_agents")                              \
   X(timestamp, Timestamp, "get_timestamp")                                            \
   X(status_text, StatusText, "get_status_string")
+/// The number by which the library asks for the external correlation of this kind of work; -1 = it does not ask.
+inline int32_t external_kind(signature::KindName* name_of, std::string_view kind) {
+  for (int32_t number = 1; number < 64; ++number) {
+    const char* name = nullptr;
+    uint64_t length = 0;
+    if (name_of(number, &name, &length) == kSuccess && name != nullptr && kind == name) return number;
+  }
+  return -1;
+}
 struct Functions {
 #define TACHO_SDK_MEMBER(member, type, name) signature::type* member;
   TACHO_SDK_FUNCTIONS(TACHO_SDK_MEMBER)

@@ -14,6 +14,7 @@
 
 #include "capture/capture.h"
 #include "capture/source/rocm/rocm.h"
+#include "capture/source/rocm/sdk.h"
 #include "event/spool.h"
 #include "tape/writer.h"
 #include "vendor/amd/sdk_sampling.h"
@@ -40,6 +41,9 @@ struct Functions {
   sdk_call::SamplingChoices* choices;
   sdk_call::SamplePc* sample;
   sdk_call::StatusText* status_text;
+  // nullptr where missing
+  sdk_call::ExternalRequest* external_request;
+  sdk_call::KindName* external_kind_name;
 };
 struct Gpu {
   sdk::Handle id;
@@ -58,6 +62,7 @@ constinit size_t g_gpu_count = 0;
 constinit int g_file = -1;
 constinit std::atomic<bool> g_sampled{false};
 constinit std::atomic<uint32_t> g_write_lock{0};
+constinit std::atomic<uint64_t> g_dispatches_begun{0}, g_dispatches_back{0};
 constinit counter::Bytes g_pieces{};
 
 bool samples_here() {
@@ -69,13 +74,44 @@ const char* reason_of(sdk::Status status) {
   return text != nullptr ? text : "it gives no reason";
 }
 
-void refuse_to_sample(const char* sentence) {
+void tell_of_samples(const char* sentence) {
   char line[512];
   const int size = snprintf(line, sizeof line, "tacho: %s\n", sentence);
   if (size > 0)
     counter::write_all(STDERR_FILENO, reinterpret_cast<const uint8_t*>(line),
                        static_cast<size_t>(size) < sizeof line ? static_cast<size_t>(size) : sizeof line - 1);
+}
+void refuse_to_sample(const char* sentence) {
+  tell_of_samples(sentence);
   g_spool->state->refused.fetch_add(1);
+}
+
+// ---- a GPU that hangs (sdk_exit.cpp) ----------------------------------------------------------------------------------
+
+bool dispatches_are_open() {
+  return samples_here() && g_dispatches_begun.load(std::memory_order_relaxed) >
+                               g_dispatches_back.load(std::memory_order_relaxed);
+}
+
+void flush_samples() {
+  g_sampling.flush_buffer(g_samples);
+}
+
+void finish_hung_sampling() {
+  tell_of_samples(
+      "the program had ended, but rocprofiler-sdk waited for GPU work that did not end: tacho ended the "
+      "process with the program's exit code; the samples that it had handed over are kept");
+  const Lock lock(g_write_lock);  // what is being written is written whole
+  g_sampled.store(false);
+}
+
+// The library asks what the external correlation of a dispatch is to be, as it begins.
+int on_dispatch_begins(uint64_t, sdk::Context, int32_t, int32_t, uint64_t, uint64_t* external, void*) {
+  *external = 0;
+  if (!samples_here()) return 0;
+  watch_exit({dispatches_are_open, flush_samples, finish_hung_sampling});
+  g_dispatches_begun.fetch_add(1, std::memory_order_relaxed);
+  return 0;
 }
 
 // ---- pieces ----------------------------------------------------------------------------------------------------------
@@ -118,10 +154,13 @@ void say_piece(sdk::Spooled kind, Fixed fixed, const char* text) {
 void take_buffer(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*,
                  uint64_t dropped) {
   if (!samples_here()) return;
+  sign_of_life();
   const Lock lock(g_write_lock);
+  if (!samples_here()) return;
   if (dropped > g_told_dropped) {
     const uint64_t more = dropped - g_told_dropped;
     g_told_dropped = dropped;
+    g_dispatches_back.fetch_add(more, std::memory_order_relaxed);  // they may have been dispatches
     if (uint8_t* const at =
             append(sdk::kSpoolCategory, static_cast<uint32_t>(sdk::Spooled::kDropped), sizeof more))
       memcpy(at, &more, sizeof more);
@@ -134,6 +173,8 @@ void take_buffer(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t 
       g_spool->state->failures.fetch_add(1);
       continue;
     }
+    if (headers[i]->category == sdk::category::kTracing)
+      g_dispatches_back.fetch_add(1, std::memory_order_relaxed);
     if (uint8_t* const at = append(headers[i]->category, headers[i]->kind, bytes))
       memcpy(at, headers[i]->payload, bytes);
   }
@@ -297,10 +338,14 @@ int initialize(void (*)(sdk::ClientId), void*) {
     }
     if (why[0] != '\0') {
       char line[480];
-      snprintf(line, sizeof line, "tacho: %s; the other GPUs are sampled\n", why);
-      counter::write_all(STDERR_FILENO, reinterpret_cast<const uint8_t*>(line), strlen(line));
+      snprintf(line, sizeof line, "%s; the other GPUs are sampled", why);
+      tell_of_samples(line);
     }
     g_sampled.store(true, std::memory_order_release);
+    if (g_sampling.external_request != nullptr && g_sampling.external_kind_name != nullptr)
+      if (const int32_t kind = sdk::external_kind(g_sampling.external_kind_name, sdk::kind::kDispatch);
+          kind > 0)
+        g_sampling.external_request(g_work, &kind, 1, on_dispatch_begins, nullptr);
     ready = done(g_sampling.start_context(g_code)) && done(g_sampling.start_context(g_work));
   }
   if (!ready) {
@@ -313,6 +358,7 @@ int initialize(void (*)(sdk::ClientId), void*) {
 }
 
 void finalize(void*) {
+  end_exit_watch();
   if (!samples_here()) return;
   g_sampling.stop_context(g_work);
   g_sampling.flush_buffer(g_samples);
@@ -345,7 +391,10 @@ bool bind_sampling(const void* caller) {
   find(g_sampling.status_text, "rocprofiler_get_status_string");
   find(g_sampling.choices, "rocprofiler_query_pc_sampling_agent_configurations");
   find(g_sampling.sample, "rocprofiler_configure_pc_sampling_service");
-  return all;
+  const bool enough = all;
+  find(g_sampling.external_request, "rocprofiler_configure_external_correlation_id_request_service");
+  find(g_sampling.external_kind_name, "rocprofiler_query_external_correlation_id_request_kind_name");
+  return enough;
 }
 
 }  // namespace

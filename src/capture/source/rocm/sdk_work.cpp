@@ -83,13 +83,12 @@ void follow_work(const Services& services, bool dispatches, bool copies) {
   if (functions.external_request == nullptr || functions.external_kind_name == nullptr) return;
   int32_t kinds[2];
   size_t count = 0;
-  for (int32_t kind = 1; kind < 64 && count < 2; ++kind) {
-    const char* name = nullptr;
-    uint64_t length = 0;
-    if (functions.external_kind_name(kind, &name, &length) != sdk::kSuccess || name == nullptr) continue;
-    if (dispatches && name == sdk::kind::kDispatch) g_dispatch_requests = kinds[count++] = kind;
-    if (copies && name == sdk::kind::kCopy) kinds[count++] = kind;
-  }
+  const auto find = [&](std::string_view name) {
+    return sdk::external_kind(functions.external_kind_name, name);
+  };
+  if (const int32_t kind = dispatches ? find(sdk::kind::kDispatch) : -1; kind > 0)
+    g_dispatch_requests = kinds[count++] = kind;
+  if (const int32_t kind = copies ? find(sdk::kind::kCopy) : -1; kind > 0) kinds[count++] = kind;
   if (count == 0 ||
       functions.external_request(services.context, kinds, count, on_work, nullptr) != sdk::kSuccess)
     return;

@@ -19,6 +19,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "base/job_rank.h"
 #include "counter/provider/amd/instances.h"
 #include "counter/provider/amd/machine.h"
 #include "counter/provider/amd/pc_samples.h"
@@ -207,6 +208,24 @@ class AmdProvider : public Provider {
                         ? fmt::format("{} passes, spread over the dispatches of a kernel", plan.passes.size())
                     : runs > 1 ? fmt::format("{} passes, the program is run once for each", runs)
                                : std::string("one pass"));
+    // A rank whose program calls MPI_Init runs once: where samples are all that was asked for, that run takes them.
+    const bool samples_first = request.pc_samples && request.only_samples && job_rank().known();
+    if (samples_first) {
+      if (auto done = sample(device, request, observer, outcome); !done)
+        return tl::unexpected<launch::LaunchError>(done.error());
+      if (outcome.exit_code != 0)
+        observer.warn(
+            fmt::format("the program ended with code {}; what it had finished is kept", outcome.exit_code));
+      else if (outcome.called_mpi)
+        observer.warn(
+            "the program called MPI_Init, which a rank can do once in its job: its PC samples were taken, "
+            "its "
+            "dispatches are not counted");
+      if (outcome.exit_code != 0 || outcome.called_mpi) {
+        keep_sampled_dispatches(plan, outcome, observer);
+        return outcome;
+      }
+    }
     std::vector<std::string> before;
     std::set<std::string> told;
     for (size_t run = 0; run < runs; ++run) {
@@ -228,7 +247,8 @@ class AmdProvider : public Provider {
       }
       if (!*done || mpi_ends_replay(outcome, run, runs, observer)) break;
     }
-    if (request.pc_samples && outcome.exit_code == 0 && !mpi_ends_sampling(outcome, observer))
+    if (request.pc_samples && !samples_first && outcome.exit_code == 0 &&
+        !mpi_ends_sampling(outcome, observer))
       if (auto done = sample(device, request, observer, outcome); !done)
         return tl::unexpected<launch::LaunchError>(done.error());
     return outcome;
@@ -276,6 +296,7 @@ class AmdProvider : public Provider {
     auto run = run_target(options, observer);
     if (!run) return tl::unexpected<launch::LaunchError>(run.error());
     ++outcome.runs;
+    outcome.called_mpi = outcome.called_mpi || run->called_mpi;
     outcome.exit_code = run->result.exit_code;
     outcome.signal = run->result.signal;
     std::vector<std::string> notes;
@@ -295,6 +316,19 @@ class AmdProvider : public Provider {
     sampled->command = request.command;
     if (!sampled->samples.empty()) outcome.sampled = std::make_shared<const SampledRun>(std::move(*sampled));
     return {};
+  }
+
+  // The dispatches of the run that sampled, in place of those that a run would have counted: with their times, without values.
+  static void keep_sampled_dispatches(const Plan& plan, const Outcome& outcome, Observer& observer) {
+    if (!outcome.sampled || plan.passes.empty()) return;
+    PassResult result;
+    result.counters = plan.passes.front().counters;
+    for (const SampledRun::Ran& each : outcome.sampled->dispatches)
+      result.dispatches.push_back(each.dispatch);
+    result.values.resize(result.dispatches.size() * result.counters.size(),
+                         std::numeric_limits<double>::quiet_NaN());
+    if (!result.dispatches.empty())
+      if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
   }
 
   // How the SDK is asked for the counters of the passes, and which columns they become.
@@ -377,7 +411,7 @@ class AmdProvider : public Provider {
       observer.warn(std::string(kSdkNotLoaded));
       return false;
     }
-    if (outcome.runs == 1) outcome.seen = records->size();
+    if (number == 0) outcome.seen = std::max<uint64_t>(outcome.seen, records->size());
 
     std::vector<std::string> kernels;
     std::set<std::string> names;

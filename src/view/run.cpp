@@ -574,6 +574,17 @@ Result<std::string> Run::search(const std::string& expression, bool match_case, 
   return out;
 }
 
+namespace {
+
+// What the page needs to know of a column to show its values with units.
+std::string_view type_text(event::Type type) {
+  static constexpr std::string_view kTexts[] = {"integer", "time", "duration", "bytes", "double",
+                                                "enum",    "id",   "text",     "row"};
+  return kTexts[static_cast<size_t>(type)];
+}
+
+}  // namespace
+
 Result<std::string> Run::sql(const std::string& statement, std::string_view dialect) {
   const std::lock_guard held(sql_lock_);
   TACHO_TRY(open_session(dialect));
@@ -663,6 +674,7 @@ Result<std::string> Run::schema() {
     for (const event::Column& each : info.columns)
       json.begin_object()
           .member("name", std::string(each.name))
+          .member("type", type_text(each.type))
           .member("meaning", std::string(each.text))
           .end_object();
     json.end_array().end_object();

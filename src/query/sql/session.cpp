@@ -344,7 +344,11 @@ Result<report::Table> SqlSession::schema() {
   table.columns = {{"Name"}, {"Type"}, {"Columns", report::Align::kLeft, -1, true}};
   const auto list = sqlite::prepare(
       desk->connection.get(),
-      "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%' ORDER BY name");
+      // Other dialects' tables, which a statement named as tacho.NAME, lie in schemas of their own from then on.
+      dialect_ == "tacho"
+          ? "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%' ORDER BY name"
+          : "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%' AND schema IN "
+            "('main', 'temp') ORDER BY name");
   const auto columns = sqlite::prepare(desk->connection.get(), "SELECT name FROM pragma_table_xinfo(?)");
   if (!list) return tl::unexpected(list.error());
   if (!columns) return tl::unexpected(columns.error());

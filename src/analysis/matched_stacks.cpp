@@ -65,7 +65,7 @@ std::string_view without_suffixes(std::string_view name) {
   }
   if (const size_t at = name.rfind("::h");
       at != std::string_view::npos && name.size() - at == 19 &&
-      std::all_of(name.begin() + static_cast<std::ptrdiff_t>(at) + 3, name.end(),
+      std::all_of(name.begin() + static_cast<ptrdiff_t>(at) + 3, name.end(),
                   [](unsigned char c) { return std::isxdigit(c) != 0; }))
     name = name.substr(0, at);
   return name;

@@ -101,6 +101,45 @@ class Import(harness.Case):
         path.write_text(text[:len(text) // 2])
         self.assertRegex(self.run_command(TACHO, "info", path, code=1).stderr.decode(), r"results\.json: at byte \d+: ")
 
+    def markers(self, file):
+        return [tuple(row) for row in json.loads(self.run_command(
+            TACHO, "query", file, "--dialect", "tacho", "--output-format", "json",
+            "SELECT l.name, l.kind, m.start, m.duration FROM marker m JOIN label l ON l.id = m.dim ORDER BY 3, 4 DESC").stdout)["rows"]]
+
+    def test_ranges_of_rocprof_v2(self):
+        """Its ROCTx file has a message for marks and pushes alike, and none for pops and stops."""
+        def rows(*lines):
+            self.write("v2/hip_api_trace_77.csv", "Domain,Function,Start_Timestamp,End_Timestamp,Correlation_ID\n\n"
+                       'HIP_API_DOMAIN,"hipLaunchKernel",100,200,1\n')
+            self.write("v2/roctx_trace_77.csv", "Domain,ROCTX_ID,Message,Timestamp\n\n" + "".join(f"ROCTX_DOMAIN,{line}\n" for line in lines))
+            self.run_command(TACHO, "import", "v2", "--overwrite")
+            asked = self.run_command(TACHO, "query", "v2.tacho", "--dialect", "tacho", "--output-format", "json",
+                                     "SELECT text FROM note UNION ALL SELECT reason || ' ' || sum(count) FROM loss GROUP BY reason")
+            return self.markers("v2.tacho"), "\n".join(row[0] for row in json.loads(asked.stdout)["rows"])
+
+        # Pushed and popped, and within it started and stopped by id; rows are not in order of time.
+        found, said = rows('0,"outer",10', '0,"in, ner",20', '3,"by id",15', "0,,30", "3,,60", "0,,50")
+        self.assertEqual(found, [("outer", "push/pop", 10, 40), ("by id", "start/stop", 15, 45), ("in, ner", "push/pop", 20, 10)])
+        self.assertIn("as those of one thread", said)
+        # As AMD's own example writes it: marks between pushes.
+        found, said = rows('0,"mark",10', '0,"launch",20', '1,"by id",22', "1,,30", '0,"after",31', '0,"copy",32', "0,,40", "0,,41")
+        self.assertEqual(found, [("mark", "mark", 10, 0), ("launch", "mark", 20, 0), ("by id", "start/stop", 22, 8), ("after", "mark", 31, 0),
+                                 ("copy", "mark", 32, 0)])
+        self.assertIn("there are 4 messages and 2 pops: all messages are shown as marks", said)
+        found, said = rows('0,"one",10', '0,"two",20')
+        self.assertEqual(found, [("one", "mark", 10, 0), ("two", "mark", 20, 0)])
+        self.assertIn("none of these 2 was popped", said)
+        # A pop that comes first, a range that is never stopped, a stop of none, rows that make no sense.
+        found, said = rows("0,,5", '0,"late",10', '7,"open",11', "8,,12", '0,"x",soon', ',"x",13')
+        self.assertEqual(found, [("late", "mark", 10, 0), ("open", "start/stop", 11, None)])
+        self.assertIn("1 messages and 1 pops", said)
+        self.assertIn("bad input row 3", said)
+        self.assertIn("open at exit 1", said)
+        # Nothing but ranges was traced.
+        self.write("only/roctx_trace_9.csv", 'Domain,ROCTX_ID,Message,Timestamp\n\nROCTX_DOMAIN,0,"a range",5\nROCTX_DOMAIN,0,,9\n')
+        self.done("only")
+        self.assertEqual(self.markers("only.tacho"), [("a range", "push/pop", 5, 4)])
+
     def test_traces_of_rocprof_v2(self):
         api = "Domain,Function,Start_Timestamp,End_Timestamp,Correlation_ID\n\n"
         self.write("v2/hip_api_trace_77.csv", api + 'HIP_API_DOMAIN,"hipLaunchKernel",100,200,1\nHIP_API_DOMAIN,"hipMemcpyAsync",300,350,2\n')
@@ -108,7 +147,7 @@ class Import(harness.Case):
         self.write("v2/hcc_ops_trace_77.csv", "Domain,Operation,Kernel_Name,Start_Timestamp,Stop_Timestamp,Correlation_ID\n\n"
                    'HIP_OPS_DOMAIN,"KernelExecution","add(int*)",150,180,1\nHIP_OPS_DOMAIN,"CopyHostToDevice",,320,340,2\n'
                    'HIP_OPS_DOMAIN,"Marker",,320,340,2\n')
-        self.write("v2/roctx_trace_77.csv", 'Domain,ROCTX_ID,Message,Timestamp\n\nROCTX_DOMAIN,0,"range",5\n')
+        self.write("v2/roctx_trace_77.csv", 'Domain,ROCTX_ID,Message,Timestamp\n\nROCTX_DOMAIN,0,"range",5\nROCTX_DOMAIN,0,,9\n')
         self.done("v2")
         ask = lambda text, file="v2.tacho": [tuple(row) for row in json.loads(self.run_command(
             TACHO, "query", file, "--dialect", "tacho", "--output-format", "json", text).stdout)["rows"]]
@@ -117,7 +156,8 @@ class Import(harness.Case):
                              "f.id = a.dim GROUP BY 1"), [("hipLaunchKernel", 1)])
         self.assertEqual(ask("SELECT s.direction, d.duration FROM copy d JOIN copy_shape s ON s.id = d.dim"), [("host to device", 20)])
         self.assertEqual(ask("SELECT pid FROM process WHERE id > 0"), [(77,)])
-        self.assertIn("rocprof v2 does not say which thread a ROCTx range belongs to", ask("SELECT text FROM note")[0][0])
+        self.assertEqual(self.markers("v2.tacho"), [("range", "push/pop", 5, 4)])
+        self.assertIn("rocprof v2 does not say which thread pushed and popped a ROCTx range", ask("SELECT text FROM note")[0][0])
         self.assertEqual(ask("SELECT count(*) FROM loss"), [(0,)])
         # Where the profiler's own table is there, it has the kernels.
         self.write("v2/results_77.csv", "Dispatch_ID,GPU_ID,Queue_ID,PID,TID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,"

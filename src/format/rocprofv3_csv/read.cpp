@@ -287,13 +287,7 @@ class Reader {
       case Kind::kWork:
         return work(rows);
       case Kind::kRanges:
-        writer_.add(
-            row::Note{.severity = event::NoteSeverity::kWarning,
-                      .text = writer_.string(fmt::format(
-                          "{}: rocprof v2 does not say which thread a ROCTx range belongs to, nor marks "
-                          "from ranges: they are not read",
-                          rows.name()))});
-        return {};
+        return ranges(rows);
       case Kind::kNone:
         break;
     }
@@ -616,6 +610,101 @@ class Reader {
     });
   }
 
+  // rocprof v2's ROCTx file names neither the thread nor the function. A row with an id and a message is a roctxRangeStart, one with
+  // an id alone its end. With id 0, no message is a roctxRangePop, and a message a roctxRangePush or a roctxMark: the ranges can be
+  // put together where every message has its pop, and else the messages are shown as marks. The order of rows is not that of time.
+  Status ranges(Rows& rows) {
+    TACHO_ASSIGN(const int id, rows.required("ROCTX_ID"));
+    TACHO_ASSIGN(const int message, rows.required("Message"));
+    TACHO_ASSIGN(const int time, rows.required("Timestamp"));
+    struct Said {
+      int64_t time, id, name;  // name 0 = no message
+    };
+    std::vector<Said> all;
+    TACHO_TRY(each(rows, [&] {
+      const Said said{rows.number(time), rows.number(id),
+                      rows.text(message).empty() ? 0 : writer_.string(rows.text(message))};
+      if (said.time == kUnknown || said.time < kEarliest || said.time > kLatest || said.id == kUnknown)
+        writer_.lose(0, Table::kMarker, event::LossReason::kBadInput, 1);
+      else
+        all.push_back(said);
+    }));
+    std::stable_sort(all.begin(), all.end(), [](const Said& a, const Said& b) { return a.time < b.time; });
+    int64_t depth = 0;
+    uint64_t messages = 0, pops = 0;
+    bool paired = true;
+    for (const Said& said : all) {
+      if (said.id != 0) continue;
+      ++(said.name != 0 ? messages : pops);
+      depth += said.name != 0 ? 1 : -1;
+      paired = paired && depth >= 0;
+    }
+    paired = paired && depth == 0;
+    using event::MarkerKind;
+    const int64_t owner = process(kUnknown), own = thread_track(owner, pid_);
+    int64_t beside = 0;  // the line of ranges that are started and stopped
+    const auto add = [&](const Said& begun, int64_t end, MarkerKind kind) {
+      if (kind == MarkerKind::kStartStop && beside == 0)
+        beside = writer_.dimension(row::Track{.kind = event::TrackKind::kRange,
+                                              .process = owner,
+                                              .thread = thread(owner, pid_),
+                                              .name = writer_.string("ranges"),
+                                              .category = writer_.string("range")});
+      const int64_t label =
+          writer_.dimension(row::Label{.name = begun.name, .kind = kind, .domain = writer_.string("roctx")});
+      writer_.add(row::Marker{.track = kind == MarkerKind::kStartStop ? beside : own,
+                              .start = begun.time,
+                              .duration = end == kUnknown ? kUnknown : end - begun.time,
+                              .dim = label});
+    };
+    std::vector<Said> pushed;
+    std::map<int64_t, Said> started;
+    const auto never_ended = [&](const Said& begun) {
+      add(begun, kUnknown, MarkerKind::kStartStop);
+      writer_.lose(0, Table::kMarker, event::LossReason::kOpenAtExit, 1);
+    };
+    for (const Said& said : all) {
+      if (said.id != 0 && said.name != 0) {
+        if (const auto [earlier, fresh] = started.try_emplace(said.id, said); !fresh) {
+          never_ended(earlier->second);
+          earlier->second = said;
+        }
+      } else if (said.id != 0) {
+        const auto begun = started.find(said.id);
+        if (begun == started.end()) {
+          writer_.lose(0, Table::kMarker, event::LossReason::kBadInput, 1);
+          continue;
+        }
+        add(begun->second, said.time, MarkerKind::kStartStop);
+        started.erase(begun);
+      } else if (said.name != 0) {
+        if (paired)
+          pushed.push_back(said);
+        else
+          add(said, said.time, MarkerKind::kMark);
+      } else if (paired) {
+        add(pushed.back(), said.time, MarkerKind::kPushPop);
+        pushed.pop_back();
+      }
+    }
+    for (const auto& [number, begun] : started) never_ended(begun);
+    if (messages + pops == 0) return {};
+    writer_.add(row::Note{
+        .severity = paired || pops == 0 ? event::NoteSeverity::kInfo : event::NoteSeverity::kWarning,
+        .text = writer_.string(
+            paired ? fmt::format("{}: rocprof v2 does not say which thread pushed and popped a ROCTx range: "
+                                 "they are put together as those of one thread",
+                                 rows.name())
+            : pops == 0
+                ? fmt::format("{}: rocprof v2 does not tell ROCTx marks from ranges; none of these {} "
+                              "was popped, so they are shown as marks",
+                              rows.name(), messages)
+                : fmt::format("{}: rocprof v2 does not tell ROCTx marks from ranges, and there are {} "
+                              "messages and {} pops: all messages are shown as marks",
+                              rows.name(), messages, pops))});
+    return {};
+  }
+
   Status fills(Rows& rows) {
     TACHO_ASSIGN(const Times times, times_of(rows));
     const int agent = rows.column("Agent_Id"), stream = rows.column("Stream_Id"),
@@ -766,8 +855,7 @@ std::map<std::pair<std::string, std::string>, Set> sets_in(const std::string& fo
   // A set with only agent_info.csv has no events; results_*.csv alone is also what profile folders have.
   std::erase_if(sets, [](const auto& set) {
     return std::all_of(set.second.files.begin(), set.second.files.end(), [](const auto& file) {
-      return file.first == Kind::kAgents || file.first == Kind::kRanges ||
-             fs::path(file.second).filename().string().starts_with("results_");
+      return file.first == Kind::kAgents || fs::path(file.second).filename().string().starts_with("results_");
     });
   });
   return sets;

@@ -81,6 +81,30 @@ std::string queue_name(const trace::Trace& trace, const format::Tracks& tracks, 
   return queue == kUnknown ? std::string("queue") : fmt::format("queue {}", queue);
 }
 
+// "pt_autograd_0 (1802)", "python3 (1560)", "thread 1801".
+std::string thread_name(const trace::Trace& trace, int64_t track) {
+  const int64_t thread = trace.cell(Table::kTrack, track, column::Track::thread);
+  std::string name(trace.text(Table::kThread, thread, column::Thread::name));
+  const int64_t tid = thread == 0 ? 0 : trace.cell(Table::kThread, thread, column::Thread::tid);
+  if (name.empty()) name = trace.text(Table::kTrack, track, column::Track::name);
+  if (tid <= 0 || tid == kUnknown) return name.empty() ? "thread" : name;
+  const std::string number = fmt::format("{}", tid);
+  if (name.empty()) return "thread " + number;
+  return name.find(number) == std::string::npos ? fmt::format("{} ({})", name, number) : name;
+}
+
+// What is measured, of which device: "GPU 0 sclk".
+std::string counter_name(const trace::Trace& trace, const format::Tracks& tracks, int64_t track,
+                         const std::string& device) {
+  std::string name = tracks.name(track);
+  const int64_t counter = trace.cell(Table::kTrack, track, column::Track::counter);
+  if (trace.text(Table::kTrack, track, column::Track::name).empty() && counter != 0)
+    if (const std::string_view own = trace.text(Table::kCounter, counter, column::Counter::name);
+        !own.empty())
+      name = own;
+  return device.empty() || name.find(device) != std::string::npos ? name : device + " " + name;
+}
+
 // Device and kind of work first, so that a narrow column tells queues apart: "GPU 0 stream 7", "GPU 0 copies, stream 7".
 void name_queues(std::vector<Line>& lines) {
   const auto bit = [](Table table) { return uint64_t{1} << static_cast<unsigned>(table); };
@@ -182,13 +206,22 @@ Tree::Tree(const trace::Trace& trace) {
         process == 0 ? kUnknown : trace.cell(Table::kProcess, process, column::Process::rank);
     return rank == kUnknown ? std::numeric_limits<int64_t>::max() : rank;
   };
+  // Counters of one kind by device: "GPU 2" before "GPU 10".
+  const auto counted_device = [&](int64_t track) {
+    const int64_t device = trace.cell(Table::kTrack, track, column::Track::device);
+    std::string text =
+        readings[static_cast<size_t>(track)] == 0 || device == 0 ? std::string() : devices.text(device);
+    const size_t length = text.size();
+    return std::pair(length, std::move(text));
+  };
   std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
     const int64_t p = process_of(a.track), q = process_of(b.track);
     if (p != q) {
       if ((p == 0) != (q == 0)) return q == 0;
       return rank_of(p) != rank_of(q) ? rank_of(p) < rank_of(q) : p < q;
     }
-    return a.order < b.order;
+    if (a.order != b.order) return a.order < b.order;
+    return counted_device(a.track) < counted_device(b.track);
   });
   std::map<std::array<int64_t, 6>, int64_t> queues;
   std::map<int64_t, int64_t> line_of_thread;
@@ -220,7 +253,7 @@ Tree::Tree(const trace::Trace& trace) {
                   : kind == TrackKind::kThread ? LineKind::kThread
                   : kind == TrackKind::kMemory ? LineKind::kMemory
                                                : LineKind::kRange;
-      line.name = tracks.name(track);
+      line.name = line.kind == LineKind::kThread ? thread_name(trace, track) : tracks.name(track);
       line.process = process_of(track);
       line.rank = lines_[static_cast<size_t>(line.parent)].rank;
       if (readings[at] > 0) {
@@ -228,6 +261,7 @@ Tree::Tree(const trace::Trace& trace) {
         line.unit = trace.text(Table::kCounter, counter, column::Counter::unit);
         const int64_t device = trace.cell(Table::kTrack, track, column::Track::device);
         if (device != 0) line.device = devices.text(device);
+        line.name = counter_name(trace, tracks, track, line.device);
       }
       number = static_cast<int64_t>(lines_.size());
       lines_.push_back(std::move(line));

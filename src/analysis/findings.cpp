@@ -195,12 +195,18 @@ class Judge {
     if (condition != nullptr) {
       if (value.high > value.low)
         notes.push_back(fmt::format("{} to {}", number_text(value.low, unit), number_text(value.high, unit)));
-      notes.push_back(fmt::format(
-          "must be {} {}",
-          condition->relation == metric::Relation::kAbove || condition->relation == metric::Relation::kAtLeast
-              ? "above"
-              : "below",
-          number_text(condition->threshold, unit)));
+      const bool above = condition->relation == metric::Relation::kAbove ||
+                         condition->relation == metric::Relation::kAtLeast;
+      // What is counted is never a half.
+      const bool counted = (unit.empty() || unit == "count") && value.value == std::round(value.value) &&
+                           condition->threshold != std::round(condition->threshold);
+      if (counted)
+        notes.push_back(
+            fmt::format("must be at {} {:.0f}", above ? "least" : "most",
+                        above ? std::ceil(condition->threshold) : std::floor(condition->threshold)));
+      else
+        notes.push_back(
+            fmt::format("must be {} {}", above ? "above" : "below", number_text(condition->threshold, unit)));
     }
     for (size_t i = 0; i < notes.size(); ++i) line += (i == 0 ? " (" : "; ") + notes[i];
     if (!notes.empty()) line += ")";

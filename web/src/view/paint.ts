@@ -24,6 +24,8 @@ export interface Label {
   x1: number;
   name: number;
   flags: number;
+  /** Of columns that a name covers, not of one slice. */
+  dense?: boolean;
 }
 
 /** How names become colours in a lane. */
@@ -129,6 +131,18 @@ export class Raster {
     this.anyFailed = false;
     const to = from + perPixel * width;
     let any = false;
+    // Bins in a row that are covered from end to end and have one name: wide enough, they have a label as a slice has.
+    let run: Label | null = null;
+    const endRun = (): void => {
+      if (run !== null && labels !== null) {
+        const [x0, x1] = [Math.max(0, run.x0), Math.min(width, run.x1)];
+        const before = labels[labels.length - 1];
+        // What goes on from one tile to the next has one label.
+        if (before !== undefined && before.name === run.name && before.x1 >= x0 - 0.5) before.x1 = Math.max(before.x1, x1);
+        else if (x1 - x0 >= leastLabel) labels.push({ x0, x1, name: run.name, flags: 0, dense: true });
+      }
+      run = null;
+    };
     for (const piece of pieces) {
       const tile = piece.tile;
       if (tile.kind === 'density') {
@@ -151,11 +165,19 @@ export class Raster {
           if (x1 <= 0 || x0 >= width) continue;
           any = true;
           const cover = tile.cover[i];
+          if (labels !== null) {
+            if (run !== null && cover === 65535 && run.name === tile.name[i] && Math.abs(run.x1 - x0) < 0.01) run.x1 = x1;
+            else {
+              endRun();
+              if (cover === 65535) run = { x0, x1, name: tile.name[i], flags: 0 };
+            }
+          }
           this.spread(x0, x1, cover === 65535 ? 1 : cover / 65535, tile.name[i]);
           if (binWidth <= 1) this.touch(x0, x1);
           else for (let column = Math.max(0, Math.floor(x0)); column < Math.min(width, x1); ++column) this.mark[column] |= 1;
         }
       } else if (tile.kind === 'slices') {
+        endRun();
         if (lane >= tile.lanes) continue;
         const { start, duration } = tile;
         const low = Math.max(piece.from, from);
@@ -196,11 +218,13 @@ export class Raster {
             const l0 = Math.max(0, (s0 - from) / perPixel);
             const l1 = Math.min(width, (s1 - from) / perPixel);
             // The pieces of a slice that spans tiles have one label.
-            if (before === undefined || before.x0 !== l0 || before.name !== tile.name[i]) labels.push({ x0: l0, x1: l1, name: tile.name[i], flags: tile.flags[i] });
+            if (before !== undefined && before.name === tile.name[i] && before.dense === true && before.x1 >= l0 - 0.5) before.x1 = Math.max(before.x1, l1);
+            else if (before === undefined || before.x0 !== l0 || before.name !== tile.name[i]) labels.push({ x0: l0, x1: l1, name: tile.name[i], flags: tile.flags[i] });
           }
         }
       }
     }
+    endRun();
     this.row.set(ground);
     if (!any) return false;
     if (this.tallied > 0) this.settle();

@@ -363,7 +363,7 @@ export class Timeline {
     }
   }
 
-  /** `name` so that it fits into `room`, cut in the middle; empty when nothing sensible fits. */
+  /** `name` so that it fits into `room`, cut in the middle, where little fits at the end; empty when nothing sensible fits. */
   private fitted(name: number, text: string, room: number): string {
     const context = this.context;
     let full = this.widths.get(name);
@@ -382,7 +382,7 @@ export class Timeline {
       const scale = letters.length / text.length;
       let rest = Math.floor(keep * scale);
       do {
-        const head = Math.ceil(rest * 0.6);
+        const head = rest < 14 ? rest : Math.ceil(rest * 0.6);
         cut = rest < 3 ? '' : `${letters.slice(0, head).join('')}…${letters.slice(letters.length - (rest - head)).join('')}`;
         --rest;
       } while (cut !== '' && context.measureText(cut).width > room);
@@ -471,6 +471,7 @@ export class Timeline {
       if (x < -100) continue;
       const isBase = relative && Math.abs(tick - base) < step / 2;
       const text = relative && !isBase ? `${tick - base < 0 ? '−' : '+'}${moment(Math.abs(Math.round((tick - base) / step)) * step, step)}` : moment(Math.round(tick / step) * step, step);
+      if (x + 4 + context.measureText(text).width > this.width) continue;
       context.fillStyle = isBase ? theme.text : theme.muted;
       context.fillText(text, x + 4, 10);
     }

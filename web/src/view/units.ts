@@ -75,3 +75,6 @@ export function oneLine(text: string, most = 600): string {
   // eslint-disable-next-line no-control-regex
   return cut.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ');
 }
+
+/** Sentences of tacho as the page writes units: in a terminal microseconds are "us". */
+export const spelledUnits = (text: string): string => text.replace(/(\d) us\b/g, '$1 µs');

@@ -1,5 +1,6 @@
 // Reading counters of whole GPUs (device_counters.h). Each GPU has a context and a configuration of its own. The library can
-// start one, or read it, only when the HSA runtime is up, so the thread tries until it can.
+// start one, or read it, only while the HSA runtime is up: reading begins with the process's first work on a GPU, and ends as exit()
+// begins, before HIP's own end takes the runtime down.
 #include "capture/source/rocm/device_counters.h"
 
 #include <dlfcn.h>
@@ -177,7 +178,7 @@ void* read_device_counters(void*) {
   while (g_readings_end.load(std::memory_order_relaxed) == 0) {
     nanosleep(&wait, nullptr);
     g_reading.store(1);
-    if (g_readings_end.load() == 0 && sdk_active() && tape::attached())
+    if (g_readings_end.load() == 0 && exit_is_watched() && sdk_active() && tape::attached())
       for (size_t at = 0; at < g_read_gpu_count; ++at) {
         CountedGpu& gpu = g_read_gpus[at];
         if (gpu.context == 0 || gpu.failed) continue;
@@ -258,10 +259,9 @@ void set_up_device_counters(uint32_t version, void* library) {
 }
 
 void end_device_counters() {
-  if (g_read_gpu_count == 0) return;
+  if (g_read_gpu_count == 0 || g_readings_end.exchange(1) != 0) return;
   constexpr int64_t kPatience = 500'000'000;
   const int64_t begin = raw_now();
-  g_readings_end.store(1);
   while (g_reading.load() != 0 && raw_now() - begin < kPatience) {
     const timespec moment{0, 100'000};
     nanosleep(&moment, nullptr);

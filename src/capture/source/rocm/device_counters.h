@@ -8,7 +8,7 @@ namespace tacho::capture::rocm {
 
 /// From initialize_sdk(), the only moment in which services can be set up. `library`: the SDK's handle. Says what cannot be read.
 void set_up_device_counters(uint32_t version, void* library);
-/// The library's end: no reading is under way afterwards.
+/// The program or the library ends: no reading is under way afterwards.
 void end_device_counters();
 
 }  // namespace tacho::capture::rocm

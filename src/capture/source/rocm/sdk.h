@@ -72,13 +72,16 @@ void forgive_open_work();
 // sdk_exit.cpp
 /// What a run does when exit() has begun and the library waits for GPU work. Called by a thread of tacho's own.
 struct ExitWatch {
-  bool (*open)();       // true while GPU work is open; nothing else is a reason to end the process
-  void (*hand_over)();  // has the library hand over what it holds
-  void (*finish)();     // ends the recording, and says so; the process ends right behind it
+  bool (*open)();              // true while GPU work is open; nothing else is a reason to end the process
+  void (*hand_over)();         // has the library hand over what it holds
+  void (*finish)();            // ends the recording, and says so; the process ends right behind it
+  void (*begins)() = nullptr;  // first of all, by the exiting thread: HIP and HSA are up still
 };
 /// Watches this process's exit(), once for a process. To be called with the first work that goes to a GPU: HIP's own end, which may
 /// wait for it, is registered before.
 void watch_exit(const ExitWatch& watch);
+/// True from the first call of watch_exit() on.
+bool exit_is_watched();
 /// Something came back from the library.
 void sign_of_life();
 /// The library came to its end.

@@ -83,7 +83,9 @@ void* follow_exit(void*) {
 }
 
 void exit_begins(int status, void*) {
-  if (getpid() != g_exit_pid || g_exit_over.load() != 0 || !g_exit_watch.open()) return;
+  if (getpid() != g_exit_pid || g_exit_over.load() != 0) return;
+  if (g_exit_watch.begins != nullptr) g_exit_watch.begins();
+  if (!g_exit_watch.open()) return;
   g_exit_status = status;
   g_exit_call = &open_call();
   start_own_thread(follow_exit);
@@ -96,6 +98,10 @@ void watch_exit(const ExitWatch& watch) {
   g_exit_watch = watch;
   g_exit_pid = getpid();
   on_exit(exit_begins, nullptr);
+}
+
+bool exit_is_watched() {
+  return g_exit_watched.load(std::memory_order_relaxed) != 0;
 }
 
 void sign_of_life() {

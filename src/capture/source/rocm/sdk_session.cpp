@@ -452,7 +452,8 @@ sdk::ConfigureResult* configure_sdk(uint32_t version, sdk::ClientId* client, con
 }  // namespace
 
 void watch_recordings_exit() {
-  watch_exit({work_is_open, [] { g_functions.flush_buffer(g_buffer); }, finish_hung_recording});
+  watch_exit(
+      {work_is_open, [] { g_functions.flush_buffer(g_buffer); }, finish_hung_recording, end_device_counters});
 }
 
 void describe_agents() {

@@ -67,6 +67,16 @@ for (const [name, file, hash, colorScheme, act] of [
     const box = await on.evaluate(() => window.tacho.panel().drawn().filter((each) => each.label === 'aten::mm').sort((x, y) => y.w - x.w)[0]);
     await on.mouse.move(area.x + box.x + box.w / 2, area.y + box.depth * 19 + 10);
   }],
+  ['view-sql', [kH100], 'view=sql', 'light', async (on) => {
+    await on.fill('textarea[aria-label=SQL]', "SELECT start, duration, name FROM tacho.dispatch WHERE name LIKE '%gemm%' ORDER BY start");
+    await on.click('button.primary');
+    const press = (name) => on.locator('.sql .work').getByRole('button', { name, exact: true }).click();
+    await press('Plot');
+    await press('Points');
+    const mark = await on.evaluate(() => window.tacho.panel().drawn().marks.reduce((best, each) => (each.y > best.y ? each : best)));
+    const area = await on.locator('.sql canvas').boundingBox();
+    await on.mouse.move(area.x + mark.left, area.y + mark.top);
+  }],
   ['view-ranks', 'ranks4', 'view=ranks', 'light', (on) => on.locator('.arrivals svg').waitFor()],
   ['view-counters', 'workloads/vcopy/MI200', '', 'dark', async (on) => {
     await on.locator('nav[aria-label="contents"] a[href="#sol"]').click();

@@ -10,7 +10,7 @@ endif()
 
 # tacho_unity(target [BY_FOLDER]): with TACHO_UNITY, up to ten files of a target are compiled as one, which parses their
 # headers and instantiates their templates once. Files with compile options of their own stay alone. Names in anonymous
-# namespaces must therefore differ within a target, or with BY_FOLDER, which puts up to eight files of one folder together,
+# namespaces must therefore differ within a target, or with BY_FOLDER, which puts up to twenty files of one folder together,
 # within a folder.
 function(tacho_unity target)
   cmake_parse_arguments(A "BY_FOLDER" "" "" ${ARGN})
@@ -30,7 +30,7 @@ function(tacho_unity target)
       string(REPLACE ${CMAKE_CURRENT_SOURCE_DIR} "" folder "${folder}/")
       string(MAKE_C_IDENTIFIER "${folder}" folder)
       math(EXPR count_${folder} "0${count_${folder}} + 1")
-      math(EXPR group "(${count_${folder}} - 1) / 8")
+      math(EXPR group "(${count_${folder}} - 1) / 20")
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP "unit${folder}${group}")
     endforeach()
   endif()

@@ -43,6 +43,11 @@ void PiecewiseLinear::add(int64_t x, int64_t y) {
   last_.end = last_.begin;
 }
 
+void PiecewiseLinear::remove_last() {
+  if (!points_.empty()) points_.pop_back();
+  last_.end = last_.begin;
+}
+
 int64_t PiecewiseLinear::operator()(int64_t x) const {
   if (points_.empty()) return x;
   if (points_.size() == 1) return plus(points_[0].y, scale(minus(x, points_[0].x), slope_));
@@ -72,6 +77,17 @@ void ClockMap::add(const ClockTuple& tuple) {
   last_.end = last_.begin;
   monotonic_.add(tuple.monotonic, tuple.raw);
   realtime_.add(tuple.realtime, tuple.raw);
+}
+
+void ClockMap::follow(const ClockTuple& tuple, int64_t spacing) {
+  const size_t count = tuples_.size();
+  if (count >= 2 && tuple.tsc > tuples_[count - 1].tsc && tuple.raw > tuples_[count - 1].raw &&
+      minus(tuples_[count - 1].raw, tuples_[count - 2].raw) < spacing) {
+    tuples_.pop_back();
+    monotonic_.remove_last();
+    realtime_.remove_last();
+  }
+  add(tuple);
 }
 
 int64_t ClockMap::from_tsc(uint64_t ticks) const {

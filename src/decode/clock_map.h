@@ -25,6 +25,8 @@ class PiecewiseLinear {
   explicit PiecewiseLinear(double single_slope = 1.0) : slope_(single_slope) {}
   /// Adds a pair; ignores it unless its x is above the last one's.
   void add(int64_t x, int64_t y);
+  /// Takes back the last pair.
+  void remove_last();
   bool empty() const { return points_.empty(); }
   int64_t operator()(int64_t x) const;
   /// The largest distance of an inner pair from the line through its neighbours, in ns of y: an estimate of
@@ -44,7 +46,12 @@ class PiecewiseLinear {
 /// TSC.
 class ClockMap {
  public:
+  /// Adds a tuple; ignores it unless it is later than the last one.
   void add(const ClockTuple& tuple);
+  /// Adds the tuple of this moment before records up to now are converted, as often as that is: it replaces the last one unless
+  /// that is at least `spacing` ns after the one before it. So all but the newest records lie between tuples, and the slope never
+  /// is that of two tuples so near to each other that how exactly they were read tells in it.
+  void follow(const ClockTuple& tuple, int64_t spacing);
   /// Sets the slope of the TSC to use until there are two tuples.
   void set_ns_per_tick(double value) { ns_per_tick_ = value; }
   int64_t from_tsc(uint64_t ticks) const;

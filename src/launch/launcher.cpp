@@ -89,10 +89,8 @@ class DrainThread {
  private:
   void tuple() {
     const ClockTuple now = sample_clocks();
-    if (now.raw - last_tuple_ < 100'000'000) return;
-    clocks_.add(now);
+    clocks_.follow(now, 100'000'000);
     pool_.header().last_clocks = now;
-    last_tuple_ = now.raw;
   }
   uint64_t pass(bool final) {
     tuple();
@@ -127,8 +125,6 @@ class DrainThread {
   }
   void last_pass() {
     const double before = thread_cpu_s();
-    last_tuple_ = 0;
-    tuple();
     pass(false);
     pass(true);
     outside_.finish();
@@ -145,7 +141,6 @@ class DrainThread {
   decode::Decoder decoder_;
   std::unique_ptr<PerfSampler> perf_;
   decode::OutsideStacks outside_;
-  int64_t last_tuple_ = 0;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> bytes_{0}, file_bytes_{0};
   std::atomic<int64_t> rows_{0};

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
@@ -406,6 +407,37 @@ TEST(ClockMap, interpolates_between_tuples_and_extrapolates_beyond) {
   EXPECT_EQ(clocks.from_tsc(7000), 15'000);
   EXPECT_EQ(clocks.from_tsc(0), 9'500);
   EXPECT_EQ(clocks.from_monotonic(2001), 12'000);
+}
+
+// Two tuples that are 50 us apart and misread by 20 ns say nothing of the rate 30 ms later: calls on one thread would overlap.
+TEST(ClockMap, follows_the_present_without_a_line_through_near_tuples) {
+  const auto tuple = [](int64_t ns, int64_t misread) {
+    return ClockTuple{.tsc = static_cast<uint64_t>(2 * ns),
+                      .raw = ns + misread,
+                      .monotonic = ns,
+                      .boottime = 0,
+                      .realtime = 7 * ns,
+                      .uncertainty = 20};
+  };
+  constexpr int64_t kSpacing = 100'000'000;
+  ClockMap clocks;
+  clocks.add(tuple(1'000'000, 0));
+  clocks.follow(tuple(1'050'000, 20), kSpacing);
+  int64_t before = 0;
+  for (int64_t now = 5'000'000, pass = 0; now < 1'000'000'000; now += 3'000'000, ++pass) {
+    clocks.follow(tuple(now, pass % 2 == 0 ? 20 : -20), kSpacing);
+    for (int64_t at = now - 2'900'000; at < now; at += 100'000) {
+      const int64_t converted = clocks.from_tsc(static_cast<uint64_t>(2 * at));
+      EXPECT_LE(std::abs(converted - at), 40) << at;
+      EXPECT_GT(converted, before) << at;
+      EXPECT_LE(std::abs(clocks.from_monotonic(at) - at), 40) << at;
+      EXPECT_LE(std::abs(clocks.from_realtime(7 * at) - at), 40) << at;
+      before = converted;
+    }
+  }
+  // What is kept of a second: one in 100 ms.
+  EXPECT_GE(clocks.tuples().size(), 10u);
+  EXPECT_LE(clocks.tuples().size(), 12u);
 }
 
 }  // namespace

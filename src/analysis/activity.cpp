@@ -494,7 +494,7 @@ class Watch {
     for (size_t i = 0; i < slice.rows; ++i) {
       const auto dim = static_cast<size_t>(slice.extra[0][i]);
       const uint8_t code = dim < kinds_.size() ? kinds_[dim] : static_cast<uint8_t>(CallKind::kOther);
-      const int64_t start = slice.start[i];
+      int64_t start = slice.start[i];
       const int64_t end = start + (slice.duration[i] == kUnknown ? 0 : slice.duration[i]);
       if (code >= static_cast<uint8_t>(CallKind::kNone) && code != kGraph) {
         if (code == kLoader) loader(process, slice.track, start, end);
@@ -506,7 +506,7 @@ class Watch {
       if (slice.extra[1][i] != 0)
         recent_.add({slice.extra[1][i], static_cast<int32_t>(process.out.process),
                      static_cast<int32_t>(slice.track), start, end, kind, code == kGraph});
-      if (start < host.end) {
+      if (start < host.end && end <= host.end) {
         // Inside another call: it says more about an outer one without a kind (a wrapper of a runtime).
         if (host.kind == CallKind::kOther && kind != CallKind::kOther) {
           host.sums[static_cast<size_t>(CallKind::kOther)] -= host.end - host.start;
@@ -515,6 +515,8 @@ class Watch {
         }
         continue;
       }
+      start = std::max(
+          start, host.end);  // where clocks make calls overlap, the second begins when the first has ended
       for (HostState::OnDevice& on : host.on) see(host, on, start);
       host.start = start;
       host.end = end;

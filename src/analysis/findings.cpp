@@ -213,24 +213,26 @@ class Judge {
     return line;
   }
 
+  // Everything that makes the finding only possible.
   std::string doubt_of(const Rule& rule, const Subject& subject) const {
     if (!rule.only_possible.empty()) return std::string(rule.only_possible);
     const auto truth = [&](const RuleCondition& condition) {
       return metric::holds(condition, interval(subject, condition.quantity, rule.error));
     };
+    std::vector<std::string> doubts;
     for (const RuleCondition& condition : rule.when)
       if (truth(condition) == Truth::kMaybe)
-        return fmt::format("a run differs from the next by some {} %, and {} is too near",
-                           report::format_fixed(rule.error, 0),
-                           number_text(condition.threshold, unit_of(condition.quantity)));
+        doubts.push_back(fmt::format("a run differs from the next by some {} %, and {} is too near",
+                                     report::format_fixed(rule.error, 0),
+                                     number_text(condition.threshold, unit_of(condition.quantity))));
     for (const RuleCondition& condition : rule.unless) {
       const Truth refuted = truth(condition);
-      if (refuted == Truth::kMaybe || refuted == Truth::kUnknown)
-        return unit_of(condition.quantity) == "reason"
-                   ? name_of(condition.quantity)
-                   : fmt::format("{} may refute it", name_of(condition.quantity));
+      if (refuted != Truth::kMaybe && refuted != Truth::kUnknown) continue;
+      doubts.push_back(unit_of(condition.quantity) == "reason"
+                           ? name_of(condition.quantity)
+                           : fmt::format("{} may refute it", name_of(condition.quantity)));
     }
-    return {};
+    return fmt::format("{}", fmt::join(doubts, "; "));
   }
 
   TraceFinding finding(const Rule& rule, const metric::Judgement& judgement, const Subject& subject) const {

@@ -63,7 +63,7 @@ class Programs(Findings):
         self.assertEqual(found["state"], "possible")
         self.assertIn("the device is a CPU, whose cores the host shares", found["doubt"])
         self.assertEqual(found["saves"][0], 0)
-        self.assertIn("40 of 41 copies", found["sentence"])
+        self.assertIn("200 of 201 copies", found["sentence"])
         self.assertNotIn("synchronous-copies", self.of_program("copies", "mended"))
 
     def test_waiting_and_mended(self):

@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
       program.launch(mended ? kItems : 64, mended ? 200 : 10);
     }
   } else if (what == "copies") {
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < 200; ++i) {
       program.launch(kItems, 1);
       if (!mended) program.read(CL_TRUE);
     }

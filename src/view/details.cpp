@@ -13,6 +13,7 @@
 #include "base/json_writer.h"
 #include "base/saturating.h"
 #include "format/view/names.h"
+#include "report/text.h"
 #include "view/partners.h"
 #include "view/run.h"
 
@@ -47,6 +48,10 @@ std::string readable_cell(const trace::Trace& trace, const analysis::DeviceNumbe
   if (of.type == event::Type::kRow)
     return of.target == Table::kDevice && value != 0 ? devices.text(value) : std::string();
   if (of.type == event::Type::kId && value == 0) return {};
+  if (of.type == event::Type::kBytes && value != kUnknown)
+    return value < 1024
+               ? fmt::format("{} bytes", value)
+               : fmt::format("{} ({} bytes)", report::format_bytes(static_cast<double>(value)), value);
   return format::cell_text(trace, of, value);
 }
 

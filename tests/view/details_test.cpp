@@ -107,6 +107,17 @@ TEST_F(Details, a_message_knows_its_other_half) {
   EXPECT_EQ(of(Table::kMessage, at(Table::kMessage, 400)).find("received by"), std::string::npos);
 }
 
+TEST_F(Details, bytes_have_their_unit) {
+  const int64_t copy = out_.dimension(row::CopyShape{.direction = event::CopyDirection::kHostToDevice});
+  for (const auto& [start, bytes] : {std::pair<int64_t, int64_t>{10, 512}, {20, 231'424}, {30, kUnknown}})
+    out_.add(
+        row::Copy{.track = thread_[0], .start = kBase + start, .duration = 5, .dim = copy, .bytes = bytes});
+  EXPECT_NE(of(Table::kCopy, at(Table::kCopy, 10)).find("[\"bytes\",\"512 bytes\"]"), std::string::npos);
+  EXPECT_NE(of(Table::kCopy, at(Table::kCopy, 20)).find("[\"bytes\",\"226.00 KiB (231424 bytes)\"]"),
+            std::string::npos);
+  EXPECT_EQ(of(Table::kCopy, at(Table::kCopy, 30)).find("\"bytes\""), std::string::npos);
+}
+
 TEST_F(Details, a_collective_knows_the_other_ranks) {
   message(0, MessageKind::kCollective, 100, kUnknown, 0, 0);
   message(1, MessageKind::kCollective, 120, kUnknown, 0, 0);

@@ -3,7 +3,9 @@
 
 #include <cxxabi.h>
 
+#include <charconv>
 #include <cstdlib>
+#include <system_error>
 
 namespace tacho {
 namespace {
@@ -16,10 +18,24 @@ std::string_view without_suffix(std::string_view symbol) {
   return symbol;
 }
 
+// nvcc calls a kernel with internal linkage "__nv_static_N__", N characters for its file, and its symbol, where device code is linked
+// by itself (-rdc=true).
+std::string_view without_file(std::string_view symbol) {
+  constexpr std::string_view kPrefix = "__nv_static_";
+  if (!symbol.starts_with(kPrefix)) return symbol;
+  size_t length = 0;
+  const char* const begin = symbol.data() + kPrefix.size();
+  const char* const end = symbol.data() + symbol.size();
+  const auto [after, error] = std::from_chars(begin, end, length);
+  const std::string_view rest(after, static_cast<size_t>(end - after));
+  if (error != std::errc() || !rest.starts_with("__") || rest.size() - 2 <= length) return symbol;
+  return rest.substr(2 + length);
+}
+
 }  // namespace
 
 std::string demangle(std::string_view symbol) {
-  std::string text(without_suffix(symbol));
+  std::string text(without_file(without_suffix(symbol)));
   if (text.size() < 3 || text[0] != '_' || text[1] != 'Z') return text;
   int status = 0;
   char* const plain = abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status);

@@ -150,7 +150,7 @@ class Sampled {
         row::Frame{.kind = event::FrameKind::kTruncated, .function = text("[truncated]")});
   }
   /// Frames outermost first.
-  void sample(std::vector<int64_t> frames, int64_t duration = 10, int64_t correlation = 0) {
+  void sample(const std::vector<int64_t>& frames, int64_t duration = 10, int64_t correlation = 0) {
     int64_t stack = 0;
     for (const int64_t frame : frames)
       stack = writer_->dimension(row::Stack{.parent = stack, .frame = frame});

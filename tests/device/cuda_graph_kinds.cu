@@ -1,5 +1,6 @@
-// Kinds of CUDA graphs that PyTorch does not make itself: nodes added by hand, a child graph, conditional nodes, an executable graph that
-// is updated from a second capture, launches from another thread. What makes a node stands in an NVTX range, named as torch's
+// Kinds of CUDA graphs that PyTorch does not make itself: nodes added by hand, child graphs (within each other and within a conditional
+// node's body too), conditional nodes, an executable graph that is updated from a second capture, one whose node gets another kernel,
+// a clone, two executable graphs of one, launches from another thread. What makes a node stands in an NVTX range, named as torch's
 // own emitter names an operator. Prints how many kernels each operator made in all launches: "aten::mul 30".
 //   cuda_graph_kinds [LAUNCHES]      default 10
 #include <cuda_runtime.h>
@@ -10,6 +11,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 
 #define CHECK(call)                                                                          \
   do {                                                                                       \
@@ -47,6 +49,14 @@ std::map<std::string, int> g_made;  // kernels of a launch, by operator, times t
 void add_in(const char* name, cudaStream_t stream, float by) {
   const Range range(name);
   add<<<kBlocks, kThreads, 0, stream>>>(g_values, by);
+}
+
+cudaGraph_t one_captured(const char* name, cudaStream_t stream) {
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  add_in(name, stream, 1);
+  cudaGraph_t graph;
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  return graph;
 }
 
 cudaGraph_t captured(cudaStream_t stream, float by) {
@@ -96,25 +106,33 @@ void by_hand(cudaStream_t stream, int times) {
   g_made["aten::mul"] += times;
 }
 
-// while (--turns > 0) body: the body is captured into the graph of the conditional node.
-void conditional(cudaStream_t stream, int times) {
-  cudaGraph_t graph;
-  CHECK(cudaGraphCreate(&graph, 0));
+// Adds a conditional node whose condition is 1 at every launch; its bodies and its condition.
+std::pair<const cudaGraph_t*, cudaGraphConditionalHandle> bodies_of(cudaGraph_t graph,
+                                                                    cudaGraphConditionalNodeType type,
+                                                                    unsigned bodies) {
   cudaGraphConditionalHandle handle;
   CHECK(cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault));
   cudaGraphNodeParams parameters{};
   parameters.type = cudaGraphNodeTypeConditional;
   parameters.conditional.handle = handle;
-  parameters.conditional.type = cudaGraphCondTypeWhile;
-  parameters.conditional.size = 1;
+  parameters.conditional.type = type;
+  parameters.conditional.size = bodies;
   cudaGraphNode_t node;
 #if CUDART_VERSION >= 13000
   CHECK(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &parameters));
 #else
   CHECK(cudaGraphAddNode(&node, graph, nullptr, 0, &parameters));
 #endif
-  const cudaGraph_t body = parameters.conditional.phGraph_out[0];
-  CHECK(cudaStreamBeginCaptureToGraph(stream, body, nullptr, nullptr, 0, cudaStreamCaptureModeThreadLocal));
+  return {parameters.conditional.phGraph_out, handle};
+}
+
+// while (--turns > 0) body: the body is captured into the graph of the conditional node.
+void conditional(cudaStream_t stream, int times) {
+  cudaGraph_t graph;
+  CHECK(cudaGraphCreate(&graph, 0));
+  const auto [bodies, handle] = bodies_of(graph, cudaGraphCondTypeWhile, 1);
+  CHECK(cudaStreamBeginCaptureToGraph(stream, bodies[0], nullptr, nullptr, 0,
+                                      cudaStreamCaptureModeThreadLocal));
   add_in("aten::relu", stream, 1);
   {
     const Range range("aten::cumsum");
@@ -141,6 +159,62 @@ void updated(cudaStream_t stream, int times) {
   g_made["aten::mul"] += 2 * times;
 }
 
+// A child graph whose child graph holds a kernel.
+void nested(cudaStream_t stream, int times) {
+  cudaGraph_t middle, outer;
+  CHECK(cudaGraphCreate(&middle, 0));
+  CHECK(cudaGraphCreate(&outer, 0));
+  cudaGraphNode_t node;
+  CHECK(cudaGraphAddChildGraphNode(&node, middle, nullptr, 0, one_captured("aten::silu", stream)));
+  CHECK(cudaGraphAddChildGraphNode(&node, outer, nullptr, 0, middle));
+  launch(instantiated(outer), stream, times);
+  g_made["aten::silu"] += times;
+}
+
+// if (1) a child graph, else a kernel, which never runs.
+void child_in_body(cudaStream_t stream, int times) {
+  cudaGraph_t graph;
+  CHECK(cudaGraphCreate(&graph, 0));
+  const auto [bodies, handle] = bodies_of(graph, cudaGraphCondTypeIf, 2);
+  cudaGraphNode_t child;
+  CHECK(cudaGraphAddChildGraphNode(&child, bodies[0], nullptr, 0, one_captured("aten::tanh", stream)));
+  CHECK(cudaStreamBeginCaptureToGraph(stream, bodies[1], nullptr, nullptr, 0,
+                                      cudaStreamCaptureModeThreadLocal));
+  add_in("aten::ceil", stream, 1);
+  CHECK(cudaStreamEndCapture(stream, nullptr));
+  launch(instantiated(graph), stream, times);
+  g_made["aten::tanh"] += times;
+}
+
+// A clone, and two executable graphs of it.
+void cloned(cudaStream_t stream, int times) {
+  cudaGraph_t clone;
+  CHECK(cudaGraphClone(&clone, one_captured("aten::gelu", stream)));
+  launch(instantiated(clone), stream, times);
+  launch(instantiated(clone), stream, times);
+  g_made["aten::gelu"] += 2 * times;
+}
+
+// The kernel of a node of the executable graph becomes another one; the node stays with the operator that made it.
+void changed(cudaStream_t stream, int times) {
+  const cudaGraph_t graph = one_captured("aten::exp", stream);
+  const cudaGraphExec_t made = instantiated(graph);
+  launch(made, stream, times);
+  cudaGraphNode_t node;
+  size_t nodes = 1;
+  CHECK(cudaGraphGetNodes(graph, &node, &nodes));
+  float by = 0.5f;
+  void* arguments[] = {&g_values, &by};
+  cudaKernelNodeParams parameters{};
+  parameters.func = reinterpret_cast<void*>(scale);
+  parameters.gridDim = dim3(kBlocks);
+  parameters.blockDim = dim3(kThreads);
+  parameters.kernelParams = arguments;
+  CHECK(cudaGraphExecKernelNodeSetParams(made, node, &parameters));
+  launch(made, stream, times);
+  g_made["aten::exp"] += 2 * times;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -153,6 +227,10 @@ int main(int argc, char** argv) {
   by_hand(stream, times);
   conditional(stream, times);
   updated(stream, times);
+  nested(stream, times);
+  child_in_body(stream, times);
+  cloned(stream, times);
+  changed(stream, times);
   CHECK(cudaDeviceSynchronize());
   for (const auto& [name, kernels] : g_made) std::printf("%s %d\n", name.c_str(), kernels);
 }

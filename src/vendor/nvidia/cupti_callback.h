@@ -33,9 +33,9 @@ namespace domain {
 inline constexpr int kDriver = 1, kRuntime = 2, kResource = 3;
 }
 namespace callback {
-inline constexpr uint32_t kDeviceReset = 164, kProfilerStart = 171, kProfilerStop = 172;  // runtime
-inline constexpr uint32_t kInitFinished = 5;                                              // resource
-inline constexpr uint32_t kGraphNodeCreated = 13, kGraphNodeCloned = 20;                  // resource
+inline constexpr uint32_t kDeviceReset = 164, kProfilerStart = 171, kProfilerStop = 172;     // runtime
+inline constexpr uint32_t kInitFinished = 5;                                                 // resource
+inline constexpr uint32_t kGraphCreated = 9, kGraphNodeCreated = 13, kGraphNodeCloned = 20;  // resource
 }  // namespace callback
 
 /// CUpti_GraphData.

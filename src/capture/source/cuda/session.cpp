@@ -403,12 +403,17 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   if (!session_active()) return;
   if (domain == abi::domain::kResource) {
     if (id == abi::callback::kInitFinished) on_driver_ready();
-    if (id == abi::callback::kGraphNodeCreated || id == abi::callback::kGraphNodeCloned)
+    if (id == abi::callback::kGraphCreated || id == abi::callback::kGraphNodeCreated ||
+        id == abi::callback::kGraphNodeCloned)
       if (const auto* const graph =
               static_cast<const abi::GraphData*>(static_cast<const abi::ResourceData*>(data)->descriptor);
-          graph != nullptr)
-        mark_graph_node(g_cupti, graph->node,
-                        id == abi::callback::kGraphNodeCloned ? graph->original_node : nullptr);
+          graph != nullptr) {
+        if (id == abi::callback::kGraphCreated)
+          number_graph(g_cupti, graph->graph);
+        else
+          mark_graph_node(g_cupti, graph->node,
+                          id == abi::callback::kGraphNodeCloned ? graph->original_node : nullptr);
+      }
     return;
   }
   if (domain != abi::domain::kRuntime && domain != abi::domain::kDriver) return;
@@ -448,7 +453,8 @@ void enable_callbacks() {
   g_cupti.enable_callback(1, g_subscriber, abi::domain::kResource, abi::callback::kInitFinished);
   // Nodes of graphs belong to what made them. Nothing happens at launches.
   if (g_graph_nodes)
-    for (const uint32_t id : {abi::callback::kGraphNodeCreated, abi::callback::kGraphNodeCloned})
+    for (const uint32_t id :
+         {abi::callback::kGraphCreated, abi::callback::kGraphNodeCreated, abi::callback::kGraphNodeCloned})
       g_cupti.enable_callback(1, g_subscriber, abi::domain::kResource, id);
   const bool count = g_start_launch != 0 || g_stop_launch != 0;
   for (const int domain : {abi::domain::kRuntime, abi::domain::kDriver})

@@ -22,7 +22,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = HERE / "torch_models.py"
 TABLE = []
-LIMITS = {"bits": 240, "counts": 170, "modules": 40, "graph": 60, "kinds": 60, "compiled": 120, "hand": 60, "profile": 120, "cost": 330}
+LIMITS = {"bits": 240, "counts": 170, "modules": 40, "graph": 60, "kinds": 60, "compiled": 120, "hand": 60, "profile": 120, "cost": 480}
 DEADLINE = 0.0
 
 

@@ -468,18 +468,21 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   if (options.kept && options.next_steps && events > 0) {
     const std::string file = report::clean(trace.path());
     const bool sampled = trace.rows(Table::kSample) > 0;
-    const char* next = "Next   ";
+    const char* heading = "Next   ";
+    const auto suggest = [&](std::string_view command, std::string_view why = {}) {
+      out += fmt::format("{}tacho {}{}\n", heading, command, why.empty() ? "" : fmt::format("   ({})", why));
+      heading = "       ";
+    };
     if (options.rank >= 0 && (trace.rows(Table::kMessage) > 0 || trace.rows(Table::kCommunicator) > 1)) {
       const std::string folder = std::filesystem::path(trace.path()).parent_path().string();
-      out += fmt::format("{}tacho ranks {}   (who made whom wait)\n", next,
-                         folder.empty() ? "." : report::clean(folder));
-      next = "       ";
+      suggest(fmt::format("ranks {}", folder.empty() ? "." : report::clean(folder)), "who made whom wait");
     }
-    out += fmt::format("{}tacho stats {} --by {}\n", next, file, sampled ? "line" : "api");
+    suggest(fmt::format("view {}", file), "the timeline, in a browser");
     if (trace.property(Table::kEnd, 0, "torch_trace") == "1")
-      out += fmt::format("       tacho stats {0} --by operator   (or --by module)\n", file);
-    if (sampled) out += fmt::format("       tacho flame {0}\n", file);
-    out += fmt::format("       tacho export {0} -f pftrace   (open in ui.perfetto.dev)\n", file);
+      suggest(fmt::format("stats {} --by operator", file), "or --by module");
+    suggest(fmt::format("stats {} --by {}", file, sampled ? "line" : "api"));
+    if (sampled) suggest(fmt::format("flame {}", file));
+    suggest(fmt::format("export {} -f pftrace", file), "open in ui.perfetto.dev");
   }
   return out;
 }

@@ -2,7 +2,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -31,11 +30,9 @@ std::string first_line(const char* path) {
 }  // namespace
 
 int run_avail(int argc, char** argv) {
-  CLI::App app("Devices and sources on this machine, permissions, and what to fix.", "tacho avail");
+  CommandOptions app("Devices and sources on this machine, permissions, and what to fix.", "tacho avail");
   std::string format = "text";
-  app.add_option("--output-format", format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  app.add_option("--output-format", format, "text or json").one_of({"text", "json"}).capture_default_str();
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   report::Table devices;
   devices.id = "devices";

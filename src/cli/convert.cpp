@@ -1,7 +1,6 @@
 // `tacho convert A B`: converts a trace to the format that B's name implies.
 #include "cli/shared/convert.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "analysis/trim.h"
@@ -14,8 +13,8 @@
 namespace tacho::cli {
 
 int run_convert(int argc, char** argv) {
-  CLI::App app("Write a trace in another format. The ending of the output's name says which.",
-               "tacho convert");
+  CommandOptions app("Write a trace in another format. The ending of the output's name says which.",
+                     "tacho convert");
   app.footer(
       "Examples:\n"
       "  tacho convert run.rpd run.tacho\n"
@@ -23,10 +22,10 @@ int run_convert(int argc, char** argv) {
       "  tacho convert run.json.gz tables -f csv     CSV files in the folder tables");
   std::string input, output, format;
   bool overwrite = false;
-  app.add_option("input", input, "trace of any format that tacho reads")->required();
+  app.add_option("input", input, "trace of any format that tacho reads").required();
   app.add_option("output", output,
                  "file to write (.tacho, .rpd, .db, .json, .pftrace); a folder for formats of several files")
-      ->required();
+      .required();
   app.add_option("-f,--format", format, "format of the output, when its name does not say it");
   app.add_flag("--overwrite", overwrite, "replace an existing output");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;

@@ -16,7 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -444,7 +443,7 @@ std::string report_text(const std::vector<Section>& sections) {
 }  // namespace
 
 int run_doctor(int argc, char** argv) {
-  CLI::App app(
+  CommandOptions app(
       "Check what tracing, sampling and counting need here, and name the command that mends each fault.",
       "tacho doctor");
   app.footer(
@@ -453,14 +452,12 @@ int run_doctor(int argc, char** argv) {
       "something that is not here or limited.\n"
       "Exit code: 0 nothing is broken, 1 there are faults.");
   std::string format = "text", file;
-  app.add_option("--output-format", format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
-  auto* const report_option =
+  app.add_option("--output-format", format, "text or json").one_of({"text", "json"}).capture_default_str();
+  CommandOption report_option =
       app.add_option("--report", file,
                      "write one text with all that was found, to send to somebody (default: "
                      "tacho-doctor.txt)");
-  report_option->expected(0, 1)->type_name("FILE");
+  report_option.expected(0, 1).type_name("FILE");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   const std::vector<Section> sections = all_checks();
   const int code = count(sections, State::kBad) > 0 ? kBadInput : kOk;
@@ -485,7 +482,7 @@ int run_doctor(int argc, char** argv) {
     out += report::painted(verdict(sections), report::Paint::kBold, screen.colour) + "\n";
   }
   std::fwrite(out.data(), 1, out.size(), stdout);
-  if (report_option->count() > 0) {
+  if (report_option.count() > 0) {
     if (file.empty()) file = free_name("tacho-doctor.txt");
     auto target = OutputFile::create(file, false);
     if (!target) return complain(kBadInput, target.error().message);

@@ -3,7 +3,6 @@
 
 #include <signal.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -161,7 +160,7 @@ void ignore_output_signals() {
 }
 
 int run_export(int argc, char** argv) {
-  CLI::App app("Write a trace in another tool's format.", "tacho export");
+  CommandOptions app("Write a trace in another tool's format.", "tacho export");
   std::string formats_text = "Formats:\n  tacho       tacho's own: .tacho\n";
   for (const format::Writer& writer : format::writers())
     formats_text += fmt::format("  {:<12}{}\n", writer.name, writer.text);
@@ -176,28 +175,27 @@ int run_export(int argc, char** argv) {
   int64_t pid = 0;
   bool no_statistics = false;
   format::ExportOptions options;
-  app.add_option("file", place.source, "trace")->required();
-  app.add_option("-f,--format", formats, "one of the formats below, or several with commas")->required();
-  auto* file = app.add_option("-o,--output", place.file,
-                              "file to write (default: the trace's name with the format's ending)");
-  app.add_option("-d,--output-directory", place.folder, "folder for files with default names")
-      ->excludes(file);
+  app.add_option("file", place.source, "trace").required();
+  app.add_option("-f,--format", formats, "one of the formats below, or several with commas").required();
+  const CommandOption file = app.add_option(
+      "-o,--output", place.file, "file to write (default: the trace's name with the format's ending)");
+  app.add_option("-d,--output-directory", place.folder, "folder for files with default names").excludes(file);
   app.add_flag("--overwrite", options.overwrite, "replace existing files");
-  app.add_option("--pid", pid, "only this process")->check(CLI::PositiveNumber);
+  app.add_option("--pid", pid, "only this process").positive();
   app.add_flag("-M,--mangled-kernels", options.mangled, "kernel names as the runtime gives them");
   app.add_flag("-T,--truncate-kernels", options.truncate, "kernel names without arguments and templates");
   app.add_flag("--kernel-rename", options.kernel_rename,
                "kernels take the name of the innermost marker open at their launch");
   app.add_option("-A,--agent-index", agent_index, "absolute, relative or type-relative")
-      ->check(CLI::IsMember({"absolute", "relative", "type-relative"}))
-      ->capture_default_str();
+      .one_of({"absolute", "relative", "type-relative"})
+      .capture_default_str();
   app.add_flag("--group-by-queue", options.group_by_queue,
                "pftrace, json: name tracks after queues, not streams");
   app.add_flag("--extra-columns", options.extra_columns,
                "csv: columns that rocprofv3 lacks (Size_Bytes of copies)");
   app.add_option("--rpd-schema", options.rpd_schema, "rpd: schema version")
-      ->check(CLI::IsMember({2, 3}))
-      ->capture_default_str();
+      .one_of_numbers({2, 3})
+      .capture_default_str();
   app.add_flag("--no-stats", no_statistics, "csv: no *_stats.csv");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   options.statistics = !no_statistics;

@@ -1,5 +1,4 @@
 // `tacho flame FILE -o x.html`: a flame graph of host and device time as one self-contained page.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 
@@ -39,7 +38,7 @@ format::FlameInput input_of(const Loaded& loaded, const std::string& file) {
 }  // namespace
 
 int run_flame(int argc, char** argv) {
-  CLI::App app(
+  CommandOptions app(
       "A flame graph of call stacks: host time, device time under the stacks that launched it, or both.",
       "tacho flame");
   app.footer(
@@ -50,7 +49,7 @@ int run_flame(int argc, char** argv) {
   std::string file, other, output, by_text;
   bool overwrite = false;
   analysis::StackOptions options;
-  app.add_option("file", file, "trace")->required();
+  app.add_option("file", file, "trace").required();
   app.add_option("-o,--output", output, "page to write (default: the trace's name with .html)");
   app.add_option("-b,--base", other, "compare with this trace");
   app.add_flag("--overwrite", overwrite, "replace an existing page");

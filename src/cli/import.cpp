@@ -1,7 +1,6 @@
 // `tacho import DIR`: what AMD's tools left in a folder becomes a trace, a profile folder, or both.
 #include "workload/import.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -128,7 +127,7 @@ Status write_trace(const std::vector<std::string>& inputs, const std::string& ou
 }  // namespace
 
 int run_import(int argc, char** argv) {
-  CLI::App app(
+  CommandOptions app(
       "Make a trace (.tacho) and a profile folder of what AMD's tools left in a folder: rocprofv3's CSV, "
       "JSON and databases, "
       "rocprof v1's and v2's files, folders of rocprof-compute, .rpd files.",
@@ -140,7 +139,7 @@ int run_import(int argc, char** argv) {
   std::string folder, output, architecture;
   bool overwrite = false;
   app.add_option("folder", folder, "folder with the tools' output, in it or up to four levels below")
-      ->required();
+      .required();
   app.add_option("-o,--output", output, "name of the trace and of the profile folder, without ending");
   app.add_option("--arch", architecture,
                  "the GPU's architecture (gfx90a ...), where no file of rocprof says it");

@@ -1,7 +1,6 @@
 // `tacho info FILE`: what a trace contains.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "cli/command.h"
@@ -18,12 +17,12 @@ namespace tacho::cli {
 using event::Table;
 
 int run_info(int argc, char** argv) {
-  CLI::App app(
+  CommandOptions app(
       "What a trace holds: the run, its processes and devices, the number of events, what is missing.",
       "tacho info");
   std::string file;
   bool tables = false, all_processes = false;
-  app.add_option("file", file, "trace")->required();
+  app.add_option("file", file, "trace").required();
   app.add_flag("--tables", tables, "rows and chunks of every table instead of the summary");
   app.add_flag("--all-processes", all_processes,
                "list every process, also shells, linkers and others without GPU work");

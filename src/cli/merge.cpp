@@ -1,5 +1,4 @@
 // `tacho merge A B C -o ALL`: joins several traces (processes, ranks, hosts, runs) into one.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "cli/command.h"
@@ -12,7 +11,7 @@
 namespace tacho::cli {
 
 int run_merge(int argc, char** argv) {
-  CLI::App app(
+  CommandOptions app(
       "Put several traces together. Processes stay apart even where their numbers are equal (column run of "
       "table process).",
       "tacho merge");
@@ -20,10 +19,10 @@ int run_merge(int argc, char** argv) {
   std::string output, format;
   bool overwrite = false;
   app.add_option("inputs", inputs, "traces of any format that tacho reads, or folders that hold them")
-      ->required();
+      .required();
   app.add_option("-o,--output", output,
                  "file to write; its ending says the format (.tacho, .rpd, .db, .json, .pftrace)")
-      ->required();
+      .required();
   app.add_option("-f,--format", format, "format of the output, when its name does not say it");
   app.add_flag("--overwrite", overwrite, "replace an existing output");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;

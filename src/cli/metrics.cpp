@@ -2,7 +2,6 @@
 // metrics.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <set>
@@ -414,18 +413,16 @@ int run_metrics(int argc, char** argv) {
   Request request;
   std::string ids = "3.3";
   std::string format = "text";
-  CLI::App app("Lists the metrics of an architecture and explains blocks, tables and metrics.",
-               "tacho metrics");
+  CommandOptions app("Lists the metrics of an architecture and explains blocks, tables and metrics.",
+                     "tacho metrics");
   app.add_option("name", request.names,
                  "number (11.2.3), slug (valu-utilization), block (lds) or name to explain");
   app.add_option("--arch", request.architecture, "architecture or GPU: gfx942, mi300x, ...");
   app.add_option("--ids", ids, "meaning of numbers: 3.3, or seed for those printed in the users' documents")
-      ->check(CLI::IsMember({"3.3", "seed"}))
-      ->capture_default_str();
+      .one_of({"3.3", "seed"})
+      .capture_default_str();
   app.add_option("--config-dir", request.config_dirs, "folder with further catalog files (*.yaml)");
-  app.add_option("--output-format", format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  app.add_option("--output-format", format, "text or json").one_of({"text", "json"}).capture_default_str();
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (ids == "seed") request.ids = metric::IdScheme::kSeedProfile;
 

@@ -1,7 +1,6 @@
 // `tacho query FILE SQL`: queries any trace as a database.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -120,22 +119,23 @@ int print(const query::Explanation& explanation, const std::string& format, RowP
 }  // namespace
 
 int run_query(int argc, char** argv) {
-  CLI::App app("SQL over a trace: .tacho, .rpd, rocpd databases, Kineto and Chrome JSON, rocprofv3's files.",
-               "tacho query");
+  CommandOptions app(
+      "SQL over a trace: .tacho, .rpd, rocpd databases, Kineto and Chrome JSON, rocprofv3's files.",
+      "tacho query");
   std::string file, sql, script, dialect, format = "table";
   bool schema = false, explain = false;
   double timeout = 0;
-  app.add_option("file", file, "trace")->required();
+  app.add_option("file", file, "trace").required();
   app.add_option("sql", sql, "one SELECT statement");
   app.add_option("--script", script, "read the statement from a file; - = standard input");
   app.add_option("--dialect", dialect,
                  "what unqualified names mean: rpd, rocpd or tacho (default: the file's own, else rpd)")
-      ->check(CLI::IsMember({"rpd", "rocpd", "tacho"}));
+      .one_of({"rpd", "rocpd", "tacho"});
   app.add_option("--output-format", format, "table, csv or json")
-      ->check(CLI::IsMember({"table", "csv", "json"}))
-      ->capture_default_str();
+      .one_of({"table", "csv", "json"})
+      .capture_default_str();
   app.add_option("--timeout", timeout, "end with exit code 1 after so many seconds (default: no limit)")
-      ->check(CLI::Range(0.001, 1e9));
+      .between(0.001, 1e9);
   app.add_flag("--schema", schema, "list tables and views with their columns");
   app.add_flag("--explain", explain,
                "say which engine answers the statement, why and how, without running it");

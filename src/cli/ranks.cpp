@@ -2,7 +2,6 @@
 #include <malloc.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "cli/command.h"
@@ -14,7 +13,8 @@
 namespace tacho::cli {
 
 int run_ranks(int argc, char** argv) {
-  CLI::App app("Who made whom wait: collectives of all ranks of a run, put side by side.", "tacho ranks");
+  CommandOptions app("Who made whom wait: collectives of all ranks of a run, put side by side.",
+                     "tacho ranks");
   std::vector<std::string> inputs;
   std::string format = "text", sql;
   size_t top = 16;
@@ -22,17 +22,15 @@ int run_ranks(int argc, char** argv) {
   bool arrivals = false;
   app.add_option("inputs", inputs,
                  "traces of the ranks, or folders that hold them; any format that tacho reads")
-      ->required();
+      .required();
   app.add_option("--step", step, "show the critical path of this step (default: of the longest)");
-  app.add_option("--top", top, "rows of each table; 0 = all")->capture_default_str();
-  app.add_option("--output-format", format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  app.add_option("--top", top, "rows of each table; 0 = all").capture_default_str();
+  app.add_option("--output-format", format, "text or json").one_of({"text", "json"}).capture_default_str();
   app.add_option(
          "--sql", sql,
          "print SQL that makes these tables from a Parquet dataset, which is the one input: duckdb or "
          "clickhouse")
-      ->check(CLI::IsMember({"duckdb", "clickhouse"}));
+      .one_of({"duckdb", "clickhouse"});
   app.add_flag("--arrivals", arrivals,
                "json: also each rank's part in each step, and when it came to each collective");
   app.footer("docs/ranks.md defines every number.");

@@ -1,5 +1,4 @@
 // `tacho recover [POOL]`: saves the trace of a run whose tacho was killed.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "cli/command.h"
@@ -9,7 +8,7 @@
 namespace tacho::cli {
 
 int run_recover(int argc, char** argv) {
-  CLI::App app(
+  CommandOptions app(
       "Take what is left in the shared memory of a run whose tacho was killed, together with its unfinished "
       "trace file, "
       "and write a trace.",

@@ -1,5 +1,4 @@
 // `tacho report WHAT FILE`: findings, gaps, launch-delay, queue-depth, overlap, topex, binop; `tacho diff A B`.
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -90,18 +89,18 @@ int run_ranks(int argc, char** argv);  // ranks.cpp
 int run_report(int argc, char** argv) {
   // Many files and options of its own: a command of its own by another name.
   if (argc > 1 && std::string_view(argv[1]) == "ranks") return run_ranks(argc - 1, argv + 1);
-  CLI::App app("Answers to common questions about a trace.", "tacho report");
+  CommandOptions app("Answers to common questions about a trace.", "tacho report");
   std::string what, file, format = "text", bins;
   size_t top = 0;
   static const std::vector<std::string> kReports = {"findings", "gaps",  "launch-delay", "queue-depth",
                                                     "overlap",  "topex", "binop"};
   app.add_option("report", what, "findings, gaps, launch-delay, queue-depth, overlap, topex or binop")
-      ->required();
-  app.add_option("file", file, "trace of any format that tacho reads")->required();
+      .required();
+  app.add_option("file", file, "trace of any format that tacho reads").required();
   app.add_option("--output-format", format, "text, json or csv")
-      ->check(CLI::IsMember({"text", "json", "csv"}))
-      ->capture_default_str();
-  app.add_option("--top", top, "only the first N rows; 0 = all")->capture_default_str();
+      .one_of({"text", "json", "csv"})
+      .capture_default_str();
+  app.add_option("--top", top, "only the first N rows; 0 = all").capture_default_str();
   app.add_option("--bins", bins, "binop: bounds, like 10us,25us,100us,1ms");
   app.footer(
       "findings      where time went that need not, in sentences, by what it could save\n"
@@ -141,22 +140,23 @@ int run_report(int argc, char** argv) {
 }
 
 int run_diff(int argc, char** argv) {
-  CLI::App app("Compare two traces: per kernel, API function, marker, copy direction or framework operator.",
-               "tacho diff");
+  CommandOptions app(
+      "Compare two traces: per kernel, API function, marker, copy direction or framework operator.",
+      "tacho diff");
   std::string a, b, by_text = "kernel", format = "text", limit;
   size_t top = 0;
-  app.add_option("a", a, "trace of any format that tacho reads: before")->required();
-  app.add_option("b", b, "the other one: after")->required();
+  app.add_option("a", a, "trace of any format that tacho reads: before").required();
+  app.add_option("b", b, "the other one: after").required();
   app.add_option("--by", by_text,
                  "kernel, api, marker, copy or operator (GPU time under the innermost framework operator)")
-      ->capture_default_str();
+      .capture_default_str();
   app.add_option("--fail-above", limit,
                  "exit with 3 when B's total time is more than so much above A's, like 5%")
-      ->type_name("PERCENT");
-  app.add_option("--top", top, "only the first N rows; 0 = all")->capture_default_str();
+      .type_name("PERCENT");
+  app.add_option("--top", top, "only the first N rows; 0 = all").capture_default_str();
   app.add_option("--output-format", format, "text, json or csv")
-      ->check(CLI::IsMember({"text", "json", "csv"}))
-      ->capture_default_str();
+      .one_of({"text", "json", "csv"})
+      .capture_default_str();
   app.footer(
       "p is the probability that durations differ so much by chance alone (Mann-Whitney U); without one: "
       "fewer than 8 calls.");

@@ -1,7 +1,6 @@
 // `tacho roofline [--device N]`: measures a device's ceilings and prints them as a table, csv or JSON.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -216,13 +215,13 @@ Result<int> run(const Arguments& a) {
 }  // namespace
 
 int run_roofline(int argc, char** argv) {
-  CLI::App app(
+  CommandOptions app(
       "Measures what a device can do: bandwidth of memory and caches, peak rates of vector and matrix units.",
       "tacho roofline");
   Arguments a;
   app.add_option("--device", a.devices, "number of the device (--list shows them); default 0")
-      ->type_name("N")
-      ->expected(1, -1);
+      .type_name("N")
+      .expected(1, -1);
   std::vector<std::string> backends;
   std::string backend_text;
   for (const roofline::Backend& backend : roofline::backends()) {
@@ -231,22 +230,22 @@ int run_roofline(int argc, char** argv) {
                                 *backend.text == '\0' ? std::string() : fmt::format(" ({})", backend.text));
   }
   app.add_option("--backend", a.backend, "only devices reached through " + backend_text)
-      ->check(CLI::IsMember(backends))
-      ->type_name("NAME");
+      .one_of(backends)
+      .type_name("NAME");
   app.add_flag("--all", a.all, "all devices, one after the other");
   app.add_flag("--list", a.list, "the devices of this machine");
   app.add_option("--experiments", a.experiments, "at most this many of each benchmark")
-      ->check(CLI::Range(2, 100000))
-      ->type_name("N")
-      ->capture_default_str();
+      .between(2, 100000)
+      .type_name("N")
+      .capture_default_str();
   app.add_option("--only", a.only, "only these: columns of roofline.csv, as in HBMReadBw FP32Flops")
-      ->type_name("COLUMN")
-      ->expected(1, -1);
+      .type_name("COLUMN")
+      .expected(1, -1);
   app.add_option("--format", a.format, "text, csv (roofline.csv) or json")
-      ->check(CLI::IsMember({"text", "csv", "json"}))
-      ->type_name("FORMAT")
-      ->capture_default_str();
-  app.add_option("-o,--output", a.output, "write the result there; NAME.csv means csv")->type_name("NAME");
+      .one_of({"text", "csv", "json"})
+      .type_name("FORMAT")
+      .capture_default_str();
+  app.add_option("-o,--output", a.output, "write the result there; NAME.csv means csv").type_name("NAME");
   app.add_flag("-q,--quiet", a.quiet, "only the result");
   app.add_flag("--overwrite", a.overwrite, "the output may replace a file");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;

@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -557,21 +556,21 @@ void print_rows(const analysis::StatTable& table, size_t count, bool bytes, cons
 }  // namespace
 
 int run_stats(int argc, char** argv) {
-  CLI::App app("Statistics of a trace: calls, total, mean, min, max per name.", "tacho stats");
+  CommandOptions app("Statistics of a trace: calls, total, mean, min, max per name.", "tacho stats");
   std::string file, by_text = "kernel", format = "text";
   analysis::StatOptions options;
   std::optional<size_t> top;
   bool own_code = false, all_code = false;
   std::string graph_nodes;
-  app.add_option("file", file, "trace")->required();
+  app.add_option("file", file, "trace").required();
   app.add_option(
          "--by", by_text,
          "kernel, api, copy, fill, marker, domain, sync, overhead, allocation; process, rank, thread, "
          "device, stream; call stacks: line, function, stack; PyTorch: operator, module")
-      ->capture_default_str();
+      .capture_default_str();
   app.add_option("--output-format", format, "text, json or csv")
-      ->check(CLI::IsMember({"text", "json", "csv"}))
-      ->capture_default_str();
+      .one_of({"text", "json", "csv"})
+      .capture_default_str();
   app.add_option("--top", top, "only the first N rows; 0 = all (default: all; 20 of call stacks as text)");
   app.add_flag("-M,--mangled-kernels", options.mangled, "kernel names as the runtime gives them");
   app.add_flag("-T,--truncate-kernels", options.truncate, "kernel names without arguments and templates");
@@ -580,10 +579,10 @@ int run_stats(int argc, char** argv) {
   app.add_flag("--startup", stack_options.startup,
                "call stacks: keep what lies outside of the outermost Python frame");
   app.add_flag("--threads", stack_options.threads, "call stacks: tell threads apart");
-  auto* const all = app.add_flag(
+  const CommandOption all = app.add_flag(
       "--all-code", all_code,
       "call stacks: every frame (default as text: your own code, without libraries and the interpreter)");
-  app.add_flag("--own-code", own_code, "call stacks: your own code in csv and json, too")->excludes(all);
+  app.add_flag("--own-code", own_code, "call stacks: your own code in csv and json, too").excludes(all);
   app.add_option("--graph-nodes", graph_nodes,
                  "operators, modules: a trace of the same program with --graph-trace node, by whose nodes "
                  "launches of CUDA graphs "

@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -28,10 +27,10 @@ namespace {
 
 struct Output {
   std::string format = "text";
-  void options(CLI::App& app) {
+  void options(CommandOptions& app) {
     app.add_option("--output-format", format, "text, json or csv")
-        ->check(CLI::IsMember({"text", "json", "csv"}))
-        ->capture_default_str();
+        .one_of({"text", "json", "csv"})
+        .capture_default_str();
   }
   void print(const report::Table& readable, const report::Table& exact, const std::string& when_empty) const {
     std::string out;
@@ -54,7 +53,7 @@ struct Output {
   }
 };
 
-int parse(CLI::App& app, int argc, char** argv) {
+int parse(CommandOptions& app, int argc, char** argv) {
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   return -1;
 }
@@ -146,14 +145,14 @@ std::string disordered_times(int64_t count) {
 }  // namespace
 
 int run_top(int argc, char** argv) {
-  CLI::App app("GPU operations (kernels, copies, fills) by total time.", "tacho top");
+  CommandOptions app("GPU operations (kernels, copies, fills) by total time.", "tacho top");
   std::string file;
   size_t most = 0;
   bool kernels = false;
   analysis::StatOptions options;
   Output output;
-  app.add_option("file", file, "trace of any format that tacho reads")->required();
-  app.add_option("--top", most, "only the first N rows; 0 = all")->capture_default_str();
+  app.add_option("file", file, "trace of any format that tacho reads").required();
+  app.add_option("--top", most, "only the first N rows; 0 = all").capture_default_str();
   app.add_flag("--kernels", kernels, "kernels only");
   app.add_flag("-M,--mangled-kernels", options.mangled, "kernel names as the runtime gives them");
   app.add_flag("-T,--truncate-kernels", options.truncate, "kernel names without arguments and templates");
@@ -204,10 +203,11 @@ int run_top(int argc, char** argv) {
 }
 
 int run_busy(int argc, char** argv) {
-  CLI::App app("How busy each GPU was: time in which at least one kernel, copy or fill ran.", "tacho busy");
+  CommandOptions app("How busy each GPU was: time in which at least one kernel, copy or fill ran.",
+                     "tacho busy");
   std::string file;
   Output output;
-  app.add_option("file", file, "trace of any format that tacho reads")->required();
+  app.add_option("file", file, "trace of any format that tacho reads").required();
   output.options(app);
   if (const int code = parse(app, argc, argv); code >= 0) return code;
 

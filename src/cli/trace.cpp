@@ -1,5 +1,4 @@
 // `tacho trace [options] -- command`: runs a program and records what it does on its devices.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "cli/command.h"
@@ -9,8 +8,9 @@
 namespace tacho::cli {
 
 int run_trace(int argc, char** argv) {
-  CLI::App app("Run a program and record what it does on its devices: kernels, copies, API calls, markers.",
-               "tacho trace");
+  CommandOptions app(
+      "Run a program and record what it does on its devices: kernels, copies, API calls, markers.",
+      "tacho trace");
   app.prefix_command();
   app.footer(
       "Examples:\n"

@@ -1,7 +1,6 @@
 // `tacho trim IN OUT --start --end`: cuts a time span out of a trace, into the same or another format.
 #include "analysis/trim.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "cli/command.h"
@@ -66,19 +65,19 @@ Status trim_trace(const TrimRequest& request) {
 }  // namespace
 
 int run_trim(int argc, char** argv) {
-  CLI::App app(
+  CommandOptions app(
       "Cut a span of time out of a trace. GPU work goes with the API call that caused it; nothing is left "
       "that refers to what went.",
       "tacho trim");
   TrimRequest request;
-  app.add_option("input", request.in, "trace of any format that tacho reads")->required();
+  app.add_option("input", request.in, "trace of any format that tacho reads").required();
   app.add_option("output", request.out,
                  "file to write; its ending says the format (.tacho, .rpd, .db, .json, .pftrace)")
-      ->required();
+      .required();
   app.add_option("--start", request.start,
                  "first moment to keep: 25%, +1.5s (after the first event), -1s (before the last), or ns")
-      ->type_name("WHEN");
-  app.add_option("--end", request.end, "last moment to keep, likewise")->type_name("WHEN");
+      .type_name("WHEN");
+  app.add_option("--end", request.end, "last moment to keep, likewise").type_name("WHEN");
   app.add_option("-f,--format", request.format, "format of the output, when its name does not say it");
   app.add_flag("--overwrite", request.overwrite, "replace an existing output");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;

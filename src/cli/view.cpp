@@ -1,7 +1,6 @@
 // `tacho view FILE...`: a page in the browser with everything that a trace holds.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -111,7 +110,7 @@ view::MakeView once(view::MakeView make) {
 }  // namespace
 
 int run_view(int argc, char** argv) {
-  CLI::App app(
+  CommandOptions app(
       "A page in the browser: overview, timeline, flame graph, ranks, counters, search and SQL over traces "
       "of any format and size and over profile folders; what changed between two. It serves on 127.0.0.1 "
       "until Ctrl-C.",
@@ -128,7 +127,7 @@ int run_view(int argc, char** argv) {
   std::optional<uint16_t> port;
   std::string output;
   bool no_open = false, overwrite = false;
-  app.add_option("file", files, "traces, folders with the ranks of a job, profile folders")->required();
+  app.add_option("file", files, "traces, folders with the ranks of a job, profile folders").required();
   app.add_option("--port", port, "port on 127.0.0.1 (default: 8050, or any free one if that is taken)");
   app.add_flag("--no-open", no_open, "print the address and open no browser");
   app.add_option("-o,--output", output, "write one page that needs no server, and end");

@@ -1,8 +1,7 @@
 // Options of a command as data, bound to a typed request. A row gives an option's spelling, meaning, values
-// and destination; declare() hands the rows to the command's CLI::App, which parses and prints --help.
+// and destination; declare() hands the rows to the command's CommandOptions, which parse and print --help.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 
 #include "base/result.h"
 #include "cli/options/option_table.h"
+#include "cli/shared/command_options.h"
 
 namespace tacho::cli::options {
 
@@ -41,53 +41,52 @@ struct Row {
 
 /// Declares `rows` on `app`. `refusal` gets the first error of a Place function: check it after parsing.
 template <typename Request>
-void declare(CLI::App& app, std::span<const Row<Request>> rows, Request& request,
+void declare(CommandOptions& app, std::span<const Row<Request>> rows, Request& request,
              std::optional<Error>& refusal) {
   std::string_view open_group;
-  CLI::App* section = &app;
   for (const Row<Request>& row : rows) {
     if (row.group != open_group) {
       open_group = row.group;
-      section = row.group.empty() ? &app : app.add_option_group(std::string(row.group));
+      app.open_group(std::string(row.group));
     }
-    const std::string names(row.names), help(row.help);
-    CLI::Option* option = nullptr;
-    if (const auto* const flag = std::get_if<bool& (*)(Request&)>(&row.place))
-      option = section->add_flag(names, (*flag)(request), help);
-    else if (const auto* const text = std::get_if<std::string& (*)(Request&)>(&row.place))
-      option = section->add_option(names, (*text)(request), help);
-    else if (const auto* const count = std::get_if<uint32_t& (*)(Request&)>(&row.place))
-      option = section->add_option(names, (*count)(request), help);
-    else if (const auto* const whole = std::get_if<int& (*)(Request&)>(&row.place))
-      option = section->add_option(names, (*whole)(request), help);
-    else if (const auto* const list = std::get_if<std::vector<std::string>& (*)(Request&)>(&row.place))
-      option = section->add_option(names, (*list)(request), help)->expected(1, -1);
-    else if (const auto* const number = std::get_if<double& (*)(Request&)>(&row.place))
-      option = section->add_option(names, (*number)(request), help);
-    else
-      option = section->template add_option_function<std::string>(
+    const auto declared = [&, names = std::string(row.names), help = std::string(row.help)] {
+      if (const auto* const flag = std::get_if<bool& (*)(Request&)>(&row.place))
+        return app.add_flag(names, (*flag)(request), help);
+      if (const auto* const text = std::get_if<std::string& (*)(Request&)>(&row.place))
+        return app.add_option(names, (*text)(request), help);
+      if (const auto* const count = std::get_if<uint32_t& (*)(Request&)>(&row.place))
+        return app.add_option(names, (*count)(request), help);
+      if (const auto* const whole = std::get_if<int& (*)(Request&)>(&row.place))
+        return app.add_option(names, (*whole)(request), help);
+      if (const auto* const list = std::get_if<std::vector<std::string>& (*)(Request&)>(&row.place))
+        return app.add_option(names, (*list)(request), help).expected(1, -1);
+      if (const auto* const number = std::get_if<double& (*)(Request&)>(&row.place))
+        return app.add_option(names, (*number)(request), help);
+      return app.add_option_function(
           names,
           [&row, &request, &refusal](const std::string& value) {
             const auto taken = std::get<Status (*)(Request&, const std::string&)>(row.place)(request, value);
             if (!taken && !refusal) refusal = taken.error();
           },
           help);
-    if (row.optional_value) option->expected(0, 1);
-    if (!row.choices.empty()) option->check(CLI::IsMember(choices_of(row.choices)));
+    };
+    CommandOption option = declared();
+    if (row.optional_value) option.expected(0, 1);
+    if (!row.choices.empty()) option.one_of(choices_of(row.choices));
     if (row.least != 0 || row.most != 0) {
       if (std::holds_alternative<double& (*)(Request&)>(row.place))
-        option->check(CLI::Range(row.least, row.most));
+        option.between(row.least, row.most);
       else
-        option->check(CLI::Range(static_cast<int>(row.least), static_cast<int>(row.most)));
+        option.between(static_cast<int>(row.least), static_cast<int>(row.most));
     }
-    if (row.check != nullptr) option->check(row.check);
+    if (row.check != nullptr) option.check(row.check);
     if (row.shows == Shows::kDefault) {
       if (row.default_text.empty())
-        option->capture_default_str();
+        option.capture_default_str();
       else
-        option->default_str(std::string(row.default_text));
+        option.default_str(std::string(row.default_text));
     }
-    if (!row.value_name.empty()) option->type_name(std::string(row.value_name));
+    if (!row.value_name.empty()) option.type_name(std::string(row.value_name));
   }
 }
 

@@ -2,7 +2,6 @@
 // one to Chrome JSON or to a Perfetto file.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -103,11 +102,11 @@ int personality_run_tracer(int argc, char** argv) {
 
 // rpd2tracing IN.rpd [OUT.json] [--start S] [--end E] [--format object|array]
 int personality_rpd2tracing(int argc, char** argv) {
-  CLI::App app("convert RPD to json for chrome tracing", "rpd2tracing");
+  CommandOptions app("convert RPD to json for chrome tracing", "rpd2tracing");
   std::string input, output;
   format::rpd::TracingOptions options;
   std::string format = "object";
-  app.add_option("input_rpd", input, "input rpd db")->required();
+  app.add_option("input_rpd", input, "input rpd db").required();
   app.add_option("output_json", output,
                  "chrome tracing json output, or .pftrace for Perfetto's own format (default: the input's "
                  "name with .json)");
@@ -115,9 +114,7 @@ int personality_rpd2tracing(int argc, char** argv) {
                  "first moment to show: microseconds, a share of the trace (25%), or a number with a unit "
                  "(ns, us, ms, s)");
   app.add_option("--end", options.end, "last moment to show, likewise");
-  app.add_option("--format", format, "array or object")
-      ->check(CLI::IsMember({"object", "array"}))
-      ->capture_default_str();
+  app.add_option("--format", format, "array or object").one_of({"object", "array"}).capture_default_str();
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   options.array = format == "array";
   if (output.empty()) output = fs::path(input).replace_extension(".json").string();

@@ -5,7 +5,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -725,7 +724,8 @@ int profile(int argc, char** argv, ProfileFace face) {
       break;
     }
   const std::string program = argv[0];
-  CLI::App app("Counters of every kernel of a program, collected into a folder that analyze reads.", program);
+  CommandOptions app("Counters of every kernel of a program, collected into a folder that analyze reads.",
+                     program);
   app.footer(
       fmt::format("Examples:\n"
                   "  {0} --name vcopy -- ./vcopy -n 1048576 -b 256\n"
@@ -736,13 +736,13 @@ int profile(int argc, char** argv, ProfileFace face) {
   std::optional<Error> refusal;
   options::declare(app, profiling::option_rows(), arguments, refusal);
   own.push_back(nullptr);
-  try {
-    app.parse(static_cast<int>(own.size()) - 1, own.data());
-  } catch (const CLI::CallForHelp&) {
+  const CommandOptions::Parsed parsed = app.parse(static_cast<int>(own.size()) - 1, own.data());
+  if (parsed.help) {
     print_help(app, "-- program [arguments]");
     return kOk;
-  } catch (const CLI::ParseError& error) {
-    std::string message = option_error(app, error);
+  }
+  if (parsed.mistake) {
+    std::string message = *parsed.mistake;
     const bool words_left =
         message.find("not expected") != std::string::npos || message.find("At Most") != std::string::npos;
     if (words_left && arguments.command.empty()) message += "; the program comes after --";

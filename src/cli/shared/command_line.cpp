@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -17,97 +16,30 @@
 
 namespace tacho::cli {
 
-Result<std::vector<std::string>> target_command(const CLI::App& app) {
+Result<std::vector<std::string>> target_command(const CommandOptions& app) {
   std::vector<std::string> words = app.remaining();
   if (!words.empty() && words.front() == "--") {
     words.erase(words.begin());
   } else if (!words.empty() && words.front().starts_with("-")) {
-    return fail("there is no option {}{}; see {} --help", words.front(), suggestion(app, words.front()),
-                app.get_name());
+    return fail("there is no option {}{}; see {} --help", words.front(),
+                suggestion(app.option_names(), words.front()), app.name());
   }
-  if (words.empty()) return fail("no command to run; write it after --, as in: {} -- ./app", app.get_name());
+  if (words.empty()) return fail("no command to run; write it after --, as in: {} -- ./app", app.name());
   return words;
 }
 
-std::string option_error(const CLI::App& app, const CLI::ParseError& error) {
-  std::string message = error.what();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    // CLI11 lists them in reverse.
-    const std::vector<std::string> words = app.remaining();
-    message = words.size() > 1 ? "these arguments were not expected:" : "this argument was not expected:";
-    for (const std::string& word : words) message += " " + word;
-  }
-  if (!message.empty() && message.back() == '\n') message.pop_back();
-  if (const size_t at = message.find("--");
-      at != std::string::npos && message.find("not expected") != std::string::npos) {
-    const std::string word = message.substr(at, message.find_first_of(" =", at) - at);
-    message += suggestion(app, word);
-  }
-  return message + "; see " + app.get_name() + " --help";
-}
-
-namespace {
-
-// Usage names the command as users type it; groups of options become headings.
-class HelpFormatter : public CLI::Formatter {
- public:
-  explicit HelpFormatter(std::string more) : more_(std::move(more)) {}
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string usage = "Usage: " + (name.empty() ? app->get_name() : name);
-    for (const CLI::Option* option : app->get_options())
-      if (option->get_positional() && option->get_required()) usage += " " + placeholder(option);
-    for (const CLI::Option* option : app->get_options())
-      if (option->get_positional() && !option->get_required()) usage += " [" + placeholder(option) + "]";
-    usage += " [options]";
-    if (app->get_prefix_command()) usage += " -- program [arguments]";
-    return usage + (more_.empty() ? "" : " ") + more_ + "\n";
-  }
-  std::string make_expanded(const CLI::App* group) const override {
-    std::string out;
-    for (const CLI::Option* option : group->get_options())
-      if (option != group->get_help_ptr()) out += make_option(option, false);
-    return "\n" + group->get_group() + ":\n" + out;
-  }
-  std::string make_option_name(const CLI::Option* option, bool positional) const override {
-    std::string name = CLI::Formatter::make_option_name(option, positional);
-    // CLI11 says of a flag such as --no-lines what it assigns.
-    if (const size_t at = name.find("{false}"); at != std::string::npos) name.erase(at, 7);
-    return name;
-  }
-  std::string make_option_opts(const CLI::Option* option) const override {
-    std::string text = CLI::Formatter::make_option_opts(option);
-    // A missing pair of brackets in the usage line says the same.
-    if (const size_t at = text.find(" REQUIRED"); at != std::string::npos) text.erase(at, 9);
-    if (const size_t at = text.find(" Excludes:"); at != std::string::npos) text.erase(at);
-    return text;
-  }
-
- private:
-  static std::string placeholder(const CLI::Option* option) {
-    std::string name = option->get_name(true, false);
-    for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    return option->get_expected_max() > 1 ? name + "..." : name;
-  }
-  std::string more_;
-};
-
-}  // namespace
-
-std::optional<int> parse_options(CLI::App& app, int argc, char** argv, int mistake) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
+std::optional<int> parse_options(CommandOptions& app, int argc, char** argv, int mistake) {
+  const CommandOptions::Parsed parsed = app.parse(argc, argv);
+  if (parsed.help) {
     print_help(app);
     return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(mistake, option_error(app, error));
   }
+  if (parsed.mistake) return complain(mistake, *parsed.mistake);
   return std::nullopt;
 }
 
-void print_help(CLI::App& app, const std::string& more) {
-  app.formatter(std::make_shared<HelpFormatter>(more));
-  print_help_text(app.help(), STDOUT_FILENO);
+void print_help(const CommandOptions& app, const std::string& more) {
+  print_help_text(app.help(more), STDOUT_FILENO);
 }
 
 std::string wrapped_help(std::string_view text, size_t width) {

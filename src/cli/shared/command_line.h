@@ -10,25 +10,19 @@
 #include <vector>
 
 #include "base/result.h"
-
-namespace CLI {
-class App;
-class ParseError;
-}  // namespace CLI
+#include "cli/shared/command_options.h"
 
 namespace tacho::cli {
 
 /// The words after `--` (or after the last option) of an app with prefix_command(). Fails if there are none,
 /// or if the first one is an unknown option.
-Result<std::vector<std::string>> target_command(const CLI::App& app);
-/// A parse error as one sentence; for an unknown option it adds the nearest option's name.
-std::string option_error(const CLI::App& app, const CLI::ParseError& error);
+Result<std::vector<std::string>> target_command(const CommandOptions& app);
 
 /// Parses the command line. nullopt: the command continues. Otherwise its exit code: 0 after printing --help
 /// to stdout, `mistake` after printing one sentence to stderr.
-std::optional<int> parse_options(CLI::App& app, int argc, char** argv, int mistake);
+std::optional<int> parse_options(CommandOptions& app, int argc, char** argv, int mistake);
 /// Prints --help: usage, then options in groups; lines fit a terminal. `more` ends the usage line.
-void print_help(CLI::App& app, const std::string& more = {});
+void print_help(const CommandOptions& app, const std::string& more = {});
 /// `text` in lines of at most `width` columns; further lines start below the option's description.
 std::string wrapped_help(std::string_view text, size_t width);
 /// Prints wrapped_help() if `descriptor` (STDOUT_FILENO or STDERR_FILENO) is a terminal, else the plain text.

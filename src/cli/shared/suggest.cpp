@@ -1,7 +1,6 @@
 // Finds nearest names by edit distance (suggest.h).
 #include "cli/shared/suggest.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 namespace tacho::cli {
@@ -22,14 +21,6 @@ size_t distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
-void collect(const CLI::App& app, std::vector<std::string>& names) {
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  for (const CLI::App* group : app.get_subcommands([](const CLI::App*) { return true; }))
-    collect(*group, names);
-}
-
 }  // namespace
 
 std::string nearest(std::string_view word, std::span<const std::string> known) {
@@ -47,10 +38,8 @@ std::string nearest(std::string_view word, std::span<const std::string> known) {
   return best;
 }
 
-std::string suggestion(const CLI::App& app, std::string_view option) {
-  std::vector<std::string> names;
-  collect(app, names);
-  const std::string best = nearest(option.substr(0, option.find('=')), names);
+std::string suggestion(std::span<const std::string> known, std::string_view option) {
+  const std::string best = nearest(option.substr(0, option.find('=')), known);
   return best.empty() ? "" : "; did you mean " + best + "?";
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -16,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/devices.h"
+#include "cli/shared/regular_expression.h"
 #include "cli/shared/suggest.h"
 #include "cli/sys/sys.h"
 #include "report/html.h"
@@ -44,28 +44,23 @@ class Filter {
     for (std::string text : texts) {
       const bool negated = text.starts_with("~");
       if (negated) text.erase(0, 1);
-      try {
-        filter.parts_.push_back({std::regex(text, ignore_case ? std::regex::ECMAScript | std::regex::icase
-                                                              : std::regex::ECMAScript),
-                                 negated});
-      } catch (const std::regex_error& error) {
-        return fail("'{}' is not a regular expression: {}", text, error.what());
-      }
+      auto pattern = RegularExpression::make(text, ignore_case);
+      if (!pattern) return fail("'{}' is not a regular expression: {}", text, pattern.error().message);
+      filter.parts_.push_back({std::move(*pattern), negated});
     }
     return filter;
   }
   bool accepts(std::initializer_list<std::string_view> texts) const {
     return std::all_of(parts_.begin(), parts_.end(), [&](const Part& part) {
-      const bool any = std::any_of(texts.begin(), texts.end(), [&](std::string_view text) {
-        return std::regex_search(text.begin(), text.end(), part.expression);
-      });
+      const bool any = std::any_of(texts.begin(), texts.end(),
+                                   [&](std::string_view text) { return part.pattern.occurs_in(text); });
       return any != part.negated;
     });
   }
 
  private:
   struct Part {
-    std::regex expression;
+    RegularExpression pattern;
     bool negated;
   };
   std::vector<Part> parts_;

@@ -3,9 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "cli/shared/command_options.h"
 
 namespace tacho::cli {
 namespace {
@@ -27,14 +28,15 @@ TEST(Suggest, NothingForAWordThatResemblesNone) {
   EXPECT_EQ(nearest(std::string(1'000'000, 'k'), kKnown), "");
 }
 
-TEST(Suggest, OptionsOfSubcommandsTooAndWithoutTheirValues) {
-  CLI::App app("test");
+TEST(Suggest, OptionsOfGroupsTooAndWithoutTheirValues) {
+  CommandOptions app("test", "test");
   std::string value;
   app.add_option("--output", value);
-  app.add_subcommand("export", "")->add_option("--format", value);
-  EXPECT_EQ(suggestion(app, "--ouput=a.tacho"), "; did you mean --output?");
-  EXPECT_EQ(suggestion(app, "--formt"), "; did you mean --format?");
-  EXPECT_EQ(suggestion(app, "--verbose"), "");
+  app.open_group("of the file");
+  app.add_option("--format", value);
+  EXPECT_EQ(suggestion(app.option_names(), "--ouput=a.tacho"), "; did you mean --output?");
+  EXPECT_EQ(suggestion(app.option_names(), "--formt"), "; did you mean --format?");
+  EXPECT_EQ(suggestion(app.option_names(), "--verbose"), "");
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <tuple>
 
 #include "analysis/stats.h"
@@ -23,6 +22,7 @@
 #include "cli/personalities/rocprofv3/output.h"
 #include "cli/personalities/rocprofv3/summary.h"
 #include "cli/shared/devices.h"
+#include "cli/shared/regular_expression.h"
 #include "cli/shared/suggest.h"
 #include "format/view/names.h"
 #include "launch/environment.h"
@@ -222,17 +222,16 @@ Status choose_periods(const Given& given, Plan& plan) {
 }
 
 Status check_iterations(const Given& given) {
-  static const std::regex kRange(R"(\[?[1-9][0-9]*(-[1-9][0-9]*)?\]?(,\[?[1-9][0-9]*(-[1-9][0-9]*)?\]?)*)");
+  TACHO_ASSIGN(
+      const RegularExpression list,
+      RegularExpression::make(R"(\[?[1-9][0-9]*(-[1-9][0-9]*)?\]?(,\[?[1-9][0-9]*(-[1-9][0-9]*)?\]?)*)"));
   for (const std::string& range : given.list("kernel-iteration-range"))
-    if (!std::regex_match(range, kRange))
+    if (!list.matches(range))
       return fail("--kernel-iteration-range '{}' is not a list like [1-2],[5] (counted from 1)", range);
   for (const char* option : {"kernel-include-regex", "kernel-exclude-regex"}) {
     if (!given.has(option)) continue;
-    try {
-      const std::regex unused(given.value(option));
-    } catch (const std::regex_error& error) {
-      return fail("--{} '{}': {}", option, given.value(option), error.what());
-    }
+    if (const auto pattern = RegularExpression::make(given.value(option)); !pattern)
+      return fail("--{} '{}': {}", option, given.value(option), pattern.error().message);
   }
   return {};
 }

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <regex>
 
+#include "cli/shared/regular_expression.h"
 #include "format/csv/statistics.h"
 #include "report/text.h"
 
@@ -88,11 +88,9 @@ size_t rank_of(std::string_view domain) {
 }  // namespace
 
 Status check_groups(const std::vector<std::string>& groups) {
-  for (const std::string& group : groups) try {
-      const std::regex unused(group);
-    } catch (const std::regex_error& error) {
-      return fail("--summary-groups '{}': {}", group, error.what());
-    }
+  for (const std::string& group : groups)
+    if (const auto pattern = RegularExpression::make(group); !pattern)
+      return fail("--summary-groups '{}': {}", group, pattern.error().message);
   return {};
 }
 
@@ -117,11 +115,11 @@ Result<std::string> summary_tables(const trace::Trace& trace, const SummaryReque
       out += table(domain.domain, std::move(lines), unit, indent);
     }
   for (const std::string& group : request.groups) {
-    const std::regex pattern(group);
+    TACHO_ASSIGN(const RegularExpression pattern, RegularExpression::make(group));
     std::vector<Line> lines;
     std::string label;
     for (const auto& domain : domains)
-      if (std::regex_match(domain.domain, pattern)) {
+      if (pattern.matches(domain.domain)) {
         add_lines(domain, lines);
         label += (label.empty() ? "" : " + ") + domain.domain;
       }

@@ -1,0 +1,96 @@
+// The options of a command: declared, parsed and shown in --help. CLI11 does this behind command_options.cpp, the only file that
+// includes its headers: they take longer to compile than most commands.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace tacho::cli {
+
+/// One declared option. A copy is the same option.
+class CommandOption {
+ public:
+  CommandOption& required();
+  /// The word for its value in --help.
+  CommandOption& type_name(const std::string& name);
+  /// --help names the default: what the variable holds now, or `text`.
+  CommandOption& capture_default_str();
+  CommandOption& default_str(const std::string& text);
+  /// How many values it takes; `most` -1: any number.
+  CommandOption& expected(int least, int most);
+  /// The values that it takes: these words or numbers, a range with both ends, numbers above 0.
+  CommandOption& one_of(const std::vector<std::string>& words);
+  CommandOption& one_of_numbers(const std::vector<int>& numbers);
+  CommandOption& one_of_ignoring_case(const std::vector<std::string>& words);
+  CommandOption& between(int least, int most);
+  CommandOption& between(double least, double most);
+  CommandOption& positive();
+  /// `wrong` returns "" or what is wrong with the text.
+  CommandOption& check(const std::function<std::string(const std::string& text)>& wrong);
+  /// Not together with `other`.
+  CommandOption& excludes(const CommandOption& other);
+
+  /// How often it was given.
+  size_t count() const;
+
+ private:
+  friend class CommandOptions;
+  explicit CommandOption(CLI::Option* option) : option_(option) {}
+  CLI::Option* option_;
+};
+
+class CommandOptions {
+ public:
+  /// `name` as users type it, as in "tacho trim".
+  CommandOptions(const std::string& description, const std::string& name);
+  ~CommandOptions();
+  CommandOptions(const CommandOptions&) = delete;
+  CommandOptions& operator=(const CommandOptions&) = delete;
+
+  /// `names` as in "-o,--output"; without dashes: a positional argument. The value goes to `value`, whose type is one of
+  /// those at the end of command_options.cpp.
+  template <typename Value>
+  CommandOption add_option(const std::string& names, Value& value, const std::string& help = {});
+  CommandOption add_flag(const std::string& names, bool& value, const std::string& help = {});
+  /// The values go to a function, once for all of them.
+  CommandOption add_option_function(const std::string& names,
+                                    const std::function<void(const std::string&)>& take,
+                                    const std::string& help);
+  CommandOption add_list_function(const std::string& names,
+                                  const std::function<void(const std::vector<std::string>&)>& take,
+                                  const std::string& help);
+  /// Options that are declared from here on stand below this heading in --help; empty: below none.
+  void open_group(const std::string& heading);
+  /// The text at the end of --help.
+  void footer(const std::string& text);
+  /// What follows the options is a program with its arguments: remaining().
+  void prefix_command();
+
+  struct Parsed {
+    bool help = false;  ///< --help was asked for; nothing else is known
+    std::optional<std::string>
+        mistake;  ///< in one sentence; for an unknown option it adds the nearest option's name
+  };
+  Parsed parse(int argc, char** argv);
+
+  std::string name() const;
+  std::vector<std::string> remaining() const;
+  /// The long names of all options, with their dashes.
+  std::vector<std::string> option_names() const;
+  /// The text of --help. `more` ends the usage line.
+  std::string help(const std::string& more) const;
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+  CLI::App* section_;  // what takes the next option
+};
+
+}  // namespace tacho::cli

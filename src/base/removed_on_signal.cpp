@@ -12,22 +12,22 @@
 namespace tacho {
 namespace {
 
-struct Slot {
+struct NotedPath {
   std::atomic<bool> used;
   char path[4096];
 };
-constinit Slot g_slots[16] = {};
+constinit NotedPath g_noted[16] = {};
 constinit std::atomic<pid_t> g_owner{0};
 
 void remove_all(int number) {
   if (getpid() == g_owner.load())  // not in a forked child before its exec
-    for (const Slot& slot : g_slots)
+    for (const NotedPath& slot : g_noted)
       if (slot.used.load()) unlink(slot.path);
   signal(number, SIG_DFL);
   raise(number);
 }
 
-void install() {
+void install_handlers() {
   if (g_owner.exchange(getpid()) == getpid()) return;
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGVTALRM,
                            SIGPROF, SIGIO, SIGXCPU, SIGPWR, SIGSTKFLT}) {
@@ -43,9 +43,9 @@ void install() {
 }  // namespace
 
 RemovedOnSignal::RemovedOnSignal(const std::string& path) : path_(path) {
-  install();
-  for (int i = 0; i < static_cast<int>(std::size(g_slots)); ++i) {
-    Slot& slot = g_slots[i];
+  install_handlers();
+  for (int i = 0; i < static_cast<int>(std::size(g_noted)); ++i) {
+    NotedPath& slot = g_noted[i];
     if (slot.used.load() || path.size() >= sizeof slot.path) continue;
     std::memcpy(slot.path, path.c_str(), path.size() + 1);
     slot.used.store(true);
@@ -67,7 +67,7 @@ RemovedOnSignal::~RemovedOnSignal() {
   release();
 }
 void RemovedOnSignal::release() {
-  if (slot_ >= 0) g_slots[slot_].used.store(false);
+  if (slot_ >= 0) g_noted[slot_].used.store(false);
   slot_ = -1;
   path_.clear();
 }

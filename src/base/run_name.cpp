@@ -61,8 +61,8 @@ constexpr Wrapper kWrappers[] = {{"env", " -u -C -S --unset --chdir ", 0},
                                  {"numactl", " -N -m -C -i -p -l ", 0},
                                  {"catchsegv", "", 0}};
 // Programs that start Python scripts and have options of their own.
-constexpr std::string_view kLaunchers[] = {"torchrun", "accelerate", "deepspeed", "horovodrun", "ipython",
-                                           "ipython3", "uv",         "poetry",    "pipenv",     "conda"};
+constexpr std::string_view kStarters[] = {"torchrun", "accelerate", "deepspeed", "horovodrun", "ipython",
+                                          "ipython3", "uv",         "poetry",    "pipenv",     "conda"};
 constexpr std::string_view kLauncherModules[] = {"torch.distributed.run",
                                                  "torch.distributed.launch",
                                                  "accelerate.commands.launch",
@@ -153,7 +153,7 @@ Words behind_job_launcher(Words words) {
     if (word.starts_with("-")) continue;
     const std::string_view base = base_of(word);
     if (is_python(base) || is_shell(base) ||
-        std::find(std::begin(kLaunchers), std::end(kLaunchers), base) != std::end(kLaunchers) ||
+        std::find(std::begin(kStarters), std::end(kStarters), base) != std::end(kStarters) ||
         word.ends_with(".py") || (word.find('/') != std::string::npos && access(word.c_str(), X_OK) == 0))
       return unwrapped(words.subspan(i));
   }
@@ -172,7 +172,7 @@ std::string script_of(Words given) {
     }
     return {};
   }
-  if (std::find(std::begin(kLaunchers), std::end(kLaunchers), name) != std::end(kLaunchers))
+  if (std::find(std::begin(kStarters), std::end(kStarters), name) != std::end(kStarters))
     return first_script(words.subspan(1));
   if (name.ends_with(".py") || name.ends_with(".sh")) return script_name(words[0]);
   return {};
@@ -197,7 +197,7 @@ bool may_run_python(std::span<const std::string> given) {
   if (words.empty()) return false;
   const std::string_view name = base_of(words[0]);
   if (is_python(name) || is_shell(name) || name.ends_with(".py") ||
-      std::find(std::begin(kLaunchers), std::end(kLaunchers), name) != std::end(kLaunchers))
+      std::find(std::begin(kStarters), std::end(kStarters), name) != std::end(kStarters))
     return true;
   std::string path = words[0];
   if (path.find('/') == std::string::npos) {

@@ -345,3 +345,5 @@ TACHO_EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch* target, 
   }
 #define TACHO_CL_OPAQUE(number, name)
 #include "capture/source/opencl/functions.inc"
+#undef TACHO_CL_FUNCTION
+#undef TACHO_CL_OPAQUE

@@ -19,12 +19,12 @@ struct Copy {
   uint32_t queue, peer, graph_node;
   event::CopyDirection direction;
 };
-constinit Copy* g_free = nullptr;
-constinit std::atomic<uint32_t> g_lock{0};
+constinit Copy* g_free_copies = nullptr;
+constinit std::atomic<uint32_t> g_copies_lock{0};
 constinit std::atomic<uint64_t> g_open{0};
 constexpr uint32_t kAtOnce = 64;
 
-// Called with g_lock held.
+// Called with g_copies_lock held.
 void make() {
   void* const memory =
       mmap(nullptr, kAtOnce * sizeof(Copy), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -34,24 +34,24 @@ void make() {
     if (call<sig::SignalCreate>(g_runtime.core.hsa_signal_create, int64_t{1}, 0u,
                                 static_cast<const hsa::Agent*>(nullptr), &fresh.signal) != hsa::kSuccess)
       return;
-    fresh.next = g_free;
-    g_free = &fresh;
+    fresh.next = g_free_copies;
+    g_free_copies = &fresh;
   }
 }
 
 Copy* take() {
-  const Lock lock(g_lock);
-  if (g_free == nullptr) make();
-  Copy* const copy = g_free;
-  if (copy != nullptr) g_free = copy->next;
+  const Lock lock(g_copies_lock);
+  if (g_free_copies == nullptr) make();
+  Copy* const copy = g_free_copies;
+  if (copy != nullptr) g_free_copies = copy->next;
   return copy;
 }
 
 void give_back(Copy* copy) {
   call<sig::SignalChange>(g_runtime.core.hsa_signal_store_relaxed, copy->signal, int64_t{1});
-  const Lock lock(g_lock);
-  copy->next = g_free;
-  g_free = copy;
+  const Lock lock(g_copies_lock);
+  copy->next = g_free_copies;
+  g_free_copies = copy;
 }
 
 // How many copies were begun that become rows, for tacho to count should the process be killed.
@@ -151,9 +151,9 @@ uint64_t open_copies() {
 }
 
 void end_copies() {
-  const Lock lock(g_lock);
-  for (; g_free != nullptr; g_free = g_free->next)
-    call<sig::SignalDestroy>(g_runtime.core.hsa_signal_destroy, g_free->signal);
+  const Lock lock(g_copies_lock);
+  for (; g_free_copies != nullptr; g_free_copies = g_free_copies->next)
+    call<sig::SignalDestroy>(g_runtime.core.hsa_signal_destroy, g_free_copies->signal);
   const uint64_t open = g_open.load(std::memory_order_relaxed);
   if (open != 0) tape::loss(event::Table::kCopy, event::LossReason::kKilled, open);
 }

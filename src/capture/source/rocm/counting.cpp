@@ -97,7 +97,7 @@ struct State {
   char library[1024];  // the SDK's path
 };
 constinit State g_state{};
-constinit std::atomic<uint32_t> g_lock{0};
+constinit std::atomic<uint32_t> g_counting_lock{0};
 constinit std::atomic<bool> g_on{false};
 constinit std::atomic<uint64_t> g_counts_begun{0}, g_counts_back{0};  // dispatches that count
 
@@ -304,7 +304,7 @@ void configure_pass(Agent& agent, size_t pass) {
 void take_kernel(const sdk::KernelSymbol& symbol) {
   State& s = g_state;
   const char* const name = symbol.name != nullptr ? symbol.name : "";
-  const Lock lock(g_lock);
+  const Lock lock(g_counting_lock);
   const size_t need = (symbol.kernel + 1) * sizeof(Kernel);
   if (symbol.kernel > 1u << 22 || !s.kernels.reserve(need > s.kernels.size ? need * 2 : need)) return;
   if (s.kernels.used < need) s.kernels.used = need;
@@ -488,7 +488,7 @@ void on_dispatch(sdk::DispatchData data, sdk::Handle* config, sdk::UserData* use
   State& s = g_state;
   const uint64_t index = s.spool.state->dispatches.fetch_add(1, std::memory_order_relaxed);
   const auto tid = static_cast<uint32_t>(syscall(SYS_gettid));
-  const Lock lock(g_lock);
+  const Lock lock(g_counting_lock);
   const Agent* const agent = agent_of(data.info.agent);
   const bool selected = agent != nullptr && kernel_of(data.info.kernel).wanted && s.spool.index_passes(index);
   const size_t pass = !selected            ? 0
@@ -511,7 +511,7 @@ void on_values(sdk::DispatchData data, sdk::CounterRecord* values, size_t count,
   sign_of_life();
   const uint64_t index = user.value & ((1ull << kIndexBits) - 1);
   const size_t pass = user.value >> kIndexBits & ((1u << kPassBits) - 1);
-  const Lock lock(g_lock);
+  const Lock lock(g_counting_lock);
   write(data, index, pass, static_cast<uint32_t>(user.value >> (kIndexBits + kPassBits)), true, values,
         count);
 }

@@ -15,12 +15,12 @@ using Function = Word(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word
 constinit void* g_next[1024] = {};
 
 // A call within a HIP call leaves that one the innermost open call: what it launches belongs to HIP's.
-struct Call {
+struct HsaCall {
   uint64_t start = 0, correlation = 0;
   bool recorded = false, outermost = false;
 };
 
-__attribute__((noinline)) void begin(Call& call) {
+__attribute__((noinline)) void begin(HsaCall& call) {
   tape::ThreadState& state = tape::t_state;
   if (state.hidden != 0 || !tape::enabled(tape::source_bit::kApi) || !active()) return;
   call.recorded = true;
@@ -30,7 +30,7 @@ __attribute__((noinline)) void begin(Call& call) {
   call.start = host_ticks();
 }
 
-__attribute__((noinline)) void end(const Call& call, uint16_t number, Word result) {
+__attribute__((noinline)) void end(const HsaCall& call, uint16_t number, Word result) {
   if (!call.recorded) return;
   const uint64_t now = host_ticks();
   if (call.outermost) tape::t_state.open_correlation = 0;
@@ -47,7 +47,7 @@ __attribute__((noinline)) void end(const Call& call, uint16_t number, Word resul
 template <uint16_t Number>
 Word traced(Word r0, Word r1, Word r2, Word r3, Word r4, Word r5, Word s0, Word s1, Word s2, Word s3, Word s4,
             Word s5, Word s6, Word s7) {
-  Call call;
+  HsaCall call;
   begin(call);
   const Word result =
       reinterpret_cast<Function*>(g_next[Number])(r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6, s7);

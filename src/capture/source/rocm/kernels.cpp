@@ -24,7 +24,7 @@ struct Entry {
 };
 constexpr uint32_t kEntries = 1 << 17;
 constinit std::atomic<Entry*> g_entries{nullptr};
-constinit std::atomic<uint32_t> g_lock{0};
+constinit std::atomic<uint32_t> g_kernels_lock{0};
 
 uint32_t hash(uint64_t object) {
   return static_cast<uint32_t>(object * 0x9e3779b97f4a7c15ull >> 40) % kEntries;
@@ -135,7 +135,7 @@ hsa::Status freeze(hsa::Executable executable, const char* options) {
   const hsa::Status status = call<sig::Freeze>(g_runtime.core.hsa_executable_freeze, executable, options);
   if (status != hsa::kSuccess || !active()) return status;
   find_devices();
-  const Lock lock(g_lock);
+  const Lock lock(g_kernels_lock);
   if (g_entries.load(std::memory_order_relaxed) == nullptr) {
     void* const memory = mmap(nullptr, kEntries * sizeof(Entry), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -47,7 +47,7 @@ constinit Tracked g_queues[kMostQueues] = {};
 constinit std::atomic<uint32_t> g_queue_end{0};
 constinit std::atomic<uint32_t> g_queues_lock{0};
 
-constinit Slot* g_free = nullptr;
+constinit Slot* g_free_slots = nullptr;
 constinit std::atomic<uint32_t> g_free_lock{0};
 constinit std::atomic<uint32_t> g_ordinal{0};
 constinit std::atomic<uint32_t> g_last_hardware{0};
@@ -69,23 +69,23 @@ void make_slots() {
                                    static_cast<const hsa::Agent*>(nullptr), hsa::kSignalGpuOnly,
                                    &slot.signal) != hsa::kSuccess)
       return;
-    slot.next = g_free;
-    g_free = &slot;
+    slot.next = g_free_slots;
+    g_free_slots = &slot;
   }
 }
 
 Slot* take_slot() {
   const Lock lock(g_free_lock);
-  if (g_free == nullptr) make_slots();
-  Slot* const slot = g_free;
-  if (slot != nullptr) g_free = slot->next;
+  if (g_free_slots == nullptr) make_slots();
+  Slot* const slot = g_free_slots;
+  if (slot != nullptr) g_free_slots = slot->next;
   return slot;
 }
 
 void give_back(Slot* first, Slot* last) {
   const Lock lock(g_free_lock);
-  last->next = g_free;
-  g_free = first;
+  last->next = g_free_slots;
+  g_free_slots = first;
 }
 
 // What both kinds of records have.
@@ -368,8 +368,8 @@ void end_queues() {
     if (g_queues[at].queue.load(std::memory_order_acquire) != nullptr) in_flight += g_queues[at].in_flight;
   if (in_flight != 0) tape::loss(event::Table::kDispatch, event::LossReason::kKilled, in_flight);
   const Lock lock(g_free_lock);
-  for (; g_free != nullptr; g_free = g_free->next)
-    call<sig::SignalDestroy>(g_runtime.core.hsa_signal_destroy, g_free->signal);
+  for (; g_free_slots != nullptr; g_free_slots = g_free_slots->next)
+    call<sig::SignalDestroy>(g_runtime.core.hsa_signal_destroy, g_free_slots->signal);
 }
 
 }  // namespace tacho::capture::rocm

@@ -43,12 +43,13 @@ class SdkFaults(faults_test.Faults):
         self.assertEqual((result.returncode, len(ledger.kernels)), (128 + 14, 4))
         self.assertEqual(len(self.dispatches()) + dict(self.losses())["in flight when the process ended"], 5)
 
-    def test_exit_while_a_kernel_never_ends(self):
-        """Without tacho HIP itself waits for ever here."""
-        result, ledger = self.traced(self.program("ends"), "late", env={"TACHO_KFD_FAULT": "hang@5"})
-        self.assertEqual(result.stdout, b"done 0\n")
-        self.complete(ledger, 8)
-        self.assertTrue(self.notes()[0].startswith(HUNG), self.notes())
+    def test_exit_while_a_kernel_takes_its_time(self):
+        """HIP's own end waits for what nobody waited for, and so does a traced program: nothing is cut off."""
+        result, ledger = self.as_alone(self.program("ends"), "late", fault="long@5:4000")
+        self.assertEqual((result.returncode, result.stdout), (0, b"done 0\n"))
+        self.assertEqual(len(ledger.kernels), 12)
+        self.equal(ledger)
+        self.assertEqual(self.notes(), [])
 
     def test_exit_handlers_take_their_time(self):
         """Without open work nobody ends the process, however long its handlers run."""
@@ -70,6 +71,21 @@ class CountingFaults(counters_test.Counters):
         self.assertEqual(result.stderr.decode().count(HUNG), 1, result.stderr)
         self.assertIn("the program ended with code 1; what it had finished is kept", result.stderr.decode())
         self.assertEqual(len(counters_test.rows_of(sorted(folder.glob("pmc_perf_*.csv"))[0])), 4)
+
+    def test_exit_while_a_kernel_that_does_not_count_never_ends(self):
+        result, ledger, _ = self.profile("-b", "7.1", "-d", "1", program=(self.program("ends"), "waits"), code=1,
+                                         env={"TACHO_KFD_FAULT": "queue-error@5", "AMD_LOG_LEVEL": "0"})
+        self.assertEqual(len(ledger.kernels), 4)
+        self.assertEqual(result.stderr.decode().count(HUNG), 1, result.stderr)
+
+    def test_exit_while_a_kernel_takes_its_time(self):
+        """Counted or not: HIP's own end waits for it."""
+        for dispatches in ([], ["-d", "1"]):
+            with self.subTest(dispatches):
+                result, ledger, _ = self.profile("-b", "7.1", *dispatches, program=(self.program("ends"), "late"),
+                                                 env={"TACHO_KFD_FAULT": "long@5:4000"})
+                self.assertEqual(len(ledger.kernels), 12)
+                self.assertNotIn(HUNG, result.stderr.decode())
 
     def test_exit_handlers_take_their_time(self):
         result, _, _ = self.profile("-b", "7.1", program=(self.program("ends"), "slow-exit"), code=5)

@@ -116,7 +116,8 @@ int refuses_open();
 bool has_memory(uint64_t bytes);
 /// KIND@N strikes the process's N-th dispatch, from 1: queue-error (a packet that cannot be read), memory-fault (a page that is not
 /// there), reset (the GPU is reset), hang (the kernel never ends). True when the queue processes nothing from here on.
-bool strikes(const Queue& queue);
+/// long@N:MS makes the N-th dispatch take MS milliseconds longer, which come as nanoseconds in `longer`.
+bool strikes(const Queue& queue, uint64_t& longer);
 /// True once the GPU has been reset: no queue processes anything.
 bool dead();
 }  // namespace fault

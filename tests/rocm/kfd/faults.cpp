@@ -12,8 +12,8 @@
 namespace kfd::fault {
 namespace {
 
-// The number behind "KIND@"; ~0 when the list has no such word. A word alone counts as 1.
-uint64_t wanted(std::string_view kind) {
+// The number behind "KIND@", or the one behind "KIND@N:"; ~0 when the list has no such word. A word alone counts as 1.
+uint64_t wanted(std::string_view kind, bool second = false) {
   static const std::string* const list = [] {
     const char* const given = getenv("TACHO_KFD_FAULT");
     return new std::string(given != nullptr ? given : "");
@@ -23,8 +23,8 @@ uint64_t wanted(std::string_view kind) {
     const size_t end = std::min(rest.find(','), rest.size());
     const std::string_view word = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
-    const size_t at = word.find('@');
-    if (word.substr(0, at) == kind)
+    const size_t at = word.find(second ? ':' : '@');
+    if (word.substr(0, word.find('@')) == kind)
       return at == std::string_view::npos ? 1
                                           : strtoull(std::string(word.substr(at + 1)).c_str(), nullptr, 10);
   }
@@ -59,9 +59,10 @@ bool has_memory(uint64_t bytes) {
   return most == ~0ull || used.fetch_add(bytes) + bytes <= most << 20;
 }
 
-bool strikes(const Queue& queue) {
+bool strikes(const Queue& queue, uint64_t& longer) {
   static std::atomic<uint64_t> dispatches{0};
   const uint64_t number = ++dispatches;
+  longer = number == wanted("long") ? wanted("long", true) * 1'000'000 : 0;
   const bool error = number == wanted("queue-error"), fault = number == wanted("memory-fault");
   const bool reset = number == wanted("reset"), hang = number == wanted("hang");
   if (!error && !fault && !reset && !hang) return false;

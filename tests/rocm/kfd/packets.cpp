@@ -71,9 +71,12 @@ Work work_of(const Dispatch& dispatch) {
       (in_group + 63) / 64, duration_ns(dispatch)};
 }
 
-void run_dispatch(Queue& queue, const Dispatch& dispatch) {
+// False when the queue ends while the kernel runs.
+bool run_dispatch(Queue& queue, const Dispatch& dispatch, uint64_t longer) {
   const std::string name = kernel_name(dispatch.kernel_object);
   const uint64_t start = gpu_clock();
+  for (const uint64_t until = start + longer / kTickNs; gpu_clock() < until; pause_ns(1'000'000))
+    if (queue.stop) return false;
   const bool on_host = run_on_host(name, dispatch, memory().host(dispatch.arguments));
   if (!on_host) {
     const uint64_t until = start + duration_ns(dispatch) / kTickNs;
@@ -88,6 +91,7 @@ void run_dispatch(Queue& queue, const Dispatch& dispatch) {
       static_cast<unsigned long long>(start * kTickNs), static_cast<unsigned long long>(end * kTickNs),
       on_host ? "host" : "timed");
   complete(dispatch.signal, start, end);
+  return true;
 }
 
 // Waits until the barrier's signals allow; false when the queue ends first.
@@ -122,12 +126,13 @@ void process_aql(Queue& queue) {
     }
     const Dispatch packet = *slot;
     const uint64_t start = gpu_clock();
-    if (fault::dead() || (type == packet::kDispatch && fault::strikes(queue))) {
+    uint64_t longer = 0;
+    if (fault::dead() || (type == packet::kDispatch && fault::strikes(queue, longer))) {
       while (!queue.stop) pause_ns(100'000);
       return;
     }
     if (type == packet::kDispatch) {
-      run_dispatch(queue, packet);
+      if (!run_dispatch(queue, packet, longer)) return;
     } else if (type == packet::kBarrierAnd || type == packet::kBarrierOr) {
       uint64_t signals[5];
       memcpy(signals, reinterpret_cast<const std::byte*>(&packet) + 8, sizeof signals);

@@ -100,6 +100,7 @@ constinit State g_state{};
 constinit std::atomic<uint32_t> g_counting_lock{0};
 constinit std::atomic<bool> g_on{false};
 constinit std::atomic<uint64_t> g_counts_begun{0}, g_counts_back{0};  // dispatches that count
+constinit std::atomic<bool> g_others_begun{false};
 
 bool counts_here() {
   return g_on.load(std::memory_order_acquire) && getpid() == g_state.spool.pid;
@@ -470,10 +471,11 @@ size_t next_pass(const sdk::DispatchInfo& info) {
   return static_cast<size_t>(turns[slot].next++ % s.pass_count);
 }
 
-// A GPU that hangs: sdk_exit.cpp.
+// A GPU that hangs: sdk_exit.cpp. Nobody tells when a dispatch that does not count has ended: it counts as open.
 bool counts_are_open() {
   return counts_here() &&
-         g_counts_begun.load(std::memory_order_relaxed) > g_counts_back.load(std::memory_order_relaxed);
+         (g_others_begun.load(std::memory_order_relaxed) ||
+          g_counts_begun.load(std::memory_order_relaxed) > g_counts_back.load(std::memory_order_relaxed));
 }
 
 void finish_hung_run() {
@@ -485,6 +487,7 @@ void finish_hung_run() {
 
 void on_dispatch(sdk::DispatchData data, sdk::Handle* config, sdk::UserData* user, void*) {
   if (!counts_here()) return;
+  watch_exit({counts_are_open, [] {}, finish_hung_run});
   State& s = g_state;
   const uint64_t index = s.spool.state->dispatches.fetch_add(1, std::memory_order_relaxed);
   const auto tid = static_cast<uint32_t>(syscall(SYS_gettid));
@@ -496,11 +499,11 @@ void on_dispatch(sdk::DispatchData data, sdk::Handle* config, sdk::UserData* use
                                            : next_pass(data.info);
   if (selected && pass < s.pass_count && agent->configs[pass] != 0) {
     config->handle = agent->configs[pass];
-    watch_exit({counts_are_open, [] {}, finish_hung_run});
     g_counts_begun.fetch_add(1, std::memory_order_relaxed);
     user->value = packed(index, pass, tid);
     return;
   }
+  g_others_begun.store(true, std::memory_order_relaxed);
   data.start = data.end = 0;
   write(data, index, pass, tid, selected, nullptr, 0);
 }

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "tape/layout.h"
+#include "vendor/amd/hsa.h"
 #include "vendor/amd/sdk.h"
 
 namespace tacho::capture::rocm {
@@ -80,6 +81,10 @@ struct ExitWatch {
 /// Watches this process's exit(), once for a process. To be called with the first work that goes to a GPU: HIP's own end, which may
 /// wait for it, is registered before.
 void watch_exit(const ExitWatch& watch);
+/// Watches the library's hsa_queue_destroy, which waits; with the tables as the library left them.
+void watch_queue_ends(vendor::hsa::Tables* tables);
+/// Watches where HIP's own end is over; to be called as soon as the library has started.
+void watch_hip_end();
 /// True from the first call of watch_exit() on.
 bool exit_is_watched();
 /// Something came back from the library.

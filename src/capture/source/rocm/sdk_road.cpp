@@ -227,9 +227,13 @@ extern "C" __attribute__((visibility("default"))) int rocprofiler_register_libra
   const Road chosen = choose_road(known ? runtime.dli_fname : "", registration.dli_fname);
   if (chosen != Road::kSdk && !others_wait()) return sdk::kNoTools;
   const int result = next(name, import, version, tables, count, id);
+  const bool of_hsa = name != nullptr && strcmp(name, "hsa") == 0;
+  if (result == sdk::kRegistered && (g_counted || sdk_active())) {
+    watch_hip_end();
+    if (of_hsa && tables != nullptr) watch_queue_ends(static_cast<hsa::Tables*>(*tables));
+  }
   if (g_counted) return result;  // counting.cpp
-  const bool hsa = name != nullptr && strcmp(name, "hsa") == 0;
-  if (chosen == Road::kSdk && (!sdk_active() || (hsa && result != sdk::kRegistered))) {
+  if (chosen == Road::kSdk && (!sdk_active() || (of_hsa && result != sdk::kRegistered))) {
     if (road() == Road::kSdk)
       leave_sdk_road(
           "rocprofiler-sdk did not start tacho as its tool: tacho traces through HSA's interface for tools "
@@ -237,7 +241,7 @@ extern "C" __attribute__((visibility("default"))) int rocprofiler_register_libra
     if (!others_wait()) return sdk::kNoTools;
   }
   // A runtime that loads tools before it registers has loaded tacho by now.
-  if (hsa && result == sdk::kRegistered && road() == Road::kHsa && g_traced && !active())
+  if (of_hsa && result == sdk::kRegistered && road() == Road::kHsa && g_traced && !active())
     tacho::tape::note(
         tacho::event::NoteSeverity::kWarning,
         "another tool uses rocprofiler-sdk in this program, and the HSA runtime then loads no other tools: "

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks the tree's form: scripts/lint.py format | tidy [--build FOLDER] [--all] [PATTERN].
 
-format  every C and C++ file of the tree is as clang-format would write it (.clang-format).
+format  every C and C++ file of the tree is as clang-format would write it (.clang-format), which leaves comments alone;
+        none of their lines is longer than 140 columns.
 tidy    clang-tidy finds nothing (.clang-tidy) in any unit of the build folder's compile_commands.json; with PATTERN, in
         those of which a source file's path holds it. A unit that passed is not read again until its text, a header that
         it includes, its command or .clang-tidy changes; --all reads them all.
@@ -24,6 +25,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "include", "tests", "bench", "examples")
 SUFFIXES = (".c", ".cpp", ".h")
+LONGEST_COMMENT = 140  # columns
 
 
 def tool(name):
@@ -55,6 +57,11 @@ def check_format(_):
             return 1
     if wrong:
         print(f"{len(wrong)} of {len(files)} files are not formatted. Run: clang-format -i " + " ".join(wrong))
+        return 1
+    long = [f"{name}:{number}" for name in files for number, line in enumerate((ROOT / name).read_text().splitlines(), 1)
+            if len(line) > LONGEST_COMMENT and line.lstrip().startswith("//")]
+    if long:
+        print(f"Comments longer than {LONGEST_COMMENT} columns: " + " ".join(long))
         return 1
     print(f"{len(files)} files are formatted")
     return 0

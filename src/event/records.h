@@ -435,8 +435,9 @@ struct KernelArgument {
 static_assert(sizeof(KernelArgument) == 24);
 inline constexpr uint32_t kMostKernelArguments = 32;
 
-/// A message or collective of MPI (table message). flags: MessageKind. value: low 16 bits number of the function that began it
-/// (Domain::kMpi), kMessageShown: the call that comes next on the thread shows it among its arguments. Host times. ~0 in sent and received, kNoPeer and kNoTag: not known or none.
+/// A message or collective of MPI (table message). flags: MessageKind. value: low 16 bits number of the
+/// function that began it (Domain::kMpi), kMessageShown: the call that comes next on the thread shows it
+/// among its arguments. Host times. ~0 in sent and received, kNoPeer and kNoTag: not known or none.
 struct MessageRecord {
   RecordHeader header;
   uint64_t correlation;

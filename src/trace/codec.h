@@ -59,8 +59,8 @@ struct ColumnRange {
 };
 
 /// Decodes exactly `count` (<= kMaxColumnValues) values into `out`. False when `bytes` is not a column of
-/// that many values; the contents of `out` are then undefined. `range` gets what the encoding tells of the values. Never reads outside `bytes`, nor allocates an
-/// amount that `bytes` determines.
+/// that many values; the contents of `out` are then undefined. `range` gets what the encoding tells of the
+/// values. Never reads outside `bytes`, nor allocates an amount that `bytes` determines.
 bool decode_column(std::span<const uint8_t> bytes, int64_t* out, size_t count, ColumnRange* range = nullptr);
 
 }  // namespace tacho::trace

@@ -24,9 +24,9 @@ inline constexpr size_t kMostFlameNodes = 40'000;
 /// In a self-contained page.
 inline constexpr size_t kMostFlameNodesEmbedded = 15'000;
 
-/// {"runs": [...], "stacks": bool, "folded": {"nodes", "host", "gpu"}, "note": sentence}. `base`: the run that `run` is
-/// compared with, or null; it comes second. Without stacks, "note" says what would record them; device time then still lies below the ranges
-/// and calls that launched it, if there is any.
+/// {"runs": [...], "stacks": bool, "folded": {"nodes", "host", "gpu"}, "note": sentence}. `base`: the run
+/// that `run` is compared with, or null; it comes second. Without stacks, "note" says what would record them;
+/// device time then still lies below the ranges and calls that launched it, if there is any.
 Result<std::string> flame(const Run& run, const Run* base, const FlameChoice& choice,
                           size_t most = kMostFlameNodes);
 

@@ -1,5 +1,6 @@
-// AMD SMI ($TACHO_AMD_SMI or libamd_smi.so): telemetry of AMD GPUs. Declared here are the few functions that tacho calls, and only those whose parameters
-// have stayed the same over the library's versions; structures that grew get buffers with room.
+// AMD SMI ($TACHO_AMD_SMI or libamd_smi.so): telemetry of AMD GPUs. Declared here are the few functions that
+// tacho calls, and only those whose parameters have stayed the same over the library's versions; structures
+// that grew get buffers with room.
 #include <algorithm>
 #include <memory>
 #include <string>

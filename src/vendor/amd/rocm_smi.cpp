@@ -1,5 +1,6 @@
-// ROCm SMI ($TACHO_ROCM_SMI or librocm_smi64.so): telemetry of AMD GPUs where there is no AMD SMI. Declared here are the few functions that tacho calls, and only those whose parameters
-// have stayed the same over the library's versions; structures that grew get buffers with room.
+// ROCm SMI ($TACHO_ROCM_SMI or librocm_smi64.so): telemetry of AMD GPUs where there is no AMD SMI. Declared
+// here are the few functions that tacho calls, and only those whose parameters have stayed the same over the
+// library's versions; structures that grew get buffers with room.
 #include <string.h>
 
 #include <algorithm>

@@ -13,6 +13,7 @@ namespace tacho {
 
 NameClaim::NameClaim(const std::string& folder, const std::string& name)
     : path_((folder.empty() ? std::string() : folder + "/") + "." + name + ".claim") {
+  const SignalsWait wait;  // from the file's creation until it is noted
   for (;;) {
     bool made = true;
     file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);

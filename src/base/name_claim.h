@@ -8,8 +8,8 @@
 
 namespace tacho {
 
-/// A hidden, locked file `.NAME.claim` stands for the claim; releasing the claim removes it. A file that a
-/// killed process left behind blocks nobody, except on file systems without locks.
+/// A hidden, locked file `.NAME.claim` stands for the claim. Releasing the claim removes it, and so does a signal that ends the
+/// process. What SIGKILL leaves behind blocks nobody, except on file systems without locks.
 class NameClaim {
  public:
   NameClaim() = default;

@@ -1,7 +1,7 @@
 // Keeps the paths in fixed places that a signal handler can read (removed_on_signal.h).
 #include "base/removed_on_signal.h"
 
-#include <signal.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -19,6 +19,9 @@ struct NotedPath {
 constinit NotedPath g_noted[16] = {};
 constinit std::atomic<pid_t> g_owner{0};
 
+constexpr int kHandled[] = {SIGINT,  SIGTERM,   SIGHUP,  SIGQUIT, SIGPIPE, SIGALRM, SIGUSR1,
+                            SIGUSR2, SIGVTALRM, SIGPROF, SIGIO,   SIGXCPU, SIGPWR,  SIGSTKFLT};
+
 void remove_all(int number) {
   if (getpid() == g_owner.load())  // not in a forked child before its exec
     for (const NotedPath& slot : g_noted)
@@ -29,8 +32,7 @@ void remove_all(int number) {
 
 void install_handlers() {
   if (g_owner.exchange(getpid()) == getpid()) return;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGVTALRM,
-                           SIGPROF, SIGIO, SIGXCPU, SIGPWR, SIGSTKFLT}) {
+  for (const int number : kHandled) {
     struct sigaction before {};
     if (sigaction(number, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) continue;
     struct sigaction action {};
@@ -41,6 +43,16 @@ void install_handlers() {
 }
 
 }  // namespace
+
+SignalsWait::SignalsWait() {
+  sigset_t waiting;
+  sigemptyset(&waiting);
+  for (const int number : kHandled) sigaddset(&waiting, number);
+  pthread_sigmask(SIG_BLOCK, &waiting, &before_);
+}
+SignalsWait::~SignalsWait() {
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
 
 RemovedOnSignal::RemovedOnSignal(const std::string& path) : path_(path) {
   install_handlers();

@@ -1,9 +1,24 @@
 // Removes files that must not outlive this process, even if a signal ends it.
 #pragma once
 
+#include <signal.h>
+
 #include <string>
 
 namespace tacho {
+
+/// While one exists, signals wait that would end this thread's process by default: what is created and noted meanwhile cannot
+/// be left behind.
+class SignalsWait {
+ public:
+  SignalsWait();
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+  ~SignalsWait();
+
+ private:
+  sigset_t before_;
+};
 
 /// Removes the file `path` when destroyed, or when a signal ends the process by default; not for an ignored
 /// signal, SIGKILL or a fault. Create and destroy these in one thread. At most 16 at a time have an effect.

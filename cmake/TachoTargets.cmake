@@ -3,6 +3,11 @@
 add_library(tacho_flags INTERFACE)
 target_compile_options(tacho_flags INTERFACE -Wall -Wextra $<$<COMPILE_LANGUAGE:CXX>:-Wconversion> -fno-plt)
 target_include_directories(tacho_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/gen)
+# Line tables cost a tenth of compiling and quadruple the program. Examples and the programs of tests, whose lines tacho shows, have
+# theirs.
+if(NOT TACHO_LINES AND NOT TACHO_SANITIZE)
+  target_compile_options(tacho_flags INTERFACE $<$<CONFIG:RelWithDebInfo>:-g0>)
+endif()
 if(TACHO_SANITIZE)
   target_compile_options(tacho_flags INTERFACE -fsanitize=${TACHO_SANITIZE} -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(tacho_flags INTERFACE -fsanitize=${TACHO_SANITIZE})

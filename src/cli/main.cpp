@@ -46,7 +46,7 @@ constexpr Personality kPersonalities[] = {
 
 void print_help(int descriptor) {
   std::string text = fmt::format(
-      "tacho {}: a profiler for GPU programs, on NVIDIA GPUs, any OpenCL device, and without a GPU.\n\n"
+      "tacho {}: profiles GPU programs on NVIDIA, AMD, any OpenCL device, or no GPU\n\n"
       "Usage: tacho COMMAND [options]      tacho COMMAND --help\n"
       "       tacho PROGRAM [arguments]    for: tacho trace -- PROGRAM [arguments]\n\n",
       TACHO_PROGRAM_VERSION);

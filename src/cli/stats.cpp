@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "analysis/operators.h"
@@ -394,10 +395,8 @@ report::Table readable_operators(const std::vector<analysis::OperatorRow>& rows,
   column("Calls", 1);
   table.columns.push_back({"Phase", report::Align::kLeft});
   table.columns.push_back({modules ? "Module" : "Operator", report::Align::kLeft, -1, true});
-  const bool kinds =
-      modules || std::any_of(rows.begin(), rows.end(), [](const auto& row) { return !row.kind.empty(); });
-  if (kinds) {
-    table.columns.push_back({modules ? "Class" : "Made of", report::Align::kLeft, -1, true});
+  if (modules) {
+    table.columns.push_back({"Class", report::Align::kLeft, -1, true});
     table.columns.back().leave_out = 4;
   }
   const auto time = [](int64_t ns) {
@@ -426,10 +425,38 @@ report::Table readable_operators(const std::vector<analysis::OperatorRow>& rows,
     cells.push_back(row.name.starts_with("(no ") ? report::Cell()
                                                  : report::Cell(std::string(analysis::to_string(row.phase))));
     cells.emplace_back(row.name);
-    if (kinds) cells.emplace_back(row.kind);
+    if (modules) cells.emplace_back(row.kind);
     table.rows.push_back(std::move(cells));
   }
   return table;
+}
+
+// What each compiled kernel among the rows was made of, below the table: names and lists of operators are too long for a column.
+std::string fused_text(const std::vector<analysis::OperatorRow>& rows, const report::Screen& screen) {
+  std::string out;
+  std::set<std::string_view> told;
+  for (const analysis::OperatorRow& row : rows) {
+    if (row.kind.empty() || !told.insert(row.name).second) continue;
+    // "aten.add,aten.relu train.py:31,train.py:32", each "-" where it is not known.
+    const size_t space = std::min(row.kind.find(' '), row.kind.size());
+    const auto list = [&](std::string_view words) {
+      std::string text;
+      for (const char c : words) text += c == ',' ? std::string(", ") : std::string(1, c);
+      return text;
+    };
+    const std::string operators = list(row.kind.substr(0, space));
+    const std::string lines = list(std::string_view(row.kind).substr(std::min(space + 1, row.kind.size())));
+    const auto say = [&](size_t indent, const std::string& text) {
+      const std::string margin(indent, ' ');
+      out += margin + (screen.terminal ? report::wrapped(text, screen.width - indent, indent) : text) + "\n";
+    };
+    say(2, row.name);
+    say(4, operators == "-" ? "operators not known" : operators);
+    say(4, lines == "-" || lines.empty() ? "line of the model not known" : lines);
+  }
+  return out.empty()
+             ? out
+             : "Kernels that torch.compile made, the operators fused in them, the model's lines\n" + out;
 }
 
 int operator_stats(const std::string& file, bool modules, const std::string& format,
@@ -478,6 +505,8 @@ int operator_stats(const std::string& file, bool modules, const std::string& for
     if (rows.size() < all)
       say(fmt::format("The first {} of {} rows; --top 0 shows all, --top N the first N.", rows.size(), all));
     say(left_out_sentence(left_out));
+    if (const std::string fused = modules ? std::string() : fused_text(rows, screen); !fused.empty())
+      out += fused + "\n";
     if (tree->whole.ns > 0)
       say(fmt::format("GPU time {}: {:.1f} % of it was launched within an operator.",
                       report::format_duration(static_cast<double>(tree->whole.ns)),

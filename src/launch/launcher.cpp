@@ -633,8 +633,9 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
       if (!opencl_loaded) opencl_loaded = maps_mention(child->pid, "libOpenCL.so");
       if (!ours_loaded) ours_loaded = maps_mention(child->pid, "/libtacho.so");
       if (status_line && now - began > 2'000'000'000) {
-        fmt::print(stderr, "\r\033[Ktacho: {:.0f} s, {} events, {} on disk",
+        fmt::print(stderr, "\r\033[Ktacho: {:.0f} s, {} {}, {} on disk",
                    static_cast<double>(now - began) * 1e-9, drain.rows(),
+                   drain.rows() == 1 ? "event" : "events",
                    human_size(static_cast<double>(drain.file_bytes())));
         std::fflush(stderr);
         drew_status = true;

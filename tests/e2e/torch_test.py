@@ -277,6 +277,18 @@ class WithoutTorch(Base):
             "push triton_poi_fused_0: compiled aten.addmm,aten.gelu /home/u/model.py:31,/home/u/model.py:32 @ "
             f"{folder}/generated.py:7", "pop", "(((1, 2),), 7)"] * 2)
 
+    def test_what_was_fused_stands_below_the_table(self):
+        (self.folder / "train.py").write_text(
+            "import tacho\n"
+            "for name, made in (('triton_poi_fused_0', 'aten.addmm,aten.gelu /m/model.py:31,/m/model.py:32'), ('triton_red_fused_1', '- -')):\n"
+            "    with tacho.range(name, domain='torch', category=f'compiled {made} @ generated.py:7'):\n"
+            "        pass\n")
+        self.trace(DEBIAN_PYTHON, "train.py", env={"PYTHONPATH": str(SOURCE / "python")})
+        text = self.run_command(TACHO, "stats", "t.tacho", "--by", "operator").stdout.decode()
+        self.assertIn("  triton_poi_fused_0\n    aten.addmm, aten.gelu\n    /m/model.py:31, /m/model.py:32\n", text)
+        self.assertIn("  triton_red_fused_1\n    operators not known\n    line of the model not known\n", text)
+        self.assertNotIn("Made of", text)
+
     def test_operators_of_torch_profiler(self):
         """Every kernel under the innermost operator around its launch, as the file itself says."""
         need_data()

@@ -431,12 +431,14 @@ report::Table readable_operators(const std::vector<analysis::OperatorRow>& rows,
   return table;
 }
 
-// What each compiled kernel among the rows was made of, below the table: names and lists of operators are too long for a column.
-std::string fused_text(const std::vector<analysis::OperatorRow>& rows, const report::Screen& screen) {
+// What compiled kernels were made of, below the table: names and lists of operators are too long for a column. The first `most` of
+// them, 0 for all, also those whose rows the table leaves out.
+std::string fused_text(const std::vector<analysis::OperatorRow>& rows, size_t most,
+                       const report::Screen& screen) {
   std::string out;
   std::set<std::string_view> told;
   for (const analysis::OperatorRow& row : rows) {
-    if (row.kind.empty() || !told.insert(row.name).second) continue;
+    if (row.kind.empty() || !told.insert(row.name).second || (most != 0 && told.size() > most)) continue;
     // "aten.add,aten.relu train.py:31,train.py:32", each "-" where it is not known.
     const size_t space = std::min(row.kind.find(' '), row.kind.size());
     const auto list = [&](std::string_view words) {
@@ -480,6 +482,8 @@ int operator_stats(const std::string& file, bool modules, const std::string& for
                                    modules ? analysis::OperatorBy::kModule : analysis::OperatorBy::kOperator);
   const bool text = format == "text";
   const size_t all = rows.size(), most = top.value_or(text ? kRows : 0);
+  const report::Screen screen = report::screen_of(STDOUT_FILENO);
+  const std::string fused = modules || !text ? std::string() : fused_text(rows, most, screen);
   if (most != 0 && all > most) rows.resize(most);
   std::string out;
   if (format == "csv") {
@@ -491,7 +495,6 @@ int operator_stats(const std::string& file, bool modules, const std::string& for
   } else if (!tree->any()) {
     out = fmt::format("{}: no operators of PyTorch; record them with tacho trace --torch-trace\n", file);
   } else {
-    const report::Screen screen = report::screen_of(STDOUT_FILENO);
     std::vector<std::string> left_out;
     report::TextStyle style;
     style.width = screen.terminal ? screen.width : 0;
@@ -505,8 +508,7 @@ int operator_stats(const std::string& file, bool modules, const std::string& for
     if (rows.size() < all)
       say(fmt::format("The first {} of {} rows; --top 0 shows all, --top N the first N.", rows.size(), all));
     say(left_out_sentence(left_out));
-    if (const std::string fused = modules ? std::string() : fused_text(rows, screen); !fused.empty())
-      out += fused + "\n";
+    if (!fused.empty()) out += fused + "\n";
     if (tree->whole.ns > 0)
       say(fmt::format("GPU time {}: {:.1f} % of it was launched within an operator.",
                       report::format_duration(static_cast<double>(tree->whole.ns)),

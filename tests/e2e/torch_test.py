@@ -288,6 +288,8 @@ class WithoutTorch(Base):
         self.assertIn("  triton_poi_fused_0\n    aten.addmm, aten.gelu\n    /m/model.py:31, /m/model.py:32\n", text)
         self.assertIn("  triton_red_fused_1\n    operators not known\n    line of the model not known\n", text)
         self.assertNotIn("Made of", text)
+        text = self.run_command(TACHO, "stats", "t.tacho", "--by", "operator", "--top", "1").stdout.decode()
+        self.assertIn("… and 1 more: --top 0", text)
 
     def test_operators_of_torch_profiler(self):
         """Every kernel under the innermost operator around its launch, as the file itself says."""

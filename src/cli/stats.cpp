@@ -452,13 +452,15 @@ std::string fused_text(const std::vector<analysis::OperatorRow>& rows, size_t mo
       const std::string margin(indent, ' ');
       out += margin + (screen.terminal ? report::wrapped(text, screen.width - indent, indent) : text) + "\n";
     };
-    say(2, row.name);
+    say(2, row.self.ns > 0
+               ? fmt::format("{}  {}", row.name, report::format_duration(static_cast<double>(row.self.ns)))
+               : row.name);
     say(4, operators == "-" ? "operators not known" : operators);
     say(4, lines == "-" || lines.empty() ? "line of the model not known" : lines);
   }
-  return out.empty()
-             ? out
-             : "Kernels that torch.compile made, the operators fused in them, the model's lines\n" + out;
+  if (out.empty()) return out;
+  if (most != 0 && told.size() > most) out += fmt::format("  … and {} more: --top 0\n", told.size() - most);
+  return "Kernels that torch.compile made, the operators fused in them, the model's lines\n" + out;
 }
 
 int operator_stats(const std::string& file, bool modules, const std::string& format,

@@ -453,7 +453,7 @@ std::string fused_text(const std::vector<analysis::OperatorRow>& rows, size_t mo
       out += margin + (screen.terminal ? report::wrapped(text, screen.width - indent, indent) : text) + "\n";
     };
     say(2, row.self.ns > 0
-               ? fmt::format("{}  {}", row.name, report::format_duration(static_cast<double>(row.self.ns)))
+               ? fmt::format("{}: {}", row.name, report::format_duration(static_cast<double>(row.self.ns)))
                : row.name);
     say(4, operators == "-" ? "operators not known" : operators);
     say(4, lines == "-" || lines.empty() ? "line of the model not known" : lines);

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <set>
 
 #include "tape/pool_run.h"
@@ -246,10 +247,12 @@ TEST(Writer, AnotherRootRunsUntraced) {
 
 TEST(Writer, KilledAtARandomMoment) {
   for (int round = 0; round < 5; ++round) {
-    PoolRun run;
+    // A small pool, and a moment by the clock: on a machine that is busy otherwise each pass finds a full pool and takes seconds.
+    PoolRun run({.initial_bytes = 4 << 20, .max_bytes = 4 << 20});
+    const auto moment = std::chrono::steady_clock::now() + std::chrono::milliseconds(10 * (round + 1));
     const pid_t child = run.spawn({target(), "storm"});
     bool marked = false;  // the main thread has begun
-    for (int i = 0; i < 5 + round * 5 || !marked; ++i) {
+    while (!marked || std::chrono::steady_clock::now() < moment) {
       run.drain(false);
       if (!marked) marked = run.rows().count(RecordKind::kMark) != 0;
       usleep(1000);

@@ -237,6 +237,31 @@ class SdkTrace(trace_test.Trace):
                 self.scripted(abi + "made")
                 self.assertEqual(self.query("SELECT count(*) FROM copy"), [(len(ledger.copies),)])
 
+    @imitated
+    def test_calls_of_rccl_made_by_hand(self):
+        """RCCL's calls in the layouts of both ABIs: each lies around the call of HIP that it makes, on the same thread, and has a
+        number of its own; the kernel belongs to HIP's."""
+        for abi in ("", "abi=0.6 "):
+            with self.subTest(abi):
+                ledger, _ = self.scripted(abi + "rccl")
+                calls = self.query("SELECT f.domain, f.name, a.start, a.start + a.duration, a.correlation, a.track FROM api a JOIN "
+                                   "function f ON f.id = a.dim WHERE f.domain = 'rccl' OR f.name = 'hipLaunchKernel' ORDER BY a.start")
+                collectives = [row for row in calls if row[0] == "rccl"]
+                launches = {row[4]: row for row in calls if row[0] != "rccl"}
+                self.assertEqual(len(collectives), len(launches))
+                self.assertGreater(len(collectives), 4)
+                self.assertEqual({row[1] for row in collectives}, {"ncclAllGather", "ncclAllReduce", "ncclSend", "ncclGroupEnd"})
+                for _, name, start, end, correlation, track in collectives:
+                    # The imitation numbers a collective just before the call in it.
+                    _, _, start_in, end_in, _, track_in = launches.pop(correlation + 1)
+                    self.assertEqual(track, track_in)
+                    self.assertTrue(start <= start_in < end_in <= end, (name, start, start_in, end_in, end))
+                self.assertEqual(launches, {})
+                self.equal(ledger)
+                own = {row[4] for row in collectives}
+                self.assertEqual([row for row in self.dispatches() if row[11] in own], [])
+                self.assertEqual(self.losses(), [])
+
     def counter_environment(self):
         if bed.has_real_sdk():
             return {}

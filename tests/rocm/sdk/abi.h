@@ -63,6 +63,8 @@ struct ApiRecord {
   Correlation correlation;
   uint64_t start, end, thread;
 };
+static_assert(sizeof(ApiRecord<Correlation1>) == 64 && sizeof(ApiRecord<Correlation0>) == 56);
+enum : int32_t { kRccl = 14, kRccl0 = 15 };  // kinds of 1.x, and of 0.5 and 0.6
 struct DispatchInfo {
   uint64_t size;
   Id agent, queue;

@@ -235,6 +235,8 @@ AT(imitation::MigrationRecord, process, Migrated, pid);
 AT(imitation::MigrationRecord, preferred, Migrated, preferred_agent);
 AT(imitation::MigrationRecord, error, Migrated, error_code);
 VALUE(imitation::kMigration, ROCPROFILER_BUFFER_TRACING_KFD_PAGE_MIGRATE);
+SIZE(imitation::ApiRecord<imitation::Correlation1>, rocprofiler_buffer_tracing_rccl_api_record_t);
+VALUE(imitation::kRccl, ROCPROFILER_BUFFER_TRACING_RCCL_API);
 VALUE(imitation::kMigrationByGpuFault, ROCPROFILER_KFD_PAGE_MIGRATE_PAGEFAULT_GPU);
 #else
 using Migrated = rocprofiler_buffer_tracing_page_migration_record_t;
@@ -255,6 +257,8 @@ SIZE(imitation::MigrationEvent, Migrated);
 AT(imitation::MigrationEvent, process, Migrated, pid);
 AT(imitation::MigrationEvent, address, Migrated, args);
 VALUE(imitation::kMigrationEvent, ROCPROFILER_BUFFER_TRACING_PAGE_MIGRATION);
+SIZE(imitation::ApiRecord<imitation::Correlation0>, rocprofiler_buffer_tracing_rccl_api_record_t);
+VALUE(imitation::kRccl0, ROCPROFILER_BUFFER_TRACING_RCCL_API);
 VALUE(imitation::kMigrationBegins, ROCPROFILER_PAGE_MIGRATION_PAGE_MIGRATE_START);
 VALUE(imitation::kMigrationEnds, ROCPROFILER_PAGE_MIGRATION_PAGE_MIGRATE_END);
 #endif

@@ -16,6 +16,7 @@
 //   refuse=NAME configuring this kind of record fails
 //   made        puts a call of HSA, an allocation with its free, scratch memory, a page migration, a change of stream and an event of
 //               the driver beside each kernel: the latter two into every buffer, although nobody asked for them
+//   rccl        puts a call of RCCL around every outermost hipLaunchKernel, as a collective that launches one kernel
 #include "sdk.h"
 
 #include <dlfcn.h>
@@ -27,6 +28,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 
 namespace imitation {
 
@@ -78,6 +80,7 @@ constexpr Kind kBufferKinds[] = {{"HSA_CORE_API", 1, 1},
                                  {"MEMORY_COPY", 10, 10},
                                  {"KERNEL_DISPATCH", 11, 11},
                                  {"SCRATCH_MEMORY", 12, 13},
+                                 {"RCCL_API", kRccl, kRccl0},
                                  {"MEMORY_ALLOCATION", 16, 17},
                                  {"HIP_STREAM", 20, -1},
                                  {"KFD_PAGE_MIGRATE", kMigration, -1},
@@ -113,6 +116,14 @@ const HipTable* hip_table(int32_t kind) {
       dlsym(RTLD_DEFAULT, kind == 6 ? "tacho_hip_compiler" : "tacho_hip_runtime"));
 }
 
+// What the scenario "rccl" calls in turn: numbers of rocprofiler_rccl_api_id_t.
+struct Collective {
+  int32_t operation;
+  const char* name;
+};
+constexpr Collective kCollectives[] = {
+    {0, "ncclAllGather"}, {1, "ncclAllReduce"}, {9, "ncclSend"}, {14, "ncclGroupEnd"}};
+
 const char* operation_name(int32_t kind, int32_t operation) {  // of records in buffers
   static constexpr const char* kCopies[] = {"MEMORY_COPY_NONE", "MEMORY_COPY_HOST_TO_HOST",
                                             "MEMORY_COPY_HOST_TO_DEVICE", "MEMORY_COPY_DEVICE_TO_HOST",
@@ -135,6 +146,11 @@ const char* operation_name(int32_t kind, int32_t operation) {  // of records in 
     return operation >= 0 && operation < 4 ? kAllocations[operation] : nullptr;
   if (kind == buffer_kind("SCRATCH_MEMORY"))
     return operation >= 0 && operation < 3 ? kScratch[operation] : nullptr;
+  if (kind == buffer_kind("RCCL_API")) {
+    for (const Collective& each : kCollectives)
+      if (each.operation == operation) return each.name;
+    return nullptr;
+  }
   if (kind != 5 && kind != 6) return nullptr;
   const HipTable* const table = hip_table(kind);
   return table != nullptr && operation >= 0 && static_cast<size_t>(operation) + 1 < table->count
@@ -270,6 +286,7 @@ struct OpenCall {
   void* returns_to;
   uint64_t start, correlation, outer;
   int32_t kind, operation;
+  uint64_t collective_start, collective;  // the call of RCCL around it; 0 = none
 };
 thread_local OpenCall t_calls[64];
 thread_local int t_depth = 0;
@@ -287,6 +304,22 @@ void put_call(const OpenCall& call, uint64_t end) {
   record.end = end;
   record.thread = thread_id();
   put(call.kind == 6 ? "HIP_COMPILER_API" : "HIP_RUNTIME_API", call.operation, &record, sizeof record);
+  if (call.collective == 0) return;
+  static std::atomic<size_t> turn{0};
+  record.kind = buffer_kind("RCCL_API");
+  record.operation = kCollectives[turn.fetch_add(1) % std::size(kCollectives)].operation;
+  record.correlation = {};
+  record.correlation.internal = call.collective;
+  record.start = call.collective_start;
+  record.end = now();
+  put("RCCL_API", record.operation, &record, sizeof record);
+}
+
+bool begins_collective(int32_t kind, uint32_t index) {
+  static const bool wanted = !scenario("rccl").empty();
+  const HipTable* const table = wanted && kind == 5 && t_depth == 0 ? hip_table(kind) : nullptr;
+  return table != nullptr && index < table->count && table->names[index] != nullptr &&
+         strcmp(table->names[index], "hipLaunchKernel") == 0;
 }
 
 }  // namespace
@@ -299,14 +332,19 @@ uint64_t current_correlation() {
 extern "C" __attribute__((visibility("hidden"))) void* imitation_enter(uint64_t entry, void* returns_to) {
   const auto kind = static_cast<int32_t>(entry >> 32);
   const auto index = static_cast<uint32_t>(entry);
+  const bool collective = begins_collective(kind, index);
+  const uint64_t collective_start = collective ? now() : 0;
+  const uint64_t collective_id = collective ? g_correlation.fetch_add(1) + 1 : 0;
   OpenCall& call = t_calls[t_depth++ & 63];
   call = {returns_to,
           now(),
           g_correlation.fetch_add(1) + 1,
           current_correlation(),
           kind,
-          static_cast<int32_t>(index) - 1};
-  call.outer = t_depth > 1 ? t_calls[(t_depth - 2) & 63].correlation : 0;
+          static_cast<int32_t>(index) - 1,
+          collective_start,
+          collective_id};
+  call.outer = t_depth > 1 ? t_calls[(t_depth - 2) & 63].correlation : collective_id;
   return state().hip[kind == 6 ? 1 : 0][index];
 }
 extern "C" __attribute__((visibility("hidden"))) void* imitation_leave() {

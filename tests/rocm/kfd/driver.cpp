@@ -230,6 +230,7 @@ int release(uint64_t handle) {
   const auto found = all.buffers.find(handle);
   if (found == all.buffers.end()) return fail(EINVAL);
   const Buffer& buffer = found->second;
+  if ((buffer.flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM) != 0) fault::give_memory(buffer.size);
   if (is_pinned(buffer.flags))
     memory().unpin(buffer.address);
   else if (!is_doorbell(buffer.flags))
@@ -427,7 +428,7 @@ int call(unsigned number, void* argument) {
       return 0;
     }
     case _IOC_NR(AMDKFD_IOC_AVAILABLE_MEMORY):
-      static_cast<kfd_ioctl_get_available_memory_args*>(argument)->available = 60ull << 30;
+      static_cast<kfd_ioctl_get_available_memory_args*>(argument)->available = fault::memory_left();
       return 0;
     // Nothing to imitate: the memory's caches, a queue's priority and compute units, the trap handler, scratch, the
     // process's address space, global wave synchronisation, shared virtual memory.

@@ -104,7 +104,7 @@ void run_commands(Queue& queue, uint64_t address, uint32_t words);
 
 /// Name of the kernel at `object`; empty when no code object has one there.
 std::string kernel_name(uint64_t object);
-/// Runs the program's host version of the kernel, if it has one.
+/// Runs the program's host version of the kernel, if it has one, or a copy of ROCr's own. Else false.
 bool run_on_host(const std::string& name, const Dispatch& dispatch, void* arguments);
 
 /// Faults on demand: TACHO_KFD_FAULT is a list of words separated by commas.
@@ -112,8 +112,11 @@ namespace fault {
 /// permission: /dev/kfd and the render nodes may not be opened (EACCES); absent: they are not there (ENOENT), as in a container
 /// that got no devices. 0 = neither.
 int refuses_open();
-/// out-of-memory@N: allocations of GPU memory beyond N MiB fail. Counts `bytes` and tells whether they are still there.
+/// out-of-memory@N: allocations of GPU memory beyond N MiB fail. Counts `bytes` and tells whether they are still there; give_memory()
+/// takes them back, memory_left() says how many there are (60 GiB without that word).
 bool has_memory(uint64_t bytes);
+void give_memory(uint64_t bytes);
+uint64_t memory_left();
 /// KIND@N strikes the process's N-th dispatch, from 1: queue-error (a packet that cannot be read), memory-fault (a page that is not
 /// there), reset (the GPU is reset), hang (the kernel never ends). True when the queue processes nothing from here on.
 /// long@N:MS makes the N-th dispatch take MS milliseconds longer, which come as nanoseconds in `longer`.

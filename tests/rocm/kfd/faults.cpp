@@ -49,14 +49,24 @@ void report_queue_error(const Queue& queue) {
 
 }  // namespace
 
+static std::atomic<uint64_t> g_used{0};  // bytes of GPU memory
+
 int refuses_open() {
   return wanted("permission") != ~0ull ? EACCES : wanted("absent") != ~0ull ? ENOENT : 0;
 }
 
 bool has_memory(uint64_t bytes) {
   static const uint64_t most = wanted("out-of-memory");
-  static std::atomic<uint64_t> used{0};
-  return most == ~0ull || used.fetch_add(bytes) + bytes <= most << 20;
+  if (g_used.fetch_add(bytes) + bytes <= most << 20 || most == ~0ull) return true;
+  g_used.fetch_sub(bytes);
+  return false;
+}
+void give_memory(uint64_t bytes) {
+  g_used.fetch_sub(bytes);
+}
+uint64_t memory_left() {
+  const uint64_t most = std::min(wanted("out-of-memory"), uint64_t{60} << 10) << 20, used = g_used.load();
+  return used < most ? most - used : 0;
 }
 
 bool strikes(const Queue& queue, uint64_t& longer) {

@@ -2,7 +2,8 @@
 // dynamic linker's). A code object's symbol NAME.kd is the address of a kernel's descriptor, which is what a dispatch packet
 // names.
 //
-// A program may bring a host version of a kernel: an exported function bed_NAME(const kfd::Dispatch*, const void* arguments).
+// A program may bring a host version of a kernel: an exported function bed_NAME(const kfd::Dispatch*, const void* arguments). A kernel
+// without a name is one of ROCr's own: copies are made.
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -91,8 +92,25 @@ std::string kernel_name(uint64_t object) {
   return found == names().end() ? std::string() : found->second;
 }
 
+// The arguments of ROCr's own copies between addresses of one GPU (amd_blit_kernel.h of ROCr 5 to 7), which are in no code object:
+// where each phase begins, for both sides, then where the last one ends, and the number of work-items.
+bool run_copy(const void* arguments) {
+  uint64_t at[10];
+  memcpy(at, arguments, sizeof at);
+  for (const size_t phases : {4, 2}) {  // of aligned addresses, of others
+    const uint64_t bytes = at[2 * phases] - at[0];
+    bool is = at[0] != 0 && at[1] != 0 && bytes < 1ull << 40;
+    for (size_t phase = 1; phase <= phases && is; ++phase)
+      is = at[2 * phase] >= at[2 * phase - 2] && at[2 * phase] - at[0] == at[2 * phase + 1] - at[1];
+    if (!is) continue;
+    memcpy(memory().host(at[1]), memory().host(at[0]), bytes);
+    return true;
+  }
+  return false;
+}
+
 bool run_on_host(const std::string& name, const Dispatch& dispatch, void* arguments) {
-  if (name.empty()) return false;
+  if (name.empty()) return run_copy(arguments);
   using Kernel = void (*)(const Dispatch*, const void*);
   const auto kernel = reinterpret_cast<Kernel>(dlsym(RTLD_DEFAULT, ("bed_" + name).c_str()));
   if (kernel == nullptr) return false;

@@ -75,7 +75,7 @@ struct Filter {
 
 /// How to collect passes when one execution of a kernel cannot hold them all.
 enum class Replay : uint8_t {
-  kDefault,      ///< kKernel where the provider can, else kApplication
+  kDefault,      ///< kKernel where the provider prefers it (replays_by_default), else kApplication
   kKernel,       ///< restore memory and run each kernel again
   kVendor,       ///< the same by the vendor's library, one kernel at a time (Provider::own_replay)
   kApplication,  ///< run the program once for each pass
@@ -238,6 +238,8 @@ class Provider {
   }
   /// True if the provider supports Replay::kKernel: it restores memory and runs each kernel again.
   virtual bool can_replay_kernels() const { return false; }
+  /// True if that is what Replay::kDefault means.
+  virtual bool replays_by_default() const { return can_replay_kernels(); }
   /// Replay::kVendor for --replay: its name, the kind of device that has it, and its help: {"cupti", "NVIDIA
   /// GPU", ...}.
   struct OwnReplay {

@@ -39,7 +39,7 @@ class Binaries(harness.Case):
             self.assertFalse(name.startswith("_Z"), name)
             self.assertNotIn(kind, "uU", name)  # GNU unique
             self.assertRegex(name, r"^(tacho_|cl[A-Z]|roctx|hip[A-Z]|On(Load|Unload)$|InitializeInjection|NVTX_|__libc_start_main"
-                                   r"|pthread_create|_Exit|dlopen|cupti[A-Z]|ncclProfiler_v[0-9]$|[a-z_]+$)")
+                                   r"|pthread_create|_Exit|dlopen|cupti[A-Z]|__hipRegisterManagedVar$|ncclProfiler_v[0-9]$|[a-z_]+$)")
 
     def test_library_tls_and_initialisers(self):
         headers = self.run_command("readelf", "-lW", LIBRARY).stdout.decode()

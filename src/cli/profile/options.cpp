@@ -233,7 +233,8 @@ constexpr options::Row<Arguments> kOptions[] = {
 std::span<const options::Row<Arguments>> option_rows() {
   // Providers may have their own way of replaying: --replay accepts it, --help describes it.
   static std::string help =
-      "kernel: each kernel again with its memory put back; application: the program again";
+      "kernel: each kernel again with its memory put back (NVIDIA: the default); application: the program "
+      "again";
   static std::string choices = "kernel application";
   static const std::vector<options::Row<Arguments>> kRows = [] {
     for (const auto& provider : counter::providers())

@@ -610,7 +610,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   const bool replays = plan.executions() > 1 && !a.multiplexing;
   const bool by_kernel =
       request.replay == counter::Replay::kKernel || request.replay == counter::Replay::kVendor ||
-      (request.replay == counter::Replay::kDefault && chosen.provider->can_replay_kernels());
+      (request.replay == counter::Replay::kDefault && chosen.provider->replays_by_default());
   if (replays)
     session.note(fmt::format("Replay: {}", by_kernel
                                                ? "kernel, each kernel is run again with its memory put back"
@@ -658,7 +658,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   entry.replay = !replays ? ""
                  : !a.replay.empty()
                      ? a.replay
-                     : std::string(chosen.provider->can_replay_kernels() ? "kernel" : "application");
+                     : std::string(chosen.provider->replays_by_default() ? "kernel" : "application");
   entry.multiplexing = a.multiplexing.value_or("");
   entry.timestamp = now_text();
   entry.files = session.files();

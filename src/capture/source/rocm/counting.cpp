@@ -3,8 +3,9 @@
 //
 // Config lines: counter=NAME, or define=NAME EXPRESSION for one that the SDK is to compute, once for each counter of the run;
 // pass=INDEX,INDEX,... (indices of those lines) once for each pass; policy=N to count pass N in every dispatch, policy=kernel or
-// policy=launch to take the next pass at each dispatch of the same kernel, or of the same kernel and sizes. A run that samples has
-// one line instead, sampling=METHOD UNIT INTERVAL (pc_samples.h).
+// policy=launch to take the next pass at each dispatch of the same kernel, or of the same kernel and sizes, policy=replay to run
+// each launch once for each pass (replay.h), patience=MS to wait so long for the GPU then. A run that samples has one line instead,
+// sampling=METHOD UNIT INTERVAL (pc_samples.h).
 #include "capture/source/rocm/counting.h"
 
 #include <dlfcn.h>
@@ -22,6 +23,8 @@
 #include "capture/capture.h"
 #include "capture/counter_spool.h"
 #include "capture/source/rocm/pc_samples.h"
+#include "capture/source/rocm/replay.h"
+#include "capture/source/rocm/replay_kernels.h"
 #include "capture/source/rocm/rocm.h"
 #include "capture/source/rocm/sdk.h"
 #include "event/spool_instances.h"
@@ -84,8 +87,10 @@ struct State {
   size_t pass_count;
   int64_t policy_pass = -1;  // -1: they alternate
   bool by_launch;            // they alternate by kernel and sizes
-  const char* sampling;      // nullptr: this run counts
-  Bytes agents;              // of Agent
+  bool replays;              // each launch runs once for each of them
+  int64_t patience_ms = 30'000;
+  const char* sampling;  // nullptr: this run counts
+  Bytes agents;          // of Agent
   size_t agent_count;
   Bytes kernels;  // of Kernel, by the SDK's number
   Bytes turns;    // (key, next pass), open addressing
@@ -152,10 +157,14 @@ void take_setting(const char* key, const char* value) {
     s.sampling = value;
   } else if (is("pass") && s.pass_count < kMostPasses) {
     s.passes[s.pass_count++] = value;
+  } else if (is("patience")) {
+    s.patience_ms = strtoll(value, nullptr, 10);
   } else if (is("policy")) {
+    s.replays = strcmp(value, "replay") == 0;
     s.by_launch = strcmp(value, "launch") == 0;
-    s.policy_pass =
-        s.by_launch || strcmp(value, "kernel") == 0 ? -1 : static_cast<int64_t>(strtoull(value, nullptr, 10));
+    s.policy_pass = s.replays || s.by_launch || strcmp(value, "kernel") == 0
+                        ? -1
+                        : static_cast<int64_t>(strtoull(value, nullptr, 10));
   }
 }
 
@@ -318,13 +327,16 @@ void take_kernel(const sdk::KernelSymbol& symbol) {
   kernel.accum = symbol.accum_vgprs;
   kernel.sgpr = symbol.sgprs;
   kernel.wanted = kernel.name != nullptr && s.spool.name_passes(kernel.name);
+  if (s.replays && kernel.name != nullptr) replay::see_kernel(symbol.code_object, kernel.name, s.spool);
 }
 
 template <typename Record>
 void on_code_object(Record record, sdk::UserData*, void*) {
-  if (record.kind != sdk::kCallbackCodeObject || record.operation != sdk::kernel_symbol::kOperation ||
-      record.phase != sdk::kPhaseEnter || record.payload == nullptr || !counts_here())
-    return;
+  if (record.kind != sdk::kCallbackCodeObject || record.payload == nullptr || !counts_here()) return;
+  const bool loads = record.phase == sdk::kPhaseEnter;
+  if (g_state.replays && record.operation == sdk::CodeObject::kOperation)
+    replay::see_code_object(*static_cast<const sdk::CodeObject*>(record.payload), loads);
+  if (record.operation != sdk::kernel_symbol::kOperation || !loads) return;
   take_kernel(*static_cast<const sdk::KernelSymbol*>(record.payload));
 }
 
@@ -337,16 +349,38 @@ Kernel kernel_of(uint64_t number) {  // with the lock
 
 // ---- dispatches ------------------------------------------------------------------------------------------------------
 
-// What on_values has to know of a dispatch: tid, pass, index.
-constexpr int kIndexBits = 34, kPassBits = 8;
-uint64_t packed(uint64_t index, size_t pass, uint32_t tid) {
-  return (index & ((1ull << kIndexBits) - 1)) | static_cast<uint64_t>(pass) << kIndexBits |
-         static_cast<uint64_t>(tid) << (kIndexBits + kPassBits);
-}
+// What on_values has to know of a dispatch: tid, why it ran once, pass, index.
+constexpr int kIndexBits = 30, kPassBits = 8, kOnceBits = 4;
+static_assert(spool::kRanOnceReasons <= 1u << kOnceBits && kMostPasses <= 1u << kPassBits);
+struct Counted {
+  uint64_t index;
+  size_t pass;
+  spool::RanOnce once;
+  uint32_t tid;  // at most 22 bits (PID_MAX_LIMIT)
+
+  uint64_t packed() const {
+    return (index & ((1ull << kIndexBits) - 1)) | static_cast<uint64_t>(pass) << kIndexBits |
+           static_cast<uint64_t>(once) << (kIndexBits + kPassBits) |
+           static_cast<uint64_t>(tid) << (kIndexBits + kPassBits + kOnceBits);
+  }
+  static Counted of(uint64_t packed) {
+    const auto take = [&](int bits) {
+      const uint64_t value = packed & ((1ull << bits) - 1);
+      packed >>= bits;
+      return value;
+    };
+    Counted counted{};
+    counted.index = take(kIndexBits);
+    counted.pass = static_cast<size_t>(take(kPassBits));
+    counted.once = static_cast<spool::RanOnce>(take(kOnceBits));
+    counted.tid = static_cast<uint32_t>(packed);
+    return counted;
+  }
+};
 
 // Appends the ids that have no definition yet, then the dispatch. With the lock.
-void write(const sdk::DispatchData& data, uint64_t index, size_t pass, uint32_t tid, bool selected,
-           const sdk::CounterRecord* values, size_t count) {
+void write(const sdk::DispatchData& data, uint64_t index, size_t pass, spool::RanOnce once, uint32_t tid,
+           bool selected, const sdk::CounterRecord* values, size_t count) {
   State& s = g_state;
   Agent* const agent = agent_of(data.info.agent);
   if (agent == nullptr) return;
@@ -432,6 +466,7 @@ void write(const sdk::DispatchData& data, uint64_t index, size_t pass, uint32_t 
   record.selected = selected ? 1 : 0;
   record.name_bytes = static_cast<uint32_t>(name_bytes);
   record.values = static_cast<uint32_t>(count);
+  record.once = selected ? static_cast<uint32_t>(once) : 0;
   memcpy(at, &record, sizeof record);
   at += sizeof record;
   memset(at, 0, padded);
@@ -471,11 +506,13 @@ size_t next_pass(const sdk::DispatchInfo& info) {
   return static_cast<size_t>(turns[slot].next++ % s.pass_count);
 }
 
+bool values_are_open() {
+  return g_counts_begun.load() > g_counts_back.load();
+}
+
 // A GPU that hangs: sdk_exit.cpp. Nobody tells when a dispatch that does not count has ended: it counts as open.
 bool counts_are_open() {
-  return counts_here() &&
-         (g_others_begun.load(std::memory_order_relaxed) ||
-          g_counts_begun.load(std::memory_order_relaxed) > g_counts_back.load(std::memory_order_relaxed));
+  return counts_here() && (g_others_begun.load(std::memory_order_relaxed) || values_are_open());
 }
 
 void finish_hung_run() {
@@ -487,36 +524,42 @@ void finish_hung_run() {
 
 void on_dispatch(sdk::DispatchData data, sdk::Handle* config, sdk::UserData* user, void*) {
   if (!counts_here()) return;
-  watch_exit({counts_are_open, [] {}, finish_hung_run});
+  watch_exit({counts_are_open, [] {}, finish_hung_run, replay::finish});
   State& s = g_state;
-  const uint64_t index = s.spool.state->dispatches.fetch_add(1, std::memory_order_relaxed);
   const auto tid = static_cast<uint32_t>(syscall(SYS_gettid));
   const Lock lock(g_counting_lock);
+  const Kernel kernel = kernel_of(data.info.kernel);
+  const replay::Turn turn = s.replays ? replay::turn_of(kernel.name) : replay::Turn{};
+  if (turn.ignored) return;
+  const uint64_t index =
+      turn.again ? turn.index : s.spool.state->dispatches.fetch_add(1, std::memory_order_relaxed);
   const Agent* const agent = agent_of(data.info.agent);
-  const bool selected = agent != nullptr && kernel_of(data.info.kernel).wanted && s.spool.index_passes(index);
+  const bool selected = agent != nullptr && kernel.wanted && s.spool.index_passes(index);
+  if (turn.launched && !turn.again) replay::counted_as(index, selected);
   const size_t pass = !selected            ? 0
+                      : s.replays          ? turn.pass
                       : s.policy_pass >= 0 ? static_cast<size_t>(s.policy_pass)
                                            : next_pass(data.info);
   if (selected && pass < s.pass_count && agent->configs[pass] != 0) {
     config->handle = agent->configs[pass];
     g_counts_begun.fetch_add(1, std::memory_order_relaxed);
-    user->value = packed(index, pass, tid);
+    user->value = Counted{index, pass, turn.once, tid}.packed();
     return;
   }
   g_others_begun.store(true, std::memory_order_relaxed);
   data.start = data.end = 0;
-  write(data, index, pass, tid, selected, nullptr, 0);
+  write(data, index, pass, turn.once, tid, selected, nullptr, 0);
 }
 
 void on_values(sdk::DispatchData data, sdk::CounterRecord* values, size_t count, sdk::UserData user, void*) {
   if (!counts_here()) return;
-  g_counts_back.fetch_add(1, std::memory_order_relaxed);
   sign_of_life();
-  const uint64_t index = user.value & ((1ull << kIndexBits) - 1);
-  const size_t pass = user.value >> kIndexBits & ((1u << kPassBits) - 1);
-  const Lock lock(g_counting_lock);
-  write(data, index, pass, static_cast<uint32_t>(user.value >> (kIndexBits + kPassBits)), true, values,
-        count);
+  const Counted counted = Counted::of(user.value);
+  {
+    const Lock lock(g_counting_lock);
+    write(data, counted.index, counted.pass, counted.once, counted.tid, true, values, count);
+  }
+  g_counts_back.fetch_add(1);
 }
 
 // ---- the tool --------------------------------------------------------------------------------------------------------
@@ -589,6 +632,7 @@ int initialize(void (*)(sdk::ClientId), void*) {
       done(s.call.trace_callback(s.code_objects, sdk::kCallbackCodeObject, nullptr, 0, callback, nullptr)) &&
       done(s.call.create_context(&s.context)) &&
       done(s.call.dispatch_service(s.context, on_dispatch, nullptr, on_values, nullptr));
+  if (ready && s.replays) replay::begin(s.spool, s.pass_count, s.patience_ms, values_are_open);
   if (ready) g_on.store(true, std::memory_order_release);
   if (!ready || !done(s.call.start_context(s.code_objects)) || !done(s.call.start_context(s.context))) {
     g_on.store(false);
@@ -638,8 +682,11 @@ vendor::sdk::ConfigureResult* configure(uint32_t version, vendor::sdk::ClientId*
   }
   if (g_state.policy_pass < 0 && version < sdk::kFirstWide) {
     refuse(
-        "--iteration-multiplexing needs the rocprofiler-sdk of ROCm 7 or later; leave it out, and the "
-        "program runs once a pass");
+        g_state.replays
+            ? "--replay kernel needs the rocprofiler-sdk of ROCm 7 or later; --replay application runs the "
+              "program once a pass"
+            : "--iteration-multiplexing needs the rocprofiler-sdk of ROCm 7 or later; leave it out, and the "
+              "program runs once a pass");
     return nullptr;
   }
   return &g_result;

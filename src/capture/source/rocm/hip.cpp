@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 #include "capture/source/rocm/hip_calls.h"
+#include "capture/source/rocm/replay.h"
+#include "capture/source/rocm/replay_memory.h"
 #include "capture/source/rocm/rocm.h"
 #include "capture/source/rocm/sdk.h"
 #include "capture/source/sampler/counts.h"
@@ -74,6 +76,7 @@ struct Call {
   uint64_t start = 0, correlation = 0, outer = 0;
   Allocation freed{};
   bool recorded = false, outermost = false, taken = false;
+  bool entered = false;  // replay::leave() is to be called
 };
 
 // Recording that begins with a launch begins with its call: until then calls are open, but recorded only if they were the one.
@@ -96,6 +99,7 @@ __attribute__((noinline)) void begin(Call& call, const HipCall& does, const Word
   open.graph = does.graph;
   open.graph_node = 0;
   open.starts = open.stops = open.own_memory = false;
+  if (does.launch == HipLaunch::kNone && replay::on()) call.entered = replay::enter(does);
   // There the library records the calls; what is open tells it of streams and graphs (sdk_work.cpp).
   if (road() == Road::kSdk) return;
   call.start = host_ticks();
@@ -171,6 +175,7 @@ __attribute__((noinline)) void end(Call& call, const HipCall& does, const Word* 
   if (open.depth > 0) --open.depth;  // a forked child's begins at 0
   if (!call.outermost) return;
   const bool worked = static_cast<uint32_t>(result) == 0;
+  if (call.entered) replay::leave(does, words, worked);
   tape::ThreadState& state = tape::t_state;
   if (call.correlation != 0) {
     const uint64_t now = host_ticks();
@@ -211,18 +216,35 @@ __attribute__((noinline)) void end(Call& call, const HipCall& does, const Word* 
 }  // namespace
 }  // namespace tacho::capture::rocm
 
-#define TACHO_HIP_FUNCTION(number, name)                                              \
-  extern "C" __attribute__((visibility("default"))) uint64_t name(TACHO_WORDS) {      \
-    using namespace tacho::capture::rocm;                                             \
-    static constinit std::atomic<void*> slot{nullptr};                                \
-    static constexpr HipCall kDoes = hip_call(#name);                                 \
-    Function* const next = next_function(slot, #name, __builtin_return_address(0));   \
-    if (next == nullptr) return kNotFound;                                            \
-    const Word words[] = {r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6, s7};    \
-    Call call;                                                                        \
-    begin(call, kDoes, words);                                                        \
-    const Word result = next(r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6, s7); \
-    end(call, kDoes, words, number, result);                                          \
-    return result;                                                                    \
+#define TACHO_HIP_FUNCTION(number, name)                                                    \
+  extern "C" __attribute__((visibility("default"))) uint64_t name(TACHO_WORDS) {            \
+    using namespace tacho::capture::rocm;                                                   \
+    static constinit std::atomic<void*> slot{nullptr};                                      \
+    static constexpr HipCall kDoes = hip_call(#name);                                       \
+    Function* const next = next_function(slot, #name, __builtin_return_address(0));         \
+    if (next == nullptr) return kNotFound;                                                  \
+    const Word words[] = {r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6, s7};          \
+    Call call;                                                                              \
+    begin(call, kDoes, words);                                                              \
+    const Word result = kDoes.launch != HipLaunch::kNone && call.outermost && replay::on()  \
+                            ? replay::launch(kDoes, words, next)                            \
+                            : next(r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6, s7); \
+    end(call, kDoes, words, number, result);                                                \
+    return result;                                                                          \
   }
 #include "event/functions_hip.def"
+
+// By which the program's start-up code announces a `__managed__` variable: HIP puts it into memory of its own.
+extern "C" __attribute__((visibility("default"))) void __hipRegisterManagedVar(void* module, void** pointer,
+                                                                               void* value, const char* name,
+                                                                               size_t bytes,
+                                                                               unsigned alignment) {
+  using namespace tacho::capture::rocm;
+  using Register = void(void*, void**, void*, const char*, size_t, unsigned);
+  static constinit std::atomic<void*> slot{nullptr};
+  void* const next =
+      reinterpret_cast<void*>(next_function(slot, "__hipRegisterManagedVar", __builtin_return_address(0)));
+  if (next == nullptr) return;
+  replay::note_managed_variable(pointer, bytes);
+  reinterpret_cast<Register*>(next)(module, pointer, value, name, bytes, alignment);
+}

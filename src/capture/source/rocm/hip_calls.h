@@ -18,6 +18,15 @@ enum class HipMemory : uint8_t {
   kFrees,    // (void* or handle)
 };
 
+/// How a launch names its kernel and its arguments.
+enum class HipLaunch : uint8_t {
+  kNone,                // no launch, or one that cannot be made again as it is
+  kByPointer,           // a host function in word 0, void** arguments in word 5
+  kByFunction,          // a hipFunction_t in word 0, arguments in word 9, a buffer of them in word 10
+  kConfigured,          // a configuration in word 0, a host function in word 1, arguments in word 2
+  kConfiguredFunction,  // the same with a hipFunction_t; a buffer of arguments in word 3
+};
+
 struct HipCall {
   int8_t stream = -1;       // word of the stream; -1 = the default stream, -2 = several
   bool asks = false;        // only asks, is over in nanoseconds and comes by the thousand
@@ -30,7 +39,13 @@ struct HipCall {
   bool finds = false;       // a function of HIP's by its name (word 0), into *word 1
   HipMemory memory = HipMemory::kNone;
   bool pinned = false, managed = false;  // what it allocates
-  uint8_t words = 0;                     // that hold its arguments; 0 = they are not recorded
+  HipLaunch launch = HipLaunch::kNone;
+  bool passive = false;                         // neither gives the GPU work nor changes anything
+  bool harmless = false;                        // does not even tell what the GPU has done
+  bool captures = false, ends_capture = false;  // of a stream, for a graph
+  bool chooses_device = false;                  // the number in word 0
+  bool resets = false;                          // the device
+  uint8_t words = 0;                            // that hold its arguments; 0 = they are not recorded
 };
 
 namespace hip_internal {
@@ -133,6 +148,22 @@ consteval HipCall hip_call(std::string_view name) {
   if (is("hipMalloc3D")) call.memory = HipMemory::kCubic;
   if (is("hipFree", "hipFreeHost", "hipHostFree", "hipFreeAsync", "hipMemRelease"))
     call.memory = HipMemory::kFrees;
+  if (is("hipLaunchKernel", "hipLaunchKernel_spt", "hipExtLaunchKernel")) call.launch = HipLaunch::kByPointer;
+  if (is("hipModuleLaunchKernel", "hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"))
+    call.launch = HipLaunch::kByFunction;
+  if (is("hipLaunchKernelExC")) call.launch = HipLaunch::kConfigured;
+  if (is("hipDrvLaunchKernelEx")) call.launch = HipLaunch::kConfiguredFunction;
+  call.passive = call.asks || has(name, "Synchronize") || has(name, "Query");
+  call.harmless =
+      is("hipSetDevice", "hipPointerGetAttribute", "hipPointerGetAttributes", "hipFuncGetAttribute",
+         "hipFuncGetAttributes", "hipFuncSetAttribute", "hipGetDeviceCount", "hipDeviceGet",
+         "hipStreamGetPriority", "hipDeviceGetStreamPriorityRange", "hipModuleGetFunction",
+         "hipGetFuncBySymbol", "hipDeviceCanAccessPeer", "hipDeviceGetPCIBusId") ||
+      has(name, "Occupancy") || name.starts_with("hipGetDeviceProperties");
+  call.captures = name.starts_with("hipStreamBeginCapture");
+  call.ends_capture = name.starts_with("hipStreamEndCapture");
+  call.chooses_device = is("hipSetDevice");
+  call.resets = is("hipDeviceReset");
   if (const vendor::CallParameters* const parameters = vendor::amd::find_hip_call(name))
     call.words = static_cast<uint8_t>(vendor::amd::words_of(*parameters));
   return call;

@@ -8,6 +8,7 @@
 //   sdk_exit.cpp     a process that would never end because its GPU hangs
 //   device_counters.cpp  counters of whole GPUs while the program runs (device_counters.h)
 //   counting.cpp     the same library in a run that counts (counting.h)
+//   replay.cpp       launches that run once for each pass there (replay.h); code_object.cpp says what arguments they take
 //   pc_samples.cpp   the same library in a run that samples the program counter (pc_samples.h)
 //
 // A process takes one road for good: the library and HSA's interface would both see every kernel.

@@ -26,6 +26,7 @@
 
 #include "capture/capture.h"
 #include "capture/source/rocm/counting.h"
+#include "capture/source/rocm/replay_memory.h"
 #include "capture/source/rocm/rocm.h"
 #include "capture/source/rocm/sdk.h"
 #include "tape/writer.h"
@@ -226,8 +227,9 @@ extern "C" __attribute__((visibility("default"))) int rocprofiler_register_libra
   if (dladdr(reinterpret_cast<void*>(next), &registration) == 0) registration.dli_fname = nullptr;
   const Road chosen = choose_road(known ? runtime.dli_fname : "", registration.dli_fname);
   if (chosen != Road::kSdk && !others_wait()) return sdk::kNoTools;
-  const int result = next(name, import, version, tables, count, id);
   const bool of_hsa = name != nullptr && strcmp(name, "hsa") == 0;
+  if (g_counted && of_hsa && tables != nullptr) replay::take_tables(static_cast<hsa::Tables*>(*tables));
+  const int result = next(name, import, version, tables, count, id);
   if (result == sdk::kRegistered && (g_counted || sdk_active())) {
     watch_hip_end();
     if (of_hsa && tables != nullptr) watch_queue_ends(static_cast<hsa::Tables*>(*tables));

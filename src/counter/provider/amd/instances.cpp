@@ -9,8 +9,10 @@
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include "base/demangle.h"
+#include "base/format.h"
 
 namespace tacho::counter::amd {
 
@@ -49,6 +51,7 @@ bool parse_instances(std::string_view bytes, std::vector<CountedDispatch>& out, 
       CountedDispatch& counted = out.emplace_back();
       counted.pass = head.pass;
       counted.selected = head.selected != 0;
+      if (head.once < spool::kRanOnceReasons) counted.once = static_cast<spool::RanOnce>(head.once);
       Dispatch& dispatch = counted.dispatch;
       dispatch.index = head.index;
       dispatch.pid = head.pid;
@@ -97,9 +100,65 @@ Result<std::vector<CountedDispatch>> read_instances(const std::string& folder, s
   }
   if (error) return fail("{}: cannot be read: {}", folder, error.message());
   std::sort(dispatches.begin(), dispatches.end(), [](const CountedDispatch& a, const CountedDispatch& b) {
-    return a.dispatch.index < b.dispatch.index;
+    return std::pair(a.dispatch.index, a.pass) < std::pair(b.dispatch.index, b.pass);
   });
   return dispatches;
+}
+
+std::map<uint64_t, spool::RanOnce> read_broken_off(const std::string& folder) {
+  std::map<uint64_t, spool::RanOnce> found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() != ".once") continue;
+    std::ifstream file(entry.path());
+    uint64_t index = 0;
+    for (uint32_t reason = 0; file >> index >> reason;)
+      if (reason < spool::kRanOnceReasons) found[index] = static_cast<spool::RanOnce>(reason);
+  }
+  return found;
+}
+
+std::string sentence_of(spool::RanOnce once, int64_t seconds) {
+  using spool::RanOnce;
+  switch (once) {
+    case RanOnce::kNo:
+      break;
+    case RanOnce::kCollective:
+      return "a collective waits for GPUs or ranks that do not run theirs again";
+    case RanOnce::kGraph:
+      return "what a graph launches is not run again";
+    case RanOnce::kOwn:
+      return "HIP's own copies and fills are not run again";
+    case RanOnce::kOther:
+      return "tacho does not repeat the call that launched it (cooperative, with launch attributes, by a HIP "
+             "that is linked "
+             "statically)";
+    case RanOnce::kUnknown:
+      return "the kernel's code does not say what arguments it takes";
+    case RanOnce::kCallsHost:
+      return "the kernel may print, assert or use the device's heap, which tacho cannot undo";
+    case RanOnce::kShared:
+      return "the arguments name memory that others (processes, devices, graphics) use, too, or that tacho "
+             "did not see being "
+             "allocated";
+    case RanOnce::kMapped:
+      return "tacho does not save memory that the program maps itself or takes from stream-ordered pools";
+    case RanOnce::kPageable:
+      return "kernels can write all of the process's memory (HSA_XNACK=1)";
+    case RanOnce::kBusy:
+      return fmt::format("the GPU was not idle within {} s (TACHO_REPLAY_PATIENCE=SECONDS gives it more)",
+                         seconds);
+    case RanOnce::kWaits:
+      return fmt::format(
+          "the kernel did not end within {} s and may wait for the program (TACHO_REPLAY_PATIENCE=SECONDS "
+          "gives it more)",
+          seconds);
+    case RanOnce::kNoRoom:
+      return "neither the GPU nor the host has room for a copy of the program's memory";
+    case RanOnce::kFailed:
+      return "memory could not be copied, or HIP did not launch it again";
+  }
+  return "";
 }
 
 void Columns::add(size_t counter, int channel) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -28,6 +29,7 @@ struct CountedDispatch {
   Dispatch dispatch;  ///< start and end are CLOCK_BOOTTIME
   size_t pass = 0;
   bool selected = false;
+  spool::RanOnce once = spool::RanOnce::kNo;
   std::vector<UnitValue> values;
 };
 
@@ -35,9 +37,15 @@ struct CountedDispatch {
 /// unit that has no definition are left out; `unknown` counts them.
 bool parse_instances(std::string_view bytes, std::vector<CountedDispatch>& out, uint64_t& unknown);
 
-/// All dispatches in the spool's folder, by index. `cut` counts files that end in the middle of a record.
+/// All dispatches in the spool's folder, by index and pass: one that ran once for each pass is there as often.
+/// `cut` counts files that end in the middle of a record.
 Result<std::vector<CountedDispatch>> read_instances(const std::string& folder, size_t& cut,
                                                     uint64_t& unknown);
+
+/// The launches of the spool's folder that were broken off before their last pass, by index.
+std::map<uint64_t, spool::RanOnce> read_broken_off(const std::string& folder);
+/// Why launches ran once: what follows "5 launches ran once: ". `seconds`: how long tacho waits for the GPU.
+std::string sentence_of(spool::RanOnce once, int64_t seconds);
 
 /// The columns of a pass's csv, each the values of one counter: of all units, added up, or of one channel.
 class Columns {

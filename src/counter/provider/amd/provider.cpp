@@ -1,6 +1,6 @@
 // AMD's GPUs: counters through rocprofiler-sdk, which calls libtacho.so for every dispatch (capture/source/rocm/counting.cpp).
-// This side plans the passes, runs the program once for each of them, or once in all where dispatches take turns, and makes
-// columns of what the units counted.
+// This side plans the passes, runs the program once for each of them, or once in all where dispatches take turns or launches run
+// once for each (capture/source/rocm/replay.h), and makes columns of what the units counted.
 //
 // A hardware block has a few counter slots. A level counter (SQ_LEVEL_WAVES, ...) and its accumulator get
 // their own pass, together with the counters of the metrics that use the level. All other counters go into
@@ -90,6 +90,9 @@ class AmdProvider : public Provider {
   std::string_view name() const override { return "rocm"; }
   std::string_view vendor() const override { return "amd"; }
   std::string_view tool() const override { return "rocprofiler-sdk"; }
+  bool can_replay_kernels() const override { return true; }
+  // It copies all of the program's memory for every launch: a program that uses much of it is faster run again.
+  bool replays_by_default() const override { return false; }
   bool counts_instances() const override { return true; }
   bool can_sample_pc() const override { return true; }
   bool chooses_pc_sampling() const override { return true; }
@@ -202,12 +205,15 @@ class AmdProvider : public Provider {
                                                      Observer& observer) const override {
     Outcome outcome;
     const bool multiplexed = request.multiplex != Multiplex::kNone && plan.passes.size() > 1;
-    const size_t runs = multiplexed ? 1 : plan.passes.size();
+    const bool replayed = request.replay == Replay::kKernel && !multiplexed && plan.passes.size() > 1;
+    const How how = multiplexed ? How::kMultiplexed : replayed ? How::kReplayed : How::kApplication;
+    const size_t runs = multiplexed || replayed ? 1 : plan.passes.size();
     if (runs != 0)
-      observer.note(multiplexed
-                        ? fmt::format("{} passes, spread over the dispatches of a kernel", plan.passes.size())
-                    : runs > 1 ? fmt::format("{} passes, the program is run once for each", runs)
-                               : std::string("one pass"));
+      observer.note(
+          multiplexed ? fmt::format("{} passes, spread over the dispatches of a kernel", plan.passes.size())
+          : replayed  ? fmt::format("{} passes, each launch is run once for each", plan.passes.size())
+          : runs > 1  ? fmt::format("{} passes, the program is run once for each", runs)
+                      : std::string("one pass"));
     // A rank whose program calls MPI_Init runs once: where samples are all that was asked for, that run takes them.
     const bool samples_first = request.pc_samples && request.only_samples && job_rank().known();
     if (samples_first) {
@@ -231,9 +237,9 @@ class AmdProvider : public Provider {
     for (size_t run = 0; run < runs; ++run) {
       std::vector<size_t> passes;
       for (size_t i = 0; i < plan.passes.size(); ++i)
-        if (multiplexed || i == run) passes.push_back(i);
+        if (how != How::kApplication || i == run) passes.push_back(i);
       observer.run_begins(passes, run + 1, runs);
-      auto done = one_run(device, plan, request, multiplexed, run, observer, outcome, before, told);
+      auto done = one_run(device, plan, request, how, run, observer, outcome, before, told);
       if (!done) return tl::unexpected<launch::LaunchError>(done.error());
       if (outcome.exit_code != 0) {
         observer.warn(
@@ -255,6 +261,9 @@ class AmdProvider : public Provider {
   }
 
  private:
+  // How several passes come about.
+  enum class How : uint8_t { kApplication, kMultiplexed, kReplayed };
+
   static tl::expected<void, launch::LaunchError> sample(const Device& device, const CollectRequest& request,
                                                         Observer& observer, Outcome& outcome) {
     using vendor::sdk::SamplingMethod, vendor::sdk::SamplingUnit;
@@ -372,17 +381,20 @@ class AmdProvider : public Provider {
 
   // False: further runs would tell nothing.
   tl::expected<bool, launch::LaunchError> one_run(const Device& device, const Plan& plan,
-                                                  const CollectRequest& request, bool multiplexed,
-                                                  size_t number, Observer& observer, Outcome& outcome,
+                                                  const CollectRequest& request, How how, size_t number,
+                                                  Observer& observer, Outcome& outcome,
                                                   std::vector<std::string>& before,
                                                   std::set<std::string>& told) const {
     const auto own_error = [](std::string message) {
       return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
     };
     Requests requests = requests_of(plan);
-    requests.settings.emplace_back("policy", !multiplexed ? fmt::format("{}", number)
+    requests.settings.emplace_back("policy", how == How::kApplication ? fmt::format("{}", number)
+                                             : how == How::kReplayed  ? "replay"
                                              : request.multiplex == Multiplex::kKernel ? "kernel"
                                                                                        : "launch");
+    const int64_t patience = patience_s();
+    if (how == How::kReplayed) requests.settings.emplace_back("patience", fmt::format("{}", patience * 1000));
     auto spool = Spool::create(request.folder, request.filter, requests.settings);
     if (!spool) return own_error(spool.error().message);
     TargetRunOptions options;
@@ -411,13 +423,21 @@ class AmdProvider : public Provider {
       observer.warn(std::string(kSdkNotLoaded));
       return false;
     }
-    if (number == 0) outcome.seen = std::max<uint64_t>(outcome.seen, records->size());
+    // One after the other, what is known of each dispatch: a record for each pass in which it ran.
+    std::vector<std::span<const amd::CountedDispatch>> dispatches;
+    for (size_t at = 0; at < records->size();) {
+      size_t end = at + 1;
+      while (end < records->size() && (*records)[end].dispatch.index == (*records)[at].dispatch.index) ++end;
+      dispatches.emplace_back(records->data() + at, end - at);
+      at = end;
+    }
+    if (number == 0) outcome.seen = std::max<uint64_t>(outcome.seen, dispatches.size());
 
     std::vector<std::string> kernels;
     std::set<std::string> names;
-    for (const amd::CountedDispatch& record : *records) {
-      kernels.push_back(record.dispatch.kernel);
-      if (names.size() < Outcome::kMostNames) names.insert(record.dispatch.kernel);
+    for (const auto& ran : dispatches) {
+      kernels.push_back(ran.front().dispatch.kernel);
+      if (names.size() < Outcome::kMostNames) names.insert(ran.front().dispatch.kernel);
     }
     if (outcome.seen_kernels.empty()) outcome.seen_kernels.assign(names.begin(), names.end());
     if (number > 0 && kernels != before && run->result.exit_code == 0) {
@@ -428,32 +448,41 @@ class AmdProvider : public Provider {
                       now != kernels.end() ? *now : "not there"));
     }
     before = std::move(kernels);
-    if (multiplexed) warn_of_few_dispatches(*records, plan, request.multiplex, observer);
+    if (how == How::kMultiplexed) warn_of_few_dispatches(*records, plan, request.multiplex, observer);
+    if (how == How::kReplayed)
+      warn_of_single_runs(dispatches, amd::read_broken_off(spool->folder()), plan.passes.size(), patience,
+                          observer);
 
     uint64_t passed = 0, counted = 0;
-    for (const amd::CountedDispatch& record : *records) {
-      passed += record.selected ? 1 : 0;
-      counted += record.selected && !record.values.empty() ? 1 : 0;
+    for (const auto& ran : dispatches) {
+      passed += ran.front().selected ? 1 : 0;
+      counted += ran.front().selected && std::any_of(ran.begin(), ran.end(), [](const auto& record) {
+                   return !record.values.empty();
+                 });
     }
     for (size_t i = 0; i < plan.passes.size(); ++i) {
-      if (!multiplexed && i != number) continue;
+      if (how == How::kApplication && i != number) continue;
       PassResult result;
       result.pass = i;
       result.counters = plan.passes[i].counters;
       std::vector<double> row(requests.columns[i].size());
-      for (const amd::CountedDispatch& record : *records) {
-        if (!record.selected) continue;
-        result.dispatches.push_back(record.dispatch);
-        // Dispatches that counted another pass stay, without values, so that all passes have the same rows.
-        if (record.pass == i)
-          requests.columns[i].fill(record, banks_of(device.facts), row.data());
-        else
+      for (const auto& ran : dispatches) {
+        if (!ran.front().selected) continue;
+        const auto record =
+            std::find_if(ran.begin(), ran.end(), [&](const auto& each) { return each.pass == i; });
+        // Dispatches that did not count this pass stay, without values, so that all passes have the same rows.
+        if (record == ran.end()) {
+          result.dispatches.push_back(ran.front().dispatch);
           std::fill(row.begin(), row.end(), std::numeric_limits<double>::quiet_NaN());
+        } else {
+          result.dispatches.push_back(record->dispatch);
+          requests.columns[i].fill(*record, banks_of(device.facts), row.data());
+        }
         result.values.insert(result.values.end(), row.begin(), row.end());
-        if (!request.instances || record.pass != i) continue;
-        for (const amd::UnitValue& value : record.values)
+        if (!request.instances || record == ran.end()) continue;
+        for (const amd::UnitValue& value : record->values)
           result.instances.push_back(
-              {record.dispatch.index,
+              {record->dispatch.index,
                value.counter < requests.names.size() ? requests.names[value.counter] : "", value.position,
                value.value});
       }
@@ -508,6 +537,49 @@ class AmdProvider : public Provider {
             count, count == 1 ? "" : "es", passes,
             count + 1 == passes ? plan.passes.back().name
                                 : fmt::format("{} to {}", plan.passes[count].name, plan.passes.back().name)));
+  }
+
+  // For how long kernel replay waits for the GPU, in seconds.
+  static int64_t patience_s() {
+    const char* const text = std::getenv("TACHO_REPLAY_PATIENCE");
+    const long long given = text != nullptr ? std::atoll(text) : 0;
+    return given > 0 && given <= 86'400 ? given : 30;
+  }
+
+  // Says once for each reason which launches were not run again.
+  static void warn_of_single_runs(std::span<const std::span<const amd::CountedDispatch>> dispatches,
+                                  const std::map<uint64_t, spool::RanOnce>& broken_off, size_t passes,
+                                  int64_t patience, Observer& observer) {
+    struct Launches {
+      size_t count = 0;
+      std::set<std::string> names;
+    };
+    std::map<spool::RanOnce, Launches> found;
+    for (const auto& ran : dispatches) {
+      if (!ran.front().selected || ran.size() == passes) continue;
+      spool::RanOnce once = ran.front().once;
+      if (const auto broken = broken_off.find(ran.front().dispatch.index); broken != broken_off.end())
+        once = broken->second;
+      Launches& launches = found[once];
+      ++launches.count;
+      launches.names.insert(ran.front().dispatch.kernel);
+    }
+    for (const auto& [once, launches] : found) {
+      std::vector<std::string> some(launches.names.begin(), launches.names.end());
+      const size_t more = some.size() > 4 ? some.size() - 4 : 0;
+      some.resize(some.size() - more);
+      std::string list = fmt::format("{}", fmt::join(some, ", "));
+      if (more > 0) list += fmt::format(" and {} more", more);
+      const std::string what =
+          fmt::format("{} launch{} ({})", launches.count, launches.count == 1 ? "" : "es", list);
+      observer.warn(
+          once == spool::RanOnce::kNo
+              ? fmt::format("{} did not run once for each pass: the program ended before", what)
+              : fmt::format(
+                    "{} ran once, measured in the first pass only: {}; --iteration-multiplexing and --replay "
+                    "application measure all passes",
+                    what, amd::sentence_of(once, patience)));
+    }
   }
 
   static std::set<std::string> known_counters(const metric::Architecture& architecture) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -52,6 +53,49 @@ void add_dispatch(std::string& to, uint64_t index, const std::string& name,
   append(to, record);
   to += name + std::string(padded - name.size(), '\0');
   for (const spool::InstanceValue& value : values) append(to, value);
+}
+
+TEST(Instances, ADispatchThatRanOncePerPassIsThereAsOften) {
+  char folder[] = "/tmp/tacho-instances-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  std::string bytes;
+  define(bytes, 10, 0, 0, 1, -1);
+  // In the order of batches: both launches in pass 0, then in pass 1; the third ran once.
+  spool::InstanceRecord record{};
+  for (const uint32_t pass : {1u, 0u})
+    for (const uint64_t index : {1u, 0u}) {
+      record.pass = pass;
+      add_dispatch(bytes, index, "k", {{10, static_cast<double>(10 * index + pass)}}, record);
+    }
+  record.pass = 0;
+  record.once = static_cast<uint32_t>(spool::RanOnce::kGraph);
+  add_dispatch(bytes, 2, "k", {{10, 20.0}}, record);
+  record.once = 999;  // of a newer library
+  add_dispatch(bytes, 3, "k", {{10, 30.0}}, record);
+  std::ofstream(std::string(folder) + "/0.instances", std::ios::binary) << bytes;
+  std::ofstream(std::string(folder) + "/0.once") << "1 11\n7 999\nnonsense";
+  size_t cut = 0;
+  uint64_t unknown = 0;
+  const auto read = read_instances(folder, cut, unknown);
+  const std::map<uint64_t, spool::RanOnce> broken = read_broken_off(folder);
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->size(), 6u);
+  const std::pair<uint64_t, size_t> order[] = {{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {3, 0}};
+  for (size_t i = 0; i < 6; ++i) {
+    const CountedDispatch& each = (*read)[i];
+    EXPECT_EQ(std::pair(each.dispatch.index, each.pass), order[i]);
+    EXPECT_EQ(each.values.at(0).value, static_cast<double>(10 * each.dispatch.index + each.pass));
+    EXPECT_EQ(each.once, i == 4 ? spool::RanOnce::kGraph : spool::RanOnce::kNo);
+  }
+  EXPECT_EQ(broken, (std::map<uint64_t, spool::RanOnce>{{1, spool::RanOnce::kWaits}}));
+}
+
+TEST(Instances, EveryReasonToRunOnceHasASentence) {
+  for (uint32_t reason = 1; reason < spool::kRanOnceReasons; ++reason)
+    EXPECT_NE(sentence_of(static_cast<spool::RanOnce>(reason), 30), "") << reason;
+  EXPECT_EQ(sentence_of(spool::RanOnce::kBusy, 30),
+            "the GPU was not idle within 30 s (TACHO_REPLAY_PATIENCE=SECONDS gives it more)");
 }
 
 TEST(Instances, ColumnsAreSumsOfAllUnitsOrChannels) {

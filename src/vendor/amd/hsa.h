@@ -20,6 +20,7 @@ using Symbol = uint64_t;
 inline constexpr uint32_t kSystemTimestamp = 2, kSystemTimestampFrequency = 3;
 inline constexpr uint32_t kAgentName = 0, kAgentDevice = 17, kAgentProductName = 0xa009, kAgentUuid = 0xa011;
 inline constexpr uint32_t kDeviceGpu = 1;
+inline constexpr uint32_t kCooperativeQueue = 2;  // a bit of a queue's type, HSA_QUEUE_TYPE_COOPERATIVE
 inline constexpr uint32_t kSymbolType = 0, kSymbolNameLength = 1, kSymbolName = 2, kSymbolGroupSegment = 13,
                           kSymbolPrivateSegment = 14, kSymbolKernelObject = 22;
 inline constexpr uint32_t kSymbolIsKernel = 1;

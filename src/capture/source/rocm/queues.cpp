@@ -294,7 +294,16 @@ void on_error(hsa::Status status, hsa::Queue* queue, void* data) {
 hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
                          void (*callback)(hsa::Status, hsa::Queue*, void*), void* data,
                          uint32_t private_bytes, uint32_t group_bytes, hsa::Queue** queue) {
-  const Device* const device = active() ? device_of(agent) : nullptr;
+  const Device* device = active() ? device_of(agent) : nullptr;
+  // The runtime has one cooperative queue for each GPU, which it shares out. An intercept queue takes the queue below it for its own
+  // and frees it with itself: the runtime frees it once more when it ends, and the program dies.
+  if (device != nullptr && (type & hsa::kCooperativeQueue) != 0) {
+    device = nullptr;
+    tape::note(
+        event::NoteSeverity::kWarning,
+        "the program launches kernels cooperatively: these are not in the trace, because the HSA runtime "
+        "does not let its cooperative queue be watched");
+  }
   Tracked* const tracked = device != nullptr && queue != nullptr ? claim() : nullptr;
   if (tracked != nullptr) {
     watch_events();

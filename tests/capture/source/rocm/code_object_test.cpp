@@ -150,7 +150,7 @@ struct Image {
   }
   bool read(CodeObjectParts& out, size_t bytes = sizeof(Image)) const {
     const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes]);
-    memcpy(copy.get(), this, bytes);
+    memcpy(copy.get(), static_cast<const void*>(this), bytes);
     const bool good = read_code_object(copy.get(), bytes, out);
     metadata = out.metadata != nullptr && good
                    ? std::string(reinterpret_cast<const char*>(out.metadata), out.metadata_bytes)

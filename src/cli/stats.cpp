@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -14,6 +15,7 @@
 #include "analysis/places.h"
 #include "analysis/stacks.h"
 #include "base/json_writer.h"
+#include "base/saturating.h"
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/open_trace.h"
@@ -435,6 +437,9 @@ report::Table readable_operators(const std::vector<analysis::OperatorRow>& rows,
 // them, 0 for all, also those whose rows the table leaves out.
 std::string fused_text(const std::vector<analysis::OperatorRow>& rows, size_t most,
                        const report::Screen& screen) {
+  std::map<std::string_view, int64_t> time;  // by name: forward and backward calls are rows of their own
+  for (const analysis::OperatorRow& row : rows)
+    if (!row.kind.empty()) add_saturating(time[row.name], row.self.ns);
   std::string out;
   std::set<std::string_view> told;
   for (const analysis::OperatorRow& row : rows) {
@@ -444,7 +449,7 @@ std::string fused_text(const std::vector<analysis::OperatorRow>& rows, size_t mo
     const auto list = [&](std::string_view words) {
       std::string text;
       for (const char c : words) text += c == ',' ? std::string(", ") : std::string(1, c);
-      return text;
+      return report::clean(text);
     };
     const std::string operators = list(row.kind.substr(0, space));
     const std::string lines = list(std::string_view(row.kind).substr(std::min(space + 1, row.kind.size())));
@@ -452,9 +457,9 @@ std::string fused_text(const std::vector<analysis::OperatorRow>& rows, size_t mo
       const std::string margin(indent, ' ');
       out += margin + (screen.terminal ? report::wrapped(text, screen.width - indent, indent) : text) + "\n";
     };
-    say(2, row.self.ns > 0
-               ? fmt::format("{}: {}", row.name, report::format_duration(static_cast<double>(row.self.ns)))
-               : row.name);
+    const std::string name = report::clean(row.name);
+    const int64_t ns = time[row.name];
+    say(2, ns > 0 ? fmt::format("{}: {}", name, report::format_duration(static_cast<double>(ns))) : name);
     say(4, operators == "-" ? "operators not known" : operators);
     say(4, lines == "-" || lines.empty() ? "line of the model not known" : lines);
   }

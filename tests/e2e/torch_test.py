@@ -280,7 +280,8 @@ class WithoutTorch(Base):
     def test_what_was_fused_stands_below_the_table(self):
         (self.folder / "train.py").write_text(
             "import tacho\n"
-            "for name, made in (('triton_poi_fused_0', 'aten.addmm,aten.gelu /m/model.py:31,/m/model.py:32'), ('triton_red_fused_1', '- -')):\n"
+            "for name, made in (('triton_poi_fused_0', 'aten.addmm,aten.gelu /m/model.py:31,/m/model.py:32'), ('triton_red_fused_1', '- -'),\n"
+            "                   ('triton_\\x1b[31m', 'aten.\\x1b]0;x /m/\\x07')):\n"
             "    with tacho.range(name, domain='torch', category=f'compiled {made} @ generated.py:7'):\n"
             "        pass\n")
         self.trace(DEBIAN_PYTHON, "train.py", env={"PYTHONPATH": str(SOURCE / "python")})
@@ -288,8 +289,11 @@ class WithoutTorch(Base):
         self.assertIn("  triton_poi_fused_0\n    aten.addmm, aten.gelu\n    /m/model.py:31, /m/model.py:32\n", text)
         self.assertIn("  triton_red_fused_1\n    operators not known\n    line of the model not known\n", text)
         self.assertNotIn("Made of", text)
+        self.assertNotIn("\x1b", text)  # nothing of a trace reaches the terminal as a command
+        self.assertNotIn("\x07", text)
+        self.assertIn("  triton_?[31m\n    aten.?]0;x\n    /m/?\n", text)
         text = self.run_command(TACHO, "stats", "t.tacho", "--by", "operator", "--top", "1").stdout.decode()
-        self.assertIn("… and 1 more: --top 0", text)
+        self.assertIn("… and 2 more: --top 0", text)
 
     def test_operators_of_torch_profiler(self):
         """Every kernel under the innermost operator around its launch, as the file itself says."""

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include "event/collective_kernels.h"
+
 namespace tacho::analysis {
 namespace {
 
@@ -90,8 +92,7 @@ bool is_loader(std::string_view name) {
 }
 
 bool is_collective(std::string_view kernel) {
-  return kernel.starts_with("nccl") || kernel.starts_with("rccl") || kernel.starts_with("mscclKernel") ||
-         has(kernel, "ncclDevKernel") || has(kernel, "ncclKernel");
+  return kernel.starts_with("nccl") || kernel.starts_with("rccl") || event::is_collective_kernel(kernel);
 }
 
 }  // namespace tacho::analysis

@@ -71,16 +71,6 @@ Operation operation_of(std::string_view name) {
   return Operation::kUnknown;
 }
 
-bool is_collective_kernel(std::string_view kernel) {
-  return kernel.find("ncclDevKernel") != std::string_view::npos ||
-         kernel.find("ncclKernel") != std::string_view::npos ||
-         kernel.find("ncclSymkDevKernel") != std::string_view::npos ||
-         kernel.find("ncclSymDevKernel") != std::string_view::npos ||
-         kernel.find("rccl_main_kernel") != std::string_view::npos ||
-         kernel.find("rcclDevKernel") != std::string_view::npos ||
-         kernel.find("msccl") != std::string_view::npos;
-}
-
 Operation operation_of_kernel(std::string_view kernel) {
   return operation_of(kernel.substr(0, kernel.find('(')));
 }

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/temporary.h"
+#include "event/collective_kernels.h"
 #include "format/format.h"
 #include "ranks/align.h"
 
@@ -185,7 +186,7 @@ bool tells_of_ranks(const trace::Trace& trace) {
       ranks.insert(rank);
   if (ranks.size() > 1) return true;
   for (int64_t kernel = 1; kernel < trace.rows(Table::kKernel); ++kernel)
-    if (is_collective_kernel(trace.text(Table::kKernel, kernel, column::Kernel::name))) return true;
+    if (event::is_collective_kernel(trace.text(Table::kKernel, kernel, column::Kernel::name))) return true;
   return false;
 }
 

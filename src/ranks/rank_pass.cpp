@@ -11,6 +11,7 @@
 #include "analysis/sweep.h"
 #include "base/saturating.h"
 #include "base/sorted_file.h"
+#include "event/collective_kernels.h"
 #include "ranks/mpi_operations.h"
 #include "trace/call_key.h"
 
@@ -578,7 +579,7 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
           trace.text(Table::kKernel, static_cast<int64_t>(row), column::Kernel::name);
       kernel_number[row] = names.number(name);
       kernel_name[row] = first.try_emplace(kernel_number[row], row).first->second;
-      is_collective[row] = is_collective_kernel(name) ? 1 : 0;
+      is_collective[row] = event::is_collective_kernel(name) ? 1 : 0;
       if (is_collective[row] != 0) kernel_operation[row] = operation_of_kernel(name);
     }
   }

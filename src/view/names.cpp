@@ -3,9 +3,9 @@
 
 #include "analysis/call_kind.h"
 #include "base/demangle.h"
+#include "event/collective_kernels.h"
 #include "format/view/hash_ids.h"
 #include "format/view/names.h"
-#include "ranks/communication.h"
 #include "trace/hash.h"
 
 namespace tacho::view {
@@ -74,7 +74,7 @@ Names::Names(const trace::Trace& trace, const Names* before)
     if (id == 0) {
       id = static_cast<int64_t>(first_.size());
       first_.push_back({fact, static_cast<uint32_t>(dim)});
-      communicates_.push_back(fact == Table::kDispatch && ranks::is_collective_kernel(text));
+      communicates_.push_back(fact == Table::kDispatch && event::is_collective_kernel(text));
     }
     return static_cast<uint32_t>(id);
   };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "event/collective_kernels.h"
 #include "ranks/load.h"
 
 namespace tacho::ranks {
@@ -27,7 +28,7 @@ TEST(Communication, KernelsOfBothNamings) {
       {"void reduce_kernel<512, 1, ReduceOp<float>>(float*)", false, Operation::kReduce},
   };
   for (const auto& c : kCases) {
-    EXPECT_EQ(is_collective_kernel(c.name), c.collective) << c.name;
+    EXPECT_EQ(event::is_collective_kernel(c.name), c.collective) << c.name;
     EXPECT_EQ(operation_of_kernel(c.name), c.operation) << c.name;
   }
 }

@@ -9,6 +9,7 @@
 
 #include "capture/source/rocm/replay_memory.h"
 #include "capture/source/rocm/rocm.h"
+#include "event/collective_kernels.h"
 
 namespace tacho::capture::rocm::replay {
 
@@ -69,11 +70,10 @@ LoadedKernel* look_up(const char* name, uint64_t hash, size_t& slot) {
   return nullptr;
 }
 
-bool is_collective(const char* name) {
-  for (const char* const part : {"ncclDevKernel", "ncclKernel", "ncclSymDevKernel", "ncclSymkDevKernel",
-                                 "mscclKernel", "mscclpp", "rocshmem", "cross_device_reduce"})
-    if (strstr(name, part) != nullptr) return true;
-  return false;
+// Also what vLLM and others make themselves waits for other GPUs.
+bool waits_for_others(const char* name) {
+  return event::is_collective_kernel(name) || strstr(name, "rocshmem") != nullptr ||
+         strstr(name, "cross_device_reduce") != nullptr;
 }
 
 const KernelArguments* read_arguments(const Code& code, const char* name) {
@@ -191,7 +191,7 @@ void see_kernel(uint64_t code_object, const char* name, const counter::CounterSp
   made.code = code;
   if (made.name == nullptr) return;
   made.wanted = filter.name_passes(name);
-  made.collective = is_collective(name);
+  made.collective = waits_for_others(name);
   if (append(g_kernels, g_kernel_count, made))
     reinterpret_cast<uint32_t*>(g_slots.data)[slot] = static_cast<uint32_t>(g_kernel_count);
 }

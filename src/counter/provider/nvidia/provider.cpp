@@ -25,6 +25,7 @@
 #include "counter/provider/nvidia/samples.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
+#include "event/collective_kernels.h"
 #include "event/spool_ranges.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "tape/layout.h"
@@ -524,7 +525,8 @@ class NvidiaProvider : public Provider {
     uint64_t count = 0;
     std::string name;
     for (const nvidia::Launch& launch : launches) {
-      if (!launch.selected || launch.dispatch.index != ~uint64_t{0} || !is_collective(launch.dispatch.kernel))
+      if (!launch.selected || launch.dispatch.index != ~uint64_t{0} ||
+          !event::is_collective_kernel(launch.dispatch.kernel))
         continue;
       count += launch.samples_seen();
       if (name.empty()) name = launch.dispatch.kernel.substr(0, launch.dispatch.kernel.find('('));
@@ -535,13 +537,6 @@ class NvidiaProvider : public Provider {
         "theirs again; --iteration-multiplexing measures every kernel in its one run",
         count, count == 1 ? "" : "es", name, count == 1 ? "is" : "are", count == 1 ? "it" : "they"));
   }
-  static bool is_collective(std::string_view kernel) {
-    for (const std::string_view part :
-         {"ncclDevKernel", "ncclKernel", "ncclSymDevKernel", "ncclSymkDevKernel", "mscclKernel"})
-      if (kernel.find(part) != std::string_view::npos) return true;
-    return false;
-  }
-
   // Counts that cannot differ between launches of one kernel and shape, and do.
   static void note_extrapolated(const std::vector<nvidia::Launch>& launches,
                                 const nvidia::Evaluator& evaluator, PassResult& result, Observer& observer) {

@@ -36,6 +36,7 @@
 #include "capture/source/cuda/counter/replay.h"
 #include "capture/source/cuda/counter/session.h"
 #include "capture/source/cuda/cupti_api.h"
+#include "event/collective_kernels.h"
 #include "event/spool_ranges.h"
 #include "tape/writer.h"
 
@@ -337,14 +338,6 @@ uint64_t mix(uint64_t hash, uint64_t word) {
   return hash ^ hash >> 32;
 }
 
-// A kernel of NCCL or MSCCL, by its symbol.
-bool is_collective(const char* name) {
-  for (const char* const part :
-       {"ncclDevKernel", "ncclKernel", "ncclSymDevKernel", "ncclSymkDevKernel", "mscclKernel"})
-    if (strstr(name, part) != nullptr) return true;
-  return false;
-}
-
 Function* function_of(void* handle, const char* name) {
   static constinit Function s_unknown{nullptr, "unknown kernel", 1, nullptr, true, false, 0, 0, 0,
                                       0,       nullptr,          0, 0};
@@ -371,7 +364,7 @@ Function* function_of(void* handle, const char* name) {
     for (const char* c = fresh->name; *c != '\0'; ++c)
       fresh->hash = mix(fresh->hash, static_cast<unsigned char>(*c));
     fresh->selected = g_collection.name_passes(fresh->name);
-    fresh->waits_for_others = is_collective(fresh->name);
+    fresh->waits_for_others = event::is_collective_kernel(fresh->name);
     // CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, _LOCAL_SIZE_BYTES, _NUM_REGS; a graph has none.
     for (const auto& [attribute, to] :
          {std::pair{1, &fresh->shared}, {3, &fresh->local}, {4, &fresh->registers}})

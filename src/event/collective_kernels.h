@@ -1,0 +1,17 @@
+// Which kernels carry out collectives of NCCL, RCCL and MSCCL, by their names: they wait for other GPUs or ranks.
+#pragma once
+
+#include <string_view>
+
+namespace tacho::event {
+
+/// A kernel of these libraries, by its name, mangled or not: "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)",
+/// "ncclKernel_AllReduce_RING_LL_Sum_float(...)", "rccl_main_kernel", "mscclKernel_...".
+constexpr bool is_collective_kernel(std::string_view kernel) {
+  for (const std::string_view part : {"ncclDevKernel", "ncclKernel", "ncclSymDevKernel", "ncclSymkDevKernel",
+                                      "rccl_main_kernel", "rcclDevKernel", "msccl"})
+    if (kernel.find(part) != std::string_view::npos) return true;
+  return false;
+}
+
+}  // namespace tacho::event

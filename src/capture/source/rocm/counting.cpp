@@ -349,9 +349,9 @@ Kernel kernel_of(uint64_t number) {  // with the lock
 
 // ---- dispatches ------------------------------------------------------------------------------------------------------
 
-// What on_values has to know of a dispatch: tid, why it ran once, pass, index.
-constexpr int kIndexBits = 30, kPassBits = 8, kOnceBits = 4;
-static_assert(spool::kRanOnceReasons <= 1u << kOnceBits && kMostPasses <= 1u << kPassBits);
+// What on_values has to know of a dispatch: tid, pass or why it ran once (then the pass is the first), index.
+constexpr int kIndexBits = 33, kPassBits = 9;
+static_assert(kMostPasses + spool::kRanOnceReasons <= 1u << kPassBits);
 struct Counted {
   uint64_t index;
   size_t pass;
@@ -359,22 +359,17 @@ struct Counted {
   uint32_t tid;  // at most 22 bits (PID_MAX_LIMIT)
 
   uint64_t packed() const {
-    return (index & ((1ull << kIndexBits) - 1)) | static_cast<uint64_t>(pass) << kIndexBits |
-           static_cast<uint64_t>(once) << (kIndexBits + kPassBits) |
-           static_cast<uint64_t>(tid) << (kIndexBits + kPassBits + kOnceBits);
+    const uint64_t which =
+        once == spool::RanOnce::kNo ? uint64_t{pass} : kMostPasses + static_cast<uint64_t>(once);
+    return (index & ((1ull << kIndexBits) - 1)) | which << kIndexBits |
+           static_cast<uint64_t>(tid) << (kIndexBits + kPassBits);
   }
   static Counted of(uint64_t packed) {
-    const auto take = [&](int bits) {
-      const uint64_t value = packed & ((1ull << bits) - 1);
-      packed >>= bits;
-      return value;
-    };
-    Counted counted{};
-    counted.index = take(kIndexBits);
-    counted.pass = static_cast<size_t>(take(kPassBits));
-    counted.once = static_cast<spool::RanOnce>(take(kOnceBits));
-    counted.tid = static_cast<uint32_t>(packed);
-    return counted;
+    const uint64_t which = packed >> kIndexBits & ((1u << kPassBits) - 1);
+    const bool once = which >= kMostPasses;
+    return {packed & ((1ull << kIndexBits) - 1), once ? 0 : static_cast<size_t>(which),
+            once ? static_cast<spool::RanOnce>(which - kMostPasses) : spool::RanOnce::kNo,
+            static_cast<uint32_t>(packed >> (kIndexBits + kPassBits))};
   }
 };
 

@@ -29,7 +29,8 @@ std::string_view operation_name(Operation operation);
 /// underscores and spaces do not matter.
 Operation operation_of(std::string_view name);
 
-/// What the name of such a kernel says (event/collective_kernels.h); kUnknown for kernels that carry out whatever they are told ("ncclDevKernel_Generic").
+/// What the name of such a kernel says (event/collective_kernels.h); kUnknown for kernels that carry out whatever they
+/// are told ("ncclDevKernel_Generic").
 Operation operation_of_kernel(std::string_view kernel);
 
 /// Bytes of an element: "Float", "BFloat16", "f32", "Half", "Long" ...; 0 = unknown.

@@ -24,6 +24,7 @@
 #include "capture/per_thread.h"
 #include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/memory.h"
+#include "capture/source/sampler/pace.h"
 #include "capture/source/sampler/python.h"
 #include "capture/source/sampler/signals.h"
 #include "capture/source/sampler/waits.h"
@@ -49,6 +50,7 @@ struct Thread {
   uint64_t last_launch;           // correlation
   int32_t timer;                  // the kernel's id + 1; 0 = none
   uint32_t tid;
+  Pace pace;  // in ticks of host_ticks()
 };
 constinit PerThread<Thread> g_threads;
 
@@ -278,10 +280,13 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
     thread->stack_low = g_forked.stack_low;
     thread->stack_high = g_forked.stack_high;
   }
+  const uint64_t now = host_ticks();
+  const uint64_t periods =
+      thread->pace.take(now, 1 + static_cast<uint64_t>(info->si_overrun > 0 ? info->si_overrun : 0));
+  if (periods == 0) return;
   if (thread->scratch == nullptr) thread->scratch = map_scratch<Scratch>();
   if (thread->scratch == nullptr) return tape::count_dropped(event::Table::kSample);
   Scratch& scratch = *thread->scratch;
-  const uint64_t now = host_ticks();
   const auto sp = static_cast<uintptr_t>(context->uc_mcontext.gregs[REG_RSP]);
   const auto bp = static_cast<uintptr_t>(context->uc_mcontext.gregs[REG_RBP]);
   Prober prober;
@@ -336,7 +341,7 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
                                                         words, 0, words * 8);
   if (record == nullptr) return;
   record->time = now;
-  record->period = g_period * (1 + static_cast<uint64_t>(info->si_overrun > 0 ? info->si_overrun : 0));
+  record->period = g_period * periods;
   record->correlation = tape::t_state.open_correlation;
   record->tid = tape::t_state.tid;
   record->reserved = 0;
@@ -355,6 +360,7 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
   put(reinterpret_cast<const void*>(begin), wanted);
   tape::commit();
   sample_counts(now);
+  thread->pace.taken(now, host_ticks());
 }
 
 void on_signal(int, siginfo_t* info, void* context) {

@@ -3,8 +3,10 @@
 #include <glob.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <numeric>
 
+#include "capture/source/sampler/pace.h"
 #include "capture/source/sampler/sampled_run.h"
 #include "decode/records/samples.h"
 
@@ -327,6 +329,29 @@ TEST(Python, StressOfEveryVersion) {
     EXPECT_LT(nameless, python * 0.01);
     EXPECT_GT(run.share("fib", true), 0.002);
   }
+}
+
+TEST(Pace, AThreadGoesOnThreeTimesAsLongAsItsSampleTook) {
+  capture::sampler::Pace pace{};
+  EXPECT_EQ(pace.take(1000, 1), 1u);
+  pace.taken(1000, 1100);
+  EXPECT_EQ(pace.take(1200, 1), 0u);
+  EXPECT_EQ(pace.take(1399, 2), 0u);
+  EXPECT_EQ(pace.take(1400, 1), 4u) << "what was left out is added to the next";
+  pace.taken(1400, 1401);
+  EXPECT_EQ(pace.take(1404, 1), 1u);
+}
+
+TEST(Pace, TimeWithoutSamplesBelongsToTheNextOne) {
+  // 57 KB of stack ten thousand times a second: more than a quarter of the time, on most machines.
+  SampledRun run("sampler=timer\nsample_hz=10000\nsample_clock=wall\nsample_stack=57344\n", 256 << 20);
+  ASSERT_EQ(run.run({program("shares_fp"), "150", "deep"}), 0);
+  ASSERT_GT(run.samples().size(), 100u);
+  const auto [first, last] =
+      std::minmax_element(run.samples().begin(), run.samples().end(),
+                          [](const Sample& a, const Sample& b) { return a.time < b.time; });
+  const double wall = static_cast<double>(last->time - first->time) * 1e-9;
+  EXPECT_NEAR(run.seconds(), wall, 0.02 * wall + 0.01);
 }
 
 TEST(Python, ForkedWorkersAreSampled) {

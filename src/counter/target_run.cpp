@@ -231,7 +231,6 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
   if (options.torch_trace)
     launch.recording.sources |=
         tape::source_bit::kDispatch | tape::source_bit::kMarker | tape::source_bit::kApi;
-  launch.quiet = true;
   launch.environment = options.environment;
   launch.recording.target = options.target;
   launch.inject = options.inject;

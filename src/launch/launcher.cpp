@@ -81,8 +81,6 @@ class DrainThread {
     last_pass();
   }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  int64_t rows() const { return rows_.load(std::memory_order_relaxed); }
-  uint64_t file_bytes() const { return file_bytes_.load(std::memory_order_relaxed); }
   double cpu_s() const { return cpu_s_; }
   decode::Decoder& decoder() { return decoder_; }
 
@@ -114,11 +112,6 @@ class DrainThread {
         static_cast<void>(writer_.flush());  // a write error stays in the writer and is reported by finish()
         last_flush = now;
       }
-      int64_t rows = 0;
-      for (size_t i = 0; i < static_cast<size_t>(Table::kLink); ++i)
-        rows += writer_.rows(static_cast<Table>(i));
-      rows_.store(rows, std::memory_order_relaxed);
-      file_bytes_.store(writer_.bytes(), std::memory_order_relaxed);
       drainer_.sleep();
     }
     cpu_s_ = thread_cpu_s();
@@ -142,8 +135,7 @@ class DrainThread {
   std::unique_ptr<PerfSampler> perf_;
   decode::OutsideStacks outside_;
   std::atomic<bool> stopping_{false};
-  std::atomic<uint64_t> bytes_{0}, file_bytes_{0};
-  std::atomic<int64_t> rows_{0};
+  std::atomic<uint64_t> bytes_{0};
   double cpu_s_ = 0;
   std::thread thread_;
 };
@@ -603,8 +595,6 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   DrainThread drain(*pool, **writer, telemetry, std::move(perf));
   Gate gate(pool->header(), recording);
 
-  const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;
-  bool drew_status = false;
   bool opencl_loaded = false, ours_loaded = false;
   int wait_status = 0;
   for (int64_t last_look = began;;) {
@@ -632,18 +622,9 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
       last_look = now;
       if (!opencl_loaded) opencl_loaded = maps_mention(child->pid, "libOpenCL.so");
       if (!ours_loaded) ours_loaded = maps_mention(child->pid, "/libtacho.so");
-      if (status_line && now - began > 2'000'000'000) {
-        fmt::print(stderr, "\r\033[Ktacho: {:.0f} s, {} {}, {} on disk",
-                   static_cast<double>(now - began) * 1e-9, drain.rows(),
-                   drain.rows() == 1 ? "event" : "events",
-                   human_size(static_cast<double>(drain.file_bytes())));
-        std::fflush(stderr);
-        drew_status = true;
-      }
     }
   }
   result.seconds = static_cast<double>(raw_now() - began) * 1e-9;
-  if (drew_status) fmt::print(stderr, "\r\033[K");
   if (WIFSIGNALED(wait_status)) {
     result.signal = WTERMSIG(wait_status);
     result.exit_code = 128 + result.signal;

@@ -21,7 +21,6 @@ struct LaunchOptions {
   Recording recording;
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;  // further variables for the target
-  bool quiet = false;                                            // no status line, no progress
   bool preload = true;                 // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
   bool torch_trace = false;            // ranges of PyTorch's operators (torch_hooks.h)
   bool inject = true;                  // false: load none of our libraries and change only `environment`

@@ -110,9 +110,7 @@ constexpr Row<Request> kOptions[] = {
     {.names = "--view",
      .help = "show the run in a browser while it is recorded, and then (tacho view)",
      .place = [](Request& r) -> bool& { return r.view; }},
-    {.names = "--quiet,-q",
-     .help = "no status line and no summary",
-     .place = [](Request& r) -> bool& { return r.launch.quiet; }},
+    {.names = "--quiet,-q", .help = "no summary", .place = [](Request& r) -> bool& { return r.quiet; }},
 
     {.names = "--kernel-trace",
      .group = kWhat,

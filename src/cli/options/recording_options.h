@@ -17,6 +17,7 @@ struct TraceRequest {
   std::string output;            ///< -o; empty = <command>.tacho with a suffix when taken
   std::string ranks;             ///< --ranks; empty = all
   bool overwrite = false;
+  bool quiet = false;                ///< -q: no summary
   bool view = false;                 ///< --view: look at the recording in a browser at the end
   std::vector<std::string> formats;  ///< the formats of -f: tacho, csv, json, pftrace ...; empty = only tacho
   uint32_t rpd_schema = 2;

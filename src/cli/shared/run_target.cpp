@@ -167,7 +167,7 @@ int run_target(TraceRequest& request) {
     }
   }
   if (!request.shown_as.empty()) options.written = {request.shown_as};
-  if (!request.launch.quiet) {
+  if (!request.quiet) {
     const std::string text = summary_of_run(**trace, options, request.ranks);
     std::fwrite(text.data(), 1, text.size(), stderr);
   }

@@ -278,7 +278,6 @@ Result<Plan> make_plan(Request& request) {
     recording.writer.ring_size = static_cast<uint64_t>(kilobytes * 1024);
   else if (settings.given("PERFETTO_BUFFER_SIZE_KB"))
     recording.writer.max_size = static_cast<uint64_t>(kilobytes * 1024);
-  plan.launch.quiet = true;
 
   // outputs
   plan.exports.rocprof_sys = true;

@@ -287,7 +287,6 @@ Status choose_formats(const Given& given, Plan& plan) {
 Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std::string>& command) {
   Plan plan;
   plan.launch.command = command;
-  plan.launch.quiet = true;
   const std::string level = given.value("log-level", "warning");
   plan.level = level == "fatal"   ? kFatal
                : level == "error" ? kError

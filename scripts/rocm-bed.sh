@@ -85,7 +85,7 @@ fetch() {
   done >"$new/versions"
   rm -rf "$new/cache" "$new/state"
   mkdir -p "$place"
-  mv -T "$new/root" "$place/root" 2>/dev/null || [ -d "$place/root" ]  # somebody else may have been faster
+  mv -T "$new/root" "$place/root" 2>/dev/null || [ -d "$place/root" ]  # of a fetch that was ended before the next line
   mv "$new/versions" "$place/versions"
   local package version
   while read -r package version; do
@@ -97,7 +97,13 @@ fetch() {
 }
 
 [ "$(uname -m)" = x86_64 ] || cannot "AMD's user-space is there for x86-64 only"
-[ -e "$place/versions" ] || fetch
+if [ ! -e "$place/versions" ]; then
+  # One fetches, others that start meanwhile wait for it.
+  exec {lock}>"$cache/lock"
+  flock "$lock"
+  [ -e "$place/versions" ] || fetch
+  exec {lock}>&-
+fi
 root=$place/root
 if [ "$mode" = prepare ]; then
   echo "$root"
@@ -172,5 +178,11 @@ driver=$(find "$build" -name libtacho_kfd.so -print -quit 2>/dev/null || true)
 [ -n "$driver" ] || wrong "no libtacho_kfd.so under $build: build the target tacho_kfd, or name the folder with --build"
 [ "$gpus" != 0 ] || enter none none "$@"
 topology=$cache/topology/$gpu-$gpus-$(cksum <"$here/tests/rocm/kfd/topology.py" | cut -d' ' -f1)
-[ -e "$topology" ] || python3 "$here/tests/rocm/kfd/topology.py" "$gpu" "$gpus" "$topology" || exit 2
+if [ ! -e "$topology" ]; then
+  mkdir -p "$cache/topology"
+  new=$(mktemp -d "$cache/topology/new.XXXXXX")
+  python3 "$here/tests/rocm/kfd/topology.py" "$gpu" "$gpus" "$new" || { rm -rf "$new"; exit 2; }
+  chmod 755 "$new"
+  mv -T "$new" "$topology" 2>/dev/null || rm -rf "$new"  # somebody else was faster
+fi
 enter "$topology" "$driver" "$@"

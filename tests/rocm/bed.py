@@ -1,5 +1,6 @@
 """What the tests on the AMD test bed share: compiling HIP programs, running commands there, the bed's ledger."""
 import collections
+import contextlib
 import hashlib
 import json
 import os
@@ -102,7 +103,7 @@ def open_mpi():
         for needed in {str(library), *re.findall(r"=> (/\S+)", found)}:
             if not (root / "usr/lib/x86_64-linux-gnu" / pathlib.Path(needed).name).exists():
                 shutil.copy(needed, place / "needed")
-        if not made.exists():
+        with contextlib.suppress(OSError):  # another test was faster
             os.replace(place, made)
     return made
 

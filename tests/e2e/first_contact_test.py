@@ -301,6 +301,11 @@ class FirstContact(harness.Case):
         result = self.run_command(TACHO, "sys", "sample", "-o", "s.tacho", "--", DEBIAN_PYTHON, "hello.py", "1.5")
         return result.stderr.decode()
 
+    def test_nothing_is_drawn_while_the_program_has_the_terminal(self):
+        slow = "import sys, time; sys.stdout.write('a'); sys.stdout.flush(); time.sleep(3.5); print('b')"
+        text, code = on_terminal(80, TACHO, "trace", "-o", "quiet.tacho", "--", "/usr/bin/python3", "-c", slow, cwd=self.folder)
+        self.assertEqual((text[:3], code), ("ab\n", 0), text)
+
     def test_own_code_first(self):
         summary = self.sampled()
         self.assertRegex(summary, r"Host time \(\d+ samples")

@@ -45,6 +45,19 @@ class Counters(Counting):
                 for block, event, *_ in dealt - seen:
                     self.assertIn((block, event), summed)
 
+    def test_cooperative_launches_end_as_alone_and_are_not_measured(self):
+        for replay in ("application", "kernel"):
+            with self.subTest(replay):
+                result, ledger, folder = self.profile("-b", "7.1", "--replay", replay, program=(self.program("cooperative"),), name=replay)
+                told = result.stderr.decode()
+                self.assertEqual(result.stdout.replace(b"0 0\n", b""), b"")
+                passes = sorted(folder.glob("pmc_perf_*.csv"))
+                runs = len(passes) if replay == "application" else 1
+                self.assertEqual(told.count("the program launches kernels cooperatively: these are not measured"), runs, told)
+                self.assertEqual([kernel.name for kernel in ledger.kernels].count("_Z8togetherPf"), runs)
+                for path in passes:
+                    self.assertEqual([row["Kernel_Name"] for row in rows_of(path)], ["plain(float*)"], path.name)
+
     def test_a_whole_profile_is_one_that_analyze_reads_in_all_blocks(self):
         # The bed has AMD's OpenCL, too, whose imitated kernels say nothing about ceilings.
         result, ledger, folder = self.profile("--no-roof")

@@ -585,8 +585,8 @@ hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
   find_agents();
   bool gpu = false;
   for (const Gpu& each : g_gpus) gpu = gpu || each.agent == agent;
-  // Cooperative queues as in capture/source/rocm/queues.cpp; what the real library does with them is not known.
-  if (!gpu || (type & hsa::kCooperativeQueue) != 0)
+  // Cooperative queues get an intercept queue, too, as the real library's do, and the program dies of it.
+  if (!gpu)
     return call<sig::QueueCreate>(g_core.hsa_queue_create, agent, size, type, callback, data, private_bytes,
                                   group_bytes, queue);
   const hsa::Status status = call<sig::QueueCreate>(g_amd.hsa_amd_queue_intercept_create, agent, size, type,

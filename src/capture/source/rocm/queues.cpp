@@ -291,6 +291,15 @@ void on_error(hsa::Status status, hsa::Queue* queue, void* data) {
 
 }  // namespace
 
+void note_cooperative_launches() {
+  static constinit std::atomic<bool> s_noted{false};
+  if (s_noted.exchange(true)) return;
+  tape::note(
+      event::NoteSeverity::kWarning,
+      "the program launches kernels cooperatively: these are not in the trace, because the HSA runtime "
+      "does not let its cooperative queue be watched");
+}
+
 hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
                          void (*callback)(hsa::Status, hsa::Queue*, void*), void* data,
                          uint32_t private_bytes, uint32_t group_bytes, hsa::Queue** queue) {
@@ -299,10 +308,7 @@ hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
   // and frees it with itself: the runtime frees it once more when it ends, and the program dies.
   if (device != nullptr && (type & hsa::kCooperativeQueue) != 0) {
     device = nullptr;
-    tape::note(
-        event::NoteSeverity::kWarning,
-        "the program launches kernels cooperatively: these are not in the trace, because the HSA runtime "
-        "does not let its cooperative queue be watched");
+    note_cooperative_launches();
   }
   Tracked* const tracked = device != nullptr && queue != nullptr ? claim() : nullptr;
   if (tracked != nullptr) {

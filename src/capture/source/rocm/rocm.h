@@ -150,6 +150,8 @@ hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
                          void (*callback)(hsa::Status, hsa::Queue*, void*), void* data,
                          uint32_t private_bytes, uint32_t group_bytes, hsa::Queue** queue);
 hsa::Status destroy_queue(hsa::Queue* queue);
+/// The trace says, once, that it lacks the kernels that the program launches cooperatively.
+void note_cooperative_launches();
 /// Writes records of the dispatches that have completed. Returns how many have not. `patient` false: gives up where another
 /// thread is at it.
 uint64_t collect(bool patient);

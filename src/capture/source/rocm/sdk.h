@@ -6,6 +6,7 @@
 //   sdk_calls.cpp    HIP's calls as they begin and end: for the sampler
 //   sdk_work.cpp     what is handed to the GPU: its stream, its node of a graph, launches that switch recording
 //   sdk_exit.cpp     a process that would never end because its GPU hangs
+//   sdk_queues.cpp   cooperative queues, which stay the runtime's own
 //   device_counters.cpp  counters of whole GPUs while the program runs (device_counters.h)
 //   counting.cpp     the same library in a run that counts (counting.h)
 //   replay.cpp       launches that run once for each pass there (replay.h); code_object.cpp says what arguments they take
@@ -92,6 +93,12 @@ bool exit_is_watched();
 void sign_of_life();
 /// The library came to its end.
 void end_exit_watch();
+
+// sdk_queues.cpp
+/// Cooperative queues stay the runtime's own. The first before the library has registered, with the runtime's tables; the second
+/// behind that. `counts`: this run counts, or samples, instead of tracing.
+void note_own_queues(const vendor::hsa::Tables* tables);
+void keep_cooperative_queues(vendor::hsa::Tables* tables, bool counts);
 
 // sdk_buffers.cpp
 inline constexpr tape::BlockKind kSdkBlocks = tape::BlockKind::kRocprofiler;

@@ -229,10 +229,14 @@ extern "C" __attribute__((visibility("default"))) int rocprofiler_register_libra
   if (chosen != Road::kSdk && !others_wait()) return sdk::kNoTools;
   const bool of_hsa = name != nullptr && strcmp(name, "hsa") == 0;
   if (g_counted && of_hsa && tables != nullptr) replay::take_tables(static_cast<hsa::Tables*>(*tables));
+  if (of_hsa && tables != nullptr) note_own_queues(static_cast<hsa::Tables*>(*tables));
   const int result = next(name, import, version, tables, count, id);
   if (result == sdk::kRegistered && (g_counted || sdk_active())) {
     watch_hip_end();
-    if (of_hsa && tables != nullptr) watch_queue_ends(static_cast<hsa::Tables*>(*tables));
+    if (of_hsa && tables != nullptr) {
+      watch_queue_ends(static_cast<hsa::Tables*>(*tables));
+      keep_cooperative_queues(static_cast<hsa::Tables*>(*tables), g_counted);
+    }
   }
   if (g_counted) return result;  // counting.cpp
   if (chosen == Road::kSdk && (!sdk_active() || (of_hsa && result != sdk::kRegistered))) {

@@ -41,7 +41,7 @@ enum class RanOnce : uint32_t {
   kCollective,  ///< it waits for other processes or GPUs
   kGraph,       ///< it is part of a graph
   kOwn,         ///< the runtime launched it, for a copy or a fill
-  kOther,  ///< it came by a call that tacho does not repeat: a cooperative launch, a runtime that is linked statically
+  kOther,  ///< it came by a call that tacho does not repeat: with launch attributes, by a runtime that is linked statically
   kUnknown,    ///< nothing is known of its arguments
   kCallsHost,  ///< it may print, assert or use the device's heap
   kShared,    ///< its arguments name memory of other processes, of graphics, or memory that tacho did not see

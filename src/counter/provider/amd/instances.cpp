@@ -130,9 +130,8 @@ std::string sentence_of(spool::RanOnce once, int64_t seconds) {
     case RanOnce::kOwn:
       return "HIP's own copies and fills are not run again";
     case RanOnce::kOther:
-      return "tacho does not repeat the call that launched it (cooperative, with launch attributes, by a HIP "
-             "that is linked "
-             "statically)";
+      return "tacho does not repeat the call that launched it (with launch attributes, by a HIP that is "
+             "linked statically)";
     case RanOnce::kUnknown:
       return "the kernel's code does not say what arguments it takes";
     case RanOnce::kCallsHost:

@@ -11,6 +11,8 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 cache=${TACHO_TEST_CACHE:-/var/cache/tacho-tests}/rocm
+python=python3
+[ ! -x /usr/bin/python3 ] || python=/usr/bin/python3  # a version manager's takes longer to start than the rest
 gpu=gfx942 gpus=1 build=$here/build mode=run rocm=${TACHO_BED_ROCM:-7.2}
 
 cannot() { echo "rocm-bed.sh: $1" >&2; exit 77; }
@@ -110,58 +112,9 @@ if [ "$mode" = prepare ]; then
   exit 0
 fi
 
-# ---- what runs inside a mount namespace of its own ---------------------------------------------------------------------
-# The root gets the host's folders apart from those of the system, a /dev with kfd and render nodes (empty files: the
-# imitation answers for them) and a /sys with the topology of the GPUs.
-inside=$(cat <<'INSIDE'
-set -e
-root=$1 topology=$2 preload=$3 where=$4; shift 4
-mount --make-rprivate /
-for folder in /*; do
-  name=${folder#/}
-  case "$name" in usr|bin|sbin|lib*|etc|dev|sys|boot|proc|snap) continue ;; esac
-  [ -d "$folder" ] && [ ! -L "$folder" ] || continue
-  mkdir -p "$root/$name"
-  mount --rbind "$folder" "$root/$name"
-done
-mount --rbind /proc "$root/proc"
-mount -t tmpfs -o mode=755 bed-dev "$root/dev"
-mkdir "$root/dev/shm" "$root/dev/pts" "$root/dev/dri"
-for name in null zero full random urandom tty; do : >"$root/dev/$name"; mount --bind "/dev/$name" "$root/dev/$name"; done
-mount --rbind /dev/shm "$root/dev/shm"
-ln -s /proc/self/fd "$root/dev/fd"
-for name in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${name%%:*}" "$root/dev/${name##*:}"; done
-mount -t tmpfs -o mode=755 bed-sys "$root/sys"
-mkdir -p "$root"/sys/{kernel,devices/system,devices/virtual/kfd/kfd,class/kfd,module/amdgpu}
-mount --rbind /sys/kernel "$root/sys/kernel"
-mount --rbind /sys/devices/system "$root/sys/devices/system"
-if [ "$topology" != none ]; then
-  cp -r "$topology/topology" "$root/sys/devices/virtual/kfd/kfd/topology"
-  mkdir -p "$root"/sys/{class/{drm,net,scsi_host,hwmon},bus/pci/devices}
-  cp -a "$topology/pci" "$root/sys/devices/pci0000:00"
-  for device in "$root"/sys/devices/pci0000:00/*; do
-    name=${device##*/}
-    ln -s "../../../devices/pci0000:00/$name" "$root/sys/bus/pci/devices/$name"
-    for node in "$device"/drm/*; do ln -s "../../devices/pci0000:00/$name/drm/${node##*/}" "$root/sys/class/drm/"; done
-  done
-  ln -s ../../devices/virtual/kfd/kfd "$root/sys/class/kfd/kfd"
-  echo live >"$root/sys/module/amdgpu/initstate"
-  : >"$root/dev/kfd"
-  for minor in $(cat "$topology"/topology/nodes/*/properties | awk '$1 == "drm_render_minor" && $2 > 0 {print $2}'); do
-    : >"$root/dev/dri/renderD$minor"
-  done
-fi
-set -- "$@"
-if [ "$preload" != none ]; then export LD_PRELOAD=$preload${LD_PRELOAD:+:$LD_PRELOAD}; fi
-exec "$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)" "$root" /bin/bash -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$where" "$@"
-INSIDE
-)
+# What runs inside a mount namespace of its own is tests/rocm/enter.py.
 enter() {  # topology preload command...
-  local how=(--mount)
-  [ "$(id -u)" = 0 ] || how=(--user --map-root-user --mount)
-  unshare "${how[@]}" true 2>/dev/null ||
-    cannot "this machine allows no mount namespace (unshare ${how[*]}), which the bed's /dev and /sys need"
-  exec unshare "${how[@]}" bash -c "$inside" rocm-bed "$root" "$1" "$2" "$PWD" "${@:3}"
+  exec "$python" -I -S "$here/tests/rocm/enter.py" "$root" "$1" "$2" "$PWD" "${@:3}"
 }
 
 if [ "$mode" = compile ]; then
@@ -174,14 +127,15 @@ if [ "$mode" = compile ]; then
 fi
 
 [ $# -gt 0 ] || wrong "no command after --"
-driver=$(find "$build" -name libtacho_kfd.so -print -quit 2>/dev/null || true)
+driver=$build/tests/libtacho_kfd.so
+[ -e "$driver" ] || driver=$(find "$build" -name libtacho_kfd.so -print -quit 2>/dev/null || true)
 [ -n "$driver" ] || wrong "no libtacho_kfd.so under $build: build the target tacho_kfd, or name the folder with --build"
 [ "$gpus" != 0 ] || enter none none "$@"
 topology=$cache/topology/$gpu-$gpus-$(cksum <"$here/tests/rocm/kfd/topology.py" | cut -d' ' -f1)
 if [ ! -e "$topology" ]; then
   mkdir -p "$cache/topology"
   new=$(mktemp -d "$cache/topology/new.XXXXXX")
-  python3 "$here/tests/rocm/kfd/topology.py" "$gpu" "$gpus" "$new" || { rm -rf "$new"; exit 2; }
+  "$python" "$here/tests/rocm/kfd/topology.py" "$gpu" "$gpus" "$new" || { rm -rf "$new"; exit 2; }
   chmod 755 "$new"
   mv -T "$new" "$topology" 2>/dev/null || rm -rf "$new"  # somebody else was faster
 fi

@@ -616,6 +616,7 @@ void end_thread() {
   if (thread == nullptr || thread->tid != tape::t_state.tid) return;
   if (thread->timer != 0 && tape::permitted(tape::kCallSample)) syscall(SYS_timer_delete, thread->timer - 1);
   thread->timer = 0;
+  thread->pace = {};  // its place goes to another thread
   unmap_scratch(thread->scratch);
   unmap_scratch(thread->launch_scratch);
   unmap_scratch(thread->waiting);

@@ -102,8 +102,11 @@ def main(root, topology, preload, folder, *command):
     except OSError as error:
         print(f"rocm-bed.sh: this machine allows no mount namespace ({error}), which the bed's /dev and /sys need", file=sys.stderr)
         sys.exit(77)
-    make_root(root, topology)
-    os.chroot(root)
+    try:
+        make_root(root, topology)
+        os.chroot(root)
+    except OSError as error:
+        sys.exit(f"rocm-bed.sh: the bed's root cannot be made: {error}")
     try:
         os.chdir(folder)
     except OSError:

@@ -26,8 +26,7 @@ class Process : public decode::ProcessContext {
     return static_cast<int64_t>(static_cast<double>(ticks) * 0.4761904762);
   }
   int64_t thread_track(uint32_t tid) override {
-    return writer_.dimension(
-        event::row::Track{.kind = event::TrackKind::kThread, .process = 1, .native = tid});
+    return writer_.dimension(event::row::Track{.kind = event::TrackKind::kThread, .process = 1, .native = tid});
   }
 
  private:
@@ -102,11 +101,9 @@ int main(int argc, char** argv) {
           put(record + 24, gpu + 1000 + random % 500);
       put<uint32_t>(record + 44, 1), put<uint32_t>(record + 48, 7);
       for (size_t word = 52; word < 76; word += 4) put<uint32_t>(record + word, 1 + (word == 64 ? 127 : 0));
-      put(record + 92, static_cast<uint32_t>(2 * done + 2)),
-          put(record + 104, 0x7000 + (random >> 32) % 40 * 64);
+      put(record + 92, static_cast<uint32_t>(2 * done + 2)), put(record + 104, 0x7000 + (random >> 32) % 40 * 64);
       record += 216;
-      put<uint32_t>(record, 5), put<uint32_t>(record + 4, 211), put(record + 8, now),
-          put(record + 16, now + length);
+      put<uint32_t>(record, 5), put<uint32_t>(record + 4, 211), put(record + 8, now), put(record + 16, now + length);
       put<uint32_t>(record + 28, 42), put(record + 32, static_cast<uint32_t>(2 * done + 2));
       records += 2;
       now += length + 200;
@@ -123,8 +120,7 @@ int main(int argc, char** argv) {
   spent += cpu_s() - begin;
   if (!written) return fprintf(stderr, "cupti_decode: %s\n", written.error().message.c_str()), 1;
   int64_t rows = 0;
-  for (size_t table = 0; table < event::kFactTables; ++table)
-    rows += (*writer)->rows(static_cast<event::Table>(table));
+  for (size_t table = 0; table < event::kFactTables; ++table) rows += (*writer)->rows(static_cast<event::Table>(table));
   printf("cupti_decode: %llu records, %lld rows in %.3f s CPU: %.1f M records/s, %.2f bytes per row\n",
          static_cast<unsigned long long>(records), static_cast<long long>(rows), spent,
          static_cast<double>(records) / spent * 1e-6,

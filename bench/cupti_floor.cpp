@@ -1,12 +1,10 @@
-// The floor that tracing CUDA is measured against: a bare CUPTI client that enables the same activity kinds,
-// hands out buffers, walks what comes back and does nothing with it but count. Loaded by
-// CUDA_INJECTION64_PATH.
+// The floor that tracing CUDA is measured against: a bare CUPTI client that enables the same activity kinds, hands out
+// buffers, walks what comes back and does nothing with it but count. Loaded by CUDA_INJECTION64_PATH.
 //
-// FLOOR_KINDS: letters of what to enable (k kernels, c copies and fills, r runtime API, q not its calls that
-// only ask, d driver API, l only launching driver calls, m memory, s synchronisation, o overhead, j
-// compilation, g graph launches as one span), default kcrd. FLOOR_THREAD_IDS: if set, records carry kernel
-// thread ids instead of CUPTI's default. FLOOR_BUFFER: bytes per buffer, default 8 MiB. FLOOR_REPORT: file
-// for the counts, default none.
+// FLOOR_KINDS: letters of what to enable (k kernels, c copies and fills, r runtime API, q not its calls that only ask,
+// d driver API, l only launching driver calls, m memory, s synchronisation, o overhead, j compilation, g graph launches
+// as one span), default kcrd. FLOOR_THREAD_IDS: if set, records carry kernel thread ids instead of CUPTI's default.
+// FLOOR_BUFFER: bytes per buffer, default 8 MiB. FLOOR_REPORT: file for the counts, default none.
 #include <cupti.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,8 +70,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
       case 'q':  // without the runtime calls that only ask
         for (uint32_t id = 1; id < 2048; ++id) {
           const char* name = nullptr;
-          if (cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &name) != CUPTI_SUCCESS ||
-              name == nullptr)
+          if (cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &name) != CUPTI_SUCCESS || name == nullptr)
             continue;
           for (const char* question : {"cudaGetDevice_v", "cudaGetLastError_v", "cudaPeekAtLastError_v",
                                        "cudaDeviceGetAttribute_v", "cudaStreamIsCapturing"})
@@ -86,8 +83,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
       case 'l':
         for (uint32_t id = 1; id < 2048; ++id) {
           const char* name = nullptr;
-          if (cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &name) != CUPTI_SUCCESS || name == nullptr)
-            continue;
+          if (cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &name) != CUPTI_SUCCESS || name == nullptr) continue;
           if (strncmp(name, "cuLaunch", 8) == 0 || strncmp(name, "cuGraphLaunch", 13) == 0)
             cuptiActivityEnableDriverApi(id, 1);
         }

@@ -1,5 +1,5 @@
-// Runs a command with libtacho.so's CUDA source and a pool, drains it without decoding, and prints what came:
-// buffers, bytes and records by kind. Measures the target's side alone and shows what CUPTI really writes.
+// Runs a command with libtacho.so's CUDA source and a pool, drains it without decoding, and prints what came: buffers,
+// bytes and records by kind. Measures the target's side alone and shows what CUPTI really writes.
 //
 // cupti_pool [-p] [-c key=value]... [-l libtacho.so] [-s source-bits] [-d records-to-dump] [-m pool-MiB] [-f
 // flush-period-ms] -- command...
@@ -27,8 +27,7 @@ struct Counter {
   std::map<uint32_t, uint64_t> counts;
   std::map<uint32_t, std::string> strings;
   std::map<uint64_t, std::string> names[16];
-  uint64_t buffers = 0, bytes = 0, extents = 0, unwalked = 0, incomplete = 0, same_thread = 0,
-           other_thread = 0;
+  uint64_t buffers = 0, bytes = 0, extents = 0, unwalked = 0, incomplete = 0, same_thread = 0, other_thread = 0;
   long dump = 0;
 
   void definitions(std::span<const std::byte> bytes_in) {
@@ -64,8 +63,7 @@ struct Counter {
   void open_buffer(const tape::BlockHeader& block, std::span<const std::byte> content) {
     size_t used = content.size();
     while (used > 0 && content[used - 1] == std::byte{0}) --used;
-    printf("  open buffer of thread %u: last byte that is not 0 at %zu of %zu\n", block.tid, used,
-           content.size());
+    printf("  open buffer of thread %u: last byte that is not 0 at %zu of %zu\n", block.tid, used, content.size());
     for (size_t at = 0; at < std::min<size_t>(used, 1536) && dump > 0; at += 32) {
       printf("    %5zu:", at);
       for (size_t word = at; word < at + 32; word += 4)
@@ -90,8 +88,7 @@ struct Counter {
       ++counts[kind];
       const auto* words = reinterpret_cast<const uint32_t*>(content.data() + at);
       if (kind == 4 || kind == 5) ++(words[7] == block.tid ? same_thread : other_thread);
-      if (dump > 0 &&
-          !((kind == 4 || kind == 5) && names[kind == 5 ? 0 : 1][words[1]].rfind("cuDeviceGet", 0) == 0)) {
+      if (dump > 0 && !((kind == 4 || kind == 5) && names[kind == 5 ? 0 : 1][words[1]].rfind("cuDeviceGet", 0) == 0)) {
         --dump;
         printf("  tid %u kind %u:", block.tid, kind);
         if (kind == 4 || kind == 5) {
@@ -99,8 +96,8 @@ struct Counter {
                  *reinterpret_cast<const unsigned long long*>(words + 4) -
                      *reinterpret_cast<const unsigned long long*>(words + 2));
         } else if (kind == 10) {
-          printf(" %s corr %u grid %u", names[2][*reinterpret_cast<const uint64_t*>(words + 26)].c_str(),
-                 words[23], words[24]);
+          printf(" %s corr %u grid %u", names[2][*reinterpret_cast<const uint64_t*>(words + 26)].c_str(), words[23],
+                 words[24]);
         } else {
           for (uint32_t i = 1; i < size->second / 4 && i < 24; ++i) printf(" %x", words[i]);
         }
@@ -145,8 +142,7 @@ int main(int argc, char** argv) {
   }
   if (i + 1 >= argc) {
     fprintf(stderr,
-            "usage: cupti_pool [-p] [-c key=value]... [-l libtacho.so] [-d records] [-m MiB] [-f ms] -- "
-            "command...\n");
+            "usage: cupti_pool [-p] [-c key=value]... [-l libtacho.so] [-d records] [-m MiB] [-f ms] -- command...\n");
     return 2;
   }
   auto pool = tape::Pool::create(options);
@@ -177,16 +173,13 @@ int main(int argc, char** argv) {
     pressure = std::max(pressure, drainer.pressure());
   }
   drainer.pass(sink, true);
-  printf(
-      "  status %x, %llu buffers, %llu blocks, %llu bytes, not walked %llu, incomplete %llu, peak pressure "
-      "%.2f, populated %u blocks\n",
-      status, static_cast<unsigned long long>(counter.buffers),
-      static_cast<unsigned long long>(counter.extents), static_cast<unsigned long long>(counter.bytes),
-      static_cast<unsigned long long>(counter.unwalked), static_cast<unsigned long long>(counter.incomplete),
-      pressure, pool->header().populated_blocks.load());
+  printf("  status %x, %llu buffers, %llu blocks, %llu bytes, not walked %llu, "
+         "incomplete %llu, peak pressure %.2f, populated %u blocks\n",
+         status, static_cast<unsigned long long>(counter.buffers), static_cast<unsigned long long>(counter.extents),
+         static_cast<unsigned long long>(counter.bytes), static_cast<unsigned long long>(counter.unwalked),
+         static_cast<unsigned long long>(counter.incomplete), pressure, pool->header().populated_blocks.load());
   printf("  API records of the buffer's owner %llu, of others %llu\n",
-         static_cast<unsigned long long>(counter.same_thread),
-         static_cast<unsigned long long>(counter.other_thread));
+         static_cast<unsigned long long>(counter.same_thread), static_cast<unsigned long long>(counter.other_thread));
   for (const auto& [kind, count] : counter.counts)
     printf("  kind %u: %llu x %u B\n", kind, static_cast<unsigned long long>(count), counter.sizes[kind]);
   for (size_t t = 0; t <= event::kFactTables; ++t)

@@ -1,5 +1,5 @@
-// Makes a trace of many events for bench/export.sh: export_data FILE EVENTS. A third each: API calls,
-// dispatches they launch, and markers, copies and readings between them, over 4 threads and 8 queues.
+// Makes a trace of many events for bench/export.sh: export_data FILE EVENTS. A third each: API calls, dispatches they
+// launch, and markers, copies and readings between them, over 4 threads and 8 queues.
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
@@ -34,8 +34,8 @@ int main(int argc, char** argv) {
                                                    .driver = text("1")});
   int64_t threads[4], queues[8], kernels[500], functions[40], labels[100];
   for (int i = 0; i < 4; ++i) {
-    const int64_t thread = out.dimension(
-        row::Thread{.process = process, .tid = 4242 + i, .name = text(i == 0 ? "train" : "worker")});
+    const int64_t thread =
+        out.dimension(row::Thread{.process = process, .tid = 4242 + i, .name = text(i == 0 ? "train" : "worker")});
     threads[i] = out.dimension(row::Track{.kind = event::TrackKind::kThread,
                                           .process = process,
                                           .thread = thread,
@@ -49,27 +49,27 @@ int main(int argc, char** argv) {
                                          .native = i,
                                          .category = text("stream")});
   for (int i = 0; i < 500; ++i) {
-    kernels[i] = out.dimension(
-        row::Kernel{.name = text("void at::native::vectorized_elementwise_kernel<" + std::to_string(i) +
-                                 ", at::native::FillFunctor<float>, at::detail::Array<char*, 1> >(int)"),
-                    .grid_x = 65536 + 256 * i,
-                    .grid_y = 1,
-                    .grid_z = 1,
-                    .group_x = 256,
-                    .group_y = 1,
-                    .group_z = 1,
-                    .registers = 32 + i % 64,
-                    .accum_registers = 0,
-                    .scalar_registers = 0,
-                    .shared_static = 0,
-                    .shared_dynamic = 0,
-                    .private_bytes = 0,
-                    .cache_config = 0,
-                    .carveout = 0});
+    kernels[i] =
+        out.dimension(row::Kernel{.name = text("void at::native::vectorized_elementwise_kernel<" + std::to_string(i) +
+                                               ", at::native::FillFunctor<float>, at::detail::Array<char*, 1> >(int)"),
+                                  .grid_x = 65536 + 256 * i,
+                                  .grid_y = 1,
+                                  .grid_z = 1,
+                                  .group_x = 256,
+                                  .group_y = 1,
+                                  .group_z = 1,
+                                  .registers = 32 + i % 64,
+                                  .accum_registers = 0,
+                                  .scalar_registers = 0,
+                                  .shared_static = 0,
+                                  .shared_dynamic = 0,
+                                  .private_bytes = 0,
+                                  .cache_config = 0,
+                                  .carveout = 0});
   }
   for (int i = 0; i < 40; ++i)
-    functions[i] = out.dimension(row::Function{.name = text("hipFunctionNumber" + std::to_string(i)),
-                                               .domain = event::Domain::kHipRuntime});
+    functions[i] = out.dimension(
+        row::Function{.name = text("hipFunctionNumber" + std::to_string(i)), .domain = event::Domain::kHipRuntime});
   for (int i = 0; i < 100; ++i)
     labels[i] = out.dimension(row::Label{.name = text("layer " + std::to_string(i) + " forward")});
   const int64_t copy = out.dimension(row::CopyShape{.direction = event::CopyDirection::kHostToDevice,
@@ -108,10 +108,8 @@ int main(int argc, char** argv) {
     time += 4000;
     written += 2;
     if (correlation % 4 == 0) {
-      out.add(row::Marker{.track = threads[lane],
-                          .start = open,
-                          .duration = time - open - 100,
-                          .dim = labels[random() % 100]});
+      out.add(row::Marker{
+          .track = threads[lane], .start = open, .duration = time - open - 100, .dim = labels[random() % 100]});
       ++written;
     }
     if (correlation % 8 == 0) {
@@ -133,7 +131,6 @@ int main(int argc, char** argv) {
       written += 2;
     }
   }
-  if (const Status done = out.finish(); !done)
-    return std::fprintf(stderr, "%s\n", done.error().message.c_str()), 1;
+  if (const Status done = out.finish(); !done) return std::fprintf(stderr, "%s\n", done.error().message.c_str()), 1;
   std::printf("%lld events\n", static_cast<long long>(written));
 }

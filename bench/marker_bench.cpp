@@ -1,7 +1,6 @@
-// Cost of markers inside a program: ns per push+pop pair and per mark through tacho.h, ROCTx and NVTX's
-// table, with recording on, paused, and without a profiler. The program starts itself with libtacho.so
-// preloaded and drains the pool meanwhile, as tacho does. Rounds of all cases are interleaved; printed are
-// median and quartiles over the rounds.
+// Cost of markers inside a program: ns per push+pop pair and per mark through tacho.h, ROCTx and NVTX's table, with
+// recording on, paused, and without a profiler. The program starts itself with libtacho.so preloaded and drains the
+// pool meanwhile, as tacho does. Rounds of all cases are interleaved; printed are median and quartiles over the rounds.
 //
 //   marker_bench [pairs per round] [rounds]
 #include <dlfcn.h>
@@ -130,8 +129,8 @@ int measure(long pairs, int rounds) {
       one.ns.push_back(static_cast<double>(tacho::raw_now() - begin) / static_cast<double>(pairs));
       usleep(20000);  // the pool is drained
     }
-  std::printf("%-46s %8s %8s %8s   ns per operation, %ld operations a round, %d rounds\n", "", "25 %",
-              "median", "75 %", pairs, rounds);
+  std::printf("%-46s %8s %8s %8s   ns per operation, %ld operations a round, %d rounds\n", "", "25 %", "median", "75 %",
+              pairs, rounds);
   for (Case& one : cases) {
     std::sort(one.ns.begin(), one.ns.end());
     const size_t n = one.ns.size();
@@ -155,9 +154,8 @@ int main(int argc, char** argv) {
   if (size <= 0) return 1;
   self[size] = '\0';
   std::string library =
-      build != nullptr
-          ? build
-          : std::string(self, static_cast<size_t>(size)).substr(0, std::string(self).rfind('/')) + "/..";
+      build != nullptr ? build
+                       : std::string(self, static_cast<size_t>(size)).substr(0, std::string(self).rfind('/')) + "/..";
   library += "/lib/libtacho.so";
   auto pool = tacho::tape::Pool::create({.initial_bytes = 64 << 20, .max_bytes = 256 << 20});
   if (!pool) {

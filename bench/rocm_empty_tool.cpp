@@ -1,5 +1,5 @@
-// A tool of rocprofiler-sdk that asks for what tacho asks for (vendor/amd/sdk.h) and does nothing with it: what the library itself
-// costs (bench/rocm.py).
+// A tool of rocprofiler-sdk that asks for what tacho asks for (vendor/amd/sdk.h) and does nothing with it: what the
+// library itself costs (bench/rocm.py).
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -54,8 +54,7 @@ int initialize(sdk::Finalize*, void*) {
   g_call.create_context(&g_names);
   g_call.create_context(&g_context);
   g_call.trace_callback(g_names, 10, nullptr, 0, reinterpret_cast<AnyCallback*>(&see_code), nullptr);
-  g_call.create_buffer(g_context, sdk::kBufferBytes, sdk::kFlushAt, sdk::kPolicyLossless, drop, nullptr,
-                       &g_buffer);
+  g_call.create_buffer(g_context, sdk::kBufferBytes, sdk::kFlushAt, sdk::kPolicyLossless, drop, nullptr, &g_buffer);
   g_call.buffer_kinds(record, nullptr);
   int32_t kinds[2], count = 0;
   for (int32_t kind = 1; kind < 64 && count < 2; ++kind) {
@@ -77,8 +76,9 @@ sdk::ConfigureResult g_result{sizeof g_result, initialize, finalize, nullptr};
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) sdk::ConfigureResult* rocprofiler_configure(
-    uint32_t version, const char*, uint32_t, sdk::ClientId* client) {
+extern "C" __attribute__((visibility("default"))) sdk::ConfigureResult* rocprofiler_configure(uint32_t version,
+                                                                                              const char*, uint32_t,
+                                                                                              sdk::ClientId* client) {
   if (version < sdk::kFirstWide) return nullptr;
   client->name = "empty";
 #define TACHO_BIND(member, type, name) \
@@ -86,8 +86,8 @@ extern "C" __attribute__((visibility("default"))) sdk::ConfigureResult* rocprofi
   TACHO_SDK_FUNCTIONS(TACHO_BIND)
   g_call.external_request = reinterpret_cast<ExternalRequest*>(
       dlsym(RTLD_DEFAULT, "rocprofiler_configure_external_correlation_id_request_service"));
-  g_request_name = reinterpret_cast<KindName*>(
-      dlsym(RTLD_DEFAULT, "rocprofiler_query_external_correlation_id_request_kind_name"));
+  g_request_name =
+      reinterpret_cast<KindName*>(dlsym(RTLD_DEFAULT, "rocprofiler_query_external_correlation_id_request_kind_name"));
   if (g_call.status_text == nullptr || g_call.external_request == nullptr || g_request_name == nullptr) {
     fputs("rocm_empty_tool: this rocprofiler-sdk lacks a function\n", stderr);
     return nullptr;

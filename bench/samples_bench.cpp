@@ -1,5 +1,5 @@
-// Speed of unwinding and symbolisation: samples of a real program (the arguments; default: Python that
-// imports a lot) are taken once, then decoded again and again until a million have been.
+// Speed of unwinding and symbolisation: samples of a real program (the arguments; default: Python that imports a lot)
+// are taken once, then decoded again and again until a million have been.
 //
 //   samples_bench [command ...]
 #include <sys/wait.h>
@@ -33,8 +33,7 @@ int main(int argc, char** argv) {
   if (size <= 0) return 1;
   self[size] = '\0';
   const char* const build = getenv("TACHO_BUILD");
-  std::string library =
-      build != nullptr ? build : std::string(self).substr(0, std::string(self).rfind('/')) + "/..";
+  std::string library = build != nullptr ? build : std::string(self).substr(0, std::string(self).rfind('/')) + "/..";
   library += "/lib/libtacho.so";
   tape::PoolOptions options{.initial_bytes = 64 << 20, .max_bytes = 256 << 20};
   options.config = "sampler=timer\nsample_hz=2000\nsample_clock=wall\n";
@@ -47,8 +46,8 @@ int main(int argc, char** argv) {
   std::string defaults[] = {"/usr/bin/python3", "-c",
                             "import json, decimal, asyncio, email.parser, unittest, xml.dom.minidom\n"
                             "total = 0\n"
-                            "for i in range(300): total += len(json.dumps({str(k): [k, "
-                            "decimal.Decimal(k).sqrt()] for k in range(50)}, default=str))"};
+                            "for i in range(300): total += len(json.dumps({str(k): [k, decimal.Decimal(k).sqrt()] for "
+                            "k in range(50)}, default=str))"};
   if (words.empty())
     for (std::string& word : defaults) words.push_back(word.data());
   words.push_back(nullptr);

@@ -1,12 +1,11 @@
-// Cost of the trace file: nanoseconds to encode and decode an event, bytes a row, time to open and to sum up,
-// memory.
+// Cost of the trace file: nanoseconds to encode and decode an event, bytes a row, time to open and to sum up, memory.
 //
 //   trace_bench [rows]           tables of figures over so many rows (default 10 million)
 //   trace_bench --memory rows    writes so many rows and prints the peak of anonymous memory alone
 //   trace_bench --names rows     the same for so many markers, each with a text of its own
 //
-// CPU time of this thread is measured, so a busy machine disturbs little. Rows are either modelled on what an
-// OpenCL program makes its tracer write, or taken from mytrace.rpd when TACHO_DATA names the test data.
+// CPU time of this thread is measured, so a busy machine disturbs little. Rows are either modelled on what an OpenCL
+// program makes its tracer write, or taken from mytrace.rpd when TACHO_DATA names the test data.
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,8 +69,7 @@ class Noise {
  public:
   explicit Noise(uint64_t seed) : state_(seed) {
     for (size_t i = 0; i < kQuantiles; ++i) {
-      // Quantiles of a normal distribution by the logistic approximation: its exact shape does not matter
-      // here.
+      // Quantiles of a normal distribution by the logistic approximation: its exact shape does not matter here.
       const double p = (static_cast<double>(i) + 0.5) / static_cast<double>(kQuantiles);
       quantile_[i] = std::log(p / (1 - p)) / 1.702;
     }
@@ -94,16 +92,16 @@ class Noise {
   std::array<double, kQuantiles> quantile_{};
 };
 
-// An OpenCL program: two threads, each with a queue; per step it sets three arguments and enqueues a kernel,
-// now and then copies, and waits. Kernels run back to back on the device while the host runs ahead.
+// An OpenCL program: two threads, each with a queue; per step it sets three arguments and enqueues a kernel, now and
+// then copies, and waits. Kernels run back to back on the device while the host runs ahead.
 class OpenClProgram {
  public:
   explicit OpenClProgram(uint64_t seed) : noise_(seed) {}
 
   static void define(TraceWriter& writer) {
     define_places(writer);
-    for (const char* name : {"clSetKernelArg", "clEnqueueNDRangeKernel", "clEnqueueWriteBuffer",
-                             "clEnqueueReadBuffer", "clFinish", "clReleaseEvent"}) {
+    for (const char* name : {"clSetKernelArg", "clEnqueueNDRangeKernel", "clEnqueueWriteBuffer", "clEnqueueReadBuffer",
+                             "clFinish", "clReleaseEvent"}) {
       writer.dimension(row::Function{.name = writer.string(name), .domain = event::Domain::kOpenCL});
     }
     for (int64_t k = 0; k < kKernels; ++k) {
@@ -133,8 +131,7 @@ class OpenClProgram {
     const int64_t duration = noise_.around(4000.0 * static_cast<double>(1 + kernel * kernel), 0.04);
     emit({Table::kDispatch,
           9,
-          {3 + thread, start, duration, 1 + kernel, correlation_, start - queued, start - submitted,
-           ordinal_++, 0}});
+          {3 + thread, start, duration, 1 + kernel, correlation_, start - queued, start - submitted, ordinal_++, 0}});
     device = start + duration;
     (void)call;
     if (step_ % 8 == 0) {
@@ -199,57 +196,53 @@ bool read_rpd(const std::string& path, TraceWriter& names, RpdRows& rows) {
   };
   const auto number = [](sqlite3_stmt* s, int c) { return static_cast<int64_t>(sqlite3_column_int64(s, c)); };
   const auto track = [&](int64_t native) { return names.dimension(row::Track{.native = native}); };
-  query(
-      "select o.start, o.end, d.string, t.string, coalesce(l.api_id, 0), o.gpuId, o.queueId from rocpd_op o "
-      "join rocpd_string d on d.id = o.description_id join rocpd_string t on t.id = o.opType_id "
-      "left join rocpd_api_ops l on l.op_id = o.id order by o.id",
-      [&](sqlite3_stmt* s) {
-        const std::string kind = text(s, 3);
-        const int64_t call = number(s, 4) == 0 ? 0 : number(s, 4) - 4294967296;
-        const int64_t duration = number(s, 1) - number(s, 0);
-        if (kind.rfind("Copy", 0) == 0) {
-          const int64_t shape = names.dimension(row::CopyShape{
-              .direction = kind == "CopyHostToDevice"   ? event::CopyDirection::kHostToDevice
-                           : kind == "CopyDeviceToHost" ? event::CopyDirection::kDeviceToHost
-                                                        : event::CopyDirection::kDeviceToDevice,
-              .asynchronous = 1});
-          rows.gpu_and_calls.push_back({Table::kCopy,
-                                        9,
-                                        {track(100 + number(s, 5)), number(s, 0), duration, shape, call,
-                                         kUnknown, kUnknown, kUnknown, 0}});
-        } else {
-          const int64_t dim =
-              names.dimension(row::Kernel{.name = names.string(text(s, 2).empty() ? kind : text(s, 2))});
-          rows.gpu_and_calls.push_back({Table::kDispatch,
-                                        9,
-                                        {track(100 + number(s, 5)), number(s, 0), duration, dim, call,
-                                         kUnknown, kUnknown, kUnknown, 0}});
-        }
-      });
+  query("select o.start, o.end, d.string, t.string, coalesce(l.api_id, 0), o.gpuId, o.queueId from rocpd_op o join "
+        "rocpd_string d on d.id = o.description_id join rocpd_string t on t.id = o.opType_id left join rocpd_api_ops l "
+        "on l.op_id = o.id order by o.id",
+        [&](sqlite3_stmt* s) {
+          const std::string kind = text(s, 3);
+          const int64_t call = number(s, 4) == 0 ? 0 : number(s, 4) - 4294967296;
+          const int64_t duration = number(s, 1) - number(s, 0);
+          if (kind.rfind("Copy", 0) == 0) {
+            const int64_t shape = names.dimension(
+                row::CopyShape{.direction = kind == "CopyHostToDevice"   ? event::CopyDirection::kHostToDevice
+                                            : kind == "CopyDeviceToHost" ? event::CopyDirection::kDeviceToHost
+                                                                         : event::CopyDirection::kDeviceToDevice,
+                               .asynchronous = 1});
+            rows.gpu_and_calls.push_back(
+                {Table::kCopy,
+                 9,
+                 {track(100 + number(s, 5)), number(s, 0), duration, shape, call, kUnknown, kUnknown, kUnknown, 0}});
+          } else {
+            const int64_t dim =
+                names.dimension(row::Kernel{.name = names.string(text(s, 2).empty() ? kind : text(s, 2))});
+            rows.gpu_and_calls.push_back(
+                {Table::kDispatch,
+                 9,
+                 {track(100 + number(s, 5)), number(s, 0), duration, dim, call, kUnknown, kUnknown, kUnknown, 0}});
+          }
+        });
   rows.all = rows.gpu_and_calls;
-  query(
-      "select a.start, a.end, a.tid, n.string, g.string, a.id, exists(select 1 from rocpd_api_ops l where "
-      "l.api_id = a.id) "
-      "from rocpd_api a join rocpd_string n on n.id = a.apiName_id join rocpd_string g on g.id = a.args_id "
-      "order by a.id",
-      [&](sqlite3_stmt* s) {
-        const int64_t call = number(s, 5) - 4294967296;
-        const int64_t duration = number(s, 1) - number(s, 0);
-        if (text(s, 3) == "UserMarker") {
-          const int64_t label = names.dimension(row::Label{.name = names.string(text(s, 4))});
-          rows.all.push_back(
-              {Table::kMarker, 6, {track(number(s, 2)), number(s, 0), duration, label, call, 0}});
-          return;
-        }
-        const Row row{Table::kApi,
-                      6,
-                      {track(number(s, 2)), number(s, 0), duration,
-                       names.dimension(row::Function{.name = names.string(text(s, 3)),
-                                                     .domain = event::Domain::kHipRuntime}),
-                       call, kUnknown}};
-        rows.all.push_back(row);
-        if (number(s, 6) != 0) rows.gpu_and_calls.push_back(row);
-      });
+  query("select a.start, a.end, a.tid, n.string, g.string, a.id, exists(select 1 from rocpd_api_ops l where l.api_id = "
+        "a.id) from rocpd_api a join rocpd_string n on n.id = a.apiName_id join "
+        "rocpd_string g on g.id = a.args_id order by a.id",
+        [&](sqlite3_stmt* s) {
+          const int64_t call = number(s, 5) - 4294967296;
+          const int64_t duration = number(s, 1) - number(s, 0);
+          if (text(s, 3) == "UserMarker") {
+            const int64_t label = names.dimension(row::Label{.name = names.string(text(s, 4))});
+            rows.all.push_back({Table::kMarker, 6, {track(number(s, 2)), number(s, 0), duration, label, call, 0}});
+            return;
+          }
+          const Row row{
+              Table::kApi,
+              6,
+              {track(number(s, 2)), number(s, 0), duration,
+               names.dimension(row::Function{.name = names.string(text(s, 3)), .domain = event::Domain::kHipRuntime}),
+               call, kUnknown}};
+          rows.all.push_back(row);
+          if (number(s, 6) != 0) rows.gpu_and_calls.push_back(row);
+        });
   sqlite3_close(database);
   return !rows.all.empty();
 }
@@ -293,21 +286,18 @@ void measure(const std::string& title, const std::vector<Row>& rows, int64_t tot
       if (!event::is_fact(info.table)) continue;
       std::vector<int> columns;
       for (size_t c = 0; c < info.columns.size(); ++c) columns.push_back(static_cast<int>(c));
-      must(visit_chunks(*trace, info.table, columns,
-                        [&](size_t, std::span<const std::span<const int64_t>> values) {
-                          for (const auto& column : values)
-                            sum += column[0], cells += static_cast<int64_t>(column.size());
-                          return true;
-                        }));
+      must(visit_chunks(*trace, info.table, columns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+        for (const auto& column : values) sum += column[0], cells += static_cast<int64_t>(column.size());
+        return true;
+      }));
     }
     decode = std::min(decode, cpu_seconds() - start + (sum == 42 ? 1e-12 : 0));
   }
   const auto events = static_cast<double>(written);
-  fmt::print(
-      "{:<34} {:>9} rows  {:>5.2f} B/row  encode {:>5.1f} ns  decode {:>5.1f} ns  both {:>5.1f} M events/s  "
-      "decode {:>4.0f} M values/s\n",
-      title, written, static_cast<double>(trace->file_size()) / events, encode / events * 1e9,
-      decode / events * 1e9, events / (encode + decode) / 1e6, static_cast<double>(cells) / decode / 1e6);
+  fmt::print("{:<34} {:>9} rows  {:>5.2f} B/row  encode {:>5.1f} ns  decode {:>5.1f} ns  "
+             "both {:>5.1f} M events/s  decode {:>4.0f} M values/s\n",
+             title, written, static_cast<double>(trace->file_size()) / events, encode / events * 1e9,
+             decode / events * 1e9, events / (encode + decode) / 1e6, static_cast<double>(cells) / decode / 1e6);
   if (written < 1'000'000) return;
 
   double open = 1e9, sums = 1e9;
@@ -345,13 +335,10 @@ void measure(const std::string& title, const std::vector<Row>& rows, int64_t tot
                      [&](auto) { return ++visited > 0; }));
   const double by_time = cpu_seconds() - start;
   const double busy_start = cpu_seconds();
-  for (const Table table : {Table::kApi, Table::kDispatch, Table::kCopy})
-    (void)must(trace->merged_busy(table));
+  for (const Table table : {Table::kApi, Table::kDispatch, Table::kCopy}) (void)must(trace->merged_busy(table));
   fmt::print(
-      "{:<34} open {:.2f} ms  summaries of all tables {:.2f} ms  busy times {:.1f} ms  rows by time {:.1f} "
-      "M/s\n",
-      "", open * 1e3, sums * 1e3, (cpu_seconds() - busy_start) * 1e3,
-      static_cast<double>(visited) / by_time / 1e6);
+      "{:<34} open {:.2f} ms  summaries of all tables {:.2f} ms  busy times {:.1f} ms  rows by time {:.1f} M/s\n", "",
+      open * 1e3, sums * 1e3, (cpu_seconds() - busy_start) * 1e3, static_cast<double>(visited) / by_time / 1e6);
 }
 
 int64_t status_kib(const char* key) {
@@ -378,9 +365,8 @@ void measure_names(int64_t total) {
   }
   const auto trace = must(writer->finish_and_open());
   peak = std::max(peak, status_kib("RssAnon:"));
-  fmt::print(
-      "{} markers with texts of their own, {} bytes, {:.0f} ns each: anonymous memory at most {} MiB\n",
-      total, trace->file_size(), (cpu_seconds() - before) * 1e9 / static_cast<double>(total), peak / 1024);
+  fmt::print("{} markers with texts of their own, {} bytes, {:.0f} ns each: anonymous memory at most {} MiB\n", total,
+             trace->file_size(), (cpu_seconds() - before) * 1e9 / static_cast<double>(total), peak / 1024);
 }
 
 void measure_memory(int64_t total) {
@@ -432,16 +418,15 @@ int run(int argc, char** argv) {
     if (row.table == Table::kDispatch) only_dispatch.push_back(row);
   }
   measure("OpenCL model", model, total, OpenClProgram::define);
-  measure("OpenCL model, api rows only", only_api,
-          std::min<int64_t>(total, static_cast<int64_t>(only_api.size())), OpenClProgram::define);
+  measure("OpenCL model, api rows only", only_api, std::min<int64_t>(total, static_cast<int64_t>(only_api.size())),
+          OpenClProgram::define);
   measure("OpenCL model, dispatch rows only", only_dispatch,
           std::min<int64_t>(total, static_cast<int64_t>(only_dispatch.size())), OpenClProgram::define);
   const std::vector<Row> few(model.begin(), model.begin() + 20'000);
   measure("OpenCL model, a short run", few, 20'000, OpenClProgram::define);
 
   const char* data = getenv("TACHO_DATA");
-  const std::string rpd =
-      (data != nullptr ? std::string(data) : std::string("../shared/data")) + "/rpd/mytrace.rpd";
+  const std::string rpd = (data != nullptr ? std::string(data) : std::string("../shared/data")) + "/rpd/mytrace.rpd";
   if (!std::filesystem::exists(rpd)) {
     fmt::print("mytrace.rpd left out: TACHO_DATA does not name the test data\n");
     return 0;
@@ -456,8 +441,8 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "trace_bench: {}: cannot be read\n", rpd);
     return 1;
   }
-  measure("mytrace: kernels, copies, their calls", rows.gpu_and_calls,
-          static_cast<int64_t>(rows.gpu_and_calls.size()), define);
+  measure("mytrace: kernels, copies, their calls", rows.gpu_and_calls, static_cast<int64_t>(rows.gpu_and_calls.size()),
+          define);
   measure("mytrace: all ops, calls and markers", rows.all, static_cast<int64_t>(rows.all.size()), define);
   return 0;
 }

@@ -1,6 +1,6 @@
-// Makes a trace as large as a long job of many processes: view_data FILE EVENTS [PROCESSES]. Each process has three threads that
-// launch into six streams of a GPU of its own, in steps: nested calls, kernels, copies in both directions, ranges around
-// layers and steps, a gap after each step, power readings. Same arguments, same bytes.
+// Makes a trace as large as a long job of many processes: view_data FILE EVENTS [PROCESSES]. Each process has three
+// threads that launch into six streams of a GPU of its own, in steps: nested calls, kernels, copies in both directions,
+// ranges around layers and steps, a gap after each step, power readings. Same arguments, same bytes.
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
@@ -77,11 +77,8 @@ int main(int argc, char** argv) {
                                                          .category = text("thread")}));
     }
     for (int i = 0; i < 6; ++i)
-      process.streams.push_back(out.dimension(row::Track{.kind = event::TrackKind::kQueue,
-                                                         .process = id,
-                                                         .device = device,
-                                                         .native = i,
-                                                         .category = text("stream")}));
+      process.streams.push_back(out.dimension(row::Track{
+          .kind = event::TrackKind::kQueue, .process = id, .device = device, .native = i, .category = text("stream")}));
     process.free.assign(6, 0);
     process.power = out.dimension(row::Track{.kind = event::TrackKind::kCounter,
                                              .process = id,
@@ -92,10 +89,8 @@ int main(int argc, char** argv) {
   std::vector<int64_t> kernels, functions, drivers, labels;
   for (int i = 0; i < 400; ++i)
     kernels.push_back(out.dimension(row::Kernel{
-        .name = text(
-            i == 399
-                ? std::string("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
-                : "void layer" + std::to_string(i) + "::forward<float>(float const*, float*, int)"),
+        .name = text(i == 399 ? std::string("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+                              : "void layer" + std::to_string(i) + "::forward<float>(float const*, float*, int)"),
         .kind = event::DispatchKind::kKernel,
         .grid_x = 65536 + 256 * i,
         .grid_y = 1,
@@ -105,23 +100,21 @@ int main(int argc, char** argv) {
         .group_z = 1,
         .registers = 32 + i % 64}));
   for (int i = 0; i < 20; ++i) {
-    functions.push_back(out.dimension(row::Function{.name = text("runtimeCall" + std::to_string(i)),
-                                                    .domain = event::Domain::kCudaRuntime}));
+    functions.push_back(out.dimension(
+        row::Function{.name = text("runtimeCall" + std::to_string(i)), .domain = event::Domain::kCudaRuntime}));
     drivers.push_back(out.dimension(
         row::Function{.name = text("driverCall" + std::to_string(i)), .domain = event::Domain::kCudaDriver}));
   }
   for (int i = 0; i < 100; ++i)
-    labels.push_back(out.dimension(
-        row::Label{.name = text("layer " + std::to_string(i)), .kind = event::MarkerKind::kPushPop}));
-  const int64_t step_label =
-      out.dimension(row::Label{.name = text("step"), .kind = event::MarkerKind::kPushPop});
-  const int64_t rare_label =
-      out.dimension(row::Label{.name = text("checkpoint"), .kind = event::MarkerKind::kPushPop});
+    labels.push_back(
+        out.dimension(row::Label{.name = text("layer " + std::to_string(i)), .kind = event::MarkerKind::kPushPop}));
+  const int64_t step_label = out.dimension(row::Label{.name = text("step"), .kind = event::MarkerKind::kPushPop});
+  const int64_t rare_label = out.dimension(row::Label{.name = text("checkpoint"), .kind = event::MarkerKind::kPushPop});
   int64_t copies[2];
   for (int i = 0; i < 2; ++i)
-    copies[i] = out.dimension(row::CopyShape{
-        .direction = i == 0 ? event::CopyDirection::kHostToDevice : event::CopyDirection::kDeviceToHost,
-        .asynchronous = 1});
+    copies[i] = out.dimension(
+        row::CopyShape{.direction = i == 0 ? event::CopyDirection::kHostToDevice : event::CopyDirection::kDeviceToHost,
+                       .asynchronous = 1});
   Random random(7);
   int64_t written = 0;
   for (int64_t round = 0; written < events; ++round) {
@@ -147,15 +140,14 @@ int main(int argc, char** argv) {
       const auto stream = static_cast<size_t>(random.below(6));
       const int64_t start = std::max(process.free[stream] + 120, open + 4000);
       const int64_t runs = 3000 + random.below(9000);
-      out.add(
-          row::Dispatch{.track = process.streams[stream],
-                        .start = start,
-                        .duration = runs,
-                        .dim = kernels[static_cast<size_t>(random.below(64) == 0 ? 399 : random.below(399))],
-                        .correlation = process.correlation,
-                        .queued_ahead = 4000,
-                        .submit_ahead = 3000,
-                        .ordinal = process.correlation});
+      out.add(row::Dispatch{.track = process.streams[stream],
+                            .start = start,
+                            .duration = runs,
+                            .dim = kernels[static_cast<size_t>(random.below(64) == 0 ? 399 : random.below(399))],
+                            .correlation = process.correlation,
+                            .queued_ahead = 4000,
+                            .submit_ahead = 3000,
+                            .ordinal = process.correlation});
       process.free[stream] = start + runs;
       written += 3;
       if (process.correlation % 4 == 0) {
@@ -189,15 +181,13 @@ int main(int argc, char** argv) {
         ++written;
       }
       if (round % 4000 == 0) {
-        out.add(
-            row::Reading{.track = process.power,
-                         .start = open,
-                         .value = std::bit_cast<int64_t>(300.0 + static_cast<double>(random.below(200)))});
+        out.add(row::Reading{.track = process.power,
+                             .start = open,
+                             .value = std::bit_cast<int64_t>(300.0 + static_cast<double>(random.below(200)))});
         ++written;
       }
     }
   }
-  if (const auto done = out.finish(); !done)
-    return std::fprintf(stderr, "%s\n", done.error().message.c_str()), 1;
+  if (const auto done = out.finish(); !done) return std::fprintf(stderr, "%s\n", done.error().message.c_str()), 1;
   std::printf("%lld\n", static_cast<long long>(written));
 }

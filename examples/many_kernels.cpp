@@ -1,5 +1,4 @@
-// many_kernels: a storm of small launches of many kernels, as small-batch inference does it, and what one
-// launch costs.
+// many_kernels: a storm of small launches of many kernels, as small-batch inference does it, and what one launch costs.
 //   many_kernels [-n launches] [-k different kernels] [-s work-items] [-p | -q]
 // With -p the queue measures every launch (CL_QUEUE_PROFILING_ENABLE), as a profiler makes it do: what that
 // alone costs. With -q the program also asks for the four times of every launch, a few launches at a time as
@@ -37,15 +36,13 @@ class Times {
     for (; most > 0 && !running_.empty(); --most) {
       const cl_event event = running_.front();
       cl_int state = CL_QUEUED;
-      check("clGetEventInfo",
-            clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr));
+      check("clGetEventInfo", clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr));
       if (state != CL_COMPLETE) return;
       cl_ulong times[4] = {};
       constexpr cl_profiling_info kWhat[] = {CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_SUBMIT,
                                              CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
       for (int i = 0; i < 4; ++i)
-        check("clGetEventProfilingInfo",
-              clGetEventProfilingInfo(event, kWhat[i], sizeof times[i], &times[i], nullptr));
+        check("clGetEventProfilingInfo", clGetEventProfilingInfo(event, kWhat[i], sizeof times[i], &times[i], nullptr));
       sum_ += times[3] - times[2];
       check("clReleaseEvent", clReleaseEvent(event));
       running_.pop_front();
@@ -100,8 +97,8 @@ int main(int argc, char** argv) {
   constexpr size_t kOneGroup = 1024;
   const size_t* const local = global <= kOneGroup ? &global : nullptr;
   std::vector<int> values(global);
-  const cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
-                                       global * sizeof(int), values.data(), &code);
+  const cl_mem buffer =
+      clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, global * sizeof(int), values.data(), &code);
   check("clCreateBuffer", code);
   std::vector<cl_kernel> kernels;
   for (long i = 0; i < kinds; ++i) {
@@ -117,17 +114,16 @@ int main(int argc, char** argv) {
   Times times;
   for (long i = 0; i < launches; ++i) {
     cl_event event = nullptr;
-    check("clEnqueueNDRangeKernel",
-          clEnqueueNDRangeKernel(queue, kernels[static_cast<size_t>(i % kinds)], 1, nullptr, &global, local,
-                                 0, nullptr, ask ? &event : nullptr));
+    check("clEnqueueNDRangeKernel", clEnqueueNDRangeKernel(queue, kernels[static_cast<size_t>(i % kinds)], 1, nullptr,
+                                                           &global, local, 0, nullptr, ask ? &event : nullptr));
     if (ask) times.add(event);
   }
   const auto enqueued = std::chrono::steady_clock::now();
   check("clFinish", clFinish(queue));
   times.collect(SIZE_MAX);
   const auto end = std::chrono::steady_clock::now();
-  check("clEnqueueReadBuffer", clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, global * sizeof(int),
-                                                   values.data(), 0, nullptr, nullptr));
+  check("clEnqueueReadBuffer",
+        clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, global * sizeof(int), values.data(), 0, nullptr, nullptr));
 
   long expected = 0;
   for (long i = 0; i < kinds; ++i) expected += i + 1;
@@ -135,10 +131,9 @@ int main(int argc, char** argv) {
   const auto each = [&](auto span) {
     return std::chrono::duration<double, std::nano>(span).count() / static_cast<double>(launches);
   };
-  printf("%ld launches of %ld kernels: %.0f ns each to enqueue, %.0f ns each until all were done\n", launches,
-         kinds, each(enqueued - start), each(end - start));
-  if (ask)
-    printf("%.0f ns each on the device\n", static_cast<double>(times.sum()) / static_cast<double>(launches));
+  printf("%ld launches of %ld kernels: %.0f ns each to enqueue, %.0f ns each until all were done\n", launches, kinds,
+         each(enqueued - start), each(end - start));
+  if (ask) printf("%.0f ns each on the device\n", static_cast<double>(times.sum()) / static_cast<double>(launches));
   if (values[0] != static_cast<int>(expected)) {
     fprintf(stderr, "many_kernels: the sum is %d, not %ld\n", values[0], expected);
     return 1;

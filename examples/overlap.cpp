@@ -1,5 +1,4 @@
-// overlap: two queues with work that can run side by side, and how much of it did, measured by the program
-// itself.
+// overlap: two queues with work that can run side by side, and how much of it did, measured by the program itself.
 //   overlap [-n kernels per queue] [-w work per work-item] [-q queues]
 // Prints for all queues the time from the first start to the last end, the sum of the kernels' times, and the
 // overlap: the share of that span during which kernels of more than one queue ran.
@@ -36,10 +35,7 @@ int main(int argc, char** argv) {
   long kernels = 100, work = 20000, queue_count = 2;
   for (int option; (option = getopt(argc, argv, "n:w:q:h")) != -1;) {
     char* end = nullptr;
-    long* const value = option == 'n'   ? &kernels
-                        : option == 'w' ? &work
-                        : option == 'q' ? &queue_count
-                                        : nullptr;
+    long* const value = option == 'n' ? &kernels : option == 'w' ? &work : option == 'q' ? &queue_count : nullptr;
     if (value == nullptr || (*value = strtol(optarg, &end, 10), *end != '\0' || *value < 1)) {
       fprintf(stderr, "usage: overlap [-n kernels per queue] [-w work per work-item] [-q queues]\n");
       return option == 'h' ? 0 : 1;
@@ -68,14 +64,14 @@ int main(int argc, char** argv) {
     queue_kernels.push_back(clCreateKernel(program, "churn", &code));
     check("clCreateKernel", code);
     std::vector<cl_uint> start(items, static_cast<cl_uint>(i));
-    buffers.push_back(clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
-                                     items * sizeof(cl_uint), start.data(), &code));
+    buffers.push_back(clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, items * sizeof(cl_uint),
+                                     start.data(), &code));
     check("clCreateBuffer", code);
     check("clSetKernelArg", clSetKernelArg(queue_kernels.back(), 0, sizeof(cl_mem), &buffers.back()));
     check("clSetKernelArg", clSetKernelArg(queue_kernels.back(), 1, sizeof rounds, &rounds));
     // The first launch compiles for this workgroup size.
-    check("clEnqueueNDRangeKernel", clEnqueueNDRangeKernel(queues.back(), queue_kernels.back(), 1, nullptr,
-                                                           &items, &items, 0, nullptr, nullptr));
+    check("clEnqueueNDRangeKernel",
+          clEnqueueNDRangeKernel(queues.back(), queue_kernels.back(), 1, nullptr, &items, &items, 0, nullptr, nullptr));
     check("clFinish", clFinish(queues.back()));
   }
 
@@ -86,9 +82,8 @@ int main(int argc, char** argv) {
   for (long n = 0; n < kernels; ++n)
     for (size_t q = 0; q < queues.size(); ++q) {
       cl_event event = nullptr;
-      check("clEnqueueNDRangeKernel",
-            clEnqueueNDRangeKernel(queues[q], queue_kernels[q], 1, nullptr, &items, &items, n == 0 ? 1 : 0,
-                                   n == 0 ? &gate : nullptr, &event));
+      check("clEnqueueNDRangeKernel", clEnqueueNDRangeKernel(queues[q], queue_kernels[q], 1, nullptr, &items, &items,
+                                                             n == 0 ? 1 : 0, n == 0 ? &gate : nullptr, &event));
       events[q].push_back(event);
     }
   for (const cl_command_queue queue : queues) check("clFlush", clFlush(queue));
@@ -120,11 +115,9 @@ int main(int argc, char** argv) {
     if (running > 1) shared += length;
   }
   printf("queues %zu, kernels %zu\n", queues.size(), queues.size() * static_cast<size_t>(kernels));
-  printf("span %.3f ms, kernel time %.3f ms\n",
-         static_cast<double>(edges.back().first - edges.front().first) / 1e6,
+  printf("span %.3f ms, kernel time %.3f ms\n", static_cast<double>(edges.back().first - edges.front().first) / 1e6,
          static_cast<double>(total) / 1e6);
-  printf("overlap %.1f %%\n",
-         busy == 0 ? 0.0 : 100.0 * static_cast<double>(shared) / static_cast<double>(busy));
+  printf("overlap %.1f %%\n", busy == 0 ? 0.0 : 100.0 * static_cast<double>(shared) / static_cast<double>(busy));
 
   clReleaseEvent(gate);
   for (const cl_mem buffer : buffers) clReleaseMemObject(buffer);

@@ -33,8 +33,7 @@ void check(const char* what, cl_int code) {
 cl_device_id choose_device(unsigned wanted) {
   cl_uint platform_count = 0;
   const cl_int code = clGetPlatformIDs(0, nullptr, &platform_count);
-  if (code != CL_SUCCESS || platform_count == 0)
-    stop("looking for an OpenCL platform (is a driver installed?)", code);
+  if (code != CL_SUCCESS || platform_count == 0) stop("looking for an OpenCL platform (is a driver installed?)", code);
   std::vector<cl_platform_id> platforms(platform_count);
   check("clGetPlatformIDs", clGetPlatformIDs(platform_count, platforms.data(), nullptr));
   unsigned seen = 0;
@@ -72,8 +71,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   const size_t bytes = static_cast<size_t>(elements) * sizeof(double);
-  const size_t groups =
-      (static_cast<size_t>(elements) + static_cast<size_t>(block) - 1) / static_cast<size_t>(block);
+  const size_t groups = (static_cast<size_t>(elements) + static_cast<size_t>(block) - 1) / static_cast<size_t>(block);
   const size_t local = static_cast<size_t>(block), global = groups * local;
 
   const cl_device_id device = choose_device(static_cast<unsigned>(wanted_device));

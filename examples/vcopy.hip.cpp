@@ -67,8 +67,7 @@ int main(int argc, char** argv) {
          static_cast<size_t>(groups) * static_cast<size_t>(block) / kWave);
   printf("Launching the  kernel on the GPU\n");
   for (long i = 0; i < iterations; ++i)
-    vecCopy<<<groups, static_cast<unsigned>(block)>>>(device_from, device_to, nullptr,
-                                                      static_cast<int>(elements), 1);
+    vecCopy<<<groups, static_cast<unsigned>(block)>>>(device_from, device_to, nullptr, static_cast<int>(elements), 1);
   check("launching", hipGetLastError());
   check("running", hipDeviceSynchronize());
   printf("Finished executing kernel\n");

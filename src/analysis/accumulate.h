@@ -55,9 +55,7 @@ struct Sums {
     m2 += delta * (static_cast<double>(duration) - mean);
   }
   /// Sample standard deviation (n - 1), ns; 0 for fewer than two.
-  double stddev() const {
-    return count > 1 ? std::sqrt(std::max(0.0, m2) / static_cast<double>(count - 1)) : 0.0;
-  }
+  double stddev() const { return count > 1 ? std::sqrt(std::max(0.0, m2) / static_cast<double>(count - 1)) : 0.0; }
 };
 
 }  // namespace tacho::analysis

@@ -67,8 +67,7 @@ class RecentCalls {
  private:
   static constexpr size_t kPlaces = 1 << 19;
   static size_t place(int64_t process, int64_t correlation) {
-    return (static_cast<uint64_t>(correlation) + static_cast<uint64_t>(process) * 0x9e3779b97f4a7c15u) &
-           (kPlaces - 1);
+    return (static_cast<uint64_t>(correlation) + static_cast<uint64_t>(process) * 0x9e3779b97f4a7c15u) & (kPlaces - 1);
   }
   std::vector<Call> calls_;
 };
@@ -139,8 +138,7 @@ struct DeviceState {
   DeviceActivity out;
   int64_t now = INT64_MIN;
   // Ends of what began last, by kind: what is covered from now on.
-  int64_t kernels = INT64_MIN, collectives = INT64_MIN, copies = INT64_MIN, blocking = INT64_MIN,
-          pageable = INT64_MIN;
+  int64_t kernels = INT64_MIN, collectives = INT64_MIN, copies = INT64_MIN, blocking = INT64_MIN, pageable = INT64_MIN;
   int64_t until = INT64_MIN;  // of all
   int64_t copy_track = 0, blocking_track = 0, pageable_track = 0, collective_track = 0;
   int64_t all_kernels = INT64_MIN, all_kernel_union = 0, all_kernel_sum = 0;
@@ -180,8 +178,7 @@ struct DeviceState {
     const int64_t collective_from = std::max(now, kernels), collective_to = std::min(to, collectives);
     if (collective_to > collective_from) {
       out.exposed_collective += collective_to - collective_from;
-      out.collective_worst.add(
-          {collective_from, collective_to, collective_to - collective_from, collective_track, 0});
+      out.collective_worst.add({collective_from, collective_to, collective_to - collective_from, collective_track, 0});
     }
     if (collectives > now) out.collective_time += std::min(to, collectives) - now;
     const int64_t compute = std::max(kernels, collectives);
@@ -216,13 +213,11 @@ struct DeviceState {
   }
 };
 
-double number_property_of(const trace::Trace& trace, int64_t device,
-                          std::initializer_list<std::string_view> keys) {
+double number_property_of(const trace::Trace& trace, int64_t device, std::initializer_list<std::string_view> keys) {
   for (const std::string_view key : keys) {
     const auto text = trace.property(Table::kDevice, device, key);
     double value = 0;
-    if (text && std::from_chars(text->data(), text->data() + text->size(), value).ec == std::errc() &&
-        value > 0)
+    if (text && std::from_chars(text->data(), text->data() + text->size(), value).ec == std::errc() && value > 0)
       return value;
   }
   return 0;
@@ -287,19 +282,16 @@ Occupancy occupancy_of(const trace::Trace& trace, int64_t kernel, const metric::
                registers_per_sm = facts.number("typical.registers_per_sm"),
                shared_per_sm = facts.number("typical.shared_per_sm"),
                reserved = facts.number("typical.shared_reserved"), warp = facts.number("typical.warp_size");
-  if (!(threads_per_sm > 0) || !(blocks_per_sm > 0) || !(registers_per_sm > 0) || !(shared_per_sm > 0) ||
-      !(warp > 0))
+  if (!(threads_per_sm > 0) || !(blocks_per_sm > 0) || !(registers_per_sm > 0) || !(shared_per_sm > 0) || !(warp > 0))
     return {};
   const double warps = std::ceil(static_cast<double>(threads) / warp);
   const double of_threads = std::floor(threads_per_sm / (warps * warp));
   const double registers_of_warp = std::ceil(static_cast<double>(registers) * warp / 256) * 256;
   const double of_registers = std::floor(std::floor(registers_per_sm / registers_of_warp) / warps);
   const auto bytes = [](int64_t value) { return value == kUnknown ? 0.0 : static_cast<double>(value); };
-  const double shared =
-      bytes(cell(column::Kernel::shared_static)) + bytes(cell(column::Kernel::shared_dynamic));
+  const double shared = bytes(cell(column::Kernel::shared_static)) + bytes(cell(column::Kernel::shared_dynamic));
   const double of_shared =
-      shared > 0 ? std::floor(shared_per_sm / (std::ceil(shared / 128) * 128 + std::max(reserved, 0.0)))
-                 : 1e9;
+      shared > 0 ? std::floor(shared_per_sm / (std::ceil(shared / 128) * 128 + std::max(reserved, 0.0))) : 1e9;
   const double blocks = std::min({of_threads, of_registers, of_shared, blocks_per_sm});
   if (!(blocks >= 1)) return {};  // it ran, so a fact is not of this device
   Occupancy out;
@@ -340,17 +332,15 @@ class Watch {
     for (size_t row = 1; row < functions; ++row) {
       const auto at = static_cast<int64_t>(row);
       const std::string_view name = trace_.text(Table::kFunction, at, column::Function::name);
-      const auto kind = call_kind(
-          event::from_cell<event::Domain>(trace_.cell(Table::kFunction, at, column::Function::domain)), name);
+      const auto kind =
+          call_kind(event::from_cell<event::Domain>(trace_.cell(Table::kFunction, at, column::Function::domain)), name);
       kinds_[row] = static_cast<uint8_t>(kind);
       if (kind == CallKind::kNone && is_loader(name)) {
         kinds_[row] = kLoader;
         out_.loaders = true;
       }
-      if (kind == CallKind::kLaunch && name.find("GraphLaunch") != std::string_view::npos)
-        kinds_[row] = kGraph;
-      if (name.find("StreamWaitEvent") != std::string_view::npos ||
-          name.find("WithWaitList") != std::string_view::npos)
+      if (kind == CallKind::kLaunch && name.find("GraphLaunch") != std::string_view::npos) kinds_[row] = kGraph;
+      if (name.find("StreamWaitEvent") != std::string_view::npos || name.find("WithWaitList") != std::string_view::npos)
         out_.queue_waits = true;
     }
     const auto labels = static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kLabel), 1));
@@ -373,11 +363,10 @@ class Watch {
       const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, row, at); };
       const auto direction = event::from_cell<event::CopyDirection>(cell(column::CopyShape::direction));
       shape.direction = static_cast<uint8_t>(direction);
-      shape.host = direction == event::CopyDirection::kHostToDevice ||
-                   direction == event::CopyDirection::kDeviceToHost;
-      const auto memory = event::from_cell<event::MemoryKind>(
-          cell(direction == event::CopyDirection::kHostToDevice ? column::CopyShape::source_memory
-                                                                : column::CopyShape::target_memory));
+      shape.host = direction == event::CopyDirection::kHostToDevice || direction == event::CopyDirection::kDeviceToHost;
+      const auto memory = event::from_cell<event::MemoryKind>(cell(direction == event::CopyDirection::kHostToDevice
+                                                                       ? column::CopyShape::source_memory
+                                                                       : column::CopyShape::target_memory));
       shape.pageable = shape.host && memory == event::MemoryKind::kPageable;
       shape.memory_known = memory == event::MemoryKind::kPageable || memory == event::MemoryKind::kPinned;
       const auto kind = event::from_cell<event::CopyKind>(cell(column::CopyShape::kind));
@@ -397,19 +386,16 @@ class Watch {
     bool any = false;
     for (size_t track = 1; track < series.size(); ++track) {
       const auto row = static_cast<int64_t>(track);
-      if (trace_.cell(Table::kTrack, row, column::Track::kind) !=
-              static_cast<int64_t>(event::TrackKind::kCounter) ||
+      if (trace_.cell(Table::kTrack, row, column::Track::kind) != static_cast<int64_t>(event::TrackKind::kCounter) ||
           trace_.text(Table::kTrack, row, column::Track::category) != "telemetry.gpu")
         continue;
       const std::string_view name = trace_.text(Table::kTrack, row, column::Track::name);
       if (name != "Core Clock" && name != "Memory Usage") continue;
-      series[track] = {&readings_[trace_.cell(Table::kTrack, row, column::Track::native) - 1],
-                       name == "Core Clock"};
+      series[track] = {&readings_[trace_.cell(Table::kTrack, row, column::Track::native) - 1], name == "Core Clock"};
       any = true;
     }
     if (!any) return {};
-    static constexpr int kColumns[] = {column::Reading::track, column::Reading::start,
-                                       column::Reading::value};
+    static constexpr int kColumns[] = {column::Reading::track, column::Reading::start, column::Reading::value};
     constexpr size_t kMost = 1 << 20;  // of a GPU: 29 hours at ten a second
     TACHO_TRY(trace::visit_chunks(trace_, Table::kReading, kColumns,
                                   [&](size_t, std::span<const std::span<const int64_t>> values) {
@@ -458,10 +444,10 @@ class Watch {
         order_.push_back(state.get());
         state->out.row = row;
         state->out.text = row > 0 ? numbers_.text(row) : std::string("device");
-        state->out.cpu = event::from_cell<event::DeviceKind>(trace_.cell(
-                             Table::kDevice, row, column::Device::kind)) == event::DeviceKind::kCpu;
-        state->out.units = static_cast<int64_t>(number_property_of(
-            trace_, row, {"multiprocessors", "compute_units", "compute units", "Cu_Count"}));
+        state->out.cpu = event::from_cell<event::DeviceKind>(trace_.cell(Table::kDevice, row, column::Device::kind)) ==
+                         event::DeviceKind::kCpu;
+        state->out.units = static_cast<int64_t>(
+            number_property_of(trace_, row, {"multiprocessors", "compute_units", "compute units", "Cu_Count"}));
         if (state->out.units == 0 && row > 0)
           if (const auto facts = architecture_of(trace_, row)) {
             const double units = facts->number("typical.multiprocessors");
@@ -480,7 +466,7 @@ class Watch {
     return *known;
   }
 
-  // --- the host
+  // The host
 
   HostState& host_at(int64_t track) {
     std::unique_ptr<HostState>& host = hosts_[static_cast<size_t>(track)];
@@ -504,8 +490,8 @@ class Watch {
       ++out_.calls;
       ++process.out.calls;
       if (slice.extra[1][i] != 0)
-        recent_.add({slice.extra[1][i], static_cast<int32_t>(process.out.process),
-                     static_cast<int32_t>(slice.track), start, end, kind, code == kGraph});
+        recent_.add({slice.extra[1][i], static_cast<int32_t>(process.out.process), static_cast<int32_t>(slice.track),
+                     start, end, kind, code == kGraph});
       if (start < host.end && end <= host.end) {
         // Inside another call: it says more about an outer one without a kind (a wrapper of a runtime).
         if (host.kind == CallKind::kOther && kind != CallKind::kOther) {
@@ -515,8 +501,7 @@ class Watch {
         }
         continue;
       }
-      start = std::max(
-          start, host.end);  // where clocks make calls overlap, the second begins when the first has ended
+      start = std::max(start, host.end);  // where clocks make calls overlap, the second begins when the first has ended
       for (HostState::OnDevice& on : host.on) see(host, on, start);
       host.start = start;
       host.end = end;
@@ -566,7 +551,7 @@ class Watch {
     state.track = track;
   }
 
-  // --- the devices
+  // The devices
 
   void operations(const Slice& slice) {
     DeviceState& device = device_at(slice.track);
@@ -609,8 +594,7 @@ class Watch {
     if (host.on.size() < kMost) host.on.push_back({&device, INT64_MIN, {}});
   }
 
-  Gap idle(DeviceState& device, ProcessState& process, int64_t track, int64_t to,
-           const RecentCalls::Call* call) {
+  Gap idle(DeviceState& device, ProcessState& process, int64_t track, int64_t to, const RecentCalls::Call* call) {
     const int64_t from = device.until;
     const int64_t host_track = call != nullptr ? call->track : 0;
     int64_t hideable = 0;
@@ -637,8 +621,7 @@ class Watch {
     return cause;
   }
 
-  Gap why(const DeviceState& device, int64_t from, int64_t to, const RecentCalls::Call* call,
-          int64_t& hideable) const {
+  Gap why(const DeviceState& device, int64_t from, int64_t to, const RecentCalls::Call* call, int64_t& hideable) const {
     if (call == nullptr) return Gap::kUnknown;
     // Begun as soon as could be after the call: nothing was queued before the device ran out of work.
     const bool at_once = to - call->end < kLaunchDelay;
@@ -694,14 +677,12 @@ class Watch {
   bool collective(size_t kernel) {
     uint8_t& known = kernels_[kernel].collective;
     if (known == 2)
-      known = is_collective(trace_.text(Table::kKernel, static_cast<int64_t>(kernel), column::Kernel::name))
-                  ? 1
-                  : 0;
+      known = is_collective(trace_.text(Table::kKernel, static_cast<int64_t>(kernel), column::Kernel::name)) ? 1 : 0;
     return known == 1;
   }
 
-  void kernel(DeviceState& device, ProcessState& process, const Slice& slice, size_t i,
-              const RecentCalls::Call* call, bool own_launch, int64_t launch_gap) {
+  void kernel(DeviceState& device, ProcessState& process, const Slice& slice, size_t i, const RecentCalls::Call* call,
+              bool own_launch, int64_t launch_gap) {
     const int64_t start = slice.start[i], duration = slice.duration[i], end = start + duration;
     const int64_t dim = slice.extra[0][i];
     const size_t at = dim > 0 && static_cast<size_t>(dim) < kernels_.size() ? static_cast<size_t>(dim) : 0;
@@ -720,12 +701,11 @@ class Watch {
     bool paired = false;
     constexpr size_t kFewQueues = 32;
     constexpr int64_t kSoon = 50'000;
-    if (call != nullptr && facts.groups > 0 && 2 * int64_t{facts.groups} <= out.units &&
-        device.queues.size() > 1 && device.queues.size() <= kFewQueues) {
+    if (call != nullptr && facts.groups > 0 && 2 * int64_t{facts.groups} <= out.units && device.queues.size() > 1 &&
+        device.queues.size() <= kFewQueues) {
       int64_t both = 0, other_track = 0, other_start = 0;
       for (const auto& [track, other] : device.queues) {
-        if (track == slice.track || other.paired || other.last_end > start || start - other.last_end >= kSoon)
-          continue;
+        if (track == slice.track || other.paired || other.last_end > start || start - other.last_end >= kSoon) continue;
         const int64_t ready = std::max({call->end, queue.last_end, other.last_start});
         const int64_t could = std::min(duration, other.last_end - ready);
         // A short one between two long ones (of the default stream, say) is none to pair a long one with.
@@ -778,8 +758,7 @@ class Watch {
         add_saturating(out.tiny_calls, launch);
         add_saturating(out.tiny_time, duration);
         add_saturating(out.tiny_gaps, launch_gap);
-        out.tiny_worst.add(
-            {std::min(start, call->start), std::max(end, call->end), launch, slice.track, call->track});
+        out.tiny_worst.add({std::min(start, call->start), std::max(end, call->end), launch, slice.track, call->track});
         if (sum.tiny > out.tiny_of_kernel) {
           out.tiny_of_kernel = sum.tiny;
           out.tiny_kernel = dim;
@@ -858,9 +837,8 @@ class Watch {
         if (device.small_grid < 0) device.small_grid = 0;
         if (2 * groups <= device.units) {
           add_saturating(device.small_grid, time);
-          device.small_grid_idle +=
-              static_cast<int64_t>(static_cast<double>(time) *
-                                   (1 - static_cast<double>(groups) / static_cast<double>(device.units)));
+          device.small_grid_idle += static_cast<int64_t>(
+              static_cast<double>(time) * (1 - static_cast<double>(groups) / static_cast<double>(device.units)));
           if (time > longest_small) {
             longest_small = time;
             device.small_grid_kernel = static_cast<int64_t>(k);
@@ -893,13 +871,11 @@ class Watch {
       if (out.clock_readings > 0) out.clock_mean = state->clock_sum / static_cast<double>(out.clock_readings);
       for (size_t direction = 0; direction < state->rows.size(); ++direction) {
         state->end_row(direction);
-        const double at_best =
-            state->best_rate[direction] > 0
-                ? static_cast<double>(state->row_bytes[direction]) / state->best_rate[direction]
-                : 0;
+        const double at_best = state->best_rate[direction] > 0
+                                   ? static_cast<double>(state->row_bytes[direction]) / state->best_rate[direction]
+                                   : 0;
         out.small_saved += std::max<int64_t>(state->row_time[direction] - static_cast<int64_t>(at_best), 0);
-        out.small_least +=
-            (state->row_count[direction] - state->row_rows[direction]) * state->least[direction];
+        out.small_least += (state->row_count[direction] - state->row_rows[direction]) * state->least[direction];
       }
       out.small_least = std::min(out.small_least, out.small_saved);
       out.overlap = state->all_kernel_sum - state->all_kernel_union;
@@ -915,16 +891,13 @@ class Watch {
       launched += device.launched;
     }
     const int64_t others = launched - first_count_;
-    const double usual =
-        others > 0 ? static_cast<double>(launch_calls - first_sum_) / static_cast<double>(others) : 0;
+    const double usual = others > 0 ? static_cast<double>(launch_calls - first_sum_) / static_cast<double>(others) : 0;
     for (auto& [row, process] : processes_) {
       ProcessActivity& out = process->out;
       out.first_excess =
-          others > 0
-              ? std::max<int64_t>(
-                    out.first_excess - static_cast<int64_t>(usual * static_cast<double>(out.first_launches)),
-                    0)
-              : 0;
+          others > 0 ? std::max<int64_t>(
+                           out.first_excess - static_cast<int64_t>(usual * static_cast<double>(out.first_launches)), 0)
+                     : 0;
     }
     for (size_t track = 0; track < hosts_.size(); ++track) {
       if (!hosts_[track]) continue;

@@ -1,5 +1,6 @@
 // What devices and the host did at the same time: one sweep over a trace's API calls and device work gives, per device,
-// how long it computed, copied, communicated and idled, and what the host did in every gap. analysis/findings.h judges it.
+// how long it computed, copied, communicated and idled, and what the host did in every gap. analysis/findings.h judges
+// it.
 //
 // Memory is bounded: sums per device, thread, queue and kernel, and the newest half million calls.
 #pragma once
@@ -71,8 +72,8 @@ struct DeviceActivity {
   std::string text;  ///< "GPU 0"
   bool cpu = false;  ///< shares its cores with the host
   int64_t first = 0, last = 0, busy = 0;
-  /// When the work that repeats began (steady.h); `first` where there was no start-up. Gaps before it count by themselves, and
-  /// launches before it are not among the tiny ones.
+  /// When the work that repeats began (steady.h); `first` where there was no start-up. Gaps before it count by
+  /// themselves, and launches before it are not among the tiny ones.
   int64_t steady = 0;
   std::array<int64_t, kGaps> start_gaps{};  ///< ns idle before it, by cause
   Worst start_worst;
@@ -80,9 +81,9 @@ struct DeviceActivity {
   const GapSum& gap(Gap cause) const { return gaps[static_cast<size_t>(cause)]; }
 
   int64_t kernels = 0, kernel_sum = 0;  ///< durations added up, of kernels that are no collectives
-  int64_t kernel_time = 0;  ///< union of kernels that are no collectives, fills and copies on the device
-  /// Kernels whose launching call is in the trace, those shorter than it, and for the latter: calls' and own time, the gaps
-  /// of Gap::kLaunch before them, the kernel with most of them (row of table kernel), and how many those are.
+  int64_t kernel_time = 0;              ///< union of kernels that are no collectives, fills and copies on the device
+  /// Kernels whose launching call is in the trace, those shorter than it, and for the latter: calls' and own time, the
+  /// gaps of Gap::kLaunch before them, the kernel with most of them (row of table kernel), and how many those are.
   int64_t launched = 0, launch_calls = 0, tiny = 0, tiny_calls = 0, tiny_time = 0, tiny_gaps = 0;
   int64_t tiny_kernel = 0, tiny_of_kernel = 0;
   Worst tiny_worst;
@@ -95,9 +96,9 @@ struct DeviceActivity {
   int64_t memory_known = 0;  ///< copies of which is known whether the host's memory is pinned
   int64_t pageable = 0, pageable_bytes = 0, exposed_pageable = 0;
   Worst pageable_worst;
-  /// Copies of at most kSmallCopy that followed each other with no kernel between, four or more of one direction: time of
-  /// the rows without the longest copy of each and what the bytes take at the direction's best rate; and the least that a copy
-  /// took.
+  /// Copies of at most kSmallCopy that followed each other with no kernel between, four or more of one direction: time
+  /// of the rows without the longest copy of each and what the bytes take at the direction's best rate; and the least
+  /// that a copy took.
   int64_t small = 0, small_rows = 0, small_bytes = 0, small_time = 0, small_saved = 0, small_least = 0;
   Worst small_worst;
 
@@ -110,8 +111,8 @@ struct DeviceActivity {
           serial_kernels = 0;  ///< kernels that could have run beside the one before them on another queue
   Worst serial_worst;
 
-  /// Of kernels with workgroups for half of the device's compute units at most: their time, and the part of it that the idle
-  /// units stand for. -1 where the units or the workgroups are not known.
+  /// Of kernels with workgroups for half of the device's compute units at most: their time, and the part of it that the
+  /// idle units stand for. -1 where the units or the workgroups are not known.
   int64_t units = 0;
   int64_t small_grid = -1, small_grid_idle = 0, small_grid_kernel = 0, small_grid_groups = 0;
 
@@ -124,8 +125,8 @@ struct DeviceActivity {
   int64_t loading = 0;  ///< idle while a data loader made the program wait
   Worst loading_worst;
 
-  /// Telemetry: readings of the compute units' clock while the device was busy, their mean, those under 85 % of the highest
-  /// reading; and the most memory in use with the device's, in bytes. 0 where there are none.
+  /// Telemetry: readings of the compute units' clock while the device was busy, their mean, those under 85 % of the
+  /// highest reading; and the most memory in use with the device's, in bytes. 0 where there are none.
   int64_t clock_readings = 0, slow_readings = 0;
   double clock_mean = 0, clock_highest = 0;  ///< MHz
   Worst slow_worst;

@@ -31,11 +31,10 @@ report::Table readable_table(const Answer& answer) {
         cells.push_back(row[i]);
         continue;
       }
-      const double value = std::holds_alternative<int64_t>(row[i])
-                               ? static_cast<double>(std::get<int64_t>(row[i]))
-                               : std::get<double>(row[i]);
-      std::string text = unit == Unit::kNs ? report::format_duration(value < 0 ? -value : value)
-                                           : report::format_bytes(value);
+      const double value = std::holds_alternative<int64_t>(row[i]) ? static_cast<double>(std::get<int64_t>(row[i]))
+                                                                   : std::get<double>(row[i]);
+      std::string text =
+          unit == Unit::kNs ? report::format_duration(value < 0 ? -value : value) : report::format_bytes(value);
       cells.emplace_back(value < 0 ? "-" + text : text);
     }
     table.rows.push_back(std::move(cells));

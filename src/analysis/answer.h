@@ -1,5 +1,4 @@
-// The answer to a question about a trace: a table of exact values with a unit for each column, for people and
-// programs.
+// The answer to a question about a trace: a table of exact values with a unit for each column, for people and programs.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +20,8 @@ struct Answer {
   };
   std::vector<Column> columns;
   std::vector<std::vector<report::Cell>> rows;
-  /// Gives the rows after `rows` one at a time, since there may be millions; false when there are no more.
-  /// Empty = none.
+  /// Gives the rows after `rows` one at a time, since there may be millions; false when there are no more. Empty =
+  /// none.
   std::function<bool(std::vector<report::Cell>&)> next;
   std::vector<std::string> remarks;              // sentences: omissions and caveats
   std::string when_empty = "no GPU operations";  // shown in place of a table without rows

@@ -35,8 +35,8 @@ United unite(std::span<const StackTree> trees) {
   for (const StackTree& tree : trees) {
     std::vector<uint32_t> number;
     for (const StackFrame& frame : tree.frames)
-      number.push_back(number_of_key.try_emplace(key_of(frame), static_cast<uint32_t>(number_of_key.size()))
-                           .first->second);
+      number.push_back(
+          number_of_key.try_emplace(key_of(frame), static_cast<uint32_t>(number_of_key.size())).first->second);
     auto& of = united.of.emplace_back(tree.nodes.size());
     for (size_t i = 1; i < tree.nodes.size(); ++i) {
       const uint32_t parent = of[tree.nodes[i].parent];

@@ -39,8 +39,7 @@ CallKind call_kind(event::Domain domain, std::string_view function) {
     default:
       break;
   }
-  if (has_one(function, {"Synchronize", "clFinish", "clWaitForEvents", "signal_wait"}))
-    return CallKind::kWait;
+  if (has_one(function, {"Synchronize", "clFinish", "clWaitForEvents", "signal_wait"})) return CallKind::kWait;
   // hipModuleLaunchKernel before the modules; cuLaunchHostFunc is no launch on the device.
   if (has(function, "Launch"))
     return has(function, "HostFunc") || has(function, "LaunchConfig") ? CallKind::kOther : CallKind::kLaunch;
@@ -72,23 +71,21 @@ CallKind call_kind(event::Domain domain, std::string_view function) {
                          "MemUnmap"}) &&
       !has(function, "UnmapMemObject"))
     return CallKind::kAllocate;
-  if (has_one(function, {"Memcpy", "Memset", "memcpy", "clEnqueueRead", "clEnqueueWrite", "clEnqueueCopy",
-                         "clEnqueueMap", "clEnqueueUnmap", "clEnqueueFill", "clEnqueueMigrate",
-                         "clEnqueueSVM", "async_copy", "memory_copy"}))
+  if (has_one(function,
+              {"Memcpy", "Memset", "memcpy", "clEnqueueRead", "clEnqueueWrite", "clEnqueueCopy", "clEnqueueMap",
+               "clEnqueueUnmap", "clEnqueueFill", "clEnqueueMigrate", "clEnqueueSVM", "async_copy", "memory_copy"}))
     return CallKind::kCopy;
-  if (has_one(function, {"BuildProgram", "CompileProgram", "LinkProgram", "CreateProgram", "ModuleLoad",
-                         "LibraryLoad", "LinkComplete", "LinkAddData", "RegisterFatBinary", "clCreateContext",
-                         "CtxCreate", "PrimaryCtxRetain", "executable_load", "executable_freeze"}) ||
-      function == "cuInit" || function == "hipInit" || function == "hsa_init" ||
-      function == "clGetPlatformIDs")
+  if (has_one(function, {"BuildProgram", "CompileProgram", "LinkProgram", "CreateProgram", "ModuleLoad", "LibraryLoad",
+                         "LinkComplete", "LinkAddData", "RegisterFatBinary", "clCreateContext", "CtxCreate",
+                         "PrimaryCtxRetain", "executable_load", "executable_freeze"}) ||
+      function == "cuInit" || function == "hipInit" || function == "hsa_init" || function == "clGetPlatformIDs")
     return CallKind::kLoad;
   return CallKind::kOther;
 }
 
 bool is_loader(std::string_view name) {
   const std::string text = lower_case(name);
-  return has_one(text,
-                 {"dataloader", "data_loader", "data loading", "load_batch", "next_batch", "data_load"});
+  return has_one(text, {"dataloader", "data_loader", "data loading", "load_batch", "next_batch", "data_load"});
 }
 
 bool is_collective(std::string_view kernel) {

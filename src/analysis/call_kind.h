@@ -1,5 +1,5 @@
-// What API calls are for, by their names: launching, waiting, copying, managing memory, loading code. Findings tell by it
-// what the host did while a device idled.
+// What API calls are for, by their names: launching, waiting, copying, managing memory, loading code. Findings tell by
+// it what the host did while a device idled.
 #pragma once
 
 #include <cstdint>

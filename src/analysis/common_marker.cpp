@@ -84,8 +84,8 @@ Result<std::optional<CommonMarker>> first_common_marker(const trace::Trace& a, c
   for (const auto& [text, first] : in_a) {
     const auto other = in_b.find(text);
     if (other == in_b.end()) continue;
-    const int rank = (names_a_step(a.text(Table::kLabel, first.label, column::Label::name)) ? 2 : 0) +
-                     (first.range ? 1 : 0);
+    const int rank =
+        (names_a_step(a.text(Table::kLabel, first.label, column::Label::name)) ? 2 : 0) + (first.range ? 1 : 0);
     if (best != nullptr &&
         (rank != best_rank ? rank < best_rank
                            : std::pair(best->start, best->label) <= std::pair(first.start, first.label)))
@@ -95,8 +95,7 @@ Result<std::optional<CommonMarker>> first_common_marker(const trace::Trace& a, c
     best_rank = rank;
   }
   if (best == nullptr) return std::nullopt;
-  return CommonMarker{best->start, best_b->start,
-                      std::string(a.text(Table::kLabel, best->label, column::Label::name)),
+  return CommonMarker{best->start, best_b->start, std::string(a.text(Table::kLabel, best->label, column::Label::name)),
                       std::string(b.text(Table::kLabel, best_b->label, column::Label::name))};
 }
 

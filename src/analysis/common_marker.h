@@ -16,9 +16,9 @@ struct CommonMarker {
   std::string text_a, text_b;  // they differ in numbers at most
 };
 
-/// Of the markers that both traces have, numbers in their texts aside ("ProfilerStep#7" is "ProfilerStep#3"): one that names a
-/// step, an iteration, an epoch, a batch or a frame, ranges of these before marks, if there is one, else any, ranges first too; of
-/// several the one that begins first in `a`. nullopt: they
+/// Of the markers that both traces have, numbers in their texts aside ("ProfilerStep#7" is "ProfilerStep#3"): one that
+/// names a step, an iteration, an epoch, a batch or a frame, ranges of these before marks, if there is one, else any,
+/// ranges first too; of several the one that begins first in `a`. nullopt: they
 /// have none in common.
 Result<std::optional<CommonMarker>> first_common_marker(const trace::Trace& a, const trace::Trace& b);
 

@@ -51,8 +51,8 @@ struct Side {
       case DiffBy::kMarker:
         return std::string(trace->text(Table::kLabel, row, column::Label::name));
       case DiffBy::kCopy:
-        return std::string(event::to_string(static_cast<event::CopyDirection>(
-            trace->cell(Table::kCopyShape, row, column::CopyShape::direction))));
+        return std::string(event::to_string(
+            static_cast<event::CopyDirection>(trace->cell(Table::kCopyShape, row, column::CopyShape::direction))));
       case DiffBy::kOperator:
         break;
     }
@@ -79,15 +79,13 @@ Result<Side> make_side(const trace::Trace& trace, DiffBy by) {
     return fail("{}: recorded with --aggregate: it holds no single durations to compare", trace.path());
   Side side{&trace, by};
   if (by != DiffBy::kOperator) {
-    side.rows =
-        std::max<int64_t>(trace.rows(event::table_info(facts_of(by)).columns[column::Fact::dim].target), 1);
+    side.rows = std::max<int64_t>(trace.rows(event::table_info(facts_of(by)).columns[column::Fact::dim].target), 1);
     return side;
   }
   for (int64_t row = 1; row < trace.rows(Table::kFunction) && !side.operators; ++row)
     side.operators = is_domain(trace, row, Domain::kOperator);
   if (!side.operators && trace.rows(Table::kMarker) == 0)
-    return fail("{}: it holds neither framework operators (aten::...) nor markers to compare by",
-                trace.path());
+    return fail("{}: it holds neither framework operators (aten::...) nor markers to compare by", trace.path());
   side.rows = std::max<int64_t>(trace.rows(side.operators ? Table::kFunction : Table::kLabel), 1) + 1;
   return side;
 }
@@ -97,14 +95,13 @@ using Number = std::function<int64_t(int64_t)>;
 
 Status plain_values(const Side& side, const Number& number, Values& values) {
   static constexpr int kColumns[] = {column::Fact::dim, column::Fact::duration};
-  return trace::visit_chunks(
-      *side.trace, facts_of(side.by), kColumns,
-      [&](size_t, std::span<const std::span<const int64_t>> columns) {
-        for (size_t i = 0; i < columns[0].size(); ++i)
-          if (columns[1][i] != kUnknown && columns[0][i] >= 0 && columns[0][i] < side.rows)
-            values.add({number(columns[0][i]), columns[1][i]});
-        return true;
-      });
+  return trace::visit_chunks(*side.trace, facts_of(side.by), kColumns,
+                             [&](size_t, std::span<const std::span<const int64_t>> columns) {
+                               for (size_t i = 0; i < columns[0].size(); ++i)
+                                 if (columns[1][i] != kUnknown && columns[0][i] >= 0 && columns[0][i] < side.rows)
+                                   values.add({number(columns[0][i]), columns[1][i]});
+                               return true;
+                             });
 }
 
 Status operator_values(const Side& side, const Number& number, Values& values) {
@@ -117,23 +114,18 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
     }
   };
   SortedFile<Work> work(8u << 20);
-  static constexpr int kWorkColumns[] = {column::Fact::track, column::Fact::duration,
-                                         column::Fact::correlation};
-  const auto process_of = [&](int64_t track) {
-    return trace.cell(Table::kTrack, track, column::Track::process);
-  };
+  static constexpr int kWorkColumns[] = {column::Fact::track, column::Fact::duration, column::Fact::correlation};
+  const auto process_of = [&](int64_t track) { return trace.cell(Table::kTrack, track, column::Track::process); };
   for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill})
-    TACHO_TRY(trace::visit_chunks(trace, table, kWorkColumns,
-                                  [&](size_t, std::span<const std::span<const int64_t>> columns) {
-                                    for (size_t i = 0; i < columns[0].size(); ++i)
-                                      if (columns[1][i] != kUnknown)
-                                        work.add({process_of(columns[0][i]), columns[2][i], columns[1][i]});
-                                    return true;
-                                  }));
+    TACHO_TRY(
+        trace::visit_chunks(trace, table, kWorkColumns, [&](size_t, std::span<const std::span<const int64_t>> columns) {
+          for (size_t i = 0; i < columns[0].size(); ++i)
+            if (columns[1][i] != kUnknown) work.add({process_of(columns[0][i]), columns[2][i], columns[1][i]});
+          return true;
+        }));
   TACHO_TRY(work.finish());
 
-  // One sweep over calls (and markers) in time: the innermost operator open on a thread owns what the thread
-  // launches.
+  // One sweep over calls (and markers) in time: the innermost operator open on a thread owns what the thread launches.
   struct Open {
     int64_t end, name, instance;
   };
@@ -169,8 +161,7 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
         push(stack, row[1], row[2], number(row[3]));
       } else if (row[4] != 0 && !is_domain(trace, row[3], Domain::kPython)) {
         while (!stack.empty() && stack.back().end <= row[1]) stack.pop_back();
-        if (!stack.empty())
-          owners.add({process_of(row[0]), row[4], stack.back().instance, stack.back().name});
+        if (!stack.empty()) owners.add({process_of(row[0]), row[4], stack.back().instance, stack.back().name});
       }
     }
     if (take_call)
@@ -182,8 +173,7 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
   TACHO_TRY(markers.status());
   TACHO_TRY(owners.finish());
 
-  // Work and owners meet in order of (process, correlation); a value is what one call of an operator cost the
-  // GPU.
+  // Work and owners meet in order of (process, correlation); a value is what one call of an operator cost the GPU.
   struct Part {
     int64_t instance, name, duration;
     bool operator<(const Part& other) const { return instance < other.instance; }
@@ -193,11 +183,10 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
   bool more_owner = owners.next(owner);
   Work one;
   while (work.next(one)) {
-    while (more_owner && (owner.process < one.process ||
-                          (owner.process == one.process && owner.correlation < one.correlation)))
+    while (more_owner &&
+           (owner.process < one.process || (owner.process == one.process && owner.correlation < one.correlation)))
       more_owner = owners.next(owner);
-    if (one.correlation != 0 && more_owner && owner.process == one.process &&
-        owner.correlation == one.correlation)
+    if (one.correlation != 0 && more_owner && owner.process == one.process && owner.correlation == one.correlation)
       parts.add({owner.instance, owner.name, one.duration});
     else
       parts.add({++instances, number(side.rows - 1), one.duration});
@@ -216,8 +205,8 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
   return {};
 }
 
-// What is worked out about one name from its durations as they come in ascending order; how many there will
-// be is known.
+// What is worked out about one name from its durations as they come in ascending order; how many there will be is
+// known.
 class Describer {
  public:
   explicit Describer(int64_t count) {
@@ -233,8 +222,7 @@ class Describer {
     if (before < p95_ && p95_ <= seen_) result_.p95 = duration;
   }
   Distribution finish() {
-    if (result_.calls > 0)
-      result_.mean = static_cast<double>(result_.total) / static_cast<double>(result_.calls);
+    if (result_.calls > 0) result_.mean = static_cast<double>(result_.total) / static_cast<double>(result_.calls);
     return result_;
   }
 
@@ -243,8 +231,8 @@ class Describer {
   int64_t p95_ = 0, seen_ = 0;
 };
 
-// Mann and Whitney 1947, with the variance corrected for ties and for continuity; fed with the number of
-// calls on each side that share a duration, durations ascending.
+// Mann and Whitney 1947, with the variance corrected for ties and for continuity; fed with the number of calls on each
+// side that share a duration, durations ascending.
 class RankTest {
  public:
   RankTest(int64_t in_a, int64_t in_b) : n1_(static_cast<double>(in_a)), n2_(static_cast<double>(in_b)) {}
@@ -303,8 +291,8 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
   Diff result;
   if (by == DiffBy::kOperator && sides[0].operators != sides[1].operators) {
     const auto source = [&](int which) { return sides[which].operators ? "operators" : "markers"; };
-    result.remarks.push_back(fmt::format("{} is compared by {}, {} by {}: names will hardly match", a.path(),
-                                         source(0), b.path(), source(1)));
+    result.remarks.push_back(fmt::format("{} is compared by {}, {} by {}: names will hardly match", a.path(), source(0),
+                                         b.path(), source(1)));
   }
 
   struct Row {
@@ -325,9 +313,8 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
   const auto rows = std::make_shared<Rows>(8u << 20, Before{name_of, names.names() <= kSortedByName});
   std::span<const Value> rest[2] = {values[0].all(), values[1].all()};
   while (!rest[0].empty() || !rest[1].empty()) {
-    const int64_t name = rest[1].empty() || (!rest[0].empty() && rest[0][0].name <= rest[1][0].name)
-                             ? rest[0][0].name
-                             : rest[1][0].name;
+    const int64_t name =
+        rest[1].empty() || (!rest[0].empty() && rest[0][0].name <= rest[1][0].name) ? rest[0][0].name : rest[1][0].name;
     std::span<const Value> own[2];
     for (int which = 0; which < 2; ++which) {
       size_t count = 0;
@@ -396,25 +383,24 @@ Answer diff_answer(const Diff& diff) {
     DiffRow row;
     if (!next(row)) return false;
     const auto side = [](bool there, auto value) { return there ? report::Cell(value) : report::Cell(); };
-    cells = {
-        row.difference,
-        row.in_a && row.in_b && row.a.total > 0
-            ? report::Cell(static_cast<double>(row.difference) / static_cast<double>(row.a.total) * 100.0)
-            : report::Cell(),
-        total_a > 0 ? report::Cell(static_cast<double>(row.difference) / static_cast<double>(total_a) * 100.0)
-                    : report::Cell(),
-        row.a.calls,
-        row.b.calls,
-        side(row.in_a, row.a.total),
-        side(row.in_b, row.b.total),
-        side(row.in_a, row.a.mean),
-        side(row.in_b, row.b.mean),
-        side(row.in_a, row.a.median),
-        side(row.in_b, row.b.median),
-        side(row.in_a, row.a.p95),
-        side(row.in_b, row.b.p95),
-        std::isnan(row.p) ? report::Cell() : report::Cell(row.p),
-        row.name};
+    cells = {row.difference,
+             row.in_a && row.in_b && row.a.total > 0
+                 ? report::Cell(static_cast<double>(row.difference) / static_cast<double>(row.a.total) * 100.0)
+                 : report::Cell(),
+             total_a > 0 ? report::Cell(static_cast<double>(row.difference) / static_cast<double>(total_a) * 100.0)
+                         : report::Cell(),
+             row.a.calls,
+             row.b.calls,
+             side(row.in_a, row.a.total),
+             side(row.in_b, row.b.total),
+             side(row.in_a, row.a.mean),
+             side(row.in_b, row.b.mean),
+             side(row.in_a, row.a.median),
+             side(row.in_b, row.b.median),
+             side(row.in_a, row.a.p95),
+             side(row.in_b, row.b.p95),
+             std::isnan(row.p) ? report::Cell() : report::Cell(row.p),
+             row.name};
     return true;
   };
   answer.remarks = diff.remarks;

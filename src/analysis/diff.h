@@ -34,8 +34,8 @@ struct DiffRow {
   bool in_a = false, in_b = false;
   Distribution a, b;
   int64_t difference = 0;  // ns, total of b - total of a
-  /// Two-sided p value of the Mann-Whitney U test of the hypothesis that both sides' durations have one
-  /// distribution (normal approximation, corrected for ties). NaN if a side has fewer than 8 calls.
+  /// Two-sided p value of the Mann-Whitney U test of the hypothesis that both sides' durations have one distribution
+  /// (normal approximation, corrected for ties). NaN if a side has fewer than 8 calls.
   double p = 0;
 };
 struct Diff {

@@ -33,8 +33,8 @@ std::string number_text(double value, std::string_view unit) {
   if (unit == "bytes") return report::format_bytes(value);
   if (unit == "%")
     return report::format_fixed(value, std::fabs(value) < 10 && value != std::round(value) ? 1 : 0) + " %";
-  std::string text = value == std::round(value) ? fmt::format("{}", static_cast<int64_t>(value))
-                                                : report::format_fixed(value, 2);
+  std::string text =
+      value == std::round(value) ? fmt::format("{}", static_cast<int64_t>(value)) : report::format_fixed(value, 2);
   if (!unit.empty() && unit != "count") text += " " + std::string(unit);
   return text;
 }
@@ -50,9 +50,7 @@ class Judge {
       std::set<std::string> needs;
       for (const Subject& subject : subjects_) {
         if (subject.kind != kind_of(rule)) continue;
-        const auto lookup = [&](const RuleExpression& quantity) {
-          return interval(subject, quantity, rule.error);
-        };
+        const auto lookup = [&](const RuleExpression& quantity) { return interval(subject, quantity, rule.error); };
         const metric::Judgement judgement = metric::judge(rule, lookup);
         if (judgement.verdict == Verdict::kNotJudged)
           add_needs(rule, subject, needs);
@@ -84,14 +82,13 @@ class Judge {
     metric::for_each_deciding(rule, [&](const RuleExpression& quantity) {
       for (const RuleStep& step : quantity.steps)
         if (step.kind == RuleStep::Kind::kMetric)
-          if (const Quantity* known = quantity_named(step.name);
-              known != nullptr && known->of != SubjectKind::kRun)
+          if (const Quantity* known = quantity_named(step.name); known != nullptr && known->of != SubjectKind::kRun)
             kind = known->of;
     });
     return kind;
   }
 
-  // --- values
+  // Values
 
   const Measured* measured(const Subject& subject, std::string_view slug) const {
     if (const auto found = subject.values.find(slug); found != subject.values.end()) return &found->second;
@@ -110,8 +107,7 @@ class Judge {
             const Measured* const value = measured(subject, leaf.name);
             if (value == nullptr) return {};
             if (!value->needs.empty()) return {ValueState::kMissing, 0};
-            return {ValueState::kNumber,
-                    value->value + (moved != nullptr && moved->name == leaf.name ? by : 0)};
+            return {ValueState::kNumber, value->value + (moved != nullptr && moved->name == leaf.name ? by : 0)};
           },
           seen);
     };
@@ -148,7 +144,7 @@ class Judge {
     });
   }
 
-  // --- words
+  // Words
 
   static std::string unit_of(const RuleExpression& quantity) {
     if (!quantity.unit.empty()) return std::string(quantity.unit);
@@ -167,8 +163,7 @@ class Judge {
     if (const RuleStep* const leaf = quantity.metric(); leaf != nullptr)
       if (const auto word = subject.words.find(leaf->name); word != subject.words.end()) return word->second;
     const RuleInterval value = interval(subject, quantity, 0);
-    return value.state == ValueState::kNumber ? number_text(value.value, unit_of(quantity))
-                                              : std::string("?");
+    return value.state == ValueState::kNumber ? number_text(value.value, unit_of(quantity)) : std::string("?");
   }
 
   std::string sentence_of(const Rule& rule, const Subject& subject) const {
@@ -195,15 +190,14 @@ class Judge {
     if (condition != nullptr) {
       if (value.high > value.low)
         notes.push_back(fmt::format("{} to {}", number_text(value.low, unit), number_text(value.high, unit)));
-      const bool above = condition->relation == metric::Relation::kAbove ||
-                         condition->relation == metric::Relation::kAtLeast;
+      const bool above =
+          condition->relation == metric::Relation::kAbove || condition->relation == metric::Relation::kAtLeast;
       // What is counted is never a half.
       const bool counted = (unit.empty() || unit == "count") && value.value == std::round(value.value) &&
                            condition->threshold != std::round(condition->threshold);
       if (counted)
-        notes.push_back(
-            fmt::format("must be at {} {:.0f}", above ? "least" : "most",
-                        above ? std::ceil(condition->threshold) : std::floor(condition->threshold)));
+        notes.push_back(fmt::format("must be at {} {:.0f}", above ? "least" : "most",
+                                    above ? std::ceil(condition->threshold) : std::floor(condition->threshold)));
       else
         notes.push_back(
             fmt::format("must be {} {}", above ? "above" : "below", number_text(condition->threshold, unit)));
@@ -272,8 +266,7 @@ class Judge {
     constexpr size_t kNamed = 8;
     std::string others;
     for (size_t i = 1; i < std::min(found.size(), kNamed + 1); ++i)
-      others +=
-          (i == 1 ? "" : ", ") + found[i].where + (found[i].saves ? " (" + savings_text(found[i]) + ")" : "");
+      others += (i == 1 ? "" : ", ") + found[i].where + (found[i].saves ? " (" + savings_text(found[i]) + ")" : "");
     if (found.size() > kNamed + 1) others += fmt::format(" and {} more", found.size() - kNamed - 1);
     if (!others.empty()) out.evidence.push_back("The same on " + others);
     return out;
@@ -302,8 +295,7 @@ Result<Findings> find(const trace::Trace& trace, const FindOptions& options) {
   out.from = first;
   out.length = last - first;
   if (trace.aggregated()) {
-    out.remarks.emplace_back(
-        "a trace of --aggregate holds sums only, and findings need the events: record without it");
+    out.remarks.emplace_back("a trace of --aggregate holds sums only, and findings need the events: record without it");
     return out;
   }
   TACHO_ASSIGN(const std::vector<Subject> subjects, measure(trace, options, out.remarks));
@@ -342,35 +334,24 @@ void put_findings(JsonWriter& json, const Findings& findings, int64_t zero) {
   json.end_array();
   json.name("not_judged").begin_array();
   for (const UnjudgedRule& rule : findings.not_judged)
-    json.begin_object()
-        .member("rule", rule.rule)
-        .member("title", rule.title)
-        .member("needs", rule.needs)
-        .end_object();
+    json.begin_object().member("rule", rule.rule).member("title", rule.title).member("needs", rule.needs).end_object();
   json.end_array();
 }
 
 Answer findings_answer(const Findings& findings) {
   Answer answer;
-  answer.columns = {{"rule", "Rule", Unit::kText},
-                    {"state", "State", Unit::kText},
-                    {"where", "Where", Unit::kText},
-                    {"saves_low_ns", "Saves", Unit::kNs},
-                    {"saves_high_ns", "to", Unit::kNs},
-                    {"from_ns", "From", Unit::kNs},
-                    {"to_ns", "To", Unit::kNs},
-                    {"sentence", "Finding", Unit::kText},
-                    {"doubt", "Doubt", Unit::kText},
-                    {"model", "Model", Unit::kText},
-                    {"refuted_by", "Refuted by", Unit::kText}};
+  answer.columns = {
+      {"rule", "Rule", Unit::kText},        {"state", "State", Unit::kText},          {"where", "Where", Unit::kText},
+      {"saves_low_ns", "Saves", Unit::kNs}, {"saves_high_ns", "to", Unit::kNs},       {"from_ns", "From", Unit::kNs},
+      {"to_ns", "To", Unit::kNs},           {"sentence", "Finding", Unit::kText},     {"doubt", "Doubt", Unit::kText},
+      {"model", "Model", Unit::kText},      {"refuted_by", "Refuted by", Unit::kText}};
   for (const TraceFinding& each : findings.findings)
-    answer.rows.push_back(
-        {each.rule, std::string(each.possible ? "possible" : "found"), each.where,
-         each.saves ? report::Cell(each.saves->first) : report::Cell(),
-         each.saves ? report::Cell(each.saves->second) : report::Cell(),
-         each.spans.empty() ? report::Cell() : report::Cell(each.spans[0].from - findings.from),
-         each.spans.empty() ? report::Cell() : report::Cell(each.spans[0].to - findings.from), each.sentence,
-         each.doubt, each.model, each.refuted_by});
+    answer.rows.push_back({each.rule, std::string(each.possible ? "possible" : "found"), each.where,
+                           each.saves ? report::Cell(each.saves->first) : report::Cell(),
+                           each.saves ? report::Cell(each.saves->second) : report::Cell(),
+                           each.spans.empty() ? report::Cell() : report::Cell(each.spans[0].from - findings.from),
+                           each.spans.empty() ? report::Cell() : report::Cell(each.spans[0].to - findings.from),
+                           each.sentence, each.doubt, each.model, each.refuted_by});
   for (const UnjudgedRule& rule : findings.not_judged)
     answer.rows.push_back(
         {rule.rule, std::string("not judged"), {}, {}, {}, {}, {}, "needs " + rule.needs, {}, {}, {}});

@@ -1,5 +1,6 @@
-// Findings about a trace: where its time went that it need not go, in sentences with evidence (docs/findings.md). The rules
-// are data, catalog/trace/rules.yaml; `tacho report findings`, the summary of `tacho trace` and `tacho view` show the same.
+// Findings about a trace: where its time went that it need not go, in sentences with evidence (docs/findings.md). The
+// rules are data, catalog/trace/rules.yaml; `tacho report findings`, the summary of `tacho trace` and `tacho view` show
+// the same.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,12 @@ struct FindingSpan {
 };
 
 struct TraceFinding {
-  std::string rule;   ///< "launch-bound"
-  std::string title;  ///< the finding in a few words
-  std::string where;  ///< "GPU 0"; empty = the whole run
-  bool possible =
-      false;             ///< an interval straddles its threshold, or what would refute it is not in the trace
-  std::string doubt;     ///< why it is only possible
-  std::string sentence;  ///< with numbers and units
+  std::string rule;       ///< "launch-bound"
+  std::string title;      ///< the finding in a few words
+  std::string where;      ///< "GPU 0"; empty = the whole run
+  bool possible = false;  ///< an interval straddles its threshold, or what would refute it is not in the trace
+  std::string doubt;      ///< why it is only possible
+  std::string sentence;   ///< with numbers and units
   std::vector<std::string> evidence;
   /// Wall time that it could save, ns; nullopt = cannot be told. Low is 0 for what is only possible.
   std::optional<std::pair<int64_t, int64_t>> saves;
@@ -67,7 +67,8 @@ struct FindOptions {
 /// Judges all rules. Bounded memory; some hundred ns a row. An error where the file cannot be read.
 Result<Findings> find(const trace::Trace& trace, const FindOptions& options = {});
 
-/// {"findings": [...], "not_judged": [...]} without the braces around both: members of an object that the caller has begun.
+/// {"findings": [...], "not_judged": [...]} without the braces around both: members of an object that the caller has
+/// begun.
 /// Times of spans are relative to `zero`.
 void put_findings(JsonWriter& json, const Findings& findings, int64_t zero);
 

@@ -1,5 +1,6 @@
-// Nodes of CUDA graphs, as marks tell of them: each leaves one when it is made, and instantiating, which copies nodes, two for
-// every copy. What was open when a node was made is what its kernels belong to, however often the graph is launched.
+// Nodes of CUDA graphs, as marks tell of them: each leaves one when it is made, and instantiating, which copies nodes,
+// two for every copy. What was open when a node was made is what its kernels belong to, however often the graph is
+// launched.
 #pragma once
 
 #include <algorithm>
@@ -31,18 +32,17 @@ inline GraphMark graph_mark(const trace::Trace& trace, int64_t label) {
                                        : GraphMark::kNone;
 }
 
-/// Remembers an Owner for every node, through copies. A node's id is its graph's number (upper 32 bits) and its number within.
+/// Remembers an Owner for every node, through copies. A node's id is its graph's number (upper 32 bits) and its number
+/// within.
 ///
-/// The nodes of a child graph, and of a conditional node's body, are copied into a graph of their own when the graph around them is
-/// instantiated, but run under other ids: those of the executable graph's own nodes continued. After its own come, node by node,
-/// the nodes of all graphs inside the node, then those of the graphs inside these (seen with CUPTI 13.0, driver 580; no document
-/// says so). Where ids are numbered in another way, nothing is known of such nodes.
+/// The nodes of a child graph, and of a conditional node's body, are copied into a graph of their own when the graph
+/// around them is instantiated, but run under other ids: those of the executable graph's own nodes continued. After its
+/// own come, node by node, the nodes of all graphs inside the node, then those of the graphs inside these (seen with
+/// CUPTI 13.0, driver 580; no document says so). Where ids are numbered in another way, nothing is known of such nodes.
 template <typename Owner>
 class GraphNodes {
  public:
-  void made(int64_t process, int64_t node, const Owner& owner) {
-    owners_.insert_or_assign({process, node}, owner);
-  }
+  void made(int64_t process, int64_t node, const Owner& owner) { owners_.insert_or_assign({process, node}, owner); }
   /// Marks of one thread (`track`), in the order of time.
   void copy(int64_t track, int64_t node) { threads_[track].copied = node; }
   void origin(int64_t track, int64_t process, int64_t node) {
@@ -56,14 +56,13 @@ class GraphNodes {
   /// nullptr if nothing is known of the node: it was made before tracing began, or outside of everything.
   const Owner* find(int64_t process, int64_t node) {
     auto found = owners_.find({process, node});
-    if (found == owners_.end() && number_inner(process, graph_of(node)))
-      found = owners_.find({process, node});
+    if (found == owners_.end() && number_inner(process, graph_of(node))) found = owners_.find({process, node});
     return found == owners_.end() ? nullptr : &found->second;
   }
 
  private:
-  using Inside = std::vector<std::vector<
-      int64_t>>;  // the graphs inside each node that has some: one, or a conditional node's bodies
+  using Inside = std::vector<
+      std::vector<int64_t>>;  // the graphs inside each node that has some: one, or a conditional node's bodies
   struct Graph {
     int64_t nodes = 0;  // copied into it, its own
     Inside inside;

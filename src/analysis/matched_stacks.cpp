@@ -27,8 +27,7 @@ std::string without_addresses(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     out += text[i];
-    if (text[i] != '0' || i + 2 >= text.size() || text[i + 1] != 'x' || (i > 0 && is_word(text[i - 1])))
-      continue;
+    if (text[i] != '0' || i + 2 >= text.size() || text[i + 1] != 'x' || (i > 0 && is_word(text[i - 1]))) continue;
     size_t end = i + 2;
     while (end < text.size() && std::isxdigit(static_cast<unsigned char>(text[end])) != 0) ++end;
     if (end - i < 4 || (end < text.size() && is_word(text[end]))) continue;
@@ -57,16 +56,14 @@ std::string_view without_suffixes(std::string_view name) {
       const size_t at = name.rfind(suffix);
       if (at == std::string_view::npos || at == 0) continue;
       const std::string_view rest = name.substr(at + suffix.size());
-      if (!std::all_of(rest.begin(), rest.end(), [](char c) { return c == '.' || (c >= '0' && c <= '9'); }))
-        continue;
+      if (!std::all_of(rest.begin(), rest.end(), [](char c) { return c == '.' || (c >= '0' && c <= '9'); })) continue;
       name = name.substr(0, at);
       again = true;
     }
   }
-  if (const size_t at = name.rfind("::h");
-      at != std::string_view::npos && name.size() - at == 19 &&
-      std::all_of(name.begin() + static_cast<ptrdiff_t>(at) + 3, name.end(),
-                  [](unsigned char c) { return std::isxdigit(c) != 0; }))
+  if (const size_t at = name.rfind("::h"); at != std::string_view::npos && name.size() - at == 19 &&
+                                           std::all_of(name.begin() + static_cast<ptrdiff_t>(at) + 3, name.end(),
+                                                       [](unsigned char c) { return std::isxdigit(c) != 0; }))
     name = name.substr(0, at);
   return name;
 }
@@ -79,8 +76,8 @@ bool after_operator(std::string_view name, size_t at) {
          (before.size() == kOperator.size() || !is_word(before[before.size() - kOperator.size() - 1]));
 }
 
-// The text without what stands in (…), and with "<…>" for template arguments. Empty: the brackets do not match, or the text is
-// no signature.
+// The text without what stands in (…), and with "<…>" for template arguments. Empty: the brackets do not match, or the
+// text is no signature.
 std::string without_brackets(std::string_view name) {
   std::string out;
   for (size_t i = 0; i < name.size(); ++i) {
@@ -88,8 +85,7 @@ std::string without_brackets(std::string_view name) {
     if (after_operator(name, i) && !is_word(c) && c != ' ') {
       const std::string_view rest = name.substr(i);
       std::string_view symbol = rest.substr(0, 1);
-      for (const std::string_view each :
-           {"()", "[]", "<<=", ">>=", "<=>", "<<", ">>", "<=", ">=", "->*", "->"})
+      for (const std::string_view each : {"()", "[]", "<<=", ">>=", "<=>", "<<", ">>", "<=", ">=", "->*", "->"})
         if (rest.starts_with(each)) {
           symbol = each;
           break;
@@ -140,12 +136,10 @@ std::string function_of(std::string_view signature) {
   }
   // The result ends at the last space that is not within the name: "operator bool", "(anonymous namespace)".
   size_t from = name.size();
-  if (const size_t at = name.rfind("operator ");
-      at != std::string::npos && (at == 0 || !is_word(name[at - 1])))
+  if (const size_t at = name.rfind("operator "); at != std::string::npos && (at == 0 || !is_word(name[at - 1])))
     from = at;
   for (size_t i = from; i-- > 0;) {
-    if (i + 1 >= kAnonymousScope.size() &&
-        std::string_view(name).substr(0, i + 1).ends_with(kAnonymousScope)) {
+    if (i + 1 >= kAnonymousScope.size() && std::string_view(name).substr(0, i + 1).ends_with(kAnonymousScope)) {
       i -= kAnonymousScope.size() - 1;
       if (i == 0) break;
       continue;
@@ -163,8 +157,7 @@ std::string without_number(std::string_view name) {
   std::string_view rest = name;
   if (rest.ends_with(')')) rest.remove_suffix(1);
   size_t digits = 0;
-  while (digits < rest.size() &&
-         std::isdigit(static_cast<unsigned char>(rest[rest.size() - 1 - digits])) != 0)
+  while (digits < rest.size() && std::isdigit(static_cast<unsigned char>(rest[rest.size() - 1 - digits])) != 0)
     ++digits;
   if (digits == 0) return std::string(name);
   rest.remove_suffix(digits);
@@ -199,8 +192,8 @@ bool is_level(const StackFrame& frame) {
   return frame.part == StackPart::kProcess || frame.part == StackPart::kThread;
 }
 
-// The keys of all frames of a tree. Of processes and threads, which are told apart by their numbers, the first of a name goes
-// with the first of the other tree, and so on.
+// The keys of all frames of a tree. Of processes and threads, which are told apart by their numbers, the first of a
+// name goes with the first of the other tree, and so on.
 std::vector<std::string> function_keys(const StackTree& tree, const std::vector<bool>& alone) {
   std::vector<std::string> keys(tree.frames.size());
   std::unordered_map<std::string, int> of_name;
@@ -227,9 +220,7 @@ StackFrame common_frame(const std::vector<const StackFrame*>& group, std::string
   if (!all([&](const StackFrame& each) { return each.name == frame.name; })) frame.name = matched_name(frame);
   if (is_level(frame)) frame.name = numbered(frame.name, key);
   const StackFrame& first = *group.front();
-  if (!all([&](const StackFrame& each) {
-        return last_of_path(place_of(each)) == last_of_path(place_of(first));
-      })) {
+  if (!all([&](const StackFrame& each) { return last_of_path(place_of(each)) == last_of_path(place_of(first)); })) {
     frame.file.clear();
     frame.module.clear();
   }
@@ -244,8 +235,7 @@ StackTree with_frames(const StackTree& tree, const std::vector<StackFrame>& now)
   std::unordered_map<std::string, uint32_t> frame_of_key;
   std::vector<uint32_t> frame_of(now.size(), 0), place(tree.nodes.size(), 0);
   for (size_t i = 1; i < now.size(); ++i) {
-    const auto [at, fresh] =
-        frame_of_key.try_emplace(whole_key(now[i]), static_cast<uint32_t>(out.frames.size()));
+    const auto [at, fresh] = frame_of_key.try_emplace(whole_key(now[i]), static_cast<uint32_t>(out.frames.size()));
     if (fresh) out.frames.push_back(now[i]);
     frame_of[i] = at->second;
   }
@@ -310,8 +300,7 @@ void match_functions(std::span<StackTree> trees) {
   std::vector<std::vector<std::string>> keys;
   for (size_t t = 0; t < trees.size(); ++t) {
     std::vector<bool> alone(trees[t].frames.size());
-    for (size_t i = 1; i < alone.size(); ++i)
-      alone[i] = trees_with.at(whole_key(trees[t].frames[i])) < trees.size();
+    for (size_t i = 1; i < alone.size(); ++i) alone[i] = trees_with.at(whole_key(trees[t].frames[i])) < trees.size();
     keys.push_back(function_keys(trees[t], alone));
     for (size_t i = 1; i < alone.size(); ++i) {
       if (!alone[i]) continue;

@@ -30,8 +30,8 @@ std::string_view to_string(OperatorPhase phase) {
 
 namespace {
 
-// Functions of torch.nn.functional that are ATen operators under another name: nothing else tells of their calls where torch's
-// emitter runs.
+// Functions of torch.nn.functional that are ATen operators under another name: nothing else tells of their calls where
+// torch's emitter runs.
 constexpr std::string_view kFunctional[] = {"adaptive_avg_pool1d",
                                             "avg_pool1d",
                                             "avg_pool2d",
@@ -92,8 +92,7 @@ std::string_view cut_numbers(std::string_view text, uint64_t& link) {
     const char* const begin = text.data() + at + kSequence.size();
     if (std::from_chars(begin, text.data() + text.size(), number).ec == std::errc()) link = number + 1;
   }
-  for (const std::string_view counter :
-       {kSequence, std::string_view(", op_id = "), std::string_view(", sizes = ")})
+  for (const std::string_view counter : {kSequence, std::string_view(", op_id = "), std::string_view(", sizes = ")})
     text = text.substr(0, text.find(counter));
   return text;
 }
@@ -133,9 +132,8 @@ Kind of_own(std::string_view name, std::string_view category) {
     category = category.substr(0, at);
   }
   const size_t space = category.find(' ');
-  const std::string_view word = category.substr(0, space), rest = space == std::string_view::npos
-                                                                      ? std::string_view()
-                                                                      : category.substr(space + 1);
+  const std::string_view word = category.substr(0, space),
+                         rest = space == std::string_view::npos ? std::string_view() : category.substr(space + 1);
   if (word == "module") {
     kind.level = OperatorLevel::kModule;
     kind.module = rest;
@@ -189,8 +187,8 @@ std::string part_of(const OperatorTree& tree, const OperatorNode& node) {
   return name;
 }
 
-// The operators on the way to a node that its path names, from the outermost on: ATen operators only where the next outer part
-// is neither one nor a function that stands for it.
+// The operators on the way to a node that its path names, from the outermost on: ATen operators only where the next
+// outer part is neither one nor a function that stands for it.
 std::vector<uint32_t> named(const OperatorTree& tree, uint32_t node) {
   std::vector<uint32_t> chain;
   for (uint32_t at = node; at != 0; at = tree.nodes[at].parent) chain.push_back(at);
@@ -271,8 +269,7 @@ class OperatorSweep {
   }
 
   const Known& label(int64_t row) {
-    Known& known =
-        labels_[row > 0 && static_cast<size_t>(row) < labels_.size() ? static_cast<size_t>(row) : 0];
+    Known& known = labels_[row > 0 && static_cast<size_t>(row) < labels_.size() ? static_cast<size_t>(row) : 0];
     if (known.read) return known;
     const std::string_view name = trace_.text(Table::kLabel, row, column::Label::name),
                            domain = trace_.text(Table::kLabel, row, column::Label::domain),
@@ -299,8 +296,7 @@ class OperatorSweep {
   }
 
   Known& function(int64_t row) {
-    Known& known =
-        functions_[row > 0 && static_cast<size_t>(row) < functions_.size() ? static_cast<size_t>(row) : 0];
+    Known& known = functions_[row > 0 && static_cast<size_t>(row) < functions_.size() ? static_cast<size_t>(row) : 0];
     if (known.read) return known;
     const auto domain = static_cast<event::Domain>(cell(Table::kFunction, row, column::Function::domain));
     const std::string_view name = trace_.text(Table::kFunction, row, column::Function::name);
@@ -319,8 +315,7 @@ class OperatorSweep {
 
   // Forward and backward operators of torch.profiler's files.
   Status read_links() {
-    static constexpr int kColumns[] = {column::Link::kind, column::Link::process, column::Link::from,
-                                       column::Link::to};
+    static constexpr int kColumns[] = {column::Link::kind, column::Link::process, column::Link::from, column::Link::to};
     return trace::visit_chunks(trace_, Table::kLink, kColumns,
                                [&](size_t, std::span<const std::span<const int64_t>> values) {
                                  for (size_t i = 0; i < values[0].size(); ++i)
@@ -333,8 +328,8 @@ class OperatorSweep {
   }
 
   uint32_t child(uint32_t parent, const Known& known, OperatorPhase phase) {
-    // A module's place in the model tells it from others of its class; of other operators the name does, and for the innermost
-    // their place in the source.
+    // A module's place in the model tells it from others of its class; of other operators the name does, and for the
+    // innermost their place in the source.
     const std::array<uint32_t, 4> key = {parent, known.name, known.module,
                                          known.place ^ static_cast<uint32_t>(phase) << 28};
     const auto [at, fresh] = child_of_.try_emplace(key, static_cast<uint32_t>(tree_.nodes.size()));
@@ -359,17 +354,17 @@ class OperatorSweep {
     return outer;
   }
 
-  // An operator's call begins. `number`: a link of forward and backward, 0 = none; `own`: correlation of the call itself.
-  void begin(int64_t track, int64_t start, int64_t duration, const Known& known, uint64_t number,
-             bool emitted, int64_t own) {
+  // An operator's call begins. `number`: a link of forward and backward, 0 = none; `own`: correlation of the call
+  // itself.
+  void begin(int64_t track, int64_t start, int64_t duration, const Known& known, uint64_t number, bool emitted,
+             int64_t own) {
     std::vector<Open>& stack = open_[track];
     while (!stack.empty() && stack.back().end <= start) stack.pop_back();
     const uint32_t outer = stack.empty() ? 0 : stack.back().node;
-    const OperatorPhase phase =
-        known.kind.name == "torch.autograd.backward" || known.kind.name == "torch.autograd.grad"
-            ? OperatorPhase::kBackward
-            : phase_of(known.kind.level, known.kind.engine,
-                       stack.empty() ? OperatorPhase::kForward : stack.back().phase);
+    const OperatorPhase phase = known.kind.name == "torch.autograd.backward" || known.kind.name == "torch.autograd.grad"
+                                    ? OperatorPhase::kBackward
+                                    : phase_of(known.kind.level, known.kind.engine,
+                                               stack.empty() ? OperatorPhase::kForward : stack.back().phase);
     uint32_t parent = outer;
     const int64_t process = process_of(track);
     if (known.kind.level == OperatorLevel::kBackward) {
@@ -386,16 +381,14 @@ class OperatorSweep {
     if (ended) {
       add_saturating(at.host_ns, duration);
       add_saturating(at.whole_ns, duration);
-      if (outer != 0 && !stack.empty() && stack.back().duration != kUnknown)
-        tree_.nodes[outer].host_ns -= duration;
+      if (outer != 0 && !stack.empty() && stack.back().duration != kUnknown) tree_.nodes[outer].host_ns -= duration;
     } else {
       ++at.unended;
     }
     int64_t& count = counts_[{node, track}];
-    stack.push_back({ended ? start + duration : INT64_MAX, start, ended ? duration : kUnknown, node, phase,
-                     ++count, known.kind.engine});
-    if (phase == OperatorPhase::kForward && number != 0)
-      remember_forward(process, track, number, emitted, node);
+    stack.push_back({ended ? start + duration : INT64_MAX, start, ended ? duration : kUnknown, node, phase, ++count,
+                     known.kind.engine});
+    if (phase == OperatorPhase::kForward && number != 0) remember_forward(process, track, number, emitted, node);
     if (own != 0 && linked_.contains({process, own})) profiler_forward_[{process, own}] = node;
   }
 
@@ -431,7 +424,7 @@ class OperatorSweep {
     return found == forwards_.end() || found->second.ambiguous ? 0 : found->second.node;
   }
 
-  // ---- the sweep
+  // The sweep
 
   void read_marker(std::span<const int64_t> row) {
     const Known& known = label(row[3]);
@@ -440,8 +433,8 @@ class OperatorSweep {
         cell(Table::kLabel, row[3], column::Label::kind) != static_cast<int64_t>(event::MarkerKind::kPushPop))
       return;
     uint64_t number = known.kind.link;
-    if (number == 0 && cell(Table::kLabel, row[3], column::Label::payload) ==
-                           static_cast<int64_t>(event::PayloadKind::kInteger))
+    if (number == 0 &&
+        cell(Table::kLabel, row[3], column::Label::payload) == static_cast<int64_t>(event::PayloadKind::kInteger))
       number = static_cast<uint64_t>(row[5]) + (known.torch ? 0 : 1);
     begin(row[0], row[1], row[2], known, number, !known.torch, 0);
   }
@@ -512,14 +505,13 @@ class OperatorSweep {
     static constexpr int kDispatchColumns[] = {column::Fact::track,       column::Fact::start,
                                                column::Fact::duration,    column::Fact::dim,
                                                column::Fact::correlation, column::Dispatch::graph_node};
-    static constexpr int kCopyColumns[] = {
-        column::Copy::track,       column::Copy::start,      column::Copy::duration, column::Copy::dim,
-        column::Copy::correlation, column::Copy::graph_node, column::Copy::bytes};
-    static constexpr int kFillColumns[] = {
-        column::Fill::track,       column::Fill::start,      column::Fill::duration, column::Fill::dim,
-        column::Fill::correlation, column::Fill::graph_node, column::Fill::bytes};
-    trace::TimeCursor calls(trace_, Table::kApi, kCallColumns),
-        markers(trace_, Table::kMarker, kMarkerColumns);
+    static constexpr int kCopyColumns[] = {column::Copy::track, column::Copy::start,       column::Copy::duration,
+                                           column::Copy::dim,   column::Copy::correlation, column::Copy::graph_node,
+                                           column::Copy::bytes};
+    static constexpr int kFillColumns[] = {column::Fill::track, column::Fill::start,       column::Fill::duration,
+                                           column::Fill::dim,   column::Fill::correlation, column::Fill::graph_node,
+                                           column::Fill::bytes};
+    trace::TimeCursor calls(trace_, Table::kApi, kCallColumns), markers(trace_, Table::kMarker, kMarkerColumns);
     bool more_calls = calls.next(), more_markers = markers.next();
     struct Source {
       Table table;
@@ -536,8 +528,7 @@ class OperatorSweep {
     source(Table::kFill, kFillColumns);
     const auto advance = [&](int64_t time) {
       for (;;) {
-        const bool call = more_calls && calls.start() <= time,
-                   marker = more_markers && markers.start() <= time;
+        const bool call = more_calls && calls.start() <= time, marker = more_markers && markers.start() <= time;
         if (!call && !marker) return;
         // A range goes before a call of the same moment.
         if (marker && (!call || markers.start() <= calls.start())) {
@@ -553,8 +544,7 @@ class OperatorSweep {
     for (;;) {
       Source* earliest = nullptr;
       for (Source& each : sources)
-        if (each.more && (earliest == nullptr || each.cursor->start() < earliest->cursor->start()))
-          earliest = &each;
+        if (each.more && (earliest == nullptr || each.cursor->start() < earliest->cursor->start())) earliest = &each;
       if (earliest == nullptr) break;
       const auto row = earliest->cursor->row();
       const int64_t start = row[1], duration = row[2], correlation = row[4];
@@ -567,8 +557,7 @@ class OperatorSweep {
       work.bytes = earliest->table != Table::kDispatch && row[6] != kUnknown ? row[6] : 0;
       work.launches = known && !call->second.counted ? 1 : 0;
       if (known) call->second.counted = true;
-      const OperatorCall* operation =
-          known && call->second.operation.node != 0 ? &call->second.operation : nullptr;
+      const OperatorCall* operation = known && call->second.operation.node != 0 ? &call->second.operation : nullptr;
       const OperatorCall* const launcher = operation;
       if (row[5] != 0) {
         const OperatorCall* const made_by = graph_nodes_.find(process_of(row[0]), row[5]);
@@ -577,14 +566,13 @@ class OperatorSweep {
         else
           ++tree_.graph_unnamed;
         if (visitor_.graph_node)
-          visitor_.graph_node({.process = process_of(row[0]),
-                               .correlation = correlation,
-                               .graph = earliest->table == Table::kDispatch
-                                            ? cell(Table::kKernel, row[3], column::Kernel::graph)
-                                            : 0,
-                               .work = work,
-                               .node = made_by != nullptr ? made_by->node : 0,
-                               .launcher = launcher});
+          visitor_.graph_node(
+              {.process = process_of(row[0]),
+               .correlation = correlation,
+               .graph = earliest->table == Table::kDispatch ? cell(Table::kKernel, row[3], column::Kernel::graph) : 0,
+               .work = work,
+               .node = made_by != nullptr ? made_by->node : 0,
+               .launcher = launcher});
       }
       const uint32_t node = operation != nullptr ? operation->node : 0;
       if (const GraphShares::Graph* const graph = shared_graph(earliest->table, row[3])) {
@@ -594,8 +582,7 @@ class OperatorSweep {
         tree_.whole.add(work);
       }
       if (earliest->table == Table::kDispatch) {
-        if (visitor_.kernel)
-          visitor_.kernel({row[0], start, duration, row[3], correlation, row[5]}, operation);
+        if (visitor_.kernel) visitor_.kernel({row[0], start, duration, row[3], correlation, row[5]}, operation);
       }
       earliest->more = earliest->cursor->next();
     }
@@ -605,7 +592,7 @@ class OperatorSweep {
     return markers.status();
   }
 
-  // ---- graphs whose launch is one span
+  // Graphs whose launch is one span
 
   // The graph of another trace that a span is a launch of; nullptr for other work, and where nothing is known of it.
   const GraphShares::Graph* shared_graph(Table table, int64_t dim) {
@@ -614,8 +601,7 @@ class OperatorSweep {
       return nullptr;
     const auto [at, fresh] = spans_.try_emplace(dim, nullptr);
     if (fresh) {
-      const auto found =
-          shares_->graphs.find(std::string(trace_.text(Table::kKernel, dim, column::Kernel::name)));
+      const auto found = shares_->graphs.find(std::string(trace_.text(Table::kKernel, dim, column::Kernel::name)));
       if (found != shares_->graphs.end()) {
         // The place of this graph among those of its name, by the order of their ids.
         const int64_t name = cell(Table::kKernel, dim, column::Kernel::name);
@@ -623,11 +609,9 @@ class OperatorSweep {
         for (int64_t row = 1; row < trace_.rows(Table::kKernel); ++row)
           if (cell(Table::kKernel, row, column::Kernel::name) == name)
             ids.insert(cell(Table::kKernel, row, column::Kernel::graph));
-        const auto place =
-            std::distance(ids.begin(), ids.find(cell(Table::kKernel, dim, column::Kernel::graph)));
+        const auto place = std::distance(ids.begin(), ids.find(cell(Table::kKernel, dim, column::Kernel::graph)));
         const std::vector<GraphShares::Graph>& known = found->second;
-        at->second =
-            known.size() == ids.size() ? &known[static_cast<size_t>(place)] : &together(found->first);
+        at->second = known.size() == ids.size() ? &known[static_cast<size_t>(place)] : &together(found->first);
       }
     }
     if (at->second == nullptr) ++tree_.spans_undivided;
@@ -669,11 +653,11 @@ class OperatorSweep {
     for (size_t i = 0; i < graph.work.size(); ++i) {
       const auto& [node, measured] = graph.work[i];
       DeviceWork part;
-      part.ns = i + 1 == graph.work.size() || graph.ns <= 0
-                    ? left
-                    : std::min(left, static_cast<int64_t>(static_cast<double>(span.ns) *
-                                                          static_cast<double>(measured.ns) /
-                                                          static_cast<double>(graph.ns)));
+      part.ns =
+          i + 1 == graph.work.size() || graph.ns <= 0
+              ? left
+              : std::min(left, static_cast<int64_t>(static_cast<double>(span.ns) * static_cast<double>(measured.ns) /
+                                                    static_cast<double>(graph.ns)));
       left -= part.ns;
       part.kernels = measured.kernels / graph.launches;
       part.bytes = measured.bytes / graph.launches;
@@ -685,8 +669,7 @@ class OperatorSweep {
     tree_.whole.add(whole);
     tree_.estimated.add(whole);
     ++tree_.spans_divided;
-    if (tree_.estimated_from == 0 || graph.launches < tree_.estimated_from)
-      tree_.estimated_from = graph.launches;
+    if (tree_.estimated_from == 0 || graph.launches < tree_.estimated_from) tree_.estimated_from = graph.launches;
   }
 
   struct KeyHash {
@@ -723,8 +706,7 @@ class OperatorSweep {
 
 std::string OperatorTree::path(uint32_t node) const {
   std::string out;
-  for (const uint32_t each : named(*this, node))
-    out += (out.empty() ? "" : "/") + part_of(*this, nodes[each]);
+  for (const uint32_t each : named(*this, node)) out += (out.empty() ? "" : "/") + part_of(*this, nodes[each]);
   return out;
 }
 
@@ -789,13 +771,11 @@ Result<std::string> torch_sentence(const trace::Trace& trace) {
       version = trace.text(Table::kLabel, row, column::Label::name);
   if (version.empty())
     return std::string(
-        "--torch-trace: no process of the program imported PyTorch with tacho's ranges, so no operators were "
-        "recorded "
+        "--torch-trace: no process of the program imported PyTorch with tacho's ranges, so no operators were recorded "
         "(python -E, -I and -S leave PYTHONPATH out, which they need)");
   if (trace.rows(Table::kDispatch) == 0) {
     if (version.starts_with("torch ")) version = "PyTorch" + version.substr(5);
-    return fmt::format("--torch-trace: {} launched no kernel on a GPU, so its operators have host time only",
-                       version);
+    return fmt::format("--torch-trace: {} launched no kernel on a GPU, so its operators have host time only", version);
   }
   return std::string();
 }
@@ -809,15 +789,12 @@ std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) 
     row.phase = phase;
     return row;
   };
-  const auto name_of = [&](const OperatorNode& node) {
-    return tree.texts[modules ? node.module : node.name];
-  };
+  const auto name_of = [&](const OperatorNode& node) { return tree.texts[modules ? node.module : node.name]; };
   for (uint32_t at = 1; at < tree.nodes.size(); ++at) {
     const OperatorNode& node = tree.nodes[at];
     const bool own = !modules || node.level == OperatorLevel::kModule;
     // What belongs to no module, such as the optimizer, has a row of its own in the table of modules.
-    const std::string name =
-        modules && node.module == 0 ? fmt::format("({})", to_string(node.phase)) : name_of(node);
+    const std::string name = modules && node.module == 0 ? fmt::format("({})", to_string(node.phase)) : name_of(node);
     OperatorRow& self = row_of(name, node.phase);
     if (own) self.calls += node.calls;
     add_saturating(self.host_self, node.host_ns);
@@ -840,8 +817,7 @@ std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) 
       if (outer.level != OperatorLevel::kCall) add_saturating(total.host_total, node.host_ns);
       total.total.add(node.work);
       // A function that is an ATen operator under another name has a row, too.
-      if (modules || outer.level != OperatorLevel::kAten ||
-          tree.nodes[outer.parent].level == OperatorLevel::kAten)
+      if (modules || outer.level != OperatorLevel::kAten || tree.nodes[outer.parent].level == OperatorLevel::kAten)
         continue;
       std::string function = part_of(tree, outer);
       if (function == tree.texts[outer.name] || !seen.insert(function).second) continue;
@@ -850,8 +826,7 @@ std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) 
       add_saturating(as_function.host_total, node.host_ns);
       as_function.total.add(node.work);
     }
-    if (node.level == OperatorLevel::kCall)
-      add_saturating(row_of(name, node.phase).host_total, node.whole_ns);
+    if (node.level == OperatorLevel::kCall) add_saturating(row_of(name, node.phase).host_total, node.whole_ns);
   }
   std::vector<OperatorRow> out;
   for (auto& [key, row] : rows) out.push_back(std::move(row));

@@ -1,6 +1,6 @@
-// Operators of PyTorch and what they did on the devices: modules, functions, ATen operators, backward passes. They come from
-// ranges of the domain "torch" (--torch-trace), ranges of torch's own NVTX or ROCTx emitter, and operators of torch.profiler's
-// files. `tacho stats --by operator|module` and the operators of a profile are made of them.
+// Operators of PyTorch and what they did on the devices: modules, functions, ATen operators, backward passes. They come
+// from ranges of the domain "torch" (--torch-trace), ranges of torch's own NVTX or ROCTx emitter, and operators of
+// torch.profiler's files. `tacho stats --by operator|module` and the operators of a profile are made of them.
 #pragma once
 
 #include <cstdint>
@@ -52,10 +52,8 @@ struct OperatorNode {
   uint32_t parent = 0;  ///< index into nodes; the root is its own parent
   uint32_t name = 0;    ///< index into texts
   uint32_t place = 0;   ///< index into texts: "/home/u/train.py:31"; 0 = unknown
-  uint32_t module =
-      0;  ///< index into texts: the module's place in the model, of the innermost module; 0 = none
-  uint32_t fused =
-      0;  ///< kCompiled: index into texts: the ATen operators and the lines, as inductor gave them
+  uint32_t module = 0;  ///< index into texts: the module's place in the model, of the innermost module; 0 = none
+  uint32_t fused = 0;   ///< kCompiled: index into texts: the ATen operators and the lines, as inductor gave them
   OperatorLevel level = OperatorLevel::kRoot;
   OperatorPhase phase = OperatorPhase::kForward;
   int64_t calls = 0;
@@ -71,8 +69,8 @@ struct OperatorTree {
       nodes;         // parents before children; 0 is the root, which has the work outside of all operators
   DeviceWork whole;  // of the trace
   int64_t graph_unnamed =
-      0;  // kernels, copies and fills of CUDA graphs whose node was made before tracing, or out of sight
-  DeviceWork estimated;         // divided by GraphShares; part of `whole`
+      0;                 // kernels, copies and fills of CUDA graphs whose node was made before tracing, or out of sight
+  DeviceWork estimated;  // divided by GraphShares; part of `whole`
   int64_t spans_divided = 0;    // launches of graphs as one span that make up `estimated`
   int64_t estimated_from = 0;   // launches that the shares were measured in, of the graph with the fewest
   int64_t spans_undivided = 0;  // launches of graphs as one span that GraphShares does not know
@@ -82,9 +80,9 @@ struct OperatorTree {
   bool torch_seen = false;
   std::string torch_version;  // "torch 2.11.0"; empty = not told
 
-  /// The operator's name as rocprof-compute's files have it: modules and functions from the outermost on, and below them the
-  /// outermost ATen operator where no function stands for it, joined by '/': "nn.Module.Net.forward/nn.Module.Conv2d.forward/
-  /// torch.nn.functional.conv2d". Empty for the root.
+  /// The operator's name as rocprof-compute's files have it: modules and functions from the outermost on, and below
+  /// them the outermost ATen operator where no function stands for it, joined by '/':
+  /// "nn.Module.Net.forward/nn.Module.Conv2d.forward/ torch.nn.functional.conv2d". Empty for the root.
   std::string path(uint32_t node) const;
 };
 
@@ -116,23 +114,22 @@ struct GraphNodeWork {
 };
 
 struct OperatorVisitor {
-  /// Called for each kernel in the order of their starts, with the operator's call that launched it, or that made the node of a
-  /// CUDA graph; nullptr = none.
+  /// Called for each kernel in the order of their starts, with the operator's call that launched it, or that made the
+  /// node of a CUDA graph; nullptr = none.
   std::function<void(const OperatorKernel& kernel, const OperatorCall* call)> kernel;
   /// Called for each kernel, copy and fill that is a node of a CUDA graph, for a kernel just before `kernel`.
   std::function<void(const GraphNodeWork& work)> graph_node;
 };
 
-/// What the nodes of CUDA graphs took in a trace with --graph-trace node, by the name that a launch as one span has. Of several
-/// graphs with one name the n-th of one trace is the n-th of the other, if they have as many; else they share.
+/// What the nodes of CUDA graphs took in a trace with --graph-trace node, by the name that a launch as one span has. Of
+/// several graphs with one name the n-th of one trace is the n-th of the other, if they have as many; else they share.
 struct GraphShares {
   struct Graph {
     int64_t launches = 0, ns = 0;
     std::vector<std::pair<uint32_t, DeviceWork>> work;  // by node of `tree`, summed over all launches
   };
   OperatorTree tree;
-  std::unordered_map<std::string, std::vector<Graph>>
-      graphs;  // by name, in the order in which they were made
+  std::unordered_map<std::string, std::vector<Graph>> graphs;  // by name, in the order in which they were made
 };
 Result<GraphShares> graph_shares(const trace::Trace& trace);
 
@@ -140,8 +137,8 @@ Result<GraphShares> graph_shares(const trace::Trace& trace);
 Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisitor& visitor = {},
                                    const GraphShares* shares = nullptr);
 
-/// What a user who asked for operators should know when there are none, or none with device work: PyTorch was not imported, or
-/// ran on the CPU. Empty when there is nothing to say, and for a trace without --torch-trace.
+/// What a user who asked for operators should know when there are none, or none with device work: PyTorch was not
+/// imported, or ran on the CPU. Empty when there is nothing to say, and for a trace without --torch-trace.
 Result<std::string> torch_sentence(const trace::Trace& trace);
 
 enum class OperatorBy : uint8_t { kOperator, kModule };
@@ -155,8 +152,9 @@ struct OperatorRow {
   int64_t host_self = 0, host_total = 0;  // ns
   DeviceWork self, total;
 };
-/// A row for each name and phase; by device time, then by host time, longest first. Times of operators within operators of the
-/// same name count once. Work of a backward operator belongs, in the backward phase, to its forward operators and modules.
+/// A row for each name and phase; by device time, then by host time, longest first. Times of operators within operators
+/// of the same name count once. Work of a backward operator belongs, in the backward phase, to its forward operators
+/// and modules.
 std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by);
 
 }  // namespace tacho::analysis

@@ -28,8 +28,7 @@ bool digit(char c) {
 // "python3.11", "python", "pypy3": the interpreter's executable.
 bool interpreter(std::string_view name) {
   for (const std::string_view known : {"python", "pypy"})
-    if (name.starts_with(known))
-      return name.find_first_not_of("0123456789.t", known.size()) == std::string_view::npos;
+    if (name.starts_with(known)) return name.find_first_not_of("0123456789.t", known.size()) == std::string_view::npos;
   return false;
 }
 
@@ -40,8 +39,7 @@ bool python_library(std::string_view path) {
     size_t end = at + 8;
     while (end < path.size() && (digit(path[end]) || path[end] == '.' || path[end] == 't')) ++end;
     const std::string_view before = path.substr(0, at);
-    if (end < path.size() && path[end] == '/' && (before.ends_with("/lib") || before.ends_with("/lib64")))
-      return true;
+    if (end < path.size() && path[end] == '/' && (before.ends_with("/lib") || before.ends_with("/lib64"))) return true;
   }
   return false;
 }
@@ -61,8 +59,8 @@ bool tool(std::string_view path) {
 
 bool system_file(std::string_view path) {
   for (const std::string_view folder :
-       {"/usr/lib", "/lib/", "/lib64/", "/lib32/", "/usr/libexec/", "/usr/include/", "/opt/rocm",
-        "/usr/local/cuda", "/usr/local/include/", "/opt/nvidia/", "/nix/store/", "/opt/intel/"})
+       {"/usr/lib", "/lib/", "/lib64/", "/lib32/", "/usr/libexec/", "/usr/include/", "/opt/rocm", "/usr/local/cuda",
+        "/usr/local/include/", "/opt/nvidia/", "/nix/store/", "/opt/intel/"})
     if (path.starts_with(folder)) return true;
   for (const std::string_view folder :
        {"/conda/lib/", "/miniconda3/", "/anaconda3/", "/miniforge3/", "/mambaforge/", "/nvidia/hpc_sdk/"})
@@ -113,8 +111,8 @@ StackTree own_code(const StackTree& tree) {
   out.frames.push_back({StackPart::kUnknown, "[other code]", "", 0, ""});
   std::unordered_map<uint64_t, uint32_t> child_of;
   const auto child = [&](uint32_t parent, uint32_t frame) {
-    const auto [at, fresh] = child_of.try_emplace(static_cast<uint64_t>(parent) << 32 | frame,
-                                                  static_cast<uint32_t>(out.nodes.size()));
+    const auto [at, fresh] =
+        child_of.try_emplace(static_cast<uint64_t>(parent) << 32 | frame, static_cast<uint32_t>(out.nodes.size()));
     if (fresh) out.nodes.push_back({parent, frame, 0, 0, 0, 0});
     return at->second;
   };

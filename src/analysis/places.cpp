@@ -22,9 +22,7 @@ namespace {
 // Rows of `place` by what they stand for; the key tells them apart.
 struct Key {
   int64_t first = 0, second = 0;
-  bool operator<(const Key& other) const {
-    return std::tie(first, second) < std::tie(other.first, other.second);
-  }
+  bool operator<(const Key& other) const { return std::tie(first, second) < std::tie(other.first, other.second); }
 };
 
 struct Names {
@@ -68,15 +66,14 @@ struct Names {
     const std::string_view given = trace.text(Table::kTrack, track, column::Track::name);
     const int64_t native = cell(Table::kTrack, track, column::Track::native);
     const int64_t device = cell(Table::kTrack, track, column::Track::device);
-    std::string name =
-        given.empty()
-            ? fmt::format("{} {}",
-                          trace.text(Table::kTrack, track, column::Track::category).find("stream") !=
-                                  std::string_view::npos
-                              ? "stream"
-                              : "queue",
-                          native)
-            : std::string(given);
+    std::string name = given.empty()
+                           ? fmt::format("{} {}",
+                                         trace.text(Table::kTrack, track, column::Track::category).find("stream") !=
+                                                 std::string_view::npos
+                                             ? "stream"
+                                             : "queue",
+                                         native)
+                           : std::string(given);
     if (device != 0) name += " on " + devices.text(device);
     return name + of_process(cell(Table::kTrack, track, column::Track::process));
   }
@@ -123,10 +120,9 @@ DeviceNumbers::DeviceNumbers(const trace::Trace& trace) {
     const int64_t index = trace.cell(Table::kDevice, row, column::Device::index);
     const std::string uuid(trace.text(Table::kDevice, row, column::Device::uuid));
     // A rank may see its GPU as number 0: the unique id tells.
-    const auto key =
-        uuid.empty()
-            ? std::tuple(kind, index, std::string(trace.text(Table::kDevice, row, column::Device::name)))
-            : std::tuple(kind, int64_t{-1}, uuid);
+    const auto key = uuid.empty()
+                         ? std::tuple(kind, index, std::string(trace.text(Table::kDevice, row, column::Device::name)))
+                         : std::tuple(kind, int64_t{-1}, uuid);
     const auto [at, fresh] = known.try_emplace(key, unique.size());
     if (fresh) unique.push_back({kind, index, ""});
     devices_.push_back(at->second);
@@ -141,9 +137,9 @@ DeviceNumbers::DeviceNumbers(const trace::Trace& trace) {
     Facts& facts = unique[i];
     const bool own = indexes[facts.kind].size() == count[facts.kind];
     const auto kind = static_cast<event::DeviceKind>(facts.kind);
-    facts.text = fmt::format(
-        "{} {}", kind == event::DeviceKind::kUnknown ? std::string_view("device") : event::to_string(kind),
-        own ? facts.index : static_cast<int64_t>(next[facts.kind]++));
+    facts.text =
+        fmt::format("{} {}", kind == event::DeviceKind::kUnknown ? std::string_view("device") : event::to_string(kind),
+                    own ? facts.index : static_cast<int64_t>(next[facts.kind]++));
   }
   for (const size_t device : devices_) texts_.push_back(unique[device].text);
 }

@@ -46,8 +46,8 @@ std::string process_name(const trace::Trace& trace, int64_t process);
 class DeviceNumbers {
  public:
   explicit DeviceNumbers(const trace::Trace& trace);
-  /// "GPU 0", "CPU 0" for a row of table device; "device" for row 0. The number is the vendor's where that is unique among
-  /// devices of the kind, else devices count from 0 in the order in which they appeared.
+  /// "GPU 0", "CPU 0" for a row of table device; "device" for row 0. The number is the vendor's where that is unique
+  /// among devices of the kind, else devices count from 0 in the order in which they appeared.
   const std::string& text(int64_t row) const { return texts_[at(row)]; }
   /// The same number for rows that are the same device.
   size_t device(int64_t row) const { return devices_[at(row)]; }

@@ -100,8 +100,7 @@ constexpr Quantity kQuantities[] = {
     {"exposed-collective-time", "Collectives with no other kernel beside them", "ns", kDevice},
     {"streams", "Streams with a tenth of the kernels' time", "count", kDevice},
     {"stream-overlap", "Time in which two kernels ran at once", "ns", kDevice},
-    {"stream-waits", "the program makes streams wait for each other's events, and may need to", "reason",
-     kDevice},
+    {"stream-waits", "the program makes streams wait for each other's events, and may need to", "reason", kDevice},
     {"serial-kernels", "Kernels that waited for one of another stream", "count", kDevice},
     {"serial-time", "Time in which two kernels could have run at once", "ns", kDevice},
     {"compute-units", "Compute units", "count", kDevice},
@@ -207,10 +206,10 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
   }
   fill.time("start-idle", start_idle);
   fill.word("start-cause", std::string(host_in(static_cast<Gap>(longest))));
-  fill.word("start-left-out",
-            start_idle > 0 ? fmt::format("; the first {}, before its work repeats, left out",
-                                         report::format_duration(static_cast<double>(steady - device.first)))
-                           : std::string());
+  fill.word("start-left-out", start_idle > 0
+                                  ? fmt::format("; the first {}, before its work repeats, left out",
+                                                report::format_duration(static_cast<double>(steady - device.first)))
+                                  : std::string());
   fill.spans("start", device.start_worst);
   fill.time("device-busy", device.busy);
   fill.perhaps("cpu-device", device.cpu);
@@ -305,13 +304,11 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
     fill.time("small-grid-time", std::max<int64_t>(device.small_grid, 0));
     fill.time("small-grid-idle", device.small_grid_idle);
     fill.count("small-grid-groups", device.small_grid_groups);
-    if (device.small_grid_kernel > 0)
-      fill.word("small-grid-kernel", kernel_text(trace, device.small_grid_kernel));
+    if (device.small_grid_kernel > 0) fill.word("small-grid-kernel", kernel_text(trace, device.small_grid_kernel));
   }
   if (device.kernels > 0 && device.low_occupancy < 0) {
-    fill.missing(
-        "the kernels' registers and shared memory, and facts about the GPU (known of NVIDIA's from sm_80 on)",
-        {"low-occupancy-time", "low-occupancy-lost"});
+    fill.missing("the kernels' registers and shared memory, and facts about the GPU (known of NVIDIA's from sm_80 on)",
+                 {"low-occupancy-time", "low-occupancy-lost"});
   } else {
     fill.time("low-occupancy-time", std::max<int64_t>(device.low_occupancy, 0));
     fill.real("low-occupancy-lost", device.low_occupancy_lost);
@@ -324,8 +321,7 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
     fill.time("loading-time", device.loading);
     fill.spans("loading", device.loading_worst);
   } else {
-    fill.missing("ranges or functions of a data loader (markers, torch.profiler, --torch-trace)",
-                 {"loading-time"});
+    fill.missing("ranges or functions of a data loader (markers, torch.profiler, --torch-trace)", {"loading-time"});
   }
   if (device.clock_readings > 0) {
     fill.count("clock-readings", device.clock_readings);
@@ -351,8 +347,8 @@ int64_t own_work(const DeviceActivity& device) {
   return device.busy - device.exposed_collective;
 }
 
-Status run_subject(const trace::Trace& trace, const Activity& activity, const FindOptions& options,
-                   Subject& subject, std::vector<std::string>& remarks) {
+Status run_subject(const trace::Trace& trace, const Activity& activity, const FindOptions& options, Subject& subject,
+                   std::vector<std::string>& remarks) {
   Filler fill(subject);
   const auto [first, last] = trace.time_range();
   fill.time("run-time", last - first);
@@ -409,20 +405,18 @@ Status run_subject(const trace::Trace& trace, const Activity& activity, const Fi
     for (const FindingSpan& span : late.spans)
       spans.push_back({span.from, span.to, span.to - span.from, span.tracks.empty() ? 0 : span.tracks[0],
                        span.tracks.size() > 1 ? span.tracks[1] : 0});
-  } else if (facts.ranks ||
-             std::any_of(activity.devices.begin(), activity.devices.end(),
-                         [](const DeviceActivity& device) { return device.collectives > 0; })) {
+  } else if (facts.ranks || std::any_of(activity.devices.begin(), activity.devices.end(),
+                                        [](const DeviceActivity& device) { return device.collectives > 0; })) {
     fill.missing("the traces of all ranks in one (tacho merge), or tacho ranks",
                  {"late-time", "late-collectives", "all-collectives"});
   }
 
   const int64_t length = last - first;
   if (facts.profiler_time > length / 20 && length > 0)
-    remarks.push_back(
-        fmt::format("a profiler says that it took {} itself, {:.0f} % of the run: calls are slower in this "
-                    "trace than without it",
-                    report::format_duration(static_cast<double>(facts.profiler_time)),
-                    100 * static_cast<double>(facts.profiler_time) / static_cast<double>(length)));
+    remarks.push_back(fmt::format("a profiler says that it took {} itself, {:.0f} % of the run: "
+                                  "calls are slower in this trace than without it",
+                                  report::format_duration(static_cast<double>(facts.profiler_time)),
+                                  100 * static_cast<double>(facts.profiler_time) / static_cast<double>(length)));
   return {};
 }
 
@@ -460,11 +454,9 @@ Result<std::vector<Subject>> measure(const trace::Trace& trace, const FindOption
   TACHO_ASSIGN(const Activity activity, analysis::activity(trace));
   std::vector<Subject> subjects(1);
   TACHO_TRY(run_subject(trace, activity, options, subjects[0], remarks));
-  for (const DeviceActivity& device : activity.devices)
-    subjects.push_back(device_subject(trace, activity, device));
+  for (const DeviceActivity& device : activity.devices) subjects.push_back(device_subject(trace, activity, device));
   for (const ProcessActivity& process : activity.processes)
-    if (process.calls > 0 || process.launches > 0)
-      subjects.push_back(process_subject(trace, activity, process));
+    if (process.calls > 0 || process.launches > 0) subjects.push_back(process_subject(trace, activity, process));
   return subjects;
 }
 

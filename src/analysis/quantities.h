@@ -1,4 +1,5 @@
-// The quantities that catalog/trace/rules.yaml may name, and their values for the devices, processes and whole run of a trace.
+// The quantities that catalog/trace/rules.yaml may name, and their values for the devices, processes and whole run of a
+// trace.
 #pragma once
 
 #include <map>

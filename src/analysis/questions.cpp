@@ -47,8 +47,7 @@ std::string device_name(const trace::Trace& trace, int64_t device) {
   const int64_t index = trace.cell(Table::kDevice, device, column::Device::index);
   const std::string number = index == kUnknown ? std::string() : std::to_string(index);
   if (name.empty()) return "GPU " + number;
-  return name.find("GPU " + number) != std::string_view::npos ? std::string(name)
-                                                              : number + ": " + std::string(name);
+  return name.find("GPU " + number) != std::string_view::npos ? std::string(name) : number + ": " + std::string(name);
 }
 
 // API calls by (process, correlation), for those that may have caused device work.
@@ -57,18 +56,17 @@ Status index_calls(const trace::Trace& trace, Calls& calls) {
                                      column::Fact::dim, column::Fact::correlation};
   std::vector<bool> skip(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), false);
   for (size_t row = 1; row < skip.size(); ++row) {
-    const auto domain = static_cast<event::Domain>(
-        trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
+    const auto domain =
+        static_cast<event::Domain>(trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
     skip[row] = domain == event::Domain::kOperator || domain == event::Domain::kPython;
   }
-  TACHO_TRY(trace::visit_chunks(
-      trace, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+  TACHO_TRY(
+      trace::visit_chunks(trace, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
         for (size_t i = 0; i < values[0].size(); ++i) {
           const auto dim = static_cast<size_t>(values[3][i]);
           if (values[4][i] == 0 || skip[dim]) continue;
           calls.add({process_of(trace, values[0][i]), values[4][i]},
-                    {values[1][i], values[2][i] == kUnknown ? kUnknown : values[1][i] + values[2][i],
-                     values[3][i]});
+                    {values[1][i], values[2][i] == kUnknown ? kUnknown : values[1][i] + values[2][i], values[3][i]});
         }
         return true;
       }));
@@ -85,8 +83,7 @@ struct Step {
 };
 
 report::Cell share(int64_t part, int64_t whole) {
-  return whole > 0 ? report::Cell(static_cast<double>(part) / static_cast<double>(whole) * 100.0)
-                   : report::Cell();
+  return whole > 0 ? report::Cell(static_cast<double>(part) / static_cast<double>(whole) * 100.0) : report::Cell();
 }
 report::Cell mean(int64_t sum, int64_t count) {
   return count > 0 ? report::Cell(static_cast<double>(sum) / static_cast<double>(count)) : report::Cell();
@@ -96,8 +93,7 @@ std::string kernel_name(const trace::Trace& trace, int64_t kernel) {
   return demangle(trace.text(Table::kKernel, kernel, column::Kernel::name));
 }
 
-constexpr const char* kNoCalls =
-    "the trace holds no API calls that device work can be tied to: record API calls too";
+constexpr const char* kNoCalls = "the trace holds no API calls that device work can be tied to: record API calls too";
 
 }  // namespace
 
@@ -152,11 +148,9 @@ Result<Answer> gaps(const trace::Trace& trace) {
                     {"gap_loss_percent", "Loss %", Unit::kPercent}};
   for (const auto& [device, state] : states)
     answer.rows.push_back(
-        {device_name(trace, device), state.operations, state.busy, state.gaps, state.idle,
-         mean(state.idle, state.gaps), state.longest,
-         calls.size() > 0 ? report::Cell(state.queued_gaps) : report::Cell(),
-         calls.size() > 0 ? report::Cell(state.queued) : report::Cell(),
-         mean(state.queued, state.queued_gaps),
+        {device_name(trace, device), state.operations, state.busy, state.gaps, state.idle, mean(state.idle, state.gaps),
+         state.longest, calls.size() > 0 ? report::Cell(state.queued_gaps) : report::Cell(),
+         calls.size() > 0 ? report::Cell(state.queued) : report::Cell(), mean(state.queued, state.queued_gaps),
          calls.size() > 0 ? share(state.queued, state.queued + state.busy) : report::Cell()});
   if (calls.size() == 0 && !states.empty()) answer.remarks.emplace_back(kNoCalls);
   return answer;
@@ -190,8 +184,7 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
           continue;
         }
         launches.add({call->value.start, call->value.end, slice.start[i], slice.start[i] + slice.duration[i],
-                      call->value.function, slice.extra[0][i], device,
-                      slice.table == Table::kDispatch ? 1 : 0});
+                      call->value.function, slice.extra[0][i], device, slice.table == Table::kDispatch ? 1 : 0});
       }
     }
     TACHO_TRY(Status(sweep.status()));
@@ -229,8 +222,7 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
     const bool idle = end <= launch.call_start, first = launch.call_start != last_call;
     if (idle && first && launch.is_kernel != 0) {
       const auto [device, fresh] = device_of_name.try_emplace(launch.device, launch.device);
-      if (fresh)
-        device->second = devices.try_emplace(device_name(trace, launch.device), launch.device).first->second;
+      if (fresh) device->second = devices.try_emplace(device_name(trace, launch.device), launch.device).first->second;
       delays.add({device->second, functions.first(known(launch.function, function_rows)),
                   kernels.first(known(launch.kernel, kernel_rows)), launch.start - launch.call_end});
     }
@@ -288,13 +280,12 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
   if (operations > 0) answer.when_empty = "no kernel that was launched on an idle GPU by a recorded API call";
   if (operations > 0 && calls.size() == 0)
     answer.remarks.push_back(
-        fmt::format("launch delays need the API calls that launched the {} GPU operation{}, and the trace "
-                    "holds none: record API "
-                    "calls too (rocprofv3 --hip-trace; tacho trace does by itself)",
+        fmt::format("launch delays need the API calls that launched the {} GPU operation{}, and the trace holds none: "
+                    "record API calls too (rocprofv3 --hip-trace; tacho trace does by itself)",
                     operations, operations == 1 ? "" : "s"));
   else if (untied > 0)
-    answer.remarks.push_back(fmt::format(
-        "{} of {} GPU operations belong to no API call in the trace and are left out", untied, operations));
+    answer.remarks.push_back(
+        fmt::format("{} of {} GPU operations belong to no API call in the trace and are left out", untied, operations));
   return answer;
 }
 
@@ -372,8 +363,7 @@ Result<Answer> queue_depth(const trace::Trace& trace) {
   }
   if (calls.size() == 0 && !states.empty())
     answer.remarks.emplace_back(
-        "the trace holds no API calls that device work can be tied to: operations count from their start on "
-        "the GPU");
+        "the trace holds no API calls that device work can be tied to: operations count from their start on the GPU");
   else if (untied > 0)
     answer.remarks.push_back(fmt::format(
         "{} operations belong to no API call in the trace: they count from their start on the GPU", untied));
@@ -442,20 +432,17 @@ Result<Answer> overlap(const trace::Trace& trace) {
     }
     for (const auto& [open, time] : state.time) {
       if (open > 8) break;
-      answer.rows.push_back({name,
-                             open == 0 ? std::string("idle")
-                                       : fmt::format("{} operation{} at once", open, open == 1 ? "" : "s"),
-                             time, share(time, all)});
+      answer.rows.push_back(
+          {name, open == 0 ? std::string("idle") : fmt::format("{} operation{} at once", open, open == 1 ? "" : "s"),
+           time, share(time, all)});
     }
     int64_t more = 0;
     for (const auto& [open, time] : state.time)
       if (open > 8) add_saturating(more, time);
     if (more > 0) answer.rows.push_back({name, std::string("more than 8 at once"), more, share(more, all)});
     answer.rows.push_back({name, std::string("kernels"), state.kernel_time, share(state.kernel_time, all)});
-    answer.rows.push_back(
-        {name, std::string("copies and fills"), state.other_time, share(state.other_time, all)});
-    answer.rows.push_back(
-        {name, std::string("copies and fills beside kernels"), state.both, share(state.both, all)});
+    answer.rows.push_back({name, std::string("copies and fills"), state.other_time, share(state.other_time, all)});
+    answer.rows.push_back({name, std::string("copies and fills beside kernels"), state.both, share(state.both, all)});
   }
   return answer;
 }
@@ -480,11 +467,10 @@ Result<Answer> exclusive(const trace::Trace& trace) {
     table.count = std::max<int64_t>(trace.rows(table.rows), 1);
     rows += table.count;
   }
-  const auto scratch = std::make_shared<const trace::Scratch>(
-      trace::Scratch::temporary(static_cast<size_t>(rows) * sizeof(Sum)));
+  const auto scratch =
+      std::make_shared<const trace::Scratch>(trace::Scratch::temporary(static_cast<size_t>(rows) * sizeof(Sum)));
   auto* const sums = static_cast<Sum*>(scratch->data());
-  // A stack per line: the topmost interval gets the time; what ended below is dropped when it comes to the
-  // top.
+  // A stack per line: the topmost interval gets the time; what ended below is dropped when it comes to the top.
   struct Open {
     int64_t end;
     Sum* sum;
@@ -518,8 +504,8 @@ Result<Answer> exclusive(const trace::Trace& trace) {
     Slice slice;
     while (sweep.next(slice)) {
       Line& line = lines[line_of(slice)];
-      const Named& table = *std::find_if(tables.begin(), tables.end(),
-                                         [&](const Named& one) { return one.facts == slice.table; });
+      const Named& table =
+          *std::find_if(tables.begin(), tables.end(), [&](const Named& one) { return one.facts == slice.table; });
       for (size_t i = 0; i < slice.rows; ++i) {
         const int64_t dim = slice.extra[0][i];
         Sum& sum = sums[table.from + (dim >= 0 && dim < table.count ? dim : 0)];
@@ -563,9 +549,8 @@ Result<Answer> exclusive(const trace::Trace& trace) {
                              trace.cell(Table::kFillShape, dim, column::FillShape::memory))));
     }
   };
-  TACHO_ASSIGN(const SameNames names, SameNames::make(rows, [&](int64_t row) {
-                 return std::to_string(kind_of(row)) + name_of(row);
-               }));
+  TACHO_ASSIGN(const SameNames names,
+               SameNames::make(rows, [&](int64_t row) { return std::to_string(kind_of(row)) + name_of(row); }));
   std::array<int64_t, 3> all{};  // by kind
   for (int64_t row = 0; row < rows; ++row) {
     add_saturating(all[kind_of(row)], sums[row].own);
@@ -618,12 +603,12 @@ Result<Answer> bins(const trace::Trace& trace, std::span<const int64_t> bounds) 
   std::vector<int64_t> counts(bounds.size() + 1), totals(bounds.size() + 1);
   static constexpr int kColumns[] = {column::Fact::duration};
   for (const Table table : kOperations)
-    TACHO_TRY(trace::visit_chunks(
-        trace, table, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+    TACHO_TRY(
+        trace::visit_chunks(trace, table, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
           for (const int64_t duration : values[0]) {
             if (duration == kUnknown) continue;
-            const auto at = static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), duration) -
-                                                bounds.begin());
+            const auto at =
+                static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), duration) - bounds.begin());
             ++counts[at];
             add_saturating(totals[at], duration);
           }

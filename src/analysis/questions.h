@@ -1,6 +1,6 @@
 // The questions behind `tacho report`: gaps, launch delay, queue depth, overlap, exclusive time, histogram of
-// durations. They cover rocmProfileData's helpful queries, but keep GPUs and threads apart where those mix
-// them. The trace must outlive the answer.
+// durations. They cover rocmProfileData's helpful queries, but keep GPUs and threads apart where those mix them. The
+// trace must outlive the answer.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,24 @@
 
 namespace tacho::analysis {
 
-/// Per GPU: the times between two operations in which nothing ran. Lists separately the gaps during which the
-/// next operation had already been requested (its API call began before the previous operation ended): time
-/// lost between kernels.
+/// Per GPU: the times between two operations in which nothing ran. Lists separately the gaps during which the next
+/// operation had already been requested (its API call began before the previous operation ended): time lost between
+/// kernels.
 Result<Answer> gaps(const trace::Trace& trace);
 
-/// Per GPU, API function and kernel: time from the end of the API call to the start of the kernel, for
-/// launches on an idle GPU (every operation requested before had finished).
+/// Per GPU, API function and kernel: time from the end of the API call to the start of the kernel, for launches on an
+/// idle GPU (every operation requested before had finished).
 Result<Answer> launch_delay(const trace::Trace& trace);
 
-/// Per GPU: how long each number of operations was pending. An operation is pending from the start of its API
-/// call to its own end.
+/// Per GPU: how long each number of operations was pending. An operation is pending from the start of its API call to
+/// its own end.
 Result<Answer> queue_depth(const trace::Trace& trace);
 
 /// Per GPU: how long each number of operations ran at the same time, and how long copies overlapped kernels.
 Result<Answer> overlap(const trace::Trace& trace);
 
-/// Exclusive time of API calls and markers (per thread) and of GPU operations (per GPU). Time counts only for
-/// the innermost call or range or, on a GPU, for the operation that began last. Percentages are of the row's
-/// kind.
+/// Exclusive time of API calls and markers (per thread) and of GPU operations (per GPU). Time counts only for the
+/// innermost call or range or, on a GPU, for the operation that began last. Percentages are of the row's kind.
 Result<Answer> exclusive(const trace::Trace& trace);
 
 /// GPU operations by duration: count and total time of each bin between the bounds (ns, ascending).

@@ -50,9 +50,9 @@ Status longest_call(const trace::Trace& trace, RunFacts& out) {
       if (summary.dim < 0 || static_cast<size_t>(summary.dim) >= wanted.size()) continue;
       int8_t& want = wanted[static_cast<size_t>(summary.dim)];
       if (want < 0) {
-        const auto kind = call_kind(event::from_cell<event::Domain>(
-                                        trace.cell(Table::kFunction, summary.dim, column::Function::domain)),
-                                    trace.text(Table::kFunction, summary.dim, column::Function::name));
+        const auto kind = call_kind(
+            event::from_cell<event::Domain>(trace.cell(Table::kFunction, summary.dim, column::Function::domain)),
+            trace.text(Table::kFunction, summary.dim, column::Function::name));
         want = kind == CallKind::kOther || kind == CallKind::kAllocate ? 1 : 0;
       }
       if (want == 0) continue;
@@ -81,8 +81,7 @@ Status longest_call(const trace::Trace& trace, RunFacts& out) {
 
 bool takes_lock(std::string_view function) {
   return function == "take_gil" || function == "PyEval_AcquireThread" || function == "PyEval_RestoreThread" ||
-         function == "PyGILState_Ensure" || function == "_PyThreadState_Attach" ||
-         function == "PyMutex_LockTimed";
+         function == "PyGILState_Ensure" || function == "_PyThreadState_Attach" || function == "PyMutex_LockTimed";
 }
 
 // By wall-time samples whose innermost frames are in the function that takes the lock.
@@ -97,8 +96,7 @@ Status lock_waits(const trace::Trace& trace, RunFacts& out) {
   // Frames below the function that takes the lock: condition variables and system calls.
   constexpr uint8_t kDeepest = 8, kPython = 64;
   const auto stacks = static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kStack), 1));
-  std::vector<uint8_t> facts(
-      stacks, 0);  // 1 + frames inside the lock, 0 = not in it; kPython: a Python frame is in it
+  std::vector<uint8_t> facts(stacks, 0);  // 1 + frames inside the lock, 0 = not in it; kPython: a Python frame is in it
   for (size_t stack = 1; stack < stacks; ++stack) {
     const auto row = static_cast<int64_t>(stack);
     const int64_t parent = trace.cell(Table::kStack, row, column::Stack::parent),
@@ -123,8 +121,7 @@ Status lock_waits(const trace::Trace& trace, RunFacts& out) {
       trace, Table::kSample, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
         for (size_t i = 0; i < values[0].size(); ++i) {
           const auto track = static_cast<size_t>(values[0][i]), stack = static_cast<size_t>(values[3][i]);
-          if (track >= tracks || !wall[track] || stack >= stacks || values[2][i] <= 0 ||
-              (facts[stack] & kPython) == 0)
+          if (track >= tracks || !wall[track] || stack >= stacks || values[2][i] <= 0 || (facts[stack] & kPython) == 0)
             continue;
           ++out.wall_samples;
           Sum& sum = sums[values[0][i]];
@@ -163,8 +160,7 @@ Result<RunFacts> run_facts(const trace::Trace& trace) {
         case event::OverheadKind::kFlush:
         case event::OverheadKind::kBufferFull:
         case event::OverheadKind::kInstrumentation:
-          add_saturating(overhead[trace.cell(Table::kTrack, summary.track, column::Track::process)],
-                         summary.sum);
+          add_saturating(overhead[trace.cell(Table::kTrack, summary.track, column::Track::process)], summary.sum);
           break;
         default:
           break;
@@ -174,8 +170,7 @@ Result<RunFacts> run_facts(const trace::Trace& trace) {
   const DeviceNumbers numbers(trace);
   std::set<size_t> gpus;
   for (int64_t row = 1; row < trace.rows(Table::kDevice); ++row)
-    if (trace.cell(Table::kDevice, row, column::Device::kind) ==
-        static_cast<int64_t>(event::DeviceKind::kGpu))
+    if (trace.cell(Table::kDevice, row, column::Device::kind) == static_cast<int64_t>(event::DeviceKind::kGpu))
       gpus.insert(numbers.device(row));
   out.gpus = static_cast<int64_t>(gpus.size());
   for (int64_t row = 1; row < trace.rows(Table::kProcess); ++row)

@@ -1,5 +1,5 @@
-// Facts about a whole run that findings need besides its activity: the call that took the most time, threads of Python that
-// wait for each other, time that the profiler took.
+// Facts about a whole run that findings need besides its activity: the call that took the most time, threads of Python
+// that wait for each other, time that the profiler took.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace tacho::analysis {
 
 struct RunFacts {
-  /// The function with the most time on one thread, of those that neither launch, copy, wait nor load code; its longest call
-  /// is left out, since the first one may start the runtime.
+  /// The function with the most time on one thread, of those that neither launch, copy, wait nor load code; its longest
+  /// call is left out, since the first one may start the runtime.
   int64_t call_time = 0, call_count = 0;  ///< ns
   std::string call, call_thread;
   int64_t call_first = 0, call_last = 0, call_track = 0;

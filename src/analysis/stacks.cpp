@@ -24,16 +24,14 @@ using event::Table;
 namespace column = event::column;
 
 std::string_view to_string(StackPart part) {
-  static constexpr std::string_view kNames[] = {"root",   "process",   "thread", "native",
-                                                "python", "truncated", "marker", "api",
-                                                "device", "unknown",   "folded"};
+  static constexpr std::string_view kNames[] = {"root",   "process", "thread", "native",  "python", "truncated",
+                                                "marker", "api",     "device", "unknown", "folded"};
   return kNames[static_cast<size_t>(part)];
 }
 
 namespace {
 
-// PyTorch's emit_nvtx appends numbers to an operator's name, another in every call: "aten::mm, seq = 7, op_id
-// = 31".
+// PyTorch's emit_nvtx appends numbers to an operator's name, another in every call: "aten::mm, seq = 7, op_id = 31".
 std::string_view operator_name(std::string_view text) {
   for (const std::string_view counter : {", seq = ", ", op_id = ", ", sizes = "})
     text = text.substr(0, text.find(counter));
@@ -55,8 +53,7 @@ bool is_interpreter(std::string_view module) {
 
 // Calls of device APIs whose work may still come: the newest of them.
 constexpr size_t kMostCalls = 500'000;
-// A launch without a stack of its own takes that of the nearest sample of its thread, at most this many
-// periods away.
+// A launch without a stack of its own takes that of the nearest sample of its thread, at most this many periods away.
 constexpr int64_t kNearestPeriods = 2;
 
 class Builder {
@@ -104,8 +101,7 @@ class Builder {
     const auto function = static_cast<uint32_t>(
         function_of_key_.try_emplace(key, static_cast<uint32_t>(function_of_key_.size())).first->second);
     key += std::to_string(line);
-    const auto [at, fresh] =
-        frame_of_.try_emplace(std::move(key), static_cast<uint32_t>(tree_.frames.size()));
+    const auto [at, fresh] = frame_of_.try_emplace(std::move(key), static_cast<uint32_t>(tree_.frames.size()));
     if (fresh) {
       tree_.frames.push_back({part, std::string(name), std::string(file), line, std::string(module),
                               part == StackPart::kNative && is_interpreter(base_name(module))});
@@ -116,8 +112,8 @@ class Builder {
   }
 
   uint32_t child(uint32_t parent, uint32_t frame) {
-    const auto [at, fresh] = child_of_.try_emplace(static_cast<uint64_t>(parent) << 32 | frame,
-                                                   static_cast<uint32_t>(tree_.nodes.size()));
+    const auto [at, fresh] =
+        child_of_.try_emplace(static_cast<uint64_t>(parent) << 32 | frame, static_cast<uint32_t>(tree_.nodes.size()));
     if (fresh) tree_.nodes.push_back({parent, frame, 0, 0, 0, 0});
     return at->second;
   }
@@ -142,8 +138,8 @@ class Builder {
     const StackPart part = kind == event::FrameKind::kTruncated ? StackPart::kTruncated
                            : python                             ? StackPart::kPython
                                                                 : StackPart::kNative;
-    at->second = frame(part, name, text(column::Frame::file),
-                       options_.lines && line != kUnknown && line > 0 ? line : 0, module);
+    at->second =
+        frame(part, name, text(column::Frame::file), options_.lines && line != kUnknown && line > 0 ? line : 0, module);
     return at->second;
   }
 
@@ -156,9 +152,8 @@ class Builder {
     uint32_t node = process_root(process);
     if (options_.threads && thread != 0) {
       const std::string_view name = trace_.text(Table::kThread, thread, column::Thread::name);
-      node = child(node,
-                   frame(StackPart::kThread, fmt::format("{} {}", name.empty() ? "thread" : name,
-                                                         cell(Table::kThread, thread, column::Thread::tid))));
+      node = child(node, frame(StackPart::kThread, fmt::format("{} {}", name.empty() ? "thread" : name,
+                                                               cell(Table::kThread, thread, column::Thread::tid))));
     }
     at->second = node;
     return node;
@@ -185,8 +180,7 @@ class Builder {
   void fold(int64_t stack) {
     line_.clear();
     size_t last_python = 0;  // one past the outermost Python frame, counted from the innermost
-    for (int64_t row = stack; row > 0 && line_.size() < 4096;
-         row = cell(Table::kStack, row, column::Stack::parent)) {
+    for (int64_t row = stack; row > 0 && line_.size() < 4096; row = cell(Table::kStack, row, column::Stack::parent)) {
       const uint32_t next = frame_of_row(cell(Table::kStack, row, column::Stack::frame));
       // Functions without a name that call each other are one frame: nothing tells them apart for a reader.
       if (!line_.empty() && line_.back() == next && tree_.frames[next].name.starts_with("[")) continue;
@@ -201,11 +195,11 @@ class Builder {
     }
   }
 
-  // ---- stacks that were cut
+  // Stacks that were cut
 
-  // Where line_, whose outermost frame says that the stack was cut, goes on below stacks that were not: the node above the
-  // place at which most of its frames, from the outermost on, are found, lines aside. kNowhere: at none, at several alike, or
-  // the stack was cut within a recursion, whose depth nobody knows.
+  // Where line_, whose outermost frame says that the stack was cut, goes on below stacks that were not: the node above
+  // the place at which most of its frames, from the outermost on, are found, lines aside. kNowhere: at none, at several
+  // alike, or the stack was cut within a recursion, whose depth nobody knows.
   uint32_t place_of_cut(uint32_t root) const {
     if (line_.size() < 2) return kNowhere;
     const size_t outermost = line_.size() - 2;
@@ -247,8 +241,7 @@ class Builder {
   Status place_complete_stacks() {
     bool any_cut = false;
     for (int64_t row = 1; row < trace_.rows(Table::kFrame) && !any_cut; ++row)
-      any_cut =
-          cell(Table::kFrame, row, column::Frame::kind) == static_cast<int64_t>(event::FrameKind::kTruncated);
+      any_cut = cell(Table::kFrame, row, column::Frame::kind) == static_cast<int64_t>(event::FrameKind::kTruncated);
     if (!any_cut) return {};
     static constexpr int kColumns[] = {column::Sample::track, column::Sample::dim};
     TACHO_TRY(trace::visit_chunks(trace_, Table::kSample, kColumns,
@@ -282,20 +275,18 @@ class Builder {
     int64_t row = stack;
     for (int64_t parent; (parent = cell(Table::kStack, row, column::Stack::parent)) > 0;) row = parent;
     const int64_t frame = cell(Table::kStack, row, column::Stack::frame);
-    at->second =
-        cell(Table::kFrame, frame, column::Frame::kind) == static_cast<int64_t>(event::FrameKind::kTruncated);
+    at->second = cell(Table::kFrame, frame, column::Frame::kind) == static_cast<int64_t>(event::FrameKind::kTruncated);
     return at->second;
   }
 
-  // ---- samples
+  // Samples
 
   Status count_processes() {
     // How many processes there are decides whether they get a level of their own.
     std::unordered_set<int64_t> processes;
     TACHO_ASSIGN(const auto summaries, trace_.merged_summaries(Table::kSample));
     for (const trace::Summary& summary : summaries)
-      if (wants_track(summary.track))
-        processes.insert(cell(Table::kTrack, summary.track, column::Track::process));
+      if (wants_track(summary.track)) processes.insert(cell(Table::kTrack, summary.track, column::Track::process));
     several_processes_ = processes.size() > 1;
     return {};
   }
@@ -306,8 +297,8 @@ class Builder {
     return trace::visit_chunks(
         trace_, Table::kSample, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
           for (size_t i = 0; i < values[0].size(); ++i) {
-            const int64_t track = values[0][i], time = values[1][i], duration = values[2][i],
-                          stack = values[3][i], correlation = values[4][i];
+            const int64_t track = values[0][i], time = values[1][i], duration = values[2][i], stack = values[3][i],
+                          correlation = values[4][i];
             if (!wants_track(track)) continue;
             const int64_t thread = cell(Table::kTrack, track, column::Track::thread);
             if (options_.gpu) {
@@ -324,24 +315,24 @@ class Builder {
               if (duration > 0 && (period_ == 0 || duration < period_)) period_ = duration;
             }
             // A stack that was read at a launch stands for no time.
-            if (duration <= 0 || duration == kUnknown || !options_.host || time < options_.from ||
-                time >= options_.to)
+            if (duration <= 0 || duration == kUnknown || !options_.host || time < options_.from || time >= options_.to)
               continue;
             StackNode& node = tree_.nodes[node_of(track, stack)];
             add_saturating(node.host_ns, duration);
             ++node.samples;
             add_saturating(tree_.host_ns, duration);
             ++tree_.samples;
-            (trace_.text(Table::kTrack, track, column::Track::category) == "sample.wall" ? tree_.wall
-                                                                                         : tree_.cpu) = true;
+            (trace_.text(Table::kTrack, track, column::Track::category) == "sample.wall" ? tree_.wall : tree_.cpu) =
+                true;
           }
           return !given_up(0);
         });
   }
 
-  // ---- device work
+  // Device work
 
-  // A range, an operator of a framework or a function of Python that is open on a thread: a row of table label or function.
+  // A range, an operator of a framework or a function of Python that is open on a thread: a row of table label or
+  // function.
   struct Open {
     int64_t end, row;
     enum : uint8_t { kMarker, kOperator, kPython } what;
@@ -359,8 +350,7 @@ class Builder {
 
   uint32_t frame_of_open(const Open& open) {
     if (open.what == Open::kMarker)
-      return frame(StackPart::kMarker,
-                   operator_name(trace_.text(Table::kLabel, open.row, column::Label::name)));
+      return frame(StackPart::kMarker, operator_name(trace_.text(Table::kLabel, open.row, column::Label::name)));
     const std::string_view name = trace_.text(Table::kFunction, open.row, column::Function::name);
     return open.what == Open::kPython ? python_frame(name) : frame(StackPart::kMarker, name);
   }
@@ -386,9 +376,8 @@ class Builder {
       call.how = Call::kExact;
     } else if (const auto samples = moments_.find(thread); samples != moments_.end()) {
       const auto& list = samples->second;
-      const auto after =
-          std::lower_bound(list.begin(), list.end(), start,
-                           [](const Moment& moment, int64_t time) { return moment.time < time; });
+      const auto after = std::lower_bound(list.begin(), list.end(), start,
+                                          [](const Moment& moment, int64_t time) { return moment.time < time; });
       int64_t distance = period_ * kNearestPeriods;
       if (after != list.end() && after->time - start < distance) {
         distance = after->time - start;
@@ -412,11 +401,10 @@ class Builder {
       for (const Open& each : open->second)
         // A stack that was read holds the functions of Python already.
         if (each.what != Open::kPython || python) node = child(node, frame_of_open(each));
-    return child(node,
-                 frame(StackPart::kApi, trace_.text(Table::kFunction, function, column::Function::name)));
+    return child(node, frame(StackPart::kApi, trace_.text(Table::kFunction, function, column::Function::name)));
   }
 
-  // ---- nodes of CUDA graphs: a kernel belongs to the call that was captured, not to the one that launches the graph
+  // Nodes of CUDA graphs: a kernel belongs to the call that was captured, not to the one that launches the graph
 
   struct Newest {  // the call that a thread made last
     int64_t track, start, end, process, correlation, function;
@@ -442,12 +430,10 @@ class Builder {
     const Newest& call = found->second;
     close_ranges(call.track, time);
     Call place{};
-    const uint32_t launch =
-        launch_node(call.track, call.start, process, call.correlation, call.function, place);
-    const std::string name = fmt::format(
-        "{} (captured in a graph)", trace_.text(Table::kFunction, call.function, column::Function::name));
-    graph_nodes_.made(process, node,
-                      {child(tree_.nodes[launch].parent, frame(StackPart::kApi, name)), place.how});
+    const uint32_t launch = launch_node(call.track, call.start, process, call.correlation, call.function, place);
+    const std::string name =
+        fmt::format("{} (captured in a graph)", trace_.text(Table::kFunction, call.function, column::Function::name));
+    graph_nodes_.made(process, node, {child(tree_.nodes[launch].parent, frame(StackPart::kApi, name)), place.how});
   }
 
   std::string device_name(Table table, int64_t dim) const {
@@ -472,18 +458,15 @@ class Builder {
       std::sort(list.begin(), list.end(), [](const Moment& a, const Moment& b) { return a.time < b.time; });
     static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
                                        column::Fact::dim, column::Fact::correlation};
-    static constexpr int kMarkerColumns[] = {column::Marker::track, column::Marker::start,
-                                             column::Marker::duration, column::Marker::dim,
-                                             column::Marker::payload};
+    static constexpr int kMarkerColumns[] = {column::Marker::track, column::Marker::start, column::Marker::duration,
+                                             column::Marker::dim, column::Marker::payload};
     static constexpr int kDispatchColumns[] = {column::Dispatch::track,       column::Dispatch::start,
                                                column::Dispatch::duration,    column::Dispatch::dim,
                                                column::Dispatch::correlation, column::Dispatch::graph_node};
-    static constexpr int kCopyColumns[] = {column::Copy::track,       column::Copy::start,
-                                           column::Copy::duration,    column::Copy::dim,
-                                           column::Copy::correlation, column::Copy::graph_node};
-    static constexpr int kFillColumns[] = {column::Fill::track,       column::Fill::start,
-                                           column::Fill::duration,    column::Fill::dim,
-                                           column::Fill::correlation, column::Fill::graph_node};
+    static constexpr int kCopyColumns[] = {column::Copy::track, column::Copy::start,       column::Copy::duration,
+                                           column::Copy::dim,   column::Copy::correlation, column::Copy::graph_node};
+    static constexpr int kFillColumns[] = {column::Fill::track, column::Fill::start,       column::Fill::duration,
+                                           column::Fill::dim,   column::Fill::correlation, column::Fill::graph_node};
     trace::TimeCursor calls(trace_, Table::kApi, kColumns), markers(trace_, Table::kMarker, kMarkerColumns);
     bool more_calls = calls.next(), more_markers = markers.next();
     struct Source {
@@ -506,8 +489,7 @@ class Builder {
           node_mark(mark, row[0], row[1], row[4]);
           continue;
         }
-        if (cell(Table::kLabel, row[3], column::Label::kind) !=
-            static_cast<int64_t>(event::MarkerKind::kPushPop))
+        if (cell(Table::kLabel, row[3], column::Label::kind) != static_cast<int64_t>(event::MarkerKind::kPushPop))
           continue;
         push_open(row[0], row[1], row[2], {0, row[3], Open::kMarker});
       }
@@ -516,8 +498,7 @@ class Builder {
       for (; more_calls && calls.start() <= time; more_calls = calls.next()) {
         const auto row = calls.row();
         const int64_t track = row[0], start = row[1], correlation = row[4];
-        const auto domain =
-            static_cast<event::Domain>(cell(Table::kFunction, row[3], column::Function::domain));
+        const auto domain = static_cast<event::Domain>(cell(Table::kFunction, row[3], column::Function::domain));
         if (domain == event::Domain::kOperator || domain == event::Domain::kPython) {
           advance_markers(start);
           push_open(track, start, row[2],
@@ -549,8 +530,7 @@ class Builder {
     int64_t all = 1;
     for (const Source& source : sources) all += trace_.rows(source.table);
     for (int64_t rows = 0;; ++rows) {
-      if (rows % 16'384 == 0 && given_up(static_cast<double>(rows) / static_cast<double>(all)))
-        return fail("given up");
+      if (rows % 16'384 == 0 && given_up(static_cast<double>(rows) / static_cast<double>(all))) return fail("given up");
       Source* earliest = nullptr;
       for (Source& source : sources)
         if (source.more && (earliest == nullptr || source.cursor->start() < earliest->cursor->start()))
@@ -566,8 +546,8 @@ class Builder {
         if (call == calls_.end()) {
           // Not launched by a call that was seen: no thread to filter by.
           if (!options_.thread && start >= options_.from && start < options_.to) {
-            add(child(process_root(process), frame(StackPart::kUnknown, "[no call stack]")), earliest->table,
-                dim, duration, Call::kNone);
+            add(child(process_root(process), frame(StackPart::kUnknown, "[no call stack]")), earliest->table, dim,
+                duration, Call::kNone);
           }
         } else if (call->second.wanted) {
           const Captured* const captured = row[5] != 0 ? graph_nodes_.find(process, row[5]) : nullptr;
@@ -586,13 +566,13 @@ class Builder {
 
   uint32_t process_root(int64_t process) {
     if (!several_processes_ || process == 0) return 0;
-    // Processes of one name are one, as the ranks of a job are: their numbers differ from run to run. With
-    // threads, each stands by itself.
+    // Processes of one name are one, as the ranks of a job are: their numbers differ from run to run. With threads,
+    // each stands by itself.
     const std::string_view name = trace_.text(Table::kProcess, process, column::Process::name);
-    return child(0, frame(StackPart::kProcess,
-                          options_.threads ? fmt::format("{} ({})", name,
-                                                         cell(Table::kProcess, process, column::Process::pid))
-                                           : std::string(name)));
+    return child(
+        0, frame(StackPart::kProcess,
+                 options_.threads ? fmt::format("{} ({})", name, cell(Table::kProcess, process, column::Process::pid))
+                                  : std::string(name)));
   }
 
   void add(uint32_t node, Table table, int64_t dim, int64_t duration, int how) {
@@ -615,19 +595,17 @@ class Builder {
   int64_t period_ = 0;  // ns between two samples of a thread
   static constexpr uint32_t kNowhere = UINT32_MAX, kSeveral = UINT32_MAX - 1;
   std::unordered_map<std::string, uint32_t> frame_of_, function_of_key_;
-  std::vector<uint32_t> functions_ =
-      std::vector<uint32_t>(1);                  // of frames, by what they are but for the line
-  std::vector<std::vector<uint32_t>> children_;  // of nodes of complete stacks
+  std::vector<uint32_t> functions_ = std::vector<uint32_t>(1);  // of frames, by what they are but for the line
+  std::vector<std::vector<uint32_t>> children_;                 // of nodes of complete stacks
   std::unordered_map<std::pair<int64_t, int64_t>, std::vector<uint32_t>, PairHash>
       places_;                             // (root, function) -> nodes of complete stacks
   std::unordered_map<int64_t, bool> cut_;  // by stack
   std::unordered_map<uint64_t, uint32_t> child_of_;
   std::unordered_map<int64_t, uint32_t> frame_rows_, root_of_;
   std::unordered_map<std::pair<int64_t, int64_t>, uint32_t, PairHash> node_of_stack_, device_frames_;
-  std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash>
-      exact_;                                                 // (process, correlation) -> stack
-  std::unordered_map<int64_t, std::vector<Moment>> moments_;  // by thread
-  std::unordered_map<int64_t, std::vector<Open>> open_;       // by track
+  std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash> exact_;  // (process, correlation) -> stack
+  std::unordered_map<int64_t, std::vector<Moment>> moments_;                  // by thread
+  std::unordered_map<int64_t, std::vector<Open>> open_;                       // by track
   std::unordered_map<std::pair<int64_t, int64_t>, Call, PairHash> calls_;
   std::deque<std::pair<int64_t, int64_t>> order_;
   static constexpr uint8_t kUnread = 0xff;
@@ -708,11 +686,10 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
     std::vector<size_t> row_of_frame(tree.frames.size(), SIZE_MAX);
     for (size_t i = 1; i < tree.frames.size(); ++i) {
       const StackFrame& frame = tree.frames[i];
-      if (by == StackBy::kLine && frame.part != StackPart::kUnknown &&
-          (!host_part(frame.part) || frame.line == 0))
+      if (by == StackBy::kLine && frame.part != StackPart::kUnknown && (!host_part(frame.part) || frame.line == 0))
         continue;
-      std::string key = fmt::format("{}\x1f{}\x1f{}\x1f{}\x1f{}", static_cast<int>(frame.part), frame.name,
-                                    frame.file, frame.module, by == StackBy::kLine ? frame.line : 0);
+      std::string key = fmt::format("{}\x1f{}\x1f{}\x1f{}\x1f{}", static_cast<int>(frame.part), frame.name, frame.file,
+                                    frame.module, by == StackBy::kLine ? frame.line : 0);
       const auto [at, fresh] = row_of.try_emplace(std::move(key), rows.size());
       if (fresh) {
         rows.emplace_back();
@@ -732,20 +709,19 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
     for (size_t i = 1; i < tree.nodes.size(); ++i) {
       const StackNode& node = tree.nodes[i];
       if (node.samples == 0 && node.launches == 0) continue;
-      // Time belongs to the innermost frame of the host's code; by line, to the innermost that has one, and
-      // to Python's where there is Python: what a line calls in a library is that line's.
+      // Time belongs to the innermost frame of the host's code; by line, to the innermost that has one, and to Python's
+      // where there is Python: what a line calls in a library is that line's.
       size_t owner = SIZE_MAX;
       bool owner_python = false;
       for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent) {
         const size_t row = row_of_frame[tree.nodes[at].frame];
         const StackPart part = tree.frames[tree.nodes[at].frame].part;
         if (row == SIZE_MAX) continue;
-        // Code that was made at run time ("<string>", a library's generated wrappers) has no line that one
-        // could look at.
+        // Code that was made at run time ("<string>", a library's generated wrappers) has no line that one could look
+        // at.
         const bool python = by == StackBy::kLine && part == StackPart::kPython &&
                             !tree.frames[tree.nodes[at].frame].file.starts_with("<");
-        if ((host_part(part) || part == StackPart::kUnknown) &&
-            (owner == SIZE_MAX || (python && !owner_python))) {
+        if ((host_part(part) || part == StackPart::kUnknown) && (owner == SIZE_MAX || (python && !owner_python))) {
           owner = row;
           owner_python = python;
         }
@@ -776,8 +752,7 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
     if (x != y) return x > y;
     const int64_t u = saturating_add(a.total_ns, a.gpu_ns), v = saturating_add(b.total_ns, b.gpu_ns);
     return u != v ? u > v
-                  : std::tie(a.frame.name, a.stack, a.frame.line) <
-                        std::tie(b.frame.name, b.stack, b.frame.line);
+                  : std::tie(a.frame.name, a.stack, a.frame.line) < std::tie(b.frame.name, b.stack, b.frame.line);
   });
   return rows;
 }

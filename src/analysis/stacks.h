@@ -33,10 +33,10 @@ std::string_view to_string(StackPart part);
 
 struct StackFrame {
   StackPart part = StackPart::kRoot;
-  std::string name;    // function, kernel, marker text
-  std::string file;    // source file; empty = unknown
-  int64_t line = 0;    // 0 = unknown, or merged (StackOptions::lines)
-  std::string module;  // executable or library; of several of one name (a kernel cache's files) the first
+  std::string name;          // function, kernel, marker text
+  std::string file;          // source file; empty = unknown
+  int64_t line = 0;          // 0 = unknown, or merged (StackOptions::lines)
+  std::string module;        // executable or library; of several of one name (a kernel cache's files) the first
   bool interpreter = false;  // native code of the Python interpreter
 };
 
@@ -53,9 +53,8 @@ struct StackTree {
   std::vector<StackFrame> frames;
   std::vector<StackNode> nodes;  // parents before children; 0 is the root
   int64_t samples = 0, host_ns = 0;
-  // Device time by the source of its stack. exact: read at the launch or sampled within the call; near: the
-  // nearest sample of the same thread; unknown: none. The three add up to gpu_ns, the sum over all kernels,
-  // copies and fills.
+  // Device time by the source of its stack. exact: read at the launch or sampled within the call; near: the nearest
+  // sample of the same thread; unknown: none. The three add up to gpu_ns, the sum over all kernels, copies and fills.
   int64_t gpu_ns = 0, gpu_exact_ns = 0, gpu_near_ns = 0, gpu_unknown_ns = 0;
   bool wall = false;  // some samples are of wall time
   bool cpu = false;
@@ -82,10 +81,11 @@ struct FoldedFrames {
   int64_t host_ns = 0, gpu_ns = 0;
   size_t depth = 0;  // of the trees before, the root not counted
 };
-/// Makes trees small enough to be sent: frames that are one to a reader (part, function, base name of the file, line) become one
-/// node, and of these nodes the `most` with the largest share of host or device time of any tree stay, down to `most_depth`
-/// frames below the root. What was below any other node goes to one node of kFolded in its place, so that the times of all
-/// others stay as they are. All trees keep the same nodes: a frame of one is folded in the other only if it is in both.
+/// Makes trees small enough to be sent: frames that are one to a reader (part, function, base name of the file, line)
+/// become one node, and of these nodes the `most` with the largest share of host or device time of any tree stay, down
+/// to `most_depth` frames below the root. What was below any other node goes to one node of kFolded in its place, so
+/// that the times of all others stay as they are. All trees keep the same nodes: a frame of one is folded in the other
+/// only if it is in both.
 FoldedFrames bound_trees(std::span<StackTree> trees, size_t most, size_t most_depth);
 
 /// What is one frame in two runs that are compared.
@@ -95,10 +95,11 @@ enum class FramesBy : uint8_t {
 };
 Result<FramesBy> parse_frames_by(std::string_view text);
 
-/// Gives a frame of one tree and its counterparts in the others the same name and place, and makes equal frames below the same
-/// caller one. A frame that all trees have as it is stays. The others are matched without template arguments, parameters and
-/// result, addresses, suffixes that compilers append, versions of libraries, numbers of processes and threads, and the directory
-/// of Python's files; what then has no counterpart in some tree keeps its name. Contract: made with StackOptions::lines == false.
+/// Gives a frame of one tree and its counterparts in the others the same name and place, and makes equal frames below
+/// the same caller one. A frame that all trees have as it is stays. The others are matched without template arguments,
+/// parameters and result, addresses, suffixes that compilers append, versions of libraries, numbers of processes and
+/// threads, and the directory of Python's files; what then has no counterpart in some tree keeps its name. Contract:
+/// made with StackOptions::lines == false.
 void match_functions(std::span<StackTree> trees);
 /// The name by which match_functions() matches a frame: "at::native::elementwise_kernel<…>".
 std::string matched_name(const StackFrame& frame);
@@ -114,13 +115,13 @@ struct StackRow {
   int64_t gpu_self_ns = 0;  // device work launched with this as the innermost frame
 };
 enum class StackBy { kStack, kFunction, kLine };
-/// Rows sorted by host plus device time, longest first. kLine: Python and native frames with a line. The time
-/// of a stack belongs to its innermost Python line, else to its innermost line, so that self times add up to
-/// the whole. For kLine the tree must have been made with StackOptions::lines.
+/// Rows sorted by host plus device time, longest first. kLine: Python and native frames with a line. The time of a
+/// stack belongs to its innermost Python line, else to its innermost line, so that self times add up to the whole. For
+/// kLine the tree must have been made with StackOptions::lines.
 std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by);
 
-/// Lines of "root;outer;inner 1234", in microseconds since folded stacks hold counts. `gpu`: device instead
-/// of host time.
+/// Lines of "root;outer;inner 1234", in microseconds since folded stacks hold counts. `gpu`: device instead of host
+/// time.
 std::string folded_stacks(const StackTree& tree, bool gpu);
 /// speedscope's file format: a sampled profile of host time and one of device time.
 std::string speedscope_json(const StackTree& tree, std::string_view name);

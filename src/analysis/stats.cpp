@@ -26,8 +26,7 @@ namespace column = event::column;
 
 namespace {
 
-// Tables of numbers up to this size, in bytes, are the process's own memory; larger ones lie in temporary
-// files.
+// Tables of numbers up to this size, in bytes, are the process's own memory; larger ones lie in temporary files.
 constexpr size_t kOwnMemory = 16 << 20;
 
 struct Accumulator {
@@ -85,8 +84,7 @@ Table dimension_of(By by) {
 }
 
 // The name and group under which a dimension row is counted.
-std::pair<std::string, std::string> name_of(const trace::Trace& trace, By by, int64_t dim,
-                                            const StatOptions& options) {
+std::pair<std::string, std::string> name_of(const trace::Trace& trace, By by, int64_t dim, const StatOptions& options) {
   const auto enum_text = [&](auto value) { return std::string(event::to_string(value)); };
   switch (by) {
     case By::kKernel: {
@@ -106,12 +104,11 @@ std::pair<std::string, std::string> name_of(const trace::Trace& trace, By by, in
       return {std::move(name), std::move(shape)};
     }
     case By::kApi:
-      return {
-          std::string(trace.text(Table::kFunction, dim, column::Function::name)),
-          enum_text(static_cast<event::Domain>(trace.cell(Table::kFunction, dim, column::Function::domain)))};
+      return {std::string(trace.text(Table::kFunction, dim, column::Function::name)),
+              enum_text(static_cast<event::Domain>(trace.cell(Table::kFunction, dim, column::Function::domain)))};
     case By::kCopy:
-      return {enum_text(static_cast<event::CopyDirection>(
-                  trace.cell(Table::kCopyShape, dim, column::CopyShape::direction))),
+      return {enum_text(
+                  static_cast<event::CopyDirection>(trace.cell(Table::kCopyShape, dim, column::CopyShape::direction))),
               ""};
     case By::kFill:
       return {"fill " + enum_text(static_cast<event::MemoryKind>(
@@ -121,13 +118,11 @@ std::pair<std::string, std::string> name_of(const trace::Trace& trace, By by, in
       return {std::string(trace.text(Table::kLabel, dim, column::Label::name)),
               std::string(trace.text(Table::kLabel, dim, column::Label::domain))};
     case By::kSync:
-      return {enum_text(
-                  static_cast<event::SyncKind>(trace.cell(Table::kSyncShape, dim, column::SyncShape::kind))),
-              ""};
+      return {enum_text(static_cast<event::SyncKind>(trace.cell(Table::kSyncShape, dim, column::SyncShape::kind))), ""};
     case By::kOverhead: {
       const std::string_view name = trace.text(Table::kOverheadShape, dim, column::OverheadShape::name);
-      const auto kind = enum_text(static_cast<event::OverheadKind>(
-          trace.cell(Table::kOverheadShape, dim, column::OverheadShape::kind)));
+      const auto kind = enum_text(
+          static_cast<event::OverheadKind>(trace.cell(Table::kOverheadShape, dim, column::OverheadShape::kind)));
       return {name.empty() ? kind : std::string(name), kind};
     }
     case By::kAllocation:
@@ -170,8 +165,7 @@ Result<std::vector<StatRow>> by_domain(const trace::Trace& trace, const StatOpti
     rows.push_back(std::move(sum.row));
   };
   const auto of_process = [&](const trace::Summary& summary) {
-    return !options.process ||
-           trace.cell(Table::kTrack, summary.track, column::Track::process) == *options.process;
+    return !options.process || trace.cell(Table::kTrack, summary.track, column::Track::process) == *options.process;
   };
   static constexpr std::pair<Table, const char*> kTables[] = {
       {Table::kDispatch, "KERNEL_DISPATCH"}, {Table::kCopy, "MEMORY_COPY"},
@@ -189,8 +183,7 @@ Result<std::vector<StatRow>> by_domain(const trace::Trace& trace, const StatOpti
   std::vector<Accumulator> domains(static_cast<size_t>(event::Domain::kEnd));
   TACHO_TRY(trace.visit_summaries(Table::kApi, [&](std::span<const trace::Summary> summaries) {
     for (const trace::Summary& summary : summaries) {
-      const auto domain =
-          static_cast<uint64_t>(trace.cell(Table::kFunction, summary.dim, column::Function::domain));
+      const auto domain = static_cast<uint64_t>(trace.cell(Table::kFunction, summary.dim, column::Function::domain));
       if (of_process(summary) && domain < domains.size()) domains[domain].add(summary);
     }
   }));
@@ -234,15 +227,12 @@ struct StatTable::State {
 
 Status StatTable::State::fill() {
   const std::string folder = temporary_folder();
-  const auto take = [&](size_t bytes) {
-    return trace::Scratch(bytes, bytes > kOwnMemory ? folder : std::string());
-  };
+  const auto take = [&](size_t bytes) { return trace::Scratch(bytes, bytes > kOwnMemory ? folder : std::string()); };
   const auto known = static_cast<size_t>(std::max<int64_t>(trace->rows(dimension_of(by)), 1));
   sums = take(known * sizeof(Sums));
   TACHO_TRY(trace->visit_summaries(table_of(by), [&](std::span<const trace::Summary> summaries) {
     for (const trace::Summary& summary : summaries) {
-      if (options.process &&
-          trace->cell(Table::kTrack, summary.track, column::Track::process) != *options.process)
+      if (options.process && trace->cell(Table::kTrack, summary.track, column::Track::process) != *options.process)
         continue;
       sum(summary.dim).add(summary);
     }
@@ -287,8 +277,7 @@ Status StatTable::State::fill() {
       while (next < rows && sum(dims()[next]).total == sum(dims()[i]).total) ++next;
       if (next - i > 1) {
         std::vector<std::pair<std::pair<std::string, std::string>, int64_t>> equal;
-        for (size_t at = i; at < next; ++at)
-          equal.emplace_back(name_of(*trace, by, dims()[at], options), dims()[at]);
+        for (size_t at = i; at < next; ++at) equal.emplace_back(name_of(*trace, by, dims()[at], options), dims()[at]);
         std::sort(equal.begin(), equal.end());
         for (size_t at = i; at < next; ++at) dims()[at] = equal[at - i].second;
       }
@@ -360,8 +349,8 @@ Result<By> parse_by(std::string_view text) {
   for (const auto& [name, by] : kNames)
     if (text == name) return by;
   return fail(
-      "--by {}: choose kernel, api, copy, fill, marker, domain, sync, overhead, allocation, process, rank, "
-      "thread, device, stream, stack, function, line, operator or module",
+      "--by {}: choose kernel, api, copy, fill, marker, domain, sync, overhead, allocation, process, rank, thread, "
+      "device, stream, stack, function, line, operator or module",
       text);
 }
 

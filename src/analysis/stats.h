@@ -1,5 +1,5 @@
-// Statistics per name, computed from the chunks' summaries without decoding a row. `tacho stats`, the summary
-// after a run and the rocprofv3 *_stats.csv files show them.
+// Statistics per name, computed from the chunks' summaries without decoding a row. `tacho stats`, the summary after a
+// run and the rocprofv3 *_stats.csv files show them.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct StatOptions {
   std::optional<event::Domain> domain;  // kApi only
 };
 
-/// Statistics of any number of names in bounded memory: row() makes texts on request, and the numbers of many
-/// names lie in temporary files. The trace must outlive it.
+/// Statistics of any number of names in bounded memory: row() makes texts on request, and the numbers of many names lie
+/// in temporary files. The trace must outlive it.
 class StatTable {
  public:
   static Result<StatTable> make(const trace::Trace& trace, By by, const StatOptions& options = {});

@@ -43,15 +43,14 @@ int64_t first_repeated(const KernelsOfDevice& device) {
 
 }  // namespace
 
-Result<std::unordered_map<size_t, int64_t>> steady_starts(const trace::Trace& trace,
-                                                          const DeviceNumbers& numbers) {
+Result<std::unordered_map<size_t, int64_t>> steady_starts(const trace::Trace& trace, const DeviceNumbers& numbers) {
   std::vector<size_t> device_of_track(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
   for (size_t track = 0; track < device_of_track.size(); ++track)
     device_of_track[track] =
         numbers.device(trace.cell(Table::kTrack, static_cast<int64_t>(track), column::Track::device));
   std::map<size_t, KernelsOfDevice> devices;
-  static constexpr int kColumns[] = {column::Dispatch::track, column::Dispatch::start,
-                                     column::Dispatch::duration, column::Dispatch::dim};
+  static constexpr int kColumns[] = {column::Dispatch::track, column::Dispatch::start, column::Dispatch::duration,
+                                     column::Dispatch::dim};
   constexpr size_t kMostNames = 1 << 16;  // of a device: what comes beyond is none that repeats
   TACHO_TRY(trace::visit_chunks(trace, Table::kDispatch, kColumns,
                                 [&](size_t, std::span<const std::span<const int64_t>> values) {
@@ -93,8 +92,7 @@ Result<std::unordered_map<size_t, int64_t>> steady_starts(const trace::Trace& tr
                                       const auto track = static_cast<size_t>(values[0][i]);
                                       if (track >= device_of_track.size()) continue;
                                       const auto start = starts.find(device_of_track[track]);
-                                      if (start != starts.end() && values[1][i] < start->second)
-                                        ++before[start->first];
+                                      if (start != starts.end() && values[1][i] < start->second) ++before[start->first];
                                     }
                                     return true;
                                   }));

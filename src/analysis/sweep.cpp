@@ -101,15 +101,13 @@ bool Sweep::next(Slice& slice) {
     }
     if (!heap_.empty()) settle(0);
   }
-  while (next_pending_ < pending_.size() &&
-         (heap_.empty() || pending_[next_pending_].min_start <= heap_.front().start))
+  while (next_pending_ < pending_.size() && (heap_.empty() || pending_[next_pending_].min_start <= heap_.front().start))
     if (!load(pending_[next_pending_++])) return false;
   if (heap_.empty()) return false;
   Run& current = runs_[heap_.front().run];
   have_current_ = true;
   int64_t limit = INT64_MAX;
-  for (size_t child = 1; child <= 2 && child < heap_.size(); ++child)
-    limit = std::min(limit, heap_[child].start);
+  for (size_t child = 1; child <= 2 && child < heap_.size(); ++child) limit = std::min(limit, heap_[child].start);
   if (next_pending_ < pending_.size()) limit = std::min(limit, pending_[next_pending_].min_start);
   const Block& block = *current.block;
   const size_t from = current.at;

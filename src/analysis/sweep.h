@@ -1,7 +1,7 @@
-// Walks over rows of several tables in order of start, slice by slice. A slice is a run of consecutive rows
-// of one track with no row of another track between them. Busy time, gaps, overlap and queue depth use it.
-// When few tracks are active at the same time, it is many times faster than a row-by-row cursor. Memory holds
-// only the chunks open at one moment.
+// Walks over rows of several tables in order of start, slice by slice. A slice is a run of consecutive rows of one
+// track with no row of another track between them. Busy time, gaps, overlap and queue depth use it. When few tracks are
+// active at the same time, it is many times faster than a row-by-row cursor. Memory holds only the chunks open at one
+// moment.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ class Sweep {
   size_t next_pending_ = 0;
   std::vector<Run> runs_;
   std::vector<uint32_t> free_runs_;
-  std::vector<Head> heap_;  // earliest start first; while a slice is out, its run stays on top
+  std::vector<Head> heap_;                      // earliest start first; while a slice is out, its run stays on top
   std::vector<std::shared_ptr<Block>> blocks_;  // reused once no run refers to them
   std::vector<int64_t> track_;
   bool have_current_ = false;

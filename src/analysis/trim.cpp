@@ -31,21 +31,19 @@ bool is_operation(Table table) {
 
 }  // namespace
 
-Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t from, int64_t to,
-                 TrimCounts& counts) {
+Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t from, int64_t to, TrimCounts& counts) {
   const auto inside = [&](int64_t start) { return start >= from && start <= to; };
-  const auto process_of = [&](int64_t track) {
-    return trace.cell(Table::kTrack, track, column::Track::process);
-  };
+  const auto process_of = [&](int64_t track) { return trace.cell(Table::kTrack, track, column::Track::process); };
   // (process, correlation) of every API call -> kept or not; (track, start) of every dispatch likewise.
   KeyIndex<bool, Pair> calls, dispatches;
   static constexpr int kCallColumns[] = {column::Fact::track, column::Fact::start, column::Fact::correlation};
-  TACHO_TRY(trace::visit_chunks(
-      trace, Table::kApi, kCallColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-        for (size_t i = 0; i < values[0].size(); ++i)
-          if (values[2][i] != 0) calls.add({process_of(values[0][i]), values[2][i]}, inside(values[1][i]));
-        return true;
-      }));
+  TACHO_TRY(trace::visit_chunks(trace, Table::kApi, kCallColumns,
+                                [&](size_t, std::span<const std::span<const int64_t>> values) {
+                                  for (size_t i = 0; i < values[0].size(); ++i)
+                                    if (values[2][i] != 0)
+                                      calls.add({process_of(values[0][i]), values[2][i]}, inside(values[1][i]));
+                                  return true;
+                                }));
   TACHO_TRY(calls.finish());
   const auto operation_kept = [&](int64_t track, int64_t start, int64_t correlation) {
     if (correlation != 0)
@@ -56,8 +54,7 @@ Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t 
     TACHO_TRY(trace::visit_chunks(
         trace, Table::kDispatch, kCallColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
           for (size_t i = 0; i < values[0].size(); ++i)
-            dispatches.add({values[0][i], values[1][i]},
-                           operation_kept(values[0][i], values[1][i], values[2][i]));
+            dispatches.add({values[0][i], values[1][i]}, operation_kept(values[0][i], values[1][i], values[2][i]));
           return true;
         }));
     TACHO_TRY(dispatches.finish());
@@ -78,8 +75,7 @@ Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t 
           dispatches.find({row[column::CounterValue::track], row[column::CounterValue::start]});
       kept = dispatch != nullptr ? dispatch->value : inside(row[column::CounterValue::start]);
     } else if (is_operation(table)) {
-      kept =
-          operation_kept(row[column::Fact::track], row[column::Fact::start], row[column::Fact::correlation]);
+      kept = operation_kept(row[column::Fact::track], row[column::Fact::start], row[column::Fact::correlation]);
     } else {
       kept = inside(row[column::Fact::start]);
     }
@@ -134,8 +130,7 @@ std::string host_of(const trace::Trace& trace) {
   return {};
 }
 
-Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& writer,
-                  std::vector<std::string>& notes) {
+Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& writer, std::vector<std::string>& notes) {
   if (inputs.empty()) return fail("nothing to merge");
   std::optional<Anchor> first_anchor;
   std::string first_host;
@@ -173,15 +168,13 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
     } else {
       const int64_t apart = distance(inputs[0].trace->time_range(), trace.time_range());
       constexpr int64_t kFar = 3'600'000'000'000;  // ns: further apart, they do not show one job
-      std::string note =
-          fmt::format("{}: unaligned: it does not tell how its clock relates to that of {}: ", inputs[i].name,
-                      inputs[0].name);
+      std::string note = fmt::format(
+          "{}: unaligned: it does not tell how its clock relates to that of {}: ", inputs[i].name, inputs[0].name);
       if (apart > kFar) {
         options.time_shift = inputs[0].trace->time_range().first - trace.time_range().first;
-        note += fmt::format(
-            "its times lie {:.1f} hours away and were moved so that both begin together; compare durations "
-            "across the two, not moments",
-            static_cast<double>(apart) / 3.6e12);
+        note += fmt::format("its times lie {:.1f} hours away and were moved so that both begin "
+                            "together; compare durations across the two, not moments",
+                            static_cast<double>(apart) / 3.6e12);
       } else {
         note += "times of the two are put together as they are";
       }
@@ -195,9 +188,8 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
   if (unaligned > 0 && inputs.size() == 2)
     before = fmt::format("{}: no collective or message ties the clocks of the two traces", kUnaligned);
   else if (unaligned > 0)
-    before =
-        fmt::format("{}: {} of {} other traces are tied to the first one's clock by no collective or message",
-                    kUnaligned, unaligned, inputs.size() - 1);
+    before = fmt::format("{}: {} of {} other traces are tied to the first one's clock by no collective or message",
+                         kUnaligned, unaligned, inputs.size() - 1);
   if (!before.empty()) writer.property(Table::kEnd, 0, kClocks, before);
   return {};
 }

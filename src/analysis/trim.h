@@ -17,11 +17,10 @@ struct TrimCounts {
   int64_t kept = 0, dropped = 0;  // rows of facts
 };
 
-/// Copies the rows that began at `from` ... `to` (ns, both inclusive). Device work goes with the API call
-/// that caused it, whenever it ran; without a call its own start decides. Counter values go with their
-/// dispatch; a link stays if both of its ends do. Drops dimension rows and strings that nothing refers to.
-Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t from, int64_t to,
-                 TrimCounts& counts);
+/// Copies the rows that began at `from` ... `to` (ns, both inclusive). Device work goes with the API call that caused
+/// it, whenever it ran; without a call its own start decides. Counter values go with their dispatch; a link stays if
+/// both of its ends do. Drops dimension rows and strings that nothing refers to.
+Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t from, int64_t to, TrimCounts& counts);
 
 struct MergeInput {
   std::shared_ptr<const trace::Trace> trace;
@@ -34,16 +33,15 @@ struct MergeInput {
 /// The host of the first process that tells one; empty where none does.
 std::string host_of(const trace::Trace& trace);
 
-/// Copies all inputs. Each becomes its own run, so that processes with equal pids stay apart. Shifts traces
-/// of other machines so that equal times of CLOCK_REALTIME coincide. A trace that does not say how its clock
-/// relates to the first one's keeps its times; if the two lie more than an hour apart, it is shifted to begin
-/// with the first. A note in the trace, also put into `notes`, says so. Property "clocks" of the whole trace begins with
-/// "unaligned" where clocks of different hosts, or unknown ones, were put together without being `related`.
-Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& writer,
-                  std::vector<std::string>& notes);
+/// Copies all inputs. Each becomes its own run, so that processes with equal pids stay apart. Shifts traces of other
+/// machines so that equal times of CLOCK_REALTIME coincide. A trace that does not say how its clock relates to the
+/// first one's keeps its times; if the two lie more than an hour apart, it is shifted to begin with the first. A note
+/// in the trace, also put into `notes`, says so. Property "clocks" of the whole trace begins with "unaligned" where
+/// clocks of different hosts, or unknown ones, were put together without being `related`.
+Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& writer, std::vector<std::string>& notes);
 
-/// What stands beside every answer about a trace into which clocks were put together that nothing ties to each other; "" for
-/// any other trace.
+/// What stands beside every answer about a trace into which clocks were put together that nothing ties to each other;
+/// "" for any other trace.
 std::string unaligned_sentence(const trace::Trace& trace);
 
 }  // namespace tacho::analysis

@@ -38,9 +38,7 @@ TscState tsc_state() {
   if (!cpu_has_invariant_tsc()) return TscState::kNotInvariant;
   char text[16];
   const std::string_view source = kernel_clocksource(text);
-  return source == "tsc"  ? TscState::kUsable
-         : source.empty() ? TscState::kKernelDoesNotSay
-                          : TscState::kNotTrusted;
+  return source == "tsc" ? TscState::kUsable : source.empty() ? TscState::kKernelDoesNotSay : TscState::kNotTrusted;
 }
 
 void choose_host_clock() {

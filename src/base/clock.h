@@ -1,7 +1,7 @@
-// Clocks. Trace time is CLOCK_MONOTONIC_RAW in ns. Traced programs stamp their records with host ticks, the
-// cheapest clock that is safe on this machine: the TSC if the kernel itself trusts it, else
-// CLOCK_MONOTONIC_RAW through the vDSO. Everything here may run inside a traced program: it takes no lock,
-// allocates nothing and has no static constructors.
+// Clocks. Trace time is CLOCK_MONOTONIC_RAW in ns. Traced programs stamp their records with host ticks, the cheapest
+// clock that is safe on this machine: the TSC if the kernel itself trusts it, else CLOCK_MONOTONIC_RAW through the
+// vDSO. Everything here may run inside a traced program: it takes no lock, allocates nothing and has no static
+// constructors.
 #pragma once
 
 #include <time.h>
@@ -25,8 +25,8 @@ namespace clock_internal {
 extern bool g_use_tsc;  // set once by choose_host_clock(), before any thread reads host ticks for a record
 }
 
-/// Reads the host clock: TSC ticks, or CLOCK_MONOTONIC_RAW in ns (see host_clock_is_tsc()). The read is not
-/// ordered against other memory accesses.
+/// Reads the host clock: TSC ticks, or CLOCK_MONOTONIC_RAW in ns (see host_clock_is_tsc()). The read is not ordered
+/// against other memory accesses.
 inline uint64_t host_ticks() {
   return clock_internal::g_use_tsc ? __rdtsc() : static_cast<uint64_t>(raw_now());
 }
@@ -47,8 +47,8 @@ TscState tsc_state();
 /// CLOCK_MONOTONIC_RAW. Reads one sysfs file. Every process of a machine gets the same answer. Idempotent.
 void choose_host_clock();
 
-/// One moment in all clocks: the TSC in ticks, the others in ns. `uncertainty` is half the time between the
-/// two reads of CLOCK_MONOTONIC_RAW that enclose all others, ns.
+/// One moment in all clocks: the TSC in ticks, the others in ns. `uncertainty` is half the time between the two reads
+/// of CLOCK_MONOTONIC_RAW that enclose all others, ns.
 struct ClockTuple {
   uint64_t tsc = 0;
   int64_t raw = 0, monotonic = 0, boottime = 0, realtime = 0;

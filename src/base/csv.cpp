@@ -30,8 +30,7 @@ bool equals_ignoring_case(std::string_view a, std::string_view b) {
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
-    text.remove_suffix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
   return text;
 }
 
@@ -126,8 +125,7 @@ Status CsvReader::refill() {
     int code = Z_OK;
     const char* text = gzerror(source_->gz, &code);
     if (got < 0 || code == Z_BUF_ERROR)
-      return fail("{}: damaged gzip file after row {} ({})", name_, row_,
-                  text != nullptr ? text : "no reason given");
+      return fail("{}: damaged gzip file after row {} ({})", name_, row_, text != nullptr ? text : "no reason given");
     end_ += static_cast<size_t>(got);
     finished_ = got == 0;
     return {};
@@ -162,9 +160,8 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
       }
       char* const start = p;
       if (*p == '"') {
-        // Unquotes the field in place: "to" trails "p" by the number of doubled quotes so far. If the buffer
-        // ends within the record, it is scanned again, so nothing may move before the closing quote is
-        // known.
+        // Unquotes the field in place: "to" trails "p" by the number of doubled quotes so far. If the buffer ends
+        // within the record, it is scanned again, so nothing may move before the closing quote is known.
         char* quote = p + 1;
         bool doubled = false;
         for (;;) {
@@ -180,8 +177,8 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
         }
         if (quote == nullptr || (quote + 1 == stop && !finished_)) {
           if (quote == nullptr && finished_)
-            return fail("{}: the quote opened in row {} is never closed; the file is cut off or damaged",
-                        name_, row_ + 1);
+            return fail("{}: the quote opened in row {} is never closed; the file is cut off or damaged", name_,
+                        row_ + 1);
           break;
         }
         char* after = quote + 1;
@@ -216,12 +213,10 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
     unterminated_ = p == stop && finished_ && p[-1] != '\n';
     begin_ = static_cast<size_t>(p - base);
     ++row_;
-    if (!fields.empty() && !fields.back().empty() && fields.back().back() == '\r')
-      fields.back().remove_suffix(1);
+    if (!fields.empty() && !fields.back().empty() && fields.back().back() == '\r') fields.back().remove_suffix(1);
     if (fields.size() == 1 && fields[0].empty()) continue;
     for (std::string_view& field : fields) {
-      if (field.empty() || field[0] != '"')
-        continue;  // only fields with doubled quotes still start with a quote
+      if (field.empty() || field[0] != '"') continue;  // only fields with doubled quotes still start with a quote
       char* const first = base + (field.data() - base) + 1;
       char* to = first;
       for (const char* from = first; from < field.data() + field.size(); ++from) {

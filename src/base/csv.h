@@ -1,5 +1,5 @@
-// Comma-separated values: the only reader (files of any size through one buffer; quoted fields with commas,
-// quotes and newlines; gzip), the conversion of cells to numbers, and the quoting of written fields.
+// Comma-separated values: the only reader (files of any size through one buffer; quoted fields with commas, quotes and
+// newlines; gzip), the conversion of cells to numbers, and the quoting of written fields.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,8 @@
 
 namespace tacho {
 
-/// Reads one file, or one text in memory, record by record. Its buffer grows only when a record needs
-/// it; a record may have at most kMaxRecord bytes. The reader detects gzip by the first bytes of the
-/// file.
+/// Reads one file, or one text in memory, record by record. Its buffer grows only when a record needs it; a record may
+/// have at most kMaxRecord bytes. The reader detects gzip by the first bytes of the file.
 class CsvReader {
  public:
   static constexpr size_t kMaxRecord = size_t{64} << 20;
@@ -28,9 +27,9 @@ class CsvReader {
   CsvReader& operator=(CsvReader&&) noexcept;
   ~CsvReader();
 
-  /// Reads the next record and skips empty lines; false at the end of the file. Lines may end in CR LF. The
-  /// fields are unquoted, point into the reader's buffer and live until the next call. Errors (a quote that
-  /// is never closed, a record that is too long, a damaged gzip file) name the file and the row.
+  /// Reads the next record and skips empty lines; false at the end of the file. Lines may end in CR LF. The fields are
+  /// unquoted, point into the reader's buffer and live until the next call. Errors (a quote that is never closed, a
+  /// record that is too long, a damaged gzip file) name the file and the row.
   Result<bool> next(std::vector<std::string_view>& fields);
 
   /// Number of the record last read, from 1 (the header). Empty lines count.
@@ -68,18 +67,17 @@ struct CsvSource {
   }
 };
 
-/// The value of a numeric cell. An empty cell, "nan", "NA", "N/A", "None" and "null" give NaN with ok = true;
-/// any other cell that is not a number gives NaN with ok = false. Integers below 2^53 are exact, all other
-/// numbers correctly rounded.
+/// The value of a numeric cell. An empty cell, "nan", "NA", "N/A", "None" and "null" give NaN with ok = true; any other
+/// cell that is not a number gives NaN with ok = false. Integers below 2^53 are exact, all other numbers correctly
+/// rounded.
 struct CellNumber {
   double value;
   bool ok;
 };
 CellNumber parse_number(std::string_view cell);
 
-/// Splits a timestamp in ns into whole and fractional part, so that differences between large times stay
-/// exact. Accepts "123", "123.5" and "1.23e15". False if the cell is not a number or is outside the range of
-/// int64.
+/// Splits a timestamp in ns into whole and fractional part, so that differences between large times stay exact. Accepts
+/// "123", "123.5" and "1.23e15". False if the cell is not a number or is outside the range of int64.
 bool parse_timestamp(std::string_view cell, int64_t& whole, double& fraction);
 
 /// Returns `text` as a csv field, quoted only if it contains a comma, a quote or a line break.

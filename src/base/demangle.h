@@ -6,8 +6,9 @@
 
 namespace tacho {
 
-/// The demangled form of an Itanium-ABI symbol ("_Z..."), without AMD's suffixes ".kd" and " [clone .kd]" and without what nvcc
-/// puts before the symbol of a static kernel ("__nv_static_..."). Returns any other text unchanged but for these.
+/// The demangled form of an Itanium-ABI symbol ("_Z..."), without AMD's suffixes ".kd" and " [clone .kd]" and without
+/// what nvcc puts before the symbol of a static kernel ("__nv_static_..."). Returns any other text unchanged but for
+/// these.
 std::string demangle(std::string_view symbol);
 
 /// The bare name in a demangled signature, without scope, template arguments, parameters and return type:

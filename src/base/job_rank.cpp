@@ -8,23 +8,13 @@ namespace {
 
 using enum RankCondition;
 
-// mpirun in sbatch, torchrun in srun, PRRTE's daemons in srun: the process sees the variables of both, and
-// the outer ones describe the launcher or its daemon. So outer launchers come later in the table. RANK and
-// WORLD_SIZE alone come last: scripts copy them from any of the others.
+// mpirun in sbatch, torchrun in srun, PRRTE's daemons in srun: the process sees the variables of both, and the outer
+// ones describe the launcher or its daemon. So outer launchers come later in the table. RANK and WORLD_SIZE alone come
+// last: scripts copy them from any of the others.
 constexpr JobLauncher kLaunchers[] = {
     {"torchrun", kWithMarker, "TORCHELASTIC_RUN_ID", {"RANK"}, {"WORLD_SIZE"}, {"LOCAL_RANK"}},
-    {"Open MPI",
-     kAlways,
-     nullptr,
-     {"OMPI_COMM_WORLD_RANK"},
-     {"OMPI_COMM_WORLD_SIZE"},
-     {"OMPI_COMM_WORLD_LOCAL_RANK"}},
-    {"MVAPICH2",
-     kAlways,
-     nullptr,
-     {"MV2_COMM_WORLD_RANK"},
-     {"MV2_COMM_WORLD_SIZE"},
-     {"MV2_COMM_WORLD_LOCAL_RANK"}},
+    {"Open MPI", kAlways, nullptr, {"OMPI_COMM_WORLD_RANK"}, {"OMPI_COMM_WORLD_SIZE"}, {"OMPI_COMM_WORLD_LOCAL_RANK"}},
+    {"MVAPICH2", kAlways, nullptr, {"MV2_COMM_WORLD_RANK"}, {"MV2_COMM_WORLD_SIZE"}, {"MV2_COMM_WORLD_LOCAL_RANK"}},
     {"PMI", kWithSize, nullptr, {"PMI_RANK"}, {"PMI_SIZE"}, {"MPI_LOCALRANKID", "PMI_LOCAL_RANK"}},
     {"Flux", kAlways, nullptr, {"FLUX_TASK_RANK"}, {"FLUX_JOB_SIZE"}, {"FLUX_TASK_LOCAL_ID"}},
     {"PALS", kAlways, nullptr, {"PALS_RANKID"}, {"PALS_SIZE", "PMI_SIZE"}, {"PALS_LOCAL_RANKID"}},
@@ -60,8 +50,8 @@ int64_t first_number(const char* const (&names)[kCount], const char* (*lookup)(c
   return -1;
 }
 
-// srun gives every task its step's number. A process without one is the batch script, whose SLURM_PROCID is
-// always 0, or a shell of salloc (whose step's number is special). Any rank but 0 must be a task's.
+// srun gives every task its step's number. A process without one is the batch script, whose SLURM_PROCID is always 0,
+// or a shell of salloc (whose step's number is special). Any rank but 0 must be a task's.
 bool in_slurm_step(int64_t rank, const char* (*lookup)(const char*)) {
   return rank > 0 || whole_number(lookup("SLURM_STEP_ID")) >= 0 || whole_number(lookup("SLURM_STEPID")) >= 0;
 }

@@ -1,6 +1,6 @@
-// Finds this process's rank in a parallel job. One table lists the variables in which launchers put rank,
-// size and local rank. libtacho.so calls this inside traced programs, so it allocates nothing, uses no locale
-// and calls nothing but getenv.
+// Finds this process's rank in a parallel job. One table lists the variables in which launchers put rank, size and
+// local rank. libtacho.so calls this inside traced programs, so it allocates nothing, uses no locale and calls nothing
+// but getenv.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct JobRank {
   bool known() const { return launcher != nullptr; }
 };
 
-/// The rank that the environment gives. Facts that the first launcher leaves out come from the next in the
-/// table that gives the same rank: PMIx knows no size, but the srun that started it does.
+/// The rank that the environment gives. Facts that the first launcher leaves out come from the next in the table that
+/// gives the same rank: PMIx knows no size, but the srun that started it does.
 JobRank job_rank();
 
 /// The same with `lookup` instead of getenv; it returns nullptr for a variable that is not set.

@@ -1,6 +1,5 @@
-// Writes JSON step by step and adds commas, quotes and escapes. It writes into a string, an OutputFile or
-// space that the caller has reserved. Each step is cheap enough for exporters that write tens of millions of
-// events.
+// Writes JSON step by step and adds commas, quotes and escapes. It writes into a string, an OutputFile or space that
+// the caller has reserved. Each step is cheap enough for exporters that write tens of millions of events.
 #pragma once
 
 #include <concepts>
@@ -15,8 +14,8 @@
 
 namespace tacho {
 
-/// `text` as a JSON string, quotes included. Escapes control characters and DEL, replaces every byte that is
-/// not valid UTF-8 by U+FFFD and keeps the rest.
+/// `text` as a JSON string, quotes included. Escapes control characters and DEL, replaces every byte that is not valid
+/// UTF-8 by U+FFFD and keeps the rest.
 std::string json_quoted(std::string_view text);
 /// The same, appended to `out`.
 void append_json_quoted(std::string& out, std::string_view text);
@@ -52,8 +51,8 @@ inline char* copy(char* at, std::string_view text) {
   return at + text.size();
 }
 
-// The three destinations. put() takes any text. write() passes `fill` a place with room for `most`
-// characters; `fill` writes there and returns the place after its last character.
+// The three destinations. put() takes any text. write() passes `fill` a place with room for `most` characters; `fill`
+// writes there and returns the place after its last character.
 struct StringSink {
   StringSink(std::string& text) : out(&text) {}
   std::string* out;
@@ -92,8 +91,8 @@ struct RoomSink {
 
 }  // namespace json_internal
 
-/// The caller ends objects and arrays, in order. Numbers are exact: a double becomes the shortest text that
-/// reads back as the same double; NaN becomes null.
+/// The caller ends objects and arrays, in order. Numbers are exact: a double becomes the shortest text that reads back
+/// as the same double; NaN becomes null.
 template <typename Sink>
 class BasicJsonWriter {
  public:
@@ -127,8 +126,7 @@ class BasicJsonWriter {
   BasicJsonWriter& value(bool boolean) { return ready(boolean ? "true" : "false"); }
   BasicJsonWriter& value(double number) {
     separate();
-    sink_.write(json_internal::kMostNumber,
-                [&](char* at) { return json_internal::write_double(at, number, style_); });
+    sink_.write(json_internal::kMostNumber, [&](char* at) { return json_internal::write_double(at, number, style_); });
     return *this;
   }
   template <std::integral Number>
@@ -176,8 +174,8 @@ class BasicJsonWriter {
     sink_.put(json);
     return *this;
   }
-  /// Members or elements that are JSON already, with the commas between them; an empty text adds nothing. It
-  /// may end with the '{' or '[' of an object or array: what the caller writes next goes into that.
+  /// Members or elements that are JSON already, with the commas between them; an empty text adds nothing. It may end
+  /// with the '{' or '[' of an object or array: what the caller writes next goes into that.
   BasicJsonWriter& splice(std::string_view json) {
     if (json.empty()) return *this;
     separate();
@@ -200,8 +198,8 @@ class BasicJsonWriter {
     return *this;
   }
 
-  /// For hot loops over an OutputFile: calls `steps` with a writer that continues this one and does not check
-  /// for room at each step. `steps` may write at most `most` characters (64 KiB or less).
+  /// For hot loops over an OutputFile: calls `steps` with a writer that continues this one and does not check for room
+  /// at each step. `steps` may write at most `most` characters (64 KiB or less).
   template <typename Steps>
   BasicJsonWriter& burst(size_t most, Steps steps) {
     sink_.write(most, [&](char* at) {

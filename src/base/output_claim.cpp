@@ -62,9 +62,8 @@ Status may_write(const std::string& path, bool overwrite) {
     const std::string target = real != nullptr ? real : path;
     free(real);
     if (folder_of(target) != real_folder(path))
-      return fail(
-          "{} is a link to {}, in another folder: --overwrite does not follow it; give that name instead",
-          path, target);
+      return fail("{} is a link to {}, in another folder: --overwrite does not follow it; give that name instead", path,
+                  target);
   }
   return {};
 }
@@ -75,8 +74,8 @@ int move_into_place(const std::string& temporary, const std::string& target, boo
   if (overwrite) return rename(from, to) == 0 ? 0 : errno;
   if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
-  // A file system that does not know this: a link never replaces a file, and where there are no links an empty file takes the
-  // name first.
+  // A file system that does not know this: a link never replaces a file, and where there are no links an empty file
+  // takes the name first.
   if (link(from, to) == 0) {
     unlink(from);
     return 0;
@@ -119,8 +118,7 @@ Result<OutputClaim> OutputClaim::numbered(const std::string& name) {
       }
     }
     candidate =
-        (path.parent_path() / fmt::format("{}.{}{}", path.stem().string(), i, path.extension().string()))
-            .string();
+        (path.parent_path() / fmt::format("{}.{}{}", path.stem().string(), i, path.extension().string())).string();
   }
   return fail("{} and a million names like it are taken; give another name", name);
 }

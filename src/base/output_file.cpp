@@ -58,8 +58,7 @@ bool set_direct(int descriptor, bool direct) {
   return flags >= 0 && fcntl(descriptor, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
-// True on local file systems where bypassing the page cache is known to pay. Over a network, every piece
-// would wait.
+// True on local file systems where bypassing the page cache is known to pay. Over a network, every piece would wait.
 bool pays_direct(int descriptor) {
   struct statfs about {};
   if (fstatfs(descriptor, &about) != 0) return false;
@@ -126,8 +125,8 @@ struct OutputFile::Background {
         at += written;
         left -= static_cast<size_t>(written);
       }
-      // The file system refused, or cut the write within a block (disk full): the page cache takes any
-      // length, or gives the reason.
+      // The file system refused, or cut the write within a block (disk full): the page cache takes any length, or gives
+      // the reason.
       if (written < 0 || left % kBlock != 0) {
         set_direct(descriptor, false);
         direct = false;
@@ -198,8 +197,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
   if (!file.direct_) {
     const std::string folder = folder_of(file.target_);
     file.descriptor_ = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    if (file.descriptor_ < 0 &&
-        (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT)) {
+    if (file.descriptor_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT)) {
       file.temporary_ = temporary_name(file.target_);
       file.descriptor_ = open(file.temporary_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     }
@@ -363,8 +361,7 @@ Status OutputFile::commit_all(std::span<OutputFile> files) {
     if (!file.direct_)
       sync_file_range(file.descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);  // starts all of them, then waits
   }
-  // Each sync waits for the disk and then for a CPU. With a thread for each, a dozen small files wait at the
-  // same time.
+  // Each sync waits for the disk and then for a CPU. With a thread for each, a dozen small files wait at the same time.
   constexpr size_t kMostThreads = 16;
   const size_t threads = std::min(files.size(), kMostThreads);
   std::vector<Status> results(files.size());

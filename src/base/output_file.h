@@ -1,5 +1,5 @@
-// Files that appear complete or not at all: bytes go into a file without a name (or with a temporary one if
-// the file system has no nameless files); commit() syncs it and gives it its own name.
+// Files that appear complete or not at all: bytes go into a file without a name (or with a temporary one if the file
+// system has no nameless files); commit() syncs it and gives it its own name.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,11 @@
 
 namespace tacho {
 
-/// One output, written through a buffer of 256 KiB. After 8 MiB a thread takes over the writing, in pieces of
-/// 1 MiB and past the page cache (O_DIRECT) on local file systems that allow it: commit() syncs anyway, so
-/// copying gigabytes into the cache first would only cost time. commit() reports write errors (disk full,
-/// quota). Without commit() nothing stays on disk. Existing devices, pipes and terminals (/dev/stdout) are
-/// written to directly; "-" is standard output. To get an error instead of a signal at a file size limit, the
-/// caller must ignore SIGXFSZ.
+/// One output, written through a buffer of 256 KiB. After 8 MiB a thread takes over the writing, in pieces of 1 MiB and
+/// past the page cache (O_DIRECT) on local file systems that allow it: commit() syncs anyway, so copying gigabytes into
+/// the cache first would only cost time. commit() reports write errors (disk full, quota). Without commit() nothing
+/// stays on disk. Existing devices, pipes and terminals (/dev/stdout) are written to directly; "-" is standard output.
+/// To get an error instead of a signal at a file size limit, the caller must ignore SIGXFSZ.
 class OutputFile {
  public:
   /// Fails where may_write() (output_claim.h) does, and if the folder cannot be written. Errors name `path`.
@@ -42,8 +41,7 @@ class OutputFile {
 
   /// Flushes, syncs and names the file. Call nothing but the destructor afterwards.
   Status commit();
-  /// Commits several files: writes all of them back at the same time and names them once all are safe on
-  /// disk.
+  /// Commits several files: writes all of them back at the same time and names them once all are safe on disk.
   static Status commit_all(std::span<OutputFile> files);
 
  private:
@@ -77,8 +75,8 @@ class OutputFile {
   bool direct_ = false;  // a device or pipe: no temporary, no sync
 };
 
-/// True if an output of this name goes to the process's standard output: "-", or a name of its descriptor
-/// (/dev/stdout, /dev/fd/1, /proc/self/fd/1), even if the shell redirects it to a file.
+/// True if an output of this name goes to the process's standard output: "-", or a name of its descriptor (/dev/stdout,
+/// /dev/fd/1, /proc/self/fd/1), even if the shell redirects it to a file.
 bool is_standard_output(std::string_view path);
 
 /// Advice for the errno of a failed write, to append to a sentence; empty if there is none.

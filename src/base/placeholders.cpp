@@ -77,11 +77,10 @@ std::string rank(const Facts& facts) {
 constexpr unsigned bit(Dialect dialect) {
   return 1u << static_cast<unsigned>(dialect);
 }
-constexpr unsigned kFolders = bit(Dialect::kFolders), kV3 = bit(Dialect::kRocprofv3),
-                   kSys = bit(Dialect::kRocprofSys);
+constexpr unsigned kFolders = bit(Dialect::kFolders), kV3 = bit(Dialect::kRocprofv3), kSys = bit(Dialect::kRocprofSys);
 
-// Every placeholder. A name of one letter is written %h, any other %name%, or {name} in a dialect with
-// braces. argument() handles %arg<N>%.
+// Every placeholder. A name of one letter is written %h, any other %name%, or {name} in a dialect with braces.
+// argument() handles %arg<N>%.
 struct Placeholder {
   std::string_view name;
   unsigned dialects;
@@ -168,8 +167,7 @@ const Placeholder* find(std::string_view name, Dialect dialect) {
 std::string expand(std::string_view text, Dialect dialect, const Facts& facts, int depth, bool* rank_used);
 
 // The placeholder that begins at `at`, if there is one.
-std::optional<Found> placeholder(std::string_view text, size_t at, Dialect dialect, const Facts& facts,
-                                 int depth) {
+std::optional<Found> placeholder(std::string_view text, size_t at, Dialect dialect, const Facts& facts, int depth) {
   const std::string_view rest = text.substr(at);
   for (const Braces& form : kBraces) {
     if ((form.dialects & bit(dialect)) == 0 || !rest.starts_with(form.opening)) continue;
@@ -178,8 +176,7 @@ std::optional<Found> placeholder(std::string_view text, size_t at, Dialect diale
     const std::string name(rest.substr(form.opening.size(), end - form.opening.size()));
     std::string value = !form.setting ? environment(name) : facts.setting ? facts.setting(name) : "";
     // rocprof-sys's settings and variables may contain placeholders; a setting may even name itself.
-    if (dialect == Dialect::kRocprofSys && depth < 4)
-      value = expand(value, dialect, facts, depth + 1, nullptr);
+    if (dialect == Dialect::kRocprofSys && depth < 4) value = expand(value, dialect, facts, depth + 1, nullptr);
     return Found{std::move(value), end + form.closing.size()};
   }
   const bool braces = rest[0] == '{' && dialect == Dialect::kRocprofv3;
@@ -195,8 +192,7 @@ std::optional<Found> placeholder(std::string_view text, size_t at, Dialect diale
   const Placeholder* const known = find(rest.substr(1, 1), dialect);
   if (known == nullptr) return {};
   // rocprofv3 takes %p, but not the start of %param%.
-  if (dialect == Dialect::kRocprofv3 && rest.size() > 2 &&
-      std::isalnum(static_cast<unsigned char>(rest[2])) != 0)
+  if (dialect == Dialect::kRocprofv3 && rest.size() > 2 && std::isalnum(static_cast<unsigned char>(rest[2])) != 0)
     return {};
   return Found{known->value(facts), 2, rest[1] == 'r'};
 }
@@ -227,8 +223,7 @@ PlaceholderFacts placeholder_facts(std::vector<std::string> command) {
   return facts;
 }
 
-std::string expand_placeholders(std::string_view text, PlaceholderDialect dialect,
-                                const PlaceholderFacts& facts) {
+std::string expand_placeholders(std::string_view text, PlaceholderDialect dialect, const PlaceholderFacts& facts) {
   return expand(text, dialect, facts, 0, nullptr);
 }
 

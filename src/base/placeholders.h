@@ -1,6 +1,5 @@
-// Placeholders in names of files and folders: %pid%, {pid}, %h, %env{X}% ... One table says what they stand
-// for; a dialect says which of them a tool knows and how it writes them. Anything else in a text stays as it
-// is.
+// Placeholders in names of files and folders: %pid%, {pid}, %h, %env{X}% ... One table says what they stand for; a
+// dialect says which of them a tool knows and how it writes them. Anything else in a text stays as it is.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +34,7 @@ enum class PlaceholderDialect : uint8_t {
 };
 
 /// Returns `text` with the placeholders of `dialect` replaced.
-std::string expand_placeholders(std::string_view text, PlaceholderDialect dialect,
-                                const PlaceholderFacts& facts);
+std::string expand_placeholders(std::string_view text, PlaceholderDialect dialect, const PlaceholderFacts& facts);
 /// True if `text` has the placeholder %rank%, in whatever form the dialect writes it.
 bool uses_rank(std::string_view text, PlaceholderDialect dialect);
 /// True if `text` has a placeholder whose value differs between the processes of one run.

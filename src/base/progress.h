@@ -6,8 +6,8 @@
 
 namespace tacho {
 
-/// Draws one line on stderr ("tacho: writing run.pftrace: 43 %, 5 s left") once the work has taken two
-/// seconds, and removes it at the end. Does nothing if stderr is not a terminal.
+/// Draws one line on stderr ("tacho: writing run.pftrace: 43 %, 5 s left") once the work has taken two seconds, and
+/// removes it at the end. Does nothing if stderr is not a terminal.
 class Progress {
  public:
   explicit Progress(std::string what);

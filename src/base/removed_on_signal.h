@@ -7,8 +7,8 @@
 
 namespace tacho {
 
-/// While one exists, signals wait that would end this thread's process by default: what is created and noted meanwhile cannot
-/// be left behind.
+/// While one exists, signals wait that would end this thread's process by default: what is created and noted meanwhile
+/// cannot be left behind.
 class SignalsWait {
  public:
   SignalsWait();
@@ -20,8 +20,8 @@ class SignalsWait {
   sigset_t before_;
 };
 
-/// Removes the file `path` when destroyed, or when a signal ends the process by default; not for an ignored
-/// signal, SIGKILL or a fault. Create and destroy these in one thread. At most 16 at a time have an effect.
+/// Removes the file `path` when destroyed, or when a signal ends the process by default; not for an ignored signal,
+/// SIGKILL or a fault. Create and destroy these in one thread. At most 16 at a time have an effect.
 class RemovedOnSignal {
  public:
   RemovedOnSignal() = default;

@@ -1,5 +1,5 @@
-// Result<T>: how library code reports errors. An Error is one sentence for the user that names the file, line
-// or option and says what to do next, if anything. Only src/cli uses exceptions.
+// Result<T>: how library code reports errors. An Error is one sentence for the user that names the file, line or option
+// and says what to do next, if anything. Only src/cli uses exceptions.
 #pragma once
 
 #include <string>
@@ -42,8 +42,7 @@ template <typename T>
       return ::tl::unexpected<::tacho::Error>(std::move(tacho_try_result.error())); \
   } while (0)
 
-/// Declares `declaration` with the value of `expression`, or returns its error: TACHO_ASSIGN(auto file,
-/// open(path));
+/// Declares `declaration` with the value of `expression`, or returns its error: TACHO_ASSIGN(auto file, open(path));
 #define TACHO_ASSIGN(declaration, expression) \
   TACHO_ASSIGN_INNER(TACHO_CONCAT(tacho_assign_, __LINE__), declaration, expression)
 #define TACHO_ASSIGN_INNER(temporary, declaration, expression)                           \

@@ -20,8 +20,7 @@ std::string_view base_of(std::string_view path) {
 
 bool is_python(std::string_view name) {
   for (const std::string_view known : {"python", "pypy"})
-    if (name.starts_with(known))
-      return name.find_first_not_of("0123456789.t", known.size()) == std::string_view::npos;
+    if (name.starts_with(known)) return name.find_first_not_of("0123456789.t", known.size()) == std::string_view::npos;
   return false;
 }
 
@@ -72,8 +71,7 @@ constexpr std::string_view kLauncherModules[] = {"torch.distributed.run",
                                                  "coverage",
                                                  "trace",
                                                  "debugpy"};
-constexpr std::string_view kJobLaunchers[] = {"mpirun",  "mpiexec", "mpiexec.hydra",
-                                              "orterun", "srun",    "flux"};
+constexpr std::string_view kJobLaunchers[] = {"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "srun", "flux"};
 
 using Words = std::span<const std::string>;
 
@@ -81,8 +79,7 @@ using Words = std::span<const std::string>;
 std::string first_script(Words words) {
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i].ends_with(".py")) return script_name(words[i]);
-    if ((words[i] == "-m" || words[i] == "--module") && i + 1 < words.size() &&
-        !words[i + 1].starts_with("-"))
+    if ((words[i] == "-m" || words[i] == "--module") && i + 1 < words.size() && !words[i + 1].starts_with("-"))
       return words[i + 1];
   }
   return {};
@@ -94,8 +91,7 @@ std::string of_python(Words words) {
     const std::string& word = words[i];
     if (word == "-m" || word.starts_with("-m")) {
       const std::string module = word.size() > 2 ? word.substr(2) : i + 1 < words.size() ? words[i + 1] : "";
-      if (std::find(std::begin(kLauncherModules), std::end(kLauncherModules), module) !=
-          std::end(kLauncherModules))
+      if (std::find(std::begin(kLauncherModules), std::end(kLauncherModules), module) != std::end(kLauncherModules))
         if (std::string script = first_script(words.subspan(std::min(i + 2, words.size()))); !script.empty())
           return script;
       return std::string(base_of(module));
@@ -146,15 +142,14 @@ Words unwrapped(Words words) {
 // Job launchers' options differ, so the program is the first word that can be one.
 Words behind_job_launcher(Words words) {
   const std::string_view name = words.empty() ? std::string_view() : base_of(words[0]);
-  if (std::find(std::begin(kJobLaunchers), std::end(kJobLaunchers), name) == std::end(kJobLaunchers))
-    return words;
+  if (std::find(std::begin(kJobLaunchers), std::end(kJobLaunchers), name) == std::end(kJobLaunchers)) return words;
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (word.starts_with("-")) continue;
     const std::string_view base = base_of(word);
     if (is_python(base) || is_shell(base) ||
-        std::find(std::begin(kStarters), std::end(kStarters), base) != std::end(kStarters) ||
-        word.ends_with(".py") || (word.find('/') != std::string::npos && access(word.c_str(), X_OK) == 0))
+        std::find(std::begin(kStarters), std::end(kStarters), base) != std::end(kStarters) || word.ends_with(".py") ||
+        (word.find('/') != std::string::npos && access(word.c_str(), X_OK) == 0))
       return unwrapped(words.subspan(i));
   }
   return words;
@@ -221,9 +216,8 @@ bool may_run_python(std::span<const std::string> given) {
     if (python) return true;
   }
   // A program that runs another one: an interpreter or a script follows its own options.
-  return std::any_of(words.begin() + 1, words.end(), [](const std::string& word) {
-    return is_python(base_of(word)) || word.ends_with(".py");
-  });
+  return std::any_of(words.begin() + 1, words.end(),
+                     [](const std::string& word) { return is_python(base_of(word)) || word.ends_with(".py"); });
 }
 
 std::string run_name(std::span<const std::string> words) {
@@ -235,9 +229,8 @@ std::string run_name(std::span<const std::string> words) {
 
 bool starts_by_itself(const std::string& path) {
   const std::string line = first_line(path);
-  return line.starts_with("#!") || line.starts_with(
-                                       "\x7f"
-                                       "ELF");
+  return line.starts_with("#!") || line.starts_with("\x7f"
+                                                    "ELF");
 }
 
 std::string interpreter_of(const std::string& path) {

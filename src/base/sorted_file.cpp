@@ -34,8 +34,7 @@ Status SpillFile::append(const void* bytes, size_t size) {
   while (size > 0) {
     const ssize_t wrote = ::write(file_.descriptor(), at, size);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0)
-      return fail("temporary file: {}; set TMPDIR to a place with more room", std::strerror(errno));
+    if (wrote <= 0) return fail("temporary file: {}; set TMPDIR to a place with more room", std::strerror(errno));
     at += wrote;
     size -= static_cast<size_t>(wrote);
     size_ += static_cast<size_t>(wrote);

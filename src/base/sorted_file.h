@@ -1,5 +1,5 @@
-// Sorts and looks up more records than memory should hold. SortedFile sorts runs in memory, appends them to a
-// temporary file and merges them through a mapping, so that anonymous memory holds only a bounded buffer.
+// Sorts and looks up more records than memory should hold. SortedFile sorts runs in memory, appends them to a temporary
+// file and merges them through a mapping, so that anonymous memory holds only a bounded buffer.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@ class SpillFile {
   void* mapping_ = nullptr;
 };
 
-/// Stable radix sort by T::sort_key(), an int64: least significant digits first, only as many digits as the
-/// keys differ in. `spare` is scratch space.
+/// Stable radix sort by T::sort_key(), an int64: least significant digits first, only as many digits as the keys differ
+/// in. `spare` is scratch space.
 template <typename T>
 void radix_sort(std::vector<T>& values, std::vector<T>& spare) {
   int64_t least = INT64_MAX, most = INT64_MIN;

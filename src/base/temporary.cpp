@@ -67,8 +67,8 @@ Result<void*> TemporaryFile::map(size_t bytes) {
   int error = EINTR;
   while (error == EINTR) error = posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes));
   if (error != 0)
-    return fail("no room for {} MiB of temporary data in {}: {}; set TMPDIR to a folder with room",
-                bytes >> 20, folder_, strerror(error));
+    return fail("no room for {} MiB of temporary data in {}: {}; set TMPDIR to a folder with room", bytes >> 20,
+                folder_, strerror(error));
   void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
   if (data == MAP_FAILED)
     return fail("{} MiB of temporary data in {} cannot be mapped: {}", bytes >> 20, folder_, strerror(errno));

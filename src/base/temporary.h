@@ -18,8 +18,8 @@ std::string folder_of(std::string_view path);
 /// Sixteen hexadecimal digits that nobody can guess, for names that must not clash with another process's.
 std::string random_name();
 
-/// A file without a name, mode 0600, which disappears when it is closed, even after a crash. Movable; empty
-/// until created.
+/// A file without a name, mode 0600, which disappears when it is closed, even after a crash. Movable; empty until
+/// created.
 class TemporaryFile {
  public:
   TemporaryFile() = default;
@@ -34,9 +34,8 @@ class TemporaryFile {
   /// Hands the descriptor over: the caller must close it.
   int release();
 
-  /// Allocates `bytes` bytes on disk, makes the file that long and maps it: zeroed, writable, shared. So a
-  /// full disk is an error here and not a SIGBUS later. The mapping outlives this object; the caller ends it
-  /// with munmap().
+  /// Allocates `bytes` bytes on disk, makes the file that long and maps it: zeroed, writable, shared. So a full disk is
+  /// an error here and not a SIGBUS later. The mapping outlives this object; the caller ends it with munmap().
   Result<void*> map(size_t bytes);
 
  private:
@@ -44,8 +43,8 @@ class TemporaryFile {
   int descriptor_ = -1;
 };
 
-/// A folder with a random name, mode 0700; the destructor removes it with everything in it. Movable; empty
-/// until created.
+/// A folder with a random name, mode 0700; the destructor removes it with everything in it. Movable; empty until
+/// created.
 class TemporaryFolder {
  public:
   TemporaryFolder() = default;

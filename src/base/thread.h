@@ -1,4 +1,5 @@
-// Threads that no signal of the process interrupts: who waits for Ctrl-C is one thread, and the others must not die of it.
+// Threads that no signal of the process interrupts: who waits for Ctrl-C is one thread, and the others must not die of
+// it.
 #pragma once
 
 #include <pthread.h>

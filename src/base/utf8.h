@@ -13,8 +13,8 @@ struct CodePoint {
   bool valid = false;
 };
 
-/// The first code point of `text`, which must not be empty. Overlong forms, surrogates and values above
-/// U+10FFFF are not valid.
+/// The first code point of `text`, which must not be empty. Overlong forms, surrogates and values above U+10FFFF are
+/// not valid.
 CodePoint next_code_point(std::string_view text);
 
 }  // namespace tacho

@@ -21,7 +21,8 @@ bool start() {
 }
 
 namespace {
-// In a frame of its own, which is gone when the first sample comes: it is larger than the piece of stack that samples keep.
+// In a frame of its own, which is gone when the first sample comes: it is larger than the piece of stack that samples
+// keep.
 [[gnu::noinline]] bool sampler_asked_for() {
   char memory[tape::kConfigBytes];
   event::ConfigurationView configuration;

@@ -25,8 +25,7 @@ spool::SpoolState* map_state(const char* folder) {
   void* const map = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   auto* const state = map == MAP_FAILED ? nullptr : static_cast<spool::SpoolState*>(map);
-  return state != nullptr && state->layout.load(std::memory_order_relaxed) == spool::kSpoolLayout ? state
-                                                                                                  : nullptr;
+  return state != nullptr && state->layout.load(std::memory_order_relaxed) == spool::kSpoolLayout ? state : nullptr;
 }
 
 using Demangle = char* (*)(const char*, char*, size_t*, int*);
@@ -101,8 +100,7 @@ bool CounterSpool::read(const char* where, void (*setting)(const char* key, cons
         if (dispatch_count < kMaxFilters) {
           char* colon = nullptr;
           dispatches[dispatch_count][0] = strtoull(value + 1, &colon, 10);
-          dispatches[dispatch_count][1] =
-              colon != nullptr && *colon == ':' ? strtoull(colon + 1, nullptr, 10) : 0;
+          dispatches[dispatch_count][1] = colon != nullptr && *colon == ':' ? strtoull(colon + 1, nullptr, 10) : 0;
           ++dispatch_count;
         }
       } else {
@@ -120,8 +118,7 @@ bool CounterSpool::name_passes(const char* name) const {
   char* const readable = g_demangle != nullptr ? g_demangle(name, nullptr, nullptr, nullptr) : nullptr;
   bool passes = false;
   for (size_t i = 0; i < kernel_count && !passes; ++i)
-    passes = strstr(name, kernels[i]) != nullptr ||
-             (readable != nullptr && strstr(readable, kernels[i]) != nullptr);
+    passes = strstr(name, kernels[i]) != nullptr || (readable != nullptr && strstr(readable, kernels[i]) != nullptr);
   free(readable);
   return passes;
 }

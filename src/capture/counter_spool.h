@@ -1,5 +1,5 @@
-// The target's side of a spool (event/spool.h): the folder that tacho names, its config and its state. Sources that count use it
-// instead of the pool.
+// The target's side of a spool (event/spool.h): the folder that tacho names, its config and its state. Sources that
+// count use it instead of the pool.
 #pragma once
 
 #include <stddef.h>
@@ -32,8 +32,8 @@ struct CounterSpool {
   uint64_t dispatches[kMaxFilters][2] = {};
   size_t dispatch_count = 0;
 
-  /// Maps the state and reads the config; `setting` gets each line that is not about the filter, its texts stay. False when
-  /// something is missing or has another layout.
+  /// Maps the state and reads the config; `setting` gets each line that is not about the filter, its texts stay. False
+  /// when something is missing or has another layout.
   bool read(const char* folder, void (*setting)(const char* key, const char* value));
   /// True if a kernel (mangled name), or the launch with this index, passes the filters.
   bool name_passes(const char* name) const;

@@ -1,6 +1,6 @@
-// The program's own filters of system calls (seccomp): prctl() and syscall() are looked at on their way to libc, and a filter's program
-// is asked about every call that libtacho.so may make, before it is in force (tape/permitted.h). Strict mode also forbids to
-// read the time stamp counter: recording ends there.
+// The program's own filters of system calls (seccomp): prctl() and syscall() are looked at on their way to libc, and a
+// filter's program is asked about every call that libtacho.so may make, before it is in force (tape/permitted.h).
+// Strict mode also forbids to read the time stamp counter: recording ends there.
 #include <dlfcn.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -181,15 +181,13 @@ void before_filter(const sock_fprog* program) {
   if (fresh == 0) return;
   if ((fresh & tape::kCallSample) != 0 && capture::sampler::own_signal() != 0) {
     capture::sampler::stop();
-    tape::note(event::NoteSeverity::kWarning,
-               "the program installed a filter of system calls (seccomp) that sampling needs: its call "
-               "stacks end there");
+    tape::note(event::NoteSeverity::kWarning, "the program installed a filter of system calls (seccomp) that sampling "
+                                              "needs: its call stacks end there");
   }
   if ((fresh & (tape::kCallMemory | tape::kCallRegister)) != 0)
     tape::note(event::NoteSeverity::kWarning,
-               "the program installed a filter of system calls (seccomp): records that need new memory, and "
-               "those of child "
-               "processes, are dropped and counted from then on");
+               "the program installed a filter of system calls (seccomp): records that need new memory, and those of "
+               "child processes, are dropped and counted from then on");
   tape::g_forbidden_calls.fetch_or(fresh, std::memory_order_relaxed);
 }
 
@@ -197,9 +195,8 @@ void before_filter(const sock_fprog* program) {
 void before_strict_mode() {
   if (!tape::attach()) return;
   tape::note(event::NoteSeverity::kWarning,
-             "a thread of the program entered seccomp's strict mode, which forbids to read the time: nothing "
-             "of that thread is "
-             "recorded from there on");
+             "a thread of the program entered seccomp's strict mode, which forbids to read the time: nothing of that "
+             "thread is recorded from there on");
   capture::sampler::end_thread();
   tape::flush_thread();
   tape::t_state.hidden = tape::kHiddenForGood;
@@ -228,13 +225,12 @@ TACHO_EXPORT int prctl(int option, ...) noexcept {
 }
 
 #if defined(__x86_64__)
-// libc's syscall(), whose arguments nobody knows: passed on as they are, stack and all. `before_system_call` looks at those of
-// the two that install filters.
+// libc's syscall(), whose arguments nobody knows: passed on as they are, stack and all. `before_system_call` looks at
+// those of the two that install filters.
 extern "C" __attribute__((visibility("hidden"))) void* tacho_next_syscall;
 void* tacho_next_syscall = nullptr;
 
-extern "C" __attribute__((visibility("hidden"), used)) void tacho_before_syscall(long number,
-                                                                                 unsigned long first,
+extern "C" __attribute__((visibility("hidden"), used)) void tacho_before_syscall(long number, unsigned long first,
                                                                                  unsigned long second,
                                                                                  unsigned long third) {
   if (tacho_next_syscall == nullptr) tacho_next_syscall = dlsym(RTLD_NEXT, "syscall");

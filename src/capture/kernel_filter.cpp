@@ -26,10 +26,9 @@ bool compile(std::string_view key, std::string_view text, regex_t& expression) {
     if (regcomp(&expression, pattern, REG_EXTENDED | REG_NOSUB) == 0) return true;
   }
   char sentence[1200];
-  const int size =
-      snprintf(sentence, sizeof sentence, "%.*s is not a valid regular expression and was ignored: %.*s",
-               static_cast<int>(key.size()), key.data(),
-               static_cast<int>(text.size() < 900 ? text.size() : 900), text.data());
+  const int size = snprintf(sentence, sizeof sentence, "%.*s is not a valid regular expression and was ignored: %.*s",
+                            static_cast<int>(key.size()), key.data(),
+                            static_cast<int>(text.size() < 900 ? text.size() : 900), text.data());
   tape::note(event::NoteSeverity::kError, {sentence, static_cast<size_t>(size)});
   return false;
 }

@@ -1,6 +1,6 @@
 // What libtacho.so calls of libc while it records, as hidden functions of its own: calls from here bind to them, the
-// program's do not. ThreadSanitizer and its like interpose these functions, do not see how libtacho.so's threads agree with
-// each other, and would report races in it and change the program's exit code.
+// program's do not. ThreadSanitizer and its like interpose these functions, do not see how libtacho.so's threads agree
+// with each other, and would report races in it and change the program's exit code.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #include <emmintrin.h>

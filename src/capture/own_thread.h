@@ -3,8 +3,8 @@
 
 namespace tacho::capture {
 
-/// Starts `function` on a detached thread with a small stack and every signal blocked, so that the program's handlers never
-/// run on it. False when the system gives no thread; the caller says what is lost by that.
+/// Starts `function` on a detached thread with a small stack and every signal blocked, so that the program's handlers
+/// never run on it. False when the system gives no thread; the caller says what is lost by that.
 bool start_own_thread(void* (*function)(void*));
 
 }  // namespace tacho::capture

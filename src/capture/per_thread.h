@@ -1,5 +1,5 @@
-// State per thread without thread-local memory: arrays by the thread's index in the pool, mapped in chunks
-// when first needed. A forked child's threads start with cleared state. Usable in signal handlers.
+// State per thread without thread-local memory: arrays by the thread's index in the pool, mapped in chunks when first
+// needed. A forked child's threads start with cleared state. Usable in signal handlers.
 #pragma once
 
 #include <string.h>
@@ -13,8 +13,7 @@
 
 namespace tacho::capture {
 
-/// T must be valid when all its bytes are 0 and begin with `uint64_t generation`, which belongs to this
-/// class.
+/// T must be valid when all its bytes are 0 and begin with `uint64_t generation`, which belongs to this class.
 template <typename T>
 class PerThread {
  public:

@@ -1,8 +1,8 @@
-// What a preloaded libtacho.so interposes: __libc_start_main, to start what must run before main without
-// working in a constructor, and pthread_create, to know the beginning and the end of threads. Both pass
-// straight on where there is nothing to do. _exit (Python's multiprocessing ends forked workers with it) runs no exit
-// handlers: what a vendor's library has not handed over is fetched first. libtacho.so is compiled without exceptions, so that the cleanup
-// of a thread's frame is glibc's own (no unwinder of ours may meet the program's).
+// What a preloaded libtacho.so interposes: __libc_start_main, to start what must run before main without working in a
+// constructor, and pthread_create, to know the beginning and the end of threads. Both pass straight on where there is
+// nothing to do. _exit (Python's multiprocessing ends forked workers with it) runs no exit handlers: what a vendor's
+// library has not handed over is fetched first. libtacho.so is compiled without exceptions, so that the cleanup of a
+// thread's frame is glibc's own (no unwinder of ours may meet the program's).
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -33,8 +33,8 @@ Signature* next_symbol(std::atomic<void*>& slot, const char* name) {
   return reinterpret_cast<Signature*>(at);
 }
 
-// What a thread is to run, on its way from pthread_create to the thread. A slot is used for microseconds;
-// when all are in use the thread starts without us.
+// What a thread is to run, on its way from pthread_create to the thread. A slot is used for microseconds; when all are
+// in use the thread starts without us.
 struct Task {
   std::atomic<uint32_t> used;
   void* (*run)(void*);
@@ -60,8 +60,8 @@ constexpr bool kFollowThreads = false;
 constexpr bool kFollowThreads = true;
 #endif
 
-// A pthread_create that comes before ours (a sanitizer's that is linked into the program) starts its threads within ours:
-// nothing may run before it, so that such threads are not followed. The sampler finds them by itself.
+// A pthread_create that comes before ours (a sanitizer's that is linked into the program) starts its threads within
+// ours: nothing may run before it, so that such threads are not followed. The sampler finds them by itself.
 extern "C" int own_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)
     __attribute__((alias("pthread_create"), visibility("hidden"), nonnull(1, 3), nothrow));
 bool follows_threads() {

@@ -52,40 +52,35 @@ int run_avail(int argc, char** argv) {
   sources.columns[2].cut = report::Cut::kWrap;
 
   const auto library = launch::find_library();
-  sources.rows.push_back(
-      {"libtacho.so", library ? "found" : "missing", library ? *library : library.error().message});
+  sources.rows.push_back({"libtacho.so", library ? "found" : "missing", library ? *library : library.error().message});
   for (const vendor::Vendor* const vendor : vendor::vendors()) {
     const vendor::Inspection found = vendor->inspect();
     for (const vendor::DeviceFacts& device : found.devices)
       devices.rows.push_back({device.api, device.platform, device.type, device.units,
-                              report::format_bytes(static_cast<double>(device.memory)), device.driver,
-                              device.name});
+                              report::format_bytes(static_cast<double>(device.memory)), device.driver, device.name});
     for (const vendor::SourceFacts& source : found.sources)
       sources.rows.push_back({source.source, source.state, source.meaning});
   }
   const OpenClLibrary opencl;
   if (!opencl.found()) {
     sources.rows.push_back(
-        {"opencl", "absent",
-         "no libOpenCL.so.1: install an ICD loader (Debian: ocl-icd-libopencl1) and a driver"});
+        {"opencl", "absent", "no libOpenCL.so.1: install an ICD loader (Debian: ocl-icd-libopencl1) and a driver"});
   } else if (!opencl.usable()) {
-    sources.rows.push_back(
-        {"opencl", "unusable", "libOpenCL.so.1 lacks basic functions: reinstall the ICD loader"});
+    sources.rows.push_back({"opencl", "unusable", "libOpenCL.so.1 lacks basic functions: reinstall the ICD loader"});
   } else {
     std::string problem;
     const auto found = opencl.list(&problem);
     for (const OpenClLibrary::Device& device : found)
-      devices.rows.push_back(
-          {"OpenCL", device.platform, opencl_type_name(device.type), static_cast<int64_t>(device.units),
-           report::format_bytes(static_cast<double>(device.memory)), device.driver, device.name});
+      devices.rows.push_back({"OpenCL", device.platform, opencl_type_name(device.type),
+                              static_cast<int64_t>(device.units),
+                              report::format_bytes(static_cast<double>(device.memory)), device.driver, device.name});
     if (!problem.empty())
       sources.rows.push_back({"opencl", "unusable", problem});
     else
       sources.rows.push_back(
           {"opencl", found.empty() ? "no device" : "ready",
-           found.empty()
-               ? "the loader finds no device: install a driver (Debian without a GPU: pocl-opencl-icd)"
-               : "calls, kernels, copies, fills, maps, allocations"});
+           found.empty() ? "the loader finds no device: install a driver (Debian without a GPU: pocl-opencl-icd)"
+                         : "calls, kernels, copies, fills, maps, allocations"});
   }
   sources.rows.push_back({"markers", "ready", "tacho.h, ROCTx, NVTX: ranges and marks of the program"});
   const TscState tsc = tsc_state();
@@ -96,9 +91,8 @@ int run_avail(int argc, char** argv) {
       case TscState::kNotInvariant:
         return "the CPU's time stamp counter is not invariant: a recorded call costs about 25 ns more";
       case TscState::kNotTrusted:
-        return fmt::format(
-            "the kernel's clocksource is '{}', not tsc: a recorded call costs about 25 ns more",
-            first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+        return fmt::format("the kernel's clocksource is '{}', not tsc: a recorded call costs about 25 ns more",
+                           first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
       case TscState::kKernelDoesNotSay:
         break;
     }
@@ -108,13 +102,11 @@ int run_avail(int argc, char** argv) {
   const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
   sources.rows.push_back(
       {"perf_event",
-       geteuid() == 0 || (!paranoid.empty() && paranoid[0] <= '2') || paranoid[0] == '-' ? "permitted"
-                                                                                         : "restricted",
+       geteuid() == 0 || (!paranoid.empty() && paranoid[0] <= '2') || paranoid[0] == '-' ? "permitted" : "restricted",
        paranoid.empty() ? "this kernel has no perf_event" : "kernel.perf_event_paranoid = " + paranoid});
   if (access("/dev/shm", W_OK) != 0)
-    sources.rows.push_back(
-        {"pool", "elsewhere",
-         "/dev/shm is not writable: the pool goes to $TMPDIR or /tmp, slower when that is a disk"});
+    sources.rows.push_back({"pool", "elsewhere",
+                            "/dev/shm is not writable: the pool goes to $TMPDIR or /tmp, slower when that is a disk"});
 
   std::string out;
   if (format == "json") {
@@ -133,8 +125,8 @@ int run_avail(int argc, char** argv) {
     style.indent = 2;
     out += report::painted("Devices", report::Paint::kBold, screen.colour) + "\n";
     out += devices.rows.empty() ? "  none\n" : report::to_text(devices, style);
-    out += "\n" + report::painted("Sources", report::Paint::kBold, screen.colour) + "\n" +
-           report::to_text(sources, style);
+    out +=
+        "\n" + report::painted("Sources", report::Paint::kBold, screen.colour) + "\n" + report::to_text(sources, style);
   }
   std::fwrite(out.data(), 1, out.size(), stdout);
   return kOk;

@@ -13,13 +13,11 @@
 namespace tacho::cli {
 
 int run_convert(int argc, char** argv) {
-  CommandOptions app("Write a trace in another format. The ending of the output's name says which.",
-                     "tacho convert");
-  app.footer(
-      "Examples:\n"
-      "  tacho convert run.rpd run.tacho\n"
-      "  tacho convert run.tacho run.pftrace\n"
-      "  tacho convert run.json.gz tables -f csv     CSV files in the folder tables");
+  CommandOptions app("Write a trace in another format. The ending of the output's name says which.", "tacho convert");
+  app.footer("Examples:\n"
+             "  tacho convert run.rpd run.tacho\n"
+             "  tacho convert run.tacho run.pftrace\n"
+             "  tacho convert run.json.gz tables -f csv     CSV files in the folder tables");
   std::string input, output, format;
   bool overwrite = false;
   app.add_option("input", input, "trace of any format that tacho reads").required();
@@ -48,8 +46,8 @@ int run_convert(int argc, char** argv) {
     print_outputs(written);
     return kOk;
   }
-  const Status done = write_converted(output, format, overwrite,
-                                      [&](trace::TraceWriter& writer) { return copy_trace(input, writer); });
+  const Status done =
+      write_converted(output, format, overwrite, [&](trace::TraceWriter& writer) { return copy_trace(input, writer); });
   if (!done) return complain(kBadInput, done.error().message);
   print_outputs(std::vector{output});
   return kOk;

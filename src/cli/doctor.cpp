@@ -1,5 +1,5 @@
-// `tacho doctor`: checks everything that tracing, sampling and counting need on this machine, and names the
-// command that mends each fault.
+// `tacho doctor`: checks everything that tracing, sampling and counting need on this machine, and names the command
+// that mends each fault.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -111,8 +111,7 @@ Section tacho_itself() {
                             problem.empty() ? *library : "cannot be loaded: " + problem,
                             problem.empty() ? "" : "install the tacho that was built for this system"});
   if (access(".", W_OK) != 0)
-    section.checks.push_back({"this folder", State::kNote,
-                              "you may not write here, where traces go by default",
+    section.checks.push_back({"this folder", State::kNote, "you may not write here, where traces go by default",
                               "cd to a folder of yours, or pass -o FILE"});
   return section;
 }
@@ -163,8 +162,7 @@ Section opencl(size_t& devices) {
   }
   for (const OpenClLibrary::Device& device : found)
     section.checks.push_back({opencl_type_name(device.type), State::kGood,
-                              fmt::format("{} ({}, driver {})", device.name, device.platform, device.driver),
-                              ""});
+                              fmt::format("{} ({}, driver {})", device.name, device.platform, device.driver), ""});
   return section;
 }
 
@@ -185,8 +183,7 @@ bool perf_opens(bool with_kernel) {
 bool own_memory_readable() {
   int value = 1, copy = 0;
   const iovec to{&copy, sizeof copy}, from{&value, sizeof value};
-  return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(sizeof value) &&
-         copy == value;
+  return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(sizeof value) && copy == value;
 }
 
 Section machine() {
@@ -195,27 +192,24 @@ Section machine() {
   utsname system{};
   uname(&system);
   const std::string container = vendor::container();
-  checks.push_back(
-      {"system", State::kGood,
-       fmt::format("{} {}, {} CPUs{}", system.sysname, system.release, sysconf(_SC_NPROCESSORS_ONLN),
-                   container.empty() ? std::string() : ", in a container (" + container + ")"),
-       ""});
+  checks.push_back({"system", State::kGood,
+                    fmt::format("{} {}, {} CPUs{}", system.sysname, system.release, sysconf(_SC_NPROCESSORS_ONLN),
+                                container.empty() ? std::string() : ", in a container (" + container + ")"),
+                    ""});
 
   struct statvfs shm {};
   constexpr double kWanted = 512.0 * 1024 * 1024;  // twice the largest pool
   const bool there = statvfs("/dev/shm", &shm) == 0;
   const double free = there ? static_cast<double>(shm.f_bavail) * static_cast<double>(shm.f_frsize) : 0;
   if (!there || access("/dev/shm", W_OK) != 0)
-    checks.push_back(
-        {"/dev/shm", State::kNote,
-         there ? "you may not write there: the pool goes to $TMPDIR or /tmp, slower when that is a disk"
-               : "is not mounted: the pool goes to $TMPDIR or /tmp, slower when that is a disk",
-         there ? sudo() + "chmod 1777 /dev/shm" : sudo() + "mount -t tmpfs -o mode=1777 tmpfs /dev/shm"});
+    checks.push_back({"/dev/shm", State::kNote,
+                      there ? "you may not write there: the pool goes to $TMPDIR or /tmp, slower when that is a disk"
+                            : "is not mounted: the pool goes to $TMPDIR or /tmp, slower when that is a disk",
+                      there ? sudo() + "chmod 1777 /dev/shm" : sudo() + "mount -t tmpfs -o mode=1777 tmpfs /dev/shm"});
   else if (free < kWanted)
     checks.push_back(
         {"/dev/shm", State::kNote,
-         fmt::format("{} free: bursts of events beyond that are dropped, and counted",
-                     report::format_bytes(free)),
+         fmt::format("{} free: bursts of events beyond that are dropped, and counted", report::format_bytes(free)),
          container.empty() ? sudo() + "mount -o remount,size=1G /dev/shm" : in_container("--shm-size=1g")});
   else
     checks.push_back({"/dev/shm", State::kGood, report::format_bytes(free) + " free", ""});
@@ -226,10 +220,9 @@ Section machine() {
        tsc == TscState::kUsable ? "the CPU's time stamp counter"
                                 : "not the CPU's time stamp counter: a recorded call costs about 25 ns more",
        tsc == TscState::kNotTrusted
-           ? fmt::format(
-                 "echo tsc | {}tee /sys/devices/system/clocksource/clocksource0/current_clocksource   "
-                 "(where available_clocksource lists it)",
-                 sudo())
+           ? fmt::format("echo tsc | {}tee /sys/devices/system/clocksource/clocksource0/current_clocksource   (where "
+                         "available_clocksource lists it)",
+                         sudo())
            : ""});
 
   const std::string paranoid = text_of("/proc/sys/kernel/perf_event_paranoid");
@@ -251,16 +244,15 @@ Section machine() {
   if (own_memory_readable())
     checks.push_back({"ptrace", State::kGood, "not needed; programs may read their own stacks", ""});
   else
-    checks.push_back({"ptrace", State::kBad, "process_vm_readv is refused: no call stacks of programs",
-                      container.empty() ? sudo() + "sysctl kernel.yama.ptrace_scope=1"
-                                        : in_container("--cap-add SYS_PTRACE")});
+    checks.push_back(
+        {"ptrace", State::kBad, "process_vm_readv is refused: no call stacks of programs",
+         container.empty() ? sudo() + "sysctl kernel.yama.ptrace_scope=1" : in_container("--cap-add SYS_PTRACE")});
 
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   constexpr rlim_t kFiles = 256;
   if (limit.rlim_cur < kFiles)
-    checks.push_back(
-        {"ulimit -n", State::kNote, fmt::format("only {} open files", limit.rlim_cur), "ulimit -n 4096"});
+    checks.push_back({"ulimit -n", State::kNote, fmt::format("only {} open files", limit.rlim_cur), "ulimit -n 4096"});
   else
     checks.push_back({"ulimit -n", State::kGood,
                       limit.rlim_cur == RLIM_INFINITY ? std::string("unlimited open files")
@@ -268,11 +260,10 @@ Section machine() {
                       ""});
   getrlimit(RLIMIT_FSIZE, &limit);
   if (limit.rlim_cur != RLIM_INFINITY)
-    checks.push_back(
-        {"ulimit -f", limit.rlim_max == RLIM_INFINITY ? State::kGood : State::kNote,
-         fmt::format("files of at most {}; tacho raises it for itself as far as it may",
-                     report::format_bytes(static_cast<double>(limit.rlim_cur))),
-         limit.rlim_max == RLIM_INFINITY ? "" : "ulimit -f unlimited, in a login where that is allowed"});
+    checks.push_back({"ulimit -f", limit.rlim_max == RLIM_INFINITY ? State::kGood : State::kNote,
+                      fmt::format("files of at most {}; tacho raises it for itself as far as it may",
+                                  report::format_bytes(static_cast<double>(limit.rlim_cur))),
+                      limit.rlim_max == RLIM_INFINITY ? "" : "ulimit -f unlimited, in a login where that is allowed"});
   getrlimit(RLIMIT_AS, &limit);
   if (limit.rlim_cur != RLIM_INFINITY)
     checks.push_back({"ulimit -v", State::kNote,
@@ -281,8 +272,7 @@ Section machine() {
                       "ulimit -v unlimited"});
 
   if (const char* const preload = std::getenv("LD_PRELOAD"); preload != nullptr && *preload != '\0')
-    checks.push_back({"LD_PRELOAD", State::kNote,
-                      fmt::format("is set to {}; every program loads that, too", preload),
+    checks.push_back({"LD_PRELOAD", State::kNote, fmt::format("is set to {}; every program loads that, too", preload),
                       "unset LD_PRELOAD"});
   for (const vendor::Vendor* const maker : vendor::vendors())
     for (const vendor::Injection& injection : maker->injections())
@@ -304,11 +294,9 @@ Section counters() {
     for (const counter::Device& device : found)
       section.checks.push_back(
           {"device " + device.id, ready ? State::kGood : State::kNote,
-           ready ? fmt::format("{}, counted by {}", device.name, provider->tool()) : ready.error().message,
-           ""});
+           ready ? fmt::format("{}, counted by {}", device.name, provider->tool()) : ready.error().message, ""});
     if (found.empty())
-      section.checks.push_back(
-          {std::string(provider->name()), State::kNote, why.empty() ? "no device" : why, ""});
+      section.checks.push_back({std::string(provider->name()), State::kNote, why.empty() ? "no device" : why, ""});
   }
   return section;
 }
@@ -327,8 +315,7 @@ std::vector<Section> all_checks() {
     devices += maker->inspect().devices.size();
   }
   if (devices == 0)
-    gpus.checks.push_back({"any device", State::kBad,
-                           "no device that a program could use: there is nothing to trace",
+    gpus.checks.push_back({"any device", State::kBad, "no device that a program could use: there is nothing to trace",
                            install_command("ocl-icd-libopencl1 pocl-opencl-icd", "ocl-icd pocl")});
   sections.push_back(std::move(gpus));
   sections.push_back(std::move(counted));
@@ -349,8 +336,7 @@ std::string verdict(const std::vector<Section>& sections) {
     return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
   };
   if (bad == 0 && notes == 0) return "Everything works.";
-  if (bad == 0)
-    return fmt::format("Nothing is broken; {} on what is missing or limited.", many(notes, "note"));
+  if (bad == 0) return fmt::format("Nothing is broken; {} on what is missing or limited.", many(notes, "note"));
   return fmt::format("{} to mend{}.", many(bad, "fault"), notes == 0 ? "" : ", " + many(notes, "note"));
 }
 
@@ -386,8 +372,8 @@ std::string checks_text(const std::vector<Section>& sections, size_t width, bool
   return out;
 }
 
-// Everything that helps somebody who has no access to this machine. Contains no text from the user's files,
-// and only variables that change what GPU programs do.
+// Everything that helps somebody who has no access to this machine. Contains no text from the user's files, and only
+// variables that change what GPU programs do.
 std::string report_text(const std::vector<Section>& sections) {
   std::string out = fmt::format("tacho doctor, {}\n{}\n\n", program_version_text(), verdict(sections));
   out += checks_text(sections, 0, false);
@@ -414,13 +400,11 @@ std::string report_text(const std::vector<Section>& sections) {
   std::string status;
   std::ifstream self("/proc/self/status");
   for (std::string line; std::getline(self, line);)
-    if (line.starts_with("Cap") || line.starts_with("Seccomp") || line.starts_with("Groups"))
-      status += line + "\n";
+    if (line.starts_with("Cap") || line.starts_with("Seccomp") || line.starts_with("Groups")) status += line + "\n";
   section("/proc/self/status", status);
   std::string nodes;
   std::error_code ignored;
-  for (const char* const path :
-       {"/dev/kfd", "/dev/dri", "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/shm"})
+  for (const char* const path : {"/dev/kfd", "/dev/dri", "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/shm"})
     nodes += fmt::format("{}: {}\n", path,
                          !fs::exists(path, ignored)       ? "not here"
                          : access(path, R_OK | W_OK) == 0 ? "may be opened"
@@ -443,20 +427,15 @@ std::string report_text(const std::vector<Section>& sections) {
 }  // namespace
 
 int run_doctor(int argc, char** argv) {
-  CommandOptions app(
-      "Check what tracing, sampling and counting need here, and name the command that mends each fault.",
-      "tacho doctor");
-  app.footer(
-      "A fault is something that does not work though this machine has it, or that everything needs; a note "
-      "is\n"
-      "something that is not here or limited.\n"
-      "Exit code: 0 nothing is broken, 1 there are faults.");
+  CommandOptions app("Check what tracing, sampling and counting need here, and name the command that mends each fault.",
+                     "tacho doctor");
+  app.footer("A fault is something that does not work though this machine has it, or that everything needs; a note is\n"
+             "something that is not here or limited.\n"
+             "Exit code: 0 nothing is broken, 1 there are faults.");
   std::string format = "text", file;
   app.add_option("--output-format", format, "text or json").one_of({"text", "json"}).capture_default_str();
-  CommandOption report_option =
-      app.add_option("--report", file,
-                     "write one text with all that was found, to send to somebody (default: "
-                     "tacho-doctor.txt)");
+  CommandOption report_option = app.add_option(
+      "--report", file, "write one text with all that was found, to send to somebody (default: tacho-doctor.txt)");
   report_option.expected(0, 1).type_name("FILE");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   const std::vector<Section> sections = all_checks();
@@ -470,8 +449,7 @@ int run_doctor(int argc, char** argv) {
     for (const Section& section : sections)
       for (const Check& check : section.checks) {
         json.newline().begin_object().key("section").value(section.title).key("what").value(check.what);
-        json.key("state").value(check.state == State::kBad ? std::string_view("fault")
-                                                           : word_of(check.state));
+        json.key("state").value(check.state == State::kBad ? std::string_view("fault") : word_of(check.state));
         json.key("found").value(check.found).key("mend").value(check.mend).end_object();
       }
     json.end_array().end_object();
@@ -488,10 +466,8 @@ int run_doctor(int argc, char** argv) {
     if (!target) return complain(kBadInput, target.error().message);
     target->write(report_text(sections));
     if (const Status done = target->commit(); !done) return complain(kBadInput, done.error().message);
-    complain(
-        kOk,
-        fmt::format("{} has all of this and the facts of the machine; it is yours to read before you send it",
-                    file));
+    complain(kOk, fmt::format("{} has all of this and the facts of the machine; it is yours to read before you send it",
+                              file));
   }
   return code;
 }

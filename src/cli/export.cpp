@@ -39,8 +39,8 @@ Result<const format::Writer*> writer_of(std::string_view name) {
   const std::string best = nearest(name, names);
   std::string all;
   for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
-  return fail("there is no format '{}'{}; formats are {}", name,
-              best.empty() ? "" : ", did you mean '" + best + "'", all);
+  return fail("there is no format '{}'{}; formats are {}", name, best.empty() ? "" : ", did you mean '" + best + "'",
+              all);
 }
 
 std::vector<int64_t> processes_with_records(const trace::Trace& trace, const format::ExportOptions& options) {
@@ -51,12 +51,11 @@ std::vector<int64_t> processes_with_records(const trace::Trace& trace, const for
     // Ignores read errors: the code that reads the rows themselves reports them.
     static_cast<void>(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
       for (const trace::Summary& summary : summaries) {
-        if (table == Table::kApi && !options.wants(format::domain_of(
-                                        trace.cell(Table::kFunction, summary.dim, column::Function::domain))))
+        if (table == Table::kApi &&
+            !options.wants(format::domain_of(trace.cell(Table::kFunction, summary.dim, column::Function::domain))))
           continue;
         const int64_t process = trace.cell(Table::kTrack, summary.track, column::Track::process);
-        if (process > 0 && process < static_cast<int64_t>(seen.size()))
-          seen[static_cast<size_t>(process)] = true;
+        if (process > 0 && process < static_cast<int64_t>(seen.size())) seen[static_cast<size_t>(process)] = true;
       }
     }));
   }
@@ -66,8 +65,7 @@ std::vector<int64_t> processes_with_records(const trace::Trace& trace, const for
         trace, Table::kCounterValue, kTracks, [&](size_t, std::span<const std::span<const int64_t>> columns) {
           for (const int64_t track : columns[0]) {
             const int64_t process = trace.cell(Table::kTrack, track, column::Track::process);
-            if (process > 0 && process < static_cast<int64_t>(seen.size()))
-              seen[static_cast<size_t>(process)] = true;
+            if (process > 0 && process < static_cast<int64_t>(seen.size())) seen[static_cast<size_t>(process)] = true;
           }
           return true;
         }));
@@ -95,8 +93,7 @@ namespace {
 std::string stem_of(const std::string& source) {
   std::string name = fs::path(source).filename().string();
   for (const char* ending : {".gz", ".tacho", ".json", ".rpd", ".db", "_results"})
-    if (name.size() > std::strlen(ending) && name.ends_with(ending))
-      name.resize(name.size() - std::strlen(ending));
+    if (name.size() > std::strlen(ending) && name.ends_with(ending)) name.resize(name.size() - std::strlen(ending));
   return name.empty() ? std::string("trace") : name;
 }
 
@@ -108,8 +105,7 @@ Status export_own_format(const ExportPlace& place, bool overwrite, std::vector<s
     file = (fs::path(place.folder) / (stem_of(place.source) + ".tacho")).string();
     if (!overwrite) file = free_name(file);
   }
-  if (same_file(place.source, file))
-    return fail("{}: is the trace itself; choose another name with -o", file);
+  if (same_file(place.source, file)) return fail("{}: is the trace itself; choose another name with -o", file);
   TACHO_TRY(write_converted(file, "tacho", overwrite,
                             [&](trace::TraceWriter& writer) { return copy_trace(place.source, writer); }));
   written.push_back(file);
@@ -164,12 +160,11 @@ int run_export(int argc, char** argv) {
   std::string formats_text = "Formats:\n  tacho       tacho's own: .tacho\n";
   for (const format::Writer& writer : format::writers())
     formats_text += fmt::format("  {:<12}{}\n", writer.name, writer.text);
-  app.footer(formats_text +
-             "\n"
-             "Examples:\n"
-             "  tacho export app.tacho -f pftrace               writes app.pftrace\n"
-             "  tacho export app.tacho -f csv -d csv_files      writes csv_files/<pid>_*.csv\n"
-             "  tacho export app.tacho -f json -o /tmp/a.json");
+  app.footer(formats_text + "\n"
+                            "Examples:\n"
+                            "  tacho export app.tacho -f pftrace               writes app.pftrace\n"
+                            "  tacho export app.tacho -f csv -d csv_files      writes csv_files/<pid>_*.csv\n"
+                            "  tacho export app.tacho -f json -o /tmp/a.json");
   ExportPlace place;
   std::string formats, agent_index = "relative";
   int64_t pid = 0;
@@ -177,8 +172,8 @@ int run_export(int argc, char** argv) {
   format::ExportOptions options;
   app.add_option("file", place.source, "trace").required();
   app.add_option("-f,--format", formats, "one of the formats below, or several with commas").required();
-  const CommandOption file = app.add_option(
-      "-o,--output", place.file, "file to write (default: the trace's name with the format's ending)");
+  const CommandOption file =
+      app.add_option("-o,--output", place.file, "file to write (default: the trace's name with the format's ending)");
   app.add_option("-d,--output-directory", place.folder, "folder for files with default names").excludes(file);
   app.add_flag("--overwrite", options.overwrite, "replace existing files");
   app.add_option("--pid", pid, "only this process").positive();
@@ -189,10 +184,8 @@ int run_export(int argc, char** argv) {
   app.add_option("-A,--agent-index", agent_index, "absolute, relative or type-relative")
       .one_of({"absolute", "relative", "type-relative"})
       .capture_default_str();
-  app.add_flag("--group-by-queue", options.group_by_queue,
-               "pftrace, json: name tracks after queues, not streams");
-  app.add_flag("--extra-columns", options.extra_columns,
-               "csv: columns that rocprofv3 lacks (Size_Bytes of copies)");
+  app.add_flag("--group-by-queue", options.group_by_queue, "pftrace, json: name tracks after queues, not streams");
+  app.add_flag("--extra-columns", options.extra_columns, "csv: columns that rocprofv3 lacks (Size_Bytes of copies)");
   app.add_option("--rpd-schema", options.rpd_schema, "rpd: schema version")
       .one_of_numbers({2, 3})
       .capture_default_str();
@@ -223,14 +216,12 @@ int run_export(int argc, char** argv) {
     for (int64_t row = 1; row < (*trace)->rows(Table::kProcess); ++row)
       if ((*trace)->cell(Table::kProcess, row, column::Process::pid) == pid) options.process = row;
     if (options.process == 0)
-      return complain(kBadInput,
-                      fmt::format("{} has no process {}; tacho info lists them", place.source, pid));
+      return complain(kBadInput, fmt::format("{} has no process {}; tacho info lists them", place.source, pid));
   }
   std::vector<std::string> written, remarks;
   options.remarks = &remarks;
   if (own_format) {
-    if (pid != 0)
-      return complain(kBadInput, "-f tacho writes the whole trace; leave --pid out, or use tacho trim");
+    if (pid != 0) return complain(kBadInput, "-f tacho writes the whole trace; leave --pid out, or use tacho trim");
     if (const Status done = export_own_format(place, options.overwrite, written); !done)
       return complain(kBadInput, done.error().message);
   }

@@ -34,8 +34,8 @@ std::vector<int64_t> processes_with_records(const trace::Trace& trace, const for
 /// `prefix`, with a number if `folder` contains files named <prefix>_*.
 std::string free_prefix(const std::string& folder, const std::string& prefix);
 
-/// Turns exceeding the file size limit, or writing to a pipe without a reader, into write errors instead of
-/// signals. Started programs inherit this, so call it after starting them.
+/// Turns exceeding the file size limit, or writing to a pipe without a reader, into write errors instead of signals.
+/// Started programs inherit this, so call it after starting them.
 void ignore_output_signals();
 
 }  // namespace tacho::cli

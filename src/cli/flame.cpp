@@ -25,8 +25,7 @@ Result<Loaded> load(const std::string& file, const analysis::StackOptions& optio
   TACHO_ASSIGN(loaded.trace, open_trace(file));
   TACHO_ASSIGN(loaded.tree, analysis::stack_tree(*loaded.trace, options));
   if (loaded.tree.samples == 0 && loaded.tree.gpu_ns == 0)
-    return fail("{} has no call stacks; record them with tacho sys sample, or tacho trace --sampler timer",
-                file);
+    return fail("{} has no call stacks; record them with tacho sys sample, or tacho trace --sampler timer", file);
   return loaded;
 }
 
@@ -38,14 +37,12 @@ format::FlameInput input_of(const Loaded& loaded, const std::string& file) {
 }  // namespace
 
 int run_flame(int argc, char** argv) {
-  CommandOptions app(
-      "A flame graph of call stacks: host time, device time under the stacks that launched it, or both.",
-      "tacho flame");
-  app.footer(
-      "Examples:\n"
-      "  tacho sys sample -o app.tacho -- python3 train.py && tacho flame app.tacho -o app.html\n"
-      "  tacho flame after.tacho -b before.tacho -o diff.html      red: more time than before, blue: less\n"
-      "For other viewers: tacho export app.tacho -f folded or -f speedscope");
+  CommandOptions app("A flame graph of call stacks: host time, device time under the stacks that launched it, or both.",
+                     "tacho flame");
+  app.footer("Examples:\n"
+             "  tacho sys sample -o app.tacho -- python3 train.py && tacho flame app.tacho -o app.html\n"
+             "  tacho flame after.tacho -b before.tacho -o diff.html      red: more time than before, blue: less\n"
+             "For other viewers: tacho export app.tacho -f folded or -f speedscope");
   std::string file, other, output, by_text;
   bool overwrite = false;
   analysis::StackOptions options;
@@ -56,16 +53,15 @@ int run_flame(int argc, char** argv) {
   app.add_flag("--threads", options.threads, "tell threads apart");
   app.add_option(
       "--by", by_text,
-      "function or line: what is one frame (default: line; with -b function, so that frames of two builds "
-      "match that differ in lines, template arguments or addresses)");
+      "function or line: what is one frame (default: line; with -b function, so that frames of two builds match that "
+      "differ in lines, template arguments or addresses)");
   bool no_lines = false;
   app.add_flag("--no-lines", no_lines, "the same as --by function");
   app.add_flag("--startup", options.startup, "keep what lies outside of the outermost Python frame");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   auto by = other.empty() && !no_lines ? analysis::FramesBy::kLine : analysis::FramesBy::kFunction;
   if (!by_text.empty()) {
-    if (no_lines && by_text != "function")
-      return complain(kBadInput, "--no-lines goes with --by function alone");
+    if (no_lines && by_text != "function") return complain(kBadInput, "--no-lines goes with --by function alone");
     const auto parsed = analysis::parse_frames_by(by_text);
     if (!parsed) return complain(kBadInput, parsed.error().message);
     by = *parsed;

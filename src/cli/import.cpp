@@ -22,8 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool has_ending(std::string_view name, std::initializer_list<std::string_view> endings) {
-  return std::any_of(endings.begin(), endings.end(),
-                     [&](std::string_view ending) { return name.ends_with(ending); });
+  return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
 // True for the JSON of rocprof v1, whatever its name.
@@ -41,14 +40,13 @@ void leave_out_repeated(std::vector<std::string>& traces) {
   std::erase_if(traces, [&](const std::string& path) {
     if (!path.ends_with(".csv")) return false;
     const std::string stem = path.substr(0, path.size() - std::string_view(".csv").size());
-    return std::any_of(traces.begin(), traces.end(), [&](const std::string& other) {
-      return other == stem + ".json" || other == stem + ".json.gz";
-    });
+    return std::any_of(traces.begin(), traces.end(),
+                       [&](const std::string& other) { return other == stem + ".json" || other == stem + ".json.gz"; });
   });
 }
 
-// Folders of rocprofv3's CSV files, and single files of other formats, to four levels below `folder`. A folder of CSV files is
-// read as a whole, with the folders right below it.
+// Folders of rocprofv3's CSV files, and single files of other formats, to four levels below `folder`. A folder of CSV
+// files is read as a whole, with the folders right below it.
 std::vector<std::string> find_traces(const std::string& folder, const workload::ForeignCounters& counters) {
   std::vector<std::string> found;
   std::error_code error;
@@ -61,17 +59,14 @@ std::vector<std::string> find_traces(const std::string& folder, const workload::
     if (std::find(counters.folders.begin(), counters.folders.end(), where) != counters.folders.end()) return;
     std::vector<std::string> below, traces;
     bool set = false;
-    for (const auto& entry :
-         fs::directory_iterator(where, fs::directory_options::skip_permission_denied, error)) {
+    for (const auto& entry : fs::directory_iterator(where, fs::directory_options::skip_permission_denied, error)) {
       std::error_code ignored;
       const std::string path = entry.path().string(), name = entry.path().filename().string();
       if (entry.is_directory(ignored))
         below.push_back(path);
-      else if (name.ends_with("_trace.csv") ||
-               (name.ends_with(".csv") && name.find("_trace_") != std::string::npos))
+      else if (name.ends_with("_trace.csv") || (name.ends_with(".csv") && name.find("_trace_") != std::string::npos))
         set = true;
-      else if ((has_ending(name,
-                           {".db", ".rpd", ".tacho", "_results.json", "_results.json.gz", "results.csv"}) &&
+      else if ((has_ending(name, {".db", ".rpd", ".tacho", "_results.json", "_results.json.gz", "results.csv"}) &&
                 !is_counters(path) && format::open_any(path)) ||
                is_rocprof_json(path))
         traces.push_back(path);
@@ -128,28 +123,24 @@ Status write_trace(const std::vector<std::string>& inputs, const std::string& ou
 
 int run_import(int argc, char** argv) {
   CommandOptions app(
-      "Make a trace (.tacho) and a profile folder of what AMD's tools left in a folder: rocprofv3's CSV, "
-      "JSON and databases, "
-      "rocprof v1's and v2's files, folders of rocprof-compute, .rpd files.",
+      "Make a trace (.tacho) and a profile folder of what AMD's tools left in a folder: rocprofv3's CSV, JSON and "
+      "databases, rocprof v1's and v2's files, folders of rocprof-compute, .rpd files.",
       "tacho import");
-  app.footer(
-      "Examples:\n"
-      "  tacho import out                       out.tacho, or the profile folder out-profile, or both\n"
-      "  tacho import results -o vcopy --arch gfx90a");
+  app.footer("Examples:\n"
+             "  tacho import out                       out.tacho, or the profile folder out-profile, or both\n"
+             "  tacho import results -o vcopy --arch gfx90a");
   std::string folder, output, architecture;
   bool overwrite = false;
-  app.add_option("folder", folder, "folder with the tools' output, in it or up to four levels below")
-      .required();
+  app.add_option("folder", folder, "folder with the tools' output, in it or up to four levels below").required();
   app.add_option("-o,--output", output, "name of the trace and of the profile folder, without ending");
-  app.add_option("--arch", architecture,
-                 "the GPU's architecture (gfx90a ...), where no file of rocprof says it");
+  app.add_option("--arch", architecture, "the GPU's architecture (gfx90a ...), where no file of rocprof says it");
   app.add_flag("--overwrite", overwrite, "replace existing outputs");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   std::error_code error;
   if (!fs::is_directory(folder, error))
-    return complain(kBadInput, folder + (fs::exists(folder, error)
-                                             ? ": is a file; tacho reads it as it is: tacho stats " + folder
-                                             : ": there is no such folder"));
+    return complain(kBadInput,
+                    folder + (fs::exists(folder, error) ? ": is a file; tacho reads it as it is: tacho stats " + folder
+                                                        : ": there is no such folder"));
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   workload::ForeignCounters counters = workload::find_foreign_counters(folder);
   const std::vector<std::string> traces = find_traces(folder, counters);
@@ -159,19 +150,16 @@ int run_import(int argc, char** argv) {
     return complain(kBadInput, done.error().message);
   const bool profile = !counters.passes.empty() || !counters.folders.empty();
   if (!profile && traces.empty())
-    return complain(kBadInput,
-                    folder + ": nothing that AMD's tools write lies in it or in the four levels below");
+    return complain(kBadInput, folder + ": nothing that AMD's tools write lies in it or in the four levels below");
   if (counters.passes.empty() && counters.folders.size() > 1)
-    return complain(kBadInput,
-                    fmt::format("{}: holds {} folders of rocprof-compute; import them one by one: {}", folder,
-                                counters.folders.size(), counters.folders.front()));
+    return complain(kBadInput, fmt::format("{}: holds {} folders of rocprof-compute; import them one by one: {}",
+                                           folder, counters.folders.size(), counters.folders.front()));
   std::string base =
       output.empty() ? fs::path(fs::absolute(folder, error)).lexically_normal().filename().string() : output;
   if (base.ends_with(".tacho")) base.resize(base.size() - 6);
   const std::string trace_name = base + ".tacho",
                     profile_name = output.empty() || !traces.empty() ? base + "-profile" : base;
-  for (const std::string& name :
-       {traces.empty() ? std::string() : trace_name, profile ? profile_name : std::string()})
+  for (const std::string& name : {traces.empty() ? std::string() : trace_name, profile ? profile_name : std::string()})
     if (!name.empty() && !overwrite && fs::exists(name, error))
       return complain(kBadInput, name + ": exists; choose another name with -o, or --overwrite replaces it");
   ignore_output_signals();
@@ -182,9 +170,7 @@ int run_import(int argc, char** argv) {
     written.push_back(trace_name);
   }
   if (profile) {
-    if (const Status done =
-            workload::import_counters(counters, folder, profile_name, architecture, overwrite);
-        !done)
+    if (const Status done = workload::import_counters(counters, folder, profile_name, architecture, overwrite); !done)
       return complain(kBadInput, done.error().message);
     written.push_back(profile_name);
   }

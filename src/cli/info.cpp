@@ -17,9 +17,8 @@ namespace tacho::cli {
 using event::Table;
 
 int run_info(int argc, char** argv) {
-  CommandOptions app(
-      "What a trace holds: the run, its processes and devices, the number of events, what is missing.",
-      "tacho info");
+  CommandOptions app("What a trace holds: the run, its processes and devices, the number of events, what is missing.",
+                     "tacho info");
   std::string file;
   bool tables = false, all_processes = false;
   app.add_option("file", file, "trace").required();

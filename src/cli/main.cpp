@@ -45,25 +45,22 @@ constexpr Personality kPersonalities[] = {
 };
 
 void print_help(int descriptor) {
-  std::string text = fmt::format(
-      "tacho {}: profiles GPU programs on NVIDIA, AMD, any OpenCL device, or no GPU\n\n"
-      "Usage: tacho COMMAND [options]      tacho COMMAND --help\n"
-      "       tacho PROGRAM [arguments]    for: tacho trace -- PROGRAM [arguments]\n\n",
-      TACHO_PROGRAM_VERSION);
-  for (const Command& command : kCommands)
-    text += fmt::format("  {:<10} {}\n", command.name, command.summary);
-  text +=
-      "\nStart here:\n"
-      "  tacho trace -- ./app arguments      run it; see where its time goes\n"
-      "  tacho stats app.tacho --by api      look closer\n"
-      "  tacho doctor                        what works here, how to mend the rest\n\n"
-      "Scripts written for rocprofv3, rocprof-compute and their kin run unchanged: put\n"
-      "libexec/tacho/personalities (build/personalities in a build tree) first in PATH.\n";
+  std::string text = fmt::format("tacho {}: profiles GPU programs on NVIDIA, AMD, any OpenCL device, or no GPU\n\n"
+                                 "Usage: tacho COMMAND [options]      tacho COMMAND --help\n"
+                                 "       tacho PROGRAM [arguments]    for: tacho trace -- PROGRAM [arguments]\n\n",
+                                 TACHO_PROGRAM_VERSION);
+  for (const Command& command : kCommands) text += fmt::format("  {:<10} {}\n", command.name, command.summary);
+  text += "\nStart here:\n"
+          "  tacho trace -- ./app arguments      run it; see where its time goes\n"
+          "  tacho stats app.tacho --by api      look closer\n"
+          "  tacho doctor                        what works here, how to mend the rest\n\n"
+          "Scripts written for rocprofv3, rocprof-compute and their kin run unchanged: put\n"
+          "libexec/tacho/personalities (build/personalities in a build tree) first in PATH.\n";
   print_help_text(text, descriptor);
 }
 
-// If one of the first three descriptors is closed, the next opened file would get its number, and messages
-// would go into that file. tacho fills the gap with a descriptor that the started program does not inherit.
+// If one of the first three descriptors is closed, the next opened file would get its number, and messages would go
+// into that file. tacho fills the gap with a descriptor that the started program does not inherit.
 void fill_standard_descriptors() {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
@@ -134,8 +131,7 @@ int main(int argc, char** argv) {
   try {
     return checked_output(run_command(argc, argv));
   } catch (const std::bad_alloc&) {
-    return complain(own_error(argc, argv),
-                    "there is not enough memory; raise the limit (ulimit -v) or free some");
+    return complain(own_error(argc, argv), "there is not enough memory; raise the limit (ulimit -v) or free some");
   } catch (const std::system_error& error) {
     return complain(own_error(argc, argv), error.what());
   }

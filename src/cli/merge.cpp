@@ -11,15 +11,13 @@
 namespace tacho::cli {
 
 int run_merge(int argc, char** argv) {
-  CommandOptions app(
-      "Put several traces together. Processes stay apart even where their numbers are equal (column run of "
-      "table process).",
-      "tacho merge");
+  CommandOptions app("Put several traces together. Processes stay apart even where their "
+                     "numbers are equal (column run of table process).",
+                     "tacho merge");
   std::vector<std::string> inputs;
   std::string output, format;
   bool overwrite = false;
-  app.add_option("inputs", inputs, "traces of any format that tacho reads, or folders that hold them")
-      .required();
+  app.add_option("inputs", inputs, "traces of any format that tacho reads, or folders that hold them").required();
   app.add_option("-o,--output", output,
                  "file to write; its ending says the format (.tacho, .rpd, .db, .json, .pftrace)")
       .required();
@@ -31,8 +29,7 @@ int run_merge(int argc, char** argv) {
     return complain(kBadInput, listed.error().message);
   inputs = std::move(files);
   for (const std::string& input : inputs)
-    if (same_file(input, output))
-      return complain(kBadInput, output + ": is one of the inputs; choose another name");
+    if (same_file(input, output)) return complain(kBadInput, output + ": is one of the inputs; choose another name");
   const Status done = write_converted(output, format, overwrite, [&](trace::TraceWriter& writer) -> Status {
     if (inputs.size() == 1) return copy_trace(inputs[0], writer);  // needs no trace in between
     return merge_files(inputs, writer, notes);

@@ -1,5 +1,4 @@
-// `tacho metrics [--arch A] [NAME...]`: lists the metrics of an architecture, and explains blocks, tables and
-// metrics.
+// `tacho metrics [--arch A] [NAME...]`: lists the metrics of an architecture, and explains blocks, tables and metrics.
 #include <unistd.h>
 
 #include <algorithm>
@@ -156,9 +155,8 @@ class Printer {
     }
     for (const Table& table : block.tables) {
       if (only != nullptr && &table != only) continue;
-      out += fmt::format("\n  {}\n",
-                         report::painted(fmt::format("{}.{} {}", block.number, table.number, table.title),
-                                         Paint::kBold, colour_));
+      out += fmt::format("\n  {}\n", report::painted(fmt::format("{}.{} {}", block.number, table.number, table.title),
+                                                     Paint::kBold, colour_));
       if (table.type != metric::TableType::kMetrics) {
         paragraph("Comes from the run's own files; it has no metrics.", 4);
         continue;
@@ -170,8 +168,7 @@ class Printer {
       for (const Metric& metric : table.metrics) {
         const std::string id =
             table.repeat.empty() ? to_string(metric.id) : fmt::format("{}.{}.n", block.number, table.number);
-        const std::string unit =
-            wide_ ? report::padded_right(shown_unit(metric.unit), 22) + " " : std::string();
+        const std::string unit = wide_ ? report::padded_right(shown_unit(metric.unit), 22) + " " : std::string();
         out += fmt::format("    {} {} {}{}\n", report::padded_right(id, 8),
                            report::padded_right(report::shortened(metric.name, 34), 34), unit,
                            report::painted(metric.slug, Paint::kCyan, colour_));
@@ -189,18 +186,17 @@ class Printer {
     heading(fmt::format("{}  ({})", metric.name, metric.slug));
     paragraph(metric.description, 2);
     labelled("try", metric.advice);
-    labelled("block", fmt::format("{} {}, table {}.{} {}", block.number, block.title, block.number,
-                                  table.number, table.title));
-    labelled("unit", fmt::format("{}, a {}", metric.unit.empty() ? "none" : shown_unit(metric.unit),
-                                 kind_name(metric.kind)));
+    labelled("block",
+             fmt::format("{} {}, table {}.{} {}", block.number, block.title, block.number, table.number, table.title));
+    labelled("unit",
+             fmt::format("{}, a {}", metric.unit.empty() ? "none" : shown_unit(metric.unit), kind_name(metric.kind)));
     if (!metric.coll_level.empty())
       labelled("pass", fmt::format("{}: counters and times of this pass only", metric.coll_level));
 
     std::string numbers;
     for (size_t i = 0; i < what.metrics.size(); ++i) {
-      const std::string id = table.repeat.empty()
-                                 ? to_string(what.metrics[i]->id)
-                                 : fmt::format("{}.{}.<channel>", block.number, table.number);
+      const std::string id = table.repeat.empty() ? to_string(what.metrics[i]->id)
+                                                  : fmt::format("{}.{}.<channel>", block.number, table.number);
       numbers += fmt::format("{}{} {}", numbers.empty() ? "" : ", ", what.catalogs[i]->architecture, id);
     }
     labelled("number", numbers);
@@ -223,9 +219,8 @@ class Printer {
     }
     for (size_t i = 0; i < distinct.size(); ++i) {
       out += "\n  " +
-             report::painted(
-                 distinct.size() == 1 && what.metrics.size() > 1 ? "Formula" : "Formula on " + where[i],
-                 Paint::kBold, colour_) +
+             report::painted(distinct.size() == 1 && what.metrics.size() > 1 ? "Formula" : "Formula on " + where[i],
+                             Paint::kBold, colour_) +
              "\n";
       indented_pairs(distinct[i]);
       const Inputs inputs = inputs_of(*examples[i]);
@@ -266,8 +261,7 @@ class Printer {
     std::vector<std::pair<std::string, std::string>> groups;  // formulas, architectures
     for (size_t i = 0; i < what.metrics.size(); ++i) {
       if (what.metrics[i]->compat_cells.empty()) continue;
-      const std::string text =
-          formulas(what.catalogs[i]->table_of(*what.metrics[i]), what.metrics[i]->compat_cells);
+      const std::string text = formulas(what.catalogs[i]->table_of(*what.metrics[i]), what.metrics[i]->compat_cells);
       const auto known =
           std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == text; });
       if (known != groups.end()) {
@@ -358,9 +352,9 @@ Result<std::string> as_text(const std::vector<Catalog>& catalogs, const Request&
   Printer printer(screen);
   const Catalog& newest = catalogs.back();
   if (request.names.empty()) {
-    printer.out += fmt::format(
-        "{} metrics of {} ({}); `tacho metrics NAME` explains one, --arch chooses another GPU\n\n",
-        newest.metric_count(), newest.architecture, newest.facts.family);
+    printer.out +=
+        fmt::format("{} metrics of {} ({}); `tacho metrics NAME` explains one, --arch chooses another GPU\n\n",
+                    newest.metric_count(), newest.architecture, newest.facts.family);
     for (const Block& block : newest.blocks) printer.list(newest, block, nullptr, false);
     return std::move(printer.out);
   }
@@ -413,10 +407,8 @@ int run_metrics(int argc, char** argv) {
   Request request;
   std::string ids = "3.3";
   std::string format = "text";
-  CommandOptions app("Lists the metrics of an architecture and explains blocks, tables and metrics.",
-                     "tacho metrics");
-  app.add_option("name", request.names,
-                 "number (11.2.3), slug (valu-utilization), block (lds) or name to explain");
+  CommandOptions app("Lists the metrics of an architecture and explains blocks, tables and metrics.", "tacho metrics");
+  app.add_option("name", request.names, "number (11.2.3), slug (valu-utilization), block (lds) or name to explain");
   app.add_option("--arch", request.architecture, "architecture or GPU: gfx942, mi300x, ...");
   app.add_option("--ids", ids, "meaning of numbers: 3.3, or seed for those printed in the users' documents")
       .one_of({"3.3", "seed"})
@@ -429,8 +421,7 @@ int run_metrics(int argc, char** argv) {
   std::vector<std::string_view> wanted;
   const std::span<const std::string_view> known = metric::architectures();
   if (!request.architecture.empty()) {
-    const auto named =
-        metric::architecture_named(request.architecture, request.config_dirs, metric::check_syntax);
+    const auto named = metric::architecture_named(request.architecture, request.config_dirs, metric::check_syntax);
     if (!named) return complain(kBadInput, named.error().message);
     if (*named) request.architecture = std::string((*named)->name);
     wanted.push_back(request.architecture);

@@ -21,8 +21,7 @@ class RowPrinter {
   RowPrinter(std::string format, std::FILE* out)
       : format_(std::move(format)), out_(out), screen_(report::screen_of(STDOUT_FILENO)) {}
   void columns(std::span<const std::string> names) {
-    for (const std::string& name : names)
-      table_.columns.push_back({name, report::Align::kAutomatic, -1, true});
+    for (const std::string& name : names) table_.columns.push_back({name, report::Align::kAutomatic, -1, true});
     if (format_ == "csv") {
       put(report::to_csv(table_));
     } else if (format_ == "json") {
@@ -119,9 +118,8 @@ int print(const query::Explanation& explanation, const std::string& format, RowP
 }  // namespace
 
 int run_query(int argc, char** argv) {
-  CommandOptions app(
-      "SQL over a trace: .tacho, .rpd, rocpd databases, Kineto and Chrome JSON, rocprofv3's files.",
-      "tacho query");
+  CommandOptions app("SQL over a trace: .tacho, .rpd, rocpd databases, Kineto and Chrome JSON, rocprofv3's files.",
+                     "tacho query");
   std::string file, sql, script, dialect, format = "table";
   bool schema = false, explain = false;
   double timeout = 0;
@@ -137,16 +135,13 @@ int run_query(int argc, char** argv) {
   app.add_option("--timeout", timeout, "end with exit code 1 after so many seconds (default: no limit)")
       .between(0.001, 1e9);
   app.add_flag("--schema", schema, "list tables and views with their columns");
-  app.add_flag("--explain", explain,
-               "say which engine answers the statement, why and how, without running it");
-  app.footer(
-      "Qualified names reach every schema: rpd.top, rocpd.top_kernels, tacho.dispatch.\n"
-      "Example: tacho query app.tacho \"SELECT name, count(*), sum(duration) FROM tacho.dispatch GROUP BY "
-      "name ORDER BY 3 DESC\"");
+  app.add_flag("--explain", explain, "say which engine answers the statement, why and how, without running it");
+  app.footer("Qualified names reach every schema: rpd.top, rocpd.top_kernels, tacho.dispatch.\n"
+             "Example: tacho query app.tacho \"SELECT name, count(*), sum(duration) "
+             "FROM tacho.dispatch GROUP BY name ORDER BY 3 DESC\"");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (!script.empty()) {
-    if (!sql.empty())
-      return complain(kBadInput, "give the statement either as an argument or with --script, not both");
+    if (!sql.empty()) return complain(kBadInput, "give the statement either as an argument or with --script, not both");
     if (script == "-") {
       std::string line;
       for (int c; (c = std::getchar()) != EOF;) sql += static_cast<char>(c);
@@ -179,12 +174,11 @@ int run_query(int argc, char** argv) {
     printer.end();
     return kOk;
   }
-  const Status done =
-      (*session)->run(sql, {[&](std::span<const std::string> names) { printer.columns(names); },
-                            [&](std::span<const report::Cell> row) {
-                              limit.answered();
-                              return printer.row(row);
-                            }});
+  const Status done = (*session)->run(sql, {[&](std::span<const std::string> names) { printer.columns(names); },
+                                            [&](std::span<const report::Cell> row) {
+                                              limit.answered();
+                                              return printer.row(row);
+                                            }});
   if (!done) return complain(kBadInput, done.error().message);
   printer.end();
   return printer.failed() ? complain(kBadInput, "standard output cannot be written") : static_cast<int>(kOk);

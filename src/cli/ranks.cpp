@@ -13,26 +13,22 @@
 namespace tacho::cli {
 
 int run_ranks(int argc, char** argv) {
-  CommandOptions app("Who made whom wait: collectives of all ranks of a run, put side by side.",
-                     "tacho ranks");
+  CommandOptions app("Who made whom wait: collectives of all ranks of a run, put side by side.", "tacho ranks");
   std::vector<std::string> inputs;
   std::string format = "text", sql;
   size_t top = 16;
   int64_t step = event::kUnknown;
   bool arrivals = false;
-  app.add_option("inputs", inputs,
-                 "traces of the ranks, or folders that hold them; any format that tacho reads")
+  app.add_option("inputs", inputs, "traces of the ranks, or folders that hold them; any format that tacho reads")
       .required();
   app.add_option("--step", step, "show the critical path of this step (default: of the longest)");
   app.add_option("--top", top, "rows of each table; 0 = all").capture_default_str();
   app.add_option("--output-format", format, "text or json").one_of({"text", "json"}).capture_default_str();
   app.add_option(
          "--sql", sql,
-         "print SQL that makes these tables from a Parquet dataset, which is the one input: duckdb or "
-         "clickhouse")
+         "print SQL that makes these tables from a Parquet dataset, which is the one input: duckdb or clickhouse")
       .one_of({"duckdb", "clickhouse"});
-  app.add_flag("--arrivals", arrivals,
-               "json: also each rank's part in each step, and when it came to each collective");
+  app.add_flag("--arrivals", arrivals, "json: also each rank's part in each step, and when it came to each collective");
   app.footer("docs/ranks.md defines every number.");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   const auto print = [](std::string_view text) {
@@ -41,23 +37,20 @@ int run_ranks(int argc, char** argv) {
   };
   if (!sql.empty()) {
     if (inputs.size() != 1)
-      return complain(kBadInput,
-                      "--sql takes one input, the folder of a Parquet dataset (tacho export -f parquet -d)");
-    const auto script = ranks::dataset_sql(
-        sql == "duckdb" ? ranks::SqlEngine::kDuckDb : ranks::SqlEngine::kClickHouse, inputs[0]);
+      return complain(kBadInput, "--sql takes one input, the folder of a Parquet dataset (tacho export -f parquet -d)");
+    const auto script =
+        ranks::dataset_sql(sql == "duckdb" ? ranks::SqlEngine::kDuckDb : ranks::SqlEngine::kClickHouse, inputs[0]);
     if (!script) return complain(kBadInput, script.error().message);
     print(*script);
     return kOk;
   }
   if (arrivals && format != "json")
-    return complain(kBadInput,
-                    "--arrivals goes with --output-format json; tacho view shows arrivals as a plot");
+    return complain(kBadInput, "--arrivals goes with --output-format json; tacho view shows arrivals as a plot");
   // Every rank's pass takes the same tens of megabytes: kept, they need not be mapped and cleared for each rank anew.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 512 << 20);
   ranks::Job job;
-  if (const Status loaded = ranks::load_job(inputs, job); !loaded)
-    return complain(kBadInput, loaded.error().message);
+  if (const Status loaded = ranks::load_job(inputs, job); !loaded) return complain(kBadInput, loaded.error().message);
   const auto report = ranks::answer(job, arrivals);
   if (!report) return complain(kBadInput, report.error().message);
   if (format == "json") {

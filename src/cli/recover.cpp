@@ -8,11 +8,9 @@
 namespace tacho::cli {
 
 int run_recover(int argc, char** argv) {
-  CommandOptions app(
-      "Take what is left in the shared memory of a run whose tacho was killed, together with its unfinished "
-      "trace file, "
-      "and write a trace.",
-      "tacho recover");
+  CommandOptions app("Take what is left in the shared memory of a run whose tacho was killed, "
+                     "together with its unfinished trace file, and write a trace.",
+                     "tacho recover");
   std::string pool, output;
   bool overwrite = false, list = false, keep = false;
   app.add_option("pool", pool, "pool file; without it the only abandoned one is taken");

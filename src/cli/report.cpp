@@ -94,29 +94,24 @@ int run_report(int argc, char** argv) {
   size_t top = 0;
   static const std::vector<std::string> kReports = {"findings", "gaps",  "launch-delay", "queue-depth",
                                                     "overlap",  "topex", "binop"};
-  app.add_option("report", what, "findings, gaps, launch-delay, queue-depth, overlap, topex or binop")
-      .required();
+  app.add_option("report", what, "findings, gaps, launch-delay, queue-depth, overlap, topex or binop").required();
   app.add_option("file", file, "trace of any format that tacho reads").required();
-  app.add_option("--output-format", format, "text, json or csv")
-      .one_of({"text", "json", "csv"})
-      .capture_default_str();
+  app.add_option("--output-format", format, "text, json or csv").one_of({"text", "json", "csv"}).capture_default_str();
   app.add_option("--top", top, "only the first N rows; 0 = all").capture_default_str();
   app.add_option("--bins", bins, "binop: bounds, like 10us,25us,100us,1ms");
-  app.footer(
-      "findings      where time went that need not, in sentences, by what it could save\n"
-      "gaps          times in which a GPU ran nothing, and how much of that with work waiting\n"
-      "launch-delay  from the end of the API call to the start of the kernel, on an idle GPU\n"
-      "queue-depth   how long how many operations were asked for and not done\n"
-      "overlap       operations at the same time; copies beside kernels\n"
-      "topex         API calls and GPU operations by the time that is theirs alone\n"
-      "binop         operations by duration\n"
-      "ranks         who made whom wait in a run of many ranks; takes several files (tacho ranks --help)");
+  app.footer("findings      where time went that need not, in sentences, by what it could save\n"
+             "gaps          times in which a GPU ran nothing, and how much of that with work waiting\n"
+             "launch-delay  from the end of the API call to the start of the kernel, on an idle GPU\n"
+             "queue-depth   how long how many operations were asked for and not done\n"
+             "overlap       operations at the same time; copies beside kernels\n"
+             "topex         API calls and GPU operations by the time that is theirs alone\n"
+             "binop         operations by duration\n"
+             "ranks         who made whom wait in a run of many ranks; takes several files (tacho ranks --help)");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (std::find(kReports.begin(), kReports.end(), what) == kReports.end()) {
     const std::string best = nearest(what, kReports);
-    return complain(kBadInput, fmt::format("there is no report '{}'{}; reports are findings, gaps, "
-                                           "launch-delay, queue-depth, overlap, topex, "
-                                           "binop",
+    return complain(kBadInput, fmt::format("there is no report '{}'{}; reports are findings, gaps, launch-delay, "
+                                           "queue-depth, overlap, topex, binop",
                                            what, best.empty() ? "" : ", did you mean '" + best + "'"));
   }
   std::vector<int64_t> bounds(std::begin(analysis::kDefaultBins), std::end(analysis::kDefaultBins));
@@ -140,9 +135,8 @@ int run_report(int argc, char** argv) {
 }
 
 int run_diff(int argc, char** argv) {
-  CommandOptions app(
-      "Compare two traces: per kernel, API function, marker, copy direction or framework operator.",
-      "tacho diff");
+  CommandOptions app("Compare two traces: per kernel, API function, marker, copy direction or framework operator.",
+                     "tacho diff");
   std::string a, b, by_text = "kernel", format = "text", limit;
   size_t top = 0;
   app.add_option("a", a, "trace of any format that tacho reads: before").required();
@@ -150,16 +144,12 @@ int run_diff(int argc, char** argv) {
   app.add_option("--by", by_text,
                  "kernel, api, marker, copy or operator (GPU time under the innermost framework operator)")
       .capture_default_str();
-  app.add_option("--fail-above", limit,
-                 "exit with 3 when B's total time is more than so much above A's, like 5%")
+  app.add_option("--fail-above", limit, "exit with 3 when B's total time is more than so much above A's, like 5%")
       .type_name("PERCENT");
   app.add_option("--top", top, "only the first N rows; 0 = all").capture_default_str();
-  app.add_option("--output-format", format, "text, json or csv")
-      .one_of({"text", "json", "csv"})
-      .capture_default_str();
-  app.footer(
-      "p is the probability that durations differ so much by chance alone (Mann-Whitney U); without one: "
-      "fewer than 8 calls.");
+  app.add_option("--output-format", format, "text, json or csv").one_of({"text", "json", "csv"}).capture_default_str();
+  app.footer("p is the probability that durations differ so much by chance alone "
+             "(Mann-Whitney U); without one: fewer than 8 calls.");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   double percent = -1;
   if (!limit.empty()) {
@@ -194,19 +184,15 @@ int run_diff(int argc, char** argv) {
     answer = std::move(fewer);
   }
   const double change =
-      diff->total_a > 0
-          ? (static_cast<double>(diff->total_b) / static_cast<double>(diff->total_a) - 1) * 100.0
-          : 0.0;
+      diff->total_a > 0 ? (static_cast<double>(diff->total_b) / static_cast<double>(diff->total_a) - 1) * 100.0 : 0.0;
   if (format == "text" && diff->rows > 0)
-    fmt::print("A  {}  {}\nB  {}  {}  ({:+.2f} %)\n\n",
-               report::format_duration(static_cast<double>(diff->total_a)), report::clean(a),
-               report::format_duration(static_cast<double>(diff->total_b)), report::clean(b), change);
+    fmt::print("A  {}  {}\nB  {}  {}  ({:+.2f} %)\n\n", report::format_duration(static_cast<double>(diff->total_a)),
+               report::clean(a), report::format_duration(static_cast<double>(diff->total_b)), report::clean(b), change);
   std::fflush(stdout);
   show(answer, top, format, fmt::format("neither trace has anything to compare by {}", by_text));
   if (percent >= 0 && change > percent)
-    return complain(kFailAbove,
-                    fmt::format("{} takes {:.2f} % more than {}: above the {} % that --fail-above allows", b,
-                                change, a, percent));
+    return complain(kFailAbove, fmt::format("{} takes {:.2f} % more than {}: above the {} % that --fail-above allows",
+                                            b, change, a, percent));
   return kOk;
 }
 

@@ -44,8 +44,8 @@ std::string list_text(const std::vector<NumberedDevice>& devices, const report::
   for (const NumberedDevice& device : devices) {
     const roofline::DeviceInfo& info = device.entry.info;
     table.rows.push_back({int64_t{device.number}, info.name,
-                          info.architecture.empty() ? info.kind : info.kind + " " + info.architecture,
-                          info.backend, int64_t{info.units}, report::number_cell(info.max_clock),
+                          info.architecture.empty() ? info.kind : info.kind + " " + info.architecture, info.backend,
+                          int64_t{info.units}, report::number_cell(info.max_clock),
                           report::format_bytes(static_cast<double>(info.memory)), info.driver});
   }
   report::TextStyle style;
@@ -57,19 +57,18 @@ std::string list_text(const std::vector<NumberedDevice>& devices, const report::
 
 std::string table_text(const DeviceCeilings& ceilings, const report::Screen& screen) {
   report::Table table;
-  table.columns = {{"ceiling"}, {"mean"}, {"unit"},      {"stdev %"},
-                   {"MHz"},     {"peak"}, {"% of peak"}, {"instructions"}};
+  table.columns = {{"ceiling"}, {"mean"}, {"unit"}, {"stdev %"}, {"MHz"}, {"peak"}, {"% of peak"}, {"instructions"}};
   table.columns[4].decimals = 0;
   table.columns[7].shrink = true;
   for (const Measurement& m : ceilings.measurements) {
     if (!m.skipped.empty()) {
-      table.rows.push_back({m.label, std::monostate{}, m.unit, std::monostate{}, std::monostate{},
-                            std::monostate{}, std::monostate{}, m.path});
+      table.rows.push_back({m.label, std::monostate{}, m.unit, std::monostate{}, std::monostate{}, std::monostate{},
+                            std::monostate{}, m.path});
       continue;
     }
-    table.rows.push_back({m.label, report::number_cell(m.mean), m.unit,
-                          report::number_cell(m.stdev / m.mean * 100), report::number_cell(m.clock),
-                          report::number_cell(m.peak), report::number_cell(m.of_peak() * 100), m.path});
+    table.rows.push_back({m.label, report::number_cell(m.mean), m.unit, report::number_cell(m.stdev / m.mean * 100),
+                          report::number_cell(m.clock), report::number_cell(m.peak),
+                          report::number_cell(m.of_peak() * 100), m.path});
   }
   report::TextStyle style;
   style.width = screen.terminal ? screen.width : 0;
@@ -89,10 +88,7 @@ std::string json_text(const std::vector<DeviceCeilings>& all) {
     json.key("kind").value(info.kind).key("architecture").value(info.architecture);
     json.key("units").value(int64_t{info.units}).key("max_clock_mhz").value(info.max_clock);
     json.key("memory_clock_mhz").value(info.memory_clock).key("bus_width").value(int64_t{info.bus_width});
-    json.key("memory")
-        .value(static_cast<int64_t>(info.memory))
-        .key("cache")
-        .value(static_cast<int64_t>(info.cache));
+    json.key("memory").value(static_cast<int64_t>(info.memory)).key("cache").value(static_cast<int64_t>(info.cache));
     json.key("ceilings").begin_array();
     for (const Measurement& m : ceilings.measurements) {
       json.newline().begin_object().key("column").value(m.column).key("label").value(m.label);
@@ -101,8 +97,7 @@ std::string json_text(const std::vector<DeviceCeilings>& all) {
         json.key("skipped").value(m.skipped).end_object();
         continue;
       }
-      json.key("mean").value(m.mean).key("stdev").value(m.stdev).key("low").value(m.low).key("high").value(
-          m.high);
+      json.key("mean").value(m.mean).key("stdev").value(m.stdev).key("low").value(m.low).key("high").value(m.high);
       json.key("experiments")
           .value(int64_t{m.experiments})
           .key("runs")
@@ -135,8 +130,7 @@ Result<int> run(const Arguments& a) {
   if (devices.empty()) {
     std::string why;
     for (const std::string& note : notes) why += (why.empty() ? "" : "; ") + note;
-    return fail("no device to measure: {}; install the GPU's driver, or PoCL (pocl-opencl-icd) for the CPU",
-                why);
+    return fail("no device to measure: {}; install the GPU's driver, or PoCL (pocl-opencl-icd) for the CPU", why);
   }
   const report::Screen screen = report::screen_of(STDOUT_FILENO);
   if (a.list) {
@@ -200,9 +194,9 @@ Result<int> run(const Arguments& a) {
     text = roofline::to_csv(all, roofline::now_text());
   else
     for (const DeviceCeilings& ceilings : all)
-      text += fmt::format("\n{} ({}, driver {})\n", ceilings.device.name, ceilings.device.backend,
-                          ceilings.device.driver) +
-              table_text(ceilings, output ? report::Screen{} : screen);
+      text +=
+          fmt::format("\n{} ({}, driver {})\n", ceilings.device.name, ceilings.device.backend, ceilings.device.driver) +
+          table_text(ceilings, output ? report::Screen{} : screen);
   if (output) {
     output->write(text);
     TACHO_TRY(output->commit());

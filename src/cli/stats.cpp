@@ -35,8 +35,8 @@ report::Table exact_table(std::span<const analysis::StatRow> rows, bool grouped,
     const bool timed = row.count > row.unknown;
     const auto whole = [&](int64_t value) { return timed ? report::Cell(value) : report::Cell(); };
     const auto real = [&](double value) { return timed ? report::Cell(value) : report::Cell(); };
-    table.rows.push_back({row.name, row.count, whole(row.total), real(row.mean), real(row.percent),
-                          whole(row.min), whole(row.max), real(row.stddev)});
+    table.rows.push_back({row.name, row.count, whole(row.total), real(row.mean), real(row.percent), whole(row.min),
+                          whole(row.max), real(row.stddev)});
     if (grouped) table.rows.back().emplace_back(row.group);
     if (bytes) table.rows.back().emplace_back(row.bytes);
   }
@@ -45,9 +45,8 @@ report::Table exact_table(std::span<const analysis::StatRow> rows, bool grouped,
 
 report::Table readable_table(std::span<const analysis::StatRow> rows, bool grouped, bool bytes) {
   report::Table table;
-  table.columns = {{"Time", report::Align::kRight},  {"%", report::Align::kRight, 1},
-                   {"Calls", report::Align::kRight}, {"Mean", report::Align::kRight},
-                   {"Min", report::Align::kRight},   {"Max", report::Align::kRight},
+  table.columns = {{"Time", report::Align::kRight},  {"%", report::Align::kRight, 1}, {"Calls", report::Align::kRight},
+                   {"Mean", report::Align::kRight},  {"Min", report::Align::kRight},  {"Max", report::Align::kRight},
                    {"StdDev", report::Align::kRight}};
   if (bytes) {
     table.columns.push_back({"Bytes", report::Align::kRight});
@@ -76,9 +75,8 @@ report::Table readable_table(std::span<const analysis::StatRow> rows, bool group
                                        time(row.stddev)};
     if (bytes) {
       cells.emplace_back(report::format_bytes(static_cast<double>(row.bytes)));
-      cells.emplace_back(row.total > 0
-                             ? report::Cell(static_cast<double>(row.bytes) / static_cast<double>(row.total))
-                             : report::Cell());
+      cells.emplace_back(row.total > 0 ? report::Cell(static_cast<double>(row.bytes) / static_cast<double>(row.total))
+                                       : report::Cell());
     }
     if (grouped) cells.emplace_back(row.group);
     cells.emplace_back(row.name);
@@ -87,17 +85,17 @@ report::Table readable_table(std::span<const analysis::StatRow> rows, bool group
   return table;
 }
 
-// ---- call stacks
+// Call stacks
 
 report::Table exact_stacks(const std::vector<analysis::StackRow>& rows, analysis::StackBy by) {
   report::Table table;
   table.columns = {{"Name"},       {"Samples"}, {"SelfNs"}, {"TotalNs"}, {"GpuSelfNs"},
                    {"GpuTotalNs"}, {"Kind"},    {"File"},   {"Line"},    {"Module"}};
   for (const analysis::StackRow& row : rows)
-    table.rows.push_back(
-        {by == analysis::StackBy::kStack ? row.stack : row.frame.name, row.samples, row.self_ns, row.total_ns,
-         row.gpu_self_ns, row.gpu_ns, std::string(analysis::to_string(row.frame.part)), row.frame.file,
-         row.frame.line > 0 ? report::Cell(row.frame.line) : report::Cell(), row.frame.module});
+    table.rows.push_back({by == analysis::StackBy::kStack ? row.stack : row.frame.name, row.samples, row.self_ns,
+                          row.total_ns, row.gpu_self_ns, row.gpu_ns, std::string(analysis::to_string(row.frame.part)),
+                          row.frame.file, row.frame.line > 0 ? report::Cell(row.frame.line) : report::Cell(),
+                          row.frame.module});
   return table;
 }
 
@@ -133,8 +131,7 @@ report::Table readable_stacks(const std::vector<analysis::StackRow>& rows, const
     return ns > 0 ? report::Cell(report::format_duration(static_cast<double>(ns))) : report::Cell();
   };
   const auto share = [](int64_t ns, int64_t of) {
-    return of > 0 && ns > 0 ? report::Cell(100.0 * static_cast<double>(ns) / static_cast<double>(of))
-                            : report::Cell();
+    return of > 0 && ns > 0 ? report::Cell(100.0 * static_cast<double>(ns) / static_cast<double>(of)) : report::Cell();
   };
   for (const analysis::StackRow& row : rows) {
     std::vector<report::Cell> cells;
@@ -162,14 +159,11 @@ report::Table readable_stacks(const std::vector<analysis::StackRow>& rows, const
 
 std::string attribution_sentence(const analysis::StackTree& tree) {
   if (tree.gpu_ns <= 0) return {};
-  const auto share = [&](int64_t ns) {
-    return 100.0 * static_cast<double>(ns) / static_cast<double>(tree.gpu_ns);
-  };
-  return fmt::format(
-      "device time {}: {:.1f} % by the stack read at its launch, {:.1f} % by the nearest sample of the "
-      "thread, {:.1f} % without a stack",
-      report::format_duration(static_cast<double>(tree.gpu_ns)), share(tree.gpu_exact_ns),
-      share(tree.gpu_near_ns), share(tree.gpu_unknown_ns));
+  const auto share = [&](int64_t ns) { return 100.0 * static_cast<double>(ns) / static_cast<double>(tree.gpu_ns); };
+  return fmt::format("device time {}: {:.1f} % by the stack read at its launch, {:.1f} % by the "
+                     "nearest sample of the thread, {:.1f} % without a stack",
+                     report::format_duration(static_cast<double>(tree.gpu_ns)), share(tree.gpu_exact_ns),
+                     share(tree.gpu_near_ns), share(tree.gpu_unknown_ns));
 }
 
 namespace {
@@ -209,8 +203,7 @@ int stack_stats(const std::string& file, const std::string& by_text, const std::
   std::vector<analysis::StackRow> rows = analysis::stack_rows(*tree, by);
   // A line without time of its own only calls others; in text it would be a row of dashes.
   if (text && by == analysis::StackBy::kLine)
-    std::erase_if(rows,
-                  [](const analysis::StackRow& row) { return row.self_ns == 0 && row.gpu_self_ns == 0; });
+    std::erase_if(rows, [](const analysis::StackRow& row) { return row.self_ns == 0 && row.gpu_self_ns == 0; });
   const size_t all = rows.size(), most = top.value_or(text ? kRows : 0);
   if (most != 0 && all > most) rows.resize(most);
   std::string out;
@@ -221,8 +214,7 @@ int stack_stats(const std::string& file, const std::string& by_text, const std::
     report::to_json(exact_stacks(rows, by), writer);
     out += "\n";
   } else if (rows.empty()) {
-    out = fmt::format(
-        "{}: no call stacks; record them with tacho sys sample, or tacho trace --sampler timer\n", file);
+    out = fmt::format("{}: no call stacks; record them with tacho sys sample, or tacho trace --sampler timer\n", file);
   } else {
     const report::Screen screen = report::screen_of(STDOUT_FILENO);
     std::vector<std::string> left_out;
@@ -232,17 +224,14 @@ int stack_stats(const std::string& file, const std::string& by_text, const std::
     style.left_out = &left_out;
     out = report::to_text(readable_stacks(rows, *tree, by), style) + "\n";
     const auto say = [&](const std::string& sentence) {
-      if (!sentence.empty())
-        out += (screen.terminal ? report::wrapped(sentence, screen.width, 2) : sentence) + "\n";
+      if (!sentence.empty()) out += (screen.terminal ? report::wrapped(sentence, screen.width, 2) : sentence) + "\n";
     };
     if (rows.size() < all)
-      say(fmt::format("The first {} of {} {}s; --top 0 shows all, --top N the first N.", rows.size(), all,
-                      by_text));
+      say(fmt::format("The first {} of {} {}s; --top 0 shows all, --top N the first N.", rows.size(), all, by_text));
     if (filtered)
-      say(fmt::format(
-          "Your own code only: time in libraries and the interpreter counts for the {} that called "
-          "them. --all-code shows every frame.",
-          by == analysis::StackBy::kLine ? "line" : "function"));
+      say(fmt::format("Your own code only: time in libraries and the interpreter counts for the "
+                      "{} that called them. --all-code shows every frame.",
+                      by == analysis::StackBy::kLine ? "line" : "function"));
     else if (wants_own)
       say("No sample is in code of your own, so all code is shown.");
     say(left_out_sentence(left_out));
@@ -257,7 +246,7 @@ int stack_stats(const std::string& file, const std::string& by_text, const std::
   return kOk;
 }
 
-// ---- by place
+// By place
 
 report::Table exact_places(const std::vector<analysis::PlaceRow>& rows) {
   report::Table table;
@@ -272,8 +261,7 @@ report::Table exact_places(const std::vector<analysis::PlaceRow>& rows) {
 report::Table readable_places(const std::vector<analysis::PlaceRow>& rows) {
   report::Table table;
   const auto any = [&](int64_t analysis::PlaceRow::*member) {
-    return std::any_of(rows.begin(), rows.end(),
-                       [&](const analysis::PlaceRow& row) { return row.*member > 0; });
+    return std::any_of(rows.begin(), rows.end(), [&](const analysis::PlaceRow& row) { return row.*member > 0; });
   };
   const bool kernels = any(&analysis::PlaceRow::kernels), copies = any(&analysis::PlaceRow::copies),
              calls = any(&analysis::PlaceRow::calls), samples = any(&analysis::PlaceRow::samples);
@@ -322,8 +310,8 @@ report::Table readable_places(const std::vector<analysis::PlaceRow>& rows) {
   return table;
 }
 
-int place_stats(const std::string& file, analysis::Place place, const std::string& by_text,
-                const std::string& format, size_t top) {
+int place_stats(const std::string& file, analysis::Place place, const std::string& by_text, const std::string& format,
+                size_t top) {
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   auto rows = analysis::by_place(**trace, place);
@@ -354,13 +342,12 @@ int place_stats(const std::string& file, analysis::Place place, const std::strin
   return kOk;
 }
 
-// ---- by operator
+// By operator
 
 report::Table exact_operators(const std::vector<analysis::OperatorRow>& rows, bool modules) {
   report::Table table;
-  table.columns = {{"Name"},        {"Phase"},        {"Calls"},         {"SelfHostNs"},
-                   {"TotalHostNs"}, {"SelfDeviceNs"}, {"TotalDeviceNs"}, {"SelfKernels"},
-                   {"Kernels"},     {"Launches"},     {"BytesCopied"}};
+  table.columns = {{"Name"},          {"Phase"},       {"Calls"},   {"SelfHostNs"}, {"TotalHostNs"}, {"SelfDeviceNs"},
+                   {"TotalDeviceNs"}, {"SelfKernels"}, {"Kernels"}, {"Launches"},   {"BytesCopied"}};
   table.columns.insert(table.columns.begin() + 1, {modules ? "Class" : "MadeOf"});
   for (const analysis::OperatorRow& row : rows) {
     table.rows.push_back({row.name, std::string(analysis::to_string(row.phase)), row.calls, row.host_self,
@@ -371,12 +358,10 @@ report::Table exact_operators(const std::vector<analysis::OperatorRow>& rows, bo
   return table;
 }
 
-report::Table readable_operators(const std::vector<analysis::OperatorRow>& rows, int64_t whole,
-                                 bool modules) {
+report::Table readable_operators(const std::vector<analysis::OperatorRow>& rows, int64_t whole, bool modules) {
   report::Table table;
   const auto any = [&](const auto& value) {
-    return std::any_of(rows.begin(), rows.end(),
-                       [&](const analysis::OperatorRow& row) { return value(row) > 0; });
+    return std::any_of(rows.begin(), rows.end(), [&](const analysis::OperatorRow& row) { return value(row) > 0; });
   };
   const bool device = any([](const auto&row) { return row.total.ns; }),
              copies = any([](const auto&row) { return row.total.bytes; });
@@ -409,17 +394,16 @@ report::Table readable_operators(const std::vector<analysis::OperatorRow>& rows,
     std::vector<report::Cell> cells;
     if (device) {
       cells.push_back(time(row.self.ns));
-      cells.push_back(row.self.ns > 0 && whole > 0 ? report::Cell(100.0 * static_cast<double>(row.self.ns) /
-                                                                  static_cast<double>(whole))
-                                                   : report::Cell());
+      cells.push_back(row.self.ns > 0 && whole > 0
+                          ? report::Cell(100.0 * static_cast<double>(row.self.ns) / static_cast<double>(whole))
+                          : report::Cell());
       cells.push_back(time(row.total.ns));
       cells.push_back(number(row.total.kernels));
       cells.push_back(number(row.total.launches));
     }
     if (copies)
-      cells.push_back(row.total.bytes > 0
-                          ? report::Cell(report::format_bytes(static_cast<double>(row.total.bytes)))
-                          : report::Cell());
+      cells.push_back(row.total.bytes > 0 ? report::Cell(report::format_bytes(static_cast<double>(row.total.bytes)))
+                                          : report::Cell());
     cells.push_back(time(row.host_self));
     cells.push_back(time(row.host_total));
     cells.push_back(number(row.calls));
@@ -433,10 +417,9 @@ report::Table readable_operators(const std::vector<analysis::OperatorRow>& rows,
   return table;
 }
 
-// What compiled kernels were made of, below the table: names and lists of operators are too long for a column. The first `most` of
-// them, 0 for all, also those whose rows the table leaves out.
-std::string fused_text(const std::vector<analysis::OperatorRow>& rows, size_t most,
-                       const report::Screen& screen) {
+// What compiled kernels were made of, below the table: names and lists of operators are too long for a column. The
+// first `most` of them, 0 for all, also those whose rows the table leaves out.
+std::string fused_text(const std::vector<analysis::OperatorRow>& rows, size_t most, const report::Screen& screen) {
   std::map<std::string_view, int64_t> time;  // by name: forward and backward calls are rows of their own
   for (const analysis::OperatorRow& row : rows)
     if (!row.kind.empty()) add_saturating(time[row.name], row.self.ns);
@@ -468,8 +451,8 @@ std::string fused_text(const std::vector<analysis::OperatorRow>& rows, size_t mo
   return "Kernels that torch.compile made, the operators fused in them, the model's lines\n" + out;
 }
 
-int operator_stats(const std::string& file, bool modules, const std::string& format,
-                   std::optional<size_t> top, const std::string& graph_nodes) {
+int operator_stats(const std::string& file, bool modules, const std::string& format, std::optional<size_t> top,
+                   const std::string& graph_nodes) {
   constexpr size_t kRows = 30;
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
@@ -485,8 +468,7 @@ int operator_stats(const std::string& file, bool modules, const std::string& for
   if (!tree) return complain(kBadInput, tree.error().message);
   std::vector<analysis::OperatorRow> rows;
   if (tree->any())
-    rows = analysis::operator_rows(*tree,
-                                   modules ? analysis::OperatorBy::kModule : analysis::OperatorBy::kOperator);
+    rows = analysis::operator_rows(*tree, modules ? analysis::OperatorBy::kModule : analysis::OperatorBy::kOperator);
   const bool text = format == "text";
   const size_t all = rows.size(), most = top.value_or(text ? kRows : 0);
   const report::Screen screen = report::screen_of(STDOUT_FILENO);
@@ -509,50 +491,43 @@ int operator_stats(const std::string& file, bool modules, const std::string& for
     style.left_out = &left_out;
     out = report::to_text(readable_operators(rows, tree->whole.ns, modules), style) + "\n";
     const auto say = [&](const std::string& sentence) {
-      if (!sentence.empty())
-        out += (screen.terminal ? report::wrapped(sentence, screen.width, 2) : sentence) + "\n";
+      if (!sentence.empty()) out += (screen.terminal ? report::wrapped(sentence, screen.width, 2) : sentence) + "\n";
     };
     if (rows.size() < all)
       say(fmt::format("The first {} of {} rows; --top 0 shows all, --top N the first N.", rows.size(), all));
     say(left_out_sentence(left_out));
     if (!fused.empty()) out += fused + "\n";
     if (tree->whole.ns > 0)
-      say(fmt::format("GPU time {}: {:.1f} % of it was launched within an operator.",
-                      report::format_duration(static_cast<double>(tree->whole.ns)),
-                      100.0 * static_cast<double>(tree->whole.ns - tree->nodes[0].work.ns) /
-                          static_cast<double>(tree->whole.ns)));
+      say(fmt::format(
+          "GPU time {}: {:.1f} % of it was launched within an operator.",
+          report::format_duration(static_cast<double>(tree->whole.ns)),
+          100.0 * static_cast<double>(tree->whole.ns - tree->nodes[0].work.ns) / static_cast<double>(tree->whole.ns)));
     if (tree->spans_divided > 0)
-      say(
-          fmt::format("Of it {} is estimated: {} {} of CUDA graphs, divided by what their nodes took in {} "
-                      "({} {} at least).",
+      say(fmt::format("Of it {} is estimated: {} {} of CUDA graphs, divided by "
+                      "what their nodes took in {} ({} {} at least).",
                       report::format_duration(static_cast<double>(tree->estimated.ns)), tree->spans_divided,
                       tree->spans_divided == 1 ? "launch" : "launches", graph_nodes, tree->estimated_from,
                       tree->estimated_from == 1 ? "launch" : "launches"));
     if (tree->spans_undivided > 0)
-      say(fmt::format("{} {} of CUDA graphs are not in {}: they count for what launched them.",
-                      tree->spans_undivided, tree->spans_undivided == 1 ? "launch" : "launches",
-                      graph_nodes));
+      say(fmt::format("{} {} of CUDA graphs are not in {}: they count for what launched them.", tree->spans_undivided,
+                      tree->spans_undivided == 1 ? "launch" : "launches", graph_nodes));
     if (tree->graph_unnamed > 0)
-      say(
-          fmt::format("{} pieces of work come from nodes of CUDA graphs that no operator is known of: they "
-                      "count for what "
-                      "launched the graph.",
+      say(fmt::format("{} pieces of work come from nodes of CUDA graphs that no operator is "
+                      "known of: they count for what launched the graph.",
                       tree->graph_unnamed));
     if (tree->backward_alone > 0)
       say(fmt::format(
-          "{} calls of backward operators belong to forward operators that are not known; they stand by "
-          "themselves.",
+          "{} calls of backward operators belong to forward operators that are not known; they stand by themselves.",
           tree->backward_alone));
   }
   std::fwrite(out.data(), 1, out.size(), stdout);
-  if (const auto sentence = analysis::torch_sentence(**trace); sentence && !sentence->empty())
-    complain(0, *sentence);
+  if (const auto sentence = analysis::torch_sentence(**trace); sentence && !sentence->empty()) complain(0, *sentence);
   for (const std::string& sentence : analysis::loss_sentences(**trace)) complain(0, sentence);
   return kOk;
 }
 
-// Prints the first `count` rows page by page, since there may be millions. Each page of text has a header and
-// its own column widths.
+// Prints the first `count` rows page by page, since there may be millions. Each page of text has a header and its own
+// column widths.
 void print_rows(const analysis::StatTable& table, size_t count, bool bytes, const std::string& format,
                 const std::string& nothing) {
   constexpr size_t kPage = 10'000;
@@ -603,33 +578,28 @@ int run_stats(int argc, char** argv) {
   app.add_option("file", file, "trace").required();
   app.add_option(
          "--by", by_text,
-         "kernel, api, copy, fill, marker, domain, sync, overhead, allocation; process, rank, thread, "
-         "device, stream; call stacks: line, function, stack; PyTorch: operator, module")
+         "kernel, api, copy, fill, marker, domain, sync, overhead, allocation; process, rank, thread, device, stream; "
+         "call stacks: line, function, stack; PyTorch: operator, module")
       .capture_default_str();
-  app.add_option("--output-format", format, "text, json or csv")
-      .one_of({"text", "json", "csv"})
-      .capture_default_str();
+  app.add_option("--output-format", format, "text, json or csv").one_of({"text", "json", "csv"}).capture_default_str();
   app.add_option("--top", top, "only the first N rows; 0 = all (default: all; 20 of call stacks as text)");
   app.add_flag("-M,--mangled-kernels", options.mangled, "kernel names as the runtime gives them");
   app.add_flag("-T,--truncate-kernels", options.truncate, "kernel names without arguments and templates");
   app.add_flag("--shapes", options.per_shape, "kernels: one row per launch shape");
   analysis::StackOptions stack_options;
-  app.add_flag("--startup", stack_options.startup,
-               "call stacks: keep what lies outside of the outermost Python frame");
+  app.add_flag("--startup", stack_options.startup, "call stacks: keep what lies outside of the outermost Python frame");
   app.add_flag("--threads", stack_options.threads, "call stacks: tell threads apart");
-  const CommandOption all = app.add_flag(
-      "--all-code", all_code,
-      "call stacks: every frame (default as text: your own code, without libraries and the interpreter)");
+  const CommandOption all =
+      app.add_flag("--all-code", all_code,
+                   "call stacks: every frame (default as text: your own code, without libraries and the interpreter)");
   app.add_flag("--own-code", own_code, "call stacks: your own code in csv and json, too").excludes(all);
   app.add_option("--graph-nodes", graph_nodes,
-                 "operators, modules: a trace of the same program with --graph-trace node, by whose nodes "
-                 "launches of CUDA graphs "
-                 "that are one span here are divided");
-  app.footer(
-      "Examples:\n"
-      "  tacho stats app.tacho                     kernels by their time\n"
-      "  tacho stats app.tacho --by line           lines of your code, by host and GPU time\n"
-      "  tacho stats app.tacho --by rank --output-format csv");
+                 "operators, modules: a trace of the same program with --graph-trace node, by whose nodes launches of "
+                 "CUDA graphs that are one span here are divided");
+  app.footer("Examples:\n"
+             "  tacho stats app.tacho                     kernels by their time\n"
+             "  tacho stats app.tacho --by line           lines of your code, by host and GPU time\n"
+             "  tacho stats app.tacho --by rank --output-format csv");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (by_text == "stack" || by_text == "function" || by_text == "line")
     return stack_stats(file, by_text, format, top,
@@ -640,8 +610,8 @@ int run_stats(int argc, char** argv) {
   if (by_text == "operator" || by_text == "module")
     return operator_stats(file, by_text == "module", format, top, graph_nodes);
   if (!graph_nodes.empty())
-    return complain(
-        kBadInput, fmt::format("--graph-nodes goes with --by operator or module, not with --by {}", by_text));
+    return complain(kBadInput,
+                    fmt::format("--graph-nodes goes with --by operator or module, not with --by {}", by_text));
   if (const auto place = analysis::parse_place(by_text))
     return place_stats(file, *place, by_text, format, top.value_or(0));
   const auto by = analysis::parse_by(by_text);

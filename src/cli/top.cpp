@@ -137,9 +137,8 @@ std::string unusable_times(int64_t count) {
                      count == 1 ? "its" : "their");
 }
 std::string disordered_times(int64_t count) {
-  return count == 1
-             ? std::string("1 operation ends before it starts: its duration is not known")
-             : fmt::format("{} operations end before they start: their durations are not known", count);
+  return count == 1 ? std::string("1 operation ends before it starts: its duration is not known")
+                    : fmt::format("{} operations end before they start: their durations are not known", count);
 }
 
 }  // namespace
@@ -178,10 +177,9 @@ int run_top(int argc, char** argv) {
     if (top->unusable > 0) remarks.push_back(unusable_times(top->unusable));
     if (top->disordered > 0) remarks.push_back(disordered_times(top->disordered));
     if (top->duplicates > 0)
-      remarks.push_back(
-          fmt::format("rpd.top counts {} operation{} less: upstream's view drops those that equal another "
-                      "one in name, start and end",
-                      top->duplicates, top->duplicates == 1 ? "" : "s"));
+      remarks.push_back(fmt::format("rpd.top counts {} operation{} less: upstream's view drops those "
+                                    "that equal another one in name, start and end",
+                                    top->duplicates, top->duplicates == 1 ? "" : "s"));
   } else {
     const auto opened = open_trace(file);
     if (!opened) return complain(kBadInput, opened.error().message);
@@ -203,8 +201,7 @@ int run_top(int argc, char** argv) {
 }
 
 int run_busy(int argc, char** argv) {
-  CommandOptions app("How busy each GPU was: time in which at least one kernel, copy or fill ran.",
-                     "tacho busy");
+  CommandOptions app("How busy each GPU was: time in which at least one kernel, copy or fill ran.", "tacho busy");
   std::string file;
   Output output;
   app.add_option("file", file, "trace of any format that tacho reads").required();
@@ -256,14 +253,13 @@ int run_busy(int argc, char** argv) {
     readable.rows.push_back(
         {row.gpu, report::format_duration(static_cast<double>(row.busy)),
          report::format_duration(static_cast<double>(wall)),
-         wall > 0 ? report::Cell(static_cast<double>(row.busy) / static_cast<double>(wall) * 100.0)
-                  : report::Cell(),
+         wall > 0 ? report::Cell(static_cast<double>(row.busy) / static_cast<double>(wall) * 100.0) : report::Cell(),
          row.name});
     exact.rows.push_back({row.gpu, row.busy, wall, share, row.sum, row.name});
     if (row.sum != row.busy && wall > 0)
-      remarks.push_back(fmt::format(
-          "GPU {}: rpd.busy says {} ns, not {} ns: upstream's view counts operations that overlap twice",
-          row.gpu, row.sum, row.busy));
+      remarks.push_back(
+          fmt::format("GPU {}: rpd.busy says {} ns, not {} ns: upstream's view counts operations that overlap twice",
+                      row.gpu, row.sum, row.busy));
   }
   output.print(readable, exact, file + ": no GPU operations");
   for (const std::string& sentence : remarks) complain(0, sentence);

@@ -8,17 +8,15 @@
 namespace tacho::cli {
 
 int run_trace(int argc, char** argv) {
-  CommandOptions app(
-      "Run a program and record what it does on its devices: kernels, copies, API calls, markers.",
-      "tacho trace");
+  CommandOptions app("Run a program and record what it does on its devices: kernels, copies, API calls, markers.",
+                     "tacho trace");
   app.prefix_command();
-  app.footer(
-      "Examples:\n"
-      "  tacho trace -- ./vcopy -n 1048576          writes vcopy.tacho and prints a summary\n"
-      "  tacho trace -o run.tacho -- python3 train.py\n"
-      "  tacho trace --duration 10 --delay 5 -- ./server\n"
-      "Exit code: the program's own (128 + signal when a signal ended it); 125 tacho could not start it,\n"
-      "126 not executable, 127 not found.");
+  app.footer("Examples:\n"
+             "  tacho trace -- ./vcopy -n 1048576          writes vcopy.tacho and prints a summary\n"
+             "  tacho trace -o run.tacho -- python3 train.py\n"
+             "  tacho trace --duration 10 --delay 5 -- ./server\n"
+             "Exit code: the program's own (128 + signal when a signal ended it); 125 tacho could not start it,\n"
+             "126 not executable, 127 not found.");
   TraceRequest request;
   std::optional<Error> refusal;
   options::declare(app, trace_options(), request, refusal);

@@ -29,8 +29,7 @@ Result<std::pair<int64_t, int64_t>> span_of(const TrimRequest& request, int64_t 
   if (!request.end.empty()) {
     TACHO_ASSIGN(to, parse_moment(request.end, first, last, "--end"));
   }
-  if (from > to)
-    return fail("--start {} lies after --end {}: nothing would be left", request.start, request.end);
+  if (from > to) return fail("--start {} lies after --end {}: nothing would be left", request.start, request.end);
   return std::pair{from, to};
 }
 
@@ -43,15 +42,14 @@ Status trim_rpd(const TrimRequest& request) {
   TACHO_ASSIGN(const auto span, span_of(request, range.first, range.second));
   TACHO_ASSIGN(const format::rpd::TrimResult result,
                format::rpd::trim(request.in, request.out, span.first, span.second, request.overwrite));
-  fmt::print(stderr, "tacho: kept {} of {} API calls and {} of {} GPU operations\n", result.calls_kept,
-             result.calls, result.operations_kept, result.operations);
+  fmt::print(stderr, "tacho: kept {} of {} API calls and {} of {} GPU operations\n", result.calls_kept, result.calls,
+             result.operations_kept, result.operations);
   return {};
 }
 
 Status trim_trace(const TrimRequest& request) {
   TACHO_ASSIGN(const auto trace, open_trace(request.in));
-  if (trace->aggregated())
-    return fail("{}: recorded with --aggregate: it holds no events to choose from", request.in);
+  if (trace->aggregated()) return fail("{}: recorded with --aggregate: it holds no events to choose from", request.in);
   const auto [first, last] = trace->time_range();
   TACHO_ASSIGN(const auto span, span_of(request, first, last));
   analysis::TrimCounts counts;
@@ -65,10 +63,9 @@ Status trim_trace(const TrimRequest& request) {
 }  // namespace
 
 int run_trim(int argc, char** argv) {
-  CommandOptions app(
-      "Cut a span of time out of a trace. GPU work goes with the API call that caused it; nothing is left "
-      "that refers to what went.",
-      "tacho trim");
+  CommandOptions app("Cut a span of time out of a trace. GPU work goes with the API call that "
+                     "caused it; nothing is left that refers to what went.",
+                     "tacho trim");
   TrimRequest request;
   app.add_option("input", request.in, "trace of any format that tacho reads").required();
   app.add_option("output", request.out,

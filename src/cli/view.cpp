@@ -27,12 +27,10 @@ namespace {
 
 int write_page(view::Document& document, const std::string& output, bool overwrite) {
   if (document.runs().size() > 1)
-    return complain(kBadInput,
-                    "-o writes one run into a page; give one trace, or leave -o out to look at several");
+    return complain(kBadInput, "-o writes one run into a page; give one trace, or leave -o out to look at several");
   auto target = OutputFile::create(output, overwrite);
   if (!target) return complain(kBadInput, target.error().message);
-  if (const Status made = view::embedded_page(document, [&](std::string_view text) { target->write(text); });
-      !made)
+  if (const Status made = view::embedded_page(document, [&](std::string_view text) { target->write(text); }); !made)
     return complain(kBadInput, made.error().message);
   if (const Status done = target->commit(); !done) return complain(kBadInput, done.error().message);
   print_outputs({&output, 1});
@@ -111,18 +109,16 @@ view::MakeView once(view::MakeView make) {
 
 int run_view(int argc, char** argv) {
   CommandOptions app(
-      "A page in the browser: overview, timeline, flame graph, ranks, counters, search and SQL over traces "
-      "of any format and size and over profile folders; what changed between two. It serves on 127.0.0.1 "
-      "until Ctrl-C.",
+      "A page in the browser: overview, timeline, flame graph, ranks, counters, search and SQL over traces of any "
+      "format and size and over profile folders; what changed between two. It serves on 127.0.0.1 until Ctrl-C.",
       "tacho view");
-  app.footer(
-      "Examples:\n"
-      "  tacho view app.tacho\n"
-      "  tacho view ranks/                        the ranks of a job on one timeline\n"
-      "  tacho view workloads/app/MI300X_A1       the counters of a profile folder\n"
-      "  tacho view before.tacho after.tacho      both in one page, and compared\n"
-      "  tacho view app.tacho -o app.html         a page to send to somebody\n"
-      "On another machine: ssh -L 8050:127.0.0.1:8050 HOST, then open the printed address here.");
+  app.footer("Examples:\n"
+             "  tacho view app.tacho\n"
+             "  tacho view ranks/                        the ranks of a job on one timeline\n"
+             "  tacho view workloads/app/MI300X_A1       the counters of a profile folder\n"
+             "  tacho view before.tacho after.tacho      both in one page, and compared\n"
+             "  tacho view app.tacho -o app.html         a page to send to somebody\n"
+             "On another machine: ssh -L 8050:127.0.0.1:8050 HOST, then open the printed address here.");
   std::vector<std::string> files;
   std::optional<uint16_t> port;
   std::string output;

@@ -1,6 +1,6 @@
-// The interface of a source of hardware counters. A provider lists its devices and their counters, plans
-// passes, and runs a program so that every dispatch of it and of its descendants gets its values. Each
-// provider has a folder in provider/; the rest of tacho knows only this interface.
+// The interface of a source of hardware counters. A provider lists its devices and their counters, plans passes, and
+// runs a program so that every dispatch of it and of its descendants gets its values. Each provider has a folder in
+// provider/; the rest of tacho knows only this interface.
 #pragma once
 
 #include <array>
@@ -25,10 +25,9 @@ struct Device {
   std::string vendor;          ///< the catalog's name: "nvidia", "amd", "virtual", "cpu"
   std::string architecture;    ///< the catalog's name: "sm_90", "gfx942", "virtual", "cpu"
   metric::Architecture facts;  ///< the catalog's entry
-  std::string model;  ///< marketing name without the vendor, [A-Za-z0-9_-] only: "H200"; names the folder
-  std::string name;   ///< for people: "NVIDIA H200"
-  /// Columns of sysinfo.csv that describe the device (wave_size, lds_banks_per_cu, max_sclk in MHz, ...), in
-  /// order.
+  std::string model;           ///< marketing name without the vendor, [A-Za-z0-9_-] only: "H200"; names the folder
+  std::string name;            ///< for people: "NVIDIA H200"
+  /// Columns of sysinfo.csv that describe the device (wave_size, lds_banks_per_cu, max_sclk in MHz, ...), in order.
   std::vector<std::pair<std::string, std::string>> sysinfo;
 };
 
@@ -59,9 +58,8 @@ struct Plan {
   }
 };
 
-/// Selects dispatches (-k, -d). A kernel passes when its name contains one of `kernels`; a dispatch passes
-/// when one of `dispatches` contains its 0-based index over all dispatches of the run. Empty lists let
-/// everything pass.
+/// Selects dispatches (-k, -d). A kernel passes when its name contains one of `kernels`; a dispatch passes when one of
+/// `dispatches` contains its 0-based index over all dispatches of the run. Empty lists let everything pass.
 struct Filter {
   struct Range {
     uint64_t first = 0, last = 0;  ///< inclusive
@@ -108,8 +106,7 @@ struct Dispatch {
   int64_t start = 0, end = 0;  ///< ns, CLOCK_BOOTTIME or the device's clock; equal = not timed
 };
 
-/// The measurements of one pass: values[row * counters.size() + column] belongs to dispatches[row]. NaN = not
-/// measured.
+/// The measurements of one pass: values[row * counters.size() + column] belongs to dispatches[row]. NaN = not measured.
 struct PassResult {
   size_t pass = 0;                    ///< index into Plan::passes
   std::vector<std::string> counters;  ///< columns; with instances "L2_HIT[3]"
@@ -132,8 +129,8 @@ struct PassResult {
   double& value(size_t row, size_t column) { return values[row * counters.size() + column]; }
 };
 
-/// Receives progress for the terminal, log.txt and the progress bar. All calls come from the thread that
-/// called collect(), except target_writes() and target_output(), which come from another one.
+/// Receives progress for the terminal, log.txt and the progress bar. All calls come from the thread that called
+/// collect(), except target_writes() and target_output(), which come from another one.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -144,8 +141,7 @@ class Observer {
   virtual void warn(std::string_view sentence) = 0;
   /// The target has started. Called once for each execution.
   virtual void target_started() {}
-  /// The target's output is about to be passed on: clear tacho's own text, such as a progress bar, from the
-  /// line.
+  /// The target's output is about to be passed on: clear tacho's own text, such as a progress bar, from the line.
   virtual void target_writes() {}
   /// The target wrote `bytes`, which have already gone to tacho's stdout (1) or stderr (2).
   virtual void target_output(int stream, std::string_view bytes) = 0;
@@ -173,8 +169,7 @@ struct CollectRequest {
   Replay replay = Replay::kDefault;
   Multiplex multiplex = Multiplex::kNone;
   Caches caches = Caches::kDefault;
-  bool operators =
-      false;  ///< records PyTorch's operators, in a run of their own where needed (Outcome::operators)
+  bool operators = false;     ///< records PyTorch's operators, in a run of their own where needed (Outcome::operators)
   bool pc_samples = false;    ///< adds a run that samples the program counter (Provider::can_sample_pc)
   bool only_samples = false;  ///< with pc_samples: nothing else was asked for
   PcSampling pc_sampling;
@@ -203,11 +198,9 @@ struct Outcome {
   uint64_t left_out = 0;    ///< dispatches that passed it but have no values (multiplexing, a crash)
   bool estimated = false;   ///< values were extrapolated from some of the work-groups
   bool called_mpi = false;  ///< an execution called MPI_Init
-  std::string
-      operators;  ///< trace with PyTorch's operators and all kernels, in the workload's folder; "" = none
-  std::vector<PcSample> samples;  ///< empty unless CollectRequest::pc_samples
-  std::shared_ptr<const SampledRun>
-      sampled;  ///< of a provider whose samples come one by one, in place of `samples`
+  std::string operators;    ///< trace with PyTorch's operators and all kernels, in the workload's folder; "" = none
+  std::vector<PcSample> samples;              ///< empty unless CollectRequest::pc_samples
+  std::shared_ptr<const SampledRun> sampled;  ///< of a provider whose samples come one by one, in place of `samples`
   static constexpr size_t kMostNames = 1000;
   std::vector<std::string> seen_kernels;  ///< distinct names before the filter, at most kMostNames
 };
@@ -227,12 +220,12 @@ class Provider {
   virtual std::optional<Device> device_for(const metric::Architecture& architecture) const = 0;
   /// All counters of the device, sorted by name.
   virtual std::vector<CounterInfo> counters(const Device& device) const = 0;
-  /// The fewest passes that read these counters. Errors: no device of this kind has a counter, or it fits in
-  /// no pass.
+  /// The fewest passes that read these counters. Errors: no device of this kind has a counter, or it fits in no pass.
   virtual Result<Plan> plan(const Device& device, std::span<const std::string> counters) const = 0;
   /// True if the provider may extrapolate counts from a part of the units, and exact_plan() avoids that.
   virtual bool can_count_exactly() const { return false; }
-  /// plan() with counts that depend on neither time nor caches placed so that they are counted whole, in further passes.
+  /// plan() with counts that depend on neither time nor caches placed so that they are counted whole, in further
+  /// passes.
   virtual Result<Plan> exact_plan(const Device& device, std::span<const std::string> counters) const {
     return plan(device, counters);
   }
@@ -240,8 +233,8 @@ class Provider {
   virtual bool can_replay_kernels() const { return false; }
   /// True if that is what Replay::kDefault means.
   virtual bool replays_by_default() const { return can_replay_kernels(); }
-  /// Replay::kVendor for --replay: its name, the kind of device that has it, and its help: {"cupti", "NVIDIA
-  /// GPU", ...}.
+  /// Replay::kVendor for --replay: its name, the kind of device that has it, and its help: {"cupti", "NVIDIA GPU",
+  /// ...}.
   struct OwnReplay {
     std::string_view name, device, text;
   };
@@ -254,17 +247,15 @@ class Provider {
   virtual bool counts_instances() const { return false; }
   /// True if the provider supports Caches::kAll.
   virtual bool can_empty_caches() const { return false; }
-  /// True if kernels are interpreted, without hardware: counts are exact, or extrapolated from some of the
-  /// work-groups.
+  /// True if kernels are interpreted, without hardware: counts are exact, or extrapolated from some of the work-groups.
   virtual bool simulates() const { return false; }
   /// True if choose_device() may pick this provider when the user names no device.
   virtual bool by_default() const { return true; }
-  /// An error where collect() would fail whatever the program: a permission or one of tacho's own files is
-  /// missing.
+  /// An error where collect() would fail whatever the program: a permission or one of tacho's own files is missing.
   virtual Status ready() const { return {}; }
-  /// Runs the program as often as needed and hands every finished pass to the observer. Call ready() first.
-  /// Returns an error only when the first start fails (exit codes 125, 126, 127); later problems go to the
-  /// observer and the Outcome.
+  /// Runs the program as often as needed and hands every finished pass to the observer. Call ready() first. Returns an
+  /// error only when the first start fails (exit codes 125, 126, 127); later problems go to the observer and the
+  /// Outcome.
   virtual tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan,
                                                              const CollectRequest& request,
                                                              Observer& observer) const = 0;
@@ -280,8 +271,8 @@ struct Chosen {
   const Provider* provider = nullptr;
   Device device;
 };
-/// `wanted` is "0", "1", "virtual", "cpu" or "" (the first GPU, else virtual). The error lists the devices
-/// that exist and why others are missing.
+/// `wanted` is "0", "1", "virtual", "cpu" or "" (the first GPU, else virtual). The error lists the devices that exist
+/// and why others are missing.
 Result<Chosen> choose_device(std::string_view wanted);
 
 /// "NVIDIA H200" -> "H200": drops the vendor, replaces characters other than [A-Za-z0-9_-] by "_".

@@ -13,10 +13,9 @@ namespace tacho::counter {
 
 namespace {
 
-constexpr std::string_view kTypes[] = {
-    "NONE",         "VALU", "MATRIX", "SCALAR",  "TEX",      "LDS",
-    "LDS_DIRECT",   "FLAT", "EXPORT", "MESSAGE", "BARRIER",  "BRANCH_NOT_TAKEN",
-    "BRANCH_TAKEN", "JUMP", "OTHER",  "NO_INST", "DUAL_VALU"};
+constexpr std::string_view kTypes[] = {"NONE",         "VALU", "MATRIX", "SCALAR",  "TEX",      "LDS",
+                                       "LDS_DIRECT",   "FLAT", "EXPORT", "MESSAGE", "BARRIER",  "BRANCH_NOT_TAKEN",
+                                       "BRANCH_TAKEN", "JUMP", "OTHER",  "NO_INST", "DUAL_VALU"};
 constexpr std::string_view kReasons[] = {
     "NONE",         "NO_INSTRUCTION_AVAILABLE", "ALU_DEPENDENCY",       "WAITCNT",    "INTERNAL_INSTRUCTION",
     "BARRIER_WAIT", "ARBITER_NOT_WIN",          "ARBITER_WIN_EX_STALL", "OTHER_WAIT", "SLEEP_WAIT"};
@@ -25,11 +24,10 @@ struct Field {
   const char* name;
   unsigned first, bits;
 };
-constexpr Field kHardware[] = {
-    {"chiplet", 0, 6},           {"wave_id", 6, 7},        {"simd_id", 13, 2},
-    {"pipe_id", 15, 4},          {"cu_or_wgp_id", 19, 4},  {"shader_array_id", 23, 1},
-    {"shader_engine_id", 24, 5}, {"workgroup_id ", 29, 7}, {"vm_id", 36, 6},
-    {"queue_id", 42, 4},         {"microengine_id", 46, 2}};
+constexpr Field kHardware[] = {{"chiplet", 0, 6},           {"wave_id", 6, 7},        {"simd_id", 13, 2},
+                               {"pipe_id", 15, 4},          {"cu_or_wgp_id", 19, 4},  {"shader_array_id", 23, 1},
+                               {"shader_engine_id", 24, 5}, {"workgroup_id ", 29, 7}, {"vm_id", 36, 6},
+                               {"queue_id", 42, 4},         {"microengine_id", 46, 2}};
 constexpr const char* kPipes[] = {"valu",     "matrix", "lds", "lds_direct", "scalar",
                                   "vmem_tex", "flat",   "exp", "misc",       "brmsg"};
 constexpr unsigned kIssuedPipes = 5, kStalledPipes = 16, kDualIssue = 27, kReasonBits = 0xf;
@@ -48,12 +46,10 @@ std::string source_of(const SampledRun& run, const SampledRun::Sample& sample) {
 }
 
 void write_samples(const SampledRun& run, OutputFile& file) {
-  file.write(
-      "\"Sample_Timestamp\",\"Exec_Mask\",\"Dispatch_Id\",\"Instruction\",\"Instruction_Comment\","
-      "\"Correlation_Id\"");
-  file.write(run.stochastic
-                 ? ",\"Wave_Issued_Instruction\",\"Instruction_Type\",\"Stall_Reason\",\"Wave_Count\"\n"
-                 : "\n");
+  file.write("\"Sample_Timestamp\",\"Exec_Mask\",\"Dispatch_Id\",\"Instruction\",\"Instruction_Comment\","
+             "\"Correlation_Id\"");
+  file.write(run.stochastic ? ",\"Wave_Issued_Instruction\",\"Instruction_Type\",\"Stall_Reason\",\"Wave_Count\"\n"
+                            : "\n");
   std::vector<std::string> places;  // an instruction's fields
   for (const SampledRun::Instruction& each : run.instructions)
     places.push_back(csv_field(each.text) + "," + csv_field(each.source));
@@ -62,10 +58,10 @@ void write_samples(const SampledRun& run, OutputFile& file) {
   for (unsigned i = 0; i < types.size(); ++i) types[i] = sampled_type_name(i);
   for (unsigned i = 0; i < reasons.size(); ++i) reasons[i] = stall_reason_name(i);
   for (const SampledRun::Sample& each : run.samples) {
-    file.write(fmt::format("{},{},{},{},{}", each.time, each.exec_mask, each.dispatch,
-                           each.instruction >= 0 ? places[static_cast<size_t>(each.instruction)]
-                                                 : "," + csv_field(source_of(run, each)),
-                           each.correlation));
+    file.write(fmt::format(
+        "{},{},{},{},{}", each.time, each.exec_mask, each.dispatch,
+        each.instruction >= 0 ? places[static_cast<size_t>(each.instruction)] : "," + csv_field(source_of(run, each)),
+        each.correlation));
     if (run.stochastic)
       file.write(fmt::format(",{},{},{},{}", each.issued ? 1 : 0, types[each.type % types.size()],
                              reasons[each.snapshot & kReasonBits], each.waves));
@@ -74,19 +70,18 @@ void write_samples(const SampledRun& run, OutputFile& file) {
 }
 
 void write_dispatches(const SampledRun& run, OutputFile& file) {
-  file.write(
-      "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_"
-      "Name\","
-      "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_"
-      "Count\","
-      "\"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\","
-      "\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n");
+  file.write("\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_"
+             "Name\","
+             "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_"
+             "Count\","
+             "\"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\","
+             "\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n");
   for (const SampledRun::Ran& each : run.dispatches) {
     const Dispatch& d = each.dispatch;
-    file.write(fmt::format(
-        "\"KERNEL_DISPATCH\",\"Agent {}\",{},0,{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", d.gpu, d.queue,
-        d.tid, each.id, each.kernel, csv_field(d.kernel), each.correlation, d.start, d.end, d.lds, d.scratch,
-        d.arch_vgpr, d.accum_vgpr, d.sgpr, fmt::join(d.workgroup, ","), fmt::join(d.grid, ",")));
+    file.write(fmt::format("\"KERNEL_DISPATCH\",\"Agent {}\",{},0,{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", d.gpu,
+                           d.queue, d.tid, each.id, each.kernel, csv_field(d.kernel), each.correlation, d.start, d.end,
+                           d.lds, d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr, fmt::join(d.workgroup, ","),
+                           fmt::join(d.grid, ",")));
   }
 }
 
@@ -110,8 +105,7 @@ void write_record(const SampledRun& run, const SampledRun::Sample& each, JsonFil
     json.member("dual_issue_valu", each.snapshot >> kDualIssue & 1);
     for (const auto& [what, first] : {std::pair("issue", kIssuedPipes), std::pair("stall", kStalledPipes)})
       for (unsigned pipe = 0; pipe < std::size(kPipes); ++pipe)
-        json.key(fmt::format("arb_state_{}_{}", what, kPipes[pipe]))
-            .value(each.snapshot >> (first + pipe) & 1);
+        json.key(fmt::format("arb_state_{}_{}", what, kPipes[pipe])).value(each.snapshot >> (first + pipe) & 1);
     json.end_object();
   }
   json.end_object().member("inst_index", each.instruction).end_object();
@@ -151,10 +145,7 @@ void write_json(const SampledRun& run, OutputFile& file) {
     json.newline_between();
     json.begin_object().member("thread_id", d.tid).name("correlation_id").begin_object();
     json.member("internal", each.correlation).end_object();
-    json.member("start_timestamp", d.start)
-        .member("end_timestamp", d.end)
-        .name("dispatch_info")
-        .begin_object();
+    json.member("start_timestamp", d.start).member("end_timestamp", d.end).name("dispatch_info").begin_object();
     json.member("kernel_id", each.kernel).member("dispatch_id", each.id);
     json.member("private_segment_size", d.scratch).member("group_segment_size", d.lds);
     for (const bool grid : {false, true}) {
@@ -191,8 +182,7 @@ std::string sample_file(const std::string& prefix, bool stochastic) {
   return fmt::format("{}_pc_sampling_{}.csv", prefix, stochastic ? "stochastic" : "host_trap");
 }
 
-Status write_sampled_run(const SampledRun& run, const std::string& prefix, const SampledFiles& which,
-                         bool overwrite) {
+Status write_sampled_run(const SampledRun& run, const std::string& prefix, const SampledFiles& which, bool overwrite) {
   std::vector<OutputFile> files;
   const auto create = [&](const std::string& path, void (*fill)(const SampledRun&, OutputFile&)) -> Status {
     TACHO_ASSIGN(OutputFile file, OutputFile::create(path, overwrite));

@@ -60,9 +60,8 @@ struct SampledFiles {
   bool dispatches = false;  ///< <prefix>_kernel_trace.csv
   bool json = false;        ///< <prefix>_results.json
 };
-/// Writes the files in rocprofv3's forms, all of them or none. A kernel's kernel_code_entry_byte_offset in the JSON is its place in
-/// the code object, which rocprof-compute takes it for.
-Status write_sampled_run(const SampledRun& run, const std::string& prefix, const SampledFiles& which,
-                         bool overwrite);
+/// Writes the files in rocprofv3's forms, all of them or none. A kernel's kernel_code_entry_byte_offset in the JSON is
+/// its place in the code object, which rocprof-compute takes it for.
+Status write_sampled_run(const SampledRun& run, const std::string& prefix, const SampledFiles& which, bool overwrite);
 
 }  // namespace tacho::counter

@@ -37,8 +37,7 @@ Result<Spool> Spool::create(const std::string& parent, const Filter& filter,
   config.close();
   if (!config) return fail("{}/config: cannot be written", folder);
   const int file = ::open((folder + "/state").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  // Allocate the disk blocks now: the target writes through the mapping, and a full disk would raise SIGBUS
-  // in it.
+  // Allocate the disk blocks now: the target writes through the mapping, and a full disk would raise SIGBUS in it.
   int reason = file < 0 ? errno : EINTR;
   while (reason == EINTR && file >= 0) reason = posix_fallocate(file, 0, 4096);
   if (reason != 0) {
@@ -106,9 +105,8 @@ Result<std::vector<SpooledDispatch>> Spool::read(size_t& cut) const {
     if (!parse_records(text.view(), records)) ++cut;
   }
   if (error) return fail("{}: cannot be read: {}", folder(), error.message());
-  std::sort(records.begin(), records.end(), [](const SpooledDispatch& a, const SpooledDispatch& b) {
-    return a.dispatch.index < b.dispatch.index;
-  });
+  std::sort(records.begin(), records.end(),
+            [](const SpooledDispatch& a, const SpooledDispatch& b) { return a.dispatch.index < b.dispatch.index; });
   return records;
 }
 

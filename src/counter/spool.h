@@ -1,5 +1,4 @@
-// tacho's side of event/spool.h: creates the folder that a counting library in the target writes to, and
-// reads it.
+// tacho's side of event/spool.h: creates the folder that a counting library in the target writes to, and reads it.
 #pragma once
 
 #include <string>
@@ -21,8 +20,7 @@ struct SpooledDispatch {
 
 class Spool {
  public:
-  /// Creates the folder under `parent` and writes the config (the filter, then `settings`) and the shared
-  /// state.
+  /// Creates the folder under `parent` and writes the config (the filter, then `settings`) and the shared state.
   static Result<Spool> create(const std::string& parent, const Filter& filter,
                               const std::vector<std::pair<std::string, std::string>>& settings);
   Spool(Spool&& other) noexcept;
@@ -41,8 +39,8 @@ class Spool {
   spool::SpoolState* state_ = nullptr;
 };
 
-/// Appends the records in one file's bytes to `out`, up to the first truncated or malformed one. False when
-/// there is one.
+/// Appends the records in one file's bytes to `out`, up to the first truncated or malformed one. False when there is
+/// one.
 bool parse_records(std::string_view bytes, std::vector<SpooledDispatch>& out);
 
 }  // namespace tacho::counter

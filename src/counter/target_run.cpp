@@ -32,15 +32,15 @@ namespace {
 namespace column = event::column;
 using event::Table;
 
-// Copies the target's output byte for byte to our stdout and stderr and shows it to the observer. If ours is
-// a terminal, the target gets a pseudo-terminal of the same size in raw mode.
+// Copies the target's output byte for byte to our stdout and stderr and shows it to the observer. If ours is a
+// terminal, the target gets a pseudo-terminal of the same size in raw mode.
 class Tee {
  public:
   explicit Tee(Observer& observer) : observer_(observer) {
     struct stat out {
     }, err{};
-    const bool same = fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
-                      out.st_dev == err.st_dev && out.st_ino == err.st_ino && !isatty(STDOUT_FILENO);
+    const bool same = fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 && out.st_dev == err.st_dev &&
+                      out.st_ino == err.st_ino && !isatty(STDOUT_FILENO);
     open_channel(channels_[0], STDOUT_FILENO);
     if (same)
       channels_[1].target_end = channels_[0].target_end;  // one stream of bytes stays one
@@ -64,8 +64,7 @@ class Tee {
     close_target_ends();
     thread_ = std::thread([this] { loop(); });
   }
-  /// The target has ended: takes what it left in the channels. Never waits for descendants that hold them
-  /// open.
+  /// The target has ended: takes what it left in the channels. Never waits for descendants that hold them open.
   void finish() {
     if (!thread_.joinable()) return;
     ending_.store(true);
@@ -83,8 +82,7 @@ class Tee {
       const int pseudo = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
       if (pseudo >= 0 && grantpt(pseudo) == 0 && unlockpt(pseudo) == 0) {
         char name[256];
-        const int end =
-            ptsname_r(pseudo, name, sizeof name) == 0 ? open(name, O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;
+        const int end = ptsname_r(pseudo, name, sizeof name) == 0 ? open(name, O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;
         termios modes{};
         winsize size{};
         if (end >= 0 && tcgetattr(end, &modes) == 0) {
@@ -175,8 +173,8 @@ Result<std::vector<Dispatch>> read_dispatches(const std::string& path) {
   const ClockTuple now = sample_clocks();
   std::vector<Dispatch> dispatches;
   TACHO_TRY(trace::visit_by_time(
-      *trace, Table::kDispatch, columns, std::numeric_limits<int64_t>::min(),
-      std::numeric_limits<int64_t>::max(), [&](std::span<const int64_t> row) {
+      *trace, Table::kDispatch, columns, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(),
+      [&](std::span<const int64_t> row) {
         Dispatch& dispatch = dispatches.emplace_back();
         dispatch.index = dispatches.size() - 1;
         const auto kernel = [&](int which) { return trace->cell(Table::kKernel, row[3], which); };
@@ -204,9 +202,8 @@ Result<std::vector<Dispatch>> read_dispatches(const std::string& path) {
 }
 
 std::string shape_of(const Dispatch& dispatch, bool with_group) {
-  std::string key =
-      fmt::format("{}\n{} {} {}", dispatch.kernel, dispatch.grid[0], std::max<uint64_t>(1, dispatch.grid[1]),
-                  std::max<uint64_t>(1, dispatch.grid[2]));
+  std::string key = fmt::format("{}\n{} {} {}", dispatch.kernel, dispatch.grid[0],
+                                std::max<uint64_t>(1, dispatch.grid[1]), std::max<uint64_t>(1, dispatch.grid[2]));
   if (with_group)
     key += fmt::format(" / {} {} {}", dispatch.workgroup[0], std::max<uint64_t>(1, dispatch.workgroup[1]),
                        std::max<uint64_t>(1, dispatch.workgroup[2]));
@@ -229,8 +226,7 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
   launch.recording.sources = options.sources;
   launch.torch_trace = options.torch_trace;
   if (options.torch_trace)
-    launch.recording.sources |=
-        tape::source_bit::kDispatch | tape::source_bit::kMarker | tape::source_bit::kApi;
+    launch.recording.sources |= tape::source_bit::kDispatch | tape::source_bit::kMarker | tape::source_bit::kApi;
   launch.environment = options.environment;
   launch.recording.target = options.target;
   launch.inject = options.inject;
@@ -271,8 +267,8 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
 bool mpi_ends_replay(const Outcome& outcome, size_t number, size_t runs, Observer& observer) {
   if (!outcome.called_mpi || number + 1 >= runs || !job_rank().known()) return false;
   observer.warn(fmt::format(
-      "the program called MPI_Init, which a rank can do once in its job: stopped after run {} of {}, whose "
-      "counters are kept; --iteration-multiplexing counts all in one run, --set NAME a few",
+      "the program called MPI_Init, which a rank can do once in its job: stopped after run {} of {}, whose counters "
+      "are kept; --iteration-multiplexing counts all in one run, --set NAME a few",
       number + 1, runs));
   return true;
 }
@@ -280,9 +276,8 @@ bool mpi_ends_replay(const Outcome& outcome, size_t number, size_t runs, Observe
 bool mpi_ends_sampling(const Outcome& outcome, Observer& observer) {
   if (!outcome.called_mpi || !job_rank().known()) return false;
   observer.warn(
-      "the program called MPI_Init, which a rank can do once in its job: the run that takes PC samples is "
-      "not "
-      "made; take them without the launcher");
+      "the program called MPI_Init, which a rank can do once in its job: the run that takes PC samples is not made; "
+      "take them without the launcher");
   return true;
 }
 
@@ -290,9 +285,9 @@ std::string operators_file(const std::string& folder) {
   return fmt::format("{}/.tacho-{}-operators-run.tacho", folder, getpid());
 }
 
-tl::expected<void, launch::LaunchError> record_operators(
-    const CollectRequest& request, std::vector<std::pair<std::string, std::string>> environment,
-    Observer& observer, Outcome& outcome) {
+tl::expected<void, launch::LaunchError> record_operators(const CollectRequest& request,
+                                                         std::vector<std::pair<std::string, std::string>> environment,
+                                                         Observer& observer, Outcome& outcome) {
   observer.note("Recording which operators of PyTorch launch the kernels, in a run of its own");
   TargetRunOptions options;
   options.command = request.command;
@@ -306,15 +301,14 @@ tl::expected<void, launch::LaunchError> record_operators(
   if (!run) return tl::unexpected<launch::LaunchError>(run.error());
   ++outcome.runs;
   if (run->result.exit_code != 0)
-    observer.warn(fmt::format("the program ended with code {} in the run that records its operators",
-                              run->result.exit_code));
+    observer.warn(
+        fmt::format("the program ended with code {} in the run that records its operators", run->result.exit_code));
   if (access(options.keep.c_str(), R_OK) == 0) outcome.operators = options.keep;
   return {};
 }
 
 size_t join_times(std::vector<Dispatch>& dispatches, const std::vector<Dispatch>& timed) {
-  // If a launch leaves the workgroup to the runtime, each implementation chooses its own, so match it by grid
-  // alone.
+  // If a launch leaves the workgroup to the runtime, each implementation chooses its own, so match it by grid alone.
   std::map<std::string, std::vector<const Dispatch*>> exact, loose;
   for (const Dispatch& each : timed) {
     if (each.workgroup[0] != 0) exact[shape_of(each, true)].push_back(&each);

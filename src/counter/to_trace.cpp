@@ -29,18 +29,17 @@ class Rows {
     host_ = host;
     int index = 0;
     std::from_chars(device.id.data(), device.id.data() + device.id.size(), index);
-    device_ = writer.dimension(
-        row::Device{.kind = device.id == "cpu" ? event::DeviceKind::kCpu : event::DeviceKind::kGpu,
-                    .index = index,
-                    .name = writer.string(device.name),
-                    .vendor = writer.string(device.vendor),
-                    .architecture = writer.string(device.architecture)});
-    writer.add(row::Clock{
-        .raw = now_.raw, .monotonic = now_.monotonic, .boottime = now_.boottime, .realtime = now_.realtime});
+    device_ =
+        writer.dimension(row::Device{.kind = device.id == "cpu" ? event::DeviceKind::kCpu : event::DeviceKind::kGpu,
+                                     .index = index,
+                                     .name = writer.string(device.name),
+                                     .vendor = writer.string(device.vendor),
+                                     .architecture = writer.string(device.architecture)});
+    writer.add(
+        row::Clock{.raw = now_.raw, .monotonic = now_.monotonic, .boottime = now_.boottime, .realtime = now_.realtime});
   }
 
-  void add(const Dispatch& dispatch, const std::vector<std::pair<std::string_view, double>>& values,
-           size_t pass) {
+  void add(const Dispatch& dispatch, const std::vector<std::pair<std::string_view, double>>& values, size_t pass) {
     const int64_t process = process_of(dispatch);
     const int64_t thread = writer_.dimension(row::Thread{.process = process, .tid = dispatch.tid});
     const int64_t track = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
@@ -65,8 +64,7 @@ class Rows {
                                                          .private_bytes = size(dispatch.scratch)});
     const bool timed = dispatch.end > dispatch.start;
     // A dispatch without a time keeps its place in the order, with no duration.
-    const int64_t start =
-        timed ? dispatch.start - (now_.boottime - now_.raw) : now_.raw + size(dispatch.index);
+    const int64_t start = timed ? dispatch.start - (now_.boottime - now_.raw) : now_.raw + size(dispatch.index);
     const auto ordinal = static_cast<int64_t>(dispatch.index);
     if (written_.try_emplace(dispatch.index, start).second)
       writer_.add(row::Dispatch{.track = track,
@@ -117,8 +115,8 @@ class Rows {
 
 }  // namespace
 
-Status write_counter_trace(const std::string& path, const Device& device,
-                           const std::vector<std::string>& command, std::span<const PassResult> passes) {
+Status write_counter_trace(const std::string& path, const Device& device, const std::vector<std::string>& command,
+                           std::span<const PassResult> passes) {
   trace::WriterOptions options;
   options.overwrite = true;
   TACHO_ASSIGN(const auto writer, trace::TraceWriter::create(path, options));

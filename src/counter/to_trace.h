@@ -1,5 +1,5 @@
-// Writes the counter values of a run as a trace, so that every output format for traces (rocprofv3's csv and
-// json, rocpd, Perfetto) can hold them.
+// Writes the counter values of a run as a trace, so that every output format for traces (rocprofv3's csv and json,
+// rocpd, Perfetto) can hold them.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 namespace tacho::counter {
 
 /// Writes the dispatches with their times and the values of all passes to `path`, replacing an existing file.
-Status write_counter_trace(const std::string& path, const Device& device,
-                           const std::vector<std::string>& command, std::span<const PassResult> passes);
+Status write_counter_trace(const std::string& path, const Device& device, const std::vector<std::string>& command,
+                           std::span<const PassResult> passes);
 
 }  // namespace tacho::counter

@@ -24,8 +24,7 @@ class Collector {
       if (step.op == metric::Op::kCounter && step.first < 0) {
         if (workload::is_id_column(step.text)) continue;
         counters.insert(level.empty() ? std::string(step.text) : fmt::format("{}:{}", level, step.text));
-      } else if (step.op == metric::Op::kCounter || step.op == metric::Op::kChannel ||
-                 step.op == metric::Op::kSumOf) {
+      } else if (step.op == metric::Op::kCounter || step.op == metric::Op::kChannel || step.op == metric::Op::kSumOf) {
         counters.insert(std::string(step.text) + "[");
       } else if (step.op == metric::Op::kValue) {
         if (!level.empty() && step.text == "denom") counters.insert(fmt::format("{}:SQ_WAVES", level));
@@ -57,8 +56,8 @@ class Collector {
   std::set<std::string> values_;
 };
 
-// True for a metric that needs its own level pass, one more run of the whole program, to fill one cell, and
-// that never had a value in 3.3.0.
+// True for a metric that needs its own level pass, one more run of the whole program, to fill one cell, and that never
+// had a value in 3.3.0.
 bool only_when_asked_for(const metric::Metric& metric) {
   if (metric.coll_level.empty() || metric.compat_cells.empty()) return false;
   for (const metric::Cell& cell : metric.compat_cells)
@@ -68,8 +67,7 @@ bool only_when_asked_for(const metric::Metric& metric) {
 
 }  // namespace
 
-Result<WantedCounters> wanted_counters(const metric::Catalog& catalog,
-                                       std::span<const metric::Selection> selections) {
+Result<WantedCounters> wanted_counters(const metric::Catalog& catalog, std::span<const metric::Selection> selections) {
   Collector collector(catalog);
   WantedCounters wanted;
   std::set<std::string> levels;
@@ -84,8 +82,7 @@ Result<WantedCounters> wanted_counters(const metric::Catalog& catalog,
     if (!metric.coll_level.empty()) levels.insert(std::string(metric.coll_level));
     return {};
   };
-  // The roofline's points are not metrics: when the roofline is selected, collect the counters they are
-  // computed from.
+  // The roofline's points are not metrics: when the roofline is selected, collect the counters they are computed from.
   for (const metric::Selection& selection : selections) {
     if (selection.block == nullptr || selection.block->number != 4 || selection.metric != nullptr) continue;
     const metric::IntensityFormulas formulas = metric::intensity_formulas(catalog.facts, "", false);
@@ -99,9 +96,8 @@ Result<WantedCounters> wanted_counters(const metric::Catalog& catalog,
       for (const metric::Metric& metric : table.metrics) {
         bool chosen = selections.empty() && !only_when_asked_for(metric);
         for (const metric::Selection& selection : selections)
-          chosen = chosen ||
-                   (selection.block == &block && (selection.table == nullptr || selection.table == &table) &&
-                    (selection.metric == nullptr || selection.metric == &metric));
+          chosen = chosen || (selection.block == &block && (selection.table == nullptr || selection.table == &table) &&
+                              (selection.metric == nullptr || selection.metric == &metric));
         if (chosen) TACHO_TRY(add(table, metric));
       }
   // Always collect the denominator.

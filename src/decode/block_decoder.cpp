@@ -3,8 +3,7 @@
 
 namespace tacho::decode {
 
-#define TACHO_BLOCK_DECODER(kind, make) \
-  std::unique_ptr<BlockDecoder> make(ProcessContext&, trace::TraceWriter&);
+#define TACHO_BLOCK_DECODER(kind, make) std::unique_ptr<BlockDecoder> make(ProcessContext&, trace::TraceWriter&);
 #include "decode/block_decoders.def"
 #undef TACHO_BLOCK_DECODER
 

@@ -1,5 +1,5 @@
-// The interface of decoders that turn a vendor's buffers in the pool into rows of a trace. Each vendor's
-// decoder has its own folder; block_decoders.def lists them. records/ decodes blocks of tacho's own records.
+// The interface of decoders that turn a vendor's buffers in the pool into rows of a trace. Each vendor's decoder has
+// its own folder; block_decoders.def lists them. records/ decodes blocks of tacho's own records.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,21 @@
 
 namespace tacho::decode {
 
-/// Decodes one kind of block of one process, in tacho's process. The target wrote all of its input: trust
-/// nothing.
+/// Decodes one kind of block of one process, in tacho's process. The target wrote all of its input: trust nothing.
 class BlockDecoder {
  public:
   virtual ~BlockDecoder() = default;
-  /// Takes a definition that the source addressed to its blocks: NameRecord, ClockPairRecord,
-  /// BlockClockRecord, BlockSizesRecord, BlockFactRecord or BlockObjectRecord. `at` holds header.size bytes, at
-  /// least the fixed part of its kind.
+  /// Takes a definition that the source addressed to its blocks: NameRecord, ClockPairRecord, BlockClockRecord,
+  /// BlockSizesRecord, BlockFactRecord or BlockObjectRecord. `at` holds header.size bytes, at least the fixed part of
+  /// its kind.
   virtual void define(const std::byte* at, const event::RecordHeader& header) = 0;
   /// Arguments of a call (ArgumentsOf::kVendorCall): `bytes` are what the source wrote of them.
   virtual void arguments(uint64_t correlation, std::span<const std::byte> bytes) {
     static_cast<void>(correlation);
     static_cast<void>(bytes);
   }
-  /// Decodes a buffer. `completed` false: `bytes` is the whole payload of a buffer that the vendor's library
-  /// still held when the process ended.
+  /// Decodes a buffer. `completed` false: `bytes` is the whole payload of a buffer that the vendor's library still held
+  /// when the process ended.
   virtual void block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) = 0;
   /// Call after the last block.
   virtual void finish() = 0;

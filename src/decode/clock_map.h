@@ -1,5 +1,5 @@
-// Converts every clock that records carry into trace time (CLOCK_MONOTONIC_RAW ns), piecewise linearly
-// between sampled clock tuples.
+// Converts every clock that records carry into trace time (CLOCK_MONOTONIC_RAW ns), piecewise linearly between sampled
+// clock tuples.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tacho::decode {
 
-/// One line of a piecewise linear function, for x in [begin, end); empty while end <= begin. Caches the last
-/// look-up: times come nearly sorted, so the next one mostly falls into the same segment.
+/// One line of a piecewise linear function, for x in [begin, end); empty while end <= begin. Caches the last look-up:
+/// times come nearly sorted, so the next one mostly falls into the same segment.
 struct Segment {
   int64_t begin = 0, end = 0;
   int64_t x = 0, y = 0;  // a point on it
@@ -18,8 +18,8 @@ struct Segment {
   bool holds(int64_t at) const { return at >= begin && at < end; }
 };
 
-/// A function through pairs (x, y) of ascending x. Interpolates between neighbours and extrapolates with the
-/// slope of the two outermost pairs, or with the given slope while there is only one pair.
+/// A function through pairs (x, y) of ascending x. Interpolates between neighbours and extrapolates with the slope of
+/// the two outermost pairs, or with the given slope while there is only one pair.
 class PiecewiseLinear {
  public:
   explicit PiecewiseLinear(double single_slope = 1.0) : slope_(single_slope) {}
@@ -29,8 +29,8 @@ class PiecewiseLinear {
   void remove_last();
   bool empty() const { return points_.empty(); }
   int64_t operator()(int64_t x) const;
-  /// The largest distance of an inner pair from the line through its neighbours, in ns of y: an estimate of
-  /// the interpolation error.
+  /// The largest distance of an inner pair from the line through its neighbours, in ns of y: an estimate of the
+  /// interpolation error.
   int64_t worst_residual() const;
 
  private:
@@ -42,15 +42,15 @@ class PiecewiseLinear {
   mutable Segment last_;
 };
 
-/// Converts the machine's clocks with tuples sampled in tacho's process. All processes of a machine share one
-/// TSC.
+/// Converts the machine's clocks with tuples sampled in tacho's process. All processes of a machine share one TSC.
 class ClockMap {
  public:
   /// Adds a tuple; ignores it unless it is later than the last one.
   void add(const ClockTuple& tuple);
-  /// Adds the tuple of this moment before records up to now are converted, as often as that is: it replaces the last one unless
-  /// that is at least `spacing` ns after the one before it. So all but the newest records lie between tuples, and the slope never
-  /// is that of two tuples so near to each other that how exactly they were read tells in it.
+  /// Adds the tuple of this moment before records up to now are converted, as often as that is: it replaces the last
+  /// one unless that is at least `spacing` ns after the one before it. So all but the newest records lie between
+  /// tuples, and the slope never is that of two tuples so near to each other that how exactly they were read tells in
+  /// it.
   void follow(const ClockTuple& tuple, int64_t spacing);
   /// Sets the slope of the TSC to use until there are two tuples.
   void set_ns_per_tick(double value) { ns_per_tick_ = value; }

@@ -81,10 +81,8 @@ void Decoder::finish() {
   for (auto& [slot, state] : processes_)
     if (state) state->finish();
   for (const ClockTuple& tuple : clocks_.tuples())
-    writer_.add(row::Clock{.raw = tuple.raw,
-                           .monotonic = tuple.monotonic,
-                           .boottime = tuple.boottime,
-                           .realtime = tuple.realtime});
+    writer_.add(row::Clock{
+        .raw = tuple.raw, .monotonic = tuple.monotonic, .boottime = tuple.boottime, .realtime = tuple.realtime});
 }
 
 void Decoder::count_in_flight(std::span<const uint64_t> dropped) {
@@ -114,8 +112,7 @@ void Decoder::count_in_flight(std::span<const uint64_t> dropped) {
     if (!state) continue;
     const ProcessState::Commands& commands = state->commands();
     if (commands.filtered > commands.filtered_said)
-      lose(*state, Table::kDispatch, event::LossReason::kFiltered,
-           commands.filtered - commands.filtered_said);
+      lose(*state, Table::kDispatch, event::LossReason::kFiltered, commands.filtered - commands.filtered_said);
   }
 }
 

@@ -1,5 +1,5 @@
-// Decoder: turns the drainer's pieces of the pool into rows of a trace. Runs in tacho's process only. All its
-// input comes from targets and is untrusted: it counts and skips malformed records.
+// Decoder: turns the drainer's pieces of the pool into rows of a trace. Runs in tacho's process only. All its input
+// comes from targets and is untrusted: it counts and skips malformed records.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +39,10 @@ class Decoder {
 
   /// Decodes a piece; the drainer's sink.
   void piece(const tape::Piece& piece);
-  /// Call after the last piece: closes open rows, with unknown duration, counts them, and writes the clock
-  /// tuples.
+  /// Call after the last piece: closes open rows, with unknown duration, counts them, and writes the clock tuples.
   void finish();
-  /// Call after finish(): counts the commands lost with killed processes (tape::CommandCounts). `dropped`:
-  /// rows dropped for lack of room in the pool, by table.
+  /// Call after finish(): counts the commands lost with killed processes (tape::CommandCounts). `dropped`: rows dropped
+  /// for lack of room in the pool, by table.
   void count_in_flight(std::span<const uint64_t> dropped);
 
   /// All processes that described themselves.

@@ -44,8 +44,7 @@ class OutsideStacks::Process : public ProcessContext {
   ProcessSamples samples_;
 };
 
-OutsideStacks::OutsideStacks(trace::TraceWriter& writer, Decoder& decoder)
-    : writer_(writer), decoder_(decoder) {}
+OutsideStacks::OutsideStacks(trace::TraceWriter& writer, Decoder& decoder) : writer_(writer), decoder_(decoder) {}
 OutsideStacks::~OutsideStacks() = default;
 
 OutsideStacks::Process& OutsideStacks::process(uint32_t pid) {
@@ -62,8 +61,7 @@ void OutsideStacks::fork(uint32_t pid, uint32_t parent) {
   const auto from = processes_.find(parent);
   std::unique_ptr<Process>& child = processes_[pid];
   if (child) before_.push_back(std::move(child));
-  child =
-      std::make_unique<Process>(*this, pid, parent, from != processes_.end() ? from->second.get() : nullptr);
+  child = std::make_unique<Process>(*this, pid, parent, from != processes_.end() ? from->second.get() : nullptr);
 }
 
 void OutsideStacks::name(uint32_t pid, std::string_view name, bool exec) {

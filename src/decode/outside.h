@@ -1,5 +1,5 @@
-// Turns call stacks sampled from outside of a process (perf_event) into rows. Unwinds and writes them like
-// the stacks that libtacho.so samples inside.
+// Turns call stacks sampled from outside of a process (perf_event) into rows. Unwinds and writes them like the stacks
+// that libtacho.so samples inside.
 #pragma once
 
 #include <cstddef>

@@ -67,9 +67,8 @@ std::string_view parse(std::string_view lines, ConfigurationView& out) {
     lines.remove_prefix(std::min(end + 1, lines.size()));
     if (line.empty()) continue;
     const size_t equals = line.find('=');
-    const bool known =
-        equals != std::string_view::npos &&
-        read_line({line.data(), equals}, {line.data() + equals + 1, line.size() - equals - 1}, out);
+    const bool known = equals != std::string_view::npos &&
+                       read_line({line.data(), equals}, {line.data() + equals + 1, line.size() - equals - 1}, out);
     if (!known && wrong.empty()) wrong = line;
   }
   return wrong;

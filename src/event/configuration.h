@@ -1,7 +1,7 @@
-// The configuration that tacho gives to the targets of a run before it starts. One list of keys defines the
-// struct, its text in the pool's header ("key=value" lines), the parser of that text and
-// docs/target-configuration.md. tacho writes the text (configuration_text.h), libtacho.so reads it (parse).
-// Both come from one build, so a key that one side does not know is an error.
+// The configuration that tacho gives to the targets of a run before it starts. One list of keys defines the struct, its
+// text in the pool's header ("key=value" lines), the parser of that text and docs/target-configuration.md. tacho writes
+// the text (configuration_text.h), libtacho.so reads it (parse). Both come from one build, so a key that one side does
+// not know is an error.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace tacho::event {
 
 /// How call stacks are sampled: not at all, by a timer in the target, by perf_event from tacho's process.
 enum class Sampler : uint8_t { kOff, kTimer, kPerf };
-/// Where AMD's kernels, copies and calls come from: AMD's library rocprofiler-sdk where there is one, it alone, or the HSA
-/// runtime's interface for tools.
+/// Where AMD's kernels, copies and calls come from: AMD's library rocprofiler-sdk where there is one, it alone, or the
+/// HSA runtime's interface for tools.
 enum class AmdSource : uint8_t { kAuto, kSdk, kHsa };
 
 /// How the values of a choice are written, in the order of the enumerators.

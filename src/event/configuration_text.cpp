@@ -14,8 +14,7 @@ void line(std::string& out, std::string_view key, uint32_t value, uint32_t other
 }
 template <typename Choice>
 void choice_line(std::string& out, std::string_view key, Choice value, Choice otherwise) {
-  if (value != otherwise)
-    out += fmt::format("{}={}\n", key, kChoiceNames<Choice>[static_cast<uint8_t>(value)]);
+  if (value != otherwise) out += fmt::format("{}={}\n", key, kChoiceNames<Choice>[static_cast<uint8_t>(value)]);
 }
 
 template <typename Choice>
@@ -26,8 +25,7 @@ std::string name_of(Choice value) {
 template <typename Choice>
 std::string names_of() {
   std::string out;
-  for (const std::string_view name : kChoiceNames<Choice>)
-    out += fmt::format("{}`{}`", out.empty() ? "" : ", ", name);
+  for (const std::string_view name : kChoiceNames<Choice>) out += fmt::format("{}`{}`", out.empty() ? "" : ", ", name);
   return out;
 }
 
@@ -59,8 +57,7 @@ std::vector<ConfigurationKey> configuration_keys() {
 #define TACHO_FLAG(key, meaning) {#key, "flag", "0", meaning},
 #define TACHO_NUMBER(key, otherwise, least, most, meaning) \
   {#key, fmt::format("number, {} to {}", least, most), fmt::format("{}", otherwise), meaning},
-#define TACHO_CHOICE(key, type, otherwise, meaning) \
-  {#key, names_of<type>(), name_of(type::otherwise), meaning},
+#define TACHO_CHOICE(key, type, otherwise, meaning) {#key, names_of<type>(), name_of(type::otherwise), meaning},
 #define TACHO_TEXT(key, meaning) {#key, "text", "", meaning},
       TACHO_CONFIGURATION_KEYS(TACHO_FLAG, TACHO_NUMBER, TACHO_CHOICE, TACHO_TEXT)
 #undef TACHO_FLAG

@@ -44,24 +44,22 @@ constexpr std::string_view kMpi[] = {
 
 std::string_view hsa_name(uint32_t number) {
   if (number >= 1 && number <= std::size(kHsaCore)) return kHsaCore[number - 1];
-  if (number >= kFirstHsaAmd && number - kFirstHsaAmd < std::size(kHsaAmd))
-    return kHsaAmd[number - kFirstHsaAmd];
+  if (number >= kFirstHsaAmd && number - kFirstHsaAmd < std::size(kHsaAmd)) return kHsaAmd[number - kFirstHsaAmd];
   return {};
 }
 
 // HSA's functions on signals' values and queues' indices return those, not a status.
 bool hsa_has_status(std::string_view name) {
-  const bool value = name.starts_with("hsa_signal_") || name.starts_with("hsa_queue_") ||
-                     name.starts_with("hsa_amd_signal_wait");
-  return !value || name.find("create") != std::string_view::npos ||
-         name.find("destroy") != std::string_view::npos || name.ends_with("inactivate") ||
-         name.starts_with("hsa_signal_group_");
+  const bool value =
+      name.starts_with("hsa_signal_") || name.starts_with("hsa_queue_") || name.starts_with("hsa_amd_signal_wait");
+  return !value || name.find("create") != std::string_view::npos || name.find("destroy") != std::string_view::npos ||
+         name.ends_with("inactivate") || name.starts_with("hsa_signal_group_");
 }
 
 // HIP's functions that return something else than an error code.
-constexpr std::string_view kHipWithoutResult[] = {
-    "hipApiName",        "hipCreateChannelDesc", "hipGetCmdName",    "hipGetErrorName",
-    "hipGetErrorString", "hipGetStreamDeviceId", "hipKernelNameRef", "hipKernelNameRefByPtr"};
+constexpr std::string_view kHipWithoutResult[] = {"hipApiName",       "hipCreateChannelDesc", "hipGetCmdName",
+                                                  "hipGetErrorName",  "hipGetErrorString",    "hipGetStreamDeviceId",
+                                                  "hipKernelNameRef", "hipKernelNameRefByPtr"};
 
 }  // namespace
 

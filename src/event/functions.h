@@ -1,5 +1,5 @@
-// Names of API functions by the numbers that sources write. For vendors' own numbers (CUPTI callback ids) the
-// target sends the names instead (NameRecord).
+// Names of API functions by the numbers that sources write. For vendors' own numbers (CUPTI callback ids) the target
+// sends the names instead (NameRecord).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The records that tacho's own sources write into the pool, byte for byte. Vendors' buffers lie in the pool
-// as the vendor's library wrote them and are not described here.
+// The records that tacho's own sources write into the pool, byte for byte. Vendors' buffers lie in the pool as the
+// vendor's library wrote them and are not described here.
 //
 // A record is a multiple of 8 bytes and starts with
 //
@@ -8,10 +8,9 @@
 //   | kind | flags  | size in B | value (kind's own)  |
 //   +------+--------+-----------+---------------------+
 //
-// "host time" is the target's clock (clock.h: ticks of the clock that the process record names), "device
-// time" is in the clock domain of the queue. Numbers that define things (strings, queues, kernels, devices)
-// are unique in their process; a definition is always committed before the first record that uses it, in a
-// block of kind kDefinitions.
+// "host time" is the target's clock (clock.h: ticks of the clock that the process record names), "device time" is in
+// the clock domain of the queue. Numbers that define things (strings, queues, kernels, devices) are unique in their
+// process; a definition is always committed before the first record that uses it, in a block of kind kDefinitions.
 #pragma once
 
 #include <cstddef>
@@ -120,8 +119,7 @@ struct QueueRecord {
   uint64_t properties;  // the runtime's property bits
 };
 inline constexpr uint8_t kQueueNumbered = 1;  // flags: `native` is a number to be shown
-inline constexpr uint8_t kQueueStream =
-    2;  // flags: a stream; `context` is the hardware queue's number, 0 = none
+inline constexpr uint8_t kQueueStream = 2;    // flags: a stream; `context` is the hardware queue's number, 0 = none
 enum class DeviceClock : uint32_t {
   kMonotonicRaw,  // CLOCK_MONOTONIC_RAW ns (PoCL)
   kMonotonic,
@@ -159,8 +157,8 @@ struct NoteRecord {
   uint32_t reserved;
 };
 
-/// value: device number (0 = host clock against CLOCK_MONOTONIC_RAW); with flags not 0 the clock of blocks of
-/// that tape::BlockKind instead. The same moment in two clocks.
+/// value: device number (0 = host clock against CLOCK_MONOTONIC_RAW); with flags not 0 the clock of blocks of that
+/// tape::BlockKind instead. The same moment in two clocks.
 struct ClockPairRecord {
   RecordHeader header;
   uint64_t host;         // host time
@@ -183,16 +181,15 @@ enum class NameSpace : uint32_t {
   kOperation,  // of a kind of records: what they are and what they record
 };
 
-/// value: low 16 bits function number in `flags`' Domain (tables in event/functions*.h), high 16 bits int16
-/// result.
+/// value: low 16 bits function number in `flags`' Domain (tables in event/functions*.h), high 16 bits int16 result.
 struct ApiRecord {
   RecordHeader header;
   uint64_t start, end;  // host time; end 0 = still open (never returned)
   uint64_t correlation;
 };
 
-/// value: kernel number. Device times; 0 = unknown. With kFlagGraph the number of its node (uint64_t) follows, as it does
-/// DispatchWideRecord and, with kCopyGraph, CopyRecord.
+/// value: kernel number. Device times; 0 = unknown. With kFlagGraph the number of its node (uint64_t) follows, as it
+/// does DispatchWideRecord and, with kCopyGraph, CopyRecord.
 struct DispatchRecord {
   RecordHeader header;
   uint64_t correlation;
@@ -219,8 +216,8 @@ struct DispatchWideRecord {
   uint32_t shared_dynamic;
 };
 
-/// value: byte 0 CopyDirection, byte 1 CopyKind, byte 2 source MemoryKind, byte 3 target MemoryKind. flags
-/// bit 0: the call did not wait; bit 1: times are host time.
+/// value: byte 0 CopyDirection, byte 1 CopyKind, byte 2 source MemoryKind, byte 3 target MemoryKind. flags bit 0: the
+/// call did not wait; bit 1: times are host time.
 struct CopyRecord {
   RecordHeader header;
   uint64_t correlation;
@@ -265,8 +262,7 @@ struct SyncRecord {
 };
 
 /// value: bytes of text that follow (not interned: a marker's text may change from call to call), unless
-/// kMarkerInterned: then a string's number. flags say which 8-byte fields follow the text, in the order of
-/// the bits.
+/// kMarkerInterned: then a string's number. flags say which 8-byte fields follow the text, in the order of the bits.
 struct PushRecord {
   RecordHeader header;
   uint64_t time;
@@ -313,8 +309,7 @@ struct LossRecord {
   uint64_t count;
 };
 
-/// A file mapped for execution. value: 0. Written at the start of sampling; what is loaded later is found in
-/// /proc.
+/// A file mapped for execution. value: 0. Written at the start of sampling; what is loaded later is found in /proc.
 struct ModuleRecord {
   RecordHeader header;
   uint64_t start, end;  // addresses of the executable part
@@ -337,11 +332,10 @@ struct AttachedRecord {
   RecordHeader header;
 };
 
-// What a source says about the blocks in which it hands over its vendor's buffers. flags: their
-// tape::BlockKind.
+// What a source says about the blocks in which it hands over its vendor's buffers. flags: their tape::BlockKind.
 
-/// value: BlockClock. With kScaled a moment in the blocks is base_ns + (ticks - base_ticks) * multiplier >>
-/// shift, where `ticks` are host time.
+/// value: BlockClock. With kScaled a moment in the blocks is base_ns + (ticks - base_ticks) * multiplier >> shift,
+/// where `ticks` are host time.
 struct BlockClockRecord {
   RecordHeader header;
   uint64_t base_ticks, base_ns, multiplier;
@@ -353,8 +347,7 @@ enum class BlockClock : uint32_t {
   kPaired,        // the vendor's own, ns: ClockPairRecords relate it to host time
 };
 
-/// Followed by `count` BlockSize: how long records are in the version of the vendor's library that writes
-/// them.
+/// Followed by `count` BlockSize: how long records are in the version of the vendor's library that writes them.
 struct BlockSizesRecord {
   RecordHeader header;
   uint64_t count;
@@ -382,8 +375,8 @@ enum class BlockFact : uint32_t {
   kEnd
 };
 
-/// Something that the vendor's library defined: `bytes` of its own description follow, in which pointers mean nothing; texts are
-/// strings. value: what it is, as the decoder of the blocks numbers it.
+/// Something that the vendor's library defined: `bytes` of its own description follow, in which pointers mean nothing;
+/// texts are strings. value: what it is, as the decoder of the blocks numbers it.
 struct BlockObjectRecord {
   RecordHeader header;
   uint32_t bytes;
@@ -391,8 +384,8 @@ struct BlockObjectRecord {
 };
 static_assert(sizeof(BlockObjectRecord) == 24);
 
-/// What CPU counters counted on a thread. value: how many. flags: CountsOf. Followed by as many doubles, in
-/// the order of the process's property "cpu events"; negative = not known.
+/// What CPU counters counted on a thread. value: how many. flags: CountsOf. Followed by as many doubles, in the order
+/// of the process's property "cpu events"; negative = not known.
 struct CountsRecord {
   RecordHeader header;
   uint64_t time;         // host time of the reading
@@ -407,8 +400,8 @@ enum class CountsOf : uint8_t {
 };
 inline constexpr uint32_t kMostCpuEvents = 16;
 
-/// Arguments. flags: ArgumentsOf. OpenCL's and HIP's stand right before the record that they belong to, on the same thread.
-/// They follow; value says what they are:
+/// Arguments. flags: ArgumentsOf. OpenCL's and HIP's stand right before the record that they belong to, on the same
+/// thread. They follow; value says what they are:
 ///    kOpenClCall    function number; a 64-bit word per parameter
 ///    kOpenClKernel  number of KernelArguments
 ///    kVendorCall    the tape::BlockKind of the decoder that they are for, which knows what follows
@@ -435,9 +428,9 @@ struct KernelArgument {
 static_assert(sizeof(KernelArgument) == 24);
 inline constexpr uint32_t kMostKernelArguments = 32;
 
-/// A message or collective of MPI (table message). flags: MessageKind. value: low 16 bits number of the
-/// function that began it (Domain::kMpi), kMessageShown: the call that comes next on the thread shows it
-/// among its arguments. Host times. ~0 in sent and received, kNoPeer and kNoTag: not known or none.
+/// A message or collective of MPI (table message). flags: MessageKind. value: low 16 bits number of the function that
+/// began it (Domain::kMpi), kMessageShown: the call that comes next on the thread shows it among its arguments. Host
+/// times. ~0 in sent and received, kNoPeer and kNoTag: not known or none.
 struct MessageRecord {
   RecordHeader header;
   uint64_t correlation;

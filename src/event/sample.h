@@ -1,5 +1,4 @@
-// What follows a SampleRecord: how a target hands over a moment of a thread, to be unwound in tacho's
-// process.
+// What follows a SampleRecord: how a target hands over a moment of a thread, to be unwound in tacho's process.
 //
 //    +--------------+-----------------+-----------------------+--------------------+------------------+
 //    | SampleHeader | registers[17]   | frame-pointer chain   | Python frames      | stack bytes      |

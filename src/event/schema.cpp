@@ -8,7 +8,7 @@
 namespace tacho::event {
 namespace {
 
-// ---- enumerations
+// Enumerations
 
 template <typename E>
 struct Values;  // Values<E>::kTexts, in the order of the codes, and the code for unknown ones
@@ -56,7 +56,7 @@ constexpr const Enumeration* kEnumerations[] = {
     &kEnumerationTable,
 };
 
-// ---- tables
+// Tables
 
 #define TACHO_TARGET_kInteger(of) Table::kEnd, nullptr
 #define TACHO_TARGET_kTime(of) Table::kEnd, nullptr
@@ -98,7 +98,7 @@ constexpr bool timed_tables_begin_alike() {
 }
 static_assert(timed_tables_begin_alike());
 
-// ---- the hash
+// The hash
 
 constexpr uint64_t mix(uint64_t hash, uint64_t number) {  // FNV-1a, 64 bit
   return (hash ^ number) * 0x100000001b3ULL;

@@ -50,7 +50,7 @@ inline constexpr size_t kFirstDimension = static_cast<size_t>(Table::kString);
 inline constexpr size_t kDimensionTables = static_cast<size_t>(Table::kEnd) - kFirstDimension;
 static_assert(kFactTables < kFirstDimension);
 
-// ---- enumerations --------------------------------------------------------------------------------------------
+// Enumerations
 
 // clang-format off: the braces of a macro's text close in another's
 #define TACHO_ENUM(name, unknown) enum class name : uint8_t {
@@ -115,7 +115,7 @@ E from_cell(int64_t code) {
 template <>
 const Enumeration& enumeration<Table>();
 
-// ---- tables as data ------------------------------------------------------------------------------------------
+// Tables as data
 
 struct Column {
   std::string_view name;
@@ -178,7 +178,7 @@ constexpr bool is_timed(Table table) {
   return is_fact(table) && (kTimed >> static_cast<unsigned>(table) & 1) != 0;
 }
 
-// ---- typed rows ----------------------------------------------------------------------------------------------
+// Typed rows
 
 /// A cell of an enum column: takes the enumerator, or with Code::of() a cell's number as it is.
 template <typename E>

@@ -1,7 +1,6 @@
-// The spool: a folder in which a counting library inside a target leaves its data for tacho, which makes one
-// for each execution of the program. It is for data that does not fit the pool: from libraries with their own
-// C++ runtime, and counter data of a megabyte. This file has plain data only, since such libraries include
-// it.
+// The spool: a folder in which a counting library inside a target leaves its data for tacho, which makes one for each
+// execution of the program. It is for data that does not fit the pool: from libraries with their own C++ runtime, and
+// counter data of a megabyte. This file has plain data only, since such libraries include it.
 //
 //   config              lines key=value, written by tacho: the filter and what the provider adds
 //   state               one SpoolState, mapped by all processes of the target and by tacho
@@ -34,9 +33,9 @@ struct SpoolState {
   std::atomic<uint64_t> dispatches_done;  ///< measured and written
   std::atomic<uint64_t> groups_total;     ///< work-groups of the dispatch that runs
   std::atomic<uint64_t> groups_done;
-  std::atomic<uint64_t> attached;  ///< processes in which the library was loaded
-  std::atomic<uint64_t> failures;  ///< records that could not be written
-  std::atomic<uint64_t> refused;   ///< processes in which nothing can be counted; they have said why
+  std::atomic<uint64_t> attached;            ///< processes in which the library was loaded
+  std::atomic<uint64_t> failures;            ///< records that could not be written
+  std::atomic<uint64_t> refused;             ///< processes in which nothing can be counted; they have said why
   std::atomic<uint64_t> failures_of_replay;  ///< batches of launches that could not be run again
 };
 

@@ -1,7 +1,7 @@
-// Records of the spool (event/spool.h) where a dispatch has a value for every unit that counts: each die (XCC), shader engine,
-// channel. `<process>.instances` holds InstanceDefinitions and InstanceRecords, a unit's definition before its first value;
-// `<process>.missing` has a line "GPU COUNTER REASON" for each counter that a GPU cannot count, once; `<process>.once` a line
-// "INDEX REASON" (RanOnce) for each launch that was to run once a pass, and was broken off.
+// Records of the spool (event/spool.h) where a dispatch has a value for every unit that counts: each die (XCC), shader
+// engine, channel. `<process>.instances` holds InstanceDefinitions and InstanceRecords, a unit's definition before its
+// first value; `<process>.missing` has a line "GPU COUNTER REASON" for each counter that a GPU cannot count, once;
+// `<process>.once` a line "INDEX REASON" (RanOnce) for each launch that was to run once a pass, and was broken off.
 #pragma once
 
 #include <cstddef>
@@ -44,13 +44,13 @@ enum class RanOnce : uint32_t {
   kOther,  ///< it came by a call that tacho does not repeat: with launch attributes, by a runtime that is linked statically
   kUnknown,    ///< nothing is known of its arguments
   kCallsHost,  ///< it may print, assert or use the device's heap
-  kShared,    ///< its arguments name memory of other processes, of graphics, or memory that tacho did not see
-  kMapped,    ///< the program has mapped memory itself (virtual memory, stream-ordered pools)
-  kPageable,  ///< kernels can write all of the process's memory
-  kBusy,      ///< the GPU did not become idle before it
-  kWaits,     ///< it did not end by itself
-  kNoRoom,    ///< neither the GPU nor the host had room for a copy of the memory
-  kFailed,    ///< memory could not be copied, or the launch failed
+  kShared,     ///< its arguments name memory of other processes, of graphics, or memory that tacho did not see
+  kMapped,     ///< the program has mapped memory itself (virtual memory, stream-ordered pools)
+  kPageable,   ///< kernels can write all of the process's memory
+  kBusy,       ///< the GPU did not become idle before it
+  kWaits,      ///< it did not end by itself
+  kNoRoom,     ///< neither the GPU nor the host had room for a copy of the memory
+  kFailed,     ///< memory could not be copied, or the launch failed
 };
 inline constexpr uint32_t kRanOnceReasons = 14;
 

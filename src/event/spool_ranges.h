@@ -1,8 +1,8 @@
-// Records of the spool (event/spool.h) where the counter data are images of a vendor's library, which tacho evaluates. The
-// target reads `counter.config`, the library's configuration image; it writes `<process>.<n>.<device>.image`, counter data
-// with the ranges of several launches on one GPU, and appends one CounterRecord for each range of that image to
-// `<process>.records`. At its end it appends one for each kernel with the number of launches that were not measured (index
-// ~0). An image gets its name when it is complete; its records follow.
+// Records of the spool (event/spool.h) where the counter data are images of a vendor's library, which tacho evaluates.
+// The target reads `counter.config`, the library's configuration image; it writes `<process>.<n>.<device>.image`,
+// counter data with the ranges of several launches on one GPU, and appends one CounterRecord for each range of that
+// image to `<process>.records`. At its end it appends one for each kernel with the number of launches that were not
+// measured (index ~0). An image gets its name when it is complete; its records follow.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct CounterRecord {
   uint32_t image;      ///< number of the image among those of the device, kNotMeasured = there is none
   uint32_t range;      ///< in the image
   uint32_t selected;   ///< 0: the filter left it out
-  uint32_t samples;  ///< launches that the range combines; of a record without range, launches it stands for
+  uint32_t samples;    ///< launches that the range combines; of a record without range, launches it stands for
   uint32_t name_bytes;
 };
 static_assert(sizeof(CounterRecord) == 104 && offsetof(CounterRecord, grid) == 48);

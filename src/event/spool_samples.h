@@ -1,5 +1,5 @@
-// Records of the spool (event/spool.h) of a run that samples the program counter: `<process>.reasons`, a name of a stall
-// reason a line, by index; `<process>.samples`, SampleRecords; and `<crc>.cubin`, the modules that were loaded.
+// Records of the spool (event/spool.h) of a run that samples the program counter: `<process>.reasons`, a name of a
+// stall reason a line, by index; `<process>.samples`, SampleRecords; and `<crc>.cubin`, the modules that were loaded.
 #pragma once
 
 #include <cstddef>

@@ -7,15 +7,16 @@
 
 namespace tacho::event {
 
-/// Times lie at most this far from 0 (ns: 73 years), and no duration is longer: sums and differences of two fit an int64.
+/// Times lie at most this far from 0 (ns: 73 years), and no duration is longer: sums and differences of two fit an
+/// int64.
 inline constexpr int64_t kFarthestTime = int64_t{1} << 61;
 
 constexpr bool is_time(int64_t ns) {
   return ns >= -kFarthestTime && ns <= kFarthestTime;
 }
 
-/// The rule for rows that end before they begin: their duration is not known. They stay, they count as calls, and they add
-/// nothing to a time. The same for a duration that is none (kUnknown), or longer than kFarthestTime.
+/// The rule for rows that end before they begin: their duration is not known. They stay, they count as calls, and they
+/// add nothing to a time. The same for a duration that is none (kUnknown), or longer than kFarthestTime.
 constexpr int64_t known_duration(int64_t duration) {
   return duration >= 0 && duration <= kFarthestTime ? duration : kUnknown;
 }

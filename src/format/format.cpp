@@ -1,5 +1,5 @@
-// The table of formats (format.h). Each format's folder declares its own functions; this file lists them, in
-// the order of `tacho export --help`.
+// The table of formats (format.h). Each format's folder declares its own functions; this file lists them, in the order
+// of `tacho export --help`.
 #include "format/format.h"
 
 #include <cstdio>
@@ -23,19 +23,16 @@ std::span<const Writer> writers() {
   static constexpr Writer kWriters[] = {
       {"csv", ".csv", true, "rocprofv3's files, <pid>_kernel_trace.csv and so on, with statistics per domain",
        write_csv},
-      {"json", ".json", false,
-       "Chrome trace events: chrome://tracing, Perfetto, tools made for torch.profiler", write_chrome_json},
+      {"json", ".json", false, "Chrome trace events: chrome://tracing, Perfetto, tools made for torch.profiler",
+       write_chrome_json},
       {"pftrace", ".pftrace", false, "Perfetto: open it in https://ui.perfetto.dev", write_perfetto},
       {"rocprofv3", "_results.json", false, "rocprofv3's own JSON, <trace>_results.json", rocprofv3::write},
-      {"rpd", ".rpd", false,
-       "rocmProfileData's SQLite file, schema version 2 (--rpd-schema 3 for the newest)", rpd::write},
+      {"rpd", ".rpd", false, "rocmProfileData's SQLite file, schema version 2 (--rpd-schema 3 for the newest)",
+       rpd::write},
       {"rocpd", ".db", false, "rocprofv3's SQLite database", rocpd::write},
-      {"parquet", ".parquet", true, "a folder of Parquet files for DuckDB, Spark, ClickHouse, pandas",
-       parquet::write},
-      {"folded", ".folded", false, "call stacks with their times, a line each, for flame graph scripts",
-       write_folded},
-      {"speedscope", ".speedscope.json", false, "call stacks for https://www.speedscope.app",
-       write_speedscope},
+      {"parquet", ".parquet", true, "a folder of Parquet files for DuckDB, Spark, ClickHouse, pandas", parquet::write},
+      {"folded", ".folded", false, "call stacks with their times, a line each, for flame graph scripts", write_folded},
+      {"speedscope", ".speedscope.json", false, "call stacks for https://www.speedscope.app", write_speedscope},
   };
   return kWriters;
 }
@@ -94,18 +91,15 @@ Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   if (!face.readable) return trace::Trace::open(path);  // the error says why
   if (const Reader* const reader = reader_of(path, face)) return reader->read(path);
   if (face.folder)
-    return fail(
-        "{}: a folder without rocprofv3's *_trace.csv or rocpd databases (*.db): there is no trace in it",
-        path);
-  if (face.head.starts_with(std::string_view("SQLite format 3\0", 16)))
-    return fail("{}: a SQLite database, but neither an .rpd file nor a rocpd database: it lacks their tables",
+    return fail("{}: a folder without rocprofv3's *_trace.csv or rocpd databases (*.db): there is no trace in it",
                 path);
+  if (face.head.starts_with(std::string_view("SQLite format 3\0", 16)))
+    return fail("{}: a SQLite database, but neither an .rpd file nor a rocpd database: it lacks their tables", path);
   auto trace = trace::Trace::open(path);
   if (!trace && !face.head.empty() && !face.head.starts_with("\x89TACHO"))
-    return fail(
-        "{}: in no format that tacho reads (.tacho, .rpd, rocpd databases, Chrome and Kineto JSON, "
-        "rocprofv3's CSV and JSON, rocprof's)",
-        path);
+    return fail("{}: in no format that tacho reads (.tacho, .rpd, rocpd databases, Chrome "
+                "and Kineto JSON, rocprofv3's CSV and JSON, rocprof's)",
+                path);
   return trace;
 }
 

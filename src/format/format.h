@@ -1,5 +1,5 @@
-// The registry of formats: finds by name and content what reads and writes a file. A new format gets its own
-// folder and one line in format.cpp.
+// The registry of formats: finds by name and content what reads and writes a file. A new format gets its own folder and
+// one line in format.cpp.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace tacho::format {
 
-/// How rocprofv3's files refer to an agent: by its absolute number, its number among the visible ones, or its
-/// type and number within that type.
+/// How rocprofv3's files refer to an agent: by its absolute number, its number among the visible ones, or its type and
+/// number within that type.
 enum class AgentIndex : uint8_t { kAbsolute, kRelative, kTypeRelative };
 
 struct ExportOptions {
@@ -75,8 +75,8 @@ struct Reader {
 std::span<const Writer> writers();
 std::span<const Reader> readers();
 
-/// Appends the contents of a file in a foreign format to `writer` while reading it. False, without appending
-/// anything, if no reader takes the file: it is a .tacho file, or open_any() says what is wrong with it.
+/// Appends the contents of a file in a foreign format to `writer` while reading it. False, without appending anything,
+/// if no reader takes the file: it is a .tacho file, or open_any() says what is wrong with it.
 Result<bool> read_foreign(const std::string& path, trace::TraceWriter& writer);
 
 /// Opens any file that tacho can read as a Trace: .tacho, or a foreign format through its reader.

@@ -18,8 +18,7 @@ extern char** environ;
 
 namespace tacho::launch {
 
-std::vector<std::string> target_environment(const EnvironmentOptions& options,
-                                            std::vector<std::string>& notes) {
+std::vector<std::string> target_environment(const EnvironmentOptions& options, std::vector<std::string>& notes) {
   EnvironmentBlock variables(environ);
   const auto prepend = [&](const char* name, const std::string& library) {
     const std::string value = variables.get(name);
@@ -30,8 +29,7 @@ std::vector<std::string> target_environment(const EnvironmentOptions& options,
     if (value.empty() || value == options.names.library) {
       variables.set(name, options.names.library);
     } else {
-      notes.push_back(
-          fmt::format("{} is already set to {}: left alone, so {} is not traced", name, value, source));
+      notes.push_back(fmt::format("{} is already set to {}: left alone, so {} is not traced", name, value, source));
     }
   };
   if (options.inject) {

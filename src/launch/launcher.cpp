@@ -55,8 +55,7 @@ double thread_cpu_s() {
 // Drains the pool in a thread of its own until told to stop.
 class DrainThread {
  public:
-  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry,
-              std::unique_ptr<PerfSampler> perf)
+  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, std::unique_ptr<PerfSampler> perf)
       : pool_(pool),
         writer_(writer),
         telemetry_(telemetry),
@@ -219,9 +218,7 @@ std::string human_size(double bytes) {
 }
 
 void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
-  const auto about = [&](std::string_view key, std::string_view value) {
-    writer.property(Table::kEnd, 0, key, value);
-  };
+  const auto about = [&](std::string_view key, std::string_view value) { writer.property(Table::kEnd, 0, key, value); };
   std::string command;
   for (const std::string& word : options.command) command += (command.empty() ? "" : " ") + word;
   about("command", command);
@@ -297,8 +294,7 @@ class Gate {
       samples_ = on;
       // What triggers or the program itself switched meanwhile stays.
       const uint64_t now = header_.enabled.load(std::memory_order_relaxed), bit = tape::source_bit::kSample;
-      if (now != 0)
-        header_.enabled.store(on ? now | (plan_.sources & bit) : now & ~bit, std::memory_order_relaxed);
+      if (now != 0) header_.enabled.store(on ? now | (plan_.sources & bit) : now & ~bit, std::memory_order_relaxed);
     }
     if (ended || (on && plan_.sample_duration_s <= 0)) return -1;
     return static_cast<int>(std::min(((on ? until : plan_.sample_delay_s) - seconds) * 1000, 1e6)) + 1;
@@ -348,12 +344,11 @@ Result<Room> address_space(const Recording& recording, const TargetLimits& limit
   if (of_target != RLIM_INFINITY) {
     room.pool_max = std::min<uint64_t>(room.pool_max, std::max<uint64_t>(of_target / kShare, kLeastPool));
     if (room.pool_max < recording.pool_max)
-      room.sentence = fmt::format(
-          "the address space is limited to {} (ulimit -v): the pool has at most {} instead of {}, and more "
-          "events may be "
-          "lost in bursts",
-          human_size(static_cast<double>(of_target)), human_size(static_cast<double>(room.pool_max)),
-          human_size(static_cast<double>(recording.pool_max)));
+      room.sentence =
+          fmt::format("the address space is limited to {} (ulimit -v): the pool has at most {} "
+                      "instead of {}, and more events may be lost in bursts",
+                      human_size(static_cast<double>(of_target)), human_size(static_cast<double>(room.pool_max)),
+                      human_size(static_cast<double>(recording.pool_max)));
   }
   if (own == RLIM_INFINITY) return room;
   // A thread's stack and heap take 72 MiB and more of it by default.
@@ -367,17 +362,15 @@ Result<Room> address_space(const Recording& recording, const TargetLimits& limit
   const uint64_t needed = kOwnNeeds + room.pool_max;
   void* const held = mmap(nullptr, needed, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (held == MAP_FAILED)
-    return fail(
-        "the address space is limited to {} (ulimit -v), and tacho needs {} more than it has: raise the "
-        "limit, also the "
-        "hard one",
-        human_size(static_cast<double>(own)), human_size(static_cast<double>(needed)));
+    return fail("the address space is limited to {} (ulimit -v), and tacho needs {} "
+                "more than it has: raise the limit, also the hard one",
+                human_size(static_cast<double>(own)), human_size(static_cast<double>(needed)));
   munmap(held, needed);
   return room;
 }
 
-// Whether a process that is younger than `since` has the pool in its environment: one that outlives the target, and attaches
-// when nobody drains the pool any more. Only processes that this user may look at.
+// Whether a process that is younger than `since` has the pool in its environment: one that outlives the target, and
+// attaches when nobody drains the pool any more. Only processes that this user may look at.
 bool anybody_has(const std::string& pool, pid_t since) {
   const std::string variable = "TACHO_POOL=" + pool;
   DIR* const all = opendir("/proc");
@@ -406,8 +399,8 @@ bool anybody_has(const std::string& pool, pid_t since) {
 bool is_tacho(const std::string& executable) {
   struct stat one {
   }, own{};
-  return stat(executable.c_str(), &one) == 0 && stat("/proc/self/exe", &own) == 0 &&
-         one.st_dev == own.st_dev && one.st_ino == own.st_ino;
+  return stat(executable.c_str(), &one) == 0 && stat("/proc/self/exe", &own) == 0 && one.st_dev == own.st_dev &&
+         one.st_ino == own.st_ino;
 }
 
 bool maps_mention(pid_t pid, const char* library) {
@@ -415,8 +408,7 @@ bool maps_mention(pid_t pid, const char* library) {
   if (maps == nullptr) return false;
   char line[4608];
   bool found = false;
-  while (!found && std::fgets(line, sizeof line, maps) != nullptr)
-    found = std::strstr(line, library) != nullptr;
+  while (!found && std::fgets(line, sizeof line, maps) != nullptr) found = std::strstr(line, library) != nullptr;
   std::fclose(maps);
   return found;
 }
@@ -444,11 +436,10 @@ tl::expected<std::string, LaunchError> find_executable(const std::string& comman
     if (code == 0) return command;
     struct stat status {};
     const bool folder = stat(command.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-    return own_error(code, code == 127 ? fmt::format("{}: no such file", command)
-                           : folder    ? fmt::format("{}: is a folder, not a program", command)
-                           : !script(command).empty()
-                               ? fmt::format("{}: not executable; {}", command, script(command))
-                               : fmt::format("{}: not executable (chmod +x?)", command));
+    return own_error(code, code == 127                ? fmt::format("{}: no such file", command)
+                           : folder                   ? fmt::format("{}: is a folder, not a program", command)
+                           : !script(command).empty() ? fmt::format("{}: not executable; {}", command, script(command))
+                                                      : fmt::format("{}: not executable (chmod +x?)", command));
   }
   const char* path = getenv("PATH");
   std::string folders = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
@@ -473,9 +464,8 @@ tl::expected<std::string, LaunchError> find_executable(const std::string& comman
   if (stat(command.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(command.c_str(), X_OK) != 0 &&
       !script(command).empty())
     return own_error(127, fmt::format("{}: command not found in PATH; {}", command, script(command)));
-  return own_error(
-      127, fmt::format("{}: command not found in PATH{}", command,
-                       access(command.c_str(), X_OK) == 0 ? "; did you mean ./" + command + " ?" : ""));
+  return own_error(127, fmt::format("{}: command not found in PATH{}", command,
+                                    access(command.c_str(), X_OK) == 0 ? "; did you mean ./" + command + " ?" : ""));
 }
 
 Result<std::string> find_library() {
@@ -486,8 +476,7 @@ Result<std::string> find_library() {
   char self[4096];
   const ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
   if (size <= 0)
-    return fail(
-        "cannot tell where tacho is installed (/proc not mounted?): set TACHO_LIBRARY to libtacho.so");
+    return fail("cannot tell where tacho is installed (/proc not mounted?): set TACHO_LIBRARY to libtacho.so");
   std::string folder(self, static_cast<size_t>(size));
   folder.resize(folder.rfind('/'));
   for (const char* relative : {"/../lib/libtacho.so", "/libtacho.so", "/../lib64/libtacho.so"}) {
@@ -499,8 +488,7 @@ Result<std::string> find_library() {
       return path;
     }
   }
-  return fail("libtacho.so is not beside {} (looked in ../lib): reinstall, or set TACHO_LIBRARY to its path",
-              folder);
+  return fail("libtacho.so is not beside {} (looked in ../lib): reinstall, or set TACHO_LIBRARY to its path", folder);
 }
 
 tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
@@ -646,12 +634,11 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   for (size_t i = 0; i <= event::kFactTables; ++i) {
     const uint64_t dropped = header.dropped[i].load(std::memory_order_relaxed);
     if (dropped != 0)
-      (*writer)->lose(0, i < event::kFactTables ? static_cast<Table>(i) : Table::kEnd,
-                      event::LossReason::kPoolFull, static_cast<int64_t>(dropped));
+      (*writer)->lose(0, i < event::kFactTables ? static_cast<Table>(i) : Table::kEnd, event::LossReason::kPoolFull,
+                      static_cast<int64_t>(dropped));
   }
   uint64_t dropped[event::kFactTables];
-  for (size_t i = 0; i < event::kFactTables; ++i)
-    dropped[i] = header.dropped[i].load(std::memory_order_relaxed);
+  for (size_t i = 0; i < event::kFactTables; ++i) dropped[i] = header.dropped[i].load(std::memory_order_relaxed);
   drain.decoder().count_in_flight(dropped);
   for (const decode::ProcessFacts& process : result.processes)
     if (process.pid != static_cast<uint32_t>(child->pid) && kill(static_cast<pid_t>(process.pid), 0) == 0)
@@ -659,14 +646,12 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   if (!result.still_running) result.still_running = anybody_has(pool->path(), child->pid);
   if (result.still_running)
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
-  const bool opencl_seen =
-      std::any_of(result.processes.begin(), result.processes.end(),
-                  [](const auto& process) { return process.sees(event::Domain::kOpenCL); });
+  const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
+                                       [](const auto& process) { return process.sees(event::Domain::kOpenCL); });
   // Libraries such as torch bring OpenCL along without a call: where libtacho.so is, nothing is missing.
   if (opencl_loaded && !opencl_seen && !ours_loaded && result.processes.empty() && options.inject)
     result.warnings.push_back(
-        "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its "
-        "OpenCL "
+        "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
         "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
   std::string problem;
   for (const vendor::Vendor* const vendor : vendor::vendors())
@@ -676,31 +661,26 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   const uint32_t refused = pool->refused();
   if (refused != 0)
     result.warnings.push_back(
-        fmt::format("{} process{} of the program could not be recorded: {} as another user (setuid, su, "
-                    "sudo), who may not open "
-                    "the pool; run tacho as that user",
+        fmt::format("{} process{} of the program could not be recorded: {} as another user (setuid, su, sudo), who may "
+                    "not open the pool; run tacho as that user",
                     refused, refused == 1 ? "" : "es", refused == 1 ? "it ran" : "they ran"));
   if (refused != 0 && result.processes.empty())
     problem.clear();
   else if (result.processes.empty() && is_tacho(*executable))
-    result.warnings.push_back(
-        "the program is tacho itself, which traces the program that it starts: that trace has the events, "
-        "and this one has none");
+    result.warnings.push_back("the program is tacho itself, which traces the program that it starts: "
+                              "that trace has the events, and this one has none");
   else if (!problem.empty())
     result.warnings.push_back(problem);
   else if (result.processes.empty() && !by_perf && options.inject && ours_loaded)
     result.warnings.push_back(
-        "the program made no call of a GPU runtime and set no marker: none is in this trace (call stacks "
-        "need a sampler: "
-        "tacho sys sample, rocprof-sys-sample)");
+        "the program made no call of a GPU runtime and set no marker: none is in this trace (call stacks need a "
+        "sampler: tacho sys sample, rocprof-sys-sample)");
   else if (result.processes.empty() && !by_perf && options.inject)
     result.warnings.push_back(
-        "no process attached: the program is statically linked or setuid, clears its environment, sees "
-        "another /dev/shm (a "
-        "container), or made no GPU API call and set no marker "
+        "no process attached: the program is statically linked or setuid, clears its environment, sees another "
+        "/dev/shm (a container), or made no GPU API call and set no marker "
         "(--sampler perf samples its call stacks from outside)");
-  for (const std::string& warning : result.warnings)
-    (*writer)->note(0, event::NoteSeverity::kWarning, warning);
+  for (const std::string& warning : result.warnings) (*writer)->note(0, event::NoteSeverity::kWarning, warning);
 
   const auto about = [&](std::string_view key, const std::string& value) {
     (*writer)->property(Table::kEnd, 0, key, value);

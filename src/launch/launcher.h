@@ -1,5 +1,4 @@
-// Starts a target under tracing and follows it to its end: environment, pool, drainer, signals, exit code,
-// trace file.
+// Starts a target under tracing and follows it to its end: environment, pool, drainer, signals, exit code, trace file.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +20,8 @@ struct LaunchOptions {
   Recording recording;
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;  // further variables for the target
-  bool preload = true;                 // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
-  bool torch_trace = false;            // ranges of PyTorch's operators (torch_hooks.h)
+  bool preload = true;                                           // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
+  bool torch_trace = false;                                      // ranges of PyTorch's operators (torch_hooks.h)
   bool inject = true;                  // false: load none of our libraries and change only `environment`
   int stdout_fd = -1, stderr_fd = -1;  // the target's stdout and stderr; -1 = ours
   /// Called once, when the target runs, with the path of the recording while it is being written.
@@ -51,8 +50,8 @@ struct LaunchError {
   std::string message;
 };
 
-/// Runs the target to its end and writes the trace. Blocks, and forwards signals meanwhile. The calling
-/// process must be single-threaded.
+/// Runs the target to its end and writes the trace. Blocks, and forwards signals meanwhile. The calling process must be
+/// single-threaded.
 tl::expected<RunResult, LaunchError> run(const LaunchOptions& options);
 
 /// Absolute path of `command` as execvp would find it, or an error with exit code 126 or 127.
@@ -61,8 +60,8 @@ tl::expected<std::string, LaunchError> find_executable(const std::string& comman
 /// libtacho.so of this installation: beside the executable (../lib), or $TACHO_LIBRARY.
 Result<std::string> find_library();
 
-/// Writes `output` from the pool of a tacho that died and from its unfinished trace file, if the pool names
-/// one that still exists. Then removes both if `remove_sources`.
+/// Writes `output` from the pool of a tacho that died and from its unfinished trace file, if the pool names one that
+/// still exists. Then removes both if `remove_sources`.
 Status recover(const std::string& pool_path, const std::string& output, bool overwrite, bool remove_sources,
                std::vector<std::string>& notes);
 /// Paths of this user's pools on this machine whose tacho no longer runs.

@@ -64,13 +64,11 @@ Result<LibraryNames> linked_names(const std::string& library) {
     if (made) made = make_link(library, folder + "/libtacho.so");
     if (made) made = make_link(library, folder + "/" + kPreloadName);
     // Stand-ins for ROCTx are looked for beside the library.
-    if (made && access((own + "/roctx").c_str(), X_OK) == 0)
-      made = make_link(own + "/roctx", folder + "/roctx");
+    if (made && access((own + "/roctx").c_str(), X_OK) == 0) made = make_link(own + "/roctx", folder + "/roctx");
     if (made) return LibraryNames{folder + "/libtacho.so", folder + "/" + kPreloadName};
     tried += (tried.empty() ? "" : "; ") + made.error().message;
   }
-  return fail("{}",
-              tried.empty() ? "no folder for temporary files has a name without spaces and colons" : tried);
+  return fail("{}", tried.empty() ? "no folder for temporary files has a name without spaces and colons" : tried);
 }
 
 }  // namespace
@@ -83,11 +81,10 @@ Result<LibraryNames> library_names(const std::string& library) {
   if (linked && fits) return LibraryNames{library, linked->preload};
   if (linked) return linked;
   if (fits) return LibraryNames{library, library};
-  return fail(
-      "{} cannot be preloaded: LD_PRELOAD takes no path with a space, colon or dollar sign, and a link to it "
-      "cannot be made "
-      "({}); set TMPDIR to a folder that you own, or install tacho elsewhere",
-      library, linked.error().message);
+  return fail("{} cannot be preloaded: LD_PRELOAD takes no path with a space, colon or dollar sign, and a link to it "
+              "cannot be made "
+              "({}); set TMPDIR to a folder that you own, or install tacho elsewhere",
+              library, linked.error().message);
 }
 
 }  // namespace tacho::launch

@@ -23,8 +23,7 @@ constexpr size_t kPage = 4096;
 constexpr size_t kDataPages = 512;  // per CPU, a power of two
 constexpr size_t kRingBytes = (kDataPages + 1) * kPage;
 
-// Registers in the kernel's order (asm/perf_regs.h): ax bx cx dx si di bp sp ip, r8 to r15. The DWARF number
-// of each.
+// Registers in the kernel's order (asm/perf_regs.h): ax bx cx dx si di bp sp ip, r8 to r15. The DWARF number of each.
 constexpr uint64_t kRegisterMask = 0x1ff | 0xff0000;
 constexpr int kDwarf[17] = {0, 3, 2, 1, 4, 5, 6, 7, 16, 8, 9, 10, 11, 12, 13, 14, 15};
 
@@ -52,8 +51,8 @@ Result<std::unique_ptr<PerfSampler>> PerfSampler::open(pid_t target, uint32_t hz
   event.type = PERF_TYPE_SOFTWARE;
   event.config = PERF_COUNT_SW_CPU_CLOCK;
   event.sample_period = self->period_;
-  event.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER |
-                      PERF_SAMPLE_STACK_USER;
+  event.sample_type =
+      PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
   event.sample_regs_user = kRegisterMask;
   event.sample_stack_user = self->stack_bytes_;
   event.disabled = event.enable_on_exec = event.inherit = 1;
@@ -79,21 +78,18 @@ Result<std::unique_ptr<PerfSampler>> PerfSampler::open(pid_t target, uint32_t hz
       const int error = errno;
       if (error == EACCES || error == EPERM)
         return fail(
-            "the kernel does not permit sampling from outside (perf_event_open: {}; "
-            "kernel.perf_event_paranoid is {}): "
+            "the kernel does not permit sampling from outside (perf_event_open: {}; kernel.perf_event_paranoid is {}): "
             "sysctl kernel.perf_event_paranoid=2, a container that allows the call, or --sampler timer",
             strerror(error), paranoid());
-      return fail("the kernel cannot sample from outside (perf_event_open: {}): use --sampler timer",
-                  strerror(error));
+      return fail("the kernel cannot sample from outside (perf_event_open: {}): use --sampler timer", strerror(error));
     }
     void* const memory = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED) {
       const int error = errno;
       close(file);
-      return fail(
-          "no memory for sampling from outside ({}): raise ulimit -l or kernel.perf_event_mlock_kb, or use "
-          "--sampler timer",
-          strerror(error));
+      return fail("no memory for sampling from outside ({}): raise ulimit -l or "
+                  "kernel.perf_event_mlock_kb, or use --sampler timer",
+                  strerror(error));
     }
     self->rings_.push_back({file, memory});
   }
@@ -136,9 +132,8 @@ uint64_t PerfSampler::read(decode::OutsideStacks& stacks) {
     }
     std::atomic_ref(page->data_tail).store(tail, std::memory_order_release);
   }
-  std::sort(records.begin(), records.end(), [](const Record& a, const Record& b) {
-    return a.time != b.time ? a.time < b.time : a.order < b.order;
-  });
+  std::sort(records.begin(), records.end(),
+            [](const Record& a, const Record& b) { return a.time != b.time ? a.time < b.time : a.order < b.order; });
   for (const Record& record : records) {
     perf_event_header header;
     memcpy(&header, record.bytes.data(), sizeof header);

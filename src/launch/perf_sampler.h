@@ -16,16 +16,14 @@ namespace tacho::launch {
 
 class PerfSampler {
  public:
-  /// Opens a sampler for a process that has not called exec yet. Sampling starts at the exec and follows
-  /// threads and children. Copies at most `stack_bytes` per sample. The error says what forbids sampling and
-  /// what to do.
+  /// Opens a sampler for a process that has not called exec yet. Sampling starts at the exec and follows threads and
+  /// children. Copies at most `stack_bytes` per sample. The error says what forbids sampling and what to do.
   static Result<std::unique_ptr<PerfSampler>> open(pid_t target, uint32_t hz, uint32_t stack_bytes);
   ~PerfSampler();
   PerfSampler(const PerfSampler&) = delete;
   PerfSampler& operator=(const PerfSampler&) = delete;
 
-  /// Passes the kernel's records to `stacks` in order of time. Returns the number of samples that the kernel
-  /// dropped.
+  /// Passes the kernel's records to `stacks` in order of time. Returns the number of samples that the kernel dropped.
   uint64_t read(decode::OutsideStacks& stacks);
   /// False if samples lack the time spent in the kernel (kernel.perf_event_paranoid is 2).
   bool kernel_time() const { return kernel_time_; }

@@ -25,8 +25,7 @@ Result<Trigger> parse_trigger(const std::string& text) {
     }
     if (kind == "signal") {
       trigger.kind = Trigger::Kind::kSignal;
-      static constexpr std::pair<const char*, int> kSignals[] = {
-          {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}};
+      static constexpr std::pair<const char*, int> kSignals[] = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}};
       for (const auto& [name, number] : kSignals)
         if (value == name || value == std::string("SIG") + name) {
           trigger.signal = number;
@@ -59,8 +58,7 @@ Status check(const Recording& recording) {
   }
   if (recording.writer.aggregate && recording.writer.ring_size != 0)
     return fail("--aggregate keeps no events, so --ring has nothing to keep: choose one");
-  if (recording.target.sampler == event::Sampler::kPerf &&
-      recording.target.sample_clock == event::SampleClock::kWall)
+  if (recording.target.sampler == event::Sampler::kPerf && recording.target.sample_clock == event::SampleClock::kWall)
     return fail("--sampler perf samples CPU time; for wall time use --sampler timer");
   return {};
 }

@@ -1,5 +1,4 @@
-// Recording: what to record, when, and where to. Every command that starts a program turns its options into
-// one.
+// Recording: what to record, when, and where to. Every command that starts a program turns its options into one.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +24,15 @@ struct Trigger {
 Result<Trigger> parse_trigger(const std::string& text);
 
 struct Recording {
-  // ---- what
+  // What
   uint64_t sources = tape::source_bit::kAll;
-  /// The configuration for targets: kernel filters, call stacks, details of CUDA. Starting adds the triggers'
-  /// markers.
+  /// The configuration for targets: kernel filters, call stacks, details of CUDA. Starting adds the triggers' markers.
   event::Configuration target;
   double sample_delay_s = 0;     ///< sampling of call stacks starts after this
   double sample_duration_s = 0;  ///< and lasts this long; 0 = to the end
   TelemetryOptions telemetry;
 
-  // ---- when
+  // When
   bool start_paused = false;
   double delay_s = 0;     ///< recording starts after this
   double duration_s = 0;  ///< and lasts this long; 0 = to the end
@@ -46,7 +44,7 @@ struct Recording {
   };
   std::vector<Period> periods;  ///< override delay_s and duration_s
 
-  // ---- where to, and how much
+  // Where to, and how much
   std::string output;  ///< the .tacho to write
   trace::WriterOptions writer;
   uint64_t pool_initial = 16ull << 20;

@@ -19,15 +19,13 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
                std::vector<std::string>& notes) {
   TACHO_ASSIGN(auto pool, tape::Pool::open(pool_path));
   const tape::PoolHeader& header = pool.header();
-  if (kill(static_cast<pid_t>(header.launcher_pid), 0) == 0 &&
-      header.launcher_pid != static_cast<uint32_t>(getpid())) {
+  if (kill(static_cast<pid_t>(header.launcher_pid), 0) == 0 && header.launcher_pid != static_cast<uint32_t>(getpid())) {
     // The number may have gone to somebody else: only a tacho that still maps this pool is in the way.
     const std::string exe = fmt::format("/proc/{}/exe", header.launcher_pid);
     char target[4096];
     const ssize_t size = readlink(exe.c_str(), target, sizeof target - 1);
     if (size > 0 && std::string_view(target, static_cast<size_t>(size)).ends_with("/tacho"))
-      return fail("{}: its tacho (pid {}) still runs; it will write the trace itself", pool_path,
-                  header.launcher_pid);
+      return fail("{}: its tacho (pid {}) still runs; it will write the trace itself", pool_path, header.launcher_pid);
   }
   trace::WriterOptions options;
   options.overwrite = overwrite;
@@ -40,12 +38,11 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
       auto part = trace::Trace::open(partial);
       if (part) {
         TACHO_TRY(trace::copy_into(**part, *writer));
-        notes.push_back(
-            fmt::format("took {} events from the unfinished {}",
-                        (*part)->rows(event::Table::kDispatch) + (*part)->rows(event::Table::kApi) +
-                            (*part)->rows(event::Table::kMarker) + (*part)->rows(event::Table::kCopy) +
-                            (*part)->rows(event::Table::kSample),
-                        partial));
+        notes.push_back(fmt::format("took {} events from the unfinished {}",
+                                    (*part)->rows(event::Table::kDispatch) + (*part)->rows(event::Table::kApi) +
+                                        (*part)->rows(event::Table::kMarker) + (*part)->rows(event::Table::kCopy) +
+                                        (*part)->rows(event::Table::kSample),
+                                    partial));
       } else {
         notes.push_back(part.error().message);
       }
@@ -66,9 +63,8 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
     if (const uint64_t dropped = header.dropped[i].load(); dropped != 0)
       writer->lose(0, i < event::kFactTables ? static_cast<event::Table>(i) : event::Table::kEnd,
                    event::LossReason::kPoolFull, static_cast<int64_t>(dropped));
-  writer->note(
-      0, event::NoteSeverity::kWarning,
-      "recovered after tacho was killed: up to a second of events before that moment may be missing");
+  writer->note(0, event::NoteSeverity::kWarning,
+               "recovered after tacho was killed: up to a second of events before that moment may be missing");
   TACHO_TRY(writer->finish());
   if (remove_sources) {
     ::unlink(pool_path.c_str());
@@ -80,8 +76,7 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
 std::vector<std::string> abandoned_pools() {
   std::vector<std::string> folders = {"/dev/shm", "/tmp"};
   for (const char* variable : {"TACHO_POOL_DIR", "XDG_RUNTIME_DIR", "TMPDIR"})
-    if (const char* folder = getenv(variable); folder != nullptr && *folder != '\0')
-      folders.emplace_back(folder);
+    if (const char* folder = getenv(variable); folder != nullptr && *folder != '\0') folders.emplace_back(folder);
   std::sort(folders.begin(), folders.end());
   folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
   std::vector<std::string> found;

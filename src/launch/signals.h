@@ -1,5 +1,5 @@
-// What a run keeps from reaching tacho: signals, that it answers itself instead of dying of them, and the limits and timers
-// that are the target's and not its own.
+// What a run keeps from reaching tacho: signals, that it answers itself instead of dying of them, and the limits and
+// timers that are the target's and not its own.
 #pragma once
 
 #include <signal.h>
@@ -12,8 +12,9 @@
 
 namespace tacho::launch {
 
-/// While it lives, no signal ends this process but SIGKILL and its own faults (SIGSEGV, SIGBUS, ...): they wait to be read.
-/// Make it before the first thread. At its end, what is still waiting is dropped: the run they were meant for is over.
+/// While it lives, no signal ends this process but SIGKILL and its own faults (SIGSEGV, SIGBUS, ...): they wait to be
+/// read. Make it before the first thread. At its end, what is still waiting is dropped: the run they were meant for is
+/// over.
 class SignalInbox {
  public:
   SignalInbox();
@@ -23,8 +24,8 @@ class SignalInbox {
 
   /// Readable when a signal waits; -1 if the kernel gave none.
   int descriptor() const { return descriptor_; }
-  /// The next one that is waiting: its number, and whether the target is to get it too. What the terminal's driver sends
-  /// has reached the target already.
+  /// The next one that is waiting: its number, and whether the target is to get it too. What the terminal's driver
+  /// sends has reached the target already.
   struct Signal {
     int number;
     bool from_terminal;

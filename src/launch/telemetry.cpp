@@ -29,8 +29,7 @@ namespace {
 
 constexpr size_t kMostProcesses = 256;
 
-// A small file as a whole; empty when it cannot be read. /proc files have no size, so it is read until its
-// end.
+// A small file as a whole; empty when it cannot be read. /proc files have no size, so it is read until its end.
 std::string read_small(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
@@ -85,15 +84,14 @@ struct Stat {
   std::string name;
   char state = '?';
   pid_t parent = 0;
-  uint64_t minor_faults = 0, major_faults = 0, user_ticks = 0, system_ticks = 0, threads = 0,
-           virtual_bytes = 0, resident_pages = 0;
+  uint64_t minor_faults = 0, major_faults = 0, user_ticks = 0, system_ticks = 0, threads = 0, virtual_bytes = 0,
+           resident_pages = 0;
 };
 
 // /proc/PID/stat: "pid (name) state ppid ...". The name may hold anything, so the last ')' counts.
 std::optional<Stat> parse_stat(const std::string& text) {
   const size_t open_at = text.find('('), close_at = text.rfind(')');
-  if (open_at == std::string::npos || close_at == std::string::npos || close_at < open_at)
-    return std::nullopt;
+  if (open_at == std::string::npos || close_at == std::string::npos || close_at < open_at) return std::nullopt;
   Stat stat;
   stat.name = text.substr(open_at + 1, close_at - open_at - 1);
   size_t at = close_at + 2;
@@ -154,14 +152,13 @@ void Telemetry::loop(pid_t target) {
   using Clock = std::chrono::steady_clock;
   const auto step = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(1.0 / std::clamp(options_.hz, 0.01, 1000.0)));
-  auto due = Clock::now() +
-             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.delay_s));
+  auto due =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.delay_s));
   const auto begin = due;
   std::unique_lock lock(stop_mutex_);
   for (;;) {
     if (stop_signal_.wait_until(lock, due, [this] { return stopping_; })) break;
-    if (options_.duration_s > 0 && Clock::now() - begin > std::chrono::duration<double>(options_.duration_s))
-      break;
+    if (options_.duration_s > 0 && Clock::now() - begin > std::chrono::duration<double>(options_.duration_s)) break;
     lock.unlock();
     round(target);
     lock.lock();
@@ -182,8 +179,7 @@ void Telemetry::round(pid_t target) {
 
 void Telemetry::record(const Series& series, int64_t time, double value) {
   const std::lock_guard lock(mutex_);
-  const auto [at, fresh] =
-      series_of_.try_emplace({series.name, series.pid}, static_cast<uint32_t>(series_.size()));
+  const auto [at, fresh] = series_of_.try_emplace({series.name, series.pid}, static_cast<uint32_t>(series_.size()));
   if (fresh) series_.push_back(series);
   if (values_.size() < 4'000'000) values_.push_back({at->second, time, value});
 }
@@ -194,12 +190,11 @@ void Telemetry::complain_once(const std::string& sentence) {
   notes_.push_back(sentence);
 }
 
-// ---- the machine ---------------------------------------------------------------------------------
+// The machine
 
 void Telemetry::read_machine(int64_t time) {
   const std::string stat = read_small(options_.proc + "/stat");
-  if (stat.empty())
-    complain_once(fmt::format("{}/stat cannot be read: no utilisation of CPU cores", options_.proc));
+  if (stat.empty()) complain_once(fmt::format("{}/stat cannot be read: no utilisation of CPU cores", options_.proc));
   for (size_t line = 0; line < stat.size();) {
     const size_t end = std::min(stat.find('\n', line), stat.size());
     const std::string_view text = std::string_view(stat).substr(line, end - line);
@@ -220,8 +215,7 @@ void Telemetry::read_machine(int64_t time) {
     if (before.known && all > before.all && !hidden("cpu_utilization"))
       record({fmt::format("CPU Utilization [{}]", core), "%", "share of time in which the core was not idle",
               "cpu_utilization"},
-             time,
-             100.0 * static_cast<double>(all - idle - before.busy) / static_cast<double>(all - before.all));
+             time, 100.0 * static_cast<double>(all - idle - before.busy) / static_cast<double>(all - before.all));
     before = {all - idle, all, true};
   }
   if (!hidden("cpu_frequency")) {
@@ -268,7 +262,7 @@ void Telemetry::read_machine(int64_t time) {
   }
 }
 
-// ---- processes -----------------------------------------------------------------------------------
+// Processes
 
 void Telemetry::find_descendants(pid_t target, std::vector<pid_t>& out) {
   out.push_back(target);
@@ -308,8 +302,8 @@ void Telemetry::read_processes(pid_t target, int64_t time) {
   bool any = false;
   for (const pid_t pid : processes) any = read_process(pid, time) || any;
   if (!any && rounds_ == 0)
-    complain_once(fmt::format("{}/{}/stat cannot be read: no telemetry of the program's processes",
-                              options_.proc, target));
+    complain_once(
+        fmt::format("{}/{}/stat cannot be read: no telemetry of the program's processes", options_.proc, target));
   // Of processes that ended, only what is in the trace stays.
   if (process_times_.size() > 2 * kMostProcesses)
     std::erase_if(process_times_, [&](const auto& entry) {
@@ -330,15 +324,13 @@ bool Telemetry::read_process(pid_t pid, int64_t time) {
   }
   static const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
   static const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
-  const auto put = [&](const char* name, const char* unit, const char* text, const char* category,
-                       double value) {
+  const auto put = [&](const char* name, const char* unit, const char* text, const char* category, double value) {
     if (!hidden(category)) record({name, unit, text, category, pid, -1}, time, value);
   };
   const double user = static_cast<double>(stat->user_ticks) * tick,
                system = static_cast<double>(stat->system_ticks) * tick;
   put("CPU User Time", "s", "CPU time in user mode since the process began", "process_user_cpu_time", user);
-  put("CPU Kernel Time", "s", "CPU time in the kernel since the process began", "process_kernel_cpu_time",
-      system);
+  put("CPU Kernel Time", "s", "CPU time in the kernel since the process began", "process_kernel_cpu_time", system);
   if (before.time != 0 && time > before.time)
     put("CPU Usage", "%", "CPU time per time; 100 = one core", "process_cpu_usage",
         100.0 * (user + system - before.cpu_s) / (static_cast<double>(time - before.time) * 1e-9));
@@ -356,21 +348,19 @@ bool Telemetry::read_process(pid_t pid, int64_t time) {
       put("CPU Peak Memory", "B", "most resident memory so far", "process_memory_hwm",
           static_cast<double>(*peak) * 1024);
   // The kernel counts context switches by thread; with many threads they are read less often.
-  if (!hidden("process_context_switch") &&
-      (stat->threads <= 64 || before.round % (stat->threads / 32) == 0)) {
+  if (!hidden("process_context_switch") && (stat->threads <= 64 || before.round % (stat->threads / 32) == 0)) {
     each_entry(folder + "/task", [&](const char* name) {
       const pid_t tid = pid_of(name);
       if (tid == 0) return;
       const std::string status = read_small(folder + "/task/" + name + "/status");
       const auto voluntary = field(status, "voluntary_ctxt_switches"),
                  forced = field(status, "nonvoluntary_ctxt_switches");
-      if (voluntary && forced && before.switches.size() < 100'000)
-        before.switches[tid] = *voluntary + *forced;
+      if (voluntary && forced && before.switches.size() < 100'000) before.switches[tid] = *voluntary + *forced;
     });
     uint64_t sum = 0;
     for (const auto& [tid, count] : before.switches) sum += count;
-    put("CPU Context Switches", "", "voluntary and forced context switches of all threads",
-        "process_context_switch", static_cast<double>(sum));
+    put("CPU Context Switches", "", "voluntary and forced context switches of all threads", "process_context_switch",
+        static_cast<double>(sum));
   }
   if (!hidden("process_io") && !before.io_refused) {
     const std::string io = read_small(folder + "/io");
@@ -385,16 +375,15 @@ bool Telemetry::read_process(pid_t pid, int64_t time) {
           static_cast<double>(field(io, "write_bytes").value_or(0)));
     } else if (access((folder + "/stat").c_str(), F_OK) == 0) {
       before.io_refused = true;
-      complain_once(
-          fmt::format("{}/io of process {} cannot be read (another user's, or setuid): no I/O of it",
-                      options_.proc, stat->name));
+      complain_once(fmt::format("{}/io of process {} cannot be read (another user's, or setuid): no I/O of it",
+                                options_.proc, stat->name));
     }
   }
   ++before.round;
   return true;
 }
 
-// ---- GPUs ----------------------------------------------------------------------------------------
+// GPUs
 
 void Telemetry::read_gpus(int64_t time) {
   std::vector<vendor::GpuReading> readings;
@@ -403,12 +392,11 @@ void Telemetry::read_gpus(int64_t time) {
   for (const auto& monitor : gpus_) monitor->read(selection, readings, problems);
   for (const vendor::GpuReading& reading : readings)
     if (!hidden(reading.category))
-      record({reading.name, reading.unit, reading.text, reading.category, 0, reading.gpu}, time,
-             reading.value);
+      record({reading.name, reading.unit, reading.text, reading.category, 0, reading.gpu}, time, reading.value);
   for (const std::string& problem : problems) complain_once(problem);
 }
 
-// ---- into the trace ------------------------------------------------------------------------------
+// Into the trace
 
 void Telemetry::deliver(trace::TraceWriter& writer) {
   std::vector<Value> values;
@@ -421,14 +409,13 @@ void Telemetry::deliver(trace::TraceWriter& writer) {
                                                             .unit = writer.string(series.unit),
                                                             .text = writer.string(series.text),
                                                             .block = writer.string(series.category)});
-      tracks_.push_back(
-          writer.dimension(row::Track{.kind = event::TrackKind::kCounter,
-                                      .native = series.pid != 0 ? series.pid : series.device + 1,
-                                      .name = writer.string(series.name),
-                                      .category = writer.string(series.pid != 0      ? "telemetry.process"
-                                                                : series.device >= 0 ? "telemetry.gpu"
-                                                                                     : "telemetry.cpu"),
-                                      .counter = counter}));
+      tracks_.push_back(writer.dimension(row::Track{.kind = event::TrackKind::kCounter,
+                                                    .native = series.pid != 0 ? series.pid : series.device + 1,
+                                                    .name = writer.string(series.name),
+                                                    .category = writer.string(series.pid != 0      ? "telemetry.process"
+                                                                              : series.device >= 0 ? "telemetry.gpu"
+                                                                                                   : "telemetry.cpu"),
+                                                    .counter = counter}));
     }
   }
   for (const Value& value : values)

@@ -1,5 +1,5 @@
-// Telemetry of the machine and of the target's processes while a target runs. A thread of tacho's own process
-// reads /proc, /sys and the vendors' management libraries, so that the target pays nothing for it.
+// Telemetry of the machine and of the target's processes while a target runs. A thread of tacho's own process reads
+// /proc, /sys and the vendors' management libraries, so that the target pays nothing for it.
 #pragma once
 
 #include <sys/types.h>
@@ -26,12 +26,12 @@ namespace tacho::launch {
 
 /// Which telemetry a run records, and how often.
 struct TelemetryOptions {
-  bool cpu = false;      // per core: utilisation and frequency; memory of the machine
-  bool process = false;  // per process of the target: CPU time and use, memory, faults, context switches, I/O
-  bool gpu = false;      // through the vendors' management libraries, if installed
-  double hz = 10;        // rounds per second
-  double delay_s = 0;    // before the first round
-  double duration_s = 0;                             // 0 = to the end
+  bool cpu = false;       // per core: utilisation and frequency; memory of the machine
+  bool process = false;   // per process of the target: CPU time and use, memory, faults, context switches, I/O
+  bool gpu = false;       // through the vendors' management libraries, if installed
+  double hz = 10;         // rounds per second
+  double delay_s = 0;     // before the first round
+  double duration_s = 0;  // 0 = to the end
   std::optional<std::set<int>> cpus;                 // only these cores; nullopt = all
   std::optional<std::set<int>> gpus;                 // only these GPUs; nullopt = all
   std::optional<std::set<std::string>> gpu_metrics;  // of kGpuMetrics; nullopt = all
@@ -42,8 +42,7 @@ struct TelemetryOptions {
 };
 
 /// Names of GPU metrics for TelemetryOptions::gpu_metrics.
-inline constexpr const char* kGpuMetrics[] = {"busy",  "temp", "power", "mem_usage",
-                                              "clock", "pcie", "link",  "energy"};
+inline constexpr const char* kGpuMetrics[] = {"busy", "temp", "power", "mem_usage", "clock", "pcie", "link", "energy"};
 
 /// One quantity over time. Quantities that rocprof-sys has keep its names, without the "(S)".
 struct Series {
@@ -55,8 +54,8 @@ struct Series {
   int device = -1;       // GPU index
 };
 
-/// Takes readings in its own thread from start() to stop(). The owner of the trace writer calls deliver() to
-/// write them.
+/// Takes readings in its own thread from start() to stop(). The owner of the trace writer calls deliver() to write
+/// them.
 class Telemetry {
  public:
   explicit Telemetry(TelemetryOptions options);
@@ -66,13 +65,11 @@ class Telemetry {
 
   void start(pid_t target);
   void stop();
-  /// Takes one round of readings now, in the calling thread: for tests, and for a last value at the target's
-  /// end.
+  /// Takes one round of readings now, in the calling thread: for tests, and for a last value at the target's end.
   void round(pid_t target);
   /// Writes the readings since the last call.
   void deliver(trace::TraceWriter& writer);
-  /// Links the tracks of processes to their rows (pid -> row of table process), and writes notes and
-  /// properties.
+  /// Links the tracks of processes to their rows (pid -> row of table process), and writes notes and properties.
   void finish(trace::TraceWriter& writer, const std::map<uint32_t, int64_t>& processes);
   /// All processes of the target that telemetry has seen.
   std::set<pid_t> seen_processes() const;

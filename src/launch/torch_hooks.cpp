@@ -14,8 +14,7 @@ constexpr const char* kInject = "/tacho/inject";
 
 Result<std::string> find_inject_folder() {
   std::vector<std::string> tried;
-  if (const char* given = getenv("TACHO_PYTHON"); given != nullptr && *given != '\0')
-    tried.emplace_back(given);
+  if (const char* given = getenv("TACHO_PYTHON"); given != nullptr && *given != '\0') tried.emplace_back(given);
   char self[4096];
   const ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
   if (size > 0) {
@@ -30,15 +29,12 @@ Result<std::string> find_inject_folder() {
       std::string path = real != nullptr ? real : each + kInject;
       free(real);
       if (path.find(':') != std::string::npos)
-        return fail(
-            "--torch-trace: {} has a colon in its path, which PYTHONPATH cannot hold: install tacho "
-            "elsewhere",
-            path);
+        return fail("--torch-trace: {} has a colon in its path, which PYTHONPATH cannot hold: install tacho elsewhere",
+                    path);
       return path;
     }
   return fail(
-      "--torch-trace: the Python files of tacho are not beside the program (share/tacho/python): reinstall, "
-      "or set "
+      "--torch-trace: the Python files of tacho are not beside the program (share/tacho/python): reinstall, or set "
       "TACHO_PYTHON to the folder that holds tacho/inject");
 }
 

@@ -1,5 +1,5 @@
-// PyTorch's operators (--torch-trace): a folder in the target's PYTHONPATH in which Python finds what makes ranges of them
-// (python/tacho). The script stays untouched, and processes that Python starts have them, too.
+// PyTorch's operators (--torch-trace): a folder in the target's PYTHONPATH in which Python finds what makes ranges of
+// them (python/tacho). The script stays untouched, and processes that Python starts have them, too.
 #pragma once
 
 #include <span>
@@ -12,7 +12,8 @@
 namespace tacho::launch {
 
 /// PYTHONPATH for the target, the user's own behind ours: ("PYTHONPATH", "/usr/share/tacho/python/tacho/inject:...").
-/// Fails for a command that cannot come to run Python, as far as its words tell, and where the installation lacks the files.
+/// Fails for a command that cannot come to run Python, as far as its words tell, and where the installation lacks the
+/// files.
 Result<std::pair<std::string, std::string>> torch_hooks(std::span<const std::string> command);
 
 }  // namespace tacho::launch

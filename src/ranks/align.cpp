@@ -40,8 +40,9 @@ Result<std::vector<Alignment>> align(std::span<const std::shared_ptr<const trace
     for (uint32_t at = run; (*shared)[at].against != at; at = (*shared)[at].against)
       alignment.corrected = alignment.corrected || !(*shared)[at].fit.pieces.empty();
     if (!alignment.corrected) continue;
-    alignment.map = [shared, run, to = job.runs[run].clock_shift, from = job.runs[0].clock_shift](
-                        int64_t time) { return common_time(*shared, run, time + to) - from; };
+    alignment.map = [shared, run, to = job.runs[run].clock_shift, from = job.runs[0].clock_shift](int64_t time) {
+      return common_time(*shared, run, time + to) - from;
+    };
   }
   return alignments;
 }

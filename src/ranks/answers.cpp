@@ -51,11 +51,11 @@ void most_beyond(std::span<const Participant> all, size_t one, NamedTime (Arriva
   }
 }
 
-// Why participant `last` came `late` ns after the median of the others. `before`: the cause of the communicator's collective
-// before, when the same rank was last there in the same step; `waited_before`: how long the others had waited then.
-// `messages`: how long each waited for messages in its stretch.
-Cause cause_of(std::span<const Participant> all, size_t last, int64_t late, const Cause* before,
-               int64_t late_before, std::span<const Waited> messages) {
+// Why participant `last` came `late` ns after the median of the others. `before`: the cause of the communicator's
+// collective before, when the same rank was last there in the same step; `waited_before`: how long the others had
+// waited then. `messages`: how long each waited for messages in its stretch.
+Cause cause_of(std::span<const Participant> all, size_t last, int64_t late, const Cause* before, int64_t late_before,
+               std::span<const Waited> messages) {
   Cause cause;
   const Arrival& own = all[last].arrival;
   cause.by_host = own.by_host;
@@ -153,10 +153,10 @@ void add_traffic(Traffic& traffic, Operation operation, int64_t bytes, int64_t r
   }
 }
 
-// The way back from a step's end: the transfer of the last collective, the stretch of the rank that came last to it, the
-// collective at which that stretch began, and so on to the step's begin.
-std::vector<PathPiece> path_of(const Report& report, const std::unordered_map<uint64_t, size_t>& by_key,
-                               size_t last, int32_t step) {
+// The way back from a step's end: the transfer of the last collective, the stretch of the rank that came last to it,
+// the collective at which that stretch began, and so on to the step's begin.
+std::vector<PathPiece> path_of(const Report& report, const std::unordered_map<uint64_t, size_t>& by_key, size_t last,
+                               int32_t step) {
   std::vector<PathPiece> path;
   size_t at = last;
   constexpr size_t kMostPieces = 100'000;
@@ -164,8 +164,8 @@ std::vector<PathPiece> path_of(const Report& report, const std::unordered_map<ui
     const Collective& collective = report.collectives[at];
     path.push_back({collective.last_rank, PathPiece::Kind::kTransfer, collective.transfer, 0, 0, 0, 0, at});
     path.push_back({collective.last_rank, PathPiece::Kind::kStretch,
-                    std::max<int64_t>(0, collective.last_start - collective.from), collective.compute,
-                    collective.copy, collective.idle, collective.host, at});
+                    std::max<int64_t>(0, collective.last_start - collective.from), collective.compute, collective.copy,
+                    collective.idle, collective.host, at});
     if (collective.previous_communicator == Arrival::kNobody) break;
     const auto previous = by_key.find(key_of(collective.previous_communicator, collective.previous_sequence));
     if (previous == by_key.end()) break;
@@ -227,8 +227,7 @@ std::string cause_text(const Cause& cause, const Names& names) {
       else if (cause.range)
         text = "the host launched late, in " + name;
       else
-        text = fmt::format("the host: {} +{}", name,
-                           report::format_duration(static_cast<double>(cause.name_time)));
+        text = fmt::format("the host: {} +{}", name, report::format_duration(static_cast<double>(cause.name_time)));
       break;
     case Cause::Kind::kIdle:
       text = "its GPU idled; unknown why (no API calls in the trace)";
@@ -296,14 +295,11 @@ Result<Report> answer(Job& job, bool details) {
       files.insert(run.file);
     }
     return fail(
-        "{}{}: no collective among the {} kernels of {} rank{}, and no message or collective of MPI: tacho "
-        "looked for kernels named ncclDevKernel_*, ncclKernel_*, nccl*Sym*, rccl* and *msccl*, for "
-        "torch.distributed's \"Collective name\" in Kineto files, and for table message; record a span in "
-        "which "
-        "the ranks communicate",
+        "{}{}: no collective among the {} kernels of {} rank{}, and no message or collective of MPI: tacho looked for "
+        "kernels named ncclDevKernel_*, ncclKernel_*, nccl*Sym*, rccl* and *msccl*, for torch.distributed's "
+        "\"Collective name\" in Kineto files, and for table message; record a span in which the ranks communicate",
         runs[0].file,
-        files.size() > 1 ? fmt::format(" and {} more file{}", files.size() - 1, files.size() == 2 ? "" : "s")
-                         : "",
+        files.size() > 1 ? fmt::format(" and {} more file{}", files.size() - 1, files.size() == 2 ? "" : "s") : "",
         kernels, runs.size(), runs.size() == 1 ? "" : "s");
   }
   Report report;
@@ -318,15 +314,13 @@ Result<Report> answer(Job& job, bool details) {
   Status spooling;
   const auto spool_arrivals = [&] {
     if (arrived.empty()) return;
-    if (auto at = report.arrivals->append(arrived); !at && spooling)
-      spooling = tl::unexpected<Error>(at.error());
+    if (auto at = report.arrivals->append(arrived); !at && spooling) spooling = tl::unexpected<Error>(at.error());
     spooled += arrived.size();
     arrived.clear();
   };
   const auto step_at = [&](uint32_t run, int32_t step) -> RankStep* {
     std::vector<RankStep>& steps = report.ranks[run].steps;
-    return step >= 0 && static_cast<size_t>(step) < steps.size() ? &steps[static_cast<size_t>(step)]
-                                                                 : nullptr;
+    return step >= 0 && static_cast<size_t>(step) < steps.size() ? &steps[static_cast<size_t>(step)] : nullptr;
   };
 
   // Clocks: corrected where collectives say that they differ, and not within one host.
@@ -395,12 +389,11 @@ Result<Report> answer(Job& job, bool details) {
     for (const Participant& other : all)
       if (other.arrival.operation != first.operation || other.arrival.bytes != first.bytes) {
         if (report.mismatched++ == 0)
-          example = fmt::format(
-              "number {} of group {} is {} of {} on rank {}, and {} of {} on rank {}", first.sequence,
-              job.names.communicator(first.communicator).name, operation_name(first.operation),
-              report::format_bytes(static_cast<double>(first.bytes)), runs[all[0].run].rank,
-              operation_name(other.arrival.operation),
-              report::format_bytes(static_cast<double>(other.arrival.bytes)), runs[other.run].rank);
+          example = fmt::format("number {} of group {} is {} of {} on rank {}, and {} of {} on rank {}", first.sequence,
+                                job.names.communicator(first.communicator).name, operation_name(first.operation),
+                                report::format_bytes(static_cast<double>(first.bytes)), runs[all[0].run].rank,
+                                operation_name(other.arrival.operation),
+                                report::format_bytes(static_cast<double>(other.arrival.bytes)), runs[other.run].rank);
         return;
       }
     if (!complete) ++report.incomplete;
@@ -452,13 +445,12 @@ Result<Report> answer(Job& job, bool details) {
       const Collective* before = nullptr;
       if (const auto at = newest.find(first.communicator); at != newest.end()) {
         const Collective& candidate = report.collectives[at->second];
-        if (candidate.last_run == collective.last_run && candidate.step == collective.step)
-          before = &candidate;
+        if (candidate.last_run == collective.last_run && candidate.step == collective.step) before = &candidate;
       }
       std::vector<Waited> messages;
       for (size_t i = 0; i < all.size(); ++i)
-        messages.push_back(waited_between(report.messages.waits[all[i].run],
-                                          on_common(all[i].run, all[i].arrival.from), starts[i]));
+        messages.push_back(
+            waited_between(report.messages.waits[all[i].run], on_common(all[i].run, all[i].arrival.from), starts[i]));
       collective.cause = cause_of(all, last, collective.late, before != nullptr ? &before->cause : nullptr,
                                   before != nullptr ? before->late : 0, messages);
       if (collective.cause.kind == Cause::Kind::kMessages && !collective.cause.carried) {
@@ -474,15 +466,12 @@ Result<Report> answer(Job& job, bool details) {
     const int64_t size =
         std::max<int64_t>(job.names.communicator(first.communicator).size, static_cast<int64_t>(all.size()));
     if (collective.bytes > 0 && collective.transfer > 0 && complete && all.size() > 1) {
-      collective.algorithm_bandwidth =
-          static_cast<double>(collective.bytes) / static_cast<double>(collective.transfer);
+      collective.algorithm_bandwidth = static_cast<double>(collective.bytes) / static_cast<double>(collective.transfer);
       collective.bus_bandwidth = collective.algorithm_bandwidth * bus_factor(collective.operation, size);
     }
-    if (!first.by_host)
-      add_traffic(traffic[first.communicator], collective.operation, collective.bytes, size);
+    if (!first.by_host) add_traffic(traffic[first.communicator], collective.operation, collective.bytes, size);
     const Arrival& own = all[last].arrival;
-    collective.from =
-        common_time(clocks, collective.last_run, own.from + runs[collective.last_run].clock_shift);
+    collective.from = common_time(clocks, collective.last_run, own.from + runs[collective.last_run].clock_shift);
     collective.compute = own.compute;
     collective.copy = own.copy;
     collective.idle = own.idle;
@@ -574,8 +563,7 @@ Result<Report> answer(Job& job, bool details) {
       add_saturating(report.ranks[wait.blamed].caused, time);
       const int32_t step = step_of(run, own_steps, wait.start);
       add_waited(run, step, time);
-      if (RankStep* const blamed = step_at(wait.blamed, step); blamed != nullptr)
-        add_saturating(blamed->caused, time);
+      if (RankStep* const blamed = step_at(wait.blamed, step); blamed != nullptr) add_saturating(blamed->caused, time);
       const auto add = [&](Blame& blame) {
         add_saturating(blame.waited, time);
         add_saturating(blame.for_messages, time);
@@ -642,16 +630,14 @@ Result<Report> answer(Job& job, bool details) {
     if (sums.ranks > 0 && sums.own > 0)
       step.imbalance = (sums.longest / (sums.own / static_cast<double>(sums.ranks)) - 1) * 100;
     if (sums.any) step.path = path_of(report, by_key, sums.last, number);
-    if (const int64_t tail = sums.any ? step.end - report.collectives[sums.last].end : 0;
-        sums.ranks > 0 && tail > 0)
+    if (const int64_t tail = sums.any ? step.end - report.collectives[sums.last].end : 0; sums.ranks > 0 && tail > 0)
       step.path.push_back({runs[sums.last_run].rank, PathPiece::Kind::kTail, tail, 0, 0, 0, 0, sums.last});
     report.steps.push_back(std::move(step));
   }
 
   // Who is to blame.
   for (const auto& [run, blame] : blame_in_all) {
-    Straggler straggler{runs[run].rank, blame.collectives, blame.waited, blame.for_messages, {},
-                        blame.cause()};
+    Straggler straggler{runs[run].rank, blame.collectives, blame.waited, blame.for_messages, {}, blame.cause()};
     add_meanwhile(run, INT64_MIN, INT64_MAX, straggler.cause);
     for (const int32_t step : blame_steps[run]) straggler.steps.push_back(first_number + step);
     report.stragglers.push_back(std::move(straggler));
@@ -682,8 +668,8 @@ Result<Report> answer(Job& job, bool details) {
     group.waited = sums.waited;
     group.median_spread = median_of(std::move(sums.spreads));
     group.median_transfer = median_of(std::move(sums.transfers));
-    const int64_t size = std::max<int64_t>(job.names.communicator(communicator).size,
-                                           std::ranges::count(in_group[communicator], true));
+    const int64_t size =
+        std::max<int64_t>(job.names.communicator(communicator).size, std::ranges::count(in_group[communicator], true));
     // One rank's kernels also waited for the others.
     if (bytes > 0 && group.median_transfer > 0 && std::ranges::count(in_group[communicator], true) > 1) {
       group.algorithm_bandwidth = static_cast<double>(bytes) / static_cast<double>(group.median_transfer);
@@ -733,53 +719,46 @@ Result<Report> answer(Job& job, bool details) {
                                          report.missing.size() == 1 ? "" : "s", list));
   }
   if (report.mismatched > 0)
-    report.remarks.push_back(fmt::format(
-        "{} collective{} left out because the ranks disagree ({}): do all traces begin at the same step?",
-        report.mismatched, report.mismatched == 1 ? " is" : "s are", example));
+    report.remarks.push_back(
+        fmt::format("{} collective{} left out because the ranks disagree ({}): do all traces begin at the same step?",
+                    report.mismatched, report.mismatched == 1 ? " is" : "s are", example));
   if (report.incomplete > 0)
-    report.remarks.push_back(fmt::format(
-        "{} collective{} on some ranks only: did a rank die, or are the traces of different lengths?",
-        report.incomplete, report.incomplete == 1 ? " is" : "s are"));
+    report.remarks.push_back(
+        fmt::format("{} collective{} on some ranks only: did a rank die, or are the traces of different lengths?",
+                    report.incomplete, report.incomplete == 1 ? " is" : "s are"));
   if (report.messages.unmatched > 0)
     report.remarks.push_back(
         fmt::format("{} message{} of MPI lack{} the other half: of ranks without a file, of processes that "
-                    "MPI_Comm_spawn started, or "
-                    "lost",
+                    "MPI_Comm_spawn started, or lost",
                     report.messages.unmatched, report.messages.unmatched == 1 ? "" : "s",
                     report.messages.unmatched == 1 ? "s" : ""));
   if (report.point_to_point > 0)
-    report.remarks.push_back(fmt::format("{} sends and receives count as communication but are not matched",
-                                         report.point_to_point));
+    report.remarks.push_back(
+        fmt::format("{} sends and receives count as communication but are not matched", report.point_to_point));
   for (size_t run = 0; run < runs.size(); ++run) {
     if (runs[run].arrivals == 0 && !report.collectives.empty())
       report.remarks.push_back(fmt::format("rank {} takes part in no collective", runs[run].rank));
     if (report.ranks[run].corrected && std::abs(report.ranks[run].clock_offset) > 1'000'000)
       report.remarks.push_back(
           clocks[run].numbered
-              ? fmt::format(
-                    "the clock of rank {} is taken to be {} off", runs[run].rank,
-                    report::format_duration(static_cast<double>(std::abs(report.ranks[run].clock_offset))))
-              : fmt::format(
-                    "the clock of rank {} is taken to be {} off; if its trace begins at another collective "
-                    "than rank {}'s, that is "
-                    "why",
-                    runs[run].rank,
-                    report::format_duration(static_cast<double>(std::abs(report.ranks[run].clock_offset))),
-                    runs[0].rank));
+              ? fmt::format("the clock of rank {} is taken to be {} off", runs[run].rank,
+                            report::format_duration(static_cast<double>(std::abs(report.ranks[run].clock_offset))))
+              : fmt::format("the clock of rank {} is taken to be {} off; if its trace begins at "
+                            "another collective than rank {}'s, that is why",
+                            runs[run].rank,
+                            report::format_duration(static_cast<double>(std::abs(report.ranks[run].clock_offset))),
+                            runs[0].rank));
   }
   if (runs.size() > 1 && !report.aligned) {
     bool one_host = true;
     for (const RankRun& run : runs) one_host = one_host && !run.host.empty() && run.host == runs[0].host;
     if (!one_host)
-      report.remarks.emplace_back(
-          "unaligned: some ranks share no collective or message with rank 0's, so their clocks cannot be "
-          "compared with "
-          "its own");
+      report.remarks.emplace_back("unaligned: some ranks share no collective or message with rank 0's, "
+                                  "so their clocks cannot be compared with its own");
   }
   if (runs.size() == 1)
-    report.remarks.push_back(
-        fmt::format("{} holds one rank only: who waits for whom shows when the files of all ranks are given",
-                    runs[0].file));
+    report.remarks.push_back(fmt::format(
+        "{} holds one rank only: who waits for whom shows when the files of all ranks are given", runs[0].file));
   std::set<std::string> programs;
   for (const RankRun& run : runs)
     if (!run.program.empty()) programs.insert(run.program);

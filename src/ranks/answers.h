@@ -1,5 +1,5 @@
-// What `tacho ranks` answers: who came last to each collective and why, how long the others waited, how evenly steps are
-// spread, the critical path of a step, bytes between ranks. docs/ranks.md has the definitions.
+// What `tacho ranks` answers: who came last to each collective and why, how long the others waited, how evenly steps
+// are spread, the critical path of a step, bytes between ranks. docs/ranks.md has the definitions.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,8 @@ struct Cause {
   int64_t peer = 0;       // rank
   bool by_host = false;   // the collective is a call of MPI, which the host itself is late to
   bool range = false;     // `name` is a range of the program that the host was in, no call
-  bool carried =
-      false;  // it is the cause of an earlier collective of the step, from which the rank is still behind
-  Meanwhile meanwhile;  // kLateSends, of a step or straggler: what the sender of the latest message did
+  bool carried = false;   // it is the cause of an earlier collective of the step, from which the rank is still behind
+  Meanwhile meanwhile;    // kLateSends, of a step or straggler: what the sender of the latest message did
 };
 
 struct Collective {
@@ -148,12 +147,13 @@ struct Report {
   std::optional<Spool<RankArrival>> arrivals;  // where details were asked for
 };
 
-/// An error where the job has neither collectives nor messages. `details`: also each rank's part in
-/// each step, and when it came to each collective; the latter lie in a file without a name. Opens the files of ranks that sent
-/// messages late once more; names found there are added to the job's.
+/// An error where the job has neither collectives nor messages. `details`: also each rank's part in each step, and when
+/// it came to each collective; the latter lie in a file without a name. Opens the files of ranks that sent messages
+/// late once more; names found there are added to the job's.
 Result<Report> answer(Job& job, bool details = false);
 
-/// The name of a kernel, call or range for a cell: without result, arguments and template arguments, at most 28 columns.
+/// The name of a kernel, call or range for a cell: without result, arguments and template arguments, at most 28
+/// columns.
 std::string short_name(const std::string& full);
 
 /// "30 more kernels (sm90_gemm)", "the host launched late", in words for a cell; `names`: of the job.

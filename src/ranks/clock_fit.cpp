@@ -40,8 +40,7 @@ Line line_through(std::span<const Point> points, size_t most_for_slope) {
     const size_t stride = std::max<size_t>(1, points.size() / most_for_slope);
     for (size_t i = 0; i < points.size(); i += stride)
       for (size_t k = i + stride; k < points.size(); k += stride)
-        if (points[k].x > points[i].x)
-          values.push_back((points[k].y - points[i].y) / (points[k].x - points[i].x));
+        if (points[k].x > points[i].x) values.push_back((points[k].y - points[i].y) / (points[k].x - points[i].x));
     line.slope = median(values);
   }
   values.clear();
@@ -112,8 +111,7 @@ int64_t ClockFit::offset(int64_t time) const {
   size_t at = pieces.size() - 1;
   while (at > 0 && time < pieces[at].from) --at;
   const Piece& piece = pieces[at];
-  return piece.offset +
-         static_cast<int64_t>(std::llround(piece.drift * static_cast<double>(time - piece.at)));
+  return piece.offset + static_cast<int64_t>(std::llround(piece.drift * static_cast<double>(time - piece.at)));
 }
 
 ClockFit fit_clock(std::vector<ClockSample> samples) {
@@ -126,8 +124,8 @@ ClockFit fit_clock(std::vector<ClockSample> samples) {
   std::vector<Point> points;
   points.reserve(samples.size());
   for (const ClockSample& sample : samples)
-    points.push_back({static_cast<double>(sample.time - time),
-                      static_cast<double>(sample.time - sample.reference - offset)});
+    points.push_back(
+        {static_cast<double>(sample.time - time), static_cast<double>(sample.time - sample.reference - offset)});
   std::vector<Segment> segments;
   fit_pieces(points, 0, points.size(), 5, segments);
   std::vector<double> residuals;
@@ -137,8 +135,7 @@ ClockFit fit_clock(std::vector<ClockSample> samples) {
     // Nothing tells where between two samples a clock jumped: halfway.
     const int64_t from = segment.from == 0 ? at : at - (at - samples[segment.from - 1].time) / 2;
     fit.pieces.push_back({from, at, samples[segment.to - 1].time,
-                          offset + static_cast<int64_t>(std::llround(segment.line.at(x))),
-                          segment.line.slope});
+                          offset + static_cast<int64_t>(std::llround(segment.line.at(x))), segment.line.slope});
     for (size_t i = segment.from; i < segment.to; ++i)
       residuals.push_back(std::abs(points[i].y - segment.line.at(points[i].x)));
   }

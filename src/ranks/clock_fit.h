@@ -16,9 +16,8 @@ struct ClockSample {
 /// offset(t) = the fitted clock minus the reference: a line in each piece.
 struct ClockFit {
   struct Piece {
-    int64_t
-        from;    // first time of the piece, of the fitted clock; the first piece also holds all earlier times
-    int64_t at;  // where `offset` is told: its first sample
+    int64_t from;    // first time of the piece, of the fitted clock; the first piece also holds all earlier times
+    int64_t at;      // where `offset` is told: its first sample
     int64_t last;    // its last sample
     int64_t offset;  // ns
     double drift;    // ns per ns; 5e-5 = 50 ppm
@@ -31,8 +30,8 @@ struct ClockFit {
   int64_t aligned(int64_t time) const { return time - offset(time); }
 };
 
-/// Fits lines by medians of slopes (Theil and Sen) and splits where one line does not describe the samples within their own
-/// noise: at a jump of a clock or a change of its rate. Fewer than 8 samples give a constant, none an empty fit.
+/// Fits lines by medians of slopes (Theil and Sen) and splits where one line does not describe the samples within their
+/// own noise: at a jump of a clock or a change of its rate. Fewer than 8 samples give a constant, none an empty fit.
 ClockFit fit_clock(std::vector<ClockSample> samples);
 
 }  // namespace tacho::ranks

@@ -1,5 +1,5 @@
-// What tacho knows about collective operations: their names in NCCL, RCCL and torch.distributed, sizes of data types, and
-// the definitions of bandwidth (docs/ranks.md).
+// What tacho knows about collective operations: their names in NCCL, RCCL and torch.distributed, sizes of data types,
+// and the definitions of bandwidth (docs/ranks.md).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ enum class Operation : uint8_t {
 
 /// "all_reduce", "all_gather" ...: how tacho writes it; "collective" for kUnknown.
 std::string_view operation_name(Operation operation);
-/// From torch.distributed's names ("allreduce", "_allgather_base", "reduce_scatter_tensor_coalesced", "all_to_allv"). Case,
-/// underscores and spaces do not matter.
+/// From torch.distributed's names ("allreduce", "_allgather_base", "reduce_scatter_tensor_coalesced", "all_to_allv").
+/// Case, underscores and spaces do not matter.
 Operation operation_of(std::string_view name);
 
 /// What the name of such a kernel says (event/collective_kernels.h); kUnknown for kernels that carry out whatever they
@@ -46,8 +46,8 @@ struct Told {
   std::string_view members;  // "[0, 1, 2, 3]"
   std::string_view description;
 };
-/// From the arguments of a dispatch: "Collective name=allreduce, In msg nelems=4197376, ..." as the reader of Kineto files
-/// keeps them. Views into `text`.
+/// From the arguments of a dispatch: "Collective name=allreduce, In msg nelems=4197376, ..." as the reader of Kineto
+/// files keeps them. Views into `text`.
 Told told_by(std::string_view text);
 /// The numbers in "[0, 1, 2, 3]" or "[0-3]"; empty when the list is cut short ("...") or is none.
 std::vector<int64_t> members_of(std::string_view text);

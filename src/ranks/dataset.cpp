@@ -30,8 +30,8 @@ const std::vector<EventTable>& event_tables() {
       {"api", {"rank", "pid", "tid", "correlation", "start", "duration"}, {"name", "domain"}},
       {"marker", {"rank", "pid", "tid", "start"}, {"name", "domain"}},
       {"message",
-       {"rank", "identity", "size", "sent", "received", "peer", "sequence", "begun_ahead", "start",
-        "start_unix", "duration"},
+       {"rank", "identity", "size", "sent", "received", "peer", "sequence", "begun_ahead", "start", "start_unix",
+        "duration"},
        {"kind", "function", "name", "origin", "members"}}};
   return tables;
 }
@@ -77,8 +77,7 @@ std::string quoted_path(SqlEngine engine, std::string_view path) {
 std::string source_of(SqlEngine engine, const EventTable& table, const std::string& folder, bool there) {
   const bool duck = engine == SqlEngine::kDuckDb;
   if (there) {
-    const std::string files =
-        quoted_path(engine, fmt::format("{}/*/*/*/table={}/*.parquet", folder, table.name));
+    const std::string files = quoted_path(engine, fmt::format("{}/*/*/*/table={}/*.parquet", folder, table.name));
     return duck ? fmt::format("read_parquet('{}', hive_partitioning = true)", files)
                 : fmt::format("file('{}', Parquet)", files);
   }
@@ -101,16 +100,13 @@ Result<std::string> dataset_sql(SqlEngine engine, const std::string& folder) {
   for (; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
     if (at.depth() == 0 && !name.starts_with("run=")) at.disable_recursion_pending();
-    if (at.depth() == 4 && name.ends_with(".parquet"))
-      there.insert(at->path().parent_path().filename().string());
+    if (at.depth() == 4 && name.ends_with(".parquet")) there.insert(at->path().parent_path().filename().string());
   }
   if (error) return fail("{}: {}", folder, error.message());
   if (!there.contains("table=dispatch") && !there.contains("table=message"))
-    return fail(
-        "{}: no Parquet dataset with kernels or messages of MPI lies here: make one with tacho export FILE "
-        "-f "
-        "parquet -d {}",
-        folder, folder);
+    return fail("{}: no Parquet dataset with kernels or messages of MPI lies here: "
+                "make one with tacho export FILE -f parquet -d {}",
+                folder, folder);
   std::string text(kDatasetSql);
   const std::string name = duck ? "duckdb" : "clickhouse";
   const std::pair<std::string_view, std::string> words[] = {
@@ -129,8 +125,7 @@ Result<std::string> dataset_sql(SqlEngine engine, const std::string& folder) {
       {"{operation of called}", operation_case()}};
   for (const auto& [word, by] : words) replace_all(text, word, by);
   if (!duck)
-    for (const std::string_view table :
-         {"rank_time", "arrival", "collective", "straggler", "kind_of_collective"})
+    for (const std::string_view table : {"rank_time", "arrival", "collective", "straggler", "kind_of_collective"})
       replace_all(text, fmt::format("TABLE {} AS", table),
                   fmt::format("TABLE {} ENGINE = MergeTree ORDER BY tuple() AS", table));
   for (const EventTable& table : event_tables())

@@ -1,4 +1,5 @@
-// SQL that answers what `tacho ranks` answers from a Parquet dataset, with another engine: for jobs that one machine cannot hold.
+// SQL that answers what `tacho ranks` answers from a Parquet dataset, with another engine: for jobs that one machine
+// cannot hold.
 #pragma once
 
 #include <string>
@@ -9,9 +10,9 @@ namespace tacho::ranks {
 
 enum class SqlEngine { kDuckDb, kClickHouse };
 
-/// A script that makes the tables rank_time, arrival, collective, straggler and kind_of_collective of the dataset in `folder`
-/// (format/parquet) and shows them. Tables of events that the dataset lacks count as empty. Errors: the folder is no dataset, or
-/// holds no kernel and no message.
+/// A script that makes the tables rank_time, arrival, collective, straggler and kind_of_collective of the dataset in
+/// `folder` (format/parquet) and shows them. Tables of events that the dataset lacks count as empty. Errors: the folder
+/// is no dataset, or holds no kernel and no message.
 Result<std::string> dataset_sql(SqlEngine engine, const std::string& folder);
 
 }  // namespace tacho::ranks

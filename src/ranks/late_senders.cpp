@@ -120,8 +120,7 @@ Status visit_rows(const trace::Trace& trace, Table table, Windows& windows, Visi
   std::vector<int64_t> values[4];
   const std::span<const trace::Chunk> chunks = trace.chunks(table);
   for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
-    if (!windows.any(chunks[chunk].min_start, std::max(chunks[chunk].max_end, chunks[chunk].max_start) + 1))
-      continue;
+    if (!windows.any(chunks[chunk].min_start, std::max(chunks[chunk].max_end, chunks[chunk].max_start) + 1)) continue;
     for (int i = 0; i < 4; ++i) TACHO_TRY(trace.decode(table, chunk, kColumns[i], values[i]));
     for (size_t row = 0; row < values[0].size(); ++row)
       if (values[2][row] != event::kUnknown && values[2][row] > 0)
@@ -163,10 +162,9 @@ int64_t range_of(const std::vector<Range>& ranges, const Intervals& parts, int64
 }
 
 // `waits`: of the sender, within the window, on its own clock; with whom it waited for.
-Meanwhile judge(Window& window, const trace::Trace& trace, bool knows_calls, Intervals waits,
-                int64_t waited_for, Names& names) {
-  for (Intervals* const list : {&window.mpi, &window.calls, &window.kernels, &window.copies, &waits})
-    unite(*list);
+Meanwhile judge(Window& window, const trace::Trace& trace, bool knows_calls, Intervals waits, int64_t waited_for,
+                Names& names) {
+  for (Intervals* const list : {&window.mpi, &window.calls, &window.kernels, &window.copies, &waits}) unite(*list);
   const Intervals whole = {window.span};
   const Intervals messages = common(waits, whole);
   const Intervals mpi = without(window.mpi, messages);
@@ -228,12 +226,11 @@ Status explain(const RankRun& run, std::vector<Window>& found, std::span<const M
   TACHO_ASSIGN(const std::shared_ptr<const trace::Trace> opened, format::open_any(run.file));
   const trace::Trace& trace = *opened;
   Windows windows(found);
-  std::vector<Called> called(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)),
-                             Called::kNothing);
+  std::vector<Called> called(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), Called::kNothing);
   bool knows_calls = false;
   for (size_t row = 1; row < called.size(); ++row) {
-    const auto domain = static_cast<event::Domain>(
-        trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
+    const auto domain =
+        static_cast<event::Domain>(trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
     if (domain == event::Domain::kMpi)
       called[row] = Called::kMpi;
     else if (domain != event::Domain::kOperator && domain != event::Domain::kPython &&
@@ -245,54 +242,50 @@ Status explain(const RankRun& run, std::vector<Window>& found, std::span<const M
   const auto of_rank = [&](int64_t track) {
     return run.process == 0 || cell(track, column::Track::process) == run.process;
   };
-  TACHO_TRY(
-      visit_rows(trace, Table::kApi, windows, [&](int64_t track, int64_t dim, int64_t start, int64_t end) {
-        if (dim <= 0 || dim >= static_cast<int64_t>(called.size())) return;
-        const Called kind = called[static_cast<size_t>(dim)];
-        if (kind == Called::kNothing) return;
-        const int64_t thread = cell(track, column::Track::thread);
-        windows.overlapping(start, end, [&](Window& window, Interval part) {
-          if (window.message->thread != thread) return;
-          (kind == Called::kMpi ? window.mpi : window.calls).push_back(part);
-          add_saturating((kind == Called::kMpi ? window.by_mpi : window.by_call)[dim], part.end - part.start);
-        });
-      }));
-  TACHO_TRY(visit_rows(trace, Table::kDispatch, windows,
-                       [&](int64_t track, int64_t dim, int64_t start, int64_t end) {
-                         if (!of_rank(track)) return;
-                         windows.overlapping(start, end, [&](Window& window, Interval part) {
-                           window.kernels.push_back(part);
-                           add_saturating(window.by_kernel[dim], part.end - part.start);
-                         });
-                       }));
+  TACHO_TRY(visit_rows(trace, Table::kApi, windows, [&](int64_t track, int64_t dim, int64_t start, int64_t end) {
+    if (dim <= 0 || dim >= static_cast<int64_t>(called.size())) return;
+    const Called kind = called[static_cast<size_t>(dim)];
+    if (kind == Called::kNothing) return;
+    const int64_t thread = cell(track, column::Track::thread);
+    windows.overlapping(start, end, [&](Window& window, Interval part) {
+      if (window.message->thread != thread) return;
+      (kind == Called::kMpi ? window.mpi : window.calls).push_back(part);
+      add_saturating((kind == Called::kMpi ? window.by_mpi : window.by_call)[dim], part.end - part.start);
+    });
+  }));
+  TACHO_TRY(visit_rows(trace, Table::kDispatch, windows, [&](int64_t track, int64_t dim, int64_t start, int64_t end) {
+    if (!of_rank(track)) return;
+    windows.overlapping(start, end, [&](Window& window, Interval part) {
+      window.kernels.push_back(part);
+      add_saturating(window.by_kernel[dim], part.end - part.start);
+    });
+  }));
   for (const Table table : {Table::kCopy, Table::kFill})
     TACHO_TRY(visit_rows(trace, table, windows, [&](int64_t track, int64_t, int64_t start, int64_t end) {
       if (!of_rank(track)) return;
       windows.overlapping(start, end, [&](Window& window, Interval part) { window.copies.push_back(part); });
     }));
   std::unordered_map<int64_t, bool> is_step;
-  TACHO_TRY(
-      visit_rows(trace, Table::kMarker, windows, [&](int64_t track, int64_t dim, int64_t start, int64_t end) {
-        if (cell(track, column::Track::device) != 0) return;
-        const auto [known, fresh] = is_step.try_emplace(dim, false);
-        if (fresh) known->second = names_a_step(trace.text(Table::kLabel, dim, column::Label::name));
-        if (known->second) return;
-        const int64_t thread = cell(track, column::Track::thread);
-        windows.overlapping(start, end, [&](Window& window, Interval part) {
-          if (window.message->thread == thread) window.ranges.push_back({part, end - start, dim});
-        });
-      }));
+  TACHO_TRY(visit_rows(trace, Table::kMarker, windows, [&](int64_t track, int64_t dim, int64_t start, int64_t end) {
+    if (cell(track, column::Track::device) != 0) return;
+    const auto [known, fresh] = is_step.try_emplace(dim, false);
+    if (fresh) known->second = names_a_step(trace.text(Table::kLabel, dim, column::Label::name));
+    if (known->second) return;
+    const int64_t thread = cell(track, column::Track::thread);
+    windows.overlapping(start, end, [&](Window& window, Interval part) {
+      if (window.message->thread == thread) window.ranges.push_back({part, end - start, dim});
+    });
+  }));
   for (Window& window : found) {
     const LateMessage& message = *window.message;
     const int64_t begin = message.until - message.waited, shift = message.sender_until - message.until;
     const Waited waited = waited_between(waits, begin, message.until);
     Intervals own;
-    for (auto at = std::partition_point(waits.begin(), waits.end(),
-                                        [&](const MessageWait& one) { return one.end <= begin; });
+    for (auto at =
+             std::partition_point(waits.begin(), waits.end(), [&](const MessageWait& one) { return one.end <= begin; });
          at != waits.end() && at->start < message.until; ++at)
       own.push_back({at->start + shift, at->end + shift});
-    window.message->meanwhile =
-        judge(window, trace, knows_calls, std::move(own), runs[waited.blamed].rank, names);
+    window.message->meanwhile = judge(window, trace, knows_calls, std::move(own), runs[waited.blamed].rank, names);
   }
   return {};
 }

@@ -10,9 +10,9 @@
 
 namespace tacho::ranks {
 
-/// Fills in LateMessage::meanwhile of the messages of `report` that were waited longest for, kMostExplained of each sender. It opens
-/// the senders' files again and decodes of each what lies in the time of these messages, every chunk once; messages of a file that
-/// cannot be opened any more stay unknown. `names` gets the names found.
+/// Fills in LateMessage::meanwhile of the messages of `report` that were waited longest for, kMostExplained of each
+/// sender. It opens the senders' files again and decodes of each what lies in the time of these messages, every chunk
+/// once; messages of a file that cannot be opened any more stay unknown. `names` gets the names found.
 void explain_late_messages(std::span<const RankRun> runs, Names& names, MessageReport& report);
 inline constexpr size_t kMostExplained = 8;
 

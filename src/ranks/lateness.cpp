@@ -18,8 +18,7 @@ Result<std::optional<analysis::RankLateness>> lateness(const trace::Trace& trace
     rows += trace.rows(table);
   const auto ranks = static_cast<int64_t>(job.runs.size());
   if (ranks < 2 || rows > kMostRows / ranks) return std::nullopt;
-  std::sort(job.runs.begin(), job.runs.end(),
-            [](const RankRun& a, const RankRun& b) { return a.rank < b.rank; });
+  std::sort(job.runs.begin(), job.runs.end(), [](const RankRun& a, const RankRun& b) { return a.rank < b.rank; });
   TACHO_ASSIGN(job.spools, Spools::create());
   for (RankRun& run : job.runs) TACHO_TRY(pass_over(trace, {}, job.names, job.spools, run));
   const Result<Report> report = answer(job);
@@ -51,8 +50,7 @@ Result<std::optional<analysis::RankLateness>> lateness(const trace::Trace& trace
     span.from = collective->first_start - shift;
     span.to = collective->end - shift;
     for (int64_t track = 1; track < trace.rows(Table::kTrack) && span.tracks.size() < 2; ++track)
-      if (trace.cell(Table::kTrack, track, column::Track::kind) ==
-              static_cast<int64_t>(event::TrackKind::kQueue) &&
+      if (trace.cell(Table::kTrack, track, column::Track::kind) == static_cast<int64_t>(event::TrackKind::kQueue) &&
           trace.cell(Table::kTrack, track, column::Track::process) == run.process)
         span.tracks.push_back(track);
   }

@@ -12,9 +12,9 @@ struct LinkPeak {
   std::string_view link;  // "NVLink 4"
 };
 
-/// By the maker's data sheets (docs/ranks.md has the table). Modules only whose board brings the links with it: what a PCIe card is
-/// plugged into, or bridged with, its name does not tell. `ranks`: of the group; where every GPU has a link of its own to each other
-/// one, a small group uses few of them.
+/// By the maker's data sheets (docs/ranks.md has the table). Modules only whose board brings the links with it: what a
+/// PCIe card is plugged into, or bridged with, its name does not tell. `ranks`: of the group; where every GPU has a
+/// link of its own to each other one, a small group uses few of them.
 LinkPeak link_peak(std::string_view device, int64_t ranks);
 
 }  // namespace tacho::ranks

@@ -57,12 +57,9 @@ std::string gpu_of(const trace::Trace& trace, int64_t process) {
   std::string found;
   for (int64_t track = 1; track < trace.rows(Table::kTrack); ++track) {
     const int64_t device = trace.cell(Table::kTrack, track, column::Track::device);
-    if (device == 0 ||
-        (process != 0 && trace.cell(Table::kTrack, track, column::Track::process) != process) ||
-        trace.cell(Table::kDevice, device, column::Device::kind) !=
-            static_cast<int64_t>(event::DeviceKind::kGpu) ||
-        trace.cell(Table::kTrack, track, column::Track::kind) !=
-            static_cast<int64_t>(event::TrackKind::kQueue))
+    if (device == 0 || (process != 0 && trace.cell(Table::kTrack, track, column::Track::process) != process) ||
+        trace.cell(Table::kDevice, device, column::Device::kind) != static_cast<int64_t>(event::DeviceKind::kGpu) ||
+        trace.cell(Table::kTrack, track, column::Track::kind) != static_cast<int64_t>(event::TrackKind::kQueue))
       continue;
     const std::string name(trace.text(Table::kDevice, device, column::Device::name));
     if (trace.property(Table::kDevice, device, "mig") || (!found.empty() && name != found)) return {};
@@ -73,8 +70,7 @@ std::string gpu_of(const trace::Trace& trace, int64_t process) {
 
 // Calls work(i) for i in [0, count) on several threads.
 void in_parallel(size_t count, const std::function<void(size_t)>& work) {
-  const size_t threads =
-      std::min<size_t>(count, std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 16));
+  const size_t threads = std::min<size_t>(count, std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 16));
   std::atomic<size_t> next = 0;
   const auto loop = [&] {
     for (size_t i = next++; i < count; i = next++) work(i);
@@ -93,10 +89,9 @@ Result<Period> period_of_run(const RankRun& run, const Spool<Arrival>& spool) {
   std::vector<uint64_t> signatures;
   std::vector<int64_t> before;
   for (const Arrival& arrival : arrivals) {
-    signatures.push_back(
-        (static_cast<uint64_t>(arrival.communicator) * 31 + static_cast<uint64_t>(arrival.operation)) *
-            0x9e3779b97f4a7c15ULL +
-        static_cast<uint64_t>(arrival.bytes));
+    signatures.push_back((static_cast<uint64_t>(arrival.communicator) * 31 + static_cast<uint64_t>(arrival.operation)) *
+                             0x9e3779b97f4a7c15ULL +
+                         static_cast<uint64_t>(arrival.bytes));
     before.push_back(arrival.start - arrival.from);
   }
   return period_of(signatures, before);
@@ -135,8 +130,7 @@ Status list_traces(const std::vector<std::string>& inputs, std::vector<std::stri
     }
     if (found.empty())
       return fail(
-          "{}: no trace lies in this folder ({} other file{}); traces end in .tacho, .json, .json.gz, .rpd "
-          "or .db",
+          "{}: no trace lies in this folder ({} other file{}); traces end in .tacho, .json, .json.gz, .rpd or .db",
           input, others, others == 1 ? "" : "s");
     if (others > 0)
       remarks.push_back(fmt::format("{}: {} file{} whose name is no trace's {} left out", input, others,
@@ -226,8 +220,9 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
   };
   std::vector<Opened> opened(files.size());
   constexpr size_t kKeptOpen = 64;
-  // Where no file tells steps, all are passed over by the period of one of them. Many files are not kept open, so the first of them
-  // says beforehand what that period probably is; `guess` is what the runs of files[1] and so on were passed with.
+  // Where no file tells steps, all are passed over by the period of one of them. Many files are not kept open, so the
+  // first of them says beforehand what that period probably is; `guess` is what the runs of files[1] and so on were
+  // passed with.
   Period guess;
   const auto open_and_pass = [&](size_t i) {
     const auto pass = [&]() -> Status {
@@ -284,13 +279,12 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
       file_of[rank] = i;
     }
   }
-  if (unreadable > 5)
-    job.remarks.push_back(fmt::format("left out: {} more files that cannot be read", unreadable - 5));
+  if (unreadable > 5) job.remarks.push_back(fmt::format("left out: {} more files that cannot be read", unreadable - 5));
   if (nameless > 0)
-    job.remarks.push_back(fmt::format(
-        "{} file{} neither in {} contents nor in {} name whose rank {}: numbered in the order of names",
-        nameless, nameless == 1 ? " tells" : "s tell", nameless == 1 ? "its" : "their",
-        nameless == 1 ? "its" : "their", nameless == 1 ? "it is" : "they are"));
+    job.remarks.push_back(
+        fmt::format("{} file{} neither in {} contents nor in {} name whose rank {}: numbered in the order of names",
+                    nameless, nameless == 1 ? " tells" : "s tell", nameless == 1 ? "its" : "their",
+                    nameless == 1 ? "its" : "their", nameless == 1 ? "it is" : "they are"));
   if (by_rank.empty()) return tl::unexpected<Error>(Error{first_error});
   for (auto& [rank, run] : by_rank) {
     for (const std::string& remark : run.remarks) job.remarks.push_back(remark);
@@ -298,8 +292,8 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
   }
 
   // Steps by period where no file tells them.
-  const bool steps_known = std::any_of(job.runs.begin(), job.runs.end(),
-                                       [](const RankRun& run) { return !run.steps_from.empty(); });
+  const bool steps_known =
+      std::any_of(job.runs.begin(), job.runs.end(), [](const RankRun& run) { return !run.steps_from.empty(); });
   Period period;
   if (!steps_known) {
     TACHO_ASSIGN(period, period_of_run(job.runs[0], job.spools.arrivals));

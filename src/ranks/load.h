@@ -16,8 +16,8 @@ struct Job {
   std::vector<std::string> remarks;  // what was left out and why: sentences
 };
 
-/// Reads all traces among `inputs` (files; folders with all that lies below them), several at a time. Files that cannot be
-/// read, ranks that come twice and files of other programs become remarks. An error where no trace is left.
+/// Reads all traces among `inputs` (files; folders with all that lies below them), several at a time. Files that cannot
+/// be read, ranks that come twice and files of other programs become remarks. An error where no trace is left.
 Status load_job(const std::vector<std::string>& inputs, Job& job);
 
 /// The runs of a trace, not passed over yet: one for each rank that it says it holds, else one.
@@ -26,7 +26,8 @@ Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::strin
 /// Whether a trace holds what these answers are about: several ranks, messages of MPI, or kernels of collectives.
 bool tells_of_ranks(const trace::Trace& trace);
 
-/// The rank that a path tells: "rank3.tacho", "kineto_rank3.json.gz", "out/3/trace.tacho"; kUnknown where it tells none.
+/// The rank that a path tells: "rank3.tacho", "kineto_rank3.json.gz", "out/3/trace.tacho"; kUnknown where it tells
+/// none.
 int64_t rank_in_path(const std::string& path);
 
 }  // namespace tacho::ranks

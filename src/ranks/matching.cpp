@@ -108,8 +108,7 @@ Result<std::vector<RunClock>> relate_clocks(std::span<const RankRun> runs, const
     if (!complete || participants.size() < 2 || !ends_together(participants[0].arrival.operation)) return;
     const Participant& first = participants[0];
     for (const Participant& other : participants.subspan(1)) {
-      if (other.arrival.operation != first.arrival.operation || other.arrival.bytes != first.arrival.bytes)
-        continue;
+      if (other.arrival.operation != first.arrival.operation || other.arrival.bytes != first.arrival.bytes) continue;
       Samples& list = samples[other.run][first.run];
       list.numbered = first.arrival.by_host;
       if (list.seen++ % list.stride != 0) continue;
@@ -152,8 +151,7 @@ Result<std::vector<RunClock>> relate_clocks(std::span<const RankRun> runs, const
     std::vector<int64_t> offsets;
     for (const ClockSample& sample : samples[run][clock.against].kept)
       offsets.push_back(sample.time - sample.reference);
-    std::nth_element(offsets.begin(), offsets.begin() + static_cast<int64_t>(offsets.size() / 2),
-                     offsets.end());
+    std::nth_element(offsets.begin(), offsets.begin() + static_cast<int64_t>(offsets.size() / 2), offsets.end());
     clock.by_messages = samples[run][clock.against].messages;
     clock.numbered = samples[run][clock.against].numbered;
     clock.fit = fit_clock(std::move(samples[run][clock.against].kept));

@@ -18,12 +18,11 @@ struct Participant {
   Arrival arrival;
 };
 
-/// Gives every collective with all that took part, ascending by run; one of which a rank of the communicator lacks its part
-/// comes last, with complete = false. Reads all ranks side by side; memory is bounded by how far they are apart, counted in
-/// collectives.
-Status match_collectives(
-    std::span<const RankRun> runs, const Spool<Arrival>& spool,
-    const std::function<void(std::span<Participant> participants, bool complete)>& visit);
+/// Gives every collective with all that took part, ascending by run; one of which a rank of the communicator lacks its
+/// part comes last, with complete = false. Reads all ranks side by side; memory is bounded by how far they are apart,
+/// counted in collectives.
+Status match_collectives(std::span<const RankRun> runs, const Spool<Arrival>& spool,
+                         const std::function<void(std::span<Participant> participants, bool complete)>& visit);
 
 /// A run's clock against that of the first run that it shares collectives with, and so on to run 0.
 struct RunClock {
@@ -36,12 +35,14 @@ struct RunClock {
   bool numbered = false;     // by what has its number in the traces: MPI's
 };
 
-/// Moments for the clocks: collectives that no rank can leave before all have come end on all at about the same time; where a pair
-/// of runs has fewer than eight of them, messages both ways (messages.h). Times are the runs' with their clock_shift added.
+/// Moments for the clocks: collectives that no rank can leave before all have come end on all at about the same time;
+/// where a pair of runs has fewer than eight of them, messages both ways (messages.h). Times are the runs' with their
+/// clock_shift added.
 Result<std::vector<RunClock>> relate_clocks(std::span<const RankRun> runs, const Spools& spools);
 
-/// Forgets the fits of clocks that agree within what can be told (20 us and three residuals), and those between runs of one
-/// known host. Returns the runs of the latter whose collectives end more than a millisecond from each other all the same.
+/// Forgets the fits of clocks that agree within what can be told (20 us and three residuals), and those between runs of
+/// one known host. Returns the runs of the latter whose collectives end more than a millisecond from each other all the
+/// same.
 std::vector<uint32_t> drop_equal_clocks(std::span<const RankRun> runs, std::span<RunClock> clocks);
 
 /// A run's time (clock_shift added) on run 0's clock.

@@ -80,8 +80,8 @@ Result<size_t> match_messages(std::span<const RankRun> runs, const Spool<Message
       ++unmatched;
       continue;
     }
-    const Channel channel{event.communicator, event.is_send ? run : other->second,
-                          event.is_send ? other->second : run, event.tag};
+    const Channel channel{event.communicator, event.is_send ? run : other->second, event.is_send ? other->second : run,
+                          event.tag};
     Pending& pending = channels[channel];
     std::deque<MessageEvent>& waiting = event.is_send ? pending.receives : pending.sends;
     if (waiting.empty()) {
@@ -97,8 +97,8 @@ Result<size_t> match_messages(std::span<const RankRun> runs, const Spool<Message
   return unmatched;
 }
 
-Result<std::map<std::pair<uint32_t, uint32_t>, MessageSamples>> message_samples(
-    std::span<const RankRun> runs, const Spool<MessageEvent>& spool) {
+Result<std::map<std::pair<uint32_t, uint32_t>, MessageSamples>> message_samples(std::span<const RankRun> runs,
+                                                                                const Spool<MessageEvent>& spool) {
   // The fastest message each way of the newest group, and where it stood on the later run's clock.
   constexpr size_t kGroup = 4, kMostSamples = 4096;
   struct Way {
@@ -112,11 +112,9 @@ Result<std::map<std::pair<uint32_t, uint32_t>, MessageSamples>> message_samples(
   };
   std::map<std::pair<uint32_t, uint32_t>, Pair> pairs;
   std::map<std::pair<uint32_t, uint32_t>, MessageSamples> samples;
-  TACHO_ASSIGN([[maybe_unused]] const size_t unmatched,
-               match_messages(runs, spool, [&](const MatchedMessage& message) {
+  TACHO_ASSIGN([[maybe_unused]] const size_t unmatched, match_messages(runs, spool, [&](const MatchedMessage& message) {
                  if (message.from == message.to) return;
-                 const uint32_t early = std::min(message.from, message.to),
-                                late = std::max(message.from, message.to);
+                 const uint32_t early = std::min(message.from, message.to), late = std::max(message.from, message.to);
                  const int64_t sent = message.send.start + runs[message.from].clock_shift;
                  const int64_t received = message.receive.end + runs[message.to].clock_shift;
                  Pair& pair = pairs[{late, early}];
@@ -168,30 +166,29 @@ Result<MessageReport> look_at_messages(std::span<const RankRun> runs, const Spoo
   const auto longer = [](const LateMessage& a, const LateMessage& b) {
     return a.waited != b.waited ? a.waited > b.waited : a.sent_at < b.sent_at;
   };
-  TACHO_ASSIGN(
-      report.unmatched, match_messages(runs, spool, [&](const MatchedMessage& message) {
-        ++report.matched;
-        auto& [count, bytes] = report.pairs[{message.from, message.to}];
-        ++count;
-        add_saturating(bytes, std::max<int64_t>(message.send.bytes, 0));
-        if (message.from == message.to) return;
-        const auto at = [&](uint32_t run, int64_t time) {
-          return common_time(clocks, run, time + runs[run].clock_shift);
-        };
-        const int64_t sent = at(message.from, message.send.start);
-        const int64_t called = at(message.to, message.receive.start);
-        const int64_t returned = at(message.to, message.receive.end);
-        const int64_t until = std::min(sent, returned);
-        if (until - called < kShortest) return;
-        waits.push_back({called, until, message.to, message.from});
-        report.late.push_back({message.from, message.to, message.send.tag, message.send.communicator,
-                               message.number, message.send.bytes, sent, until - called, until,
-                               message.send.start - (sent - until), message.send.thread, Meanwhile{}});
-        if (report.late.size() == 2 * kMostLate) {
-          std::nth_element(report.late.begin(), report.late.begin() + kMostLate, report.late.end(), longer);
-          report.late.resize(kMostLate);
-        }
-      }));
+  TACHO_ASSIGN(report.unmatched, match_messages(runs, spool, [&](const MatchedMessage& message) {
+                 ++report.matched;
+                 auto& [count, bytes] = report.pairs[{message.from, message.to}];
+                 ++count;
+                 add_saturating(bytes, std::max<int64_t>(message.send.bytes, 0));
+                 if (message.from == message.to) return;
+                 const auto at = [&](uint32_t run, int64_t time) {
+                   return common_time(clocks, run, time + runs[run].clock_shift);
+                 };
+                 const int64_t sent = at(message.from, message.send.start);
+                 const int64_t called = at(message.to, message.receive.start);
+                 const int64_t returned = at(message.to, message.receive.end);
+                 const int64_t until = std::min(sent, returned);
+                 if (until - called < kShortest) return;
+                 waits.push_back({called, until, message.to, message.from});
+                 report.late.push_back({message.from, message.to, message.send.tag, message.send.communicator,
+                                        message.number, message.send.bytes, sent, until - called, until,
+                                        message.send.start - (sent - until), message.send.thread, Meanwhile{}});
+                 if (report.late.size() == 2 * kMostLate) {
+                   std::nth_element(report.late.begin(), report.late.begin() + kMostLate, report.late.end(), longer);
+                   report.late.resize(kMostLate);
+                 }
+               }));
   // One-sided operations are told by the rank that calls them.
   std::map<int64_t, uint32_t> run_of;
   for (uint32_t run = 0; run < runs.size(); ++run) run_of.try_emplace(runs[run].rank, run);
@@ -207,9 +204,8 @@ Result<MessageReport> look_at_messages(std::span<const RankRun> runs, const Spoo
   if (report.late.size() > kMostLate) report.late.resize(kMostLate);
 
   // In order of their ends: what the sender itself waited for is known before.
-  std::sort(waits.begin(), waits.end(), [](const Wait& a, const Wait& b) {
-    return a.end != b.end ? a.end < b.end : a.waiting < b.waiting;
-  });
+  std::sort(waits.begin(), waits.end(),
+            [](const Wait& a, const Wait& b) { return a.end != b.end ? a.end < b.end : a.waiting < b.waiting; });
   for (const Wait& wait : waits) {
     std::vector<MessageWait>& own = report.waits[wait.waiting];
     // One call may wait for several messages: the later one counts from where the earlier came.
@@ -217,8 +213,8 @@ Result<MessageReport> look_at_messages(std::span<const RankRun> runs, const Spoo
     if (start >= wait.end) continue;
     const std::vector<MessageWait>& theirs = report.waits[wait.sender];
     int64_t at = start;
-    auto their = std::partition_point(theirs.begin(), theirs.end(),
-                                      [&](const MessageWait& one) { return one.end <= start; });
+    auto their =
+        std::partition_point(theirs.begin(), theirs.end(), [&](const MessageWait& one) { return one.end <= start; });
     const auto add = [&](int64_t until, uint32_t blamed) {
       if (until > at) own.push_back({at, until, blamed});
       at = std::max(at, until);
@@ -236,8 +232,7 @@ Result<MessageReport> look_at_messages(std::span<const RankRun> runs, const Spoo
 Waited waited_between(std::span<const MessageWait> waits, int64_t from, int64_t to) {
   Waited all;
   std::map<uint32_t, int64_t> by_run;
-  auto at = std::partition_point(waits.begin(), waits.end(),
-                                 [&](const MessageWait& one) { return one.end <= from; });
+  auto at = std::partition_point(waits.begin(), waits.end(), [&](const MessageWait& one) { return one.end <= from; });
   for (; at != waits.end() && at->start < to; ++at) {
     const int64_t time = std::min(at->end, to) - std::max(at->start, from);
     add_saturating(all.time, time);

@@ -1,4 +1,5 @@
-// MPI's messages of all ranks: each send with its receive, who waited in a receive for whom, and what went from where to where.
+// MPI's messages of all ranks: each send with its receive, who waited in a receive for whom, and what went from where
+// to where.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,9 @@ struct MatchedMessage {
   uint64_t number;  // this is the so-manieth of its communicator, pair and tag, from 0
 };
 
-/// Messages of one communicator, pair of ranks and tag are received in the order in which they are sent; receives count in the
-/// order in which they are begun. Reads all ranks side by side; memory is bounded by the messages under way and by how far the
-/// ranks are apart. Returns how many messages lack one half.
+/// Messages of one communicator, pair of ranks and tag are received in the order in which they are sent; receives count
+/// in the order in which they are begun. Reads all ranks side by side; memory is bounded by the messages under way and
+/// by how far the ranks are apart. Returns how many messages lack one half.
 Result<size_t> match_messages(std::span<const RankRun> runs, const Spool<MessageEvent>& spool,
                               const std::function<void(const MatchedMessage&)>& visit);
 
@@ -32,10 +33,10 @@ struct MessageSamples {
   std::vector<ClockSample> samples;
   int64_t half_trip = 0;  // ns, median: by so much they may be off, since nothing tells which way took longer
 };
-/// By messages in both directions, for (later run, earlier run): in a group of messages the fastest each way; half of the
-/// difference of the two is the clocks'. For pairs that messages go between both ways only.
-Result<std::map<std::pair<uint32_t, uint32_t>, MessageSamples>> message_samples(
-    std::span<const RankRun> runs, const Spool<MessageEvent>& spool);
+/// By messages in both directions, for (later run, earlier run): in a group of messages the fastest each way; half of
+/// the difference of the two is the clocks'. For pairs that messages go between both ways only.
+Result<std::map<std::pair<uint32_t, uint32_t>, MessageSamples>> message_samples(std::span<const RankRun> runs,
+                                                                                const Spool<MessageEvent>& spool);
 
 /// Part of a call in which a run waited for another's message, on the common clock; ascending and apart for one run.
 struct MessageWait {
@@ -47,7 +48,7 @@ struct MessageWait {
 struct Meanwhile {
   enum class Kind : uint8_t {
     kUnknown,
-    kOwnCode,  ///< its sending thread was in no call of MPI or the GPU's API; `name`: the range of the program, if any
+    kOwnCode,   ///< its sending thread was in no call of MPI or the GPU's API; `name`: the range of the program, if any
     kKernels,   ///< it was in a call of the GPU's API while kernels ran; `name` the one that ran longest
     kCopies,    ///< likewise, and copies or fills ran, and no kernel
     kCall,      ///< in a call of the GPU's API while its GPU did nothing; `name` the longest

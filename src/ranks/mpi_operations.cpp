@@ -11,19 +11,17 @@ namespace {
 using event::Table;
 namespace column = event::column;
 
-constexpr int kCallColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
-                                column::Fact::dim};
-constexpr int kMessageColumns[] = {
-    column::Fact::track,   column::Fact::start,       column::Fact::duration,
-    column::Fact::dim,     column::Message::kind,     column::Message::function,
-    column::Message::sent, column::Message::received, column::Message::peer,
-    column::Message::tag,  column::Message::sequence, column::Message::begun_ahead};
+constexpr int kCallColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim};
+constexpr int kMessageColumns[] = {column::Fact::track,   column::Fact::start,       column::Fact::duration,
+                                   column::Fact::dim,     column::Message::kind,     column::Message::function,
+                                   column::Message::sent, column::Message::received, column::Message::peer,
+                                   column::Message::tag,  column::Message::sequence, column::Message::begun_ahead};
 
 // The same on all ranks, or 0: roots and the ranks' own parts differ.
-int64_t bytes_of(Operation operation, std::string_view function, int64_t sent, int64_t received,
-                 int64_t ranks, bool is_root) {
-  const bool own_sizes = function.ends_with('v') || function.ends_with('w') || function.ends_with("v_c") ||
-                         function.ends_with("w_c");
+int64_t bytes_of(Operation operation, std::string_view function, int64_t sent, int64_t received, int64_t ranks,
+                 bool is_root) {
+  const bool own_sizes =
+      function.ends_with('v') || function.ends_with('w') || function.ends_with("v_c") || function.ends_with("w_c");
   if (sent == kUnknown || received == kUnknown) return 0;
   switch (operation) {
     case Operation::kAllGather:
@@ -44,9 +42,9 @@ int64_t bytes_of(Operation operation, std::string_view function, int64_t sent, i
 }  // namespace
 
 bool only_waits(std::string_view function) {
-  return function.starts_with("MPI_Wait") || function.starts_with("MPI_Barrier") ||
-         function.starts_with("MPI_Probe") || function.starts_with("MPI_Mprobe") ||
-         function.starts_with("MPI_Win_wait") || function.starts_with("MPI_Win_fence");
+  return function.starts_with("MPI_Wait") || function.starts_with("MPI_Barrier") || function.starts_with("MPI_Probe") ||
+         function.starts_with("MPI_Mprobe") || function.starts_with("MPI_Win_wait") ||
+         function.starts_with("MPI_Win_fence");
 }
 
 MpiOperations::MpiOperations(const trace::Trace& trace, RankRun& run, Names& names)
@@ -59,14 +57,12 @@ MpiOperations::MpiOperations(const trace::Trace& trace, RankRun& run, Names& nam
   functions_.resize(functions, 0);
   any_ = false;
   for (size_t row = 1; row < functions; ++row) {
-    if (static_cast<event::Domain>(trace.cell(Table::kFunction, static_cast<int64_t>(row),
-                                              column::Function::domain)) != event::Domain::kMpi)
+    if (static_cast<event::Domain>(trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain)) !=
+        event::Domain::kMpi)
       continue;
-    const std::string_view name =
-        trace.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name);
+    const std::string_view name = trace.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name);
     // Starting and ending a job is no communication of its work.
-    if (name == "MPI_Init" || name == "MPI_Init_thread" || name == "MPI_Finalize" || name == "MPI_Abort")
-      continue;
+    if (name == "MPI_Init" || name == "MPI_Init_thread" || name == "MPI_Finalize" || name == "MPI_Abort") continue;
     functions_[row] = only_waits(name) ? 2 : 1;
     any_ = true;
   }
@@ -107,8 +103,7 @@ uint32_t MpiOperations::communicator(int64_t row) {
   const auto [found, fresh] = communicators_.try_emplace(row, 0);
   if (!fresh) return found->second;
   const auto text = [&](int which) { return std::string(trace_.text(Table::kCommunicator, row, which)); };
-  const int64_t identity =
-      row > 0 ? trace_.cell(Table::kCommunicator, row, column::Communicator::identity) : 0;
+  const int64_t identity = row > 0 ? trace_.cell(Table::kCommunicator, row, column::Communicator::identity) : 0;
   Names::Communicator about;
   about.name = text(column::Communicator::name);
   about.members = text(column::Communicator::members);
@@ -116,8 +111,7 @@ uint32_t MpiOperations::communicator(int64_t row) {
   if (about.name.empty()) about.name = text(column::Communicator::origin) + " " + about.members;
   // Without an identity it is one of this rank's own.
   found->second = names_.communicator(
-      identity != 0 ? std::to_string(identity) : fmt::format("rank {} of {}: {}", run_.rank, run_.file, row),
-      about);
+      identity != 0 ? std::to_string(identity) : fmt::format("rank {} of {}: {}", run_.rank, run_.file, row), about);
   return found->second;
 }
 
@@ -147,8 +141,7 @@ bool MpiOperations::next_collective() {
       run_.file_written += std::max<int64_t>(row[6], 0);
       continue;
     }
-    if (kind == event::MessageKind::kPut || kind == event::MessageKind::kGet ||
-        kind == event::MessageKind::kUpdate) {
+    if (kind == event::MessageKind::kPut || kind == event::MessageKind::kGet || kind == event::MessageKind::kUpdate) {
       const auto move = [&](int64_t from, int64_t to, int64_t bytes) {
         auto& [count, sum] = run_.one_sided[{from, to}];
         ++count;
@@ -172,8 +165,7 @@ bool MpiOperations::next_collective() {
     collective_.communicator = communicator(row[3]);
     collective_.sequence = static_cast<uint32_t>(row[10]);
     collective_.operation = known->second.first;
-    const int64_t ranks =
-        std::max<int64_t>(trace_.cell(Table::kCommunicator, row[3], column::Communicator::size), 1);
+    const int64_t ranks = std::max<int64_t>(trace_.cell(Table::kCommunicator, row[3], column::Communicator::size), 1);
     collective_.bytes = bytes_of(collective_.operation, function, row[6], row[7], ranks, row[8] == run_.rank);
     return true;
   }

@@ -1,5 +1,5 @@
-// The calls of MPI of one rank in order of start: collectives with what the ranks must agree on, all others as time in MPI; and
-// its messages.
+// The calls of MPI of one rank in order of start: collectives with what the ranks must agree on, all others as time in
+// MPI; and its messages.
 #pragma once
 
 #include <cstdint>

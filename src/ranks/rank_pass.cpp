@@ -20,7 +20,7 @@ namespace tacho::ranks {
 using event::Table;
 namespace column = event::column;
 
-// ---- names, spool ----------------------------------------------------------------------------------------------
+// Names, spool
 
 uint64_t Names::number(std::string_view text) {
   const uint64_t number = std::max<uint64_t>(std::hash<std::string_view>{}(text), 1);
@@ -59,8 +59,7 @@ uint32_t Names::communicators() const {
 
 uint32_t Names::communicator(const std::string& identity, const Communicator& about) {
   const std::lock_guard lock(mutex_);
-  const auto [found, fresh] =
-      keys_.try_emplace("mpi\n" + identity, static_cast<uint32_t>(communicators_.size()));
+  const auto [found, fresh] = keys_.try_emplace("mpi\n" + identity, static_cast<uint32_t>(communicators_.size()));
   if (fresh)
     communicators_.push_back(about);
   else if (communicators_[found->second].name.empty())
@@ -82,8 +81,7 @@ Result<size_t> SpoolFile::append(const void* from, size_t size) {
   auto offset = static_cast<off_t>(at);
   while (left > 0) {
     const ssize_t done = pwrite(file_.descriptor(), bytes, left, offset);
-    if (done <= 0)
-      return fail("{}: no room for temporary data; set TMPDIR to a folder with more", temporary_folder());
+    if (done <= 0) return fail("{}: no room for temporary data; set TMPDIR to a folder with more", temporary_folder());
     bytes += done;
     offset += done;
     left -= static_cast<size_t>(done);
@@ -121,7 +119,7 @@ Result<std::vector<Times>> steps_of(const RankRun& run, const Spools& spools) {
 
 namespace {
 
-// ---- GPU operations in order of start --------------------------------------------------------------------------
+// GPU operations in order of start
 
 struct GpuOperation {
   Table table;
@@ -131,8 +129,7 @@ struct GpuOperation {
 // Kernels, copies and fills as one sequence.
 class Operations {
  public:
-  explicit Operations(const trace::Trace& trace)
-      : big_(trace, kBig, kBigColumns), fills_(trace, kFills, kFillColumns) {
+  explicit Operations(const trace::Trace& trace) : big_(trace, kBig, kBigColumns), fills_(trace, kFills, kFillColumns) {
     have_[0] = big_.next(slice_[0]);
     have_[1] = fills_.next(slice_[1]);
   }
@@ -164,8 +161,7 @@ class Operations {
   static_assert(int{column::Dispatch::arguments} == int{column::Copy::arguments});
   static constexpr Table kBig[] = {Table::kDispatch, Table::kCopy};
   static constexpr Table kFills[] = {Table::kFill};
-  static constexpr int kBigColumns[] = {column::Fact::dim, column::Fact::correlation,
-                                        column::Dispatch::arguments};
+  static constexpr int kBigColumns[] = {column::Fact::dim, column::Fact::correlation, column::Dispatch::arguments};
   static constexpr int kFillColumns[] = {column::Fact::dim, column::Fact::correlation};
   analysis::Sweep big_, fills_;
   analysis::Slice slice_[2]{};
@@ -173,7 +169,7 @@ class Operations {
   bool have_[2] = {false, false};
 };
 
-// ---- unions ----------------------------------------------------------------------------------------------------
+// Unions
 
 // The union of intervals that come in order of start.
 struct Union {
@@ -221,7 +217,7 @@ Times difference(const Times& later, const Times& earlier) {
   return times;
 }
 
-// ---- steps -----------------------------------------------------------------------------------------------------
+// Steps
 
 struct Steps {
   std::vector<int64_t> begins;  // host time, ascending
@@ -292,8 +288,7 @@ Result<Steps> marked_steps(const trace::Trace& trace, int64_t process) {
           const Class kind = classes[static_cast<size_t>(dim)];
           if (kind == kProfiler && profiler.size() < kMost) profiler.push_back({start, end, dim});
           if (kind == kOwn && own.size() < kMost) own.push_back({start, end, dim});
-          if (auto& list = by_label[dim]; any_optimizer && list.size() < kMost)
-            list.push_back({start, end, dim});
+          if (auto& list = by_label[dim]; any_optimizer && list.size() < kMost) list.push_back({start, end, dim});
         }
         return true;
       }));
@@ -307,8 +302,7 @@ Result<Steps> marked_steps(const trace::Trace& trace, int64_t process) {
     steps.from = from;
     const std::string_view name = trace.text(Table::kLabel, ranges.front().label, column::Label::name);
     const size_t digit = name.find_first_of("0123456789");
-    if (digit != std::string_view::npos)
-      std::from_chars(name.data() + digit, name.data() + name.size(), steps.first);
+    if (digit != std::string_view::npos) std::from_chars(name.data() + digit, name.data() + name.size(), steps.first);
   };
   if (!profiler.empty()) {
     take(profiler, "ProfilerStep");
@@ -328,8 +322,7 @@ Result<Steps> marked_steps(const trace::Trace& trace, int64_t process) {
       if (ranges.size() != optimizer->size()) continue;
       bool fits = true;
       for (size_t i = 0; i < ranges.size() && fits; ++i)
-        fits = ranges[i].start <= (*optimizer)[i].start &&
-               (i == 0 || ranges[i].start >= (*optimizer)[i - 1].end);
+        fits = ranges[i].start <= (*optimizer)[i].start && (i == 0 || ranges[i].start >= (*optimizer)[i - 1].end);
       if (fits && ranges.front().start < begin->front().start) begin = &ranges;
     }
     // Whatever lies between two steps prepares the coming one: it begins where the last range of the step before ended.
@@ -353,7 +346,7 @@ Result<Steps> marked_steps(const trace::Trace& trace, int64_t process) {
   return steps;
 }
 
-// ---- launching calls -------------------------------------------------------------------------------------------
+// Launching calls
 
 struct LaunchCall {
   int64_t start, end;
@@ -365,12 +358,12 @@ Status index_launches(const trace::Trace& trace, int64_t process, LaunchCalls& c
                                      column::Fact::dim, column::Fact::correlation};
   std::vector<bool> skip(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), false);
   for (size_t row = 1; row < skip.size(); ++row) {
-    const auto domain = static_cast<event::Domain>(
-        trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
+    const auto domain =
+        static_cast<event::Domain>(trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
     skip[row] = domain == event::Domain::kOperator || domain == event::Domain::kPython;
   }
-  TACHO_TRY(trace::visit_chunks(
-      trace, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+  TACHO_TRY(
+      trace::visit_chunks(trace, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
         for (size_t i = 0; i < values[0].size(); ++i) {
           const auto dim = static_cast<size_t>(values[3][i]);
           if (values[4][i] == 0 || (dim < skip.size() && skip[dim])) continue;
@@ -384,7 +377,7 @@ Status index_launches(const trace::Trace& trace, int64_t process, LaunchCalls& c
   return calls.finish();
 }
 
-// ---- what NCCL says of its collectives ---------------------------------------------------------------------------
+// What NCCL says of its collectives
 
 // Labels of the collectives that a launch carries out, by (process, correlation of the launch). NCCL tells tacho of a
 // collective right after it has launched the kernel, on the same thread: the mark is about the launch before it.
@@ -403,8 +396,9 @@ Result<Tellings> tellings(const trace::Trace& trace, int64_t process) {
   if (!any) return told;
   std::vector<bool> launches(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), false);
   for (size_t row = 1; row < launches.size(); ++row)
-    launches[row] = trace.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name)
-                        .find("LaunchKernel") != std::string_view::npos;
+    launches[row] =
+        trace.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name).find("LaunchKernel") !=
+        std::string_view::npos;
   static constexpr int kCallColumns[] = {column::Api::track, column::Api::dim, column::Api::correlation};
   static constexpr int kMarkColumns[] = {column::Marker::track, column::Marker::dim};
   trace::TimeCursor calls(trace, Table::kApi, kCallColumns), marks(trace, Table::kMarker, kMarkColumns);
@@ -428,7 +422,7 @@ Result<Tellings> tellings(const trace::Trace& trace, int64_t process) {
   return told;
 }
 
-// ---- what the host did in the stretches before collectives -----------------------------------------------------
+// What the host did in the stretches before collectives
 
 // Adds rows of `table` (API calls or markers) to the stretches that they overlap. `name_of`: 0 leaves a row out.
 template <typename NameOf, typename Slot>
@@ -494,13 +488,12 @@ class KernelTimes {
   }
   template <size_t N>
   void take(NamedTime (&top)[N], const std::vector<uint64_t>& numbers) {
-    std::partial_sort(used_.begin(), used_.begin() + static_cast<ptrdiff_t>(std::min(N, used_.size())),
-                      used_.end(), [&](size_t a, size_t b) {
-                        return sums_[a].time != sums_[b].time ? sums_[a].time > sums_[b].time : a < b;
-                      });
+    std::partial_sort(
+        used_.begin(), used_.begin() + static_cast<ptrdiff_t>(std::min(N, used_.size())), used_.end(),
+        [&](size_t a, size_t b) { return sums_[a].time != sums_[b].time ? sums_[a].time > sums_[b].time : a < b; });
     for (size_t i = 0; i < N; ++i)
-      top[i] = i < used_.size() ? NamedTime{numbers[used_[i]], sums_[used_[i]].count, sums_[used_[i]].time}
-                                : NamedTime{};
+      top[i] =
+          i < used_.size() ? NamedTime{numbers[used_[i]], sums_[used_[i]].count, sums_[used_[i]].time} : NamedTime{};
     used_.clear();
     ++now_;
   }
@@ -518,7 +511,7 @@ bool names_a_step(std::string_view range) {
   return plain_names_a_step(without_digits(range));
 }
 
-// ---- periods ---------------------------------------------------------------------------------------------------
+// Periods
 
 Period period_of(const std::vector<uint64_t>& signatures, const std::vector<int64_t>& before) {
   const size_t count = signatures.size();
@@ -551,10 +544,9 @@ Period period_of(const std::vector<uint64_t>& signatures, const std::vector<int6
   return {};
 }
 
-// ---- the pass --------------------------------------------------------------------------------------------------
+// The pass
 
-Status pass_over(const trace::Trace& trace, const Period& period, Names& names, Spools& spools,
-                 RankRun& run) {
+Status pass_over(const trace::Trace& trace, const Period& period, Names& names, Spools& spools, RankRun& run) {
   run.total = {};
   run.calls = run.mpi = run.mpi_waiting = run.file_read = run.file_written = 0;
   run.one_sided.clear();
@@ -575,8 +567,7 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
   {
     std::unordered_map<uint64_t, size_t> first;
     for (size_t row = 1; row < kernel_rows; ++row) {
-      const std::string_view name =
-          trace.text(Table::kKernel, static_cast<int64_t>(row), column::Kernel::name);
+      const std::string_view name = trace.text(Table::kKernel, static_cast<int64_t>(row), column::Kernel::name);
       kernel_number[row] = names.number(name);
       kernel_name[row] = first.try_emplace(kernel_number[row], row).first->second;
       is_collective[row] = event::is_collective_kernel(name) ? 1 : 0;
@@ -605,9 +596,7 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
   TACHO_ASSIGN(const Tellings told_by_library, tellings(trace, run.process));
   // Of a kernel that carries out several: the whole of their messages; no operation when they differ.
   const auto shape_of_labels = [&](const std::vector<int64_t>& labels, size_t kernel) {
-    const auto told = [&](int64_t label) {
-      return told_by(trace.text(Table::kLabel, label, column::Label::name));
-    };
+    const auto told = [&](int64_t label) { return told_by(trace.text(Table::kLabel, label, column::Label::name)); };
     Shape shape{told(labels.front()), 0, 0};
     shape.communicator = names.communicator(shape.told);
     for (const int64_t label : labels) {
@@ -669,7 +658,8 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
   const auto end_at = [&](int64_t end) {
     run.total.last = run.total.last == kUnknown ? end : std::max(run.total.last, end);
   };
-  // A collective: what lies before it goes into its stretch, and the next one begins. `arrival` comes with its own facts.
+  // A collective: what lies before it goes into its stretch, and the next one begins. `arrival` comes with its own
+  // facts.
   const auto arrive = [&](Arrival arrival, int32_t step) {
     const int64_t start = arrival.start;
     arrival.from = std::min(from, start);
@@ -757,10 +747,9 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
     if (operation.duration == kUnknown) continue;
     const int64_t start = operation.start, end = start + std::max<int64_t>(operation.duration, 0);
     const bool is_dispatch = operation.table == Table::kDispatch;
-    const size_t kernel =
-        is_dispatch && operation.dim > 0 && operation.dim < static_cast<int64_t>(kernel_rows)
-            ? static_cast<size_t>(operation.dim)
-            : 0;
+    const size_t kernel = is_dispatch && operation.dim > 0 && operation.dim < static_cast<int64_t>(kernel_rows)
+                              ? static_cast<size_t>(operation.dim)
+                              : 0;
     Shape shape{};
     bool collective = is_dispatch && is_collective[kernel] != 0;
     if (is_dispatch && operation.arguments != 0 &&
@@ -772,8 +761,7 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
       shape = labels != told_by_library.end() ? shape_of_labels(labels->second, kernel) : shape_of(0, kernel);
     }
     const Kind kind = !is_dispatch ? kCopy : collective ? kCollective : kCompute;
-    const auto* const call =
-        operation.correlation != 0 ? calls.find({process, operation.correlation}) : nullptr;
+    const auto* const call = operation.correlation != 0 ? calls.find({process, operation.correlation}) : nullptr;
     ++run.operations;
     if (is_dispatch && !collective) ++run.kernels;
     if (call == nullptr) ++run.unlaunched;
@@ -844,8 +832,8 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
     run.total.launch_bound = launch_bound;
   }
 
-  // Kernels before a collective in the order in which the host launched them: the GPU starts those of several streams in an
-  // order of its own.
+  // Kernels before a collective in the order in which the host launched them: the GPU starts those of several streams
+  // in an order of its own.
   if (!std::is_sorted(kernel_launches.begin(), kernel_launches.end()))
     std::sort(kernel_launches.begin(), kernel_launches.end());
   int64_t step_launch = INT64_MIN;
@@ -854,8 +842,7 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
     if (arrival.launch == kUnknown) continue;
     if (!steps.begins.empty())
       step_launch = arrival.step >= 0 ? steps.begins[static_cast<size_t>(arrival.step)] : INT64_MIN;
-    else if (i > 0 && (!by_period || arrivals[i - 1].step != arrival.step) &&
-             arrivals[i - 1].launch != kUnknown)
+    else if (i > 0 && (!by_period || arrivals[i - 1].step != arrival.step) && arrivals[i - 1].launch != kUnknown)
       step_launch = arrivals[i - 1].launch;
     const auto first = std::lower_bound(kernel_launches.begin(), kernel_launches.end(), step_launch);
     const auto last = std::lower_bound(first, kernel_launches.end(), arrival.launch);
@@ -868,11 +855,10 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
   for (size_t i = 0; i < arrivals.size(); ++i)
     if (arrivals[i].idle + arrivals[i].mpi >= kWorthAsking && arrivals[i].from < arrivals[i].start)
       stretches.push_back(i);
-  std::vector<uint64_t> function_number(
-      static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), 0);
+  std::vector<uint64_t> function_number(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), 0);
   for (size_t row = 1; row < function_number.size(); ++row) {
-    const auto domain = static_cast<event::Domain>(
-        trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
+    const auto domain =
+        static_cast<event::Domain>(trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
     if (domain != event::Domain::kOperator && domain != event::Domain::kPython)
       function_number[row] =
           names.number(trace.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name));
@@ -880,9 +866,8 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
   TACHO_TRY(add_host_times(
       trace, Table::kApi, run.process, arrivals, stretches,
       [&](int64_t, int64_t dim) {
-        return dim > 0 && dim < static_cast<int64_t>(function_number.size())
-                   ? function_number[static_cast<size_t>(dim)]
-                   : uint64_t{0};
+        return dim > 0 && dim < static_cast<int64_t>(function_number.size()) ? function_number[static_cast<size_t>(dim)]
+                                                                             : uint64_t{0};
       },
       [](Arrival& arrival) { return arrival.call; }));
   std::unordered_map<int64_t, uint64_t> label_numbers;
@@ -890,14 +875,12 @@ Status pass_over(const trace::Trace& trace, const Period& period, Names& names, 
       trace, Table::kMarker, run.process, arrivals, stretches,
       [&](int64_t track, int64_t dim) -> uint64_t {
         if (trace.cell(Table::kTrack, track, column::Track::device) != 0) return 0;
-        if (dim > 0 && dim < static_cast<int64_t>(steps.is_step.size()) &&
-            steps.is_step[static_cast<size_t>(dim)])
+        if (dim > 0 && dim < static_cast<int64_t>(steps.is_step.size()) && steps.is_step[static_cast<size_t>(dim)])
           return 0;
         const auto [found, fresh] = label_numbers.try_emplace(dim, 0);
         if (fresh) {
           const std::string_view name = trace.text(Table::kLabel, dim, column::Label::name);
-          if (!name.starts_with("nccl:") && !name.starts_with("PyTorch Profiler"))
-            found->second = names.number(name);
+          if (!name.starts_with("nccl:") && !name.starts_with("PyTorch Profiler")) found->second = names.number(name);
         }
         return found->second;
       },

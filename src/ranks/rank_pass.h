@@ -1,5 +1,5 @@
-// One rank's trace in one pass: how its GPU spent the time, and every collective with what came before it. Memory is bounded
-// by the number of collectives and steps of one rank; what is kept for later goes to files without a name.
+// One rank's trace in one pass: how its GPU spent the time, and every collective with what came before it. Memory is
+// bounded by the number of collectives and steps of one rank; what is kept for later goes to files without a name.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct NamedTime {
   int64_t time = 0;  // ns
 };
 
-/// A collective on one rank, and the stretch of time before it: from the end of the collectives before it (`from`) to its
-/// start. All times in ns of the rank's own clock.
+/// A collective on one rank, and the stretch of time before it: from the end of the collectives before it (`from`) to
+/// its start. All times in ns of the rank's own clock.
 struct Arrival {
   int64_t start, end;
   int64_t launch;  // start of the call that launched it; kUnknown = not in the trace
@@ -42,11 +42,10 @@ struct Arrival {
   int64_t host;        // of idle: the call that launched what ran next had not returned
   int64_t unlaunched;  // of idle: what ran next has no launching call in the trace
   int64_t mpi;         // nothing ran on the GPU, and the host was in other calls of MPI
-  int64_t
-      kernels;  // launched in this step before the collective, no collectives among them; without launching
-                // calls, that began
-  int64_t copies;  // likewise
-  int32_t step;    // number of the step, from 0; -1 = before the first, or no steps
+  int64_t kernels;     // launched in this step before the collective, no collectives among them; without launching
+                       // calls, that began
+  int64_t copies;      // likewise
+  int32_t step;        // number of the step, from 0; -1 = before the first, or no steps
   uint32_t communicator;
   uint32_t sequence;  // this is the communicator's so-manieth collective on this rank, from 0
   uint32_t previous_communicator,
@@ -93,9 +92,8 @@ struct RankRun {
   std::string host, program;
   std::string
       device;  // name of its GPU, where all of its GPU work has the same one; "" = not known, or a part of a GPU
-  int64_t process = 0;  // row of table process, 0 = all of the file
-  int64_t clock_shift =
-      0;  // ns, added to the trace's times to get CLOCK_REALTIME; 0 where the file does not tell
+  int64_t process = 0;      // row of table process, 0 = all of the file
+  int64_t clock_shift = 0;  // ns, added to the trace's times to get CLOCK_REALTIME; 0 where the file does not tell
   bool has_realtime = false;
   int64_t world = -1;  // ranks of the job, as the file says
   Times total;
@@ -163,9 +161,7 @@ class Spool {
     TACHO_ASSIGN(const size_t at, file_.append(rows.data(), rows.size() * sizeof(Row)));
     return at / sizeof(Row);
   }
-  Status read(size_t at, size_t count, Row* to) const {
-    return file_.read(at * sizeof(Row), count * sizeof(Row), to);
-  }
+  Status read(size_t at, size_t count, Row* to) const { return file_.read(at * sizeof(Row), count * sizeof(Row), to); }
 
  private:
   SpoolFile file_;

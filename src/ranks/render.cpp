@@ -44,8 +44,7 @@ std::string numbers(const std::vector<int64_t>& list) {
 std::string group_name(const Names& names, uint32_t communicator) {
   const Names::Communicator told = names.communicator(communicator);
   if (told.name.empty()) return "—";
-  return told.description.empty() || told.description == told.name ? told.name
-                                                                   : told.name + " " + told.description;
+  return told.description.empty() || told.description == told.name ? told.name : told.name + " " + told.description;
 }
 
 // What the bus bandwidth is compared with, as a sentence; "" where there is none.
@@ -66,10 +65,10 @@ std::vector<std::string> headlines(const Job& job, const Report& report) {
   const size_t count = job.runs.size();
   // Of one rank alone no step has anything to compare.
   const size_t steps = count == 1 ? job.runs[0].steps : report.steps.size();
-  std::string first = fmt::format(
-      "{} rank{}, {} step{}, {} collectives{}.", count, count == 1 ? "" : "s", steps, steps == 1 ? "" : "s",
-      report.collectives.size(),
-      report.messages.matched > 0 ? fmt::format(", {} messages", report.messages.matched) : std::string());
+  std::string first =
+      fmt::format("{} rank{}, {} step{}, {} collectives{}.", count, count == 1 ? "" : "s", steps, steps == 1 ? "" : "s",
+                  report.collectives.size(),
+                  report.messages.matched > 0 ? fmt::format(", {} messages", report.messages.matched) : std::string());
   if (count > 1 || waited > 0)
     first += fmt::format(" Ranks waited for others {} of their time ({} of {}).",
                          percent(static_cast<double>(waited), static_cast<double>(span)), time_text(waited),
@@ -81,24 +80,21 @@ std::vector<std::string> headlines(const Job& job, const Report& report) {
     ++shown;
     std::string steps;
     if (!straggler.steps.empty())
-      steps = fmt::format(", most in step{} {}", straggler.steps.size() == 1 ? "" : "s",
-                          numbers(straggler.steps));
+      steps = fmt::format(", most in step{} {}", straggler.steps.size() == 1 ? "" : "s", numbers(straggler.steps));
     std::string where;
     if (!report.collectives.empty())
       where = fmt::format("last to {} of {} collectives", straggler.collectives, report.collectives.size());
     if (straggler.for_messages > 0)
-      where += fmt::format("{}{} of it for its messages", where.empty() ? "" : ", ",
-                           time_text(straggler.for_messages));
+      where += fmt::format("{}{} of it for its messages", where.empty() ? "" : ", ", time_text(straggler.for_messages));
     out.push_back(fmt::format("Rank {} made them wait {} ({}): {}{}. Cause: {}.", straggler.rank,
                               time_text(straggler.waited),
-                              percent(static_cast<double>(straggler.waited), static_cast<double>(waited)),
-                              where, steps, cause_text(straggler.cause, job.names)));
+                              percent(static_cast<double>(straggler.waited), static_cast<double>(waited)), where, steps,
+                              cause_text(straggler.cause, job.names)));
   }
   if (shown == 0 && waited > 0)
-    out.push_back(
-        fmt::format("No rank stands out: they waited most for rank {}, and that is {} of all waiting.",
-                    report.stragglers[0].rank,
-                    percent(static_cast<double>(report.stragglers[0].waited), static_cast<double>(waited))));
+    out.push_back(fmt::format("No rank stands out: they waited most for rank {}, and that is {} of all waiting.",
+                              report.stragglers[0].rank,
+                              percent(static_cast<double>(report.stragglers[0].waited), static_cast<double>(waited))));
   return out;
 }
 
@@ -108,13 +104,12 @@ std::string clocks_text(const Job& job, const Report& report) {
   size_t corrected = 0;
   for (const RankAnswer& rank : report.ranks) corrected += rank.corrected ? 1 : 0;
   if (!report.aligned)
-    return "Clocks: unaligned where ranks share no collective; arrivals are compared by the times in the "
-           "files.";
+    return "Clocks: unaligned where ranks share no collective; arrivals are compared by the times in the files.";
   if (corrected == 0)
     return fmt::format("Clocks: agree; collectives end within {} of each other on all ranks (95 of 100).",
                        time_text(std::llround(report.clock_residual)));
-  return fmt::format("Clocks: {} of {} ranks corrected by when collectives end, to within {} (95 of 100).",
-                     corrected, job.runs.size(), time_text(std::llround(report.clock_residual)));
+  return fmt::format("Clocks: {} of {} ranks corrected by when collectives end, to within {} (95 of 100).", corrected,
+                     job.runs.size(), time_text(std::llround(report.clock_residual)));
 }
 
 class Text {
@@ -168,8 +163,8 @@ class Text {
     if (step_ != nullptr) return {};
     if (report_.steps.empty())
       return fail("--step {}: the traces tell no steps (docs/ranks.md says what marks one)", options_.step);
-    return fail("--step {}: there is no such step; steps go from {} to {}", options_.step,
-                report_.steps.front().number, report_.steps.back().number);
+    return fail("--step {}: there is no such step; steps go from {} to {}", options_.step, report_.steps.front().number,
+                report_.steps.back().number);
   }
 
   void headline() {
@@ -188,9 +183,8 @@ class Text {
     table.columns[4].shrink = true;
     table.columns[4].cut = report::Cut::kWrap;
     for (const Straggler& straggler : report_.stragglers)
-      table.rows.push_back({straggler.rank, static_cast<int64_t>(straggler.collectives),
-                            time_text(straggler.waited), numbers(straggler.steps),
-                            cause_text(straggler.cause, job_.names)});
+      table.rows.push_back({straggler.rank, static_cast<int64_t>(straggler.collectives), time_text(straggler.waited),
+                            numbers(straggler.steps), cause_text(straggler.cause, job_.names)});
     this->table(table, "ranks");
   }
 
@@ -198,21 +192,19 @@ class Text {
     heading("Time of the ranks");
     report::Table table;
     const auto right = report::Align::kRight;
-    table.columns = {{"Rank"},           {"Span", right},    {"Compute", right}, {"Comm", right},
-                     {"Exposed", right}, {"Overlap", right}, {"Copies", right},  {"Idle", right},
-                     {"Launch", right},  {"Waited", right}};
+    table.columns = {{"Rank"},           {"Span", right},   {"Compute", right}, {"Comm", right},   {"Exposed", right},
+                     {"Overlap", right}, {"Copies", right}, {"Idle", right},    {"Launch", right}, {"Waited", right}};
     table.columns[6].leave_out = 2;
     table.columns[1].leave_out = 1;
     for (size_t run = 0; run < job_.runs.size(); ++run) {
       const Times& times = job_.runs[run].total;
       const RankRun& of = job_.runs[run];
-      table.rows.push_back(
-          {of.rank, time_text(times.span()), time_text(times.compute), time_text(times.communication),
-           time_text(times.exposed_communication()),
-           percent(static_cast<double>(times.overlap()), static_cast<double>(times.communication)),
-           time_text(times.exposed_copies()), time_text(times.idle()),
-           of.unlaunched == of.operations ? std::string("—") : time_text(times.launch_bound),
-           time_text(report_.ranks[run].waited)});
+      table.rows.push_back({of.rank, time_text(times.span()), time_text(times.compute), time_text(times.communication),
+                            time_text(times.exposed_communication()),
+                            percent(static_cast<double>(times.overlap()), static_cast<double>(times.communication)),
+                            time_text(times.exposed_copies()), time_text(times.idle()),
+                            of.unlaunched == of.operations ? std::string("—") : time_text(times.launch_bound),
+                            time_text(report_.ranks[run].waited)});
     }
     this->table(table, "ranks");
     line("Exposed: communication beside no compute. Launch: idle, as the host had not launched.");
@@ -221,10 +213,8 @@ class Text {
   void steps() {
     if (report_.steps.empty()) {
       out_ += '\n';
-      line(
-          "Steps: none. No ProfilerStep, Optimizer.step or step range is in the traces, and the collectives "
-          "do not "
-          "repeat.");
+      line("Steps: none. No ProfilerStep, Optimizer.step or step range is in "
+           "the traces, and the collectives do not repeat.");
       return;
     }
     heading(fmt::format("Steps (from {})", job_.runs[0].steps_from));
@@ -247,28 +237,24 @@ class Text {
     heading("Collectives");
     report::Table table;
     const auto right = report::Align::kRight;
-    table.columns = {{"Operation"},       {"Group"},         {"Message", right},
-                     {"Count"},           {"Spread", right}, {"Longest", right},
-                     {"Transfer", right}, {"Alg GB/s"},      {"Bus GB/s"}};
-    const bool any_peak =
-        std::ranges::any_of(report_.groups, [](const Group& group) { return group.peak > 0; });
+    table.columns = {{"Operation"},      {"Group"},           {"Message", right}, {"Count"},   {"Spread", right},
+                     {"Longest", right}, {"Transfer", right}, {"Alg GB/s"},       {"Bus GB/s"}};
+    const bool any_peak = std::ranges::any_of(report_.groups, [](const Group& group) { return group.peak > 0; });
     if (any_peak) table.columns.push_back({"Of peak", right});
     // Which group matters where there are several.
     bool several = false;
-    for (const Group& group : report_.groups)
-      several = several || group.communicator != report_.groups[0].communicator;
+    for (const Group& group : report_.groups) several = several || group.communicator != report_.groups[0].communicator;
     table.columns[1].shrink = true;
     table.columns[1].leave_out = several ? 0 : 1;
     table.columns[5].leave_out = 2;
     table.columns[7].leave_out = 3;
     std::vector<std::string> peaks;  // sentences about them
     for (const Group& group : report_.groups) {
-      table.rows.push_back(
-          {std::string(operation_name(group.operation)), group_name(job_.names, group.communicator),
-           group.bytes > 0 ? report::format_bytes(static_cast<double>(group.bytes)) : std::string("—"),
-           static_cast<int64_t>(group.count), time_text(group.median_spread), time_text(group.most_spread),
-           time_text(group.median_transfer), bandwidth(group.algorithm_bandwidth),
-           bandwidth(group.bus_bandwidth)});
+      table.rows.push_back({std::string(operation_name(group.operation)), group_name(job_.names, group.communicator),
+                            group.bytes > 0 ? report::format_bytes(static_cast<double>(group.bytes)) : std::string("—"),
+                            static_cast<int64_t>(group.count), time_text(group.median_spread),
+                            time_text(group.most_spread), time_text(group.median_transfer),
+                            bandwidth(group.algorithm_bandwidth), bandwidth(group.bus_bandwidth)});
       if (any_peak) table.rows.back().emplace_back(percent(group.bus_bandwidth, group.peak));
       if (std::string peak = peak_text(group); std::ranges::find(peaks, peak) == peaks.end())
         peaks.push_back(std::move(peak));
@@ -298,15 +284,14 @@ class Text {
     for (size_t i = 0; i < step_->path.size(); ++i) {
       const PathPiece& piece = step_->path[i];
       if (piece.kind == PathPiece::Kind::kTail) {
-        table.rows.push_back({piece.rank, std::string(), std::string(), std::string(), std::string(),
-                              std::string(),
+        table.rows.push_back({piece.rank, std::string(), std::string(), std::string(), std::string(), std::string(),
                               "the step's end, " + time_text(piece.duration) + " after the last collective"});
         continue;
       }
       if (piece.kind != PathPiece::Kind::kStretch) continue;
       const Collective& to = report_.collectives[piece.collective];
-      table.rows.push_back({piece.rank, time_text(piece.compute), time_text(piece.copy),
-                            time_text(piece.idle), time_text(piece.host), time_text(to.transfer),
+      table.rows.push_back({piece.rank, time_text(piece.compute), time_text(piece.copy), time_text(piece.idle),
+                            time_text(piece.host), time_text(to.transfer),
                             fmt::format("{} {}", operation_name(to.operation), to.sequence)});
     }
     this->table(table, "stretches");
@@ -325,18 +310,15 @@ class Text {
         std::vector<report::Cell> row = {from};
         for (const int64_t to : ranks) {
           const auto found = report_.bytes.find({from, to});
-          row.emplace_back(found == report_.bytes.end()
-                               ? std::string("—")
-                               : report::format_bytes(static_cast<double>(found->second)));
+          row.emplace_back(found == report_.bytes.end() ? std::string("—")
+                                                        : report::format_bytes(static_cast<double>(found->second)));
         }
         table.rows.push_back(std::move(row));
       }
     } else {
       table.columns = {{"From"}, {"To"}, {"Bytes", report::Align::kRight}};
-      std::vector<std::pair<std::pair<int64_t, int64_t>, int64_t>> pairs(report_.bytes.begin(),
-                                                                         report_.bytes.end());
-      std::stable_sort(pairs.begin(), pairs.end(),
-                       [](const auto& a, const auto& b) { return a.second > b.second; });
+      std::vector<std::pair<std::pair<int64_t, int64_t>, int64_t>> pairs(report_.bytes.begin(), report_.bytes.end());
+      std::stable_sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
       for (const auto& [pair, count] : pairs)
         table.rows.push_back({pair.first, pair.second, report::format_bytes(static_cast<double>(count))});
     }
@@ -355,8 +337,7 @@ class Text {
     table.columns[7].shrink = true;
     table.columns[7].cut = report::Cut::kWrap;
     size_t most = 5;
-    if (options_.top == 0 || options_.top > most)
-      most = options_.top == 0 ? report_.messages.late.size() : most;
+    if (options_.top == 0 || options_.top > most) most = options_.top == 0 ? report_.messages.late.size() : most;
     for (const LateMessage& message : report_.messages.late) {
       if (table.rows.size() == most) break;
       table.rows.push_back(
@@ -367,9 +348,7 @@ class Text {
            meanwhile_text(message.meanwhile, job_.names)});
     }
     this->table(table, "messages");
-    line(
-        "Waited: the receiver's call had begun, and the sender's had not. Number: of its pair and tag, from "
-        "0.");
+    line("Waited: the receiver's call had begun, and the sender's had not. Number: of its pair and tag, from 0.");
   }
 
   void message_bytes() {
@@ -380,21 +359,18 @@ class Text {
     const auto& pairs = report_.messages.pairs;
     if (count <= 8) {
       table.columns = {{"From \\ to"}};
-      for (const RankRun& run : job_.runs)
-        table.columns.push_back({std::to_string(run.rank), report::Align::kRight});
+      for (const RankRun& run : job_.runs) table.columns.push_back({std::to_string(run.rank), report::Align::kRight});
       for (uint32_t from = 0; from < count; ++from) {
         std::vector<report::Cell> row = {job_.runs[from].rank};
         for (uint32_t to = 0; to < count; ++to) {
           const auto found = pairs.find({from, to});
-          row.emplace_back(found == pairs.end()
-                               ? std::string("—")
-                               : report::format_bytes(static_cast<double>(found->second.second)));
+          row.emplace_back(found == pairs.end() ? std::string("—")
+                                                : report::format_bytes(static_cast<double>(found->second.second)));
         }
         table.rows.push_back(std::move(row));
       }
     } else {
-      table.columns = {
-          {"From"}, {"To"}, {"Messages", report::Align::kRight}, {"Bytes", report::Align::kRight}};
+      table.columns = {{"From"}, {"To"}, {"Messages", report::Align::kRight}, {"Bytes", report::Align::kRight}};
       std::vector<std::pair<std::pair<uint32_t, uint32_t>, std::pair<int64_t, int64_t>>> sorted(pairs.begin(),
                                                                                                 pairs.end());
       std::stable_sort(sorted.begin(), sorted.end(),
@@ -433,8 +409,7 @@ class Text {
 };
 
 void put_meanwhile(JsonWriter& json, const Meanwhile& meanwhile, const Names& names) {
-  static constexpr const char* kKinds[] = {"unknown", "own code", "kernels", "copies",
-                                           "call",    "mpi",      "messages"};
+  static constexpr const char* kKinds[] = {"unknown", "own code", "kernels", "copies", "call", "mpi", "messages"};
   json.name("meanwhile");
   if (meanwhile.kind == Meanwhile::Kind::kUnknown) {
     json.null();
@@ -444,8 +419,7 @@ void put_meanwhile(JsonWriter& json, const Meanwhile& meanwhile, const Names& na
   json.member("kind", kKinds[static_cast<size_t>(meanwhile.kind)]);
   json.member("text", meanwhile_text(meanwhile, names)).member("time_ns", meanwhile.time);
   if (meanwhile.kind == Meanwhile::Kind::kMessages) json.member("peer", meanwhile.peer);
-  if (meanwhile.name != 0)
-    json.member("name", names.text(meanwhile.name)).member("name_ns", meanwhile.name_time);
+  if (meanwhile.name != 0) json.member("name", names.text(meanwhile.name)).member("name_ns", meanwhile.name_time);
   json.end_object();
 }
 
@@ -458,8 +432,7 @@ void put_cause(JsonWriter& json, const Cause& cause, const Names& names) {
   json.member("text", cause_text(cause, names));
   json.member("explained_ns", cause.time);
   if (cause.kind == Cause::Kind::kMoreKernels) json.member("kernels", cause.kernels);
-  if (cause.kind == Cause::Kind::kMessages || cause.kind == Cause::Kind::kLateSends)
-    json.member("peer", cause.peer);
+  if (cause.kind == Cause::Kind::kMessages || cause.kind == Cause::Kind::kLateSends) json.member("peer", cause.peer);
   if (cause.name != 0) json.member("name", names.text(cause.name)).member("name_ns", cause.name_time);
   json.member("carried", cause.carried);
   if (cause.kind == Cause::Kind::kLateSends) put_meanwhile(json, cause.meanwhile, names);
@@ -612,12 +585,8 @@ Status to_json(const Job& job, const Report& report, const std::function<void(st
     json.member("step", step.number)
         .member("begin_ns", step.begin - options.zero)
         .member("length_ns", step.end - step.begin);
-    json.member("collectives", step.collectives)
-        .member("last_rank", step.last_rank)
-        .member("last_in", step.last_in);
-    json.member("late_ns", step.late)
-        .member("waited_ns", step.waited)
-        .member("imbalance_percent", step.imbalance);
+    json.member("collectives", step.collectives).member("last_rank", step.last_rank).member("last_in", step.last_in);
+    json.member("late_ns", step.late).member("waited_ns", step.waited).member("imbalance_percent", step.imbalance);
     json.name("cause");
     put_cause(json, step.cause, job.names);
     json.name("path").begin_array();
@@ -737,9 +706,9 @@ Result<std::string> page_json(const std::vector<std::string>& inputs, int64_t t0
     if (job.runs[run].file < job.runs[first].file) first = run;
   constexpr size_t kMostOfPage = 60'000;
   std::string page;
-  TACHO_TRY(to_json(
-      job, report, [&](std::string_view piece) { page += piece; },
-      {.zero = t0 + job.runs[first].clock_shift - report.ranks[first].clock_offset, .most = kMostOfPage}));
+  TACHO_TRY(
+      to_json(job, report, [&](std::string_view piece) { page += piece; },
+              {.zero = t0 + job.runs[first].clock_shift - report.ranks[first].clock_offset, .most = kMostOfPage}));
   return page;
 }
 

@@ -11,8 +11,8 @@ namespace tacho::report {
 /// The placeholder for the data in a page.
 constexpr std::string_view kJsonPlace = "/*TACHO_JSON*/null";
 
-/// The page with `json` in the place of kJsonPlace, made safe for a script element. Fails when the page has
-/// no such place.
+/// The page with `json` in the place of kJsonPlace, made safe for a script element. Fails when the page has no such
+/// place.
 Result<std::string> embed_json(std::string_view page, std::string_view json);
 
 /// Whether the file is a page that tacho made, so that a newer one may take its place.

@@ -73,8 +73,7 @@ int listen_on(uint16_t port, uint16_t& got) {
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
-  if (bind(descriptor, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      ::listen(descriptor, 256) != 0 ||
+  if (bind(descriptor, reinterpret_cast<sockaddr*>(&address), length) != 0 || ::listen(descriptor, 256) != 0 ||
       getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     const int error = errno;
     close(descriptor);
@@ -217,8 +216,7 @@ void take_request(Connection& connection, Work& work, std::string_view token, ui
   auto request = parse_request(std::string_view(connection.in).substr(0, end));
   if (!request) return answer_now(connection, http_error(400, "this is no HTTP/1.1 request"), true);
   const bool with_body = request->method != "HEAD";
-  if (const auto refused = refuse_request(*request, token, port))
-    return answer_now(connection, *refused, with_body);
+  if (const auto refused = refuse_request(*request, token, port)) return answer_now(connection, *refused, with_body);
   connection.welcome = true;
   if (request->chunked) return answer_now(connection, http_error(411, "send a Content-Length"), with_body);
   if (request->content_length > kLongestBody)
@@ -258,8 +256,7 @@ std::optional<HttpRequest> parse_request(std::string_view head) {
     const std::string_view pair = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(query.size(), pair.size() + 1));
     const size_t equals = std::min(pair.find('='), pair.size());
-    request.query[url_decoded(pair.substr(0, equals))] =
-        url_decoded(pair.substr(std::min(equals + 1, pair.size())));
+    request.query[url_decoded(pair.substr(0, equals))] = url_decoded(pair.substr(std::min(equals + 1, pair.size())));
   }
   for (size_t from = head.find("\r\n"); from != std::string_view::npos; from = head.find("\r\n", from)) {
     from += 2;
@@ -280,40 +277,37 @@ std::optional<HttpRequest> parse_request(std::string_view head) {
     else if (same_word(name, "Connection") && same_word(value, "close"))
       request.keep_alive = false;
     else if (same_word(name, "Content-Length") &&
-             std::from_chars(value.data(), value.data() + value.size(), request.content_length).ec !=
-                 std::errc())
+             std::from_chars(value.data(), value.data() + value.size(), request.content_length).ec != std::errc())
       return std::nullopt;
   }
   return request;
 }
 
-std::optional<HttpResponse> refuse_request(const HttpRequest& request, std::string_view token,
-                                           uint16_t port) {
+std::optional<HttpResponse> refuse_request(const HttpRequest& request, std::string_view token, uint16_t port) {
   // Another site's name that points to this machine must not read the page.
   const std::string number = fmt::format("127.0.0.1:{}", port), name = fmt::format("localhost:{}", port);
   if (request.host != number && request.host != name) return http_error(403, "this server is 127.0.0.1");
   if (!request.origin.empty() && request.origin != "http://" + number && request.origin != "http://" + name)
     return http_error(403, "other sites may not ask this server");
   if (request.site == "cross-site" || request.site == "same-site")
-    // A link in another page may open this one, but only with the token, and then the browser says "none" or "cross-site"
-    // for the page itself; what a page asks for by itself comes from the same origin.
+    // A link in another page may open this one, but only with the token, and then the browser says "none" or
+    // "cross-site" for the page itself; what a page asks for by itself comes from the same origin.
     if (request.path != "/") return http_error(403, "other sites may not ask this server");
-  const std::string_view given =
-      request.token.empty() ? request.parameter("token") : std::string_view(request.token);
+  const std::string_view given = request.token.empty() ? request.parameter("token") : std::string_view(request.token);
   if (!same_secret(given, token))
     return http_error(403, "the address has no or another token; use the one that tacho printed");
   return std::nullopt;
 }
 
 std::string http_bytes(const HttpResponse& response, bool with_body, bool keep_alive) {
-  std::string out = fmt::format(
-      "HTTP/1.1 {}\r\nContent-Type: {}{}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
-      "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n"
-      "Cross-Origin-Resource-Policy: same-origin\r\n{}Connection: {}\r\n\r\n",
-      status_text(response.status), response.type,
-      response.type == "application/octet-stream" ? "" : "; charset=utf-8", response.body.size(),
-      response.policy.empty() ? "" : fmt::format("Content-Security-Policy: {}\r\n", response.policy),
-      keep_alive ? "keep-alive" : "close");
+  std::string out =
+      fmt::format("HTTP/1.1 {}\r\nContent-Type: {}{}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
+                  "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n"
+                  "Cross-Origin-Resource-Policy: same-origin\r\n{}Connection: {}\r\n\r\n",
+                  status_text(response.status), response.type,
+                  response.type == "application/octet-stream" ? "" : "; charset=utf-8", response.body.size(),
+                  response.policy.empty() ? "" : fmt::format("Content-Security-Policy: {}\r\n", response.policy),
+                  keep_alive ? "keep-alive" : "close");
   if (with_body) out += response.body;
   return out;
 }
@@ -324,8 +318,8 @@ Result<HttpServer> HttpServer::listen(std::optional<uint16_t> port, std::string_
   server.socket_ = listen_on(port.value_or(kUsualPort), server.port_);
   if (server.socket_ < 0 && !port) server.socket_ = listen_on(0, server.port_);
   if (server.socket_ < 0)
-    return fail("127.0.0.1:{}: {}; another port behind {}, or none, takes a free one",
-                port.value_or(kUsualPort), std::strerror(errno), option);
+    return fail("127.0.0.1:{}: {}; another port behind {}, or none, takes a free one", port.value_or(kUsualPort),
+                std::strerror(errno), option);
   return server;
 }
 
@@ -374,9 +368,8 @@ Status HttpServer::serve(const Handler& handler, int stop, bool until_signal) {
       (void)!read(wake, &count, sizeof count);
     }
     for (auto& [id, bytes] : work.answers()) {
-      const auto asked =
-          std::find_if(connections.begin(), connections.end(),
-                       [wanted = id](const Connection& each) { return each.number == wanted; });
+      const auto asked = std::find_if(connections.begin(), connections.end(),
+                                      [wanted = id](const Connection& each) { return each.number == wanted; });
       if (asked == connections.end()) continue;  // it went away meanwhile
       asked->out = std::move(bytes);
       asked->sent = 0;
@@ -388,8 +381,7 @@ Status HttpServer::serve(const Handler& handler, int stop, bool until_signal) {
       const short events = waiting[i + 4].revents;
       bool done = false;
       if (each.state == State::kReading) {
-        done =
-            each.in.empty() && each.welcome ? now - each.began > kIdleTime : now - each.began > kRequestTime;
+        done = each.in.empty() && each.welcome ? now - each.began > kIdleTime : now - each.began > kRequestTime;
         if (events != 0) {
           char buffer[16384];
           const ssize_t got = recv(each.socket, buffer, sizeof buffer, 0);
@@ -406,8 +398,7 @@ Status HttpServer::serve(const Handler& handler, int stop, bool until_signal) {
         done = (events & (POLLERR | POLLHUP)) != 0;
       }
       if (each.state == State::kWriting) {
-        const ssize_t put =
-            send(each.socket, each.out.data() + each.sent, each.out.size() - each.sent, MSG_NOSIGNAL);
+        const ssize_t put = send(each.socket, each.out.data() + each.sent, each.out.size() - each.sent, MSG_NOSIGNAL);
         if (put > 0) {
           each.since = now;
           each.sent += static_cast<size_t>(put);
@@ -440,8 +431,8 @@ Status HttpServer::serve(const Handler& handler, int stop, bool until_signal) {
       const int yes = 1;
       setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
       if (connections.size() >= kMostConnections) {
-        auto oldest = std::find_if(connections.begin(), connections.end(),
-                                   [](const Connection& each) { return !each.welcome; });
+        auto oldest =
+            std::find_if(connections.begin(), connections.end(), [](const Connection& each) { return !each.welcome; });
         if (oldest == connections.end())
           oldest = std::find_if(connections.begin(), connections.end(), [](const Connection& each) {
             return each.state == State::kReading && each.in.empty();
@@ -465,8 +456,7 @@ Status HttpServer::serve(const Handler& handler, int stop, bool until_signal) {
   for (const Connection& each : connections) close(each.socket);
   close(wake);
   if (arrived >= 0) {
-    // The signal that ended this is used up, so that it does not end the process when it is let through
-    // again.
+    // The signal that ended this is used up, so that it does not end the process when it is let through again.
     signalfd_siginfo used;
     while (read(arrived, &used, sizeof used) > 0) {
     }

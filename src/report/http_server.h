@@ -1,6 +1,6 @@
-// A small web server on 127.0.0.1 for pages that tacho serves to the person who started it: several requests at once on a
-// few threads, connections that stay open, slow readers that hold up nobody. Who does not know the token, calls this machine
-// by another name or comes from another site gets nothing.
+// A small web server on 127.0.0.1 for pages that tacho serves to the person who started it: several requests at once on
+// a few threads, connections that stay open, slow readers that hold up nobody. Who does not know the token, calls this
+// machine by another name or comes from another site gets nothing.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace tacho::report {
 struct HttpRequest {
   std::string method, path;
   std::map<std::string, std::string, std::less<>> query;  // decoded; the last of equal names counts
-  std::string host, origin, site, token;  // headers Host, Origin, Sec-Fetch-Site, X-Tacho-Token
+  std::string host, origin, site, token;                  // headers Host, Origin, Sec-Fetch-Site, X-Tacho-Token
   std::string body;
   size_t content_length = 0;
   bool chunked = false;
@@ -42,7 +42,8 @@ HttpResponse http_error(int status, std::string_view sentence);
 
 /// The request whose head (up to the empty line, without it) this is, without its body; nullopt when it is no HTTP/1.
 std::optional<HttpRequest> parse_request(std::string_view head);
-/// Why a request is not answered: another Host than this machine, another site, no or a wrong token (header or ?token=).
+/// Why a request is not answered: another Host than this machine, another site, no or a wrong token (header or
+/// ?token=).
 std::optional<HttpResponse> refuse_request(const HttpRequest& request, std::string_view token, uint16_t port);
 /// The bytes of an answer; `with_body` false for HEAD.
 std::string http_bytes(const HttpResponse& response, bool with_body, bool keep_alive);
@@ -65,8 +66,8 @@ class HttpServer {
   uint16_t port() const { return port_; }
   const std::string& token() const { return token_; }
 
-  /// Answers until one of SIGINT and SIGTERM arrives or `stop` becomes readable; blocks these signals meanwhile. Without
-  /// `signals` only `stop` ends it. Requests that are refused do not reach the handler.
+  /// Answers until one of SIGINT and SIGTERM arrives or `stop` becomes readable; blocks these signals meanwhile.
+  /// Without `signals` only `stop` ends it. Requests that are refused do not reach the handler.
   Status serve(const Handler& handler, int stop = -1, bool signals = true);
 
  private:

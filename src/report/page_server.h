@@ -1,5 +1,4 @@
-// A web server for one page, which --gui starts. It listens on 127.0.0.1 only and refuses requests without
-// the token.
+// A web server for one page, which --gui starts. It listens on 127.0.0.1 only and refuses requests without the token.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +21,7 @@ class PageServer {
   std::string url() const { return server_.url(); }
   uint16_t port() const { return server_.port(); }
 
-  /// Answers until one of SIGINT and SIGTERM arrives or `stop` becomes readable; blocks these signals
-  /// meanwhile.
+  /// Answers until one of SIGINT and SIGTERM arrives or `stop` becomes readable; blocks these signals meanwhile.
   Status serve(int stop = -1);
 
  private:
@@ -32,8 +30,8 @@ class PageServer {
   std::string page_;
 };
 
-/// The whole answer to a request's head (up to the empty line): the page for "GET /?token=..." with the right
-/// token and a Host that is this machine, else a short error. Without its body for HEAD.
+/// The whole answer to a request's head (up to the empty line): the page for "GET /?token=..." with the right token and
+/// a Host that is this machine, else a short error. Without its body for HEAD.
 std::string answer(std::string_view head, std::string_view page, std::string_view token, uint16_t port);
 
 }  // namespace tacho::report

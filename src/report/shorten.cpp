@@ -33,13 +33,11 @@ class Glyphs {
   size_t size() const { return begin_.size() - 1; }
   size_t columns() const { return columns_; }
   std::string_view glyph(size_t i) const { return text_.substr(begin_[i], begin_[i + 1] - begin_[i]); }
-  std::string_view part(size_t from, size_t to) const {
-    return text_.substr(begin_[from], begin_[to] - begin_[from]);
-  }
+  std::string_view part(size_t from, size_t to) const { return text_.substr(begin_[from], begin_[to] - begin_[from]); }
   // One past the last glyph that fits into `columns` from glyph `from` on.
   size_t end_of(size_t from, size_t columns) const {
-    const auto after = std::upper_bound(column_.begin() + static_cast<ptrdiff_t>(from), column_.end(),
-                                        column_[from] + columns);
+    const auto after =
+        std::upper_bound(column_.begin() + static_cast<ptrdiff_t>(from), column_.end(), column_[from] + columns);
     return static_cast<size_t>(after - column_.begin()) - 1;
   }
   // The first glyph from which on the rest fits into `columns`.
@@ -59,7 +57,8 @@ bool word_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
 }
 
-// Where the parameter list begins that ends the signature, or npos. "f(int) const" has one, "operator()" alone has none.
+// Where the parameter list begins that ends the signature, or npos. "f(int) const" has one, "operator()" alone has
+// none.
 size_t parameters_of(std::string_view name) {
   std::string_view rest = name;
   for (const std::string_view end : {" const", " volatile", "&", " noexcept"})

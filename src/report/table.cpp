@@ -52,16 +52,14 @@ bool may_shrink(const Table& table, size_t column) {
 
 using Lines = std::vector<std::string>;
 
-// Text in lines of at most `width` columns; hard breaks, as long kernel names have no spaces where they are
-// needed.
+// Text in lines of at most `width` columns; hard breaks, as long kernel names have no spaces where they are needed.
 Lines broken(std::string_view text, size_t width, size_t max_lines) {
   Lines lines;
   std::string line;
   size_t used = 0;
   for (size_t i = 0; i < text.size();) {
     size_t length = 1;
-    while (i + length < text.size() && (static_cast<unsigned char>(text[i + length]) & 0xc0) == 0x80)
-      ++length;
+    while (i + length < text.size() && (static_cast<unsigned char>(text[i + length]) & 0xc0) == 0x80) ++length;
     const std::string_view point = text.substr(i, length);
     const size_t columns = display_width(point);
     if (used + columns > width && !line.empty()) {
@@ -87,9 +85,8 @@ Lines broken(std::string_view text, size_t width, size_t max_lines) {
 }
 
 // Cells of shrinking columns as they fit.
-void cut_cells(const Table& table, std::vector<std::vector<std::string>>& cells,
-               const std::vector<size_t>& widths, const std::vector<bool>& shrinks,
-               const std::vector<bool>& shown) {
+void cut_cells(const Table& table, std::vector<std::vector<std::string>>& cells, const std::vector<size_t>& widths,
+               const std::vector<bool>& shrinks, const std::vector<bool>& shown) {
   for (size_t c = 0; c < widths.size(); ++c) {
     if (!shown[c] || !shrinks[c]) continue;
     const auto too_wide = [&](const auto& row) { return display_width(row[c]) > widths[c]; };
@@ -106,9 +103,8 @@ void cut_cells(const Table& table, std::vector<std::vector<std::string>>& cells,
   }
 }
 
-std::string plain(const Table& table, const TextStyle& style,
-                  const std::vector<std::vector<std::string>>& cells, const std::vector<bool>& right,
-                  const std::vector<size_t>& widths, const std::vector<bool>& shown) {
+std::string plain(const Table& table, const TextStyle& style, const std::vector<std::vector<std::string>>& cells,
+                  const std::vector<bool>& right, const std::vector<size_t>& widths, const std::vector<bool>& shown) {
   std::string out;
   const std::string indent(style.indent, ' ');
   const auto line = [&](const auto& text_of) {
@@ -131,8 +127,7 @@ std::string plain(const Table& table, const TextStyle& style,
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
   };
-  out += indent + painted(line([&](size_t c) { return table.columns[c].title; }), Paint::kDim, style.colour) +
-         "\n";
+  out += indent + painted(line([&](size_t c) { return table.columns[c].title; }), Paint::kDim, style.colour) + "\n";
   for (const auto& row : cells) out += indent + line([&](size_t c) { return row[c]; }) + "\n";
   return out;
 }
@@ -148,8 +143,7 @@ void leave_columns_out(const Table& table, const TextStyle& style, const std::ve
       if (!shown[c]) continue;
       const Column& column = table.columns[c];
       if (shrinks[c]) needed -= widths[c] - std::min(widths[c], readable);
-      if (column.leave_out > 0 &&
-          (next == table.columns.size() || column.leave_out > table.columns[next].leave_out))
+      if (column.leave_out > 0 && (next == table.columns.size() || column.leave_out > table.columns[next].leave_out))
         next = c;
     }
     if (needed <= style.width || next == table.columns.size()) return;
@@ -159,13 +153,11 @@ void leave_columns_out(const Table& table, const TextStyle& style, const std::ve
   }
 }
 
-std::string boxed(const Table& table, const TextStyle& style,
-                  const std::vector<std::vector<std::string>>& cells, const std::vector<bool>& right,
-                  const std::vector<size_t>& widths) {
+std::string boxed(const Table& table, const TextStyle& style, const std::vector<std::vector<std::string>>& cells,
+                  const std::vector<bool>& right, const std::vector<size_t>& widths) {
   std::string out;
   const std::string indent(style.indent, ' ');
-  const auto rule = [&](std::string_view left, std::string_view fill, std::string_view middle,
-                        std::string_view end) {
+  const auto rule = [&](std::string_view left, std::string_view fill, std::string_view middle, std::string_view end) {
     out += indent;
     for (size_t c = 0; c < widths.size(); ++c) {
       out += c == 0 ? left : middle;
@@ -180,8 +172,7 @@ std::string boxed(const Table& table, const TextStyle& style,
     for (size_t i = 0; i < height; ++i) {
       out += indent;
       for (size_t c = 0; c < widths.size(); ++c) {
-        const std::string_view text =
-            i < lines[c].size() ? std::string_view(lines[c][i]) : std::string_view();
+        const std::string_view text = i < lines[c].size() ? std::string_view(lines[c][i]) : std::string_view();
         out += "│ " + (right[c] ? padded_left(text, widths[c]) : padded_right(text, widths[c])) + " ";
       }
       out += "│\n";
@@ -224,8 +215,7 @@ std::string to_text(const Table& table, const TextStyle& style) {
     cells.assign(table.rows.size(), std::vector<std::string>(columns));
     for (size_t c = 0; c < columns; ++c) {
       const Column& column = table.columns[c];
-      // The header of a box grid has two columns of air, as tabulate gives it; its tables look alike that
-      // way.
+      // The header of a box grid has two columns of air, as tabulate gives it; its tables look alike that way.
       widths[c] = display_width(column.title) + (style.border == Border::kBox ? 2 : 0);
       for (size_t r = 0; r < table.rows.size(); ++r) {
         cells[r][c] = cell_text(c < table.rows[r].size() ? table.rows[r][c] : Cell{}, column, style, numbers);
@@ -309,13 +299,7 @@ void put_cell(JsonWriter& json, const Cell& cell) {
 }
 
 void begin_json(const Table& table, JsonWriter& writer) {
-  writer.begin_object()
-      .key("id")
-      .value(table.id)
-      .key("title")
-      .value(table.title)
-      .key("columns")
-      .begin_array();
+  writer.begin_object().key("id").value(table.id).key("title").value(table.title).key("columns").begin_array();
   for (const Column& column : table.columns) writer.value(column.title);
   writer.end_array().key("rows").begin_array();
 }

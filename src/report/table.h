@@ -61,8 +61,7 @@ struct TextStyle {
   bool colour = false;
   size_t indent = 0;
   std::string missing = "—";
-  bool scaled =
-      true;  ///< `width` may give doubles SI prefixes; integer cells print all their digits at any width
+  bool scaled = true;  ///< `width` may give doubles SI prefixes; integer cells print all their digits at any width
   /// Gets the titles of columns that were left out; may be nullptr.
   std::vector<std::string>* left_out = nullptr;
 };
@@ -70,16 +69,14 @@ struct TextStyle {
 /// The table's lines, each ended by a newline. It prints no title: headings belong to the report.
 std::string to_text(const Table& table, const TextStyle& style);
 
-/// A header line (unless it is a later part of a table) and the rows; numbers in full precision, no value =
-/// empty.
+/// A header line (unless it is a later part of a table) and the rows; numbers in full precision, no value = empty.
 std::string to_csv(const Table& table, bool header = true);
 
 /// A cell as a JSON value; no value is null.
 void put_cell(JsonWriter& json, const Cell& cell);
 /// {"id", "title", "columns": [...], "rows": [[...], ...]}
 void to_json(const Table& table, JsonWriter& writer);
-/// The same in three steps, for tables that come in parts: what stands before the rows, the rows of a part,
-/// the end.
+/// The same in three steps, for tables that come in parts: what stands before the rows, the rows of a part, the end.
 void begin_json(const Table& table, JsonWriter& writer);
 void rows_json(const Table& part, JsonWriter& writer);
 void end_json(JsonWriter& writer);

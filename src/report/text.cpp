@@ -18,9 +18,8 @@ namespace {
 
 size_t width_of(char32_t c) {
   if ((c >= 0x300 && c < 0x370) || (c >= 0x200b && c <= 0x200f) || (c >= 0xfe00 && c <= 0xfe0f)) return 0;
-  const bool wide = (c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) ||
-                    (c >= 0xac00 && c <= 0xd7a3) || (c >= 0xf900 && c <= 0xfaff) ||
-                    (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) ||
+  const bool wide = (c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) || (c >= 0xac00 && c <= 0xd7a3) ||
+                    (c >= 0xf900 && c <= 0xfaff) || (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) ||
                     (c >= 0x1f300 && c <= 0x1faff);
   return wide ? 2 : 1;
 }
@@ -160,8 +159,7 @@ Screen screen_of(int descriptor) {
   screen.colour = screen.terminal && (no_colour == nullptr || *no_colour == '\0') &&
                   (term == nullptr || std::strcmp(term, "dumb") != 0);
   size_t width = 0;
-  if (const char* columns = std::getenv("COLUMNS"); columns != nullptr)
-    width = std::strtoul(columns, nullptr, 10);
+  if (const char* columns = std::getenv("COLUMNS"); columns != nullptr) width = std::strtoul(columns, nullptr, 10);
   winsize size{};
   if (width == 0 && screen.terminal && ::ioctl(descriptor, TIOCGWINSZ, &size) == 0) width = size.ws_col;
   if (width != 0) screen.width = std::min<size_t>(std::max<size_t>(width, 40), 1000);

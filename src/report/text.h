@@ -19,23 +19,22 @@ std::string format_bytes(double bytes);
 /// Shortest text that reads back as the same double: "0.1", "163840", "1e+20"; "inf", "-inf", "nan".
 std::string format_exact(double value);
 
-/// Columns that the text takes on a terminal: UTF-8 code points, wide ones counted twice, combining ones not
-/// at all.
+/// Columns that the text takes on a terminal: UTF-8 code points, wide ones counted twice, combining ones not at all.
 size_t display_width(std::string_view text);
-/// The text with everything a terminal might take for a command (control characters, invalid UTF-8) made
-/// visible as '?'.
+/// The text with everything a terminal might take for a command (control characters, invalid UTF-8) made visible as
+/// '?'.
 std::string clean(std::string_view text);
 /// Truncates to at most `width` columns, with an ellipsis.
 std::string shortened(std::string_view text, size_t width);
 /// Padded with spaces to `width` columns.
 std::string padded_right(std::string_view text, size_t width);
 std::string padded_left(std::string_view text, size_t width);
-/// Broken at spaces into lines of at most `width` columns, joined by newlines and `indent` spaces; words
-/// longer than a line stay whole.
+/// Broken at spaces into lines of at most `width` columns, joined by newlines and `indent` spaces; words longer than a
+/// line stay whole.
 std::string wrapped(std::string_view text, size_t width, size_t indent = 0);
 
-/// What a stream can show. Colour: only on a terminal, not with NO_COLOR set nor TERM=dumb. Width: of the
-/// terminal, or $COLUMNS, or 80; at least 40.
+/// What a stream can show. Colour: only on a terminal, not with NO_COLOR set nor TERM=dumb. Width: of the terminal, or
+/// $COLUMNS, or 80; at least 40.
 struct Screen {
   bool terminal = false;
   bool colour = false;

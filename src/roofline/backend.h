@@ -1,5 +1,5 @@
-// The interface through which tacho measures the ceilings of a kind of device: a list of benchmarks, each of
-// which can run many times and checks its own results.
+// The interface through which tacho measures the ceilings of a kind of device: a list of benchmarks, each of which can
+// run many times and checks its own results.
 #pragma once
 
 #include <memory>
@@ -31,8 +31,8 @@ class Benchmark {
   virtual uint32_t groups() const = 0;
 };
 
-/// A benchmark for a device. `measurement` has its name, unit, instruction path and peak, and `skipped` if
-/// the device cannot run it.
+/// A benchmark for a device. `measurement` has its name, unit, instruction path and peak, and `skipped` if the device
+/// cannot run it.
 struct Offer {
   Measurement measurement;
   double peak_per_clock = kUnknown;  ///< GFLOP/s or GB/s for each MHz of the compute units' clock
@@ -45,14 +45,14 @@ class Device {
   virtual const DeviceInfo& info() const = 0;
   virtual std::vector<Offer> offers() const = 0;
   virtual Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) = 0;
-  /// Fails where a short kernel's results are wrong: such a device executes nothing, and every benchmark would find it out for itself
-  /// only at its end.
+  /// Fails where a short kernel's results are wrong: such a device executes nothing, and every benchmark would find it
+  /// out for itself only at its end.
   virtual Status try_out() { return {}; }
   /// Target duration of a run, ns.
   virtual double run_time() const { return 3e6; }
-  /// 0: each experiment is one run. Otherwise: ns of runs per experiment. The runs are dealt out to the
-  /// experiments, at least four to each, and the fastest run of each experiment counts. For CPUs, where other
-  /// programs interrupt some of the runs.
+  /// 0: each experiment is one run. Otherwise: ns of runs per experiment. The runs are dealt out to the experiments, at
+  /// least four to each, and the fastest run of each experiment counts. For CPUs, where other programs interrupt some
+  /// of the runs.
   virtual double experiment_time() const { return 0; }
 };
 
@@ -64,10 +64,9 @@ struct DeviceEntry {
 
 /// An API for devices; each backend has a folder here.
 struct Backend {
-  const char* name;  ///< "opencl"; what DeviceInfo::backend says
-  const char*
-      vendor;  ///< vendor::Vendor::name() of all its devices, which backends after it then leave out; "" = any
-  const char* text;  ///< for --help: "NVIDIA's driver", "" = the name says it
+  const char* name;    ///< "opencl"; what DeviceInfo::backend says
+  const char* vendor;  ///< vendor::Vendor::name() of all its devices, which backends after it then leave out; "" = any
+  const char* text;    ///< for --help: "NVIDIA's driver", "" = the name says it
   /// Devices on this machine. If there is a library but no device, `note` says why.
   std::vector<DeviceEntry> (*devices)(std::string& note);
   Result<std::unique_ptr<Device>> (*open)(int index);

@@ -82,8 +82,7 @@ class Lock {
 
 std::string safe(std::string_view text) {
   std::string out;
-  for (const char c : text)
-    out += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' ? c : '_';
+  for (const char c : text) out += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' ? c : '_';
   return out.substr(0, 80);
 }
 
@@ -93,8 +92,8 @@ std::string to_csv(const std::vector<DeviceCeilings>& devices, std::string_view 
   std::vector<std::string> own;  // columns that upstream has not
   for (const DeviceCeilings& device : devices)
     for (const Measurement& m : device.measurements) {
-      const bool theirs = std::any_of(kUpstream.begin(), kUpstream.end(),
-                                      [&](const Triple& t) { return t.mean == m.column; });
+      const bool theirs =
+          std::any_of(kUpstream.begin(), kUpstream.end(), [&](const Triple& t) { return t.mean == m.column; });
       if (!theirs && std::find(own.begin(), own.end(), m.column) == own.end()) own.push_back(m.column);
     }
   std::string text = "device";
@@ -107,8 +106,7 @@ std::string to_csv(const std::vector<DeviceCeilings>& devices, std::string_view 
     text += fmt::format(",{0},{0}Low,{0}High", name);
     all.push_back(name);
   }
-  for (const std::string& name : all)
-    text += fmt::format(",{0}Stdev,{0}Min,{0}Max,{0}Clock,{0}Peak,{0}Path", name);
+  for (const std::string& name : all) text += fmt::format(",{0}Stdev,{0}Min,{0}Max,{0}Clock,{0}Peak,{0}Path", name);
   text += ",DeviceName,DeviceId,Driver,Backend,Measured\n";
   for (const DeviceCeilings& device : devices) {
     text += fmt::format("{}", device.number);
@@ -127,8 +125,8 @@ std::string to_csv(const std::vector<DeviceCeilings>& devices, std::string_view 
         text += ",,,,,,";
         continue;
       }
-      text += fmt::format(",{},{},{},{},{},{}", number(m->stdev), number(m->low), number(m->high),
-                          number(m->clock), number(m->peak), csv_field(m->path));
+      text += fmt::format(",{},{},{},{},{},{}", number(m->stdev), number(m->low), number(m->high), number(m->clock),
+                          number(m->peak), csv_field(m->path));
     }
     text += fmt::format(",{},{},{},{},{}\n", csv_field(device.device.name), csv_field(device.device.id),
                         csv_field(device.device.driver), device.device.backend, measured);
@@ -153,8 +151,8 @@ std::string cache_path(const DeviceInfo& device) {
     base = std::string(home) + "/.cache";
   else
     return {};
-  return fmt::format("{}/tacho/roofline/{}_{}_{}_{}.csv", base, safe(device.name), safe(device.id),
-                     safe(device.driver), device.backend);
+  return fmt::format("{}/tacho/roofline/{}_{}_{}_{}.csv", base, safe(device.name), safe(device.id), safe(device.driver),
+                     device.backend);
 }
 
 Status store_in_cache(const DeviceCeilings& ceilings) {
@@ -178,10 +176,8 @@ Existing compare_file(const std::string& path, const DeviceInfo& device) {
   if (name != device.name || row.text("DeviceId") != device.id)
     return {Match::kOther, fmt::format("it is of {}", name)};
   if (driver != device.driver)
-    return {Match::kOther,
-            fmt::format("it was measured with driver {}, now it is {}", driver, device.driver)};
-  const bool any =
-      std::any_of(row.values.begin(), row.values.end(), [](const auto& v) { return v.second > 0; });
+    return {Match::kOther, fmt::format("it was measured with driver {}, now it is {}", driver, device.driver)};
+  const bool any = std::any_of(row.values.begin(), row.values.end(), [](const auto& v) { return v.second > 0; });
   if (!any) return {Match::kUnreadable, "it has no ceiling"};
   return {Match::kSame, std::string(row.text("Measured"))};
 }
@@ -203,8 +199,7 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
   if (existing.match != Match::kMissing) {
     std::string kept;
     std::error_code ignored;
-    for (int i = 1; kept.empty() || std::filesystem::exists(kept, ignored); ++i)
-      kept = fmt::format("{}.{}", path, i);
+    for (int i = 1; kept.empty() || std::filesystem::exists(kept, ignored); ++i) kept = fmt::format("{}.{}", path, i);
     if (std::rename(path.c_str(), kept.c_str()) != 0)
       return fail("{}: cannot be put aside as {}: {}", path, kept, std::strerror(errno));
     say(fmt::format("[roofline] roofline.csv cannot be used: {}. Kept as {}", existing.what, kept));
@@ -261,8 +256,7 @@ Status add_roofline(const std::string& folder, std::string_view vendor, std::str
   const Result<NumberedDevice> device = device_of_profile(devices, vendor, id);
   const Status status = device ? ensure_roofline(folder, *device, devices.size(), options)
                                : Status(tl::unexpected<Error>(device.error()));
-  if (!status && options.line)
-    options.line(fmt::format("[roofline] No ceilings: {}", status.error().message));
+  if (!status && options.line) options.line(fmt::format("[roofline] No ceilings: {}", status.error().message));
   return {};
 }
 

@@ -11,8 +11,7 @@
 namespace tacho::roofline {
 
 std::string_view name_of(Element element) {
-  static constexpr std::array<std::string_view, 8> kNames = {"F16", "BF16", "TF32", "F8",
-                                                             "I8",  "F64",  "F32",  "F8"};
+  static constexpr std::array<std::string_view, 8> kNames = {"F16", "BF16", "TF32", "F8", "I8", "F64", "F32", "F8"};
   return kNames[static_cast<size_t>(element)];
 }
 
@@ -68,9 +67,7 @@ uint64_t random_word(Element element, uint64_t i) {
     case Element::kHalf:
       return to_half(unit(bits)) | static_cast<uint32_t>(to_half(unit(more))) << 16;
     case Element::kBfloat: {
-      const auto upper = [&](uint32_t r) {
-        return std::bit_cast<uint32_t>(static_cast<float>(unit(r))) & 0xFFFF0000U;
-      };
+      const auto upper = [&](uint32_t r) { return std::bit_cast<uint32_t>(static_cast<float>(unit(r))) & 0xFFFF0000U; };
       return upper(bits) | upper(more) >> 16;
     }
     case Element::kTf32:
@@ -101,8 +98,8 @@ Status compare_product(Element element, std::string_view name, double product, d
     int32_t value = 0;
     std::memcpy(&value, at, 4);
     got = value;
-    const auto expected = static_cast<uint32_t>(static_cast<int64_t>(product)) *
-                          static_cast<uint32_t>(static_cast<uint64_t>(times));
+    const auto expected =
+        static_cast<uint32_t>(static_cast<int64_t>(product)) * static_cast<uint32_t>(static_cast<uint64_t>(times));
     good = static_cast<uint32_t>(value) == expected;
   } else if (element == Element::kDouble) {
     std::memcpy(&got, at, 8);
@@ -114,8 +111,8 @@ Status compare_product(Element element, std::string_view name, double product, d
     good = std::fabs(got - product * times) <= 0.01 * magnitude * times;
   }
   if (good) return {};
-  return fail("{}: element ({}, {}) of the product is {} after {} multiplications and must be {}", name, row,
-              column, got, times, product * times);
+  return fail("{}: element ({}, {}) of the product is {} after {} multiplications and must be {}", name, row, column,
+              got, times, product * times);
 }
 
 }  // namespace tacho::roofline

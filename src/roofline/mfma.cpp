@@ -61,12 +61,10 @@ std::vector<MfmaKind> mfma_kinds(std::string_view architecture) {
   const auto facts = metric::built_in_architecture(architecture);
   if (!facts) return kinds;
   for (const metric::MatrixInstruction& one : facts->matrix) {
-    const auto* const element =
-        std::find(std::begin(metric::kElements), std::end(metric::kElements), one.element);
+    const auto* const element = std::find(std::begin(metric::kElements), std::end(metric::kElements), one.element);
     kinds.push_back({facts->name, kElementOf[element - std::begin(metric::kElements)],
-                     fmt::format("v_mfma_{}", one.instruction),
-                     fmt::format("__builtin_amdgcn_mfma_{}", one.builtin), one.operand, one.m, one.n, one.k,
-                     one.per_cycle});
+                     fmt::format("v_mfma_{}", one.instruction), fmt::format("__builtin_amdgcn_mfma_{}", one.builtin),
+                     one.operand, one.m, one.n, one.k, one.per_cycle});
   }
   return kinds;
 }
@@ -99,20 +97,18 @@ std::string mfma_source(const MfmaKind& kind) {
                        : kind.wide()                  ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
                                                       : ""),
       arg("words", words), arg("operand", kind.operand.substr(0, space)),
-      arg("operand_vector",
-          space == std::string_view::npos
-              ? std::string()
-              : fmt::format(" __attribute__((ext_vector_type({})))", kind.operand.substr(space + 1))),
+      arg("operand_vector", space == std::string_view::npos
+                                ? std::string()
+                                : fmt::format(" __attribute__((ext_vector_type({})))", kind.operand.substr(space + 1))),
       arg("accumulator", kind.wide()                      ? "double"
                          : kind.element == Element::kInt8 ? "int"
                                                           : "float"),
       arg("results", kind.results()),
       // Formats of A and B (0: E4M3), then no scales; else no broadcast of A or B.
-      arg("modifiers",
-          kind.builtin.find("_scale_") != std::string_view::npos ? "0, 0, 0, 0, 0, 0" : "0, 0, 0"),
-      arg("group", kMfmaGroup), arg("entry", kMfmaEntry), arg("items", kMfmaItems),
-      arg("loads", 1 + kMfmaTiles), arg("table", kMfmaTable), arg("load_b", load_b), arg("zero_c", zero_c),
-      arg("unroll", kMfmaUnroll), arg("steps", steps), arg("store_c", store_c));
+      arg("modifiers", kind.builtin.find("_scale_") != std::string_view::npos ? "0, 0, 0, 0, 0, 0" : "0, 0, 0"),
+      arg("group", kMfmaGroup), arg("entry", kMfmaEntry), arg("items", kMfmaItems), arg("loads", 1 + kMfmaTiles),
+      arg("table", kMfmaTable), arg("load_b", load_b), arg("zero_c", zero_c), arg("unroll", kMfmaUnroll),
+      arg("steps", steps), arg("store_c", store_c));
 }
 
 std::string gfx_of(std::string_view name) {

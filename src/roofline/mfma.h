@@ -1,5 +1,5 @@
-// Matrix benchmarks of AMD's CDNA GPUs: OpenCL C around the MFMA builtins of AMD's compiler. MFMA
-// instructions multiply two matrices that lie in the registers of a wave's 64 lanes.
+// Matrix benchmarks of AMD's CDNA GPUs: OpenCL C around the MFMA builtins of AMD's compiler. MFMA instructions multiply
+// two matrices that lie in the registers of a wave's 64 lanes.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace tacho::roofline {
 
-/// One instruction on one architecture. Lane l holds e consecutive elements of row l % m of A and of column l
-/// % n of B, from element e * (l / m) on, where e elements fill operand_words() words. Its results lie in
-/// column l % n of D, in the rows that row_of() gives.
+/// One instruction on one architecture. Lane l holds e consecutive elements of row l % m of A and of column l % n of B,
+/// from element e * (l / m) on, where e elements fill operand_words() words. Its results lie in column l % n of D, in
+/// the rows that row_of() gives.
 struct MfmaKind {
   std::string_view architecture;  ///< "gfx90a"
   Element element;
@@ -39,16 +39,15 @@ std::string mfma_architectures();
 
 inline constexpr const char* kMfmaEntry = "matrix_units";
 inline constexpr uint32_t kMfmaGroup = 256, kMfmaTiles = 4, kMfmaUnroll = 4;
-/// Number of work-items with distinct operands and results; items with equal numbers modulo this do the same
-/// work.
+/// Number of work-items with distinct operands and results; items with equal numbers modulo this do the same work.
 inline constexpr uint32_t kMfmaItems = 16 * kMfmaGroup;
 inline constexpr uint32_t kMfmaTable = 1U << 14;  ///< operands in the table, a power of two
 
-/// OpenCL C of a kernel (table, out, times, count). Each wave adds the products of one A and kMfmaTiles Bs to
-/// as many accumulators, count * kMfmaUnroll times. Operand o (0 = A) of item i is operand (i * (1 +
-/// kMfmaTiles) + o) % kMfmaTable of `table`. `out` gets kMfmaTiles * results() accumulators per item. `times`
-/// gets for each work-group its core cycles, and its start and end in ticks of a clock that all groups share.
-/// If the compiler does not know the builtin, an #error line that begins with kMfmaUnknown stops it.
+/// OpenCL C of a kernel (table, out, times, count). Each wave adds the products of one A and kMfmaTiles Bs to as many
+/// accumulators, count * kMfmaUnroll times. Operand o (0 = A) of item i is operand (i * (1 + kMfmaTiles) + o) %
+/// kMfmaTable of `table`. `out` gets kMfmaTiles * results() accumulators per item. `times` gets for each work-group its
+/// core cycles, and its start and end in ticks of a clock that all groups share. If the compiler does not know the
+/// builtin, an #error line that begins with kMfmaUnknown stops it.
 std::string mfma_source(const MfmaKind& kind);
 inline constexpr std::string_view kMfmaUnknown = "this compiler does not know ";
 

@@ -1,5 +1,4 @@
-// Converts small floating-point formats bit by bit, to check the results of half-precision and 8-bit
-// benchmarks.
+// Converts small floating-point formats bit by bit, to check the results of half-precision and 8-bit benchmarks.
 #pragma once
 
 #include <bit>
@@ -56,8 +55,7 @@ inline double from_e4m3fnuz(uint8_t bits) {
   const int exponent = bits >> 3 & 15;
   const double fraction = bits & 7;
   if (bits == 0x80) return NAN;
-  const double magnitude =
-      exponent == 0 ? std::ldexp(fraction, -10) : std::ldexp(8 + fraction, exponent - 11);
+  const double magnitude = exponent == 0 ? std::ldexp(fraction, -10) : std::ldexp(8 + fraction, exponent - 11);
   return (bits & 0x80) != 0 ? -magnitude : magnitude;
 }
 

@@ -9,9 +9,10 @@
 
 namespace tacho::roofline {
 
-/// Scales `count`, a multiple of `step` of at most `most`, until a run takes about `target` ns. `run` runs with the present count.
-/// Fails where a hundred times the work and more takes no longer, twice in a row: such a device does not execute kernels, or its
-/// clock does not see them, and ever larger counts would only occupy the host, which computes the results for comparison.
+/// Scales `count`, a multiple of `step` of at most `most`, until a run takes about `target` ns. `run` runs with the
+/// present count. Fails where a hundred times the work and more takes no longer, twice in a row: such a device does not
+/// execute kernels, or its clock does not see them, and ever larger counts would only occupy the host, which computes
+/// the results for comparison.
 template <typename Run>
 Status scale_work(double target, uint32_t step, double most, uint32_t& count, Run run) {
   double last_time = 0, last_count = 0;
@@ -22,10 +23,8 @@ Status scale_work(double target, uint32_t step, double most, uint32_t& count, Ru
     if (round > 0 && factor < 1.5 && factor > 0.67) break;
     if (round > 0 && count >= 100 * last_count && sample.duration < 2 * last_time) {
       if (++unchanged == 2)
-        return fail(
-            "a kernel with 100 times the work takes no longer, so the device does not execute it or its "
-            "clock "
-            "does not see it");
+        return fail("a kernel with 100 times the work takes no longer, so the device "
+                    "does not execute it or its clock does not see it");
     } else {
       unchanged = 0;
     }

@@ -44,26 +44,23 @@ constexpr size_t kLeastRuns = 4,
                  kGoodRuns = 12;  // of an experiment of a device that other programs use too
 constexpr size_t kSharedExperiments = 20;
 
-// Turns runs into experiments on a device that other programs use too: run i belongs to experiment i modulo their number, and the
-// fastest run of each counts. A disturbance of some ms then meets all experiments alike, and each has whole runs. Returns the share
-// of runs that took more than 1.2 times as long as the fastest of all.
+// Turns runs into experiments on a device that other programs use too: run i belongs to experiment i modulo their
+// number, and the fastest run of each counts. A disturbance of some ms then meets all experiments alike, and each has
+// whole runs. Returns the share of runs that took more than 1.2 times as long as the fastest of all.
 double deal_out(std::vector<double>& durations, size_t most) {
   std::vector<double> runs;
   for (const double duration : durations)
     if (duration > 0) runs.push_back(duration);
   if (runs.empty()) return 0;
   const double fastest = *std::min_element(runs.begin(), runs.end());
-  const auto slow =
-      std::count_if(runs.begin(), runs.end(), [&](double each) { return each > 1.2 * fastest; });
-  const size_t count =
-      std::min({most, kSharedExperiments, std::max(runs.size() / kGoodRuns, kLeastRuns), runs.size()});
+  const auto slow = std::count_if(runs.begin(), runs.end(), [&](double each) { return each > 1.2 * fastest; });
+  const size_t count = std::min({most, kSharedExperiments, std::max(runs.size() / kGoodRuns, kLeastRuns), runs.size()});
   durations.assign(runs.begin(), runs.begin() + static_cast<ptrdiff_t>(count));
   for (size_t i = 0; i < runs.size(); ++i) durations[i % count] = std::min(durations[i % count], runs[i]);
   return static_cast<double>(slow) / static_cast<double>(runs.size());
 }
 
-Status measure_one(Device& device, const Offer& offer, const SuiteOptions& options,
-                   Measurement& measurement) {
+Status measure_one(Device& device, const Offer& offer, const SuiteOptions& options, Measurement& measurement) {
   Bar bar(options.bar);
   bar.at(0);
   const int64_t start = raw_now();
@@ -114,9 +111,8 @@ Status measure_one(Device& device, const Offer& offer, const SuiteOptions& optio
   judge(measurement, durations, clocks, offer.peak_per_clock, device.info().max_clock);
   if (busy > 0.5)
     measurement.warnings.push_back(
-        fmt::format("{}: {:.0f} % of the runs took more than 1.2 times as long as the fastest, so the device "
-                    "was busy; the fastest of each "
-                    "experiment counts",
+        fmt::format("{}: {:.0f} % of the runs took more than 1.2 times as long as the fastest, so the device was busy; "
+                    "the fastest of each experiment counts",
                     measurement.label, busy * 100));
   return {};
 }
@@ -146,35 +142,32 @@ void judge(Measurement& m, const std::vector<double>& durations, const std::vect
     m.peak_at_clock = peak_per_clock * m.clock;
   }
   if (m.of_peak() > 1.02)
-    m.error = fmt::format(
-        "{}: {:.4g} {} are {:.1f} % of the theoretical peak of {:.4g}, more than a device can do; the "
-        "value is not to be trusted",
-        m.label, m.mean, m.unit, m.of_peak() * 100, m.peak);
+    m.error = fmt::format("{}: {:.4g} {} are {:.1f} % of the theoretical peak of {:.4g}, more "
+                          "than a device can do; the value is not to be trusted",
+                          m.label, m.mean, m.unit, m.of_peak() * 100, m.peak);
   else if (m.of_peak() < 0.7)
-    m.warnings.push_back(
-        fmt::format("{}: {:.4g} {} are only {:.1f} % of the theoretical peak of {:.4g}{}", m.label, m.mean,
-                    m.unit, m.of_peak() * 100, m.peak,
-                    m.clock < 0.95 * max_clock
-                        ? fmt::format(" (the clock fell from {:.0f} to {:.0f} MHz; at that clock {:.1f} %)",
-                                      max_clock, m.clock, m.mean / m.peak_at_clock * 100)
-                        : std::string()));
+    m.warnings.push_back(fmt::format(
+        "{}: {:.4g} {} are only {:.1f} % of the theoretical peak of {:.4g}{}", m.label, m.mean, m.unit,
+        m.of_peak() * 100, m.peak,
+        m.clock < 0.95 * max_clock ? fmt::format(" (the clock fell from {:.0f} to {:.0f} MHz; at that clock {:.1f} %)",
+                                                 max_clock, m.clock, m.mean / m.peak_at_clock * 100)
+                                   : std::string()));
   if (m.stdev > 0.1 * m.mean)
-    m.warnings.push_back(fmt::format("{}: the experiments differ by {:.0f} % (stdev); was the device busy?",
-                                     m.label, m.stdev / m.mean * 100));
+    m.warnings.push_back(fmt::format("{}: the experiments differ by {:.0f} % (stdev); was the device busy?", m.label,
+                                     m.stdev / m.mean * 100));
 }
 
 std::string result_line(const Measurement& m, int device) {
   if (!m.skipped.empty()) return fmt::format("{}, GPU ID: {}, not measured: {}", m.label, device, m.skipped);
   const bool bytes = m.unit == "GB/s", integer = m.unit == "GOP/s";
   const std::string_view unit = bytes ? "GB/sec" : integer ? "GOPS" : "GFLOPS";
-  return fmt::format(
-      "{}, GPU ID: {}, workgroupSize:{}, workgroups:{}, experiments:{}, {}:{:.0f}{}, duration:{:.3g} ms, "
-      "mean:{:.1f} {}, stdev={:.1f} {}",
-      m.label, device, m.group_size, m.groups, m.experiments,
-      bytes     ? "traffic"
-      : integer ? "IOP"
-                : "FLOP",
-      m.work, bytes ? " bytes" : "", m.duration * 1e-6, m.mean, unit, m.stdev, unit);
+  return fmt::format("{}, GPU ID: {}, workgroupSize:{}, workgroups:{}, experiments:{}, "
+                     "{}:{:.0f}{}, duration:{:.3g} ms, mean:{:.1f} {}, stdev={:.1f} {}",
+                     m.label, device, m.group_size, m.groups, m.experiments,
+                     bytes     ? "traffic"
+                     : integer ? "IOP"
+                               : "FLOP",
+                     m.work, bytes ? " bytes" : "", m.duration * 1e-6, m.mean, unit, m.stdev, unit);
 }
 
 #define TACHO_BACKEND(constant) extern const Backend constant;
@@ -204,17 +197,15 @@ std::vector<NumberedDevice> list_devices(std::vector<std::string>& notes, std::s
         continue;
       list.push_back({static_cast<int>(list.size()), entry});
     }
-    if (const vendor::Vendor* const vendor = vendor::vendor_named(each.vendor);
-        !found.empty() && vendor != nullptr)
+    if (const vendor::Vendor* const vendor = vendor::vendor_named(each.vendor); !found.empty() && vendor != nullptr)
       shown.push_back(vendor);
   }
   return list;
 }
 
 Result<DeviceCeilings> measure(const NumberedDevice& device, const SuiteOptions& options) {
-  const auto of = std::find_if(backends().begin(), backends().end(), [&](const Backend& backend) {
-    return backend.name == device.entry.info.backend;
-  });
+  const auto of = std::find_if(backends().begin(), backends().end(),
+                               [&](const Backend& backend) { return backend.name == device.entry.info.backend; });
   if (of == backends().end()) return fail("there is no backend {}", device.entry.info.backend);
   TACHO_ASSIGN(const std::unique_ptr<Device> opened, of->open(device.entry.backend_index));
   return measure(*opened, device.number, options);
@@ -236,8 +227,7 @@ Result<DeviceCeilings> measure(Device& device, int number, const SuiteOptions& o
       return fail("{}: there is no benchmark {}; there are {}", ceilings.device.name, name, known);
     }
   if (const Status status = device.try_out(); !status)
-    return fail("{} does not execute kernels, so it has no ceilings: {}", ceilings.device.name,
-                status.error().message);
+    return fail("{} does not execute kernels, so it has no ceilings: {}", ceilings.device.name, status.error().message);
   const int64_t start = raw_now();
   for (const Offer& offer : offers) {
     Measurement measurement = offer.measurement;
@@ -255,8 +245,7 @@ Result<DeviceCeilings> measure(Device& device, int number, const SuiteOptions& o
   }
   if (std::all_of(ceilings.measurements.begin(), ceilings.measurements.end(),
                   [](const Measurement& m) { return !m.skipped.empty(); }))
-    return fail("{}: nothing could be measured: {}", ceilings.device.name,
-                ceilings.measurements.front().skipped);
+    return fail("{}: nothing could be measured: {}", ceilings.device.name, ceilings.measurements.front().skipped);
   return ceilings;
 }
 

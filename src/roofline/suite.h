@@ -16,9 +16,9 @@ struct NumberedDevice {
   int number = 0;
   DeviceEntry entry;
 };
-/// The devices of this machine in order of number: those of each backend in turn, without devices that their
-/// vendor's own backend has already listed. `backend`: list only this one, "" = all. `notes` gets the reason
-/// why a library has no device.
+/// The devices of this machine in order of number: those of each backend in turn, without devices that their vendor's
+/// own backend has already listed. `backend`: list only this one, "" = all. `notes` gets the reason why a library has
+/// no device.
 std::vector<NumberedDevice> list_devices(std::vector<std::string>& notes, std::string_view backend = "");
 
 struct SuiteOptions {
@@ -33,16 +33,16 @@ struct SuiteOptions {
   bool bar = false;  ///< show a progress bar on stderr
 };
 
-/// Warms up, calibrates, runs, checks and judges every benchmark. A benchmark that the device cannot run, or
-/// whose results are wrong, becomes a measurement with `skipped`. Fails if the device is unusable or lacks a
-/// benchmark named in `only`.
+/// Warms up, calibrates, runs, checks and judges every benchmark. A benchmark that the device cannot run, or whose
+/// results are wrong, becomes a measurement with `skipped`. Fails if the device is unusable or lacks a benchmark named
+/// in `only`.
 Result<DeviceCeilings> measure(const NumberedDevice& device, const SuiteOptions& options);
 /// The same for an open device.
 Result<DeviceCeilings> measure(Device& device, int number, const SuiteOptions& options);
 
-/// Computes stdev, low, high, mean and duration of `measurement` from the experiments' durations in ns and
-/// its work. Judges it against its peaks: above 1.02 of the peak is an error, below 0.7 a warning. A standard
-/// deviation of more than 10 % of the mean gives a warning that the device was busy.
+/// Computes stdev, low, high, mean and duration of `measurement` from the experiments' durations in ns and its work.
+/// Judges it against its peaks: above 1.02 of the peak is an error, below 0.7 a warning. A standard deviation of more
+/// than 10 % of the mean gives a warning that the device was busy.
 void judge(Measurement& measurement, const std::vector<double>& durations, const std::vector<double>& clocks,
            double peak_per_clock, double max_clock);
 

@@ -1,5 +1,5 @@
-// How many filters of system calls (seccomp) the process has, for both sides of the pool. Makes no call that the loader has not
-// made before: openat, read, close.
+// How many filters of system calls (seccomp) the process has, for both sides of the pool. Makes no call that the loader
+// has not made before: openat, read, close.
 #pragma once
 
 #include <fcntl.h>
@@ -17,8 +17,7 @@ inline uint32_t number_in_status(std::string_view status, std::string_view key, 
   if (line == std::string_view::npos) return otherwise;
   uint32_t number = 0;
   for (size_t at = line + key.size(); at < status.size() && status[at] != '\n'; ++at)
-    if (status[at] >= '0' && status[at] <= '9')
-      number = number * 10 + static_cast<uint32_t>(status[at] - '0');
+    if (status[at] >= '0' && status[at] <= '9') number = number * 10 + static_cast<uint32_t>(status[at] - '0');
   return number;
 }
 

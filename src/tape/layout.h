@@ -13,8 +13,8 @@
 //   open -> full   by the target
 //   full -> free   by the drainer, which also frees open blocks of ended threads
 //
-// The thread that owns an open block publishes records with a release store of BlockHeader::committed. An
-// extent is a run of blocks with one header, for vendors' buffers that are larger than a block.
+// The thread that owns an open block publishes records with a release store of BlockHeader::committed. An extent is a
+// run of blocks with one header, for vendors' buffers that are larger than a block.
 #pragma once
 
 #include <atomic>
@@ -45,8 +45,8 @@ enum class BlockState : uint32_t {
 enum class BlockKind : uint32_t {
   kRecords = 1,      // records.h, one writing thread
   kDefinitions = 2,  // records.h, definitions of one process, in order
-  kShared = 3,    // records.h, many writers: a record is valid once its header's size is not 0; a pad ends it
-  kProgress = 4,  // a CommandCounts, open as long as its process lives
+  kShared = 3,       // records.h, many writers: a record is valid once its header's size is not 0; a pad ends it
+  kProgress = 4,     // a CommandCounts, open as long as its process lives
   // Buffers as a vendor's library completed them; src/decode/block_decoders.def names their decoders.
   kCupti = 16,        // CUPTI activity records; vendor_version = cuptiGetVersion()
   kRocprofiler = 17,  // records of AMD's rocprofiler-sdk (vendor/amd/sdk.h); vendor_version = its version
@@ -69,24 +69,23 @@ struct BlockHeader {
   uint64_t opened;    // host time
   uint32_t drained;   // bytes that the drainer has taken; it writes this
   uint32_t aux;       // the kind's own (CUPTI stream id ...)
-  uint64_t aux64;  // the kind's own (CUPTI context ...); records.h: inode of the pid's namespace, 0 = unknown
+  uint64_t aux64;     // the kind's own (CUPTI context ...); records.h: inode of the pid's namespace, 0 = unknown
 };
 static_assert(sizeof(BlockHeader) == 64);
 inline constexpr uint32_t kBlockPayload = kBlockSize - sizeof(BlockHeader);
 
-/// The commands that a process has issued to its devices, from which tacho computes how many a killed process
-/// lost. Every thread of the process updates it; tacho reads it when the process is gone.
+/// The commands that a process has issued to its devices, from which tacho computes how many a killed process lost.
+/// Every thread of the process updates it; tacho reads it when the process is gone.
 struct CommandCounts {
   std::atomic<uint64_t> ended;     // 1: the process ended normally and itself counted the commands in flight
   std::atomic<uint64_t> filtered;  // launches that the user's filter excluded
   std::atomic<uint64_t> issued[event::kFactTables];  // commands that should become rows, by table
 };
 
-/// What targets record. --start-paused, --delay, --duration, triggers and tacho_pause() change it during the
-/// run.
+/// What targets record. --start-paused, --delay, --duration, triggers and tacho_pause() change it during the run.
 namespace source_bit {
-inline constexpr uint64_t kApi = 1, kDispatch = 2, kCopy = 4, kAllocation = 8, kMarker = 16, kSync = 32,
-                          kSample = 64, kOverhead = 128, kCounter = 256;
+inline constexpr uint64_t kApi = 1, kDispatch = 2, kCopy = 4, kAllocation = 8, kMarker = 16, kSync = 32, kSample = 64,
+                          kOverhead = 128, kCounter = 256;
 /// Nothing is recorded for it: PoolHeader::enabled has it while recording is on, so that a run without other sources
 /// than one that waits is not taken for one that is paused.
 inline constexpr uint64_t kRecording = 0x8000;
@@ -124,12 +123,12 @@ struct PoolHeader {
   // Records dropped for lack of room, by table; the last counts those of unknown tables.
   alignas(64) std::atomic<uint64_t> dropped[static_cast<size_t>(event::Table::kFactEnd) + 1];
   alignas(64) std::atomic<uint64_t> trigger_start, trigger_stop;  // counted by targets when a trigger fires
-  // A writer that takes a block and leaves fewer free ones than a mark wakes the thread that sleeps on its
-  // word (sleep.h).
+  // A writer that takes a block and leaves fewer free ones than a mark wakes the thread that sleeps on its word
+  // (sleep.h).
   alignas(64) std::atomic<int32_t> drain_below, grow_below;
   std::atomic<uint32_t> drainer_sleeps, grower_sleeps;
   std::atomic<uint32_t> wanted_blocks;  // want_blocks(): requested by a source that knows its needs
-  std::atomic<uint32_t> growable;  // 1 while more blocks can come: a thread grows the pool, and there is room
+  std::atomic<uint32_t> growable;       // 1 while more blocks can come: a thread grows the pool, and there is room
 };
 
 inline constexpr size_t kHeaderBytes = (sizeof(PoolHeader) + 4095) / 4096 * 4096;

@@ -32,12 +32,10 @@ size_t data_offset(uint32_t max_blocks) {
 
 std::vector<std::string> candidate_folders() {
   std::vector<std::string> folders;
-  if (const char* folder = getenv("TACHO_POOL_DIR"); folder != nullptr && *folder != '\0')
-    folders.emplace_back(folder);
+  if (const char* folder = getenv("TACHO_POOL_DIR"); folder != nullptr && *folder != '\0') folders.emplace_back(folder);
   folders.emplace_back("/dev/shm");
   for (const char* variable : {"XDG_RUNTIME_DIR", "TMPDIR"})
-    if (const char* folder = getenv(variable); folder != nullptr && *folder != '\0')
-      folders.emplace_back(folder);
+    if (const char* folder = getenv(variable); folder != nullptr && *folder != '\0') folders.emplace_back(folder);
   folders.emplace_back("/tmp");
   return folders;
 }
@@ -58,13 +56,12 @@ int allocate(int file, size_t from, size_t bytes) {
   return error;
 }
 
-// Writes zeros over backed bytes that nobody uses yet. Allocated pages are cleared by the kernel at their first use, and
-// only then does one fault map several of them: both should not be the target's to pay. Failing costs only time.
+// Writes zeros over backed bytes that nobody uses yet. Allocated pages are cleared by the kernel at their first use,
+// and only then does one fault map several of them: both should not be the target's to pay. Failing costs only time.
 void clear(int file, size_t from, size_t bytes) {
   static const char kZeros[kBlockSize] = {};
   for (size_t done = 0; done < bytes;) {
-    const ssize_t one =
-        pwrite(file, kZeros, std::min(bytes - done, sizeof kZeros), static_cast<off_t>(from + done));
+    const ssize_t one = pwrite(file, kZeros, std::min(bytes - done, sizeof kZeros), static_cast<off_t>(from + done));
     if (one <= 0) return;
     done += static_cast<size_t>(one);
   }
@@ -108,11 +105,9 @@ Result<Pool> Pool::create(const PoolOptions& options) {
         continue;
       }
       const size_t backed = pool.data_offset_ + static_cast<size_t>(blocks) * kBlockSize;
-      const int error =
-          ftruncate(file, static_cast<off_t>(pool.size_)) != 0 ? errno : allocate(file, 0, backed);
+      const int error = ftruncate(file, static_cast<off_t>(pool.size_)) != 0 ? errno : allocate(file, 0, backed);
       if (error != 0) {
-        tried += fmt::format("{}{}: {} for {} KiB", tried.empty() ? "" : "; ", folder, reason(error),
-                             backed / 1024);
+        tried += fmt::format("{}{}: {} for {} KiB", tried.empty() ? "" : "; ", folder, reason(error), backed / 1024);
         ::unlink(path.c_str());
         close(file);
         continue;
@@ -125,8 +120,7 @@ Result<Pool> Pool::create(const PoolOptions& options) {
     if (pool.file_ >= 0) break;
   }
   if (pool.file_ < 0)
-    return fail("no folder can hold the pool ({}); set TACHO_POOL_DIR to a folder with some megabytes free",
-                tried);
+    return fail("no folder can hold the pool ({}); set TACHO_POOL_DIR to a folder with some megabytes free", tried);
   pool.owner_ = true;
   const std::string refused = pool.path_ + kRefusedEnding;
   if (mkfifo(refused.c_str(), 0622) == 0) {
@@ -134,8 +128,7 @@ Result<Pool> Pool::create(const PoolOptions& options) {
     pool.refused_ = ::open(refused.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
   }
 
-  clear(pool.file_, pool.data_offset_,
-        std::min<size_t>(kClearedAtFirst, static_cast<size_t>(populated) * kBlockSize));
+  clear(pool.file_, pool.data_offset_, std::min<size_t>(kClearedAtFirst, static_cast<size_t>(populated) * kBlockSize));
   void* const at = map_pool(pool.file_, pool.size_);
   if (at == MAP_FAILED) {
     const int error = errno;
@@ -182,11 +175,10 @@ Result<Pool> Pool::open(const std::string& path) {
   if (memcmp(header.magic, kPoolMagic, sizeof kPoolMagic) != 0) return fail("{}: not a tacho pool", path);
   if (header.version != kPoolVersion || header.schema_hash != event::schema_hash())
     return fail(
-        "{}: was written by another version of tacho (schema {:016x}, this is {:016x}); recover it with that "
-        "one",
-        path, header.schema_hash, event::schema_hash());
-  if (header.block_size != kBlockSize || header.max_blocks == 0 ||
-      header.max_blocks > pool.size_ / kBlockSize || header.data_offset != data_offset(header.max_blocks) ||
+        "{}: was written by another version of tacho (schema {:016x}, this is {:016x}); recover it with that one", path,
+        header.schema_hash, event::schema_hash());
+  if (header.block_size != kBlockSize || header.max_blocks == 0 || header.max_blocks > pool.size_ / kBlockSize ||
+      header.data_offset != data_offset(header.max_blocks) ||
       header.data_offset + static_cast<size_t>(header.max_blocks) * kBlockSize > pool.size_ ||
       header.populated_blocks.load() > header.max_blocks)
     return fail("{}: the pool's header contradicts its size: damaged", path);
@@ -239,8 +231,7 @@ bool Pool::grow(uint32_t blocks) {
   blocks = std::min(blocks, max_blocks_ - populated);
   const size_t from = data_offset_ + static_cast<size_t>(populated) * kBlockSize;
   // The last bit of room is worth having, too.
-  while (blocks != 0 && !out_of_space_ &&
-         allocate(file_, from, static_cast<size_t>(blocks) * kBlockSize) != 0) {
+  while (blocks != 0 && !out_of_space_ && allocate(file_, from, static_cast<size_t>(blocks) * kBlockSize) != 0) {
     blocks /= 2;
     out_of_space_ = blocks == 0;
   }
@@ -311,8 +302,7 @@ void Grower::loop() {
     });
     const int64_t now = raw_now();
     uint32_t blocks = wanted();
-    if (blocks != 0 && last_growth_ != 0 && now - last_growth_ < 100'000'000)
-      ahead_ = std::min(ahead_ * 2, kMostAhead);
+    if (blocks != 0 && last_growth_ != 0 && now - last_growth_ < 100'000'000) ahead_ = std::min(ahead_ * 2, kMostAhead);
     for (; blocks != 0 && !stopping_.load(); blocks = wanted()) {
       if (!pool_.grow(blocks) || head.populated_blocks.load() == pool_.max_blocks()) head.growable.store(0);
       last_growth_ = raw_now();
@@ -334,7 +324,8 @@ void Drainer::release(uint32_t index) {
   block.blocks = 1;
   for (uint32_t i = blocks; i-- > 0;) {
     if (i != 0) {
-      // Payload lay where this block's header is. Whoever opens it by itself finds nothing committed and nothing drained.
+      // Payload lay where this block's header is. Whoever opens it by itself finds nothing committed and nothing
+      // drained.
       BlockHeader& tail = pool_.block(index + i);
       tail.committed.store(0, std::memory_order_relaxed);
       tail.drained = 0;
@@ -405,14 +396,14 @@ void Drainer::take_shared(uint32_t index, const Sink& sink) {
   block.drained = end;
 }
 
-// Nobody will write into this open block any more. A record thread's block dies with its thread, others with the process.
+// Nobody will write into this open block any more. A record thread's block dies with its thread, others with the
+// process.
 bool Drainer::writer_gone(BlockHeader& block) {
   const uint32_t pid = std::atomic_ref<uint32_t>(block.pid).load(std::memory_order_acquire);
   if (pid == 0) return false;  // just being opened
   const auto kind = std::atomic_ref<BlockKind>(block.kind).load(std::memory_order_relaxed);
-  const uint32_t tid = kind == BlockKind::kRecords
-                           ? std::atomic_ref<uint32_t>(block.tid).load(std::memory_order_relaxed)
-                           : pid;
+  const uint32_t tid =
+      kind == BlockKind::kRecords ? std::atomic_ref<uint32_t>(block.tid).load(std::memory_order_relaxed) : pid;
   // Also threads are found under /proc/<tid>, whatever process they belong to.
   char path[64];
   snprintf(path, sizeof path, "/proc/%u", tid);
@@ -420,8 +411,8 @@ bool Drainer::writer_gone(BlockHeader& block) {
     seen_.insert(pid);
     return false;
   }
-  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions ||
-                    kind == BlockKind::kShared || kind == BlockKind::kProgress;
+  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared ||
+                    kind == BlockKind::kProgress;
   const uint64_t space = ours ? std::atomic_ref<uint64_t>(block.aux64).load(std::memory_order_relaxed) : 0;
   if (space != 0) return space == pid_namespace_;
   // Ids of another pid namespace would mean nothing to us: only who was once seen here can be missed here.
@@ -431,8 +422,7 @@ bool Drainer::writer_gone(BlockHeader& block) {
 void Drainer::rewind_definitions() {
   for (uint32_t i = 0; i < pool_.max_blocks(); ++i) {
     const auto state = static_cast<BlockState>(pool_.state(i).load(std::memory_order_relaxed));
-    if (state == BlockState::kFree || state == BlockState::kTail ||
-        pool_.block(i).kind != BlockKind::kDefinitions)
+    if (state == BlockState::kFree || state == BlockState::kTail || pool_.block(i).kind != BlockKind::kDefinitions)
       continue;
     pool_.block(i).drained = 0;
     if (state == BlockState::kKept)
@@ -448,13 +438,12 @@ struct Seen {
   uint64_t sequence;
 };
 void sort_by_sequence(std::vector<Seen>& blocks) {
-  std::sort(blocks.begin(), blocks.end(),
-            [](const Seen& a, const Seen& b) { return a.sequence < b.sequence; });
+  std::sort(blocks.begin(), blocks.end(), [](const Seen& a, const Seen& b) { return a.sequence < b.sequence; });
 }
 }  // namespace
 
-// Hands on all definitions published by now. Full blocks are kept a while for `tacho recover`: what is still in the pool
-// when both tacho and the target are killed refers to them.
+// Hands on all definitions published by now. Full blocks are kept a while for `tacho recover`: what is still in the
+// pool when both tacho and the target are killed refers to them.
 void Drainer::take_definitions(uint32_t count, const Sink& sink, bool final, bool look_for_ends) {
   std::vector<Seen> definitions;
   for (uint32_t i = 0; i < count; ++i) {
@@ -494,11 +483,10 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
   const uint32_t count = std::min(head.populated_blocks.load(std::memory_order_acquire), pool_.max_blocks());
   ++passes_;
 
-  // Blocks that are opened from now on wait for the next pass. Of two blocks of one thread this pass could otherwise take
-  // the second and not the first, which was free when the loop below came by it and was filled before the loop reached
-  // the second.
-  const uint64_t opened =
-      final ? std::numeric_limits<uint64_t>::max() : head.sequence.load(std::memory_order_acquire);
+  // Blocks that are opened from now on wait for the next pass. Of two blocks of one thread this pass could otherwise
+  // take the second and not the first, which was free when the loop below came by it and was filled before the loop
+  // reached the second.
+  const uint64_t opened = final ? std::numeric_limits<uint64_t>::max() : head.sequence.load(std::memory_order_acquire);
   std::vector<Seen> data;
   uint32_t used = 0;
   // First what is published now; definitions are looked at afterwards, so that they include all that these refer to.
@@ -516,8 +504,7 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
   }
   // Records up to now, after the vendors' buffers above were found complete.
   for (Seen& seen : data)
-    if (const BlockHeader& block = pool_.block(seen.index);
-        seen.committed != 0 && block.kind == BlockKind::kRecords)
+    if (const BlockHeader& block = pool_.block(seen.index); seen.committed != 0 && block.kind == BlockKind::kRecords)
       seen.committed = block.committed.load(std::memory_order_acquire);
   pressure_ = count == 0 ? 0 : static_cast<double>(used) / count;
   const bool look_for_ends = final || passes_ % (pressure_ > 0.5 ? 4 : 16) == 0;
@@ -542,8 +529,7 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
     const BlockHeader& block = pool_.block(seen.index);
     if (block.kind != BlockKind::kRecords) continue;
     Seen*& older = newest[static_cast<uint64_t>(block.process_slot) << 32 | block.thread_index];
-    if (older != nullptr)
-      older->committed = pool_.block(older->index).committed.load(std::memory_order_acquire);
+    if (older != nullptr) older->committed = pool_.block(older->index).committed.load(std::memory_order_acquire);
     older = &seen;
   }
   for (const Seen& seen : data) {
@@ -567,9 +553,9 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
     }
     if (kind == BlockKind::kShared) {
       if (committed != 0) take_shared(seen.index, counting);
-      // A writer may be stopped half way through a record for any time: the block goes when it is complete or nobody is left.
-      if (over && (final || !seen.full || block.drained == kBlockPayload || writer_gone(block)))
-        release(seen.index);
+      // A writer may be stopped half way through a record for any time: the block goes when it is complete or nobody is
+      // left.
+      if (over && (final || !seen.full || block.drained == kBlockPayload || writer_gone(block))) release(seen.index);
       continue;
     }
     const bool whole = is_vendors(kind) || kind == BlockKind::kProgress;

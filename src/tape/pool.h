@@ -1,5 +1,5 @@
-// tacho's side of the pool: creates it before the target starts, grows and drains it while the target runs,
-// and recovers the pool of a tacho that died.
+// tacho's side of the pool: creates it before the target starts, grows and drains it while the target runs, and
+// recovers the pool of a tacho that died.
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ struct PoolOptions {
   std::string output = {};                     // path of the trace being written, for recovery
 };
 
-/// A shared mapping of a pool file. The file lies in /dev/shm or, if that is absent, read-only or too small,
-/// in $XDG_RUNTIME_DIR, $TMPDIR or /tmp. It has mode 0600 and an unguessable name.
+/// A shared mapping of a pool file. The file lies in /dev/shm or, if that is absent, read-only or too small, in
+/// $XDG_RUNTIME_DIR, $TMPDIR or /tmp. It has mode 0600 and an unguessable name.
 class Pool {
  public:
   static Result<Pool> create(const PoolOptions& options);
@@ -52,8 +52,7 @@ class Pool {
   }
   /// Backs up to `blocks` more blocks with memory, within the maximum. False when it could add none.
   bool grow(uint32_t blocks);
-  /// True if the pool may take `blocks` more blocks ahead of need: much of its filesystem then stays free for
-  /// others.
+  /// True if the pool may take `blocks` more blocks ahead of need: much of its filesystem then stays free for others.
   bool spacious(uint32_t blocks) const;
   /// True once grow() failed for lack of memory or space: the machine sets the limit, not PoolOptions.
   bool out_of_space() const { return out_of_space_; }
@@ -75,8 +74,8 @@ class Pool {
   bool out_of_space_ = false;
 };
 
-/// Grows the pool in its own thread, ahead of the writers. They wake the thread when fewer than `ahead`
-/// blocks are free; the more often they do, the more it adds. The Pool object must not move meanwhile.
+/// Grows the pool in its own thread, ahead of the writers. They wake the thread when fewer than `ahead` blocks are
+/// free; the more often they do, the more it adds. The Pool object must not move meanwhile.
 class Grower {
  public:
   explicit Grower(Pool& pool);
@@ -95,10 +94,9 @@ class Grower {
   std::thread thread_;
 };
 
-/// The unit that the drainer hands on: bytes [from, to) of a block's payload, published and not handed on
-/// before. A vendor's buffer always comes whole. If its process never completed the buffer (it was killed, or
-/// still holds it at the last pass), the whole payload comes with `committed` 0; it contains whatever the
-/// vendor's library had written.
+/// The unit that the drainer hands on: bytes [from, to) of a block's payload, published and not handed on before. A
+/// vendor's buffer always comes whole. If its process never completed the buffer (it was killed, or still holds it at
+/// the last pass), the whole payload comes with `committed` 0; it contains whatever the vendor's library had written.
 struct Piece {
   const BlockHeader* block;
   std::span<const std::byte> bytes;
@@ -111,8 +109,8 @@ class Drainer {
   using Sink = std::function<void(const Piece&)>;
   explicit Drainer(Pool& pool);
 
-  /// Makes one pass over the pool and returns the number of bytes handed on. Any pass frees the blocks of
-  /// ended threads. With `final` every target has ended, so the pass takes and frees open blocks too.
+  /// Makes one pass over the pool and returns the number of bytes handed on. Any pass frees the blocks of ended
+  /// threads. With `final` every target has ended, so the pass takes and frees open blocks too.
   uint64_t pass(const Sink& sink, bool final);
   /// Treats kept and partly drained definitions as new. For recovery: call before pass(sink, true).
   void rewind_definitions();

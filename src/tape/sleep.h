@@ -1,5 +1,5 @@
-// Lets tacho's threads sleep on a word of the pool and any process that maps the pool wake them, with a
-// futex. Also maps the pool so that a block costs one page fault.
+// Lets tacho's threads sleep on a word of the pool and any process that maps the pool wake them, with a futex. Also
+// maps the pool so that a block costs one page fault.
 #pragma once
 
 #include <errno.h>
@@ -34,8 +34,8 @@ inline void wake_sleeper(std::atomic<uint32_t>& sleeps) {
   errno = error;
 }
 
-/// Sleeps on `sleeps` for at most `ns` (negative: until woken), unless `needed()` is already true. A thread
-/// that makes it true after that check must call wake_sleeper().
+/// Sleeps on `sleeps` for at most `ns` (negative: until woken), unless `needed()` is already true. A thread that makes
+/// it true after that check must call wake_sleeper().
 template <typename Needed>
 void sleep_on(std::atomic<uint32_t>& sleeps, int64_t ns, Needed needed) {
   sleeps.store(1);
@@ -43,12 +43,11 @@ void sleep_on(std::atomic<uint32_t>& sleeps, int64_t ns, Needed needed) {
   sleeps.store(0);
 }
 
-/// Maps the pool's file, shared, at a multiple of the block size. The first read of a block then maps all of
-/// its pages with one fault, since the kernel maps the surrounding aligned 64 KiB; a fault per page would
-/// cost 20 us a block. MAP_FAILED when there is no room.
+/// Maps the pool's file, shared, at a multiple of the block size. The first read of a block then maps all of its pages
+/// with one fault, since the kernel maps the surrounding aligned 64 KiB; a fault per page would cost 20 us a block.
+/// MAP_FAILED when there is no room.
 inline void* map_pool(int file, size_t size) {
-  void* const room =
-      mmap(nullptr, size + kBlockSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const room = mmap(nullptr, size + kBlockSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   char* const begin = static_cast<char*>(room);
   const size_t skipped = (kBlockSize - reinterpret_cast<uintptr_t>(room) % kBlockSize) % kBlockSize;

@@ -1,5 +1,5 @@
-// The writing side of the pool (writer.h). Runs inside other people's processes: no allocation through
-// malloc, no exceptions, no locks that a forked child could inherit, no static constructors.
+// The writing side of the pool (writer.h). Runs inside other people's processes: no allocation through malloc, no
+// exceptions, no locks that a forked child could inherit, no static constructors.
 #include "tape/writer.h"
 
 #include <fcntl.h>
@@ -58,9 +58,9 @@ constinit uint64_t g_pid_namespace = 0;  // inode, 0 = not known
 // Numbers continue in a forked child, which inherits its parent's definitions.
 constinit std::atomic<uint32_t> g_next_string{1}, g_next_queue{1}, g_next_device{1}, g_next_kernel{1};
 
-// Interned strings: open addressing; texts and table lie in anonymous mappings. Written under the lock,
-// looked up without it: an entry is complete once its number is not 0, and a table that was outgrown stays
-// mapped (their sum is less than the newest).
+// Interned strings: open addressing; texts and table lie in anonymous mappings. Written under the lock, looked up
+// without it: an entry is complete once its number is not 0, and a table that was outgrown stays mapped (their sum is
+// less than the newest).
 struct InternEntry {
   std::atomic<uint32_t> number;  // 0 = empty
   uint32_t length;
@@ -91,16 +91,16 @@ void find_tid_offset(uint32_t tid) {
   }
 }
 
-// Filters of system calls that this process has beyond tacho's own were there before this code ran, and what they forbid is
-// not known: then no call is made that the loader has not just made itself (openat, read, pread64, close, newfstatat, mmap, munmap).
+// Filters of system calls that this process has beyond tacho's own were there before this code ran, and what they
+// forbid is not known: then no call is made that the loader has not just made itself (openat, read, pread64, close,
+// newfstatat, mmap, munmap).
 constinit bool g_only_known_calls = false;
 
 // 0 where the program's filter forbids to ask and libc does not tell.
 uint32_t current_tid() {
   if (__builtin_expect(permitted(kCallGettid), 1)) return static_cast<uint32_t>(syscall(SYS_gettid));
   uint32_t tid = 0;
-  if (g_tid_offset != 0)
-    memcpy(&tid, reinterpret_cast<const char*>(pthread_self()) + g_tid_offset, sizeof tid);
+  if (g_tid_offset != 0) memcpy(&tid, reinterpret_cast<const char*>(pthread_self()) + g_tid_offset, sizeof tid);
   return tid;
 }
 
@@ -113,9 +113,8 @@ void complain(const char* sentence, const char* what) {
   char line[512];
   const int size = snprintf(line, sizeof line, "tacho: %s%s\n", sentence, what);
   if (size > 0) {
-    const ssize_t ignored =
-        write(STDERR_FILENO, line,
-              static_cast<size_t>(size) < sizeof line ? static_cast<size_t>(size) : sizeof line - 1);
+    const ssize_t ignored = write(
+        STDERR_FILENO, line, static_cast<size_t>(size) < sizeof line ? static_cast<size_t>(size) : sizeof line - 1);
     static_cast<void>(ignored);
   }
 }
@@ -131,8 +130,7 @@ BlockHeader* block_at(uint32_t index) {
 uint32_t index_of(const BlockHeader* block) {
   const PoolHeader* const pool = tape::pool();
   return static_cast<uint32_t>(
-      (reinterpret_cast<const char*>(block) - reinterpret_cast<const char*>(pool) - pool->data_offset) /
-      kBlockSize);
+      (reinterpret_cast<const char*>(block) - reinterpret_cast<const char*>(pool) - pool->data_offset) / kBlockSize);
 }
 uint32_t usable_blocks() {
   const uint32_t populated = pool()->populated_blocks.load(std::memory_order_acquire);
@@ -147,10 +145,10 @@ void fill_header(BlockHeader* block, BlockKind kind, uint32_t blocks, uint32_t v
   // Not getpid(): a vfork'ed child shares this memory, and what it opens goes on belonging to its parent.
   const bool known = t_state.generation == g_wiped->generation.load(std::memory_order_relaxed);
   const uint32_t tid = known ? t_state.tid : current_tid();
-  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions ||
-                    kind == BlockKind::kShared || kind == BlockKind::kProgress;
-  // The drainer looks at these to see whether the writer still lives, before anything is committed: the pid
-  // comes last, for while it is 0 the rest means nothing.
+  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared ||
+                    kind == BlockKind::kProgress;
+  // The drainer looks at these to see whether the writer still lives, before anything is committed: the pid comes last,
+  // for while it is 0 the rest means nothing.
   std::atomic_ref<uint32_t>(block->tid).store(tid, std::memory_order_relaxed);
   std::atomic_ref<uint64_t>(block->aux64).store(ours ? g_pid_namespace : 0, std::memory_order_relaxed);
   std::atomic_ref<uint32_t>(block->pid).store(g_pid, std::memory_order_release);
@@ -171,8 +169,7 @@ BlockHeader* touch(uint32_t index) {
 
 // Counts blocks as taken, and wakes tacho when few are left.
 void count_taken(PoolHeader* pool, uint32_t blocks) {
-  const int32_t left =
-      pool->free_blocks.fetch_sub(static_cast<int32_t>(blocks)) - static_cast<int32_t>(blocks);
+  const int32_t left = pool->free_blocks.fetch_sub(static_cast<int32_t>(blocks)) - static_cast<int32_t>(blocks);
   if (!permitted(kCallFutex)) return;
   if (left < pool->drain_below.load(std::memory_order_relaxed)) wake_sleeper(pool->drainer_sleeps);
   if (left < pool->grow_below.load(std::memory_order_relaxed)) wake_sleeper(pool->grower_sleeps);
@@ -197,8 +194,7 @@ BlockHeader* open_block(BlockKind kind) {
     std::atomic<uint32_t>& state = states()[index];
     uint32_t expected = static_cast<uint32_t>(BlockState::kFree);
     if (state.load(std::memory_order_relaxed) != expected) continue;
-    if (!state.compare_exchange_strong(expected, static_cast<uint32_t>(BlockState::kOpen),
-                                       std::memory_order_acq_rel))
+    if (!state.compare_exchange_strong(expected, static_cast<uint32_t>(BlockState::kOpen), std::memory_order_acq_rel))
       continue;
     move_hint(pool, hint, index + 1);
     count_taken(pool, 1);
@@ -221,8 +217,7 @@ bool lock_definitions() {
   if (self == 0) return false;
   for (uint32_t spins = 0;; ++spins) {
     uint32_t holder = 0;
-    if (g_wiped->lock.compare_exchange_weak(holder, self, std::memory_order_acquire,
-                                            std::memory_order_relaxed))
+    if (g_wiped->lock.compare_exchange_weak(holder, self, std::memory_order_acquire, std::memory_order_relaxed))
       return true;
     if (holder == self) return false;
     if (spins > 64 && permitted(kCallYield)) sched_yield();
@@ -275,8 +270,7 @@ InternEntry& find_entry(InternTable& table, std::string_view text, uint64_t hash
   for (;; at = (at + 1) & (table.capacity - 1)) {
     InternEntry& entry = table.entries[at];
     if (entry.number.load(std::memory_order_acquire) == 0) return entry;
-    if (entry.hash == hash && entry.length == text.size() &&
-        memcmp(entry.text, text.data(), text.size()) == 0)
+    if (entry.hash == hash && entry.length == text.size() && memcmp(entry.text, text.data(), text.size()) == 0)
       return entry;
   }
 }
@@ -293,8 +287,7 @@ InternTable* roomy_table() {
   InternTable* const old = g_strings.load(std::memory_order_relaxed);
   if (old != nullptr && old->count * 2 < old->capacity) return old;
   const uint32_t capacity = old == nullptr ? 2048 : old->capacity * 2;
-  auto* const fresh =
-      static_cast<InternTable*>(map_anonymous(sizeof(InternTable) + capacity * sizeof(InternEntry)));
+  auto* const fresh = static_cast<InternTable*>(map_anonymous(sizeof(InternTable) + capacity * sizeof(InternEntry)));
   if (fresh == nullptr) return nullptr;
   fresh->capacity = capacity;
   fresh->generation = g_slot + 1ULL;
@@ -392,10 +385,9 @@ void wipe_in_child() {
   memset(static_cast<void*>(g_wiped), 0, sizeof *g_wiped);
 }
 
-// Cost of one hook without its call: two clock reads and one record, in picoseconds. Before this image's
-// generation is set: the fast path then works on any memory, here a scratch record. Nothing is published;
-// depth stays above 0, so that a signal handler's record finds no room (and is counted) instead of going to
-// the scratch.
+// Cost of one hook without its call: two clock reads and one record, in picoseconds. Before this image's generation is
+// set: the fast path then works on any memory, here a scratch record. Nothing is published; depth stays above 0, so
+// that a signal handler's record finds no room (and is counted) instead of going to the scratch.
 uint32_t measure_hook(double ns_per_tick) {
   ThreadState& state = t_state;
   constexpr int kRounds = 200;
@@ -427,7 +419,8 @@ uint32_t measure_hook(double ns_per_tick) {
   return static_cast<uint32_t>(static_cast<double>(end - begin) * ns_per_tick * 1000.0 / kRounds);
 }
 
-// An identity in this process image for the calling thread; its block, if any, was another image's. False if its id cannot be had.
+// An identity in this process image for the calling thread; its block, if any, was another image's. False if its id
+// cannot be had.
 bool adopt_identity() {
   ThreadState& state = t_state;
   const uint32_t tid = current_tid();
@@ -448,12 +441,10 @@ bool adopt_identity() {
 // All records of the thread's block up to its cursor.
 void publish(const ThreadState& state) {
   if (state.block != nullptr)
-    state.block->committed.store(static_cast<uint32_t>(state.cursor - payload(state.block)),
-                                 std::memory_order_release);
+    state.block->committed.store(static_cast<uint32_t>(state.cursor - payload(state.block)), std::memory_order_release);
 }
 
-// A fresh block for the calling thread, which has an identity. A signal handler that comes in between finds
-// no room.
+// A fresh block for the calling thread, which has an identity. A signal handler that comes in between finds no room.
 bool open_thread_block() {
   ThreadState& state = t_state;
   BlockHeader* const block = open_block(BlockKind::kRecords);
@@ -474,8 +465,7 @@ uint64_t pid_namespace() {
   return stat("/proc/self/ns/pid", &status) == 0 ? static_cast<uint64_t>(status.st_ino) : 0;
 }
 
-// Under the lock: gives this process image a slot and describes it. Also run in a forked child at its first
-// record.
+// Under the lock: gives this process image a slot and describes it. Also run in a forked child at its first record.
 bool register_process() {
   PoolHeader* const pool = tape::pool();
   const uint32_t slot = pool->next_slot.fetch_add(1, std::memory_order_relaxed);
@@ -500,8 +490,7 @@ bool register_process() {
     while (later.raw - now.raw < 20'000) later = sample_clocks();
     ns_per_tick = static_cast<double>(later.raw - now.raw) / static_cast<double>(later.tsc - now.tsc);
   }
-  // Not on the stack: a forked child may come here in a signal handler on a small alternate stack. The lock
-  // is held.
+  // Not on the stack: a forked child may come here in a signal handler on a small alternate stack. The lock is held.
   static constinit char text[4096] = {};
   event::ProcessRecord record{};
   record.header = {event::RecordKind::kProcess, 0, sizeof record, 0};
@@ -521,8 +510,7 @@ bool register_process() {
     if (text[i] == '\0') text[i] = ' ';
   record.command = intern_locked({text, length});
   if (g_only_known_calls)
-    text[std::max<size_t>(read_file("/proc/sys/kernel/hostname", text, sizeof text), 1) - 1] =
-        '\0';  // its newline
+    text[std::max<size_t>(read_file("/proc/sys/kernel/hostname", text, sizeof text), 1) - 1] = '\0';  // its newline
   else if (gethostname(text, sizeof text) != 0)
     text[0] = '\0';
   text[sizeof text - 1] = '\0';
@@ -531,8 +519,7 @@ bool register_process() {
     const int digits = snprintf(text, sizeof text, "%lld", static_cast<long long>(job.rank));
     record.rank_text = intern_locked({text, static_cast<size_t>(digits)});
   }
-  record.clock =
-      static_cast<uint32_t>(host_clock_is_tsc() ? event::HostClock::kTsc : event::HostClock::kMonotonicRaw);
+  record.clock = static_cast<uint32_t>(host_clock_is_tsc() ? event::HostClock::kTsc : event::HostClock::kMonotonicRaw);
   record.start = host_clock_is_tsc() ? now.tsc : static_cast<uint64_t>(now.raw);
   record.start_raw = static_cast<uint64_t>(now.raw);
   record.ns_per_tick = ns_per_tick;
@@ -542,8 +529,8 @@ bool register_process() {
   return written;
 }
 
-// Gives this process image its slot if it has none. False inside a handler that interrupted a definition, or
-// when the pool has no slots left.
+// Gives this process image its slot if it has none. False inside a handler that interrupted a definition, or when the
+// pool has no slots left.
 bool ensure_registered() {
   if (g_wiped->generation.load(std::memory_order_acquire) != 0) return true;
   if (!permitted(kCallRegister)) return false;
@@ -566,15 +553,15 @@ void tell_refused(const char* pool) {
   close(file);
 }
 
-// The pool as tacho sees it, for a child that has another /dev/shm or another root: its name says which process tacho is.
+// The pool as tacho sees it, for a child that has another /dev/shm or another root: its name says which process tacho
+// is.
 int open_beyond_mounts(const char* pool) {
   constexpr std::string_view kBefore = "/tacho-";
   const std::string_view path(pool);
   const size_t at = path.rfind(kBefore);
   if (path[0] != '/' || at == std::string_view::npos) return -1;
   unsigned long pid = 0;
-  for (size_t i = at + kBefore.size(); i < path.size() && path[i] >= '0' && path[i] <= '9' && pid < 1u << 30;
-       ++i)
+  for (size_t i = at + kBefore.size(); i < path.size() && path[i] >= '0' && path[i] <= '9' && pid < 1u << 30; ++i)
     pid = pid * 10 + static_cast<unsigned long>(path[i] - '0');
   char name[4200];
   const int size = snprintf(name, sizeof name, "/proc/%lu/root%s", pid, pool);
@@ -604,8 +591,8 @@ bool try_attach() {
     void* const header = mmap(nullptr, kHeaderBytes, PROT_READ, MAP_SHARED, file, 0);
     if (header != MAP_FAILED) {
       const auto* pool = static_cast<const PoolHeader*>(header);
-      size = pool->data_offset +
-             static_cast<size_t>(pool->populated_blocks.load(std::memory_order_acquire)) * kBlockSize;
+      size =
+          pool->data_offset + static_cast<size_t>(pool->populated_blocks.load(std::memory_order_acquire)) * kBlockSize;
       munmap(header, kHeaderBytes);
       at = map_pool(file, size);
     }
@@ -631,16 +618,13 @@ bool attach_mapped(void* at, size_t size) {
   auto* const pool = static_cast<PoolHeader*>(at);
   if (memcmp(pool->magic, kPoolMagic, sizeof kPoolMagic) != 0 || pool->version != kPoolVersion ||
       pool->schema_hash != event::schema_hash()) {
-    complain(
-        "libtacho.so and the tacho that started this program are of different versions; it runs untraced",
-        "");
+    complain("libtacho.so and the tacho that started this program are of different versions; it runs untraced", "");
     return false;
   }
   const std::string_view lines(pool->config, strnlen(pool->config, kConfigBytes));
   if (const std::string_view wrong = event::parse(lines, g_configuration); !wrong.empty()) {
     char line[256];
-    snprintf(line, sizeof line, "%.*s", static_cast<int>(wrong.size() < 200 ? wrong.size() : 200),
-             wrong.data());
+    snprintf(line, sizeof line, "%.*s", static_cast<int>(wrong.size() < 200 ? wrong.size() : 200), wrong.data());
     complain("libtacho.so does not understand its configuration, and this program runs untraced: ", line);
     return false;
   }
@@ -648,10 +632,8 @@ bool attach_mapped(void* at, size_t size) {
   const bool forks_known = g_only_known_calls ? pthread_atfork(nullptr, nullptr, wipe_in_child) == 0
                                               : madvise(wiped, 4096, MADV_WIPEONFORK) == 0;
   if (wiped == nullptr || !forks_known) {
-    complain(
-        "no memory, or a kernel older than 4.14, which cannot tell a forked child; this program runs "
-        "untraced",
-        "");
+    complain("no memory, or a kernel older than 4.14, which cannot tell a forked child; this program runs untraced",
+             "");
     return false;
   }
   choose_host_clock();
@@ -673,8 +655,7 @@ std::byte* reserve_slow(uint32_t size, event::Table table) {
   ThreadState& state = t_state;
   if (g_pool.load(std::memory_order_acquire) != nullptr) {
     if (state.depth == 1 && ensure_registered() && size <= kBlockPayload) {
-      const bool known =
-          state.generation == g_wiped->generation.load(std::memory_order_relaxed) || adopt_identity();
+      const bool known = state.generation == g_wiped->generation.load(std::memory_order_relaxed) || adopt_identity();
       BlockHeader* const old = state.block;
       if (known && open_thread_block()) {
         if (old != nullptr) mark_full(old);
@@ -714,10 +695,8 @@ bool attach() {
   if (state == kUntried) look_for_filters();
   const uint64_t self = static_cast<uint64_t>(process_ids().pid) << 32 | current_tid();
   for (;;) {
-    // A child forked while another thread of its parent was attaching has nobody to wait for: it starts
-    // afresh.
-    const bool orphaned =
-        state != kUntried && state != kAttached && state != kFailed && state >> 32 != self >> 32;
+    // A child forked while another thread of its parent was attaching has nobody to wait for: it starts afresh.
+    const bool orphaned = state != kUntried && state != kAttached && state != kFailed && state >> 32 != self >> 32;
     if ((state == kUntried || orphaned) &&
         g_attach_state.compare_exchange_strong(state, self, std::memory_order_acq_rel)) {
       const bool done = try_attach();
@@ -732,8 +711,7 @@ bool attach() {
 }
 
 PoolHeader* pool() {
-  return writer_internal::g_pool.load(
-      std::memory_order_acquire);  // what attach() read and mapped comes before
+  return writer_internal::g_pool.load(std::memory_order_acquire);  // what attach() read and mapped comes before
 }
 
 size_t pool_bytes() {
@@ -772,8 +750,7 @@ void count_dropped(event::Table table, uint64_t rows) {
   PoolHeader* const pool = tape::pool();
   if (pool == nullptr) return;
   const auto number = static_cast<size_t>(table);
-  pool->dropped[number < event::kFactTables ? number : event::kFactTables].fetch_add(
-      rows, std::memory_order_relaxed);
+  pool->dropped[number < event::kFactTables ? number : event::kFactTables].fetch_add(rows, std::memory_order_relaxed);
 }
 
 namespace {
@@ -781,8 +758,7 @@ namespace {
 template <typename Body, typename T>
 T with_definitions(Body body, T fallback) {
   if (pool() == nullptr || !lock_definitions()) return fallback;
-  if (g_wiped->generation.load(std::memory_order_relaxed) == 0 &&
-      (!permitted(kCallRegister) || !register_process())) {
+  if (g_wiped->generation.load(std::memory_order_relaxed) == 0 && (!permitted(kCallRegister) || !register_process())) {
     unlock_definitions();
     return fallback;
   }
@@ -796,8 +772,7 @@ uint32_t intern(std::string_view text) {
   if (text.size() > kLongestText) text = {text.data(), kLongestText};
   InternTable* const table = g_strings.load(std::memory_order_acquire);
   if (table != nullptr && table->generation == writer_internal::generation())
-    if (const uint32_t known =
-            find_entry(*table, text, hash_text(text)).number.load(std::memory_order_relaxed);
+    if (const uint32_t known = find_entry(*table, text, hash_text(text)).number.load(std::memory_order_relaxed);
         known != 0)
       return known;
   return with_definitions([&] { return intern_locked(text); }, 0u);
@@ -839,8 +814,7 @@ void define_attached(event::Domain api) {
 
 void define_name(BlockKind blocks, event::NameSpace space, uint64_t number, std::string_view text) {
   event::NameRecord record{};
-  record.header = {event::RecordKind::kName, static_cast<uint8_t>(blocks), sizeof record,
-                   static_cast<uint32_t>(space)};
+  record.header = {event::RecordKind::kName, static_cast<uint8_t>(blocks), sizeof record, static_cast<uint32_t>(space)};
   record.number = number;
   record.text = intern(text);
   define(&record.header);
@@ -894,8 +868,7 @@ BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_versio
     for (; taken < blocks; ++taken) {
       uint32_t expected = free_state;
       const auto wanted = static_cast<uint32_t>(taken == 0 ? BlockState::kOpen : BlockState::kTail);
-      if (!states()[begin + taken].compare_exchange_strong(expected, wanted, std::memory_order_acq_rel))
-        break;
+      if (!states()[begin + taken].compare_exchange_strong(expected, wanted, std::memory_order_acq_rel)) break;
     }
     if (taken == blocks) {
       if (begin == hint) move_hint(pool, hint, begin + blocks);
@@ -963,8 +936,7 @@ std::byte* reserve_shared(uint32_t size, event::Table table) {
       const uint32_t at = std::atomic_ref<uint32_t>(block->aux).fetch_add(size, std::memory_order_relaxed);
       if (at + size <= kBlockPayload) return payload(block) + at;
       if (at < kBlockPayload)  // the first that found no room says where the records end
-        publish_shared(payload(block) + at,
-                       {event::RecordKind::kPad, 0, static_cast<uint16_t>(kBlockPayload - at), 0});
+        publish_shared(payload(block) + at, {event::RecordKind::kPad, 0, static_cast<uint16_t>(kBlockPayload - at), 0});
     }
     BlockHeader* const next = open_block(BlockKind::kShared);
     if (next == nullptr) break;
@@ -1010,8 +982,7 @@ bool peek_configuration(std::span<char, kConfigBytes> memory, event::Configurati
   if (path == nullptr || *path == '\0') return false;
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
-  const ssize_t size =
-      pread(file, memory.data(), memory.size() - 1, static_cast<off_t>(offsetof(PoolHeader, config)));
+  const ssize_t size = pread(file, memory.data(), memory.size() - 1, static_cast<off_t>(offsetof(PoolHeader, config)));
   close(file);
   if (size <= 0) return false;
   memory[static_cast<size_t>(size)] = '\0';

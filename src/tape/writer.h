@@ -1,15 +1,15 @@
-// The writing side of the pool, for code inside a target. Hot path: reserve() a record in the thread's own
-// block, fill it, commit(). It takes no lock, makes no system call and allocates nothing. Without an attached
-// pool each call is one predictable branch.
+// The writing side of the pool, for code inside a target. Hot path: reserve() a record in the thread's own block, fill
+// it, commit(). It takes no lock, makes no system call and allocates nothing. Without an attached pool each call is one
+// predictable branch.
 //
 //   if (auto* record = tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi)) {
 //     record->start = start; ...
 //     tape::commit();
 //   }
 //
-// All of it is safe in signal handlers (a nested record on the same thread is published with the outer one),
-// after fork() and raw clone() (the child notices that the block is not its own and opens another), and when
-// threads end without notice.
+// All of it is safe in signal handlers (a nested record on the same thread is published with the outer one), after
+// fork() and raw clone() (the child notices that the block is not its own and opens another), and when threads end
+// without notice.
 #pragma once
 
 #include <atomic>
@@ -53,8 +53,8 @@ namespace writer_internal {
 /// ThreadState::generation in use.
 extern std::atomic<std::atomic<uint64_t>*> g_generation;
 extern std::atomic<PoolHeader*> g_pool;
-/// The last part of attach(), for a pool already mapped at `at`. False, with a line on stderr, when the pool
-/// is unusable.
+/// The last part of attach(), for a pool already mapped at `at`. False, with a line on stderr, when the pool is
+/// unusable.
 bool attach_mapped(void* at, size_t size);
 std::byte* reserve_slow(uint32_t size, event::Table table);
 void commit_again();
@@ -62,8 +62,7 @@ void commit_again();
 inline uint64_t generation() {
   return g_generation.load(std::memory_order_acquire)->load(std::memory_order_relaxed);
 }
-/// value += change in one instruction: a signal handler of this thread comes before or after it, never
-/// between.
+/// value += change in one instruction: a signal handler of this thread comes before or after it, never between.
 template <typename T>
 inline T add_unbroken(T& value, uint64_t change) {
 #if defined(__x86_64__)
@@ -77,9 +76,8 @@ inline T add_unbroken(T& value, uint64_t change) {
 }
 }  // namespace writer_internal
 
-/// Attaches this process to the pool named by TACHO_POOL, once. False when there is none or it is unusable;
-/// then one line on stderr says why. Cheap after the first call. Call from any thread at any time, but not in
-/// signal handlers.
+/// Attaches this process to the pool named by TACHO_POOL, once. False when there is none or it is unusable; then one
+/// line on stderr says why. Cheap after the first call. Call from any thread at any time, but not in signal handlers.
 bool attach();
 /// True once attached. One load.
 inline bool attached() {
@@ -96,9 +94,8 @@ size_t pool_bytes();
 /// The run's configuration for targets; the defaults before attach().
 const event::ConfigurationView& configuration();
 
-/// Returns space for `size` bytes (a multiple of 8, at most kBlockPayload) in this thread's block. When there
-/// is none it counts one dropped row of `table` and returns nullptr. Call commit() after every non-null
-/// result.
+/// Returns space for `size` bytes (a multiple of 8, at most kBlockPayload) in this thread's block. When there is none
+/// it counts one dropped row of `table` and returns nullptr. Call commit() after every non-null result.
 inline std::byte* reserve(uint32_t size, event::Table table) {
   ThreadState& state = t_state;
   state.depth = state.depth + 1;  // from here on a signal handler's records nest in this one
@@ -130,8 +127,7 @@ inline void commit() {
 
 /// reserve() with the header filled in; `extra` bytes follow the fixed part and are rounded up to 8.
 template <typename Record>
-Record* begin(event::RecordKind kind, event::Table table, uint32_t value = 0, uint8_t flags = 0,
-              uint32_t extra = 0) {
+Record* begin(event::RecordKind kind, event::Table table, uint32_t value = 0, uint8_t flags = 0, uint32_t extra = 0) {
   const uint32_t size = (static_cast<uint32_t>(sizeof(Record)) + extra + 7) & ~7u;
   std::byte* const at = reserve(size, table);
   if (at == nullptr) return nullptr;
@@ -140,8 +136,8 @@ Record* begin(event::RecordKind kind, event::Table table, uint32_t value = 0, ui
   return record;
 }
 
-/// A correlation id for a call that starts on this thread: unique in the process, consecutive per thread; 0
-/// only when not attached.
+/// A correlation id for a call that starts on this thread: unique in the process, consecutive per thread; 0 only when
+/// not attached.
 uint64_t correlation_slow();
 inline uint64_t next_correlation() {
   ThreadState& state = t_state;
@@ -153,22 +149,21 @@ inline uint64_t next_correlation() {
 /// Counts rows that the calling source could not record.
 void count_dropped(event::Table table, uint64_t rows = 1);
 
-// ---- definitions: rare, under a lock that a forked child never inherits locked -------------------
+// Definitions: rare, under a lock that a forked child never inherits locked
 
 inline constexpr uint32_t kLongestText = 60'000;
-/// Number (from 1) of `text` in this process; the same text gives the same number. 0 when not attached, out
-/// of memory or called from a signal handler that interrupted a definition. Truncates text to kLongestText
-/// bytes. Takes no lock and makes no system call when the text is already known.
+/// Number (from 1) of `text` in this process; the same text gives the same number. 0 when not attached, out of memory
+/// or called from a signal handler that interrupted a definition. Truncates text to kLongestText bytes. Takes no lock
+/// and makes no system call when the text is already known.
 uint32_t intern(std::string_view text);
-/// Writes a definition record; set its size field, at most kBlockPayload. False when there is no room, or in
-/// a signal handler that interrupted a definition of its own thread.
+/// Writes a definition record; set its size field, at most kBlockPayload. False when there is no room, or in a signal
+/// handler that interrupted a definition of its own thread.
 bool define(const event::RecordHeader* record);
 /// Next number (from 1) for queues, devices, kernels of this process.
 uint32_t next_queue();
 uint32_t next_device();
 uint32_t next_kernel();
-/// Defines a property of a definition (table kQueue -> event::Table::kTrack ...) or, with object 0, of the
-/// process.
+/// Defines a property of a definition (table kQueue -> event::Table::kTrack ...) or, with object 0, of the process.
 void define_property(event::Table table, uint32_t object, std::string_view key, std::string_view text);
 /// Records that a source now sees the calls of an API.
 void define_attached(event::Domain api);
@@ -180,20 +175,20 @@ void note(event::NoteSeverity severity, std::string_view text);
 /// Adds to table loss.
 void loss(event::Table table, event::LossReason reason, uint64_t count);
 
-// ---- extents: whole blocks for vendor buffers ----------------------------------------------------
+// Extents: whole blocks for vendor buffers
 
-/// Opens `blocks` adjacent blocks as one extent. nullptr, without counting a drop, when the pool has none.
-/// The payload starts after the BlockHeader and is 64-byte aligned.
+/// Opens `blocks` adjacent blocks as one extent. nullptr, without counting a drop, when the pool has none. The payload
+/// starts after the BlockHeader and is 64-byte aligned.
 BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_version);
-/// This process's CommandCounts, zeroed, in its own block, which stays open until the process is gone;
-/// nullptr when the pool has no room. Call once per process.
+/// This process's CommandCounts, zeroed, in its own block, which stays open until the process is gone; nullptr when the
+/// pool has no room. Call once per process.
 CommandCounts* open_progress();
 /// True while tacho can back more blocks.
 bool can_grow();
 /// Asks tacho to back `blocks` blocks in total soon: for sources whose threads will take many at once.
 void want_blocks(uint32_t blocks);
-/// Wakes tacho, then waits at most `ns` until more than `seen` blocks are backed
-/// (PoolHeader::populated_blocks). Only for callers that may wait: vendors' callbacks that ask for memory.
+/// Wakes tacho, then waits at most `ns` until more than `seen` blocks are backed (PoolHeader::populated_blocks). Only
+/// for callers that may wait: vendors' callbacks that ask for memory.
 void wait_for_growth(uint32_t seen, int64_t ns);
 /// Publishes the first `bytes` of the payload and hands the extent to the drainer.
 void close_extent(BlockHeader* extent, uint32_t bytes);
@@ -203,22 +198,21 @@ inline std::byte* payload(BlockHeader* block) {
   return reinterpret_cast<std::byte*>(block) + sizeof(BlockHeader);
 }
 
-/// Returns space in a block that many threads (and signal handlers) share: for rare records of threads that
-/// should not own 64 KiB. The record becomes visible when publish_shared() stores its size. nullptr = no
-/// space, counted as dropped.
+/// Returns space in a block that many threads (and signal handlers) share: for rare records of threads that should not
+/// own 64 KiB. The record becomes visible when publish_shared() stores its size. nullptr = no space, counted as
+/// dropped.
 std::byte* reserve_shared(uint32_t size, event::Table table);
 void publish_shared(std::byte* record, event::RecordHeader header);
 
-/// Closes the calling thread's block, so that tacho drains and frees it at once. For a flush and the end of a
-/// thread. A thread that goes on recording gets another block.
+/// Closes the calling thread's block, so that tacho drains and frees it at once. For a flush and the end of a thread. A
+/// thread that goes on recording gets another block.
 void flush_thread();
-/// This thread's index in the process (from 1), 0 when not attached. Gives the thread an identity if it has
-/// none.
+/// This thread's index in the process (from 1), 0 when not attached. Gives the thread an identity if it has none.
 uint32_t thread_index();
 /// This process image's generation, which changes in a forked child; 0 when not attached.
 uint64_t process_generation();
-/// Reads the configuration of the pool that TACHO_POOL names without attaching to it; its texts lie in
-/// `memory`. False when there is no pool. Allocates nothing and keeps no descriptor open.
+/// Reads the configuration of the pool that TACHO_POOL names without attaching to it; its texts lie in `memory`. False
+/// when there is no pool. Allocates nothing and keeps no descriptor open.
 bool peek_configuration(std::span<char, kConfigBytes> memory, event::ConfigurationView& out);
 
 }  // namespace tacho::tape

@@ -1,6 +1,6 @@
-// Packs 64-bit integers into w bits each, 0 <= w <= 64, without branches. The compiler makes one
-// straight-line function per width from one template. Bits are contiguous and little-endian: value i of width
-// w occupies bits [i*w, (i+1)*w) of the stream, so that n values take ceil(n*w/8) bytes:
+// Packs 64-bit integers into w bits each, 0 <= w <= 64, without branches. The compiler makes one straight-line function
+// per width from one template. Bits are contiguous and little-endian: value i of width w occupies bits [i*w, (i+1)*w)
+// of the stream, so that n values take ceil(n*w/8) bytes:
 //
 //      byte 0        byte 1        byte 2
 //   |76543210|    |76543210|    |76543210|
@@ -16,8 +16,7 @@
 
 namespace tacho::trace {
 
-static_assert(std::endian::native == std::endian::little,
-              "the trace file is little-endian, and so is this code");
+static_assert(std::endian::native == std::endian::little, "the trace file is little-endian, and so is this code");
 
 /// Number of values that one straight-line step packs or unpacks; they fill exactly w words of 64 bits.
 inline constexpr size_t kPackGroup = 64;
@@ -106,8 +105,7 @@ constexpr std::array<Pack, 65> packers(std::integer_sequence<unsigned, W...>) {
 
 }  // namespace bitpack_detail
 
-/// Unpacks `count` values of `width` bits from exactly packed_bytes(count, width) bytes and adds `base`
-/// (modulo 2^64).
+/// Unpacks `count` values of `width` bits from exactly packed_bytes(count, width) bytes and adds `base` (modulo 2^64).
 inline void unpack_bits(const uint8_t* in, unsigned width, uint64_t base, uint64_t* out, size_t count) {
   static constexpr auto kUnpack = bitpack_detail::unpackers(std::make_integer_sequence<unsigned, 65>());
   const size_t groups = count / kPackGroup;

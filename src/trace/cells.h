@@ -1,6 +1,5 @@
-// Adds whole rows as bare cells, for code that moves rows of any table without looking at them (the copier,
-// tests with random rows). Code that makes rows names their columns instead: see event::row and
-// TraceWriter::add().
+// Adds whole rows as bare cells, for code that moves rows of any table without looking at them (the copier, tests with
+// random rows). Code that makes rows names their columns instead: see event::row and TraceWriter::add().
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,7 @@ TACHO_MULTIVERSION bool any_outside(const int64_t* cells, size_t count, uint64_t
   for (; count >= kTogether; count -= kTogether, cells += kTogether)
     for (size_t i = 0; i < kTogether; ++i)
       outside |= static_cast<uint64_t>(static_cast<uint64_t>(cells[i]) - low > span);
-  for (size_t i = 0; i < count; ++i)
-    outside |= static_cast<uint64_t>(static_cast<uint64_t>(cells[i]) - low > span);
+  for (size_t i = 0; i < count; ++i) outside |= static_cast<uint64_t>(static_cast<uint64_t>(cells[i]) - low > span);
   return outside != 0;
 }
 
@@ -50,8 +49,7 @@ CellBounds bounds_of(event::Table table, size_t column, int64_t rows) {
     case event::Type::kRow:
     case event::Type::kString:
       return {0, std::max<int64_t>(rows, 1) - 1, false, 0, true};
-    case event::Type::
-        kTime:  // a timed row has its place on the line of time; elsewhere a time may be missing
+    case event::Type::kTime:  // a timed row has its place on the line of time; elsewhere a time may be missing
       return {-kFarthestTime, kFarthestTime, !event::is_timed(table), kUnknown, true};
     case event::Type::kDuration:
       if (event::is_timed(table) && about.name == "duration")
@@ -76,8 +74,7 @@ size_t first_outside(std::span<const int64_t> cells, const CellBounds& bounds) {
                                   : any_outside(cells.data(), cells.size(), low, span);
   if (!any) return cells.size();
   return static_cast<size_t>(
-      std::find_if(cells.begin(), cells.end(), [&](int64_t cell) { return !bounds.holds(cell); }) -
-      cells.begin());
+      std::find_if(cells.begin(), cells.end(), [&](int64_t cell) { return !bounds.holds(cell); }) - cells.begin());
 }
 
 void replace_outside(std::span<int64_t> cells, const CellBounds& bounds) {

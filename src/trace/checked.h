@@ -1,6 +1,7 @@
 // The one place where cells that were decoded from a file are judged. Readers of a trace index arrays with rows and add
 // times up without looking again: what gets past here is a row or a text that exists, a time, or a duration that is not
-// negative. (Codes of enumerations are translated by description.h's CodeMap before, and unknown ones become `unknown`.)
+// negative. (Codes of enumerations are translated by description.h's CodeMap before, and unknown ones become
+// `unknown`.)
 #pragma once
 
 #include <cstddef>
@@ -23,12 +24,11 @@ struct CellBounds {
   bool anything() const {
     return low == std::numeric_limits<int64_t>::min() && high == std::numeric_limits<int64_t>::max();
   }
-  bool holds(int64_t cell) const {
-    return (cell >= low && cell <= high) || (unknown && cell == event::kUnknown);
-  }
+  bool holds(int64_t cell) const { return (cell >= low && cell <= high) || (unknown && cell == event::kUnknown); }
 };
 
-/// The bounds of a column; `rows` is the number of rows, with row 0, of the table that a row or a text refers to, else 0.
+/// The bounds of a column; `rows` is the number of rows, with row 0, of the table that a row or a text refers to, else
+/// 0.
 CellBounds bounds_of(event::Table table, size_t column, int64_t rows);
 
 /// Number of the first cell that does not hold; cells.size() when all do.

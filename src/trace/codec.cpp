@@ -69,8 +69,8 @@ struct Plan {
   size_t bits = 0;  // cost without the header
 };
 
-// The cheapest width for `count` offsets from `base` of which none needs more than `full` bits: every value
-// that needs more becomes an exception of position and high part.
+// The cheapest width for `count` offsets from `base` of which none needs more than `full` bits: every value that needs
+// more becomes an exception of position and high part.
 TACHO_MULTIVERSION Plan plan_widths(const uint64_t* values, size_t count, uint64_t base, unsigned full) {
   uint32_t needs[2][65] = {};  // two, so that equal neighbours do not wait for one counter
   for (size_t i = 0; i < count; ++i) ++needs[i & 1][bits_of(values[i] - base)];
@@ -87,8 +87,8 @@ TACHO_MULTIVERSION Plan plan_widths(const uint64_t* values, size_t count, uint64
   return best;
 }
 
-// Plans one block of at most kBlock values. The base is the smallest value, or, when a few values lie far
-// below the rest (the jump back in time where the next track begins), the smallest of the rest.
+// Plans one block of at most kBlock values. The base is the smallest value, or, when a few values lie far below the
+// rest (the jump back in time where the next track begins), the smallest of the rest.
 TACHO_MULTIVERSION Plan plan_block(const uint64_t* values, size_t count) {
   constexpr size_t kGroups = kBlock / kPackGroup;
   int64_t lows[kGroups] = {};
@@ -145,8 +145,7 @@ TACHO_MULTIVERSION Plan align_plan(const uint64_t* values, size_t count) {
   return Plan{static_cast<uint64_t>(low), width, 0, 0, count * width};
 }
 
-TACHO_MULTIVERSION void write_block(const uint64_t* values, size_t count, const Plan& plan,
-                                    std::vector<uint8_t>& out) {
+TACHO_MULTIVERSION void write_block(const uint64_t* values, size_t count, const Plan& plan, std::vector<uint8_t>& out) {
   uint64_t positions[kBlock];
   uint64_t tops[kBlock];
   size_t exceptions = 0;
@@ -318,8 +317,7 @@ struct ColumnEncoder::Scratch {
     stream[1] = 0;
   }
 
-  void write_body(std::span<const uint64_t> values, Encoding encoding, bool aligned,
-                  std::vector<uint8_t>& to) {
+  void write_body(std::span<const uint64_t> values, Encoding encoding, bool aligned, std::vector<uint8_t>& to) {
     switch (encoding) {
       case Encoding::kConstant:
         put(to, values[0]);
@@ -359,9 +357,8 @@ struct ColumnEncoder::Scratch {
     const size_t looked = std::min(packed.size() - 1, kPairsSeen);
     size_t found = 0;
     for (size_t i = 0; i < looked; ++i) {
-      const uint64_t pair =
-          (packed[i] * 0x9e3779b97f4a7c15ULL ^ std::rotl(packed[i + 1] * 0xd6e8feb86659fd93ULL, 32)) *
-          0x9e3779b97f4a7c15ULL;
+      const uint64_t pair = (packed[i] * 0x9e3779b97f4a7c15ULL ^ std::rotl(packed[i + 1] * 0xd6e8feb86659fd93ULL, 32)) *
+                            0x9e3779b97f4a7c15ULL;
       uint64_t& slot = pairs[pair >> 51];  // 13 bits
       found += slot == pair;
       slot = pair;
@@ -374,8 +371,7 @@ struct ColumnEncoder::Scratch {
     if (zstd == nullptr) zstd = ZSTD_createCCtx();
     if (zstd == nullptr) return false;
     squeezed.resize(ZSTD_compressBound(bytes));
-    const size_t size =
-        ZSTD_compressCCtx(zstd, squeezed.data(), squeezed.size(), other.data(), bytes, kZstdLevel);
+    const size_t size = ZSTD_compressCCtx(zstd, squeezed.data(), squeezed.size(), other.data(), bytes, kZstdLevel);
     if (ZSTD_isError(size)) return false;
     squeezed.resize(size);
     return true;
@@ -446,10 +442,8 @@ TACHO_MULTIVERSION void ColumnEncoder::encode(std::span<const int64_t> input, st
     encoding = Encoding::kPacked;
     size_t best = cost.packed;
     if (cost.delta < best) encoding = Encoding::kDelta, best = cost.delta;
-    if (cost.delta_delta + cost.delta_delta / 32 < best)
-      encoding = Encoding::kDeltaDelta, best = cost.delta_delta;
-    if (cost.dictionary != SIZE_MAX && cost.dictionary + cost.dictionary / 16 < best &&
-        s.build_dictionary(values)) {
+    if (cost.delta_delta + cost.delta_delta / 32 < best) encoding = Encoding::kDeltaDelta, best = cost.delta_delta;
+    if (cost.dictionary != SIZE_MAX && cost.dictionary + cost.dictionary / 16 < best && s.build_dictionary(values)) {
       encoding = Encoding::kDictionary;
     } else if (best >= count * 64) {
       encoding = Encoding::kRaw;
@@ -466,16 +460,15 @@ TACHO_MULTIVERSION void ColumnEncoder::encode(std::span<const int64_t> input, st
   bool zstd = false;
   const bool differences = encoding == Encoding::kDelta || encoding == Encoding::kDeltaDelta;
   constexpr size_t kWorthTrying = 512;
-  if (encoding != Encoding::kConstant && s.body.size() >= kWorthTrying &&
-      (memory == nullptr || memory->wait == 0) &&
+  if (encoding != Encoding::kConstant && s.body.size() >= kWorthTrying && (memory == nullptr || memory->wait == 0) &&
       s.repeats(differences || encoding == Encoding::kDictionary ? s.stream : values)) {
     s.other.assign(s.body.begin(), s.body.begin() + static_cast<ptrdiff_t>(prefix));
     s.write_body(values, encoding, true, s.other);
     const auto pays = [&](size_t bytes) { return bytes + bytes / 16 < s.body.size(); };
     const size_t trial = std::min(s.other.size(), kZstdTrial);
     if (s.compress(trial)) {
-      zstd = pays(static_cast<size_t>(static_cast<double>(s.squeezed.size()) *
-                                      static_cast<double>(s.other.size()) / static_cast<double>(trial)));
+      zstd = pays(static_cast<size_t>(static_cast<double>(s.squeezed.size()) * static_cast<double>(s.other.size()) /
+                                      static_cast<double>(trial)));
       if (zstd && trial < s.other.size()) zstd = s.compress(s.other.size()) && pays(s.squeezed.size());
     }
     if (memory != nullptr) {
@@ -527,8 +520,7 @@ void widen_by_bits(ColumnRange* range, uint64_t base, unsigned bits) {
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
   const auto low = static_cast<int64_t>(base);
   int64_t high = 0;
-  if (bits > 62 || __builtin_add_overflow(low, (int64_t{1} << bits) - 1, &high))
-    return widen(range, kLeast, kMost);
+  if (bits > 62 || __builtin_add_overflow(low, (int64_t{1} << bits) - 1, &high)) return widen(range, kLeast, kMost);
   widen(range, low, high);
 }
 
@@ -663,8 +655,7 @@ bool decode_column(std::span<const uint8_t> bytes, int64_t* out, size_t count, C
   uint8_t form = 0;
   const uint8_t* map = nullptr;
   if ((first & kUnknownFlag) != 0) {
-    if (!in.get(form) || form > static_cast<uint8_t>(UnknownForm::kBitmap) || !in.get(unknowns_less_1))
-      return false;
+    if (!in.get(form) || form > static_cast<uint8_t>(UnknownForm::kBitmap) || !in.get(unknowns_less_1)) return false;
     const bool positions = form == static_cast<uint8_t>(UnknownForm::kPositions);
     map = in.take(positions ? (size_t{unknowns_less_1} + 1) * 2 : (count + 7) / 8);
     if (map == nullptr) return false;
@@ -690,8 +681,7 @@ bool decode_column(std::span<const uint8_t> bytes, int64_t* out, size_t count, C
 }
 
 Encoding encoding_of(std::span<const uint8_t> bytes) {
-  if (bytes.empty() || (bytes[0] & kEncodingMask) >= static_cast<uint8_t>(Encoding::kEnd))
-    return Encoding::kEnd;
+  if (bytes.empty() || (bytes[0] & kEncodingMask) >= static_cast<uint8_t>(Encoding::kEnd)) return Encoding::kEnd;
   return static_cast<Encoding>(bytes[0] & kEncodingMask);
 }
 bool is_compressed(std::span<const uint8_t> bytes) {

@@ -1,6 +1,5 @@
-// The column codec: encodes up to 64 Ki int64 values as bytes and decodes them. It chooses the smallest
-// encoding by an estimate from a sample, so that encoding stays about as fast as copying. docs/trace-file.md
-// draws the bytes.
+// The column codec: encodes up to 64 Ki int64 values as bytes and decodes them. It chooses the smallest encoding by an
+// estimate from a sample, so that encoding stays about as fast as copying. docs/trace-file.md draws the bytes.
 #pragma once
 
 #include <cstddef>
@@ -42,8 +41,8 @@ class ColumnEncoder {
   ColumnEncoder(const ColumnEncoder&) = delete;
   ColumnEncoder& operator=(const ColumnEncoder&) = delete;
 
-  /// Appends the encoded values to `out`. Contract: 1 <= values.size() <= kMaxColumnValues. Accepts any
-  /// values; never fails.
+  /// Appends the encoded values to `out`. Contract: 1 <= values.size() <= kMaxColumnValues. Accepts any values; never
+  /// fails.
   void encode(std::span<const int64_t> values, std::vector<uint8_t>& out, ColumnMemory* memory = nullptr);
 
  private:
@@ -58,9 +57,9 @@ struct ColumnRange {
   bool unknowns = false;  // besides, some values are kUnknown
 };
 
-/// Decodes exactly `count` (<= kMaxColumnValues) values into `out`. False when `bytes` is not a column of
-/// that many values; the contents of `out` are then undefined. `range` gets what the encoding tells of the
-/// values. Never reads outside `bytes`, nor allocates an amount that `bytes` determines.
+/// Decodes exactly `count` (<= kMaxColumnValues) values into `out`. False when `bytes` is not a column of that many
+/// values; the contents of `out` are then undefined. `range` gets what the encoding tells of the values. Never reads
+/// outside `bytes`, nor allocates an amount that `bytes` determines.
 bool decode_column(std::span<const uint8_t> bytes, int64_t* out, size_t count, ColumnRange* range = nullptr);
 
 }  // namespace tacho::trace

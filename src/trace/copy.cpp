@@ -21,8 +21,8 @@ class RowMaps {
       : from_(from), writer_(writer), options_(options) {
     for (const event::TableInfo& info : event::all_tables())
       if (!event::is_fact(info.table) && info.table != Table::kProperty)
-        maps_[static_cast<size_t>(info.table)].assign(
-            static_cast<size_t>(std::max<int64_t>(from_.rows(info.table), 1)), kUnmapped);
+        maps_[static_cast<size_t>(info.table)].assign(static_cast<size_t>(std::max<int64_t>(from_.rows(info.table), 1)),
+                                                      kUnmapped);
   }
 
   /// Every row, in the order of the source.
@@ -38,19 +38,17 @@ class RowMaps {
       const auto cell = [&](int c) { return from_.cell(Table::kProperty, i, c); };
       const int64_t table = cell(event::column::Property::table);
       int64_t target = cell(event::column::Property::row);
-      if (table >= static_cast<int64_t>(event::kFirstDimension) &&
-          table < static_cast<int64_t>(Table::kEnd)) {
+      if (table >= static_cast<int64_t>(event::kFirstDimension) && table < static_cast<int64_t>(Table::kEnd)) {
         const auto& map = maps_[static_cast<size_t>(table)];
         if (target > 0 && target < static_cast<int64_t>(map.size())) {
           target = map[static_cast<size_t>(target)];
           if (target == kUnmapped) continue;
         }
       }
-      writer_.dimension(
-          event::row::Property{.table = event::Code<Table>::of(table),
-                               .row = target,
-                               .key = mapped(Table::kString, cell(event::column::Property::key)),
-                               .value = mapped(Table::kString, cell(event::column::Property::value))});
+      writer_.dimension(event::row::Property{.table = event::Code<Table>::of(table),
+                                             .row = target,
+                                             .key = mapped(Table::kString, cell(event::column::Property::key)),
+                                             .value = mapped(Table::kString, cell(event::column::Property::value))});
     }
   }
 
@@ -134,8 +132,8 @@ Status copy_into(const Trace& from, TraceWriter& writer, const CopyOptions& opti
       for (size_t i = 0; i < columns[0].size(); ++i) {
         for (size_t c = 0; c < columns.size(); ++c) original[c] = columns[c][i];
         if (options.keep &&
-            (event::is_timed(info.table) || info.table == Table::kReading ||
-             info.table == Table::kCounterValue || info.table == Table::kLink) &&
+            (event::is_timed(info.table) || info.table == Table::kReading || info.table == Table::kCounterValue ||
+             info.table == Table::kLink) &&
             !options.keep(info.table, original.data()))
           continue;
         for (size_t c = 0; c < columns.size(); ++c) row[c] = maps.value(info.columns[c], original[c]);

@@ -1,6 +1,5 @@
-// Rows in order of time: a merge over the chunks that are open at the same moment. A chunk is decoded when
-// its first row is due; of chunks that overlap in great numbers only a window of rows is kept, so that memory
-// stays bounded.
+// Rows in order of time: a merge over the chunks that are open at the same moment. A chunk is decoded when its first
+// row is due; of chunks that overlap in great numbers only a window of rows is kept, so that memory stays bounded.
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -32,16 +31,15 @@ struct StartAndRow {
   uint32_t row;
 };
 
-// Sorts by (start, row) rows that are made of a few ascending runs (one a track): merges neighbouring runs
-// until one is left. `spare` is as long as `rows`.
+// Sorts by (start, row) rows that are made of a few ascending runs (one a track): merges neighbouring runs until one is
+// left. `spare` is as long as `rows`.
 void merge_runs(std::vector<StartAndRow>& rows, std::vector<StartAndRow>& spare) {
   std::vector<size_t> ends;
   for (size_t i = 1; i < rows.size(); ++i) {
     if (rows[i].start < rows[i - 1].start) ends.push_back(i);
   }
   ends.push_back(rows.size());
-  // A run lies before its neighbour, so among equal starts the left one's row is the smaller: std::merge
-  // keeps that.
+  // A run lies before its neighbour, so among equal starts the left one's row is the smaller: std::merge keeps that.
   const auto less = [](const StartAndRow& a, const StartAndRow& b) { return a.start < b.start; };
   while (ends.size() > 1) {
     std::vector<size_t> merged;
@@ -50,8 +48,7 @@ void merge_runs(std::vector<StartAndRow>& rows, std::vector<StartAndRow>& spare)
       const size_t middle = ends[i];
       const size_t end = i + 1 < ends.size() ? ends[i + 1] : middle;
       const auto at = [&](size_t n) { return rows.begin() + static_cast<ptrdiff_t>(n); };
-      std::merge(at(begin), at(middle), at(middle), at(end), spare.begin() + static_cast<ptrdiff_t>(begin),
-                 less);
+      std::merge(at(begin), at(middle), at(middle), at(end), spare.begin() + static_cast<ptrdiff_t>(begin), less);
       merged.push_back(end);
       begin = end;
     }
@@ -80,20 +77,14 @@ struct TimeCursor::State {
   std::vector<StartAndRow> order, spare;
 
   State(const Trace& of, event::Table which, std::span<const int> columns, int64_t begin, int64_t end)
-      : trace(of),
-        table(which),
-        wanted(columns.begin(), columns.end()),
-        from(begin),
-        to(end),
-        current(columns.size()) {
+      : trace(of), table(which), wanted(columns.begin(), columns.end()), from(begin), to(end), current(columns.size()) {
     if (!event::is_fact(table)) {
       status = fail("table {} has no rows in time", event::table_info(table).name);
       return;
     }
     start_column = fact_columns(table).start;
     if (start_column < 0) {
-      status =
-          fail("table {} has no start, so its rows have no order of time", event::table_info(table).name);
+      status = fail("table {} has no start, so its rows have no order of time", event::table_info(table).name);
       return;
     }
     const std::span<const Chunk> chunks = trace.chunks(table);
@@ -134,10 +125,10 @@ struct TimeCursor::State {
     for (size_t i = 0; i < decoded.size(); ++i) order[i] = {decoded[i], static_cast<uint32_t>(i)};
     merge_runs(order, spare);
     if (first) {
-      rank = static_cast<size_t>(
-          std::lower_bound(order.begin(), order.end(), from,
-                           [](const StartAndRow& row, int64_t time) { return row.start < time; }) -
-          order.begin());
+      rank =
+          static_cast<size_t>(std::lower_bound(order.begin(), order.end(), from,
+                                               [](const StartAndRow& row, int64_t time) { return row.start < time; }) -
+                              order.begin());
     }
     const size_t count = std::min(window_rows, open.rows - rank);
     open.window = rank;
@@ -237,8 +228,7 @@ struct TimeCursor::State {
   }
 };
 
-TimeCursor::TimeCursor(const Trace& trace, event::Table table, std::span<const int> columns, int64_t from,
-                       int64_t to)
+TimeCursor::TimeCursor(const Trace& trace, event::Table table, std::span<const int> columns, int64_t from, int64_t to)
     : state_(std::make_unique<State>(trace, table, columns, from, to)) {}
 TimeCursor::~TimeCursor() = default;
 bool TimeCursor::next() {
@@ -254,8 +244,8 @@ Status TimeCursor::status() const {
   return state_->status;
 }
 
-Status visit_by_time(const Trace& trace, event::Table table, std::span<const int> columns, int64_t from,
-                     int64_t to, const std::function<bool(std::span<const int64_t> row)>& visit) {
+Status visit_by_time(const Trace& trace, event::Table table, std::span<const int> columns, int64_t from, int64_t to,
+                     const std::function<bool(std::span<const int64_t> row)>& visit) {
   TimeCursor cursor(trace, table, columns, from, to);
   while (cursor.next()) {
     if (!visit(cursor.row())) break;
@@ -263,9 +253,8 @@ Status visit_by_time(const Trace& trace, event::Table table, std::span<const int
   return cursor.status();
 }
 
-Status visit_chunks(
-    const Trace& trace, event::Table table, std::span<const int> columns,
-    const std::function<bool(size_t chunk, std::span<const std::span<const int64_t>> values)>& visit) {
+Status visit_chunks(const Trace& trace, event::Table table, std::span<const int> columns,
+                    const std::function<bool(size_t chunk, std::span<const std::span<const int64_t>> values)>& visit) {
   std::vector<std::vector<int64_t>> decoded(columns.size());
   std::vector<std::span<const int64_t>> values(columns.size());
   const size_t chunks = trace.chunks(table).size();

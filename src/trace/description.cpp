@@ -28,8 +28,7 @@ namespace {
 
 using event::Type;
 
-constexpr std::string_view kTypes[] = {"integer", "time", "duration", "bytes", "double",
-                                       "enum",    "id",   "string",   "row"};
+constexpr std::string_view kTypes[] = {"integer", "time", "duration", "bytes", "double", "enum", "id", "string", "row"};
 static_assert(std::size(kTypes) == static_cast<size_t>(Type::kRow) + 1);
 constexpr std::string_view kKinds[] = {"timed", "fact", "dimension"};
 constexpr int kLevel = 9;                 // of zstd: smaller files than at 1, and still under a millisecond
@@ -67,14 +66,12 @@ bool same(const event::Column& ours, const Description::Column& file) {
 }
 
 TableKind kind_of(const event::TableInfo& info) {
-  return !event::is_fact(info.table) ? TableKind::kDimension
-         : info.timed                ? TableKind::kTimed
-                                     : TableKind::kFact;
+  return !event::is_fact(info.table) ? TableKind::kDimension : info.timed ? TableKind::kTimed : TableKind::kFact;
 }
 
 }  // namespace
 
-// ---- text
+// Text
 
 Description Description::ours() {
   Description made;
@@ -176,8 +173,8 @@ Result<Description> Description::parse(std::string_view text) {
     }
     if (table.columns.empty() && name != "string") return bad("has a table without columns");
   }
-  const auto strings = std::find_if(made.tables.begin(), made.tables.end(),
-                                    [](const Table& table) { return table.name == "string"; });
+  const auto strings =
+      std::find_if(made.tables.begin(), made.tables.end(), [](const Table& table) { return table.name == "string"; });
   if (strings == made.tables.end() || strings->kind != TableKind::kDimension || !strings->columns.empty())
     return fail("has no table of strings");
   for (const Table& table : made.tables) {
@@ -186,8 +183,7 @@ Result<Description> Description::parse(std::string_view text) {
                          : column.type == type_name(Type::kEnum) ? enumerations.contains(column.of)
                                                                  : true;
       if (!there)
-        return fail("names {} in column {} of table {} and describes it nowhere", column.of, column.name,
-                    table.name);
+        return fail("names {} in column {} of table {} and describes it nowhere", column.of, column.name, table.name);
     }
   }
   return made;
@@ -213,8 +209,7 @@ std::vector<uint8_t> pack_description(std::string_view text) {
   const auto plain = static_cast<uint32_t>(text.size());
   std::memcpy(bytes.data() + 1, &plain, sizeof plain);
   constexpr size_t kFront = 1 + sizeof plain;
-  const size_t packed =
-      ZSTD_compress(bytes.data() + kFront, bytes.size() - kFront, text.data(), text.size(), kLevel);
+  const size_t packed = ZSTD_compress(bytes.data() + kFront, bytes.size() - kFront, text.data(), text.size(), kLevel);
   if (ZSTD_isError(packed) || packed + kFront > text.size()) {
     bytes.assign(1, kPlainText);
     bytes.insert(bytes.end(), text.begin(), text.end());
@@ -240,7 +235,7 @@ Result<std::string> unpack_description(std::span<const uint8_t> bytes) {
   return text;
 }
 
-// ---- mapping
+// Mapping
 
 Mapping::Mapping(const Description& file) {
   // Codes of every enumeration that both know by name.

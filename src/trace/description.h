@@ -1,6 +1,6 @@
-// Description: the names of the tables, columns and enumerators in a file. Every file carries one, so that a
-// reader of another build can find them (docs/trace-file.md gives its text). Mapping: the parts of a file's
-// description that this build knows, and where they lie.
+// Description: the names of the tables, columns and enumerators in a file. Every file carries one, so that a reader of
+// another build can find them (docs/trace-file.md gives its text). Mapping: the parts of a file's description that this
+// build knows, and where they lie.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +54,8 @@ std::span<const uint8_t> our_packed_description();
 /// The hash of a description's text, as in a file's header.
 uint64_t description_hash(std::string_view text);
 
-/// Pack a description's text for a file's section, compressed if that saves space, and unpack it. The error
-/// is one clause without the file's name.
+/// Pack a description's text for a file's section, compressed if that saves space, and unpack it. The error is one
+/// clause without the file's name.
 std::vector<uint8_t> pack_description(std::string_view text);
 Result<std::string> unpack_description(std::span<const uint8_t> bytes);
 /// Longest text that a reader accepts, in bytes.

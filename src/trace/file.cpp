@@ -23,8 +23,7 @@
 namespace tacho::trace {
 namespace {
 
-// While it lives, writing past RLIMIT_FSIZE gives EFBIG in this thread instead of the signal that ends the
-// process.
+// While it lives, writing past RLIMIT_FSIZE gives EFBIG in this thread instead of the signal that ends the process.
 class FileSizeSignalBlocked {
  public:
   FileSizeSignalBlocked() {
@@ -50,8 +49,7 @@ class FileSizeSignalBlocked {
   bool was_pending_ = false;
 };
 
-// The file that `path` means: a symbolic link is followed, so that publishing replaces its target and not the
-// link.
+// The file that `path` means: a symbolic link is followed, so that publishing replaces its target and not the link.
 std::string resolve(const std::string& path) {
   char* real = realpath(path.c_str(), nullptr);
   if (real == nullptr) return path;
@@ -174,8 +172,7 @@ Status RandomAccessFile::publish(bool sync) {
   if (const int error = move_into_place(temporary_, target_, overwrite_); error != 0) {
     std::string where;
     where.swap(temporary_);  // keep what was recorded
-    if (error == EEXIST)
-      return fail("{}: was created by somebody else meanwhile; the trace is in {}", path_, where);
+    if (error == EEXIST) return fail("{}: was created by somebody else meanwhile; the trace is in {}", path_, where);
     return fail("{}: cannot get its name: {}; the trace is in {}", path_, strerror(error), where);
   }
   temporary_.clear();
@@ -196,8 +193,8 @@ std::string temporary_name(const std::string& path) {
     struct stat info {};
     if (stat(candidate.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     const timespec time = info.st_mtim;
-    const bool newer = time.tv_sec != newest_time.tv_sec ? time.tv_sec > newest_time.tv_sec
-                                                         : time.tv_nsec > newest_time.tv_nsec;
+    const bool newer =
+        time.tv_sec != newest_time.tv_sec ? time.tv_sec > newest_time.tv_sec : time.tv_nsec > newest_time.tv_nsec;
     if (!newest.empty() && !newer) continue;
     newest = candidate;
     newest_time = time;

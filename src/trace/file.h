@@ -1,6 +1,5 @@
-// Files that hold traces. RandomAccessFile is for writing: it has a temporary name until it is published by
-// renaming, and reports a full disk instead of dying of SIGXFSZ. MappedFile is for reading: a read-only
-// memory map.
+// Files that hold traces. RandomAccessFile is for writing: it has a temporary name until it is published by renaming,
+// and reports a full disk instead of dying of SIGXFSZ. MappedFile is for reading: a read-only memory map.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +34,7 @@ class RandomAccessFile {
   /// Creates a second file in the same place with the same final name; whichever is published first gets it.
   Result<RandomAccessFile> another() const;
 
-  /// Writes `bytes`. Returns 0, or the errno of the first failure; an unknown part of `bytes` is then
-  /// written.
+  /// Writes `bytes`. Returns 0, or the errno of the first failure; an unknown part of `bytes` is then written.
   int write_at(uint64_t offset, std::span<const uint8_t> bytes);
   /// Fills `bytes`. Returns 0 or an errno: EIO when the file is too short.
   int read_at(uint64_t offset, std::span<uint8_t> bytes) const;

@@ -1,5 +1,5 @@
-// Interner: numbers distinct strings or dimension rows. It keeps only a 128-bit hash of each, so its memory
-// does not depend on their length. Beyond some hundred thousand, the hashes lie in temporary files.
+// Interner: numbers distinct strings or dimension rows. It keeps only a 128-bit hash of each, so its memory does not
+// depend on their length. Beyond some hundred thousand, the hashes lie in temporary files.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ class Interner {
     uint64_t low, high;
     bool operator==(const Key&) const = default;
   };
-  // A slot of the hash table: the row in the low half (0 = free), bits of the key's high word in the other,
-  // so that a look-up hardly ever compares other keys.
+  // A slot of the hash table: the row in the low half (0 = free), bits of the key's high word in the other, so that a
+  // look-up hardly ever compares other keys.
   using Slot = uint64_t;
   static constexpr size_t kBlockKeys = 1 << 14;
   static constexpr size_t kInMemory = 8 << 20;  // bytes to keep out of temporary files

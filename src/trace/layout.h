@@ -1,5 +1,5 @@
-// The fixed parts of a .tacho file as structs, little-endian, without padding. docs/trace-file.md draws and
-// explains them. A change here needs a new kFormatVersion and a change of that page.
+// The fixed parts of a .tacho file as structs, little-endian, without padding. docs/trace-file.md draws and explains
+// them. A change here needs a new kFormatVersion and a change of that page.
 #pragma once
 
 #include <bit>
@@ -24,8 +24,8 @@ struct FileHeader {
   uint32_t version;
   uint32_t bytes;   // of this header
   uint64_t schema;  // hash of the description (version 1: of its only layout)
-  uint64_t id;  // random; in every section too, so that old bytes of another file cannot pass for a section
-  uint32_t flags;  // FileFlag
+  uint64_t id;      // random; in every section too, so that old bytes of another file cannot pass for a section
+  uint32_t flags;   // FileFlag
   uint32_t reserved;
   uint64_t unused[2];
   uint64_t checksum;  // of the bytes before
@@ -34,14 +34,13 @@ static_assert(sizeof(FileHeader) == 64);
 enum FileFlag : uint32_t { kFileRing = 1, kFileAggregate = 2 };
 
 enum class SectionKind : uint8_t {
-  kDictionary = 1,  // new rows and updates of dimensions and strings
-  kSlab = 2,        // facts
-  kKept = 3,        // facts that no policy drops: clocks, notes, losses
-  kAggregate = 4,   // merged summaries of a trace without facts
-  kFooter = 5,      // directory of all sections
-  kFree = 6,        // free space for a later section
-  kDescription =
-      7,  // names of the tables, columns and enumerators: the first section, and not in the directory
+  kDictionary = 1,   // new rows and updates of dimensions and strings
+  kSlab = 2,         // facts
+  kKept = 3,         // facts that no policy drops: clocks, notes, losses
+  kAggregate = 4,    // merged summaries of a trace without facts
+  kFooter = 5,       // directory of all sections
+  kFree = 6,         // free space for a later section
+  kDescription = 7,  // names of the tables, columns and enumerators: the first section, and not in the directory
 };
 
 /// Precedes every section; sections lie end to end from byte 64 on.
@@ -72,8 +71,8 @@ inline constexpr uint8_t kUpdateTable = 255;
 inline constexpr size_t kUpdateColumns = 4;
 inline constexpr size_t kExtras = 3;
 
-/// The head of a dictionary, slab or aggregate section: u32 number of chunks, u32 zero, then per chunk a
-/// ChunkHead and its Blobs (first the columns', then the extras').
+/// The head of a dictionary, slab or aggregate section: u32 number of chunks, u32 zero, then per chunk a ChunkHead and
+/// its Blobs (first the columns', then the extras').
 struct ChunkHead {
   uint8_t table;
   ChunkRole role;
@@ -96,8 +95,8 @@ struct Blob {
 };
 static_assert(sizeof(Blob) == 16);
 
-/// The footer: u64 number of entries, the entries, then the heads of the sections in the same order, then a
-/// Trailer. Its SectionHeader's head_bytes and head_checksum cover everything between the two.
+/// The footer: u64 number of entries, the entries, then the heads of the sections in the same order, then a Trailer.
+/// Its SectionHeader's head_bytes and head_checksum cover everything between the two.
 struct DirectoryEntry {
   uint64_t offset;  // of the section
   uint64_t bytes;

@@ -1,5 +1,5 @@
-// PackedTable: the columns of a dimension in memory. Each block of 64 Ki rows takes as few bytes per cell (0,
-// 1, 2, 4, 8) as its range needs, so that millions of marker labels cost tens of megabytes, not hundreds.
+// PackedTable: the columns of a dimension in memory. Each block of 64 Ki rows takes as few bytes per cell (0, 1, 2, 4,
+// 8) as its range needs, so that millions of marker labels cost tens of megabytes, not hundreds.
 #pragma once
 
 #include <cstdint>

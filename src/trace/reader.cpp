@@ -1,6 +1,5 @@
-// Trace: opens a .tacho file and decodes from its memory map. Nothing in the file is believed before it is
-// checked: every offset and length against the file, every count against a limit, every byte used against its
-// checksum.
+// Trace: opens a .tacho file and decodes from its memory map. Nothing in the file is believed before it is checked:
+// every offset and length against the file, every count against a limit, every byte used against its checksum.
 #include "trace/reader.h"
 
 #include <zstd.h>
@@ -67,8 +66,7 @@ class FileTrace final : public Trace {
     const PackedTable& strings = dimensions_[0];
     if (row <= 0 || static_cast<uint64_t>(row) > strings.rows()) return {};
     const auto index = static_cast<size_t>(row - 1);
-    return {reinterpret_cast<const char*>(strings.cell(index, 0)),
-            static_cast<size_t>(strings.cell(index, 1))};
+    return {reinterpret_cast<const char*>(strings.cell(index, 0)), static_cast<size_t>(strings.cell(index, 1))};
   }
 
   int64_t rows(Table table) const override {
@@ -80,9 +78,8 @@ class FileTrace final : public Trace {
 
   int64_t cell(Table table, int64_t row, int column) const override {
     const PackedTable* dimension = dimension_of(table);
-    if (dimension == nullptr || table == Table::kString || row <= 0 ||
-        static_cast<uint64_t>(row) > dimension->rows() || column < 0 ||
-        static_cast<size_t>(column) >= dimension->columns()) {
+    if (dimension == nullptr || table == Table::kString || row <= 0 || static_cast<uint64_t>(row) > dimension->rows() ||
+        column < 0 || static_cast<size_t>(column) >= dimension->columns()) {
       return 0;
     }
     return dimension->cell(static_cast<size_t>(row - 1), static_cast<size_t>(column));
@@ -108,8 +105,7 @@ class FileTrace final : public Trace {
     Computer computer;
     return busy(table, chunk, computer);
   }
-  Status visit_summaries(Table table,
-                         const std::function<void(std::span<const Summary>)>& visit) const override;
+  Status visit_summaries(Table table, const std::function<void(std::span<const Summary>)>& visit) const override;
   Result<std::vector<Summary>> merged_summaries(Table table) const override;
   Result<std::vector<HistogramEntry>> merged_histogram(Table table) const override;
   Result<std::vector<Busy>> merged_busy(Table table) const override;
@@ -166,8 +162,7 @@ class FileTrace final : public Trace {
     if (event::is_fact(table) && (!timed || event::is_timed(table)) &&
         chunk < places_[static_cast<size_t>(table)].size())
       return {};
-    return fail("{}: has no chunk {} of table {} with what was asked for", name_, chunk,
-                static_cast<int>(table));
+    return fail("{}: has no chunk {} of table {} with what was asked for", name_, chunk, static_cast<int>(table));
   }
   // What computes statistics from rows, made when first needed and reused from chunk to chunk.
   struct Computer {
@@ -175,12 +170,11 @@ class FileTrace final : public Trace {
     std::vector<int64_t> track, start, duration, dim, bytes;
   };
   template <typename Entry, typename Decode>
-  Result<std::vector<Entry>> extra(const ChunkPlace& place, size_t number, Decode decode,
-                                   std::string_view name) const;
+  Result<std::vector<Entry>> extra(const ChunkPlace& place, size_t number, Decode decode, std::string_view name) const;
   template <typename Entry, typename Decode>
-  Result<std::vector<Entry>> statistics(Table table, size_t chunk, size_t number, Decode decode,
-                                        std::string_view name, std::vector<Entry> ChunkStatistics::*member,
-                                        Summarizer::What what, Computer& computer) const;
+  Result<std::vector<Entry>> statistics(Table table, size_t chunk, size_t number, Decode decode, std::string_view name,
+                                        std::vector<Entry> ChunkStatistics::*member, Summarizer::What what,
+                                        Computer& computer) const;
   Result<std::vector<Summary>> summaries(Table table, size_t chunk, Computer& computer) const;
   Result<std::vector<HistogramEntry>> histogram(Table table, size_t chunk, Computer& computer) const;
   Result<std::vector<Busy>> busy(Table table, size_t chunk, Computer& computer) const;
@@ -199,10 +193,9 @@ class FileTrace final : public Trace {
   bool complete_ = false;
   uint64_t first_section_ = sizeof(FileHeader);  // behind the description
   std::shared_ptr<const Mapping> mapping_;
-  std::array<std::vector<CellBounds>, static_cast<size_t>(Table::kEnd)>
-      bounds_;                                                 // of the columns of every table
-  std::array<bool, kUpdateTable> seen_{};                      // tables of the file that have rows
-  std::vector<std::pair<const CodeMap*, size_t>> seen_codes_;  // foreign values that dimensions hold
+  std::array<std::vector<CellBounds>, static_cast<size_t>(Table::kEnd)> bounds_;  // of the columns of every table
+  std::array<bool, kUpdateTable> seen_{};                                         // tables of the file that have rows
+  std::vector<std::pair<const CodeMap*, size_t>> seen_codes_;                     // foreign values that dimensions hold
   std::vector<Section> sections_;
   std::vector<PackedTable> dimensions_;
   std::vector<std::unique_ptr<uint8_t[]>> texts_;  // decompressed text of strings
@@ -217,26 +210,23 @@ class FileTrace final : public Trace {
   uint32_t slabs_ = 0;
   mutable std::atomic<uint64_t> columns_decoded_ = 0;
   mutable std::once_flag properties_once_;
-  mutable std::map<std::tuple<int64_t, int64_t, std::string_view>, int64_t>
-      properties_;  // -> string row of the value
+  mutable std::map<std::tuple<int64_t, int64_t, std::string_view>, int64_t> properties_;  // -> string row of the value
 };
 
 std::string_view table_name(uint8_t table) {
-  return table == kUpdateTable ? std::string_view("updates")
-                               : event::table_info(static_cast<Table>(table)).name;
+  return table == kUpdateTable ? std::string_view("updates") : event::table_info(static_cast<Table>(table)).name;
 }
 
 // Of a column by our number.
 std::string column_name(const ChunkPlace& place, size_t column) {
   const std::string_view table = table_name(place.head.table);
-  if (place.head.role == ChunkRole::kUpdates)
-    return fmt::format("column {} of the dictionary's updates", column);
+  if (place.head.role == ChunkRole::kUpdates) return fmt::format("column {} of the dictionary's updates", column);
   if (table == "string") return column == 0 ? "the strings' lengths" : "the strings' text";
   return fmt::format("column {} of table {}",
                      event::table_info(static_cast<Table>(place.head.table)).columns[column].name, table);
 }
 
-// ---- opening
+// Opening
 
 Status FileTrace::check_header() {
   if (bytes_.empty()) return fail("{}: is empty, so it is not a trace file of tacho", name_);
@@ -244,22 +234,21 @@ Status FileTrace::check_header() {
     return fail("{}: is not a trace file of tacho (.tacho)", name_);
   }
   if (bytes_.size() < sizeof(FileHeader)) {
-    return fail("{}: is cut off: it has {} bytes, less than the {} of a trace file's header", name_,
-                bytes_.size(), sizeof(FileHeader));
+    return fail("{}: is cut off: it has {} bytes, less than the {} of a trace file's header", name_, bytes_.size(),
+                sizeof(FileHeader));
   }
   const auto header = load<FileHeader>(bytes_.data());
   if (header.version == 0 || header.version > kFormatVersion) {
-    return fail(
-        "{}: was written by another version of tacho (file format {}, this is {}); open it with that version",
-        name_, header.version, kFormatVersion);
+    return fail("{}: was written by another version of tacho (file format {}, this is {}); open it with that version",
+                name_, header.version, kFormatVersion);
   }
   if (header.checksum != checksum_of(header) || header.bytes != sizeof header) {
     return fail("{}: is damaged: the header at offset 0 does not match its checksum", name_);
   }
   if (header.version == 1 && header.schema != kSchemaOfVersion1) {
     return fail(
-        "{}: was written by a version of tacho from before its files described themselves (schema {:016x}); "
-        "open it with that version, or record it again with this one",
+        "{}: was written by a version of tacho from before its files described themselves (schema {:016x}); open it "
+        "with that version, or record it again with this one",
         name_, header.schema);
   }
   id_ = header.id;
@@ -272,8 +261,7 @@ Status FileTrace::check_header() {
 Status FileTrace::read_description() {
   const auto header = load<FileHeader>(bytes_.data());
   if (version_ == 1) {
-    static const auto of_version_1 =
-        std::make_shared<const Mapping>(*Description::parse(description_of_version_1()));
+    static const auto of_version_1 = std::make_shared<const Mapping>(*Description::parse(description_of_version_1()));
     mapping_ = of_version_1;
     return {};
   }
@@ -320,8 +308,7 @@ void FileTrace::note_foreign() {
     if (!event::is_fact(table->ours) || version_ == 1) continue;
     for (size_t c = 0; c < event::table_info(table->ours).columns.size(); ++c) {
       const CodeMap* codes = mapping_->column(table->ours, c).codes;
-      for (size_t i = 0; codes != nullptr && i < codes->foreign.size(); ++i)
-        seen_codes_.emplace_back(codes, i);
+      for (size_t i = 0; codes != nullptr && i < codes->foreign.size(); ++i) seen_codes_.emplace_back(codes, i);
     }
   }
   std::sort(seen_codes_.begin(), seen_codes_.end(), [](const auto& a, const auto& b) {
@@ -340,8 +327,7 @@ void FileTrace::note_foreign() {
   }
   if (shown < unknown.size()) list += fmt::format(" and {} more", unknown.size() - shown);
   foreign_ = fmt::format(
-      "{}: was written by another version of tacho, of which this one does not know {}; the rest is read",
-      name_, list);
+      "{}: was written by another version of tacho, of which this one does not know {}; the rest is read", name_, list);
 }
 
 // Takes the sections from the footer at `offset`; false when it is not a whole and sane one.
@@ -351,8 +337,7 @@ bool FileTrace::read_footer(uint64_t offset) {
   const auto header = load<SectionHeader>(bytes_.data() + offset);
   const uint64_t room = size - offset - sizeof header;
   if (header.magic != kSectionMagic || header.kind != SectionKind::kFooter || header.id != id_ ||
-      header.checksum != checksum_of(header) || header.head_bytes > room ||
-      header.head_bytes < sizeof(uint64_t)) {
+      header.checksum != checksum_of(header) || header.head_bytes > room || header.head_bytes < sizeof(uint64_t)) {
     return false;
   }
   const std::span<const uint8_t> body = bytes_.subspan(offset + sizeof header, header.head_bytes);
@@ -427,11 +412,10 @@ Status FileTrace::scan_sections() {
     offset += header.bytes;
   }
   if (footer) {
-    note_ = fmt::format("{}: its directory at offset {} is damaged; the trace was read without it", name_,
-                        offset);
+    note_ = fmt::format("{}: its directory at offset {} is damaged; the trace was read without it", name_, offset);
   } else {
-    note_ = fmt::format("{}: was not finished by its writer; it is read up to offset {} of {} bytes", name_,
-                        offset, size);
+    note_ =
+        fmt::format("{}: was not finished by its writer; it is read up to offset {} of {} bytes", name_, offset, size);
   }
   // A slab that was written again while its earlier state was not given up yet counts once.
   std::stable_sort(sections_.begin(), sections_.end(), [](const Section& a, const Section& b) {
@@ -454,9 +438,8 @@ Status FileTrace::find_sections() {
     if (std::memcmp(trailer.magic, kTrailerMagic, sizeof kTrailerMagic) == 0 &&
         trailer.checksum == trailer_checksum(trailer.footer, id_) && read_footer(trailer.footer)) {
       complete_ = true;
-      std::stable_sort(sections_.begin(), sections_.end(), [](const Section& a, const Section& b) {
-        return a.header.sequence < b.header.sequence;
-      });
+      std::stable_sort(sections_.begin(), sections_.end(),
+                       [](const Section& a, const Section& b) { return a.header.sequence < b.header.sequence; });
       return {};
     }
   }
@@ -501,8 +484,7 @@ Status FileTrace::load_section(const Section& section, Part part) {
   size_t at = 8;
   for (uint32_t i = 0; i < count; ++i) {
     if (head.size() - at < sizeof(ChunkHead)) return damaged("has a head that is cut off");
-    ChunkPlace place{load<ChunkHead>(head.data() + at), head.data() + at + sizeof(ChunkHead),
-                     section.payload()};
+    ChunkPlace place{load<ChunkHead>(head.data() + at), head.data() + at + sizeof(ChunkHead), section.payload()};
     at += sizeof(ChunkHead);
     const size_t blobs = size_t{place.head.columns} + place.head.extras;
     if ((head.size() - at) / sizeof(Blob) < blobs) return damaged("has a head that is cut off");
@@ -513,8 +495,7 @@ Status FileTrace::load_section(const Section& section, Part part) {
       if (blob.offset > room || blob.bytes > room - blob.offset) return damaged("points outside of itself");
     }
     ChunkHead& chunk = place.head;
-    if (chunk.rows == 0 || chunk.rows > kMaxChunkRows)
-      return damaged("has a chunk without rows, or with too many");
+    if (chunk.rows == 0 || chunk.rows > kMaxChunkRows) return damaged("has a chunk without rows, or with too many");
     const SectionKind kind = section.header.kind;
     const bool dictionary = kind == SectionKind::kDictionary;
     if (chunk.role == ChunkRole::kUpdates) {
@@ -576,8 +557,8 @@ Status FileTrace::load_dictionary(const ChunkPlace& place, const Mapping::Table&
         std::fill(columns[c].begin(), columns[c].end(), from.absent);
         continue;
       }
-      TACHO_TRY(decode_blob(place, static_cast<size_t>(from.at), columns[c].data(),
-                            [&] { return column_name(place, c); }));
+      TACHO_TRY(
+          decode_blob(place, static_cast<size_t>(from.at), columns[c].data(), [&] { return column_name(place, c); }));
       if (from.codes != nullptr) to_our_codes(*from.codes, columns[c]);
     }
   }
@@ -695,7 +676,7 @@ Status FileTrace::load_chunk(const ChunkPlace& place) {
   return {};
 }
 
-// ---- cells that refer to something (checked.h)
+// Cells that refer to something (checked.h)
 
 // offset: of the section, 0 = in the dictionary.
 Status FileTrace::damaged_cell(Table table, size_t column, int64_t cell, uint64_t offset) const {
@@ -709,8 +690,7 @@ Status FileTrace::damaged_cell(Table table, size_t column, int64_t cell, uint64_
   const Table target = about.type == event::Type::kString ? Table::kString : about.target;
   const int64_t last = rows(target) - 1;
   if (cell > 0 && cell <= last) return fail("{} refers to row {}, which comes later", where, cell);
-  return fail("{} refers to row {} of table {}, which has {}", where, cell, event::table_info(target).name,
-              last);
+  return fail("{} refers to row {} of table {}, which has {}", where, cell, event::table_info(target).name, last);
 }
 
 // Once all dimensions are there: what do their cells and those of the facts refer to?
@@ -735,8 +715,8 @@ Status FileTrace::check_dimension(Table table, size_t column) {
   // A tree: a row's parent comes before it, so that every way ends.
   const bool tree = about.type == event::Type::kRow && about.target == table;
   const auto [low, high] = cells.range(column);
-  if (!tree && (cells.rows() == 0 || bounds.anything() ||
-                (bounds.holds(low) && bounds.holds(high) && low != event::kUnknown)))
+  if (!tree &&
+      (cells.rows() == 0 || bounds.anything() || (bounds.holds(low) && bounds.holds(high) && low != event::kUnknown)))
     return {};
   for (size_t row = 0; row < cells.rows(); ++row) {
     const int64_t cell = cells.cell(row, column);
@@ -757,8 +737,7 @@ Status FileTrace::check_facts(const ChunkPlace& place, size_t column, std::span<
     bounds.high = std::min(bounds.high, place.head.max_start);
   }
   // Mostly the encoding tells enough: what fits in so many bits from a base on.
-  if (range.known && range.low >= bounds.low && range.high <= bounds.high &&
-      (!range.unknowns || bounds.unknown))
+  if (range.known && range.low >= bounds.low && range.high <= bounds.high && (!range.unknowns || bounds.unknown))
     return {};
   const size_t bad = first_outside(cells, bounds);
   if (bad == cells.size()) return {};
@@ -769,8 +748,8 @@ Status FileTrace::check_facts(const ChunkPlace& place, size_t column, std::span<
   return {};
 }
 
-// The same for the entries of statistics: a summary has a track and a dimension row, a histogram's and a busy time's one of
-// the two.
+// The same for the entries of statistics: a summary has a track and a dimension row, a histogram's and a busy time's
+// one of the two.
 template <typename Entry>
 Status FileTrace::check_entries(Table table, std::span<Entry> entries, uint64_t offset) const {
   const FactColumns at = fact_columns(table);
@@ -793,7 +772,7 @@ Status FileTrace::check_entries(Table table, std::span<Entry> entries, uint64_t 
   return {};
 }
 
-// ---- reading
+// Reading
 
 std::optional<std::string_view> FileTrace::property(Table table, int64_t row, std::string_view key) const {
   using P = event::column::Property;
@@ -860,9 +839,8 @@ bool of_negative_durations(const std::vector<Entry>& entries) {
 
 // The stored extra of a chunk; where none was stored, what the writer would have computed.
 template <typename Entry, typename Decode>
-Result<std::vector<Entry>> FileTrace::statistics(Table table, size_t chunk, size_t number,
-                                                 Decode decode_entries, std::string_view name,
-                                                 std::vector<Entry> ChunkStatistics::*member,
+Result<std::vector<Entry>> FileTrace::statistics(Table table, size_t chunk, size_t number, Decode decode_entries,
+                                                 std::string_view name, std::vector<Entry> ChunkStatistics::*member,
                                                  Summarizer::What what, Computer& computer) const {
   TACHO_TRY(check_fact(table, true, chunk));
   const ChunkPlace& place = places_[static_cast<size_t>(table)][chunk];
@@ -887,10 +865,9 @@ Result<std::vector<Summary>> FileTrace::summaries(Table table, size_t chunk, Com
   return statistics<Summary>(table, chunk, 0, decode_summaries, "the summaries", &ChunkStatistics::summaries,
                              Summarizer::What::kSummaries, computer);
 }
-Result<std::vector<HistogramEntry>> FileTrace::histogram(Table table, size_t chunk,
-                                                         Computer& computer) const {
-  return statistics<HistogramEntry>(table, chunk, 1, decode_histogram, "the histogram",
-                                    &ChunkStatistics::histogram, Summarizer::What::kHistogram, computer);
+Result<std::vector<HistogramEntry>> FileTrace::histogram(Table table, size_t chunk, Computer& computer) const {
+  return statistics<HistogramEntry>(table, chunk, 1, decode_histogram, "the histogram", &ChunkStatistics::histogram,
+                                    Summarizer::What::kHistogram, computer);
 }
 Result<std::vector<Busy>> FileTrace::busy(Table table, size_t chunk, Computer& computer) const {
   return statistics<Busy>(table, chunk, 2, decode_busy, "the busy times", &ChunkStatistics::busy,
@@ -913,10 +890,9 @@ Status FileTrace::merge_into(SummaryMerger& merger, Table table, size_t number, 
   return {};
 }
 
-// Gives the stored sums of the whole table; false when there are none. They hold for exactly the rows that the writer had
-// put on disk by then: where some of these were given up later (a full disk), the sums are passed over.
-Result<bool> FileTrace::visit_totals(Table table,
-                                     const std::function<void(std::span<const Summary>)>& visit) const {
+// Gives the stored sums of the whole table; false when there are none. They hold for exactly the rows that the writer
+// had put on disk by then: where some of these were given up later (a full disk), the sums are passed over.
+Result<bool> FileTrace::visit_totals(Table table, const std::function<void(std::span<const Summary>)>& visit) const {
   const std::vector<ChunkPlace>& places = totals_[static_cast<size_t>(table)];
   if (places.empty()) return false;
   int64_t rows = 0;
@@ -925,8 +901,7 @@ Result<bool> FileTrace::visit_totals(Table table,
     if (place.blob(0).bytes == 0) continue;
     TACHO_ASSIGN(const std::vector<Summary> entries,
                  extra<Summary>(place, 0, decode_summaries, "the sums of the whole"));
-    for (const Summary& entry : entries)
-      rows = saturating_add(rows, saturating_add(entry.count, entry.unknown));
+    for (const Summary& entry : entries) rows = saturating_add(rows, saturating_add(entry.count, entry.unknown));
     all.insert(all.end(), entries.begin(), entries.end());
   }
   if (rows != fact_rows_[static_cast<size_t>(table)] || of_negative_durations(all)) return false;
@@ -934,15 +909,13 @@ Result<bool> FileTrace::visit_totals(Table table,
   return true;
 }
 
-Status FileTrace::visit_summaries(Table table,
-                                  const std::function<void(std::span<const Summary>)>& visit) const {
+Status FileTrace::visit_summaries(Table table, const std::function<void(std::span<const Summary>)>& visit) const {
   if (!event::is_fact(table) || !event::is_timed(table)) return {};
   TACHO_ASSIGN(const bool done, visit_totals(table, visit));
   if (done) return {};
   for (const ChunkPlace& place : aggregates_[static_cast<size_t>(table)]) {
     if (place.blob(0).bytes == 0) continue;
-    TACHO_ASSIGN(const std::vector<Summary> entries,
-                 extra<Summary>(place, 0, decode_summaries, "the summaries"));
+    TACHO_ASSIGN(const std::vector<Summary> entries, extra<Summary>(place, 0, decode_summaries, "the summaries"));
     visit(entries);
   }
   Computer computer;
@@ -975,15 +948,13 @@ struct Interval {
   }
 };
 
-// Busy time of one track whose chunks overlap. Intervals that no later chunk can touch are added up and
-// forgotten.
+// Busy time of one track whose chunks overlap. Intervals that no later chunk can touch are added up and forgotten.
 struct BusyTrack {
   Busy sum;
   std::vector<Interval> open;
 
   void close_before(int64_t time) {
-    std::sort(open.begin(), open.end(),
-              [](const Interval& a, const Interval& b) { return a.start < b.start; });
+    std::sort(open.begin(), open.end(), [](const Interval& a, const Interval& b) { return a.start < b.start; });
     std::vector<Interval> merged;
     for (const Interval& interval : open) {
       if (!merged.empty() && interval.start <= merged.back().end) {
@@ -1012,12 +983,12 @@ Result<std::vector<Busy>> FileTrace::merged_busy(Table table) const {
   };
   std::vector<Entry> entries;
   Computer computer;
-  TACHO_TRY(merge_into<Busy>(merger, table, 2, decode_busy, "the busy times",
-                             [&](size_t chunk) -> Result<std::vector<Busy>> {
-                               TACHO_ASSIGN(const std::vector<Busy> of_chunk, busy(table, chunk, computer));
-                               for (const Busy& one : of_chunk) entries.push_back({chunk, one, false});
-                               return std::vector<Busy>();
-                             }));
+  TACHO_TRY(
+      merge_into<Busy>(merger, table, 2, decode_busy, "the busy times", [&](size_t chunk) -> Result<std::vector<Busy>> {
+        TACHO_ASSIGN(const std::vector<Busy> of_chunk, busy(table, chunk, computer));
+        for (const Busy& one : of_chunk) entries.push_back({chunk, one, false});
+        return std::vector<Busy>();
+      }));
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return a.busy.track != b.busy.track ? a.busy.track < b.busy.track : a.busy.first < b.busy.first;
   });
@@ -1025,8 +996,7 @@ Result<std::vector<Busy>> FileTrace::merged_busy(Table table) const {
   size_t latest = 0;                               // entry of this track that ends last so far
   for (size_t i = 1; i < entries.size(); ++i) {
     if (entries[latest].busy.track == entries[i].busy.track) {
-      if (entries[i].busy.first < entries[latest].busy.last)
-        entries[i].overlaps = entries[latest].overlaps = true;
+      if (entries[i].busy.first < entries[latest].busy.last) entries[i].overlaps = entries[latest].overlaps = true;
       if (entries[i].busy.last < entries[latest].busy.last) continue;
     }
     latest = i;
@@ -1044,8 +1014,7 @@ Result<std::vector<Busy>> FileTrace::merged_busy(Table table) const {
   std::vector<size_t> order;
   for (const auto& [chunk, tracks] : to_read) order.push_back(chunk);
   const std::span<const Chunk> all = chunks(table);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return all[a].min_start < all[b].min_start; });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return all[a].min_start < all[b].min_start; });
   std::map<int64_t, BusyTrack> open;
   const FactColumns at = fact_columns(table);
   std::vector<int64_t> track, start, duration;
@@ -1054,21 +1023,19 @@ Result<std::vector<Busy>> FileTrace::merged_busy(Table table) const {
     TACHO_TRY(decode(table, chunk, at.start, start));
     TACHO_TRY(decode(table, chunk, at.duration, duration));
     for (const int64_t wanted : to_read[chunk]) {
-      BusyTrack& of_track = open.try_emplace(wanted, BusyTrack{{wanted, std::numeric_limits<int64_t>::max(),
-                                                                std::numeric_limits<int64_t>::min(), 0},
-                                                               {}})
-                                .first->second;
+      BusyTrack& of_track =
+          open.try_emplace(
+                  wanted,
+                  BusyTrack{{wanted, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min(), 0}, {}})
+              .first->second;
       of_track.close_before(all[chunk].min_start);
-      const auto begin =
-          static_cast<size_t>(std::lower_bound(track.begin(), track.end(), wanted) - track.begin());
+      const auto begin = static_cast<size_t>(std::lower_bound(track.begin(), track.end(), wanted) - track.begin());
       for (size_t i = begin; i < track.size() && track[i] == wanted; ++i) {
-        const int64_t end = duration[i] == event::kUnknown
-                                ? start[i]
-                                : std::max(start[i], saturating_add(start[i], duration[i]));
+        const int64_t end =
+            duration[i] == event::kUnknown ? start[i] : std::max(start[i], saturating_add(start[i], duration[i]));
         of_track.sum.first = std::min(of_track.sum.first, start[i]);
         of_track.sum.last = std::max(of_track.sum.last, end);
-        if (!of_track.open.empty() && start[i] >= of_track.open.back().start &&
-            start[i] <= of_track.open.back().end) {
+        if (!of_track.open.empty() && start[i] >= of_track.open.back().start && start[i] <= of_track.open.back().end) {
           of_track.open.back().end = std::max(of_track.open.back().end, end);
         } else {
           of_track.open.push_back({start[i], end});

@@ -21,8 +21,7 @@ void* map_file(size_t bytes, const std::string& folder) {
 
 Scratch::Scratch(size_t bytes, const std::string& folder) : bytes_(bytes) {
   void* data = folder.empty() ? MAP_FAILED : map_file(bytes, folder);
-  if (data == MAP_FAILED)
-    data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) throw std::bad_alloc();
   data_ = data;
 }

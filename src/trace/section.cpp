@@ -12,8 +12,7 @@
 namespace tacho::trace {
 namespace {
 
-// Statistics are stored where they are much smaller than the rows; elsewhere a reader computes them from the
-// rows.
+// Statistics are stored where they are much smaller than the rows; elsewhere a reader computes them from the rows.
 constexpr size_t kFewSummaries = 64;
 constexpr size_t kFewBuckets = 256;
 constexpr size_t kRowsPerSummary = 16;
@@ -24,8 +23,8 @@ struct StartAndRow {
   uint32_t row;
 };
 
-// Sorts one track's rows by start. They come nearly in order (a call that contains another is recorded after
-// it), so insertion is tried first and given up when it moves too much.
+// Sorts one track's rows by start. They come nearly in order (a call that contains another is recorded after it), so
+// insertion is tried first and given up when it moves too much.
 void sort_track(std::span<StartAndRow> rows) {
   size_t moves = rows.size() * 8;
   for (size_t i = 1; i < rows.size(); ++i) {
@@ -176,8 +175,7 @@ std::span<const Summary> SectionBuilder::add_facts(event::Table table, const Row
   for (size_t c = 0; c < info.columns.size(); ++c) {
     add_blob([&](std::vector<uint8_t>& out) { encoder_.encode(columns[c], out, &memory_[head.table][c]); });
   }
-  if (statistics != nullptr &&
-      statistics->summaries.size() <= std::max(kFewSummaries, rows.rows / kRowsPerSummary)) {
+  if (statistics != nullptr && statistics->summaries.size() <= std::max(kFewSummaries, rows.rows / kRowsPerSummary)) {
     add_blob([&](std::vector<uint8_t>& out) { encode_summaries(statistics->summaries, encoder_, out); });
   } else {
     add_no_blob();
@@ -188,8 +186,7 @@ std::span<const Summary> SectionBuilder::add_facts(event::Table table, const Row
   } else {
     add_no_blob();
   }
-  if (statistics != nullptr &&
-      statistics->busy.size() <= std::max(kFewSummaries, rows.rows / kRowsPerSummary)) {
+  if (statistics != nullptr && statistics->busy.size() <= std::max(kFewSummaries, rows.rows / kRowsPerSummary)) {
     add_blob([&](std::vector<uint8_t>& out) { encode_busy(statistics->busy, encoder_, out); });
   } else {
     add_no_blob();
@@ -197,8 +194,7 @@ std::span<const Summary> SectionBuilder::add_facts(event::Table table, const Row
   return statistics != nullptr ? std::span<const Summary>(statistics->summaries) : std::span<const Summary>();
 }
 
-void SectionBuilder::add_rows(event::Table table, int64_t first,
-                              std::span<const std::vector<int64_t>> columns) {
+void SectionBuilder::add_rows(event::Table table, int64_t first, std::span<const std::vector<int64_t>> columns) {
   ChunkHead head{};
   head.table = static_cast<uint8_t>(table);
   head.role = ChunkRole::kRows;
@@ -267,8 +263,7 @@ void SectionBuilder::add_aggregate(event::Table table, std::span<const Summary> 
     head.table = static_cast<uint8_t>(table);
     head.role = ChunkRole::kAggregate;
     head.extras = kExtras;
-    head.rows =
-        static_cast<uint32_t>(std::max({some_summaries.size(), some_buckets.size(), some_busy.size()}));
+    head.rows = static_cast<uint32_t>(std::max({some_summaries.size(), some_buckets.size(), some_busy.size()}));
     bool any = false;
     for (const Summary& entry : some_summaries) {
       head.first = any ? std::min(head.first, entry.first) : entry.first;

@@ -22,8 +22,8 @@ struct RowBuffer {
   size_t rows;
 };
 
-/// Puts the stable order of rows by (track, start) into `order`. False, leaving `order` alone, if they are
-/// already sorted.
+/// Puts the stable order of rows by (track, start) into `order`. False, leaving `order` alone, if they are already
+/// sorted.
 bool sort_order(std::span<const int64_t> track, std::span<const int64_t> start, std::vector<uint32_t>& order);
 
 /// Collects chunks into the head and the payload of one section.
@@ -33,8 +33,8 @@ class SectionBuilder {
   void clear();
   bool empty() const { return chunks_ == 0; }
 
-  /// Adds a chunk of facts: sorts, encodes and summarizes them. Contract: 1 <= rows <= kMaxChunkRows. Returns
-  /// the summaries (none for untimed facts), valid until the next call.
+  /// Adds a chunk of facts: sorts, encodes and summarizes them. Contract: 1 <= rows <= kMaxChunkRows. Returns the
+  /// summaries (none for untimed facts), valid until the next call.
   std::span<const Summary> add_facts(event::Table table, const RowBuffer& rows);
   /// Adds new rows of a dimension, one vector per column. `first`: number of the first row.
   void add_rows(event::Table table, int64_t first, std::span<const std::vector<int64_t>> columns);
@@ -43,8 +43,8 @@ class SectionBuilder {
   /// Adds updates of dimension cells, four columns: table, row, column, value.
   void add_updates(std::span<const std::vector<int64_t>> columns);
   /// Adds a table's merged statistics in as many chunks as they need.
-  void add_aggregate(event::Table table, std::span<const Summary> summaries,
-                     std::span<const HistogramEntry> histogram, std::span<const Busy> busy);
+  void add_aggregate(event::Table table, std::span<const Summary> summaries, std::span<const HistogramEntry> histogram,
+                     std::span<const Busy> busy);
 
   /// The section's head, and its payload padded so that both together are a multiple of 8 bytes.
   std::span<const uint8_t> head();
@@ -67,8 +67,8 @@ class SectionBuilder {
   std::array<std::array<ColumnMemory, event::kMaxColumns>, event::kFactTables> memory_;
 };
 
-/// Layout of text in a blob: u8 form (0 plain, 1 zstd), for zstd a u32 with the uncompressed size in bytes,
-/// then the data.
+/// Layout of text in a blob: u8 form (0 plain, 1 zstd), for zstd a u32 with the uncompressed size in bytes, then the
+/// data.
 inline constexpr uint8_t kPlainText = 0;
 inline constexpr uint8_t kZstdText = 1;
 /// Bounds of compressed text, per blob and per file: a reader never allocates more.

@@ -41,8 +41,7 @@ Result<SectionStore> SectionStore::create(RandomAccessFile file, uint32_t flags)
   header.checksum = checksum_of(header);
   // The description directly behind it: every other section can rely on it.
   const std::span<const uint8_t> described = our_packed_description();
-  SectionHeader section =
-      store.header(SectionKind::kDescription, round_up_8(sizeof(SectionHeader) + described.size()));
+  SectionHeader section = store.header(SectionKind::kDescription, round_up_8(sizeof(SectionHeader) + described.size()));
   section.head_bytes = static_cast<uint32_t>(described.size());
   section.head_checksum = checksum(described);
   section.checksum = checksum_of(section);

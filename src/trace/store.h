@@ -1,6 +1,6 @@
-// SectionStore: the sections of a file being written. It puts a section at the end, or into the space of a
-// dropped one. It writes the section's contents first, then the header of the space that remains, and last
-// the header that makes the section valid, so that the file is readable whenever the process dies.
+// SectionStore: the sections of a file being written. It puts a section at the end, or into the space of a dropped one.
+// It writes the section's contents first, then the header of the space that remains, and last the header that makes the
+// section valid, so that the file is readable whenever the process dies.
 #pragma once
 
 #include <array>
@@ -46,8 +46,8 @@ class SectionStore {
   int drop(size_t index);
   /// Writes directory and trailer. Returns 0, or an errno and leaves the file as it was.
   int write_footer();
-  /// Copies the sections, in the order of their sequence, into a new file without gaps if gaps take more than
-  /// 1/16 of it. Keeps the old file if there is no room for a second one.
+  /// Copies the sections, in the order of their sequence, into a new file without gaps if gaps take more than 1/16 of
+  /// it. Keeps the old file if there is no room for a second one.
   void compact();
 
   std::span<const StoredSection> sections() const { return sections_; }

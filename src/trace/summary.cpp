@@ -23,8 +23,7 @@ int histogram_bucket(int64_t duration) {
 int64_t histogram_floor(int bucket) {
   if (bucket < 4) return std::max(bucket, 0);
   const int exponent = bucket / 4 + 1;
-  return exponent > 62 ? std::numeric_limits<int64_t>::max()
-                       : static_cast<int64_t>(4 + bucket % 4) << (exponent - 2);
+  return exponent > 62 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(4 + bucket % 4) << (exponent - 2);
 }
 
 namespace {
@@ -52,8 +51,7 @@ struct Pair {
 };
 struct PairHash {
   size_t operator()(const Pair& pair) const {
-    return mix_bits(static_cast<uint64_t>(pair.a) * 0x9e3779b97f4a7c15ULL ^
-                    mix_bits(static_cast<uint64_t>(pair.b)));
+    return mix_bits(static_cast<uint64_t>(pair.a) * 0x9e3779b97f4a7c15ULL ^ mix_bits(static_cast<uint64_t>(pair.b)));
   }
 };
 struct IdHash {
@@ -76,8 +74,7 @@ FactColumns fact_columns(event::Table table) {
   return found;
 }
 
-// ---- one chunk
-// ------------------------------------------------------------------------------------------------------
+// One chunk
 
 struct Summarizer::Scratch {
   // Sums of one (track, dim) pair while its track's rows pass.
@@ -174,8 +171,7 @@ TACHO_MULTIVERSION const ChunkStatistics& Summarizer::compute(const TimedRows& r
       const int64_t finish = std::max(start, saturating_add(start, duration));
       slot.last = std::max(slot.last, finish);
       const int64_t from = std::max(start, busy.last);
-      if (finish > from)
-        busy.busy = saturating_add(busy.busy, saturate(static_cast<__int128>(finish) - from));
+      if (finish > from) busy.busy = saturating_add(busy.busy, saturate(static_cast<__int128>(finish) - from));
       busy.last = std::max(busy.last, finish);
     }
     s.result.busy.push_back(busy);
@@ -221,14 +217,12 @@ TACHO_MULTIVERSION const ChunkStatistics& Summarizer::compute(const TimedRows& r
     size_t next = i + 1;
     while (next < s.keys.size() && s.keys[next] == s.keys[i]) ++next;
     s.result.histogram.push_back({s.dims[s.keys[i] / kHistogramBuckets],
-                                  static_cast<int>(s.keys[i] % kHistogramBuckets),
-                                  static_cast<int64_t>(next - i)});
+                                  static_cast<int>(s.keys[i] % kHistogramBuckets), static_cast<int64_t>(next - i)});
     i = next;
   }
-  std::sort(s.result.histogram.begin(), s.result.histogram.end(),
-            [](const HistogramEntry& a, const HistogramEntry& b) {
-              return a.dim != b.dim ? a.dim < b.dim : a.bucket < b.bucket;
-            });
+  std::sort(s.result.histogram.begin(), s.result.histogram.end(), [](const HistogramEntry& a, const HistogramEntry& b) {
+    return a.dim != b.dim ? a.dim < b.dim : a.bucket < b.bucket;
+  });
   // A dim may have been counted on both ways when the 512th dim appeared within a later track.
   size_t kept = 0;
   for (size_t i = 0; i < s.result.histogram.size(); ++i) {
@@ -244,8 +238,7 @@ TACHO_MULTIVERSION const ChunkStatistics& Summarizer::compute(const TimedRows& r
   return s.result;
 }
 
-// ---- merging
-// --------------------------------------------------------------------------------------------------------
+// Merging
 
 void merge_summary(Summary& into, const Summary& from) {
   into.first = std::min(into.first, from.first);
@@ -316,8 +309,7 @@ void SummaryMerger::add(std::span<const HistogramEntry> entries) {
   for (const HistogramEntry& from : entries) {
     auto found = m.buckets.find({from.dim, from.bucket});
     if (found == m.buckets.end()) {
-      const bool room =
-          m.max_pairs > SIZE_MAX / kBucketsPerPair || m.buckets.size() < m.max_pairs * kBucketsPerPair;
+      const bool room = m.max_pairs > SIZE_MAX / kBucketsPerPair || m.buckets.size() < m.max_pairs * kBucketsPerPair;
       found = m.buckets.emplace(Pair{room ? from.dim : 0, from.bucket}, 0).first;
     }
     found.value() = saturating_add(found->second, from.count);
@@ -350,9 +342,8 @@ size_t SummaryMerger::pairs() const {
 
 std::vector<Summary> SummaryMerger::summaries() const {
   std::vector<Summary> all = maps_->entries;
-  std::sort(all.begin(), all.end(), [](const Summary& a, const Summary& b) {
-    return a.track != b.track ? a.track < b.track : a.dim < b.dim;
-  });
+  std::sort(all.begin(), all.end(),
+            [](const Summary& a, const Summary& b) { return a.track != b.track ? a.track < b.track : a.dim < b.dim; });
   return all;
 }
 
@@ -374,15 +365,13 @@ std::vector<Busy> SummaryMerger::busy() const {
   return all;
 }
 
-// ---- bytes
-// ----------------------------------------------------------------------------------------------------------
+// Bytes
 // An extra is u32 rows, then per column u32 bytes and the encoded column.
 
 namespace {
 
 template <typename Entry, typename... Field>
-void encode_extra(std::span<const Entry> entries, ColumnEncoder& encoder, std::vector<uint8_t>& out,
-                  Field... field) {
+void encode_extra(std::span<const Entry> entries, ColumnEncoder& encoder, std::vector<uint8_t>& out, Field... field) {
   const auto put = [&](size_t at, uint32_t value) { std::memcpy(out.data() + at, &value, sizeof value); };
   const size_t start = out.size();
   out.resize(start + 4);
@@ -424,18 +413,18 @@ bool decode_extra(std::span<const uint8_t> bytes, std::vector<Entry>& out, Field
 void encode_summaries(std::span<const Summary> entries, ColumnEncoder& encoder, std::vector<uint8_t>& out) {
   using S = const Summary&;
   encode_extra(
-      entries, encoder, out, [](S e) { return e.track; }, [](S e) { return e.dim; },
-      [](S e) { return e.count; }, [](S e) { return e.unknown; }, [](S e) { return e.sum; },
-      [](S e) { return e.min; }, [](S e) { return e.max; }, [](S e) { return std::bit_cast<int64_t>(e.m2); },
-      [](S e) { return e.bytes; }, [](S e) { return e.first; }, [](S e) { return e.last; });
+      entries, encoder, out, [](S e) { return e.track; }, [](S e) { return e.dim; }, [](S e) { return e.count; },
+      [](S e) { return e.unknown; }, [](S e) { return e.sum; }, [](S e) { return e.min; }, [](S e) { return e.max; },
+      [](S e) { return std::bit_cast<int64_t>(e.m2); }, [](S e) { return e.bytes; }, [](S e) { return e.first; },
+      [](S e) { return e.last; });
 }
 
 bool decode_summaries(std::span<const uint8_t> bytes, std::vector<Summary>& out) {
   using S = Summary&;
   const bool good = decode_extra(
       bytes, out, [](S e, int64_t v) { e.track = v; }, [](S e, int64_t v) { e.dim = v; },
-      [](S e, int64_t v) { e.count = v; }, [](S e, int64_t v) { e.unknown = v; },
-      [](S e, int64_t v) { e.sum = v; }, [](S e, int64_t v) { e.min = v; }, [](S e, int64_t v) { e.max = v; },
+      [](S e, int64_t v) { e.count = v; }, [](S e, int64_t v) { e.unknown = v; }, [](S e, int64_t v) { e.sum = v; },
+      [](S e, int64_t v) { e.min = v; }, [](S e, int64_t v) { e.max = v; },
       [](S e, int64_t v) { e.m2 = std::bit_cast<double>(v); }, [](S e, int64_t v) { e.bytes = v; },
       [](S e, int64_t v) { e.first = v; }, [](S e, int64_t v) { e.last = v; });
   for (Summary& entry : out) {
@@ -445,8 +434,7 @@ bool decode_summaries(std::span<const uint8_t> bytes, std::vector<Summary>& out)
   return good;
 }
 
-void encode_histogram(std::span<const HistogramEntry> entries, ColumnEncoder& encoder,
-                      std::vector<uint8_t>& out) {
+void encode_histogram(std::span<const HistogramEntry> entries, ColumnEncoder& encoder, std::vector<uint8_t>& out) {
   using H = const HistogramEntry&;
   encode_extra(
       entries, encoder, out, [](H e) { return e.dim; }, [](H e) { return int64_t{e.bucket}; },
@@ -472,8 +460,8 @@ bool decode_histogram(std::span<const uint8_t> bytes, std::vector<HistogramEntry
 void encode_busy(std::span<const Busy> entries, ColumnEncoder& encoder, std::vector<uint8_t>& out) {
   using B = const Busy&;
   encode_extra(
-      entries, encoder, out, [](B e) { return e.track; }, [](B e) { return e.first; },
-      [](B e) { return e.last; }, [](B e) { return e.busy; });
+      entries, encoder, out, [](B e) { return e.track; }, [](B e) { return e.first; }, [](B e) { return e.last; },
+      [](B e) { return e.busy; });
 }
 
 bool decode_busy(std::span<const uint8_t> bytes, std::vector<Busy>& out) {

@@ -1,5 +1,5 @@
-// Computes summaries, histograms and busy times over the sorted rows of a chunk, merges them, and encodes
-// them as small columns to store beside the chunk.
+// Computes summaries, histograms and busy times over the sorted rows of a chunk, merges them, and encodes them as small
+// columns to store beside the chunk.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ class Summarizer {
   Summarizer(const Summarizer&) = delete;
   Summarizer& operator=(const Summarizer&) = delete;
   enum class What { kAll, kSummaries, kHistogram, kBusy };
-  /// The result is valid until the next call and may lack statistics outside `what`. Contract: at most
-  /// kMaxChunkRows rows, sorted by (track, start).
+  /// The result is valid until the next call and may lack statistics outside `what`. Contract: at most kMaxChunkRows
+  /// rows, sorted by (track, start).
   const ChunkStatistics& compute(const TimedRows& rows, What what = What::kAll);
 
  private:
@@ -53,16 +53,14 @@ void merge_summary(Summary& into, const Summary& from);
 
 /// Encode and decode the three extras of a chunk (docs/trace-file.md). Decoding fails on malformed bytes.
 void encode_summaries(std::span<const Summary> entries, ColumnEncoder& encoder, std::vector<uint8_t>& out);
-void encode_histogram(std::span<const HistogramEntry> entries, ColumnEncoder& encoder,
-                      std::vector<uint8_t>& out);
+void encode_histogram(std::span<const HistogramEntry> entries, ColumnEncoder& encoder, std::vector<uint8_t>& out);
 void encode_busy(std::span<const Busy> entries, ColumnEncoder& encoder, std::vector<uint8_t>& out);
 bool decode_summaries(std::span<const uint8_t> bytes, std::vector<Summary>& out);
 bool decode_histogram(std::span<const uint8_t> bytes, std::vector<HistogramEntry>& out);
 bool decode_busy(std::span<const uint8_t> bytes, std::vector<Busy>& out);
 
-/// Merges the entry lists of many chunks into summaries of whole tables. Memory grows with the number of
-/// distinct pairs up to `max_pairs`. Further pairs go to the entry of dim 0 of their track, or of track 0,
-/// and are counted.
+/// Merges the entry lists of many chunks into summaries of whole tables. Memory grows with the number of distinct pairs
+/// up to `max_pairs`. Further pairs go to the entry of dim 0 of their track, or of track 0, and are counted.
 class SummaryMerger {
  public:
   explicit SummaryMerger(size_t max_pairs = SIZE_MAX);

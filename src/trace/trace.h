@@ -1,6 +1,5 @@
-// Trace: reads a .tacho file. Facts lie in chunks of at most 64 Ki rows, sorted by (track, start) within a
-// chunk; the reader decodes a column of a chunk only on request. After open(), all dimensions and strings are
-// in memory.
+// Trace: reads a .tacho file. Facts lie in chunks of at most 64 Ki rows, sorted by (track, start) within a chunk; the
+// reader decodes a column of a chunk only on request. After open(), all dimensions and strings are in memory.
 #pragma once
 
 #include <array>
@@ -19,8 +18,7 @@
 
 namespace tacho::trace {
 
-/// Durations of one (track, dimension) pair in one chunk. Rows without a duration (kUnknown) count in
-/// `unknown` only.
+/// Durations of one (track, dimension) pair in one chunk. Rows without a duration (kUnknown) count in `unknown` only.
 struct Summary {
   int64_t track = 0;
   int64_t dim = 0;
@@ -68,18 +66,16 @@ class Trace {
  public:
   virtual ~Trace() = default;
 
-  /// Opens a .tacho file of any build. The file of a killed writer is readable up to the last whole slab, and
-  /// note() says so. For a bad, truncated or foreign file the error is one sentence. Maps the file and reads
-  /// no facts.
+  /// Opens a .tacho file of any build. The file of a killed writer is readable up to the last whole slab, and note()
+  /// says so. For a bad, truncated or foreign file the error is one sentence. Maps the file and reads no facts.
   static Result<std::shared_ptr<const Trace>> open(const std::string& path);
 
   virtual const std::string& path() const = 0;
   virtual bool complete() const = 0;          // false: the writer died; the last part may be missing
   virtual bool aggregated() const = 0;        // written with --aggregate: no facts, only merged summaries
   virtual std::string_view note() const = 0;  // one sentence when not complete, else ""
-  /// One sentence when rows of the file have tables, columns or enumerators that this build does not know,
-  /// else "". The reader leaves out such tables and columns; codes of such enumerators read as the
-  /// enumeration's unknown value.
+  /// One sentence when rows of the file have tables, columns or enumerators that this build does not know, else "". The
+  /// reader leaves out such tables and columns; codes of such enumerators read as the enumeration's unknown value.
   virtual std::string_view unknown() const = 0;
   virtual uint64_t file_size() const = 0;
 
@@ -88,12 +84,9 @@ class Trace {
   virtual int64_t rows(event::Table table) const = 0;
   /// One cell of a dimension; 0 for row 0 and if there is no such row.
   virtual int64_t cell(event::Table table, int64_t row, int column) const = 0;
-  std::string_view text(event::Table table, int64_t row, int column) const {
-    return string(cell(table, row, column));
-  }
+  std::string_view text(event::Table table, int64_t row, int column) const { return string(cell(table, row, column)); }
   /// Value of a property; nullopt when absent.
-  virtual std::optional<std::string_view> property(event::Table table, int64_t row,
-                                                   std::string_view key) const = 0;
+  virtual std::optional<std::string_view> property(event::Table table, int64_t row, std::string_view key) const = 0;
 
   /// Chunks of a fact table in file order.
   virtual std::span<const Chunk> chunks(event::Table table) const = 0;
@@ -107,31 +100,28 @@ class Trace {
   /// Histogram of one chunk, sorted by dim, bucket.
   virtual Result<std::vector<HistogramEntry>> histogram(event::Table table, size_t chunk) const = 0;
   virtual Result<std::vector<Busy>> busy(event::Table table, size_t chunk) const = 0;
-  /// Visits all summaries of a table piece by piece, in bounded memory: those of the whole table if the
-  /// writer stored them, else chunk by chunk. A (track, dim) may come several times; every row is in exactly
-  /// one summary.
+  /// Visits all summaries of a table piece by piece, in bounded memory: those of the whole table if the writer stored
+  /// them, else chunk by chunk. A (track, dim) may come several times; every row is in exactly one summary.
   virtual Status visit_summaries(event::Table table,
                                  const std::function<void(std::span<const Summary>)>& visit) const = 0;
   /// Summaries of the whole table merged over its chunks (and of --aggregate's rows), sorted by track, dim.
   virtual Result<std::vector<Summary>> merged_summaries(event::Table table) const = 0;
   virtual Result<std::vector<HistogramEntry>> merged_histogram(event::Table table) const = 0;
-  /// Busy time of every track, sorted by track. Exact: reads the rows of chunks of a track that overlap in
-  /// time. For a trace of --aggregate, sums over the rows that were buffered together, an upper bound when
-  /// rows came late.
+  /// Busy time of every track, sorted by track. Exact: reads the rows of chunks of a track that overlap in time. For a
+  /// trace of --aggregate, sums over the rows that were buffered together, an upper bound when rows came late.
   virtual Result<std::vector<Busy>> merged_busy(event::Table table) const = 0;
 
   /// First start and last end of all timed facts; {0, 0} if there are none.
   virtual std::pair<int64_t, int64_t> time_range() const = 0;
 };
 
-/// Iterates over the rows of one fact table in ascending (start, file order), for code that merges several
-/// tables. Memory is bounded (see visit_by_time). The trace must outlive the cursor.
+/// Iterates over the rows of one fact table in ascending (start, file order), for code that merges several tables.
+/// Memory is bounded (see visit_by_time). The trace must outlive the cursor.
 class TimeCursor {
  public:
   /// Iterates over rows with from <= start < to. Decodes only `columns`; row() has them in that order.
   TimeCursor(const Trace& trace, event::Table table, std::span<const int> columns,
-             int64_t from = std::numeric_limits<int64_t>::min(),
-             int64_t to = std::numeric_limits<int64_t>::max());
+             int64_t from = std::numeric_limits<int64_t>::min(), int64_t to = std::numeric_limits<int64_t>::max());
   ~TimeCursor();
   TimeCursor(const TimeCursor&) = delete;
   TimeCursor& operator=(const TimeCursor&) = delete;
@@ -149,16 +139,14 @@ class TimeCursor {
   std::unique_ptr<State> state_;
 };
 
-/// Visits the rows of a fact table with from <= start < to in ascending (start, file order). Memory is
-/// bounded: it decodes a chunk at its first row and drops it after its last. Decodes only `columns`; the row
-/// given to `visit` has them in that order. `visit` returns false to stop.
-Status visit_by_time(const Trace& trace, event::Table table, std::span<const int> columns, int64_t from,
-                     int64_t to, const std::function<bool(std::span<const int64_t> row)>& visit);
+/// Visits the rows of a fact table with from <= start < to in ascending (start, file order). Memory is bounded: it
+/// decodes a chunk at its first row and drops it after its last. Decodes only `columns`; the row given to `visit` has
+/// them in that order. `visit` returns false to stop.
+Status visit_by_time(const Trace& trace, event::Table table, std::span<const int> columns, int64_t from, int64_t to,
+                     const std::function<bool(std::span<const int64_t> row)>& visit);
 
-/// Visits chunk by chunk in file order (fast: no merge). `columns` as above; one span per column, all of
-/// equal length.
-Status visit_chunks(
-    const Trace& trace, event::Table table, std::span<const int> columns,
-    const std::function<bool(size_t chunk, std::span<const std::span<const int64_t>> values)>& visit);
+/// Visits chunk by chunk in file order (fast: no merge). `columns` as above; one span per column, all of equal length.
+Status visit_chunks(const Trace& trace, event::Table table, std::span<const int> columns,
+                    const std::function<bool(size_t chunk, std::span<const std::span<const int64_t>> values)>& visit);
 
 }  // namespace tacho::trace

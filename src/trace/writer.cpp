@@ -1,8 +1,8 @@
 // TraceWriter: buffers rows per table, keeps dictionaries apart, and hands whole sections to the store.
 //
-// What flush() writes may be provisional: rows stay in their buffers, and the next flush writes the slab again with more
-// rows, under the same sequence number and a higher revision, and then frees the room of the old one. So flushing every
-// second leaves no small slabs behind.
+// What flush() writes may be provisional: rows stay in their buffers, and the next flush writes the slab again with
+// more rows, under the same sequence number and a higher revision, and then frees the room of the old one. So flushing
+// every second leaves no small slabs behind.
 #include "trace/writer.h"
 
 #include <sys/random.h>
@@ -44,8 +44,8 @@ constexpr size_t kMaxText = size_t{64} << 20;
 constexpr size_t kPendingAfterError = size_t{4} << 20;
 // Strings, and rows of each dimension, of an --aggregate.
 constexpr int64_t kMaxDistinct = 2'000'000;
-// What is still taken after --max-size, because processes and notes need names: strings and dimension rows, and bytes of
-// new strings.
+// What is still taken after --max-size, because processes and notes need names: strings and dimension rows, and bytes
+// of new strings.
 constexpr int64_t kRowsAfterFull = 512;
 constexpr size_t kTextAfterFull = 16 * 1024;
 // (track, dimension) pairs in a table's stored sums; with more, the sums are no shorter than those of the chunks.
@@ -57,9 +57,9 @@ constexpr uint32_t kLeastSlabRows = 256;
 constexpr uint64_t kSlabsPerLimit = 16;
 constexpr uint64_t kBytesPerSlabRow = 16;
 constexpr std::string_view kOtherText = "(more than tacho keeps)";
-// Bytes of strings that a file holds as they came, and in all: readers keep them in memory. With --max-size half and three
-// quarters of that limit, if it is less; with --ring a quarter and 64 MiB or half, of which the end keeps what the events left
-// refer to; with --aggregate a quarter and half of 16 MiB.
+// Bytes of strings that a file holds as they came, and in all: readers keep them in memory. With --max-size half and
+// three quarters of that limit, if it is less; with --ring a quarter and 64 MiB or half, of which the end keeps what
+// the events left refer to; with --aggregate a quarter and half of 16 MiB.
 constexpr uint64_t kTextInFull = uint64_t{32} << 20;
 constexpr uint64_t kTextAtMost = uint64_t{48} << 20;
 constexpr uint64_t kAggregateLimit = uint64_t{16} << 20;
@@ -112,17 +112,14 @@ class FileWriter final : public TraceWriter {
       // The newest rows of a ring need their names, which are short by then; a file that is full ends the recording.
       const bool full = limit == options.max_size, ring = limit == options.ring_size;
       text_in_full_ = std::min(text_in_full_, full ? limit / 2 : limit / 4);
-      text_at_most_ = std::min(text_at_most_, full   ? limit / 4 * 3
-                                              : ring ? std::max(limit / 2, kRingText)
-                                                     : limit / 2);
+      text_at_most_ = std::min(text_at_most_, full ? limit / 4 * 3 : ring ? std::max(limit / 2, kRingText) : limit / 2);
       if (options.aggregate && limit == kAggregateLimit) continue;
       const uint64_t rows = limit / kSlabsPerLimit / kBytesPerSlabRow;
-      slab_rows_ = std::min(
-          slab_rows_,
-          std::max<uint32_t>(kLeastSlabRows, static_cast<uint32_t>(std::min<uint64_t>(rows, kMaxChunkRows))));
+      slab_rows_ =
+          std::min(slab_rows_,
+                   std::max<uint32_t>(kLeastSlabRows, static_cast<uint32_t>(std::min<uint64_t>(rows, kMaxChunkRows))));
     }
-    // Columns lie a few cache lines further apart than their length, so that a row's cells fall into
-    // different sets.
+    // Columns lie a few cache lines further apart than their length, so that a row's cells fall into different sets.
     constexpr size_t kApart = 72;
     stride_ = slab_rows_ + kApart;
     for (size_t i = 0; i < kDimensions; ++i) {
@@ -144,8 +141,7 @@ class FileWriter final : public TraceWriter {
       text = text.substr(0, kMaxText);
       if (!cut_noted_) {
         cut_noted_ = true;
-        note(0, event::NoteSeverity::kWarning,
-             fmt::format("a text longer than {} MiB was cut", kMaxText >> 20));
+        note(0, event::NoteSeverity::kWarning, fmt::format("a text longer than {} MiB was cut", kMaxText >> 20));
       }
     }
     Interner& strings = *interners_[0];
@@ -280,7 +276,8 @@ class FileWriter final : public TraceWriter {
       write_totals();
       store_.compact();
     }
-    // On a full disk, drops the newest slabs until the footer fits: a complete file that says what it lacks is worth more.
+    // On a full disk, drops the newest slabs until the footer fits: a complete file that says what it lacks is worth
+    // more.
     bool footer = write_end();
     while (!footer && drop_newest_slab()) footer = write_end();
     Status published = store_.file().publish(options_.durable);
@@ -319,10 +316,8 @@ class FileWriter final : public TraceWriter {
   // No further distinct strings or dimension rows of a kind of which there are `size`?
   bool closed(int64_t size) const {
     if (options_.aggregate && size >= kMaxDistinct) return true;
-    if (failed_ != 0)
-      return text_.size() > kPendingAfterError || pending_rows_ >= static_cast<int64_t>(kMaxChunkRows);
-    return stopped_ &&
-           (pending_rows_ + written_after_full_ > kRowsAfterFull || text_.size() > kTextAfterFull);
+    if (failed_ != 0) return text_.size() > kPendingAfterError || pending_rows_ >= static_cast<int64_t>(kMaxChunkRows);
+    return stopped_ && (pending_rows_ + written_after_full_ > kRowsAfterFull || text_.size() > kTextAfterFull);
   }
   // Of a text for which there is no more room as it is.
   int64_t string_beyond(std::string_view text) {
@@ -350,9 +345,8 @@ class FileWriter final : public TraceWriter {
   void note_texts() {
     if (texts_cut_ > 0)
       note(0, event::NoteSeverity::kWarning,
-           fmt::format("names took more than {} KiB: {} later ones that are longer than {} bytes were cut "
-                       "there, with a number "
-                       "that tells them apart",
+           fmt::format("names took more than {} KiB: {} later ones that are longer than {} bytes were cut there, with "
+                       "a number that tells them apart",
                        text_in_full_ >> 10, texts_cut_, kShortText));
     if (texts_left_out_ > 0)
       note(0, event::NoteSeverity::kWarning,
@@ -378,8 +372,7 @@ class FileWriter final : public TraceWriter {
     const bool again = living.sequence != 0;
     const uint64_t sequence = again ? living.sequence : next_sequence_++;
     const uint32_t revision = again ? living.revision + 1 : 0;
-    const SectionStore::Contents contents{kind, sequence, revision, builder_.head(), builder_.payload(),
-                                          rows};
+    const SectionStore::Contents contents{kind, sequence, revision, builder_.head(), builder_.payload(), rows};
     if (const int error = store_.write(contents)) {
       keep_error(error);
       return false;
@@ -495,8 +488,8 @@ class FileWriter final : public TraceWriter {
     return store_.size_with(head, payload) + reserve <= options_.max_size;
   }
 
-  // Of a ring most events are gone at the end, and the names that only they had should go with them: writes a second file with
-  // what is left and publishes it in place of this one. False: this one is to be finished as it is.
+  // Of a ring most events are gone at the end, and the names that only they had should go with them: writes a second
+  // file with what is left and publishes it in place of this one. False: this one is to be finished as it is.
   bool finish_without_unused() {
     write_slabs(true);
     if (store_.file().path().empty() || failed_ != 0 || !write_end()) return false;
@@ -618,8 +611,7 @@ class FileWriter final : public TraceWriter {
       if (buffer.rows == 0 || !event::is_timed(table)) continue;
       const FactColumns at = fact_columns(table);
       const auto raw = [&](int column) {
-        return std::span<const int64_t>(buffer.values.get() + static_cast<size_t>(column) * stride_,
-                                        buffer.rows);
+        return std::span<const int64_t>(buffer.values.get() + static_cast<size_t>(column) * stride_, buffer.rows);
       };
       const bool reorder = sort_order(raw(at.track), raw(at.start), order);
       const auto column = [&](int number) -> std::span<const int64_t> {
@@ -667,8 +659,8 @@ class FileWriter final : public TraceWriter {
     if (totals.merger->pairs() > kMaxTotalPairs) totals.merger.reset();
   }
 
-  // Writes the sums of tables that have several chunks. They are a help and no data: without room for them they are left
-  // out.
+  // Writes the sums of tables that have several chunks. They are a help and no data: without room for them they are
+  // left out.
   void write_totals() {
     builder_.clear();
     for (size_t t = 0; t < event::kFactTables; ++t) {
@@ -677,8 +669,7 @@ class FileWriter final : public TraceWriter {
       builder_.add_aggregate(static_cast<Table>(t), totals.merger->summaries(), {}, {});
     }
     if (builder_.empty() || stopped_ || !fits(builder_.head().size(), builder_.payload().size())) return;
-    (void)store_.write(
-        {SectionKind::kAggregate, next_sequence_++, 0, builder_.head(), builder_.payload(), {}});
+    (void)store_.write({SectionKind::kAggregate, next_sequence_++, 0, builder_.head(), builder_.payload(), {}});
   }
 
   // Everything that only the end needs. May be called again after a failure.
@@ -732,8 +723,7 @@ class FileWriter final : public TraceWriter {
   int failed_ = 0;  // errno of the first failed write
 };
 
-Result<std::unique_ptr<TraceWriter>> make_writer(Result<RandomAccessFile> file,
-                                                 const WriterOptions& options) {
+Result<std::unique_ptr<TraceWriter>> make_writer(Result<RandomAccessFile> file, const WriterOptions& options) {
   if (!file) return fail_with(std::move(file));
   const uint32_t flags = (options.ring_size > 0 ? kFileRing : 0u) | (options.aggregate ? kFileAggregate : 0u);
   TACHO_ASSIGN(SectionStore store, SectionStore::create(std::move(*file), flags));
@@ -744,8 +734,7 @@ Result<std::unique_ptr<TraceWriter>> make_writer(Result<RandomAccessFile> file,
 
 }  // namespace
 
-Result<std::unique_ptr<TraceWriter>> TraceWriter::create(const std::string& path,
-                                                         const WriterOptions& options) {
+Result<std::unique_ptr<TraceWriter>> TraceWriter::create(const std::string& path, const WriterOptions& options) {
   return make_writer(RandomAccessFile::beside(path, options.overwrite), options);
 }
 

@@ -1,5 +1,5 @@
-// TraceWriter: the only way rows get into a .tacho file. The drainer, every importer, merge and trim use it.
-// Its memory is bounded, whatever the number of rows.
+// TraceWriter: the only way rows get into a .tacho file. The drainer, every importer, merge and trim use it. Its memory
+// is bounded, whatever the number of rows.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,7 @@ struct WriterOptions {
   bool overwrite = false;
   /// Bytes of file after which the writer drops facts and counts them as kMaxSize; 0 = no limit.
   uint64_t max_size = 0;
-  /// Keep about this many bytes of the newest slabs; the writer counts older rows as kRingOverwritten. 0 =
-  /// keep all.
+  /// Keep about this many bytes of the newest slabs; the writer counts older rows as kRingOverwritten. 0 = keep all.
   uint64_t ring_size = 0;
   /// finish() waits until the file is on disk. False for files that are removed again soon.
   bool durable = true;
@@ -31,37 +30,34 @@ struct WriterOptions {
   uint32_t slab_rows = 1 << 16;
 };
 
-/// Appends facts, dimensions and strings, and writes slabs as they fill. Not thread-safe. After a write error
-/// (a full disk) the writer drops further rows and counts them as kWriteError. The part on disk stays
-/// readable, and finish() returns the error.
+/// Appends facts, dimensions and strings, and writes slabs as they fill. Not thread-safe. After a write error (a full
+/// disk) the writer drops further rows and counts them as kWriteError. The part on disk stays readable, and finish()
+/// returns the error.
 class TraceWriter {
  public:
-  /// Creates the file under a temporary name beside `path`; finish() renames it. Fails if `path` exists,
-  /// unless options.overwrite.
-  static Result<std::unique_ptr<TraceWriter>> create(const std::string& path,
-                                                     const WriterOptions& options = {});
-  /// Writes into an unlinked temporary file in $TMPDIR, for readers of foreign formats. See
-  /// finish_and_open().
+  /// Creates the file under a temporary name beside `path`; finish() renames it. Fails if `path` exists, unless
+  /// options.overwrite.
+  static Result<std::unique_ptr<TraceWriter>> create(const std::string& path, const WriterOptions& options = {});
+  /// Writes into an unlinked temporary file in $TMPDIR, for readers of foreign formats. See finish_and_open().
   static Result<std::unique_ptr<TraceWriter>> create_temporary(const WriterOptions& options = {});
   virtual ~TraceWriter() = default;
 
   /// The string table's row for `text` (any bytes); equal texts share a row. "" is row 0.
   virtual int64_t string(std::string_view text) = 0;
 
-  /// The number of a dimension's row; equal rows share a number. A row of all zeros is NOT row 0: row 0
-  /// ("none") always exists and is never returned.
+  /// The number of a dimension's row; equal rows share a number. A row of all zeros is NOT row 0: row 0 ("none") always
+  /// exists and is never returned.
   template <event::DimensionRow R>
   int64_t dimension(const R& row) {
     return dimension_cells(R::kTable, event::cells(row));
   }
-  /// Replaces one column of an existing dimension row, such as a thread's name that is known late. The writer
-  /// still deduplicates rows by their first values.
+  /// Replaces one column of an existing dimension row, such as a thread's name that is known late. The writer still
+  /// deduplicates rows by their first values.
   virtual void update(event::Table table, int64_t row, int column, int64_t value) = 0;
   /// The same for all columns of a row.
   template <event::DimensionRow R>
   void update(int64_t row, const R& values) {
-    for (size_t c = 0; c < R::kColumns; ++c)
-      update(R::kTable, row, static_cast<int>(c), event::cells(values)[c]);
+    for (size_t c = 0; c < R::kColumns; ++c) update(R::kTable, row, static_cast<int>(c), event::cells(values)[c]);
   }
 
   /// Appends a fact. Times may come in any order; the writer sorts the rows of each slab.
@@ -80,8 +76,8 @@ class TraceWriter {
     dimension(event::row::Property{.table = table, .row = row, .key = name, .value = string(value)});
   }
 
-  /// Writes everything buffered, so that a killed writer loses only later rows. Cheap enough to call once a
-  /// second: the next flush replaces small slabs by larger ones.
+  /// Writes everything buffered, so that a killed writer loses only later rows. Cheap enough to call once a second: the
+  /// next flush replaces small slabs by larger ones.
   virtual Status flush() = 0;
   /// Rows of `table` accepted so far; for a dimension including row 0.
   virtual int64_t rows(event::Table table) const = 0;
@@ -89,16 +85,15 @@ class TraceWriter {
   virtual uint64_t bytes() const = 0;
   /// The first write error, if any; finish() will return it.
   virtual Status write_status() const = 0;
-  /// Name of the file until finish() renames it (PATH.partial-XXXXXXXX); empty for create_temporary(). `tacho
-  /// recover` looks for this name after a writer was killed. Destroying an unfinished writer removes the
-  /// file.
+  /// Name of the file until finish() renames it (PATH.partial-XXXXXXXX); empty for create_temporary(). `tacho recover`
+  /// looks for this name after a writer was killed. Destroying an unfinished writer removes the file.
   virtual const std::string& temporary_path() const = 0;
 
-  /// Writes the footer, syncs (if durable) and renames the file. Make no further calls. After a write error
-  /// it drops the newest slabs if the footer does not fit, still renames the file, and returns the error.
+  /// Writes the footer, syncs (if durable) and renames the file. Make no further calls. After a write error it drops
+  /// the newest slabs if the footer does not fit, still renames the file, and returns the error.
   virtual Status finish() = 0;
-  /// finish(), then opens the file. `shown_as`: the name in path() and messages, such as that of an imported
-  /// file; empty = the file's own.
+  /// finish(), then opens the file. `shown_as`: the name in path() and messages, such as that of an imported file;
+  /// empty = the file's own.
   virtual Result<std::shared_ptr<const Trace>> finish_and_open(const std::string& shown_as = {}) = 0;
 
  private:

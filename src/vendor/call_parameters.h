@@ -1,4 +1,5 @@
-// Parameters of a vendor's calls, described as text, and the C structure in which its profiling library hands their values over.
+// Parameters of a vendor's calls, described as text, and the C structure in which its profiling library hands their
+// values over.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +8,8 @@
 
 namespace tacho::vendor {
 
-/// `members`: name:kind in the structure's order, separated by blanks. Kinds: p pointer or handle, z size_t, i int, u unsigned
-/// int, h unsigned short, c unsigned char, k cudaMemcpyKind or hipMemcpyKind, d dim3.
+/// `members`: name:kind in the structure's order, separated by blanks. Kinds: p pointer or handle, z size_t, i int, u
+/// unsigned int, h unsigned short, c unsigned char, k cudaMemcpyKind or hipMemcpyKind, d dim3.
 struct CallParameters {
   std::string_view function;
   std::string_view members;
@@ -35,8 +36,8 @@ constexpr size_t member_bytes(char kind) {
   }
 }
 
-/// Takes the first member off `members`: its name, kind and place behind `end`, the end of the member before, which moves to
-/// the end of this one. False when there is none.
+/// Takes the first member off `members`: its name, kind and place behind `end`, the end of the member before, which
+/// moves to the end of this one. False when there is none.
 struct CallMember {
   std::string_view name;
   char kind = 0;

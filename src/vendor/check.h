@@ -19,8 +19,8 @@ struct Check {
   std::string mend;   ///< a command to type, or what to do; empty = nothing to do
 };
 
-/// The command that installs a package on this system, by /etc/os-release ("sudo apt-get install pocl-opencl-icd"). Without
-/// sudo for root. `fedora`: the name there; empty = the same.
+/// The command that installs a package on this system, by /etc/os-release ("sudo apt-get install pocl-opencl-icd").
+/// Without sudo for root. `fedora`: the name there; empty = the same.
 std::string install_command(const std::string& debian, const std::string& fedora = {});
 /// "sudo " for everybody but root.
 std::string sudo();

@@ -41,8 +41,7 @@ class GpuMonitor {
  protected:
   static constexpr const char* kBusyText = "share of time in which a kernel ran";
   static constexpr const char* kMemoryBusyText = "share of time in which device memory was read or written";
-  static constexpr const char* kMediaBusyText =
-      "share of time in which the busier of encoder and decoder worked";
+  static constexpr const char* kMediaBusyText = "share of time in which the busier of encoder and decoder worked";
 
   static bool wanted(const GpuSelection& selection, int gpu, const char* metric) {
     return (!selection.gpus || selection.gpus->contains(gpu)) &&

@@ -18,8 +18,7 @@ std::unique_ptr<Library> Library::open(const char* variable, std::initializer_li
     return nullptr;
   }
   for (const char* name : names)
-    if (void* const handle = dlopen(name, RTLD_NOW | RTLD_LOCAL))
-      return std::unique_ptr<Library>(new Library(handle));
+    if (void* const handle = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return std::unique_ptr<Library>(new Library(handle));
   return nullptr;
 }
 

@@ -1,6 +1,6 @@
-// The interface of a vendor in tacho's own process, without counters (counter/provider.h): how its source
-// gets into a program, which of its devices this machine has, and their telemetry. vendors.def lists the
-// vendors; the rest of tacho asks all of them and knows no name.
+// The interface of a vendor in tacho's own process, without counters (counter/provider.h): how its source gets into a
+// program, which of its devices this machine has, and their telemetry. vendors.def lists the vendors; the rest of tacho
+// asks all of them and knows no name.
 #pragma once
 
 #include <cstdint>
@@ -68,17 +68,17 @@ class Vendor {
   virtual std::vector<std::string> installed_gpus() const = 0;
   /// Looks at the machine. May initialise the vendor's driver in this process: do not fork afterwards.
   virtual Inspection inspect() const { return {}; }
-  /// What `tacho doctor` says of the vendor's GPUs, driver, libraries and permissions here. As inspect(), may initialise the
-  /// driver.
+  /// What `tacho doctor` says of the vendor's GPUs, driver, libraries and permissions here. As inspect(), may
+  /// initialise the driver.
   virtual std::vector<Check> checks() const = 0;
-  /// Why `executable`, which holds code for the vendor's GPUs, cannot reach one here, in one sentence; empty
-  /// when it holds none or nothing is wrong. Reads files only.
+  /// Why `executable`, which holds code for the vendor's GPUs, cannot reach one here, in one sentence; empty when it
+  /// holds none or nothing is wrong. Reads files only.
   virtual std::string program_problem(const std::string& executable) const {
     static_cast<void>(executable);
     return {};
   }
-  /// nullptr without the vendor's management library or without GPUs; `problems` names parts that exist but
-  /// do not work.
+  /// nullptr without the vendor's management library or without GPUs; `problems` names parts that exist but do not
+  /// work.
   virtual std::unique_ptr<GpuMonitor> monitor(std::vector<std::string>& problems) const = 0;
 };
 

@@ -75,8 +75,7 @@ void DeviceActivity::add(int64_t start, int64_t end, Work work) {
 void DeviceActivity::spread(const Spans& spans, int64_t Bin::*member) {
   for (const auto& [start, end] : spans)
     for (int64_t bin = start / width_; bin < bins() && bin * width_ < end; ++bin)
-      bins_[static_cast<size_t>(bin)].*member +=
-          std::min(end, (bin + 1) * width_) - std::max(start, bin * width_);
+      bins_[static_cast<size_t>(bin)].*member += std::min(end, (bin + 1) * width_) - std::max(start, bin * width_);
 }
 
 void DeviceActivity::advance(int64_t time) {

@@ -1,5 +1,5 @@
-// What a device did over time: time busy, with kernels, with copies or fills, with those while no kernel ran, with collectives, and
-// the gaps between, in bins of equal width.
+// What a device did over time: time busy, with kernels, with copies or fills, with those while no kernel ran, with
+// collectives, and the gaps between, in bins of equal width.
 #pragma once
 
 #include <cstdint>

@@ -24,8 +24,8 @@ BinEntry BinSum::entry(unsigned level) const {
   // Doubles hold the product; only a whole bin may come out as the largest value.
   const auto part = static_cast<int64_t>(static_cast<double>(cover) / static_cast<double>(width) * 65535.0);
   entry.cover = static_cast<uint16_t>(cover >= width ? 65535 : std::clamp<int64_t>(part, 1, 65534));
-  entry.events = static_cast<uint32_t>(
-      std::min<int64_t>(starts + (carried ? 1 : 0), std::numeric_limits<uint32_t>::max()));
+  entry.events =
+      static_cast<uint32_t>(std::min<int64_t>(starts + (carried ? 1 : 0), std::numeric_limits<uint32_t>::max()));
   entry.name = name;
   return entry;
 }
@@ -38,8 +38,8 @@ Status TileStore::open() {
 void TileStore::write_out() {
   size_t at = 0;
   while (at < pending_.size() && status_) {
-    const ssize_t put = pwrite(file_.descriptor(), pending_.data() + at, pending_.size() - at,
-                               static_cast<off_t>(written_ + at));
+    const ssize_t put =
+        pwrite(file_.descriptor(), pending_.data() + at, pending_.size() - at, static_cast<off_t>(written_ + at));
     if (put > 0)
       at += static_cast<size_t>(put);
     else if (put == 0 || errno != EINTR)
@@ -50,8 +50,7 @@ void TileStore::write_out() {
   pending_.clear();
 }
 
-void TileStore::put(size_t line, unsigned level, int64_t tile, uint16_t lane,
-                    const std::vector<BinEntry>& entries) {
+void TileStore::put(size_t line, unsigned level, int64_t tile, uint16_t lane, const std::vector<BinEntry>& entries) {
   if (entries.empty()) return;
   if (line >= refs_.size()) refs_.resize(line + 1);
   if (level >= refs_[line].size()) refs_[line].resize(level + 1);
@@ -70,11 +69,10 @@ void TileStore::put(size_t line, unsigned level, int64_t tile, uint16_t lane,
   column(&BinEntry::name);
   const size_t before = pending_.size();
   pending_.resize(before + ZSTD_compressBound(raw_.size()));
-  const size_t size =
-      ZSTD_compress(pending_.data() + before, pending_.size() - before, raw_.data(), raw_.size(), 1);
+  const size_t size = ZSTD_compress(pending_.data() + before, pending_.size() - before, raw_.data(), raw_.size(), 1);
   pending_.resize(before + (ZSTD_isError(size) != 0 ? 0 : size));
-  refs_[line][level].push_back({tile, written_ + before, static_cast<uint32_t>(pending_.size() - before),
-                                lane, static_cast<uint16_t>(entries.size())});
+  refs_[line][level].push_back({tile, written_ + before, static_cast<uint32_t>(pending_.size() - before), lane,
+                                static_cast<uint16_t>(entries.size())});
   if (pending_.size() >= kWriteAt) write_out();
 }
 
@@ -85,8 +83,8 @@ Status TileStore::load(const Ref& ref, std::vector<BinEntry>& entries) const {
     std::memcpy(packed.data(), pending_.data() + (ref.offset - written_), packed.size());
   } else {
     for (size_t at = 0; at < packed.size();) {
-      const ssize_t got = pread(file_.descriptor(), packed.data() + at, packed.size() - at,
-                                static_cast<off_t>(ref.offset + at));
+      const ssize_t got =
+          pread(file_.descriptor(), packed.data() + at, packed.size() - at, static_cast<off_t>(ref.offset + at));
       if (got <= 0) return fail("the timeline's index cannot be read: {}", std::strerror(errno));
       at += static_cast<size_t>(got);
     }
@@ -125,8 +123,8 @@ void LaneBins::add(int64_t start, int64_t end, uint32_t name, TileStore& store) 
   });
 }
 
-void LaneBins::touch(size_t level, int64_t bin, int64_t covered, int64_t begun, bool open, uint32_t name,
-                     int64_t time, TileStore& store) {
+void LaneBins::touch(size_t level, int64_t bin, int64_t covered, int64_t begun, bool open, uint32_t name, int64_t time,
+                     TileStore& store) {
   BinSum& sum = sums_[level];
   if (sum.bin != bin) {
     if (sum.bin >= 0) flush(level, store);
@@ -150,16 +148,15 @@ void LaneBins::flush(size_t level, TileStore& store) {
   tile.entries.push_back(sum.entry(zoom));
   // A slice that began before the right one of two bins began in the left one, or before that.
   if (level + 1 < sums_.size())
-    touch(level + 1, sum.bin >> 1, sum.cover, sum.starts, sum.carried && (sum.bin & 1) == 0, sum.name,
-          sum.weight, store);
+    touch(level + 1, sum.bin >> 1, sum.cover, sum.starts, sum.carried && (sum.bin & 1) == 0, sum.name, sum.weight,
+          store);
 }
 
 void LaneBins::finish(TileStore& store) {
   for (size_t level = 0; level < sums_.size(); ++level) {
     if (sums_[level].bin >= 0) flush(level, store);
     sums_[level].bin = -1;
-    store.put(line_, static_cast<unsigned>(base_ + level), tiles_[level].number, lane_,
-              tiles_[level].entries);
+    store.put(line_, static_cast<unsigned>(base_ + level), tiles_[level].number, lane_, tiles_[level].entries);
     tiles_[level] = Tile();
   }
 }

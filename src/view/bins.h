@@ -1,5 +1,5 @@
-// What a line of the timeline shows where its slices are thinner than a bin: covered time, slices and a name per bin and
-// lane, at every level of zoom. Levels are made in one pass over slices in order of time; tiles lie compressed in a
+// What a line of the timeline shows where its slices are thinner than a bin: covered time, slices and a name per bin
+// and lane, at every level of zoom. Levels are made in one pass over slices in order of time; tiles lie compressed in a
 // temporary file.
 //
 // A bin at level l is 2^l ns wide and begins at a multiple of that; a tile is 512 bins.
@@ -52,8 +52,8 @@ struct BinSum {
   BinEntry entry(unsigned level) const;
 };
 
-/// Splits a slice into the bins of one level that it touches: visit(bin, covered ns, is the first). A point touches one.
-/// Bins of [from, to) only.
+/// Splits a slice into the bins of one level that it touches: visit(bin, covered ns, is the first). A point touches
+/// one. Bins of [from, to) only.
 template <typename Visit>
 void for_bins(int64_t start, int64_t end, unsigned level, int64_t from, int64_t to, Visit visit) {
   const int64_t first = start >> level;
@@ -124,8 +124,8 @@ class LaneBins {
     int64_t number = -1;
     std::vector<BinEntry> entries;
   };
-  void touch(size_t level, int64_t bin, int64_t covered, int64_t begun, bool open, uint32_t name,
-             int64_t time, TileStore& store);
+  void touch(size_t level, int64_t bin, int64_t covered, int64_t begun, bool open, uint32_t name, int64_t time,
+             TileStore& store);
   void flush(size_t level, TileStore& store);
 
   size_t line_;

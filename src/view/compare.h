@@ -9,13 +9,17 @@
 
 namespace tacho::view {
 
-/// {"by", "columns": [{"name", "title", "unit"}], "rows": [[...]], "names": [[in a, in b], ...], "count", "total_a", "total_b",
-/// "remarks"}: rows as `tacho diff --output-format json` writes them, the largest differences first and at most 2,000 of them;
+/// {"by", "columns": [{"name", "title", "unit"}], "rows": [[...]], "names": [[in a, in b], ...], "count", "total_a",
+/// "total_b",
+/// "remarks"}: rows as `tacho diff --output-format json` writes them, the largest differences first and at most 2,000
+/// of them;
 /// "names" are the numbers of a row's name in each run, 0 where it does not occur.
 Result<std::string> compare(const Run& a, const Run& b, std::string_view by);
 
-/// {"a", "b", "on", "on_b"}: the moment of each run, ns since its t0, that is the same in both: where the first marker begins
-/// that both have, numbers in its text aside and markers of steps before others. "on" is its text in a, null for the runs'
+/// {"a", "b", "on", "on_b"}: the moment of each run, ns since its t0, that is the same in both: where the first marker
+/// begins
+/// that both have, numbers in its text aside and markers of steps before others. "on" is its text in a, null for the
+/// runs'
 /// beginnings.
 Result<std::string> alignment(const Run& a, const Run& b);
 

@@ -35,29 +35,25 @@ constexpr size_t kMostFrames = 200;
 std::string sizes(const trace::Trace& trace, int64_t kernel, int x, int y, int z) {
   const int64_t first = trace.cell(Table::kKernel, kernel, x);
   if (first == kUnknown) return {};
-  const auto text = [](int64_t value) {
-    return value == kUnknown ? std::string("?") : std::to_string(value);
-  };
+  const auto text = [](int64_t value) { return value == kUnknown ? std::string("?") : std::to_string(value); };
   return fmt::format("{} x {} x {}", first, text(trace.cell(Table::kKernel, kernel, y)),
                      text(trace.cell(Table::kKernel, kernel, z)));
 }
 
 // A cell as people read it; rows of devices by their names. Empty for what is not known or says nothing.
-std::string readable_cell(const trace::Trace& trace, const analysis::DeviceNumbers& devices,
-                          const event::Column& of, int64_t value) {
+std::string readable_cell(const trace::Trace& trace, const analysis::DeviceNumbers& devices, const event::Column& of,
+                          int64_t value) {
   if (of.type == event::Type::kRow)
     return of.target == Table::kDevice && value != 0 ? devices.text(value) : std::string();
   if (of.type == event::Type::kId && value == 0) return {};
   if (of.type == event::Type::kBytes && value != kUnknown)
-    return value < 1024
-               ? fmt::format("{} bytes", value)
-               : fmt::format("{} ({} bytes)", report::format_bytes(static_cast<double>(value)), value);
+    return value < 1024 ? fmt::format("{} bytes", value)
+                        : fmt::format("{} ({} bytes)", report::format_bytes(static_cast<double>(value)), value);
   return format::cell_text(trace, of, value);
 }
 
 // What counters were in a dispatch, with instances added up, as on the lines of counters.
-Status add_counters(const trace::Trace& trace, int64_t track, int64_t start, int64_t ordinal,
-                    Texts& columns) {
+Status add_counters(const trace::Trace& trace, int64_t track, int64_t start, int64_t ordinal, Texts& columns) {
   struct Sum {
     int64_t pass;
     double value;
@@ -74,8 +70,7 @@ Status add_counters(const trace::Trace& trace, int64_t track, int64_t start, int
     for (size_t i = 0; i < std::size(kRead); ++i)
       TACHO_TRY(trace.decode(Table::kCounterValue, chunk, kRead[i], cells[i]));
     for (size_t i = 0; i < cells[0].size(); ++i) {
-      if (cells[0][i] != track || cells[1][i] != start || (ordinal != kUnknown && cells[2][i] != ordinal))
-        continue;
+      if (cells[0][i] != track || cells[1][i] != start || (ordinal != kUnknown && cells[2][i] != ordinal)) continue;
       const double value = std::bit_cast<double>(cells[5][i]);
       const auto [sum, fresh] = sums.try_emplace(cells[3][i], Sum{cells[4][i], value});
       if (fresh) continue;
@@ -95,8 +90,7 @@ Status add_counters(const trace::Trace& trace, int64_t track, int64_t start, int
 
 }  // namespace
 
-Texts shape_texts(const trace::Trace& trace, const analysis::DeviceNumbers& devices, Table table,
-                  int64_t dim) {
+Texts shape_texts(const trace::Trace& trace, const analysis::DeviceNumbers& devices, Table table, int64_t dim) {
   Texts list;
   const auto add = [&](std::string_view title, std::string text) {
     if (!text.empty()) list.emplace_back(title, std::move(text));
@@ -128,16 +122,15 @@ Texts shape_texts(const trace::Trace& trace, const analysis::DeviceNumbers& devi
   return list;
 }
 
-Result<std::vector<Run::Linked>> Run::same_correlation(Table table, int64_t process, int64_t correlation,
-                                                       int64_t from, bool backwards) {
+Result<std::vector<Run::Linked>> Run::same_correlation(Table table, int64_t process, int64_t correlation, int64_t from,
+                                                       bool backwards) {
   std::vector<Linked> found;
   const auto chunks = trace_->chunks(table);
   std::vector<size_t> order;
   for (size_t i = 0; i < chunks.size(); ++i) {
     // Clocks may disagree a little.
     constexpr int64_t kSlack = 100'000'000;
-    if (backwards ? chunks[i].min_start <= from + kSlack : chunks[i].max_start >= from - kSlack)
-      order.push_back(i);
+    if (backwards ? chunks[i].min_start <= from + kSlack : chunks[i].max_start >= from - kSlack) order.push_back(i);
   }
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return backwards ? chunks[a].max_start > chunks[b].max_start : chunks[a].min_start < chunks[b].min_start;
@@ -149,8 +142,7 @@ Result<std::vector<Run::Linked>> Run::same_correlation(Table table, int64_t proc
     if (std::find(values.begin(), values.end(), correlation) == values.end()) continue;
     TACHO_TRY(trace_->decode(table, chunk, column::Fact::track, track));
     for (size_t i = 0; i < values.size() && found.size() < kMostLinks; ++i)
-      if (values[i] == correlation &&
-          trace_->cell(Table::kTrack, track[i], column::Track::process) == process) {
+      if (values[i] == correlation && trace_->cell(Table::kTrack, track[i], column::Track::process) == process) {
         const uint64_t row = row_id(table, index_.first_row(table, chunk) + static_cast<int64_t>(i));
         TACHO_ASSIGN(const auto slice, index_.slice(row));
         if (slice) found.push_back({slice->first, slice->second});
@@ -241,14 +233,13 @@ Result<std::string> Run::slice(uint64_t row) {
       TACHO_ASSIGN(const auto calls, same_correlation(Table::kApi, process, correlation, start, true));
       for (const Linked& each : calls)
         if (each.slice.row != row) link(each, "same launch");
-    } else if (table == Table::kDispatch || table == Table::kCopy || table == Table::kFill ||
-               table == Table::kSync || table == Table::kSample) {
+    } else if (table == Table::kDispatch || table == Table::kCopy || table == Table::kFill || table == Table::kSync ||
+               table == Table::kSample) {
       TACHO_ASSIGN(const auto calls, same_correlation(Table::kApi, process, correlation, start, true));
       for (const Linked& each : calls) link(each, "launched by");
       if (!calls.empty() && table != Table::kSync && table != Table::kSample) launch = calls.front();
       if ((slice.flags & kGraphNode) != 0) {
-        TACHO_ASSIGN(const auto nodes,
-                     same_correlation(table, process, correlation, start - 1'000'000'000, false));
+        TACHO_ASSIGN(const auto nodes, same_correlation(table, process, correlation, start - 1'000'000'000, false));
         for (const Linked& each : nodes)
           if (each.slice.row != row) link(each, "same graph launch");
       }
@@ -257,8 +248,8 @@ Result<std::string> Run::slice(uint64_t row) {
   json.end_array();
   if (launch && correlation != 0 && trace_->rows(Table::kSample) > 0) {
     const int64_t process = trace_->cell(Table::kTrack, cells[column::Fact::track], column::Track::process);
-    TACHO_ASSIGN(const auto samples, same_correlation(Table::kSample, process, correlation,
-                                                      launch->slice.start + index_.t0(), true));
+    TACHO_ASSIGN(const auto samples,
+                 same_correlation(Table::kSample, process, correlation, launch->slice.start + index_.t0(), true));
     for (const Linked& each : samples) {
       TACHO_ASSIGN(const auto of, stack_of_sample(each.slice.row));
       if (of.second || stack == 0) stack = of.first;
@@ -268,14 +259,13 @@ Result<std::string> Run::slice(uint64_t row) {
   // Without samples: what was open around the call on its thread, innermost first.
   if (stack == 0 && launch) {
     std::vector<std::pair<uint16_t, uint32_t>> around;
-    TACHO_TRY(index_.visit(launch->line, launch->slice.start, launch->slice.start + 1,
-                           [&](std::span<const Slice> some) {
-                             for (const Slice& each : some)
-                               if (each.lane < launch->slice.lane && each.start <= launch->slice.start &&
-                                   each.end >= launch->slice.end)
-                                 around.emplace_back(each.lane, each.name);
-                             return true;
-                           }));
+    TACHO_TRY(
+        index_.visit(launch->line, launch->slice.start, launch->slice.start + 1, [&](std::span<const Slice> some) {
+          for (const Slice& each : some)
+            if (each.lane < launch->slice.lane && each.start <= launch->slice.start && each.end >= launch->slice.end)
+              around.emplace_back(each.lane, each.name);
+          return true;
+        }));
     std::sort(around.begin(), around.end(), std::greater<>());
     if (around.size() > kMostFrames) around.resize(kMostFrames);
     json.name("around").begin_array();
@@ -289,8 +279,7 @@ Result<std::string> Run::slice(uint64_t row) {
       std::string text;
       const std::string_view file = trace_->text(Table::kFrame, frame, column::Frame::file);
       const int64_t line = trace_->cell(Table::kFrame, frame, column::Frame::line);
-      if (!file.empty())
-        text = line == kUnknown ? fmt::format("{} ", file) : fmt::format("{}:{} ", file, line);
+      if (!file.empty()) text = line == kUnknown ? fmt::format("{} ", file) : fmt::format("{}:{} ", file, line);
       const std::string_view function = trace_->text(Table::kFrame, frame, column::Frame::function);
       text += function.empty() ? std::string(trace_->text(Table::kFrame, frame, column::Frame::module))
                                : demangle(function);
@@ -350,9 +339,7 @@ Result<std::string> Run::kernel(uint32_t name, int64_t from, int64_t to) {
   json.end_array().name("counts").begin_array();
   for (size_t i = 0, at = 0; i + 1 < edges.size(); ++i) {
     const size_t before = at;
-    while (at < durations.size() &&
-           (i + 2 == edges.size() || static_cast<double>(durations[at]) < edges[i + 1]))
-      ++at;
+    while (at < durations.size() && (i + 2 == edges.size() || static_cast<double>(durations[at]) < edges[i + 1])) ++at;
     json.value(at - before);
   }
   json.end_array().end_object();
@@ -363,8 +350,7 @@ Result<std::string> Run::kernel(uint32_t name, int64_t from, int64_t to) {
   const size_t step = (all.size() + kMostLaunches - 1) / kMostLaunches;
   size_t longest = 0;
   for (size_t i = 0; i < all.size(); ++i)
-    if (all[i].end != kOpenEnd && all[i].end - all[i].start > all[longest].end - all[longest].start)
-      longest = i;
+    if (all[i].end != kOpenEnd && all[i].end - all[i].start > all[longest].end - all[longest].start) longest = i;
   for (size_t i = 0; i < all.size(); ++i)
     if (i % step == 0 || i == longest) chosen.push_back(all[i]);
   json.name("launches").begin_object().member("every", step).name("start").begin_array();

@@ -14,7 +14,6 @@ namespace tacho::view {
 using Texts = std::vector<std::pair<std::string, std::string>>;
 
 /// What a row of a fact's dimension says beyond its name: grid, workgroup, direction, domain ...
-Texts shape_texts(const trace::Trace& trace, const analysis::DeviceNumbers& devices, event::Table fact,
-                  int64_t dim);
+Texts shape_texts(const trace::Trace& trace, const analysis::DeviceNumbers& devices, event::Table fact, int64_t dim);
 
 }  // namespace tacho::view

@@ -22,14 +22,12 @@ constexpr size_t kMostHits = 10'000;
 
 // A whole number in a request's query.
 template <typename T>
-Result<T> number_of(const report::HttpRequest& request, std::string_view name,
-                    std::optional<T> unset = std::nullopt) {
+Result<T> number_of(const report::HttpRequest& request, std::string_view name, std::optional<T> unset = std::nullopt) {
   const std::string_view text = request.parameter(name);
   if (text.empty() && unset) return *unset;
   T value{};
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size())
-    return fail("{}={}: is no number", name, text);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return fail("{}={}: is no number", name, text);
   return value;
 }
 
@@ -43,8 +41,7 @@ Result<std::vector<T>> numbers_of(const report::HttpRequest& request, std::strin
     text.remove_prefix(std::min(text.size(), one.size() + 1));
     T value{};
     const auto read = std::from_chars(one.data(), one.data() + one.size(), value);
-    if (read.ec != std::errc() || read.ptr != one.data() + one.size())
-      return fail("{}={}: is no number", name, one);
+    if (read.ec != std::errc() || read.ptr != one.data() + one.size()) return fail("{}={}: is no number", name, one);
     if (list.size() == most) return fail("{}: lists more than {} numbers", name, most);
     list.push_back(value);
   }
@@ -85,8 +82,8 @@ std::string served_page() {
   const auto replace = [&](std::string_view what, const std::string& by) {
     if (const size_t at = page.find(what); at != std::string::npos) page.replace(at, what.size(), by);
   };
-  replace("/*TACHO_START*/null", fmt::format("{{\"served\": true, \"version\": {}, \"live\": false}}",
-                                             json_quoted(kProgramVersion)));
+  replace("/*TACHO_START*/null",
+          fmt::format("{{\"served\": true, \"version\": {}, \"live\": false}}", json_quoted(kProgramVersion)));
   replace("/*TACHO_DATA*/", "");
   replace("connect-src 'none'", "connect-src 'self'");
   return page;
@@ -94,14 +91,12 @@ std::string served_page() {
 
 Run& Document::add(const std::string& path, std::shared_ptr<const trace::Trace> trace, const Limits& limits,
                    FindingsOf findings, const Growing& growing) {
-  runs_.push_back(
-      std::make_unique<Run>(runs_.size(), path, std::move(trace), limits, std::move(findings), growing));
+  runs_.push_back(std::make_unique<Run>(runs_.size(), path, std::move(trace), limits, std::move(findings), growing));
   return *runs_.back();
 }
 
 bool Document::computing() {
-  return jobs_.busy() ||
-         std::any_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->finding(); });
+  return jobs_.busy() || std::any_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->finding(); });
 }
 
 std::string Document::document() {
@@ -164,8 +159,8 @@ std::optional<Result<std::string>> Document::compared(std::string_view what, Run
     if (const std::string_view by = request.parameter("by"); !by.empty()) {
       TACHO_ASSIGN(choice.by, analysis::parse_frames_by(by));
     }
-    return background(fmt::format("flame {} {} {} {} {} {}", run.number(), base_number, choice.from,
-                                  choice.to, choice.threads, static_cast<int>(choice.by)),
+    return background(fmt::format("flame {} {} {} {} {} {}", run.number(), base_number, choice.from, choice.to,
+                                  choice.threads, static_cast<int>(choice.by)),
                       [&run, base, choice](const Jobs::GivenUp& given_up) {
                         FlameChoice until = choice;
                         until.given_up = given_up;

@@ -32,8 +32,7 @@ class Document {
   Result<std::string> tiles(Run& run, const report::HttpRequest& request);
   std::string document();
   Result<std::string> background(const std::string& key, const Jobs::Work& work);
-  std::optional<Result<std::string>> compared(std::string_view what, Run& run,
-                                              const report::HttpRequest& request);
+  std::optional<Result<std::string>> compared(std::string_view what, Run& run, const report::HttpRequest& request);
 
   std::vector<std::unique_ptr<Run>> runs_;
   Jobs jobs_;  // ends before the runs that it reads
@@ -41,8 +40,8 @@ class Document {
 
 /// A run with more slices comes into a self-contained page as a summary.
 inline constexpr int64_t kMostEmbedded = 2'000'000;
-/// One page that needs no server: the first run with all of its slices, compressed; of a run with more than `most` only bins of
-/// covered time, and a sentence that says so. Waits for the index.
+/// One page that needs no server: the first run with all of its slices, compressed; of a run with more than `most` only
+/// bins of covered time, and a sentence that says so. Waits for the index.
 /// Passes its text to `put` piece by piece.
 Status embedded_page(Document& document, const std::function<void(std::string_view)>& put,
                      int64_t most = kMostEmbedded);

@@ -2,8 +2,8 @@
 //
 //   u32 'TEMB' | u32 1 | u32 bytes of the JSON | u32 0 | JSON | columns
 //
-// The JSON names each column by [offset behind the JSON, bytes]. Integers are LEB128 varints: start, row and cause as zigzag
-// differences, duration + 1 (0 = still open), everything else plain; a column of zeros only is left out.
+// The JSON names each column by [offset behind the JSON, bytes]. Integers are LEB128 varints: start, row and cause as
+// zigzag differences, duration + 1 (0 = still open), everything else plain; a column of zeros only is left out.
 #include <unistd.h>
 #include <zlib.h>
 
@@ -113,8 +113,7 @@ Result<Facts> facts_of(const trace::Trace& trace, Table table) {
     facts.correlation.insert(facts.correlation.end(), values.begin(), values.end());
     TACHO_TRY(trace.decode(table, chunk, column::Fact::track, values));
     for (const int64_t track : values)
-      facts.process.push_back(
-          static_cast<uint32_t>(trace.cell(Table::kTrack, track, column::Track::process)));
+      facts.process.push_back(static_cast<uint32_t>(trace.cell(Table::kTrack, track, column::Track::process)));
   }
   return facts;
 }
@@ -185,8 +184,8 @@ class Compressor {
   bool begun_ = false;
 };
 
-// The page's JSON while it grows. Its length comes before it, so it is there as a whole first: what is more than a few MiB lies
-// in a temporary file.
+// The page's JSON while it grows. Its length comes before it, so it is there as a whole first: what is more than a few
+// MiB lies in a temporary file.
 class SpooledText {
  public:
   std::string text;  // the newest part
@@ -195,8 +194,8 @@ class SpooledText {
   Status read(Compressor& to) {
     std::string block(std::min<size_t>(spilled_, kMostText), '\0');
     for (size_t at = 0; at < spilled_;) {
-      const ssize_t got = pread(file_.descriptor(), block.data(), std::min(block.size(), spilled_ - at),
-                                static_cast<off_t>(at));
+      const ssize_t got =
+          pread(file_.descriptor(), block.data(), std::min(block.size(), spilled_ - at), static_cast<off_t>(at));
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return fail("the page's data cannot be read back from {}", temporary_folder());
       to.add(std::string_view(block).substr(0, static_cast<size_t>(got)));
@@ -231,9 +230,8 @@ class SpooledText {
 };
 
 // Slices of one line and table, in order of start.
-void put_part(JsonWriter& json, Packed& packed, Table table, const std::vector<Slice>& slices,
-              const Facts& facts, const std::function<uint64_t(int64_t dim)>& shape,
-              const std::function<int64_t(const Slice&)>& cause) {
+void put_part(JsonWriter& json, Packed& packed, Table table, const std::vector<Slice>& slices, const Facts& facts,
+              const std::function<uint64_t(int64_t dim)>& shape, const std::function<int64_t(const Slice&)>& cause) {
   json.begin_object().member("table", static_cast<unsigned>(table)).member("count", slices.size());
   json.name("columns").begin_object();
   int64_t last = 0;
@@ -293,8 +291,7 @@ Status embedded_page(Document& document, const std::function<void(std::string_vi
   const std::string summary =
       all ? std::string()
           : fmt::format(
-                "This page holds a summary: the run has {} events, a page holds {}. `tacho view {}` shows "
-                "every one.",
+                "This page holds a summary: the run has {} events, a page holds {}. `tacho view {}` shows every one.",
                 slices, most, run.path());
 
   SpooledText spooled;
@@ -304,14 +301,7 @@ Status embedded_page(Document& document, const std::function<void(std::string_vi
   json.name("runs").begin_array().ready(run.document(summary)).end_array();
   json.name("views").begin_array();
   if (all) json.value("kernel");
-  json.value("flame")
-      .end_array()
-      .name("compare")
-      .begin_object()
-      .name("aligned_on")
-      .null()
-      .end_object()
-      .end_object();
+  json.value("flame").end_array().name("compare").begin_object().name("aligned_on").null().end_object().end_object();
   TACHO_ASSIGN(const std::string overview, run.overview());
   json.name("overview").ready(overview);
   TACHO_ASSIGN(const std::string stacks, flame(run, nullptr, {}, kMostFlameNodesEmbedded));
@@ -352,8 +342,7 @@ Status embedded_page(Document& document, const std::function<void(std::string_vi
   if (const auto found = facts.find(Table::kApi); found != facts.end()) {
     const Facts& api = found->second;
     for (size_t i = 0; i < api.correlation.size(); ++i)
-      if (api.correlation[i] != 0)
-        calls.try_emplace({api.process[i], api.correlation[i]}, static_cast<int64_t>(i));
+      if (api.correlation[i] != 0) calls.try_emplace({api.process[i], api.correlation[i]}, static_cast<int64_t>(i));
   }
   const auto put_line = [&](size_t line) -> Status {
     std::map<Table, std::vector<Slice>> parts;
@@ -409,11 +398,7 @@ Status embedded_page(Document& document, const std::function<void(std::string_vi
   for (size_t line = 0; line < lines.size(); ++line) {
     if (lines[line].kind == LineKind::kCounter) {
       const auto values = index.values(line);
-      json.newline()
-          .begin_object()
-          .member("track", line)
-          .member("kind", "counter")
-          .member("count", values.size());
+      json.newline().begin_object().member("track", line).member("kind", "counter").member("count", values.size());
       json.name("columns").begin_object();
       int64_t last = 0;
       packed.integers(json, "start", values, [&](const auto& value) {
@@ -449,8 +434,7 @@ Status embedded_page(Document& document, const std::function<void(std::string_vi
         return step;
       });
       packed.integers(json, "cover", bins, [](const auto& bin) { return uint64_t{bin.second.entry.cover}; });
-      packed.integers(json, "events", bins,
-                      [](const auto& bin) { return uint64_t{bin.second.entry.events}; });
+      packed.integers(json, "events", bins, [](const auto& bin) { return uint64_t{bin.second.entry.events}; });
       packed.integers(json, "name", bins, [](const auto& bin) { return uint64_t{bin.second.entry.name}; });
       json.end_object().end_object();
     }

@@ -15,8 +15,8 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-// "{3000}" of "{3000}" would take gigabytes to compile: no number in braces may have more than two digits, and braces do not
-// nest in groups that are repeated themselves.
+// "{3000}" of "{3000}" would take gigabytes to compile: no number in braces may have more than two digits, and braces
+// do not nest in groups that are repeated themselves.
 bool repeats_too_much(std::string_view text) {
   size_t braces = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -35,8 +35,7 @@ bool repeats_too_much(std::string_view text) {
 
 Result<std::unique_ptr<Expression>> Expression::compile(const std::string& text, bool match_case) {
   if (text.size() > kLongestExpression)
-    return fail("the expression is longer than {} characters: search for a part of the name",
-                kLongestExpression);
+    return fail("the expression is longer than {} characters: search for a part of the name", kLongestExpression);
   auto made = std::unique_ptr<Expression>(new Expression);
   made->match_case_ = match_case;
   if (text.find_first_of("\\^$.|?*+()[]{}") == std::string::npos) {
@@ -62,8 +61,7 @@ Result<std::unique_ptr<Expression>> Expression::compile(const std::string& text,
       posix += text[i];
     }
   }
-  if (const int error =
-          regcomp(&made->regex_, posix.c_str(), REG_EXTENDED | REG_NOSUB | (match_case ? 0 : REG_ICASE));
+  if (const int error = regcomp(&made->regex_, posix.c_str(), REG_EXTENDED | REG_NOSUB | (match_case ? 0 : REG_ICASE));
       error != 0) {
     char message[200];
     regerror(error, &made->regex_, message, sizeof message);

@@ -1,4 +1,5 @@
-// A regular expression as one types it into a search box: POSIX extended, or plain text where it has no special character.
+// A regular expression as one types it into a search box: POSIX extended, or plain text where it has no special
+// character.
 #pragma once
 
 #include <regex.h>

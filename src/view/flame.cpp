@@ -49,10 +49,9 @@ std::string stacks_note(const Run& run, const analysis::StackTree& tree) {
   constexpr std::string_view kHow =
       "tacho trace --sampler timer (or tacho sys sample) records them while the program runs";
   if (tree.gpu_ns == 0) return fmt::format("{} has no call stacks: {}.", name, kHow);
-  return fmt::format(
-      "{} has no call stacks: the time of devices stands below the operators, ranges and calls that launched "
-      "it, as far as the run has those. {}.",
-      name, kHow);
+  return fmt::format("{} has no call stacks: the time of devices stands below the operators, ranges and "
+                     "calls that launched it, as far as the run has those. {}.",
+                     name, kHow);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The flame graph of one run, or of two that are compared, as JSON for the page: what `tacho flame` puts into its own page,
-// bounded in size.
+// The flame graph of one run, or of two that are compared, as JSON for the page: what `tacho flame` puts into its own
+// page, bounded in size.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,6 @@ inline constexpr size_t kMostFlameNodesEmbedded = 15'000;
 /// {"runs": [...], "stacks": bool, "folded": {"nodes", "host", "gpu"}, "note": sentence}. `base`: the run
 /// that `run` is compared with, or null; it comes second. Without stacks, "note" says what would record them;
 /// device time then still lies below the ranges and calls that launched it, if there is any.
-Result<std::string> flame(const Run& run, const Run* base, const FlameChoice& choice,
-                          size_t most = kMostFlameNodes);
+Result<std::string> flame(const Run& run, const Run* base, const FlameChoice& choice, size_t most = kMostFlameNodes);
 
 }  // namespace tacho::view

@@ -68,8 +68,8 @@ struct SliceFacts {
 };
 
 // What a row is on the timeline. `extra`: an API call's result, a dispatch's node of a graph.
-SliceFacts facts_of(const trace::Trace& trace, Table table, bool queue, int64_t t0, int64_t start,
-                    int64_t duration, int64_t dim, int64_t extra) {
+SliceFacts facts_of(const trace::Trace& trace, Table table, bool queue, int64_t t0, int64_t start, int64_t duration,
+                    int64_t dim, int64_t extra) {
   SliceFacts facts{start - t0, 0, 0};
   const int64_t known = event::known_duration(duration);
   switch (table) {
@@ -218,13 +218,12 @@ TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree
   part_of_.resize(static_cast<size_t>(Table::kEnd));
   for (size_t i = 0; i < parts_.size(); ++i) {
     auto& numbers = part_of_[static_cast<size_t>(parts_[i].table)];
-    if (parts_[i].chunk >= numbers.size())
-      numbers.resize(parts_[i].chunk + 1u, std::numeric_limits<uint32_t>::max());
+    if (parts_[i].chunk >= numbers.size()) numbers.resize(parts_[i].chunk + 1u, std::numeric_limits<uint32_t>::max());
     numbers[parts_[i].chunk] = static_cast<uint32_t>(i);
   }
   const int64_t bins =
-      std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows / kEventsABin + 1))),
-                          1024, std::max<int64_t>(limits_.most_bins, 1024));
+      std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows / kEventsABin + 1))), 1024,
+                          std::max<int64_t>(limits_.most_bins, 1024));
   while (base_ < kMostLevel - 1 && (length_ >> base_) >= bins) ++base_;
   while (base_ + levels_ < kMostLevel && (length_ >> (base_ + levels_ - 1)) > 0) ++levels_;
 
@@ -242,8 +241,7 @@ TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree
     if (each.kind == LineKind::kQueue)
       for (int64_t at = each.parent; at >= 0; at = lines[static_cast<size_t>(at)].parent)
         group_of_threads_[static_cast<size_t>(at)] = false;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return lines[a].about < lines[b].about; });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return lines[a].about < lines[b].about; });
   size_t kept = 0;
   for (const size_t i : order) {
     kept += static_cast<size_t>(lines[i].about);
@@ -251,8 +249,7 @@ TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree
     lines_[i].resident = true;
   }
   unsigned wider = 0;
-  while ((length_ >> (base_ + wider)) * static_cast<int64_t>(device_lines_.size() + 1) > kMostActivityBins)
-    ++wider;
+  while ((length_ >> (base_ + wider)) * static_cast<int64_t>(device_lines_.size() + 1) > kMostActivityBins) ++wider;
   const int64_t width = int64_t{1} << (base_ + wider);
   for (const auto& [device, below] : device_lines_)
     activity_.emplace(device, DeviceActivity(length_ / width + 1, width));
@@ -302,7 +299,8 @@ std::vector<size_t> TileIndex::devices() const {
   return devices;
 }
 
-// Values of one dispatch's instances (channels, dies) add up; of a counter that several passes read, the first pass counts.
+// Values of one dispatch's instances (channels, dies) add up; of a counter that several passes read, the first pass
+// counts.
 Status TileIndex::read_dispatch_counters(std::vector<std::vector<std::pair<int64_t, double>>>& values) {
   struct Value {
     int64_t start, ordinal, pass;
@@ -317,8 +315,7 @@ Status TileIndex::read_dispatch_counters(std::vector<std::vector<std::pair<int64
     for (size_t i = 0; i < std::size(kRead); ++i)
       TACHO_TRY(trace_->decode(Table::kCounterValue, chunk, kRead[i], cells[i]));
     for (size_t i = 0; i < cells[0].size(); ++i)
-      if (const int64_t line = tree_.line_of_counter(cells[0][i], cells[3][i]);
-          line >= 0 && cells[1][i] != kUnknown)
+      if (const int64_t line = tree_.line_of_counter(cells[0][i], cells[3][i]); line >= 0 && cells[1][i] != kUnknown)
         read[static_cast<size_t>(line)].push_back(
             {cells[1][i] - t0_, cells[2][i], cells[4][i], std::bit_cast<double>(cells[5][i])});
   }
@@ -353,10 +350,8 @@ Status TileIndex::read_counters() {
     }
   }
   for (auto& each : values)
-    std::stable_sort(each.begin(), each.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-  if (trace_->rows(Table::kCounterValue) <= Tree::kMostCounterValues)
-    TACHO_TRY(read_dispatch_counters(values));
+    std::stable_sort(each.begin(), each.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (trace_->rows(Table::kCounterValue) <= Tree::kMostCounterValues) TACHO_TRY(read_dispatch_counters(values));
   const std::unique_lock held(lock_);
   for (size_t i = 0; i < values.size(); ++i) lines_[i].values = std::move(values[i]);
   return {};
@@ -383,15 +378,14 @@ Result<std::shared_ptr<TileIndex::Loaded>> TileIndex::load(size_t number, bool s
     if (line >= 0) {
       const bool queue = tree_.lines()[static_cast<size_t>(line)].kind == LineKind::kQueue;
       for (size_t row = i; row < end; ++row) {
-        const SliceFacts facts = facts_of(*trace_, part.table, queue, t0_, columns.start[row],
-                                          columns.duration[row], columns.dim[row], columns.extra[row]);
+        const SliceFacts facts = facts_of(*trace_, part.table, queue, t0_, columns.start[row], columns.duration[row],
+                                          columns.dim[row], columns.extra[row]);
         loaded->start[row] = facts.start;
         loaded->end[row] = facts.end;
         loaded->flags[row] = facts.flags;
         loaded->name[row] = names_.of(part.table, columns.dim[row]);
       }
-      loaded->runs.push_back(
-          {static_cast<size_t>(line), static_cast<uint32_t>(i), static_cast<uint32_t>(end)});
+      loaded->runs.push_back({static_cast<size_t>(line), static_cast<uint32_t>(i), static_cast<uint32_t>(end)});
       loaded->left += end - i;
     }
     i = end;
@@ -498,8 +492,7 @@ Status TileIndex::build() {
       auto& of_table = sums_[static_cast<size_t>(loaded->table)];
       for (const NameSum& sum : loaded->sums) {
         if (sum.name >= of_table.capacity())
-          of_table.reserve(
-              std::min<size_t>(std::max<size_t>(2 * of_table.size(), sum.name + 1u), names_.size()));
+          of_table.reserve(std::min<size_t>(std::max<size_t>(2 * of_table.size(), sum.name + 1u), names_.size()));
         if (sum.name >= of_table.size()) of_table.resize(sum.name + 1u);
         of_table[sum.name].name = sum.name;
         of_table[sum.name].add(sum);
@@ -571,10 +564,10 @@ void TileIndex::process(std::vector<std::shared_ptr<Loaded>>& open, int64_t unti
     for (const Pending& each : pending[number])
       for (uint32_t i = each.from; i < each.to; ++i) {
         const Loaded& from = *each.loaded;
-        items.push_back({{from.start[i], from.end[i], row_id(from.table, from.first_row + i), from.name[i], 0,
-                          from.flags[i]},
-                         each.loaded,
-                         i});
+        items.push_back(
+            {{from.start[i], from.end[i], row_id(from.table, from.first_row + i), from.name[i], 0, from.flags[i]},
+             each.loaded,
+             i});
       }
     const auto less = [](const Item& a, const Item& b) { return later_or_shorter(a.slice, b.slice); };
     if (!std::is_sorted(items.begin(), items.end(), less)) std::sort(items.begin(), items.end(), less);
@@ -604,8 +597,7 @@ void TileIndex::process(std::vector<std::shared_ptr<Loaded>>& open, int64_t unti
                                                             : Work::kKernel;
         device->push_back({slice.start, end, static_cast<uint32_t>(work)});
       }
-      if (api && table == Table::kApi && !names_.framework(slice.name))
-        calls.push_back({slice.start, end, 0});
+      if (api && table == Table::kApi && !names_.framework(slice.name)) calls.push_back({slice.start, end, 0});
       if (queue ? device_work(table) : table != Table::kSample && table != Table::kMessage && slice.lane == 0)
         shared.push_back({slice.start, end, slice.name});
     }
@@ -635,8 +627,7 @@ void TileIndex::process(std::vector<std::shared_ptr<Loaded>>& open, int64_t unti
     in_order(list);
     auto& bins = lines_[group].bins;
     if (bins.empty()) bins.emplace_back(group, uint16_t{0}, base_, levels_);
-    for (const Interval& each : list)
-      bins.front().add(each.start, std::max(each.end, each.start), each.what, store_);
+    for (const Interval& each : list) bins.front().add(each.start, std::max(each.end, each.start), each.what, store_);
   }
   for (const auto& loaded : open)
     if (loaded->left == 0) {
@@ -681,14 +672,12 @@ Status TileIndex::visit(size_t number, int64_t from, int64_t to,
                              : std::partition_point(lane.begin(), lane.end(), [&](const Slice& slice) {
                                  return slice.end <= from && slice.start < from;
                                });
-      const auto last =
-          std::partition_point(first, lane.end(), [&](const Slice& slice) { return slice.start < to; });
+      const auto last = std::partition_point(first, lane.end(), [&](const Slice& slice) { return slice.start < to; });
       if (first == last) continue;
       if (!visit(std::span<const Slice>(first, last))) return {};
     }
     for (const Segment& segment : line.segments)
-      if (segment.min_start < to && segment.max_end >= from && parts_[segment.part].done)
-        segments.push_back(segment);
+      if (segment.min_start < to && segment.max_end >= from && parts_[segment.part].done) segments.push_back(segment);
   }
   std::vector<Slice> found;
   for (const Segment& segment : segments) {
@@ -707,8 +696,8 @@ Status TileIndex::visit(size_t number, int64_t from, int64_t to,
   return {};
 }
 
-Result<std::optional<std::vector<Slice>>> TileIndex::slices(size_t number, int64_t from, int64_t to,
-                                                            size_t most, size_t chunks) {
+Result<std::optional<std::vector<Slice>>> TileIndex::slices(size_t number, int64_t from, int64_t to, size_t most,
+                                                            size_t chunks) {
   {
     const std::shared_lock held(lock_);
     if (number >= lines_.size()) return std::vector<Slice>();
@@ -760,13 +749,13 @@ Result<std::optional<std::pair<size_t, Slice>>> TileIndex::slice(uint64_t row) {
   const size_t i = place->row;
   for (const Rows::Run& run : rows->runs)
     if (i >= run.at && i < run.end)
-      return std::pair(
-          run.line, Slice{rows->start[i], rows->end[i], row, rows->name[i], rows->lane[i], rows->flags[i]});
+      return std::pair(run.line,
+                       Slice{rows->start[i], rows->end[i], row, rows->name[i], rows->lane[i], rows->flags[i]});
   return std::nullopt;
 }
 
-Result<TileIndex::Hits> TileIndex::find(const std::vector<bool>& names, int64_t start, uint64_t row,
-                                        size_t most, int milliseconds) {
+Result<TileIndex::Hits> TileIndex::find(const std::vector<bool>& names, int64_t start, uint64_t row, size_t most,
+                                        int milliseconds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
   NameSet wanted;
   for (size_t i = 0; i < names.size(); ++i)
@@ -805,10 +794,9 @@ Result<TileIndex::Hits> TileIndex::find(const std::vector<bool>& names, int64_t 
     for (const Rows::Run& run : rows->runs)
       for (size_t i = run.at; i < run.end; ++i) {
         if (rows->name[i] >= names.size() || !names[rows->name[i]]) continue;
-        const Hit hit{
-            run.line,
-            {rows->start[i], rows->end[i], row_id(parts_[number].table, first_row + static_cast<int64_t>(i)),
-             rows->name[i], rows->lane[i], rows->flags[i]}};
+        const Hit hit{run.line,
+                      {rows->start[i], rows->end[i], row_id(parts_[number].table, first_row + static_cast<int64_t>(i)),
+                       rows->name[i], rows->lane[i], rows->flags[i]}};
         if (after(hit)) found.hits.push_back(hit);
       }
   }
@@ -847,8 +835,7 @@ Tile TileIndex::counter_tile(const LineState& line, unsigned level, int64_t inde
   return tile;
 }
 
-Result<TileIndex::All> TileIndex::all_of(const std::vector<bool>& names, int64_t from, int64_t to,
-                                         size_t chunks) {
+Result<TileIndex::All> TileIndex::all_of(const std::vector<bool>& names, int64_t from, int64_t to, size_t chunks) {
   NameSet wanted;
   for (size_t i = 0; i < names.size(); ++i)
     if (names[i]) wanted.set(i % NameSet().size());
@@ -952,8 +939,7 @@ Result<Tile> TileIndex::tile(size_t number, unsigned level, int64_t index) {
     for (const size_t below : lines_below(number))
       TACHO_TRY(visit(below, from, to, [&](std::span<const Slice> slices) {
         for (const Slice& slice : slices)
-          if (slice.overlaps(from, to) &&
-              (slice.lane == 0 || tree_.lines()[below].kind == LineKind::kQueue) &&
+          if (slice.overlaps(from, to) && (slice.lane == 0 || tree_.lines()[below].kind == LineKind::kQueue) &&
               (tree_.lines()[below].kind != LineKind::kQueue || device_work(table_of_row(slice.row))))
             all.push_back(slice);
         return true;
@@ -987,12 +973,11 @@ Result<Tile> TileIndex::tile(size_t number, unsigned level, int64_t index) {
         const size_t lane = slice.lane;
         if (sums.size() < (lane + 1) * kTileBins) sums.resize((lane + 1) * kTileBins);
         const int64_t end = std::max(std::min(slice.end, length_), slice.start);
-        for_bins(slice.start, end, level, first_bin, first_bin + kTileBins,
-                 [&](int64_t bin, int64_t covered, bool) {
-                   BinSum& sum = sums[lane * kTileBins + static_cast<size_t>(bin - first_bin)];
-                   sum.bin = bin;
-                   sum.add(covered, 1, false, slice.name, std::max<int64_t>(covered, 1));
-                 });
+        for_bins(slice.start, end, level, first_bin, first_bin + kTileBins, [&](int64_t bin, int64_t covered, bool) {
+          BinSum& sum = sums[lane * kTileBins + static_cast<size_t>(bin - first_bin)];
+          sum.bin = bin;
+          sum.add(covered, 1, false, slice.name, std::max<int64_t>(covered, 1));
+        });
       };
       if (level >= base_) {
         TACHO_ASSIGN(auto found, slices(number, from, to, limits_.slices, kChunksForSlices));
@@ -1019,8 +1004,7 @@ Result<Tile> TileIndex::tile(size_t number, unsigned level, int64_t index) {
           tile.kind = Tile::Kind::kSlices;
         }
         for (size_t i = 0; i < sums.size(); ++i)
-          if (sums[i].bin >= 0)
-            tile.density.push_back({static_cast<uint16_t>(i / kTileBins), sums[i].entry(level)});
+          if (sums[i].bin >= 0) tile.density.push_back({static_cast<uint16_t>(i / kTileBins), sums[i].entry(level)});
       }
     }
   }

@@ -1,5 +1,5 @@
-// TileIndex: what the timeline of a run draws for any line, span and zoom. It is built in the background in one pass over
-// the trace in order of time; memory stays bounded, however large the trace is.
+// TileIndex: what the timeline of a run draws for any line, span and zoom. It is built in the background in one pass
+// over the trace in order of time; memory stays bounded, however large the trace is.
 //
 // Slices of lines with few rows stay in memory; of the others only those that last long, and the rows of a chunk are
 // decoded when a tile is fine enough to show them one by one. What is coarser comes from bins (bins.h).
@@ -101,8 +101,7 @@ struct Tile {
 
 class TileIndex {
  public:
-  TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree, const Names& names,
-            const Limits& limits = {});
+  TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree, const Names& names, const Limits& limits = {});
   ~TileIndex();
   TileIndex(const TileIndex&) = delete;
   TileIndex& operator=(const TileIndex&) = delete;
@@ -127,20 +126,17 @@ class TileIndex {
   Result<Tile> tile(size_t line, unsigned level, int64_t index);
   /// The bins of a line at a level from base_level() on, whatever lies in them: by lane, bin.
   Result<std::vector<Tile::Density>> bins_of(size_t line, unsigned level, int64_t index) const;
-  /// Slices of a line that overlap [from, to), in no order. nullopt: more than `most`, or they lie in more than `chunks`
-  /// chunks. Only of the part of the trace that is indexed.
+  /// Slices of a line that overlap [from, to), in no order. nullopt: more than `most`, or they lie in more than
+  /// `chunks` chunks. Only of the part of the trace that is indexed.
   Result<std::optional<std::vector<Slice>>> slices(size_t line, int64_t from, int64_t to, size_t most,
                                                    size_t chunks = SIZE_MAX);
   /// Visits all slices of a line that overlap [from, to), piece by piece.
-  Status visit(size_t line, int64_t from, int64_t to,
-               const std::function<bool(std::span<const Slice>)>& visit);
+  Status visit(size_t line, int64_t from, int64_t to, const std::function<bool(std::span<const Slice>)>& visit);
   /// The row as a slice; nullopt if the timeline does not show it, or not yet.
   Result<std::optional<std::pair<size_t, Slice>>> slice(uint64_t row);
   std::optional<RowPlace> place_of(uint64_t row) const;
   /// The number of a chunk's first row.
-  int64_t first_row(event::Table table, size_t chunk) const {
-    return first_row_[static_cast<size_t>(table)][chunk];
-  }
+  int64_t first_row(event::Table table, size_t chunk) const { return first_row_[static_cast<size_t>(table)][chunk]; }
 
   /// Sums of a table by number of name, over what is indexed.
   std::vector<NameSum> name_sums(event::Table table) const;
@@ -161,10 +157,9 @@ class TileIndex {
     int64_t start = 0;
     uint64_t row = 0;
   };
-  /// Slices whose name is in `names` (by number), after (start, row) in order of time; at most `most`, and no longer than
-  /// about `milliseconds`. Only of the part of the trace that is indexed.
-  Result<Hits> find(const std::vector<bool>& names, int64_t start, uint64_t row, size_t most,
-                    int milliseconds);
+  /// Slices whose name is in `names` (by number), after (start, row) in order of time; at most `most`, and no longer
+  /// than about `milliseconds`. Only of the part of the trace that is indexed.
+  Result<Hits> find(const std::vector<bool>& names, int64_t start, uint64_t row, size_t most, int milliseconds);
 
   struct All {
     std::vector<Slice> slices;

@@ -35,8 +35,7 @@ double Jobs::done(const std::string& key) {
 }
 
 Jobs::Answer Jobs::find(const std::string& key) {
-  const auto found =
-      std::find_if(known_.begin(), known_.end(), [&](const Known& each) { return each.key == key; });
+  const auto found = std::find_if(known_.begin(), known_.end(), [&](const Known& each) { return each.key == key; });
   if (found == known_.end()) return nullptr;
   known_.splice(known_.begin(), known_, found);
   return found->answer;

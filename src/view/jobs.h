@@ -26,9 +26,9 @@ class Jobs {
   /// Ends once the work under way is done; see busy().
   ~Jobs();
 
-  /// The answer to what `key` names: known from before, or that of `work`, which runs on the thread of this. nullptr when it takes
-  /// longer than `patience_ms`: ask again, at least every two seconds, else it is given up. What was asked last is computed first,
-  /// and the newest answers stay known.
+  /// The answer to what `key` names: known from before, or that of `work`, which runs on the thread of this. nullptr
+  /// when it takes longer than `patience_ms`: ask again, at least every two seconds, else it is given up. What was
+  /// asked last is computed first, and the newest answers stay known.
   Answer ask(const std::string& key, const Work& work, int patience_ms = 200);
 
   /// How much of the answer to `key` is done, as its work told, 0 to 1; 0 for what waits.

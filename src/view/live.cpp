@@ -50,8 +50,8 @@ LiveDocument::~LiveDocument() {
   if (thread_.joinable()) thread_.join();
 }
 
-// The writer puts larger slabs over small ones, so what is read is a copy. A slab that changed meanwhile does not fit its checksum,
-// and the copy ends there.
+// The writer puts larger slabs over small ones, so what is read is a copy. A slab that changed meanwhile does not fit
+// its checksum, and the copy ends there.
 Result<std::shared_ptr<const trace::Trace>> LiveDocument::copy() const {
   const int from = open(recording_.c_str(), O_RDONLY | O_CLOEXEC);
   if (from < 0) return fail("{}: {}", recording_, strerror(errno));
@@ -145,8 +145,7 @@ std::shared_ptr<Document> LiveDocument::state(uint32_t generation) {
 
 bool LiveDocument::computing() {
   const std::lock_guard held(lock_);
-  return std::any_of(states_.begin(), states_.end(),
-                     [](const State& each) { return each.document->computing(); });
+  return std::any_of(states_.begin(), states_.end(), [](const State& each) { return each.document->computing(); });
 }
 
 report::HttpResponse LiveDocument::answer(const report::HttpRequest& request) {
@@ -159,8 +158,7 @@ report::HttpResponse LiveDocument::answer(const report::HttpRequest& request) {
   uint32_t generation = 0;
   const std::string_view asked = request.parameter("generation");
   if (!asked.empty() &&
-      (std::from_chars(asked.data(), asked.data() + asked.size(), generation).ec != std::errc() ||
-       generation == 0))
+      (std::from_chars(asked.data(), asked.data() + asked.size(), generation).ec != std::errc() || generation == 0))
     return report::http_error(400, fmt::format("generation={}: is no number of a state", asked));
   if (request.path == "/api/document") {
     // Who looks at an older state wants to keep it.
@@ -170,8 +168,7 @@ report::HttpResponse LiveDocument::answer(const report::HttpRequest& request) {
   if (const auto document = state(generation)) return document->answer(request);
   if (generation != 0) return report::http_error(409, "the recording went on: this state of it is gone");
   if (request.path == "/api/document") {
-    response.body =
-        R"({"version": "", "live": true, "runs": [], "views": [], "compare": {"aligned_on": null}})";
+    response.body = R"({"version": "", "live": true, "runs": [], "views": [], "compare": {"aligned_on": null}})";
     return response;
   }
   return report::http_error(404, "nothing was recorded so far");

@@ -39,14 +39,13 @@ std::string display_name(const trace::Trace& trace, Table fact, int64_t dim) {
       return enum_text(Table::kSyncShape, column::SyncShape::kind, event::SyncKind());
     case Table::kOverhead: {
       const std::string_view name = trace.text(Table::kOverheadShape, dim, column::OverheadShape::name);
-      return name.empty()
-                 ? enum_text(Table::kOverheadShape, column::OverheadShape::kind, event::OverheadKind())
-                 : std::string(name);
+      return name.empty() ? enum_text(Table::kOverheadShape, column::OverheadShape::kind, event::OverheadKind())
+                          : std::string(name);
     }
     case Table::kAllocation: {
       const std::string_view what = trace.text(Table::kAllocationShape, dim, column::AllocationShape::name);
-      std::string name = enum_text(Table::kAllocationShape, column::AllocationShape::operation,
-                                   event::AllocationOperation());
+      std::string name =
+          enum_text(Table::kAllocationShape, column::AllocationShape::operation, event::AllocationOperation());
       if (!what.empty()) name += fmt::format(" {}", what);
       return name;
     }
@@ -111,11 +110,9 @@ Names::Names(const trace::Trace& trace, const Names* before)
   framework_.assign(first_.size(), false);
   std::vector<bool> other(first_.size());
   for (int64_t dim = 0; dim < static_cast<int64_t>(numbers_[static_cast<size_t>(Table::kApi)].rows); ++dim) {
-    const auto domain =
-        event::from_cell<event::Domain>(trace.cell(Table::kFunction, dim, column::Function::domain));
-    const bool framework =
-        analysis::call_kind(domain, trace.text(Table::kFunction, dim, column::Function::name)) ==
-        analysis::CallKind::kNone;
+    const auto domain = event::from_cell<event::Domain>(trace.cell(Table::kFunction, dim, column::Function::domain));
+    const bool framework = analysis::call_kind(domain, trace.text(Table::kFunction, dim, column::Function::name)) ==
+                           analysis::CallKind::kNone;
     (framework ? framework_ : other)[of(Table::kApi, dim)] = true;
   }
   for (size_t i = 0; i < other.size(); ++i)

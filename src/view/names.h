@@ -21,8 +21,8 @@ uint32_t hue_of(std::string_view text);
 
 class Names {
  public:
-  /// Numbers the names of all dimension rows that slices refer to. The trace must outlive this.
-  /// Where `before` is of the same recording and shorter, all of its names keep their numbers, or kept() is false.
+  /// Numbers the names of all dimension rows that slices refer to. The trace must outlive this. Where `before` is of
+  /// the same recording and shorter, all of its names keep their numbers, or kept() is false.
   explicit Names(const trace::Trace& trace, const Names* before = nullptr);
   bool kept() const { return kept_; }
 
@@ -41,8 +41,8 @@ class Names {
   event::Table table(uint32_t number) const {
     return number < first_.size() ? first_[number].table : event::Table::kEnd;
   }
-  /// An operator of a framework, a function of Python or another one that analysis::call_kind() does not count among calls
-  /// of GPU APIs; only names that no call has.
+  /// An operator of a framework, a function of Python or another one that analysis::call_kind() does not count among
+  /// calls of GPU APIs; only names that no call has.
   bool framework(uint32_t number) const { return number < framework_.size() && framework_[number]; }
   /// Collectives and other communication between devices, by their names.
   bool communicates(uint32_t number) const;

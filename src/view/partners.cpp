@@ -41,20 +41,18 @@ Result<std::vector<Partner>> partners_of(const trace::Trace& trace, int64_t row,
   all.reserve(static_cast<size_t>(trace.rows(Table::kMessage)));
   int64_t number = 0;
   for (size_t chunk = 0; chunk < trace.chunks(Table::kMessage).size(); ++chunk) {
-    for (size_t i = 0; i < std::size(kRead); ++i)
-      TACHO_TRY(trace.decode(Table::kMessage, chunk, kRead[i], cells[i]));
+    for (size_t i = 0; i < std::size(kRead); ++i) TACHO_TRY(trace.decode(Table::kMessage, chunk, kRead[i], cells[i]));
     for (size_t i = 0; i < cells[0].size(); ++i) {
       const int64_t process = trace.cell(Table::kTrack, cells[0][i], column::Track::process);
       const int64_t ahead = cells[7][i] == kUnknown ? 0 : cells[7][i];
-      all.push_back(
-          {.row = number++,
-           .begun = cells[1][i] - ahead,
-           .rank = trace.cell(Table::kProcess, process, column::Process::rank),
-           .peer = cells[4][i],
-           .tag = cells[5][i],
-           .sequence = cells[6][i],
-           .identity = trace.cell(Table::kCommunicator, cells[2][i], column::Communicator::identity),
-           .kind = event::from_cell<MessageKind>(cells[3][i])});
+      all.push_back({.row = number++,
+                     .begun = cells[1][i] - ahead,
+                     .rank = trace.cell(Table::kProcess, process, column::Process::rank),
+                     .peer = cells[4][i],
+                     .tag = cells[5][i],
+                     .sequence = cells[6][i],
+                     .identity = trace.cell(Table::kCommunicator, cells[2][i], column::Communicator::identity),
+                     .kind = event::from_cell<MessageKind>(cells[3][i])});
     }
   }
   if (row < 0 || row >= number) return found;
@@ -63,8 +61,8 @@ Result<std::vector<Partner>> partners_of(const trace::Trace& trace, int64_t row,
   if (own.kind == MessageKind::kCollective) {
     if (own.sequence == kUnknown || own.identity == 0) return found;
     for (const Message& each : all)
-      if (each.kind == MessageKind::kCollective && each.identity == own.identity &&
-          each.sequence == own.sequence && each.row != row && found.size() < most)
+      if (each.kind == MessageKind::kCollective && each.identity == own.identity && each.sequence == own.sequence &&
+          each.row != row && found.size() < most)
         found.push_back({each.row, "same collective"});
     return found;
   }
@@ -76,14 +74,12 @@ Result<std::vector<Partner>> partners_of(const trace::Trace& trace, int64_t row,
       if (each.kind == kind && each.rank == rank && each.peer == peer && each.tag == own.tag &&
           each.identity == own.identity)
         list.emplace_back(each.begun, each.row);
-    std::stable_sort(list.begin(), list.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     return list;
   };
   const auto mine = in_order(own.kind, own.rank, own.peer);
   const auto theirs = in_order(sent ? MessageKind::kReceive : MessageKind::kSend, own.peer, own.rank);
-  const auto at =
-      std::find_if(mine.begin(), mine.end(), [&](const auto& each) { return each.second == row; });
+  const auto at = std::find_if(mine.begin(), mine.end(), [&](const auto& each) { return each.second == row; });
   if (const auto place = static_cast<size_t>(at - mine.begin()); place < theirs.size())
     found.push_back({theirs[place].second, sent ? JsonLiteral("received by") : JsonLiteral("sent by")});
   return found;

@@ -19,8 +19,9 @@ struct Partner {
   int64_t row;      ///< of table message
   JsonLiteral how;  ///< "received by"
 };
-/// Messages of one communicator, pair of ranks and tag are received in the order in which they are sent; both count in the order
-/// in which they are begun. At most `most`, none in a trace with more than kMostMessages: each question reads all of them.
+/// Messages of one communicator, pair of ranks and tag are received in the order in which they are sent; both count in
+/// the order in which they are begun. At most `most`, none in a trace with more than kMostMessages: each question reads
+/// all of them.
 Result<std::vector<Partner>> partners_of(const trace::Trace& trace, int64_t row, size_t most);
 constexpr int64_t kMostMessages = 5'000'000;
 

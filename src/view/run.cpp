@@ -78,8 +78,7 @@ void put_sums(JsonWriter& json, const Names& names, uint32_t name, const analysi
   json.member("share", whole > 0 ? static_cast<double>(sums.total) / static_cast<double>(whole) : 0.0);
   if (bytes) {
     json.member("bytes", sums.bytes);
-    if (sums.total > 0)
-      json.member("rate", static_cast<double>(sums.bytes) / static_cast<double>(sums.total));
+    if (sums.total > 0) json.member("rate", static_cast<double>(sums.bytes) / static_cast<double>(sums.total));
   }
   json.end_object();
 }
@@ -184,8 +183,7 @@ std::string Run::document(std::string_view summary) {
   json.member("note", live_ ? std::string() : std::string(trace_->note()));
   if (!summary.empty()) json.member("summary", summary);
   json.name("losses").begin_array();
-  if (const std::string sentence = analysis::unaligned_sentence(*trace_); !sentence.empty())
-    json.value(sentence);
+  if (const std::string sentence = analysis::unaligned_sentence(*trace_); !sentence.empty()) json.value(sentence);
   for (const std::string& sentence : analysis::loss_sentences(*trace_)) json.value(sentence);
   for (const std::string& sentence : analysis::filter_sentences(*trace_)) json.value(sentence);
   json.end_array();
@@ -237,8 +235,8 @@ std::string Run::document(std::string_view summary) {
   return out;
 }
 
-// Busy shares in bins of `width` ns, averaged over devices, before the index knows them: the busy time of each chunk, spread
-// evenly over the time between its first and last row.
+// Busy shares in bins of `width` ns, averaged over devices, before the index knows them: the busy time of each chunk,
+// spread evenly over the time between its first and last row.
 std::vector<double> Run::estimated_busy(int64_t width, size_t bins) const {
   const auto wide = static_cast<double>(width);
   std::map<size_t, std::vector<double>> of_device;
@@ -302,8 +300,7 @@ Result<std::string> Run::overview() {
       for (size_t bin = 0; bin < bins; ++bin) {
         const auto from = static_cast<int64_t>(bin) * width;
         const Activity part = index_.bins(device, from, from + width);
-        const auto span =
-            static_cast<double>(std::min(width, length - from)) * static_cast<double>(devices.size());
+        const auto span = static_cast<double>(std::min(width, length - from)) * static_cast<double>(devices.size());
         busy[bin] += static_cast<double>(part.busy) / span;
         compute[bin] += static_cast<double>(part.kernels) / span;
         copies[bin] += static_cast<double>(part.copies) / span;
@@ -327,10 +324,7 @@ Result<std::string> Run::overview() {
   };
   json.begin_object();
   json.name("span").begin_array().value(0).value(length).end_array();
-  json.member("bins", bins)
-      .member("bin_width", width)
-      .member("provisional", !ready)
-      .member("ready", index_.ready());
+  json.member("bins", bins).member("bin_width", width).member("provisional", !ready).member("ready", index_.ready());
   put("busy", busy);
   if (ready) {
     put("compute", compute);
@@ -413,8 +407,7 @@ Result<Run::Sums> Run::sums(Table table, int64_t from, int64_t to) {
     const auto chunks = trace_->chunks(table);
     for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
       const trace::Chunk& zone = chunks[chunk];
-      if (zone.rows == 0 || zone.min_start - t0 >= to || std::max(zone.max_end, zone.max_start) - t0 < from)
-        continue;
+      if (zone.rows == 0 || zone.min_start - t0 >= to || std::max(zone.max_end, zone.max_start) - t0 < from) continue;
       if (zone.min_start - t0 >= from && zone.max_end - t0 <= to && zone.max_start - t0 < to) {
         if (const auto known = bytes ? std::nullopt : index_.name_sums(table, chunk)) {
           for (const NameSum& sum : *known) add_name(sum, result);
@@ -504,8 +497,7 @@ Result<std::string> Run::span(int64_t from, int64_t to) {
   return out;
 }
 
-Result<std::string> Run::search(const std::string& expression, bool match_case, size_t limit,
-                                std::string_view after) {
+Result<std::string> Run::search(const std::string& expression, bool match_case, size_t limit, std::string_view after) {
   TACHO_ASSIGN(const auto pattern, Expression::compile(expression, match_case));
   int64_t start = std::numeric_limits<int64_t>::min();
   uint64_t row = std::numeric_limits<uint64_t>::max();
@@ -596,26 +588,25 @@ Result<std::string> Run::sql(const std::string& statement, std::string_view dial
   bool cut = false;
   name_json.begin_array();
   row_json.begin_array();
-  const query::RowSink sink{
-      [&](std::span<const std::string> columns) {
-        for (const std::string& name : columns) name_json.value(name);
-        types.assign(columns.size(), "null");
-      },
-      [&](std::span<const report::Cell> row) {
-        if (count == kMostSqlRows || rows.size() > (size_t{16} << 20)) {
-          cut = true;
-          return false;
-        }
-        ++count;
-        row_json.newline().begin_array();
-        for (size_t i = 0; i < row.size(); ++i) {
-          static constexpr std::string_view kTypes[] = {"null", "integer", "real", "text"};
-          if (i < types.size() && types[i] == "null") types[i] = kTypes[row[i].index()];
-          report::put_cell(row_json, row[i]);
-        }
-        row_json.end_array();
-        return true;
-      }};
+  const query::RowSink sink{[&](std::span<const std::string> columns) {
+                              for (const std::string& name : columns) name_json.value(name);
+                              types.assign(columns.size(), "null");
+                            },
+                            [&](std::span<const report::Cell> row) {
+                              if (count == kMostSqlRows || rows.size() > (size_t{16} << 20)) {
+                                cut = true;
+                                return false;
+                              }
+                              ++count;
+                              row_json.newline().begin_array();
+                              for (size_t i = 0; i < row.size(); ++i) {
+                                static constexpr std::string_view kTypes[] = {"null", "integer", "real", "text"};
+                                if (i < types.size() && types[i] == "null") types[i] = kTypes[row[i].index()];
+                                report::put_cell(row_json, row[i]);
+                              }
+                              row_json.end_array();
+                              return true;
+                            }};
   TACHO_TRY(session_->run(statement, sink));
   name_json.end_array();
   row_json.end_array();

@@ -54,8 +54,7 @@ class Run {
   Result<std::string> span(int64_t from, int64_t to);
   Result<std::string> slice(uint64_t row);
   /// `after`: "" or an earlier answer's "more".
-  Result<std::string> search(const std::string& expression, bool match_case, size_t limit,
-                             std::string_view after);
+  Result<std::string> search(const std::string& expression, bool match_case, size_t limit, std::string_view after);
   /// One name in a span: its distribution and launches.
   Result<std::string> kernel(uint32_t name, int64_t from, int64_t to);
   Result<std::string> sql(const std::string& statement, std::string_view dialect);
@@ -86,8 +85,8 @@ class Run {
     Slice slice;
   };
   // Rows of `table` with this correlation in a process, looked for from a time of the trace on, or from there back.
-  Result<std::vector<Linked>> same_correlation(event::Table table, int64_t process, int64_t correlation,
-                                               int64_t from, bool backwards);
+  Result<std::vector<Linked>> same_correlation(event::Table table, int64_t process, int64_t correlation, int64_t from,
+                                               bool backwards);
   // The stack of a row of table sample, and whether a launch took it, not a timer.
   Result<std::pair<int64_t, bool>> stack_of_sample(uint64_t row);
   static void add_name(const NameSum& sum, Sums& to);

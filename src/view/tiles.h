@@ -1,5 +1,5 @@
-// Tiles as bytes for the page: little-endian, one block a line, every column padded to 8 bytes. docs/commands/view.md does
-// not describe them: server and page come from one build.
+// Tiles as bytes for the page: little-endian, one block a line, every column padded to 8 bytes. docs/commands/view.md
+// does not describe them: server and page come from one build.
 //
 //   header, 32 bytes: u32 'TTIL' | u32 track | u8 kind | u8 level | u16 lanes | u32 count | u32 bytes | u32 flags | u64 0
 //   kind 0 nothing, 1 density: u16 lane[] u16 bin[] u16 cover[] u32 events[] u32 name[]

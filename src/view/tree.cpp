@@ -49,8 +49,8 @@ struct RowsOfTrack {
   int64_t events = 0, samples = 0, messages = 0;
 };
 
-// Which tables have rows on each row of table track, and about how many: a chunk tells its tracks without a row being decoded,
-// and its rows are shared out evenly. TileIndex counts them.
+// Which tables have rows on each row of table track, and about how many: a chunk tells its tracks without a row being
+// decoded, and its rows are shared out evenly. TileIndex counts them.
 std::vector<RowsOfTrack> rows_of_tracks(const trace::Trace& trace) {
   std::vector<RowsOfTrack> tracks(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
   for (const Table table : slice_tables())
@@ -62,9 +62,7 @@ std::vector<RowsOfTrack> rows_of_tracks(const trace::Trace& trace) {
         if (entry.track < 0 || static_cast<size_t>(entry.track) >= tracks.size()) continue;
         RowsOfTrack& rows = tracks[static_cast<size_t>(entry.track)];
         const int64_t count = trace.chunks(table)[chunk].rows / static_cast<int64_t>(entries->size()) + 1;
-        (table == Table::kSample    ? rows.samples
-         : table == Table::kMessage ? rows.messages
-                                    : rows.events) += count;
+        (table == Table::kSample ? rows.samples : table == Table::kMessage ? rows.messages : rows.events) += count;
         rows.tables |= uint64_t{1} << static_cast<unsigned>(table);
       }
     }
@@ -75,8 +73,7 @@ std::vector<RowsOfTrack> rows_of_tracks(const trace::Trace& trace) {
 std::string queue_name(const trace::Trace& trace, const format::Tracks& tracks, int64_t track) {
   const std::string_view own = trace.text(Table::kTrack, track, column::Track::name);
   if (!own.empty()) return std::string(own);
-  if (const int64_t stream = tracks.stream(track); stream != kUnknown)
-    return fmt::format("stream {}", stream);
+  if (const int64_t stream = tracks.stream(track); stream != kUnknown) return fmt::format("stream {}", stream);
   const int64_t queue = tracks.queue(track);
   return queue == kUnknown ? std::string("queue") : fmt::format("queue {}", queue);
 }
@@ -99,13 +96,13 @@ std::string counter_name(const trace::Trace& trace, const format::Tracks& tracks
   std::string name = tracks.name(track);
   const int64_t counter = trace.cell(Table::kTrack, track, column::Track::counter);
   if (trace.text(Table::kTrack, track, column::Track::name).empty() && counter != 0)
-    if (const std::string_view own = trace.text(Table::kCounter, counter, column::Counter::name);
-        !own.empty())
+    if (const std::string_view own = trace.text(Table::kCounter, counter, column::Counter::name); !own.empty())
       name = own;
   return device.empty() || name.find(device) != std::string::npos ? name : device + " " + name;
 }
 
-// Device and kind of work first, so that a narrow column tells queues apart: "GPU 0 stream 7", "GPU 0 copies, stream 7".
+// Device and kind of work first, so that a narrow column tells queues apart: "GPU 0 stream 7", "GPU 0 copies, stream
+// 7".
 void name_queues(std::vector<Line>& lines) {
   const auto bit = [](Table table) { return uint64_t{1} << static_cast<unsigned>(table); };
   const uint64_t copies = bit(Table::kCopy) | bit(Table::kFill);
@@ -187,30 +184,25 @@ Tree::Tree(const trace::Trace& trace) {
   };
   std::vector<Found> found;
   for (size_t track = 0; track < rows.size(); ++track) {
-    if (rows[track].events == 0 && rows[track].samples == 0 && rows[track].messages == 0 &&
-        readings[track] == 0)
+    if (rows[track].events == 0 && rows[track].samples == 0 && rows[track].messages == 0 && readings[track] == 0)
       continue;
-    const auto kind = event::from_cell<TrackKind>(
-        trace.cell(Table::kTrack, static_cast<int64_t>(track), column::Track::kind));
+    const auto kind =
+        event::from_cell<TrackKind>(trace.cell(Table::kTrack, static_cast<int64_t>(track), column::Track::kind));
     found.push_back({static_cast<int64_t>(track), kind == TrackKind::kQueue    ? 0
                                                   : readings[track] > 0        ? 4
                                                   : rows[track].events == 0    ? 2
                                                   : kind == TrackKind::kThread ? 1
                                                                                : 3});
   }
-  const auto process_of = [&](int64_t track) {
-    return trace.cell(Table::kTrack, track, column::Track::process);
-  };
+  const auto process_of = [&](int64_t track) { return trace.cell(Table::kTrack, track, column::Track::process); };
   const auto rank_of = [&](int64_t process) {
-    const int64_t rank =
-        process == 0 ? kUnknown : trace.cell(Table::kProcess, process, column::Process::rank);
+    const int64_t rank = process == 0 ? kUnknown : trace.cell(Table::kProcess, process, column::Process::rank);
     return rank == kUnknown ? std::numeric_limits<int64_t>::max() : rank;
   };
   // Counters of one kind by device: "GPU 2" before "GPU 10".
   const auto counted_device = [&](int64_t track) {
     const int64_t device = trace.cell(Table::kTrack, track, column::Track::device);
-    std::string text =
-        readings[static_cast<size_t>(track)] == 0 || device == 0 ? std::string() : devices.text(device);
+    std::string text = readings[static_cast<size_t>(track)] == 0 || device == 0 ? std::string() : devices.text(device);
     const size_t length = text.size();
     return std::pair(length, std::move(text));
   };
@@ -320,8 +312,7 @@ void Tree::add_counters(const trace::Trace& trace) {
         !trace.decode(Table::kCounterValue, chunk, column::CounterValue::dim, counter))
       continue;  // TileIndex says what cannot be read
     for (size_t i = 0; i < track.size(); ++i)
-      if (const int64_t queue = line_of(Table::kDispatch, track[i]); queue >= 0)
-        ++counts[{queue, counter[i]}];
+      if (const int64_t queue = line_of(Table::kDispatch, track[i]); queue >= 0) ++counts[{queue, counter[i]}];
   }
   for (const auto& [key, count] : counts) {
     const Line& queue = lines_[static_cast<size_t>(key.first)];

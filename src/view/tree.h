@@ -1,5 +1,5 @@
-// The lines of a run's timeline as a tree: hosts and ranks where there are several, processes, their threads, queues and
-// counters. A line may stand for several rows of table track (a queue that several threads launched into).
+// The lines of a run's timeline as a tree: hosts and ranks where there are several, processes, their threads, queues
+// and counters. A line may stand for several rows of table track (a queue that several threads launched into).
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,7 @@
 
 namespace tacho::view {
 
-enum class LineKind : uint8_t {
-  kHost,
-  kRank,
-  kProcess,
-  kThread,
-  kQueue,
-  kRange,
-  kMemory,
-  kCounter,
-  kSample,
-  kMessage
-};
+enum class LineKind : uint8_t { kHost, kRank, kProcess, kThread, kQueue, kRange, kMemory, kCounter, kSample, kMessage };
 std::string_view to_string(LineKind kind);
 
 struct Line {
@@ -64,9 +53,8 @@ class Tree {
   void add_counters(const trace::Trace& trace);
 
   std::vector<Line> lines_;
-  std::vector<int64_t> line_, sample_line_, message_line_;  // by track row
-  std::map<std::pair<int64_t, int64_t>, int64_t>
-      counter_line_;  // by line of the queue and row of table counter
+  std::vector<int64_t> line_, sample_line_, message_line_;       // by track row
+  std::map<std::pair<int64_t, int64_t>, int64_t> counter_line_;  // by line of the queue and row of table counter
 };
 
 }  // namespace tacho::view

@@ -60,8 +60,7 @@ std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector
       // A ceiling of 0 is one that was not measured.
       const std::string_view name = names[i];
       const bool ceiling = name.ends_with("Bw") || name.ends_with("Flops") || name.ends_with("Ops");
-      if (ceiling && number.value < 0)
-        log.add("ceiling is below zero", "treated as missing", opened->row(), names[i]);
+      if (ceiling && number.value < 0) log.add("ceiling is below zero", "treated as missing", opened->row(), names[i]);
       const bool usable = !ceiling || number.value > 0;
       row.values.emplace_back(name, usable ? number.value : std::numeric_limits<double>::quiet_NaN());
     }
@@ -74,14 +73,12 @@ std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector
 std::string foreign_ceilings(const std::vector<RooflineCeilings>& ceilings, std::string_view architecture,
                              std::string_view model) {
   if (ceilings.empty()) return {};
-  const std::string_view device = ceilings.front().text("DeviceName"),
-                         backend = ceilings.front().text("Backend");
+  const std::string_view device = ceilings.front().text("DeviceName"), backend = ceilings.front().text("Backend");
   if (device.empty() || architecture.empty()) return {};
   bool same = true;
   if (architecture.starts_with("gfx")) {
     const size_t at = device.find("gfx");
-    same =
-        backend == "opencl" && (at == std::string_view::npos || device.substr(at).starts_with(architecture));
+    same = backend == "opencl" && (at == std::string_view::npos || device.substr(at).starts_with(architecture));
   } else if (architecture.starts_with("sm_")) {
     // Folders have the name without the vendor, and "_" for what file names should not have.
     const auto plain = [](std::string_view text) {

@@ -27,8 +27,8 @@ bool is_ceiling_text(std::string_view column);
 /// The rows of the file; none when there is no file. Adds a warning for each malformed row or cell.
 std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector<std::string>& warnings);
 
-/// Says why the roofs cannot belong to the run's device (sysinfo's gpu_arch and gpu_model). Empty when they
-/// can, or when the file does not name its device.
+/// Says why the roofs cannot belong to the run's device (sysinfo's gpu_arch and gpu_model). Empty when they can, or
+/// when the file does not name its device.
 std::string foreign_ceilings(const std::vector<RooflineCeilings>& ceilings, std::string_view architecture,
                              std::string_view model);
 

@@ -19,8 +19,7 @@ namespace {
 // Bytes of all tables that stand in anonymous memory.
 std::atomic<size_t> in_memory{0};
 
-// Room for `bytes` bytes: from the heap, from an anonymous mapping, or in an unlinked file in TMPDIR, by
-// size.
+// Room for `bytes` bytes: from the heap, from an anonymous mapping, or in an unlinked file in TMPDIR, by size.
 Result<std::shared_ptr<double>> allocate(size_t bytes) {
   constexpr size_t kSmall = size_t{256} << 10;
   if (bytes <= kSmall)

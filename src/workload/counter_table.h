@@ -35,16 +35,16 @@ class WantedColumns {
   StringMap<char> names_;
 };
 
-/// Column store with a fixed number of rows. All tables together keep up to kSpillBytes in memory; further
-/// values go to an unlinked temporary file, so that runs of any size cost little anonymous memory.
+/// Column store with a fixed number of rows. All tables together keep up to kSpillBytes in memory; further values go to
+/// an unlinked temporary file, so that runs of any size cost little anonymous memory.
 class CounterTable {
  public:
   static constexpr size_t kSpillBytes = size_t{64} << 20;
 
   CounterTable() = default;
 
-  /// Creates a table with these columns and `rows` rows, all NaN. Fails when there is neither memory nor a
-  /// temporary file of that size.
+  /// Creates a table with these columns and `rows` rows, all NaN. Fails when there is neither memory nor a temporary
+  /// file of that size.
   static Result<CounterTable> create(std::vector<std::string> names, size_t rows);
 
   size_t rows() const { return rows_; }
@@ -61,8 +61,8 @@ class CounterTable {
   /// Drops all rows after the first `rows`.
   void shrink_rows(size_t rows) { rows_ = rows; }
 
-  /// The same columns with the rows in another order: row i of the result is row order[i], or all NaN if
-  /// order[i] is kNoRow.
+  /// The same columns with the rows in another order: row i of the result is row order[i], or all NaN if order[i] is
+  /// kNoRow.
   static constexpr uint32_t kNoRow = ~uint32_t{0};
   Result<CounterTable> reordered(std::span<const uint32_t> order) const;
 

@@ -99,14 +99,11 @@ Holds what_holds(const std::string& path) {
   if (path.ends_with("agent_info.csv")) return Holds::kAgents;
   if (!path.ends_with(".csv") && !path.ends_with(".csv.gz")) return Holds::kNothing;
   const std::vector<std::string> names = header_of(path);
-  const auto has = [&](std::string_view name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
+  const auto has = [&](std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   if (!has("Kernel_Name")) return Holds::kNothing;
   if (has("Counter_Name") && has("Counter_Value")) return Holds::kCounters;
   if (!has("Dispatch_ID") || has("Kind")) return Holds::kNothing;  // Kind: rocprofv3's traces
-  return std::all_of(names.begin(), names.end(),
-                     [](const std::string& name) { return tells_of_dispatch(name); })
+  return std::all_of(names.begin(), names.end(), [](const std::string& name) { return tells_of_dispatch(name); })
              ? Holds::kNothing
              : Holds::kCounters;
 }
@@ -159,13 +156,11 @@ constexpr std::pair<std::string_view, std::string_view> kFacts[] = {
     {"Num_Xcc", "num_xcd"},
 };
 
-std::string sysinfo_of(const ForeignCounters& found, const std::string& source,
-                       const std::string& architecture) {
-  std::vector<std::pair<std::string, std::string>> fields = {
-      {"workload_name", fs::path(source).filename().string()},
-      {"command", "imported from " + source},
-      {"ip_blocks", "all"},
-      {"gpu_arch", architecture}};
+std::string sysinfo_of(const ForeignCounters& found, const std::string& source, const std::string& architecture) {
+  std::vector<std::pair<std::string, std::string>> fields = {{"workload_name", fs::path(source).filename().string()},
+                                                             {"command", "imported from " + source},
+                                                             {"ip_blocks", "all"},
+                                                             {"gpu_arch", architecture}};
   std::string dies = "1";
   for (const auto& [name, value] : gpu_of(found.agents))
     for (const auto& [theirs, ours] : kFacts)
@@ -224,8 +219,7 @@ ForeignCounters find_foreign_counters(const std::string& folder) {
       }
     }
     std::vector<std::string> below;
-    for (const auto& entry :
-         fs::directory_iterator(where, fs::directory_options::skip_permission_denied, error)) {
+    for (const auto& entry : fs::directory_iterator(where, fs::directory_options::skip_permission_denied, error)) {
       if (++seen > kMostImported) return;
       std::error_code ignored;
       const std::string path = entry.path().string();
@@ -258,8 +252,8 @@ Status import_counters(const ForeignCounters& found, const std::string& source, 
   if (found.passes.empty()) return copy_folder(found.folders.front(), output);
   if (architecture.empty()) architecture = found.architecture;
   if (architecture.empty())
-    return fail("{}: no file says which GPU the counters are of; name it: tacho import {} --arch gfx90a",
-                source, source);
+    return fail("{}: no file says which GPU the counters are of; name it: tacho import {} --arch gfx90a", source,
+                source);
   TACHO_ASSIGN(const FolderWriter writer, FolderWriter::open(output, overwrite));
   RunEntry run;
   run.number = 1;
@@ -270,8 +264,7 @@ Status import_counters(const ForeignCounters& found, const std::string& source, 
     // Level passes keep their names, by which analyze knows them.
     const std::string own = fs::path(from).filename().string();
     const std::string name =
-        own.starts_with("SQ") ? own
-                              : fmt::format("pmc_perf_{}{}", i, from.ends_with(".gz") ? ".csv.gz" : ".csv");
+        own.starts_with("SQ") ? own : fmt::format("pmc_perf_{}{}", i, from.ends_with(".gz") ? ".csv.gz" : ".csv");
     TACHO_TRY(copy_one(from, output + "/" + name));
     run.files.push_back(name);
   }

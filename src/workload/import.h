@@ -1,5 +1,5 @@
-// Makes a profile folder of what other tools left behind: rocprofv3's *counter_collection.csv, rocprof v1's and v2's results.csv
-// with counters, and folders of rocprof-compute.
+// Makes a profile folder of what other tools left behind: rocprofv3's *counter_collection.csv, rocprof v1's and v2's
+// results.csv with counters, and folders of rocprof-compute.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct ForeignCounters {
   std::vector<std::string> passes;   ///< counter files, one a pass, in natural order
   std::vector<std::string> folders;  ///< complete profile folders (counters and sysinfo.csv)
   std::string agents;                ///< an agent_info.csv of rocprofv3; "" = none
-  std::string architecture;  ///< "gfx942" where agent_info.csv or a results.sysinfo.txt of rocprof says so
+  std::string architecture;          ///< "gfx942" where agent_info.csv or a results.sysinfo.txt of rocprof says so
 };
 /// Files of complete profile folders are not among `passes`.
 ForeignCounters find_foreign_counters(const std::string& folder);

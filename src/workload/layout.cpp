@@ -146,8 +146,8 @@ void FaultLog::report(std::vector<std::string>& warnings) const {
       warnings.push_back(
           fmt::format("{}: row {}: {}{}; {}", file_, fault.first_row, fault.kind, detail, fault.consequence));
     } else {
-      warnings.push_back(fmt::format("{}: {} times, first in row {}: {}{}; {}", file_, fault.count,
-                                     fault.first_row, fault.kind, detail, fault.consequence));
+      warnings.push_back(fmt::format("{}: {} times, first in row {}: {}{}; {}", file_, fault.count, fault.first_row,
+                                     fault.kind, detail, fault.consequence));
     }
   }
 }
@@ -164,15 +164,13 @@ bool is_id_column(std::string_view name) {
 
 std::string_view plain_kernel_name(std::string_view name) {
   for (const std::string_view suffix : {" [clone .kd]", " (.kd)", ".kd"})
-    if (name.size() > suffix.size() && name.ends_with(suffix))
-      return name.substr(0, name.size() - suffix.size());
+    if (name.size() > suffix.size() && name.ends_with(suffix)) return name.substr(0, name.size() - suffix.size());
   return name;
 }
 
 std::string_view level_name(std::string_view stem) {
   const size_t last = stem.find_last_not_of("0123456789");
-  return last != std::string_view::npos && last + 1 < stem.size() && stem[last] == '_' ? stem.substr(0, last)
-                                                                                       : stem;
+  return last != std::string_view::npos && last + 1 < stem.size() && stem[last] == '_' ? stem.substr(0, last) : stem;
 }
 
 Result<bool> is_long_form(const std::string& path) {
@@ -260,15 +258,14 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
           if (!have_base) base = whole;
           have_base = true;
           if (options.compat && cell.find_first_of(".eE") != std::string_view::npos) {
-            // Upstream holds such columns as doubles: a quarter of a nanosecond is lost where uptime is
-            // weeks.
+            // Upstream holds such columns as doubles: a quarter of a nanosecond is lost where uptime is weeks.
             source.to[r] = parse_number(cell).value - static_cast<double>(base);
             continue;
           }
           // Wraps like the hardware would: hostile times must not be undefined behaviour.
-          source.to[r] = static_cast<double>(static_cast<int64_t>(static_cast<uint64_t>(whole) -
-                                                                  static_cast<uint64_t>(base))) +
-                         fraction;
+          source.to[r] =
+              static_cast<double>(static_cast<int64_t>(static_cast<uint64_t>(whole) - static_cast<uint64_t>(base))) +
+              fraction;
         } else if (!parse_number(cell).ok) {
           log.add("timestamp is not a number", kMissing, reader.row(), shown(cell));
         }
@@ -286,24 +283,23 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
   table.counters.shrink_rows(r);
   log.report(warnings);
   if (r == 0)
-    return fail(
-        "{}: {}", path,
-        reader.row() > 1
-            ? fmt::format("none of its {} rows fits the header; the file is damaged", reader.row() - 1)
-            : std::string("there is a header but not one dispatch; the file is empty or cut off"));
+    return fail("{}: {}", path,
+                reader.row() > 1
+                    ? fmt::format("none of its {} rows fits the header; the file is damaged", reader.row() - 1)
+                    : std::string("there is a header but not one dispatch; the file is empty or cut off"));
   return table;
 }
 
-Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOptions& options,
-                           NameTable& kernels, std::vector<std::string>& warnings) {
+Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOptions& options, NameTable& kernels,
+                           std::vector<std::string>& warnings) {
   const std::string& first_name = sources.front().name;
   uint64_t row_bound = 0;
   for (const CsvSource& source : sources) {
     TACHO_ASSIGN(const uint64_t rows, count_rows(source));
     row_bound += rows;
   }
-  // What is kept of a row until the sizes are known: which dispatch and counter (packed into the bits of a
-  // double), value.
+  // What is kept of a row until the sizes are known: which dispatch and counter (packed into the bits of a double),
+  // value.
   TACHO_ASSIGN(CounterTable cells, CounterTable::create({"where", "value"}, row_bound));
   size_t cell_count = 0;
 
@@ -333,8 +329,8 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
       const size_t from = file.find("SQ");
       const size_t level = file.find("LEVEL");
       if (from != std::string::npos && level != std::string::npos && from < level)
-        accumulator = fmt::format("{}_ACCUM",
-                                  level_name(std::string_view(file).substr(from, file.find(".csv") - from)));
+        accumulator =
+            fmt::format("{}_ACCUM", level_name(std::string_view(file).substr(from, file.find(".csv") - from)));
     }
     const size_t name_at = header.find("Kernel_Name");
     const size_t id_at = header.find("Dispatch_ID");
@@ -350,8 +346,7 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
                                    {start_at, "Start_Timestamp"},
                                    {end_at, "End_Timestamp"}})
       if (at == Header::npos)
-        return fail("{}: the header has no column {}; this is no counter file of rocprof-compute", path,
-                    what);
+        return fail("{}: the header has no column {}; this is no counter file of rocprof-compute", path, what);
     std::array<size_t, kIdColumns.size() - 2> ids_at{};
     for (size_t i = 0; i < ids_at.size(); ++i) ids_at[i] = header.find(kIdColumns[i]);
 
@@ -408,9 +403,9 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
       double start_fraction = 0, end_fraction = 0;
       if (parse_timestamp(fields[start_at], start, start_fraction) &&
           parse_timestamp(fields[end_at], end, end_fraction)) {
-        const double duration = static_cast<double>(static_cast<int64_t>(static_cast<uint64_t>(end) -
-                                                                         static_cast<uint64_t>(start))) +
-                                (end_fraction - start_fraction);
+        const double duration =
+            static_cast<double>(static_cast<int64_t>(static_cast<uint64_t>(end) - static_cast<uint64_t>(start))) +
+            (end_fraction - start_fraction);
         if (!group.durations.empty() && group.durations.back().first == duration) {
           ++group.durations.back().second;
         } else {
@@ -448,8 +443,7 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     const auto& [id_a, kernel_a, shape_a] = *group_keys[a];
     const auto& [id_b, kernel_b, shape_b] = *group_keys[b];
-    return std::tie(id_a, kernels.names()[kernel_a], shape_a) <
-           std::tie(id_b, kernels.names()[kernel_b], shape_b);
+    return std::tie(id_a, kernels.names()[kernel_a], shape_a) < std::tie(id_b, kernels.names()[kernel_b], shape_b);
   });
   std::vector<int64_t> gpus;
   for (const Group& group : groups) gpus.push_back(group.gpu);
@@ -497,18 +491,17 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
     const auto counter = static_cast<uint32_t>(where);
     double& value = table.counters.data(column_of[counter])[row_of[where >> 32]];
     if (!std::isnan(value) && value != cells.data(1)[i] && contradictions++ == 0)
-      contradiction = fmt::format("{} of dispatch {}: {} and {}", counters.names()[counter],
-                                  row_of[where >> 32], value, cells.data(1)[i]);
+      contradiction = fmt::format("{} of dispatch {}: {} and {}", counters.names()[counter], row_of[where >> 32], value,
+                                  cells.data(1)[i]);
     value = cells.data(1)[i];
   }
   if (contradictions > 0)
-    warnings.push_back(
-        fmt::format("{}: {} counter values are given twice and differ (first: {}); the last one counts",
-                    first_name, contradictions, contradiction));
+    warnings.push_back(fmt::format("{}: {} counter values are given twice and differ (first: {}); the last one counts",
+                                   first_name, contradictions, contradiction));
   if (ids_shared > 0)
     warnings.push_back(
-        fmt::format("{}: {} dispatch ids stand for different kernels or shapes in different passes; they are "
-                    "kept apart, so some of their counters are missing",
+        fmt::format("{}: {} dispatch ids stand for different kernels or shapes in different passes; they are kept "
+                    "apart, so some of their counters are missing",
                     first_name, ids_shared));
   return table;
 }
@@ -516,8 +509,7 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
 namespace {
 
 // The running number of every dispatch among those of the same kernel and grid size, as a key.
-std::vector<std::tuple<std::string_view, double, uint32_t>> join_keys(const RawTable& table,
-                                                                      const NameTable& kernels) {
+std::vector<std::tuple<std::string_view, double, uint32_t>> join_keys(const RawTable& table, const NameTable& kernels) {
   const std::span<const double> grid = table.counters.column("Grid_Size");
   std::map<std::pair<std::string_view, double>, uint32_t> next;
   std::vector<std::tuple<std::string_view, double, uint32_t>> keys;
@@ -556,15 +548,12 @@ Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kern
   }
   for (const RawTable& pass : passes)
     if (pass.dispatches.size() != kept.size())
-      warnings.push_back(
-          fmt::format("{}: {} of its {} dispatches are not in every pass of the run; they were left out",
-                      pass.file, pass.dispatches.size() - kept.size(), pass.dispatches.size()));
+      warnings.push_back(fmt::format("{}: {} of its {} dispatches are not in every pass of the run; they were left out",
+                                     pass.file, pass.dispatches.size() - kept.size(), pass.dispatches.size()));
   if (kept.empty())
-    return fail(
-        "{}: the passes have no dispatch in common (matched by kernel name and grid size); they are not "
-        "passes of "
-        "the same program",
-        passes.front().file);
+    return fail("{}: the passes have no dispatch in common (matched by kernel name and "
+                "grid size); they are not passes of the same program",
+                passes.front().file);
 
   std::vector<std::string> names;
   std::vector<std::pair<size_t, size_t>> sources;  // pass, column
@@ -606,8 +595,7 @@ Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kern
             const double value = other[rows[static_cast<size_t>(&pass - passes.data())][kept[i]]];
             if (value == to[i] || (std::isnan(value) && std::isnan(to[i]))) continue;
             warnings.push_back(fmt::format(
-                "{}: {} of dispatch {} is {}, but {} in {}; the passes contradict each other, the "
-                "first one counts",
+                "{}: {} of dispatch {} is {}, but {} in {}; the passes contradict each other, the first one counts",
                 pass.file, names[c], joined.dispatches[i].id, value, to[i], passes[p].file));
             break;
           }

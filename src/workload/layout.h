@@ -1,5 +1,5 @@
-// Reads the layouts of counter files: wide (one row per dispatch) or long (one row per dispatch and counter),
-// in one file or one per pass. Internal to the workload folder.
+// Reads the layouts of counter files: wide (one row per dispatch) or long (one row per dispatch and counter), in one
+// file or one per pass. Internal to the workload folder.
 #pragma once
 
 #include <string>
@@ -49,8 +49,7 @@ struct RawTable {
 /// The current name of a column ("KernelName" -> "Kernel_Name", "BeginNs" -> "Start_Timestamp").
 std::string_view canonical_column(std::string_view name);
 
-/// The level of a pass that an earlier run's file forced to take a number: "SQ_LEVEL_WAVES_2" ->
-/// "SQ_LEVEL_WAVES".
+/// The level of a pass that an earlier run's file forced to take a number: "SQ_LEVEL_WAVES_2" -> "SQ_LEVEL_WAVES".
 std::string_view level_name(std::string_view stem);
 
 /// True if the file's header has Counter_Name and Counter_Value.
@@ -60,14 +59,14 @@ Result<bool> is_long_form(const std::string& path);
 Result<RawTable> read_wide(const CsvSource& source, const ReadOptions& options, NameTable& kernels,
                            std::vector<std::string>& warnings);
 
-/// Reads and pivots one row per dispatch and counter, in one or several files. A dispatch's duration is the
-/// median over its rows.
-Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOptions& options,
-                           NameTable& kernels, std::vector<std::string>& warnings);
+/// Reads and pivots one row per dispatch and counter, in one or several files. A dispatch's duration is the median over
+/// its rows.
+Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOptions& options, NameTable& kernels,
+                           std::vector<std::string>& warnings);
 
-/// Joins passes of the same program by kernel, grid size and running number among those. Skips and logs
-/// dispatches that are not in every pass. Timestamps are the mean over the passes that have them. A counter
-/// in several passes takes its values from the first.
+/// Joins passes of the same program by kernel, grid size and running number among those. Skips and logs dispatches that
+/// are not in every pass. Timestamps are the mean over the passes that have them. A counter in several passes takes its
+/// values from the first.
 Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kernels,
                              std::vector<std::string>& warnings);
 

@@ -37,8 +37,7 @@ Result<StringMap<std::string>> kernels_of_dispatches(const std::string& path) {
   TACHO_ASSIGN(const std::vector<std::string> header, read_names(reader));
   const size_t id = position(header, "Dispatch_Id"), name = position(header, "Kernel_Name");
   if (id == kNowhere || name == kNowhere)
-    return fail("{}: the header has no Dispatch_Id or no Kernel_Name; this is no kernel trace of rocprofv3",
-                path);
+    return fail("{}: the header has no Dispatch_Id or no Kernel_Name; this is no kernel trace of rocprofv3", path);
   std::vector<std::string_view> fields;
   for (;;) {
     TACHO_ASSIGN(const bool more, reader.next(fields));
@@ -58,8 +57,7 @@ std::string reason_of(std::string_view text) {
 
 }  // namespace
 
-Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
-                                                 std::vector<std::string>& warnings) {
+Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder, std::vector<std::string>& warnings) {
   PcSamples result;
   for (const std::string_view method : {"stochastic", "host_trap"}) {
     result.file = fmt::format("{}/ps_file_pc_sampling_{}.csv", folder, method);
@@ -68,13 +66,12 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
     result.file.clear();
   }
   if (result.file.empty()) return std::optional<PcSamples>();
-  TACHO_ASSIGN(const StringMap<std::string> kernels,
-               kernels_of_dispatches(folder + "/ps_file_kernel_trace.csv"));
+  TACHO_ASSIGN(const StringMap<std::string> kernels, kernels_of_dispatches(folder + "/ps_file_kernel_trace.csv"));
   TACHO_ASSIGN(CsvReader reader, CsvReader::open(result.file));
   TACHO_ASSIGN(const std::vector<std::string> header, read_names(reader));
-  const size_t instruction = position(header, "Instruction"),
-               source = position(header, "Instruction_Comment"), dispatch = position(header, "Dispatch_Id"),
-               issued = position(header, "Wave_Issued_Instruction"), stall = position(header, "Stall_Reason"),
+  const size_t instruction = position(header, "Instruction"), source = position(header, "Instruction_Comment"),
+               dispatch = position(header, "Dispatch_Id"), issued = position(header, "Wave_Issued_Instruction"),
+               stall = position(header, "Stall_Reason"),
                counts = position(header, "Samples");  // ours: a row stands for so many
   if (instruction == kNowhere || dispatch == kNowhere)
     return fail("{}: the header has no Instruction or no Dispatch_Id; these are no PC samples of rocprofv3",
@@ -109,8 +106,7 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
     auto place = known.find(key);
     if (place == known.end()) {
       if (known.size() == kMostInstructions) {
-        log.add("there are more than a million different instructions", "the rest was left out", reader.row(),
-                "");
+        log.add("there are more than a million different instructions", "the rest was left out", reader.row(), "");
         continue;
       }
       place = known.emplace(key, result.instructions.size()).first;
@@ -124,8 +120,7 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
     SampledInstruction& at = result.instructions[place->second];
     result.samples += count;
     at.samples += count;
-    if (issued != kNowhere &&
-        (fields[issued] == "1" || fields[issued] == "True" || fields[issued] == "true")) {
+    if (issued != kNowhere && (fields[issued] == "1" || fields[issued] == "True" || fields[issued] == "true")) {
       at.issued += count;
     } else if (stall != kNowhere && !fields[stall].empty()) {
       const auto found = stalls[place->second].find(fields[stall]);
@@ -145,9 +140,8 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
       return a.second != b.second ? a.second > b.second : a.first < b.first;
     });
   }
-  std::stable_sort(
-      result.instructions.begin(), result.instructions.end(),
-      [](const SampledInstruction& a, const SampledInstruction& b) { return a.samples > b.samples; });
+  std::stable_sort(result.instructions.begin(), result.instructions.end(),
+                   [](const SampledInstruction& a, const SampledInstruction& b) { return a.samples > b.samples; });
   return std::optional<PcSamples>(std::move(result));
 }
 
@@ -157,8 +151,7 @@ void sort_by_source(PcSamples& samples) {
     const std::string_view text = each.source;
     const size_t colon = text.rfind(':');
     uint64_t line = 0;
-    if (colon != std::string_view::npos)
-      std::from_chars(text.data() + colon + 1, text.data() + text.size(), line);
+    if (colon != std::string_view::npos) std::from_chars(text.data() + colon + 1, text.data() + text.size(), line);
     return std::tuple(std::string_view(each.kernel), text.substr(0, colon), line);
   };
   std::stable_sort(samples.instructions.begin(), samples.instructions.end(),

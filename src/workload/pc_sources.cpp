@@ -99,8 +99,7 @@ Result<std::vector<SourceText>> read_pc_sources(const std::string& folder) {
     if (!more) return files;
     int64_t line = 0;
     if (fields.size() != 3 ||
-        std::from_chars(fields[1].data(), fields[1].data() + fields[1].size(), line).ec != std::errc() ||
-        line < 1)
+        std::from_chars(fields[1].data(), fields[1].data() + fields[1].size(), line).ec != std::errc() || line < 1)
       continue;  // cut off
     if (files.empty() || files.back().file != fields[0]) files.push_back({std::string(fields[0]), {}});
     files.back().lines.emplace_back(line, std::string(fields[2]));

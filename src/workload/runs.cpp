@@ -102,8 +102,8 @@ Result<std::vector<RunEntry>> parse_runs(std::string_view text, std::string_view
   std::vector<RunEntry> runs;
   if (!lists_runs(text)) return runs;  // somebody else's file, whatever it is
   const auto damaged = [&](const YAML::Mark& mark) {
-    return fail("{}: line {}, column {}: this entry of a run cannot be read; the file is damaged", file,
-                mark.line + 1, mark.column + 1);
+    return fail("{}: line {}, column {}: this entry of a run cannot be read; the file is damaged", file, mark.line + 1,
+                mark.column + 1);
   };
   try {
     const YAML::Node root = YAML::Load(std::string(text));
@@ -154,8 +154,7 @@ Result<std::vector<RunEntry>> read_runs(const std::string& folder) {
 
 std::string config_text(const std::vector<RunEntry>& runs) {
   std::string out =
-      "# Written by tacho profile. The keys of rocprof-compute describe the newest run; `runs` lists all of "
-      "them.\n";
+      "# Written by tacho profile. The keys of rocprof-compute describe the newest run; `runs` lists all of them.\n";
   if (!runs.empty()) {
     const RunEntry& newest = runs.back();
     const auto line = [&](std::string_view key, const std::vector<std::string>& list) {
@@ -169,8 +168,7 @@ std::string config_text(const std::vector<RunEntry>& runs) {
     line("filter_blocks", newest.blocks);
     out += fmt::format("set_selected: {}\n", newest.set.empty() ? "null" : newest.set);
     out += fmt::format("roof_only: {}\n", newest.roofline_only);
-    out += fmt::format("iteration_multiplexing: {}\n",
-                       newest.multiplexing.empty() ? "null" : newest.multiplexing);
+    out += fmt::format("iteration_multiplexing: {}\n", newest.multiplexing.empty() ? "null" : newest.multiplexing);
   }
   out += "runs:\n";
   for (const RunEntry& run : runs) {
@@ -218,12 +216,10 @@ std::string describe(const RunEntry& run) {
   return filters.empty() ? text : fmt::format("{} ({})", text, filters);
 }
 
-Result<std::vector<size_t>> choose_runs(const std::vector<RunEntry>& runs, int wanted,
-                                        std::string_view folder) {
+Result<std::vector<size_t>> choose_runs(const std::vector<RunEntry>& runs, int wanted, std::string_view folder) {
   std::vector<size_t> chosen;
   if (runs.empty()) {
-    if (wanted > 0)
-      return fail("{}: its runs are not numbered (it was not written by tacho profile)", folder);
+    if (wanted > 0) return fail("{}: its runs are not numbered (it was not written by tacho profile)", folder);
     return chosen;
   }
   const RunEntry* like = nullptr;

@@ -1,5 +1,4 @@
-// sysinfo.csv: one row that describes the machine. Column names changed over the years; they are read into
-// today's.
+// sysinfo.csv: one row that describes the machine. Column names changed over the years; they are read into today's.
 #include <array>
 #include <cmath>
 
@@ -51,8 +50,8 @@ std::string number_text(double value) {
   return value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{}", value);
 }
 
-// The value that old files have in other words. What they lack because it was the same on every GPU of an architecture is in
-// the catalog (missing_sysinfo).
+// The value that old files have in other words. What they lack because it was the same on every GPU of an architecture
+// is in the catalog (missing_sysinfo).
 void complete(SysInfo& info) {
   if (std::isnan(info.number("num_hbm_channels"))) {
     // hbm_bw (GB/s) was computed as memory clock (MHz) * 32 bytes * channels.
@@ -88,11 +87,9 @@ Result<SysInfo> read_sysinfo(const std::string& folder) {
   const std::string path = folder + "/sysinfo.csv";
   auto opened = CsvReader::open(path);
   if (!opened)
-    return fail(
-        "{}: sysinfo.csv, which says what GPU was profiled, is missing or cannot be read; this is no "
-        "complete "
-        "profile folder",
-        folder);
+    return fail("{}: sysinfo.csv, which says what GPU was profiled, is missing or "
+                "cannot be read; this is no complete profile folder",
+                folder);
   CsvReader& reader = *opened;
   std::vector<std::string_view> fields;
   TACHO_ASSIGN(const bool has_header, reader.next(fields));
@@ -101,8 +98,8 @@ Result<SysInfo> read_sysinfo(const std::string& folder) {
   TACHO_ASSIGN(const bool has_values, reader.next(fields));
   if (!has_values) return fail("{}: there is a header but no row with values; the file is cut off", path);
   if (fields.size() != names.size())
-    return fail("{}: row {} has {} fields, the header has {}; the file is cut off or damaged", path,
-                reader.row(), fields.size(), names.size());
+    return fail("{}: row {} has {} fields, the header has {}; the file is cut off or damaged", path, reader.row(),
+                fields.size(), names.size());
   SysInfo info;
   for (size_t i = 0; i < names.size(); ++i) {
     std::string_view name = names[i];
@@ -112,9 +109,8 @@ Result<SysInfo> read_sysinfo(const std::string& folder) {
   }
   // gpu_soc of Omniperf 1.x was the architecture or the model ("mi200").
   if (info.get("gpu_arch").empty() && info.get("gpu_model").empty())
-    return fail(
-        "{}: neither gpu_arch nor gpu_model is given, so the architecture of the profiled GPU is unknown",
-        path);
+    return fail("{}: neither gpu_arch nor gpu_model is given, so the architecture of the profiled GPU is unknown",
+                path);
   complete(info);
   return info;
 }

@@ -41,8 +41,7 @@ std::vector<Pair> pairs_of(const std::string& folder, const std::vector<std::str
           return stem == std::string(kTorchPrefix) + "_" + pass.substr(0, pass.rfind(".csv")) + "_";
         });
     if (wanted)
-      pairs.push_back(
-          {entry.path(), collection, entry.path().parent_path() / (stem + std::string(kGraphSuffix))});
+      pairs.push_back({entry.path(), collection, entry.path().parent_path() / (stem + std::string(kGraphSuffix))});
   }
   std::sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.marker < b.marker; });
   return pairs;
@@ -94,8 +93,7 @@ Status read_pair(const Pair& pair, std::map<std::string, TorchOperator>& operato
     for (;;) {
       TACHO_ASSIGN(const bool more, reader.next(fields));
       if (!more) break;
-      if (fields.size() <= most)
-        return fail("{}, row {}: it has too few columns", reader.name(), reader.row());
+      if (fields.size() <= most) return fail("{}, row {}: it has too few columns", reader.name(), reader.row());
       // "nn.Module.Net.forward/torch.nn.functional.relu:#1@train.py:31"
       const std::string_view text = fields[function];
       const size_t mark = text.rfind(":#");
@@ -144,8 +142,8 @@ Status read_pair(const Pair& pair, std::map<std::string, TorchOperator>& operato
     }
     rows.push_back({call.name + ":#" + call.context, std::string(fields[counter]),
                     fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(call.name), csv_field(call.context),
-                                csv_field(fields[kernel]), csv_field(fields[counter]), fields[value],
-                                call.start, call.end, fields[start], fields[end])});
+                                csv_field(fields[kernel]), csv_field(fields[counter]), fields[value], call.start,
+                                call.end, fields[start], fields[end])});
   }
   return {};
 }
@@ -171,10 +169,8 @@ Status read_graphs(const fs::path& file, std::vector<TorchGraphPart>& parts) {
     TorchGraphPart& part = parts.emplace_back();
     part.graph = fields[graph];
     part.name = fields[name];
-    for (const auto& [at, into] : {std::pair{id, &part.number},
-                                   {launches, &part.launches},
-                                   {kernels, &part.kernels},
-                                   {duration, &part.ns}})
+    for (const auto& [at, into] :
+         {std::pair{id, &part.number}, {launches, &part.launches}, {kernels, &part.kernels}, {duration, &part.ns}})
       if (const std::string_view text = fields[at];
           std::from_chars(text.data(), text.data() + text.size(), *into).ec != std::errc() || *into < 0)
         return fail("{}, row {}: '{}' is no count", reader.name(), reader.row(), text);
@@ -189,9 +185,8 @@ Status write_consolidated(const fs::path& file, std::vector<Row>& rows) {
   fs::create_directory(file.parent_path(), error);
   TACHO_ASSIGN(OutputFile out, OutputFile::create(file.string(), true));
   out.write(
-      "Operator_Name,Context_Id,Kernel_Name,Counter_Name,Counter_Value,Start_Timestamp_function,End_"
-      "Timestamp_function,"
-      "Start_Timestamp_kernel,End_Timestamp_kernel\n");
+      "Operator_Name,Context_Id,Kernel_Name,Counter_Name,Counter_Value,Start_Timestamp_function,End_Timestamp_function,Start_Timestamp_kernel,End_Timestamp_kernel\n"
+      "");
   for (const Row& row : rows) out.write(row.text);
   return out.commit();
 }
@@ -245,8 +240,7 @@ std::vector<std::string_view> parts_of(std::string_view path) {
   std::vector<std::string_view> parts;
   for (size_t begin = 0; begin <= path.size();) {
     const size_t end = std::min(path.find('/', begin), path.size());
-    if (end > begin && path.substr(begin, end - begin) != ".")
-      parts.push_back(path.substr(begin, end - begin));
+    if (end > begin && path.substr(begin, end - begin) != ".") parts.push_back(path.substr(begin, end - begin));
     begin = end + 1;
   }
   return parts;
@@ -256,8 +250,7 @@ std::vector<std::string_view> parts_of(std::string_view path) {
 
 Result<TorchTrace> read_torch_trace(const std::string& folder, const std::vector<std::string>& pass_files) {
   const std::vector<Pair> pairs = pairs_of(folder, pass_files);
-  if (pairs.empty())
-    return fail("{}: it has no operators of PyTorch; profile the program with --torch-trace", folder);
+  if (pairs.empty()) return fail("{}: it has no operators of PyTorch; profile the program with --torch-trace", folder);
   TorchTrace trace;
   std::map<std::string, TorchOperator> operators;
   std::vector<Row> rows;

@@ -1,6 +1,6 @@
-// PyTorch's operators in a profile folder (profile --torch-trace): pairs of files torch_trace_*_marker_api_trace.csv (calls of
-// operators) and torch_trace_*_counter_collection.csv (counters of kernels, under the call that launched them), and
-// torch_trace/consolidated.csv, which joins them. Folders of rocprof-compute have the same files.
+// PyTorch's operators in a profile folder (profile --torch-trace): pairs of files torch_trace_*_marker_api_trace.csv
+// (calls of operators) and torch_trace_*_counter_collection.csv (counters of kernels, under the call that launched
+// them), and torch_trace/consolidated.csv, which joins them. Folders of rocprof-compute have the same files.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,7 @@ inline constexpr std::string_view kTorchPrefix = "torch_trace";
 inline constexpr std::string_view kMarkerSuffix = "marker_api_trace.csv";
 inline constexpr std::string_view kCollectionSuffix = "counter_collection.csv";
 inline constexpr std::string_view kGraphSuffix = "graph_nodes.csv";  // beside the first pair of a run
-inline constexpr std::string_view kGraphHeader =
-    "Graph_Name,Graph_Id,Launches,Operator_Name,Kernels,Duration_Ns\n";
+inline constexpr std::string_view kGraphHeader = "Graph_Name,Graph_Id,Launches,Operator_Name,Kernels,Duration_Ns\n";
 
 /// An operator by its whole name, and what it launched.
 struct TorchOperator {
@@ -47,11 +46,12 @@ struct TorchTrace {
 };
 
 /// Reads the pairs of a folder, those of the given pass files ("pmc_perf_0.csv") alone if there are any. Writes
-/// torch_trace/consolidated.csv where it is missing or older than a pair; a folder that cannot be written to gets a note. Fails
-/// in a folder without pairs.
+/// torch_trace/consolidated.csv where it is missing or older than a pair; a folder that cannot be written to gets a
+/// note. Fails in a folder without pairs.
 Result<TorchTrace> read_torch_trace(const std::string& folder, const std::vector<std::string>& pass_files);
 
-/// As Python's PurePosixPath(name).match(pattern): parts are compared from the right, * and ? match within a part, [a-z] and
+/// As Python's PurePosixPath(name).match(pattern): parts are compared from the right, * and ? match within a part,
+/// [a-z] and
 /// [!a-z] a character. "all", "*" and "**" match every name.
 bool torch_operator_matches(std::string_view pattern, std::string_view name);
 

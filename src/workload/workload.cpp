@@ -88,8 +88,7 @@ bool has_counters(const std::string& folder) {
   // A run of ours that asked for what fits into level passes has no others.
   if (files.levels.empty()) return false;
   const auto runs = read_runs(folder);
-  return runs &&
-         std::any_of(runs->begin(), runs->end(), [](const RunEntry& run) { return !run.files.empty(); });
+  return runs && std::any_of(runs->begin(), runs->end(), [](const RunEntry& run) { return !run.files.empty(); });
 }
 
 void collect_workloads(const std::string& folder, int depth, std::vector<std::string>& found) {
@@ -123,8 +122,7 @@ std::string guess(const std::string& folder, int depth = 4) {
       std::string why = "the profile run did not finish";
       if (const auto runs = read_runs(folder); runs && !runs->empty())
         why = runs->back().exit_code != 0
-                  ? fmt::format("the program ended with code {} before a kernel was measured",
-                                runs->back().exit_code)
+                  ? fmt::format("the program ended with code {} before a kernel was measured", runs->back().exit_code)
                   : "the program launched no kernel, or none that passed the filters (log.txt says which)";
       return "it has a sysinfo.csv, but no counter file: " + why;
     }
@@ -132,15 +130,14 @@ std::string guess(const std::string& folder, int depth = 4) {
   if (!any && depth > 0)
     for (const std::string& name : entries_of(folder, true)) {
       std::string inside = guess(folder + "/" + name, depth - 1);
-      if (inside != kEmpty)
-        return fmt::format("{}{}{}", name, inside.starts_with("it ") ? ": " : "/", inside);
+      if (inside != kEmpty) return fmt::format("{}{}{}", name, inside.starts_with("it ") ? ": " : "/", inside);
     }
   return any ? "it holds nothing that rocprof-compute writes" : std::string(kEmpty);
 }
 
 // Of a folder with several runs of tacho profile only the files of those that go together are read, the newest first.
-void choose_files(const std::string& folder, const std::vector<RunEntry>& runs,
-                  const std::vector<size_t>& chosen, Files& files, Workload& workload) {
+void choose_files(const std::string& folder, const std::vector<RunEntry>& runs, const std::vector<size_t>& chosen,
+                  Files& files, Workload& workload) {
   files = {};
   bool everything = false, roofline_only = true;
   for (const size_t index : chosen) {
@@ -149,13 +146,13 @@ void choose_files(const std::string& folder, const std::vector<RunEntry>& runs,
     everything = everything || run.blocks.empty();
     roofline_only = roofline_only && run.roofline_only;
     if (run.exit_code != 0)
-      workload.warnings.push_back(fmt::format(
-          "{}: the program ended with code {} (run {}); what it had not finished by then is missing", folder,
-          run.exit_code, run.number));
+      workload.warnings.push_back(
+          fmt::format("{}: the program ended with code {} (run {}); what it had not finished by then is missing",
+                      folder, run.exit_code, run.number));
     if (run.measured < run.seen)
-      workload.warnings.push_back(fmt::format(
-          "{}: counts and sums of kernels are of the {} dispatches that were measured, of {} (run {})",
-          folder, run.measured, run.seen, run.number));
+      workload.warnings.push_back(
+          fmt::format("{}: counts and sums of kernels are of the {} dispatches that were measured, of {} (run {})",
+                      folder, run.measured, run.seen, run.number));
     for (const std::string& block : run.blocks)
       if (std::find(workload.recorded_blocks.begin(), workload.recorded_blocks.end(), block) ==
           workload.recorded_blocks.end())
@@ -178,13 +175,12 @@ void choose_files(const std::string& folder, const std::vector<RunEntry>& runs,
     if (std::find(chosen.begin(), chosen.end(), i) == chosen.end() && ++count <= 5)
       others += (others.empty() ? "" : "; ") + describe(runs[i]);
   if (count > 0)
-    workload.warnings.push_back(
-        fmt::format("{}: {} of its {} runs had another command or other filters and are left out (--run N "
-                    "selects one): {}{}",
-                    folder, count, runs.size(), others, count > 5 ? "; ..." : ""));
+    workload.warnings.push_back(fmt::format("{}: {} of its {} runs had another command or other filters "
+                                            "and are left out (--run N selects one): {}{}",
+                                            folder, count, runs.size(), others, count > 5 ? "; ..." : ""));
   if (workload.estimated)
-    workload.warnings.push_back(fmt::format(
-        "{}: the counts are estimates from some of the work-groups (profile --max-time)", folder));
+    workload.warnings.push_back(
+        fmt::format("{}: the counts are estimates from some of the work-groups (profile --max-time)", folder));
 }
 
 // Rows of the result in the order given; dispatches and every pass alike.
@@ -216,17 +212,15 @@ Status drop_contradictions(Workload& workload, const std::string& file, bool com
     if (!is_idle && !is_backwards) kept.push_back(r);
   }
   if (idle > 0 && (compat || kept.empty()))
-    return fail("{}: row {}: GRBM_GUI_ACTIVE is 0 in {} of {} dispatches, so nothing was counted there{}",
-                file, first_idle + 2, idle, count,
+    return fail("{}: row {}: GRBM_GUI_ACTIVE is 0 in {} of {} dispatches, so nothing was counted there{}", file,
+                first_idle + 2, idle, count,
                 compat ? " (rocprof-compute 3.3 stops here; without --compat they are left out)" : "");
   if (idle > 0)
-    workload.warnings.push_back(
-        fmt::format("{}: {} of {} dispatches have GRBM_GUI_ACTIVE = 0 (first: row {}), so nothing was "
-                    "counted there; they were left out",
-                    file, idle, count, first_idle + 2));
+    workload.warnings.push_back(fmt::format("{}: {} of {} dispatches have GRBM_GUI_ACTIVE = 0 (first: row {}), "
+                                            "so nothing was counted there; they were left out",
+                                            file, idle, count, first_idle + 2));
   if (backwards > 0 && kept.empty())
-    return fail("{}: row {}: End_Timestamp is before Start_Timestamp in every dispatch", file,
-                first_backwards + 2);
+    return fail("{}: row {}: End_Timestamp is before Start_Timestamp in every dispatch", file, first_backwards + 2);
   if (backwards > 0)
     workload.warnings.push_back(
         fmt::format("{}: {} of {} dispatches end before they start (first: row {}); they were left out", file,
@@ -254,8 +248,7 @@ Result<std::string> find_workload(const std::string& given) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return fail("{}: there is no such folder", given);
-  if (!fs::is_directory(status))
-    return fail("{}: is a file; give the folder that the profile run wrote", given);
+  if (!fs::is_directory(status)) return fail("{}: is a file; give the folder that the profile run wrote", given);
   if (has_counters(path)) return path;
   std::vector<std::string> found;
   collect_workloads(path, 4, found);
@@ -324,9 +317,9 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
     } else {
       std::vector<RawTable> passes;
       for (size_t i = 0; i < files.passes.size(); ++i) {
-        TACHO_ASSIGN(RawTable pass,
-                     is_long[i] ? read_long({CsvSource{files.passes[i]}}, options, kernels, workload.warnings)
-                                : read_wide({files.passes[i]}, options, kernels, workload.warnings));
+        TACHO_ASSIGN(RawTable pass, is_long[i]
+                                        ? read_long({CsvSource{files.passes[i]}}, options, kernels, workload.warnings)
+                                        : read_wide({files.passes[i]}, options, kernels, workload.warnings));
         passes.push_back(std::move(pass));
       }
       for (const std::string& path : files.levels) {
@@ -357,16 +350,14 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
         if (auto read = read_wide({path}, options, kernels, level_warnings))
           tables.push_back(std::move(*read));
         else
-          workload.warnings.push_back(
-              fmt::format("{}; metrics of that pass are not computable", read.error().message));
+          workload.warnings.push_back(fmt::format("{}; metrics of that pass are not computable", read.error().message));
       }
       if (tables.empty()) continue;
       const std::string path = tables.front().file;
       auto read = tables.size() == 1 ? Result<RawTable>(std::move(tables.front()))
                                      : join_passes(std::move(tables), kernels, level_warnings);
       if (!read) {
-        workload.warnings.push_back(
-            fmt::format("{}; metrics of {} are not computable", read.error().message, name));
+        workload.warnings.push_back(fmt::format("{}; metrics of {} are not computable", read.error().message, name));
         continue;
       }
       if (!levels_joined)
@@ -382,9 +373,9 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
         order = match_rows(main, *read, kernels);
         const auto missing = std::count(order.begin(), order.end(), CounterTable::kNoRow);
         if (missing > 0)
-          workload.warnings.push_back(fmt::format(
-              "{}: {} of the {} dispatches of {} are not in this pass; its metrics leave them out", path,
-              missing, order.size(), main.file));
+          workload.warnings.push_back(
+              fmt::format("{}: {} of the {} dispatches of {} are not in this pass; its metrics leave them out", path,
+                          missing, order.size(), main.file));
       }
       if (same) {
         levels.push_back({name, std::move(read->counters)});
@@ -400,8 +391,8 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
   for (Pass& level : levels) workload.passes.push_back(std::move(level));
   TACHO_TRY(drop_contradictions(workload, main.file, options.compat));
   workload.ceilings = read_ceilings(folder + "/roofline.csv", workload.warnings);
-  if (const std::string why = foreign_ceilings(workload.ceilings, workload.sysinfo.get("gpu_arch"),
-                                               workload.sysinfo.get("gpu_model"));
+  if (const std::string why =
+          foreign_ceilings(workload.ceilings, workload.sysinfo.get("gpu_arch"), workload.sysinfo.get("gpu_model"));
       !why.empty())
     workload.warnings.push_back(fmt::format("{}/roofline.csv: {}", folder, why));
   if (chosen.empty())

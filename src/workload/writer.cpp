@@ -26,8 +26,7 @@ namespace fs = std::filesystem;
 
 std::string csv_number(double value) {
   if (std::isnan(value)) return {};
-  if (value == std::floor(value) && std::fabs(value) < 9.007199254740992e15)
-    return fmt::format("{:.0f}", value);
+  if (value == std::floor(value) && std::fabs(value) < 9.007199254740992e15) return fmt::format("{:.0f}", value);
   return fmt::format("{}", value);
 }
 
@@ -49,9 +48,9 @@ int pass_number(std::string_view name) {
 // What a profile run may have written: removed by --overwrite.
 bool is_ours(const fs::path& path) {
   const std::string name = path.filename().string();
-  return pass_number(name) >= 0 || name == "pmc_perf.csv" || name == "sysinfo.csv" ||
-         name == "timestamps.csv" || name == "profiling_config.yaml" || name == "log.txt" ||
-         name == "roofline.csv" || name == "ps_file_results.json" ||
+  return pass_number(name) >= 0 || name == "pmc_perf.csv" || name == "sysinfo.csv" || name == "timestamps.csv" ||
+         name == "profiling_config.yaml" || name == "log.txt" || name == "roofline.csv" ||
+         name == "ps_file_results.json" ||
          ((name.starts_with("SQ") || name.starts_with("results_SQ") || name.starts_with("ps_file_")) &&
           name.ends_with(".csv")) ||
          (name.starts_with("results_SQ") && name.ends_with(".db")) ||
@@ -102,8 +101,8 @@ class FolderWriter::Aside {
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
 
-  // Killed tachos: what one had set aside for a program that it did not start any more comes back. Spools and unfinished
-  // traces are of no use.
+  // Killed tachos: what one had set aside for a program that it did not start any more comes back. Spools and
+  // unfinished traces are of no use.
   void tidy() {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder_, error))
@@ -156,9 +155,8 @@ class FolderWriter::Aside {
   // Of a profile run: other commands of tacho may be writing here, too.
   static bool is_left(std::string_view name) {
     if (!name.starts_with(".tacho-")) return false;
-    return name.starts_with(".tacho-spool-") || name.starts_with(kHidden) ||
-           name.starts_with(".tacho-gone-") || name.find("-run.tacho") != std::string_view::npos ||
-           name.find("-pass.tacho") != std::string_view::npos;
+    return name.starts_with(".tacho-spool-") || name.starts_with(kHidden) || name.starts_with(".tacho-gone-") ||
+           name.find("-run.tacho") != std::string_view::npos || name.find("-pass.tacho") != std::string_view::npos;
   }
 
   // Empty folders only: a file that could not be put back stays.
@@ -192,8 +190,7 @@ Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrit
     writer.lock_ = std::make_shared<Lock>(file);
     if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
       return fail(
-          "{}: another run is being written there; wait for it or choose another folder (%rank% and "
-          "%env{{NAME}}% in "
+          "{}: another run is being written there; wait for it or choose another folder (%rank% and %env{{NAME}}% in "
           "--output-directory tell the processes of a launcher apart)",
           writer.folder_);
   }
@@ -211,19 +208,16 @@ Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrit
     writer.taken_.insert(path.filename().string());
     writer.next_pass_ = std::max(writer.next_pass_, pass_number(path.filename().string()) + 1);
   }
-  const bool foreign =
-      writer.earlier_.empty() && std::any_of(old.begin(), old.end(), [](const fs::path& path) {
-        const std::string name = path.filename().string();
-        return pass_number(name) >= 0 || name == "pmc_perf.csv";
-      });
+  const bool foreign = writer.earlier_.empty() && std::any_of(old.begin(), old.end(), [](const fs::path& path) {
+                         const std::string name = path.filename().string();
+                         return pass_number(name) >= 0 || name == "pmc_perf.csv";
+                       });
   // A run that was killed before its entry was written is ours all the same.
   const auto info = foreign ? read_sysinfo(writer.folder_) : Result<SysInfo>();
   if (foreign && !(info && info->get("version").starts_with("tacho ")))
-    return fail(
-        "{}: holds a profile that tacho did not write, to which no run can be added; choose another folder, "
-        "or "
-        "--overwrite to replace it",
-        writer.folder_);
+    return fail("{}: holds a profile that tacho did not write, to which no run can be added; "
+                "choose another folder, or --overwrite to replace it",
+                writer.folder_);
   return writer;
 }
 

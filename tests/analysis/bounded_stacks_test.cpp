@@ -25,8 +25,7 @@ StackTree random_tree(std::mt19937& random, size_t nodes, int names) {
     const auto frame = static_cast<uint32_t>(1 + random() % static_cast<size_t>(names));
     if (!children.try_emplace({parent, frame}, true).second) continue;
     const auto weight = static_cast<int64_t>(1) << random() % 20;
-    tree.nodes.push_back(
-        {parent, frame, random() % 3 == 0 ? 0 : weight, 1, random() % 2 == 0 ? weight : 0, 2});
+    tree.nodes.push_back({parent, frame, random() % 3 == 0 ? 0 : weight, 1, random() % 2 == 0 ? weight : 0, 2});
   }
   for (const StackNode& node : tree.nodes) {
     tree.host_ns += node.host_ns;

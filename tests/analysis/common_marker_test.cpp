@@ -27,11 +27,11 @@ std::shared_ptr<const trace::Trace> marked(const Folder& folder, const std::stri
   const int64_t track = writer->dimension(
       row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 1});
   for (const auto& [start, text] : markers)
-    writer->add(row::Marker{.track = track,
-                            .start = start,
-                            .duration = text == mark ? 0 : 10,
-                            .dim = writer->dimension(row::Label{.name = writer->string(text),
-                                                                .kind = event::MarkerKind::kPushPop})});
+    writer->add(row::Marker{
+        .track = track,
+        .start = start,
+        .duration = text == mark ? 0 : 10,
+        .dim = writer->dimension(row::Label{.name = writer->string(text), .kind = event::MarkerKind::kPushPop})});
   return must(writer->finish_and_open());
 }
 
@@ -60,10 +60,8 @@ TEST(CommonMarker, steps_go_before_others_and_their_numbers_do_not_count) {
 
 TEST(CommonMarker, ranges_go_before_marks) {
   const Folder folder;
-  const auto a =
-      marked(folder, "a", {{100, "Iteration begins"}, {200, "load"}, {400, "step 1"}}, "Iteration begins");
-  const auto b =
-      marked(folder, "b", {{100, "Iteration begins"}, {200, "load"}, {600, "step 1"}}, "Iteration begins");
+  const auto a = marked(folder, "a", {{100, "Iteration begins"}, {200, "load"}, {400, "step 1"}}, "Iteration begins");
+  const auto b = marked(folder, "b", {{100, "Iteration begins"}, {200, "load"}, {600, "step 1"}}, "Iteration begins");
   const auto common = must(first_common_marker(*a, *b));
   ASSERT_TRUE(common);
   EXPECT_EQ(common->text_a, "step 1");

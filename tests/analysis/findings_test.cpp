@@ -1,5 +1,5 @@
-// Findings: for each rule a trace in which its fault is planted, one without it, and one that is too near the threshold to
-// tell; what cannot be judged says so; sentences, spans, savings and order.
+// Findings: for each rule a trace in which its fault is planted, one without it, and one that is too near the threshold
+// to tell; what cannot be judged says so; sentences, spans, savings and order.
 #include "analysis/findings.h"
 
 #include <gtest/gtest.h>
@@ -53,26 +53,23 @@ struct Machine {
 // A program with one thread and streams that run what they are given in order.
 class Planted {
  public:
-  explicit Planted(const Machine& machine = {})
-      : writer_(must(TraceWriter::create(folder_ / "t.tacho", {}))) {
-    process_ = writer_->dimension(
-        row::Process{.pid = 71, .parent_pid = 0, .start = 0, .name = writer_->string("app")});
+  explicit Planted(const Machine& machine = {}) : writer_(must(TraceWriter::create(folder_ / "t.tacho", {}))) {
+    process_ = writer_->dimension(row::Process{.pid = 71, .parent_pid = 0, .start = 0, .name = writer_->string("app")});
     const int64_t thread = writer_->dimension(row::Thread{.process = process_, .tid = 71});
     main_ = writer_->dimension(
         row::Track{.kind = event::TrackKind::kThread, .process = process_, .thread = thread, .native = 71});
     for (int d = 0; d < machine.devices; ++d) {
-      const int64_t device =
-          writer_->dimension(row::Device{.process = process_,
-                                         .kind = machine.kind,
-                                         .index = d,
-                                         .name = writer_->string("Device"),
-                                         .architecture = writer_->string(machine.architecture)});
+      const int64_t device = writer_->dimension(row::Device{.process = process_,
+                                                            .kind = machine.kind,
+                                                            .index = d,
+                                                            .name = writer_->string("Device"),
+                                                            .architecture = writer_->string(machine.architecture)});
       if (machine.units > 0)
         writer_->property(Table::kDevice, device, "compute_units", fmt::format("{}", machine.units));
       for (int64_t s = 0; s < 2; ++s)
         streams_.push_back(
-            {writer_->dimension(row::Track{
-                 .kind = event::TrackKind::kQueue, .process = process_, .device = device, .native = s + 1}),
+            {writer_->dimension(
+                 row::Track{.kind = event::TrackKind::kQueue, .process = process_, .device = device, .native = s + 1}),
              0});
     }
   }
@@ -81,13 +78,12 @@ class Planted {
   void compute(int64_t ns) { now += ns; }
   void call(std::string_view name, int64_t ns, int64_t correlation = 0,
             event::Domain domain = event::Domain::kCudaRuntime) {
-    writer_->add(
-        row::Api{.track = main_,
-                 .start = now,
-                 .duration = ns,
-                 .dim = writer_->dimension(row::Function{.name = writer_->string(name), .domain = domain}),
-                 .correlation = correlation,
-                 .result = 0});
+    writer_->add(row::Api{.track = main_,
+                          .start = now,
+                          .duration = ns,
+                          .dim = writer_->dimension(row::Function{.name = writer_->string(name), .domain = domain}),
+                          .correlation = correlation,
+                          .result = 0});
     now += ns;
   }
   void launch(int64_t duration, const Launch& how = {}) {
@@ -118,33 +114,33 @@ class Planted {
     const int64_t start = std::max(now + how.call, stream(how.stream).free);
     call("cudaMemcpy", how.blocking ? start + duration + kUs - now : how.call, ++correlation_);
     const bool up = how.direction == event::CopyDirection::kHostToDevice;
-    writer_->add(row::Copy{.track = stream(how.stream).track,
-                           .start = start,
-                           .duration = duration,
-                           .dim = writer_->dimension(
-                               row::CopyShape{.direction = how.direction,
-                                              .source_memory = up ? how.memory : event::MemoryKind::kDevice,
-                                              .target_memory = up ? event::MemoryKind::kDevice : how.memory,
-                                              .kind = event::CopyKind::kPlain,
-                                              .asynchronous = !how.tell      ? event::kUnknown
-                                                              : how.blocking ? 0
-                                                                             : 1}),
-                           .correlation = correlation_,
-                           .bytes = how.bytes,
-                           .queued_ahead = 0,
-                           .submit_ahead = 0});
+    writer_->add(row::Copy{
+        .track = stream(how.stream).track,
+        .start = start,
+        .duration = duration,
+        .dim = writer_->dimension(row::CopyShape{.direction = how.direction,
+                                                 .source_memory = up ? how.memory : event::MemoryKind::kDevice,
+                                                 .target_memory = up ? event::MemoryKind::kDevice : how.memory,
+                                                 .kind = event::CopyKind::kPlain,
+                                                 .asynchronous = !how.tell      ? event::kUnknown
+                                                                 : how.blocking ? 0
+                                                                                : 1}),
+        .correlation = correlation_,
+        .bytes = how.bytes,
+        .queued_ahead = 0,
+        .submit_ahead = 0});
     stream(how.stream).free = start + duration;
     busy_until_ = std::max(busy_until_, start + duration);
   }
   // Until all that was asked for is done.
   void wait() { call("cudaDeviceSynchronize", std::max(busy_until_ - now, int64_t{0}) + 3 * kUs); }
   void range(std::string_view name, int64_t from, int64_t to) {
-    writer_->add(row::Marker{.track = main_,
-                             .start = from,
-                             .duration = to - from,
-                             .dim = writer_->dimension(row::Label{.name = writer_->string(name),
-                                                                  .kind = event::MarkerKind::kPushPop}),
-                             .payload = 0});
+    writer_->add(row::Marker{
+        .track = main_,
+        .start = from,
+        .duration = to - from,
+        .dim = writer_->dimension(row::Label{.name = writer_->string(name), .kind = event::MarkerKind::kPushPop}),
+        .payload = 0});
   }
   TraceWriter& writer() { return *writer_; }
   int64_t process() const { return process_; }
@@ -175,8 +171,7 @@ const TraceFinding* finding_of(const Findings& findings, std::string_view rule) 
 }
 
 std::string state_of(const Findings& findings, std::string_view rule) {
-  if (const TraceFinding* finding = finding_of(findings, rule))
-    return finding->possible ? "possible" : "found";
+  if (const TraceFinding* finding = finding_of(findings, rule)) return finding->possible ? "possible" : "found";
   for (const UnjudgedRule& unjudged : findings.not_judged)
     if (unjudged.rule == rule) return "not judged";
   return "silent";
@@ -185,10 +180,9 @@ std::string state_of(const Findings& findings, std::string_view rule) {
 std::string all_of(const Findings& findings) {
   std::string out;
   for (const TraceFinding& finding : findings.findings)
-    out += fmt::format("{} {} {}: {}\n", finding.rule, finding.possible ? "possible" : "found",
-                       savings_text(finding), finding.sentence);
-  for (const UnjudgedRule& rule : findings.not_judged)
-    out += fmt::format("{} needs {}\n", rule.rule, rule.needs);
+    out += fmt::format("{} {} {}: {}\n", finding.rule, finding.possible ? "possible" : "found", savings_text(finding),
+                       finding.sentence);
+  for (const UnjudgedRule& rule : findings.not_judged) out += fmt::format("{} needs {}\n", rule.rule, rule.needs);
   return out;
 }
 
@@ -196,7 +190,7 @@ void expect_state(const Findings& findings, std::string_view rule, std::string_v
   EXPECT_EQ(state_of(findings, rule), state) << rule << "\n" << all_of(findings);
 }
 
-// --- the device idles
+// The device idles
 
 // Kernels of 10 us; the host takes `code` between launches.
 Findings launches(int64_t code, int64_t kernel = 10 * kUs) {
@@ -214,8 +208,7 @@ TEST(Findings, launch_bound) {
   // 5 us of call and 20 of code against 10 us of work: 15 of 25 us idle, 499 times.
   ASSERT_NE(finding_of(bound, "launch-bound"), nullptr);
   const TraceFinding& finding = *finding_of(bound, "launch-bound");
-  EXPECT_NE(finding.sentence.find("GPU 0 idled 7.49 ms (60 % of its span) in 499 gaps of 15.00 us"),
-            std::string::npos)
+  EXPECT_NE(finding.sentence.find("GPU 0 idled 7.49 ms (60 % of its span) in 499 gaps of 15.00 us"), std::string::npos)
       << finding.sentence;
   EXPECT_NEAR(static_cast<double>(finding.saves->second), 499 * 15e3, 10e3);
   EXPECT_NEAR(static_cast<double>(finding.saves->first), 499 * 7.5e3, 10e3);
@@ -263,8 +256,7 @@ TEST(Findings, idle_start) {
   EXPECT_FALSE(finding.saves) << "it is no reason to come before what the run does all the time";
   EXPECT_EQ(finding.doubt, "it happens once, and a longer run has no more of it");
   ASSERT_FALSE(finding.spans.empty());
-  EXPECT_NEAR(static_cast<double>(finding.spans[0].to - finding.spans[0].from), 85.7e6, 1e6)
-      << "with its neighbours";
+  EXPECT_NEAR(static_cast<double>(finding.spans[0].to - finding.spans[0].from), 85.7e6, 1e6) << "with its neighbours";
   // A loop that is launch-bound itself stays so, and is measured without the start-up.
   const Findings both = start_and_loop(80 * kMs, 90 * kUs, 90 * kUs);
   expect_state(both, "launch-bound", "found");
@@ -369,7 +361,7 @@ TEST(Findings, allocation_churn) {
   expect_state(before.find(), "allocation-churn", "silent");
 }
 
-// --- kernels
+// Kernels
 
 TEST(Findings, tiny_kernels) {
   const auto run = [](int64_t kernel, int64_t call) {
@@ -382,8 +374,7 @@ TEST(Findings, tiny_kernels) {
   };
   const Findings tiny = run(2 * kUs, 6 * kUs);
   expect_state(tiny, "tiny-kernels", "found");
-  EXPECT_NE(finding_of(tiny, "tiny-kernels")->sentence.find("500 of 500 kernels on GPU 0"),
-            std::string::npos);
+  EXPECT_NE(finding_of(tiny, "tiny-kernels")->sentence.find("500 of 500 kernels on GPU 0"), std::string::npos);
   EXPECT_NE(finding_of(tiny, "tiny-kernels")->sentence.find("axpy"), std::string::npos);
   expect_state(run(20 * kUs, 6 * kUs), "tiny-kernels", "silent");
   Planted graph;  // launched by one call each hundred: no kernel has a launch to be shorter than
@@ -416,8 +407,7 @@ TEST(Findings, small_grids) {
   };
   const Findings found = run(50, 100);
   expect_state(found, "small-grids", "found");
-  EXPECT_NE(finding_of(found, "small-grids")->sentence.find("the longest is small with 10"),
-            std::string::npos)
+  EXPECT_NE(finding_of(found, "small-grids")->sentence.find("the longest is small with 10"), std::string::npos)
       << finding_of(found, "small-grids")->sentence;
   EXPECT_NEAR(static_cast<double>(finding_of(found, "small-grids")->saves->second), 50 * 100e3 * 0.9, 50e3);
   expect_state(run(5, 100), "small-grids", "silent");
@@ -440,8 +430,7 @@ TEST(Findings, low_occupancy) {
   // 255 registers: 256 a thread, 8192 a warp, 8 warps of 64; of 256 threads one block, 12.5 %.
   const Findings found = run(255, "sm_90");
   expect_state(found, "low-occupancy", "possible");
-  EXPECT_NE(finding_of(found, "low-occupancy")->sentence.find("fills 12 %, limited by registers"),
-            std::string::npos)
+  EXPECT_NE(finding_of(found, "low-occupancy")->sentence.find("fills 12 %, limited by registers"), std::string::npos)
       << finding_of(found, "low-occupancy")->sentence;
   expect_state(run(32, "sm_90"), "low-occupancy", "silent");
   expect_state(run(255, "gfx942"), "low-occupancy", "not judged");
@@ -489,11 +478,10 @@ TEST(Findings, serialised_streams_by_a_third) {
   }
   const Findings findings = planted.find();
   expect_state(findings, "serialised-streams", "found");
-  EXPECT_NEAR(static_cast<double>(finding_of(findings, "serialised-streams")->saves->second), 100 * 100e3,
-              300e3);
+  EXPECT_NEAR(static_cast<double>(finding_of(findings, "serialised-streams")->saves->second), 100 * 100e3, 300e3);
 }
 
-// --- copies
+// Copies
 
 TEST(Findings, exposed_copies) {
   const auto run = [](int64_t copy, bool beside, event::DeviceKind kind) {
@@ -576,7 +564,7 @@ TEST(Findings, small_copies) {
   expect_state(run(6, 64, 1'850 * kUs), "small-copies", "possible");
 }
 
-// --- several devices, start-up
+// Several devices, start-up
 
 TEST(Findings, exposed_collectives) {
   const auto run = [](int64_t communication, int stream) {
@@ -626,8 +614,7 @@ TEST(Findings, late_rank) {
   const Findings found = run(20 * kMs, 40);
   expect_state(found, "late-rank", "found");
   const TraceFinding& finding = *finding_of(found, "late-rank");
-  EXPECT_NE(finding.sentence.find("Rank 3 came last to 40 of 50 collectives"), std::string::npos)
-      << finding.sentence;
+  EXPECT_NE(finding.sentence.find("Rank 3 came last to 40 of 50 collectives"), std::string::npos) << finding.sentence;
   EXPECT_NE(finding.sentence.find("the cause: 30 more kernels."), std::string::npos) << finding.sentence;
   ASSERT_EQ(finding.spans.size(), 1u);
   EXPECT_EQ(finding.spans[0].from, 2 * kMs);
@@ -650,8 +637,7 @@ TEST(Findings, unbalanced_and_unused_gpus) {
     Machine machine;
     machine.devices = devices;
     Planted planted(machine);
-    if (rank >= 0)
-      planted.writer().update(Table::kProcess, planted.process(), event::column::Process::rank, rank);
+    if (rank >= 0) planted.writer().update(Table::kProcess, planted.process(), event::column::Process::rank, rank);
     Launch other;
     other.stream = 2;
     for (int i = 0; i < 100; ++i) {
@@ -662,8 +648,7 @@ TEST(Findings, unbalanced_and_unused_gpus) {
   };
   const Findings found = run(500 * kUs, 2, -1);
   expect_state(found, "unbalanced-gpus", "found");
-  EXPECT_NE(finding_of(found, "unbalanced-gpus")
-                ->sentence.find("GPU 0 worked for 100.00 ms and GPU 1 for 50.00 ms"),
+  EXPECT_NE(finding_of(found, "unbalanced-gpus")->sentence.find("GPU 0 worked for 100.00 ms and GPU 1 for 50.00 ms"),
             std::string::npos)
       << finding_of(found, "unbalanced-gpus")->sentence;
   expect_state(run(980 * kUs, 2, -1), "unbalanced-gpus", "silent");
@@ -714,7 +699,7 @@ TEST(Findings, slow_clock_and_full_memory) {
   expect_state(unread, "memory-full", "not judged");
 }
 
-// --- the host
+// The host
 
 TEST(Findings, dominant_call) {
   const auto run = [](int64_t call, const char* name) {
@@ -727,8 +712,7 @@ TEST(Findings, dominant_call) {
   };
   const Findings found = run(200 * kUs, "cudaEventQuery");
   expect_state(found, "dominant-call", "found");
-  EXPECT_NE(finding_of(found, "dominant-call")->sentence.find("in 100 calls of cudaEventQuery"),
-            std::string::npos)
+  EXPECT_NE(finding_of(found, "dominant-call")->sentence.find("in 100 calls of cudaEventQuery"), std::string::npos)
       << finding_of(found, "dominant-call")->sentence;
   EXPECT_TRUE(finding_of(found, "dominant-call")->sentence.starts_with("Thread 71 spent 19.80 ms"))
       << finding_of(found, "dominant-call")->sentence;
@@ -780,7 +764,7 @@ TEST(Findings, python_lock) {
   expect_state(run(40, "sample.cpu"), "python-lock", "not judged");
 }
 
-// --- all rules
+// All rules
 
 TEST(Findings, rules_stand_in_the_docs) {
   const char* const source = getenv("TACHO_SOURCE");
@@ -797,8 +781,8 @@ TEST(Findings, rules_stand_in_the_docs) {
   EXPECT_EQ(lines, book.rules.size() + 1) << "a line for each rule and the heading";
 }
 
-// Of each rule there is a planted run in which it fires and one in which it is silent: those of the tests above, as written
-// in this file. A rule without both fails here, whichever of the tests are run.
+// Of each rule there is a planted run in which it fires and one in which it is silent: those of the tests above, as
+// written in this file. A rule without both fails here, whichever of the tests are run.
 TEST(Findings, rules_each_fire_and_are_silent_in_a_test) {
   const char* const source = getenv("TACHO_SOURCE");
   std::ifstream file(std::string(source != nullptr ? source : ".") + "/tests/analysis/findings_test.cpp");
@@ -808,8 +792,7 @@ TEST(Findings, rules_each_fire_and_are_silent_in_a_test) {
     return tests.find(fmt::format("\"{}\", \"{}\");", rule, state)) != std::string::npos;
   };
   for (const metric::Rule& rule : must(metric::load_trace_rules()).rules) {
-    EXPECT_TRUE(expected(rule.slug, "found") || expected(rule.slug, "possible"))
-        << rule.slug << " fires in no test";
+    EXPECT_TRUE(expected(rule.slug, "found") || expected(rule.slug, "possible")) << rule.slug << " fires in no test";
     EXPECT_TRUE(expected(rule.slug, "silent")) << rule.slug << " is silent in no test";
   }
 }

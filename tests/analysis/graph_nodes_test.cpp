@@ -1,4 +1,5 @@
-// Nodes of CUDA graphs inside graphs: the ids under which an H200 ran them (driver 580, CUPTI 13.0) beside the copies that were marked.
+// Nodes of CUDA graphs inside graphs: the ids under which an H200 ran them (driver 580, CUPTI 13.0) beside the copies
+// that were marked.
 #include "analysis/graph_nodes.h"
 
 #include <gtest/gtest.h>
@@ -94,8 +95,7 @@ TEST(GraphNodes, NodesOfChildGraphsContinueTheNumbersOfTheGraphAround) {
 TEST(GraphNodes, BodiesOfConditionalNodesComeInTheirOrder) {
   Nodes nodes;
   for (int body = 0; body < 3; ++body)
-    for (int number = 0; number < 2; ++number)
-      nodes.made(59 + body, number, std::to_string(10 * body + number));
+    for (int number = 0; number < 2; ++number) nodes.made(59 + body, number, std::to_string(10 * body + number));
   for (int body = 0; body < 3; ++body)
     for (int number = 0; number < 2; ++number) nodes.copied(63 + body, number, 59 + body, number);
   nodes.copied(62, 0, 58, 0);

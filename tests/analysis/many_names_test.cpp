@@ -31,19 +31,18 @@ std::shared_ptr<const trace::Trace> many_kernels(const std::string& path, int64_
   const int64_t thread = writer->dimension(row::Thread{.process = process, .tid = 8});
   const int64_t host = writer->dimension(
       row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 8});
-  const int64_t device = writer->dimension(
-      row::Device{.kind = event::DeviceKind::kGpu, .index = 0, .name = writer->string("GPU 0")});
+  const int64_t device =
+      writer->dimension(row::Device{.kind = event::DeviceKind::kGpu, .index = 0, .name = writer->string("GPU 0")});
   const int64_t queue = writer->dimension(
       row::Track{.kind = event::TrackKind::kQueue, .process = process, .device = device, .native = 1});
   const int64_t launch =
       writer->dimension(row::Function{.name = writer->string("launch"), .domain = event::Domain::kOpenCL});
   for (int64_t i = 0; i < 2 * kNames; ++i) {
-    const int64_t kernel = writer->dimension(
-        row::Kernel{.name = writer->string(fmt::format("a kernel of step {} of the run", i % kNames)),
-                    .grid_x = 1 + i / kNames});
+    const int64_t kernel = writer->dimension(row::Kernel{
+        .name = writer->string(fmt::format("a kernel of step {} of the run", i % kNames)), .grid_x = 1 + i / kNames});
     const int64_t start = 1'000'000 * i;
-    writer->add(row::Api{
-        .track = host, .start = start, .duration = 50, .dim = launch, .correlation = i + 1, .result = 0});
+    writer->add(
+        row::Api{.track = host, .start = start, .duration = 50, .dim = launch, .correlation = i + 1, .result = 0});
     writer->add(row::Dispatch{.track = queue,
                               .start = start + 60 + i % kNames,
                               .duration = 100 + i % kNames + (i < kNames ? 0 : more),
@@ -79,50 +78,48 @@ TEST(ManyNames, need_little_memory) {
 #endif
   const Folder folder;
   const auto a = many_kernels(folder / "a.tacho", 0), b = many_kernels(folder / "b.tacho", 30);
+  EXPECT_EQ(
+      with_room(96,
+                [&] {
+                  const auto compared = diff(*a, *b, DiffBy::kKernel);
+                  if (!compared || compared->rows != kNames || compared->total_b - compared->total_a != 30 * kNames)
+                    return 1;
+                  DiffRow row;
+                  for (int64_t i = 0; i < kNames; ++i)
+                    if (!compared->next(row) || row.difference != 30 || row.a.calls != 2 ||
+                        row.a.median != row.a.total / 2 ||
+                        row.name != fmt::format("a kernel of step {} of the run", row.a.median - 100))
+                      return 2;
+                  return compared->next(row) ? 3 : 0;
+                }),
+      0);
   EXPECT_EQ(with_room(96,
                       [&] {
-                        const auto compared = diff(*a, *b, DiffBy::kKernel);
-                        if (!compared || compared->rows != kNames ||
-                            compared->total_b - compared->total_a != 30 * kNames)
-                          return 1;
-                        DiffRow row;
-                        for (int64_t i = 0; i < kNames; ++i)
-                          if (!compared->next(row) || row.difference != 30 || row.a.calls != 2 ||
-                              row.a.median != row.a.total / 2 ||
-                              row.name != fmt::format("a kernel of step {} of the run", row.a.median - 100))
+                        const auto delays = launch_delay(*a);
+                        if (!delays) return 1;
+                        std::vector<report::Cell> row;
+                        for (int64_t i = kNames - 1; i >= 0; --i)  // the longest first: 10 + i ns each
+                          if (!delays->next(row) || std::get<int64_t>(row[2]) != 2 ||
+                              std::get<int64_t>(row[3]) != 10 + i ||
+                              std::get<std::string>(row[6]) != fmt::format("a kernel of step {} of the run", i))
                             return 2;
-                        return compared->next(row) ? 3 : 0;
+                        return delays->next(row) ? 3 : 0;
                       }),
             0);
-  EXPECT_EQ(
-      with_room(96,
-                [&] {
-                  const auto delays = launch_delay(*a);
-                  if (!delays) return 1;
-                  std::vector<report::Cell> row;
-                  for (int64_t i = kNames - 1; i >= 0; --i)  // the longest first: 10 + i ns each
-                    if (!delays->next(row) || std::get<int64_t>(row[2]) != 2 ||
-                        std::get<int64_t>(row[3]) != 10 + i ||
-                        std::get<std::string>(row[6]) != fmt::format("a kernel of step {} of the run", i))
-                      return 2;
-                  return delays->next(row) ? 3 : 0;
-                }),
-      0);
-  EXPECT_EQ(
-      with_room(96,
-                [&] {
-                  const auto times = exclusive(*a);
-                  std::vector<report::Cell> row;
-                  if (!times || !times->next(row) || std::get<int64_t>(row[1]) != 50 * 2 * kNames ||
-                      std::get<int64_t>(row[4]) != 2 * kNames)
-                    return 1;
-                  for (int64_t i = kNames - 1; i >= 0; --i)
-                    if (!times->next(row) || std::get<int64_t>(row[1]) != 2 * (100 + i) ||
-                        std::get<std::string>(row[5]) != fmt::format("a kernel of step {} of the run", i))
-                      return 2;
-                  return times->next(row) ? 3 : 0;
-                }),
-      0);
+  EXPECT_EQ(with_room(96,
+                      [&] {
+                        const auto times = exclusive(*a);
+                        std::vector<report::Cell> row;
+                        if (!times || !times->next(row) || std::get<int64_t>(row[1]) != 50 * 2 * kNames ||
+                            std::get<int64_t>(row[4]) != 2 * kNames)
+                          return 1;
+                        for (int64_t i = kNames - 1; i >= 0; --i)
+                          if (!times->next(row) || std::get<int64_t>(row[1]) != 2 * (100 + i) ||
+                              std::get<std::string>(row[5]) != fmt::format("a kernel of step {} of the run", i))
+                            return 2;
+                        return times->next(row) ? 3 : 0;
+                      }),
+            0);
 }
 
 }  // namespace

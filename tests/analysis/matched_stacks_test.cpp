@@ -25,8 +25,7 @@ TEST(MatchedStacks, NamesOfFunctions) {
       {"void work<double, 4>(double*, int)", "work<…>"},
       {"unsigned long ns::Sum<int>::add(int) const", "ns::Sum<…>::add"},
       {"std::vector<int, std::allocator<int> >::push_back(int const&)", "std::vector<…>::push_back"},
-      {"void at::native::vectorized_elementwise_kernel<4, at::native::Add<float>, std::array<char*, 3ul> "
-       ">(int, "
+      {"void at::native::vectorized_elementwise_kernel<4, at::native::Add<float>, std::array<char*, 3ul> >(int, "
        "at::native::Add<float>, std::array<char*, 3ul>)",
        "at::native::vectorized_elementwise_kernel<…>"},
       {"void at::native::(anonymous namespace)::softmax<8, float>(float*)",
@@ -69,9 +68,8 @@ StackTree tree_of(const std::vector<std::pair<std::vector<StackFrame>, int64_t>>
     uint32_t at = 0;
     for (const StackFrame& frame : path) {
       uint32_t f = 1;
-      while (f < tree.frames.size() &&
-             (tree.frames[f].part != frame.part || tree.frames[f].name != frame.name ||
-              tree.frames[f].file != frame.file))
+      while (f < tree.frames.size() && (tree.frames[f].part != frame.part || tree.frames[f].name != frame.name ||
+                                        tree.frames[f].file != frame.file))
         ++f;
       if (f == tree.frames.size()) tree.frames.push_back(frame);
       const auto [found, fresh] = child.try_emplace({at, f}, static_cast<uint32_t>(tree.nodes.size()));
@@ -133,8 +131,7 @@ TEST(MatchedStacks, FilesThatMoved) {
     EXPECT_EQ(tree.frames[2].file + tree.frames[2].module, "");
   }
   // The same function of other files is another one.
-  std::array others = {tree_of({{{python("step", "/a/train.py")}, 1}}),
-                       tree_of({{{python("step", "/a/test.py")}, 2}})};
+  std::array others = {tree_of({{{python("step", "/a/train.py")}, 1}}), tree_of({{{python("step", "/a/test.py")}, 2}})};
   match_functions(others);
   EXPECT_EQ(others[0].frames[1].file, "/a/train.py");
   EXPECT_EQ(others[1].frames[1].file, "/a/test.py");
@@ -161,9 +158,8 @@ TEST(MatchedStacks, NoTimeIsLostAndTwiceIsAsOnce) {
       for (auto& [path, ns] : paths) {
         path.resize(1 + random() % 6);
         for (StackFrame& frame : path)
-          frame = random() % 2 == 0
-                      ? native(fmt::format("void f{}<{}>(int)", random() % 3, random() % 4))
-                      : python(fmt::format("p{}", random() % 3), fmt::format("/{}/m.py", random() % 3));
+          frame = random() % 2 == 0 ? native(fmt::format("void f{}<{}>(int)", random() % 3, random() % 4))
+                                    : python(fmt::format("p{}", random() % 3), fmt::format("/{}/m.py", random() % 3));
         ns = static_cast<int64_t>(random() % 100);
       }
       tree = tree_of(paths);

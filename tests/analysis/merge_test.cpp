@@ -14,8 +14,8 @@ constexpr int64_t kHour = 3'600'000'000'000;
 // One kernel of 50 ns at `start`, in a trace that knows no clock but its own.
 std::shared_ptr<const trace::Trace> without_clock(int64_t start) {
   Maker made;
-  made.dispatch(made.queue_track(made.process(7, "app", event::kUnknown, ""), made.device("GPU 0"), 1), start,
-                50, made.kernel("k"));
+  made.dispatch(made.queue_track(made.process(7, "app", event::kUnknown, ""), made.device("GPU 0"), 1), start, 50,
+                made.kernel("k"));
   return made.open();
 }
 
@@ -33,16 +33,13 @@ TEST(Merge, ClocksWithoutARelationAreToldAndStayWhenNear) {
   const auto [trace, notes] = merged(1'000, kHour / 2);
   EXPECT_EQ(trace->time_range(), (std::pair<int64_t, int64_t>{1'000, kHour / 2 + 50}));
   ASSERT_EQ(notes.size(), 1U);
-  EXPECT_EQ(
-      notes[0],
-      "b.rpd: unaligned: it does not tell how its clock relates to that of a.rpd: times of the two are put "
-      "together as they are");
+  EXPECT_EQ(notes[0], "b.rpd: unaligned: it does not tell how its clock relates to that of "
+                      "a.rpd: times of the two are put together as they are");
   EXPECT_EQ(trace->rows(event::Table::kNote), 1);
 }
 
 TEST(Merge, TimesThatLieFarApartBeginTogether) {
-  for (const auto& [a, b] :
-       {std::pair{int64_t{1'000}, 100 * kHour}, std::pair{100 * kHour, int64_t{1'000}}}) {
+  for (const auto& [a, b] : {std::pair{int64_t{1'000}, 100 * kHour}, std::pair{100 * kHour, int64_t{1'000}}}) {
     const auto [trace, notes] = merged(a, b);
     EXPECT_EQ(trace->time_range(), (std::pair<int64_t, int64_t>{a, a + 50}));
     ASSERT_EQ(notes.size(), 1U);
@@ -57,9 +54,8 @@ TEST(LaunchDelay, WithoutApiCallsSaysWhatIsMissing) {
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->when_empty, "no kernel that was launched on an idle GPU by a recorded API call");
   ASSERT_EQ(answer->remarks.size(), 1U);
-  EXPECT_NE(
-      answer->remarks[0].find("the API calls that launched the 1 GPU operation, and the trace holds none"),
-      std::string::npos)
+  EXPECT_NE(answer->remarks[0].find("the API calls that launched the 1 GPU operation, and the trace holds none"),
+            std::string::npos)
       << answer->remarks[0];
   Maker nothing;
   nothing.process(7);

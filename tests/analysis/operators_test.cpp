@@ -20,14 +20,13 @@ const OperatorRow* find(const std::vector<OperatorRow>& rows, std::string_view n
   return nullptr;
 }
 
-// What --torch-trace and torch's emitter write of a convolution: the backward pass runs on a thread of its own, and its operator
-// has the sequence number of the forward operator that made it.
+// What --torch-trace and torch's emitter write of a convolution: the backward pass runs on a thread of its own, and its
+// operator has the sequence number of the forward operator that made it.
 TEST(Operators, backward_belongs_to_the_forward_operator_of_its_sequence_number) {
   Recorded recorded;
   const int64_t main = recorded.main(), engine = recorded.thread(2);
   recorded.range(main, 100, 800, "nn.Module.Net.forward", "torch", "module Net @ /home/u/train.py:9");
-  recorded.range(main, 110, 300, "nn.Module.Conv2d.forward", "torch",
-                 "module Net.conv @ /home/u/train.py:12");
+  recorded.range(main, 110, 300, "nn.Module.Conv2d.forward", "torch", "module Net.conv @ /home/u/train.py:12");
   recorded.range(main, 120, 200, "aten::conv2d", "NVTX", "", 4);
   recorded.range(main, 130, 100, "aten::convolution", "NVTX", "", 4);
   recorded.kernel(main, 140, 30);
@@ -49,8 +48,7 @@ TEST(Operators, backward_belongs_to_the_forward_operator_of_its_sequence_number)
   };
   tree = must(operator_tree(*trace, visitor));
   ASSERT_EQ(calls.size(), 4u);
-  EXPECT_EQ(tree.path(calls[0].node),
-            "nn.Module.Net.forward/nn.Module.Conv2d.forward/torch.nn.functional.conv2d");
+  EXPECT_EQ(tree.path(calls[0].node), "nn.Module.Net.forward/nn.Module.Conv2d.forward/torch.nn.functional.conv2d");
   EXPECT_EQ(tree.path(calls[0].outer), tree.path(calls[0].node));
   EXPECT_EQ(calls[0].start, 120);
   EXPECT_EQ(tree.path(calls[1].node), "nn.Module.Net.forward/aten::add");
@@ -81,13 +79,12 @@ TEST(Operators, backward_belongs_to_the_forward_operator_of_its_sequence_number)
   EXPECT_EQ(find(modules, "(no module)", OperatorPhase::kForward)->self.ns, 7);
 }
 
-// Kernels of a graph belong to what was open when their nodes were captured; instantiating copies nodes, and the launch may come
-// from anywhere.
+// Kernels of a graph belong to what was open when their nodes were captured; instantiating copies nodes, and the launch
+// may come from anywhere.
 TEST(Operators, nodes_of_graphs_belong_to_what_was_captured) {
   Recorded recorded;
   const int64_t main = recorded.main(), other = recorded.thread(5);
-  recorded.range(main, 100, 100, "nn.Module.Linear.forward", "torch",
-                 "module Net.head @ /home/u/decode.py:20");
+  recorded.range(main, 100, 100, "nn.Module.Linear.forward", "torch", "module Net.head @ /home/u/decode.py:20");
   recorded.range(main, 110, 50, "aten::addmm", "NVTX");
   recorded.mark(main, 120, "graph node", 11);
   recorded.mark(main, 170, "graph node", 12);
@@ -118,8 +115,7 @@ TEST(Operators, spans_of_graphs_are_divided_by_nodes_of_another_trace) {
   constexpr const char* kTitle = "graph of 2 nodes: k x2";
   Recorded nodes, spans;
   for (Recorded* const each : {&nodes, &spans}) {
-    each->range(each->main(), 100, 100, "nn.Module.Linear.forward", "torch",
-                "module Net.head @ /home/u/decode.py:20");
+    each->range(each->main(), 100, 100, "nn.Module.Linear.forward", "torch", "module Net.head @ /home/u/decode.py:20");
     each->range(each->main(), 110, 50, "aten::addmm", "NVTX");
     each->mark(each->main(), 120, "graph node", 11);
     each->mark(each->main(), 170, "graph node", 12);

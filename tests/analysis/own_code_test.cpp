@@ -91,8 +91,8 @@ TEST(OwnCode, StacksBeginWithOwnCode) {
   EXPECT_EQ(host, 150);
   EXPECT_EQ(gpu, 500);
   EXPECT_EQ(samples, 15);
-  EXPECT_EQ(stacks, (std::vector<std::string>{"main (train.py:10);scale", "[other code]",
-                                              "main (train.py:10)", "main (train.py:10);hook (train.py:4)"}));
+  EXPECT_EQ(stacks, (std::vector<std::string>{"main (train.py:10);scale", "[other code]", "main (train.py:10)",
+                                              "main (train.py:10);hook (train.py:4)"}));
 }
 
 TEST(OwnCode, NothingOfOnesOwnChangesNothing) {

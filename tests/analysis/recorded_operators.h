@@ -20,11 +20,10 @@ namespace row = event::row;
 class Recorded {
  public:
   Recorded() : writer_(trace::must(trace::TraceWriter::create(folder_ / "t.tacho", {}))) {
-    process_ = writer_->dimension(
-        row::Process{.pid = 1, .parent_pid = 0, .start = 0, .name = writer_->string("python3")});
+    process_ =
+        writer_->dimension(row::Process{.pid = 1, .parent_pid = 0, .start = 0, .name = writer_->string("python3")});
     main_ = thread(1);
-    queue_ =
-        writer_->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process_, .native = 7});
+    queue_ = writer_->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process_, .native = 7});
     launch_ = writer_->dimension(row::Function{.name = writer_->string("cuLaunchKernel")});
     kernel_ = writer_->dimension(row::Kernel{.name = writer_->string("k")});
   }
@@ -34,19 +33,16 @@ class Recorded {
         row::Track{.kind = event::TrackKind::kThread, .process = process_, .thread = of, .native = tid});
   }
   int64_t main() const { return main_; }
-  void range(int64_t track, int64_t start, int64_t duration, std::string_view name,
-             std::string_view domain = "", std::string_view category = "", int64_t sequence = -1) {
+  void range(int64_t track, int64_t start, int64_t duration, std::string_view name, std::string_view domain = "",
+             std::string_view category = "", int64_t sequence = -1) {
     const int64_t label = writer_->dimension(
         row::Label{.name = writer_->string(name),
                    .kind = event::MarkerKind::kPushPop,
                    .domain = domain.empty() ? 0 : writer_->string(domain),
                    .category = category.empty() ? 0 : writer_->string(category),
                    .payload = sequence >= 0 ? event::PayloadKind::kInteger : event::PayloadKind::kNone});
-    writer_->add(row::Marker{.track = track,
-                             .start = start,
-                             .duration = duration,
-                             .dim = label,
-                             .payload = sequence >= 0 ? sequence : 0});
+    writer_->add(row::Marker{
+        .track = track, .start = start, .duration = duration, .dim = label, .payload = sequence >= 0 ? sequence : 0});
   }
   void kernel(int64_t track, int64_t at, int64_t duration) {
     call(track, at);
@@ -91,13 +87,13 @@ class Recorded {
   // One launch of a graph as one span.
   void span(int64_t track, int64_t at, int64_t graph, std::string_view title, int64_t duration) {
     call(track, at);
-    writer_->add(row::Dispatch{
-        .track = queue_,
-        .start = at + 5,
-        .duration = duration,
-        .dim = writer_->dimension(
-            row::Kernel{.name = writer_->string(title), .kind = event::DispatchKind::kGraph, .graph = graph}),
-        .correlation = correlation_});
+    writer_->add(
+        row::Dispatch{.track = queue_,
+                      .start = at + 5,
+                      .duration = duration,
+                      .dim = writer_->dimension(row::Kernel{
+                          .name = writer_->string(title), .kind = event::DispatchKind::kGraph, .graph = graph}),
+                      .correlation = correlation_});
   }
   std::string file() const { return folder_ / "t.tacho"; }
   std::shared_ptr<const trace::Trace> open() {
@@ -108,12 +104,8 @@ class Recorded {
  private:
   // The call that launches what comes next.
   void call(int64_t track, int64_t at) {
-    writer_->add(row::Api{.track = track,
-                          .start = at,
-                          .duration = 2,
-                          .dim = launch_,
-                          .correlation = ++correlation_,
-                          .result = 0});
+    writer_->add(row::Api{
+        .track = track, .start = at, .duration = 2, .dim = launch_, .correlation = ++correlation_, .result = 0});
   }
 
   trace::Folder folder_;

@@ -20,8 +20,7 @@ using trace::Folder;
 using trace::must;
 using trace::TraceWriter;
 
-// A thread that launches once a millisecond inside of ranges, as torch.autograd.profiler.emit_nvtx makes
-// them.
+// A thread that launches once a millisecond inside of ranges, as torch.autograd.profiler.emit_nvtx makes them.
 TEST(StackTree, ranges_that_differ_by_their_numbers_only_are_one) {
   const Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho", {}));
@@ -42,12 +41,8 @@ TEST(StackTree, ranges_that_differ_by_their_numbers_only_are_one) {
     const int64_t label =
         writer->dimension(row::Label{.name = writer->string(name), .kind = event::MarkerKind::kPushPop});
     writer->add(row::Marker{.track = host, .start = at, .duration = 500'000, .dim = label});
-    writer->add(row::Api{.track = host,
-                         .start = at + 1000,
-                         .duration = 2000,
-                         .dim = launch,
-                         .correlation = i + 1,
-                         .result = 0});
+    writer->add(row::Api{
+        .track = host, .start = at + 1000, .duration = 2000, .dim = launch, .correlation = i + 1, .result = 0});
     writer->add(row::Dispatch{.track = queue,
                               .start = at + 5000,
                               .duration = 100 + i,
@@ -70,7 +65,8 @@ TEST(StackTree, ranges_that_differ_by_their_numbers_only_are_one) {
   EXPECT_EQ(markers, (std::vector<std::string>{"aten::mm", "aten::relu"}));
 }
 
-// Operators and functions of Python that torch.profiler recorded lie around launches as ranges do, and say which stack launched.
+// Operators and functions of Python that torch.profiler recorded lie around launches as ranges do, and say which stack
+// launched.
 TEST(StackTree, operators_and_python_functions_lie_around_their_launches) {
   const Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho", {}));
@@ -83,18 +79,17 @@ TEST(StackTree, operators_and_python_functions_lie_around_their_launches) {
       writer->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process, .native = 7});
   const auto open = [&](std::string_view name, event::Domain domain, int64_t start, int64_t duration,
                         int64_t correlation = 0) {
-    writer->add(
-        row::Api{.track = host,
-                 .start = start,
-                 .duration = duration,
-                 .dim = writer->dimension(row::Function{.name = writer->string(name), .domain = domain}),
-                 .correlation = correlation,
-                 .result = 0});
+    writer->add(row::Api{.track = host,
+                         .start = start,
+                         .duration = duration,
+                         .dim = writer->dimension(row::Function{.name = writer->string(name), .domain = domain}),
+                         .correlation = correlation,
+                         .result = 0});
   };
   const int64_t kernel = writer->dimension(row::Kernel{.name = writer->string("k")});
   const auto ran = [&](int64_t start, int64_t duration, int64_t correlation) {
-    writer->add(row::Dispatch{
-        .track = queue, .start = start, .duration = duration, .dim = kernel, .correlation = correlation});
+    writer->add(
+        row::Dispatch{.track = queue, .start = start, .duration = duration, .dim = kernel, .correlation = correlation});
   };
   // The inner one comes first where both begin together.
   open("aten::mm", event::Domain::kOperator, 100, 50);
@@ -134,31 +129,22 @@ class Sampled {
   }
   int64_t text(std::string_view value) { return writer_->string(value); }
   int64_t python(std::string_view function, int64_t line) {
-    return writer_->dimension(row::Frame{.kind = event::FrameKind::kPython,
-                                         .function = text(function),
-                                         .file = text("/src/train.py"),
-                                         .line = line});
+    return writer_->dimension(row::Frame{
+        .kind = event::FrameKind::kPython, .function = text(function), .file = text("/src/train.py"), .line = line});
   }
   int64_t native(std::string_view function, std::string_view module) {
-    return writer_->dimension(row::Frame{.kind = event::FrameKind::kNative,
-                                         .function = text(function),
-                                         .module = text(module),
-                                         .address = ++address_});
+    return writer_->dimension(row::Frame{
+        .kind = event::FrameKind::kNative, .function = text(function), .module = text(module), .address = ++address_});
   }
   int64_t cut() {
-    return writer_->dimension(
-        row::Frame{.kind = event::FrameKind::kTruncated, .function = text("[truncated]")});
+    return writer_->dimension(row::Frame{.kind = event::FrameKind::kTruncated, .function = text("[truncated]")});
   }
   /// Frames outermost first.
   void sample(const std::vector<int64_t>& frames, int64_t duration = 10, int64_t correlation = 0) {
     int64_t stack = 0;
-    for (const int64_t frame : frames)
-      stack = writer_->dimension(row::Stack{.parent = stack, .frame = frame});
-    writer_->add(row::Sample{.track = track_,
-                             .start = time_ += 100,
-                             .duration = duration,
-                             .dim = stack,
-                             .correlation = correlation});
+    for (const int64_t frame : frames) stack = writer_->dimension(row::Stack{.parent = stack, .frame = frame});
+    writer_->add(row::Sample{
+        .track = track_, .start = time_ += 100, .duration = duration, .dim = stack, .correlation = correlation});
   }
   void call(int64_t correlation, std::string_view function) {
     writer_->add(row::Api{.track = host(),
@@ -171,13 +157,13 @@ class Sampled {
   /// A call of this thread and the kernel that it launched, as a node of a graph if `node` is not 0.
   void launched(int64_t correlation, int64_t kernel_ns, int64_t node = 0) {
     call(correlation, node != 0 ? "cudaGraphLaunch" : "cuLaunchKernel");
-    writer_->add(row::Dispatch{.track = writer_->dimension(row::Track{
-                                   .kind = event::TrackKind::kQueue, .process = process_, .native = 7}),
-                               .start = time_ + 100,
-                               .duration = kernel_ns,
-                               .dim = writer_->dimension(row::Kernel{.name = text("k")}),
-                               .correlation = correlation,
-                               .graph_node = node});
+    writer_->add(row::Dispatch{
+        .track = writer_->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process_, .native = 7}),
+        .start = time_ + 100,
+        .duration = kernel_ns,
+        .dim = writer_->dimension(row::Kernel{.name = text("k")}),
+        .correlation = correlation,
+        .graph_node = node});
   }
   /// A call that was captured and became a node.
   void captured(int64_t correlation, int64_t node) {
@@ -192,8 +178,7 @@ class Sampled {
   std::string folded() {
     const StackTree tree = must(stack_tree(*open()));
     std::string out;
-    for (const StackRow& row : stack_rows(tree, StackBy::kStack))
-      out += fmt::format("{} {}\n", row.stack, row.self_ns);
+    for (const StackRow& row : stack_rows(tree, StackBy::kStack)) out += fmt::format("{} {}\n", row.stack, row.self_ns);
     return out;
   }
 
@@ -255,30 +240,27 @@ TEST(StackTree, kernels_of_a_graph_belong_to_the_line_that_was_captured) {
   std::string text;
   for (const StackRow& row : stack_rows(tree, StackBy::kStack))
     if (row.gpu_self_ns != 0) text += fmt::format("{} {}\n", row.stack, row.gpu_self_ns);
-  EXPECT_EQ(text,
-            "layer (train.py:7);cudaLaunchKernel (captured in a graph);k 1200\n"
-            "replay (train.py:30);cudaGraphLaunch;k 150\n");
+  EXPECT_EQ(text, "layer (train.py:7);cudaLaunchKernel (captured in a graph);k 1200\n"
+                  "replay (train.py:30);cudaGraphLaunch;k 150\n");
 }
 
 TEST(StackTree, stacks_that_were_cut_fold_into_those_that_were_not) {
   Sampled of;
-  const int64_t module = of.python("<module>", 50), train = of.python("train", 20),
-                step = of.python("step", 7), other = of.python("other", 3);
+  const int64_t module = of.python("<module>", 50), train = of.python("train", 20), step = of.python("step", 7),
+                other = of.python("other", 3);
   // Cut ones first: what they belong to is seen later.
   of.sample({of.cut(), train, step});
   of.sample({of.cut(), of.python("train", 21), step});  // the caller's line tells where it goes on
   of.sample({module, train, step});
   of.sample({module, of.python("train", 21), other});
-  EXPECT_EQ(of.folded(),
-            "<module> (train.py:50);train (train.py:20);step (train.py:7) 20\n"
-            "<module> (train.py:50);train (train.py:21);other (train.py:3) 10\n"
-            "<module> (train.py:50);train (train.py:21);step (train.py:7) 10\n");
+  EXPECT_EQ(of.folded(), "<module> (train.py:50);train (train.py:20);step (train.py:7) 20\n"
+                         "<module> (train.py:50);train (train.py:21);other (train.py:3) 10\n"
+                         "<module> (train.py:50);train (train.py:21);step (train.py:7) 10\n");
 }
 
 TEST(StackTree, stacks_that_may_belong_to_several_stay_cut) {
   Sampled of;
-  const int64_t a = of.python("a", 1), b = of.python("b", 2), leaf = of.python("leaf", 3),
-                down = of.python("down", 8);
+  const int64_t a = of.python("a", 1), b = of.python("b", 2), leaf = of.python("leaf", 3), down = of.python("down", 8);
   of.sample({a, leaf});
   of.sample({b, leaf});
   of.sample({of.cut(), leaf}, 30);
@@ -292,8 +274,7 @@ TEST(StackTree, stacks_that_may_belong_to_several_stay_cut) {
 TEST(StackTree, a_kernel_is_one_bar_wherever_a_cache_has_it) {
   Sampled of;
   const int64_t start = of.native("start_thread", "/lib/libc.so.6");
-  for (const char* const path :
-       {"/cache/AB/64-1-1/work.so", "/cache/AB/128-1-1/work.so", "/cache/CD/64-1-1/work.so"})
+  for (const char* const path : {"/cache/AB/64-1-1/work.so", "/cache/AB/128-1-1/work.so", "/cache/CD/64-1-1/work.so"})
     of.sample({start, of.native("_pocl_kernel_work", path)});
   EXPECT_EQ(of.folded(), "start_thread;_pocl_kernel_work 30\n");
 }

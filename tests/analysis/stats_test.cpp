@@ -41,8 +41,7 @@ std::shared_ptr<const trace::Trace> many_pairs(const Folder& folder, uint64_t ri
   auto writer = must(TraceWriter::create(folder / "pairs.tacho", options));
   for (int64_t queue = 1; queue <= 8; ++queue) writer->dimension(row::Track{.native = queue});
   std::vector<int64_t> dims;
-  for (int64_t k = 0; k < 1000; ++k)
-    dims.push_back(kernel(*writer, fmt::format("kernel_{}", k / 2), 64 << k % 2));
+  for (int64_t k = 0; k < 1000; ++k) dims.push_back(kernel(*writer, fmt::format("kernel_{}", k / 2), 64 << k % 2));
   std::mt19937_64 random(7);
   for (int64_t i = 0; i < 65'000; ++i) {
     const uint64_t k = random() % 1000;
@@ -109,10 +108,8 @@ TEST(Statistics, of_marks_without_duration_sort_by_name) {
   auto writer = must(TraceWriter::create(folder / "ties.tacho", {}));
   writer->dimension(row::Track{.native = 1});
   for (const char* name : {"b", "c", "a", "b"})
-    writer->add(row::Marker{.track = 1,
-                            .start = 1000,
-                            .duration = 0,
-                            .dim = writer->dimension(row::Label{.name = writer->string(name)})});
+    writer->add(row::Marker{
+        .track = 1, .start = 1000, .duration = 0, .dim = writer->dimension(row::Label{.name = writer->string(name)})});
   const auto rows = must(statistics(*must(writer->finish_and_open()), By::kMarker));
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].name, "a");

@@ -11,9 +11,8 @@ namespace tacho {
 namespace {
 
 TEST(CpuEvents, AreFoundByEveryNameThatPeopleKnow) {
-  for (const char* name :
-       {"page-faults", "PAGE_FAULTS", "perf::PAGE-FAULTS", "perf::PERF_COUNT_SW_PAGE_FAULTS",
-        "PERF_COUNT_SW_PAGE_FAULTS", "Perf::page-faults"}) {
+  for (const char* name : {"page-faults", "PAGE_FAULTS", "perf::PAGE-FAULTS", "perf::PERF_COUNT_SW_PAGE_FAULTS",
+                           "PERF_COUNT_SW_PAGE_FAULTS", "Perf::page-faults"}) {
     const CpuEvent* const event = find_cpu_event(name);
     ASSERT_NE(event, nullptr) << name;
     EXPECT_EQ(event->type, PERF_TYPE_SOFTWARE);

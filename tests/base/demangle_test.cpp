@@ -15,10 +15,11 @@ TEST(Demangle, SymbolsAndOtherTexts) {
 }
 
 TEST(Demangle, StaticKernelsOfNvcc) {
-  EXPECT_EQ(demangle("__nv_static_46__131e69d4_19_cuda_graph_kinds_cu_bc44b694_7257__ZN57_GLOBAL__N__"
-                     "131e69d4_19_cuda_graph_kinds_cu_"
-                     "bc44b694_72573addEPff"),
-            "(anonymous namespace)::add(float*, float)");
+  EXPECT_EQ(
+      demangle(
+          "__nv_static_46__131e69d4_19_cuda_graph_kinds_cu_bc44b694_7257__ZN57_GLOBAL__N__131e69d4_19_cuda_graph_kinds_cu_bc44b694_72573addEPff"
+          ""),
+      "(anonymous namespace)::add(float*, float)");
   EXPECT_EQ(demangle("__nv_static_5__abcd__Z3addPff"), "add(float*, float)");
   EXPECT_EQ(demangle("__nv_static_5__abcd_add"), "add");
   for (const char* text :

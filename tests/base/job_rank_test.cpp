@@ -48,12 +48,7 @@ const Case kCases[] = {
      3,
      4,
      3},
-    {"Flux",
-     {{"FLUX_TASK_RANK", "6"}, {"FLUX_JOB_SIZE", "16"}, {"FLUX_TASK_LOCAL_ID", "2"}},
-     "Flux",
-     6,
-     16,
-     2},
+    {"Flux", {{"FLUX_TASK_RANK", "6"}, {"FLUX_JOB_SIZE", "16"}, {"FLUX_TASK_LOCAL_ID", "2"}}, "Flux", 6, 16, 2},
     {"flux run of an MPICH program",
      {{"FLUX_TASK_RANK", "6"}, {"FLUX_TASK_LOCAL_ID", "2"}, {"PMI_RANK", "6"}, {"PMI_SIZE", "16"}},
      "PMI",
@@ -95,10 +90,7 @@ const Case kCases[] = {
      nullptr},
     {"a task whose step is not told", {{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "8"}}, "Slurm", 3, 8, -1},
     {"mpirun in a batch script",
-     {{"SLURM_PROCID", "0"},
-      {"SLURM_NTASKS", "4"},
-      {"OMPI_COMM_WORLD_RANK", "3"},
-      {"OMPI_COMM_WORLD_SIZE", "4"}},
+     {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}},
      "Open MPI",
      3,
      4,
@@ -131,12 +123,7 @@ const Case kCases[] = {
      6,
      8,
      2},
-    {"RANK and WORLD_SIZE set by a script",
-     {{"RANK", "1"}, {"WORLD_SIZE", "2"}},
-     "torch.distributed",
-     1,
-     2,
-     -1},
+    {"RANK and WORLD_SIZE set by a script", {{"RANK", "1"}, {"WORLD_SIZE", "2"}}, "torch.distributed", 1, 2, -1},
     {"RANK alone can be anything", {{"RANK", "1"}}, nullptr},
     {"PMI_RANK without a size", {{"PMI_RANK", "2"}}, nullptr},
     {"PMI_RANK with a size that does not fit", {{"PMI_RANK", "2"}, {"PMI_SIZE", "1"}}, nullptr},
@@ -167,8 +154,7 @@ TEST(JobRank, every_launcher) {
     EXPECT_STREQ(job.launcher, each.launcher);
     seen.insert(each.launcher);
   }
-  for (const JobLauncher& launcher : job_launchers())
-    EXPECT_TRUE(seen.contains(launcher.name)) << launcher.name;
+  for (const JobLauncher& launcher : job_launchers()) EXPECT_TRUE(seen.contains(launcher.name)) << launcher.name;
 }
 
 TEST(JobRank, every_rank_variable_alone_or_with_what_it_needs) {

@@ -89,8 +89,7 @@ TEST(JsonWriter, FilesGetTheSameBytes) {
   std::string text;
   JsonWriter in_text(text);
   write_all(in_text);
-  const std::string path =
-      std::filesystem::temp_directory_path() / ("json_writer_test." + std::to_string(getpid()));
+  const std::string path = std::filesystem::temp_directory_path() / ("json_writer_test." + std::to_string(getpid()));
   auto file = OutputFile::create(path, true);
   ASSERT_TRUE(file.has_value()) << file.error().message;
   JsonFileWriter in_file(*file);

@@ -46,8 +46,7 @@ TEST_F(OutputFileTest, AppearsOnCommitOnly) {
   auto made = OutputFile::create(file("a"), false);
   ASSERT_TRUE(made);
   std::string big;
-  for (int i = 0; i < 3'000'000; ++i)
-    big += std::to_string(i);  // longer than what is written without a thread
+  for (int i = 0; i < 3'000'000; ++i) big += std::to_string(i);  // longer than what is written without a thread
   made->write(big);
   made->write("end");
   EXPECT_EQ(made->size(), big.size() + 3);
@@ -62,16 +61,16 @@ TEST_F(OutputFileTest, AppearsOnCommitOnly) {
   EXPECT_EQ(status.st_mode & 0777, 0666 & ~mask) << "as any other file of the user, not 0600";
 }
 
-// Around the place where a thread takes over and whole blocks go past the page cache: every length, in pieces that fit no
-// block, is there byte for byte.
+// Around the place where a thread takes over and whole blocks go past the page cache: every length, in pieces that fit
+// no block, is there byte for byte.
 TEST_F(OutputFileTest, LongOutputsOfAnyLength) {
   constexpr size_t kFrom = 8u << 20, kBlock = 4096;
   std::string bytes(kFrom + (3u << 20) + 12345, '\0');
   uint64_t state = 1;
   for (char& byte : bytes)
     byte = static_cast<char>((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
-  for (const size_t length : {kFrom - 1, kFrom, kFrom + 1, kFrom + kBlock, kFrom + (1u << 20) - 1,
-                              kFrom + (1u << 20), bytes.size()})
+  for (const size_t length :
+       {kFrom - 1, kFrom, kFrom + 1, kFrom + kBlock, kFrom + (1u << 20) - 1, kFrom + (1u << 20), bytes.size()})
     for (const size_t piece : {size_t{1021}, size_t{65536}, length}) {
       auto made = OutputFile::create(file("long"), true);
       ASSERT_TRUE(made);
@@ -168,8 +167,7 @@ TEST_F(OutputFileTest, BadPlaces) {
   std::ofstream(file("plain")) << "";
   const Status blocked = create_folders(file("plain/below"));
   ASSERT_FALSE(blocked);
-  EXPECT_NE(blocked.error().message.find("plain is not a folder"), std::string::npos)
-      << blocked.error().message;
+  EXPECT_NE(blocked.error().message.find("plain is not a folder"), std::string::npos) << blocked.error().message;
   EXPECT_TRUE(create_folders(file("x/y/z")));
   EXPECT_TRUE(fs::is_directory(file("x/y/z")));
 }

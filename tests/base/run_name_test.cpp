@@ -52,10 +52,9 @@ TEST(RunName, AfterTheScriptNotTheInterpreter) {
 }
 
 TEST(RunName, MayRunPython) {
-  for (const char* line :
-       {"python3 a.py", "/usr/bin/python3.11 -c 1", "torchrun --nproc-per-node 2 train.py", "sh job.sh",
-        "env A=1 python3 -m pkg", "numactl -N 0 python3 a.py", "mpirun -n 2 python3 a.py", "uv run train.py",
-        "/usr/bin/perf record python3 a.py"})
+  for (const char* line : {"python3 a.py", "/usr/bin/python3.11 -c 1", "torchrun --nproc-per-node 2 train.py",
+                           "sh job.sh", "env A=1 python3 -m pkg", "numactl -N 0 python3 a.py",
+                           "mpirun -n 2 python3 a.py", "uv run train.py", "/usr/bin/perf record python3 a.py"})
     EXPECT_TRUE(may_run_python(words_of(line))) << line;
   for (const char* line : {"/bin/ls", "ls -l", "env A=1 /bin/ls", "./no_such_program"})
     EXPECT_FALSE(may_run_python(words_of(line))) << line;
@@ -71,9 +70,8 @@ TEST(RunName, Interpreters) {
   EXPECT_EQ(interpreter_of(file("run_name_a.py", "print(1)\n")), "python3");
   EXPECT_EQ(interpreter_of(file("run_name_b", "#!/usr/bin/env -S python3.11 -u\n")), "python3.11");
   EXPECT_EQ(interpreter_of(file("run_name_c", "#! /bin/bash -e\n")), "bash");
-  EXPECT_EQ(interpreter_of(file("run_name_d.py",
-                                "\x7f"
-                                "ELF...")),
+  EXPECT_EQ(interpreter_of(file("run_name_d.py", "\x7f"
+                                                 "ELF...")),
             "");
   EXPECT_EQ(interpreter_of(file("run_name_e.txt", "hello")), "");
   EXPECT_EQ(interpreter_of(folder + "run_name_missing"), "");

@@ -1,5 +1,5 @@
-// The cpu device with more passes than its software events need, as a machine with hardware events has them: spread over
-// launches, one run of the program for each, a crash on the way, runs that differ.
+// The cpu device with more passes than its software events need, as a machine with hardware events has them: spread
+// over launches, one run of the program for each, a crash on the way, runs that differ.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -45,16 +45,15 @@ class CpuPasses : public ::testing::Test {
   }
   Outcome collect(std::vector<std::string> command) {
     request.command = std::move(command);
-    const auto outcome = provider->collect(*provider->device_for(*metric::built_in_architecture("cpu")), plan,
-                                           request, listener);
+    const auto outcome =
+        provider->collect(*provider->device_for(*metric::built_in_architecture("cpu")), plan, request, listener);
     EXPECT_TRUE(outcome) << outcome.error().message;
     return outcome ? *outcome : Outcome{};
   }
   // A program that is told how often it was started before.
   std::string script(const std::string& text) {
     folder.write("run.sh", "#!/bin/sh\ncd " + folder.path() +
-                               "\nn=$(cat count 2>/dev/null || echo 0)\necho $((n + 1)) > count\n" + text +
-                               "\n");
+                               "\nn=$(cat count 2>/dev/null || echo 0)\necho $((n + 1)) > count\n" + text + "\n");
     chmod((folder.path() + "/run.sh").c_str(), 0755);
     return folder.path() + "/run.sh";
   }
@@ -84,8 +83,7 @@ TEST_F(CpuPasses, SpreadOverTheLaunchesOfAKernel) {
   EXPECT_EQ(measured(listener.passes[1]), (std::vector<bool>{false, false, true, false, false, true}));
   EXPECT_EQ(measured(listener.passes[2]), (std::vector<bool>{false, false, false, true, false, false}));
   EXPECT_EQ(listener.warnings,
-            "strided: 2 dispatches of the 3 that all counters need; metrics are lost that need "
-            "CPU_CONTEXT_SWITCHES\n");
+            "strided: 2 dispatches of the 3 that all counters need; metrics are lost that need CPU_CONTEXT_SWITCHES\n");
 }
 
 TEST_F(CpuPasses, SpreadOverLaunchesOfEqualShape) {
@@ -94,9 +92,8 @@ TEST_F(CpuPasses, SpreadOverLaunchesOfEqualShape) {
   ASSERT_EQ(listener.passes.size(), 3U);
   EXPECT_EQ(measured(listener.passes[0]), (std::vector<bool>{true, false, false, true}));
   EXPECT_EQ(listener.warnings,
-            "copy (grid 1024x1x1, workgroup 32x1x1, local memory 0): 1 dispatches of the 3 that all counters "
-            "need; metrics are lost "
-            "that need CPU_MINOR_FAULTS, CPU_CONTEXT_SWITCHES\n");
+            "copy (grid 1024x1x1, workgroup 32x1x1, local memory 0): 1 dispatches of the 3 that all counters need; "
+            "metrics are lost that need CPU_MINOR_FAULTS, CPU_CONTEXT_SWITCHES\n");
 }
 
 TEST_F(CpuPasses, OneRunEach) {
@@ -116,8 +113,7 @@ TEST_F(CpuPasses, ACrashInTheThirdRunKeepsTheOthers) {
   EXPECT_NE(listener.warnings.find("ended with code 139; what it had finished is kept"), std::string::npos)
       << listener.warnings;
   ASSERT_EQ(listener.passes.size(), 3U) << "what the run that crashed had finished is kept, too";
-  for (const auto& [number, pass] : listener.passes)
-    EXPECT_EQ(measured(pass), std::vector<bool>{true}) << number;
+  for (const auto& [number, pass] : listener.passes) EXPECT_EQ(measured(pass), std::vector<bool>{true}) << number;
 }
 
 TEST_F(CpuPasses, ACrashInTheSecondRunEndsTheProfile) {
@@ -125,8 +121,7 @@ TEST_F(CpuPasses, ACrashInTheSecondRunEndsTheProfile) {
   EXPECT_EQ(outcome.exit_code, 7);
   EXPECT_EQ(listener.runs, 2);
   ASSERT_EQ(listener.passes.size(), 1U);
-  EXPECT_NE(listener.warnings.find("ended with code 7 in run 2 of 3: what it had finished is kept"),
-            std::string::npos)
+  EXPECT_NE(listener.warnings.find("ended with code 7 in run 2 of 3: what it had finished is kept"), std::string::npos)
       << listener.warnings;
   // That is the whole story: it launched nothing because it ended.
   EXPECT_EQ(listener.warnings.find("other kernels"), std::string::npos) << listener.warnings;
@@ -134,11 +129,10 @@ TEST_F(CpuPasses, ACrashInTheSecondRunEndsTheProfile) {
 }
 
 TEST_F(CpuPasses, RunsThatLaunchOtherKernels) {
-  collect({script("if [ $n = 1 ]; then exec " + patterns + " copy,broadcast; fi\nexec " + patterns +
-                  " copy,strided")});
-  EXPECT_NE(listener.warnings.find(
-                "run 2 launched other kernels than the one before: dispatch 1 was strided, now broadcast"),
-            std::string::npos)
+  collect({script("if [ $n = 1 ]; then exec " + patterns + " copy,broadcast; fi\nexec " + patterns + " copy,strided")});
+  EXPECT_NE(
+      listener.warnings.find("run 2 launched other kernels than the one before: dispatch 1 was strided, now broadcast"),
+      std::string::npos)
       << listener.warnings;
 }
 

@@ -1,5 +1,4 @@
-// Planning: metrics to counters to passes, on all AMD architectures, the virtual GPU and the CPU; filters and
-// names.
+// Planning: metrics to counters to passes, on all AMD architectures, the virtual GPU and the CPU; filters and names.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,8 +13,7 @@
 namespace tacho::counter {
 namespace {
 
-Plan plan_of(const Provider& provider, std::string_view architecture,
-             const std::vector<std::string>& blocks = {}) {
+Plan plan_of(const Provider& provider, std::string_view architecture, const std::vector<std::string>& blocks = {}) {
   const auto catalog = metric::load_catalog(architecture);
   EXPECT_TRUE(catalog.has_value());
   std::vector<metric::Selection> selections;
@@ -23,8 +21,7 @@ Plan plan_of(const Provider& provider, std::string_view architecture,
   auto wanted = wanted_counters(*catalog, selections);
   EXPECT_TRUE(wanted.has_value()) << (wanted ? "" : wanted.error().message);
   for (const std::string& level : wanted->levels) wanted->counters.push_back(level);
-  const auto plan =
-      provider.plan(*provider.device_for(*metric::built_in_architecture(architecture)), wanted->counters);
+  const auto plan = provider.plan(*provider.device_for(*metric::built_in_architecture(architecture)), wanted->counters);
   EXPECT_TRUE(plan.has_value()) << (plan ? "" : plan.error().message);
   return plan ? *plan : Plan{};
 }
@@ -36,8 +33,7 @@ std::string block_of(const std::string& counter) {
 
 TEST(AmdPlan, EverythingFitsIntoAsManyPassesAsTheReferenceNeeds) {
   const Provider* const provider = provider_of("amd");
-  const std::pair<const char*, size_t> most[] = {
-      {"gfx908", 12}, {"gfx90a", 12}, {"gfx942", 12}, {"gfx950", 20}};
+  const std::pair<const char*, size_t> most[] = {{"gfx908", 12}, {"gfx90a", 12}, {"gfx942", 12}, {"gfx950", 20}};
   for (const auto& [architecture, passes] : most) {
     const Plan plan = plan_of(*provider, architecture);
     EXPECT_LE(plan.passes.size(), passes) << architecture;
@@ -121,8 +117,7 @@ TEST(AmdPlan, SetsAreOnePass) {
     EXPECT_EQ(catalog->sets.size(), 4u);
     for (const metric::MetricSet& set : catalog->sets) {
       std::vector<std::string> metrics(set.metrics.begin(), set.metrics.end());
-      EXPECT_EQ(plan_of(*provider, architecture, metrics).passes.size(), 1u)
-          << architecture << " " << set.name;
+      EXPECT_EQ(plan_of(*provider, architecture, metrics).passes.size(), 1u) << architecture << " " << set.name;
     }
   }
 }
@@ -133,13 +128,12 @@ TEST(VirtualPlan, EverythingIsOnePassAndEveryMetricIsCounted) {
   ASSERT_EQ(plan.passes.size(), 1u);
   // Every counter that exists is used by some metric: nothing is counted for nobody.
   std::set<std::string> wanted(plan.passes[0].counters.begin(), plan.passes[0].counters.end());
-  for (const CounterInfo& each :
-       provider->counters(*provider->device_for(*metric::built_in_architecture("virtual"))))
+  for (const CounterInfo& each : provider->counters(*provider->device_for(*metric::built_in_architecture("virtual"))))
     EXPECT_TRUE(wanted.contains(each.name)) << each.name;
-  EXPECT_FALSE(provider
-                   ->plan(*provider->device_for(*metric::built_in_architecture("virtual")),
-                          std::vector<std::string>{"SQ_WAVES"})
-                   .has_value());
+  EXPECT_FALSE(
+      provider
+          ->plan(*provider->device_for(*metric::built_in_architecture("virtual")), std::vector<std::string>{"SQ_WAVES"})
+          .has_value());
 }
 
 TEST(Plan, BlocksNeedNoMoreThanTheirOwnCounters) {

@@ -35,8 +35,8 @@ TEST(Arguments, OfOpenClCalls) {
     EXPECT_EQ(opencl_call_text(number, std::vector<uint64_t>{1}), "");
   // Every function of the table names as many parameters as it has.
   EXPECT_EQ(event::opencl::function_parameters(static_cast<uint16_t>(Function::clEnqueueMemcpyINTEL)),
-            "command_queue:p blocking:b dst_ptr:p src_ptr:p size:u num_events_in_wait_list:u "
-            "event_wait_list:p event:p");
+            "command_queue:p blocking:b dst_ptr:p src_ptr:p size:u "
+            "num_events_in_wait_list:u event_wait_list:p event:p");
 }
 
 template <typename T>
@@ -50,9 +50,7 @@ event::KernelArgument value(uint8_t index, const T& of, uint32_t size = sizeof(T
 }
 
 TEST(Arguments, OfKernels) {
-  const auto one = [](const event::KernelArgument& argument) {
-    return kernel_arguments_text({&argument, 1});
-  };
+  const auto one = [](const event::KernelArgument& argument) { return kernel_arguments_text({&argument, 1}); };
   EXPECT_EQ(one(value(0, int32_t{-5})), "0: -5");
   EXPECT_EQ(one(value(1, 0.25f)), "1: 0.25");
   EXPECT_EQ(one(value(2, -3e6)), "2: -3e+06");
@@ -81,8 +79,7 @@ TEST(Arguments, OfCudaCalls) {
   } copy = {reinterpret_cast<void*>(0x10), nullptr, 4096, 1, reinterpret_cast<void*>(0x20)};
   const auto bytes = std::as_bytes(std::span(&copy, 1));
   for (const char* name : {"cudaMemcpyAsync_v3020", "cudaMemcpyAsync_ptsz_v7000"})
-    EXPECT_EQ(cuda_call_text(name, bytes),
-              "dst=0x10, src=NULL, count=4096, kind=host to device, stream=0x20");
+    EXPECT_EQ(cuda_call_text(name, bytes), "dst=0x10, src=NULL, count=4096, kind=host to device, stream=0x20");
   EXPECT_EQ(cuda_call_text("cudaMemcpyAsync_v3020", bytes.first(39)), "");
   EXPECT_EQ(cuda_call_text("cudaUnheardOf_v3020", bytes), "");
   const struct {
@@ -90,8 +87,7 @@ TEST(Arguments, OfCudaCalls) {
     unsigned char byte;
     size_t count;
   } fill = {0x30, 255, 7};
-  EXPECT_EQ(cuda_call_text("cuMemsetD8_v2_ptds", std::as_bytes(std::span(&fill, 1))),
-            "dstDevice=0x30, uc=255, N=7");
+  EXPECT_EQ(cuda_call_text("cuMemsetD8_v2_ptds", std::as_bytes(std::span(&fill, 1))), "dstDevice=0x30, uc=255, N=7");
   // The first version's sizes had 32 bits: nothing is better than nonsense.
   EXPECT_EQ(cuda_call_text("cuMemsetD8", std::as_bytes(std::span(&fill, 1))), "");
   const struct {
@@ -109,9 +105,8 @@ TEST(Arguments, OfCudaCalls) {
 TEST(Arguments, OfHipCalls) {
   const auto pair = [](uint64_t x, uint64_t y) { return x | y << 32; };
   const uint64_t launch[] = {0x10, pair(2, 3), 4, pair(5, 6), 7, 0x20, 512, 0x30};
-  EXPECT_EQ(
-      hip_call_text("hipLaunchKernel", launch),
-      "function_address=0x10, numBlocks=2x3x4, dimBlocks=5x6x7, args=0x20, sharedMemBytes=512, stream=0x30");
+  EXPECT_EQ(hip_call_text("hipLaunchKernel", launch),
+            "function_address=0x10, numBlocks=2x3x4, dimBlocks=5x6x7, args=0x20, sharedMemBytes=512, stream=0x30");
   EXPECT_EQ(hip_call_text("hipLaunchKernel_spt", std::span(launch).first(7)),
             "function_address=0x10, numBlocks=2x3x4, dimBlocks=5x6x7, args=0x20, sharedMemBytes=512");
   const uint64_t copy[] = {1, 0, 4096, 2, 0xffffffff00000000};

@@ -1,5 +1,5 @@
-// The CUPTI decoder on buffers built by hand in the layout of every CUPTI from 11.8 on, and on buffers that
-// make no sense.
+// The CUPTI decoder on buffers built by hand in the layout of every CUPTI from 11.8 on, and on buffers that make no
+// sense.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -71,8 +71,8 @@ class Buffer {
     std::memcpy(&bytes_[at_ + offset], &value, sizeof value);
     return *this;
   }
-  Buffer& api(bool driver, uint32_t callback, uint64_t start, uint64_t end, uint32_t correlation,
-              uint32_t tid = 42, uint32_t result = 0) {
+  Buffer& api(bool driver, uint32_t callback, uint64_t start, uint64_t end, uint32_t correlation, uint32_t tid = 42,
+              uint32_t result = 0) {
     record(driver ? 4 : 5, 40).put(4, callback).put(8, start).put(16, end).put<uint32_t>(24, 1).put(28, tid);
     return put(32, correlation).put(36, result);
   }
@@ -80,12 +80,8 @@ class Buffer {
                  uint64_t graph_node = 0) {
     record(10, size).put<uint8_t>(4, 0x12).put<uint16_t>(6, 32).put(16, start).put(24, end);
     put<uint32_t>(40, 0).put<uint32_t>(44, 1).put<uint32_t>(48, 7);
-    put<int32_t>(52, 8)
-        .put<int32_t>(56, 4)
-        .put<int32_t>(60, 2)
-        .put<int32_t>(64, 128)
-        .put<int32_t>(68, 2)
-        .put<int32_t>(72, 1);
+    put<int32_t>(52, 8).put<int32_t>(56, 4).put<int32_t>(60, 2).put<int32_t>(64, 128).put<int32_t>(68, 2).put<int32_t>(
+        72, 1);
     put<int32_t>(76, 1024)
         .put<int32_t>(80, 2048)
         .put<uint32_t>(84, 16)
@@ -138,8 +134,7 @@ class CuptiTest : public ::testing::Test {
     return writer.dimensions[table].at(static_cast<size_t>(row - 1));
   }
   std::string function(size_t api_row) {
-    return writer.text(
-        dim(Table::kFunction, fact(Table::kApi, api_row)[column::Api::dim])[column::Function::name]);
+    return writer.text(dim(Table::kFunction, fact(Table::kApi, api_row)[column::Api::dim])[column::Function::name]);
   }
   MemoryWriter writer;
   TestProcess process{writer};
@@ -151,31 +146,21 @@ class CuptiVersionTest : public CuptiTest, public ::testing::WithParamInterface<
 TEST_P(CuptiVersionTest, EveryKindInItsLayout) {
   const Version& v = GetParam();
   Buffer buffer(v.number);
-  if (v.context != 0)
-    buffer.record(9, v.context).put<uint32_t>(4, 1).put<uint32_t>(8, 0).put<uint16_t>(14, 7);
+  if (v.context != 0) buffer.record(9, v.context).put<uint32_t>(4, 1).put<uint32_t>(8, 0).put<uint16_t>(14, 7);
   buffer.kernel(v.kernel, 0x7000, 1000, 1500, 11);
   buffer.api(false, 211, 900, 950, 11);
-  buffer.record(1, v.copy)
-      .put<uint8_t>(4, 1)
-      .put<uint8_t>(5, 2)
-      .put<uint8_t>(6, 3)
-      .put<uint8_t>(7, 1)
-      .put<uint64_t>(8, 4096);
-  buffer.put<uint64_t>(16, 2000)
-      .put<uint64_t>(24, 2100)
-      .put<uint32_t>(36, 1)
-      .put<uint32_t>(40, 7)
-      .put<uint32_t>(44, 12);
+  buffer.record(1, v.copy).put<uint8_t>(4, 1).put<uint8_t>(5, 2).put<uint8_t>(6, 3).put<uint8_t>(7, 1).put<uint64_t>(
+      8, 4096);
+  buffer.put<uint64_t>(16, 2000).put<uint64_t>(24, 2100).put<uint32_t>(36, 1).put<uint32_t>(40, 7).put<uint32_t>(44,
+                                                                                                                 12);
   buffer.record(22, v.peer)
       .put<uint8_t>(5, 3)
       .put<uint8_t>(6, 3)
       .put<uint64_t>(8, 8192)
       .put<uint64_t>(16, 2200)
       .put<uint64_t>(24, 2300);
-  buffer.put<uint32_t>(36, 1).put<uint32_t>(40, 7).put<uint32_t>(44, 0).put<uint32_t>(52, 1).put<uint32_t>(
-      60, 13);
-  buffer.record(2, v.fill).put<uint32_t>(4, 0xff).put<uint64_t>(8, 512).put<uint64_t>(16, 2400).put<uint64_t>(
-      24, 2450);
+  buffer.put<uint32_t>(36, 1).put<uint32_t>(40, 7).put<uint32_t>(44, 0).put<uint32_t>(52, 1).put<uint32_t>(60, 13);
+  buffer.record(2, v.fill).put<uint32_t>(4, 0xff).put<uint64_t>(8, 512).put<uint64_t>(16, 2400).put<uint64_t>(24, 2450);
   buffer.put<uint32_t>(36, 1).put<uint32_t>(40, 7).put<uint32_t>(44, 14).put<uint16_t>(50, 3);
   buffer.record(38, v.sync)
       .put<uint32_t>(4, 3)
@@ -190,8 +175,7 @@ TEST_P(CuptiVersionTest, EveryKindInItsLayout) {
       .put<uint32_t>(16, 43)
       .put<uint64_t>(24, 100)
       .put<uint64_t>(32, 200);
-  buffer.record(52, v.jit).put<uint32_t>(4, 1).put<uint32_t>(8, 3).put<uint64_t>(16, 300).put<uint64_t>(24,
-                                                                                                        400);
+  buffer.record(52, v.jit).put<uint32_t>(4, 1).put<uint32_t>(8, 3).put<uint64_t>(16, 300).put<uint64_t>(24, 400);
   if (v.jit >= 72) buffer.put<uint32_t>(68, 42);
   size_t records = 8;
   if (v.memory != 0) {
@@ -205,11 +189,7 @@ TEST_P(CuptiVersionTest, EveryKindInItsLayout) {
   }
   if (v.graph != 0) {
     ++records;
-    buffer.record(51, v.graph)
-        .put<uint32_t>(4, 17)
-        .put<uint64_t>(8, 3000)
-        .put<uint64_t>(16, 4000)
-        .put<uint32_t>(24, 0);
+    buffer.record(51, v.graph).put<uint32_t>(4, 17).put<uint64_t>(8, 3000).put<uint64_t>(16, 4000).put<uint32_t>(24, 0);
     buffer.put<uint32_t>(28, 5).put<uint32_t>(32, 1).put<uint32_t>(36, 7);
   }
   if (v.device != 0) {
@@ -254,8 +234,7 @@ TEST_P(CuptiVersionTest, EveryKindInItsLayout) {
   const auto& copy = fact(Table::kCopy);
   EXPECT_EQ(copy[column::Copy::bytes], 4096);
   const auto& copy_shape = dim(Table::kCopyShape, copy[column::Copy::dim]);
-  EXPECT_EQ(copy_shape[column::CopyShape::direction],
-            static_cast<int64_t>(event::CopyDirection::kHostToDevice));
+  EXPECT_EQ(copy_shape[column::CopyShape::direction], static_cast<int64_t>(event::CopyDirection::kHostToDevice));
   EXPECT_EQ(copy_shape[column::CopyShape::source_memory], static_cast<int64_t>(event::MemoryKind::kPinned));
   EXPECT_EQ(copy_shape[column::CopyShape::source_device], 0);
   EXPECT_NE(copy_shape[column::CopyShape::target_device], 0);
@@ -263,8 +242,7 @@ TEST_P(CuptiVersionTest, EveryKindInItsLayout) {
   const auto& peer = fact(Table::kCopy, 1);
   EXPECT_EQ(peer[column::Copy::correlation], 13);
   const auto& peer_shape = dim(Table::kCopyShape, peer[column::Copy::dim]);
-  EXPECT_EQ(peer_shape[column::CopyShape::direction],
-            static_cast<int64_t>(event::CopyDirection::kPeerToPeer));
+  EXPECT_EQ(peer_shape[column::CopyShape::direction], static_cast<int64_t>(event::CopyDirection::kPeerToPeer));
   EXPECT_NE(peer_shape[column::CopyShape::source_device], peer_shape[column::CopyShape::target_device]);
   EXPECT_EQ(dim(Table::kDevice, peer_shape[column::CopyShape::target_device])[column::Device::index], 1);
 
@@ -274,9 +252,8 @@ TEST_P(CuptiVersionTest, EveryKindInItsLayout) {
             static_cast<int64_t>(event::SyncKind::kQueue));
   EXPECT_EQ(fact(Table::kSync)[column::Sync::duration], 100);
   ASSERT_EQ(writer.facts[Table::kOverhead].size(), 2u);
-  EXPECT_EQ(
-      dim(Table::kOverheadShape, fact(Table::kOverhead)[column::Overhead::dim])[column::OverheadShape::kind],
-      static_cast<int64_t>(event::OverheadKind::kLazyLoad));
+  EXPECT_EQ(dim(Table::kOverheadShape, fact(Table::kOverhead)[column::Overhead::dim])[column::OverheadShape::kind],
+            static_cast<int64_t>(event::OverheadKind::kLazyLoad));
   EXPECT_EQ(dim(Table::kTrack, fact(Table::kOverhead)[column::Overhead::track])[column::Track::native], 43);
   EXPECT_EQ(writer.text(dim(Table::kOverheadShape,
                             fact(Table::kOverhead, 1)[column::Overhead::dim])[column::OverheadShape::name]),
@@ -309,8 +286,7 @@ INSTANTIATE_TEST_SUITE_P(Versions, CuptiVersionTest, ::testing::ValuesIn(kVersio
 });
 
 TEST_F(CuptiTest, SizesReportedByTheTargetBeatTheVersion) {
-  decoder.record_sizes(
-      std::array<event::BlockSize, 2>{{{10, 224}, {77, 32}}});  // of a CUPTI newer than this decoder
+  decoder.record_sizes(std::array<event::BlockSize, 2>{{{10, 224}, {77, 32}}});  // of a CUPTI newer than this decoder
   Buffer buffer(139900);
   buffer.kernel(224, 0x7000, 1000, 1500, 11).record(77, 32).api(false, 211, 900, 950, 11);
   buffer.give(decoder);
@@ -389,8 +365,8 @@ TEST_F(CuptiTest, TimesFromTheHostClockAreConvertedExactly) {
   for (uint32_t n = 1; n < 200; ++n) {
     const uint64_t tsc = 1'000'000 + uint64_t{n} * 123'456'789;
     ticks.push_back(tsc);
-    const auto ns = 1'000'000'000 + static_cast<uint64_t>(
-                                        (static_cast<unsigned __int128>(tsc - 1'000'000) * multiplier) >> 32);
+    const auto ns =
+        1'000'000'000 + static_cast<uint64_t>((static_cast<unsigned __int128>(tsc - 1'000'000) * multiplier) >> 32);
     buffer.api(false, 31, ns, ns + 100, n);
   }
   buffer.give(decoder);
@@ -413,8 +389,7 @@ TEST_F(CuptiTest, CuptisOwnClockIsConvertedByPairs) {
 TEST_F(CuptiTest, BufferOfAKilledProcessIsReadToItsLastRecord) {
   Buffer buffer(130001);
   buffer.kernel(216, 0x7000, 1000, 1100, 1).api(false, 211, 900, 950, 1);
-  buffer.kernel(216, 0x7000, 0, 0, 2)
-      .put<uint32_t>(0, 10 | 1u << 31);  // still on the device: so CUPTI marks it
+  buffer.kernel(216, 0x7000, 0, 0, 2).put<uint32_t>(0, 10 | 1u << 31);  // still on the device: so CUPTI marks it
   buffer.api(false, 211, 960, 970, 2);
   buffer.bytes().resize(65472, std::byte{0});
   buffer.give(decoder, false);
@@ -489,9 +464,8 @@ TEST_F(CuptiTest, GraphsCarryTheNamesOfTheirNodes) {
       .put<uint32_t>(32, 1)
       .put<uint32_t>(36, 7);
   buffer.give(decoder);
-  EXPECT_EQ(
-      writer.text(dim(Table::kKernel, fact(Table::kDispatch)[column::Dispatch::dim])[column::Kernel::name]),
-      "graph of 3 nodes: vecAdd x2, copy");
+  EXPECT_EQ(writer.text(dim(Table::kKernel, fact(Table::kDispatch)[column::Dispatch::dim])[column::Kernel::name]),
+            "graph of 3 nodes: vecAdd x2, copy");
 }
 
 TEST_F(CuptiTest, NamesThatChangeTheirMemoryAreFollowed) {
@@ -499,8 +473,7 @@ TEST_F(CuptiTest, NamesThatChangeTheirMemoryAreFollowed) {
   first.kernel(216, 0x7000, 1000, 1100, 1).give(decoder);
   decoder.name(NameSpace::kKernel, 0x7000, "_Z5other");
   second.kernel(216, 0x7000, 2000, 2100, 2).give(decoder);
-  EXPECT_EQ(writer.text(
-                dim(Table::kKernel, fact(Table::kDispatch, 1)[column::Dispatch::dim])[column::Kernel::name]),
+  EXPECT_EQ(writer.text(dim(Table::kKernel, fact(Table::kDispatch, 1)[column::Dispatch::dim])[column::Kernel::name]),
             "_Z5other");
 }
 

@@ -30,8 +30,8 @@ class Block {
     header_.tid = 100 + thread;
   }
   template <typename Record>
-  Block& add(RecordKind kind, Record record, uint32_t value = 0, uint8_t flags = 0,
-             std::string_view tail = {}, std::vector<uint64_t> words = {}) {
+  Block& add(RecordKind kind, Record record, uint32_t value = 0, uint8_t flags = 0, std::string_view tail = {},
+             std::vector<uint64_t> words = {}) {
     const size_t size = (sizeof record + tail.size() + 7) / 8 * 8 + words.size() * 8;
     record.header = {kind, flags, static_cast<uint16_t>(size), value};
     const size_t at = bytes_.size();
@@ -70,12 +70,8 @@ class DecoderTest : public ::testing::Test {
  protected:
   void SetUp() override {
     // 2 ticks a nanosecond: tick 2000 is 1,001,000 ns.
-    clocks.add({.tsc = 0,
-                .raw = 1'000'000,
-                .monotonic = 500'000,
-                .boottime = 0,
-                .realtime = 9'000'000,
-                .uncertainty = 1});
+    clocks.add(
+        {.tsc = 0, .raw = 1'000'000, .monotonic = 500'000, .boottime = 0, .realtime = 9'000'000, .uncertainty = 1});
     clocks.add({.tsc = 2'000'000,
                 .raw = 2'000'000,
                 .monotonic = 1'500'000,
@@ -180,8 +176,7 @@ TEST_F(DecoderTest, disordered_device_times_are_counted_and_kept) {
 }
 
 TEST_F(DecoderTest, commands_of_killed_processes_are_counted) {
-  const auto progress = [&](uint32_t slot, bool ended, uint64_t launches, uint64_t copies,
-                            uint64_t filtered) {
+  const auto progress = [&](uint32_t slot, bool ended, uint64_t launches, uint64_t copies, uint64_t filtered) {
     tape::CommandCounts at{};
     at.ended.store(ended);
     at.filtered.store(filtered);
@@ -197,11 +192,10 @@ TEST_F(DecoderTest, commands_of_killed_processes_are_counted) {
     block.give(decoder);
   };
   for (uint32_t slot = 0; slot < 3; ++slot)
-    Block(slot, 1, tape::BlockKind::kDefinitions)
-        .add(RecordKind::kProcess, process_record(40 + slot))
-        .give(decoder);
-  // One ended: 10 launches, 6 rows, one in flight as it says itself; so 3 found no room. One was killed: 20 launches, 12 rows,
-  // of the 5 dropped in all 2 are its own, 6 were in flight; of 7 filtered it had told of 4. One has no such counts.
+    Block(slot, 1, tape::BlockKind::kDefinitions).add(RecordKind::kProcess, process_record(40 + slot)).give(decoder);
+  // One ended: 10 launches, 6 rows, one in flight as it says itself; so 3 found no room. One was killed: 20 launches,
+  // 12 rows, of the 5 dropped in all 2 are its own, 6 were in flight; of 7 filtered it had told of 4. One has no such
+  // counts.
   launch(0, 6);
   event::LossRecord loss{};
   loss.count = 1;
@@ -278,8 +272,7 @@ TEST_F(DecoderTest, numbers_in_names_of_pytorchs_ranges_become_payloads) {
     block.give(decoder);
     ASSERT_EQ(writer.facts[Table::kMarker].size(), ++seen);
     const auto& marker = writer.facts[Table::kMarker].back();
-    const auto& label =
-        writer.dimensions[Table::kLabel][static_cast<size_t>(marker[column::Marker::dim] - 1)];
+    const auto& label = writer.dimensions[Table::kLabel][static_cast<size_t>(marker[column::Marker::dim] - 1)];
     EXPECT_EQ(writer.text(label[column::Label::name]), each.name);
     EXPECT_EQ(marker[column::Marker::payload], each.payload) << each.text;
   }
@@ -308,8 +301,8 @@ TEST_F(DecoderTest, arguments_belong_to_the_record_after_them) {
   for (const uint64_t correlation : {7, 8, 9}) {
     arguments.correlation = correlation == 9 ? 1 : correlation;  // those of the last are of another call
     if (correlation != 8)
-      block.add(RecordKind::kArguments, arguments, flush,
-                static_cast<uint8_t>(event::ArgumentsOf::kOpenClCall), {}, {0x1234});
+      block.add(RecordKind::kArguments, arguments, flush, static_cast<uint8_t>(event::ArgumentsOf::kOpenClCall), {},
+                {0x1234});
     call.start = 2000;
     call.end = 2100;
     call.correlation = correlation;
@@ -388,9 +381,7 @@ TEST_F(DecoderTest, nonsense_is_counted_never_believed) {
   Block().add(RecordKind::kString, far, 0xfffffff0).give(decoder);
   EXPECT_EQ(writer.losses[event::LossReason::kBadInput], 2);
   event::PushRecord push{};
-  Block()
-      .add(RecordKind::kPush, push, 0xffffffff, 0xff, "text")
-      .give(decoder);  // fields beyond the record read as 0
+  Block().add(RecordKind::kPush, push, 0xffffffff, 0xff, "text").give(decoder);  // fields beyond the record read as 0
   decoder.finish();
   EXPECT_EQ(writer.facts[Table::kMarker].size(), 1u);
 }
@@ -409,7 +400,8 @@ TEST(ClockMap, interpolates_between_tuples_and_extrapolates_beyond) {
   EXPECT_EQ(clocks.from_monotonic(2001), 12'000);
 }
 
-// Two tuples that are 50 us apart and misread by 20 ns say nothing of the rate 30 ms later: calls on one thread would overlap.
+// Two tuples that are 50 us apart and misread by 20 ns say nothing of the rate 30 ms later: calls on one thread would
+// overlap.
 TEST(ClockMap, follows_the_present_without_a_line_through_near_tuples) {
   const auto tuple = [](int64_t ns, int64_t misread) {
     return ClockTuple{.tsc = static_cast<uint64_t>(2 * ns),

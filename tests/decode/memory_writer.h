@@ -16,8 +16,7 @@ class MemoryWriter : public trace::TraceWriter {
  public:
   int64_t string(std::string_view text) override {
     if (text.empty()) return 0;
-    const auto [at, fresh] =
-        strings_.try_emplace(std::string(text), static_cast<int64_t>(strings_.size()) + 1);
+    const auto [at, fresh] = strings_.try_emplace(std::string(text), static_cast<int64_t>(strings_.size()) + 1);
     return at->second;
   }
   std::string text(int64_t row) const {

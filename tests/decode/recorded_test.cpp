@@ -1,6 +1,7 @@
-// The decoder on what real CUDA programs left in the pool: CUPTI 13.0 on an H200, recorded by tests/device/record_cupti.sh.
-// Three processes of tests/device/cuda_endings: `nosync 60` launches 60 kernels, `graph 2` launches a graph of 100 kernels and a
-// copy twice (--graph-trace node), `copies 3` copies 3 x 1000 bytes to the device and 3 x 2000 bytes back, and 3000 within.
+// The decoder on what real CUDA programs left in the pool: CUPTI 13.0 on an H200, recorded by
+// tests/device/record_cupti.sh. Three processes of tests/device/cuda_endings: `nosync 60` launches 60 kernels, `graph
+// 2` launches a graph of 100 kernels and a copy twice (--graph-trace node), `copies 3` copies 3 x 1000 bytes to the
+// device and 3 x 2000 bytes back, and 3000 within.
 #include "recorded.h"
 
 #include <gtest/gtest.h>
@@ -26,8 +27,7 @@ std::string unpacked(const char* path) {
   const unsigned long long size = ZSTD_getFrameContentSize(from.data(), from.size());
   if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > 64u << 20) return {};
   std::string text(size, '\0');
-  return ZSTD_decompress(text.data(), text.size(), from.data(), from.size()) == text.size() ? text
-                                                                                            : std::string();
+  return ZSTD_decompress(text.data(), text.size(), from.data(), from.size()) == text.size() ? text : std::string();
 }
 
 class RecordedTest : public ::testing::Test {
@@ -50,8 +50,7 @@ class RecordedTest : public ::testing::Test {
   std::map<std::string, int64_t> kernels() {
     std::map<std::string, int64_t> counts;
     for (const auto& row : writer_.facts[Table::kDispatch]) {
-      const auto& shape =
-          writer_.dimensions[Table::kKernel].at(static_cast<size_t>(row[column::Dispatch::dim] - 1));
+      const auto& shape = writer_.dimensions[Table::kKernel].at(static_cast<size_t>(row[column::Dispatch::dim] - 1));
       ++counts[writer_.text(shape[column::Kernel::name])];
     }
     return counts;

@@ -1,5 +1,5 @@
-// The decoder of rocprofiler-sdk's records: on what the real library 1.0.0 delivered (../shared/data/rocprofiler-sdk), on records
-// built by hand in the layouts of 0.x, and on blocks that make no sense.
+// The decoder of rocprofiler-sdk's records: on what the real library 1.0.0 delivered (../shared/data/rocprofiler-sdk),
+// on records built by hand in the layouts of 0.x, and on blocks that make no sense.
 #include <gtest/gtest.h>
 #include <zstd.h>
 
@@ -32,8 +32,7 @@ class SdkProcess : public ProcessContext {
   int64_t row() override { return 7; }
   int64_t host_time(uint64_t ticks) const override { return static_cast<int64_t>(ticks); }
   int64_t thread_track(uint32_t tid) override {
-    return writer_.dimension(
-        event::row::Track{.kind = event::TrackKind::kThread, .process = 7, .native = tid});
+    return writer_.dimension(event::row::Track{.kind = event::TrackKind::kThread, .process = 7, .native = tid});
   }
   void received(Table table) override { ++received_rows[table]; }
   std::vector<std::string> texts{""};
@@ -58,9 +57,7 @@ class RocprofilerTest : public ::testing::Test {
   std::map<std::string, int64_t> calls(Table of = Table::kEnd) {
     std::map<int64_t, int64_t> function;  // by correlation
     std::map<std::string, int64_t> counts;
-    const auto name = [&](int64_t row) {
-      return writer.text(dim(Table::kFunction, row)[column::Function::name]);
-    };
+    const auto name = [&](int64_t row) { return writer.text(dim(Table::kFunction, row)[column::Function::name]); };
     for (const auto& row : writer.facts[Table::kApi]) {
       function[row[column::Api::correlation]] = row[column::Api::dim];
       if (of == Table::kEnd) ++counts[name(row[column::Api::dim])];
@@ -78,7 +75,7 @@ class RocprofilerTest : public ::testing::Test {
   RocprofilerDecoder decoder{process, writer};
 };
 
-// ---- the recordings --------------------------------------------------------------------------------------------------
+// The recordings
 
 std::string recorded(const char* name) {
   const std::string path = std::string(getenv("TACHO_DATA")) + "/rocprofiler-sdk/" + name;
@@ -116,8 +113,7 @@ void replay(const std::string& text, RocprofilerDecoder& decoder, size_t block_b
     at += sizeof piece + piece.bytes;
     uint64_t number = 0;
     if (piece.bytes >= 8) std::memcpy(&number, payload.data(), sizeof number);
-    const std::string name(reinterpret_cast<const char*>(payload.data()) + 8,
-                           piece.bytes >= 8 ? piece.bytes - 8 : 0);
+    const std::string name(reinterpret_cast<const char*>(payload.data()) + 8, piece.bytes >= 8 ? piece.bytes - 8 : 0);
     if (piece.category == kRecordedCodeObjects && piece.kind == kKernelLoaded) {
       symbols[sdk::kernel_symbol::id.read(payload.data(), payload.size())] = payload;
     } else if (piece.category == kRecordedNames && piece.kind == kOperationNames) {
@@ -213,20 +209,19 @@ TEST_F(RocprofilerTest, RecordingOfManyKernels) {
   NEED_RECORDING();
   replay(recorded("many-gfx942.records.zst"), decoder, 3'000);
   EXPECT_TRUE(writer.losses.empty());
-  EXPECT_EQ(kernels(), (std::map<std::string, int64_t>{
-                           {"_Z1bPfi", 830}, {"_Z1aPf", 43}, {"__amd_rocclr_fillBufferAligned", 1}}));
+  EXPECT_EQ(kernels(),
+            (std::map<std::string, int64_t>{{"_Z1bPfi", 830}, {"_Z1aPf", 43}, {"__amd_rocclr_fillBufferAligned", 1}}));
   int64_t busy = 0;
   for (const auto& row : writer.facts[Table::kDispatch]) busy += row[column::Dispatch::duration];
   EXPECT_EQ(busy, 104494850);
-  EXPECT_EQ(
-      calls(Table::kDispatch),
-      (std::map<std::string, int64_t>{{"hipLaunchKernel", 861}, {"hipGraphLaunch", 12}, {"hipMemset", 1}}));
+  EXPECT_EQ(calls(Table::kDispatch),
+            (std::map<std::string, int64_t>{{"hipLaunchKernel", 861}, {"hipGraphLaunch", 12}, {"hipMemset", 1}}));
   EXPECT_EQ(writer.facts[Table::kApi].size(), 3812u + 889u);
   EXPECT_EQ(writer.facts[Table::kCopy].size(), 2u);
   EXPECT_EQ(writer.facts[Table::kAllocation].size(), 28u);
 }
 
-// ---- records by hand -------------------------------------------------------------------------------------------------
+// Records by hand
 
 class SdkBlock {
  public:
@@ -254,9 +249,7 @@ class SdkBlock {
     std::memcpy(&bytes_[at_ + offset], &value, sizeof value);
     return *this;
   }
-  void give(RocprofilerDecoder& decoder, bool completed = true) const {
-    decoder.block(header_, bytes_, completed);
-  }
+  void give(RocprofilerDecoder& decoder, bool completed = true) const { decoder.block(header_, bytes_, completed); }
   std::vector<std::byte>& bytes() { return bytes_; }
 
  private:
@@ -276,11 +269,8 @@ SdkBlock& dispatched(SdkBlock& block, int32_t kind, uint64_t correlation, uint64
                      uint64_t stream = 0) {
   block.traced(kind, 2, 184).put(16, correlation).put(24, stream).put<uint64_t>(32, 42);
   block.put(40, start).put(48, start + 100).put<uint64_t>(64, 3).put<uint64_t>(72, 9).put(80, kernel);
-  block.put<uint64_t>(88, 5)
-      .put<uint32_t>(100, 1536)
-      .put<uint32_t>(104, 64)
-      .put<uint32_t>(108, 1)
-      .put<uint32_t>(112, 1);
+  block.put<uint64_t>(88, 5).put<uint32_t>(100, 1536).put<uint32_t>(104, 64).put<uint32_t>(108, 1).put<uint32_t>(112,
+                                                                                                                 1);
   return block.put<uint32_t>(116, 128).put<uint32_t>(120, 1).put<uint32_t>(124, 1);
 }
 
@@ -297,19 +287,13 @@ TEST_F(RocprofilerTest, LayoutsOfTheOldAbi) {
   decoder.operation(op(13, 1), "SCRATCH_MEMORY/SCRATCH_MEMORY_ALLOC");
   decoder.kernel(symbol(4, 512), "foo.kd");
   SdkBlock block(600);
-  block.traced(5, 214, 56)
-      .put<uint64_t>(16, 77)
-      .put<uint64_t>(32, 1000)
-      .put<uint64_t>(40, 1500)
-      .put<uint64_t>(48, 42);
+  block.traced(5, 214, 56).put<uint64_t>(16, 77).put<uint64_t>(32, 1000).put<uint64_t>(40, 1500).put<uint64_t>(48, 42);
   dispatched(block, 11, 77, 2000, 4);
   block.traced(10, 4, 80).put<uint64_t>(16, 78).put<uint64_t>(40, 3000).put<uint64_t>(48, 3600);
   block.put<uint64_t>(56, 3).put<uint64_t>(64, 4).put<uint64_t>(72, 4096);
-  block.traced(17, 1, 80).put<uint64_t>(16, 79).put<uint64_t>(32, 42).put<uint64_t>(40, 50).put<uint64_t>(48,
-                                                                                                          60);
+  block.traced(17, 1, 80).put<uint64_t>(16, 79).put<uint64_t>(32, 42).put<uint64_t>(40, 50).put<uint64_t>(48, 60);
   block.put<uint64_t>(56, 3).put<uint64_t>(64, 0xf000).put<uint64_t>(72, 123);
-  block.traced(13, 1, 80).put<uint64_t>(16, 80).put<uint64_t>(32, 3).put<uint64_t>(56, 70).put<uint64_t>(64,
-                                                                                                         75);
+  block.traced(13, 1, 80).put<uint64_t>(16, 80).put<uint64_t>(32, 3).put<uint64_t>(56, 70).put<uint64_t>(64, 75);
   block.give(decoder);
   decoder.finish();
   EXPECT_TRUE(writer.losses.empty());
@@ -321,9 +305,8 @@ TEST_F(RocprofilerTest, LayoutsOfTheOldAbi) {
   EXPECT_EQ(kernel[column::Kernel::shared_dynamic], 1024);
   ASSERT_EQ(writer.facts[Table::kCopy].size(), 1u);
   EXPECT_EQ(writer.facts[Table::kCopy][0][column::Copy::bytes], 4096);
-  EXPECT_EQ(
-      dim(Table::kCopyShape, writer.facts[Table::kCopy][0][column::Copy::dim])[column::CopyShape::direction],
-      static_cast<int64_t>(event::CopyDirection::kPeerToPeer));
+  EXPECT_EQ(dim(Table::kCopyShape, writer.facts[Table::kCopy][0][column::Copy::dim])[column::CopyShape::direction],
+            static_cast<int64_t>(event::CopyDirection::kPeerToPeer));
   ASSERT_EQ(writer.facts[Table::kAllocation].size(), 2u);
   EXPECT_EQ(writer.facts[Table::kAllocation][0][column::Allocation::bytes], 123);
   EXPECT_EQ(writer.facts[Table::kAllocation][0][column::Allocation::correlation], 79);
@@ -334,8 +317,7 @@ TEST_F(RocprofilerTest, LayoutsOfTheOldAbi) {
 TEST_F(RocprofilerTest, ScratchOfTheOldestAbi) {
   decoder.operation(op(13, 2), "SCRATCH_MEMORY/SCRATCH_MEMORY_FREE");
   SdkBlock block(400);
-  block.traced(13, 2, 80).put<uint64_t>(16, 3).put<uint64_t>(32, 42).put<uint64_t>(40, 70).put<uint64_t>(48,
-                                                                                                         76);
+  block.traced(13, 2, 80).put<uint64_t>(16, 3).put<uint64_t>(32, 42).put<uint64_t>(40, 70).put<uint64_t>(48, 76);
   block.put<uint64_t>(56, 81);
   block.give(decoder);
   ASSERT_EQ(writer.facts[Table::kAllocation].size(), 1u);
@@ -462,9 +444,7 @@ TEST_F(RocprofilerTest, NodesOfGraphs) {
   dispatched(block, 11, 1, 2000, 4, uint64_t{3} << 32 | 2);
   block.give(decoder);
   EXPECT_EQ(writer.facts[Table::kDispatch][0][column::Dispatch::graph_node], 3);
-  EXPECT_EQ(
-      dim(Table::kTrack, writer.facts[Table::kDispatch][0][column::Dispatch::track])[column::Track::native],
-      1);
+  EXPECT_EQ(dim(Table::kTrack, writer.facts[Table::kDispatch][0][column::Dispatch::track])[column::Track::native], 1);
 }
 
 TEST_F(RocprofilerTest, RecordingFromCallToCall) {
@@ -485,8 +465,8 @@ TEST_F(RocprofilerTest, RecordingFromCallToCall) {
 TEST_F(RocprofilerTest, FilterByName) {
   process.texts.emplace_back("^wan");
   event::BlockFactRecord include{};
-  include.header = {event::RecordKind::kBlockFact, static_cast<uint8_t>(tape::BlockKind::kRocprofiler),
-                    sizeof include, static_cast<uint32_t>(event::BlockFact::kKernelInclude)};
+  include.header = {event::RecordKind::kBlockFact, static_cast<uint8_t>(tape::BlockKind::kRocprofiler), sizeof include,
+                    static_cast<uint32_t>(event::BlockFact::kKernelInclude)};
   include.text = 1;
   decoder.define(reinterpret_cast<const std::byte*>(&include), include.header);
   decoder.operation(op(11, 2), "KERNEL_DISPATCH/KERNEL_DISPATCH_COMPLETE");
@@ -524,16 +504,13 @@ TEST_F(RocprofilerTest, AgentsBecomeDevices) {
   decoder.operation(op(11, 2), "KERNEL_DISPATCH/KERNEL_DISPATCH_COMPLETE");
   SdkBlock block(10000);
   dispatched(block, 11, 1, 2000, 4).give(decoder);
-  EXPECT_EQ(
-      dim(Table::kTrack, writer.facts[Table::kDispatch][0][column::Dispatch::track])[column::Track::device],
-      1);
+  EXPECT_EQ(dim(Table::kTrack, writer.facts[Table::kDispatch][0][column::Dispatch::track])[column::Track::device], 1);
 }
 
 TEST_F(RocprofilerTest, TimesByPairsOfClocks) {
   for (const uint64_t at : {1000u, 2000u}) {
     event::ClockPairRecord pair{};
-    pair.header = {event::RecordKind::kClockPair, static_cast<uint8_t>(tape::BlockKind::kRocprofiler),
-                   sizeof pair, 0};
+    pair.header = {event::RecordKind::kClockPair, static_cast<uint8_t>(tape::BlockKind::kRocprofiler), sizeof pair, 0};
     pair.device = at;
     pair.host = 50'000 + at * 2;
     decoder.define(reinterpret_cast<const std::byte*>(&pair), pair.header);

@@ -104,8 +104,7 @@ void callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const CUpti_Callbac
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   g_only_callbacks = getenv("RANGE_FLOOR_CALLBACKS") != nullptr;
   check(cuptiSubscribe(&g_subscriber, reinterpret_cast<CUpti_CallbackFunc>(callback), nullptr), "subscribe");
-  for (const CUpti_CallbackId id :
-       {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx})
+  for (const CUpti_CallbackId id : {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx})
     cuptiEnableCallback(1, g_subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
   return 1;
 }

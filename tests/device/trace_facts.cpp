@@ -1,6 +1,5 @@
-// Facts of a trace as JSON, for the scripts that check traces taken on real devices: kernels with counts and
-// durations, copies with bytes, device work whose API call is missing, order of times, losses, properties of
-// processes.
+// Facts of a trace as JSON, for the scripts that check traces taken on real devices: kernels with counts and durations,
+// copies with bytes, device work whose API call is missing, order of times, losses, properties of processes.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -56,9 +55,7 @@ int main(int argc, char** argv) {
   const auto opened = trace::Trace::open(argv[1]);
   if (!opened) return std::fprintf(stderr, "trace_facts: %s\n", opened.error().message.c_str()), 1;
   const trace::Trace& trace = **opened;
-  const auto process_of = [&](int64_t track) {
-    return trace.cell(Table::kTrack, track, column::Track::process);
-  };
+  const auto process_of = [&](int64_t track) { return trace.cell(Table::kTrack, track, column::Track::process); };
   const auto failed = [](const Status& status) {
     if (!status) std::fprintf(stderr, "trace_facts: %s\n", status.error().message.c_str());
     return !status;
@@ -73,8 +70,7 @@ int main(int argc, char** argv) {
                              column::Api::correlation};
   if (failed(trace::visit_chunks(trace, Table::kApi, api_columns, [&](size_t, Values values) {
         for (size_t row = 0; row < values[0].size(); ++row) {
-          calls.insert(static_cast<uint64_t>(values[4][row]) * 64 +
-                       static_cast<uint64_t>(process_of(values[0][row])));
+          calls.insert(static_cast<uint64_t>(values[4][row]) * 64 + static_cast<uint64_t>(process_of(values[0][row])));
           Sum& sum = api[std::string(trace.text(Table::kFunction, values[3][row], column::Function::name))];
           ++sum.count;
           if (values[2][row] != event::kUnknown) sum.ns += values[2][row];
@@ -89,8 +85,8 @@ int main(int argc, char** argv) {
   std::map<std::string, Sum> kernels, copies, fills;
   int64_t unlinked = 0, before_call = 0, zero_length = 0, outside = 0, graph_nodes = 0;
   const auto device_work = [&](Table table, std::map<std::string, Sum>& into) {
-    std::vector<int> columns = {column::Fact::track, column::Fact::start, column::Fact::duration,
-                                column::Fact::dim, column::Fact::correlation};
+    std::vector<int> columns = {column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim,
+                                column::Fact::correlation};
     columns.push_back(table == Table::kDispatch ? static_cast<int>(column::Dispatch::graph_node)
                                                 : static_cast<int>(column::Copy::bytes));
     return trace::visit_chunks(trace, table, columns, [&, table](size_t, Values values) {

@@ -68,8 +68,7 @@ class Maker {
   trace::TraceWriter& writer() { return *writer_; }
   int64_t text(std::string_view value) { return writer_->string(value); }
 
-  int64_t process(int64_t pid, std::string_view name = "app", int64_t rank = kUnknown,
-                  std::string_view host = "here") {
+  int64_t process(int64_t pid, std::string_view name = "app", int64_t rank = kUnknown, std::string_view host = "here") {
     return writer_->dimension(event::row::Process{.pid = pid,
                                                   .parent_pid = 1,
                                                   .start = 0,
@@ -79,8 +78,7 @@ class Maker {
                                                   .rank = rank});
   }
   int64_t thread_track(int64_t process, int64_t tid, std::string_view name = "") {
-    const int64_t thread =
-        writer_->dimension(event::row::Thread{.process = process, .tid = tid, .name = text(name)});
+    const int64_t thread = writer_->dimension(event::row::Thread{.process = process, .tid = tid, .name = text(name)});
     return writer_->dimension(event::row::Track{.kind = event::TrackKind::kThread,
                                                 .process = process,
                                                 .thread = thread,
@@ -88,10 +86,8 @@ class Maker {
                                                 .category = text("thread")});
   }
   int64_t range_track(int64_t process) {
-    return writer_->dimension(event::row::Track{.kind = event::TrackKind::kRange,
-                                                .process = process,
-                                                .name = text("ranges"),
-                                                .category = text("range")});
+    return writer_->dimension(event::row::Track{
+        .kind = event::TrackKind::kRange, .process = process, .name = text("ranges"), .category = text("range")});
   }
   int64_t device(std::string_view name, event::DeviceKind kind = event::DeviceKind::kGpu,
                  std::string_view architecture = "", int64_t index = 0) {
@@ -109,8 +105,7 @@ class Maker {
                                                 .native = native,
                                                 .category = text(category)});
   }
-  int64_t kernel(std::string_view name, int64_t grid = 1024, int64_t group = 64,
-                 int64_t registers = kUnknown) {
+  int64_t kernel(std::string_view name, int64_t grid = 1024, int64_t group = 64, int64_t registers = kUnknown) {
     return writer_->dimension(event::row::Kernel{.name = text(name),
                                                  .grid_x = grid,
                                                  .grid_y = 1,
@@ -146,12 +141,11 @@ class Maker {
                                   .bytes = bytes});
   }
   void fill(int64_t track, int64_t start, int64_t duration, int64_t bytes, int64_t device) {
-    writer_->add(
-        event::row::Fill{.track = track,
-                         .start = start,
-                         .duration = duration,
-                         .dim = writer_->dimension(event::row::FillShape{.device = device, .value = 0}),
-                         .bytes = bytes});
+    writer_->add(event::row::Fill{.track = track,
+                                  .start = start,
+                                  .duration = duration,
+                                  .dim = writer_->dimension(event::row::FillShape{.device = device, .value = 0}),
+                                  .bytes = bytes});
   }
   void allocation(int64_t track, int64_t start, bool free, int64_t bytes, int64_t address, int64_t device) {
     const int64_t shape = writer_->dimension(event::row::AllocationShape{
@@ -182,8 +176,7 @@ class Maker {
   int64_t counter(std::string_view name, std::string_view unit = "") {
     return writer_->dimension(event::row::Counter{.name = text(name), .unit = text(unit)});
   }
-  void reading(int64_t process, int64_t device, int64_t counter, std::string_view name, int64_t time,
-               double value) {
+  void reading(int64_t process, int64_t device, int64_t counter, std::string_view name, int64_t time, double value) {
     const int64_t track = writer_->dimension(event::row::Track{.kind = event::TrackKind::kCounter,
                                                                .process = process,
                                                                .device = device,
@@ -192,8 +185,7 @@ class Maker {
                                                                .counter = counter});
     writer_->add(event::row::Reading{.track = track, .start = time, .value = std::bit_cast<int64_t>(value)});
   }
-  void counter_value(int64_t track, int64_t start, int64_t ordinal, int64_t counter, int64_t instance,
-                     double value) {
+  void counter_value(int64_t track, int64_t start, int64_t ordinal, int64_t counter, int64_t instance, double value) {
     writer_->add(event::row::CounterValue{.track = track,
                                           .start = start,
                                           .ordinal = ordinal,
@@ -202,10 +194,8 @@ class Maker {
                                           .value = std::bit_cast<int64_t>(value)});
   }
   void clock(int64_t raw, int64_t boottime) {
-    writer_->add(event::row::Clock{.raw = raw,
-                                   .monotonic = boottime - 500,
-                                   .boottime = boottime,
-                                   .realtime = boottime + 1'000'000'000'000});
+    writer_->add(event::row::Clock{
+        .raw = raw, .monotonic = boottime - 500, .boottime = boottime, .realtime = boottime + 1'000'000'000'000});
   }
 
   std::shared_ptr<const trace::Trace> open() {

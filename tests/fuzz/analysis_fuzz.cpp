@@ -1,6 +1,7 @@
-// Fuzzes what tacho answers about a .tacho file: statistics, operators, stacks, findings, comparisons, ranks and what `tacho view`
-// sends to its page, one of them for each input. The inputs are those of trace_mutator.h: their checksums fit, and their times,
-// sizes, codes and references need not. Sums over them must stay sums (UBSan), and an answer is one or a sentence.
+// Fuzzes what tacho answers about a .tacho file: statistics, operators, stacks, findings, comparisons, ranks and what
+// `tacho view` sends to its page, one of them for each input. The inputs are those of trace_mutator.h: their checksums
+// fit, and their times, sizes, codes and references need not. Sums over them must stay sums (UBSan), and an answer is
+// one or a sentence.
 #include <string>
 
 #include "analysis/activity.h"
@@ -78,8 +79,7 @@ void operators(const Trace& trace) {
   answered(shares);
   const auto tree = tacho::analysis::operator_tree(trace, {}, shares ? &*shares : nullptr);
   if (answered(tree))
-    for (const OperatorBy by : {OperatorBy::kOperator, OperatorBy::kModule})
-      tacho::analysis::operator_rows(*tree, by);
+    for (const OperatorBy by : {OperatorBy::kOperator, OperatorBy::kModule}) tacho::analysis::operator_rows(*tree, by);
   answered(tacho::analysis::torch_sentence(trace));
 }
 
@@ -116,8 +116,7 @@ void pieces(const std::shared_ptr<const Trace>& trace, uint64_t choice) {
   if (choice % 2 == 0) {
     std::vector<std::string> notes;
     const tacho::analysis::MergeInput inputs[] = {{trace, "a"}, {trace, "b"}};
-    tacho::fuzz::expect_sentence(
-        tacho::analysis::merge_into({std::begin(inputs), std::end(inputs)}, writer, notes));
+    tacho::fuzz::expect_sentence(tacho::analysis::merge_into({std::begin(inputs), std::end(inputs)}, writer, notes));
   } else {
     tacho::analysis::TrimCounts counts;
     tacho::fuzz::expect_sentence(tacho::analysis::trim_into(*trace, writer, 20'000, 60'000, counts));
@@ -140,8 +139,7 @@ void ranks(const std::shared_ptr<const Trace>& trace, const std::string& path) {
 
 void page(const std::shared_ptr<const Trace>& trace, uint64_t choice) {
   tacho::view::Document document;
-  tacho::view::Run& run =
-      document.add("input", trace, {}, [](const Trace& of) { return tacho::analysis::find(of); });
+  tacho::view::Run& run = document.add("input", trace, {}, [](const Trace& of) { return tacho::analysis::find(of); });
   const tacho::Status ready = run.wait();
   tacho::fuzz::expect_sentence(ready);
   if (!ready) return;
@@ -154,8 +152,7 @@ void page(const std::shared_ptr<const Trace>& trace, uint64_t choice) {
   answered(run.search("a", false, 20, ""));
   for (const tacho::event::TableInfo& info : tacho::event::all_tables())
     if (tacho::event::is_fact(info.table) && trace->rows(info.table) > 0)
-      answered(
-          run.slice(tacho::view::row_id(info.table, static_cast<int64_t>(choice) % trace->rows(info.table))));
+      answered(run.slice(tacho::view::row_id(info.table, static_cast<int64_t>(choice) % trace->rows(info.table))));
   for (const char* const path : {"/api/document", "/api/overview", "/api/tiles"}) {
     tacho::report::HttpRequest request;
     request.method = "GET";

@@ -1,5 +1,5 @@
-// Fuzzes what tacho makes of a .tacho file: every table and view of every SQL dialect, and every exporter, one of them for each input.
-// The inputs are those of trace_mutator.h: their checksums fit, their codes, rows and names need not.
+// Fuzzes what tacho makes of a .tacho file: every table and view of every SQL dialect, and every exporter, one of them
+// for each input. The inputs are those of trace_mutator.h: their checksums fit, their codes, rows and names need not.
 #include <string>
 
 #include "format/format.h"
@@ -30,10 +30,9 @@ void ask(const tacho::trace::Trace& trace, const std::string& path, uint64_t cho
   const auto& row = schema->rows[choice / 3 % schema->rows.size()];
   const std::string name = std::get<std::string>(row[0]);
   int64_t rows = 0;
-  const tacho::Status done =
-      (*session)->run("SELECT * FROM \"" + name + "\"",
-                      {[](std::span<const std::string>) {},
-                       [&](std::span<const tacho::report::Cell>) { return ++rows < kMostRows; }});
+  const tacho::Status done = (*session)->run(
+      "SELECT * FROM \"" + name + "\"",
+      {[](std::span<const std::string>) {}, [&](std::span<const tacho::report::Cell>) { return ++rows < kMostRows; }});
   expect(done || !done.error().message.empty());
   // Nothing is lost in silence: a table of facts has all of its rows, or there was a sentence.
   if (!done || choice % 3 != 2 || rows >= kMostRows) return;

@@ -1,5 +1,5 @@
-// A TraceWriter that keeps nothing but checks what importers owe it: every column there, references only to
-// rows that exist, times that can be added up. And a file in memory, for readers that want a path.
+// A TraceWriter that keeps nothing but checks what importers owe it: every column there, references only to rows that
+// exist, times that can be added up. And a file in memory, for readers that want a path.
 #pragma once
 
 #include <stdint.h>
@@ -69,8 +69,7 @@ class CheckingWriter : public trace::TraceWriter {
     const auto& columns = event::table_info(table).columns;
     if (row.size() != columns.size()) abort();
     for (size_t i = 0; i < row.size(); ++i) {
-      if (columns[i].type == Type::kString && (row[i] < 0 || row[i] > static_cast<int64_t>(strings_.size())))
-        abort();
+      if (columns[i].type == Type::kString && (row[i] < 0 || row[i] > static_cast<int64_t>(strings_.size()))) abort();
       if (columns[i].type == Type::kRow && (row[i] < 0 || row[i] >= rows(columns[i].target))) abort();
     }
   }
@@ -84,14 +83,11 @@ class CheckingWriter : public trace::TraceWriter {
 /// One file in memory whose contents are replaced again and again.
 class MemoryFile {
  public:
-  MemoryFile()
-      : descriptor_(memfd_create("fuzz", MFD_CLOEXEC)),
-        path_("/proc/self/fd/" + std::to_string(descriptor_)) {
+  MemoryFile() : descriptor_(memfd_create("fuzz", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(descriptor_)) {
     if (descriptor_ < 0) abort();
   }
   const std::string& write(const uint8_t* data, size_t size) {
-    if (ftruncate(descriptor_, 0) != 0 || pwrite(descriptor_, data, size, 0) != static_cast<ssize_t>(size))
-      abort();
+    if (ftruncate(descriptor_, 0) != 0 || pwrite(descriptor_, data, size, 0) != static_cast<ssize_t>(size)) abort();
     return path_;
   }
 

@@ -1,5 +1,5 @@
-// libFuzzer target of code objects and their metadata, as kernel replay reads them: any bytes end in parts that lie within them, and
-// in as many sizes of arguments as there is room for.
+// libFuzzer target of code objects and their metadata, as kernel replay reads them: any bytes end in parts that lie
+// within them, and in as many sizes of arguments as there is room for.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +20,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       abort();
   }
   KernelArguments arguments;
-  if (read_kernel_arguments(image.get(), size, "k", arguments) && arguments.count > KernelArguments::kMost)
-    abort();
+  if (read_kernel_arguments(image.get(), size, "k", arguments) && arguments.count > KernelArguments::kMost) abort();
   return 0;
 }

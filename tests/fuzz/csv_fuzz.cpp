@@ -53,8 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if ((mode & 4) != 0) options.wanted = WantedColumns({"A", "TCC_HIT["});
     const std::string copy(text);
     const CsvSource source{"fuzz.csv", &copy};
-    auto table = shape == 0 ? read_wide(source, options, kernels, warnings)
-                            : read_long({source}, options, kernels, warnings);
+    auto table =
+        shape == 0 ? read_wide(source, options, kernels, warnings) : read_long({source}, options, kernels, warnings);
     if (!table) {
       if (table.error().message.empty()) std::abort();
       continue;

@@ -1,5 +1,4 @@
-// Formulas: any text parses or is refused with a sentence; what parses is evaluated on a small run without a
-// crash.
+// Formulas: any text parses or is refused with a sentence; what parses is evaluated on a small run without a crash.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -10,22 +9,18 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tacho::metric;
-  static const tacho::workload::Workload run =
-      testing::make_run({{"A", {1, 2, 4}},
-                         {"B", {0, -1, 1e300}},
-                         {"TCC_HIT[0]", {1, 2, 3}},
-                         {"TCC_HIT[1]", {0, 0, 0}},
-                         {"GRBM_GUI_ACTIVE", {1, 2, 3}},
-                         {"SQ_WAVES", {1, 0, 2}},
-                         {"SQ_BUSY_CU_CYCLES", {5, 6, 7}},
-                         {"Start_Timestamp", {0, 1, 2}},
-                         {"End_Timestamp", {5, 5, 5}}},
-                        {{"num_xcd", "1"},
-                         {"total_l2_chan", "2"},
-                         {"cu_per_gpu", "104"},
-                         {"max_waves_per_cu", "32"},
-                         {"max_sclk", "0"}},
-                        {{"SQ_LEVEL_WAVES", {{"A", {1, 1, 1}}, {"SQ_ACCUM_PREV_HIRES", {3, 6, 9}}}}});
+  static const tacho::workload::Workload run = testing::make_run(
+      {{"A", {1, 2, 4}},
+       {"B", {0, -1, 1e300}},
+       {"TCC_HIT[0]", {1, 2, 3}},
+       {"TCC_HIT[1]", {0, 0, 0}},
+       {"GRBM_GUI_ACTIVE", {1, 2, 3}},
+       {"SQ_WAVES", {1, 0, 2}},
+       {"SQ_BUSY_CU_CYCLES", {5, 6, 7}},
+       {"Start_Timestamp", {0, 1, 2}},
+       {"End_Timestamp", {5, 5, 5}}},
+      {{"num_xcd", "1"}, {"total_l2_chan", "2"}, {"cu_per_gpu", "104"}, {"max_waves_per_cu", "32"}, {"max_sclk", "0"}},
+      {{"SQ_LEVEL_WAVES", {{"A", {1, 1, 1}}, {"SQ_ACCUM_PREV_HIRES", {3, 6, 9}}}}});
   if (size == 0) return 0;
   const uint8_t mode = data[0];
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);

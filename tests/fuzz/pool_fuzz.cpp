@@ -1,6 +1,6 @@
-// Fuzzing of recovery: a pool file full of lies goes through Pool::open, Drainer and Decoder, as `tacho
-// recover` does it. The input describes a small pool: optional changes of the header, then per block its
-// state, its header and bytes. The mutator knows records, so that most inputs get past the size checks.
+// Fuzzing of recovery: a pool file full of lies goes through Pool::open, Drainer and Decoder, as `tacho recover` does
+// it. The input describes a small pool: optional changes of the header, then per block its state, its header and bytes.
+// The mutator knows records, so that most inputs get past the size checks.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -34,9 +34,7 @@ class NoWriter : public trace::TraceWriter {
     return ++dimensions_;
   }
   void update(event::Table table, int64_t row, int column, int64_t) override {
-    if (row < 0 || row > dimensions_ ||
-        static_cast<size_t>(column) >= event::table_info(table).columns.size())
-      abort();
+    if (row < 0 || row > dimensions_ || static_cast<size_t>(column) >= event::table_info(table).columns.size()) abort();
   }
   void add_cells(event::Table table, std::span<const int64_t> row) override {
     if (!event::is_fact(table) || row.size() != event::table_info(table).columns.size()) abort();
@@ -57,9 +55,7 @@ class NoWriter : public trace::TraceWriter {
     return kNone;
   }
   Status finish() override { return {}; }
-  Result<std::shared_ptr<const trace::Trace>> finish_and_open(const std::string&) override {
-    return fail("not here");
-  }
+  Result<std::shared_ptr<const trace::Trace>> finish_and_open(const std::string&) override { return fail("not here"); }
 
  private:
   std::unordered_map<std::string, uint64_t> strings_;
@@ -89,8 +85,8 @@ struct PoolFile {
   std::string path;
   std::string clean;
   PoolFile() {
-    auto pool = tape::Pool::create(
-        {.initial_bytes = kBlocks * tape::kBlockSize, .max_bytes = kBlocks * tape::kBlockSize});
+    auto pool =
+        tape::Pool::create({.initial_bytes = kBlocks * tape::kBlockSize, .max_bytes = kBlocks * tape::kBlockSize});
     if (!pool) abort();
     clean.assign(reinterpret_cast<const char*>(&pool->header()),
                  pool->header().data_offset + static_cast<size_t>(kBlocks) * tape::kBlockSize);
@@ -115,10 +111,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   tape::PoolHeader* const header = static_cast<tape::PoolHeader*>(malloc(sizeof(tape::PoolHeader)));
   memcpy(static_cast<void*>(header), pool_file.clean.data(), sizeof(tape::PoolHeader));
   const uint8_t flags = input.byte();
-  if ((flags & 1) != 0)
-    input.take(reinterpret_cast<char*>(header) + 16, 64);  // version, sizes, sources, configuration
-  if ((flags & 2) != 0)
-    input.take(reinterpret_cast<char*>(header) + offsetof(tape::PoolHeader, enabled), 256);
+  if ((flags & 1) != 0) input.take(reinterpret_cast<char*>(header) + 16, 64);  // version, sizes, sources, configuration
+  if ((flags & 2) != 0) input.take(reinterpret_cast<char*>(header) + offsetof(tape::PoolHeader, enabled), 256);
   pool_file.put(header, sizeof *header, 0);
   free(header);
   uint32_t states[kBlocks];
@@ -190,8 +184,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
       if (static_cast<event::RecordKind>(kind) == event::RecordKind::kString) {
         const uint64_t length = random(record_size - 15);
         memcpy(record.data() + 8, &length, sizeof length);
-        if (length >= 9 && random(2) == 0)
-          memcpy(record.data() + 16, "/bin/true", 9);  // a file that can be unwound
+        if (length >= 9 && random(2) == 0) memcpy(record.data() + 16, "/bin/true", 9);  // a file that can be unwound
       }
       if (static_cast<event::RecordKind>(kind) == event::RecordKind::kModule && random(2) == 0) {
         const uint64_t words[] = {4096, 65536, 4096 * random(4)};
@@ -206,8 +199,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
         sample.frames = static_cast<uint16_t>(random(6));
         sample.stack_begin = 1 << 20;
         sample.stack_bytes = 8 * random(16);
-        std::string words(
-            event::kSampleRegisters * 8 + (sample.chain + sample.frames) * 8u + sample.stack_bytes, '\0');
+        std::string words(event::kSampleRegisters * 8 + (sample.chain + sample.frames) * 8u + sample.stack_bytes, '\0');
         for (size_t at = 0; at + 8 <= words.size(); at += 8) {
           // Addresses of code, of the stack, Python words, rubbish.
           const uint64_t choices[] = {4096 + random(40000), (1u << 20) + 8 * random(20),

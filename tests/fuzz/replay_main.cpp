@@ -1,7 +1,7 @@
-// Stands in for libFuzzer where the compiler has none: runs a fuzz target over the files named, then over
-// -runs=N inputs (of up to -max_len=N bytes) that it makes with a simple mutator of its own, the same ones for the same
-// -seed=N. So every build tries every target a little. -timeout=S ends an input that takes longer, as a fault. -input=PATH
-// keeps the input at hand in a file, where it is found after a fault (tests/attack/long.py).
+// Stands in for libFuzzer where the compiler has none: runs a fuzz target over the files named, then over -runs=N
+// inputs (of up to -max_len=N bytes) that it makes with a simple mutator of its own, the same ones for the same
+// -seed=N. So every build tries every target a little. -timeout=S ends an input that takes longer, as a fault.
+// -input=PATH keeps the input at hand in a file, where it is found after a fault (tests/attack/long.py).
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,8 +20,7 @@
 extern "C" {
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 __attribute__((weak)) int LLVMFuzzerInitialize(int* argc, char*** argv);
-__attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
-                                                     unsigned seed);
+__attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 }
 
@@ -51,8 +50,7 @@ size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size) {
       case 3:
         if (size > 1) {
           const size_t from = random_words() % size;
-          memmove(data + at, data + from,
-                  1 + random_words() % std::min<size_t>(size - std::max(at, from), 16));
+          memmove(data + at, data + from, 1 + random_words() % std::min<size_t>(size - std::max(at, from), 16));
         }
         break;
       case 4:
@@ -151,9 +149,9 @@ int main(int argc, char** argv) {
     std::vector<uint8_t> bytes = pool[random_words() % pool.size()];
     size_t size = bytes.size();
     bytes.resize(std::max(size, most));
-    size = LLVMFuzzerCustomMutator != nullptr ? LLVMFuzzerCustomMutator(bytes.data(), size, bytes.size(),
-                                                                        static_cast<unsigned>(random_words()))
-                                              : LLVMFuzzerMutate(bytes.data(), size, bytes.size());
+    size = LLVMFuzzerCustomMutator != nullptr
+               ? LLVMFuzzerCustomMutator(bytes.data(), size, bytes.size(), static_cast<unsigned>(random_words()))
+               : LLVMFuzzerMutate(bytes.data(), size, bytes.size());
     bytes.resize(size);
     bytes.shrink_to_fit();
     kept.keep(bytes.data(), bytes.size());

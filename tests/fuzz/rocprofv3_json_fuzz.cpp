@@ -1,5 +1,4 @@
-// libFuzzer target of the reader of rocprofv3's JSON: any bytes, plain or as gzip, end in a trace or in one
-// sentence.
+// libFuzzer target of the reader of rocprofv3's JSON: any bytes, plain or as gzip, end in a trace or in one sentence.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,9 +21,7 @@ using namespace tacho;
 // Keeps nothing; every row must refer to rows that exist.
 class CheckingWriter : public trace::TraceWriter {
  public:
-  int64_t string(std::string_view text) override {
-    return text.empty() ? 0 : ++rows_[index(event::Table::kString)];
-  }
+  int64_t string(std::string_view text) override { return text.empty() ? 0 : ++rows_[index(event::Table::kString)]; }
   int64_t dimension_cells(event::Table table, std::span<const int64_t> row) override {
     check(table, row);
     return ++rows_[index(table)];
@@ -84,21 +81,20 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
   static const std::string document = test::rocprofv3_document();
-  return fuzz::put(fuzz::mutated_text(std::string(reinterpret_cast<const char*>(data), size), document,
-                                      {"kind", "operation", "handle", "internal", "external", "value", "key",
-                                       "pid", "agents", "buffer_records", "callback_records", "strings",
-                                       "kernel_symbols", "code_objects", "pc_sample_host_trap", "rccl_api",
-                                       "hsa_api", "scratch_memory", "summary"},
-                                      max_size, seed),
-                   data);
+  return fuzz::put(
+      fuzz::mutated_text(std::string(reinterpret_cast<const char*>(data), size), document,
+                         {"kind", "operation", "handle", "internal", "external", "value", "key", "pid", "agents",
+                          "buffer_records", "callback_records", "strings", "kernel_symbols", "code_objects",
+                          "pc_sample_host_trap", "rccl_api", "hsa_api", "scratch_memory", "summary"},
+                         max_size, seed),
+      data);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (ftruncate(g_file, 0) != 0 || pwrite(g_file, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
   CheckingWriter writer;
   const Status read = format::rocprofv3::read_into(g_path, writer);
-  if (!read && (read.error().message.empty() || read.error().message.find('\n') != std::string::npos))
-    std::abort();
+  if (!read && (read.error().message.empty() || read.error().message.find('\n') != std::string::npos)) std::abort();
   // Now and then all the way to a trace file and out again.
   if (read && size % 61 == 0) {
     const auto trace = format::rocprofv3::read(g_path);

@@ -1,6 +1,6 @@
-// The direct reader of SQLite files and what decodes rows of .rpd files and rocpd databases: damaged pages,
-// cells and records give rows or a sentence. Inputs start as small databases made here; the mutator leaves
-// the first page, where the schema lies, mostly as it is.
+// The direct reader of SQLite files and what decodes rows of .rpd files and rocpd databases: damaged pages, cells and
+// records give rows or a sentence. Inputs start as small databases made here; the mutator leaves the first page, where
+// the schema lies, mostly as it is.
 #include <sqlite3.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,8 +29,7 @@ std::vector<std::vector<uint8_t>> seeds;
 std::vector<uint8_t> database(const std::string& script) {
   sqlite3* db = nullptr;
   if (sqlite3_open(":memory:", &db) != SQLITE_OK) abort();
-  if (sqlite3_exec(db, ("PRAGMA page_size = 512;" + script).c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
-    abort();
+  if (sqlite3_exec(db, ("PRAGMA page_size = 512;" + script).c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) abort();
   sqlite3_int64 size = 0;
   unsigned char* const bytes = sqlite3_serialize(db, "main", &size, 0);
   std::vector<uint8_t> copy(bytes, bytes + size);
@@ -42,27 +41,23 @@ std::vector<uint8_t> database(const std::string& script) {
 std::vector<uint8_t> rpd_seed(int version) {
   std::string sql = format::rpd::table_schema(version);
   sql += "INSERT INTO rocpd_metadata(tag, value) VALUES ('schema_version', '" + std::to_string(version) +
-         "');"
-         "INSERT INTO rocpd_string(id, string) VALUES (1, ''), (2, 'hipLaunchKernel'), (3, "
-         "'KernelExecution'), (4, 'vcopy'), (5, 'UserMarker'), (6, 'CopyHostToDevice'), (7, '" +
+         "');INSERT INTO rocpd_string(id, string) VALUES (1, ''), (2, 'hipLaunchKernel'), (3, 'KernelExecution'), (4, "
+         "'vcopy'), (5, 'UserMarker'), (6, 'CopyHostToDevice'), (7, '" +
          std::string(900, 'x') + "');";
   if (version >= 3)
     sql +=
-        "INSERT INTO rocpd_ustring(id, string) VALUES (1, ''), (2, 'marker');"
-        "INSERT INTO rocpd_api VALUES (1, 10, 11, 100, 200, 2, 1, 1, 1), (2, 10, 11, 120, 180, 5, 1, 1, 2), "
-        "(3, 10, 12, 300, 400, 2, 1, 1, 1);"
-        "INSERT INTO rocpd_op VALUES (1, 0, 1, 2, 150, 250, 4, 3), (2, 1, 1, 2, 350, 360, 1, 6);"
-        "INSERT INTO rocpd_kernelapi VALUES (1, '0x1', 16, 1, 1, 64, 1, 1, 0, 0, 4);";
+        "INSERT INTO rocpd_ustring(id, string) VALUES (1, ''), (2, 'marker');INSERT INTO rocpd_api VALUES (1, 10, 11, "
+        "100, 200, 2, 1, 1, 1), (2, 10, 11, 120, 180, 5, 1, 1, 2), (3, 10, 12, 300, 400, 2, 1, 1, 1);INSERT INTO "
+        "rocpd_op VALUES (1, 0, 1, 2, 150, 250, 4, 3), (2, 1, 1, 2, 350, 360, 1, 6);INSERT INTO rocpd_kernelapi VALUES "
+        "(1, '0x1', 16, 1, 1, 64, 1, 1, 0, 0, 4);";
   else
     sql +=
-        "INSERT INTO rocpd_api VALUES (1, 10, 11, 100, 200, 2, 1), (2, 10, 11, 120, 180, 5, 7), (3, 10, 12, "
-        "300, 400, 2, 1);"
-        "INSERT INTO rocpd_op VALUES (1, 0, 1, 2, '', 150, 250, 4, 3), (2, 1, 1, 2, '', 350, 360, 1, 6);"
-        "INSERT INTO rocpd_kernelapi VALUES (1, '0x1', 16, 1, 1, 64, 1, 1, 0, 0, '', '', '', '', 4);";
+        "INSERT INTO rocpd_api VALUES (1, 10, 11, 100, 200, 2, 1), (2, 10, 11, 120, 180, 5, 7), (3, 10, 12, 300, 400, "
+        "2, 1);INSERT INTO rocpd_op VALUES (1, 0, 1, 2, '', 150, 250, 4, 3), (2, 1, 1, 2, '', 350, 360, 1, 6);INSERT "
+        "INTO rocpd_kernelapi VALUES (1, '0x1', 16, 1, 1, 64, 1, 1, 0, 0, '', '', '', '', 4);";
   sql +=
-      "INSERT INTO rocpd_api_ops VALUES (1, 1, 1), (2, 3, 2);"
-      "INSERT INTO rocpd_copyapi VALUES (3, '0x1', 4096, '', '', 1, '', '', 0, 0, 0, 0);"
-      "INSERT INTO rocpd_monitor VALUES (1, 'gpu', 0, 'sclk', 100, 200, '1500');";
+      "INSERT INTO rocpd_api_ops VALUES (1, 1, 1), (2, 3, 2);INSERT INTO rocpd_copyapi VALUES (3, '0x1', 4096, '', '', "
+      "1, '', '', 0, 0, 0, 0);INSERT INTO rocpd_monitor VALUES (1, 'gpu', 0, 'sclk', 100, 200, '1500');";
   return database(sql);
 }
 
@@ -74,18 +69,16 @@ std::vector<uint8_t> rocpd_seed() {
   };
   insert("metadata", "(1, 'schema_version', '3')");
   insert("string",
-         "(1, 'a', ''), (2, 'a', 'HIP_RUNTIME_API'), (3, 'a', 'hipLaunchKernel'), (4, 'a', "
-         "'MARKER_CORE_API'), (5, 'a', 'MEMORY_COPY_HOST_TO_DEVICE')");
+         "(1, 'a', ''), (2, 'a', 'HIP_RUNTIME_API'), (3, 'a', 'hipLaunchKernel'), (4, 'a', 'MARKER_CORE_API'), (5, "
+         "'a', 'MEMORY_COPY_HOST_TO_DEVICE')");
   sql +=
-      "INSERT INTO rocpd_info_node_a(id, guid, hash, machine_id, hostname) VALUES (1, 'a', 1, 'm', 'host');"
-      "INSERT INTO rocpd_info_process_a(id, guid, nid, pid, command) VALUES (1, 'a', 1, 10, 'app x');"
-      "INSERT INTO rocpd_info_thread_a(id, guid, nid, pid, tid) VALUES (1, 'a', 1, 1, 11);"
-      "INSERT INTO rocpd_info_agent_a(id, guid, nid, pid, type, absolute_index, logical_index, type_index, "
-      "name) VALUES (1, 'a', 1, 1, 'GPU', 1, 1, 0, 'gfx942');"
-      "INSERT INTO rocpd_event_a(id, guid, category_id, stack_id, extdata) VALUES (1, 'a', 2, 5, '{}'), (2, "
-      "'a', 4, 0, '{\"message\": \"m\"}'), (3, 'a', 2, 5, '{}');"
-      "INSERT INTO rocpd_region_a(id, guid, nid, pid, tid, start, end, name_id, event_id) VALUES (1, 'a', 1, "
-      "1, 1, 100, 200, 3, 1), (2, 'a', 1, 1, 1, 90, 300, 3, 2);";
+      "INSERT INTO rocpd_info_node_a(id, guid, hash, machine_id, hostname) VALUES (1, 'a', 1, 'm', 'host');INSERT INTO "
+      "rocpd_info_process_a(id, guid, nid, pid, command) VALUES (1, 'a', 1, 10, 'app x');INSERT INTO "
+      "rocpd_info_thread_a(id, guid, nid, pid, tid) VALUES (1, 'a', 1, 1, 11);INSERT INTO rocpd_info_agent_a(id, guid, "
+      "nid, pid, type, absolute_index, logical_index, type_index, name) VALUES (1, 'a', 1, 1, 'GPU', 1, 1, 0, "
+      "'gfx942');INSERT INTO rocpd_event_a(id, guid, category_id, stack_id, extdata) VALUES (1, 'a', 2, 5, '{}'), (2, "
+      "'a', 4, 0, '{\"message\": \"m\"}'), (3, 'a', 2, 5, '{}');INSERT INTO rocpd_region_a(id, guid, nid, pid, tid, "
+      "start, end, name_id, event_id) VALUES (1, 'a', 1, 1, 1, 100, 200, 3, 1), (2, 'a', 1, 1, 1, 90, 300, 3, 2);";
   return database(sql);
 }
 
@@ -103,8 +96,8 @@ void scan_everything(const std::string& path) {
       --budget;
       sum += static_cast<uint64_t>(scan.rowid());
       for (int column = 0; column < 8; ++column) {
-        sum += static_cast<uint64_t>(scan.integer(column)) + scan.text(column).size() +
-               (scan.is_null(column) ? 1u : 0u);
+        sum +=
+            static_cast<uint64_t>(scan.integer(column)) + scan.text(column).size() + (scan.is_null(column) ? 1u : 0u);
         if (!scan.text(column).empty()) sum += static_cast<uint8_t>(scan.text(column).back());
         (void)scan.real(column);
       }
@@ -140,8 +133,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
   // The same size: pages stay where they are. One place in eight may be in the first page.
   for (unsigned changes = 1 + random() % 4; changes > 0; --changes) {
     const size_t first = size > 1024 && random() % 8 != 0 ? 512 : 0;
-    const size_t at = first + random() % (size - first),
-                 length = std::min<size_t>(1 + random() % 8, size - at);
+    const size_t at = first + random() % (size - first), length = std::min<size_t>(1 + random() % 8, size - at);
     uint8_t window[8];
     memcpy(window, data + at, length);
     const size_t changed = LLVMFuzzerMutate(window, length, length);

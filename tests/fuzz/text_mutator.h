@@ -20,12 +20,10 @@ inline bool word_byte(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
 }
 
-/// Changes `text` in one to three places: a word becomes another of the text or one of `words` or a telling
-/// number; a stretch between separators is doubled, moved or removed; or bytes change at random. Empty texts
-/// become `document`.
+/// Changes `text` in one to three places: a word becomes another of the text or one of `words` or a telling number; a
+/// stretch between separators is doubled, moved or removed; or bytes change at random. Empty texts become `document`.
 inline std::string mutated_text(std::string text, std::string_view document,
-                                std::initializer_list<std::string_view> words, size_t max_size,
-                                unsigned seed) {
+                                std::initializer_list<std::string_view> words, size_t max_size, unsigned seed) {
   std::minstd_rand random(seed);
   if (text.size() < 4 || random() % 64 == 0) text = document;
   static constexpr std::string_view kNumbers[] = {"0",
@@ -62,8 +60,7 @@ inline std::string mutated_text(std::string text, std::string_view document,
     size_t begin = 0, end = 0, other_begin = 0, other_end = 0;
     switch (random() % 6) {
       case 0:
-        if (word_at(at, begin, end))
-          text.replace(begin, end - begin, kNumbers[random() % std::size(kNumbers)]);
+        if (word_at(at, begin, end)) text.replace(begin, end - begin, kNumbers[random() % std::size(kNumbers)]);
         break;
       case 1:
         if (words.size() > 0 && word_at(at, begin, end))

@@ -19,8 +19,7 @@ void read_all(const Trace& trace) {
       for (int64_t row = 0; row < std::min(rows, kRows); ++row) {
         const std::string_view text = trace.string(row);
         if (!text.empty() && text.back() == '\0' && text.front() == '\1') out.clear();
-        for (size_t c = 0; c < info.columns.size(); ++c)
-          (void)trace.cell(info.table, row, static_cast<int>(c));
+        for (size_t c = 0; c < info.columns.size(); ++c) (void)trace.cell(info.table, row, static_cast<int>(c));
       }
       (void)trace.cell(info.table, rows - 1, 0);
       (void)trace.text(info.table, rows, 0);
@@ -29,8 +28,7 @@ void read_all(const Trace& trace) {
     const size_t chunks = trace.chunks(info.table).size();
     for (size_t chunk = 0; chunk < std::min(chunks, kChunks); ++chunk) {
       if ((budget -= trace.chunks(info.table)[chunk].rows) < 0) continue;
-      for (size_t c = 0; c < info.columns.size(); ++c)
-        (void)trace.decode(info.table, chunk, static_cast<int>(c), out);
+      for (size_t c = 0; c < info.columns.size(); ++c) (void)trace.decode(info.table, chunk, static_cast<int>(c), out);
     }
     if (chunks > kChunks || (budget -= trace.rows(info.table)) < 0) continue;
     (void)trace.merged_summaries(info.table);

@@ -1,5 +1,6 @@
-// Small valid .tacho files of every kind, and a mutator that changes bytes, fields of heads and the text of the description, and
-// then repairs the checksums, so that readers get to what lies behind them. For one fuzz target at a time.
+// Small valid .tacho files of every kind, and a mutator that changes bytes, fields of heads and the text of the
+// description, and then repairs the checksums, so that readers get to what lies behind them. For one fuzz target at a
+// time.
 #pragma once
 
 #include <stdint.h>
@@ -36,8 +37,7 @@ std::vector<uint8_t> read_file(const std::string& path) {
   FILE* file = fopen(path.c_str(), "rb");
   if (file == nullptr) abort();
   uint8_t block[4096];
-  for (size_t got = 0; (got = fread(block, 1, sizeof block, file)) > 0;)
-    bytes.insert(bytes.end(), block, block + got);
+  for (size_t got = 0; (got = fread(block, 1, sizeof block, file)) > 0;) bytes.insert(bytes.end(), block, block + got);
   fclose(file);
   return bytes;
 }
@@ -53,10 +53,8 @@ std::vector<uint8_t> make_seed(const std::string& path, unsigned kind) {
   std::mt19937_64 random(kind);
   const int rows = kind == 5 ? 300 : 90;
   for (int64_t i = 0; i < rows; ++i) {
-    const int64_t name =
-        (*writer)->string(fmt::format("a name {} that is repeated a name that is repeated", i % 9));
-    const int64_t dim =
-        (*writer)->dimension(row::Function{.name = name, .domain = static_cast<event::Domain>(i % 3)});
+    const int64_t name = (*writer)->string(fmt::format("a name {} that is repeated a name that is repeated", i % 9));
+    const int64_t dim = (*writer)->dimension(row::Function{.name = name, .domain = static_cast<event::Domain>(i % 3)});
     const auto noise = [&](uint64_t range) { return static_cast<int64_t>(random() % range); };
     (*writer)->add(row::Api{.track = 1 + i % 2,
                             .start = i * 1000 + noise(3000),
@@ -88,10 +86,9 @@ std::vector<uint8_t> make_seed(const std::string& path, unsigned kind) {
   return read_file(path);
 }
 
-// A few rows of every table, whose references all lead somewhere: so that every dialect and every exporter has something to say.
-// `endless`: every duration is as long as one may be, so that no sum of theirs fits.
-std::vector<uint8_t> make_whole_seed(const std::string& path, uint32_t slab_rows, int64_t rows,
-                                     bool endless = false) {
+// A few rows of every table, whose references all lead somewhere: so that every dialect and every exporter has
+// something to say. `endless`: every duration is as long as one may be, so that no sum of theirs fits.
+std::vector<uint8_t> make_whole_seed(const std::string& path, uint32_t slab_rows, int64_t rows, bool endless = false) {
   WriterOptions options;
   options.overwrite = true;
   options.slab_rows = slab_rows;
@@ -105,8 +102,8 @@ std::vector<uint8_t> make_whole_seed(const std::string& path, uint32_t slab_rows
       if (column.type == event::Type::kEnum)
         cell = column.enumeration->values[static_cast<size_t>(i) % column.enumeration->values.size()].code;
       if (column.type == event::Type::kRow)
-        cell = column.target == info.table ? (i - 1) % 4
-                                           : std::min((i - 1) % 4 + 1, (*writer)->rows(column.target) - 1);
+        cell =
+            column.target == info.table ? (i - 1) % 4 : std::min((i - 1) % 4 + 1, (*writer)->rows(column.target) - 1);
       if (column.type == event::Type::kString) cell = (i - 1) % 6 + 1;
       if (column.type == event::Type::kTime) cell = i * 100;
       if (column.type == event::Type::kDuration && endless) cell = event::kFarthestTime;
@@ -128,8 +125,8 @@ std::vector<uint8_t> make_whole_seed(const std::string& path, uint32_t slab_rows
   return read_file(path);
 }
 
-// Puts telling numbers into cells of a column: rows, texts and codes that there are or are not, times at the ends of their range.
-// Now and then into all of them, so that sums of many meet the ends of theirs.
+// Puts telling numbers into cells of a column: rows, texts and codes that there are or are not, times at the ends of
+// their range. Now and then into all of them, so that sums of many meet the ends of theirs.
 void change_cells(std::vector<uint8_t>& bytes, std::minstd_rand& random) {
   std::optional<RawFile> file = RawFile::parse(bytes);
   if (!file || file->sections.empty()) return;
@@ -184,12 +181,11 @@ void change_field(std::vector<uint8_t>& bytes, std::minstd_rand& random) {
       at += sizeof(SectionHeader) + (head == 0 ? 0 : random() % head);
       break;
     default:  // the beginnings of columns: encoding, widths, counts
-      if (head < 8 + sizeof(ChunkHead) + sizeof(Blob) ||
-          section.offset + sizeof(SectionHeader) + head > bytes.size())
+      if (head < 8 + sizeof(ChunkHead) + sizeof(Blob) || section.offset + sizeof(SectionHeader) + head > bytes.size())
         return;
       const size_t blobs = (head - 8 - sizeof(ChunkHead)) / sizeof(Blob);
-      const auto blob = load<Blob>(bytes.data() + section.offset + sizeof(SectionHeader) + 8 +
-                                   sizeof(ChunkHead) + random() % blobs * sizeof(Blob));
+      const auto blob = load<Blob>(bytes.data() + section.offset + sizeof(SectionHeader) + 8 + sizeof(ChunkHead) +
+                                   random() % blobs * sizeof(Blob));
       at += sizeof(SectionHeader) + head + blob.offset + random() % 12;
   }
   if (at + width <= bytes.size()) memcpy(bytes.data() + at, &value, width);
@@ -319,12 +315,10 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
       return bytes.size();
     }
   }
-  for (unsigned changes = static_cast<unsigned>(random() % 4); changes > 0; --changes)
-    change_field(bytes, random);
+  for (unsigned changes = static_cast<unsigned>(random() % 4); changes > 0; --changes) change_field(bytes, random);
   if (random() % 50 == 0) bytes.resize(random() % (bytes.size() + 1));
   if (random() % 16 != 0) {
-    if (bytes.size() >=
-        sizeof(FileHeader)) {  // the magic right too, mostly the version, and version 1's schema
+    if (bytes.size() >= sizeof(FileHeader)) {  // the magic right too, mostly the version, and version 1's schema
       const bool old = random() % 8 == 0;
       memcpy(bytes.data(), (old ? seeds.back() : seeds[0]).data(), old ? 24 : random() % 16 == 0 ? 8 : 12);
     }

@@ -1,5 +1,5 @@
-// Telemetry from a /proc of the test's own: right numbers, and what is missing there is said once while the
-// rest is kept.
+// Telemetry from a /proc of the test's own: right numbers, and what is missing there is said once while the rest is
+// kept.
 #include "launch/telemetry.h"
 
 #include <gtest/gtest.h>
@@ -31,21 +31,19 @@ void put(const fs::path& path, const std::string& text) {
 
 // Process `pid` with 300 ticks in user mode and 100 in the kernel, two threads, 25 resident pages.
 void put_process(const fs::path& proc, int pid, int parent) {
-  const std::string stat = fmt::format(
-      "{} (a (strange) name) S {} 1 1 0 -1 0 70 0 5 0 300 100 0 0 20 0 2 0 1000 1048576 25 "
-      "18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0\n",
-      pid, parent);
+  const std::string stat =
+      fmt::format("{} (a (strange) name) S {} 1 1 0 -1 0 70 0 5 0 300 100 0 0 20 0 2 0 1000 1048576 "
+                  "25 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0\n",
+                  pid, parent);
   put(proc / std::to_string(pid) / "stat", stat);
   put(proc / std::to_string(pid) / "status", "Name:\ta\nVmHWM:\t     200 kB\n");
-  put(proc / std::to_string(pid) / "io",
-      "rchar: 11\nwchar: 12\nsyscr: 1\nsyscw: 1\nread_bytes: 13\nwrite_bytes: 14\n");
+  put(proc / std::to_string(pid) / "io", "rchar: 11\nwchar: 12\nsyscr: 1\nsyscw: 1\nread_bytes: 13\nwrite_bytes: 14\n");
   for (const int tid : {pid, pid + 1})
     put(proc / std::to_string(pid) / "task" / std::to_string(tid) / "status",
         "voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t2\n");
 }
 void put_machine(const fs::path& proc, int busy, int idle) {
-  put(proc / "stat",
-      fmt::format("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 {} 0 0 {} 0 0 0 0 0 0\nintr 0\n", busy, idle));
+  put(proc / "stat", fmt::format("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 {} 0 0 {} 0 0 0 0 0 0\nintr 0\n", busy, idle));
   put(proc / "meminfo", "MemTotal:     1000 kB\nMemFree:  1 kB\nMemAvailable:  400 kB\n");
   put(proc / "cpuinfo", "processor\t: 0\ncpu MHz\t\t: 2500.5\n");
 }

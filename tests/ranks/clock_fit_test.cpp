@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 
 // `count` moments over ten seconds, seen with `noise` ns of jitter; every `outlier`-th is off by milliseconds.
-std::vector<ClockSample> seen(const std::function<double(double seconds)>& offset, int count, double noise,
-                              int outlier, uint32_t seed) {
+std::vector<ClockSample> seen(const std::function<double(double seconds)>& offset, int count, double noise, int outlier,
+                              uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> jitter(0, noise);
   std::uniform_real_distribution<double> far(1e6, 9e6);
@@ -42,9 +42,7 @@ double worst(const ClockFit& fit, const std::function<double(double)>& offset, i
 
 TEST(ClockFit, OffsetDriftAndStepWithinTheStatedResidual) {
   // 3.2 s ahead, 50 ppm fast, and set back by 1.7 ms after 6.3 s.
-  const auto offset = [](double seconds) {
-    return 3.2e9 + 50e-6 * seconds * 1e9 - (seconds >= 6.3 ? 1.7e6 : 0);
-  };
+  const auto offset = [](double seconds) { return 3.2e9 + 50e-6 * seconds * 1e9 - (seconds >= 6.3 ? 1.7e6 : 0); };
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     const ClockFit fit = fit_clock(seen(offset, 700, 3000, 0, seed));
     EXPECT_LT(fit.residual, 10'000) << seed;
@@ -65,9 +63,7 @@ TEST(ClockFit, OutliersDoNotMoveIt) {
 }
 
 TEST(ClockFit, AChangeOfRateMakesTwoPieces) {
-  const auto offset = [](double seconds) {
-    return seconds < 4 ? 50e3 * seconds : 200e3 - 80e3 * (seconds - 4);
-  };
+  const auto offset = [](double seconds) { return seconds < 4 ? 50e3 * seconds : 200e3 - 80e3 * (seconds - 4); };
   const ClockFit fit = fit_clock(seen(offset, 500, 1000, 0, 3));
   ASSERT_GE(fit.pieces.size(), 2U);
   EXPECT_NEAR(fit.pieces.front().drift, 50e-6, 3e-6);

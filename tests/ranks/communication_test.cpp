@@ -15,8 +15,7 @@ TEST(Communication, KernelsOfBothNamings) {
     bool collective;
     Operation operation;
   } kCases[] = {
-      {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", true,
-       Operation::kAllReduce},
+      {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", true, Operation::kAllReduce},
       {"ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", true, Operation::kAllReduce},
       {"ncclKernel_ReduceScatter_RING_SIMPLE_Sum_half(ncclDevComm*)", true, Operation::kReduceScatter},
       {"ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", true, Operation::kAllGather},
@@ -48,8 +47,8 @@ TEST(Communication, NamesOfTorchDistributed) {
 
 TEST(Communication, ReadsBackWhatTheReaderKeeps) {
   const Told told = told_by(
-      "Collective name=all_gather, In msg nelems=262144, Out msg nelems=1048576, Group size=4, dtype=Float, "
-      "Process Group Name=0, Process Group Description=default_pg, Process Group Ranks=[0, 1, 2, 3]");
+      "Collective name=all_gather, In msg nelems=262144, Out msg nelems=1048576, Group size=4, dtype=Float, Process "
+      "Group Name=0, Process Group Description=default_pg, Process Group Ranks=[0, 1, 2, 3]");
   EXPECT_EQ(told.operation, Operation::kAllGather);
   EXPECT_EQ(told.in_elements, 262144);
   EXPECT_EQ(told.out_elements, 1048576);
@@ -61,17 +60,14 @@ TEST(Communication, ReadsBackWhatTheReaderKeeps) {
   EXPECT_EQ(message_bytes(told, 4), 4 << 20);
   EXPECT_TRUE(members_of("[0, 1, ..., 1023]").empty());
   EXPECT_TRUE(members_of("").empty());
-  for (const char* const odd :
-       {"", "=", "Collective name", "Collective name=[", "In msg nelems=x, ", ", , ="})
+  for (const char* const odd : {"", "=", "Collective name", "Collective name=[", "In msg nelems=x, ", ", , ="})
     EXPECT_EQ(told_by(odd).operation, Operation::kUnknown) << odd;
 }
 
 TEST(Communication, MessagesOfWhichTheSizeIsUnknownHaveNone) {
   EXPECT_EQ(message_bytes(told_by("Collective name=allreduce, In msg nelems=8, dtype=Weird"), 4), 0);
   EXPECT_EQ(message_bytes(told_by("Collective name=allreduce, dtype=Float"), 4), 0);
-  EXPECT_EQ(
-      message_bytes(told_by("Collective name=allreduce, In msg nelems=9223372036854775807, dtype=Float"), 4),
-      0);
+  EXPECT_EQ(message_bytes(told_by("Collective name=allreduce, In msg nelems=9223372036854775807, dtype=Float"), 4), 0);
   // FSDP's all-gather may tell the part only.
   EXPECT_EQ(message_bytes(told_by("Collective name=all_gather, In msg nelems=8, dtype=BFloat16"), 4), 64);
 }

@@ -24,19 +24,19 @@ class Sender {
     process_ = writer_->dimension(row::Process{.pid = 1, .name = writer_->string("p"), .rank = 4});
     for (int64_t i = 0; i < 2; ++i) {
       thread_[i] = writer_->dimension(row::Thread{.process = process_, .tid = 1 + i});
-      host_[i] = writer_->dimension(row::Track{
-          .kind = event::TrackKind::kThread, .process = process_, .thread = thread_[i], .native = 1 + i});
+      host_[i] = writer_->dimension(
+          row::Track{.kind = event::TrackKind::kThread, .process = process_, .thread = thread_[i], .native = 1 + i});
     }
     const int64_t device = writer_->dimension(row::Device{.kind = event::DeviceKind::kGpu});
     queue_ = writer_->dimension(
         row::Track{.kind = event::TrackKind::kQueue, .process = process_, .device = device, .native = 7});
   }
   void call(const char* function, event::Domain domain, int64_t start, int64_t end, int thread = 0) {
-    writer_->add(row::Api{
-        .track = host_[thread],
-        .start = start,
-        .duration = end - start,
-        .dim = writer_->dimension(row::Function{.name = writer_->string(function), .domain = domain})});
+    writer_->add(
+        row::Api{.track = host_[thread],
+                 .start = start,
+                 .duration = end - start,
+                 .dim = writer_->dimension(row::Function{.name = writer_->string(function), .domain = domain})});
   }
   void kernel(const char* name, int64_t start, int64_t end) {
     writer_->add(row::Dispatch{.track = queue_,
@@ -48,11 +48,11 @@ class Sender {
     writer_->add(row::Copy{.track = queue_, .start = start, .duration = end - start, .bytes = 8});
   }
   void range(const char* name, int64_t start, int64_t end, int thread = 0) {
-    writer_->add(row::Marker{.track = host_[thread],
-                             .start = start,
-                             .duration = end - start,
-                             .dim = writer_->dimension(row::Label{.name = writer_->string(name),
-                                                                  .kind = event::MarkerKind::kPushPop})});
+    writer_->add(row::Marker{
+        .track = host_[thread],
+        .start = start,
+        .duration = end - start,
+        .dim = writer_->dimension(row::Label{.name = writer_->string(name), .kind = event::MarkerKind::kPushPop})});
   }
   // It waited for run 2 meanwhile; on the common clock.
   void waited(int64_t start, int64_t end) { report_.waits[1].push_back({start, end, 2}); }
@@ -75,8 +75,7 @@ class Sender {
   std::string text() {
     Names names;
     const Meanwhile found = meanwhile(names);
-    return meanwhile_text(found, names) + " " + std::to_string(found.time) + " " +
-           std::to_string(found.name_time);
+    return meanwhile_text(found, names) + " " + std::to_string(found.time) + " " + std::to_string(found.name_time);
   }
 
  private:

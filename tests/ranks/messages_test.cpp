@@ -23,8 +23,8 @@ struct Job {
     }
   }
   // Sent at `sent`; the receiver's call, begun at `begun`, lasts from `called` until it has come.
-  void send(uint32_t from, uint32_t to, int64_t sent, int64_t begun, int64_t called, int64_t returned,
-            int32_t tag = 1, int64_t bytes = 8) {
+  void send(uint32_t from, uint32_t to, int64_t sent, int64_t begun, int64_t called, int64_t returned, int32_t tag = 1,
+            int64_t bytes = 8) {
     MessageEvent out{};
     out.begun = out.start = clock(from, sent);
     out.end = out.start + 100;
@@ -82,8 +82,7 @@ TEST(Messages, WithoutTheirOtherHalfAreCounted) {
   stranger.peer = 7;
   job.events[1].push_back(stranger);
   job.store();
-  const auto unmatched =
-      match_messages(job.runs, job.spools.messages, [](const MatchedMessage&) { ADD_FAILURE(); });
+  const auto unmatched = match_messages(job.runs, job.spools.messages, [](const MatchedMessage&) { ADD_FAILURE(); });
   ASSERT_TRUE(unmatched.has_value());
   EXPECT_EQ(*unmatched, 2u);
 }

@@ -18,12 +18,10 @@ using trace::must;
 using trace::TraceWriter;
 
 constexpr const char* kAllReduce =
-    "Collective name=AllReduce, In msg nelems=1024, Out msg nelems=1024, dtype=Float32, Group size=2, "
-    "Process Group "
+    "Collective name=AllReduce, In msg nelems=1024, Out msg nelems=1024, dtype=Float32, Group size=2, Process Group "
     "Name=5a, Algorithm=RING, Protocol=LL";
 constexpr const char* kAllGather =
-    "Collective name=AllGather, In msg nelems=100, Out msg nelems=400, dtype=Int8, Group size=4, Process "
-    "Group Name=77";
+    "Collective name=AllGather, In msg nelems=100, Out msg nelems=400, dtype=Int8, Group size=4, Process Group Name=77";
 
 // A thread that launches kernels; marks follow their launch.
 class Rank {
@@ -31,23 +29,21 @@ class Rank {
   Rank() : writer_(must(TraceWriter::create(folder_ / "t.tacho", {}))) {
     process_ = writer_->dimension(row::Process{.pid = 1, .start = 0, .name = writer_->string("p")});
     for (int64_t tid = 1; tid <= 2; ++tid)
-      host_[tid] = writer_->dimension(
-          row::Track{.kind = event::TrackKind::kThread,
-                     .process = process_,
-                     .thread = writer_->dimension(row::Thread{.process = process_, .tid = tid}),
-                     .native = tid});
-    queue_ =
-        writer_->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process_, .native = 7});
+      host_[tid] =
+          writer_->dimension(row::Track{.kind = event::TrackKind::kThread,
+                                        .process = process_,
+                                        .thread = writer_->dimension(row::Thread{.process = process_, .tid = tid}),
+                                        .native = tid});
+    queue_ = writer_->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process_, .native = 7});
   }
   void launch(const std::string& kernel, int64_t thread = 1) {
     ++number_;
     time_ += 1000;
-    writer_->add(
-        row::Api{.track = host_[thread],
-                 .start = time_,
-                 .duration = 50,
-                 .dim = writer_->dimension(row::Function{.name = writer_->string("cuLaunchKernelEx")}),
-                 .correlation = number_});
+    writer_->add(row::Api{.track = host_[thread],
+                          .start = time_,
+                          .duration = 50,
+                          .dim = writer_->dimension(row::Function{.name = writer_->string("cuLaunchKernelEx")}),
+                          .correlation = number_});
     writer_->add(row::Dispatch{.track = queue_,
                                .start = time_ + 100,
                                .duration = 200,
@@ -55,12 +51,12 @@ class Rank {
                                .correlation = number_});
   }
   void mark(const std::string& text, int64_t thread = 1) {
-    writer_->add(row::Marker{.track = host_[thread],
-                             .start = time_ + 60,
-                             .duration = 0,
-                             .dim = writer_->dimension(row::Label{.name = writer_->string(text),
-                                                                  .kind = event::MarkerKind::kMark,
-                                                                  .domain = writer_->string("NCCL")})});
+    writer_->add(row::Marker{
+        .track = host_[thread],
+        .start = time_ + 60,
+        .duration = 0,
+        .dim = writer_->dimension(row::Label{
+            .name = writer_->string(text), .kind = event::MarkerKind::kMark, .domain = writer_->string("NCCL")})});
   }
   /// "operation bytes group" of every collective.
   std::vector<std::string> arrivals() {
@@ -93,8 +89,7 @@ TEST(RankPass, ACollectiveIsWhatNcclSaidAfterItsLaunch) {
   rank.launch("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
   rank.mark(kAllGather);
   rank.launch("ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)");  // nothing was said of it
-  EXPECT_EQ(rank.arrivals(),
-            (std::vector<std::string>{"all_reduce 4096 5a", "all_gather 400 77", "broadcast 0 "}));
+  EXPECT_EQ(rank.arrivals(), (std::vector<std::string>{"all_reduce 4096 5a", "all_gather 400 77", "broadcast 0 "}));
 }
 
 TEST(RankPass, AKernelOfSeveralCollectivesMovesAllTheirBytes) {

@@ -34,15 +34,13 @@ TEST(PageServer, RefusesOtherNamesOfThisMachine) {
 }
 
 TEST(PageServer, RefusesWhatIsNoRequestForThePage) {
-  EXPECT_EQ(status("POST /?token=abc123 HTTP/1.1\r\nHost: 127.0.0.1:8050\r\n"),
-            "HTTP/1.1 405 Method Not Allowed");
-  EXPECT_EQ(status("GET /etc/passwd?token=abc123 HTTP/1.1\r\nHost: 127.0.0.1:8050\r\n"),
-            "HTTP/1.1 404 Not Found");
+  EXPECT_EQ(status("POST /?token=abc123 HTTP/1.1\r\nHost: 127.0.0.1:8050\r\n"), "HTTP/1.1 405 Method Not Allowed");
+  EXPECT_EQ(status("GET /etc/passwd?token=abc123 HTTP/1.1\r\nHost: 127.0.0.1:8050\r\n"), "HTTP/1.1 404 Not Found");
   for (const char* nonsense : {"", " ", "GET", "GET /", "\r\n\r\n", "GET / FTP/1\r\n", "  HTTP/1.1\r\n"})
     EXPECT_NE(status(nonsense), "HTTP/1.1 200 OK") << nonsense;
-  EXPECT_EQ(answer("HEAD /?token=abc123 HTTP/1.1\r\nHost: 127.0.0.1:8050\r\n", "<p>page</p>", "abc123", 8050)
-                .find("<p>"),
-            std::string::npos);
+  EXPECT_EQ(
+      answer("HEAD /?token=abc123 HTTP/1.1\r\nHost: 127.0.0.1:8050\r\n", "<p>page</p>", "abc123", 8050).find("<p>"),
+      std::string::npos);
 }
 
 std::string request(uint16_t port, const std::string& text) {
@@ -58,8 +56,7 @@ std::string request(uint16_t port, const std::string& text) {
   send(socket, text.data() + 5, text.size() - 5, MSG_NOSIGNAL);
   std::string out;
   char buffer[65536];
-  for (ssize_t got; (got = recv(socket, buffer, sizeof buffer, 0)) > 0;)
-    out.append(buffer, static_cast<size_t>(got));
+  for (ssize_t got; (got = recv(socket, buffer, sizeof buffer, 0)) > 0;) out.append(buffer, static_cast<size_t>(got));
   close(socket);
   return out;
 }
@@ -71,8 +68,7 @@ TEST(PageServer, ServesLargePagesOverTheSocketUntilStopped) {
   int stop[2];
   ASSERT_EQ(pipe(stop), 0);
   std::thread serving([&] { EXPECT_TRUE(server->serve(stop[0])); });
-  const std::string host =
-      "Host: 127.0.0.1:" + std::to_string(server->port()) + "\r\nConnection: close\r\n\r\n";
+  const std::string host = "Host: 127.0.0.1:" + std::to_string(server->port()) + "\r\nConnection: close\r\n\r\n";
   const std::string path = server->url().substr(server->url().rfind('/'));
   const std::string got = request(server->port(), "GET " + path + " HTTP/1.1\r\n" + host);
   EXPECT_EQ(got.size() - got.find("\r\n\r\n") - 4, page.size());
@@ -107,12 +103,10 @@ TEST(PageServer, AnswersAmongManyWhoWait) {
     strangers.push_back(stranger);
   }
   const auto began = std::chrono::steady_clock::now();
-  const std::string host =
-      "Host: 127.0.0.1:" + std::to_string(server->port()) + "\r\nConnection: close\r\n\r\n";
+  const std::string host = "Host: 127.0.0.1:" + std::to_string(server->port()) + "\r\nConnection: close\r\n\r\n";
   const std::string path = server->url().substr(server->url().rfind('/'));
   for (int i = 0; i < 3; ++i)
-    EXPECT_NE(request(server->port(), "GET " + path + " HTTP/1.1\r\n" + host).find(" 200 "),
-              std::string::npos);
+    EXPECT_NE(request(server->port(), "GET " + path + " HTTP/1.1\r\n" + host).find(" 200 "), std::string::npos);
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(3));
   for (const int stranger : strangers) close(stranger);
   ASSERT_EQ(write(stop[1], "x", 1), 1);

@@ -46,8 +46,7 @@ Table sample() {
   table.columns = {{"Metric_ID"}, {"Metric"}, {"Avg"}, {"Unit"}, {"Peak"}, {"Pct of Peak"}};
   table.rows = {
       {std::string("2.1.2"), std::string("MFMA FLOPs (BF16)"), 0.0, std::string("Gflop"), 1961164.80, 0.0},
-      {std::string("2.1.3"), std::string("MFMA FLOPs (F16)"), 4303.42, std::string("Gflop"), 1961164.80,
-       0.2194}};
+      {std::string("2.1.3"), std::string("MFMA FLOPs (F16)"), 4303.42, std::string("Gflop"), 1961164.80, 0.2194}};
   return table;
 }
 
@@ -91,8 +90,7 @@ TEST(Table, IntegersKeepTheirDigitsAtAnyWidth) {
   const std::string text = to_text(table, style);
   EXPECT_NE(text.find("1234567  -157178000  2.50M"), std::string::npos) << text;
   style.scaled = false;
-  EXPECT_NE(to_text(table, style).find("1234567  -157178000  2500000.00"), std::string::npos)
-      << to_text(table, style);
+  EXPECT_NE(to_text(table, style).find("1234567  -157178000  2500000.00"), std::string::npos) << to_text(table, style);
 }
 
 TEST(Table, MissingValuesAndLongNames) {

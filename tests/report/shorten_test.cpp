@@ -12,16 +12,16 @@ namespace {
 
 const std::vector<std::string> kTorch = {
     "void at::native::elementwise_kernel<128, 4, "
-    "at::native::gpu_kernel_impl_nocast<at::native::BinaryFunctor<"
-    "c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> > "
-    ">(at::TensorIteratorBase&)::{lambda(int)#1}>(int, at::native::gpu_kernel_impl_nocast<int>)",
-    "void at::native::elementwise_kernel<128, 4, "
-    "at::native::gpu_kernel_impl_nocast<at::native::BinaryFunctor<"
-    "c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::DivFunctor<float> > "
-    ">(at::TensorIteratorBase&)::{lambda(int)#1}>(int, at::native::gpu_kernel_impl_nocast<int>)",
-    "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::"
-    "CUDAFunctor_add<c10::BFloat16> >(at::TensorIteratorBase&)::{lambda(int)#1}>(int, "
+    "at::native::gpu_kernel_impl_nocast<at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, "
+    "at::native::binary_internal::MulFunctor<float> > >(at::TensorIteratorBase&)::{lambda(int)#1}>(int, "
     "at::native::gpu_kernel_impl_nocast<int>)",
+    "void at::native::elementwise_kernel<128, 4, "
+    "at::native::gpu_kernel_impl_nocast<at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, "
+    "at::native::binary_internal::DivFunctor<float> > >(at::TensorIteratorBase&)::{lambda(int)#1}>(int, "
+    "at::native::gpu_kernel_impl_nocast<int>)",
+    "void at::native::elementwise_kernel<128, 4, "
+    "at::native::gpu_kernel_impl_nocast<at::native::CUDAFunctor_add<c10::BFloat16> "
+    ">(at::TensorIteratorBase&)::{lambda(int)#1}>(int, at::native::gpu_kernel_impl_nocast<int>)",
     "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int> >(int)",
     "vecCopy(double*, double*, double*, int, int)"};
 
@@ -29,8 +29,7 @@ void expect_apart(const std::vector<std::string>& names, size_t width) {
   const auto cut = shortened_apart(names, width);
   ASSERT_EQ(cut.size(), names.size());
   std::set<std::string> seen(cut.begin(), cut.end());
-  EXPECT_EQ(seen.size(), std::set<std::string>(names.begin(), names.end()).size())
-      << "at " << width << ": " << cut[0];
+  EXPECT_EQ(seen.size(), std::set<std::string>(names.begin(), names.end()).size()) << "at " << width << ": " << cut[0];
   for (const std::string& text : cut) EXPECT_LE(display_width(text), width) << text;
 }
 
@@ -101,8 +100,8 @@ Table many_columns() {
   table.columns[2].leave_out = 1;
   table.columns[3].leave_out = 2;
   for (const std::string& name : kTorch)
-    table.rows.push_back({std::string("123.45 ms"), std::string("123.45 ms"), std::string("123.45 ms"),
-                          std::string("123.45 ms"), name});
+    table.rows.push_back(
+        {std::string("123.45 ms"), std::string("123.45 ms"), std::string("123.45 ms"), std::string("123.45 ms"), name});
   return table;
 }
 
@@ -130,10 +129,9 @@ TEST(Shorten, SentencesWrapUnderTheirColumn) {
   table.rows = {{std::string("opencl"), std::string("no libOpenCL.so.1: install an ICD loader")}};
   TextStyle style;
   style.width = 32;
-  EXPECT_EQ(to_text(table, style),
-            "Source  What it means\n"
-            "opencl  no libOpenCL.so.1:\n"
-            "        install an ICD loader\n");
+  EXPECT_EQ(to_text(table, style), "Source  What it means\n"
+                                   "opencl  no libOpenCL.so.1:\n"
+                                   "        install an ICD loader\n");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The ceilings: small number formats, the judgement of measurements, roofline.csv and its reuse, the model's
-// bounds, the kernels through NVIDIA's assembler where there is one, and a short measurement of an OpenCL
-// device where there is one.
+// The ceilings: small number formats, the judgement of measurements, roofline.csv and its reuse, the model's bounds,
+// the kernels through NVIDIA's assembler where there is one, and a short measurement of an OpenCL device where there is
+// one.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -231,8 +231,8 @@ TEST(RooflineSuite, WhatADeviceCannotDoIsNamedAndTheOthersGoOn) {
   const std::string csv = to_csv({*ceilings}, "now");
   EXPECT_EQ(csv.find("nan"), std::string::npos);
 
-  FakeDevice nothing({{.column = "HBMReadBw", .prepare_error = "out of memory"},
-                      {.column = "FP16Flops", .skipped = "no FP16"}});
+  FakeDevice nothing(
+      {{.column = "HBMReadBw", .prepare_error = "out of memory"}, {.column = "FP16Flops", .skipped = "no FP16"}});
   const Result<DeviceCeilings> none = measure(nothing, 0, options);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().message, "fake: nothing could be measured: out of memory");
@@ -280,31 +280,27 @@ TEST(RooflineSuite, ABusyDeviceIsSeenFromTheSpread) {
 
 TEST(RooflineSuite, ItEndsInTime) {
   // Runs of which the clock sees next to nothing, so that the experiments of a shared device would never be enough.
-  FakeDevice slow(
-      {{.column = "FP32Flops", .durations = {1e5}, .wall_ms = 20}, {.column = "I32Ops", .wall_ms = 20}});
+  FakeDevice slow({{.column = "FP32Flops", .durations = {1e5}, .wall_ms = 20}, {.column = "I32Ops", .wall_ms = 20}});
   SuiteOptions options;
   options.limit = 0.1;
   const Result<DeviceCeilings> none = measure(slow, 0, options);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().message,
-            "fake: nothing could be measured: it takes longer than 0.1 s: the device is too slow for it, or "
-            "occupied");
+            "fake: nothing could be measured: it takes longer than 0.1 s: the device is too slow for it, or occupied");
   options.limit = 10;
   options.total_limit = 0.01;
   options.experiments = 2;
   FakeDevice quick({{.column = "FP32Flops", .durations = {40e6}, .wall_ms = 20}, {.column = "I32Ops"}});
   const Result<DeviceCeilings> first = measure(quick, 0, options);
   ASSERT_TRUE(first);
-  EXPECT_EQ(first->measurements[1].skipped,
-            "the benchmarks before it took 0.01 s, the limit for all of them");
+  EXPECT_EQ(first->measurements[1].skipped, "the benchmarks before it took 0.01 s, the limit for all of them");
 }
 
 TEST(RooflineSuite, WorkThatCostsNoTimeIsNotScaledForEver) {
   uint32_t count = 8;
   const auto after = [&count](double overhead, double each) {
-    return [&count, overhead, each]() -> Result<Benchmark::Sample> {
-      return Benchmark::Sample{overhead + each * count};
-    };
+    return
+        [&count, overhead, each]() -> Result<Benchmark::Sample> { return Benchmark::Sample{overhead + each * count}; };
   };
   ASSERT_TRUE(scale_work(3e6, 8, 1e9, count, after(0, 10)));
   EXPECT_EQ(count, 300000U);
@@ -326,14 +322,9 @@ TEST(RooflineFile, UpstreamsColumnsThenOurs) {
   ceilings.measurements.push_back(measured("I32Ops", "GOP/s", 7));
   ceilings.measurements.back().error = "more than the peak";
   const std::string text = to_csv({ceilings}, "2026-01-01T00:00:00Z");
-  EXPECT_TRUE(
-      text.starts_with("device,HBMBw,HBMBwLow,hbmBwHigh,L2Bw,L2BwLow,L2BwHigh,L1Bw,L1BwLow,L1BwHigh,LDSBw,"
-                       "LDSBwLow,LDSBwHigh,FP32Flops,"
-                       "FP32FlopsLow,FP32FlopsHigh,FP64Flops,FP64FlopsLow,FP64FlopsHigh,MFMABF16Flops,"
-                       "MFMABF16FlopsLow,MFMABF16FlopsHigh,"
-                       "MFMAF16Flops,MFMAF16FlopsLow,MFMAF16FlopsHigh,MFMAF32Flops,MFMAF32FlopsLow,"
-                       "MFMAF32FlopsHigh,MFMAF64Flops,"
-                       "MFMAF64FlopsLow,MFMAF64FlopsHigh,MFMAI8Ops,MFMAFI8OpsLow,MFMAI8OpsHigh,"));
+  EXPECT_TRUE(text.starts_with(
+      "device,HBMBw,HBMBwLow,hbmBwHigh,L2Bw,L2BwLow,L2BwHigh,L1Bw,L1BwLow,L1BwHigh,LDSBw,LDSBwLow,LDSBwHigh,FP32Flops,FP32FlopsLow,FP32FlopsHigh,FP64Flops,FP64FlopsLow,FP64FlopsHigh,MFMABF16Flops,MFMABF16FlopsLow,MFMABF16FlopsHigh,MFMAF16Flops,MFMAF16FlopsLow,MFMAF16FlopsHigh,MFMAF32Flops,MFMAF32FlopsLow,MFMAF32FlopsHigh,MFMAF64Flops,MFMAF64FlopsLow,MFMAF64FlopsHigh,MFMAI8Ops,MFMAFI8OpsLow,MFMAI8OpsHigh,"
+      ""));
   const Folder folder;
   write(folder / "roofline.csv", text);
   std::vector<std::string> warnings;
@@ -472,8 +463,7 @@ TEST(RooflineModel, EveryKernelHasTheRoofsOfItsType) {
   EXPECT_EQ(metric::data_types_of(points, kinds, &ceilings), (std::vector<std::string>{"BF16"}))
       << "there is no peak of FP64";
   EXPECT_EQ(metric::data_types_of(points, kinds, nullptr), (std::vector<std::string>{"BF16", "FP64"}));
-  EXPECT_EQ(metric::data_types_of(std::span(points).first(1), kinds, &ceilings),
-            (std::vector<std::string>{"FP32"}));
+  EXPECT_EQ(metric::data_types_of(std::span(points).first(1), kinds, &ceilings), (std::vector<std::string>{"FP32"}));
 }
 
 TEST(RooflinePeaks, KnownChips) {
@@ -543,15 +533,13 @@ std::string assembler() {
   return {};
 }
 
-void assemble(const std::string& name, const std::string& ptx,
-              std::initializer_list<const char*> architectures) {
+void assemble(const std::string& name, const std::string& ptx, std::initializer_list<const char*> architectures) {
   const Folder folder;
   write(folder / "k.ptx", ptx);
   for (const char* architecture : architectures) {
     const std::string command = fmt::format("{} -v -arch={} {} -o {} > {} 2>&1", assembler(), architecture,
                                             folder / "k.ptx", folder / "k.cubin", folder / "log");
-    EXPECT_EQ(std::system(command.c_str()), 0)
-        << name << " for " << architecture << ": " << read(folder / "log");
+    EXPECT_EQ(std::system(command.c_str()), 0) << name << " for " << architecture << ": " << read(folder / "log");
     const std::string log = read(folder / "log");
     EXPECT_NE(log.find("0 bytes spill stores"), std::string::npos) << name << ": " << log;
     EXPECT_EQ(log.find("warning"), std::string::npos) << name << ": " << log;
@@ -574,8 +562,7 @@ TEST(RooflinePtx, MatrixKernelsAssemble) {
     else
       assemble(std::string(kind.name), mma_ptx(kind), {"sm_90a", "sm_100"});
   }
-  for (const WgmmaKind& kind : wgmma_kinds())
-    assemble(std::string(kind.name), wgmma_ptx(kind, true), {"sm_90a"});
+  for (const WgmmaKind& kind : wgmma_kinds()) assemble(std::string(kind.name), wgmma_ptx(kind, true), {"sm_90a"});
 }
 
 TEST(RooflineMfma, NamesOfDevices) {
@@ -596,10 +583,9 @@ std::string clang_for(std::string_view architecture) {
   for (int version = 23; version >= 14; --version) compilers.push_back(fmt::format("clang-{}", version));
   compilers.emplace_back("clang");
   for (const std::string& compiler : compilers) {
-    std::string command = fmt::format(
-        "{} -x cl -cl-std=CL1.2 -target amdgcn-amd-amdhsa -mcpu={} -nogpulib -O3 -S", compiler, architecture);
-    if (std::system(
-            fmt::format("{} {} -o /dev/null > /dev/null 2>&1", command, folder / "empty.cl").c_str()) == 0)
+    std::string command = fmt::format("{} -x cl -cl-std=CL1.2 -target amdgcn-amd-amdhsa -mcpu={} -nogpulib -O3 -S",
+                                      compiler, architecture);
+    if (std::system(fmt::format("{} {} -o /dev/null > /dev/null 2>&1", command, folder / "empty.cl").c_str()) == 0)
       return command;
   }
   return {};
@@ -620,8 +606,7 @@ class RooflineMfmaCompiles : public testing::TestWithParam<const char*> {};
 TEST_P(RooflineMfmaCompiles, ToTheInstructionsThatAreCounted) {
   const std::string clang = clang_for(GetParam());
   if (clang.empty())
-    GTEST_SKIP() << "no clang on this machine compiles for " << GetParam()
-                 << " (TACHO_CLANG names another one)";
+    GTEST_SKIP() << "no clang on this machine compiles for " << GetParam() << " (TACHO_CLANG names another one)";
   size_t kernels = 0;
   for (const MfmaKind& kind : mfma_kinds(GetParam())) {
     const std::string text = compiled(clang, mfma_source(kind));
@@ -647,10 +632,9 @@ TEST_P(RooflineMfmaCompiles, ToTheInstructionsThatAreCounted) {
   }
   EXPECT_GE(kernels, 4U);
   // The vector and memory kernels are OpenCL C without builtins.
-  for (const char* options :
-       {"-DT=half -DV=half -DLANES=1 -DCHAINS=10 -DUNROLL=8 -DVECTOR -DHALF -DFLOATING",
-        "-DT=double -DV=double -DLANES=1 -DCHAINS=10 -DUNROLL=8 -DVECTOR -DDOUBLE -DFLOATING",
-        "-DT=uint -DV=uint4 -DLANES=4 -DCHAINS=10 -DUNROLL=8"})
+  for (const char* options : {"-DT=half -DV=half -DLANES=1 -DCHAINS=10 -DUNROLL=8 -DVECTOR -DHALF -DFLOATING",
+                              "-DT=double -DV=double -DLANES=1 -DCHAINS=10 -DUNROLL=8 -DVECTOR -DDOUBLE -DFLOATING",
+                              "-DT=uint -DV=uint4 -DLANES=4 -DCHAINS=10 -DUNROLL=8"})
     EXPECT_NE(compiled(fmt::format("{} {}", clang, options), std::string(kOpenClSource)), "");
 }
 

@@ -1,5 +1,5 @@
-// Entry of every GoogleTest program: tells tests where build and source trees are, so that a program can also be started
-// by hand.
+// Entry of every GoogleTest program: tells tests where build and source trees are, so that a program can also be
+// started by hand.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -31,8 +31,7 @@ void on_trap(int, siginfo_t*, void* context) {
     return;
   }
   if (++g_steps.now != g_steps.at) return;
-  if (auto* const record =
-          tape::begin<event::MarkRecord>(event::RecordKind::kMark, event::Table::kMarker, 0)) {
+  if (auto* const record = tape::begin<event::MarkRecord>(event::RecordKind::kMark, event::Table::kMarker, 0)) {
     record->time = 1;
     tape::commit();
     ++g_steps.nested;
@@ -90,8 +89,7 @@ void step_through(PoolRun& run, Prepare prepare, Totals& totals) {
       // Whatever was written is published: a kill now would lose none of it.
       const tape::ThreadState& state = tape::t_state;
       if (state.block != nullptr) {
-        EXPECT_EQ(state.block->committed.load(),
-                  static_cast<uint32_t>(state.cursor - tape::payload(state.block)))
+        EXPECT_EQ(state.block->committed.load(), static_cast<uint32_t>(state.cursor - tape::payload(state.block)))
             << at;
       }
       ++totals.rounds;

@@ -1,5 +1,4 @@
-// For tests: runs small programs against a pool of our own, drains it as tacho does, and keeps every record
-// as a row.
+// For tests: runs small programs against a pool of our own, drains it as tacho does, and keeps every record as a row.
 #pragma once
 
 #include <fcntl.h>
@@ -38,14 +37,12 @@ struct Row {
   uint64_t payload = 0;
 };
 
-/// Everything that came out of a pool. Every record is checked for size and bounds: a wrong one is a test
-/// failure.
+/// Everything that came out of a pool. Every record is checked for size and bounds: a wrong one is a test failure.
 class Rows {
  public:
   void take(const tape::Piece& piece) {
     const auto kind = piece.block->kind;
-    if (kind != tape::BlockKind::kRecords && kind != tape::BlockKind::kDefinitions &&
-        kind != tape::BlockKind::kShared)
+    if (kind != tape::BlockKind::kRecords && kind != tape::BlockKind::kDefinitions && kind != tape::BlockKind::kShared)
       return;
     const std::byte* at = piece.bytes.data();
     const std::byte* const end = at + piece.bytes.size();
@@ -114,8 +111,7 @@ class Rows {
         const uint64_t length = word(8);
         ASSERT_LE(sizeof(event::StringRecord) + length, header.size);
         row.text.assign(reinterpret_cast<const char*>(at) + sizeof(event::StringRecord), length);
-        ASSERT_TRUE(strings.emplace(std::pair(row.slot, row.value), row.text).second)
-            << "defined twice: " << row.text;
+        ASSERT_TRUE(strings.emplace(std::pair(row.slot, row.value), row.text).second) << "defined twice: " << row.text;
         break;
       }
       case RecordKind::kProcess: {
@@ -161,8 +157,7 @@ class Rows {
           offset += 8;
           return offset <= header.size ? word(offset - 8) : 0;
         };
-        if ((header.flags & event::kMarkerDomain) != 0)
-          row.domain = string(row.slot, static_cast<uint32_t>(next()));
+        if ((header.flags & event::kMarkerDomain) != 0) row.domain = string(row.slot, static_cast<uint32_t>(next()));
         if ((header.flags & event::kMarkerCategory) != 0)
           row.category = string(row.slot, static_cast<uint32_t>(next()));
         if ((header.flags & event::kMarkerColor) != 0) row.color = static_cast<uint32_t>(next());
@@ -175,9 +170,7 @@ class Rows {
     }
     rows.push_back(std::move(row));
   }
-  std::string string_or_none(uint32_t slot, uint32_t number) const {
-    return number == 0 ? "" : string(slot, number);
-  }
+  std::string string_or_none(uint32_t slot, uint32_t number) const { return number == 0 ? "" : string(slot, number); }
 };
 
 inline std::string build_folder() {
@@ -234,8 +227,8 @@ class PoolRun {
     _exit(127);
   }
 
-  /// Drains until every child of this process has ended; the status of `child`. Kills all after `seconds`. A program that
-  /// stops itself waits so for being drained: it goes on when all that it has finished is taken.
+  /// Drains until every child of this process has ended; the status of `child`. Kills all after `seconds`. A program
+  /// that stops itself waits so for being drained: it goes on when all that it has finished is taken.
   int wait(pid_t child, int seconds = 60, int pause_us = 2000) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
     int status = -1;

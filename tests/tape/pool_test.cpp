@@ -21,8 +21,7 @@ PoolOptions small() {
 }
 
 // Writes one block by hand, as a target would.
-void put_block(Pool& pool, uint32_t index, BlockKind kind, BlockState state, std::string_view mark,
-               uint64_t sequence) {
+void put_block(Pool& pool, uint32_t index, BlockKind kind, BlockState state, std::string_view mark, uint64_t sequence) {
   BlockHeader& block = pool.block(index);
   block.kind = kind;
   block.process_slot = 0;
@@ -192,8 +191,7 @@ TEST(Drainer, ABlockThatItsWriterDiedTakingHoldsNothing) {
   pool->state(1).store(static_cast<uint32_t>(BlockState::kOpen));
   drainer.pass(collect, true);
   EXPECT_EQ(kinds, (std::vector<BlockKind>{BlockKind::kCupti}));
-  for (uint32_t i = 0; i < 2; ++i)
-    EXPECT_EQ(pool->state(i).load(), static_cast<uint32_t>(BlockState::kFree)) << i;
+  for (uint32_t i = 0; i < 2; ++i) EXPECT_EQ(pool->state(i).load(), static_cast<uint32_t>(BlockState::kFree)) << i;
 }
 
 TEST(Drainer, FreesWhatDeadThreadsLeftOpen) {
@@ -204,8 +202,7 @@ TEST(Drainer, FreesWhatDeadThreadsLeftOpen) {
 }
 
 TEST(Drainer, ShortProcessesDoNotEatThePool) {
-  // 200 processes, each with a block for records and one for definitions, in a pool of 64 blocks that is
-  // never final.
+  // 200 processes, each with a block for records and one for definitions, in a pool of 64 blocks that is never final.
   test::PoolRun run({.initial_bytes = 4 << 20, .max_bytes = 4 << 20});
   for (int i = 0; i < 200; ++i) {
     int status = -1;
@@ -298,8 +295,8 @@ class HostilePool : public testing::Test {
 };
 
 TEST_F(HostilePool, TruncatedAnywhereIsOneSentence) {
-  for (const size_t size : {0ul, 1ul, 100ul, kHeaderBytes - 1, kHeaderBytes, kHeaderBytes + 8192,
-                            good_.size() / 2, good_.size() - 1}) {
+  for (const size_t size :
+       {0ul, 1ul, 100ul, kHeaderBytes - 1, kHeaderBytes, kHeaderBytes + 8192, good_.size() / 2, good_.size() - 1}) {
     auto pool = open(std::string_view(good_).substr(0, size));
     EXPECT_FALSE(pool) << size;
     use(pool);

@@ -64,8 +64,7 @@ TEST_F(Reuse, EveryBlockIsFoundWhereverTheHintIs) {
     give_back();
   }
   head().hint.store(9);
-  BlockHeader* const extent =
-      tape::open_extent(tape::BlockKind::kCupti, 10, 0);  // only below the hint there is room
+  BlockHeader* const extent = tape::open_extent(tape::BlockKind::kCupti, 10, 0);  // only below the hint there is room
   ASSERT_NE(extent, nullptr);
   tape::discard_extent(extent);
 }

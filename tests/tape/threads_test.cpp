@@ -1,5 +1,5 @@
-// Writers and drainer in one process, so that ThreadSanitizer sees both sides of the pool: eight threads
-// write records and definitions while the drainer runs and other threads come and go.
+// Writers and drainer in one process, so that ThreadSanitizer sees both sides of the pool: eight threads write records
+// and definitions while the drainer runs and other threads come and go.
 #include <thread>
 
 #include "tape/pool_run.h"
@@ -42,8 +42,7 @@ TEST(Threads, EightWritersAndTheDrainer) {
         if (i % 5000 == 0) tape::flush_thread();
         if (i % 4000 == 0)
           std::thread([&] {
-            auto* const other =
-                tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi, 0, 0);
+            auto* const other = tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi, 0, 0);
             if (other == nullptr) {
               ++refused;
               return;

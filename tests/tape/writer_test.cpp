@@ -1,5 +1,5 @@
-// The writing side of the pool under everything that a program may do: a test each of forks, clones, threads,
-// signals, limits and kills. tape_target is the program, libtacho.so is preloaded, this process drains.
+// The writing side of the pool under everything that a program may do: a test each of forks, clones, threads, signals,
+// limits and kills. tape_target is the program, libtacho.so is preloaded, this process drains.
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -24,8 +24,7 @@ std::string target() {
   return build_folder() + "/tests/tape_target";
 }
 
-// Of every (process, thread): pushes and pops in order, never more pops than pushes, equal at the end; times
-// ascend.
+// Of every (process, thread): pushes and pops in order, never more pops than pushes, equal at the end; times ascend.
 void expect_balanced(const Rows& rows) {
   std::map<std::pair<uint32_t, uint32_t>, long> depth;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> last;
@@ -37,8 +36,7 @@ void expect_balanced(const Rows& rows) {
     ASSERT_GE(row.time, last[key]) << "slot " << row.slot << " thread " << row.thread;
     last[key] = row.time;
   }
-  for (const auto& [key, value] : depth)
-    EXPECT_EQ(value, 0) << "slot " << key.first << " thread " << key.second;
+  for (const auto& [key, value] : depth) EXPECT_EQ(value, 0) << "slot " << key.first << " thread " << key.second;
 }
 
 TEST(Writer, RecordsPairs) {
@@ -129,8 +127,7 @@ TEST(Writer, VforkAndExec) {
 TEST(Writer, SixtyFourThreads) {
   PoolRun run({.initial_bytes = 16 << 20});
   EXPECT_EQ(run.run({target(), "threads", "64", "2000"}), 0);
-  EXPECT_EQ(run.rows().count(RecordKind::kPush) + run.rows().count(RecordKind::kPop) + run.dropped(),
-            64 * 4000u);
+  EXPECT_EQ(run.rows().count(RecordKind::kPush) + run.rows().count(RecordKind::kPop) + run.dropped(), 64 * 4000u);
   EXPECT_EQ(run.dropped(), 0u);
   std::set<uint32_t> threads;
   for (const Row* row : run.rows().of(RecordKind::kPush)) threads.insert(row->thread);
@@ -139,7 +136,7 @@ TEST(Writer, SixtyFourThreads) {
 }
 
 TEST(Writer, TenThousandThreadsOneAfterAnother) {
-  SKIP_UNDER_TSAN();  // where the ends of threads are not noticed at once
+  SKIP_UNDER_TSAN();                                                // where the ends of threads are not noticed at once
   PoolRun run({.initial_bytes = 32 << 20, .max_bytes = 32 << 20});  // far less than a block per thread
   EXPECT_EQ(run.run({target(), "churn", "10000"}), 0);
   EXPECT_EQ(run.rows().count(RecordKind::kPush) + run.rows().count(RecordKind::kPop) + run.dropped(), 40000u);
@@ -176,7 +173,7 @@ TEST(Writer, SignalHandlerInTheMiddleOfARecord) {
   const auto pops = static_cast<long>(run.rows().count(RecordKind::kPop));
   EXPECT_GT(outer, 5000);
   const auto dropped = static_cast<long>(run.dropped());  // a dropped push takes its pop with it
-  EXPECT_GT(marks, handled / 2);  // only in a few instructions is there no room for a handler
+  EXPECT_GT(marks, handled / 2);                          // only in a few instructions is there no room for a handler
   EXPECT_LE(handled - marks + outer - pushes + handled - nested, dropped);
   EXPECT_GE(pops + 2 * dropped, outer + handled);
   EXPECT_LE(pops, pushes + nested);
@@ -247,7 +244,8 @@ TEST(Writer, AnotherRootRunsUntraced) {
 
 TEST(Writer, KilledAtARandomMoment) {
   for (int round = 0; round < 5; ++round) {
-    // A small pool, and a moment by the clock: on a machine that is busy otherwise each pass finds a full pool and takes seconds.
+    // A small pool, and a moment by the clock: on a machine that is busy otherwise each pass finds a full pool and
+    // takes seconds.
     PoolRun run({.initial_bytes = 4 << 20, .max_bytes = 4 << 20});
     const auto moment = std::chrono::steady_clock::now() + std::chrono::milliseconds(10 * (round + 1));
     const pid_t child = run.spawn({target(), "storm"});

@@ -1,5 +1,5 @@
-// Cells whose checksums fit and that refer to nothing: every column of every table is looked at in one place (checked.h), so
-// that nobody behind it gets a row, a text or a time that is none.
+// Cells whose checksums fit and that refer to nothing: every column of every table is looked at in one place
+// (checked.h), so that nobody behind it gets a row, a text or a time that is none.
 #include "trace/checked.h"
 
 #include <gtest/gtest.h>
@@ -92,8 +92,7 @@ TEST(Checked, every_reference_of_every_table) {
         EXPECT_NE(sentence.find(fmt::format("is damaged: column {} of table {}", about.name, info.name)),
                   std::string::npos)
             << info.name << "." << about.name << " = " << value << ": " << sentence;
-        EXPECT_NE(sentence.find(fmt::format("refers to row {} of table", value)), std::string::npos)
-            << sentence;
+        EXPECT_NE(sentence.find(fmt::format("refers to row {} of table", value)), std::string::npos) << sentence;
         // Of an unfinished file, what is missing reads as none.
         std::vector<int64_t> cells;
         EXPECT_EQ(said(cut_off(bytes), info, c, &cells), "");
@@ -135,9 +134,8 @@ TEST(Checked, times_durations_and_bytes) {
         const int64_t got = cells.size() > 1 ? cells[1] : kLeast;
         if (event::is_timed(info.table) && c == column::Fact::start) {
           // Its section says from when to when its rows begin, and whoever looks for rows by time believes it.
-          EXPECT_NE(
-              sentence.find(event::is_time(value) ? "a time that its section does not span" : "no time"),
-              std::string::npos)
+          EXPECT_NE(sentence.find(event::is_time(value) ? "a time that its section does not span" : "no time"),
+                    std::string::npos)
               << info.name << ": " << sentence;
         } else if (about.type == Type::kTime) {
           EXPECT_EQ(sentence.empty(), event::is_time(value)) << info.name << ": " << sentence;
@@ -150,8 +148,7 @@ TEST(Checked, times_durations_and_bytes) {
       }
       // A time may be missing, but not the place of a timed row.
       if (about.type == Type::kTime) {
-        EXPECT_EQ(said(forged(file, info, c, kUnknown), info, c).empty(), !event::is_timed(info.table))
-            << info.name;
+        EXPECT_EQ(said(forged(file, info, c, kUnknown), info, c).empty(), !event::is_timed(info.table)) << info.name;
       }
     }
   }
@@ -194,8 +191,7 @@ TEST(Checked, statistics_refer_to_rows_that_exist) {
   for (const int64_t bad : {kTargets + 1, int64_t{-1}, kMost}) {
     expect(with(0, summary(bad, 1, 9), encode_summaries), sums, "column track of table api");
     expect(with(0, summary(1, bad, 9), encode_summaries), sums, "column dim of table api");
-    expect(with(1, std::vector<HistogramEntry>{{bad, 1, 1}}, encode_histogram), buckets,
-           "column dim of table api");
+    expect(with(1, std::vector<HistogramEntry>{{bad, 1, 1}}, encode_histogram), buckets, "column dim of table api");
     expect(with(2, std::vector<Busy>{{bad, 1, 2, 1}}, encode_busy), busy, "column track of table api");
   }
   expect(with(0, summary(1, 1, kMost), encode_summaries), sums, "times that are none");
@@ -224,8 +220,7 @@ TEST(Checked, durations_by_one_rule) {
   static_assert(duration_between(5, 9) == 4 && duration_between(5, 5) == 0);
   static_assert(duration_between(9, 5) == kUnknown);
   static_assert(duration_between(kUnknown, 5) == kUnknown && duration_between(5, kUnknown) == kUnknown);
-  static_assert(duration_between(kLeast + 1, kMost) == kUnknown &&
-                duration_between(kMost, kLeast + 1) == kUnknown);
+  static_assert(duration_between(kLeast + 1, kMost) == kUnknown && duration_between(kMost, kLeast + 1) == kUnknown);
   static_assert(event::known_duration(-1) == kUnknown && event::known_duration(0) == 0);
   // The writer keeps it, whoever adds the row.
   Folder folder;

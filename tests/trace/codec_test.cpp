@@ -171,8 +171,7 @@ TEST(Codec, extreme_and_random_values) {
     for (int64_t& value : values) {
       const uint64_t noise = random() & low_mask(width);
       last = rising ? last + noise : noise;
-      value = random() % special_one_in == 0 ? special[random() % std::size(special)]
-                                             : static_cast<int64_t>(last);
+      value = random() % special_one_in == 0 ? special[random() % std::size(special)] : static_cast<int64_t>(last);
     }
     round_trip(values);
     if (HasFailure()) FAIL() << "round " << round;
@@ -256,8 +255,7 @@ TEST(Codec, flipped_bits_never_leave_the_bounds) {
   std::vector<int64_t> values(2000);
   for (int kind = 0; kind < 4; ++kind) {
     for (size_t i = 0; i < values.size(); ++i) {
-      const int64_t choices[] = {static_cast<int64_t>(random() % 77),
-                                 static_cast<int64_t>(i * 10 + random() % 4),
+      const int64_t choices[] = {static_cast<int64_t>(random() % 77), static_cast<int64_t>(i * 10 + random() % 4),
                                  static_cast<int64_t>(random() % 9) << 40, static_cast<int64_t>(i % 100)};
       values[i] = choices[kind];
       if (random() % 300 == 0) values[i] = event::kUnknown;

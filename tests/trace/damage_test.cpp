@@ -51,8 +51,7 @@ void read_all(const Trace& trace) {
     if (!event::is_fact(info.table)) {
       for (int64_t row = 0; row < std::min<int64_t>(trace.rows(info.table), 1000); ++row) {
         (void)trace.string(row).size();
-        for (size_t c = 0; c < info.columns.size(); ++c)
-          (void)trace.cell(info.table, row, static_cast<int>(c));
+        for (size_t c = 0; c < info.columns.size(); ++c) (void)trace.cell(info.table, row, static_cast<int>(c));
       }
       continue;
     }
@@ -69,8 +68,7 @@ void read_all(const Trace& trace) {
     (void)trace.merged_busy(info.table);
   }
   const int columns[] = {0, 1};
-  (void)visit_by_time(trace, Table::kApi, columns, 0, std::numeric_limits<int64_t>::max(),
-                      [](auto) { return true; });
+  (void)visit_by_time(trace, Table::kApi, columns, 0, std::numeric_limits<int64_t>::max(), [](auto) { return true; });
   (void)trace.property(Table::kEnd, 0, "x");
   (void)trace.time_range();
 }
@@ -85,9 +83,9 @@ TEST(Damage, not_a_trace_at_all) {
   };
   EXPECT_NE(error("").find("is empty"), std::string::npos);
   EXPECT_NE(error("x").find("is not a trace file of tacho"), std::string::npos);
-  EXPECT_NE(error("SQLite format 3, as it were, and more than sixty-four bytes of it, really")
-                .find("is not a trace file"),
-            std::string::npos);
+  EXPECT_NE(
+      error("SQLite format 3, as it were, and more than sixty-four bytes of it, really").find("is not a trace file"),
+      std::string::npos);
   EXPECT_NE(error(std::string_view("\x89TACHO\r\n", 8)).find("cut off"), std::string::npos);
   EXPECT_FALSE(Trace::open(folder / "missing"));
   EXPECT_FALSE(Trace::open(folder.path()));
@@ -134,8 +132,7 @@ TEST(Damage, cut_at_and_around_every_section) {
       ASSERT_TRUE(trace) << "cut at " << cut << ": " << trace.error().message;
       EXPECT_FALSE((*trace)->complete());
       EXPECT_NE((*trace)->note().find("cut.tacho"), std::string::npos);
-      for (const Table table : fact_tables())
-        (void)all_rows(**trace, table);  // all that is listed can be read
+      for (const Table table : fact_tables()) (void)all_rows(**trace, table);  // all that is listed can be read
       most_rows = std::max(most_rows, (*trace)->rows(Table::kApi));
     }
     EXPECT_GT(most_rows, 1000);
@@ -170,13 +167,11 @@ TEST(Damage, flipped_bits_give_a_sentence_or_the_same_data) {
           const Status status = (*trace)->decode(table, chunk, static_cast<int>(c), out);
           if (!status) {
             ++sentences;
-            EXPECT_NE(status.error().message.find(" at offset "), std::string::npos)
-                << status.error().message;
+            EXPECT_NE(status.error().message.find(" at offset "), std::string::npos) << status.error().message;
             continue;
           }
           if (!complete) continue;
-          for (size_t i = 0; i < out.size(); ++i)
-            ASSERT_EQ(out[i], want[table][row + i][c]) << "flip at " << at;
+          for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], want[table][row + i][c]) << "flip at " << at;
         }
         row += (*trace)->chunks(table)[chunk].rows;
       }
@@ -199,8 +194,7 @@ TEST(Damage, flips_with_checksums_set_right_never_crash) {
       size_t at = random() % broken.size();
       if (random() % 2 == 0)
         at = std::min(broken.size() - 1, sections[random() % sections.size()].offset + random() % 400);
-      broken[at] =
-          random() % 3 == 0 ? uint8_t{0xff} : static_cast<uint8_t>(broken[at] ^ (1u << (random() % 8)));
+      broken[at] = random() % 3 == 0 ? uint8_t{0xff} : static_cast<uint8_t>(broken[at] ^ (1u << (random() % 8)));
     }
     reseal(broken);
     const auto trace = open_bytes(broken, "hostile.tacho");

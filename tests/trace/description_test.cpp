@@ -28,14 +28,13 @@ void write_sample(TraceWriter& writer) {
   const int64_t thread = writer.dimension(row::Thread{.process = process, .tid = 8});
   const int64_t host = writer.dimension(
       row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 8});
-  const int64_t device = writer.dimension(
-      row::Device{.kind = event::DeviceKind::kGpu, .index = 0, .name = writer.string("GPU")});
-  const int64_t queue = writer.dimension(
-      row::Track{.kind = event::TrackKind::kQueue, .process = process, .device = device, .native = 3});
-  const int64_t call = writer.dimension(
-      row::Function{.name = writer.string("hipLaunchKernel"), .domain = Domain::kHipRuntime});
-  const int64_t other =
-      writer.dimension(row::Function{.name = writer.string("clFinish"), .domain = Domain::kOpenCL});
+  const int64_t device =
+      writer.dimension(row::Device{.kind = event::DeviceKind::kGpu, .index = 0, .name = writer.string("GPU")});
+  const int64_t queue =
+      writer.dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process, .device = device, .native = 3});
+  const int64_t call =
+      writer.dimension(row::Function{.name = writer.string("hipLaunchKernel"), .domain = Domain::kHipRuntime});
+  const int64_t other = writer.dimension(row::Function{.name = writer.string("clFinish"), .domain = Domain::kOpenCL});
   for (int64_t i = 0; i < 500; ++i) {
     const int64_t kernel =
         writer.dimension(row::Kernel{.name = writer.string(fmt::format("k{}", i % 7)), .grid_x = 64 + i % 7});
@@ -117,8 +116,7 @@ class Foreign : public testing::Test {
   static std::vector<int64_t> column_of(const Trace& trace, Table table, size_t c) {
     std::vector<int64_t> all, chunk;
     if (!event::is_fact(table)) {
-      for (int64_t i = 1; i < trace.rows(table); ++i)
-        all.push_back(trace.cell(table, i, static_cast<int>(c)));
+      for (int64_t i = 1; i < trace.rows(table); ++i) all.push_back(trace.cell(table, i, static_cast<int>(c)));
       return all;
     }
     for (size_t i = 0; i < trace.chunks(table).size(); ++i) {
@@ -221,8 +219,7 @@ TEST_F(Foreign, AnOlderFileLacksColumnsAndATable) {
   std::erase_if(described_.tables, [](const auto& t) { return t.name == "reading"; });
   for (RawSection& section : file_.sections) {
     std::erase_if(section.chunks, [](const RawChunk& chunk) {
-      return chunk.head.role == ChunkRole::kFacts &&
-             chunk.head.table == static_cast<uint8_t>(Table::kReading);
+      return chunk.head.role == ChunkRole::kFacts && chunk.head.table == static_cast<uint8_t>(Table::kReading);
     });
   }
   const auto trace = must(open());
@@ -287,15 +284,12 @@ TEST_F(Foreign, ANewerFileHasAColumnATableAndAnEnumeratorMore) {
   const auto trace = must(open());
   EXPECT_EQ(
       trace->unknown(),
-      "t.tacho: was written by another version of tacho, of which this one does not know column priority of "
-      "api, table page_fault, column numa of thread, table page, 'sycl' of Domain and 'wormhole' of "
-      "LinkKind; "
-      "the rest is read");
+      "t.tacho: was written by another version of tacho, of which this one does not know column priority of api, table "
+      "page_fault, column numa of thread, table page, 'sycl' of Domain and 'wormhole' of LinkKind; the rest is read");
   EXPECT_EQ(trace->note(), "");
   expect_like_ours(*trace, {"function.domain", "link.kind"});
-  EXPECT_EQ(
-      column_of(*trace, Table::kFunction, column::Function::domain),
-      (std::vector<int64_t>{static_cast<int64_t>(Domain::kUnknown), static_cast<int64_t>(Domain::kOpenCL)}));
+  EXPECT_EQ(column_of(*trace, Table::kFunction, column::Function::domain),
+            (std::vector<int64_t>{static_cast<int64_t>(Domain::kUnknown), static_cast<int64_t>(Domain::kOpenCL)}));
   const auto kinds = column_of(*trace, Table::kLink, column::Link::kind);
   EXPECT_EQ(std::count(kinds.begin(), kinds.end(), static_cast<int64_t>(event::LinkKind::kNone)), 250);
   EXPECT_EQ(std::count(kinds.begin(), kinds.end(), static_cast<int64_t>(event::LinkKind::kNestedApi)), 250);
@@ -334,9 +328,8 @@ TEST_F(Foreign, CodesThatNobodyKnowsBecomeTheUnknownOnes) {
   file_.edit(static_cast<uint8_t>(Table::kFunction), ChunkRole::kRows, [](RawChunk& chunk) {
     chunk.blobs[1] = column_blob(std::vector<int64_t>{-1, int64_t{1} << 40});
   });
-  file_.edit(static_cast<uint8_t>(Table::kNote), ChunkRole::kFacts, [](RawChunk& chunk) {
-    chunk.blobs[2] = column_blob(std::vector<int64_t>(chunk.head.rows, 200));
-  });
+  file_.edit(static_cast<uint8_t>(Table::kNote), ChunkRole::kFacts,
+             [](RawChunk& chunk) { chunk.blobs[2] = column_blob(std::vector<int64_t>(chunk.head.rows, 200)); });
   bytes_ = file_.bytes();
   const auto trace = must(open_bytes(bytes_, "t.tacho"));
   EXPECT_EQ(trace->unknown(), "");
@@ -362,9 +355,8 @@ TEST_F(Foreign, ADescriptionThatDoesNotFitItsChunksIsRefused) {
   bytes_ = file_.bytes();
   const auto nonsense = open_bytes(bytes_, "t.tacho");
   ASSERT_FALSE(nonsense);
-  EXPECT_EQ(nonsense.error().message,
-            "t.tacho: is damaged: its description at offset 64 has a line 1 that is neither an enumeration "
-            "nor a table");
+  EXPECT_EQ(nonsense.error().message, "t.tacho: is damaged: its description at offset 64 has a line 1 that "
+                                      "is neither an enumeration nor a table");
 }
 
 TEST(Descriptions, StandFirstInEveryFile) {
@@ -402,8 +394,7 @@ TEST(Descriptions, DamageIsOneSentence) {
     bad[at] ^= 0x10;
     const auto trace = open_bytes(bad, "bad.tacho");
     ASSERT_FALSE(trace) << at;
-    EXPECT_NE(trace.error().message.find("bad.tacho: is damaged: its description at offset 64 "),
-              std::string::npos);
+    EXPECT_NE(trace.error().message.find("bad.tacho: is damaged: its description at offset 64 "), std::string::npos);
   }
   for (const size_t size : {size_t{64}, size_t{100}, size_t{128}, size_t{500}}) {
     const auto trace = open_bytes(std::span(good).first(size), "cut.tacho");
@@ -440,8 +431,7 @@ TEST(VersionOne, IsReadThroughItsFrozenLayout) {
   std::set<std::string_view> names;
   for (int64_t i = 1; i < trace->rows(Table::kFunction); ++i) {
     names.insert(trace->text(Table::kFunction, i, column::Function::name));
-    EXPECT_EQ(trace->cell(Table::kFunction, i, column::Function::domain),
-              static_cast<int64_t>(Domain::kOpenCL));
+    EXPECT_EQ(trace->cell(Table::kFunction, i, column::Function::domain), static_cast<int64_t>(Domain::kOpenCL));
   }
   EXPECT_TRUE(names.contains("clEnqueueNDRangeKernel"));
 }
@@ -459,8 +449,7 @@ TEST_F(Foreign, VersionOneOfEveryTable) {
   for (const auto& [of, at] : {std::pair{Table::kDispatch, size_t{column::Dispatch::arguments}},
                                {Table::kCopy, size_t{column::Copy::arguments}},
                                {Table::kApi, size_t{column::Api::arguments}}})
-    file_.edit(static_cast<uint8_t>(of), ChunkRole::kFacts,
-               [&](RawChunk& chunk) { erase_column(chunk, at); });
+    file_.edit(static_cast<uint8_t>(of), ChunkRole::kFacts, [&](RawChunk& chunk) { erase_column(chunk, at); });
   const std::vector<uint8_t> old = file_.bytes(1);
   const auto trace = must(open_bytes(old, "old.tacho"));
   EXPECT_EQ(trace->unknown(), "");
@@ -483,8 +472,7 @@ TEST(VersionOne, OfAnotherSchemaIsRefused) {
   std::memcpy(bytes.data(), &header, sizeof header);
   const auto trace = open_bytes(bytes, "old.tacho");
   ASSERT_FALSE(trace);
-  EXPECT_NE(trace.error().message.find("old.tacho: was written by a version of tacho from before"),
-            std::string::npos);
+  EXPECT_NE(trace.error().message.find("old.tacho: was written by a version of tacho from before"), std::string::npos);
 }
 
 TEST(VersionOne, ItsLayoutNeverChanges) {

@@ -1,5 +1,5 @@
-// Disks that fill up and limits that are hit: what was written stays readable, what was not is counted, the
-// error is said.
+// Disks that fill up and limits that are hit: what was written stays readable, what was not is counted, the error is
+// said.
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -27,8 +27,8 @@ void write_until_full(const std::string& path, bool flush) {
   int64_t accepted_errors = 0;
   for (int i = 0; i < kRows; ++i) {
     Row row = random.row(Table::kApi, false);
-    row[column::Api::dim] = writer->dimension(row::Function{
-        .name = writer->string(fmt::format("function {}", i / 100)), .domain = event::Domain::kOpenCL});
+    row[column::Api::dim] = writer->dimension(
+        row::Function{.name = writer->string(fmt::format("function {}", i / 100)), .domain = event::Domain::kOpenCL});
     Cells::add(*writer, Table::kApi, row);
     if (flush && i % 3000 == 0) accepted_errors += !writer->flush();
   }
@@ -39,8 +39,7 @@ void write_until_full(const std::string& path, bool flush) {
   const Status finished = writer->finish();
   ASSERT_FALSE(finished);
   EXPECT_NE(finished.error().message.find(path), std::string::npos) << finished.error().message;
-  EXPECT_NE(finished.error().message.find("cannot be written"), std::string::npos)
-      << finished.error().message;
+  EXPECT_NE(finished.error().message.find("cannot be written"), std::string::npos) << finished.error().message;
 
   const auto trace = must(Trace::open(path));
   EXPECT_TRUE(trace->complete()) << trace->note();
@@ -80,9 +79,9 @@ TEST(Disk, a_file_system_full_from_the_start) {
     for (int i = 0; i < 100'000; ++i) Cells::add(**writer, Table::kApi, random.row(Table::kApi, false));
     EXPECT_FALSE((*writer)->finish());
     const auto trace = must(Trace::open(folder / "t.tacho"));  // perhaps without an end, but a trace
-    EXPECT_EQ(trace->rows(Table::kApi) +
-                  (trace->complete() ? lost(*trace, Table::kApi, LossReason::kWriteError) : 100'000),
-              100'000);
+    EXPECT_EQ(
+        trace->rows(Table::kApi) + (trace->complete() ? lost(*trace, Table::kApi, LossReason::kWriteError) : 100'000),
+        100'000);
   }
   umount2(folder.path().c_str(), MNT_DETACH);
 }

@@ -1,5 +1,4 @@
-// Walking and re-sealing the bytes of a .tacho file: for tests that damage one on purpose, and for the
-// fuzzer.
+// Walking and re-sealing the bytes of a .tacho file: for tests that damage one on purpose, and for the fuzzer.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +32,7 @@ inline std::vector<SectionSpan> sections_of(std::span<const uint8_t> bytes) {
   size_t offset = sizeof(FileHeader);
   while (bytes.size() > offset && bytes.size() - offset >= sizeof(SectionHeader)) {
     const auto header = load<SectionHeader>(bytes.data() + offset);
-    if (header.magic != kSectionMagic || header.bytes < sizeof header || header.bytes > bytes.size() - offset)
-      break;
+    if (header.magic != kSectionMagic || header.bytes < sizeof header || header.bytes > bytes.size() - offset) break;
     found.push_back({offset, header});
     offset += header.bytes;
   }
@@ -48,8 +46,7 @@ inline void seal_blobs(std::vector<uint8_t>& bytes, size_t head, size_t head_byt
   while (end > at && end - at >= sizeof(ChunkHead)) {
     const auto chunk = load<ChunkHead>(bytes.data() + at);
     at += sizeof chunk;
-    for (size_t i = 0; i < size_t{chunk.columns} + chunk.extras && at + sizeof(Blob) <= end;
-         ++i, at += sizeof(Blob)) {
+    for (size_t i = 0; i < size_t{chunk.columns} + chunk.extras && at + sizeof(Blob) <= end; ++i, at += sizeof(Blob)) {
       auto blob = load<Blob>(bytes.data() + at);
       if (payload > bytes.size() || blob.offset > bytes.size() - payload ||
           blob.bytes > bytes.size() - payload - blob.offset)
@@ -69,13 +66,12 @@ inline void reseal(std::vector<uint8_t>& bytes) {
     SectionHeader& header = section.header;
     header.id = id;
     const size_t head = section.offset + sizeof header;
-    header.head_bytes =
-        static_cast<uint32_t>(std::min<uint64_t>(header.head_bytes, header.bytes - sizeof header));
+    header.head_bytes = static_cast<uint32_t>(std::min<uint64_t>(header.head_bytes, header.bytes - sizeof header));
     if (header.kind == SectionKind::kFooter) {
       // The directory's entries, then their heads.
       if (header.head_bytes >= 8) {
-        const uint64_t count = std::min<uint64_t>(load<uint64_t>(bytes.data() + head),
-                                                  (header.head_bytes - 8) / sizeof(DirectoryEntry));
+        const uint64_t count =
+            std::min<uint64_t>(load<uint64_t>(bytes.data() + head), (header.head_bytes - 8) / sizeof(DirectoryEntry));
         size_t at = head + 8 + count * sizeof(DirectoryEntry);
         for (uint64_t i = 0; i < count; ++i) {
           const auto entry = load<DirectoryEntry>(bytes.data() + head + 8 + i * sizeof(DirectoryEntry));

@@ -1,5 +1,5 @@
-// A .tacho file taken apart into its description and chunks and put together again: for tests and the fuzzer, which make
-// files of builds that have other tables, columns and enumerators than this one.
+// A .tacho file taken apart into its description and chunks and put together again: for tests and the fuzzer, which
+// make files of builds that have other tables, columns and enumerators than this one.
 #pragma once
 
 #include <algorithm>
@@ -37,11 +37,10 @@ struct RawFile {
     size_t offset = sizeof(FileHeader);
     while (bytes.size() - offset >= sizeof(SectionHeader)) {
       const auto header = load<SectionHeader>(bytes.data() + offset);
-      if (header.magic != kSectionMagic || header.bytes < sizeof header ||
-          header.bytes > bytes.size() - offset || header.head_bytes > header.bytes - sizeof header)
+      if (header.magic != kSectionMagic || header.bytes < sizeof header || header.bytes > bytes.size() - offset ||
+          header.head_bytes > header.bytes - sizeof header)
         break;
-      const std::span<const uint8_t> section =
-          bytes.subspan(offset + sizeof header, header.bytes - sizeof header);
+      const std::span<const uint8_t> section = bytes.subspan(offset + sizeof header, header.bytes - sizeof header);
       offset += header.bytes;
       if (header.kind == SectionKind::kFooter) break;
       if (header.kind == SectionKind::kDescription) {
@@ -68,8 +67,7 @@ struct RawFile {
     append(out, front);
     std::vector<uint8_t> heads;
     std::vector<DirectoryEntry> entries;
-    if (version != 1)
-      append_section(out, make_header(SectionKind::kDescription, 0), pack_description(description), {});
+    if (version != 1) append_section(out, make_header(SectionKind::kDescription, 0), pack_description(description), {});
     for (const RawSection& section : sections) {
       std::vector<uint8_t> head, payload;
       append(head, static_cast<uint32_t>(section.chunks.size()));
@@ -148,8 +146,7 @@ struct RawFile {
     out.insert(out.end(), payload.begin(), payload.end());
     out.resize(end);
   }
-  static std::optional<std::vector<RawChunk>> parse_chunks(std::span<const uint8_t> section,
-                                                           size_t head_bytes) {
+  static std::optional<std::vector<RawChunk>> parse_chunks(std::span<const uint8_t> section, size_t head_bytes) {
     std::vector<RawChunk> chunks;
     if (head_bytes < 8) return std::nullopt;
     const auto count = load<uint32_t>(section.data());

@@ -1,5 +1,5 @@
-// What a trace computes for its readers against the plain way of computing it: summaries, histograms, busy
-// times, rows in order of time.
+// What a trace computes for its readers against the plain way of computing it: summaries, histograms, busy times, rows
+// in order of time.
 #include <cmath>
 #include <limits>
 
@@ -126,8 +126,7 @@ class Statistics : public testing::TestWithParam<int> {
       if (GetParam() == 0) row[3] %= 15;
       if (GetParam() == 1) row[3] = static_cast<int64_t>(word() % 20'000);
       if (GetParam() == 2) row[3] = static_cast<int64_t>(word() % 200'000);
-      if (GetParam() == 3)
-        row[0] = static_cast<int64_t>(word() % 3000), row[3] = static_cast<int64_t>(word() % 900);
+      if (GetParam() == 3) row[0] = static_cast<int64_t>(word() % 3000), row[3] = static_cast<int64_t>(word() % 900);
       if (word() % 50 == 0) row[2] = kUnknown;
       if (word() % 50 == 0) row[5] = kUnknown;
       rows_.push_back(row);
@@ -188,8 +187,7 @@ TEST_P(Statistics, busy_times) {
   }
   for (const Busy& busy : must(trace_->merged_busy(Table::kCopy))) {
     if (GetParam() == 3 && busy.track >= 50) continue;
-    ASSERT_EQ(busy.busy, plain_busy(rows_, busy.track))
-        << "track " << busy.track << " over chunks that overlap";
+    ASSERT_EQ(busy.busy, plain_busy(rows_, busy.track)) << "track " << busy.track << " over chunks that overlap";
   }
 }
 
@@ -288,11 +286,8 @@ TEST(ByTime, many_chunks_open_at_once_need_windows) {
   std::mt19937_64 random(31);
   constexpr int64_t kRows = 2'000'000;
   for (int64_t i = 0; i < kRows; ++i)
-    writer->add(row::Sync{.track = 1,
-                          .start = static_cast<int64_t>(random() % 1'000'000),
-                          .duration = 1,
-                          .dim = 1,
-                          .correlation = i});
+    writer->add(row::Sync{
+        .track = 1, .start = static_cast<int64_t>(random() % 1'000'000), .duration = 1, .dim = 1, .correlation = i});
   const auto trace = must(writer->finish_and_open());
   const int columns[] = {0, 2, 3, 4, 1};
   int64_t seen = 0;

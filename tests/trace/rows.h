@@ -79,8 +79,7 @@ constexpr int64_t kTargets = 40;
 inline void make_targets(TraceWriter& writer, int64_t count = kTargets, Table only = Table::kEnd) {
   for (int64_t i = 1; i <= count; ++i) writer.string(fmt::format("text {}", i));
   for (const event::TableInfo& info : event::all_tables()) {
-    if (event::is_fact(info.table) || info.table == Table::kString ||
-        (only != Table::kEnd && only != info.table))
+    if (event::is_fact(info.table) || info.table == Table::kString || (only != Table::kEnd && only != info.table))
       continue;
     for (int64_t i = 1; i <= count; ++i) {
       Row row;
@@ -96,7 +95,8 @@ inline void make_targets(TraceWriter& writer, int64_t count = kTargets, Table on
   }
 }
 
-// A plausible row of a trace with make_targets(): times rise from call to call, everything else is small, now and then extreme.
+// A plausible row of a trace with make_targets(): times rise from call to call, everything else is small, now and then
+// extreme.
 class RandomRows {
  public:
   explicit RandomRows(uint64_t seed) : random_(seed) {}
@@ -124,8 +124,7 @@ class RandomRows {
                                    std::numeric_limits<int64_t>::min() + 1, 0, -1};
         value = special[random_() % 5];
         constexpr int64_t kTimes[] = {kUnknown, event::kFarthestTime, 0};
-        if (column.type == event::Type::kDuration || column.type == event::Type::kBytes)
-          value = kTimes[random_() % 3];
+        if (column.type == event::Type::kDuration || column.type == event::Type::kBytes) value = kTimes[random_() % 3];
         if (column.type == event::Type::kTime) value = kTimes[1 + random_() % 2];
         if (refers) value = kTargets * static_cast<int64_t>(random_() % 2);
       }
@@ -169,8 +168,7 @@ inline std::vector<Row> sorted(std::vector<Row> rows) {
 // Losses of a trace: (table, reason) -> count, over all processes.
 inline std::map<std::pair<int64_t, event::LossReason>, int64_t> losses(const Trace& trace) {
   std::map<std::pair<int64_t, event::LossReason>, int64_t> sums;
-  for (const Row& row : all_rows(trace, Table::kLoss))
-    sums[{row[1], static_cast<event::LossReason>(row[2])}] += row[3];
+  for (const Row& row : all_rows(trace, Table::kLoss)) sums[{row[1], static_cast<event::LossReason>(row[2])}] += row[3];
   return sums;
 }
 inline int64_t lost(const Trace& trace, Table table, event::LossReason reason) {

@@ -1,5 +1,4 @@
-// Writing and reading whole traces: every table there and back, dictionaries, order, flushing, and the
-// policies --ring,
+// Writing and reading whole traces: every table there and back, dictionaries, order, flushing, and the policies --ring,
 // --max-size and --aggregate.
 #include "trace/writer.h"
 
@@ -45,9 +44,9 @@ TEST(Writer, every_table_there_and_back) {
         const auto back = all_rows(*trace, table);
         EXPECT_EQ(sorted(back), sorted(written[table])) << event::table_info(table).name;
       }
-      EXPECT_EQ(all_rows(*trace, Table::kLoss),
-                (std::vector<Row>{{3, static_cast<int64_t>(Table::kApi),
-                                   static_cast<int64_t>(LossReason::kPoolFull), 42}}));
+      EXPECT_EQ(
+          all_rows(*trace, Table::kLoss),
+          (std::vector<Row>{{3, static_cast<int64_t>(Table::kApi), static_cast<int64_t>(LossReason::kPoolFull), 42}}));
     }
   }
 }
@@ -164,14 +163,13 @@ TEST(Writer, strings_and_dimensions_are_deduplicated) {
   EXPECT_EQ(trace->property(Table::kFunction, f, "absent"), std::nullopt);
 }
 
-// Any number that comes back as it is in a column of row `row` (from 1): a code that there is, a row before the 3000 that
-// every dimension has or before its own, a time.
+// Any number that comes back as it is in a column of row `row` (from 1): a code that there is, a row before the 3000
+// that every dimension has or before its own, a time.
 int64_t cell(const event::Column& column, Table table, int64_t row, uint64_t word) {
   if (column.type == event::Type::kRow)
     return static_cast<int64_t>(word % static_cast<uint64_t>(column.target == table ? row : 3000));
   if (column.type == event::Type::kString) return static_cast<int64_t>(word % 200'000);
-  if (column.type != event::Type::kInteger && column.type != event::Type::kId &&
-      column.enumeration == nullptr)
+  if (column.type != event::Type::kInteger && column.type != event::Type::kId && column.enumeration == nullptr)
     return static_cast<int64_t>(word >> 4);
   if (column.enumeration == nullptr) return static_cast<int64_t>(word);
   return column.enumeration->values[word % column.enumeration->values.size()].code;
@@ -203,8 +201,8 @@ TEST(Writer, many_dimension_rows_of_every_table) {
     auto& [table, of_table] = *std::next(rows.begin(), static_cast<ptrdiff_t>(random() % rows.size()));
     const size_t row = random() % of_table.size();
     const size_t c = random() % of_table[row].size();
-    of_table[row][c] = cell(event::table_info(table).columns[c], table, static_cast<int64_t>(row) + 1,
-                            random() >> (random() % 64));
+    of_table[row][c] =
+        cell(event::table_info(table).columns[c], table, static_cast<int64_t>(row) + 1, random() >> (random() % 64));
     writer->update(table, static_cast<int64_t>(row) + 1, static_cast<int>(c), of_table[row][c]);
   }
   const auto trace = must(writer->finish_and_open());
@@ -231,8 +229,8 @@ TEST(Writer, what_was_flushed_is_readable_while_writing_and_counted_once) {
     const int count = static_cast<int>(random.random()() % 300);
     for (int i = 0; i < count; ++i) {
       Row row = random.row(Table::kApi, false);
-      row[column::Api::dim] = writer->dimension(row::Function{
-          .name = writer->string(fmt::format("f{}", i % (flush + 1))), .domain = event::Domain::kOpenCL});
+      row[column::Api::dim] = writer->dimension(
+          row::Function{.name = writer->string(fmt::format("f{}", i % (flush + 1))), .domain = event::Domain::kOpenCL});
       written.push_back(row);
       Cells::add(*writer, Table::kApi, row);
     }
@@ -255,13 +253,12 @@ TEST(Writer, what_was_flushed_is_readable_while_writing_and_counted_once) {
 
   auto at_once = must(TraceWriter::create(folder / "once.tacho", options));
   for (size_t i = 0; i < written.size(); ++i) {
-    at_once->dimension(row::Function{.name = at_once->string(fmt::format("f{}", i % 200)),
-                                     .domain = event::Domain::kOpenCL});
+    at_once->dimension(
+        row::Function{.name = at_once->string(fmt::format("f{}", i % 200)), .domain = event::Domain::kOpenCL});
     Cells::add(*at_once, Table::kApi, written[i]);
   }
   const auto once = must(at_once->finish_and_open());
-  EXPECT_LT(trace->file_size(), once->file_size() * 2 + 200 * 300)
-      << "flushing often must not cost small slabs";
+  EXPECT_LT(trace->file_size(), once->file_size() * 2 + 200 * 300) << "flushing often must not cost small slabs";
   EXPECT_LT(flushed_size, trace->file_size() * 2);
 }
 
@@ -279,10 +276,8 @@ TEST(Writer, refuses_and_replaces_existing_files) {
     auto dropped = must(TraceWriter::create(folder / "old", options));
     dropped->add(row::Sync{.track = 1, .start = 2, .duration = 3, .dim = 4, .correlation = 5});
   }
-  EXPECT_EQ(read_file(folder / "old").size(), 3u)
-      << "a writer that is not finished leaves the old file alone";
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1)
-      << "and nothing of its own";
+  EXPECT_EQ(read_file(folder / "old").size(), 3u) << "a writer that is not finished leaves the old file alone";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1) << "and nothing of its own";
 
   auto writer = must(TraceWriter::create(folder / "old", options));
   must(writer->finish());
@@ -322,8 +317,8 @@ std::vector<Row> fill(TraceWriter& writer, int count, uint64_t seed) {
   std::vector<Row> rows;
   for (int i = 0; i < count; ++i) {
     Row row = random.row(Table::kApi, false);
-    row[column::Api::dim] = writer.dimension(row::Function{
-        .name = writer.string(fmt::format("function {}", i % 500)), .domain = event::Domain::kOpenCL});
+    row[column::Api::dim] = writer.dimension(
+        row::Function{.name = writer.string(fmt::format("function {}", i % 500)), .domain = event::Domain::kOpenCL});
     rows.push_back(row);
     Cells::add(writer, Table::kApi, row);
     if (i % 1000 == 0) writer.add(row::Clock{.raw = i, .monotonic = i, .boottime = i, .realtime = i});
@@ -370,8 +365,8 @@ TEST(Policies, ring_keeps_the_newest) {
     uint64_t largest = 0;
     for (int i = 0; i < 500'000; ++i) {
       Row row = random.row(Table::kApi, false);
-      row[column::Api::dim] = writer->dimension(row::Function{
-          .name = writer->string(fmt::format("function {}", i / 100)), .domain = event::Domain::kOpenCL});
+      row[column::Api::dim] = writer->dimension(
+          row::Function{.name = writer->string(fmt::format("function {}", i / 100)), .domain = event::Domain::kOpenCL});
       rows.push_back(row);
       Cells::add(*writer, Table::kApi, row);
       if (i % 5000 == 0) {
@@ -392,8 +387,7 @@ TEST(Policies, ring_keeps_the_newest) {
     EXPECT_TRUE(trace->complete());
     const auto kept = all_rows(*trace, Table::kApi);
     EXPECT_GT(kept.size(), limit / 16);
-    EXPECT_EQ(static_cast<int64_t>(kept.size()) + lost(*trace, Table::kApi, LossReason::kRingOverwritten),
-              500'000);
+    EXPECT_EQ(static_cast<int64_t>(kept.size()) + lost(*trace, Table::kApi, LossReason::kRingOverwritten), 500'000);
     // What events refer to has other numbers where the end left out what nobody refers to any more.
     const auto by_number = [&](std::vector<Row> of) {
       for (Row& row : of) row[column::Api::track] = row[column::Api::dim] = row[column::Api::arguments] = 0;

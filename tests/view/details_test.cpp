@@ -18,18 +18,15 @@ class Details : public ::testing::Test {
  protected:
   Details() : made_(trace::TraceWriter::create_temporary()), out_(**made_) {
     for (int64_t rank = 0; rank < 2; ++rank) {
-      process_[rank] =
-          out_.dimension(row::Process{.pid = 100 + rank, .name = out_.string("app"), .rank = rank});
+      process_[rank] = out_.dimension(row::Process{.pid = 100 + rank, .name = out_.string("app"), .rank = rank});
       const int64_t thread = out_.dimension(row::Thread{.process = process_[rank], .tid = 100 + rank});
-      thread_[rank] = out_.dimension(row::Track{
-          .kind = event::TrackKind::kThread, .process = process_[rank], .thread = thread, .native = rank});
+      thread_[rank] = out_.dimension(
+          row::Track{.kind = event::TrackKind::kThread, .process = process_[rank], .thread = thread, .native = rank});
     }
-    world_ =
-        out_.dimension(row::Communicator{.identity = 7, .name = out_.string("MPI_COMM_WORLD"), .size = 2});
+    world_ = out_.dimension(row::Communicator{.identity = 7, .name = out_.string("MPI_COMM_WORLD"), .size = 2});
   }
 
-  void message(int rank, MessageKind kind, int64_t start, int64_t tag, int64_t ahead = 0,
-               int64_t sequence = kUnknown) {
+  void message(int rank, MessageKind kind, int64_t start, int64_t tag, int64_t ahead = 0, int64_t sequence = kUnknown) {
     const bool all = kind == MessageKind::kCollective;
     out_.add(row::Message{.track = thread_[rank],
                           .start = kBase + start,
@@ -87,7 +84,8 @@ class Details : public ::testing::Test {
 };
 
 TEST_F(Details, a_message_knows_its_other_half) {
-  // Two of one tag: the second receive to end was the first to begin. One of another tag between them, and one unmatched.
+  // Two of one tag: the second receive to end was the first to begin. One of another tag between them, and one
+  // unmatched.
   message(0, MessageKind::kSend, 100, 5);
   message(0, MessageKind::kSend, 200, 6);
   message(0, MessageKind::kSend, 300, 5);
@@ -102,16 +100,14 @@ TEST_F(Details, a_message_knows_its_other_half) {
   const std::string late = of(Table::kMessage, at(Table::kMessage, 150));
   EXPECT_NE(late.find(row_text(Table::kMessage, 300)), std::string::npos) << late;
   EXPECT_NE(late.find("\"how\":\"sent by\""), std::string::npos) << late;
-  EXPECT_NE(of(Table::kMessage, at(Table::kMessage, 250)).find(row_text(Table::kMessage, 200)),
-            std::string::npos);
+  EXPECT_NE(of(Table::kMessage, at(Table::kMessage, 250)).find(row_text(Table::kMessage, 200)), std::string::npos);
   EXPECT_EQ(of(Table::kMessage, at(Table::kMessage, 400)).find("received by"), std::string::npos);
 }
 
 TEST_F(Details, bytes_have_their_unit) {
   const int64_t copy = out_.dimension(row::CopyShape{.direction = event::CopyDirection::kHostToDevice});
   for (const auto& [start, bytes] : {std::pair<int64_t, int64_t>{10, 512}, {20, 231'424}, {30, kUnknown}})
-    out_.add(
-        row::Copy{.track = thread_[0], .start = kBase + start, .duration = 5, .dim = copy, .bytes = bytes});
+    out_.add(row::Copy{.track = thread_[0], .start = kBase + start, .duration = 5, .dim = copy, .bytes = bytes});
   EXPECT_NE(of(Table::kCopy, at(Table::kCopy, 10)).find("[\"bytes\",\"512 bytes\"]"), std::string::npos);
   EXPECT_NE(of(Table::kCopy, at(Table::kCopy, 20)).find("[\"bytes\",\"226.00 KiB (231424 bytes)\"]"),
             std::string::npos);
@@ -130,11 +126,11 @@ TEST_F(Details, a_collective_knows_the_other_ranks) {
 }
 
 TEST_F(Details, messages_have_a_line_below_their_thread) {
-  out_.add(row::Api{
-      .track = thread_[0],
-      .start = kBase + 100,
-      .duration = 10,
-      .dim = out_.dimension(row::Function{.name = out_.string("MPI_Send"), .domain = event::Domain::kMpi})});
+  out_.add(
+      row::Api{.track = thread_[0],
+               .start = kBase + 100,
+               .duration = 10,
+               .dim = out_.dimension(row::Function{.name = out_.string("MPI_Send"), .domain = event::Domain::kMpi})});
   message(0, MessageKind::kSend, 100, 5);
   const auto& lines = run().tree().lines();
   const int64_t line = run().tree().line_of(Table::kMessage, thread_[0]);
@@ -149,25 +145,20 @@ TEST_F(Details, counters_and_stack_of_a_kernel) {
   const int64_t queue = out_.dimension(
       row::Track{.kind = event::TrackKind::kQueue, .process = process_[0], .device = device, .native = 3});
   const int64_t kernel = out_.dimension(row::Kernel{.name = out_.string("saxpy")});
-  const int64_t launch = out_.dimension(
-      row::Function{.name = out_.string("hipLaunchKernel"), .domain = event::Domain::kHipRuntime});
-  const int64_t step =
-      out_.dimension(row::Label{.name = out_.string("step 3"), .kind = event::MarkerKind::kPushPop});
+  const int64_t launch =
+      out_.dimension(row::Function{.name = out_.string("hipLaunchKernel"), .domain = event::Domain::kHipRuntime});
+  const int64_t step = out_.dimension(row::Label{.name = out_.string("step 3"), .kind = event::MarkerKind::kPushPop});
   const int64_t waves = out_.dimension(row::Counter{.name = out_.string("SQ_WAVES")});
-  const int64_t outer = out_.dimension(
-      row::Stack{.frame = out_.dimension(
-                     row::Frame{.function = out_.string("main"), .file = out_.string("app.py"), .line = 9})});
-  const int64_t stack = out_.dimension(
-      row::Stack{.parent = outer,
-                 .frame = out_.dimension(row::Frame{
-                     .function = out_.string("forward"), .file = out_.string("net.py"), .line = 42})});
+  const int64_t outer = out_.dimension(row::Stack{
+      .frame = out_.dimension(row::Frame{.function = out_.string("main"), .file = out_.string("app.py"), .line = 9})});
+  const int64_t stack =
+      out_.dimension(row::Stack{.parent = outer,
+                                .frame = out_.dimension(row::Frame{
+                                    .function = out_.string("forward"), .file = out_.string("net.py"), .line = 42})});
   out_.add(row::Marker{.track = thread_[0], .start = kBase + 50, .duration = 900, .dim = step});
   for (int64_t i = 0; i < 2; ++i) {
-    out_.add(row::Api{.track = thread_[0],
-                      .start = kBase + 100 + 200 * i,
-                      .duration = 20,
-                      .dim = launch,
-                      .correlation = 1 + i});
+    out_.add(row::Api{
+        .track = thread_[0], .start = kBase + 100 + 200 * i, .duration = 20, .dim = launch, .correlation = 1 + i});
     out_.add(row::Dispatch{.track = queue,
                            .start = kBase + 130 + 200 * i,
                            .duration = 40,
@@ -185,10 +176,8 @@ TEST_F(Details, counters_and_stack_of_a_kernel) {
                                    .value = std::bit_cast<int64_t>(64.0 * static_cast<double>(1 + i))});
   }
   // A timer that fired during the first launch, and the stack that the launch itself took.
-  out_.add(row::Sample{
-      .track = thread_[0], .start = kBase + 101, .duration = 10000, .dim = outer, .correlation = 1});
-  out_.add(
-      row::Sample{.track = thread_[0], .start = kBase + 102, .duration = 0, .dim = stack, .correlation = 1});
+  out_.add(row::Sample{.track = thread_[0], .start = kBase + 101, .duration = 10000, .dim = outer, .correlation = 1});
+  out_.add(row::Sample{.track = thread_[0], .start = kBase + 102, .duration = 0, .dim = stack, .correlation = 1});
   const std::string first = of(Table::kDispatch, at(Table::kDispatch, 130));
   EXPECT_NE(first.find("[\"SQ_WAVES\",\"192\"]"), std::string::npos) << first;
   EXPECT_NE(first.find("\"stack\":[\"net.py:42 forward\",\"app.py:9 main\"]"), std::string::npos) << first;
@@ -200,8 +189,7 @@ TEST_F(Details, counters_and_stack_of_a_kernel) {
   // On the timeline: a line below the queue, one value for each kernel.
   const int64_t line = run().tree().line_of_counter(queue, waves);
   ASSERT_GE(line, 0);
-  EXPECT_EQ(run().tree().lines()[static_cast<size_t>(line)].parent,
-            run().tree().line_of(Table::kDispatch, queue));
+  EXPECT_EQ(run().tree().lines()[static_cast<size_t>(line)].parent, run().tree().line_of(Table::kDispatch, queue));
   const auto values = run().index().values(static_cast<size_t>(line));
   ASSERT_EQ(values.size(), 2u);
   EXPECT_EQ(values[0].second, 192);

@@ -24,8 +24,8 @@ struct PlainSlice {
   std::string name;
 };
 
-// A trace of two processes with threads, queues, marks, unfinished work and counters; small chunks, so that many of them
-// overlap.
+// A trace of two processes with threads, queues, marks, unfinished work and counters; small chunks, so that many of
+// them overlap.
 std::shared_ptr<const trace::Trace> random_trace(unsigned seed, int events, uint32_t chunk_rows) {
   std::mt19937_64 random(seed);
   const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
@@ -37,18 +37,16 @@ std::shared_ptr<const trace::Trace> random_trace(unsigned seed, int events, uint
     const int64_t device = out.dimension(row::Device{.kind = event::DeviceKind::kGpu, .index = p});
     for (int i = 0; i < 2; ++i) {
       const int64_t thread = out.dimension(row::Thread{.process = process, .tid = 100 + p + 10 * i});
-      threads.push_back(out.dimension(row::Track{
-          .kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 10 * p + i}));
-      queues.push_back(out.dimension(row::Track{
-          .kind = event::TrackKind::kQueue, .process = process, .device = device, .native = 10 * p + i}));
+      threads.push_back(out.dimension(
+          row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 10 * p + i}));
+      queues.push_back(out.dimension(
+          row::Track{.kind = event::TrackKind::kQueue, .process = process, .device = device, .native = 10 * p + i}));
     }
-    counters.push_back(out.dimension(row::Track{.kind = event::TrackKind::kCounter,
-                                                .process = process,
-                                                .name = out.string(p == 0 ? "power" : "clock")}));
+    counters.push_back(out.dimension(row::Track{
+        .kind = event::TrackKind::kCounter, .process = process, .name = out.string(p == 0 ? "power" : "clock")}));
   }
   for (int i = 0; i < 5; ++i) {
-    kernels.push_back(
-        out.dimension(row::Kernel{.name = out.string("kernel" + std::to_string(i)), .grid_x = i}));
+    kernels.push_back(out.dimension(row::Kernel{.name = out.string("kernel" + std::to_string(i)), .grid_x = i}));
     functions.push_back(out.dimension(
         row::Function{.name = out.string("call" + std::to_string(i)), .domain = event::Domain::kHipRuntime}));
     labels.push_back(
@@ -78,21 +76,17 @@ std::shared_ptr<const trace::Trace> random_trace(unsigned seed, int events, uint
     switch (below(6)) {
       case 0:
       case 1:
-        out.add(row::Dispatch{
-            .track = pick(queues), .start = start, .duration = duration(), .dim = pick(kernels)});
+        out.add(row::Dispatch{.track = pick(queues), .start = start, .duration = duration(), .dim = pick(kernels)});
         break;
       case 2:
-        out.add(row::Copy{
-            .track = pick(queues), .start = start, .duration = duration(), .dim = copy, .bytes = 8});
+        out.add(row::Copy{.track = pick(queues), .start = start, .duration = duration(), .dim = copy, .bytes = 8});
         break;
       case 3:
-        out.add(
-            row::Marker{.track = pick(threads), .start = start, .duration = duration(), .dim = pick(labels)});
+        out.add(row::Marker{.track = pick(threads), .start = start, .duration = duration(), .dim = pick(labels)});
         break;
       case 4:
-        out.add(row::Reading{.track = pick(counters),
-                             .start = start,
-                             .value = std::bit_cast<int64_t>(static_cast<double>(below(100)))});
+        out.add(row::Reading{
+            .track = pick(counters), .start = start, .value = std::bit_cast<int64_t>(static_cast<double>(below(100)))});
         break;
       default:
         out.add(row::Api{.track = pick(threads),
@@ -145,12 +139,9 @@ TEST_P(Indexed, TilesShowExactlyTheRows) {
   const Names names(*trace);
   // A few lines stay in memory, the others are read from their chunks.
   // Small limits, so that tiles of every kind come up.
-  TileIndex index(trace, tree, names,
-                  {.resident = 2000,
-                   .chunks = 3,
-                   .together = 2,
-                   .slices = seed % 3 == 0 ? 4096u : 60u,
-                   .most_bins = 1024});
+  TileIndex index(
+      trace, tree, names,
+      {.resident = 2000, .chunks = 3, .together = 2, .slices = seed % 3 == 0 ? 4096u : 60u, .most_bins = 1024});
   index.start();
   ASSERT_TRUE(index.wait());
   const auto slices = plain_slices(*trace, tree, index.t0());
@@ -205,8 +196,8 @@ TEST_P(Indexed, TilesShowExactlyTheRows) {
               slice.end = std::max(std::min(slice.end, index.length()), slice.start);  // open: until the end
               if (!touches(slice, begin, begin + width)) continue;
               ++count;
-              covered += static_cast<double>(std::max<int64_t>(
-                             std::min(slice.end, begin + width) - std::max(slice.start, begin), 0)) /
+              covered += static_cast<double>(
+                             std::max<int64_t>(std::min(slice.end, begin + width) - std::max(slice.start, begin), 0)) /
                          static_cast<double>(width);
             }
             EXPECT_EQ(events[bin], count)
@@ -273,8 +264,8 @@ TEST_P(Indexed, GroupsAndDevicesAreUnions) {
       std::vector<std::pair<int64_t, int64_t>> all;
       for (const PlainSlice& slice : slices) {
         const Line& line = tree.lines()[static_cast<size_t>(slice.line)];
-        if (line.kind == LineKind::kQueue && line.device_number == device && slice.end > from &&
-            slice.start < to && slice.end > slice.start)
+        if (line.kind == LineKind::kQueue && line.device_number == device && slice.end > from && slice.start < to &&
+            slice.end > slice.start)
           all.emplace_back(std::max(slice.start, from), std::min(slice.end, to));
       }
       std::sort(all.begin(), all.end());
@@ -306,8 +297,7 @@ TEST_P(Indexed, CountersKeepTheirExtremes) {
   EXPECT_EQ(readings.size(), 2u);
   for (const auto& [line, values] : readings)
     for (unsigned level = 0; level < 30; level += 3) {
-      const auto tile =
-          index.tile(static_cast<size_t>(line), level, (index.length() / 2) >> level >> kTileBits);
+      const auto tile = index.tile(static_cast<size_t>(line), level, (index.length() / 2) >> level >> kTileBits);
       ASSERT_TRUE(tile);
       const int64_t from = (index.length() / 2) >> level >> kTileBits << kTileBits << level;
       std::map<int64_t, std::pair<double, double>> expected;
@@ -331,8 +321,7 @@ TEST_P(Indexed, FindsEveryRowOfAName) {
   index.start();
   ASSERT_TRUE(index.wait());
   std::vector<bool> wanted(names.size());
-  for (uint32_t i = 1; i < names.size(); ++i)
-    wanted[i] = names.text(i) == "kernel3" || names.text(i) == "call1";
+  for (uint32_t i = 1; i < names.size(); ++i) wanted[i] = names.text(i) == "kernel3" || names.text(i) == "call1";
   std::multiset<std::pair<int64_t, std::string>> expected, got;
   for (const PlainSlice& slice : plain_slices(*trace, tree, index.t0()))
     if (slice.name == "kernel3" || slice.name == "call1") expected.emplace(slice.start, slice.name);

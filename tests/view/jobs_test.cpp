@@ -49,8 +49,7 @@ TEST(Jobs, compute_first_what_was_asked_last) {
   for (const char* name : {"b", "c", "d", "e", "f", "g"}) EXPECT_EQ(jobs.ask(name, work(name), 0), nullptr);
   go = true;
   for (int i = 0; i < 2000 && jobs.busy(); ++i) std::this_thread::sleep_for(milliseconds(5));
-  EXPECT_EQ(order, "agfed")
-      << "what was under way, then the newest; of what nobody asks for again only a few wait";
+  EXPECT_EQ(order, "agfed") << "what was under way, then the newest; of what nobody asks for again only a few wait";
 }
 
 TEST(Jobs, end_what_nobody_waits_for) {

@@ -1,4 +1,5 @@
-// States of a recording that grows, without a browser: what each of them holds, which names keep their numbers, what is refused.
+// States of a recording that grows, without a browser: what each of them holds, which names keep their numbers, what is
+// refused.
 #include "view/live.h"
 
 #include <gtest/gtest.h>
@@ -31,14 +32,13 @@ class Live : public testing::Test {
 
   // 100 calls of a function; what was written before stays.
   void call(const std::string& name) {
-    const int64_t function = writer_->dimension(
-        row::Function{.name = writer_->string(name), .domain = event::Domain::kHipRuntime});
+    const int64_t function =
+        writer_->dimension(row::Function{.name = writer_->string(name), .domain = event::Domain::kHipRuntime});
     for (int i = 0; i < 100; ++i)
       writer_->add(row::Api{.track = thread_, .start = next_ += 1000, .duration = 500, .dim = function});
     ASSERT_TRUE(writer_->flush());
   }
-  static report::HttpResponse ask(LiveDocument& live, const std::string& path,
-                                  const std::string& generation = {}) {
+  static report::HttpResponse ask(LiveDocument& live, const std::string& path, const std::string& generation = {}) {
     report::HttpRequest request;
     request.method = "GET";
     request.path = path;
@@ -77,8 +77,7 @@ TEST_F(Live, grows_state_by_state) {
   EXPECT_NE(second.find(R"("generation":2,"naming":0)"), std::string::npos) << second;
   // The number keeps its meaning, and the state before is still there to be asked.
   EXPECT_EQ(ask(live, "/api/names", "1").body, names);
-  EXPECT_EQ(ask(live, "/api/names", "2").body.find("second in the alphabet"),
-            names.find("second in the alphabet"));
+  EXPECT_EQ(ask(live, "/api/names", "2").body.find("second in the alphabet"), names.find("second in the alphabet"));
   EXPECT_EQ(ask(live, "/api/overview", "3").status, 409);
   EXPECT_EQ(ask(live, "/api/overview", "first").status, 400);
 

@@ -1,5 +1,4 @@
-// profiling_config.yaml of tacho profile: written and read back, damaged, hostile; which runs go together;
-// folders.
+// profiling_config.yaml of tacho profile: written and read back, damaged, hostile; which runs go together; folders.
 #include "workload/runs.h"
 
 #include <gtest/gtest.h>
@@ -24,8 +23,7 @@ RunEntry entry(int number, std::vector<std::string> command, std::vector<std::st
 }
 
 TEST(Runs, AreReadAsTheyWereWritten) {
-  RunEntry odd =
-      entry(1, {"./a b", "--x=\"q\"", "back\\slash", "tab\there", "line\nbreak", "ümlaut", ""}, {"k, [1]"});
+  RunEntry odd = entry(1, {"./a b", "--x=\"q\"", "back\\slash", "tab\there", "line\nbreak", "ümlaut", ""}, {"k, [1]"});
   odd.blocks = {"2", "lds"};
   odd.set = "launch_stats";
   odd.estimated = true;
@@ -63,8 +61,7 @@ TEST(Runs, DepthAndForeignTagsAreNoTrouble) {
   EXPECT_TRUE(foreign->empty());
   EXPECT_TRUE(parse_runs("\t{ no yaml", "f")->empty());
   EXPECT_TRUE(parse_recorded_blocks("\t{ no yaml").empty());
-  EXPECT_EQ(parse_recorded_blocks("filter_blocks:\n- !!str 2\n- 'lds'\n"),
-            (std::vector<std::string>{"2", "lds"}));
+  EXPECT_EQ(parse_recorded_blocks("filter_blocks:\n- !!str 2\n- 'lds'\n"), (std::vector<std::string>{"2", "lds"}));
 }
 
 TEST(Runs, HostileTextIsAnErrorAndNothingElse) {
@@ -79,8 +76,7 @@ TEST(Runs, HostileTextIsAnErrorAndNothingElse) {
 }
 
 TEST(Runs, OfEqualCommandAndFiltersGoTogether) {
-  const std::vector<RunEntry> runs = {entry(1, {"a"}), entry(2, {"b"}), entry(3, {"a"}),
-                                      entry(4, {"a"}, {"k"})};
+  const std::vector<RunEntry> runs = {entry(1, {"a"}), entry(2, {"b"}), entry(3, {"a"}), entry(4, {"a"}, {"k"})};
   EXPECT_EQ(*choose_runs(runs, 0, "f"), (std::vector<size_t>{3}));
   EXPECT_EQ(*choose_runs(runs, 1, "f"), (std::vector<size_t>{0, 2}));
   EXPECT_EQ(*choose_runs(runs, 2, "f"), (std::vector<size_t>{1}));
@@ -190,8 +186,7 @@ TEST(Writer, NamesTheFilesOfPasses) {
     ASSERT_TRUE(writer->add_run(entry(0, {"./a"})).has_value());
   }
   FolderWriter::open(folder, true)->started();
-  for (const auto& left : std::filesystem::directory_iterator(folder))
-    EXPECT_EQ(left.path().filename(), "perfmon");
+  for (const auto& left : std::filesystem::directory_iterator(folder)) EXPECT_EQ(left.path().filename(), "perfmon");
   std::filesystem::remove_all(folder);
 }
 

@@ -16,8 +16,8 @@ TEST(TorchOperator, matches_as_pure_posix_path) {
        {"all", "*", "**", "*conv2d", "torch.nn.functional.conv2d", "*/*conv2d", "nn.Module.Conv2d.forward/*",
         "*/*/*conv2d", "*.conv?d", "*conv[0-9]d", "*conv[!a-z]d", "./*conv2d", "*/**/*conv2d"})
     EXPECT_TRUE(torch_operator_matches(pattern, kName)) << pattern;
-  for (const char* pattern : {"conv2d", "*relu", "/*conv2d", "*/*/*/*conv2d", "nn.Module.Net.forward",
-                              "*CONV2D", "", "*conv[!0-9]d", "*conv[0-", "*/relu/*conv2d"})
+  for (const char* pattern : {"conv2d", "*relu", "/*conv2d", "*/*/*/*conv2d", "nn.Module.Net.forward", "*CONV2D", "",
+                              "*conv[!0-9]d", "*conv[0-", "*/relu/*conv2d"})
     EXPECT_FALSE(torch_operator_matches(pattern, kName)) << pattern;
 }
 
@@ -54,9 +54,7 @@ TEST(TorchTrace, what_cannot_be_read_is_one_sentence) {
   EXPECT_EQ(read->operators[0].kernel_ns, 3);
   std::ifstream file(folder / "torch_trace" / "consolidated.csv");
   std::string text((std::istreambuf_iterator<char>(file)), {});
-  EXPECT_NE(text.find("\na/b,1@x.py:3,k,C,5,10,20,12,15\na/b,1@x.py:3,k,D,6,10,20,12,15\n"),
-            std::string::npos)
-      << text;
+  EXPECT_NE(text.find("\na/b,1@x.py:3,k,C,5,10,20,12,15\na/b,1@x.py:3,k,D,6,10,20,12,15\n"), std::string::npos) << text;
   EXPECT_FALSE(read_torch_trace(folder.string(), {"pmc_perf_3.csv"}));  // of another run
 
   // What is in CUDA graphs.

@@ -40,8 +40,8 @@ void expect_warning(const Workload& run, std::string_view part) {
 }
 
 constexpr const char* kWide =
-    "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,SQ_WAVES,GRBM_GUI_ACTIVE,"
-    "Start_Timestamp,End_Timestamp\n"
+    "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,SQ_WAVES,GRBM_GUI_ACTIVE,Start_Timestamp,End_Timestamp\n"
+    ""
     "0,\"a<int, 2>(float*)\",2,1024,256,0,16,100,13386742234691895,13386742234691995\n"
     "1,b.kd,2,2048,256,0,32,200,13386742234692000,13386742234692400\n"
     "2,\"a<int, 2>(float*)\",2,1024,256,0,17,101,13386742234693000,13386742234693103\n";
@@ -66,13 +66,15 @@ TEST(Layout, Wide) {
 
 TEST(Layout, OldHeadersOfRocprofAndOmniperf) {
   Folder folder;
-  folder.write("sysinfo.csv",
-               "workload_name,host_name,gpu_soc,numSE,numCU,numSIMD,waveSize,maxWavesPerCU,sclk,mclk,L2Banks,"
-               "LDSBanks,name,numSQC,hbmBW,ip_blocks\n"
-               "old,h,gfx90a,8,104,4,64,32,1700,1600,32,32,MI200,56,1638.4,SQ\n");
-  folder.write("pmc_perf.csv",
-               "Index,KernelName,gpu-id,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,sgpr,SQ_WAVES,BeginNs,EndNs\n0,"
-               "k,0,64,64,0,0,8,0,16,1,5,9\n");
+  folder.write(
+      "sysinfo.csv",
+      "workload_name,host_name,gpu_soc,numSE,numCU,numSIMD,waveSize,maxWavesPerCU,sclk,mclk,L2Banks,LDSBanks,name,numSQC,hbmBW,ip_blocks\n"
+      ""
+      "old,h,gfx90a,8,104,4,64,32,1700,1600,32,32,MI200,56,1638.4,SQ\n");
+  folder.write(
+      "pmc_perf.csv",
+      "Index,KernelName,gpu-id,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,sgpr,SQ_WAVES,BeginNs,EndNs\n0,k,0,64,64,0,0,8,0,16,1,5,9\n"
+      "");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(column(*run, "Grid_Size"), (std::vector<double>{64}));
@@ -94,9 +96,8 @@ TEST(Layout, NewNameOfTheMemoryChannels) {
 TEST(Layout, OnlyWantedColumnsAreKept) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
-  folder.write(
-      "pmc_perf.csv",
-      "Dispatch_ID,Kernel_Name,A,TCC_HIT[0],TCC_HIT[1],B,Start_Timestamp,End_Timestamp\n0,k,1,2,3,4,0,1\n");
+  folder.write("pmc_perf.csv",
+               "Dispatch_ID,Kernel_Name,A,TCC_HIT[0],TCC_HIT[1],B,Start_Timestamp,End_Timestamp\n0,k,1,2,3,4,0,1\n");
   ReadOptions options;
   options.wanted = WantedColumns({"B", "TCC_HIT["});
   const auto run = read(folder, options);
@@ -168,8 +169,7 @@ TEST(Layout, ContradictoryPassesAreNamed) {
   folder.write("sysinfo.csv", kSysInfo);
   folder.write("pmc_perf_0.csv",
                "Dispatch_ID,Kernel_Name,Grid_Size,Workgroup_Size,A\n0,k,64,64,1\n1,k,64,64,2\n2,k,64,64,3\n");
-  folder.write("pmc_perf_1.csv",
-               "Dispatch_ID,Kernel_Name,Grid_Size,Workgroup_Size,B\n0,k,64,64,4\n1,k,64,32,5\n");
+  folder.write("pmc_perf_1.csv", "Dispatch_ID,Kernel_Name,Grid_Size,Workgroup_Size,B\n0,k,64,64,4\n1,k,64,32,5\n");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(column(*run, "A"), (std::vector<double>{1, 2}));
@@ -219,9 +219,8 @@ TEST(Layout, LongFormInSeveralFilesAndCompressed) {
                header + "0,0,64,64,0,0,4,4,16,k,0,10,12,A,1\n0,1,64,64,0,0,4,4,16,k,0,12,12,A,2\n");
   folder.write("results_pmc_perf_1.csv",
                header + "0,0,64,64,0,0,4,4,16,k,0,11,12,B,3\n0,1,64,64,0,0,4,4,16,k,0,13,12,B,4\n");
-  const std::string level = header +
-                            "0,0,64,64,0,0,4,4,16,k,0,10,12,SQ_ACCUM_PREV_HIRES,5\n0,1,64,64,0,0,4,4,16,k,0,"
-                            "12,12,SQ_ACCUM_PREV_HIRES,6\n";
+  const std::string level = header + "0,0,64,64,0,0,4,4,16,k,0,10,12,SQ_ACCUM_PREV_HIRES,5\n0,1,64,64,0,0,4,4,16,k,0,"
+                                     "12,12,SQ_ACCUM_PREV_HIRES,6\n";
   gzFile gz = gzopen((folder.path() + "/results_SQ_LEVEL_WAVES.csv.gz").c_str(), "wb");
   gzwrite(gz, level.data(), static_cast<unsigned>(level.size()));
   gzclose(gz);
@@ -235,9 +234,8 @@ TEST(Layout, LongFormInSeveralFilesAndCompressed) {
 TEST(Layout, LongFormRepeatsThatDifferAreNamed) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
-  folder.write(
-      "pmc_perf.csv",
-      std::string(kLong) + "7,2,64,64,0,0,4,4,16,k,0,1,12,A,8\n7,2,64,64,0,0,4,4,16,other,0,1,12,A,8\n");
+  folder.write("pmc_perf.csv",
+               std::string(kLong) + "7,2,64,64,0,0,4,4,16,k,0,1,12,A,8\n7,2,64,64,0,0,4,4,16,other,0,1,12,A,8\n");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   expect_warning(*run, "1 counter values are given twice and differ");
@@ -299,8 +297,7 @@ TEST(OwnRuns, ValuesOfTheNewestCountInEitherForm) {
     EXPECT_EQ(column(*run, "A"), std::vector<double>{long_newest ? 10.0 : 1.0});
     EXPECT_EQ(column(*run, "B"), std::vector<double>{2});
     EXPECT_EQ(column(*run, "C"), std::vector<double>{30});
-    EXPECT_EQ(column(*run, "End_Timestamp")[0] - column(*run, "Start_Timestamp")[0], 20)
-        << "mean of 10 and 30";
+    EXPECT_EQ(column(*run, "End_Timestamp")[0] - column(*run, "Start_Timestamp")[0], 20) << "mean of 10 and 30";
   }
 }
 
@@ -316,9 +313,8 @@ TEST(OwnRuns, LevelPassesOfSeveralRunsGoTogether) {
   EXPECT_EQ(column(*one, "SQ_ACCUM_PREV_HIRES", "SQ_LEVEL_WAVES"), (std::vector<double>{100, 200}));
 
   folder.write("SQ_LEVEL_WAVES_1.csv", header + "SQ_BUSY_CYCLES\n0,k,0,64,1,101,7\n1,m,0,64,2,201,8\n");
-  folder.write("SQ_IFETCH_LEVEL_1.csv",
-               "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,SQ_IFETCH_LEVEL,SQ_ACCUM_PREV_HIRES\n"
-               "0,k,0,64,3,300\n1,m,0,64,4,400\n");
+  folder.write("SQ_IFETCH_LEVEL_1.csv", "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,SQ_IFETCH_LEVEL,SQ_ACCUM_PREV_HIRES\n"
+                                        "0,k,0,64,3,300\n1,m,0,64,4,400\n");
   folder.write("profiling_config.yaml",
                config_of({{"SQ_LEVEL_WAVES.csv"}, {"SQ_LEVEL_WAVES_1.csv", "SQ_IFETCH_LEVEL_1.csv"}}));
   const auto two = read(folder);
@@ -331,16 +327,14 @@ TEST(OwnRuns, LevelPassesOfSeveralRunsGoTogether) {
 
   Folder lengthy;
   lengthy.write("sysinfo.csv", kSysInfo);
-  lengthy.write("results_SQ_LEVEL_WAVES_1.csv",
-                std::string(kLong).substr(0, std::string(kLong).find('\n') + 1) +
-                    "0,0,64,64,0,0,4,4,16,k,0,10,0,SQ_ACCUM_PREV_HIRES,9\n");
+  lengthy.write("results_SQ_LEVEL_WAVES_1.csv", std::string(kLong).substr(0, std::string(kLong).find('\n') + 1) +
+                                                    "0,0,64,64,0,0,4,4,16,k,0,10,0,SQ_ACCUM_PREV_HIRES,9\n");
   EXPECT_EQ(column(*read(lengthy), "SQ_LEVEL_WAVES_ACCUM"), std::vector<double>{9});
 }
 
 TEST(OwnRuns, ThePropertiesAreThoseOfTheRunThatIsShown) {
   Folder folder;
-  folder.write("sysinfo.csv",
-               "workload_name,command,ip_blocks,timestamp,gpu_arch\nw,./first,roofline,day 0,gfx90a\n");
+  folder.write("sysinfo.csv", "workload_name,command,ip_blocks,timestamp,gpu_arch\nw,./first,roofline,day 0,gfx90a\n");
   folder.write("pmc_perf_0.csv", "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,A\n0,k,0,64,1\n");
   folder.write("pmc_perf_1.csv", "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,A\n0,k,0,64,1\n");
   folder.write("profiling_config.yaml", config_of({{"pmc_perf_0.csv"}, {"pmc_perf_1.csv"}}));
@@ -355,8 +349,7 @@ TEST(OwnRuns, AMissingTimeIsNoTime) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
   const std::string header = "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,";
-  folder.write("pmc_perf_0.csv",
-               header + "A,Start_Timestamp,End_Timestamp\n0,k,0,64,1,100,140\n1,m,0,64,1,,\n");
+  folder.write("pmc_perf_0.csv", header + "A,Start_Timestamp,End_Timestamp\n0,k,0,64,1,100,140\n1,m,0,64,1,,\n");
   folder.write("pmc_perf_1.csv", header + "B,Start_Timestamp,End_Timestamp\n0,k,0,64,1,,\n1,m,0,64,1,,\n");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
@@ -394,8 +387,7 @@ TEST(Find, DescendsToTheOnlyWorkloadOrListsThem) {
   EXPECT_NE(several.error().message.find("vcopy/MI300"), std::string::npos);
 }
 
-// --- bad input
-// ----------------------------------------------------------------------------------------------------
+// Bad input
 
 std::string find_error(const Folder& folder) {
   const auto found = find_workload(folder.path());
@@ -487,24 +479,21 @@ TEST(BadInput, RaggedRowsAreLeftOutAndCounted) {
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(run->dispatches.size(), 3U);
   expect_warning(
-      *run,
-      "2 times, first in row 5: row has another number of fields than the header (3 of 10 fields); left out");
+      *run, "2 times, first in row 5: row has another number of fields than the header (3 of 10 fields); left out");
 }
 
 TEST(BadInput, CellsThatAreNoNumbersAreMissingAndCounted) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
-  folder.write(
-      "pmc_perf.csv",
-      std::string(kWide) +
-          "3,b.kd,2,64,64,0,many,1,0,9\n4,b.kd,2,64,64,0,\x1b[31m,1,0,9\nfive,b.kd,2,64,64,0,1,1,0,9\n");
+  folder.write("pmc_perf.csv",
+               std::string(kWide) +
+                   "3,b.kd,2,64,64,0,many,1,0,9\n4,b.kd,2,64,64,0,\x1b[31m,1,0,9\nfive,b.kd,2,64,64,0,1,1,0,9\n");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(run->dispatches.size(), 5U);
   EXPECT_TRUE(std::isnan(column(*run, "SQ_WAVES")[3]));
   EXPECT_TRUE(std::isnan(column(*run, "SQ_WAVES")[4]));
-  expect_warning(*run,
-                 "2 times, first in row 5: value is not a number (SQ_WAVES: 'many'); treated as missing");
+  expect_warning(*run, "2 times, first in row 5: value is not a number (SQ_WAVES: 'many'); treated as missing");
   expect_warning(*run, "row 7: Dispatch_ID is not a number");
 }
 
@@ -537,8 +526,7 @@ TEST(BadInput, DispatchesThatCountedNothingAreLeftOut) {
 TEST(BadInput, DispatchesThatEndBeforeTheyStartAreLeftOut) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
-  folder.write("pmc_perf.csv",
-               "Dispatch_ID,Kernel_Name,A,Start_Timestamp,End_Timestamp\n0,k,1,10,20\n1,k,2,30,20\n");
+  folder.write("pmc_perf.csv", "Dispatch_ID,Kernel_Name,A,Start_Timestamp,End_Timestamp\n0,k,1,10,20\n1,k,2,30,20\n");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(column(*run, "A"), (std::vector<double>{1}));
@@ -548,11 +536,10 @@ TEST(BadInput, DispatchesThatEndBeforeTheyStartAreLeftOut) {
 TEST(BadInput, HostileNumbersDoNotOverflow) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
-  folder.write(
-      "pmc_perf.csv",
-      "Dispatch_ID,Kernel_Name,GPU_ID,A,Start_Timestamp,End_Timestamp\n"
-      "-9223372036854775808,k,9223372036854775807,1e308,-9223372036854775808,9223372036854775807\n"
-      "1,k,0,99999999999999999999999999,9223372036854775807,-9223372036854775808\n2,k,0,-0,1e999,nan\n");
+  folder.write("pmc_perf.csv",
+               "Dispatch_ID,Kernel_Name,GPU_ID,A,Start_Timestamp,End_Timestamp\n"
+               "-9223372036854775808,k,9223372036854775807,1e308,-9223372036854775808,9223372036854775807\n"
+               "1,k,0,99999999999999999999999999,9223372036854775807,-9223372036854775808\n2,k,0,-0,1e999,nan\n");
   const auto run = read(folder);
   EXPECT_TRUE(run) << sentence(run);
 }

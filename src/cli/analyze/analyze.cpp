@@ -63,8 +63,7 @@ Status list_catalog(const std::string& architecture, const Arguments& arguments,
   const std::string name = known ? std::string(known->name) : architecture;
   TACHO_ASSIGN(const metric::Catalog catalog, metric::load_catalog(name, folders, metric::check_syntax));
   // People read a list next to a profile run, so its seed ids are those of the profile document.
-  const std::string out =
-      metrics ? list_of_metrics(catalog, arguments.ids == "seed") : list_of_blocks(catalog);
+  const std::string out = metrics ? list_of_metrics(catalog, arguments.ids == "seed") : list_of_blocks(catalog);
   std::fputs(out.c_str(), stdout);
   if (metrics && arguments.ids == "seed") complain_of_seed_ids(catalog);
   return {};
@@ -88,8 +87,8 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_corrections(const
       std::string known;
       for (const std::string_view each : metric::specifications())
         known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
-      return fail("--specs-correction: there is no value '{}'; known are {}, gpu_arch, gpu_model, gpu_series",
-                  name, known);
+      return fail("--specs-correction: there is no value '{}'; known are {}, gpu_arch, gpu_model, gpu_series", name,
+                  known);
     }
     corrections.emplace_back(name, value);
   }
@@ -102,8 +101,7 @@ void add_options(CommandOptions& app, Arguments& a, AnalyzeFace face) {
       .type_name("DIR")
       .expected(1, -1);
   app.add_option("--baseline", a.baseline, "the folder that the others are compared with").type_name("DIR");
-  app.add_option("-b,--block", o.blocks,
-                 "only these blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization")
+  app.add_option("-b,--block", o.blocks, "only these blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization")
       .expected(1, -1)
       .type_name("ID");
   app.add_option("-k,--kernel", o.kernels, "only these kernels: ids of table 0.1, names, regular expressions")
@@ -121,9 +119,8 @@ void add_options(CommandOptions& app, Arguments& a, AnalyzeFace face) {
       .one_of({"s", "ms", "us", "ns"})
       .type_name("UNIT")
       .capture_default_str();
-  app.add_option(
-         "--ratio", a.ratio,
-         "ratios over several dispatches: avg = mean of ratios (3.3 to 3.6), sum = ratio of totals (3.7)")
+  app.add_option("--ratio", a.ratio,
+                 "ratios over several dispatches: avg = mean of ratios (3.3 to 3.6), sum = ratio of totals (3.7)")
       .one_of({"avg", "sum"})
       .type_name("KIND")
       .capture_default_str();
@@ -134,8 +131,7 @@ void add_options(CommandOptions& app, Arguments& a, AnalyzeFace face) {
   app.add_option("--compat", a.compat, "3.3: values as rocprof-compute 3.3 gives them, its faults included")
       .one_of({"3.3"})
       .type_name("VERSION");
-  app.add_option("--specs-correction", a.specs,
-                 "overrides values of sysinfo.csv: max_sclk:2100,max_mclk:1300")
+  app.add_option("--specs-correction", a.specs, "overrides values of sysinfo.csv: max_sclk:2100,max_mclk:1300")
       .type_name("NAME:VALUE,...");
   app.add_option("--config-dir", o.config_dirs, "folder with metric or rule YAML of your own")
       .expected(1, -1)
@@ -146,12 +142,9 @@ void add_options(CommandOptions& app, Arguments& a, AnalyzeFace face) {
   app.add_option("--list-metrics,--list-available-metrics", a.list_metrics, "all metrics of an architecture")
       .expected(0, 1)
       .type_name("ARCH");
-  app.add_option("--list-blocks", a.list_blocks, "all blocks and their short names")
-      .expected(0, 1)
-      .type_name("ARCH");
+  app.add_option("--list-blocks", a.list_blocks, "all blocks and their short names").expected(0, 1).type_name("ARCH");
   app.add_flag("--list-stats", a.text.statistics_only, "only the kernels and dispatches of the run");
-  app.add_flag("--full", a.text.full,
-               "every table; without it, and without -b, one screen with the findings");
+  app.add_flag("--full", a.text.full, "every table; without it, and without -b, one screen with the findings");
   app.add_flag("--per-kernel", a.text.per_kernel, "every table once for each kernel");
   app.add_flag("--errors", a.text.errors,
                "beside each mean how far it may be off (95 %), where launches were repeated");
@@ -183,8 +176,7 @@ void add_options(CommandOptions& app, Arguments& a, AnalyzeFace face) {
       .capture_default_str();
   app.add_option("-o,--output-name,--output", a.output_name, "write there instead of to standard output")
       .type_name("NAME");
-  app.add_option("--save-dfs", a.save_folder, "also write every table as a csv file into this folder")
-      .type_name("DIR");
+  app.add_option("--save-dfs", a.save_folder, "also write every table as a csv file into this folder").type_name("DIR");
   app.add_option("-R,--roofline-data-type", a.text.data_types,
                  face == AnalyzeFace::kTacho
                      ? "data types of the roofs: FP32, FP64, I8, ... (default: those that the kernels use)"
@@ -197,8 +189,7 @@ void add_options(CommandOptions& app, Arguments& a, AnalyzeFace face) {
       .one_of({"fit", "points", "whole"})
       .type_name("RANGE")
       .capture_default_str();
-  app.add_option("--pc-sampling-sorting-type", a.sampling_sort,
-                 "table 21.1 by count, or by source line (offset)")
+  app.add_option("--pc-sampling-sorting-type", a.sampling_sort, "table 21.1 by count, or by source line (offset)")
       .one_of({"count", "offset"})
       .type_name("KIND")
       .capture_default_str();
@@ -210,8 +201,7 @@ void add_options(CommandOptions& app, Arguments& a, AnalyzeFace face) {
       .one_of_ignoring_case({"HBM", "L2", "vL1D", "LDS", "ALL"})
       .expected(1, -1)
       .type_name("LEVEL");
-  app.add_option("--gui", a.gui,
-                 "serve the HTML report on 127.0.0.1 until Ctrl-C; its address goes to standard output")
+  app.add_option("--gui", a.gui, "serve the HTML report on 127.0.0.1 until Ctrl-C; its address goes to standard output")
       .expected(0, 1)
       .type_name("PORT");
   app.add_flag("--random-port", a.random_port, "--gui takes any free port");
@@ -225,16 +215,14 @@ void add_options(CommandOptions& app, Arguments& a, AnalyzeFace face) {
            for (const std::string& each : patterns)
              if (!each.empty()) a.operators->push_back(each);
          },
-         "tables for each operator that matches: '*conv2d', '*/*conv2d', torch.nn.functional.relu; all "
-         "without one")
+         "tables for each operator that matches: '*conv2d', '*/*conv2d', torch.nn.functional.relu; all without one")
       .expected(0, -1)
       .type_name("GLOB");
   if (face == AnalyzeFace::kRocprofCompute) {
     app.add_flag("-q,--quiet", a.ignored, "accepted, changes nothing");
     app.add_flag("-V,--verbose", a.ignored, "accepted, changes nothing");
     app.add_flag("--experimental", a.experimental, "allows --list-torch-operators and --torch-operator");
-    app.add_option("--kernel-verbose", a.ignored_level,
-                   "accepted, changes nothing: names are shown as recorded")
+    app.add_option("--kernel-verbose", a.ignored_level, "accepted, changes nothing: names are shown as recorded")
         .between(1, 5);
   }
 }
@@ -281,8 +269,8 @@ Result<std::optional<uint16_t>> parse_port(const std::string& text) {
   return std::optional<uint16_t>(port);
 }
 
-// Writes the page with only the roofline, for all runs that have one, to the current directory like
-// rocprof-compute, never into the workload. It replaces an older page of tacho's.
+// Writes the page with only the roofline, for all runs that have one, to the current directory like rocprof-compute,
+// never into the workload. It replaces an older page of tacho's.
 Status write_roofline_page(const Arguments& a, std::span<const metric::Analysis> all) {
   metric::AnalysisOptions options = a.analysis;
   options.blocks = {"4"};
@@ -310,7 +298,7 @@ Status write_roofline_page(const Arguments& a, std::span<const metric::Analysis>
   return {};
 }
 
-// ---- operators of PyTorch
+// Operators of PyTorch
 
 // The operators of the folder's run that --run chooses.
 Result<workload::TorchTrace> torch_operators(const Arguments& a, const std::string& path) {
@@ -319,8 +307,7 @@ Result<workload::TorchTrace> torch_operators(const Arguments& a, const std::stri
   std::vector<std::string> files;
   if (!runs.empty()) {
     TACHO_ASSIGN(const std::vector<size_t> chosen, workload::choose_runs(runs, a.analysis.run, folder));
-    for (const size_t each : chosen)
-      files.insert(files.end(), runs[each].files.begin(), runs[each].files.end());
+    for (const size_t each : chosen) files.insert(files.end(), runs[each].files.begin(), runs[each].files.end());
   }
   TACHO_ASSIGN(workload::TorchTrace trace, workload::read_torch_trace(folder, files));
   for (const std::string& note : trace.notes) complain(kOk, note);
@@ -331,8 +318,7 @@ Result<workload::TorchTrace> torch_operators(const Arguments& a, const std::stri
 std::string graph_text(const workload::TorchTrace& trace, const report::TextStyle& style,
                        const report::Screen& screen) {
   std::string out =
-      "\nInside CUDA graphs, which counters measure as a whole; times from the run that recorded the "
-      "operators\n";
+      "\nInside CUDA graphs, which counters measure as a whole; times from the run that recorded the operators\n";
   for (size_t first = 0; first < trace.graph_parts.size();) {
     const workload::TorchGraphPart& graph = trace.graph_parts[first];
     size_t end = first;
@@ -341,8 +327,8 @@ std::string graph_text(const workload::TorchTrace& trace, const report::TextStyl
            trace.graph_parts[end].graph == graph.graph;
          ++end)
       whole += trace.graph_parts[end].ns;
-    const std::string title = fmt::format("Graph {}: {}, {} launch{}", graph.number, graph.graph,
-                                          graph.launches, graph.launches == 1 ? "" : "es");
+    const std::string title = fmt::format("Graph {}: {}, {} launch{}", graph.number, graph.graph, graph.launches,
+                                          graph.launches == 1 ? "" : "es");
     out += "\n" + (screen.terminal ? report::wrapped(title, screen.width, 2) : title) + "\n";
     report::Table table;
     table.columns = {{"A launch", report::Align::kRight},
@@ -355,8 +341,7 @@ std::string graph_text(const workload::TorchTrace& trace, const report::TextStyl
       const workload::TorchGraphPart& part = trace.graph_parts[first];
       table.rows.push_back(
           {report::format_duration(static_cast<double>(part.ns) / static_cast<double>(launches)),
-           whole > 0 ? report::Cell(100.0 * static_cast<double>(part.ns) / static_cast<double>(whole))
-                     : report::Cell(),
+           whole > 0 ? report::Cell(100.0 * static_cast<double>(part.ns) / static_cast<double>(whole)) : report::Cell(),
            part.kernels / launches, part.name.empty() ? "(no operator)" : part.name});
     }
     out += report::to_text(table, style);
@@ -427,26 +412,22 @@ Status analyze_operators(Arguments& a, AnalyzeFace face) {
   if (a.paths.size() > 1) return fail("--torch-operator shows one run; give one folder");
   if (a.format != "text" || !a.output_name.empty() || !a.save_folder.empty() || a.gui || a.random_port)
     return fail(
-        "--torch-operator prints text; --list-torch-operators --output-format csv gives the operators to "
-        "programs, and "
+        "--torch-operator prints text; --list-torch-operators --output-format csv gives the operators to programs, and "
         "torch_trace/consolidated.csv their counters");
   TACHO_ASSIGN(const workload::TorchTrace trace, torch_operators(a, a.paths.front()));
   std::vector<const workload::TorchOperator*> chosen;
   for (const workload::TorchOperator& each : trace.operators)
-    if (a.operators->empty() ||
-        std::any_of(a.operators->begin(), a.operators->end(), [&](const std::string& pattern) {
+    if (a.operators->empty() || std::any_of(a.operators->begin(), a.operators->end(), [&](const std::string& pattern) {
           return workload::torch_operator_matches(pattern, each.name);
         }))
       chosen.push_back(&each);
-  if (chosen.empty() && std::any_of(trace.graph_parts.begin(), trace.graph_parts.end(),
-                                    [&](const workload::TorchGraphPart& part) {
-                                      return workload::torch_operator_matches(a.operators->front(),
-                                                                              part.name);
-                                    }))
-    return fail(
-        "--torch-operator {}: its kernels ran inside CUDA graphs, which counters measure as a whole; "
-        "--list-torch-operators shows what is in them, -k 'CUDA graph' their counters",
-        a.operators->front());
+  if (chosen.empty() &&
+      std::any_of(trace.graph_parts.begin(), trace.graph_parts.end(), [&](const workload::TorchGraphPart& part) {
+        return workload::torch_operator_matches(a.operators->front(), part.name);
+      }))
+    return fail("--torch-operator {}: its kernels ran inside CUDA graphs, which counters measure as a whole; "
+                "--list-torch-operators shows what is in them, -k 'CUDA graph' their counters",
+                a.operators->front());
   if (chosen.empty())
     return fail("--torch-operator{}: no operator matches; --list-torch-operators shows all {}",
                 a.operators->empty() ? "" : " " + a.operators->front(), trace.operators.size());
@@ -460,17 +441,15 @@ Status analyze_operators(Arguments& a, AnalyzeFace face) {
     if (!run) return fail("{}: {}", each->name, run.error().message);
     if (shown == 0)
       for (const std::string& warning : run->warnings()) complain(kOk, warning);
-    std::string head =
-        fmt::format("{}Operator {}: {} call{}, {} dispatch{}, {}\n", shown++ > 0 ? "\n" : "", each->name,
-                    each->calls, each->calls == 1 ? "" : "s", each->dispatches.size(),
-                    each->dispatches.size() == 1 ? "" : "es", report::format_duration(each->kernel_ns));
+    std::string head = fmt::format("{}Operator {}: {} call{}, {} dispatch{}, {}\n", shown++ > 0 ? "\n" : "", each->name,
+                                   each->calls, each->calls == 1 ? "" : "s", each->dispatches.size(),
+                                   each->dispatches.size() == 1 ? "" : "es", report::format_duration(each->kernel_ns));
     std::vector<metric::Analysis> one;
     one.push_back(std::move(*run));
     TACHO_TRY(metric::check_columns(one.front().catalog(), a.text.columns));
     TACHO_TRY(print(head + "\n" + metric::to_text(one, a.text)));
   }
-  if (shown == 0)
-    return fail("--torch-operator: -k, -d and --gpu-id leave nothing of the operators that match");
+  if (shown == 0) return fail("--torch-operator: -k, -d and --gpu-id leave nothing of the operators that match");
   return {};
 }
 
@@ -515,8 +494,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   a.analysis.sum_ratios = a.ratio == "sum";
   if (a.text.errors && a.analysis.sum_ratios)
     return fail("--errors are those of means over dispatches; --ratio sum has no such means");
-  if (a.fail_above && a.paths.size() < 2)
-    return fail("--fail-above compares runs; give at least two with -p");
+  if (a.fail_above && a.paths.size() < 2) return fail("--fail-above compares runs; give at least two with -p");
   for (size_t i = 0; i < a.paths.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (a.paths[i] == a.paths[j])
@@ -536,8 +514,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   }
   a.text.roofline_dispatches = a.sort == "dispatches";
   // Options of the roofline imply its table.
-  a.text.full =
-      a.text.full || a.text.roofline_dispatches || !a.memory_levels.empty() || !a.text.data_types.empty();
+  a.text.full = a.text.full || a.text.roofline_dispatches || !a.memory_levels.empty() || !a.text.data_types.empty();
   for (const std::string& level : a.memory_levels) {
     std::string name = level;
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -558,8 +535,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   }
   const bool csv_folder = a.format == "csv" && !a.output_name.empty() && !a.output_name.ends_with(".csv") &&
                           !is_standard_output(a.output_name);
-  const std::string file =
-      a.output_name.empty() || csv_folder ? a.output_name : with_ending(a.output_name, a.format);
+  const std::string file = a.output_name.empty() || csv_folder ? a.output_name : with_ending(a.output_name, a.format);
   std::optional<OutputFile> output;  // opened before any work, so that a taken name fails at once
   if (!file.empty() && !csv_folder) {
     TACHO_ASSIGN(output, OutputFile::create(file, a.overwrite));
@@ -605,8 +581,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   }
   if (csv_folder) {
     if (runs.size() > 1)
-      return fail(
-          "--output-format csv with a folder saves one run; give one -p, or NAME.csv for one table of all");
+      return fail("--output-format csv with a folder saves one run; give one -p, or NAME.csv for one table of all");
     TACHO_TRY(save_tables(runs.front(), a.output_name, a));
   } else {
     std::string out;
@@ -643,38 +618,33 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
         return block == "4" || block.starts_with("4.") || block == "roofline";
       });
   // Upstream leaves the page beside its report. The user asked for the report, so carry on without the page.
-  if (face == AnalyzeFace::kRocprofCompute && a.format == "text" && roofline_wanted &&
-      !a.text.statistics_only)
+  if (face == AnalyzeFace::kRocprofCompute && a.format == "text" && roofline_wanted && !a.text.statistics_only)
     if (const Status done = write_roofline_page(a, runs); !done)
       complain(kOk, "no roofline page: " + done.error().message);
   if (a.fail_above) {
     bool counts_only = false;
     for (const metric::Analysis& each : runs) {
       if (each.workload().estimated)
-        return fail(
-            "{}: its counts are estimates (profile --max-time), which --fail-above does not judge; profile "
-            "it without --max-time",
-            each.workload().path);
+        return fail("{}: its counts are estimates (profile --max-time), which --fail-above does not judge; profile "
+                    "it without --max-time",
+                    each.workload().path);
       // A virtual GPU counts the same on every machine, but its times are those of the machine that ran it.
-      if (const counter::Provider* const provider = counter::provider_of(each.catalog().vendor);
-          provider != nullptr)
+      if (const counter::Provider* const provider = counter::provider_of(each.catalog().vendor); provider != nullptr)
         counts_only = counts_only || provider->simulates();
     }
     const metric::LargestChange largest = metric::largest_change(runs, counts_only);
     if (largest.percent > *a.fail_above)
       return complain(
           kFailAbove,
-          fmt::format("{} {}{} changed {} in run {} ({}), more than the {} % allowed", largest.id,
-                      largest.name,
+          fmt::format("{} {}{} changed {} in run {} ({}), more than the {} % allowed", largest.id, largest.name,
                       largest.kernel.empty() ? "" : fmt::format(" of kernel {}", largest.kernel),
-                      std::isinf(largest.percent) ? "from 0" : fmt::format("by {:.2f} %", largest.percent),
-                      largest.run, runs[largest.run].workload().path, *a.fail_above));
+                      std::isinf(largest.percent) ? "from 0" : fmt::format("by {:.2f} %", largest.percent), largest.run,
+                      runs[largest.run].workload().path, *a.fail_above));
     if (largest.judged == 0)
       return fail("--fail-above: the runs have no value in common, so there is nothing to judge");
     if (largest.missing > 0)
-      complain(kOk,
-               fmt::format("--fail-above judged {} values; {} of the first run are missing in another one",
-                           largest.judged, largest.missing));
+      complain(kOk, fmt::format("--fail-above judged {} values; {} of the first run are missing in another one",
+                                largest.judged, largest.missing));
   }
   return kOk;
 }
@@ -682,17 +652,15 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
 }  // namespace
 
 int analyze(int argc, char** argv, AnalyzeFace face) {
-  CommandOptions app(
-      "Metrics, roofline and findings of the profile folders of rocprof-compute, Omniperf and tacho.",
-      argv[0]);
+  CommandOptions app("Metrics, roofline and findings of the profile folders of rocprof-compute, Omniperf and tacho.",
+                     argv[0]);
   Arguments arguments;
   add_options(app, arguments, face);
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if ((arguments.list_operators || arguments.operators) && face == AnalyzeFace::kRocprofCompute &&
       !arguments.experimental)
-    return complain(kBadInput,
-                    fmt::format("{} is experimental: add --experimental in front of analyze",
-                                arguments.list_operators ? "--list-torch-operators" : "--torch-operator"));
+    return complain(kBadInput, fmt::format("{} is experimental: add --experimental in front of analyze",
+                                           arguments.list_operators ? "--list-torch-operators" : "--torch-operator"));
   const Result<int> code = run(arguments, face);
   return code ? *code : complain(kBadInput, code.error().message);
 }

@@ -1,5 +1,5 @@
-// Options of a command as data, bound to a typed request. A row gives an option's spelling, meaning, values
-// and destination; declare() hands the rows to the command's CommandOptions, which parse and print --help.
+// Options of a command as data, bound to a typed request. A row gives an option's spelling, meaning, values and
+// destination; declare() hands the rows to the command's CommandOptions, which parse and print --help.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace tacho::cli::options {
 
 /// Where an option's value goes: to a member, or to a function that takes the text and may refuse it.
 template <typename Request>
-using Place = std::variant<bool& (*)(Request&), std::string& (*)(Request&), uint32_t& (*)(Request&),
-                           int& (*)(Request&), double& (*)(Request&), std::vector<std::string>& (*)(Request&),
+using Place = std::variant<bool& (*)(Request&), std::string& (*)(Request&), uint32_t& (*)(Request&), int& (*)(Request&),
+                           double& (*)(Request&), std::vector<std::string>& (*)(Request&),
                            Status (*)(Request&, const std::string&)>;
 
 enum class Shows : uint8_t { kNothing, kDefault };  ///< whether --help names the default
@@ -35,14 +35,13 @@ struct Row {
   Shows shows = Shows::kNothing;
   double least = 0, most = 0;                               ///< limits of a number; both 0 = none
   std::string (*check)(const std::string& text) = nullptr;  ///< returns "" or what is wrong with the text
-  std::string_view default_text = {};  ///< for Shows::kDefault of a function; members know theirs
-  bool optional_value = false;         ///< the option may stand without a value, which is then ""
+  std::string_view default_text = {};                       ///< for Shows::kDefault of a function; members know theirs
+  bool optional_value = false;                              ///< the option may stand without a value, which is then ""
 };
 
 /// Declares `rows` on `app`. `refusal` gets the first error of a Place function: check it after parsing.
 template <typename Request>
-void declare(CommandOptions& app, std::span<const Row<Request>> rows, Request& request,
-             std::optional<Error>& refusal) {
+void declare(CommandOptions& app, std::span<const Row<Request>> rows, Request& request, std::optional<Error>& refusal) {
   std::string_view open_group;
   for (const Row<Request>& row : rows) {
     if (row.group != open_group) {

@@ -1,5 +1,5 @@
-// Options as data, for command lines that do not use CLI11. One table serves the command line, input files,
-// --help and the files that record a run's options (rocprofv3, rocprof-sys).
+// Options as data, for command lines that do not use CLI11. One table serves the command line, input files, --help and
+// the files that record a run's options (rocprofv3, rocprof-sys).
 #pragma once
 
 #include <map>
@@ -30,14 +30,12 @@ struct Option {
   std::string_view help;
   std::string_view choices = {};  ///< allowed words separated by spaces; empty = any
   Repeats repeats = Repeats::kReplace;
-  std::string_view sets =
-      {};  ///< in a table for settings: the setting that gets the value; empty = handled by name
+  std::string_view sets = {};  ///< in a table for settings: the setting that gets the value; empty = handled by name
 };
 
 /// The words of Option::choices.
 std::vector<std::string> choices_of(std::string_view words);
-/// True for y, yes, t, true, on, 1; false for their opposites; nullopt for any other word. Ignores
-/// case.
+/// True for y, yes, t, true, on, 1; false for their opposites; nullopt for any other word. Ignores case.
 std::optional<bool> truth(std::string_view word);
 /// Finds an option by long name, with - or _ ("kernel-trace", "kernel_trace"); nullptr if there is none.
 const Option* find(std::span<const Option> table, std::string_view name);
@@ -45,8 +43,7 @@ const Option* find(std::span<const Option> table, std::string_view name);
 const Option* find_short(std::span<const Option> table, std::string_view name);
 /// ", did you mean --kernel-trace" if a name in the table is close to `name`, else "".
 std::string suggestion(std::span<const Option> table, std::string_view name);
-/// One line of --help: short and long name in a column of `width` characters, then the option's meaning and
-/// choices.
+/// One line of --help: short and long name in a column of `width` characters, then the option's meaning and choices.
 std::string help_line(const Option& option, size_t width);
 
 /// The options that were given: name (with -) -> words. A flag has one word, "1" or "0".

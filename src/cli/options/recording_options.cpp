@@ -48,8 +48,7 @@ Status choose_device_counters(Request& r, const std::string& list) {
     if (name.empty() || name.size() > kLongestName || !std::all_of(name.begin(), name.end(), [](char c) {
           return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
         }))
-      return fail("--device-counters {}: \"{}\" is not the name of a counter (letters, digits and _)", list,
-                  name);
+      return fail("--device-counters {}: \"{}\" is not the name of a counter (letters, digits and _)", list, name);
   if (names.empty() || names.size() > kMostCounters)
     return fail("--device-counters {}: 1 to {} names of counters, separated by commas", list, kMostCounters);
   std::string& wanted = target(r).device_counters;
@@ -172,14 +171,11 @@ constexpr Row<Request> kOptions[] = {
      .place = [](Request& r) -> bool& { return target(r).hsa_calls; }},
     {.names = "--amd-source",
      .group = kWhat,
-     .help = "AMD: trace through rocprofiler-sdk or through HSA's interface for tools (default: the SDK "
-             "where the "
-             "program's ROCm has one)",
+     .help = "AMD: trace through rocprofiler-sdk or through HSA's interface for tools "
+             "(default: the SDK where the program's ROCm has one)",
      .place = [](Request& r, const std::string& text) -> Status {
        using event::AmdSource;
-       target(r).amd_source = text == "sdk"   ? AmdSource::kSdk
-                              : text == "hsa" ? AmdSource::kHsa
-                                              : AmdSource::kAuto;
+       target(r).amd_source = text == "sdk" ? AmdSource::kSdk : text == "hsa" ? AmdSource::kHsa : AmdSource::kAuto;
        return {};
      },
      .choices = "auto sdk hsa"},
@@ -211,8 +207,8 @@ constexpr Row<Request> kOptions[] = {
 
     {.names = "--sampler",
      .group = kStacks,
-     .help = "timer: every thread's call stack, native and Python; perf: from outside, for programs that "
-             "cannot load libtacho.so, native only",
+     .help = "timer: every thread's call stack, native and Python; perf: from outside, "
+             "for programs that cannot load libtacho.so, native only",
      .place = choose_sampler,
      .choices = "off timer perf",
      .shows = Shows::kDefault,
@@ -359,8 +355,7 @@ Status complete(TraceRequest& r) {
   if (r.allocations) sources |= source::kAllocation;
   if (r.markers) sources |= source::kMarker;
   if (r.runtime)
-    sources |= source::kApi | source::kDispatch | source::kCopy | source::kAllocation | source::kMarker |
-               source::kSync;
+    sources |= source::kApi | source::kDispatch | source::kCopy | source::kAllocation | source::kMarker | source::kSync;
   if (r.system || sources == 0) sources = source::kAll;
   // Operators are ranges and find their kernels by the calls that launched them.
   if (r.launch.torch_trace) sources |= source::kMarker | source::kApi;

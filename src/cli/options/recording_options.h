@@ -1,5 +1,4 @@
-// The options of `tacho trace`, bound to a launch::Recording: what to record, when, how much and into which
-// files.
+// The options of `tacho trace`, bound to a launch::Recording: what to record, when, how much and into which files.
 #pragma once
 
 #include <optional>
@@ -29,8 +28,8 @@ struct TraceRequest {
 
 std::span<const options::Row<TraceRequest>> trace_options();
 
-/// Derives the dependent parts of the request's Recording: sources from the kinds, stacks of launches from
-/// the sampler. Call it once, after parsing. Fails on options that contradict each other.
+/// Derives the dependent parts of the request's Recording: sources from the kinds, stacks of launches from the sampler.
+/// Call it once, after parsing. Fails on options that contradict each other.
 Status complete(TraceRequest& request);
 
 /// "timer" -> Sampler::kTimer and so on; the error for another name lists these.

@@ -15,8 +15,8 @@ namespace {
 
 // General options that may come before the mode: how much to log, and --experimental.
 bool is_general_flag(std::string_view text) {
-  return text == "-V" || text == "-VV" || text == "-VVV" || text == "--verbose" || text == "-q" ||
-         text == "--quiet" || text == "--experimental";
+  return text == "-V" || text == "-VV" || text == "-VVV" || text == "--verbose" || text == "-q" || text == "--quiet" ||
+         text == "--experimental";
 }
 
 }  // namespace
@@ -54,8 +54,8 @@ int personality_rocprof_compute(int argc, char** argv) {
   }
   if (word.empty() || word == "-h" || word == "--help") {
     fmt::print(
-        "{0}: tacho in the manner of ROCm Compute Profiler\n\nusage: {0} profile -n NAME [options] -- "
-        "command\n       {0} analyze -p DIR [options]\n",
+        "{0}: tacho in the manner of ROCm Compute Profiler\n\nusage: {0} profile -n NAME [options] -- command\n       "
+        "{0} analyze -p DIR [options]\n",
         program);
     return word.empty() ? kBadInput : kOk;
   }

@@ -1,5 +1,5 @@
-// rocprof-sys's executables: -run, -sample and -avail are tacho sys with rocprof-sys's file names; the others
-// name tacho's substitute.
+// rocprof-sys's executables: -run, -sample and -avail are tacho sys with rocprof-sys's file names; the others name
+// tacho's substitute.
 #include <cstdio>
 
 #include "cli/command.h"
@@ -33,20 +33,17 @@ int personality_rocprof_sys_avail(int argc, char** argv) {
 int personality_rocprof_sys_instrument(int, char**) {
   return complain(kOwnError,
                   "rocprof-sys-instrument rewrites programs, which tacho does not do; sample them instead: "
-                  "rocprof-sys-sample -- ./app "
-                  "(tacho sys sample), or mark regions with include/tacho/tacho.h");
+                  "rocprof-sys-sample -- ./app (tacho sys sample), or mark regions with include/tacho/tacho.h");
 }
 int personality_rocprof_sys_causal(int, char**) {
   return complain(kOwnError,
-                  "rocprof-sys-causal slows threads down to estimate speed-ups, which tacho does not do; "
-                  "tacho sys sample shows where time goes, "
-                  "tacho flame -b compares two runs");
+                  "rocprof-sys-causal slows threads down to estimate speed-ups, which tacho does not do; tacho sys "
+                  "sample shows where time goes, tacho flame -b compares two runs");
 }
 int personality_rocprof_sys_python(int, char**) {
   return complain(kOwnError,
-                  "rocprof-sys-python traces every Python call, which tacho does not do; tacho sys sample -- "
-                  "python3 script.py samples Python "
-                  "lines without changing the program, python/tacho has markers");
+                  "rocprof-sys-python traces every Python call, which tacho does not do; tacho sys sample -- python3 "
+                  "script.py samples Python lines without changing the program, python/tacho has markers");
 }
 
 }  // namespace tacho::cli

@@ -1,5 +1,5 @@
-// rocmProfileData's command lines: runTracer.sh records a program to an .rpd file, rpd2tracing(.py) converts
-// one to Chrome JSON or to a Perfetto file.
+// rocmProfileData's command lines: runTracer.sh records a program to an .rpd file, rpd2tracing(.py) converts one to
+// Chrome JSON or to a Perfetto file.
 #include <unistd.h>
 
 #include <cstdio>
@@ -49,11 +49,10 @@ int personality_run_tracer(int argc, char** argv) {
   int at = 1;
   constexpr const char* kUsage = "usage: runTracer.sh [-o FILE.rpd] COMMAND [ARGUMENTS ...]";
   if (at < argc && (std::string_view(argv[at]) == "--help" || std::string_view(argv[at]) == "-h")) {
-    fmt::print(
-        "{}\n\nRuns COMMAND and records its GPU kernels, copies, API calls and markers to FILE.rpd (default "
-        "trace.rpd).\n"
-        "An existing file is renamed to FILE.rpd.1, .2 and so on.\n",
-        kUsage);
+    fmt::print("{}\n\nRuns COMMAND and records its GPU kernels, copies, API calls "
+               "and markers to FILE.rpd (default trace.rpd).\n"
+               "An existing file is renamed to FILE.rpd.1, .2 and so on.\n",
+               kUsage);
     return kOk;
   }
   if (at < argc && std::string_view(argv[at]) == "-o") {
@@ -68,10 +67,10 @@ int personality_run_tracer(int argc, char** argv) {
   for (; at < argc; ++at) request.launch.command.emplace_back(argv[at]);
   const std::string& program = request.launch.command[0];
   if (program == "python" && !in_path("python"))
-    return complain(
-        kNotFound, in_path("python3")
-                       ? "there is no command 'python' here, but there is python3: write python3 in its place"
-                       : "there is no command 'python' here: install Python (apt-get install python3)");
+    return complain(kNotFound,
+                    in_path("python3")
+                        ? "there is no command 'python' here, but there is python3: write python3 in its place"
+                        : "there is no command 'python' here: install Python (apt-get install python3)");
   output = of_rank(output);
   std::error_code error;
   if (fs::is_directory(output, error)) return complain(kOwnError, output + ": is a folder");
@@ -90,13 +89,12 @@ int personality_run_tracer(int argc, char** argv) {
     const std::string kept = first_free(output);
     fs::rename(output, kept, error);
     if (error)
-      return complain(code, fmt::format("{} could not be renamed to {} ({}); the new recording is in {}",
-                                        output, kept, error.message(), building));
+      return complain(code, fmt::format("{} could not be renamed to {} ({}); the new recording is in {}", output, kept,
+                                        error.message(), building));
     complain(code, fmt::format("the older {} is now {}", output, kept));
   }
   fs::rename(building, output, error);
-  if (error)
-    return complain(code, fmt::format("{}: {}; the recording is in {}", output, error.message(), building));
+  if (error) return complain(code, fmt::format("{}: {}; the recording is in {}", output, error.message(), building));
   return code;
 }
 
@@ -108,18 +106,17 @@ int personality_rpd2tracing(int argc, char** argv) {
   std::string format = "object";
   app.add_option("input_rpd", input, "input rpd db").required();
   app.add_option("output_json", output,
-                 "chrome tracing json output, or .pftrace for Perfetto's own format (default: the input's "
-                 "name with .json)");
+                 "chrome tracing json output, or .pftrace for Perfetto's own "
+                 "format (default: the input's name with .json)");
   app.add_option("--start", options.start,
-                 "first moment to show: microseconds, a share of the trace (25%), or a number with a unit "
-                 "(ns, us, ms, s)");
+                 "first moment to show: microseconds, a share of the trace "
+                 "(25%), or a number with a unit (ns, us, ms, s)");
   app.add_option("--end", options.end, "last moment to show, likewise");
   app.add_option("--format", format, "array or object").one_of({"object", "array"}).capture_default_str();
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   options.array = format == "array";
   if (output.empty()) output = fs::path(input).replace_extension(".json").string();
-  if (same_file(input, output))
-    return complain(kBadInput, output + ": is the input itself; choose another name");
+  if (same_file(input, output)) return complain(kBadInput, output + ": is the input itself; choose another name");
   if (fs::path(output).extension() == ".pftrace") {
     if (!options.start.empty() || !options.end.empty())
       return complain(kBadInput, "for a part as .pftrace use: tacho trim IN.rpd OUT.pftrace --start --end");
@@ -139,8 +136,8 @@ int personality_rpd2tracing(int argc, char** argv) {
   std::FILE* const out = message_stream({&output, 1});
   if (result->version < 3) fmt::print(out, "Schema: v{}\n", result->version);
   fmt::print(out,
-             "Timestamps:\n\t    first: \t{} us\n\t     last: \t{} us\n\t duration: \t{} seconds\n\nOutput "
-             "duration: {} seconds\n",
+             "Timestamps:\n\t    first: \t{} us\n\t     last: \t{} us\n\t "
+             "duration: \t{} seconds\n\nOutput duration: {} seconds\n",
              static_cast<double>(result->first) / 1000, static_cast<double>(result->last) / 1000,
              static_cast<double>(result->last - result->first) / 1e9, (result->to - result->from) / 1e6);
   if (!result->has_monitor) fmt::print(out, "Did not find SMI data\n");

@@ -62,8 +62,7 @@ std::string list_of_blocks(const metric::Catalog& catalog) {
 std::string list_of_sets(const metric::Catalog& catalog, const std::string& program, bool seed) {
   const std::string double_line(115, '='), line(115, '-');
   std::string out = "Available Sets:\n" + double_line + "\n";
-  const auto row = [&](std::string_view option, std::string_view title, std::string_view name,
-                       std::string_view id) {
+  const auto row = [&](std::string_view option, std::string_view title, std::string_view name, std::string_view id) {
     out += fmt::format("{:<35} {:<35} {:<30} {}\n", option, title, name, id);
   };
   row("Set Option", "Set Title", "Metric Name", "Metric ID");
@@ -79,9 +78,8 @@ std::string list_of_sets(const metric::Catalog& catalog, const std::string& prog
     out += '\n';
   }
   if (!catalog.sets.empty())
-    out += fmt::format(
-        "Usage Examples:\n{0} --set {1}  # Profile this set\n{0} --list-sets        # Show this help\n",
-        program, catalog.sets.front().name);
+    out += fmt::format("Usage Examples:\n{0} --set {1}  # Profile this set\n{0} --list-sets        # Show this help\n",
+                       program, catalog.sets.front().name);
   return out;
 }
 

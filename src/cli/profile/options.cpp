@@ -126,8 +126,8 @@ constexpr options::Row<Arguments> kOptions[] = {
      .optional_value = true},
     {.names = "--cache-control",
      .group = kHow,
-     .help = "NVIDIA: all empties the L2 before each measured kernel (default where kernels are "
-             "replayed), none leaves it",
+     .help = "NVIDIA: all empties the L2 before each measured kernel (default "
+             "where kernels are replayed), none leaves it",
      .place = [](Arguments& a) -> std::string& { return a.cache_control; },
      .choices = "all none"},
     {.names = "--exact",
@@ -233,8 +233,7 @@ constexpr options::Row<Arguments> kOptions[] = {
 std::span<const options::Row<Arguments>> option_rows() {
   // Providers may have their own way of replaying: --replay accepts it, --help describes it.
   static std::string help =
-      "kernel: each kernel again with its memory put back (NVIDIA: the default); application: the program "
-      "again";
+      "kernel: each kernel again with its memory put back (NVIDIA: the default); application: the program again";
   static std::string choices = "kernel application";
   static const std::vector<options::Row<Arguments>> kRows = [] {
     for (const auto& provider : counter::providers())

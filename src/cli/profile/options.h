@@ -11,8 +11,7 @@
 namespace tacho::cli::profiling {
 
 struct Arguments {
-  std::string name, path, subpath, output_directory, set, replay, cache_control, format = "csv", device,
-                                                                                 ids = "3.3";
+  std::string name, path, subpath, output_directory, set, replay, cache_control, format = "csv", device, ids = "3.3";
   std::vector<std::string> blocks, kernels, dispatches, config_dirs;
   std::optional<std::string> multiplexing;
   std::string ranks;  // --ranks; empty = all
@@ -22,8 +21,7 @@ struct Arguments {
   bool list_sets = false, list_metrics = false, list_blocks = false;
   bool no_roof = false, no_source = false, roof_only = false, quiet = false, specs = false, dry_run = false,
        overwrite = false, exact = false, instances = false;
-  bool retain_rocpd = false, no_native_tool = false, torch_trace = false, experimental = false,
-       verbose = false;
+  bool retain_rocpd = false, no_native_tool = false, torch_trace = false, experimental = false, verbose = false;
   int attach_pid = 0, attach_duration = 0;
   double max_time = 0;
   std::vector<std::string> command;

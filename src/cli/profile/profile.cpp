@@ -97,25 +97,20 @@ Status check_conflicts(const Arguments& a) {
   if (a.multiplexing && a.no_native_tool) return both("--iteration-multiplexing", "--no-native-tool");
   if (a.multiplexing && a.attach_pid != 0) return both("--iteration-multiplexing", "--attach-pid");
   if (a.multiplexing && *a.multiplexing != "kernel" && *a.multiplexing != "kernel_launch_params")
-    return fail("--iteration-multiplexing {}: the policies are kernel and kernel_launch_params",
-                *a.multiplexing);
+    return fail("--iteration-multiplexing {}: the policies are kernel and kernel_launch_params", *a.multiplexing);
   if (a.multiplexing && !a.replay.empty() && a.replay != "application")
-    return fail("--iteration-multiplexing runs every kernel once; it cannot be used with --replay {}",
-                a.replay);
-  if (const counter::Provider* const owner = owner_of_replay(a.replay);
-      a.cache_control == "all" && owner != nullptr)
+    return fail("--iteration-multiplexing runs every kernel once; it cannot be used with --replay {}", a.replay);
+  if (const counter::Provider* const owner = owner_of_replay(a.replay); a.cache_control == "all" && owner != nullptr)
     return fail("--cache-control all goes with --replay kernel: {}'s own replay leaves the caches alone",
                 owner->tool());
   if (a.cache_control == "all" && (a.multiplexing || a.replay == "application"))
     return fail("--cache-control all goes with kernel replay: {} measures kernels as they come",
                 a.multiplexing ? "--iteration-multiplexing" : "--replay application");
   if (a.attach_pid != 0)
-    return fail(
-        "--attach-pid {}: counters have to be set up before the program's first kernel; start it with "
-        "`profile ... -- command`",
-        a.attach_pid);
-  if (a.retain_rocpd && a.format != "rocpd")
-    return fail("--retain-rocpd-output needs --format-rocprof-output rocpd");
+    return fail("--attach-pid {}: counters have to be set up before the program's "
+                "first kernel; start it with `profile ... -- command`",
+                a.attach_pid);
+  if (a.retain_rocpd && a.format != "rocpd") return fail("--retain-rocpd-output needs --format-rocprof-output rocpd");
   if (a.name.find('/') != std::string::npos)
     return fail("-n '{}': a name holds no '/'; --output-directory takes a path", a.name);
   if (a.name == "." || a.name == "..") return fail("-n '{}': not a name for a folder", a.name);
@@ -127,25 +122,21 @@ Status check_conflicts(const Arguments& a) {
 }
 
 Status check_command(const Arguments& a, std::string_view program) {
-  if (a.command.empty())
-    return fail("which program? give it after --, as in: {} -n vcopy -- ./vcopy", program);
+  if (a.command.empty()) return fail("which program? give it after --, as in: {} -n vcopy -- ./vcopy", program);
   if (const auto found = find_launcher(a.command)) {
     const std::vector<std::string>& words = found->words;
     // Behind the launcher's options; one may have a file as its value.
     const auto is_program = [](const std::string& word) {
-      return launch::find_executable(word).has_value() ||
-             (word.find('/') != std::string::npos && !fs::exists(word));
+      return launch::find_executable(word).has_value() || (word.find('/') != std::string::npos && !fs::exists(word));
     };
     const auto app = std::find_if(words.begin() + 1, words.end(), is_program);
     const std::string name = a.name.empty() ? "NAME" : a.name;
     const std::string before = found->before.empty() ? "" : joined(found->before, " ") + " ";
     return fail(
-        "an MPI launcher after -- would profile the launcher; it must wrap the profiler instead: {}{} {} -n "
-        "{} "
-        "-- {} (CORRECT), not {} -n {} -- {} (WRONG)",
+        "an MPI launcher after -- would profile the launcher; it must wrap the profiler instead: {}{} {} -n {} -- {} "
+        "(CORRECT), not {} -n {} -- {} (WRONG)",
         before, app == words.end() ? words[0] + " ..." : joined({words.begin(), app}, " "), program, name,
-        app == words.end() ? "./app" : joined({app, words.end()}, " "), program, name,
-        joined(a.command, " "));
+        app == words.end() ? "./app" : joined({app, words.end()}, " "), program, name, joined(a.command, " "));
   }
   return {};
 }
@@ -189,8 +180,8 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
   const metric::IdScheme scheme = a.ids == "seed" ? metric::IdScheme::kSeedProfile : metric::IdScheme::kV33;
   Selected selected;
   if (!a.set.empty()) {
-    const auto set = std::find_if(catalog.sets.begin(), catalog.sets.end(),
-                                  [&](const auto& each) { return each.name == a.set; });
+    const auto set =
+        std::find_if(catalog.sets.begin(), catalog.sets.end(), [&](const auto& each) { return each.name == a.set; });
     if (set == catalog.sets.end()) {
       std::string known;
       for (const metric::MetricSet& each : catalog.sets)
@@ -247,8 +238,8 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
     if (!a.roof_only) {
       // Numbers of the documents change meaning when the folder is read: record what the user meant.
       const bool number = metric::parse_metric_id(text).has_value();
-      selected.recorded.push_back(
-          number && selection->metric != nullptr ? metric::to_string(selection->metric->id) : text);
+      selected.recorded.push_back(number && selection->metric != nullptr ? metric::to_string(selection->metric->id)
+                                                                         : text);
     }
     if (also != nullptr) {
       TACHO_ASSIGN(const metric::Selection other, metric::resolve(catalog, also->slug));
@@ -258,10 +249,8 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
   }
   // "Nothing left to count" must not become "nothing asked for", which means everything.
   if (!left_out.empty() && selected.selections.empty())
-    return fail("-b: {} cannot be computed on {}; --list-blocks shows what can", left_out,
-                catalog.architecture);
-  if (std::string note = metric::ids_note(catalog, meanings); !note.empty())
-    selected.notes.push_back(std::move(note));
+    return fail("-b: {} cannot be computed on {}; --list-blocks shows what can", left_out, catalog.architecture);
+  if (std::string note = metric::ids_note(catalog, meanings); !note.empty()) selected.notes.push_back(std::move(note));
   return selected;
 }
 
@@ -270,9 +259,8 @@ bool wants_roofline(const Arguments& a, const metric::Catalog& catalog,
                     const std::vector<metric::Selection>& selections) {
   if (a.no_roof || catalog.block(4) == nullptr) return false;
   if (a.roof_only || selections.empty()) return true;
-  return std::any_of(selections.begin(), selections.end(), [](const metric::Selection& each) {
-    return each.block != nullptr && each.block->number == 4;
-  });
+  return std::any_of(selections.begin(), selections.end(),
+                     [](const metric::Selection& each) { return each.block != nullptr && each.block->number == 4; });
 }
 
 // Chooses the run's folder; `warnings` gets what the user should know about the choice.
@@ -284,9 +272,8 @@ Result<std::string> choose_folder(const Arguments& a, const counter::Device& dev
   const std::string rank = values.job.known() ? fmt::format("{}", values.job.rank) : "";
   std::string folder = a.output_directory;
   if (!a.path.empty()) {
-    warnings.push_back(
-        "-p/--path is deprecated for profile mode and will be removed; use --output-directory with "
-        "placeholders instead");
+    warnings.push_back("-p/--path is deprecated for profile mode and will be removed; "
+                       "use --output-directory with placeholders instead");
     if (!a.output_directory.empty())
       return fail("--path and --output-directory both say where the profile goes: choose one");
     folder = a.path;
@@ -294,24 +281,20 @@ Result<std::string> choose_folder(const Arguments& a, const counter::Device& dev
     if (a.subpath == "gpu_model" || a.subpath == "gpu") folder += "/" + values.gpu_model;
   }
   if (!a.subpath.empty())
-    warnings.push_back(
-        "--subpath is deprecated for profile mode and will be removed; use --output-directory with "
-        "placeholders instead");
+    warnings.push_back("--subpath is deprecated for profile mode and will be removed; "
+                       "use --output-directory with placeholders instead");
   if (folder.empty()) {
-    if (a.name.empty())
-      return fail("give the workload a name with -n NAME, or a folder with --output-directory");
+    if (a.name.empty()) return fail("give the workload a name with -n NAME, or a folder with --output-directory");
     return "workloads/" + a.name + "/" + (rank.empty() ? values.gpu_model : rank);
   }
   if (!a.name.empty())
-    warnings.push_back(fmt::format("--name is ignored, because {} is given",
-                                   a.path.empty() ? "--output-directory" : "--path"));
+    warnings.push_back(
+        fmt::format("--name is ignored, because {} is given", a.path.empty() ? "--output-directory" : "--path"));
   const bool rank_used = uses_rank(folder, kDialect);
   folder = expand_placeholders(folder, kDialect, values);
   if (folder.empty())
-    return fail("--output-directory {}: nothing is left when the placeholders are filled in",
-                a.output_directory);
-  if (rank_used && rank.empty())
-    warnings.push_back("%rank% is ignored: no rank of an MPI launcher was detected");
+    return fail("--output-directory {}: nothing is left when the placeholders are filled in", a.output_directory);
+  if (rank_used && rank.empty()) warnings.push_back("%rank% is ignored: no rank of an MPI launcher was detected");
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   if (!rank_used && !rank.empty()) folder += "/" + rank;
   return folder;
@@ -324,8 +307,8 @@ std::string absolute(const std::string& path) {
   return error ? path : full.lexically_normal().string();
 }
 
-void print_header(const Arguments& a, ProfileFace face, const counter::Chosen& chosen,
-                  const std::string& folder, const Selected& selected, ProfileSession& session) {
+void print_header(const Arguments& a, ProfileFace face, const counter::Chosen& chosen, const std::string& folder,
+                  const Selected& selected, ProfileSession& session) {
   if (face == ProfileFace::kRocprofCompute)
     session.header(fmt::format("rocprofiler-compute personality of tacho {}", TACHO_PROGRAM_VERSION));
   session.header(fmt::format("Profiler choice: {}", chosen.provider->tool()));
@@ -356,10 +339,10 @@ void print_header(const Arguments& a, ProfileFace face, const counter::Chosen& c
 std::string plan_text(const counter::Plan& plan) {
   std::string out;
   for (const counter::Pass& pass : plan.passes)
-    out += fmt::format(
-        "{} ({} counter{}{}): {}\n", pass.name, pass.counters.size(), pass.counters.size() == 1 ? "" : "s",
-        pass.executions > 1 ? fmt::format(", {} executions of each kernel", pass.executions) : "",
-        joined(pass.counters, " "));
+    out +=
+        fmt::format("{} ({} counter{}{}): {}\n", pass.name, pass.counters.size(), pass.counters.size() == 1 ? "" : "s",
+                    pass.executions > 1 ? fmt::format(", {} executions of each kernel", pass.executions) : "",
+                    joined(pass.counters, " "));
   return out;
 }
 
@@ -371,10 +354,9 @@ std::string not_available(const counter::Device& device, const counter::Plan& pl
 
 // PC samples take a separate run, so only on explicit request.
 bool wants_pc_samples(const counter::Provider& provider, const Selected& selected) {
-  return provider.can_sample_pc() && std::any_of(selected.selections.begin(), selected.selections.end(),
-                                                 [](const metric::Selection& each) {
-                                                   return each.block != nullptr && each.block->number == 21;
-                                                 });
+  return provider.can_sample_pc() &&
+         std::any_of(selected.selections.begin(), selected.selections.end(),
+                     [](const metric::Selection& each) { return each.block != nullptr && each.block->number == 21; });
 }
 
 // "; did you mean vecCopy?" for a part of a name that matches no kernel.
@@ -430,10 +412,8 @@ std::vector<std::string> not_matched(const Arguments& a, const std::vector<count
   }
   if (outcome.seen_kernels.size() > 8) names += ", ...";
   sentences.push_back(fmt::format(
-      "no dispatch passed{}{}; the program launched {}",
-      a.kernels.empty() ? "" : " -k " + joined(a.kernels, " "),
-      a.dispatches.empty() ? "" : (a.kernels.empty() ? " -d " : " and -d ") + joined(a.dispatches, " "),
-      names));
+      "no dispatch passed{}{}; the program launched {}", a.kernels.empty() ? "" : " -k " + joined(a.kernels, " "),
+      a.dispatches.empty() ? "" : (a.kernels.empty() ? " -d " : " and -d ") + joined(a.dispatches, " "), names));
   return sentences;
 }
 
@@ -457,8 +437,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   counter::Chosen chosen;
   if (!a.arch.empty()) {
     if (!a.dry_run)
-      return fail("--arch {}: a program runs on a device that is here; with --dry-run its plan is shown",
-                  a.arch);
+      return fail("--arch {}: a program runs on a device that is here; with --dry-run its plan is shown", a.arch);
     TACHO_ASSIGN(const auto architecture, metric::architecture_named(a.arch, a.config_dirs));
     for (const auto& provider : counter::providers())
       if (auto device = architecture ? provider->device_for(*architecture) : std::nullopt)
@@ -487,10 +466,8 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   for (const std::string& level : wanted.levels) wanted.counters.push_back(level);
   if ((!a.sampling_method.empty() || a.sampling_interval != 0) && !chosen.provider->chooses_pc_sampling())
     return fail("{}: {} leaves no choice of how to sample",
-                a.sampling_method.empty() ? "--pc-sampling-interval" : "--pc-sampling-method",
-                chosen.device.name);
-  if ((!a.sampling_method.empty() || a.sampling_interval != 0) &&
-      !wants_pc_samples(*chosen.provider, selected))
+                a.sampling_method.empty() ? "--pc-sampling-interval" : "--pc-sampling-method", chosen.device.name);
+  if ((!a.sampling_method.empty() || a.sampling_interval != 0) && !wants_pc_samples(*chosen.provider, selected))
     return fail("{} needs -b 21, which takes PC samples in a run of their own",
                 a.sampling_method.empty() ? "--pc-sampling-interval" : "--pc-sampling-method");
   if (a.exact && !chosen.provider->can_count_exactly())
@@ -505,28 +482,22 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
     fmt::print("{}: {} metric{}, {} counter{}, {} {}\n{}{}", chosen.device.model, wanted.metrics,
                wanted.metrics == 1 ? "" : "s", wanted.counters.size(), wanted.counters.size() == 1 ? "" : "s",
                plan.executions(), plan.executions() == 1 ? "pass" : "passes", plan_text(plan),
-               wants_pc_samples(*chosen.provider, selected)
-                   ? "and one more run of the program for PC samples\n"
-                   : "");
+               wants_pc_samples(*chosen.provider, selected) ? "and one more run of the program for PC samples\n" : "");
     return kOk;
   }
   TACHO_TRY(check_command(a, program));
   const counter::Provider* const replays_itself = owner_of_replay(a.replay);
   if (replays_itself != nullptr && replays_itself != chosen.provider)
-    return fail("--replay {}: {} is no {}", a.replay, chosen.device.name,
-                replays_itself->own_replay()->device);
+    return fail("--replay {}: {} is no {}", a.replay, chosen.device.name, replays_itself->own_replay()->device);
   if (a.replay == "kernel" && !chosen.provider->can_replay_kernels() && plan.passes.size() > 1)
     return fail(
-        "--replay kernel: {} cannot put the memory of a kernel back; --replay application runs the program "
-        "once a pass",
+        "--replay kernel: {} cannot put the memory of a kernel back; --replay application runs the program once a pass",
         chosen.device.name);
   if (!a.cache_control.empty() && !chosen.provider->can_empty_caches())
-    return fail("--cache-control {}: {} has no caches that could be emptied", a.cache_control,
-                chosen.device.name);
+    return fail("--cache-control {}: {} has no caches that could be emptied", a.cache_control, chosen.device.name);
   if (a.max_time > 0 && !chosen.provider->simulates())
-    return fail(
-        "--max-time {:g}: {} runs kernels as they are; only the virtual GPU can interpret part of one",
-        a.max_time, chosen.device.name);
+    return fail("--max-time {:g}: {} runs kernels as they are; only the virtual GPU can interpret part of one",
+                a.max_time, chosen.device.name);
   const auto executable = launch::find_executable(a.command.front());
   if (!executable) return complain(executable.error().exit_code, executable.error().message);
   if (!a.ranks.empty()) {
@@ -547,10 +518,8 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   for (const bool stochastic : {true, false})
     if (const std::string file = counter::sample_file(folder + "/ps_file", stochastic);
         pc_samples && !a.overwrite && fs::exists(file))
-      return fail(
-          "{} is there already: PC samples of two runs cannot be told apart; choose another -n, or "
-          "--overwrite",
-          file);
+      return fail("{} is there already: PC samples of two runs cannot be told apart; choose another -n, or --overwrite",
+                  file);
   TACHO_TRY(chosen.provider->ready());
   TACHO_TRY(launch::find_library());
   // --overwrite removes nothing before the program runs, so errors until then leave the folder as it was.
@@ -566,8 +535,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
                    : replays_itself != nullptr ? counter::Replay::kVendor
                                                : counter::Replay::kDefault;
   if (a.multiplexing)
-    request.multiplex =
-        *a.multiplexing == "kernel" ? counter::Multiplex::kKernel : counter::Multiplex::kLaunchParams;
+    request.multiplex = *a.multiplexing == "kernel" ? counter::Multiplex::kKernel : counter::Multiplex::kLaunchParams;
   request.caches = a.cache_control == "all"    ? counter::Caches::kAll
                    : a.cache_control == "none" ? counter::Caches::kNone
                                                : counter::Caches::kDefault;
@@ -594,40 +562,33 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   for (const std::string& note : selected.notes) session.warn(note);
   if (a.device.empty() && chosen.provider->simulates())
     if (const std::vector<std::string> gpus = installed_gpus(); !gpus.empty())
-      session.warn(
-          fmt::format("{} cannot be profiled (--device 0 says why): these are counts of the virtual GPU",
-                      joined(gpus, ", ")));
-  if (a.no_native_tool)
-    session.note("--no-native-tool: tacho has one way of collecting counters, which is used");
+      session.warn(fmt::format("{} cannot be profiled (--device 0 says why): these are counts of the virtual GPU",
+                               joined(gpus, ", ")));
+  if (a.no_native_tool) session.note("--no-native-tool: tacho has one way of collecting counters, which is used");
   if (!plan.unavailable.empty()) session.warn(not_available(chosen.device, plan));
   TACHO_TRY(session.write_inputs(request.filter));
   const bool had_sysinfo = fs::exists(folder + "/sysinfo.csv");
   if (!had_sysinfo)
-    TACHO_TRY(writer.write(
-        "sysinfo.csv",
-        sysinfo_csv(chosen.device, a.name.empty() ? fs::path(folder).filename().string() : a.name,
-                    joined(a.command, " "), a.roof_only)));
+    TACHO_TRY(writer.write("sysinfo.csv",
+                           sysinfo_csv(chosen.device, a.name.empty() ? fs::path(folder).filename().string() : a.name,
+                                       joined(a.command, " "), a.roof_only)));
   const bool replays = plan.executions() > 1 && !a.multiplexing;
-  const bool by_kernel =
-      request.replay == counter::Replay::kKernel || request.replay == counter::Replay::kVendor ||
-      (request.replay == counter::Replay::kDefault && chosen.provider->replays_by_default());
+  const bool by_kernel = request.replay == counter::Replay::kKernel || request.replay == counter::Replay::kVendor ||
+                         (request.replay == counter::Replay::kDefault && chosen.provider->replays_by_default());
   if (replays)
-    session.note(fmt::format("Replay: {}", by_kernel
-                                               ? "kernel, each kernel is run again with its memory put back"
-                                               : "application, the program is run once a pass"));
+    session.note(fmt::format("Replay: {}", by_kernel ? "kernel, each kernel is run again with its memory put back"
+                                                     : "application, the program is run once a pass"));
   if (replays && !by_kernel && job_rank().known())
     session.warn(fmt::format(
-        "this rank's program would be run {} times, and one that calls MPI_Init can be run once only: then "
-        "the first run's counters are kept; --iteration-multiplexing counts all in one run, --set NAME a few",
+        "this rank's program would be run {} times, and one that calls MPI_Init can be run once only: then the first "
+        "run's counters are kept; --iteration-multiplexing counts all in one run, --set NAME a few",
         plan.executions()));
   if (pc_samples && job_rank().known())
     session.warn(
-        "PC sampling (block 21) may fail to collect data of ranks that communicate by MPI: it takes a run of "
-        "its "
-        "own, and a rank can call MPI_Init once");
+        "PC sampling (block 21) may fail to collect data of ranks that communicate by MPI: it takes a run of its own, "
+        "and a rank can call MPI_Init once");
   session.note(
-      "Kernels are serialized while they are measured: their times are not those of kernels that run side by "
-      "side");
+      "Kernels are serialized while they are measured: their times are not those of kernels that run side by side");
   if (a.multiplexing && plan.executions() == 1)
     session.note("All counters fit in one pass: there is nothing to spread over iterations");
 
@@ -641,9 +602,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
     TACHO_TRY(written);
     for (const std::string& note : notes) session.warn(note);
   } else if (a.torch_trace) {
-    session.warn(
-        "--torch-trace: the run that records PyTorch's operators left no trace, so kernels have no "
-        "operators");
+    session.warn("--torch-trace: the run that records PyTorch's operators left no trace, so kernels have no operators");
   }
 
   workload::RunEntry entry;
@@ -655,10 +614,9 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   entry.set = a.set;
   entry.device = chosen.device.id;
   entry.tool = chosen.provider->tool();
-  entry.replay = !replays ? ""
-                 : !a.replay.empty()
-                     ? a.replay
-                     : std::string(chosen.provider->replays_by_default() ? "kernel" : "application");
+  entry.replay = !replays            ? ""
+                 : !a.replay.empty() ? a.replay
+                                     : std::string(chosen.provider->replays_by_default() ? "kernel" : "application");
   entry.multiplexing = a.multiplexing.value_or("");
   entry.timestamp = now_text();
   entry.files = session.files();
@@ -675,8 +633,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
     std::ifstream old(folder + "/timestamps.csv", std::ios::binary);
     std::ostringstream existing;
     if (old) existing << old.rdbuf();
-    TACHO_TRY(writer.write("timestamps.csv",
-                           timestamps_csv(existing.str(), entry.number, session.dispatches()), true));
+    TACHO_TRY(writer.write("timestamps.csv", timestamps_csv(existing.str(), entry.number, session.dispatches()), true));
   }
   if (!outcome->samples.empty()) {
     TACHO_TRY(writer.write(std::string(kPcSamplesFile), pc_samples_csv(outcome->samples)));
@@ -724,15 +681,13 @@ int profile(int argc, char** argv, ProfileFace face) {
       break;
     }
   const std::string program = argv[0];
-  CommandOptions app("Counters of every kernel of a program, collected into a folder that analyze reads.",
-                     program);
-  app.footer(
-      fmt::format("Examples:\n"
-                  "  {0} --name vcopy -- ./vcopy -n 1048576 -b 256\n"
-                  "  {0} --name vcopy -b 10 lds -k vecCopy -- ./vcopy\n"
-                  "  {0} --name vcopy --set mem_thruput --device virtual -- ./vcopy\n"
-                  "Exit code: the program's own; 125 an error of ours, 126 not executable, 127 not found.",
-                  program));
+  CommandOptions app("Counters of every kernel of a program, collected into a folder that analyze reads.", program);
+  app.footer(fmt::format("Examples:\n"
+                         "  {0} --name vcopy -- ./vcopy -n 1048576 -b 256\n"
+                         "  {0} --name vcopy -b 10 lds -k vecCopy -- ./vcopy\n"
+                         "  {0} --name vcopy --set mem_thruput --device virtual -- ./vcopy\n"
+                         "Exit code: the program's own; 125 an error of ours, 126 not executable, 127 not found.",
+                         program));
   std::optional<Error> refusal;
   options::declare(app, profiling::option_rows(), arguments, refusal);
   own.push_back(nullptr);

@@ -40,17 +40,16 @@ class KernelNumbers {
 
 std::string wide_csv(const counter::PassResult& result) {
   std::string out =
-      "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_"
-      "VGPR,"
-      "Accum_VGPR,SGPR,Queue_ID,PID,TID,Correlation_ID,Kernel_ID";
+      "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,Queue_ID,PID,TID,Correlation_ID,Kernel_ID"
+      "";
   for (const std::string& counter : result.counters) out += "," + csv_field(counter);
   out += ",Start_Timestamp,End_Timestamp\n";
   KernelNumbers kernels;
   for (size_t row = 0; row < result.dispatches.size(); ++row) {
     const counter::Dispatch& d = result.dispatches[row];
     out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", d.index, csv_field(d.kernel), d.gpu,
-                       product(d.grid), product(d.workgroup), d.lds, d.scratch, d.arch_vgpr, d.accum_vgpr,
-                       d.sgpr, d.queue, d.pid, d.tid, d.index + 1, kernels.of(d.kernel));
+                       product(d.grid), product(d.workgroup), d.lds, d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr,
+                       d.queue, d.pid, d.tid, d.index + 1, kernels.of(d.kernel));
     for (size_t c = 0; c < result.counters.size(); ++c)
       out += "," + csv_number(result.values[row * result.counters.size() + c]);
     // An unknown time stays empty, since it is not zero.
@@ -61,28 +60,25 @@ std::string wide_csv(const counter::PassResult& result) {
 
 std::string long_csv(const counter::PassResult& result) {
   std::string out =
-      "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_"
-      "VGPR,SGPR,"
-      "Kernel_Name,Start_Timestamp,End_Timestamp,Kernel_ID,Counter_Name,Counter_Value\n";
+      "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,Kernel_Name,Start_Timestamp,End_Timestamp,Kernel_ID,Counter_Name,Counter_Value\n"
+      "";
   KernelNumbers kernels;
   for (size_t row = 0; row < result.dispatches.size(); ++row) {
     const counter::Dispatch& d = result.dispatches[row];
-    const std::string head = fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{}", d.gpu, d.index, product(d.grid), product(d.workgroup), d.lds,
-        d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr, csv_field(d.kernel),
-        d.end > d.start ? fmt::format("{},{}", d.start, d.end) : std::string(","), kernels.of(d.kernel));
+    const std::string head =
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", d.gpu, d.index, product(d.grid), product(d.workgroup), d.lds,
+                    d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr, csv_field(d.kernel),
+                    d.end > d.start ? fmt::format("{},{}", d.start, d.end) : std::string(","), kernels.of(d.kernel));
     for (size_t c = 0; c < result.counters.size(); ++c) {
       const double value = result.values[row * result.counters.size() + c];
-      if (!std::isnan(value))
-        out += fmt::format("{},{},{}\n", head, csv_field(result.counters[c]), csv_number(value));
+      if (!std::isnan(value)) out += fmt::format("{},{},{}\n", head, csv_field(result.counters[c]), csv_number(value));
     }
   }
   return out;
 }
 
 std::string pc_samples_csv(const std::vector<counter::PcSample>& samples) {
-  std::string out =
-      "Dispatch_Id,Instruction,Instruction_Comment,Wave_Issued_Instruction,Stall_Reason,Samples\n";
+  std::string out = "Dispatch_Id,Instruction,Instruction_Comment,Wave_Issued_Instruction,Stall_Reason,Samples\n";
   KernelNumbers kernels;
   for (const counter::PcSample& each : samples)
     out += fmt::format("{},{},{},{},{},{}\n", kernels.of(each.kernel), csv_field(each.instruction),
@@ -99,16 +95,13 @@ std::string pc_kernels_csv(const std::vector<counter::PcSample>& samples) {
   return out;
 }
 
-std::string timestamps_csv(std::string_view existing, int run,
-                           const std::vector<counter::Dispatch>& dispatches) {
+std::string timestamps_csv(std::string_view existing, int run, const std::vector<counter::Dispatch>& dispatches) {
   std::string out(existing);
   if (out.empty())
-    out =
-        "Run,Dispatch_ID,Kernel_Name,GPU_ID,Queue_ID,PID,Grid_Size,Workgroup_Size,Start_Timestamp,End_"
-        "Timestamp\n";
+    out = "Run,Dispatch_ID,Kernel_Name,GPU_ID,Queue_ID,PID,Grid_Size,Workgroup_Size,Start_Timestamp,End_Timestamp\n";
   for (const counter::Dispatch& d : dispatches)
-    out += fmt::format("{},{},{},{},{},{},{},{},{}\n", run, d.index, csv_field(d.kernel), d.gpu, d.queue,
-                       d.pid, product(d.grid), product(d.workgroup),
+    out += fmt::format("{},{},{},{},{},{},{},{},{}\n", run, d.index, csv_field(d.kernel), d.gpu, d.queue, d.pid,
+                       product(d.grid), product(d.workgroup),
                        d.end > d.start ? fmt::format("{},{}", d.start, d.end) : std::string(","));
   return out;
 }
@@ -124,8 +117,7 @@ std::string instances_csv(const counter::PassResult& result) {
   return out;
 }
 
-ProfileSession::ProfileSession(const workload::FolderWriter& folder, const counter::Plan& plan,
-                               Options options)
+ProfileSession::ProfileSession(const workload::FolderWriter& folder, const counter::Plan& plan, Options options)
     : folder_(folder), plan_(plan), options_(std::move(options)), began_(raw_now()) {
   log_ = std::fopen((folder.folder() + "/log.txt").c_str(), "ae");
   terminal_ = isatty(STDERR_FILENO) == 1;
@@ -146,8 +138,8 @@ Status ProfileSession::write_inputs(const counter::Filter& filter) {
     for (const std::string& counter : plan_.passes[i].counters) text += " " + counter;
     text += "\n\ngpu:\nrange:";
     for (const counter::Filter::Range& range : filter.dispatches)
-      text += range.first == range.last ? fmt::format(" {}", range.first)
-                                        : fmt::format(" {}:{}", range.first, range.last);
+      text +=
+          range.first == range.last ? fmt::format(" {}", range.first) : fmt::format(" {}:{}", range.first, range.last);
     text += "\nkernel:";
     for (size_t k = 0; k < filter.kernels.size(); ++k) text += (k == 0 ? " " : ",") + filter.kernels[k];
     text += "\n";
@@ -191,8 +183,7 @@ void ProfileSession::run_begins(std::span<const size_t> passes, size_t number, s
   run_ = number - 1;
   runs_ = total;
   if (passes.empty()) return;
-  std::string line =
-      passes.size() == 1 ? " [profiling] Current input file: " : " [profiling] Current input files: ";
+  std::string line = passes.size() == 1 ? " [profiling] Current input file: " : " [profiling] Current input files: ";
   for (size_t i = 0; i < passes.size(); ++i)
     line += fmt::format("{}{}/perfmon/{}.txt", i > 0 ? ", " : "", folder_.folder(), file_stem(passes[i]));
   log(line);
@@ -255,10 +246,8 @@ void ProfileSession::progress(uint64_t done, uint64_t total) {
   bar_ = true;
   const double passed = static_cast<double>(raw_now() - began_) * 1e-9;
   const auto filled = static_cast<size_t>(percent * 40 / 100);
-  fmt::print(stderr, "\r\033[K{:3}% [{}{}]{}", percent, std::string(filled, '|'),
-             std::string(40 - filled, ' '),
-             share > 0.02 && passed > 2 ? fmt::format(" {:.0f} s left", passed / share * (1 - share))
-                                        : std::string());
+  fmt::print(stderr, "\r\033[K{:3}% [{}{}]{}", percent, std::string(filled, '|'), std::string(40 - filled, ' '),
+             share > 0.02 && passed > 2 ? fmt::format(" {:.0f} s left", passed / share * (1 - share)) : std::string());
   std::fflush(stderr);
 }
 

@@ -77,13 +77,12 @@ class ProfileSession : public counter::Observer {
 std::string wide_csv(const counter::PassResult& result);
 /// The long csv: one row for each dispatch and counter.
 std::string long_csv(const counter::PassResult& result);
-/// The file of PC samples that analyze reads, its text, and the text of ps_file_kernel_trace.csv beside it
-/// with one "dispatch" per kernel.
+/// The file of PC samples that analyze reads, its text, and the text of ps_file_kernel_trace.csv beside it with one
+/// "dispatch" per kernel.
 inline constexpr std::string_view kPcSamplesFile = "ps_file_pc_sampling_stochastic.csv";
 std::string pc_samples_csv(const std::vector<counter::PcSample>& samples);
 std::string pc_kernels_csv(const std::vector<counter::PcSample>& samples);
 /// timestamps.csv: `existing` plus a row for each dispatch of a run.
-std::string timestamps_csv(std::string_view existing, int run,
-                           const std::vector<counter::Dispatch>& dispatches);
+std::string timestamps_csv(std::string_view existing, int run, const std::vector<counter::Dispatch>& dispatches);
 
 }  // namespace tacho::cli

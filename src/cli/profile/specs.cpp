@@ -99,9 +99,8 @@ Status check_same_device(const std::string& folder, const counter::Device& devic
   if (!std::filesystem::exists(folder + "/sysinfo.csv", error)) return {};
   TACHO_ASSIGN(const workload::SysInfo info, workload::read_sysinfo(folder));
   if (info.get("gpu_arch") == device.architecture) return {};
-  return fail(
-      "{}: holds a profile of {}, this one is of {}; choose another folder, or --overwrite to replace it",
-      folder, info.get("gpu_arch"), device.architecture);
+  return fail("{}: holds a profile of {}, this one is of {}; choose another folder, or --overwrite to replace it",
+              folder, info.get("gpu_arch"), device.architecture);
 }
 
 }  // namespace tacho::cli

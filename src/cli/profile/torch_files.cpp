@@ -76,12 +76,9 @@ Result<Recorded> read_operators(const std::string& file) {
     }
     one.call = at->second;
   };
-  const auto pid_of = [&](int64_t process) {
-    return trace->cell(Table::kProcess, process, column::Process::pid);
-  };
-  std::map<std::pair<int64_t, int64_t>, size_t>
-      launch_of;      // graphs: (process, correlation) -> place in kernels
-  size_t launch = 0;  // the one of the node at hand
+  const auto pid_of = [&](int64_t process) { return trace->cell(Table::kProcess, process, column::Process::pid); };
+  std::map<std::pair<int64_t, int64_t>, size_t> launch_of;  // graphs: (process, correlation) -> place in kernels
+  size_t launch = 0;                                        // the one of the node at hand
   visitor.graph_node = [&](const analysis::GraphNodeWork& node) {
     if (node.graph == 0) return;  // a copy or a fill
     const auto [at, fresh] = launch_of.try_emplace({node.process, node.correlation}, out.kernels.size());
@@ -160,14 +157,10 @@ class Matcher {
 };
 
 constexpr std::string_view kMarkerHeader =
-    "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_"
-    "Timestamp\"\n";
+    "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n";
 constexpr std::string_view kCollectionHeader =
-    "\"Correlation_Id\",\"Dispatch_Id\",\"Agent_Id\",\"Queue_Id\",\"Process_Id\",\"Thread_Id\",\"Grid_Size\","
-    "\"Kernel_Id\","
-    "\"Kernel_Name\",\"Workgroup_Size\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\"Accum_VGPR_"
-    "Count\","
-    "\"SGPR_Count\",\"Counter_Name\",\"Counter_Value\",\"Start_Timestamp\",\"End_Timestamp\"\n";
+    "\"Correlation_Id\",\"Dispatch_Id\",\"Agent_Id\",\"Queue_Id\",\"Process_Id\",\"Thread_Id\",\"Grid_Size\",\"Kernel_Id\",\"Kernel_Name\",\"Workgroup_Size\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\"Accum_VGPR_Count\",\"SGPR_Count\",\"Counter_Name\",\"Counter_Value\",\"Start_Timestamp\",\"End_Timestamp\"\n"
+    "";
 
 // What of a pass file goes into counter_collection, by the names of its columns; wide and long form.
 struct Columns {
@@ -221,8 +214,8 @@ std::string graph_rows(const Recorded& recorded) {
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
     for (const auto& [name, work] : sorted)
-      out += fmt::format("{},{},{},{},{},{}\n", csv_quoted(graph.title), number, graph.launches,
-                         csv_quoted(name), work.kernels, work.ns);
+      out += fmt::format("{},{},{},{},{},{}\n", csv_quoted(graph.title), number, graph.launches, csv_quoted(name),
+                         work.kernels, work.ns);
   }
   return out;
 }
@@ -266,16 +259,14 @@ Status write_torch_files(const workload::FolderWriter& folder, const std::string
       if (launched == nullptr) continue;
       if (launched->call >= 0) used[static_cast<size_t>(launched->call)] = true;
       const std::string head = fmt::format(
-          "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", launched->call + 1, id,
-          columns.field(fields, "GPU_ID"), columns.field(fields, "Queue_ID"), launched->pid, launched->tid,
-          columns.field(fields, "Grid_Size"), columns.field(fields, "Kernel_ID"), csv_quoted(kernel),
-          columns.field(fields, "Workgroup_Size"), columns.field(fields, "LDS_Per_Workgroup"),
-          columns.field(fields, "Scratch_Per_Workitem"), columns.field(fields, "Arch_VGPR"),
-          columns.field(fields, "Accum_VGPR"), columns.field(fields, "SGPR"));
+          "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", launched->call + 1, id, columns.field(fields, "GPU_ID"),
+          columns.field(fields, "Queue_ID"), launched->pid, launched->tid, columns.field(fields, "Grid_Size"),
+          columns.field(fields, "Kernel_ID"), csv_quoted(kernel), columns.field(fields, "Workgroup_Size"),
+          columns.field(fields, "LDS_Per_Workgroup"), columns.field(fields, "Scratch_Per_Workitem"),
+          columns.field(fields, "Arch_VGPR"), columns.field(fields, "Accum_VGPR"), columns.field(fields, "SGPR"));
       const auto put = [&](std::string_view name, std::string_view value) {
         if (!value.empty())
-          collection +=
-              fmt::format("{}{},{},{},{}\n", head, csv_quoted(name), value, launched->start, launched->end);
+          collection += fmt::format("{}{},{},{},{}\n", head, csv_quoted(name), value, launched->start, launched->end);
       };
       if (!columns.wide)
         put(fields[columns.name], fields[columns.value]);
@@ -293,30 +284,25 @@ Status write_torch_files(const workload::FolderWriter& folder, const std::string
       if (!used[i]) continue;
       const Launched* const one = first[i];
       const int64_t end = call.duration == event::kUnknown ? one->end : call.start + call.duration;
-      markers +=
-          fmt::format("\"MARKER_CORE_RANGE_API\",{},{},{},{},{},{}\n",
-                      csv_quoted(recorded.tree.path(call.outer) + ":#" + context_of(recorded.tree, call)),
-                      one->pid, one->tid, i + 1, call.start, end);
+      markers += fmt::format("\"MARKER_CORE_RANGE_API\",{},{},{},{},{},{}\n",
+                             csv_quoted(recorded.tree.path(call.outer) + ":#" + context_of(recorded.tree, call)),
+                             one->pid, one->tid, i + 1, call.start, end);
     }
-    const std::string stem =
-        fmt::format("{}_{}_", workload::kTorchPrefix, pass.substr(0, pass.rfind(".csv")));
+    const std::string stem = fmt::format("{}_{}_", workload::kTorchPrefix, pass.substr(0, pass.rfind(".csv")));
     TACHO_TRY(folder.write(stem + std::string(workload::kMarkerSuffix), markers, true));
     TACHO_TRY(folder.write(stem + std::string(workload::kCollectionSuffix), collection, true));
     if (&pass == &pass_files.front() && !recorded.graphs.empty())
       TACHO_TRY(folder.write(stem + std::string(workload::kGraphSuffix), graph_rows(recorded), true));
   }
   if (rows > 0 && !recorded.tree.any())
-    notes.push_back(
-        "--torch-trace: no process of the program imported PyTorch with tacho's ranges, so kernels have no "
-        "operators");
+    notes.push_back("--torch-trace: no process of the program imported PyTorch with tacho's ranges, so kernels have no "
+                    "operators");
   else if (unmatched > 0)
-    notes.push_back(
-        fmt::format("{} of {} dispatches have no counterpart in the run that recorded PyTorch's operators, "
-                    "and so no operator",
-                    unmatched, rows));
+    notes.push_back(fmt::format("{} of {} dispatches have no counterpart in the run that recorded PyTorch's operators, "
+                                "and so no operator",
+                                unmatched, rows));
   if (recorded.tree.any() && outside > 0)
-    notes.push_back(
-        fmt::format("{} of {} dispatches were launched outside of PyTorch's operators", outside, rows));
+    notes.push_back(fmt::format("{} of {} dispatches were launched outside of PyTorch's operators", outside, rows));
   return {};
 }
 

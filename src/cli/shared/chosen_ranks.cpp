@@ -132,8 +132,7 @@ std::optional<FoundLauncher> find_launcher(std::span<const std::string> command)
     }
     const std::string name = std::filesystem::path(word).filename().string();
     if (is_shell(word)) {
-      for (size_t option = at + 1; option + 1 < command.size() && command[option].starts_with("-");
-           ++option) {
+      for (size_t option = at + 1; option + 1 < command.size() && command[option].starts_with("-"); ++option) {
         if (command[option].find('c') == std::string::npos || command[option].starts_with("--")) continue;
         // Any command of the line may be the launcher.
         const std::vector<std::string> words = words_of(command[option + 1]);
@@ -147,8 +146,8 @@ std::optional<FoundLauncher> find_launcher(std::span<const std::string> command)
       }
       return std::nullopt;
     }
-    const bool passes_on = name == "env" || name == "nohup" || name == "nice" || name == "exec" ||
-                           name == "time" || name == "stdbuf" || name == "setsid";
+    const bool passes_on = name == "env" || name == "nohup" || name == "nice" || name == "exec" || name == "time" ||
+                           name == "stdbuf" || name == "setsid";
     const bool assignment = word.find('=') != std::string::npos && word.find('=') > 0;
     const bool option = word.starts_with("-");
     int64_t ignored = 0;

@@ -21,8 +21,8 @@ Result<std::vector<std::string>> target_command(const CommandOptions& app) {
   if (!words.empty() && words.front() == "--") {
     words.erase(words.begin());
   } else if (!words.empty() && words.front().starts_with("-")) {
-    return fail("there is no option {}{}; see {} --help", words.front(),
-                suggestion(app.option_names(), words.front()), app.name());
+    return fail("there is no option {}{}; see {} --help", words.front(), suggestion(app.option_names(), words.front()),
+                app.name());
   }
   if (words.empty()) return fail("no command to run; write it after --, as in: {} -- ./app", app.name());
   return words;
@@ -77,8 +77,7 @@ void print_help_text(std::string_view text, int descriptor) {
 std::string check_seconds(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= 0)
-    return {};
+  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= 0) return {};
   return fmt::format("'{}': expected seconds, a number from 0 on", text);
 }
 

@@ -14,12 +14,12 @@
 
 namespace tacho::cli {
 
-/// The words after `--` (or after the last option) of an app with prefix_command(). Fails if there are none,
-/// or if the first one is an unknown option.
+/// The words after `--` (or after the last option) of an app with prefix_command(). Fails if there are none, or if the
+/// first one is an unknown option.
 Result<std::vector<std::string>> target_command(const CommandOptions& app);
 
-/// Parses the command line. nullopt: the command continues. Otherwise its exit code: 0 after printing --help
-/// to stdout, `mistake` after printing one sentence to stderr.
+/// Parses the command line. nullopt: the command continues. Otherwise its exit code: 0 after printing --help to stdout,
+/// `mistake` after printing one sentence to stderr.
 std::optional<int> parse_options(CommandOptions& app, int argc, char** argv, int mistake);
 /// Prints --help: usage, then options in groups; lines fit a terminal. `more` ends the usage line.
 void print_help(const CommandOptions& app, const std::string& more = {});
@@ -34,8 +34,8 @@ std::string check_seconds(const std::string& text);
 /// "64M", "1.5G", "4096" -> bytes. k, M, G and T are powers of 1024, as is usual for buffers.
 Result<uint64_t> parse_size(const std::string& text);
 
-/// Where a command that wrote `outputs` prints everything else: standard output, or standard error if one of
-/// the outputs went to standard output, which must then hold nothing else.
+/// Where a command that wrote `outputs` prints everything else: standard output, or standard error if one of the
+/// outputs went to standard output, which must then hold nothing else.
 std::FILE* message_stream(std::span<const std::string> outputs);
 /// Prints the paths of `outputs`, except standard output, one per line to their message_stream().
 void print_outputs(std::span<const std::string> outputs);

@@ -59,8 +59,7 @@ void collect_names(const CLI::App& app, std::vector<std::string>& names) {
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
-  for (const CLI::App* group : app.get_subcommands([](const CLI::App*) { return true; }))
-    collect_names(*group, names);
+  for (const CLI::App* group : app.get_subcommands([](const CLI::App*) { return true; })) collect_names(*group, names);
 }
 
 std::string sentence(const CommandOptions& options, const CLI::ParseError& error) {
@@ -171,9 +170,9 @@ CommandOption CommandOptions::add_option_function(const std::string& names,
   return CommandOption(section_->add_option_function<std::string>(names, take, help));
 }
 
-CommandOption CommandOptions::add_list_function(
-    const std::string& names, const std::function<void(const std::vector<std::string>&)>& take,
-    const std::string& help) {
+CommandOption CommandOptions::add_list_function(const std::string& names,
+                                                const std::function<void(const std::vector<std::string>&)>& take,
+                                                const std::string& help) {
   return CommandOption(section_->add_option_function<std::vector<std::string>>(names, take, help));
 }
 
@@ -227,16 +226,11 @@ template CommandOption CommandOptions::add_option(const std::string&, int64_t&, 
 template CommandOption CommandOptions::add_option(const std::string&, uint32_t&, const std::string&);
 template CommandOption CommandOptions::add_option(const std::string&, size_t&, const std::string&);
 template CommandOption CommandOptions::add_option(const std::string&, double&, const std::string&);
-template CommandOption CommandOptions::add_option(const std::string&, std::vector<std::string>&,
-                                                  const std::string&);
+template CommandOption CommandOptions::add_option(const std::string&, std::vector<std::string>&, const std::string&);
 template CommandOption CommandOptions::add_option(const std::string&, std::vector<int>&, const std::string&);
-template CommandOption CommandOptions::add_option(const std::string&, std::optional<std::string>&,
-                                                  const std::string&);
-template CommandOption CommandOptions::add_option(const std::string&, std::optional<uint16_t>&,
-                                                  const std::string&);
-template CommandOption CommandOptions::add_option(const std::string&, std::optional<size_t>&,
-                                                  const std::string&);
-template CommandOption CommandOptions::add_option(const std::string&, std::optional<double>&,
-                                                  const std::string&);
+template CommandOption CommandOptions::add_option(const std::string&, std::optional<std::string>&, const std::string&);
+template CommandOption CommandOptions::add_option(const std::string&, std::optional<uint16_t>&, const std::string&);
+template CommandOption CommandOptions::add_option(const std::string&, std::optional<size_t>&, const std::string&);
+template CommandOption CommandOptions::add_option(const std::string&, std::optional<double>&, const std::string&);
 
 }  // namespace tacho::cli

@@ -1,5 +1,5 @@
-// The options of a command: declared, parsed and shown in --help. CLI11 does this behind command_options.cpp, the only file that
-// includes its headers: they take longer to compile than most commands.
+// The options of a command: declared, parsed and shown in --help. CLI11 does this behind command_options.cpp, the only
+// file that includes its headers: they take longer to compile than most commands.
 #pragma once
 
 #include <functional>
@@ -55,14 +55,13 @@ class CommandOptions {
   CommandOptions(const CommandOptions&) = delete;
   CommandOptions& operator=(const CommandOptions&) = delete;
 
-  /// `names` as in "-o,--output"; without dashes: a positional argument. The value goes to `value`, whose type is one of
-  /// those at the end of command_options.cpp.
+  /// `names` as in "-o,--output"; without dashes: a positional argument. The value goes to `value`, whose type is one
+  /// of those at the end of command_options.cpp.
   template <typename Value>
   CommandOption add_option(const std::string& names, Value& value, const std::string& help = {});
   CommandOption add_flag(const std::string& names, bool& value, const std::string& help = {});
   /// The values go to a function, once for all of them.
-  CommandOption add_option_function(const std::string& names,
-                                    const std::function<void(const std::string&)>& take,
+  CommandOption add_option_function(const std::string& names, const std::function<void(const std::string&)>& take,
                                     const std::string& help);
   CommandOption add_list_function(const std::string& names,
                                   const std::function<void(const std::vector<std::string>&)>& take,
@@ -75,9 +74,8 @@ class CommandOptions {
   void prefix_command();
 
   struct Parsed {
-    bool help = false;  ///< --help was asked for; nothing else is known
-    std::optional<std::string>
-        mistake;  ///< in one sentence; for an unknown option it adds the nearest option's name
+    bool help = false;                   ///< --help was asked for; nothing else is known
+    std::optional<std::string> mistake;  ///< in one sentence; for an unknown option it adds the nearest option's name
   };
   Parsed parse(int argc, char** argv);
 

@@ -19,20 +19,17 @@ std::string printable(std::string_view message) {
                     : byte >= 0xf0 && byte < 0xf5 ? 4
                                                   : 0;
     bool valid = length != 0 && at + length <= message.size();
-    for (size_t i = 1; valid && i < length; ++i)
-      valid = (static_cast<unsigned char>(message[at + i]) & 0xc0) == 0x80;
+    for (size_t i = 1; valid && i < length; ++i) valid = (static_cast<unsigned char>(message[at + i]) & 0xc0) == 0x80;
     // Keeps only the newline, which ends our own lines; U+0080 to U+009F are control characters too.
-    const bool control =
-        (byte < 0x20 && byte != '\n') || byte == 0x7f ||
-        (length == 2 && valid && byte == 0xc2 && static_cast<unsigned char>(message[at + 1]) < 0xa0);
+    const bool control = (byte < 0x20 && byte != '\n') || byte == 0x7f ||
+                         (length == 2 && valid && byte == 0xc2 && static_cast<unsigned char>(message[at + 1]) < 0xa0);
     if (valid && !control) {
       text += message.substr(at, length);
       at += length;
       continue;
     }
     const size_t count = valid ? length : 1;
-    for (size_t i = 0; i < count; ++i)
-      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(message[at + i]));
+    for (size_t i = 0; i < count; ++i) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(message[at + i]));
     at += count;
   }
   return text;

@@ -93,24 +93,20 @@ std::vector<OpenClLibrary::Device> OpenClLibrary::list(std::string* problem) con
   }
   if (!whole) {
     if (problem != nullptr)
-      *problem = child > 0 && WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL
-                     ? fmt::format(
-                           "an OpenCL driver crashes when it is asked for its devices ({}): see "
-                           "/etc/OpenCL/vendors for "
-                           "which are installed, and remove or update the broken one",
-                           strsignal(WTERMSIG(status)))
-                     : fmt::format(
-                           "an OpenCL driver does not answer within {} s, or ends the program, when it is "
-                           "asked for its "
-                           "devices: see /etc/OpenCL/vendors for which are installed",
-                           kPatience);
+      *problem =
+          child > 0 && WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL
+              ? fmt::format("an OpenCL driver crashes when it is asked for its devices ({}): see /etc/OpenCL/vendors "
+                            "for which are installed, and remove or update the broken one",
+                            strsignal(WTERMSIG(status)))
+              : fmt::format("an OpenCL driver does not answer within {} s, or ends the program, when it is asked for "
+                            "its devices: see /etc/OpenCL/vendors for which are installed",
+                            kPatience);
     return {};
   }
   std::vector<Device> found;
   for (size_t at = 0, end; (end = text.find(kDevice, at)) != std::string::npos; at = end + 1) {
     std::vector<std::string> fields;
-    for (size_t from = at, to; from < end && (to = text.find(kField, from)) != std::string::npos;
-         from = to + 1)
+    for (size_t from = at, to; from < end && (to = text.find(kField, from)) != std::string::npos; from = to + 1)
       fields.push_back(text.substr(from, to - from));
     if (fields.size() != 7) continue;
     found.push_back({fields[0], fields[1], fields[2], fields[3], strtoull(fields[4].c_str(), nullptr, 10),
@@ -177,8 +173,7 @@ std::string counter_devices() {
     const OpenClLibrary library;
     if (library.usable())
       for (const OpenClLibrary::Device& device : library.list())
-        ((device.type & 4) != 0 ? gpus : others)
-            .push_back(fmt::format("{} ({})", device.name, device.platform));
+        ((device.type & 4) != 0 ? gpus : others).push_back(fmt::format("{} ({})", device.name, device.platform));
   }
   std::string text;
   for (const std::string& name : gpus.empty() ? others : gpus) text += (text.empty() ? "" : ", ") + name;

@@ -7,15 +7,14 @@
 
 namespace tacho::cli {
 
-// Lists devices with the few OpenCL functions that this takes, loaded at run time: tacho does not link an
-// OpenCL library.
+// Lists devices with the few OpenCL functions that this takes, loaded at run time: tacho does not link an OpenCL
+// library.
 class OpenClLibrary {
  public:
   OpenClLibrary();
   bool found() const { return handle_ != nullptr; }
   bool usable() const {
-    return platforms_ != nullptr && platform_info_ != nullptr && devices_ != nullptr &&
-           device_info_ != nullptr;
+    return platforms_ != nullptr && platform_info_ != nullptr && devices_ != nullptr && device_info_ != nullptr;
   }
 
   struct Device {
@@ -24,8 +23,8 @@ class OpenClLibrary {
     uint32_t units = 0;
     uint64_t memory = 0;
   };
-  /// Asks in a child process, so that a driver that crashes, aborts or hangs takes down only the child. The
-  /// list is then empty and `problem`, if given, gets a sentence. Call it from a single-threaded process.
+  /// Asks in a child process, so that a driver that crashes, aborts or hangs takes down only the child. The list is
+  /// then empty and `problem`, if given, gets a sentence. Call it from a single-threaded process.
   std::vector<Device> list(std::string* problem = nullptr) const;
 
  private:
@@ -48,8 +47,8 @@ std::string opencl_type_name(uint64_t type);
 /// The GPUs that a vendor's kernel driver reports for this machine, according to the system's files.
 std::vector<std::string> installed_gpus();
 
-/// The devices that can supply counters, in words for a sentence: "H200 (NVIDIA), MI300X (AMD)". Only the
-/// GPUs, if there are any; empty if the machine has no device.
+/// The devices that can supply counters, in words for a sentence: "H200 (NVIDIA), MI300X (AMD)". Only the GPUs, if
+/// there are any; empty if the machine has no device.
 std::string counter_devices();
 
 }  // namespace tacho::cli

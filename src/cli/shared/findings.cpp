@@ -25,8 +25,7 @@ std::string track_text(const trace::Trace& trace, const analysis::DeviceNumbers&
   return name.empty() ? fmt::format("track {}", track) : report::clean(name);
 }
 
-std::string paragraph(std::string_view text, size_t indent, const report::Screen& screen,
-                      size_t further = 0) {
+std::string paragraph(std::string_view text, size_t indent, const report::Screen& screen, size_t further = 0) {
   const size_t width = std::max<size_t>(screen.width, 40) - indent - further;
   return std::string(indent, ' ') + report::wrapped(report::clean(text), width, indent + further) + "\n";
 }
@@ -64,11 +63,9 @@ std::string findings_text(const analysis::Findings& findings, const trace::Trace
   const size_t shown = most == 0 ? findings.findings.size() : std::min(most, findings.findings.size());
   for (size_t i = 0; i < shown; ++i) {
     const analysis::TraceFinding& finding = findings.findings[i];
-    const std::string title =
-        fmt::format("{}. {}{}{}", i + 1, finding.possible ? "possible: " : "", finding.title,
-                    finding.where.empty() ? "" : " (" + report::clean(finding.where) + ")");
-    out +=
-        report::painted(report::wrapped(title, screen.width, 3), report::Paint::kBold, screen.colour) + "\n";
+    const std::string title = fmt::format("{}. {}{}{}", i + 1, finding.possible ? "possible: " : "", finding.title,
+                                          finding.where.empty() ? "" : " (" + report::clean(finding.where) + ")");
+    out += report::painted(report::wrapped(title, screen.width, 3), report::Paint::kBold, screen.colour) + "\n";
     out += paragraph(finding.sentence, 3, screen);
     out += paragraph(saved(finding, findings.length) + ": " + finding.model, 3, screen);
     if (finding.possible) out += paragraph("only possible: " + finding.doubt, 3, screen);
@@ -83,52 +80,47 @@ std::string findings_text(const analysis::Findings& findings, const trace::Trace
           const std::string text = track_text(trace, numbers, track);
           if (where.find(text) == std::string::npos) where += (where.empty() ? "" : ", ") + text;
         }
-        out += paragraph(fmt::format("{} + {}  {}", time_of(span.from - findings.from),
-                                     time_of(span.to - span.from), where),
-                         5, screen);
+        out += paragraph(
+            fmt::format("{} + {}  {}", time_of(span.from - findings.from), time_of(span.to - span.from), where), 5,
+            screen);
       }
     }
     out += "\n";
   }
-  if (shown < findings.findings.size())
-    out += fmt::format("… and {} more\n\n", findings.findings.size() - shown);
+  if (shown < findings.findings.size()) out += fmt::format("… and {} more\n\n", findings.findings.size() - shown);
   if (findings.findings.empty() && findings.remarks.empty())
     out += fmt::format("none of the {} rules found anything\n",
                        findings.rules - std::min(findings.rules, findings.not_judged.size()));
   if (!findings.not_judged.empty()) {
-    out +=
-        report::painted(fmt::format("Not judged: {} of {} rules", findings.not_judged.size(), findings.rules),
-                        report::Paint::kBold, screen.colour) +
-        "\n";
+    out += report::painted(fmt::format("Not judged: {} of {} rules", findings.not_judged.size(), findings.rules),
+                           report::Paint::kBold, screen.colour) +
+           "\n";
     std::vector<std::pair<std::string, std::string>> by_need;  // needs, rules
     for (const analysis::UnjudgedRule& rule : findings.not_judged) {
-      const auto known = std::find_if(by_need.begin(), by_need.end(),
-                                      [&](const auto& one) { return one.first == rule.needs; });
+      const auto known =
+          std::find_if(by_need.begin(), by_need.end(), [&](const auto& one) { return one.first == rule.needs; });
       if (known == by_need.end())
         by_need.emplace_back(rule.needs, rule.rule);
       else
         known->second += ", " + rule.rule;
     }
     for (const auto& [needs, rules] : by_need)
-      out += paragraph(
-          fmt::format("{}: need{} {}", rules, rules.find(',') == std::string::npos ? "s" : "", needs), 3,
-          screen, 2);
+      out += paragraph(fmt::format("{}: need{} {}", rules, rules.find(',') == std::string::npos ? "s" : "", needs), 3,
+                       screen, 2);
   }
   return out;
 }
 
-std::string findings_lines(const analysis::Findings& findings, const std::string& file,
-                           const report::Screen& screen) {
+std::string findings_lines(const analysis::Findings& findings, const std::string& file, const report::Screen& screen) {
   if (findings.findings.empty()) return {};
   std::string out;
   constexpr size_t kLines = 3;
   for (size_t i = 0; i < std::min(kLines, findings.findings.size()); ++i) {
     const analysis::TraceFinding& finding = findings.findings[i];
-    const std::string line =
-        fmt::format("{}{}{}", finding.possible ? "possible: " : "", finding.title,
-                    finding.saves ? fmt::format(": {} ({} %)", analysis::savings_text(finding),
-                                                percent_of(finding.saves->second, findings.length))
-                                  : std::string());
+    const std::string line = fmt::format("{}{}{}", finding.possible ? "possible: " : "", finding.title,
+                                         finding.saves ? fmt::format(": {} ({} %)", analysis::savings_text(finding),
+                                                                     percent_of(finding.saves->second, findings.length))
+                                                       : std::string());
     out += "  " + report::shortened(report::clean(line), screen.width > 4 ? screen.width - 2 : 78) + "\n";
   }
   if (!file.empty()) out += fmt::format("  why and where: tacho report findings {}\n", file);
@@ -138,10 +130,7 @@ std::string findings_lines(const analysis::Findings& findings, const std::string
 std::string findings_json(const analysis::Findings& findings) {
   std::string out;
   JsonWriter json(out);
-  json.begin_object()
-      .member("from", findings.from)
-      .member("length", findings.length)
-      .member("rules", findings.rules);
+  json.begin_object().member("from", findings.from).member("length", findings.length).member("rules", findings.rules);
   analysis::put_findings(json, findings, findings.from);
   json.name("remarks").begin_array();
   for (const std::string& remark : findings.remarks) json.value(remark);

@@ -17,8 +17,7 @@ std::string findings_text(const analysis::Findings& findings, const trace::Trace
                           const report::Screen& screen);
 
 /// One line for each of the first three, and where the rest is; empty where nothing was found.
-std::string findings_lines(const analysis::Findings& findings, const std::string& file,
-                           const report::Screen& screen);
+std::string findings_lines(const analysis::Findings& findings, const std::string& file, const report::Screen& screen);
 
 /// {"from": ns, "length": ns, "findings": [...], "not_judged": [...], "remarks": [...]}; spans count from `from`.
 std::string findings_json(const analysis::Findings& findings);

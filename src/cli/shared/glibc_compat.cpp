@@ -1,5 +1,5 @@
-// Two functions of newer C libraries that the statically linked C++ runtime needs. Defining them here instead
-// of taking them from libc.so.6 lets tacho start on glibc 2.34.
+// Two functions of newer C libraries that the statically linked C++ runtime needs. Defining them here instead of taking
+// them from libc.so.6 lets tacho start on glibc 2.34.
 #include <link.h>
 #include <sys/random.h>
 

@@ -14,8 +14,7 @@
 namespace tacho::cli {
 HiddenRecording::HiddenRecording(const std::string& visible) : visible_(visible) {
   const std::filesystem::path path(visible);
-  path_ = (path.parent_path() / fmt::format(".{}.{}.tacho", path.stem().string().substr(0, 200), getpid()))
-              .string();
+  path_ = (path.parent_path() / fmt::format(".{}.{}.tacho", path.stem().string().substr(0, 200), getpid())).string();
   removed_ = RemovedOnSignal(path_);
 }
 
@@ -38,8 +37,7 @@ int complain_of_recording(const launch::RunResult& outcome, const std::string& p
       sentence.replace(at, path.size(), hidden->visible());
   if (access(path.c_str(), F_OK) == 0)
     sentence += fmt::format("; what was saved before that is in {}", hidden ? hidden->keep() : path);
-  if (outcome.exit_code != 0)
-    sentence += fmt::format(" (the program itself ended with code {})", outcome.exit_code);
+  if (outcome.exit_code != 0) sentence += fmt::format(" (the program itself ended with code {})", outcome.exit_code);
   return complain(kOwnError, sentence);
 }
 

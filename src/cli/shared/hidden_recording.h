@@ -1,5 +1,5 @@
-// A recording that exists only until its exports are written, and the messages about recordings that could
-// not be written.
+// A recording that exists only until its exports are written, and the messages about recordings that could not be
+// written.
 #pragma once
 
 #include <optional>

@@ -25,8 +25,7 @@ std::string joined(std::span<const std::string> words) {
 }
 
 bool is_source(const std::string& path) {
-  for (const char* ending :
-       {".c", ".cc", ".cpp", ".cxx", ".cu", ".hip", ".cl", ".f90", ".rs", ".go", ".h", ".hpp"})
+  for (const char* ending : {".c", ".cc", ".cpp", ".cxx", ".cu", ".hip", ".cl", ".f90", ".rs", ".go", ".h", ".hpp"})
     if (path.ends_with(ending)) return true;
   return false;
 }
@@ -42,8 +41,7 @@ bool is_recording(const std::string& path) {
 
 bool is_profile(const fs::path& folder) {
   std::error_code ignored;
-  if (fs::exists(folder / "sysinfo.csv", ignored) || fs::exists(folder / "pmc_perf.csv", ignored))
-    return true;
+  if (fs::exists(folder / "sysinfo.csv", ignored) || fs::exists(folder / "pmc_perf.csv", ignored)) return true;
   for (const auto& entry : fs::directory_iterator(folder, ignored))
     if (entry.is_directory(ignored) && fs::exists(entry.path() / "sysinfo.csv", ignored)) return true;
   return false;
@@ -52,8 +50,7 @@ bool is_profile(const fs::path& folder) {
 }  // namespace
 
 std::string shell_word(const std::string& word) {
-  static constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
+  static constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -64,13 +61,11 @@ std::string meant_command(std::span<const std::string> words) {
   if (words.empty()) return {};
   const std::string& word = words[0];
   std::error_code ignored;
-  if (fs::is_directory(word, ignored))
-    return is_profile(word) ? "tacho analyze -p " + shell_word(word) : std::string();
+  if (fs::is_directory(word, ignored)) return is_profile(word) ? "tacho analyze -p " + shell_word(word) : std::string();
   if (!fs::is_regular_file(word, ignored)) return {};
   const bool executable = access(word.c_str(), X_OK) == 0;
   const bool here = word.find('/') == std::string::npos;
-  if (executable && starts_by_itself(word))
-    return "tacho trace -- " + joined(words).insert(0, here ? "./" : "");
+  if (executable && starts_by_itself(word)) return "tacho trace -- " + joined(words).insert(0, here ? "./" : "");
   if (const std::string interpreter = interpreter_of(word); !interpreter.empty())
     return fmt::format("tacho trace -- {} {}", interpreter, joined(words));
   if (is_recording(word)) return "tacho info " + shell_word(word);
@@ -93,25 +88,23 @@ std::string not_a_command(std::span<const std::string> words, std::span<const st
   const std::string guess = meant.empty() ? std::string() : "; did you mean: " + meant;
   if (word.starts_with("-"))
     return fmt::format(
-        "{} stands before a command; write the command first, as in: tacho trace {} (tacho --help lists "
-        "them)",
-        word, joined(words));
+        "{} stands before a command; write the command first, as in: tacho trace {} (tacho --help lists them)", word,
+        joined(words));
   if (fs::is_directory(word, ignored))
     return fmt::format("{}: is a folder, neither a command nor a program{}", word,
                        guess.empty() ? "; tacho --help lists the commands" : guess);
   if (fs::exists(word, ignored)) {
     if (!guess.empty()) return fmt::format("{}: is no command of tacho{}", word, guess);
     if (is_source(word))
-      return fmt::format("{}: is source code; compile it and trace the program, as in: tacho trace -- ./{}",
-                         word, fs::path(word).stem().string());
+      return fmt::format("{}: is source code; compile it and trace the program, as in: tacho trace -- ./{}", word,
+                         fs::path(word).stem().string());
     return fmt::format("{}: is neither a command nor a program that can be started{}", word,
-                       starts_by_itself(word)
-                           ? fmt::format("; make it executable: chmod +x {}", shell_word(word))
-                           : "; tacho --help lists the commands");
+                       starts_by_itself(word) ? fmt::format("; make it executable: chmod +x {}", shell_word(word))
+                                              : "; tacho --help lists the commands");
   }
   if (const std::string best = nearest(word, commands); !best.empty())
-    return fmt::format("there is no command '{}'; did you mean: tacho {}{}{}", word, best,
-                       words.size() > 1 ? " " : "", joined(words.subspan(1)));
+    return fmt::format("there is no command '{}'; did you mean: tacho {}{}{}", word, best, words.size() > 1 ? " " : "",
+                       joined(words.subspan(1)));
   if (word.find('/') != std::string::npos || !interpreter_of(word).empty() || is_source(word) ||
       word.ends_with(".tacho"))
     return fmt::format("{}: no such file", word);

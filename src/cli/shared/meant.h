@@ -6,12 +6,12 @@
 
 namespace tacho::cli {
 
-/// The command line that `tacho WORDS...` probably meant if the first word names a file or folder that is no
-/// command: "tacho trace -- python3 hello.py", "tacho info run.tacho". Empty if nothing is likely.
+/// The command line that `tacho WORDS...` probably meant if the first word names a file or folder that is no command:
+/// "tacho trace -- python3 hello.py", "tacho info run.tacho". Empty if nothing is likely.
 std::string meant_command(std::span<const std::string> words);
 
-/// True if `tacho WORDS...` names a program to trace: "--" first, a path to an executable, or a program in
-/// PATH whose name resembles no command (`tacho stat` is a slip, `tacho python3 train.py` is not).
+/// True if `tacho WORDS...` names a program to trace: "--" first, a path to an executable, or a program in PATH whose
+/// name resembles no command (`tacho stat` is a slip, `tacho python3 train.py` is not).
 bool is_program(std::span<const std::string> words, std::span<const std::string> commands);
 
 /// One sentence for a first word that is neither a command nor a program; says what was probably meant.

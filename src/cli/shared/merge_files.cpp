@@ -13,10 +13,9 @@ namespace tacho::cli {
 
 namespace {
 
-// What is known about the clocks of `files`, for people, also as notes in the trace. Returns the trace's property "clocks" for
-// files that are all aligned.
-std::string tell_clocks(const std::vector<std::string>& files,
-                        const std::vector<ranks::Alignment>& alignments,
+// What is known about the clocks of `files`, for people, also as notes in the trace. Returns the trace's property
+// "clocks" for files that are all aligned.
+std::string tell_clocks(const std::vector<std::string>& files, const std::vector<ranks::Alignment>& alignments,
                         const std::vector<std::string>& hosts, trace::TraceWriter& writer,
                         std::vector<std::string>& notes) {
   size_t corrected = 0, unaligned = 0, within = 0;
@@ -34,9 +33,8 @@ std::string tell_clocks(const std::vector<std::string>& files,
       ++unaligned;
       if (!alignment.has_realtime || !alignments[0].has_realtime) continue;  // merge_into() says so
       note(event::NoteSeverity::kWarning,
-           fmt::format("{}: unaligned: it shares no collectives or messages with {} by which their clocks "
-                       "could be compared; "
-                       "moments of the two compare only as well as their hosts' clocks agree",
+           fmt::format("{}: unaligned: it shares no collectives or messages with {} by which their clocks could be "
+                       "compared; moments of the two compare only as well as their hosts' clocks agree",
                        files[i], files[0]));
       continue;
     }
@@ -48,18 +46,15 @@ std::string tell_clocks(const std::vector<std::string>& files,
     }
     ++corrected;
     note(event::NoteSeverity::kInfo,
-         fmt::format("{}: its clock is aligned with that of {} by {} {} ({} outliers): {} apart, "
-                     "drift {:.1f} "
-                     "ppm, {} piece{}, to within {} (95 of 100)",
+         fmt::format("{}: its clock is aligned with that of {} by {} {} ({} outliers): {} apart, drift {:.1f} ppm, {} "
+                     "piece{}, to within {} (95 of 100)",
                      files[i], files[0], alignment.samples,
                      alignment.by_messages ? "groups of messages" : "collectives", alignment.outliers,
-                     report::format_duration(std::abs(static_cast<double>(alignment.offset))),
-                     alignment.drift * 1e6, alignment.pieces, alignment.pieces == 1 ? "" : "s",
-                     report::format_duration(alignment.residual)));
+                     report::format_duration(std::abs(static_cast<double>(alignment.offset))), alignment.drift * 1e6,
+                     alignment.pieces, alignment.pieces == 1 ? "" : "s", report::format_duration(alignment.residual)));
   }
   if (unaligned > 0 || corrected + within == 0) return {};
-  return fmt::format("aligned by {} to within {} (95 of 100)",
-                     by_messages ? "collectives and messages" : "collectives",
+  return fmt::format("aligned by {} to within {} (95 of 100)", by_messages ? "collectives and messages" : "collectives",
                      report::format_duration(residual));
 }
 

@@ -9,9 +9,8 @@
 
 namespace tacho::cli {
 
-/// Copies the traces into `writer`, each as a run of its own. Moments of those that share collectives are brought onto the first
-/// one's clock. `notes` gets sentences about clocks and about what is left out.
-Status merge_files(const std::vector<std::string>& inputs, trace::TraceWriter& writer,
-                   std::vector<std::string>& notes);
+/// Copies the traces into `writer`, each as a run of its own. Moments of those that share collectives are brought onto
+/// the first one's clock. `notes` gets sentences about clocks and about what is left out.
+Status merge_files(const std::vector<std::string>& inputs, trace::TraceWriter& writer, std::vector<std::string>& notes);
 
 }  // namespace tacho::cli

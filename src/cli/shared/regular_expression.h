@@ -1,5 +1,5 @@
-// Regular expressions as ECMAScript has them, for the commands that promise these. std::regex takes seconds to compile: it is
-// behind regular_expression.cpp.
+// Regular expressions as ECMAScript has them, for the commands that promise these. std::regex takes seconds to compile:
+// it is behind regular_expression.cpp.
 #pragma once
 
 #include <memory>

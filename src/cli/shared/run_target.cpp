@@ -44,12 +44,10 @@ Status prepare_formats(const TraceRequest& r, std::vector<Extra>& extras) {
   for (const std::string& name : r.formats) {
     if (name == "tacho") continue;
     TACHO_ASSIGN(const format::Writer* const writer, writer_of(name));
-    Extra extra{writer,
-                {r.launch.recording.output, "", fs::path(r.launch.recording.output).parent_path().string()},
-                {}};
+    Extra extra{
+        writer, {r.launch.recording.output, "", fs::path(r.launch.recording.output).parent_path().string()}, {}};
     if (!writer->folder) {
-      const std::string file =
-          fs::path(r.launch.recording.output).replace_extension(writer->extension).string();
+      const std::string file = fs::path(r.launch.recording.output).replace_extension(writer->extension).string();
       extra.place.file = file;
       if (file != r.launch.recording.output) {  // already claimed
         TACHO_ASSIGN(extra.claim, r.output.empty() && !r.overwrite ? OutputClaim::numbered(file)
@@ -75,9 +73,8 @@ Result<OutputClaim> choose_output(const TraceRequest& r) {
   if (!r.output.empty()) {
     constexpr PlaceholderDialect kDialect = PlaceholderDialect::kFolders;
     if (r.output.find("%gpumodel%") != std::string::npos)
-      return fail(
-          "-o {}: %gpumodel% is for folders of tacho profile; here are %rank%, %hostname% and %env{{X}}%",
-          r.output);
+      return fail("-o {}: %gpumodel% is for folders of tacho profile; here are %rank%, %hostname% and %env{{X}}%",
+                  r.output);
     const PlaceholderFacts facts = placeholder_facts(r.launch.command);
     const std::string name = expand_placeholders(r.output, kDialect, facts);
     if (name.empty()) return fail("-o {}: nothing is left when the placeholders are filled in", r.output);
@@ -92,8 +89,7 @@ Result<OutputClaim> choose_output(const TraceRequest& r) {
 // Counters of whole GPUs say by whom they were read (decode/rocm/decoder.cpp).
 bool read_device_counters(const trace::Trace& trace) {
   for (int64_t row = 1; row < trace.rows(event::Table::kCounter); ++row)
-    if (trace.text(event::Table::kCounter, row, event::column::Counter::block) == "rocprofiler-sdk")
-      return true;
+    if (trace.text(event::Table::kCounter, row, event::column::Counter::block) == "rocprofiler-sdk") return true;
   return false;
 }
 
@@ -106,14 +102,12 @@ std::string of_rank(const std::string& path) {
   const std::string name = whole.filename().string();
   for (size_t at = 0; at < name.size();) {
     int64_t number = -1;  // a minus before it is a dash
-    const auto [end, error] = name[at] == '-'
-                                  ? std::from_chars_result{name.data() + at, std::errc::invalid_argument}
-                                  : std::from_chars(name.data() + at, name.data() + name.size(), number);
+    const auto [end, error] = name[at] == '-' ? std::from_chars_result{name.data() + at, std::errc::invalid_argument}
+                                              : std::from_chars(name.data() + at, name.data() + name.size(), number);
     if (error == std::errc() && number == job.rank) return path;
     at = error == std::errc() ? static_cast<size_t>(end - name.data()) : at + 1;
   }
-  return (whole.parent_path() /
-          fmt::format("{}.{}{}", whole.stem().string(), job.rank, whole.extension().string()))
+  return (whole.parent_path() / fmt::format("{}.{}{}", whole.stem().string(), job.rank, whole.extension().string()))
       .string();
 }
 
@@ -130,8 +124,7 @@ int run_target(TraceRequest& request) {
   if (!output) return complain(kOwnError, output.error().message);
   request.launch.recording.output = output->name();
   std::vector<Extra> extras;
-  if (const Status ready = prepare_formats(request, extras); !ready)
-    return complain(kOwnError, ready.error().message);
+  if (const Status ready = prepare_formats(request, extras); !ready) return complain(kOwnError, ready.error().message);
   const bool keep = keeps_trace(request);
   std::optional<HiddenRecording> hidden;
   if (!keep) {
@@ -158,9 +151,7 @@ int run_target(TraceRequest& request) {
     export_options.overwrite = request.overwrite;
     export_options.statistics = true;
     export_options.rpd_schema = static_cast<int>(request.rpd_schema);
-    if (const Status done =
-            export_trace(**trace, *extra.writer, extra.place, export_options, options.written);
-        !done) {
+    if (const Status done = export_trace(**trace, *extra.writer, extra.place, export_options, options.written); !done) {
       const std::string kept = hidden ? hidden->keep() : request.launch.recording.output;
       return complain(kOwnError, fmt::format("{}; the recording is kept in {} (tacho export writes it anew)",
                                              done.error().message, kept));
@@ -174,15 +165,14 @@ int run_target(TraceRequest& request) {
   if ((*trace)->rows(event::Table::kCommunicator) <= 1) {
     const auto program = launch::find_executable(request.launch.command.front());
     if (program && holds_mpi(*program))
-      complain(kOk, fmt::format("{}: MPI is linked into this program statically, so its calls of MPI are not "
-                                "recorded; link it to MPI's shared library",
+      complain(kOk, fmt::format("{}: MPI is linked into this program statically, so its calls of MPI are not recorded; "
+                                "link it to MPI's shared library",
                                 request.launch.command.front()));
   }
   if (!request.launch.recording.target.device_counters.empty() && !read_device_counters(**trace))
     complain(kOk,
-             "--device-counters: nothing was read; where the notes of tacho info give no reason, no process "
-             "used an AMD "
-             "GPU through rocprofiler-sdk");
+             "--device-counters: nothing was read; where the notes of tacho info give no reason, no process used an "
+             "AMD GPU through rocprofiler-sdk");
   if (request.launch.torch_trace) {
     const auto sentence = analysis::torch_sentence(**trace);
     if (!sentence) return complain(kOwnError, sentence.error().message);

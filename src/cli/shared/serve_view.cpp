@@ -43,16 +43,15 @@ int serve_view(view::Document& document, std::optional<uint16_t> port, bool open
   std::fflush(stdout);
   complain(kOk, "serving until Ctrl-C");
   if (open) open_browser(server->url());
-  const Status served =
-      server->serve([&](const report::HttpRequest& request) { return document.answer(request); });
+  const Status served = server->serve([&](const report::HttpRequest& request) { return document.answer(request); });
   return served ? static_cast<int>(kOk) : complain(failure, served.error().message);
 }
 
 LiveView::LiveView(report::HttpServer server, const std::string& recording, const std::string& name)
     : server_(std::move(server)), document_(recording, name), stop_(eventfd(0, EFD_CLOEXEC)) {
   thread_ = thread_without_signals([this] {
-    static_cast<void>(server_.serve(
-        [this](const report::HttpRequest& request) { return document_.answer(request); }, stop_, false));
+    static_cast<void>(
+        server_.serve([this](const report::HttpRequest& request) { return document_.answer(request); }, stop_, false));
   });
 }
 

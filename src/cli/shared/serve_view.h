@@ -13,15 +13,16 @@
 
 namespace tacho::cli {
 
-/// Prints the address on standard output, opens it in a browser if `open` and there is a screen, and answers until SIGINT or
-/// SIGTERM. Returns 0, or `failure` after a sentence when it cannot listen.
+/// Prints the address on standard output, opens it in a browser if `open` and there is a screen, and answers until
+/// SIGINT or SIGTERM. Returns 0, or `failure` after a sentence when it cannot listen.
 int serve_view(view::Document& document, std::optional<uint16_t> port, bool open, int failure);
 
 /// The page of a run from its start on: it is served on threads of its own while the run is recorded.
 class LiveView {
  public:
-  /// Begins to follow the recording and prints the address on standard error, for standard output is the program's. Opens it in a
-  /// browser where there is a screen. nullptr after a sentence when it cannot listen: the run is recorded without a page.
+  /// Begins to follow the recording and prints the address on standard error, for standard output is the program's.
+  /// Opens it in a browser where there is a screen. nullptr after a sentence when it cannot listen: the run is recorded
+  /// without a page.
   static std::unique_ptr<LiveView> begin(const std::string& recording, const std::string& name);
   ~LiveView();
 

@@ -17,23 +17,20 @@ namespace {
 // `count` things at `offset` of the file; empty where they are not whole.
 template <typename T>
 std::span<const T> elf_part(std::span<const char> file, uint64_t offset, uint64_t count) {
-  if (offset > file.size() || offset % alignof(T) != 0 || count > (file.size() - offset) / sizeof(T))
-    return {};
+  if (offset > file.size() || offset % alignof(T) != 0 || count > (file.size() - offset) / sizeof(T)) return {};
   return {reinterpret_cast<const T*>(file.data() + offset), static_cast<size_t>(count)};
 }
 
 bool elf_defines(std::span<const char> file, std::string_view name) {
   const auto head = elf_part<Elf64_Ehdr>(file, 0, 1);
-  if (head.empty() || std::memcmp(head[0].e_ident, ELFMAG, SELFMAG) != 0 ||
-      head[0].e_ident[EI_CLASS] != ELFCLASS64)
+  if (head.empty() || std::memcmp(head[0].e_ident, ELFMAG, SELFMAG) != 0 || head[0].e_ident[EI_CLASS] != ELFCLASS64)
     return false;
   const auto sections = elf_part<Elf64_Shdr>(file, head[0].e_shoff, head[0].e_shnum);
   for (const Elf64_Shdr& table : sections) {
     if (table.sh_type != SHT_SYMTAB || table.sh_link >= sections.size()) continue;
     const Elf64_Shdr& strings = sections[table.sh_link];
     const auto text = elf_part<char>(file, strings.sh_offset, strings.sh_size);
-    for (const Elf64_Sym& symbol :
-         elf_part<Elf64_Sym>(file, table.sh_offset, table.sh_size / sizeof(Elf64_Sym)))
+    for (const Elf64_Sym& symbol : elf_part<Elf64_Sym>(file, table.sh_offset, table.sh_size / sizeof(Elf64_Sym)))
       if (symbol.st_shndx != SHN_UNDEF && symbol.st_name < text.size() &&
           std::string_view(text.data() + symbol.st_name,
                            strnlen(text.data() + symbol.st_name, text.size() - symbol.st_name)) == name)

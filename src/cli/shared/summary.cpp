@@ -96,12 +96,12 @@ void add_copies(std::string& out, const trace::Trace& trace, const report::Scree
                    {"Direction", report::Align::kLeft, -1, true}};
   for (const auto* rows : {&*copies, &*fills})
     for (const analysis::StatRow& row : *rows)
-      table.rows.push_back(
-          {report::format_duration(static_cast<double>(row.total)), row.count,
-           report::format_bytes(static_cast<double>(row.bytes)),
-           row.total > 0 ? report::Cell(static_cast<double>(row.bytes) / static_cast<double>(row.total))
-                         : report::Cell(),
-           row.name});
+      table.rows.push_back({report::format_duration(static_cast<double>(row.total)), row.count,
+                            report::format_bytes(static_cast<double>(row.bytes)),
+                            row.total > 0
+                                ? report::Cell(static_cast<double>(row.bytes) / static_cast<double>(row.total))
+                                : report::Cell(),
+                            row.name});
   out += report::to_text(table, style_of(screen));
 }
 
@@ -134,8 +134,8 @@ void add_devices(std::string& out, const trace::Trace& trace, const report::Scre
   out += report::to_text(table, style_of(screen));
 }
 
-// Where the host spent its time: the user's own lines, or functions if no line is known, with the GPU time
-// that they launched.
+// Where the host spent its time: the user's own lines, or functions if no line is known, with the GPU time that they
+// launched.
 void add_host_time(std::string& out, const trace::Trace& trace, const report::Screen& screen, size_t top) {
   if (trace.rows(Table::kSample) == 0) return;
   // Finding the launching line reads every call; with more calls than this, shows only the host's time.
@@ -153,8 +153,7 @@ void add_host_time(std::string& out, const trace::Trace& trace, const report::Sc
   if (!lines) rows = analysis::stack_rows(tree, analysis::StackBy::kFunction);
   std::erase_if(rows, [](const analysis::StackRow& row) { return row.self_ns == 0 && row.gpu_self_ns == 0; });
   const auto percent = [&](int64_t ns, int64_t of) {
-    return of > 0 && ns > 0 ? report::Cell(static_cast<double>(ns) / static_cast<double>(of) * 100)
-                            : report::Cell();
+    return of > 0 && ns > 0 ? report::Cell(static_cast<double>(ns) / static_cast<double>(of) * 100) : report::Cell();
   };
   const auto time = [](int64_t ns) {
     return ns > 0 ? report::Cell(report::format_duration(static_cast<double>(ns))) : report::Cell();
@@ -214,8 +213,7 @@ void add_mpi(std::string& out, const trace::Trace& trace, const report::Screen& 
       continue;
     const std::string_view name = trace.text(Table::kFunction, sum.dim, column::Function::name);
     // Starting and ending a job is no communication of its work.
-    if (name == "MPI_Init" || name == "MPI_Init_thread" || name == "MPI_Finalize" || name == "MPI_Abort")
-      continue;
+    if (name == "MPI_Init" || name == "MPI_Init_thread" || name == "MPI_Finalize" || name == "MPI_Abort") continue;
     several = several || (thread != 0 && thread != sum.track);
     thread = sum.track;
     calls += sum.count;
@@ -224,15 +222,14 @@ void add_mpi(std::string& out, const trace::Trace& trace, const report::Screen& 
   }
   if (calls == 0) return;
   const auto time = [](int64_t value) { return report::format_duration(static_cast<double>(value)); };
-  std::string text = fmt::format("{} in {} call{} besides MPI_Init and MPI_Finalize", time(inside), calls,
-                                 calls == 1 ? "" : "s");
+  std::string text =
+      fmt::format("{} in {} call{} besides MPI_Init and MPI_Finalize", time(inside), calls, calls == 1 ? "" : "s");
   if (several)
     text += ", summed over threads";
   else if (seconds > 0)
     text += fmt::format(", {:.1f} % of the run", static_cast<double>(inside) / seconds / 1e7);
-  text += fmt::format(
-      "; {} of it in calls that only wait. tacho ranks shows for whom, given the traces of all ranks",
-      time(waiting));
+  text += fmt::format("; {} of it in calls that only wait. tacho ranks shows for whom, given the traces of all ranks",
+                      time(waiting));
   out += heading("MPI", screen) + indented(text, screen);
 }
 
@@ -274,12 +271,11 @@ std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& sh
   mark(Table::kSample, sampled);
   // Tools that programs start, including build systems and version managers.
   static constexpr std::string_view kTools[] = {
-      "sh",       "bash",     "dash",     "zsh",  "ld",    "ld.bfd",     "ld.lld",   "lld",     "collect2",
-      "as",       "cc1",      "cc1plus",  "gcc",  "g++",   "cc",         "c++",      "clang",   "clang++",
-      "ptxas",    "nvcc",     "cicc",     "env",  "pyenv", "pyenv-exec", "rbenv",    "uname",   "which",
-      "grep",     "sed",      "cut",      "head", "tr",    "cat",        "basename", "dirname", "readlink",
-      "realpath", "ldconfig", "hostname", "git",  "lscpu", "ls",         "rm",       "mkdir",   "awk",
-      "mawk",     "gawk",     "sort",     "expr", "id"};
+      "sh",    "bash",    "dash",  "zsh",        "ld",      "ld.bfd",   "ld.lld",   "lld",      "collect2", "as",
+      "cc1",   "cc1plus", "gcc",   "g++",        "cc",      "c++",      "clang",    "clang++",  "ptxas",    "nvcc",
+      "cicc",  "env",     "pyenv", "pyenv-exec", "rbenv",   "uname",    "which",    "grep",     "sed",      "cut",
+      "head",  "tr",      "cat",   "basename",   "dirname", "readlink", "realpath", "ldconfig", "hostname", "git",
+      "lscpu", "ls",      "rm",    "mkdir",      "awk",     "mawk",     "gawk",     "sort",     "expr",     "id"};
   std::vector<std::pair<std::string, size_t>> folded;
   size_t count = 0;
   for (int64_t row = 1; row < rows; ++row) {
@@ -287,8 +283,8 @@ std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& sh
     const std::string name(trace.text(Table::kProcess, row, column::Process::name));
     // "x86_64-linux-gnu-ld.bfd" is a linker too.
     const bool tool = std::any_of(std::begin(kTools), std::end(kTools), [&](std::string_view known) {
-      return name == known || (name.size() > known.size() && name.ends_with(known) &&
-                               name[name.size() - known.size() - 1] == '-');
+      return name == known ||
+             (name.size() > known.size() && name.ends_with(known) && name[name.size() - known.size() - 1] == '-');
     });
     if (works[at] != 0 || (!tool && (sampled[at] != 0 || row == 1))) {
       shown.push_back(row);
@@ -296,8 +292,7 @@ std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& sh
     }
     ++count;
     const std::string text = name.empty() ? "unknown" : report::clean(name);
-    const auto known =
-        std::find_if(folded.begin(), folded.end(), [&](const auto& one) { return one.first == text; });
+    const auto known = std::find_if(folded.begin(), folded.end(), [&](const auto& one) { return one.first == text; });
     if (known == folded.end())
       folded.emplace_back(text, 1);
     else
@@ -313,8 +308,7 @@ std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& sh
     --count;
   }
   if (count == 0) return {};
-  std::stable_sort(folded.begin(), folded.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(folded.begin(), folded.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string names;
   constexpr size_t kMostNames = 6;
   for (size_t i = 0; i < std::min(folded.size(), kMostNames); ++i)
@@ -341,22 +335,20 @@ std::string how_long(const trace::Trace& trace) {
 
 // "; ended by signal 11", "; exited with code 3", or nothing.
 std::string bad_end(const trace::Trace& trace) {
-  if (const auto code = trace.property(Table::kEnd, 0, "signal"))
-    return fmt::format("; ended by signal {}", *code);
+  if (const auto code = trace.property(Table::kEnd, 0, "signal")) return fmt::format("; ended by signal {}", *code);
   const auto exit = trace.property(Table::kEnd, 0, "exit_code");
   return exit && *exit != "0" ? fmt::format("; exited with code {}", *exit) : std::string();
 }
 
-std::string rank_line(const trace::Trace& trace, const report::Screen& screen,
-                      const SummaryOptions& options) {
+std::string rank_line(const trace::Trace& trace, const report::Screen& screen, const SummaryOptions& options) {
   const auto count = [&](Table table, const char* one) {
     const int64_t rows = recorded(trace, table);
     return fmt::format("{} {}{}", rows, one, rows == 1 ? "" : "s");
   };
-  std::string out = fmt::format(
-      "{}  {}: {}, {}, {}{}{}", report::painted("tacho", report::Paint::kBold, screen.colour),
-      rank_of(options), how_long(trace), count(Table::kDispatch, "kernel"), count(Table::kApi, "call"),
-      bad_end(trace), trace.complete() ? "" : "; the recording was cut off");
+  std::string out =
+      fmt::format("{}  {}: {}, {}, {}{}{}", report::painted("tacho", report::Paint::kBold, screen.colour),
+                  rank_of(options), how_long(trace), count(Table::kDispatch, "kernel"), count(Table::kApi, "call"),
+                  bad_end(trace), trace.complete() ? "" : "; the recording was cut off");
   if (options.kept) out += "  " + report::clean(trace.path());
   for (const std::string& path : options.written) out += "  " + report::clean(path);
   out += "\n";
@@ -367,16 +359,14 @@ std::string rank_line(const trace::Trace& trace, const report::Screen& screen,
 
 }  // namespace
 
-std::string summary_text(const trace::Trace& trace, const report::Screen& screen,
-                         const SummaryOptions& options) {
+std::string summary_text(const trace::Trace& trace, const report::Screen& screen, const SummaryOptions& options) {
   std::string out;
   const auto command = trace.property(Table::kEnd, 0, "command");
   const double seconds = number_property(trace, "target_seconds");
   const auto [first, last] = trace.time_range();
   out += report::painted("tacho", report::Paint::kBold, screen.colour);
   if (command)
-    out +=
-        "  " + report::shortened_middle(report::clean(*command), screen.width > 20 ? screen.width - 7 : 13);
+    out += "  " + report::shortened_middle(report::clean(*command), screen.width > 20 ? screen.width - 7 : 13);
   out += "\n";
   int64_t events = 0;
   for (size_t i = 0; i <= static_cast<size_t>(Table::kReading); ++i)
@@ -385,11 +375,9 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   std::vector<int64_t> shown;
   const std::string helpers = helper_processes(trace, shown);
   const size_t processes = shown.size();
-  out += fmt::format("  {}; {} event{} of {} process{}{}\n", how_long(trace), events, events == 1 ? "" : "s",
-                     processes, processes == 1 ? "" : "es",
-                     trace.complete() ? "" : "; the recording was cut off");
-  if (options.rank >= 0)
-    out += fmt::format("  {}; every other recorded rank has one line\n", rank_of(options));
+  out += fmt::format("  {}; {} event{} of {} process{}{}\n", how_long(trace), events, events == 1 ? "" : "s", processes,
+                     processes == 1 ? "" : "es", trace.complete() ? "" : "; the recording was cut off");
+  if (options.rank >= 0) out += fmt::format("  {}; every other recorded rank has one line\n", rank_of(options));
   if (!helpers.empty()) out += indented(helpers, screen);
   if (const auto code = trace.property(Table::kEnd, 0, "signal"))
     out += fmt::format("  the program was ended by signal {}\n", *code);
@@ -421,8 +409,7 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
     account = fmt::format("{:.0f} ns a recorded call, measured in the program at its start: {} in all", hook,
                           report::format_duration(hook * static_cast<double>(hooks)));
     const double drain = number_property(trace, "drain_cpu_seconds");
-    if (drain > 0)
-      account += fmt::format("; tacho itself {} of CPU beside it", report::format_duration(drain * 1e9));
+    if (drain > 0) account += fmt::format("; tacho itself {} of CPU beside it", report::format_duration(drain * 1e9));
     account = indented(account, screen);
   }
   const auto losses = analysis::loss_sentences(trace);
@@ -430,9 +417,8 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   for (const std::string& sentence : losses)
     out += report::painted(indented(sentence, screen), report::Paint::kYellow, screen.colour);
   if (!trace.complete())
-    out += indented(
-        "what was recorded after the last write to this file is missing; how much that is, it cannot say",
-        screen);
+    out += indented("what was recorded after the last write to this file is missing; how much that is, it cannot say",
+                    screen);
   else if (losses.empty() && !account.empty() && !trace.property(Table::kEnd, 0, "unrecorded_processes"))
     out += "  nothing was lost\n";
   for (const std::string& sentence : analysis::filter_sentences(trace))

@@ -21,17 +21,16 @@ struct SummaryOptions {
 };
 
 /// The whole summary as text. Except for file names, no line is wider than `screen`.
-std::string summary_text(const trace::Trace& trace, const report::Screen& screen,
-                         const SummaryOptions& options = {});
+std::string summary_text(const trace::Trace& trace, const report::Screen& screen, const SummaryOptions& options = {});
 
-/// What a run says at its end on stderr: the whole summary, or, as a rank of a job whose first recorded rank prints that (`ranks`:
-/// the list of --ranks, may be empty), one line and one for each loss.
+/// What a run says at its end on stderr: the whole summary, or, as a rank of a job whose first recorded rank prints
+/// that (`ranks`: the list of --ranks, may be empty), one line and one for each loss.
 std::string summary_of_run(const trace::Trace& trace, SummaryOptions options, std::string_view ranks);
 
-/// "4 more processes without GPU work: ld (2), sh, python3-config"; empty if there are none. `shown` gets the
-/// rows of the other processes. Leaves out a process without GPU work, API calls and markers if it is a tool
-/// that programs use (shell, compiler, linker, version manager), even with call stacks, or if it has no call
-/// stacks either. Always shows at least one process, and the first one unless it is a tool.
+/// "4 more processes without GPU work: ld (2), sh, python3-config"; empty if there are none. `shown` gets the rows of
+/// the other processes. Leaves out a process without GPU work, API calls and markers if it is a tool that programs use
+/// (shell, compiler, linker, version manager), even with call stacks, or if it has no call stacks either. Always shows
+/// at least one process, and the first one unless it is a tool.
 std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& shown);
 
 }  // namespace tacho::cli

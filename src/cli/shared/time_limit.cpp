@@ -61,10 +61,9 @@ TimeLimit::TimeLimit(double seconds) {
   g_limit.store(seconds);
   g_began.store(now());
   g_line.store(isatty(STDERR_FILENO) == 1);
-  const std::string sentence = fmt::format(
-      "tacho: no answer within {:g} s; give a longer --timeout, or ask for less (tacho query --explain says "
-      "how it is answered)\n",
-      seconds);
+  const std::string sentence = fmt::format("tacho: no answer within {:g} s; give a longer --timeout, or ask for less "
+                                           "(tacho query --explain says how it is answered)\n",
+                                           seconds);
   snprintf(g_sentence, sizeof g_sentence, "%s", sentence.c_str());
   if (seconds <= 0 && !g_line.load()) return;
   struct sigaction action {};

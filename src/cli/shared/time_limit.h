@@ -3,8 +3,8 @@
 
 namespace tacho::cli {
 
-/// While it lives, the process ends with exit code 1 and a sentence after `seconds` (0 = no limit). On a
-/// terminal, stderr shows the time spent from 3 s on, until answered(). Only one may live at a time.
+/// While it lives, the process ends with exit code 1 and a sentence after `seconds` (0 = no limit). On a terminal,
+/// stderr shows the time spent from 3 s on, until answered(). Only one may live at a time.
 class TimeLimit {
  public:
   explicit TimeLimit(double seconds);

@@ -13,8 +13,8 @@ bool is_absolute(std::string_view text) {
 Result<int64_t> parse_moment(std::string_view text, int64_t first, int64_t last, std::string_view option) {
   const auto refuse = [&] {
     return fail(
-        "{} {}: write a share (25%), a time after the first event (+1.5s, +200ms), before the last one "
-        "(-1s), or nanoseconds as the trace has them",
+        "{} {}: write a share (25%), a time after the first event (+1.5s, +200ms), before the last one (-1s), or "
+        "nanoseconds as the trace has them",
         option, text);
   };
   if (is_absolute(text)) {

@@ -9,8 +9,8 @@
 
 namespace tacho::cli {
 
-/// A moment in ns: N% of the way from `first` to `last`, +N after the first, -N before the last, or bare ns.
-/// N may have a fraction and, after + or -, a unit (ns, us, ms, s, min; default ns). Errors name `option`.
+/// A moment in ns: N% of the way from `first` to `last`, +N after the first, -N before the last, or bare ns. N may have
+/// a fraction and, after + or -, a unit (ns, us, ms, s, min; default ns). Errors name `option`.
 Result<int64_t> parse_moment(std::string_view text, int64_t first, int64_t last, std::string_view option);
 
 /// True for a bare number: a moment that makes sense without a trace.

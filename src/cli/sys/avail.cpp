@@ -1,5 +1,5 @@
-// `tacho sys avail`, rocprof-sys-avail: settings, categories, components, counters and devices as tables, and
-// a config file to start from.
+// `tacho sys avail`, rocprof-sys-avail: settings, categories, components, counters and devices as tables, and a config
+// file to start from.
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,10 +26,10 @@ namespace tacho::cli::sys {
 namespace {
 
 struct View {
-  bool settings = false, components = false, counters = false, categories = false, devices = false,
-       keys = false, advanced = false;
-  bool available = false, ignore_case = false, alphabetical = false, brief = false, description = false,
-       values = false, names = false;
+  bool settings = false, components = false, counters = false, categories = false, devices = false, keys = false,
+       advanced = false;
+  bool available = false, ignore_case = false, alphabetical = false, brief = false, description = false, values = false,
+       names = false;
   bool markdown = false, csv = false, force = false, help = false, config = false;
   std::string format = "txt", separator = ",", output, config_file;
   std::vector<std::string> filters, category_filters, category_views;
@@ -52,8 +52,8 @@ class Filter {
   }
   bool accepts(std::initializer_list<std::string_view> texts) const {
     return std::all_of(parts_.begin(), parts_.end(), [&](const Part& part) {
-      const bool any = std::any_of(texts.begin(), texts.end(),
-                                   [&](std::string_view text) { return part.pattern.occurs_in(text); });
+      const bool any =
+          std::any_of(texts.begin(), texts.end(), [&](std::string_view text) { return part.pattern.occurs_in(text); });
       return any != part.negated;
     });
   }
@@ -71,8 +71,7 @@ std::string box(const report::Table& table) {
   for (size_t i = 0; i < table.columns.size(); ++i) {
     size_t width = table.columns[i].title.size();
     for (const auto& row : table.rows)
-      if (const auto* text = std::get_if<std::string>(&row[i]))
-        width = std::max(width, report::display_width(*text));
+      if (const auto* text = std::get_if<std::string>(&row[i])) width = std::max(width, report::display_width(*text));
     widths.push_back(width);
   }
   std::string rule = "|";
@@ -81,8 +80,7 @@ std::string box(const report::Table& table) {
   std::string out = rule + "|";
   for (size_t i = 0; i < widths.size(); ++i) {
     const size_t room = widths[i] - table.columns[i].title.size();
-    out +=
-        " " + std::string(room / 2, ' ') + table.columns[i].title + std::string(room - room / 2, ' ') + " |";
+    out += " " + std::string(room / 2, ' ') + table.columns[i].title + std::string(room - room / 2, ' ') + " |";
   }
   out += "\n" + rule;
   for (const auto& row : table.rows) {
@@ -137,8 +135,7 @@ Result<View> parse_view(int argc, char** argv) {
     else if (is({"--devices"}))
       view.devices = true;
     else if (is({"-a", "--all"}))
-      view.settings = view.components = view.counters = view.devices = view.description = view.advanced =
-          true;
+      view.settings = view.components = view.counters = view.devices = view.description = view.advanced = true;
     else if (is({"--advanced"}))
       view.advanced = true;
     else if (is({"--list-categories"}))
@@ -167,8 +164,7 @@ Result<View> parse_view(int argc, char** argv) {
       TACHO_TRY(several(view.category_views));
     } else if (is({"-w", "--width", "-W", "--max-width"})) {
       TACHO_ASSIGN(const std::string text, next());
-      (word == "-w" || word == "--width" ? view.width : view.total_width) =
-          std::strtoul(text.c_str(), nullptr, 10);
+      (word == "-w" || word == "--width" ? view.width : view.total_width) = std::strtoul(text.c_str(), nullptr, 10);
     } else if (is({"-G", "--generate-config"})) {
       view.config = true;
       view.config_file = "rocprof-sys.cfg";
@@ -229,9 +225,9 @@ int avail(Face face, int argc, char** argv) {
   if (!parsed) return complain(kBadInput, parsed.error().message);
   View& view = *parsed;
   if (view.help) {
-    print_help_text(fmt::format("Usage: {} [options]\n\n{}",
-                                face == Face::kTacho ? "tacho sys avail" : "rocprof-sys-avail", kHelp),
-                    STDOUT_FILENO);
+    print_help_text(
+        fmt::format("Usage: {} [options]\n\n{}", face == Face::kTacho ? "tacho sys avail" : "rocprof-sys-avail", kHelp),
+        STDOUT_FILENO);
     return kOk;
   }
   Settings values;
@@ -250,17 +246,16 @@ int avail(Face face, int argc, char** argv) {
     for (char& c : wanted) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (wanted.starts_with("settings::")) wanted.erase(0, 10);
     if (!known.contains(wanted))
-      return complain(kBadInput, fmt::format("-c {}: there is no such category; there are {}", given,
-                                             fmt::join(known, ", ")));
+      return complain(kBadInput,
+                      fmt::format("-c {}: there is no such category; there are {}", given, fmt::join(known, ", ")));
   }
   const auto in_categories = [&](std::string_view categories) {
     if (!category_filter->accepts({categories})) return false;
     if (view.category_views.empty()) return true;
-    return std::any_of(view.category_views.begin(), view.category_views.end(),
-                       [&](const std::string& wanted) {
-                         const std::string padded = " " + std::string(categories) + " ";
-                         return padded.find(" " + wanted + " ") != std::string::npos;
-                       });
+    return std::any_of(view.category_views.begin(), view.category_views.end(), [&](const std::string& wanted) {
+      const std::string padded = " " + std::string(categories) + " ";
+      return padded.find(" " + wanted + " ") != std::string::npos;
+    });
   };
 
   if (view.config) {
@@ -268,12 +263,10 @@ int avail(Face face, int argc, char** argv) {
     if (view.format == "txt") {
       text = default_config(values, view.advanced);
     } else {
-      return complain(kBadInput,
-                      fmt::format("-F {}: config files are written, and read, as text", view.format));
+      return complain(kBadInput, fmt::format("-F {}: config files are written, and read, as text", view.format));
     }
     auto file = OutputFile::create(view.config_file, view.force);
-    if (!file)
-      return complain(kBadInput, file.error().message + (view.force ? "" : " (--force replaces a file)"));
+    if (!file) return complain(kBadInput, file.error().message + (view.force ? "" : " (--force replaces a file)"));
     file->write(text);
     if (const Status done = file->commit(); !done) return complain(kBadInput, done.error().message);
     fmt::print(stderr, "[rocprof-sys-avail] Outputting text configuration file '{}'...\n", view.config_file);
@@ -302,8 +295,7 @@ int avail(Face face, int argc, char** argv) {
       if ((setting.advanced && !view.advanced && view.filters.empty()) || (view.available && !supported) ||
           !in_categories(setting.categories))
         continue;
-      const std::string name = std::string(kPrefix) + std::string(setting.name),
-                        value = values.text(setting.name);
+      const std::string name = std::string(kPrefix) + std::string(setting.name), value = values.text(setting.name);
       const std::string text = (supported ? "" : "[not supported by tacho] ") + std::string(setting.text);
       if (!filter->accepts({name, value, text})) continue;
       std::vector<report::Cell> row = {name};
@@ -322,8 +314,7 @@ int avail(Face face, int argc, char** argv) {
     table.id = id;
     table.columns = std::move(columns);
     for (const auto& row : rows) {
-      bool accepted =
-          row.size() > 2 ? filter->accepts({row[0], row[1], row[2]}) : filter->accepts({row[0], row[1]});
+      bool accepted = row.size() > 2 ? filter->accepts({row[0], row[1], row[2]}) : filter->accepts({row[0], row[1]});
       if (view.available && row[1] == "false") accepted = false;
       if (accepted) table.rows.emplace_back(row.begin(), row.end());
     }
@@ -353,8 +344,7 @@ int avail(Face face, int argc, char** argv) {
       if (monitor == nullptr) continue;
       std::vector<vendor::GpuReading> readings;
       monitor->read({}, readings, problems);
-      for (const vendor::GpuReading& reading : readings)
-        rows.push_back({reading.name, "true", "GPU", reading.text});
+      for (const vendor::GpuReading& reading : readings) rows.push_back({reading.name, "true", "GPU", reading.text});
     }
     for (const std::string& problem : problems) complain(0, problem);
     std::erase_if(rows, [&](const auto& row) {
@@ -403,10 +393,9 @@ int avail(Face face, int argc, char** argv) {
             {"%r", "%rank%"},
             {"%s", "%size%"}});
 
-  const bool filtered =
-      !view.filters.empty() || !view.category_filters.empty() || !view.category_views.empty();
-  if (filtered && std::all_of(tables.begin(), tables.end(),
-                              [](const report::Table& table) { return table.rows.empty(); }))
+  const bool filtered = !view.filters.empty() || !view.category_filters.empty() || !view.category_views.empty();
+  if (filtered &&
+      std::all_of(tables.begin(), tables.end(), [](const report::Table& table) { return table.rows.empty(); }))
     complain(0, "nothing matches these filters");
 
   std::string out;

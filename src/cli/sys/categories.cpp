@@ -17,13 +17,12 @@ constexpr Category kCategories[] = {
     {"user", "regions that the program marks", bit(Table::kMarker)},
     {"python", "Python regions", bit(Table::kMarker)},
     {"rocm", "everything of GPU runtimes",
-     bit(Table::kApi) | bit(Table::kDispatch) | bit(Table::kCopy) | bit(Table::kFill) |
-         bit(Table::kAllocation) | bit(Table::kSync)},
+     bit(Table::kApi) | bit(Table::kDispatch) | bit(Table::kCopy) | bit(Table::kFill) | bit(Table::kAllocation) |
+         bit(Table::kSync)},
     {"rocm_hip_api", "API calls of GPU runtimes", bit(Table::kApi) | bit(Table::kSync)},
     {"rocm_hsa_api", "API calls of GPU runtimes", bit(Table::kApi) | bit(Table::kSync)},
     {"rocm_kernel_dispatch", "kernels", bit(Table::kDispatch)},
-    {"rocm_hip_stream", "kernels and copies by stream",
-     bit(Table::kDispatch) | bit(Table::kCopy) | bit(Table::kFill)},
+    {"rocm_hip_stream", "kernels and copies by stream", bit(Table::kDispatch) | bit(Table::kCopy) | bit(Table::kFill)},
     {"rocm_memory_copy", "copies and fills", bit(Table::kCopy) | bit(Table::kFill)},
     {"rocm_scratch_memory", "device memory", bit(Table::kAllocation)},
     {"rocm_marker_api", "ROCTx, NVTX and tacho.h", bit(Table::kMarker)},

@@ -58,11 +58,7 @@ constexpr Option kOptions[] = {
      .kind = Kind::kFlag,
      .group = kOptionsHeading,
      .help = "telemetry of the machine and the processes"},
-    {.name = "device",
-     .short_name = "-D",
-     .kind = Kind::kFlag,
-     .group = kOptionsHeading,
-     .help = "telemetry of GPUs"},
+    {.name = "device", .short_name = "-D", .kind = Kind::kFlag, .group = kOptionsHeading, .help = "telemetry of GPUs"},
     {.name = "wait",
      .short_name = "-w",
      .kind = Kind::kValue,
@@ -83,8 +79,7 @@ constexpr Option kOptions[] = {
      .short_name = "-I",
      .kind = Kind::kList,
      .group = kOptionsHeading,
-     .help = "switch sources on: all kokkosp mpip mutex-locks ompt rcclp amd-smi rocprofiler-sdk rw-locks "
-             "spin-locks"},
+     .help = "switch sources on: all kokkosp mpip mutex-locks ompt rcclp amd-smi rocprofiler-sdk rw-locks spin-locks"},
     {.name = "exclude",
      .short_name = "-E",
      .kind = Kind::kList,
@@ -218,11 +213,7 @@ constexpr Option kOptions[] = {
      .group = kOptionsHeading,
      .help = "by hardware events: not supported",
      .sets = "SAMPLING_OVERFLOW"},
-    {.name = "cputime",
-     .short_name = "",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "as --sample-cputime"},
+    {.name = "cputime", .short_name = "", .kind = Kind::kList, .group = kOptionsHeading, .help = "as --sample-cputime"},
     {.name = "realtime",
      .short_name = "",
      .kind = Kind::kList,
@@ -232,8 +223,7 @@ constexpr Option kOptions[] = {
      .short_name = "-C",
      .kind = Kind::kList,
      .group = kOptionsHeading,
-     .help =
-         "CPU counters of samples and launching calls, by their perf, perf:: or PAPI names (sys avail -H)",
+     .help = "CPU counters of samples and launching calls, by their perf, perf:: or PAPI names (sys avail -H)",
      .sets = "PAPI_EVENTS"},
     {.name = "gpu-events",
      .short_name = "-G",
@@ -318,17 +308,16 @@ constexpr Option kOptions[] = {
 };
 
 // What -I and -E can name.
-constexpr std::pair<std::string_view, std::string_view> kSources[] = {
-    {"kokkosp", "USE_KOKKOSP"},
-    {"mpip", "USE_MPIP"},
-    {"mutex-locks", "TRACE_THREAD_LOCKS"},
-    {"ompt", "USE_OMPT"},
-    {"rcclp", "USE_RCCLP"},
-    {"amd-smi", "USE_AMD_SMI"},
-    {"rocprofiler-sdk", "USE_ROCM"},
-    {"rocprofiler", "USE_ROCM"},
-    {"rw-locks", "TRACE_THREAD_RW_LOCKS"},
-    {"spin-locks", "TRACE_THREAD_SPIN_LOCKS"}};
+constexpr std::pair<std::string_view, std::string_view> kSources[] = {{"kokkosp", "USE_KOKKOSP"},
+                                                                      {"mpip", "USE_MPIP"},
+                                                                      {"mutex-locks", "TRACE_THREAD_LOCKS"},
+                                                                      {"ompt", "USE_OMPT"},
+                                                                      {"rcclp", "USE_RCCLP"},
+                                                                      {"amd-smi", "USE_AMD_SMI"},
+                                                                      {"rocprofiler-sdk", "USE_ROCM"},
+                                                                      {"rocprofiler", "USE_ROCM"},
+                                                                      {"rw-locks", "TRACE_THREAD_RW_LOCKS"},
+                                                                      {"spin-locks", "TRACE_THREAD_SPIN_LOCKS"}};
 
 bool truth_word(std::string_view word) {
   for (const char* known : {"true", "false", "on", "off", "yes", "no"})
@@ -336,8 +325,7 @@ bool truth_word(std::string_view word) {
   return false;
 }
 bool numeric_word(std::string_view word) {
-  return !word.empty() && word.find_first_not_of("0123456789.,-:") == std::string_view::npos &&
-         word[0] != '-';
+  return !word.empty() && word.find_first_not_of("0123456789.,-:") == std::string_view::npos && word[0] != '-';
 }
 
 class Parser {
@@ -357,8 +345,7 @@ class Parser {
       ++at_;
       TACHO_TRY(option(word));
     }
-    request_.command.assign(words_.begin() + static_cast<ptrdiff_t>(std::min(at_, words_.size())),
-                            words_.end());
+    request_.command.assign(words_.begin() + static_cast<ptrdiff_t>(std::min(at_, words_.size())), words_.end());
     return {};
   }
 
@@ -368,8 +355,8 @@ class Parser {
     return settings().set(*find_setting(name), value, Origin::kOption, where);
   }
 
-  // The words that belong to a list option: all up to the next option if `--` ends the options anyway, else
-  // those that it accepts.
+  // The words that belong to a list option: all up to the next option if `--` ends the options anyway, else those that
+  // it accepts.
   template <typename Accepts>
   std::vector<std::string> list(Accepts accepts) {
     std::vector<std::string> out;
@@ -391,12 +378,11 @@ class Parser {
         value = word.substr(equals + 1);
         has_value = true;
       }
-    const Option* const found = name.starts_with("--") ? options::find(kOptions, name.substr(2))
-                                                       : options::find_short(kOptions, name);
+    const Option* const found =
+        name.starts_with("--") ? options::find(kOptions, name.substr(2)) : options::find_short(kOptions, name);
     if (found == nullptr) {
       // Every setting is also an option.
-      const Setting* const setting =
-          name.starts_with("--") ? find_setting(std::string_view(name).substr(2)) : nullptr;
+      const Setting* const setting = name.starts_with("--") ? find_setting(std::string_view(name).substr(2)) : nullptr;
       if (setting == nullptr) return unknown(name);
       if (!has_value) {
         const bool next_is_value =
@@ -431,8 +417,7 @@ class Parser {
   }
 
   Status unknown(const std::string& name) {
-    return fail("there is no option {}{}; see {} --help", name, options::suggestion(kOptions, name),
-                request_.called);
+    return fail("there is no option {}{}; see {} --help", name, options::suggestion(kOptions, name), request_.called);
   }
 
   Status flag(const Option& option, const std::string& name, const std::string& value) {
@@ -541,8 +526,7 @@ class Parser {
       take([](const std::string& word) { return word == "cputime" || word == "realtime"; });
       TACHO_TRY(set("USE_SAMPLING", "true", name));
       for (const std::string& word : words) {
-        if (word != "cputime" && word != "realtime")
-          return fail("{} {}: choose cputime or realtime", name, word);
+        if (word != "cputime" && word != "realtime") return fail("{} {}: choose cputime or realtime", name, word);
         TACHO_TRY(set(word == "cputime" ? "SAMPLING_CPUTIME" : "SAMPLING_REALTIME", "true", name));
       }
       return {};
@@ -564,23 +548,20 @@ class Parser {
     if (option.name == "profile-format") {
       take([](const std::string& word) { return word == "text" || word == "json" || word == "console"; });
       if (words.empty()) return fail("{}: choose from text json console", name);
-      const auto has = [&](const char* word) {
-        return std::find(words.begin(), words.end(), word) != words.end();
-      };
+      const auto has = [&](const char* word) { return std::find(words.begin(), words.end(), word) != words.end(); };
       TACHO_TRY(set("PROFILE", "true", name));
       TACHO_TRY(set("TEXT_OUTPUT", has("text") ? "true" : "false", name));
       TACHO_TRY(set("JSON_OUTPUT", has("json") ? "true" : "false", name));
       return set("COUT_OUTPUT", has("console") ? "true" : "false", name);
     }
     // Lists that form one setting.
-    const bool numbers = option.name == "cpus" || option.name == "gpus" || option.name == "tids" ||
-                         option.name.ends_with("periods");
+    const bool numbers =
+        option.name == "cpus" || option.name == "gpus" || option.name == "tids" || option.name.ends_with("periods");
     if (numbers)
       take([](const std::string& word) { return numeric_word(word) || word == "all" || word == "none"; });
     else
       take([this](const std::string&) { return separator_ < words_.size(); });
-    if (words.empty() && find_setting(option.sets)->kind != SettingKind::kBool)
-      return fail("{} wants a value", name);
+    if (words.empty() && find_setting(option.sets)->kind != SettingKind::kBool) return fail("{} wants a value", name);
     if (find_setting(option.sets)->kind == SettingKind::kBool) return set(option.sets, "true", name);
     std::string joined;
     for (const std::string& word : words)
@@ -601,23 +582,20 @@ std::string help_text(Face face, Verb verb) {
                            : verb == Verb::kRun ? "rocprof-sys-run"
                                                 : "rocprof-sys-sample";
   std::string out = fmt::format("Usage: {} [options] [--] command\n\n{}\n\nOptions:\n", name,
-                                verb == Verb::kRun ? "Run a program; record its API calls, kernels, markers "
-                                                     "and, when asked, call stacks and telemetry."
-                                                   : "Run a program; sample its call stacks, native and "
-                                                     "Python, beside API calls, kernels and telemetry.");
+                                verb == Verb::kRun ? "Run a program; record its API calls, kernels, markers and, when "
+                                                     "asked, call stacks and telemetry."
+                                                   : "Run a program; sample its call stacks, native and Python, beside "
+                                                     "API calls, kernels and telemetry.");
   for (const Option& option : kOptions) {
     if (own && (option.name == "fork" || option.name == "process-wait")) continue;
     out += options::help_line(option, 26);
   }
-  out += fmt::format(
-      "\nEvery setting is an option too (--sampling-duration 5); {} lists them. Later wins: config file, "
-      "environment, options.\n",
-      own ? "tacho sys avail -S" : "rocprof-sys-avail -S");
+  out += fmt::format("\nEvery setting is an option too (--sampling-duration 5); {} lists "
+                     "them. Later wins: config file, environment, options.\n",
+                     own ? "tacho sys avail -S" : "rocprof-sys-avail -S");
   out += own ? "Writes <command>.tacho; with --trace a .pftrace beside it, with --profile tables of calls.\n"
-             : "Writes rocprof-sys-<command>-output/<time>/: perfetto-trace-<pid>.proto, "
-               "wall_clock-<pid>.txt ...\n";
-  out +=
-      "Exit code: the program's own (128 + signal); 125 errors of ours, 126 not executable, 127 not found.\n";
+             : "Writes rocprof-sys-<command>-output/<time>/: perfetto-trace-<pid>.proto, wall_clock-<pid>.txt ...\n";
+  out += "Exit code: the program's own (128 + signal); 125 errors of ours, 126 not executable, 127 not found.\n";
   return out;
 }
 
@@ -647,9 +625,8 @@ Result<Request> parse(Face face, Verb verb, int argc, char** argv) {
         if (c == ' ' || c == ';') c = ',';
       files = words_of(list);
     }
-    if (const char* const home = std::getenv("HOME"); files.empty() && face == Face::kRocprofSys &&
-                                                      home != nullptr &&
-                                                      !request.settings.on("SUPPRESS_CONFIG")) {
+    if (const char* const home = std::getenv("HOME");
+        files.empty() && face == Face::kRocprofSys && home != nullptr && !request.settings.on("SUPPRESS_CONFIG")) {
       std::error_code ignored;
       if (const std::string path = std::string(home) + "/.rocprof-sys.cfg"; fs::exists(path, ignored))
         files.push_back(path);
@@ -658,8 +635,7 @@ Result<Request> parse(Face face, Verb verb, int argc, char** argv) {
   }
   for (const std::string& remark : request.settings.remarks()) request.remarks.push_back(remark);
   for (const std::string& remark : request.settings.unsupported()) request.remarks.push_back(remark);
-  if (request.command.empty())
-    return fail("no command to run; write it after --, as in: {} -- ./app", request.called);
+  if (request.command.empty()) return fail("no command to run; write it after --, as in: {} -- ./app", request.called);
   return request;
 }
 

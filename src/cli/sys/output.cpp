@@ -38,7 +38,8 @@ using event::Table;
 
 namespace {
 
-// When the process that started this one was started itself, seconds since 1970; 0 = unknown. For a rank that is its launcher.
+// When the process that started this one was started itself, seconds since 1970; 0 = unknown. For a rank that is its
+// launcher.
 double start_of_launcher() {
   std::ifstream stat(fmt::format("/proc/{}/stat", getppid()));
   std::string line;
@@ -86,19 +87,18 @@ std::string expand(const std::string& text, const Request& request) {
 bool is_of_this_job(const std::string& folder, int64_t rank) {
   struct statx made {};
   const double launched = start_of_launcher();
-  if (launched == 0 || statx(AT_FDCWD, folder.c_str(), 0, STATX_BTIME | STATX_MTIME, &made) != 0)
-    return false;
+  if (launched == 0 || statx(AT_FDCWD, folder.c_str(), 0, STATX_BTIME | STATX_MTIME, &made) != 0) return false;
   const statx_timestamp& at = (made.stx_mask & STATX_BTIME) != 0 ? made.stx_btime : made.stx_mtime;
   constexpr double kTick = 0.01;  // s: files get the time of the kernel's last tick
-  if (static_cast<double>(at.tv_sec) + static_cast<double>(at.tv_nsec) * 1e-9 < launched - kTick)
-    return false;
+  if (static_cast<double>(at.tv_sec) + static_cast<double>(at.tv_nsec) * 1e-9 < launched - kTick) return false;
   std::error_code error;
   for (fs::directory_iterator file(folder, error), end; !error && file != end; file.increment(error))
     if (file->path().stem().string().ends_with(fmt::format("-{}", rank))) return false;
   return !error;
 }
 
-// A name that is free, since the same minute may see two runs, or that of the folder that another rank of this job has made.
+// A name that is free, since the same minute may see two runs, or that of the folder that another rank of this job has
+// made.
 std::string free_folder(const std::string& folder) {
   const JobRank job = job_rank();
   std::error_code ignored;
@@ -140,9 +140,7 @@ std::string metadata_json(const trace::Trace& trace, const Request& request, int
                           const std::vector<std::string>& written) {
   std::string out;
   JsonWriter json(out);
-  const auto property = [&](const char* key) {
-    return std::string(trace.property(Table::kEnd, 0, key).value_or(""));
-  };
+  const auto property = [&](const char* key) { return std::string(trace.property(Table::kEnd, 0, key).value_or("")); };
   json.begin_object().key("rocprofiler-systems").begin_object().key("metadata").begin_object();
   json.newline().key("info").begin_object();
   json.key("TOOL").value("tacho").key("TOOL_VERSION").value(TACHO_PROGRAM_VERSION);
@@ -166,9 +164,7 @@ std::string metadata_json(const trace::Trace& trace, const Request& request, int
   json.newline().key("settings").begin_object();
   for (const Setting& setting : settings()) {
     if (setting.use == SettingUse::kUnsupported) continue;
-    json.newline()
-        .key(std::string(kPrefix) + std::string(setting.name))
-        .value(request.settings.text(setting.name));
+    json.newline().key(std::string(kPrefix) + std::string(setting.name)).value(request.settings.text(setting.name));
   }
   json.end_object();
   json.newline().key("environment").begin_object();
@@ -204,17 +200,14 @@ Status write_tables(const trace::Trace& trace, const Request& request, const Pla
     const std::string text = format::timemory::to_text(component, options);
     if (request.settings.on("COUT_OUTPUT")) std::fwrite(text.data(), 1, text.size(), stderr);
     if (!request.settings.on("FILE_OUTPUT")) continue;
-    if (request.settings.on("TEXT_OUTPUT"))
-      TACHO_TRY(write_text(name(component.name, ".txt"), text, written));
+    if (request.settings.on("TEXT_OUTPUT")) TACHO_TRY(write_text(name(component.name, ".txt"), text, written));
     if (request.settings.on("JSON_OUTPUT"))
-      TACHO_TRY(
-          write_text(name(component.name, ".json"), format::timemory::to_json(component, options), written));
+      TACHO_TRY(write_text(name(component.name, ".json"), format::timemory::to_json(component, options), written));
   }
   return {};
 }
 
-Status write_folder_files(const trace::Trace& trace, Request& request, Plan& plan,
-                          const launch::RunResult& result) {
+Status write_folder_files(const trace::Trace& trace, Request& request, Plan& plan, const launch::RunResult& result) {
   const Settings& settings = request.settings;
   std::vector<int64_t> processes = processes_with_records(trace, plan.exports);
   int64_t main_row = 0;
@@ -263,8 +256,7 @@ Status write_folder_files(const trace::Trace& trace, Request& request, Plan& pla
       format::ExportOptions options = plan.exports;
       options.process = combine ? 0 : row;
       format::ExportTarget target;
-      target.file =
-          path_of(combine ? main_row : row, trace_file.stem().string(), trace_file.extension().string());
+      target.file = path_of(combine ? main_row : row, trace_file.stem().string(), trace_file.extension().string());
       TACHO_TRY(perfetto->write(trace, target, options, written));
     }
     if (plan.rocpd && rocpd != nullptr && !(combine && combined)) {
@@ -281,8 +273,7 @@ Status write_folder_files(const trace::Trace& trace, Request& request, Plan& pla
     TACHO_TRY(write_tables(
         trace, request, plan, tables,
         [&](const std::string& name, const char* ending) { return path_of(row, name, ending); }, written));
-    TACHO_TRY(
-        write_text(path_of(row, "metadata", ".json"), metadata_json(trace, request, row, written), written));
+    TACHO_TRY(write_text(path_of(row, "metadata", ".json"), metadata_json(trace, request, row, written), written));
     for (const std::string& path : written)
       say(request, fmt::format("[rocprof-sys][{}] Outputting '{}'... Done", of_process(row), path));
     all.insert(all.end(), written.begin(), written.end());
@@ -298,14 +289,12 @@ Status write_folder_files(const trace::Trace& trace, Request& request, Plan& pla
       fs::copy_file(plan.launch.recording.output, path, error);
       if (!error) fs::remove(plan.launch.recording.output, error);
     }
-    if (error)
-      return fail("{}: {}; the recording is kept in {}", path, error.message(), plan.launch.recording.output);
+    if (error) return fail("{}: {}; the recording is kept in {}", path, error.message(), plan.launch.recording.output);
     say(request, fmt::format("[rocprof-sys][{}] Outputting '{}'... Done", of_process(main_row), path));
     if (trace.rows(Table::kSample) > 0)
       say(request,
-          fmt::format(
-              "[rocprof-sys][{}] Call stacks: tacho stats {} --by line (function, stack), or tacho flame",
-              of_process(main_row), path));
+          fmt::format("[rocprof-sys][{}] Call stacks: tacho stats {} --by line (function, stack), or tacho flame",
+                      of_process(main_row), path));
   }
   return {};
 }
@@ -324,8 +313,7 @@ Status choose_folder(const Request& request, Plan& plan) {
     return fail("ROCPROFSYS_TMPDIR={}: there is no such folder", meanwhile);
   launch::Recording& recording = plan.launch.recording;
   recording.output =
-      (fs::path(meanwhile.empty() ? plan.folder : meanwhile) / fmt::format(".tacho-{}.tacho", getpid()))
-          .string();
+      (fs::path(meanwhile.empty() ? plan.folder : meanwhile) / fmt::format(".tacho-{}.tacho", getpid())).string();
   recording.writer.overwrite = true;
   return {};
 }
@@ -352,11 +340,11 @@ bool write_folder(const trace::Trace& trace, Request& request, Plan& plan, const
   const Usage usage = children_usage();
   const std::string unit = settings.text("MEMORY_UNITS");
   const double factor = unit == "B" ? 1 : unit == "KB" ? 1e3 : unit == "GB" ? 1e9 : 1e6;
-  say(request, fmt::format("[rocprof-sys][{}] rocprof-sys/process/{} : {:.6f} sec wall_clock, {:.3f} {} "
-                           "peak_rss, {:.6f} sec cpu_clock, {:.1f} % cpu_util [laps: 1]",
-                           outcome.pid, outcome.pid, outcome.seconds, usage.peak_bytes / factor,
-                           factor == 1e6 ? "MB" : unit, usage.cpu_s,
-                           outcome.seconds > 0 ? 100 * usage.cpu_s / outcome.seconds : 0));
+  say(request,
+      fmt::format("[rocprof-sys][{}] rocprof-sys/process/{} : {:.6f} sec wall_clock, {:.3f} {} "
+                  "peak_rss, {:.6f} sec cpu_clock, {:.1f} % cpu_util [laps: 1]",
+                  outcome.pid, outcome.pid, outcome.seconds, usage.peak_bytes / factor, factor == 1e6 ? "MB" : unit,
+                  usage.cpu_s, outcome.seconds > 0 ? 100 * usage.cpu_s / outcome.seconds : 0));
   if (!talks(request)) return done.has_value();
   for (const std::string& remark : request.remarks) complain(0, remark);
   for (const std::string& loss : analysis::loss_sentences(trace)) complain(0, loss);
@@ -383,9 +371,7 @@ Status write_beside(const trace::Trace& trace, const Request& request, const Pla
     const int64_t pid = trace.cell(Table::kProcess, row, column::Process::pid);
     TACHO_TRY(write_tables(
         trace, request, plan, tables,
-        [&](const std::string& name, const char* ending) {
-          return beside(fmt::format("-{}-{}{}", name, pid, ending));
-        },
+        [&](const std::string& name, const char* ending) { return beside(fmt::format("-{}-{}{}", name, pid, ending)); },
         written));
   }
   return {};
@@ -401,15 +387,14 @@ Status choose_outputs(const Request& request, Plan& plan) {
   return request.face == Face::kRocprofSys ? choose_folder(request, plan) : choose_file(request, plan);
 }
 
-bool write_outputs(const trace::Trace& trace, Request& request, Plan& plan,
-                   const launch::RunResult& outcome) {
+bool write_outputs(const trace::Trace& trace, Request& request, Plan& plan, const launch::RunResult& outcome) {
   if (request.face == Face::kRocprofSys) return write_folder(trace, request, plan, outcome);
   SummaryOptions options;
   options.kept = true;
   const Status done = write_beside(trace, request, plan, options.written);
   if (!done)
-    complain(kOwnError, fmt::format("{}; the recording is kept in {}", done.error().message,
-                                    plan.launch.recording.output));
+    complain(kOwnError,
+             fmt::format("{}; the recording is kept in {}", done.error().message, plan.launch.recording.output));
   if (request.quiet || !talks(request)) return done.has_value();
   const std::string text = summary_of_run(trace, options, request.ranks);
   std::fwrite(text.data(), 1, text.size(), stderr);

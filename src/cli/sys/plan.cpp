@@ -59,8 +59,7 @@ void choose_categories(const Settings& settings, Plan& plan) {
   };
   for (const Category& category : categories()) {
     const bool telemetry = category.tables == 0;
-    const bool on =
-        enabled.empty() || in(enabled, category.name) || (telemetry && in(enabled, group(category.name)));
+    const bool on = enabled.empty() || in(enabled, category.name) || (telemetry && in(enabled, group(category.name)));
     const bool off = in(disabled, category.name) || (telemetry && in(disabled, group(category.name)));
     if (telemetry) {
       if (!on || off) plan.launch.recording.telemetry.hidden.insert(std::string(category.name));
@@ -97,8 +96,8 @@ Status choose_cpu_events(Request& request, launch::Recording& recording) {
     }
     if (const int error = cpu_event_error(*event); error != 0) {
       const std::string sentence = fmt::format(
-          "-C {}: this machine cannot count {} ({}); software events such as page-faults can be "
-          "counted everywhere ({})",
+          "-C {}: this machine cannot count {} ({}); software events such as "
+          "page-faults can be counted everywhere ({})",
           word, event->perf,
           error == ENOENT || error == ENODEV || error == EOPNOTSUPP ? "its CPU has, or shows, no such counter"
           : error == EACCES || error == EPERM ? "not permitted: sysctl kernel.perf_event_paranoid=2"
@@ -108,8 +107,7 @@ Status choose_cpu_events(Request& request, launch::Recording& recording) {
       if (!request.settings.on("PAPI_QUIET")) request.remarks.push_back(sentence);
       continue;
     }
-    if (++count > event::kMostCpuEvents)
-      return fail("-C: {} CPU counters at most at once", event::kMostCpuEvents);
+    if (++count > event::kMostCpuEvents) return fail("-C: {} CPU counters at most at once", event::kMostCpuEvents);
     events += fmt::format("{}{}:{}", events.empty() ? "" : ",", event->type, event->config);
     names += fmt::format("{}{}", names.empty() ? "" : ",", event->perf);
   }
@@ -161,15 +159,12 @@ Result<Plan> make_plan(Request& request) {
         sources |= source::kCopy;
       else if (raw == "memory_allocation")
         sources |= source::kAllocation;
-      else if (raw != "scratch_memory" && raw != "page_migration" && raw != "rocdecode_api" &&
-               raw != "rocjpeg_api")
-        return fail(
-            "ROCPROFSYS_ROCM_DOMAINS: there is no domain '{}'; choose hip_runtime_api, hsa_api, marker_api, "
-            "kernel_dispatch, memory_copy, memory_allocation, scratch_memory",
-            raw);
+      else if (raw != "scratch_memory" && raw != "page_migration" && raw != "rocdecode_api" && raw != "rocjpeg_api")
+        return fail("ROCPROFSYS_ROCM_DOMAINS: there is no domain '{}'; choose hip_runtime_api, hsa_api, marker_api, "
+                    "kernel_dispatch, memory_copy, memory_allocation, scratch_memory",
+                    raw);
     }
-    if (request.face == Face::kTacho && !settings.given("ROCM_DOMAINS"))
-      sources |= source::kAll & ~source::kSample;
+    if (request.face == Face::kTacho && !settings.given("ROCM_DOMAINS")) sources |= source::kAll & ~source::kSample;
   }
   if (plan.sampling) sources |= source::kSample;
   plan.launch.torch_trace = request.torch_trace;
@@ -235,10 +230,9 @@ Result<Plan> make_plan(Request& request) {
         if (word == "none" || word == "vcn_activity" || word == "jpeg_activity") continue;
         if (std::find(std::begin(launch::kGpuMetrics), std::end(launch::kGpuMetrics), word) ==
             std::end(launch::kGpuMetrics))
-          return fail(
-              "ROCPROFSYS_AMD_SMI_METRICS: there is no metric '{}'; choose busy, temp, power, mem_usage, "
-              "clock, pcie, link, energy",
-              word);
+          return fail("ROCPROFSYS_AMD_SMI_METRICS: there is no metric '{}'; choose busy, "
+                      "temp, power, mem_usage, clock, pcie, link, energy",
+                      word);
         chosen.insert(word);
       }
       telemetry.gpu_metrics = chosen;
@@ -263,10 +257,8 @@ Result<Plan> make_plan(Request& request) {
   std::string clock_name = clock;
   for (char& c : clock_name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (clock_name.find("cpu") != std::string::npos)
-    return fail(
-        "ROCPROFSYS_TRACE_PERIOD_CLOCK_ID={}: periods by CPU time are not possible; use realtime or "
-        "monotonic",
-        clock);
+    return fail("ROCPROFSYS_TRACE_PERIOD_CLOCK_ID={}: periods by CPU time are not possible; use realtime or monotonic",
+                clock);
 
   // how much
   const std::string policy = settings.text("PERFETTO_FILL_POLICY");
@@ -305,9 +297,8 @@ Result<Plan> make_plan(Request& request) {
     if (component == "wall_clock" || component == "trip_count")
       plan.components.push_back(component);
     else
-      request.remarks.push_back(
-          fmt::format("ROCPROFSYS_TIMEMORY_COMPONENTS: {} is not one that tacho has (wall_clock, trip_count)",
-                      component));
+      request.remarks.push_back(fmt::format(
+          "ROCPROFSYS_TIMEMORY_COMPONENTS: {} is not one that tacho has (wall_clock, trip_count)", component));
   }
   TACHO_TRY(launch::check(recording));
   return plan;

@@ -30,13 +30,11 @@ constexpr Setting kSettings[] = {
     {"USE_SAMPLING", kBool, "false", "core sampling", kUsed, false, "call stacks of the host"},
     {"USE_PROCESS_SAMPLING", kBool, "true", "core process_sampling", kUsed, false,
      "telemetry of the machine, the processes and GPUs"},
-    {"USE_ROCM", kBool, "true", "core rocm", kUsed, false,
-     "API calls and kernels of GPU runtimes (CUDA, OpenCL)"},
-    {"USE_AMD_SMI", kBool, "true", "core amd_smi", kUsed, false,
-     "telemetry of GPUs through AMD SMI, ROCm SMI or NVML"},
+    {"USE_ROCM", kBool, "true", "core rocm", kUsed, false, "API calls and kernels of GPU runtimes (CUDA, OpenCL)"},
+    {"USE_AMD_SMI", kBool, "true", "core amd_smi", kUsed, false, "telemetry of GPUs through AMD SMI, ROCm SMI or NVML"},
     {"USE_ROCPD", kBool, "false", "core rocpd io", kUsed, false, "write a rocpd database"},
-    {"ROCM_DOMAINS", kText, "hip_runtime_api,marker_api,kernel_dispatch,memory_copy,scratch_memory", "rocm",
-     kUsed, false,
+    {"ROCM_DOMAINS", kText, "hip_runtime_api,marker_api,kernel_dispatch,memory_copy,scratch_memory", "rocm", kUsed,
+     false,
      "what of the GPU runtimes: hip_runtime_api (any runtime's calls), hsa_api, marker_api, kernel_dispatch, "
      "memory_copy, memory_allocation, scratch_memory"},
     {"ROCM_GROUP_BY_QUEUE", kBool, "false", "rocm perfetto", kUsed, false,
@@ -54,8 +52,7 @@ constexpr Setting kSettings[] = {
     // call stacks
     {"SAMPLING_FREQ", kReal, "300", "sampling", kUsed, false, "samples a second and thread"},
     {"SAMPLING_CPUTIME", kBool, "false", "sampling", kUsed, true, "sample by CPU time"},
-    {"SAMPLING_REALTIME", kBool, "false", "sampling", kUsed, true,
-     "sample by wall time, threads that wait too"},
+    {"SAMPLING_REALTIME", kBool, "false", "sampling", kUsed, true, "sample by wall time, threads that wait too"},
     {"SAMPLING_CPUTIME_FREQ", kReal, "-1", "sampling", kUsed, true,
      "samples a second of CPU time; <= 0: SAMPLING_FREQ"},
     {"SAMPLING_REALTIME_FREQ", kReal, "-1", "sampling", kUsed, true,
@@ -66,8 +63,7 @@ constexpr Setting kSettings[] = {
     {"SAMPLING_REALTIME_DELAY", kReal, "-1", "sampling timing", kUsed, true,
      "the same by wall time; <= 0: SAMPLING_DELAY"},
     {"SAMPLING_DURATION", kReal, "0", "sampling timing", kUsed, false, "seconds of sampling; 0 = to the end"},
-    {"SAMPLING_TIDS", kText, "", "sampling", kUsed, true,
-     "only these threads by number (main = 0); empty = all"},
+    {"SAMPLING_TIDS", kText, "", "sampling", kUsed, true, "only these threads by number (main = 0); empty = all"},
     {"SAMPLING_CPUTIME_TIDS", kText, "", "sampling", kUsed, true, "the same by CPU time"},
     {"SAMPLING_REALTIME_TIDS", kText, "", "sampling", kUsed, true, "the same by wall time"},
     {"SAMPLING_KEEP_INTERNAL", kBool, "true", "sampling", kNo, true,
@@ -78,8 +74,7 @@ constexpr Setting kSettings[] = {
     {"SAMPLING_OVERFLOW", kBool, "false", "sampling", kNo, true, "sampling by hardware events"},
     {"SAMPLING_OVERFLOW_FREQ", kReal, "-1", "sampling", kNo, true, "events between two samples"},
     {"SAMPLING_OVERFLOW_TIDS", kText, "", "sampling", kNo, true, "threads sampled by hardware events"},
-    {"SAMPLING_OVERFLOW_EVENT", kText, "perf::PERF_COUNT_HW_CACHE_REFERENCES", "sampling", kNo, false,
-     "the event"},
+    {"SAMPLING_OVERFLOW_EVENT", kText, "perf::PERF_COUNT_HW_CACHE_REFERENCES", "sampling", kNo, false, "the event"},
     {"SAMPLING_CPUTIME_SIGNAL", kInteger, "27", "sampling", kNo, true,
      "tacho takes a real-time signal that the program does not use"},
     {"SAMPLING_REALTIME_SIGNAL", kInteger, "34", "sampling", kNo, true, "likewise"},
@@ -93,8 +88,7 @@ constexpr Setting kSettings[] = {
      "seconds of telemetry; < 0: SAMPLING_DURATION"},
     {"SAMPLING_CPUS", kText, "none", "process_sampling", kUsed, false,
      "cores whose frequency and use are read (0,2-4), all, none"},
-    {"SAMPLING_GPUS", kText, "all", "process_sampling", kUsed, false,
-     "GPUs that are read (0,2-4), all, none"},
+    {"SAMPLING_GPUS", kText, "all", "process_sampling", kUsed, false, "GPUs that are read (0,2-4), all, none"},
     {"AMD_SMI_METRICS", kText, "busy, temp, power, mem_usage", "amd_smi", kUsed, false,
      "busy, temp, power, mem_usage; tacho's: clock, pcie, link, energy; empty = all, none"},
     // Perfetto
@@ -102,8 +96,7 @@ constexpr Setting kSettings[] = {
     {"PERFETTO_ANNOTATIONS", kBool, "true", "perfetto", kUsed, true, "arguments of events"},
     {"PERFETTO_COMBINE_TRACES", kBool, "false", "perfetto", kUsed, true, "one trace for all processes"},
     {"PERFETTO_BUFFER_SIZE_KB", kInteger, "1024000", "perfetto", kUsed, false,
-     "how much is kept when FILL_POLICY is ring_buffer, or recorded at most when it is discard and this is "
-     "set"},
+     "how much is kept when FILL_POLICY is ring_buffer, or recorded at most when it is discard and this is set"},
     {"PERFETTO_FILL_POLICY", kText, "discard", "perfetto", kUsed, false,
      "discard (fill): what comes when the buffer is full goes; ring_buffer: the oldest goes"},
     {"PERFETTO_BACKEND", kText, "inprocess", "perfetto", kNo, false, "system tracing daemon"},
@@ -112,8 +105,7 @@ constexpr Setting kSettings[] = {
     // tables
     {"TIMEMORY_COMPONENTS", kText, "wall_clock", "timemory", kUsed, false, "wall_clock, trip_count"},
     {"FLAT_PROFILE", kBool, "false", "timemory", kUsed, false, "tables without the hierarchy of calls"},
-    {"TIMELINE_PROFILE", kBool, "false", "timemory", kUsed, false,
-     "one line per call instead of one per place"},
+    {"TIMELINE_PROFILE", kBool, "false", "timemory", kUsed, false, "one line per call instead of one per place"},
     {"COLLAPSE_THREADS", kBool, "false", "timemory", kUsed, false, "threads are added up"},
     {"COLLAPSE_PROCESSES", kBool, "false", "timemory", kUsed, false, "processes are added up"},
     {"MAX_DEPTH", kInteger, "65535", "timemory", kUsed, false, "levels of the hierarchy"},
@@ -129,8 +121,7 @@ constexpr Setting kSettings[] = {
     {"FILE_OUTPUT", kBool, "true", "timemory io", kUsed, false, "write files of tables"},
     {"DIFF_OUTPUT", kBool, "false", "timemory io", kNo, false,
      "differences to an earlier run; tacho diff and tacho flame -b compare"},
-    {"TREE_OUTPUT", kBool, "true", "timemory io", kUsed, false,
-     "the hierarchical form in JSON beside the flat one"},
+    {"TREE_OUTPUT", kBool, "true", "timemory io", kUsed, false, "the hierarchical form in JSON beside the flat one"},
     {"INPUT_PATH", kText, "", "timemory io", kNo, false, "earlier run for DIFF_OUTPUT"},
     {"INPUT_PREFIX", kText, "", "timemory io", kNo, false, "likewise"},
     {"INPUT_EXTENSIONS", kText, "json,xml", "timemory io", kNo, true, "likewise"},
@@ -138,11 +129,9 @@ constexpr Setting kSettings[] = {
     {"OUTPUT_PATH", kText, "rocprof-sys-%tag%-output", "io filename", kUsed, false,
      "folder; %tag%, %pid%, %env{X}% ... are replaced"},
     {"OUTPUT_PREFIX", kText, "", "io filename", kUsed, false, "beginning of every file's name"},
-    {"TIME_OUTPUT", kBool, "true", "io filename", kUsed, false,
-     "a folder named after the time of the launch"},
+    {"TIME_OUTPUT", kBool, "true", "io filename", kUsed, false, "a folder named after the time of the launch"},
     {"TIME_FORMAT", kText, "%F_%H.%M", "io filename", kUsed, false, "its form, as in strftime"},
-    {"USE_PID", kBool, "true", "io filename", kUsed, false,
-     "the process's number (or rank) in every file's name"},
+    {"USE_PID", kBool, "true", "io filename", kUsed, false, "the process's number (or rank) in every file's name"},
     {"TMPDIR", kText, "", "io filename", kUsed, true,
      "where the recording lies while the program runs; empty = the output folder"},
     // behaviour
@@ -158,10 +147,8 @@ constexpr Setting kSettings[] = {
     {"CI", kBool, "false", "core debug", kNo, true, "self-checks of rocprof-sys"},
     {"DL_VERBOSE", kInteger, "0", "core debug", kNo, true, "messages of the preloaded library"},
     {"NUM_THREADS_HINT", kInteger, "1", "core", kNo, true, "threads to expect; tacho needs no hint"},
-    {"THREAD_POOL_SIZE", kInteger, "2", "core", kNo, true,
-     "background threads in the program; tacho has none there"},
-    {"USE_TEMPORARY_FILES", kBool, "true", "io", kNo, true,
-     "tacho always records to disk while the program runs"},
+    {"THREAD_POOL_SIZE", kInteger, "2", "core", kNo, true, "background threads in the program; tacho has none there"},
+    {"USE_TEMPORARY_FILES", kBool, "true", "io", kNo, true, "tacho always records to disk while the program runs"},
     {"CPU_AFFINITY", kBool, "false", "core", kNo, true, "pin threads"},
     // what tacho does not record
     {"USE_CAUSAL", kBool, "false", "causal", kNo, false, "causal profiling"},
@@ -179,8 +166,7 @@ constexpr Setting kSettings[] = {
     {"TRACE_THREAD_SPIN_LOCKS", kBool, "false", "pthread", kNo, true, "spin lock calls"},
     {"TRACE_THREAD_BARRIERS", kBool, "true", "pthread", kNo, true, "barrier calls"},
     {"TRACE_THREAD_JOIN", kBool, "true", "pthread", kNo, true, "pthread_join"},
-    {"ROCM_EVENTS", kText, "", "rocm", kNo, false,
-     "hardware counters; rocprof-compute and tacho profile collect them"},
+    {"ROCM_EVENTS", kText, "", "rocm", kNo, false, "hardware counters; rocprof-compute and tacho profile collect them"},
     {"PAPI_EVENTS", kText, "", "papi", kUsed, false,
      "CPU counters read at samples and launching calls: perf:: names, perf list's, PAPI presets"},
     {"PAPI_FAIL_ON_ERROR", kBool, "false", "papi", kUsed, true,
@@ -209,10 +195,8 @@ constexpr Setting kSettings[] = {
 };
 
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t' || text.front() == '\r'))
-    text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
-    text.remove_suffix(1);
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t' || text.front() == '\r')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
   return text;
 }
 
@@ -299,8 +283,7 @@ Status Settings::set(const Setting& setting, std::string_view value, Origin orig
 }
 
 void Settings::preset(std::string_view name, std::string_view value, Origin origin) {
-  if (const Setting* const setting = find_setting(name))
-    static_cast<void>(set(*setting, value, origin, name));
+  if (const Setting* const setting = find_setting(name)) static_cast<void>(set(*setting, value, origin, name));
 }
 
 std::string Settings::text(std::string_view name) const {
@@ -325,24 +308,20 @@ Status Settings::read_file(const std::string& path) {
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     if (number == 1 && line.starts_with("{"))
-      return fail(
-          "{}: JSON config files are not read; write KEY = value lines (rocprof-sys-avail -G FILE makes one)",
-          path);
+      return fail("{}: JSON config files are not read; write KEY = value lines (rocprof-sys-avail -G FILE makes one)",
+                  path);
     if (number > 100'000 || line.size() > 65'536)
       return fail("{}: line {} is too long or the file too large for a config file", path, number);
     std::string_view text = trimmed(line);
-    if (const size_t hash = text.find('#'); hash != std::string_view::npos)
-      text = trimmed(text.substr(0, hash));
+    if (const size_t hash = text.find('#'); hash != std::string_view::npos) text = trimmed(text.substr(0, hash));
     if (text.empty()) continue;
     const size_t equals = text.find('=');
-    if (equals == std::string_view::npos)
-      return fail("{}: line {}: '{}' is not KEY = value", path, number, text);
+    if (equals == std::string_view::npos) return fail("{}: line {}: '{}' is not KEY = value", path, number, text);
     const std::string_view key = trimmed(text.substr(0, equals));
     std::string value(trimmed(text.substr(equals + 1)));
     for (size_t at = value.find("$env:"); at != std::string::npos; at = value.find("$env:", at)) {
       size_t end = at + 5;
-      while (end < value.size() &&
-             (std::isalnum(static_cast<unsigned char>(value[end])) != 0 || value[end] == '_'))
+      while (end < value.size() && (std::isalnum(static_cast<unsigned char>(value[end])) != 0 || value[end] == '_'))
         ++end;
       const char* const found = std::getenv(value.substr(at + 5, end - at - 5).c_str());
       const std::string replacement = found != nullptr ? found : "";
@@ -377,8 +356,7 @@ Status Settings::read_environment() {
     const std::string_view key = text.substr(0, equals);
     const Setting* const setting = find_setting(key);
     if (setting == nullptr) {
-      remarks_.push_back(
-          fmt::format("{} is set, but there is no such setting (rocprof-sys-avail lists them)", key));
+      remarks_.push_back(fmt::format("{} is set, but there is no such setting (rocprof-sys-avail lists them)", key));
       continue;
     }
     TACHO_TRY(set(*setting, text.substr(equals + 1), Origin::kEnvironment, key));
@@ -394,11 +372,10 @@ std::vector<std::string> Settings::unsupported() const {
     if (at == values_.end()) continue;
     bool same = at->second.text == setting.fallback;
     if (setting.kind == kBool) same = boolean(at->second.text) == boolean(setting.fallback);
-    if (setting.kind == kInteger || setting.kind == kReal)
-      same = real(at->second.text) == real(setting.fallback);
+    if (setting.kind == kInteger || setting.kind == kReal) same = real(at->second.text) == real(setting.fallback);
     if (!same)
-      sentences.push_back(fmt::format("{}{}={} has no effect in tacho: {}", kPrefix, setting.name,
-                                      at->second.text, setting.text));
+      sentences.push_back(
+          fmt::format("{}{}={} has no effect in tacho: {}", kPrefix, setting.name, at->second.text, setting.text));
   }
   return sentences;
 }
@@ -411,8 +388,8 @@ std::string default_config(const Settings& values, bool advanced) {
     if (setting.use != kUsed || (setting.advanced && !advanced) || setting.name == "CONFIG_FILE" ||
         setting.name == "SUPPRESS_CONFIG" || setting.name == "SUPPRESS_PARSING")
       continue;
-    out += fmt::format("# {}\n{:<42} = {}\n\n", setting.text,
-                       std::string(kPrefix) + std::string(setting.name), values.text(setting.name));
+    out += fmt::format("# {}\n{:<42} = {}\n\n", setting.text, std::string(kPrefix) + std::string(setting.name),
+                       values.text(setting.name));
   }
   return out;
 }

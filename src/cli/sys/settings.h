@@ -1,5 +1,5 @@
-// The settings of system profiling: rocprof-sys's names (ROCPROFSYS_*), read from config files, the
-// environment and options, in that order. One table explains each setting and says whether tacho supports it.
+// The settings of system profiling: rocprof-sys's names (ROCPROFSYS_*), read from config files, the environment and
+// options, in that order. One table explains each setting and says whether tacho supports it.
 #pragma once
 
 #include <cstdint>
@@ -54,15 +54,13 @@ class Settings {
   Origin origin(std::string_view name) const;
   bool given(std::string_view name) const { return origin(name) != Origin::kDefault; }
 
-  /// Reads "KEY = value" lines. '#' begins a comment, $env:X in a value is a variable's text, "$env:KEY = v"
-  /// sets a variable for the program. Unknown keys are errors unless STRICT_CONFIG is off. Errors and remarks
-  /// name file and line.
+  /// Reads "KEY = value" lines. '#' begins a comment, $env:X in a value is a variable's text, "$env:KEY = v" sets a
+  /// variable for the program. Unknown keys are errors unless STRICT_CONFIG is off. Errors and remarks name file and
+  /// line.
   Status read_file(const std::string& path);
   /// Reads the variables ROCPROFSYS_*.
   Status read_environment();
-  const std::vector<std::pair<std::string, std::string>>& program_environment() const {
-    return program_environment_;
-  }
+  const std::vector<std::pair<std::string, std::string>>& program_environment() const { return program_environment_; }
   /// One sentence for each setting whose value asks for something that tacho does not do.
   std::vector<std::string> unsupported() const;
   /// Sentences about unknown keys (if STRICT_CONFIG is off) and unknown variables.

@@ -39,8 +39,7 @@ int run(Request& request) {
   // Makes sure that the program exists before creating folders for it.
   if (const auto path = launch::find_executable(request.command[0]); !path)
     return complain(path.error().exit_code, path.error().message);
-  if (const Status ready = choose_outputs(request, plan); !ready)
-    return complain(kOwnError, ready.error().message);
+  if (const Status ready = choose_outputs(request, plan); !ready) return complain(kOwnError, ready.error().message);
   if (settings.number("VERBOSE") > 0 || settings.on("DEBUG"))
     for (const Setting& setting : sys::settings())
       if (settings.given(setting.name))
@@ -57,8 +56,7 @@ int run(Request& request) {
   const auto trace = trace::Trace::open(plan.launch.recording.output);
   if (!trace) return complain(kOwnError, trace.error().message);
   if (request.torch_trace)
-    if (const auto sentence = analysis::torch_sentence(**trace); sentence && !sentence->empty())
-      complain(0, *sentence);
+    if (const auto sentence = analysis::torch_sentence(**trace); sentence && !sentence->empty()) complain(0, *sentence);
   return write_outputs(**trace, request, plan, *outcome) ? outcome->exit_code : static_cast<int>(kOwnError);
 }
 
@@ -84,8 +82,7 @@ int run_sys(int argc, char** argv) {
         "Usage: tacho sys run|sample|avail [options] [-- command]\n\n"
         "  run      record API calls, kernels, markers; --sample and --host add call stacks and telemetry\n"
         "  sample   the same with call stacks and telemetry\n"
-        "  avail    settings, categories, devices and sources on this machine; -G FILE writes a config "
-        "file\n\n"
+        "  avail    settings, categories, devices and sources on this machine; -G FILE writes a config file\n\n"
         "Examples:\n"
         "  tacho sys sample -- python3 train.py       then: tacho flame train.tacho\n"
         "  tacho sys run --trace --profile --host -- ./app\n"

@@ -22,9 +22,8 @@ namespace k = cupti::kind;
 
 namespace {
 
-// Set in the correlation of a driver call that shares its number with the runtime call around it, so that the
-// two stay apart; CUPTI's own numbers have 32 bits and are widened by a count of wraps that never reaches
-// this.
+// Set in the correlation of a driver call that shares its number with the runtime call around it, so that the two stay
+// apart; CUPTI's own numbers have 32 bits and are widened by a count of wraps that never reaches this.
 constexpr uint64_t kNestedBit = 1ull << 40;
 
 uint64_t mix(uint64_t hash, uint64_t word) {
@@ -38,8 +37,8 @@ uint64_t parse_number(std::string_view text) {
   return number;
 }
 
-// What the user wrote in the program: without the version that CUPTI appends to runtime functions ("_v7000")
-// and the suffixes of per-thread default streams.
+// What the user wrote in the program: without the version that CUPTI appends to runtime functions ("_v7000") and the
+// suffixes of per-thread default streams.
 std::string_view plain_name(std::string_view name, bool driver) {
   if (!driver) {
     const size_t version = name.rfind("_v");
@@ -55,9 +54,9 @@ std::string_view plain_name(std::string_view name, bool driver) {
 
 event::MemoryKind memory_kind(uint32_t value) {
   using event::MemoryKind;
-  static constexpr MemoryKind kKinds[] = {
-      MemoryKind::kUnknown, MemoryKind::kPageable, MemoryKind::kPinned,       MemoryKind::kDevice,
-      MemoryKind::kArray,   MemoryKind::kManaged,  MemoryKind::kDeviceStatic, MemoryKind::kManagedStatic};
+  static constexpr MemoryKind kKinds[] = {MemoryKind::kUnknown,      MemoryKind::kPageable,     MemoryKind::kPinned,
+                                          MemoryKind::kDevice,       MemoryKind::kArray,        MemoryKind::kManaged,
+                                          MemoryKind::kDeviceStatic, MemoryKind::kManagedStatic};
   return value < std::size(kKinds) ? kKinds[value] : MemoryKind::kUnknown;
 }
 
@@ -81,8 +80,8 @@ std::string uuid_text(const std::byte* bytes, const char* prefix) {
   return text;
 }
 
-// The name of a graph's span, from what the target found in the graph: the number of nodes, then a line
-// "count <tab> type <tab> kernel name" for every group of equal nodes.
+// The name of a graph's span, from what the target found in the graph: the number of nodes, then a line "count <tab>
+// type <tab> kernel name" for every group of equal nodes.
 std::string graph_title(std::string_view text) {
   const auto cut = [](std::string_view& rest, char at) {
     const size_t found = rest.find(at);
@@ -120,8 +119,7 @@ std::unique_ptr<BlockDecoder> make_cupti_decoder(ProcessContext& process, trace:
   return std::make_unique<CuptiDecoder>(process, writer);
 }
 
-// ---- what the target says about its buffers
-// -------------------------------------------------------------------------
+// What the target says about its buffers
 
 void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_view text) {
   switch (space) {
@@ -131,9 +129,8 @@ void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_vie
       const bool driver = space == event::NameSpace::kDriverFunction;
       Callback& entry = callback(driver, static_cast<uint32_t>(number));
       const std::string_view plain = plain_name(text, driver);
-      entry.row = writer_.dimension(
-          row::Function{.name = writer_.string(plain),
-                        .domain = driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime});
+      entry.row = writer_.dimension(row::Function{
+          .name = writer_.string(plain), .domain = driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime});
       using Role = Callback::Role;
       const auto starts = [&](std::string_view prefix) { return plain.starts_with(prefix); };
       entry.role = Role::kPlain;
@@ -189,8 +186,7 @@ void CuptiDecoder::define(const std::byte* at, const event::RecordHeader& header
       copy(record);
       std::vector<event::BlockSize> sizes(
           std::min<uint64_t>(record.count, (header.size - sizeof record) / sizeof(event::BlockSize)));
-      if (!sizes.empty())
-        std::memcpy(sizes.data(), at + sizeof record, sizes.size() * sizeof(event::BlockSize));
+      if (!sizes.empty()) std::memcpy(sizes.data(), at + sizeof record, sizes.size() * sizeof(event::BlockSize));
       return record_sizes(sizes);
     }
     case event::RecordKind::kBlockFact: {
@@ -220,9 +216,7 @@ void CuptiDecoder::clock(const event::BlockClockRecord& record) {
   const bool scaled = stated == BlockClock::kScaled && sane;
   clock_ = scaled || stated == BlockClock::kPaired ? stated : BlockClock::kMonotonicRaw;
   segments_.fill(Segment{});
-  const char* const name = stated == BlockClock::kScaled   ? "tsc"
-                           : stated == BlockClock::kPaired ? "cupti"
-                                                           : "raw";
+  const char* const name = stated == BlockClock::kScaled ? "tsc" : stated == BlockClock::kPaired ? "cupti" : "raw";
   writer_.property(Table::kProcess, process_.row(), "cupti.clock",
                    fmt::format("{} {} {} {} {}", name, base_ticks_, base_ns_, multiplier_, record.shift));
 }
@@ -253,8 +247,7 @@ void CuptiDecoder::fact(event::BlockFact which, uint64_t number, std::string_vie
     }
     case event::BlockFact::kRecordingStarts:
     case event::BlockFact::kRecordingStops:
-      windows_.emplace_back(widen(static_cast<uint32_t>(number)),
-                            which == event::BlockFact::kRecordingStarts);
+      windows_.emplace_back(widen(static_cast<uint32_t>(number)), which == event::BlockFact::kRecordingStarts);
       std::stable_sort(windows_.begin(), windows_.end(),
                        [](const auto& a, const auto& b) { return a.first < b.first; });
       break;
@@ -278,8 +271,7 @@ uint32_t CuptiDecoder::record_size(uint32_t record_kind, uint32_t version) const
   return sizes_[record_kind] != 0 ? sizes_[record_kind] : cupti::size_by_version(record_kind, version);
 }
 
-// ---- time
-// -----------------------------------------------------------------------------------------------------------
+// Time
 
 int64_t CuptiDecoder::convert(uint64_t cupti_ns) const {
   switch (clock_) {
@@ -289,8 +281,7 @@ int64_t CuptiDecoder::convert(uint64_t cupti_ns) const {
       // The inverse of the multiplication in the target.
       const bool before = cupti_ns < base_ns_;
       const uint64_t distance = before ? base_ns_ - cupti_ns : cupti_ns - base_ns_;
-      const auto ticks =
-          static_cast<uint64_t>((static_cast<unsigned __int128>(distance) << shift_) / multiplier_);
+      const auto ticks = static_cast<uint64_t>((static_cast<unsigned __int128>(distance) << shift_) / multiplier_);
       return process_.host_time(before ? base_ticks_ - ticks : base_ticks_ + ticks);
     }
     case BlockClock::kPaired: {
@@ -300,10 +291,9 @@ int64_t CuptiDecoder::convert(uint64_t cupti_ns) const {
                                     [](uint64_t x, const auto& pair) { return x < pair.first; });
       after = std::clamp(after, pairs_.begin() + 1, pairs_.end() - 1);
       const auto before = after - 1;
-      const double slope = static_cast<double>(after->second - before->second) /
-                           static_cast<double>(after->first - before->first);
-      return before->second +
-             std::llround(static_cast<double>(static_cast<int64_t>(cupti_ns - before->first)) * slope);
+      const double slope =
+          static_cast<double>(after->second - before->second) / static_cast<double>(after->first - before->first);
+      return before->second + std::llround(static_cast<double>(static_cast<int64_t>(cupti_ns - before->first)) * slope);
     }
   }
   return static_cast<int64_t>(cupti_ns);
@@ -317,8 +307,8 @@ int64_t CuptiDecoder::time(uint64_t cupti_ns) {
                                                                              : 0;
   if (cupti_ns - origin > kDecades && origin - cupti_ns > kDecades) cupti_ns = origin;
   if (clock_ == BlockClock::kMonotonicRaw) return static_cast<int64_t>(cupti_ns);
-  // Linear within segments of 2 ms: what bends the clocks is slower than that by far, and records of many
-  // threads and devices interleave, so several segments are kept.
+  // Linear within segments of 2 ms: what bends the clocks is slower than that by far, and records of many threads and
+  // devices interleave, so several segments are kept.
   constexpr int kLengthBits = 21;
   const uint64_t number = cupti_ns >> kLengthBits;
   Segment& segment = segments_[number % kSegments];
@@ -330,8 +320,7 @@ int64_t CuptiDecoder::time(uint64_t cupti_ns) {
   }
   const auto within = static_cast<double>(cupti_ns & ((1ull << kLengthBits) - 1));
   // Never negative.
-  return segment.base +
-         static_cast<int64_t>(within * segment.slope + 0.5);  // NOLINT(bugprone-incorrect-roundings)
+  return segment.base + static_cast<int64_t>(within * segment.slope + 0.5);  // NOLINT(bugprone-incorrect-roundings)
 }
 
 bool CuptiDecoder::paused(uint64_t correlation) const {
@@ -360,27 +349,24 @@ uint64_t CuptiDecoder::widen(uint32_t correlation) {
   if (correlation == 0) return 0;
   // Buffers come out of order, but never by 2^31 calls: take the value nearest to the newest one.
   const auto distance = static_cast<int32_t>(correlation - static_cast<uint32_t>(newest_correlation_));
-  if (distance < 0 && static_cast<uint64_t>(-static_cast<int64_t>(distance)) > newest_correlation_)
-    return correlation;
+  if (distance < 0 && static_cast<uint64_t>(-static_cast<int64_t>(distance)) > newest_correlation_) return correlation;
   const uint64_t wide = newest_correlation_ + static_cast<uint64_t>(static_cast<int64_t>(distance));
   newest_correlation_ = std::max(newest_correlation_, wide);
   return wide;
 }
 
-// ---- rows that facts refer to
-// ---------------------------------------------------------------------------------------
+// Rows that facts refer to
 
 int64_t CuptiDecoder::device_row(uint32_t number) {
   const auto found = devices_.find(number);
   if (found != devices_.end()) return found->second;
   // Unique by its process until its own record tells what it is.
-  const int64_t row =
-      writer_.dimension(row::Device{.process = process_.row(),
-                                    .kind = event::DeviceKind::kGpu,
-                                    .index = number,
-                                    .name = writer_.string(fmt::format("CUDA device {}", number)),
-                                    .vendor = writer_.string("NVIDIA"),
-                                    .driver = writer_.string(driver_version_)});
+  const int64_t row = writer_.dimension(row::Device{.process = process_.row(),
+                                                    .kind = event::DeviceKind::kGpu,
+                                                    .index = number,
+                                                    .name = writer_.string(fmt::format("CUDA device {}", number)),
+                                                    .vendor = writer_.string("NVIDIA"),
+                                                    .driver = writer_.string(driver_version_)});
   devices_.emplace(number, row);
   return row;
 }
@@ -438,9 +424,9 @@ CuptiDecoder::Callback& CuptiDecoder::callback(bool driver, uint32_t number) {
   if (list.size() <= number) list.resize(number + 1);
   Callback& entry = list[number];
   if (entry.row == 0)
-    entry.row = writer_.dimension(row::Function{
-        .name = writer_.string(fmt::format("CUDA {} function {}", driver ? "driver" : "runtime", number)),
-        .domain = driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime});
+    entry.row = writer_.dimension(
+        row::Function{.name = writer_.string(fmt::format("CUDA {} function {}", driver ? "driver" : "runtime", number)),
+                      .domain = driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime});
   return entry;
 }
 
@@ -494,8 +480,7 @@ int64_t CuptiDecoder::kernel_row(const KernelKey& key) {
   return slot.row;
 }
 
-// ---- records
-// --------------------------------------------------------------------------------------------------------
+// Records
 
 void CuptiDecoder::match(uint64_t correlation, int64_t side) {
   if (!matching_) return;
@@ -542,13 +527,13 @@ void CuptiDecoder::emit_call(const Thread& owner, bool driver, const Call& call,
   writer_.add(row);
 }
 
-// The number of the string that names the function, 0 or 1 for a call of the runtime or the driver, then the parameters.
+// The number of the string that names the function, 0 or 1 for a call of the runtime or the driver, then the
+// parameters.
 void CuptiDecoder::arguments(uint64_t correlation, std::span<const std::byte> bytes) {
   uint64_t words[2];
   if (bytes.size() < sizeof words) return;
   std::memcpy(words, bytes.data(), sizeof words);
-  const std::string text =
-      cuda_call_text(process_.text(static_cast<uint32_t>(words[0])), bytes.subspan(sizeof words));
+  const std::string text = cuda_call_text(process_.text(static_cast<uint32_t>(words[0])), bytes.subspan(sizeof words));
   if (text.empty()) return;
   if (arguments_.size() >= kMostArguments) {
     older_arguments_ = std::move(arguments_);
@@ -579,8 +564,7 @@ void CuptiDecoder::release(Thread& owner, const Call* outer) {
       writer_.add(link);
     }
     emit_call(owner, true, call, correlation);
-    if (!nested || (correlation & kNestedBit) == 0)
-      follow_launch(callback(true, call.callback), call, correlation);
+    if (!nested || (correlation & kNestedBit) == 0) follow_launch(callback(true, call.callback), call, correlation);
   }
   owner.held.clear();
 }
@@ -617,8 +601,7 @@ void CuptiDecoder::kernel(const std::byte* record, uint32_t size) {
   if (!windows_.empty() && paused(correlation)) return;
   if (graph_node == 0 && f::device_launched.read(record, size) == 0) {
     ++facts_.kernels;
-    // Without API records (not traced) kernels wait for nothing; at the start the first call is merely not
-    // there yet.
+    // Without API records (not traced) kernels wait for nothing; at the start the first call is merely not there yet.
     if (api_seen_ || unmatched_.size() < 4096) match(correlation, kKernelSide);
   }
   const Times times = device_times(Table::kDispatch, f::start.read(record, size), f::end.read(record, size));
@@ -640,23 +623,22 @@ void CuptiDecoder::kernel(const std::byte* record, uint32_t size) {
     return;
   }
   const uint64_t queued = f::queued.read(record, size), submitted = f::submitted.read(record, size);
-  const row::Dispatch row{.track = stream_track(f::device.read(record, size), f::context.read(record, size),
-                                                f::stream.read(record, size)),
-                          .start = times.start,
-                          .duration = times.duration,
-                          .dim = shape,
-                          .correlation = static_cast<int64_t>(correlation),
-                          .queued_ahead = queued == 0 ? kUnknown : times.start - time(queued),
-                          .submit_ahead = submitted == 0 ? kUnknown : times.start - time(submitted),
-                          .graph_node = static_cast<int64_t>(graph_node)};
+  const row::Dispatch row{
+      .track = stream_track(f::device.read(record, size), f::context.read(record, size), f::stream.read(record, size)),
+      .start = times.start,
+      .duration = times.duration,
+      .dim = shape,
+      .correlation = static_cast<int64_t>(correlation),
+      .queued_ahead = queued == 0 ? kUnknown : times.start - time(queued),
+      .submit_ahead = submitted == 0 ? kUnknown : times.start - time(submitted),
+      .graph_node = static_cast<int64_t>(graph_node)};
   writer_.add(row);
 }
 
 void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
   namespace f = cupti::copy;
   namespace p = cupti::peer_copy;
-  const uint64_t correlation =
-      widen(peer ? p::correlation.read(record, size) : f::correlation.read(record, size));
+  const uint64_t correlation = widen(peer ? p::correlation.read(record, size) : f::correlation.read(record, size));
   if (!windows_.empty() && paused(correlation)) return;
   const int64_t given = arguments_of(correlation, false);
   const Times times = device_times(Table::kCopy, f::start.read(record, size), f::end.read(record, size));
@@ -675,8 +657,7 @@ void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
   } else {
     using event::CopyDirection;
     const CopyDirection direction = peer ? CopyDirection::kPeerToPeer : copy_direction(kind);
-    const bool from_host =
-        direction == CopyDirection::kHostToDevice || direction == CopyDirection::kHostToHost;
+    const bool from_host = direction == CopyDirection::kHostToDevice || direction == CopyDirection::kHostToHost;
     const bool to_host = direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kHostToHost;
     shape = writer_.dimension(row::CopyShape{.direction = direction,
                                              .source_memory = memory_kind(source),
@@ -688,15 +669,14 @@ void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
     copy_shapes_.emplace(key, shape);
   }
   const uint64_t graph_node = peer ? p::graph_node.read(record, size) : f::graph_node.read(record, size);
-  const row::Copy row{
-      .track = stream_track(device, f::context.read(record, size), f::stream.read(record, size)),
-      .start = times.start,
-      .duration = times.duration,
-      .dim = shape,
-      .correlation = static_cast<int64_t>(correlation),
-      .bytes = static_cast<int64_t>(f::bytes.read(record, size)),
-      .graph_node = static_cast<int64_t>(graph_node),
-      .arguments = given != 0 ? given : arguments_of(correlation, true)};
+  const row::Copy row{.track = stream_track(device, f::context.read(record, size), f::stream.read(record, size)),
+                      .start = times.start,
+                      .duration = times.duration,
+                      .dim = shape,
+                      .correlation = static_cast<int64_t>(correlation),
+                      .bytes = static_cast<int64_t>(f::bytes.read(record, size)),
+                      .graph_node = static_cast<int64_t>(graph_node),
+                      .arguments = given != 0 ? given : arguments_of(correlation, true)};
   writer_.add(row);
 }
 
@@ -710,14 +690,13 @@ void CuptiDecoder::fill(const std::byte* record, uint32_t size) {
   const int64_t shape = writer_.dimension(row::FillShape{.memory = memory_kind(f::memory.read(record, size)),
                                                          .device = device_row(device),
                                                          .value = f::value.read(record, size)});
-  const row::Fill row{
-      .track = stream_track(device, f::context.read(record, size), f::stream.read(record, size)),
-      .start = times.start,
-      .duration = times.duration,
-      .dim = shape,
-      .correlation = static_cast<int64_t>(correlation),
-      .bytes = static_cast<int64_t>(f::bytes.read(record, size)),
-      .graph_node = static_cast<int64_t>(f::graph_node.read(record, size))};
+  const row::Fill row{.track = stream_track(device, f::context.read(record, size), f::stream.read(record, size)),
+                      .start = times.start,
+                      .duration = times.duration,
+                      .dim = shape,
+                      .correlation = static_cast<int64_t>(correlation),
+                      .bytes = static_cast<int64_t>(f::bytes.read(record, size)),
+                      .graph_node = static_cast<int64_t>(f::graph_node.read(record, size))};
   writer_.add(row);
 }
 
@@ -755,16 +734,14 @@ void CuptiDecoder::synchronization(const std::byte* record, uint32_t block_tid) 
   const uint32_t context = f::context.read(record, kSize), stream = f::stream.read(record, kSize);
   const auto device = contexts_.find(context);
   const bool on_stream = stream != kNoStream && device != contexts_.end();
-  const int64_t shape =
-      writer_.dimension(row::SyncShape{.kind = type < std::size(kKinds) ? kKinds[type] : SyncKind::kUnknown,
-                                       .device = device_of_context(context)});
+  const int64_t shape = writer_.dimension(row::SyncShape{
+      .kind = type < std::size(kKinds) ? kKinds[type] : SyncKind::kUnknown, .device = device_of_context(context)});
   const int64_t from = time(start);
-  const row::Sync row{
-      .track = on_stream ? stream_track(device->second, context, stream) : thread(block_tid).track,
-      .start = from,
-      .duration = time(end) - from,
-      .dim = shape,
-      .correlation = static_cast<int64_t>(widen(f::correlation.read(record, kSize)))};
+  const row::Sync row{.track = on_stream ? stream_track(device->second, context, stream) : thread(block_tid).track,
+                      .start = from,
+                      .duration = time(end) - from,
+                      .dim = shape,
+                      .correlation = static_cast<int64_t>(widen(f::correlation.read(record, kSize)))};
   writer_.add(row);
 }
 
@@ -790,8 +767,7 @@ void CuptiDecoder::overhead(const std::byte* record, uint32_t size, uint32_t blo
   else if ((type & 0xffff) == 0 && type >> 16 < std::size(kTypes))
     what = kTypes[type >> 16];
   const bool names_thread = f::object.read(record, size) == f::kObjectThread && thread_ids_;
-  const int64_t shape =
-      writer_.dimension(row::OverheadShape{.kind = what.first, .name = writer_.string(what.second)});
+  const int64_t shape = writer_.dimension(row::OverheadShape{.kind = what.first, .name = writer_.string(what.second)});
   const int64_t from = time(start);
   const row::Overhead row{.track = thread(names_thread ? f::thread.read(record, size) : block_tid).track,
                           .start = from,
@@ -805,8 +781,7 @@ void CuptiDecoder::graph(const std::byte* record) {
   namespace f = cupti::graph_trace;
   constexpr uint32_t kSize = f::kLeast;
   if (!windows_.empty() && paused(widen(f::correlation.read(record, kSize)))) return;
-  const Times times =
-      device_times(Table::kDispatch, f::start.read(record, kSize), f::end.read(record, kSize));
+  const Times times = device_times(Table::kDispatch, f::start.read(record, kSize), f::end.read(record, kSize));
   if (!times.known) return;
   // Spans that were made only because CUPTI is never told to stop making them.
   const auto window = std::upper_bound(span_windows_.begin(), span_windows_.end(), times.start,
@@ -815,8 +790,7 @@ void CuptiDecoder::graph(const std::byte* record) {
   ++facts_.graph_spans;
   const uint32_t id = f::graph.read(record, kSize);
   const auto known = graph_names_.find(id);
-  const int64_t title =
-      writer_.string(known != graph_names_.end() ? known->second : fmt::format("CUDA graph {}", id));
+  const int64_t title = writer_.string(known != graph_names_.end() ? known->second : fmt::format("CUDA graph {}", id));
   const row::Kernel shape{.name = title, .kind = event::DispatchKind::kGraph, .graph = id};
   const row::Dispatch row{.track = stream_track(f::device.read(record, kSize), f::context.read(record, kSize),
                                                 f::stream.read(record, kSize)),
@@ -834,11 +808,10 @@ void CuptiDecoder::jit(const std::byte* record, uint32_t size, uint32_t block_ti
   static constexpr const char* kEntries[] = {"code", "PTX to machine code", "NVVM IR to PTX"};
   static constexpr const char* kOperations[] = {"compile", "load from cache", "store in cache", "compile"};
   const uint32_t entry = f::entry.read(record, size), operation = f::operation.read(record, size);
-  const std::string what =
-      fmt::format("{}: {}", entry < std::size(kEntries) ? kEntries[entry] : kEntries[0],
-                  operation < std::size(kOperations) ? kOperations[operation] : kOperations[0]);
-  const int64_t shape = writer_.dimension(
-      row::OverheadShape{.kind = event::OverheadKind::kCompiler, .name = writer_.string(what)});
+  const std::string what = fmt::format("{}: {}", entry < std::size(kEntries) ? kEntries[entry] : kEntries[0],
+                                       operation < std::size(kOperations) ? kOperations[operation] : kOperations[0]);
+  const int64_t shape =
+      writer_.dimension(row::OverheadShape{.kind = event::OverheadKind::kCompiler, .name = writer_.string(what)});
   const uint32_t tid = thread_ids_ ? f::thread.read(record, size, block_tid) : block_tid;
   const int64_t from = time(start);
   const row::Overhead row{.track = thread(tid).track,
@@ -858,11 +831,10 @@ void CuptiDecoder::device(const std::byte* record, uint32_t size) {
   const row::Device values{
       .kind = event::DeviceKind::kGpu,
       .index = number,
-      .name =
-          texts_.contains(pointer) ? text(pointer) : writer_.string(fmt::format("CUDA device {}", number)),
+      .name = texts_.contains(pointer) ? text(pointer) : writer_.string(fmt::format("CUDA device {}", number)),
       .vendor = writer_.string("NVIDIA"),
-      .architecture = writer_.string(fmt::format("sm_{}{}", f::capability_major.read(record, size),
-                                                 f::capability_minor.read(record, size))),
+      .architecture = writer_.string(
+          fmt::format("sm_{}{}", f::capability_major.read(record, size), f::capability_minor.read(record, size))),
       .driver = writer_.string(driver_version_),
       .uuid = writer_.string(mig ? uuid_text(record + f::kMigUuidOffset, "MIG-")
                                  : uuid_text(record + f::kUuidOffset, "GPU-"))};
@@ -916,8 +888,8 @@ void CuptiDecoder::object_name(const std::byte* record) {
   constexpr uint32_t kSize = f::kLeast;
   const uint64_t pointer = f::text.read(record, kSize);
   if (!texts_.contains(pointer) || f::object.read(record, kSize) != f::kObjectStream) return;
-  const int64_t track = stream_track(f::device.read(record, kSize), f::context.read(record, kSize),
-                                     f::stream.read(record, kSize));
+  const int64_t track =
+      stream_track(f::device.read(record, kSize), f::context.read(record, kSize), f::stream.read(record, kSize));
   writer_.update(Table::kTrack, track, event::column::Track::name, text(pointer));
 }
 
@@ -949,8 +921,7 @@ void CuptiDecoder::block(const tape::BlockHeader& header, std::span<const std::b
     std::memcpy(&record_kind, at, sizeof record_kind);
     const bool incomplete = (record_kind & cupti::kIncomplete) != 0;
     record_kind &= ~cupti::kIncomplete;
-    if (record_kind == 0 && !completed)
-      break;  // CUPTI clears a buffer before it writes: here the records end
+    if (record_kind == 0 && !completed) break;  // CUPTI clears a buffer before it writes: here the records end
     const uint32_t size = record_size(record_kind, version);
     if (size == 0 || offset + size > bytes.size()) {
       if (completed || record_kind != 0) ++unknown_[std::min(record_kind, cupti::kKinds)];
@@ -1031,8 +1002,7 @@ void CuptiDecoder::finish() {
   }
   if (unknown != 0) writer_.lose(process_.row(), Table::kEnd, event::LossReason::kUnknownRecord, unknown);
 
-  // Launches whose kernel never came. What a stream capture records is not run, so launches during one are
-  // not missed.
+  // Launches whose kernel never came. What a stream capture records is not run, so launches during one are not missed.
   std::sort(captures_.begin(), captures_.end());
   std::vector<std::pair<int64_t, int64_t>> captured;
   int depth = 0;
@@ -1055,10 +1025,9 @@ void CuptiDecoder::finish() {
   if (filtered_ != 0) writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kFiltered, filtered_);
   if (facts_.without_time != 0)
     writer_.note(process_.row(), event::NoteSeverity::kWarning,
-                 fmt::format("CUPTI delivered {} kernels, copies or fills without times: it ran out of "
-                             "device buffers (give a larger "
-                             "--cupti-device-buffers), or, from CUDA 12.6 to 13.0, met a fault of its own "
-                             "(--cupti-clock avoids it)",
+                 fmt::format("CUPTI delivered {} kernels, copies or fills without times: it ran out of device buffers "
+                             "(give a larger --cupti-device-buffers), or, from CUDA 12.6 to 13.0, "
+                             "met a fault of its own (--cupti-clock avoids it)",
                              facts_.without_time));
   if (facts_.records != 0) {
     const auto count = [&](std::string_view key, int64_t value) {

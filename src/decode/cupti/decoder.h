@@ -56,11 +56,10 @@ class CuptiDecoder : public BlockDecoder {
   void fact(event::BlockFact which, uint64_t number, std::string_view text);
   void define(const std::byte* at, const event::RecordHeader& header) override;
   void arguments(uint64_t correlation, std::span<const std::byte> bytes) override;
-  /// Decodes a completed buffer; header.aux 1 means that it came at exit and may hold unfinished work. With
-  /// `completed` false, `bytes` is the whole payload of a buffer that CUPTI still held when the process
-  /// ended; decodes it up to the end of the records.
-  void block(const tape::BlockHeader& header, std::span<const std::byte> bytes,
-             bool completed = true) override;
+  /// Decodes a completed buffer; header.aux 1 means that it came at exit and may hold unfinished work. With `completed`
+  /// false, `bytes` is the whole payload of a buffer that CUPTI still held when the process ended; decodes it up to the
+  /// end of the records.
+  void block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed = true) override;
   /// Call after the last buffer: writes the rows still held back and checks launches against kernels.
   void finish() override;
 
@@ -95,13 +94,7 @@ class CuptiDecoder : public BlockDecoder {
   };
   struct Callback {
     int64_t row = 0;  // of table function
-    enum class Role : uint8_t {
-      kPlain,
-      kLaunch,
-      kGraphLaunch,
-      kBeginCapture,
-      kEndCapture
-    } role = Role::kPlain;
+    enum class Role : uint8_t { kPlain, kLaunch, kGraphLaunch, kBeginCapture, kEndCapture } role = Role::kPlain;
   };
   struct Pattern {
     regex_t compiled;
@@ -206,8 +199,7 @@ class CuptiDecoder : public BlockDecoder {
   tsl::robin_map<uint64_t, int64_t> arguments_, older_arguments_;
   bool thread_ids_ = false;  // records carry kernel thread ids; else they belong to the block's owner
   bool api_seen_ = false;
-  event::LossReason missing_ =
-      event::LossReason::kVendor;  // why work has no times in the buffer being decoded
+  event::LossReason missing_ = event::LossReason::kVendor;  // why work has no times in the buffer being decoded
 };
 
 }  // namespace tacho::decode

@@ -27,10 +27,8 @@ constexpr Flag kMemoryFlags[] = {{1 << 0, "READ_WRITE"},      {1 << 1, "WRITE_ON
                                  {1 << 11, "SVM_ATOMICS"},    {1 << 12, "KERNEL_READ_AND_WRITE"}};
 constexpr Flag kMapFlags[] = {{1 << 0, "READ"}, {1 << 1, "WRITE"}, {1 << 2, "WRITE_INVALIDATE_REGION"}};
 constexpr Flag kMigrationFlags[] = {{1 << 0, "HOST"}, {1 << 1, "CONTENT_UNDEFINED"}};
-constexpr Flag kQueueFlags[] = {{1 << 0, "OUT_OF_ORDER_EXEC_MODE"},
-                                {1 << 1, "PROFILING"},
-                                {1 << 2, "ON_DEVICE"},
-                                {1 << 3, "ON_DEVICE_DEFAULT"}};
+constexpr Flag kQueueFlags[] = {
+    {1 << 0, "OUT_OF_ORDER_EXEC_MODE"}, {1 << 1, "PROFILING"}, {1 << 2, "ON_DEVICE"}, {1 << 3, "ON_DEVICE_DEFAULT"}};
 
 std::string flags_text(std::span<const Flag> flags, uint64_t value) {
   std::string out;
@@ -92,8 +90,8 @@ std::string argument_text(const event::KernelArgument& argument) {
 
 // cudaMemcpyKind, hipMemcpyKind.
 std::string copy_kind_text(uint32_t kind) {
-  static constexpr std::string_view kKinds[] = {"host to host", "host to device", "device to host",
-                                                "device to device", "default"};
+  static constexpr std::string_view kKinds[] = {"host to host", "host to device", "device to host", "device to device",
+                                                "default"};
   return kind < std::size(kKinds) ? std::string(kKinds[kind]) : fmt::format("{}", kind);
 }
 
@@ -126,8 +124,7 @@ std::string call_structure_text(const vendor::CallParameters& call, std::span<co
   std::string_view members = call.members;
   size_t end = 0;
   vendor::CallMember member;
-  while (vendor::next_member(members, end, member))
-    append_member(out, member, structure.data() + member.offset);
+  while (vendor::next_member(members, end, member)) append_member(out, member, structure.data() + member.offset);
   return out;
 }
 

@@ -119,15 +119,14 @@ struct Module::Elf {
       GElf_Sym symbol;
       GElf_Addr address = 0;
       GElf_Word section = 0;
-      const char* const name =
-          dwfl_module_getsym_info(module, i, &symbol, &address, &section, nullptr, nullptr);
+      const char* const name = dwfl_module_getsym_info(module, i, &symbol, &address, &section, nullptr, nullptr);
       if (name == nullptr || *name == '\0' || section == SHN_UNDEF || address == 0) continue;
       const auto type = GELF_ST_TYPE(symbol.st_info);
       if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) continue;
       const bool local = GELF_ST_BIND(symbol.st_info) == STB_LOCAL;
-      symbols.push_back({address, symbol.st_size, name,
-                         static_cast<uint8_t>((type == STT_NOTYPE ? 4 : 0) | (symbol.st_size == 0 ? 2 : 0) |
-                                              (local ? 1 : 0))});
+      symbols.push_back(
+          {address, symbol.st_size, name,
+           static_cast<uint8_t>((type == STT_NOTYPE ? 4 : 0) | (symbol.st_size == 0 ? 2 : 0) | (local ? 1 : 0))});
     }
     std::sort(symbols.begin(), symbols.end(), [](const Entry& a, const Entry& b) {
       if (a.start != b.start) return a.start < b.start;
@@ -135,9 +134,9 @@ struct Module::Elf {
       const size_t length_a = strlen(a.name), length_b = strlen(b.name);
       return length_a != length_b ? length_a < length_b : strcmp(a.name, b.name) < 0;
     });
-    symbols.erase(std::unique(symbols.begin(), symbols.end(),
-                              [](const Entry& a, const Entry& b) { return a.start == b.start; }),
-                  symbols.end());
+    symbols.erase(
+        std::unique(symbols.begin(), symbols.end(), [](const Entry& a, const Entry& b) { return a.start == b.start; }),
+        symbols.end());
   }
 
   // The rule in the tables of `cfi`, or false.
@@ -193,8 +192,7 @@ struct Module::Elf {
     if (simple && at_cfa(ops, count) && small_offset(offset)) {
       rule.return_offset = static_cast<int16_t>(offset / 8);
       for (int i = 0; i < UnwindRule::kSaved && simple; ++i) {
-        if (dwarf_frame_register(frame, UnwindRule::kSavedRegisters[i], memory, &ops, &count) != 0)
-          return false;
+        if (dwarf_frame_register(frame, UnwindRule::kSavedRegisters[i], memory, &ops, &count) != 0) return false;
         if (count == 0) continue;  // same value, or undefined: as good as the same
         if (at_cfa(ops, count) && small_offset(offset))
           rule.saved[i] = static_cast<int16_t>(offset / 8);
@@ -211,8 +209,7 @@ struct Module::Elf {
     ComplexRule full;
     full.cfa = steps_of(cfa, cfa_count);
     for (int number = 0; number < 17; ++number) {
-      if (dwarf_frame_register(frame, number == 16 ? return_register : number, memory, &ops, &count) != 0)
-        return false;
+      if (dwarf_frame_register(frame, number == 16 ? return_register : number, memory, &ops, &count) != 0) return false;
       ComplexRule::Register& out = full.registers[number];
       if (count == 0) {
         out.how = ops == nullptr ? ComplexRule::How::kSame : ComplexRule::How::kUndefined;
@@ -234,8 +231,7 @@ struct Module::Elf {
   }
 };
 
-Module::Module(const std::string& real_path, std::string name)
-    : name_(std::move(name)), elf_(std::make_unique<Elf>()) {
+Module::Module(const std::string& real_path, std::string name) : name_(std::move(name)), elf_(std::make_unique<Elf>()) {
   if (real_path.empty() || !elf_->open(real_path)) elf_.reset();
 }
 Module::~Module() = default;
@@ -332,11 +328,9 @@ Module* ModuleCache::module(const std::string& path, uint32_t pid) {
   if (!module) {
     struct stat ours {};
     // The file itself where it is the same as ours: /proc/PID/root goes away with the process.
-    if (real != path && stat(path.c_str(), &ours) == 0 && ours.st_dev == status.st_dev &&
-        ours.st_ino == status.st_ino)
+    if (real != path && stat(path.c_str(), &ours) == 0 && ours.st_dev == status.st_dev && ours.st_ino == status.st_ino)
       real = path;
-    // Paths come from targets: only a regular file is opened (a pipe would block, a device could do
-    // anything).
+    // Paths come from targets: only a regular file is opened (a pipe would block, a device could do anything).
     const bool regular = path == "[vdso]" || (stat(real.c_str(), &ours) == 0 && S_ISREG(ours.st_mode));
     module = std::make_unique<Module>(regular ? real : std::string(), path);
   }

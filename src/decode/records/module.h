@@ -1,5 +1,5 @@
-// Module: an executable or library, for unwinding and symbolisation. Finds .eh_frame rules, functions and
-// source lines by address. Reads with elfutils, caches its results, and never uses the network.
+// Module: an executable or library, for unwinding and symbolisation. Finds .eh_frame rules, functions and source lines
+// by address. Reads with elfutils, caches its results, and never uses the network.
 #pragma once
 
 #include <cstdint>
@@ -38,15 +38,7 @@ struct ExpressionStep {
   int64_t number, number2;
 };
 struct ComplexRule {
-  enum class How : uint8_t {
-    kSame,
-    kOffset,
-    kValueOffset,
-    kExpression,
-    kValueExpression,
-    kRegister,
-    kUndefined
-  };
+  enum class How : uint8_t { kSame, kOffset, kValueOffset, kExpression, kValueExpression, kRegister, kUndefined };
   struct Register {
     How how = How::kSame;
     int64_t number = 0;
@@ -67,8 +59,7 @@ struct SourceLine {
 
 class Module {
  public:
-  /// `real_path`: the file to read (may be below /proc/PID/root), "" = none; `name`: the module's name in the
-  /// trace.
+  /// `real_path`: the file to read (may be below /proc/PID/root), "" = none; `name`: the module's name in the trace.
   Module(const std::string& real_path, std::string name);
   ~Module();
   Module(const Module&) = delete;
@@ -94,8 +85,8 @@ class Module {
 /// Modules by path, shared by all processes of a run.
 class ModuleCache {
  public:
-  /// The module at `path` as process `pid` sees it (0: as tacho does). Never fails; look-ups in an unreadable
-  /// module do.
+  /// The module at `path` as process `pid` sees it (0: as tacho does). Never fails; look-ups in an unreadable module
+  /// do.
   Module* module(const std::string& path, uint32_t pid);
 
  private:

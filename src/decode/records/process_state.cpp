@@ -36,8 +36,9 @@ int64_t plausible(int64_t time) {
   return std::clamp(time, -event::kFarthestTime, event::kFarthestTime);
 }
 
-// What lasted from `start` to `end` on the host. The clocks of two CPUs differ by up to a few microseconds where the machine is
-// a virtual one: a short range within which its thread moved may end before it began, and lasted next to nothing.
+// What lasted from `start` to `end` on the host. The clocks of two CPUs differ by up to a few microseconds where the
+// machine is a virtual one: a short range within which its thread moved may end before it began, and lasted next to
+// nothing.
 int64_t host_duration(int64_t start, int64_t end) {
   constexpr int64_t kBetweenCpus = 10'000;
   return end < start && start - end <= kBetweenCpus ? 0 : end - start;
@@ -69,7 +70,8 @@ const T& as(const std::byte* at) {
 
 template <typename Vector>
 bool reach(Vector& vector, uint32_t number) {
-  // Numbers are given out one after another: one far behind the last is a lie, or what a dead run's pool no longer holds.
+  // Numbers are given out one after another: one far behind the last is a lie, or what a dead run's pool no longer
+  // holds.
   if (number >= kMostNumbers || number > vector.size() + kWidestGap) return false;
   if (vector.size() <= number) vector.resize(number + 1);
   return true;
@@ -83,8 +85,8 @@ ProcessState::~ProcessState() = default;
 
 int64_t ProcessState::row() {
   if (row_ == 0)
-    row_ = writer_.dimension(row::Process{
-        .pid = 0, .parent_pid = 0, .start = 0, .name = writer_.string(fmt::format("process {}", slot_))});
+    row_ = writer_.dimension(
+        row::Process{.pid = 0, .parent_pid = 0, .start = 0, .name = writer_.string(fmt::format("process {}", slot_))});
   return row_;
 }
 
@@ -133,8 +135,7 @@ void ProcessState::describe(const event::ProcessRecord& record, const ProcessSta
       samples_ = std::make_unique<ProcessSamples>(*this, writer_, modules_, parent->samples_.get());
   }
   tsc_ = record.clock == static_cast<uint32_t>(event::HostClock::kTsc);
-  if (tsc_ && record.ns_per_tick > 0 && record.ns_per_tick < 1000)
-    clocks_.set_ns_per_tick(record.ns_per_tick);
+  if (tsc_ && record.ns_per_tick > 0 && record.ns_per_tick < 1000) clocks_.set_ns_per_tick(record.ns_per_tick);
   int64_t rank = kUnknown;
   const std::string_view rank_text = text(record.rank_text);
   std::from_chars(rank_text.data(), rank_text.data() + rank_text.size(), rank);
@@ -179,12 +180,12 @@ int64_t ProcessState::thread_track(uint32_t tid) {
 int64_t ProcessState::ranges_track(uint32_t tid) {
   Lines& of = lines(tid);
   if (of.ranges == 0)
-    of.ranges = writer_.dimension(row::Track{
-        .kind = event::TrackKind::kRange,
-        .process = row(),
-        .thread = of.thread,
-        .name = writer_.string(tid == facts_.pid ? "ranges" : fmt::format("ranges of thread {}", tid)),
-        .category = writer_.string("range")});
+    of.ranges = writer_.dimension(
+        row::Track{.kind = event::TrackKind::kRange,
+                   .process = row(),
+                   .thread = of.thread,
+                   .name = writer_.string(tid == facts_.pid ? "ranges" : fmt::format("ranges of thread {}", tid)),
+                   .category = writer_.string("range")});
   return of.ranges;
 }
 
@@ -208,10 +209,8 @@ const ProcessState::Queue& ProcessState::queue(uint32_t number) {
   if (number < queues_.size() && queues_[number].track != 0) return queues_[number];
   if (!reach(queues_, number)) return kNone;
   Queue& fresh = queues_[number];
-  fresh.track = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
-                                             .process = row(),
-                                             .native = number,
-                                             .category = writer_.string("queue")});
+  fresh.track = writer_.dimension(row::Track{
+      .kind = event::TrackKind::kQueue, .process = row(), .native = number, .category = writer_.string("queue")});
   return fresh;
 }
 
@@ -233,8 +232,7 @@ int64_t ProcessState::device_row(uint32_t number) const {
 }
 
 bool ProcessState::Shape::same(const Shape& other) const {
-  return std::memcmp(grid, other.grid, sizeof grid) == 0 &&
-         std::memcmp(group, other.group, sizeof group) == 0 &&
+  return std::memcmp(grid, other.grid, sizeof grid) == 0 && std::memcmp(group, other.group, sizeof group) == 0 &&
          std::memcmp(offset, other.offset, sizeof offset) == 0 &&
          std::memcmp(cluster, other.cluster, sizeof cluster) == 0 && shared_dynamic == other.shared_dynamic;
 }
@@ -283,14 +281,13 @@ int64_t ProcessState::device_time(const Queue& queue, uint64_t value) const {
     case event::DeviceClock::kHost:
       return host_time(value);
     case event::DeviceClock::kPaired:
-      return plausible(queue.device_number < device_clocks_.size() ? device_clocks_[queue.device_number](time)
-                                                                   : time);
+      return plausible(queue.device_number < device_clocks_.size() ? device_clocks_[queue.device_number](time) : time);
   }
   return plausible(time);
 }
 
-ProcessState::DeviceTimes ProcessState::device_times(const Queue& queue, Table table, uint64_t queued,
-                                                     uint64_t submit, uint64_t start, uint64_t end) {
+ProcessState::DeviceTimes ProcessState::device_times(const Queue& queue, Table table, uint64_t queued, uint64_t submit,
+                                                     uint64_t start, uint64_t end) {
   DeviceTimes times{device_time(queue, start), kUnknown, kUnknown, kUnknown};
   if (end != 0) times.duration = device_time(queue, end) - times.start;
   if (queued != 0) times.queued_ahead = times.start - device_time(queue, queued);
@@ -311,14 +308,14 @@ int64_t ProcessState::function(event::Domain domain, uint32_t number) {
     std::string_view name = event::function_name(domain, number);
     const std::string made =
         name.empty() ? fmt::format("{} function {}", event::to_string(domain), number) : std::string();
-    rows[number] = writer_.dimension(
-        row::Function{.name = writer_.string(name.empty() ? made : name), .domain = domain});
+    rows[number] =
+        writer_.dimension(row::Function{.name = writer_.string(name.empty() ? made : name), .domain = domain});
   }
   return rows[number];
 }
 
-// PyTorch's emitter writes "aten::mm, seq = 7, op_id = 31", other numbers in every call. The name alone, and the sequence number
-// (kUnknown = none); texts with more behind them stay as they are.
+// PyTorch's emitter writes "aten::mm, seq = 7, op_id = 31", other numbers in every call. The name alone, and the
+// sequence number (kUnknown = none); texts with more behind them stay as they are.
 static std::string_view cut_torch_numbers(std::string_view text, int64_t& sequence) {
   sequence = kUnknown;
   std::string_view name = text;
@@ -346,10 +343,9 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
   constexpr size_t kCached = 1024;
   if (known_markers_.empty()) known_markers_.resize(kCached);
   const std::string_view bytes(reinterpret_cast<const char*>(field), static_cast<size_t>(end - field));
-  KnownMarker& known_marker =
-      known_markers_[(XXH3_64bits(bytes.data(), bytes.size()) ^ header.flags) % kCached];
-  if ((header.flags & event::kMarkerInterned) == 0 && known_marker.label != 0 &&
-      known_marker.flags == header.flags && known_marker.kind == kind && known_marker.bytes == bytes) {
+  KnownMarker& known_marker = known_markers_[(XXH3_64bits(bytes.data(), bytes.size()) ^ header.flags) % kCached];
+  if ((header.flags & event::kMarkerInterned) == 0 && known_marker.label != 0 && known_marker.flags == header.flags &&
+      known_marker.kind == kind && known_marker.bytes == bytes) {
     open.label = known_marker.label;
     open.payload = known_marker.payload;
     open.domain = known_marker.domain;
@@ -362,8 +358,7 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
     const size_t room = static_cast<size_t>(end - field);
     const size_t length = header.value < room ? header.value : room;
     std::string_view text(reinterpret_cast<const char*>(field), length);
-    if ((header.flags & (event::kMarkerInteger | event::kMarkerDouble)) == 0 &&
-        kind == event::MarkerKind::kPushPop)
+    if ((header.flags & (event::kMarkerInteger | event::kMarkerDouble)) == 0 && kind == event::MarkerKind::kPushPop)
       text = cut_torch_numbers(text, sequence);
     name = writer_.string(text);
     field += (length + 7) & ~size_t{7};
@@ -392,12 +387,8 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
     payload = event::PayloadKind::kInteger;
     open.payload = sequence;
   }
-  open.label = writer_.dimension(row::Label{.name = name,
-                                            .kind = kind,
-                                            .domain = domain,
-                                            .category = category,
-                                            .color = color,
-                                            .payload = payload});
+  open.label = writer_.dimension(row::Label{
+      .name = name, .kind = kind, .domain = domain, .category = category, .color = color, .payload = payload});
   if ((header.flags & event::kMarkerInterned) == 0 && bytes.size() <= 512)
     known_marker = {std::string(bytes), header.flags, kind, open.label, open.payload, open.domain};
   return open;
@@ -428,13 +419,10 @@ void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, c
       break;
     }
     case RecordKind::kMark: {
-      const Open open = parse_marker(at, header, sizeof(event::MarkRecord), event::MarkerKind::kMark,
-                                     as<event::MarkRecord>(at).time);
-      writer_.add(row::Marker{.track = owner.track,
-                              .start = open.start,
-                              .duration = 0,
-                              .dim = open.label,
-                              .payload = open.payload});
+      const Open open =
+          parse_marker(at, header, sizeof(event::MarkRecord), event::MarkerKind::kMark, as<event::MarkRecord>(at).time);
+      writer_.add(row::Marker{
+          .track = owner.track, .start = open.start, .duration = 0, .dim = open.label, .payload = open.payload});
       break;
     }
     case RecordKind::kRangeStart: {
@@ -468,8 +456,7 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
   switch (header.kind) {
     case RecordKind::kString: {
       const auto& record = as<event::StringRecord>(at);
-      if (record.length > header.size - sizeof record || !reach(strings_, header.value))
-        return count_bad(Table::kEnd);
+      if (record.length > header.size - sizeof record || !reach(strings_, header.value)) return count_bad(Table::kEnd);
       const std::string_view text(reinterpret_cast<const char*>(at + sizeof record), record.length);
       strings_[header.value] = {writer_.string(text), std::string(text)};
       break;
@@ -503,14 +490,14 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
       queue.device_number = record.device;
       queue.clock = static_cast<event::DeviceClock>(record.clock);
       const bool numbered = (header.flags & event::kQueueNumbered) != 0;
-      queue.track = writer_.dimension(
-          row::Track{.kind = event::TrackKind::kQueue,
-                     .process = row(),
-                     .device = queue.device,
-                     .native = numbered ? static_cast<int64_t>(record.native) : header.value,
-                     .context = static_cast<int64_t>(record.context),
-                     .name = string(record.name),
-                     .category = category});
+      queue.track =
+          writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                       .process = row(),
+                                       .device = queue.device,
+                                       .native = numbered ? static_cast<int64_t>(record.native) : header.value,
+                                       .context = static_cast<int64_t>(record.context),
+                                       .name = string(record.name),
+                                       .category = category});
       if (record.properties != 0)
         writer_.property(Table::kTrack, queue.track, "properties", fmt::format("{:#x}", record.properties));
       if ((header.flags & event::kQueueStream) != 0 && record.context != 0)
@@ -577,14 +564,11 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
           .name = string(record.name),
           .size = record.size,
           .members = string(record.members),
-          .origin = record.origin == 0
-                        ? 0
-                        : writer_.string(event::function_name(event::Domain::kMpi, record.origin))});
+          .origin = record.origin == 0 ? 0 : writer_.string(event::function_name(event::Domain::kMpi, record.origin))});
       break;
     }
     case RecordKind::kAttached:
-      if (header.value < static_cast<uint32_t>(event::Domain::kEnd))
-        facts_.attached |= uint64_t{1} << header.value;
+      if (header.value < static_cast<uint32_t>(event::Domain::kEnd)) facts_.attached |= uint64_t{1} << header.value;
       break;
     default:
       break;
@@ -614,19 +598,17 @@ template <typename Record>
 void ProcessState::write_dispatch(const Record& record, const Shape& shape, const tape::BlockHeader& block) {
   ++commands_.rows[static_cast<size_t>(Table::kDispatch)];
   const Queue& on = queue(record.queue);
-  const DeviceTimes times =
-      device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
-  writer_.add(
-      row::Dispatch{.track = on.track,
-                    .start = times.start,
-                    .duration = times.duration,
-                    .dim = kernel_row(kernel(record.header.value), shape),
-                    .correlation = static_cast<int64_t>(record.correlation),
-                    .queued_ahead = times.queued_ahead,
-                    .submit_ahead = times.submit_ahead,
-                    .ordinal = record.ordinal,
-                    .graph_node = node_behind(record, event::kFlagGraph),
-                    .arguments = thread(block).take(event::ArgumentsOf::kOpenClKernel, record.correlation)});
+  const DeviceTimes times = device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
+  writer_.add(row::Dispatch{.track = on.track,
+                            .start = times.start,
+                            .duration = times.duration,
+                            .dim = kernel_row(kernel(record.header.value), shape),
+                            .correlation = static_cast<int64_t>(record.correlation),
+                            .queued_ahead = times.queued_ahead,
+                            .submit_ahead = times.submit_ahead,
+                            .ordinal = record.ordinal,
+                            .graph_node = node_behind(record, event::kFlagGraph),
+                            .arguments = thread(block).take(event::ArgumentsOf::kOpenClKernel, record.correlation)});
 }
 
 void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, const RecordHeader& header) {
@@ -670,13 +652,12 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
           .duration = duration,
           .dim = function(domain, number),
           .correlation = static_cast<int64_t>(record.correlation),
-          .result = event::function_has_result(domain, number) ? static_cast<int16_t>(header.value >> 16)
-                                                               : kUnknown,
-          .arguments = domain == event::Domain::kMpi ? shown_messages(caller, record.correlation)
-                                                     : caller.take(domain == event::Domain::kHipRuntime
-                                                                       ? event::ArgumentsOf::kHipCall
-                                                                       : event::ArgumentsOf::kOpenClCall,
-                                                                   record.correlation)});
+          .result = event::function_has_result(domain, number) ? static_cast<int16_t>(header.value >> 16) : kUnknown,
+          .arguments = domain == event::Domain::kMpi
+                           ? shown_messages(caller, record.correlation)
+                           : caller.take(domain == event::Domain::kHipRuntime ? event::ArgumentsOf::kHipCall
+                                                                              : event::ArgumentsOf::kOpenClCall,
+                                         record.correlation)});
       break;
     }
     case RecordKind::kDispatch: {
@@ -708,8 +689,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       ++commands_.rows[static_cast<size_t>(Table::kCopy)];
       Queue on = queue(record.queue);
       if ((header.flags & event::kTimesAreHost) != 0) on.clock = event::DeviceClock::kHost;
-      const DeviceTimes times =
-          device_times(on, Table::kCopy, record.queued, record.submit, record.start, record.end);
+      const DeviceTimes times = device_times(on, Table::kCopy, record.queued, record.submit, record.start, record.end);
       const auto direction = checked<event::CopyDirection>(header.value & 0xff);
       const int64_t peer = record.peer_queue != 0 ? queue(record.peer_queue).device : on.device;
       const int64_t shape = writer_.dimension(
@@ -720,17 +700,16 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
                          .target_device = direction == event::CopyDirection::kDeviceToHost ? 0 : peer,
                          .kind = checked<event::CopyKind>(header.value >> 8 & 0xff),
                          .asynchronous = header.flags & event::kCopyAsynchronous});
-      writer_.add(
-          row::Copy{.track = on.track,
-                    .start = times.start,
-                    .duration = times.duration,
-                    .dim = shape,
-                    .correlation = static_cast<int64_t>(record.correlation),
-                    .bytes = static_cast<int64_t>(record.bytes),
-                    .queued_ahead = times.queued_ahead,
-                    .submit_ahead = times.submit_ahead,
-                    .graph_node = node_behind(record, event::kCopyGraph),
-                    .arguments = thread(block).take(event::ArgumentsOf::kOpenClCall, record.correlation)});
+      writer_.add(row::Copy{.track = on.track,
+                            .start = times.start,
+                            .duration = times.duration,
+                            .dim = shape,
+                            .correlation = static_cast<int64_t>(record.correlation),
+                            .bytes = static_cast<int64_t>(record.bytes),
+                            .queued_ahead = times.queued_ahead,
+                            .submit_ahead = times.submit_ahead,
+                            .graph_node = node_behind(record, event::kCopyGraph),
+                            .arguments = thread(block).take(event::ArgumentsOf::kOpenClCall, record.correlation)});
       break;
     }
     case RecordKind::kFill: {
@@ -738,12 +717,11 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       ++commands_.rows[static_cast<size_t>(Table::kFill)];
       Queue on = queue(record.queue);
       if ((header.flags & event::kTimesAreHost) != 0) on.clock = event::DeviceClock::kHost;
-      const DeviceTimes times =
-          device_times(on, Table::kFill, record.queued, record.submit, record.start, record.end);
-      const int64_t shape = writer_.dimension(row::FillShape{
-          .memory = checked<event::MemoryKind>(header.value),
-          .device = on.device,
-          .value = record.pattern_bytes <= 8 ? static_cast<int64_t>(record.pattern) : kUnknown});
+      const DeviceTimes times = device_times(on, Table::kFill, record.queued, record.submit, record.start, record.end);
+      const int64_t shape = writer_.dimension(
+          row::FillShape{.memory = checked<event::MemoryKind>(header.value),
+                         .device = on.device,
+                         .value = record.pattern_bytes <= 8 ? static_cast<int64_t>(record.pattern) : kUnknown});
       writer_.add(row::Fill{.track = on.track,
                             .start = times.start,
                             .duration = times.duration,
@@ -757,19 +735,18 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     case RecordKind::kAllocation: {
       const auto& record = as<event::AllocationRecord>(at);
       const int64_t start = host_time(record.start);
-      const int64_t shape = writer_.dimension(
-          row::AllocationShape{.operation = checked<event::AllocationOperation>(header.value & 0xff),
-                               .memory = checked<event::MemoryKind>(header.value >> 8 & 0xff),
-                               .device = device_row(header.value >> 16),
-                               .name = string(record.name)});
-      writer_.add(
-          row::Allocation{.track = thread(block).track,
-                          .start = start,
-                          .duration = record.end == 0 ? 0 : host_duration(start, host_time(record.end)),
-                          .dim = shape,
-                          .correlation = static_cast<int64_t>(record.correlation),
-                          .bytes = record.bytes == ~0ULL ? kUnknown : static_cast<int64_t>(record.bytes),
-                          .address = static_cast<int64_t>(record.address)});
+      const int64_t shape =
+          writer_.dimension(row::AllocationShape{.operation = checked<event::AllocationOperation>(header.value & 0xff),
+                                                 .memory = checked<event::MemoryKind>(header.value >> 8 & 0xff),
+                                                 .device = device_row(header.value >> 16),
+                                                 .name = string(record.name)});
+      writer_.add(row::Allocation{.track = thread(block).track,
+                                  .start = start,
+                                  .duration = record.end == 0 ? 0 : host_duration(start, host_time(record.end)),
+                                  .dim = shape,
+                                  .correlation = static_cast<int64_t>(record.correlation),
+                                  .bytes = record.bytes == ~0ULL ? kUnknown : static_cast<int64_t>(record.bytes),
+                                  .address = static_cast<int64_t>(record.address)});
       break;
     }
     case RecordKind::kSync: {
@@ -779,8 +756,8 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       const Queue* on = record.queue != 0 ? &queue(record.queue) : nullptr;
       const int64_t start = host || on == nullptr ? host_time(record.start) : device_time(*on, record.start);
       const int64_t end = host || on == nullptr ? host_time(record.end) : device_time(*on, record.end);
-      const int64_t shape = writer_.dimension(row::SyncShape{.kind = checked<event::SyncKind>(header.value),
-                                                             .device = on != nullptr ? on->device : 0});
+      const int64_t shape = writer_.dimension(
+          row::SyncShape{.kind = checked<event::SyncKind>(header.value), .device = on != nullptr ? on->device : 0});
       writer_.add(row::Sync{.track = on != nullptr ? on->track : thread(block).track,
                             .start = start,
                             .duration = end - start,
@@ -817,8 +794,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     }
     case RecordKind::kCounts: {
       const auto& record = as<event::CountsRecord>(at);
-      if (header.value > event::kMostCpuEvents ||
-          header.size < sizeof record + header.value * sizeof(double) ||
+      if (header.value > event::kMostCpuEvents || header.size < sizeof record + header.value * sizeof(double) ||
           header.flags >= static_cast<uint8_t>(event::CountsOf::kEnd))
         count_bad(Table::kReading);
       else
@@ -845,8 +821,7 @@ void ProcessState::message(const tape::BlockHeader& block, const event::MessageR
   };
   Thread& caller = thread(block);
   const int64_t start = host_time(record.start);
-  const int64_t communicator =
-      record.communicator < communicators_.size() ? communicators_[record.communicator] : 0;
+  const int64_t communicator = record.communicator < communicators_.size() ? communicators_[record.communicator] : 0;
   const std::string_view function = event::function_name(event::Domain::kMpi, record.header.value & 0xffff);
   writer_.add(row::Message{.track = caller.track,
                            .start = start,
@@ -884,9 +859,9 @@ void ProcessState::message(const tape::BlockHeader& block, const event::MessageR
                         number(bytes(std::max(record.sent, record.received)), kUnknown));
   } else {
     const bool send = kind == event::MessageKind::kSend;
-    text += fmt::format("{}={}, bytes={}, tag={}", send ? "to" : "from", number(record.peer, event::kNoPeer),
-                        number(bytes(send ? record.sent : record.received), kUnknown),
-                        number(record.tag, event::kNoTag));
+    text +=
+        fmt::format("{}={}, bytes={}, tag={}", send ? "to" : "from", number(record.peer, event::kNoPeer),
+                    number(bytes(send ? record.sent : record.received), kUnknown), number(record.tag, event::kNoTag));
   }
   text += fmt::format(", communicator={}", record.communicator);
 }
@@ -913,10 +888,8 @@ void ProcessState::arguments(const tape::BlockHeader& block, const event::Argume
       break;
     }
     case event::ArgumentsOf::kOpenClKernel: {
-      std::vector<event::KernelArgument> given(
-          std::min<size_t>(value, bytes.size() / sizeof(event::KernelArgument)));
-      if (!given.empty())
-        std::memcpy(given.data(), bytes.data(), given.size() * sizeof(event::KernelArgument));
+      std::vector<event::KernelArgument> given(std::min<size_t>(value, bytes.size() / sizeof(event::KernelArgument)));
+      if (!given.empty()) std::memcpy(given.data(), bytes.data(), given.size() * sizeof(event::KernelArgument));
       text = kernel_arguments_text(given);
       break;
     }
@@ -946,21 +919,20 @@ void ProcessState::counts(const event::CountsRecord& record, const std::byte* at
       const int64_t counter = writer_.dimension(
           row::Counter{.name = writer_.string(call ? name + " in launching calls" : name),
                        .unit = writer_.string(known != nullptr ? known->unit : ""),
-                       .text = writer_.string(fmt::format("{}, {}", known != nullptr ? known->text : name,
-                                                          call ? "during each call that launches device work"
-                                                               : "since the thread's sample before")),
+                       .text = writer_.string(fmt::format(
+                           "{}, {}", known != nullptr ? known->text : name,
+                           call ? "during each call that launches device work" : "since the thread's sample before")),
                        .block = writer_.string("cpu")});
-      tracks[i] = writer_.dimension(
-          row::Track{.kind = event::TrackKind::kCounter,
-                     .process = row(),
-                     .thread = lines(record.tid).thread,
-                     .name = writer_.string(fmt::format("{}{} of thread {}", name,
-                                                        call ? " in launching calls" : "", record.tid)),
-                     .category = writer_.string("cpu counter"),
-                     .counter = counter});
+      tracks[i] = writer_.dimension(row::Track{
+          .kind = event::TrackKind::kCounter,
+          .process = row(),
+          .thread = lines(record.tid).thread,
+          .name = writer_.string(fmt::format("{}{} of thread {}", name, call ? " in launching calls" : "", record.tid)),
+          .category = writer_.string("cpu counter"),
+          .counter = counter});
     }
-    writer_.add(row::Reading{
-        .track = tracks[i], .start = host_time(record.time), .value = std::bit_cast<int64_t>(count)});
+    writer_.add(
+        row::Reading{.track = tracks[i], .start = host_time(record.time), .value = std::bit_cast<int64_t>(count)});
   }
 }
 
@@ -992,16 +964,13 @@ void ProcessState::finish() {
   for (const auto& owner : threads_) {
     if (!owner) continue;
     for (const Open& open : owner->stack) {
-      writer_.add(row::Marker{
-          .track = owner->track, .start = open.start, .dim = open.label, .payload = open.payload});
+      writer_.add(row::Marker{.track = owner->track, .start = open.start, .dim = open.label, .payload = open.payload});
       ++open_ranges;
     }
   }
   for (const auto& [id, range] : ranges_) {
-    writer_.add(row::Marker{.track = range.track,
-                            .start = range.open.start,
-                            .dim = range.open.label,
-                            .payload = range.open.payload});
+    writer_.add(row::Marker{
+        .track = range.track, .start = range.open.start, .dim = range.open.label, .payload = range.open.payload});
     ++open_ranges;
   }
   if (open_ranges != 0) writer_.lose(row(), Table::kMarker, event::LossReason::kOpenAtExit, open_ranges);

@@ -1,5 +1,5 @@
-// ProcessState: the decoder's state of one traced process: its strings, threads, devices, queues and kernels
-// by the numbers in its records, and the open calls and ranges of each thread.
+// ProcessState: the decoder's state of one traced process: its strings, threads, devices, queues and kernels by the
+// numbers in its records, and the open calls and ranges of each thread.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -41,16 +41,15 @@ class ProcessState : public ProcessContext {
     if (row_ == 0) row_ = row;
   }
 
-  /// Takes the process's own description. `parent`: the process whose numbers it inherited by fork, or
-  /// nullptr.
+  /// Takes the process's own description. `parent`: the process whose numbers it inherited by fork, or nullptr.
   void describe(const event::ProcessRecord& record, const ProcessState* parent);
   /// Takes any record but kProcess. `at` holds header.size bytes, at least the fixed part of its kind.
   void record(const tape::BlockHeader& block, const std::byte* at, const event::RecordHeader& header);
   void vendor_buffer(const tape::BlockHeader& block, std::span<const std::byte> bytes);
   void finish();
 
-  /// By table: commands issued to devices (tape::CommandCounts), rows made from them, and the process's own
-  /// report on the rest.
+  /// By table: commands issued to devices (tape::CommandCounts), rows made from them, and the process's own report on
+  /// the rest.
   struct Commands {
     bool known = false, ended = false;
     uint64_t issued[event::kFactTables] = {}, rows[event::kFactTables] = {}, said[event::kFactTables] = {};
@@ -148,14 +147,14 @@ class ProcessState : public ProcessContext {
   int64_t kernel_row(Kernel& kernel, Shape shape);
   int64_t device_row(uint32_t number) const;
   int64_t device_time(const Queue& queue, uint64_t value) const;
-  DeviceTimes device_times(const Queue& queue, event::Table table, uint64_t queued, uint64_t submit,
-                           uint64_t start, uint64_t end);
+  DeviceTimes device_times(const Queue& queue, event::Table table, uint64_t queued, uint64_t submit, uint64_t start,
+                           uint64_t end);
   int64_t function(event::Domain domain, uint32_t number);
   void marker(const tape::BlockHeader& block, const std::byte* at, const event::RecordHeader& header);
   template <typename Record>  // DispatchRecord, DispatchWideRecord
   void write_dispatch(const Record& record, const Shape& shape, const tape::BlockHeader& block);
-  Open parse_marker(const std::byte* at, const event::RecordHeader& header, size_t fixed,
-                    event::MarkerKind kind, uint64_t time);
+  Open parse_marker(const std::byte* at, const event::RecordHeader& header, size_t fixed, event::MarkerKind kind,
+                    uint64_t time);
   void define(const std::byte* at, const event::RecordHeader& header, const tape::BlockHeader& block);
   void define_for_blocks(const std::byte* at, const event::RecordHeader& header);
   void counts(const event::CountsRecord& record, const std::byte* at);
@@ -188,9 +187,8 @@ class ProcessState : public ProcessContext {
   tsl::robin_map<uint64_t, Range> ranges_;
   std::array<std::vector<int64_t>, static_cast<size_t>(event::Domain::kEnd)> functions_;
   ModuleCache& modules_;
-  std::unique_ptr<ProcessSamples> samples_;  // from the first record about call stacks on
-  std::map<tape::BlockKind, std::unique_ptr<BlockDecoder>>
-      blocks_;  // of the vendors that the process spoke of
+  std::unique_ptr<ProcessSamples> samples_;                          // from the first record about call stacks on
+  std::map<tape::BlockKind, std::unique_ptr<BlockDecoder>> blocks_;  // of the vendors that the process spoke of
 };
 
 }  // namespace tacho::decode

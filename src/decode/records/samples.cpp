@@ -1,5 +1,5 @@
-// Unwinding, merging of Python and native frames, rows (samples.h). Everything read here comes from targets:
-// sizes are checked, loops are bounded.
+// Unwinding, merging of Python and native frames, rows (samples.h). Everything read here comes from targets: sizes are
+// checked, loops are bounded.
 #include "decode/records/samples.h"
 
 #include <dwarf.h>
@@ -53,7 +53,7 @@ bool ProcessSamples::Memory::load(uint64_t address, uint64_t& out) const {
   return true;
 }
 
-// ---- where code lies -----------------------------------------------------------------------------
+// Where code lies
 
 void ProcessSamples::module(const event::ModuleRecord& record, std::string_view path) {
   if (record.end <= record.start || maps_.size() > 100'000) return;
@@ -82,14 +82,13 @@ void ProcessSamples::read_maps() {
   }
   std::fclose(file);
   places_.clear();
-  // A process that ends meanwhile shows nothing: what is known stays. Libraries that were closed give way to
-  // what is there.
+  // A process that ends meanwhile shows nothing: what is known stays. Libraries that were closed give way to what is
+  // there.
   for (auto& [start, map] : fresh) {
     auto at = maps_.upper_bound(start);
     if (at != maps_.begin()) --at;
     while (at != maps_.end() && at->second.start < map.end) {
-      const bool same =
-          at->second.path == map.path && at->second.start - at->second.offset == map.start - map.offset;
+      const bool same = at->second.path == map.path && at->second.start - at->second.offset == map.start - map.offset;
       if (at->second.end > map.start && !same)
         at = maps_.erase(at);
       else
@@ -120,8 +119,7 @@ const ProcessSamples::Map* ProcessSamples::find_map(uint64_t address) {
       maps_pause_ = map != nullptr ? kShortestPause : std::min(maps_pause_ * 2, kLongestPause);
     }
   }
-  if (map != nullptr && map->module == nullptr && !map->path.empty() &&
-      (map->path[0] == '/' || map->path == "[vdso]"))
+  if (map != nullptr && map->module == nullptr && !map->path.empty() && (map->path[0] == '/' || map->path == "[vdso]"))
     map->module = modules_.module(map->path, pid_);
   return map;
 }
@@ -147,15 +145,14 @@ NativeFrame ProcessSamples::place(uint64_t address, bool return_address) {
   return frame;
 }
 
-// ---- unwinding -----------------------------------------------------------------------------------
+// Unwinding
 
 namespace {
 
-// Evaluates a DWARF expression. False: an operation that no unwind table needs, or memory that was not
-// copied.
+// Evaluates a DWARF expression. False: an operation that no unwind table needs, or memory that was not copied.
 template <typename Load>
-bool evaluate(const std::vector<ExpressionStep>& steps, const uint64_t (&registers)[17], uint64_t cfa,
-              Load load, uint64_t& result) {
+bool evaluate(const std::vector<ExpressionStep>& steps, const uint64_t (&registers)[17], uint64_t cfa, Load load,
+              uint64_t& result) {
   uint64_t stack[32];
   int depth = 0;
   const auto push = [&](uint64_t value) {
@@ -274,8 +271,8 @@ bool evaluate(const std::vector<ExpressionStep>& steps, const uint64_t (&registe
 
 }  // namespace
 
-// Changes `registers` from a frame's to its caller's. False when that cannot be; `missing`: because the
-// copied slice of the stack ends before.
+// Changes `registers` from a frame's to its caller's. False when that cannot be; `missing`: because the copied slice of
+// the stack ends before.
 bool ProcessSamples::step(const NativeFrame& frame, const UnwindRule& rule, const Memory& memory,
                           uint64_t (&registers)[17], bool& missing) {
   const auto load = [&](uint64_t address, uint64_t& out) {
@@ -314,22 +311,20 @@ bool ProcessSamples::step(const NativeFrame& frame, const UnwindRule& rule, cons
           break;
         default: {
           uint64_t address = 0;
-          if (!evaluate(how.steps, registers, cfa, load, address) || !load(address, fresh[number]))
-            return false;
+          if (!evaluate(how.steps, registers, cfa, load, address) || !load(address, fresh[number])) return false;
         }
       }
     }
     caller = fresh[16];
-    const bool explicit_sp = full.registers[7].how != ComplexRule::How::kSame &&
-                             full.registers[7].how != ComplexRule::How::kUndefined;
+    const bool explicit_sp =
+        full.registers[7].how != ComplexRule::How::kSame && full.registers[7].how != ComplexRule::How::kUndefined;
     if (explicit_sp) cfa = fresh[7];
     std::memcpy(registers, fresh, sizeof fresh);
   } else {
     // No table (code made at run time, hand-written assembly): a frame pointer, if there is one.
     const uint64_t bp = registers[event::kRegisterBp];
     uint64_t saved = 0;
-    if (bp % 8 != 0 || bp < registers[event::kRegisterSp] || !load(bp, saved) || !load(bp + 8, caller))
-      return false;
+    if (bp % 8 != 0 || bp < registers[event::kRegisterSp] || !load(bp, saved) || !load(bp + 8, caller)) return false;
     if (find_map(caller - 1) == nullptr) return false;
     registers[event::kRegisterBp] = saved;
     cfa = bp + 16;
@@ -341,8 +336,8 @@ bool ProcessSamples::step(const NativeFrame& frame, const UnwindRule& rule, cons
   return true;
 }
 
-void ProcessSamples::unwind(const event::SampleHeader& header, std::span<const uint64_t> chain,
-                            const Memory& memory, uint64_t (&registers)[17], Unwound& out) {
+void ProcessSamples::unwind(const event::SampleHeader& header, std::span<const uint64_t> chain, const Memory& memory,
+                            uint64_t (&registers)[17], Unwound& out) {
   out.frames.clear();
   out.whole = false;
   bool return_address = false;
@@ -389,7 +384,7 @@ void ProcessSamples::unwind(const event::SampleHeader& header, std::span<const u
   }
 }
 
-// ---- rows ----------------------------------------------------------------------------------------
+// Rows
 
 std::string_view ProcessSamples::jitted(uint64_t address) {
   const auto look = [&]() -> std::string_view {
@@ -429,9 +424,7 @@ FrameFacts& ProcessSamples::native(NativeFrame& frame) {
   if (frame.module == nullptr) {
     const std::string_view name = jitted(frame.in_module);
     const Map* const map = find_map(frame.in_module);
-    const std::string module = map != nullptr && !map->path.empty() ? map->path
-                               : name.empty()                       ? "[unknown]"
-                                                                    : "[jit]";
+    const std::string module = map != nullptr && !map->path.empty() ? map->path : name.empty() ? "[unknown]" : "[jit]";
     facts.row = writer_.dimension(row::Frame{.kind = event::FrameKind::kNative,
                                              .function = writer_.string(name),
                                              .module = writer_.string(module),
@@ -451,8 +444,7 @@ FrameFacts& ProcessSamples::native(NativeFrame& frame) {
 bool ProcessSamples::evaluates(NativeFrame& frame) {
   FrameFacts& facts = native(frame);
   if (facts.evaluates == FrameFacts::kNotAsked)
-    facts.evaluates =
-        is_evaluator(frame.module->symbol(frame.in_module).name) ? FrameFacts::kYes : FrameFacts::kNo;
+    facts.evaluates = is_evaluator(frame.module->symbol(frame.in_module).name) ? FrameFacts::kYes : FrameFacts::kNo;
   return facts.evaluates == FrameFacts::kYes;
 }
 
@@ -461,8 +453,7 @@ void ProcessSamples::finish() {
     for (const auto& [address, facts] : frames) {
       const Symbol symbol = module->symbol(address);
       if (!symbol.name.empty())
-        writer_.update(Table::kFrame, facts.row, event::column::Frame::function,
-                       writer_.string(demangle(symbol.name)));
+        writer_.update(Table::kFrame, facts.row, event::column::Frame::function, writer_.string(demangle(symbol.name)));
       const SourceLine line = module->line(address);
       if (line.line > 0) {
         writer_.update(Table::kFrame, facts.row, event::column::Frame::file, writer_.string(line.file));
@@ -476,11 +467,10 @@ int64_t ProcessSamples::plain_frame(event::FrameKind kind, std::string_view func
   return writer_.dimension(row::Frame{.kind = kind, .function = writer_.string(function)});
 }
 
-void ProcessSamples::code(const event::CodeRecord& record, std::span<const std::byte> bytes,
-                          std::string_view name, std::string_view file) {
+void ProcessSamples::code(const event::CodeRecord& record, std::span<const std::byte> bytes, std::string_view name,
+                          std::string_view file) {
   const uint32_t number = record.header.value;
-  if (number >= (1u << 24) || number > codes_.size() + 65536 ||
-      record.table_bytes > bytes.size() - sizeof record)
+  if (number >= (1u << 24) || number > codes_.size() + 65536 || record.table_bytes > bytes.size() - sizeof record)
     return;
   if (codes_.size() <= number) codes_.resize(number + 1);
   Code& code = codes_[number];
@@ -500,12 +490,10 @@ int64_t ProcessSamples::python(uint64_t word) {
   if (number == 0 || number >= codes_.size() || codes_[number].version == 0)
     return plain_frame(event::FrameKind::kPython, "");
   const Code& code = codes_[number];
-  const int line = python_line(code.version, code.first_line, code.table,
-                               static_cast<int64_t>(word & event::kPythonOffsetMask) - 2);
-  const int64_t row = writer_.dimension(row::Frame{.kind = event::FrameKind::kPython,
-                                                   .function = code.name,
-                                                   .file = code.file,
-                                                   .line = line > 0 ? line : kUnknown});
+  const int line =
+      python_line(code.version, code.first_line, code.table, static_cast<int64_t>(word & event::kPythonOffsetMask) - 2);
+  const int64_t row = writer_.dimension(row::Frame{
+      .kind = event::FrameKind::kPython, .function = code.name, .file = code.file, .line = line > 0 ? line : kUnknown});
   python_rows_.emplace(word, row);
   return row;
 }
@@ -538,8 +526,8 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   at += sizeof header, left -= sizeof header;
   const bool launch = header.launch != 0;
   if (launch && (header.chain != 0 || header.stack_bytes != 0)) return false;
-  const uint64_t needed = (launch ? 0 : event::kSampleRegisters * 8) +
-                          (uint64_t{header.chain} + header.frames) * 8 + header.stack_bytes;
+  const uint64_t needed =
+      (launch ? 0 : event::kSampleRegisters * 8) + (uint64_t{header.chain} + header.frames) * 8 + header.stack_bytes;
   if (needed > left || header.stack_bytes % 8 != 0 || header.clock > event::SampleClock::kWall ||
       header.python > event::PythonState::kBroken)
     return false;
@@ -566,18 +554,15 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
     unwind(header, chain, memory, registers, unwound_);
   }
 
-  // Python frames take the place of the interpreter's loop: each of its native frames stands for one segment
-  // of them.
+  // Python frames take the place of the interpreter's loop: each of its native frames stands for one segment of them.
   line_.clear();
   size_t loops = 0, segments = 0;
   if (!frames.empty())
     for (NativeFrame& frame : unwound_.frames) loops += evaluates(frame);
   for (const uint64_t word : frames) segments += (word & (event::kPythonEnd | event::kPythonShim)) != 0;
-  // When the newest loop has no frame of its own yet (or the chain was read while it changed), the outer ends
-  // agree.
+  // When the newest loop has no frame of its own yet (or the chain was read while it changed), the outer ends agree.
   size_t without = 0;
-  if (header.python == event::PythonState::kWhole && unwound_.whole && loops > segments)
-    without = loops - segments;
+  if (header.python == event::PythonState::kWhole && unwound_.whole && loops > segments) without = loops - segments;
   size_t next = 0;
   const auto put_segment = [&] {
     while (next < frames.size()) {
@@ -601,8 +586,8 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   }
   // Python frames whose loops were not reached: they are the outer ones.
   while (next < frames.size()) put_segment();
-  // Python's frames are read apart from the native ones: where they are whole, what unwinding missed lies between or outside
-  // of them, and the stack begins where Python's does.
+  // Python's frames are read apart from the native ones: where they are whole, what unwinding missed lies between or
+  // outside of them, and the stack begins where Python's does.
   const bool python_whole = !frames.empty() && header.python == event::PythonState::kWhole;
   if ((!unwound_.whole && !python_whole) || header.python == event::PythonState::kTruncated)
     line_.push_back(plain_frame(event::FrameKind::kTruncated, "[truncated]"));
@@ -629,7 +614,7 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   return true;
 }
 
-// ---- Python's line tables ------------------------------------------------------------------------
+// Python's line tables
 
 namespace {
 
@@ -713,8 +698,7 @@ int line_of_locations(int line, std::span<const uint8_t> table, int64_t offset) 
 
 }  // namespace
 
-int ProcessSamples::python_line(uint32_t version, int first_line, std::span<const uint8_t> table,
-                                int64_t offset) {
+int ProcessSamples::python_line(uint32_t version, int first_line, std::span<const uint8_t> table, int64_t offset) {
   if (offset < 0) return first_line;
   switch (version) {
     case 0x309:

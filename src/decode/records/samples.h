@@ -1,6 +1,6 @@
-// ProcessSamples turns the registers and stack memory that targets copy at each sample (event/sample.h) into
-// call stacks. It unwinds native frames with .eh_frame tables, replaces the frames of the Python interpreter
-// by Python frames, and writes rows of frame, stack and sample.
+// ProcessSamples turns the registers and stack memory that targets copy at each sample (event/sample.h) into call
+// stacks. It unwinds native frames with .eh_frame tables, replaces the frames of the Python interpreter by Python
+// frames, and writes rows of frame, stack and sample.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -27,12 +27,8 @@ namespace tacho::decode {
 /// Known facts about a frame of a native stack.
 struct FrameFacts {
   int64_t row = 0;
-  bool hidden = false;  // tacho's own
-  enum : uint8_t {
-    kNotAsked,
-    kNo,
-    kYes
-  } evaluates = kNotAsked;  // the interpreter's loop: stands for Python frames
+  bool hidden = false;                                            // tacho's own
+  enum : uint8_t { kNotAsked, kNo, kYes } evaluates = kNotAsked;  // the interpreter's loop: stands for Python frames
 };
 
 /// A native frame of an unwound stack.
@@ -46,8 +42,7 @@ struct NativeFrame {
 
 class ProcessSamples {
  public:
-  /// All processes share `modules`. `parent`: the process it was forked from, whose code objects and maps it
-  /// inherits.
+  /// All processes share `modules`. `parent`: the process it was forked from, whose code objects and maps it inherits.
   ProcessSamples(ProcessContext& process, trace::TraceWriter& writer, ModuleCache& modules,
                  const ProcessSamples* parent);
 
@@ -56,14 +51,13 @@ class ProcessSamples {
   void code(const event::CodeRecord& record, std::span<const std::byte> bytes, std::string_view name,
             std::string_view file);
   /// `bytes`: the whole record. False when it is malformed.
-  bool sample(const tape::BlockHeader& block, const event::SampleRecord& record,
-              std::span<const std::byte> bytes);
+  bool sample(const tape::BlockHeader& block, const event::SampleRecord& record, std::span<const std::byte> bytes);
 
   /// Looks up the functions and source lines of native frames, which takes too long while the drainer runs.
   void finish();
 
-  /// Source line of a Python instruction. `offset` in bytes as in the frame, -1 = not started. Returns -1
-  /// when the table has no line for it or before it.
+  /// Source line of a Python instruction. `offset` in bytes as in the frame, -1 = not started. Returns -1 when the
+  /// table has no line for it or before it.
   static int python_line(uint32_t version, int first_line, std::span<const uint8_t> table, int64_t offset);
 
  private:
@@ -127,8 +121,8 @@ class ProcessSamples {
   tsl::robin_map<uint64_t, int64_t, Mixed> stacks_;       // parent row << 32 | frame row
   tsl::robin_map<uint64_t, int64_t, Mixed> tracks_;       // tid << 1 | clock
   std::vector<int64_t> line_;                             // scratch: frame rows, innermost first
-  // Frame rows of the last stack, outermost first, with the row of the stack up to each. The next stack
-  // shares most of them.
+  // Frame rows of the last stack, outermost first, with the row of the stack up to each. The next stack shares most of
+  // them.
   std::vector<std::pair<int64_t, int64_t>> last_line_;
   Unwound unwound_;
 };

@@ -26,9 +26,8 @@ constexpr std::string_view kExtended = "_EXT";  // kinds of calls with arguments
 
 // What HIP's calls return is an error code, but for a few that only name things.
 bool returns_status(std::string_view function) {
-  for (const std::string_view other :
-       {"hipApiName", "hipCreateChannelDesc", "hipGetErrorName", "hipGetErrorString", "hipGetStreamDeviceId",
-        "hipKernelNameRef", "hipKernelNameRefByPtr"})
+  for (const std::string_view other : {"hipApiName", "hipCreateChannelDesc", "hipGetErrorName", "hipGetErrorString",
+                                       "hipGetStreamDeviceId", "hipKernelNameRef", "hipKernelNameRefByPtr"})
     if (function == other) return false;
   return function.starts_with("hip");
 }
@@ -62,7 +61,7 @@ std::unique_ptr<BlockDecoder> make_rocprofiler_decoder(ProcessContext& process, 
   return std::make_unique<RocprofilerDecoder>(process, writer);
 }
 
-// ---- what the target says about its records --------------------------------------------------------------------------
+// What the target says about its records
 
 void RocprofilerDecoder::define(const std::byte* at, const event::RecordHeader& header) {
   const auto take = [at](auto& record) { std::memcpy(&record, at, sizeof record); };
@@ -79,8 +78,7 @@ void RocprofilerDecoder::define(const std::byte* at, const event::RecordHeader& 
       take(record);
       const int64_t host = process_.host_time(record.host);
       clock_.add(static_cast<int64_t>(record.device), host);
-      writer_.add(
-          row::Clock{.process = process_.row(), .raw = host, .vendor = static_cast<int64_t>(record.device)});
+      writer_.add(row::Clock{.process = process_.row(), .raw = host, .vendor = static_cast<int64_t>(record.device)});
       break;
     }
     case event::RecordKind::kBlockFact: {
@@ -168,8 +166,7 @@ void RocprofilerDecoder::kernel(std::span<const std::byte> symbol, std::string_v
   facts.wanted = wanted(name);
 }
 
-void RocprofilerDecoder::agent(std::span<const std::byte> bytes, std::string_view name,
-                               std::string_view product) {
+void RocprofilerDecoder::agent(std::span<const std::byte> bytes, std::string_view name, std::string_view product) {
   namespace f = sdk::agent;
   if (bytes.size() < f::kLeast) return unknown(0, static_cast<uint32_t>(sdk::Object::kAgent));
   const std::byte* const at = bytes.data();
@@ -182,13 +179,12 @@ void RocprofilerDecoder::agent(std::span<const std::byte> bytes, std::string_vie
   agent.index = std::max(index, 0);
   const uint64_t uuid = size >= f::kWithUuid ? f::uuid.read(at, size) : 0;
   // Of the machine, not of the process: the same device seen by several processes is one row.
-  agent.row = writer_.dimension(
-      row::Device{.kind = event::DeviceKind::kGpu,
-                  .index = std::max(index, 0),
-                  .name = writer_.string(named ? product : name),
-                  .vendor = writer_.string("Advanced Micro Devices, Inc."),
-                  .architecture = writer_.string(name),
-                  .uuid = uuid != 0 ? writer_.string(fmt::format("GPU-{:016x}", uuid)) : 0});
+  agent.row = writer_.dimension(row::Device{.kind = event::DeviceKind::kGpu,
+                                            .index = std::max(index, 0),
+                                            .name = writer_.string(named ? product : name),
+                                            .vendor = writer_.string("Advanced Micro Devices, Inc."),
+                                            .architecture = writer_.string(name),
+                                            .uuid = uuid != 0 ? writer_.string(fmt::format("GPU-{:016x}", uuid)) : 0});
   const auto property = [&](std::string_view key, uint64_t value) {
     if (value != 0) writer_.property(Table::kDevice, agent.row, key, fmt::format("{}", value));
   };
@@ -206,8 +202,7 @@ void RocprofilerDecoder::agent(std::span<const std::byte> bytes, std::string_vie
 void RocprofilerDecoder::fact(event::BlockFact which, uint64_t number, std::string_view text) {
   if (which == event::BlockFact::kRecordingStarts || which == event::BlockFact::kRecordingStops) {
     windows_.emplace_back(number, which == event::BlockFact::kRecordingStarts);
-    std::stable_sort(windows_.begin(), windows_.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(windows_.begin(), windows_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     return;
   }
   if (which != event::BlockFact::kKernelInclude && which != event::BlockFact::kKernelExclude) return;
@@ -234,7 +229,7 @@ bool RocprofilerDecoder::wanted(std::string_view name) const {
   return (!include_ || matches(*include_)) && (!exclude_ || !matches(*exclude_));
 }
 
-// ---- rows that facts refer to ----------------------------------------------------------------------------------------
+// Rows that facts refer to
 
 int64_t RocprofilerDecoder::time(uint64_t ns) {
   return clock_(static_cast<int64_t>(std::min<uint64_t>(ns, uint64_t{1} << 61)));
@@ -247,8 +242,7 @@ bool RocprofilerDecoder::device_times(Table table, uint64_t start, uint64_t end,
   }
   times.start = time(start);
   times.duration = event::duration_between(times.start, time(end));
-  if (times.duration == event::kUnknown)
-    writer_.lose(process_.row(), table, event::LossReason::kClockOrder, 1);
+  if (times.duration == event::kUnknown) writer_.lose(process_.row(), table, event::LossReason::kClockOrder, 1);
   return true;
 }
 
@@ -286,8 +280,7 @@ int64_t RocprofilerDecoder::queue_track(uint64_t agent, uint64_t queue, uint64_t
   for (size_t at = queues_.size(); at-- > 0;)
     if (queues_[at].first == key) return queues_[at].second;
   copies_track(agent);  // makes its device known
-  row::Track values{
-      .kind = event::TrackKind::kQueue, .process = process_.row(), .device = agent_of(agent).row};
+  row::Track values{.kind = event::TrackKind::kQueue, .process = process_.row(), .device = agent_of(agent).row};
   if (stream != 0) {
     values.native = static_cast<int64_t>(stream - 1);
     values.context = static_cast<int64_t>(queue);
@@ -306,9 +299,9 @@ RocprofilerDecoder::Operation& RocprofilerDecoder::operation_of(int32_t kind, in
   Operation& entry = operations_[sdk::operation_number(kind, operation)];
   const Kind& known = kinds_[static_cast<uint32_t>(kind)];
   if (entry.row == 0 && (known.role == Role::kApi || known.role == Role::kApiWithResult))
-    entry.row = writer_.dimension(row::Function{
-        .name = writer_.string(fmt::format("{} function {}", event::to_string(known.domain), operation)),
-        .domain = known.domain});
+    entry.row = writer_.dimension(
+        row::Function{.name = writer_.string(fmt::format("{} function {}", event::to_string(known.domain), operation)),
+                      .domain = known.domain});
   return entry;
 }
 
@@ -329,28 +322,27 @@ int64_t RocprofilerDecoder::kernel_row(const Shape& shape, const KernelFacts& fa
   if (slot.row != 0 && slot.shape == shape) return slot.row;
   const auto word = [&](size_t at) { return int64_t{shape.words[at]}; };
   slot.shape = shape;
-  slot.row =
-      writer_.dimension(row::Kernel{.name = facts.name,
-                                    .kind = event::DispatchKind::kKernel,
-                                    .grid_x = word(0),
-                                    .grid_y = word(1),
-                                    .grid_z = word(2),
-                                    .group_x = word(3),
-                                    .group_y = word(4),
-                                    .group_z = word(5),
-                                    .registers = number_or_unknown(facts.vector),
-                                    .accum_registers = number_or_unknown(facts.accumulation),
-                                    .scalar_registers = number_or_unknown(facts.scalar),
-                                    .shared_static = std::min<int64_t>(facts.group_bytes, word(6)),
-                                    .shared_dynamic = std::max<int64_t>(word(6) - facts.group_bytes, 0),
-                                    .private_bytes = word(7)});
+  slot.row = writer_.dimension(row::Kernel{.name = facts.name,
+                                           .kind = event::DispatchKind::kKernel,
+                                           .grid_x = word(0),
+                                           .grid_y = word(1),
+                                           .grid_z = word(2),
+                                           .group_x = word(3),
+                                           .group_y = word(4),
+                                           .group_z = word(5),
+                                           .registers = number_or_unknown(facts.vector),
+                                           .accum_registers = number_or_unknown(facts.accumulation),
+                                           .scalar_registers = number_or_unknown(facts.scalar),
+                                           .shared_static = std::min<int64_t>(facts.group_bytes, word(6)),
+                                           .shared_dynamic = std::max<int64_t>(word(6) - facts.group_bytes, 0),
+                                           .private_bytes = word(7)});
   return slot.row;
 }
 
-// ---- work and the calls around it ------------------------------------------------------------------------------------
+// Work and the calls around it
 
-// A kernel launched by HIP has the number of the HSA call that rang the doorbell, where HSA's calls are recorded. It is to
-// belong to HIP's call, as without.
+// A kernel launched by HIP has the number of the HSA call that rang the doorbell, where HSA's calls are recorded. It is
+// to belong to HIP's call, as without.
 bool RocprofilerDecoder::outermost(uint64_t correlation, uint64_t& found) const {
   constexpr int kDeepest = 16;
   found = correlation;
@@ -396,7 +388,7 @@ void RocprofilerDecoder::release(std::vector<Held<Row>>& held, bool all) {
   held.resize(kept);
 }
 
-// ---- records ---------------------------------------------------------------------------------------------------------
+// Records
 
 void RocprofilerDecoder::api(const Kind& kind, const std::byte* at, size_t size) {
   const bool wide = size >= sdk::Api::kWide;
@@ -404,10 +396,8 @@ void RocprofilerDecoder::api(const Kind& kind, const std::byte* at, size_t size)
   const uint64_t start = f.start.read(at, size), end = f.end.read(at, size);
   const uint64_t correlation = sdk::any::correlation.read(at, size);
   if (paused(correlation)) return;
-  if (start == 0 || end < start)
-    return writer_.lose(process_.row(), Table::kApi, event::LossReason::kVendor, 1);
-  const Operation& operation =
-      operation_of(sdk::any::kind.read(at, size), sdk::any::operation.read(at, size));
+  if (start == 0 || end < start) return writer_.lose(process_.row(), Table::kApi, event::LossReason::kVendor, 1);
+  const Operation& operation = operation_of(sdk::any::kind.read(at, size), sdk::any::operation.read(at, size));
   if (nested_calls_ && wide) {
     if (around_.size() >= kMostNested) {
       release(held_dispatches_, true);
@@ -417,8 +407,7 @@ void RocprofilerDecoder::api(const Kind& kind, const std::byte* at, size_t size)
     around_[correlation] = sdk::Api::ancestor.read(at, size);
   }
   int64_t result = event::kUnknown;
-  if (kind.role == Role::kApiWithResult && operation.has_result &&
-      size >= sdk::Api::kWide + sdk::Api::kResultBytes)
+  if (kind.role == Role::kApiWithResult && operation.has_result && size >= sdk::Api::kWide + sdk::Api::kResultBytes)
     result = sdk::Member<int32_t>{static_cast<uint32_t>(size - sdk::Api::kResultBytes)}.read(at, size);
   // Between the call and its result, with --api-args.
   std::string arguments;
@@ -469,8 +458,7 @@ void RocprofilerDecoder::copy(const std::byte* at, size_t size) {
   if (!device_times(Table::kCopy, f::start.read(at, size), f::end.read(at, size), times)) return;
   using Direction = event::CopyDirection;
   const uint64_t source = f::source.read(at, size), target = f::target.read(at, size);
-  Direction direction =
-      operation_of(sdk::any::kind.read(at, size), sdk::any::operation.read(at, size)).direction;
+  Direction direction = operation_of(sdk::any::kind.read(at, size), sdk::any::operation.read(at, size)).direction;
   if (direction == Direction::kDeviceToDevice && source != target) direction = Direction::kPeerToPeer;
   const bool from_device = direction != Direction::kHostToDevice && direction != Direction::kHostToHost;
   const bool to_device = direction != Direction::kDeviceToHost && direction != Direction::kHostToHost;
@@ -480,12 +468,11 @@ void RocprofilerDecoder::copy(const std::byte* at, size_t size) {
                         : stream != 0                       ? queue_track(on, 0, stream)
                                                             : copies_track(on);
   if (to_device) copies_track(target);
-  const int64_t shape =
-      writer_.dimension(row::CopyShape{.direction = direction,
-                                       .source_device = from_device ? agent_of(source).row : 0,
-                                       .target_device = to_device ? agent_of(target).row : 0,
-                                       .kind = event::CopyKind::kPlain,
-                                       .asynchronous = 1});
+  const int64_t shape = writer_.dimension(row::CopyShape{.direction = direction,
+                                                         .source_device = from_device ? agent_of(source).row : 0,
+                                                         .target_device = to_device ? agent_of(target).row : 0,
+                                                         .kind = event::CopyKind::kPlain,
+                                                         .asynchronous = 1});
   add_work(row::Copy{.track = track,
                      .start = times.start,
                      .duration = times.duration,
@@ -498,10 +485,8 @@ void RocprofilerDecoder::copy(const std::byte* at, size_t size) {
 void RocprofilerDecoder::allocation(const std::byte* at, size_t size) {
   if (paused(sdk::any::correlation.read(at, size))) return;
   const sdk::Allocation& f = size >= sdk::Allocation::kWide ? sdk::kAllocationWide : sdk::kAllocationNarrow;
-  const uint64_t start = f.start.read(at, size), end = f.end.read(at, size),
-                 address = f.address.read(at, size);
-  if (start == 0 || end < start)
-    return writer_.lose(process_.row(), Table::kAllocation, event::LossReason::kVendor, 1);
+  const uint64_t start = f.start.read(at, size), end = f.end.read(at, size), address = f.address.read(at, size);
+  if (start == 0 || end < start) return writer_.lose(process_.row(), Table::kAllocation, event::LossReason::kVendor, 1);
   const bool frees = operation_of(sdk::any::kind.read(at, size), sdk::any::operation.read(at, size)).frees;
   Memory memory{f.bytes.read(at, size), f.agent.read(at, size)};
   bool known = !frees;
@@ -535,8 +520,7 @@ void RocprofilerDecoder::scratch(uint32_t version, const std::byte* at, size_t s
                           : version < 500             ? sdk::kScratchOldest
                                                       : sdk::kScratchNarrow;
   const uint64_t start = f.start.read(at, size), end = f.end.read(at, size);
-  if (start == 0 || end < start)
-    return writer_.lose(process_.row(), Table::kAllocation, event::LossReason::kVendor, 1);
+  if (start == 0 || end < start) return writer_.lose(process_.row(), Table::kAllocation, event::LossReason::kVendor, 1);
   const uint64_t agent = f.agent.read(at, size);
   const bool frees = operation_of(sdk::any::kind.read(at, size), sdk::any::operation.read(at, size)).frees;
   copies_track(agent);
@@ -555,8 +539,8 @@ void RocprofilerDecoder::scratch(uint32_t version, const std::byte* at, size_t s
                               .bytes = bytes != 0 ? static_cast<int64_t>(bytes) : event::kUnknown});
 }
 
-// Pages that the driver moved are copies of kind "migrate", on a line of their own: the driver moves them beside what the copy
-// engines do for the program.
+// Pages that the driver moved are copies of kind "migrate", on a line of their own: the driver moves them beside what
+// the copy engines do for the program.
 void RocprofilerDecoder::migration(const Migration& moved) {
   if (moved.start == 0 || moved.end < moved.start || moved.address_end < moved.address)
     return writer_.lose(process_.row(), Table::kCopy, event::LossReason::kVendor, 1);
@@ -577,15 +561,14 @@ void RocprofilerDecoder::migration(const Migration& moved) {
                                                       .category = writer_.string("copy engine")});
     track = agent.migrations;
   }
-  const int64_t shape =
-      writer_.dimension(row::CopyShape{.direction = from && to ? Direction::kPeerToPeer
-                                                    : to       ? Direction::kHostToDevice
-                                                    : from     ? Direction::kDeviceToHost
-                                                               : Direction::kHostToHost,
-                                       .source_device = from ? agent_of(moved.source).row : 0,
-                                       .target_device = to ? agent_of(moved.target).row : 0,
-                                       .kind = event::CopyKind::kMigrate,
-                                       .asynchronous = 1});
+  const int64_t shape = writer_.dimension(row::CopyShape{.direction = from && to ? Direction::kPeerToPeer
+                                                                      : to       ? Direction::kHostToDevice
+                                                                      : from     ? Direction::kDeviceToHost
+                                                                                 : Direction::kHostToHost,
+                                                         .source_device = from ? agent_of(moved.source).row : 0,
+                                                         .target_device = to ? agent_of(moved.target).row : 0,
+                                                         .kind = event::CopyKind::kMigrate,
+                                                         .asynchronous = 1});
   const int64_t begin = time(moved.start);
   writer_.add(row::Copy{.track = track,
                         .start = begin,
@@ -598,16 +581,15 @@ void RocprofilerDecoder::migration(const Migration& moved) {
 void RocprofilerDecoder::migration_event(const std::byte* at, size_t size) {
   namespace f = sdk::migration_event;
   constexpr size_t kMostOpen = 1 << 16;
-  const Operation& operation =
-      operation_of(sdk::any::kind.read(at, size), sdk::any::operation.read(at, size));
+  const Operation& operation = operation_of(sdk::any::kind.read(at, size), sdk::any::operation.read(at, size));
   const uint64_t address = f::address.read(at, size);
   if (operation.begins) {
     if (migrating_.size() < kMostOpen) migrating_[address] = f::time.read(at, size);
   } else if (const auto begun = migrating_.find(address); operation.ends && begun != migrating_.end()) {
     const uint64_t start = begun->second;
     migrating_.erase(begun);
-    migration({start, f::time.read(at, size), address, f::address_end.read(at, size) + 1,
-               f::source.read(at, size), f::target.read(at, size)});
+    migration({start, f::time.read(at, size), address, f::address_end.read(at, size) + 1, f::source.read(at, size),
+               f::target.read(at, size)});
   }
 }
 
@@ -619,9 +601,8 @@ void RocprofilerDecoder::reading(const std::byte* at, size_t size) {
   Counted& counted = device_counts_[{reading.agent, reading.counter}];
   if (counted.track == 0) {
     const auto name = counter_names_.find(reading.counter);
-    const int64_t called = name != counter_names_.end()
-                               ? name->second
-                               : writer_.string(fmt::format("counter {}", reading.counter));
+    const int64_t called =
+        name != counter_names_.end() ? name->second : writer_.string(fmt::format("counter {}", reading.counter));
     const int64_t counter = writer_.dimension(
         row::Counter{.name = called,
                      .unit = writer_.string("1/s"),
@@ -695,8 +676,7 @@ void RocprofilerDecoder::tracing(uint32_t version, const std::byte* at, size_t s
   }
 }
 
-void RocprofilerDecoder::record(uint32_t version, const sdk::PieceHeader& header,
-                                std::span<const std::byte> bytes) {
+void RocprofilerDecoder::record(uint32_t version, const sdk::PieceHeader& header, std::span<const std::byte> bytes) {
   if (header.category == sdk::category::kTracing && bytes.size() >= 24)
     tracing(version, bytes.data(), bytes.size());
   else if (header.category == sdk::category::kCounters && header.kind == sdk::kDeviceReading)
@@ -707,8 +687,7 @@ void RocprofilerDecoder::record(uint32_t version, const sdk::PieceHeader& header
     unknown(header.category, header.kind);
 }
 
-void RocprofilerDecoder::block(const tape::BlockHeader& header, std::span<const std::byte> bytes,
-                               bool completed) {
+void RocprofilerDecoder::block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) {
   if (!completed) return;  // its length was never stated: the process ended while the records were copied
   size_t at = 0;
   while (bytes.size() - at >= sizeof(sdk::PieceHeader)) {
@@ -728,11 +707,9 @@ void RocprofilerDecoder::finish() {
   release(held_copies_, true);
   for (const auto& [key, count] : unknown_)
     writer_.property(Table::kProcess, process_.row(),
-                     fmt::format("rocm.unknown_records.{}.{}", key >> 32, key & 0xffffffff),
-                     fmt::format("{}", count));
+                     fmt::format("rocm.unknown_records.{}.{}", key >> 32, key & 0xffffffff), fmt::format("{}", count));
   if (counter_records_ != 0)
-    writer_.property(Table::kProcess, process_.row(), "rocm.counter_records",
-                     fmt::format("{}", counter_records_));
+    writer_.property(Table::kProcess, process_.row(), "rocm.counter_records", fmt::format("{}", counter_records_));
   if (filtered_ != 0) writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kFiltered, filtered_);
 }
 

@@ -1,4 +1,5 @@
-// The decoder of records of AMD's rocprofiler-sdk (BlockKind::kRocprofiler; vendor/amd/sdk.h says how they lie in a block).
+// The decoder of records of AMD's rocprofiler-sdk (BlockKind::kRocprofiler; vendor/amd/sdk.h says how they lie in a
+// block).
 #pragma once
 
 #include <regex.h>
@@ -74,8 +75,7 @@ class RocprofilerDecoder : public BlockDecoder {
   };
   struct KernelFacts {
     int64_t name = 0;
-    uint32_t group_bytes = 0, scalar = event::kUnknown32, vector = event::kUnknown32,
-             accumulation = event::kUnknown32;
+    uint32_t group_bytes = 0, scalar = event::kUnknown32, vector = event::kUnknown32, accumulation = event::kUnknown32;
     bool wanted = true;
   };
   struct Shape {
@@ -179,8 +179,7 @@ class RocprofilerDecoder : public BlockDecoder {
   tsl::robin_map<uint64_t, uint64_t> around_;
   std::vector<Held<event::row::Dispatch>> held_dispatches_;
   std::vector<Held<event::row::Copy>> held_copies_;
-  std::vector<std::pair<uint64_t, bool>>
-      windows_;  // recording begins (true) or ends with this call; ascending
+  std::vector<std::pair<uint64_t, bool>> windows_;  // recording begins (true) or ends with this call; ascending
   uint64_t last_tid_ = ~0ull;
   int64_t last_thread_ = 0;
   int64_t filtered_ = 0, counter_records_ = 0;

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kMostRemembered = 1 << 17;  // rows of a dimension whose text is kept ready
 constexpr size_t kMostOfBeginning = 512;      // characters of an event before the text of its dimension row
-constexpr int64_t kFirstLane = 1 << 23;  // thread numbers of lines without a thread: above every Linux tid
+constexpr int64_t kFirstLane = 1 << 23;       // thread numbers of lines without a thread: above every Linux tid
 
 class Exporter {
  public:
@@ -53,7 +53,7 @@ class Exporter {
     return {};
   }
 
-  // ---- visitor of Timeline
+  // Visitor of Timeline
 
   bool keep_going() const { return !file_.failed(); }
 
@@ -128,8 +128,7 @@ class Exporter {
     const int64_t pid = name_process(tracks_.process(track));
     int64_t tid = tracks_.own_tid(track);
     if (tid <= 0 || index != 0) tid = kFirstLane + track * 256 + index;
-    // With millions of tracks, the formula exceeds 31 bits: then hands out numbers instead, from the highest
-    // down.
+    // With millions of tracks, the formula exceeds 31 bits: then hands out numbers instead, from the highest down.
     if (tid > 0x7fffffff) tid = next_line_--;
     const Line line{members([&](JsonWriter& json) { json.member("pid", pid).member("tid", tid); })};
     std::string name = tracks_.name(track);
@@ -166,9 +165,7 @@ class Exporter {
   void describe(const Happening& what) {
     json_.splice(remembered(what));
     const auto number = [&](JsonLiteral name, int64_t value) { json_.member(name, value); };
-    const auto count = [&](JsonLiteral name, int64_t value) {
-      json_.member(name, static_cast<uint64_t>(value));
-    };
+    const auto count = [&](JsonLiteral name, int64_t value) { json_.member(name, static_cast<uint64_t>(value)); };
     const auto arguments = [&](int64_t string) {
       if (string != 0) json_.member("arguments", trace_.string(string));
     };
@@ -202,8 +199,7 @@ class Exporter {
       }
       default: {
         const auto columns = event::table_info(what.table).columns;
-        for (size_t i = kTimedColumns; i < std::min(columns.size(), kTimedColumns + std::size(what.extra));
-             ++i)
+        for (size_t i = kTimedColumns; i < std::min(columns.size(), kTimedColumns + std::size(what.extra)); ++i)
           put_cell(json_, columns[i], what.extra[i - kTimedColumns]);
       }
     }
@@ -251,8 +247,7 @@ class Exporter {
         category = "kernel_dispatch";
         name = kernels_.name(what.dim);
         if (options_.kernel_rename) {
-          const Launch* const launch =
-              launches_->find(tracks_.process(what.track), what.correlation, what.start);
+          const Launch* const launch = launches_->find(tracks_.process(what.track), what.correlation, what.start);
           if (launch != nullptr && launch->label != 0)
             name = trace_.text(Table::kLabel, launch->label, column::Label::name);
         }
@@ -299,8 +294,8 @@ class Exporter {
         break;
       case Table::kSync:
         category = "synchronization";
-        name = fmt::format("wait for {}", event::to_string(static_cast<event::SyncKind>(trace_.cell(
-                                              Table::kSyncShape, what.dim, column::SyncShape::kind))));
+        name = fmt::format("wait for {}", event::to_string(static_cast<event::SyncKind>(
+                                              trace_.cell(Table::kSyncShape, what.dim, column::SyncShape::kind))));
         break;
       case Table::kOverhead:
         category = "overhead";
@@ -315,9 +310,9 @@ class Exporter {
                        static_cast<int64_t>(event::AllocationOperation::kFree)
                    ? "MEMORY_ALLOCATION_FREE"
                    : "MEMORY_ALLOCATION_ALLOCATE";
-        json.member("agent", agents_.label(trace_.cell(Table::kAllocationShape, what.dim,
-                                                       column::AllocationShape::device),
-                                           options_.agent_index));
+        json.member("agent",
+                    agents_.label(trace_.cell(Table::kAllocationShape, what.dim, column::AllocationShape::device),
+                                  options_.agent_index));
         break;
       case Table::kSample: {
         category = "sample";
@@ -347,8 +342,8 @@ class Exporter {
     });
   }
 
-  // Draws an arrow from the call that launched it. Viewers bind both ends to the slices around these moments,
-  // so the call's slice must come first in the file. It does: calls begin before the work that they cause.
+  // Draws an arrow from the call that launched it. Viewers bind both ends to the slices around these moments, so the
+  // call's slice must come first in the file. It does: calls begin before the work that they cause.
   void flow(const Happening& what, const Line& line, int64_t start) {
     const Launch* const launch = calls_.find(tracks_.process(what.track), what.correlation);
     if (launch == nullptr) return;

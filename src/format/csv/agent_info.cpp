@@ -94,8 +94,7 @@ bool whole_number(std::string_view text) {
 
 }  // namespace
 
-std::vector<std::pair<std::string_view, uint64_t>> agent_facts(const trace::Trace& trace,
-                                                               const Agent& agent) {
+std::vector<std::pair<std::string_view, uint64_t>> agent_facts(const trace::Trace& trace, const Agent& agent) {
   std::vector<std::pair<std::string_view, uint64_t>> facts;
   for (const std::string_view entry : kEntries) {
     std::optional<std::string_view> value;
@@ -133,12 +132,11 @@ std::string agent_info(const trace::Trace& trace, const Agents& agents) {
       if (fact != facts.end() && fact->first == entry) out += fmt::format("{}", (fact++)->second);
     }
     if (agent.device == 0) {
-      out += fmt::format(",{},\"\",\"\",\"\"\n",
-                         csv_quoted(trace.property(Table::kEnd, 0, "machine").value_or("host")));
+      out +=
+          fmt::format(",{},\"\",\"\",\"\"\n", csv_quoted(trace.property(Table::kEnd, 0, "machine").value_or("host")));
       continue;
     }
-    const std::string_view name = text(column::Device::name),
-                           architecture = text(column::Device::architecture);
+    const std::string_view name = text(column::Device::name), architecture = text(column::Device::architecture);
     out += fmt::format(",{},{},{},{}\n", csv_quoted(architecture.empty() ? name : architecture),
                        csv_quoted(text(column::Device::vendor)), csv_quoted(name),
                        csv_quoted(trace.property(Table::kDevice, agent.device, "model_name").value_or("")));

@@ -1,5 +1,4 @@
-// Writes a trace as CSV files (csv.h): one pass over each table; rows are assembled from parts that are
-// formatted once.
+// Writes a trace as CSV files (csv.h): one pass over each table; rows are assembled from parts that are formatted once.
 #include "format/csv/csv.h"
 
 #include <bit>
@@ -94,8 +93,7 @@ class Row {
 
 class Exporter {
  public:
-  Exporter(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
-           OutputClock clock)
+  Exporter(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options, OutputClock clock)
       : trace_(trace),
         target_(target),
         options_(options),
@@ -146,15 +144,12 @@ class Exporter {
     return &files_.back();
   }
 
-  bool of_process(int64_t track) const {
-    return options_.process == 0 || tracks_.process(track) == options_.process;
-  }
+  bool of_process(int64_t track) const { return options_.process == 0 || tracks_.process(track) == options_.process; }
 
-  // Visits the rows of the process in time order and passes them to `write` with the file, which it creates
-  // for the first row.
+  // Visits the rows of the process in time order and passes them to `write` with the file, which it creates for the
+  // first row.
   template <typename Write>
-  Status rows(Table table, std::span<const int> columns, std::string_view name, std::string_view header,
-              Write write) {
+  Status rows(Table table, std::span<const int> columns, std::string_view name, std::string_view header, Write write) {
     if (!options_.wants(table) || trace_.rows(table) == 0) return {};
     trace::TimeCursor cursor(trace_, table, columns);
     OutputFile* file = nullptr;
@@ -178,8 +173,8 @@ class Exporter {
     if (++done_ % 16384 == 0 && options_.progress != nullptr) options_.progress->at(done_, total_);
   }
 
-  // Start in the file's clock, end one duration later. Converting the end too would be off by some ns in each
-  // row, and sums over rows would differ from *_stats.csv and tacho stats.
+  // Start in the file's clock, end one duration later. Converting the end too would be off by some ns in each row, and
+  // sums over rows would differ from *_stats.csv and tacho stats.
   void times(Row& out, int64_t start, int64_t duration) {
     const int64_t from = clock_(start);
     out.number(from);
@@ -192,7 +187,7 @@ class Exporter {
     return *launches_;
   }
 
-  // ---- kernel_trace
+  // Kernel_trace
 
   struct KernelText {
     std::string before;  // Kernel_Id,"Kernel_Name",
@@ -215,8 +210,7 @@ class Exporter {
     int64_t shared = kUnknown;
     if (fixed != kUnknown || dynamic != kUnknown)
       shared = (fixed == kUnknown ? 0 : fixed) + (dynamic == kUnknown ? 0 : dynamic);
-    constexpr int64_t kLdsUnit =
-        512;  // AMD allocates LDS in this unit, and rocprofv3 prints the allocated size
+    constexpr int64_t kLdsUnit = 512;  // AMD allocates LDS in this unit, and rocprofv3 prints the allocated size
     if (round_lds && shared >= 0) shared = (shared + kLdsUnit - 1) / kLdsUnit * kLdsUnit;
     add(shared);
     add(cell(column::Kernel::private_bytes));
@@ -230,8 +224,8 @@ class Exporter {
   }
   const KernelText& kernel(int64_t row, bool round_lds) {
     if (row < 0 || row >= kMostRemembered) return scratch_ = kernel_text(row, round_lds);
-    // In practice a kernel row belongs to the device of one vendor. Where it does not, the flag keeps the two
-    // roundings apart.
+    // In practice a kernel row belongs to the device of one vendor. Where it does not, the flag keeps the two roundings
+    // apart.
     auto& ready = kernel_texts_[round_lds];
     if (ready.size() <= static_cast<size_t>(row)) ready.resize(static_cast<size_t>(row) + 1);
     KernelText& text = ready[static_cast<size_t>(row)];
@@ -250,10 +244,9 @@ class Exporter {
       const int64_t queue = tracks_.queue(track), stream = tracks_.stream(track);
       text.amd = amd(device);
       // Without streams (OpenCL), rocprofv3 writes 0 in this column.
-      text.text = fmt::format(
-          "\"KERNEL_DISPATCH\",{},{},{},", csv_quoted(agents_.label(device, options_.agent_index)),
-          queue == kUnknown ? std::string() : fmt::format("{}", static_cast<uint64_t>(queue)),
-          stream == kUnknown ? 0 : stream);
+      text.text = fmt::format("\"KERNEL_DISPATCH\",{},{},{},", csv_quoted(agents_.label(device, options_.agent_index)),
+                              queue == kUnknown ? std::string() : fmt::format("{}", static_cast<uint64_t>(queue)),
+                              stream == kUnknown ? 0 : stream);
     }
     return text;
   }
@@ -274,25 +267,18 @@ class Exporter {
   }
 
   std::string_view renamed(const Launch* launch, int64_t kernel) {
-    if (launch != nullptr && launch->label != 0)
-      return trace_.text(Table::kLabel, launch->label, column::Label::name);
+    if (launch != nullptr && launch->label != 0) return trace_.text(Table::kLabel, launch->label, column::Label::name);
     return kernels_.name(kernel);
   }
 
   Status kernels() {
-    static constexpr int kColumns[] = {column::Dispatch::track,       column::Dispatch::start,
-                                       column::Dispatch::duration,    column::Dispatch::dim,
-                                       column::Dispatch::correlation, column::Dispatch::ordinal,
-                                       column::Dispatch::arguments};
+    static constexpr int kColumns[] = {
+        column::Dispatch::track,       column::Dispatch::start,   column::Dispatch::duration, column::Dispatch::dim,
+        column::Dispatch::correlation, column::Dispatch::ordinal, column::Dispatch::arguments};
     const Status done = rows(
         Table::kDispatch, kColumns, "kernel_trace",
-        "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\","
-        "\"Kernel_Name\","
-        "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_"
-        "Count\","
-        "\"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\","
-        "\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"" +
-            line_end(),
+        "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\""
+        "" + line_end(),
         [&](Row& out, std::span<const int64_t> row) {
           const QueueText& on = queue(row[0]);
           const KernelText& text = kernel(row[3], on.amd);
@@ -320,29 +306,26 @@ class Exporter {
     return done;
   }
 
-  // ---- memory
+  // Memory
 
   Status copies() {
-    static constexpr int kColumns[] = {
-        column::Copy::track,       column::Copy::start, column::Copy::duration, column::Copy::dim,
-        column::Copy::correlation, column::Copy::bytes, column::Copy::arguments};
+    static constexpr int kColumns[] = {column::Copy::track,    column::Copy::start,       column::Copy::duration,
+                                       column::Copy::dim,      column::Copy::correlation, column::Copy::bytes,
+                                       column::Copy::arguments};
     std::unordered_map<int64_t, std::string> shapes;  // ,"Agent 0","Agent 1", by dimension
     return rows(
         Table::kCopy, kColumns, "memory_copy_trace",
         options_.extra_columns
-            ? "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\","
-              "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Size_Bytes\"" +
-                  line_end()
-            : "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\","
-              "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"" +
-                  line_end(),
+            ? "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Size_Bytes\""
+              "" + line_end()
+            : "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\""
+              "" + line_end(),
         [&](Row& out, std::span<const int64_t> row) {
           const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, row[3], at); };
           std::string& agents = shapes[row[3]];
           if (agents.empty())
             agents = fmt::format(
-                ",{},{},",
-                csv_quoted(agents_.label(cell(column::CopyShape::source_device), options_.agent_index)),
+                ",{},{},", csv_quoted(agents_.label(cell(column::CopyShape::source_device), options_.agent_index)),
                 csv_quoted(agents_.label(cell(column::CopyShape::target_device), options_.agent_index)));
           out.text("\"MEMORY_COPY\",\"");
           out.text(copy_direction_name(cell(column::CopyShape::direction)));
@@ -367,12 +350,11 @@ class Exporter {
                                        column::Fill::dim,   column::Fill::correlation, column::Fill::bytes};
     return rows(
         Table::kFill, kColumns, "memory_fill_trace",
-        "\"Kind\",\"Agent_Id\",\"Stream_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Size_"
-        "Bytes\"\n",
+        "\"Kind\",\"Agent_Id\",\"Stream_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Size_Bytes\"\n",
         [&](Row& out, std::span<const int64_t> row) {
           out.text("\"MEMORY_FILL\",");
-          out.text(csv_quoted(agents_.label(trace_.cell(Table::kFillShape, row[3], column::FillShape::device),
-                                            options_.agent_index)));
+          out.text(csv_quoted(
+              agents_.label(trace_.cell(Table::kFillShape, row[3], column::FillShape::device), options_.agent_index)));
           out.comma();
           const int64_t stream = tracks_.stream(row[0]);
           out.unsigned_number(stream == kUnknown ? 0 : stream);
@@ -391,42 +373,40 @@ class Exporter {
                                        column::Allocation::duration,    column::Allocation::dim,
                                        column::Allocation::correlation, column::Allocation::bytes,
                                        column::Allocation::address};
-    return rows(Table::kAllocation, kColumns, "memory_allocation_trace",
-                "\"Kind\",\"Operation\",\"Agent_Id\",\"Allocation_Size\",\"Address\",\"Correlation_Id\","
-                "\"Start_Timestamp\",\"End_Timestamp\"\n",
-                [&](Row& out, std::span<const int64_t> row) {
-                  const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, row[3], at); };
-                  const int64_t operation = cell(column::AllocationShape::operation);
-                  out.text("\"MEMORY_ALLOCATION\",\"");
-                  out.text(allocation_name(operation));
-                  out.text("\",");
-                  out.text(is_free(operation)
-                               ? std::string("\"\"")
-                               : csv_quoted(agents_.label(cell(column::AllocationShape::device),
-                                                          options_.agent_index)));
-                  out.comma();
-                  out.known(row[5]);
-                  out.text(fmt::format(",\"0x{:016x}\",", static_cast<uint64_t>(row[6])));
-                  out.unsigned_number(row[4]);
-                  out.comma();
-                  times(out, row[1], row[2]);
-                  out.end();
-                });
+    return rows(
+        Table::kAllocation, kColumns, "memory_allocation_trace",
+        "\"Kind\",\"Operation\",\"Agent_Id\",\"Allocation_Size\",\"Address\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n"
+        "",
+        [&](Row& out, std::span<const int64_t> row) {
+          const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, row[3], at); };
+          const int64_t operation = cell(column::AllocationShape::operation);
+          out.text("\"MEMORY_ALLOCATION\",\"");
+          out.text(allocation_name(operation));
+          out.text("\",");
+          out.text(is_free(operation)
+                       ? std::string("\"\"")
+                       : csv_quoted(agents_.label(cell(column::AllocationShape::device), options_.agent_index)));
+          out.comma();
+          out.known(row[5]);
+          out.text(fmt::format(",\"0x{:016x}\",", static_cast<uint64_t>(row[6])));
+          out.unsigned_number(row[4]);
+          out.comma();
+          times(out, row[1], row[2]);
+          out.end();
+        });
   }
 
-  // ---- API calls and markers
+  // API calls and markers
 
   static inline const std::string kCallHeader =
-      "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_"
-      "Timestamp\"";
+      "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"";
 
   const std::string& thread_text(int64_t track) {  // Process_Id,Thread_Id,
     std::string& text = thread_texts_[track];
     if (text.empty()) {
       const int64_t pid = trace_.cell(Table::kProcess, tracks_.process(track), column::Process::pid),
                     tid = tracks_.tid(track);
-      text =
-          fmt::format("{},{},", pid == kUnknown ? 0 : pid, tid > 0 ? fmt::format("{}", tid) : std::string());
+      text = fmt::format("{},{},", pid == kUnknown ? 0 : pid, tid > 0 ? fmt::format("{}", tid) : std::string());
     }
     return text;
   }
@@ -451,8 +431,7 @@ class Exporter {
       const auto row = cursor.row();
       step();
       if (!of_process(row[0])) continue;
-      const auto at =
-          row[3] >= 0 && row[3] < static_cast<int64_t>(functions.size()) ? static_cast<size_t>(row[3]) : 0;
+      const auto at = row[3] >= 0 && row[3] < static_cast<int64_t>(functions.size()) ? static_cast<size_t>(row[3]) : 0;
       Function& function = functions[at];
       if (!function.wanted) continue;
       if (function.sink == nullptr) {
@@ -467,9 +446,8 @@ class Exporter {
           sink.out = std::make_unique<Row>(*sink.file);
         }
         function.sink = &sink;
-        function.text =
-            fmt::format("\"{}\",{},", api_domain_name(domain),
-                        csv_quoted(trace_.text(Table::kFunction, row[3], column::Function::name)));
+        function.text = fmt::format("\"{}\",{},", api_domain_name(domain),
+                                    csv_quoted(trace_.text(Table::kFunction, row[3], column::Function::name)));
       }
       Row& out = *function.sink->out;
       out.text(function.text);
@@ -487,22 +465,22 @@ class Exporter {
   Status markers() {
     static constexpr int kColumns[] = {column::Marker::track, column::Marker::start, column::Marker::duration,
                                        column::Marker::dim, column::Marker::correlation};
-    return rows(Table::kMarker, kColumns, "marker_api_trace", kCallHeader + "\n",
-                [&](Row& out, std::span<const int64_t> row) {
-                  const bool mark = trace_.cell(Table::kLabel, row[3], column::Label::kind) ==
-                                    static_cast<int64_t>(event::MarkerKind::kMark);
-                  out.text(mark ? "\"MARKER_CORE_API\"," : "\"MARKER_CORE_RANGE_API\",");
-                  out.text(csv_quoted(trace_.text(Table::kLabel, row[3], column::Label::name)));
-                  out.comma();
-                  out.text(thread_text(row[0]));
-                  out.unsigned_number(row[4]);
-                  out.comma();
-                  times(out, row[1], row[2]);
-                  out.end();
-                });
+    return rows(
+        Table::kMarker, kColumns, "marker_api_trace", kCallHeader + "\n", [&](Row& out, std::span<const int64_t> row) {
+          const bool mark =
+              trace_.cell(Table::kLabel, row[3], column::Label::kind) == static_cast<int64_t>(event::MarkerKind::kMark);
+          out.text(mark ? "\"MARKER_CORE_API\"," : "\"MARKER_CORE_RANGE_API\",");
+          out.text(csv_quoted(trace_.text(Table::kLabel, row[3], column::Label::name)));
+          out.comma();
+          out.text(thread_text(row[0]));
+          out.unsigned_number(row[4]);
+          out.comma();
+          times(out, row[1], row[2]);
+          out.end();
+        });
   }
 
-  // ---- counter_collection: one row per dispatch and counter, instances summed
+  // Counter_collection: one row per dispatch and counter, instances summed
 
   struct Collected {
     int64_t track, start, ordinal;
@@ -539,11 +517,8 @@ class Exporter {
       if (file == nullptr) {
         TACHO_ASSIGN(file, open("counter_collection"));
         file->write(
-            "\"Correlation_Id\",\"Dispatch_Id\",\"Agent_Id\",\"Queue_Id\",\"Process_Id\",\"Thread_Id\","
-            "\"Grid_Size\",\"Kernel_Id\","
-            "\"Kernel_Name\",\"Workgroup_Size\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\"Accum_"
-            "VGPR_Count\","
-            "\"SGPR_Count\",\"Counter_Name\",\"Counter_Value\",\"Start_Timestamp\",\"End_Timestamp\"\n");
+            "\"Correlation_Id\",\"Dispatch_Id\",\"Agent_Id\",\"Queue_Id\",\"Process_Id\",\"Thread_Id\",\"Grid_Size\",\"Kernel_Id\",\"Kernel_Name\",\"Workgroup_Size\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\"Accum_VGPR_Count\",\"SGPR_Count\",\"Counter_Name\",\"Counter_Value\",\"Start_Timestamp\",\"End_Timestamp\"\n"
+            "");
         out.emplace(*file);
       }
       const auto found = waiting.find(key(tracks_.process(now->track), now->ordinal));
@@ -554,13 +529,10 @@ class Exporter {
     while (values.next()) {
       const auto row = values.row();
       if (!of_process(row[0])) continue;
-      while (more &&
-             (dispatches.start() <= row[1] || !waiting.contains(key(tracks_.process(row[0]), row[2])))) {
+      while (more && (dispatches.start() <= row[1] || !waiting.contains(key(tracks_.process(row[0]), row[2])))) {
         const auto dispatch = dispatches.row();
         const uint64_t at = key(tracks_.process(dispatch[0]), dispatch[5]);
-        if (waiting
-                .insert_or_assign(at,
-                                  Launched{dispatch[0], dispatch[1], dispatch[2], dispatch[3], dispatch[4]})
+        if (waiting.insert_or_assign(at, Launched{dispatch[0], dispatch[1], dispatch[2], dispatch[3], dispatch[4]})
                 .second)
           order.push_back(at);
         if (order.size() > kMostWaiting) {
@@ -587,9 +559,7 @@ class Exporter {
 
   void write_counters(Row& out, const Collected& collected, const Launched* dispatch) {
     const int64_t kernel = dispatch != nullptr ? dispatch->dim : 0;
-    const auto cell = [&](int at) {
-      return kernel == 0 ? kUnknown : trace_.cell(Table::kKernel, kernel, at);
-    };
+    const auto cell = [&](int at) { return kernel == 0 ? kUnknown : trace_.cell(Table::kKernel, kernel, at); };
     const auto product = [&](int x, int y, int z) {
       int64_t value = 0;
       if (cell(x) == kUnknown || cell(y) == kUnknown || cell(z) == kUnknown ||
@@ -600,15 +570,11 @@ class Exporter {
     const int64_t device = trace_.cell(Table::kTrack, collected.track, column::Track::device);
     const int64_t process = tracks_.process(collected.track);
     const int64_t correlation = dispatch != nullptr ? dispatch->correlation : 0;
-    const Launch* const launch =
-        dispatch != nullptr ? launches().find(process, correlation, dispatch->start) : nullptr;
-    const auto text = [&](int64_t value) {
-      return value == kUnknown ? std::string() : fmt::format("{}", value);
-    };
+    const Launch* const launch = dispatch != nullptr ? launches().find(process, correlation, dispatch->start) : nullptr;
+    const auto text = [&](int64_t value) { return value == kUnknown ? std::string() : fmt::format("{}", value); };
     const std::string head = fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},", static_cast<uint64_t>(correlation),
-        text(dispatch_id(collected.ordinal)), csv_quoted(agents_.label(device, options_.agent_index)),
-        text(tracks_.queue(collected.track)),
+        "{},{},{},{},{},{},{},{},{},{},", static_cast<uint64_t>(correlation), text(dispatch_id(collected.ordinal)),
+        csv_quoted(agents_.label(device, options_.agent_index)), text(tracks_.queue(collected.track)),
         text(trace_.cell(Table::kProcess, process, column::Process::pid)),
         text(launching_thread(launch, collected.track)),
         text(product(column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z)),
@@ -626,8 +592,7 @@ class Exporter {
     for (const auto& [counter, value] : collected.values) {
       out.text(head);
       out.text(sizes);
-      out.text(fmt::format(",{},{},",
-                           csv_quoted(trace_.text(Table::kCounter, counter, column::Counter::name)),
+      out.text(fmt::format(",{},{},", csv_quoted(trace_.text(Table::kCounter, counter, column::Counter::name)),
                            csv::counter_value(value)));
       times(out, dispatch != nullptr ? dispatch->start : collected.start,
             dispatch != nullptr ? dispatch->duration : kUnknown);
@@ -635,15 +600,15 @@ class Exporter {
     }
   }
 
-  // ---- tables that rocprofv3 does not know
+  // Tables that rocprofv3 does not know
 
   // These tables have no file: rocprofv3 writes none, and other commands show them.
   static bool without_file(Table table) {
     return table == Table::kSync || table == Table::kOverhead || table == Table::kSample;
   }
   static bool has_own_file(Table table) {
-    return table == Table::kDispatch || table == Table::kCopy || table == Table::kFill ||
-           table == Table::kAllocation || table == Table::kApi || table == Table::kMarker;
+    return table == Table::kDispatch || table == Table::kCopy || table == Table::kFill || table == Table::kAllocation ||
+           table == Table::kApi || table == Table::kMarker;
   }
 
   // Writes every other timed table to `<table>_trace`: name, place, times, its own and the dimension's cells.
@@ -670,8 +635,7 @@ class Exporter {
                        times(out, row[column::Fact::start], row[column::Fact::duration]);
                        const auto cell = [&](const event::Column& column, int64_t value) {
                          const std::string text = cell_text(trace_, column, value);
-                         const bool words =
-                             column.type == event::Type::kString || column.type == event::Type::kEnum;
+                         const bool words = column.type == event::Type::kString || column.type == event::Type::kEnum;
                          out.comma();
                          out.text(words ? csv_quoted(text) : text);
                        };
@@ -685,14 +649,13 @@ class Exporter {
     return {};
   }
 
-  // ---- statistics
+  // Statistics
 
   Status statistics_files() {
     // Kernels and markers of very many names go line by line from a table that keeps them in files.
     std::vector<StatisticsRow> all;
     std::vector<Table> many;
-    if (!options_.kernel_rename && options_.wants(Table::kDispatch) &&
-        trace_.rows(Table::kKernel) > kMostRemembered) {
+    if (!options_.kernel_rename && options_.wants(Table::kDispatch) && trace_.rows(Table::kKernel) > kMostRemembered) {
       many.push_back(Table::kDispatch);
       TACHO_TRY(statistics_of_many(analysis::By::kKernel, "kernel", "KERNEL_DISPATCH", all));
     }

@@ -5,9 +5,9 @@
 
 namespace tacho::format {
 
-/// Writes <target.folder>/<target.prefix>_<name>.csv for every domain in which options.process (0: any
-/// process) has records, and agent_info; nothing if that process has no records. Starts are CLOCK_BOOTTIME,
-/// ns; End - Start is the exact duration. Names the files only when all are complete.
+/// Writes <target.folder>/<target.prefix>_<name>.csv for every domain in which options.process (0: any process) has
+/// records, and agent_info; nothing if that process has no records. Starts are CLOCK_BOOTTIME, ns; End - Start is the
+/// exact duration. Names the files only when all are complete.
 Status write_csv(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                  std::vector<std::string>& written);
 

@@ -21,16 +21,15 @@ std::string counter_value(double value) {
   return value >= 1.0 ? fmt::format("{:.6f}", value) : fmt::format("{:.8e}", value);
 }
 
-void add_statistics(std::string& out, std::string_view name, const analysis::Sums& sums, double stddev,
-                    double total) {
+void add_statistics(std::string& out, std::string_view name, const analysis::Sums& sums, double stddev, double total) {
   out += fmt::format("{},{},", csv_quoted(name), sums.count + sums.unknown);
   if (sums.count == 0) {
     out += ",,,,,\n";
     return;
   }
   const double share = total > 0 ? static_cast<double>(sums.total) / total * 100.0 : 0.0;
-  out += fmt::format("{},{},{},{},{},{}\n", sums.total, statistic(sums.mean), percentage(share), sums.min,
-                     sums.max, statistic(stddev));
+  out += fmt::format("{},{},{},{},{},{}\n", sums.total, statistic(sums.mean), percentage(share), sums.min, sums.max,
+                     statistic(stddev));
 }
 
 std::string statistics(std::vector<StatisticsRow> rows) {

@@ -25,15 +25,14 @@ struct StatisticsRow {
   std::string name;
   analysis::Sums sums;
 };
-/// "Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev", longest total first.
-/// Records of unknown duration count only as calls.
+/// "Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev", longest total first. Records of
+/// unknown duration count only as calls.
 std::string statistics(std::vector<StatisticsRow> rows);
 
 /// The header of statistics(), and one of its lines; `total` is 100 % for the percentage, ns.
 inline constexpr std::string_view kStatisticsHeader =
     "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n";
-void add_statistics(std::string& out, std::string_view name, const analysis::Sums& sums, double stddev,
-                    double total);
+void add_statistics(std::string& out, std::string_view name, const analysis::Sums& sums, double stddev, double total);
 
 /// The trace's facts about an agent, by the names of agent_info's columns ("Cu_Count"). Omits unknown ones.
 std::vector<std::pair<std::string_view, uint64_t>> agent_facts(const trace::Trace& trace, const Agent& agent);

@@ -15,16 +15,15 @@ namespace {
 
 // Rows of `table`, grouped by the name that `name` gives a dimension row; nullopt = skip the row.
 template <typename Name>
-Result<std::vector<StatisticsRow>> sums_by(const trace::Trace& trace, const ExportOptions& options,
-                                           Table table, Name name) {
+Result<std::vector<StatisticsRow>> sums_by(const trace::Trace& trace, const ExportOptions& options, Table table,
+                                           Name name) {
   std::vector<StatisticsRow> rows;
   TACHO_ASSIGN(const auto summaries, trace.merged_summaries(table));
   std::unordered_map<std::string, size_t> places;
   std::unordered_map<int64_t, size_t> place_of_dim;
   constexpr size_t kNotWanted = SIZE_MAX;
   for (const trace::Summary& summary : summaries) {
-    if (options.process != 0 &&
-        trace.cell(Table::kTrack, summary.track, column::Track::process) != options.process)
+    if (options.process != 0 && trace.cell(Table::kTrack, summary.track, column::Track::process) != options.process)
       continue;
     auto place = place_of_dim.find(summary.dim);
     if (place == place_of_dim.end()) {
@@ -54,15 +53,13 @@ Result<std::vector<DomainSums>> domain_sums(const trace::Trace& trace, const Exp
     return {};
   };
   using Name = std::optional<std::string>;
-  TACHO_TRY(add("kernel", "KERNEL_DISPATCH", Table::kDispatch,
-                [&](int64_t dim) { return Name(kernels.name(dim)); }));
+  TACHO_TRY(add("kernel", "KERNEL_DISPATCH", Table::kDispatch, [&](int64_t dim) { return Name(kernels.name(dim)); }));
   TACHO_TRY(add("memory_copy", "MEMORY_COPY", Table::kCopy, [&](int64_t dim) {
     return Name(copy_direction_name(trace.cell(Table::kCopyShape, dim, column::CopyShape::direction)));
   }));
   TACHO_TRY(add("memory_fill", "MEMORY_FILL", Table::kFill, [](int64_t) { return Name("MEMORY_FILL"); }));
   TACHO_TRY(add("memory_allocation", "MEMORY_ALLOCATION", Table::kAllocation, [&](int64_t dim) {
-    return Name(
-        allocation_name(trace.cell(Table::kAllocationShape, dim, column::AllocationShape::operation)));
+    return Name(allocation_name(trace.cell(Table::kAllocationShape, dim, column::AllocationShape::operation)));
   }));
   std::set<std::string_view> apis;
   for (size_t i = 0; i < static_cast<size_t>(event::Domain::kEnd); ++i)

@@ -17,8 +17,8 @@ struct DomainSums {
   std::string domain;  // "KERNEL_DISPATCH", "HIP_API"
   std::vector<StatisticsRow> rows;
 };
-/// Domains wanted by the options, in rocprofv3's order, without those that have no records. From summaries
-/// alone. `without`: tables that are left out.
+/// Domains wanted by the options, in rocprofv3's order, without those that have no records. From summaries alone.
+/// `without`: tables that are left out.
 Result<std::vector<DomainSums>> domain_sums(const trace::Trace& trace, const ExportOptions& options,
                                             KernelNames& kernels, std::span<const event::Table> without = {});
 /// All rows of a domain together.

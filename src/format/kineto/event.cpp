@@ -126,8 +126,7 @@ JsonOutcome argument(Json& json, Event& event, std::string_view key, bool number
       if (key == "registers per thread") return number_value(json, integer, event.registers);
       break;
     case 25:
-      if (key == "Process Group Description")
-        return text_value(json, event, event.collective.group_description);
+      if (key == "Process Group Description") return text_value(json, event, event.collective.group_description);
       break;
     default:
       break;
@@ -167,9 +166,9 @@ void clear(Event& event) {
   event.collective = {};
   event.process = event.thread = event.id = Id{};
   event.time = event.duration = event::kUnknown;
-  event.correlation = event.external = event.device = event.context = event.stream = event.bytes =
-      event.registers = event.shared = event.address = event.device_type = event.sequence = event.device_id =
-          event.graph_node = event::kUnknown;
+  event.correlation = event.external = event.device = event.context = event.stream = event.bytes = event.registers =
+      event.shared = event.address = event.device_type = event.sequence = event.device_id = event.graph_node =
+          event::kUnknown;
   for (int i = 0; i < 3; ++i) event.grid[i] = event.block[i] = event::kUnknown;
   event.values.clear();
   event.buffers_used = 0;
@@ -201,10 +200,9 @@ JsonOutcome parse_event(Json& json, Event& event) {
         if (key == "name") return text_value(json, event, event.name);
         if (key == "args") {
           if (json.peek() != '{') return json.skip();
-          // Every known tool writes members such as "ph" before the args. If they come later, keeps numbers
-          // of all args.
-          const bool numbers =
-              event.phase == 0 || event.phase == 'C' || event.category == "cuda_profiler_range";
+          // Every known tool writes members such as "ph" before the args. If they come later, keeps numbers of all
+          // args.
+          const bool numbers = event.phase == 0 || event.phase == 'C' || event.category == "cuda_profiler_range";
           return object(json, [&](std::string_view name) { return argument(json, event, name, numbers); });
         }
         break;

@@ -26,10 +26,9 @@ struct Event {
   int64_t duration = event::kUnknown;  // ns
   // args
   int64_t correlation = event::kUnknown, external = event::kUnknown, device = event::kUnknown,
-          context = event::kUnknown, stream = event::kUnknown, bytes = event::kUnknown,
-          registers = event::kUnknown, shared = event::kUnknown, address = event::kUnknown,
-          device_type = event::kUnknown, sequence = event::kUnknown, device_id = event::kUnknown,
-          graph_node = event::kUnknown;
+          context = event::kUnknown, stream = event::kUnknown, bytes = event::kUnknown, registers = event::kUnknown,
+          shared = event::kUnknown, address = event::kUnknown, device_type = event::kUnknown,
+          sequence = event::kUnknown, device_id = event::kUnknown, graph_node = event::kUnknown;
   int64_t grid[3] = {event::kUnknown, event::kUnknown, event::kUnknown};   // workgroups
   int64_t block[3] = {event::kUnknown, event::kUnknown, event::kUnknown};  // work-items
   std::string_view label, kind, description;  // args.name or args.labels of metadata, args.kind, args.desc

@@ -33,8 +33,7 @@ Result<std::unique_ptr<InputWindow>> InputWindow::open(const std::string& path) 
   ::posix_fadvise(input->descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
   // A small file needs its own size plus a byte to find its end; more() enlarges the window if that is wrong.
   constexpr size_t kWindow = 1 << 20, kLeast = 4096;
-  const size_t whole =
-      S_ISREG(status.st_mode) && !input->zip_ ? static_cast<size_t>(status.st_size) + 1 : kWindow;
+  const size_t whole = S_ISREG(status.st_mode) && !input->zip_ ? static_cast<size_t>(status.st_size) + 1 : kWindow;
   input->buffer_.resize(std::clamp(whole, kLeast, kWindow) + kPadding);
   return input;
 }
@@ -111,8 +110,7 @@ bool InputWindow::more() {
 }
 
 std::string unpacked_head(std::string_view head) {
-  if (head.size() < 2 || static_cast<unsigned char>(head[0]) != 0x1f ||
-      static_cast<unsigned char>(head[1]) != 0x8b)
+  if (head.size() < 2 || static_cast<unsigned char>(head[0]) != 0x1f || static_cast<unsigned char>(head[1]) != 0x8b)
     return std::string(head);
   z_stream zip{};
   if (inflateInit2(&zip, 15 + 16) != Z_OK) return {};

@@ -25,9 +25,8 @@ class InputWindow {
   const char* end() const { return buffer_.data() + to_; }
   /// Drops everything before `at`.
   void consume(const char* at) { from_ = static_cast<size_t>(at - buffer_.data()); }
-  /// Reads more text after end() and moves the unread part to the front, which invalidates pointers into the
-  /// window. False at the end of the file, on errors (see status()), and if the window already holds kLongest
-  /// unread bytes.
+  /// Reads more text after end() and moves the unread part to the front, which invalidates pointers into the window.
+  /// False at the end of the file, on errors (see status()), and if the window already holds kLongest unread bytes.
   bool more();
   bool at_end() const { return at_end_; }
   const Status& status() const { return status_; }

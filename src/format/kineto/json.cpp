@@ -72,8 +72,8 @@ void Json::unescape(std::string_view text, std::string& out) {
         i += 4;
         if (point >= 0xd800 && point < 0xdc00) {
           uint32_t low = 0;
-          if (i + 1 < text.size() && text[i] == '\\' && text[i + 1] == 'u' && hex4(text, i + 2, low) &&
-              low >= 0xdc00 && low < 0xe000) {
+          if (i + 1 < text.size() && text[i] == '\\' && text[i + 1] == 'u' && hex4(text, i + 2, low) && low >= 0xdc00 &&
+              low < 0xe000) {
             point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
             i += 6;
           } else {
@@ -98,8 +98,7 @@ JsonOutcome Json::skip() {
       case '"': {
         std::string_view text;
         bool escaped;
-        if (const JsonOutcome outcome = raw_string(text, escaped); outcome != JsonOutcome::kOk)
-          return outcome;
+        if (const JsonOutcome outcome = raw_string(text, escaped); outcome != JsonOutcome::kOk) return outcome;
         break;
       }
       case '{':

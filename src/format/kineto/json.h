@@ -1,5 +1,5 @@
-// A JSON reader for text that may end anywhere. Every function returns kMore when it reaches the end of the
-// text, so that its caller can get more and start again at the beginning of the event.
+// A JSON reader for text that may end anywhere. Every function returns kMore when it reaches the end of the text, so
+// that its caller can get more and start again at the beginning of the event.
 #pragma once
 
 #include <emmintrin.h>
@@ -117,9 +117,8 @@ class Json {
     const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), low = _mm_set1_epi8(0x1f);
     while (true) {
       const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-      const __m128i hits =
-          _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(block, quote), _mm_cmpeq_epi8(block, slash)),
-                       _mm_cmpeq_epi8(_mm_min_epu8(block, low), block));
+      const __m128i hits = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(block, quote), _mm_cmpeq_epi8(block, slash)),
+                                        _mm_cmpeq_epi8(_mm_min_epu8(block, low), block));
       const int mask = _mm_movemask_epi8(hits);
       if (mask != 0) return at + __builtin_ctz(static_cast<unsigned>(mask));
       at += 16;
@@ -131,11 +130,10 @@ class Json {
   const char* what_ = "";
 };
 
-/// A decimal number times 10^3 as an exact integer (rounds further digits half away from zero): turns
-/// microseconds into ns. False if the text is no number or does not fit.
+/// A decimal number times 10^3 as an exact integer (rounds further digits half away from zero): turns microseconds into
+/// ns. False if the text is no number or does not fit.
 bool thousandfold(std::string_view text, int64_t& value);
-/// An integer, decimal or hexadecimal with 0x; a fraction must be zero. Unsigned 64-bit numbers keep their
-/// bits.
+/// An integer, decimal or hexadecimal with 0x; a fraction must be zero. Unsigned 64-bit numbers keep their bits.
 bool integer(std::string_view text, int64_t& value);
 bool real(std::string_view text, double& value);
 

@@ -142,8 +142,8 @@ int64_t text_number(tsl::robin_map<std::string, int64_t>& texts, std::string_vie
   return texts.try_emplace(std::string(text), -static_cast<int64_t>(texts.size()) - 2).first->second;
 }
 
-// Processes by pid. Kineto puts GPU work under small pids, tacho under the process that launched it; Python
-// functions of threads without a system id have pid 0.
+// Processes by pid. Kineto puts GPU work under small pids, tacho under the process that launched it; Python functions
+// of threads without a system id have pid 0.
 int64_t Reader::process(const Id& id) {
   const int64_t key = id.text.empty() ? id.number : text_number(texts_, id.text);
   const auto [found, fresh] = processes_.try_emplace(key, 0);
@@ -188,8 +188,7 @@ int64_t Reader::device(int64_t index, bool nvidia) {
     auto property = properties_.find(index);
     // ROCm's Kineto numbers GPUs by agent in events and from 0 in properties. A single GPU must be the one.
     if (property == properties_.end() && properties_.size() == 1) property = properties_.begin();
-    const std::string name =
-        property != properties_.end() ? property->second.name : fmt::format("GPU {}", index);
+    const std::string name = property != properties_.end() ? property->second.name : fmt::format("GPU {}", index);
     const bool amd = name.find("AMD") != std::string::npos;
     const bool green = !amd && (nvidia || name.find("NVIDIA") != std::string::npos);
     found.value() = writer_.dimension(row::Device{.kind = event::DeviceKind::kGpu,
@@ -202,8 +201,7 @@ int64_t Reader::device(int64_t index, bool nvidia) {
       writer_.property(Table::kDevice, found.value(), amd ? "compute_units" : "multiprocessors",
                        std::to_string(property->second.units));
     if (property != properties_.end() && property->second.memory > 0)
-      writer_.property(Table::kDevice, found.value(), "memory_bytes",
-                       std::to_string(property->second.memory));
+      writer_.property(Table::kDevice, found.value(), "memory_bytes", std::to_string(property->second.memory));
   }
   return found->second;
 }
@@ -238,10 +236,9 @@ int64_t Reader::function(std::string_view name, Domain domain) {
 }
 
 // `grid` counts workgroups, as CUDA and HIP launches do.
-int64_t Reader::kernel(int64_t name, const int64_t* grid, const int64_t* block, int64_t registers,
-                       int64_t shared) {
-  const auto [found, fresh] = kernels_.try_emplace(
-      {name, grid[0], grid[1], grid[2], block[0], block[1], block[2], registers, shared}, 0);
+int64_t Reader::kernel(int64_t name, const int64_t* grid, const int64_t* block, int64_t registers, int64_t shared) {
+  const auto [found, fresh] =
+      kernels_.try_emplace({name, grid[0], grid[1], grid[2], block[0], block[1], block[2], registers, shared}, 0);
   if (fresh) {
     int64_t items[3];
     for (int i = 0; i < 3; ++i)
@@ -261,7 +258,8 @@ int64_t Reader::kernel(int64_t name, const int64_t* grid, const int64_t* block, 
   return found->second;
 }
 
-// What torch.distributed says about a collective, as the arguments of its kernel: src/ranks reads them back (told_by()).
+// What torch.distributed says about a collective, as the arguments of its kernel: src/ranks reads them back
+// (told_by()).
 int64_t Reader::collective(const Event& event) {
   const Event::Collective& told = event.collective;
   if (told.name.empty()) return 0;
@@ -307,8 +305,7 @@ Table table_of(std::string_view category) {
 }
 
 void Reader::complete(Event& event) {
-  if (event.time == kUnknown || event.time > kLatest || event.time < -kLatest)
-    return bad(table_of(event.category));
+  if (event.time == kUnknown || event.time > kLatest || event.time < -kLatest) return bad(table_of(event.category));
   if (event.duration < 0 && event.duration != kUnknown)
     writer_.lose(0, table_of(event.category), event::LossReason::kClockOrder, 1);
   event.duration = event::known_duration(event.duration);
@@ -318,8 +315,8 @@ void Reader::complete(Event& event) {
     const int64_t name = writer_.string(event.name);
     const int64_t node = event.graph_node != kUnknown ? event.graph_node : 0;
     if (event.block[0] == kUnknown && correlation != 0) {
-      deferred_.add({correlation, gpu_track(event), event.time, event.duration, name, event.registers,
-                     event.shared, node, collective(event)});
+      deferred_.add({correlation, gpu_track(event), event.time, event.duration, name, event.registers, event.shared,
+                     node, collective(event)});
       any_deferred_ = true;
       return;
     }
@@ -344,8 +341,8 @@ void Reader::complete(Event& event) {
                                                   : CopyDirection::kUnknown;
     event::MemoryKind from = event::MemoryKind::kUnknown, to = event::MemoryKind::kUnknown;
     const size_t open = event.name.find('('), arrow = event.name.find(" -> "), close = event.name.find(')');
-    if (open != std::string_view::npos && arrow != std::string_view::npos &&
-        close != std::string_view::npos && open < arrow && arrow < close) {
+    if (open != std::string_view::npos && arrow != std::string_view::npos && close != std::string_view::npos &&
+        open < arrow && arrow < close) {
       from = memory_kind(event.name.substr(open + 1, arrow - open - 1));
       to = memory_kind(event.name.substr(arrow + 4, close - arrow - 4));
     }
@@ -353,13 +350,10 @@ void Reader::complete(Event& event) {
     const int64_t unit =
         device(event.device != kUnknown ? event.device : event.process.number, event.context != kUnknown);
     const auto [found, fresh] = copy_shapes_.try_emplace(
-        {static_cast<int64_t>(direction), unit, static_cast<int64_t>(from) * 100 + static_cast<int64_t>(to)},
-        0);
+        {static_cast<int64_t>(direction), unit, static_cast<int64_t>(from) * 100 + static_cast<int64_t>(to)}, 0);
     if (fresh) {
-      const bool source =
-          direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kDeviceToDevice;
-      const bool target =
-          direction == CopyDirection::kHostToDevice || direction == CopyDirection::kDeviceToDevice;
+      const bool source = direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kDeviceToDevice;
+      const bool target = direction == CopyDirection::kHostToDevice || direction == CopyDirection::kDeviceToDevice;
       found.value() = writer_.dimension(row::CopyShape{.direction = direction,
                                                        .source_memory = from,
                                                        .target_memory = to,
@@ -408,21 +402,19 @@ void Reader::complete(Event& event) {
                             .duration = event.duration,
                             .dim = label(event.name, category, event::MarkerKind::kStartStop)});
     for (const Event::Value& value : event.values) {
-      const int64_t counter = writer_.dimension(
-          row::Counter{.name = writer_.string(value.name), .block = writer_.string(category)});
-      writer_.add(
-          row::CounterValue{.track = track,
-                            .start = event.time,
-                            .ordinal = ordinal_,
-                            .dim = counter,
-                            .value = static_cast<int64_t>(__builtin_bit_cast(uint64_t, value.value))});
+      const int64_t counter =
+          writer_.dimension(row::Counter{.name = writer_.string(value.name), .block = writer_.string(category)});
+      writer_.add(row::CounterValue{.track = track,
+                                    .start = event.time,
+                                    .ordinal = ordinal_,
+                                    .dim = counter,
+                                    .value = static_cast<int64_t>(__builtin_bit_cast(uint64_t, value.value))});
     }
     ++ordinal_;
     return;
   }
   const int64_t track = thread_track(event.process, event.thread);
-  if (category == "cuda_runtime" || category == "cuda_driver" || category == "hip_runtime" ||
-      category == "Runtime") {
+  if (category == "cuda_runtime" || category == "cuda_driver" || category == "hip_runtime" || category == "Runtime") {
     const bool hip = event.name.starts_with("hip");
     const Domain domain = hip                         ? Domain::kHipRuntime
                           : category == "cuda_driver" ? Domain::kCudaDriver
@@ -449,20 +441,15 @@ void Reader::complete(Event& event) {
     return;
   }
   if (category == "python_function") {
-    writer_.add(row::Api{.track = track,
-                         .start = event.time,
-                         .duration = event.duration,
-                         .dim = function(event.name, Domain::kPython)});
+    writer_.add(row::Api{
+        .track = track, .start = event.time, .duration = event.duration, .dim = function(event.name, Domain::kPython)});
     return;
   }
   if (category == "overhead" || category == "Overhead") {
     const int64_t shape = writer_.dimension(
         row::OverheadShape{.kind = event::OverheadKind::kProfiler, .name = writer_.string(event.name)});
-    writer_.add(row::Overhead{.track = track,
-                              .start = event.time,
-                              .duration = event.duration,
-                              .dim = shape,
-                              .correlation = correlation});
+    writer_.add(row::Overhead{
+        .track = track, .start = event.time, .duration = event.duration, .dim = shape, .correlation = correlation});
     return;
   }
   if (category == "cuda_sync") {
@@ -477,11 +464,8 @@ void Reader::complete(Event& event) {
                                              : SyncKind::kUnknown;
     const int64_t shape = writer_.dimension(
         row::SyncShape{.kind = kind, .device = event.device != kUnknown ? device(event.device, true) : 0});
-    writer_.add(row::Sync{.track = on,
-                          .start = event.time,
-                          .duration = event.duration,
-                          .dim = shape,
-                          .correlation = correlation});
+    writer_.add(row::Sync{
+        .track = on, .start = event.time, .duration = event.duration, .dim = shape, .correlation = correlation});
     return;
   }
   // Anything else is a range with a name: user annotations, events without category, other tools' categories.
@@ -494,18 +478,15 @@ void Reader::complete(Event& event) {
 void Reader::metadata(const Event& event) {
   if (event.name == "process_name" && !event.label.empty()) {
     // Kineto also names pids that stand for GPUs; only those with threads become processes.
-    const auto found = processes_.find(event.process.text.empty() ? event.process.number
-                                                                  : text_number(texts_, event.process.text));
+    const auto found =
+        processes_.find(event.process.text.empty() ? event.process.number : text_number(texts_, event.process.text));
     if (found != processes_.end() || event.process.number > 255)
-      writer_.update(Table::kProcess, process(event.process), column::Process::name,
-                     writer_.string(event.label));
+      writer_.update(Table::kProcess, process(event.process), column::Process::name, writer_.string(event.label));
   } else if (event.name == "thread_name" && !event.label.empty()) {
-    const int64_t pid =
-        event.process.text.empty() ? event.process.number : text_number(texts_, event.process.text);
+    const int64_t pid = event.process.text.empty() ? event.process.number : text_number(texts_, event.process.text);
     if (pid > 255 ||
         threads_.contains(
-            {pid, event.thread.text.empty() ? event.thread.number : text_number(texts_, event.thread.text),
-             0})) {
+            {pid, event.thread.text.empty() ? event.thread.number : text_number(texts_, event.thread.text), 0})) {
       const int64_t track = thread_track(event.process, event.thread);
       std::string_view name = event.label;
       while (name.ends_with(' ')) name.remove_suffix(1);
@@ -536,8 +517,8 @@ void Reader::take(Event& event) {
       const OpenRange range = found.value().back();
       found.value().pop_back();
       if (event.time < range.start) return bad(Table::kMarker);
-      writer_.add(row::Marker{
-          .track = track, .start = range.start, .duration = event.time - range.start, .dim = range.label});
+      writer_.add(
+          row::Marker{.track = track, .start = range.start, .duration = event.time - range.start, .dim = range.label});
       return;
     }
     case 'i':
@@ -568,8 +549,7 @@ void Reader::take(Event& event) {
       return;
     }
     case 'C': {
-      if (event.time == kUnknown || event.time > kLatest || event.time < -kLatest)
-        return bad(Table::kReading);
+      if (event.time == kUnknown || event.time > kLatest || event.time < -kLatest) return bad(Table::kReading);
       for (const Event::Value& value : event.values) {
         const int64_t counter = writer_.dimension(
             row::Counter{.name = writer_.string(event.name), .block = writer_.string(event.category)});
@@ -590,8 +570,8 @@ void Reader::take(Event& event) {
     case 't':
       // ac2g arrows repeat the correlations; fwdbwd arrows tie a backward operator to its forward operator.
       if (event.category == "fwdbwd" && event.time != kUnknown && event.id.given && event.phase != 't') {
-        flows_.add({thread_track(event.process, event.thread), event.time, event.id.number,
-                    event.phase == 's' ? 1 : 0});
+        flows_.add(
+            {thread_track(event.process, event.thread), event.time, event.id.number, event.phase == 's' ? 1 : 0});
         any_flow_ = true;
       }
       return;
@@ -739,8 +719,7 @@ Status Reader::member(const std::string& key) {
       if (colon == std::string::npos) return value;
       const char* digits = text.data() + colon + 1;
       while (*digits == ' ') ++digits;
-      if (std::from_chars(digits, text.data() + text.size(), value).ec != std::errc() || value < 0)
-        value = kUnknown;
+      if (std::from_chars(digits, text.data() + text.size(), value).ec != std::errc() || value < 0) value = kUnknown;
       return value;
     };
     if (const int64_t rank = number("\"rank\""); rank != kUnknown)
@@ -835,8 +814,8 @@ Status Reader::finish() {
     Operator op{}, candidate;
     bool have = operators_.next(candidate);
     while (flows_.next(flow)) {
-      while (have && (candidate.thread < flow.thread ||
-                      (candidate.thread == flow.thread && candidate.time <= flow.time))) {
+      while (have &&
+             (candidate.thread < flow.thread || (candidate.thread == flow.thread && candidate.time <= flow.time))) {
         op = candidate;
         have = operators_.next(candidate);
       }

@@ -29,8 +29,7 @@ std::vector<std::string> candidates() {
   char self[PATH_MAX];
   if (const ssize_t length = readlink("/proc/self/exe", self, sizeof self); length > 0) {
     const fs::path folder = fs::path(std::string(self, static_cast<size_t>(length))).parent_path();
-    for (const fs::path& place :
-         {folder, folder.parent_path() / "lib", folder.parent_path() / "lib" / "tacho"})
+    for (const fs::path& place : {folder, folder.parent_path() / "lib", folder.parent_path() / "lib" / "tacho"})
       add(place / kFile);
   }
   found.emplace_back(kFile);
@@ -83,8 +82,7 @@ Result<const DuckLibrary*> find() {
   // Uses or refuses the library that the user names, but never silently skips it.
   if (const char* const named = std::getenv("TACHO_DUCKDB"); named != nullptr && *named != 0) {
     std::error_code error;
-    const std::string path =
-        fs::is_directory(named, error) ? (fs::path(named) / kFile).string() : std::string(named);
+    const std::string path = fs::is_directory(named, error) ? (fs::path(named) / kFile).string() : std::string(named);
     void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return fail("TACHO_DUCKDB: {} cannot be loaded: {}", path, dlerror());
     return bind(handle, path);
@@ -94,11 +92,10 @@ Result<const DuckLibrary*> find() {
     if (void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return bind(handle, path);
     if (path != kFile) reason = fmt::format(" ({})", dlerror());
   }
-  return fail(
-      "-f parquet needs DuckDB's C library, and libduckdb.so was not found{}: npm install "
-      "@duckdb/node-bindings-linux-x64 (or take libduckdb from https://duckdb.org/docs/installation) "
-      "and set TACHO_DUCKDB to the file",
-      reason);
+  return fail("-f parquet needs DuckDB's C library, and libduckdb.so was not found{}: npm install "
+              "@duckdb/node-bindings-linux-x64 (or take libduckdb from "
+              "https://duckdb.org/docs/installation) and set TACHO_DUCKDB to the file",
+              reason);
 }
 
 }  // namespace

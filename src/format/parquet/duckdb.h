@@ -1,5 +1,5 @@
-// The few functions of DuckDB's C library that write Parquet. tacho declares them here and loads them at run
-// time; it does not link DuckDB. The signatures are those of DuckDB's stable C API (duckdb.h, since 1.0).
+// The few functions of DuckDB's C library that write Parquet. tacho declares them here and loads them at run time; it
+// does not link DuckDB. The signatures are those of DuckDB's stable C API (duckdb.h, since 1.0).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct DuckResult {
 struct DuckLibrary {
   using Handle = void*;  // database, connection, table function, logical type, chunk, vector, info
 
-  /// Loads $TACHO_DUCKDB (a file or its folder) if set; else looks beside the tacho program, in ../lib and
-  /// ../lib/tacho from there, then where the loader looks. The error says how to get the library.
+  /// Loads $TACHO_DUCKDB (a file or its folder) if set; else looks beside the tacho program, in ../lib and ../lib/tacho
+  /// from there, then where the loader looks. The error says how to get the library.
   static Result<const DuckLibrary*> load();
 
   int (*open)(const char* path, Handle* database);

@@ -75,8 +75,7 @@ class UnixTime {
 class Source {
  public:
   /// `nameless`: also rows of no process in particular (telemetry of a device).
-  Source(const trace::Trace& trace, const ExportOptions& options, Table table, const UnixTime& unix_time,
-         bool nameless)
+  Source(const trace::Trace& trace, const ExportOptions& options, Table table, const UnixTime& unix_time, bool nameless)
       : trace_(trace),
         options_(options),
         table_(table),
@@ -114,8 +113,7 @@ class Source {
         }
         valid[i / 64] &= ~(uint64_t{1} << (i % 64));
       };
-      auto* const numbers =
-          output.type == kDuckVarchar ? nullptr : static_cast<int64_t*>(duck.vector_get_data(vector));
+      auto* const numbers = output.type == kDuckVarchar ? nullptr : static_cast<int64_t*>(duck.vector_get_data(vector));
       for (size_t i = 0; i < picked.size(); ++i) {
         const int64_t value = output.value(picked[i].data());
         if (value == kUnknown) {
@@ -143,9 +141,8 @@ class Source {
   bool wanted(size_t at) const {
     if (tracked()) {
       if (!ours(trace_.cell(Table::kTrack, values_[0][at], column::Track::process))) return false;
-      if (table_ == Table::kApi &&
-          !options_.wants(domain_of(
-              trace_.cell(Table::kFunction, values_[column::Api::dim][at], column::Function::domain))))
+      if (table_ == Table::kApi && !options_.wants(domain_of(trace_.cell(
+                                       Table::kFunction, values_[column::Api::dim][at], column::Function::domain))))
         return false;
     } else if (process_column_ >= 0 && !ours(values_[static_cast<size_t>(process_column_)][at])) {
       return false;
@@ -160,8 +157,7 @@ class Source {
       next_row_ += chunks[chunk_].rows;
       if (tracked() && !has_track(chunks[chunk_])) continue;
       values_.resize(columns_.size());
-      for (size_t c = 0; c < columns_.size(); ++c)
-        TACHO_TRY(trace_.decode(table_, chunk_, columns_[c], values_[c]));
+      for (size_t c = 0; c < columns_.size(); ++c) TACHO_TRY(trace_.decode(table_, chunk_, columns_[c], values_[c]));
       at_ = 0;
       length_ = values_.empty() ? 0 : values_[0].size();
       ++chunk_;
@@ -182,8 +178,7 @@ class Source {
       if (other.name == name) name += "_of_" + std::string(info_.name);
     outputs_.push_back({std::move(name), type, std::move(value), std::move(text)});
   }
-  void add_column(const event::Column& about, std::string name,
-                  std::function<int64_t(const int64_t*)> value) {
+  void add_column(const event::Column& about, std::string name, std::function<int64_t(const int64_t*)> value) {
     switch (about.type) {
       case Type::kString:
         return add(std::move(name), kDuckVarchar, std::move(value),
@@ -245,8 +240,7 @@ class Source {
           },
           [this](int64_t code) { return trace_.string(code); });
       add("queue", kDuckBigint, [this, native = of_track(column::Track::native)](const int64_t* row) {
-        const auto kind =
-            static_cast<event::TrackKind>(trace_.cell(Table::kTrack, row[0], column::Track::kind));
+        const auto kind = static_cast<event::TrackKind>(trace_.cell(Table::kTrack, row[0], column::Track::kind));
         return kind == event::TrackKind::kThread ? kUnknown : native(row);
       });
       if (table_ == Table::kReading)
@@ -270,10 +264,9 @@ class Source {
       for (size_t i = 0; i < about.columns.size(); ++i) {
         if (dimension == Table::kKernel && i == column::Kernel::name) continue;
         const int at = static_cast<int>(i);
-        add_column(about.columns[i], std::string(about.columns[i].name),
-                   [this, dimension, at, dim_at](const int64_t* row) {
-                     return trace_.cell(dimension, row[dim_at], at);
-                   });
+        add_column(
+            about.columns[i], std::string(about.columns[i].name),
+            [this, dimension, at, dim_at](const int64_t* row) { return trace_.cell(dimension, row[dim_at], at); });
       }
     }
     for (size_t i = 0; i < info_.columns.size(); ++i) {
@@ -319,8 +312,8 @@ class Desk {
     if (duck->open(nullptr, &desk->database_) != 0 || duck->connect(desk->database_, &desk->connection_) != 0)
       return fail("DuckDB cannot be started");
     // One thread and little memory: rows pass through in order, a few row groups at a time.
-    for (const char* setting : {"SET threads = 1", "SET memory_limit = '160MB'",
-                                "SET preserve_insertion_order = true", "SET enable_progress_bar = false"})
+    for (const char* setting : {"SET threads = 1", "SET memory_limit = '160MB'", "SET preserve_insertion_order = true",
+                                "SET enable_progress_bar = false"})
       TACHO_TRY(desk->run(setting));
     return desk;
   }
@@ -348,8 +341,7 @@ class Desk {
     std::string quoted;
     for (const char c : path) quoted += c == '\'' ? std::string("''") : std::string(1, c);
     const Status done = run(fmt::format(
-        "COPY (SELECT * FROM {}()) TO '{}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 61440)", name,
-        quoted));
+        "COPY (SELECT * FROM {}()) TO '{}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 61440)", name, quoted));
     source_ = nullptr;
     return done;
   }
@@ -399,13 +391,11 @@ class Desk {
   int functions_ = 0;
 };
 
-// A value as part of a folder's name. Escapes, like Hive, everything that could end the name or confuse a
-// reader.
+// A value as part of a folder's name. Escapes, like Hive, everything that could end the name or confuse a reader.
 std::string partition_value(std::string_view text) {
   std::string value;
   for (const char c : text)
-    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
-        c == '.')
+    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.')
       value += c;
     else
       value += fmt::format("%{:02X}", static_cast<uint8_t>(c));
@@ -438,8 +428,7 @@ class Files {
   Status commit(std::vector<std::string>& written) {
     for (const auto& [temporary, path] : files_) TACHO_TRY(sync_file(temporary));
     for (const auto& [temporary, path] : files_) {
-      if (std::rename(temporary.c_str(), path.c_str()) != 0)
-        return fail("{}: {}", path, std::strerror(errno));
+      if (std::rename(temporary.c_str(), path.c_str()) != 0) return fail("{}: {}", path, std::strerror(errno));
       written.push_back(path);
     }
     files_.clear();
@@ -466,8 +455,8 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
                           ("host=" + partition_value(trace.string(of_process(column::Process::host)))) /
                           fmt::format("rank={}", rank == kUnknown ? 0 : rank);
   // The first process also gets what belongs to no process.
-  const bool first = std::none_of(written.begin(), written.end(),
-                                  [](const std::string& path) { return path.ends_with(".parquet"); });
+  const bool first =
+      std::none_of(written.begin(), written.end(), [](const std::string& path) { return path.ends_with(".parquet"); });
   Files files;
   for (size_t i = 0; i < event::kFactTables; ++i) {
     const auto table = static_cast<Table>(i);
@@ -475,8 +464,7 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
     if (table == Table::kClock || table == Table::kLoss || table == Table::kNote) continue;
     if (!options.wants(table) || trace.rows(table) == 0) continue;
     const fs::path place = folder / ("table=" + std::string(event::table_info(table).name));
-    const std::string path =
-        (place / fmt::format("part-{}-{}.parquet", options.process, target.prefix)).string();
+    const std::string path = (place / fmt::format("part-{}-{}.parquet", options.process, target.prefix)).string();
     std::error_code error;
     if (!options.overwrite && fs::exists(path, error))
       return fail("{}: exists already; choose another folder or add --overwrite", path);

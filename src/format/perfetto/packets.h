@@ -1,5 +1,5 @@
-// Writes Perfetto packets on one sequence: framing, interning, delta time stamps, descriptors. Knows nothing
-// about traces.
+// Writes Perfetto packets on one sequence: framing, interning, delta time stamps, descriptors. Knows nothing about
+// traces.
 //
 // A slice costs two packets. The first one, byte for byte (field number and wire type, length, value):
 //
@@ -111,13 +111,9 @@ class EventBody {
   void name(uint32_t iid) { number_field(event_name_iid, iid); }
   void name(std::string_view text);
   void add_uint(uint32_t name_iid, uint64_t value) { number(name_iid, annotation_uint, value); }
-  void add_int(uint32_t name_iid, int64_t value) {
-    number(name_iid, annotation_int, static_cast<uint64_t>(value));
-  }
+  void add_int(uint32_t name_iid, int64_t value) { number(name_iid, annotation_int, static_cast<uint64_t>(value)); }
   void add_bool(uint32_t name_iid, bool value) { number(name_iid, annotation_bool, value ? 1 : 0); }
-  void add_interned(uint32_t name_iid, uint32_t string_iid) {
-    number(name_iid, annotation_string_iid, string_iid);
-  }
+  void add_interned(uint32_t name_iid, uint32_t string_iid) { number(name_iid, annotation_string_iid, string_iid); }
   void add_double(uint32_t name_iid, double value);
   void add_string(uint32_t name_iid, std::string_view value);
   /// Appends the content of another EventBody.
@@ -135,8 +131,8 @@ class EventBody {
   bool annotations_ = true;
 };
 
-/// Writes the packets of one sequence into a file, which must outlive this object. Event times must not go
-/// backwards; times that do are moved up.
+/// Writes the packets of one sequence into a file, which must outlive this object. Event times must not go backwards;
+/// times that do are moved up.
 class Packets {
  public:
   explicit Packets(OutputFile& file) : file_(file) {}
@@ -153,11 +149,10 @@ class Packets {
   void process(uint64_t uuid, int64_t pid, std::string_view name, std::string_view command);
   void thread(uint64_t uuid, int64_t pid, int64_t tid, std::string_view name);
   void track(uint64_t uuid, uint64_t parent, std::string_view name);
-  void counter(uint64_t uuid, uint64_t parent, std::string_view name, CounterUnit unit,
-               std::string_view unit_name);
+  void counter(uint64_t uuid, uint64_t parent, std::string_view name, CounterUnit unit, std::string_view unit_name);
 
-  /// The number of `text` in an interned field (interned_*); defines it in the file on first use. `text` must
-  /// stay valid.
+  /// The number of `text` in an interned field (interned_*); defines it in the file on first use. `text` must stay
+  /// valid.
   uint32_t intern(Field kind, std::string_view text);
   /// Assigns a number to a text that the caller remembers itself.
   uint32_t intern_fresh(Field kind, std::string_view text);
@@ -178,8 +173,8 @@ class Packets {
   void sample(int64_t time, int64_t pid, int64_t tid, uint32_t callstack);
 
  private:
-  void event(int64_t time, uint32_t type, uint64_t track, std::string_view body, std::string_view more,
-             bool flow, uint64_t flow_id);
+  void event(int64_t time, uint32_t type, uint64_t track, std::string_view body, std::string_view more, bool flow,
+             uint64_t flow_id);
   void packet(std::string_view bytes);
   void descriptor(const std::string& track_descriptor);
   uint64_t delta(int64_t time);

@@ -28,8 +28,7 @@ using namespace perfetto;
 
 namespace {
 
-// Up to this many rows of a dimension, keeps encoded names. Beyond it, encodes them each time and does not
-// intern them.
+// Up to this many rows of a dimension, keeps encoded names. Beyond it, encodes them each time and does not intern them.
 constexpr int64_t kMostRemembered = 1 << 18;
 
 class Exporter {
@@ -61,7 +60,7 @@ class Exporter {
     return {};
   }
 
-  // ---- visitor of Timeline
+  // Visitor of Timeline
 
   bool keep_going() const { return !file_.failed(); }
 
@@ -179,9 +178,7 @@ class Exporter {
     // Unique over all processes, although a correlation is unique only within its own.
     return static_cast<uint64_t>(correlation) ^ static_cast<uint64_t>(process) * 0x9e3779b97f4a7c15ull;
   }
-  uint64_t flow_id(const Happening& what) const {
-    return flow_id_of(tracks_.process(what.track), what.correlation);
-  }
+  uint64_t flow_id(const Happening& what) const { return flow_id_of(tracks_.process(what.track), what.correlation); }
 
   uint32_t key(std::string_view name) { return packets_.intern(interned_annotation_names, name); }
   uint32_t category(std::string_view name) { return packets_.intern(interned_categories, name); }
@@ -223,8 +220,7 @@ class Exporter {
         return remembered(what, [&](EventBody& body) {
           const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, what.dim, at); };
           body.category(category(options_.rocprof_sys ? "rocm_memory_copy" : "memory_copy"));
-          body.name(
-              packets_.intern(interned_event_names, copy_direction_name(cell(column::CopyShape::direction))));
+          body.name(packets_.intern(interned_event_names, copy_direction_name(cell(column::CopyShape::direction))));
           const auto agent = [&](int64_t device) {
             const auto [word, number] = agents_.label_parts(device, options_.agent_index);
             return fmt::format("{}-{}", word, number);
@@ -246,9 +242,9 @@ class Exporter {
         return remembered(what, [&](EventBody& body) {
           body.category(category("synchronization"));
           const int64_t kind = trace_.cell(Table::kSyncShape, what.dim, column::SyncShape::kind);
-          body.name(packets_.intern(
-              interned_event_names,
-              keep(fmt::format("wait for {}", event::to_string(static_cast<event::SyncKind>(kind))))));
+          body.name(
+              packets_.intern(interned_event_names,
+                              keep(fmt::format("wait for {}", event::to_string(static_cast<event::SyncKind>(kind))))));
         });
       case Table::kOverhead:
         unfinished(what);
@@ -259,15 +255,13 @@ class Exporter {
           if (name != 0) {
             set_name(body, name, trace_.string(name));
           } else {
-            body.name(packets_.intern(interned_event_names,
-                                      event::to_string(static_cast<event::OverheadKind>(kind))));
+            body.name(packets_.intern(interned_event_names, event::to_string(static_cast<event::OverheadKind>(kind))));
           }
         });
       default: {
         const auto columns = event::table_info(what.table).columns;
         unfinished(what);
-        for (size_t i = kTimedColumns; i < std::min(columns.size(), kTimedColumns + std::size(what.extra));
-             ++i)
+        for (size_t i = kTimedColumns; i < std::min(columns.size(), kTimedColumns + std::size(what.extra)); ++i)
           annotate(more_, columns[i], what.extra[i - kTimedColumns]);
         return remembered(what, [&](EventBody& body) {
           const event::TableInfo& dimension = event::table_info(dimension_of(what.table));
@@ -314,8 +308,7 @@ class Exporter {
     unfinished(what);
     const auto payload = static_cast<event::PayloadKind>(cell(column::Label::payload));
     if (payload == event::PayloadKind::kInteger) more_.add_int(key("payload"), what.extra[0]);
-    if (payload == event::PayloadKind::kDouble)
-      more_.add_double(key("payload"), std::bit_cast<double>(what.extra[0]));
+    if (payload == event::PayloadKind::kDouble) more_.add_double(key("payload"), std::bit_cast<double>(what.extra[0]));
     return remembered(what, [&](EventBody& body) {
       body.category(category(options_.rocprof_sys ? "rocm_marker_api" : "marker_api"));
       const std::string_view text = trace_.string(cell(column::Label::name));
@@ -324,8 +317,7 @@ class Exporter {
       } else {
         body.name(text);
       }
-      if (cell(column::Label::domain) != 0)
-        body.add_string(key("domain"), trace_.string(cell(column::Label::domain)));
+      if (cell(column::Label::domain) != 0) body.add_string(key("domain"), trace_.string(cell(column::Label::domain)));
       if (cell(column::Label::category) != 0)
         body.add_string(key("category"), trace_.string(cell(column::Label::category)));
     });
@@ -386,8 +378,7 @@ class Exporter {
         number(name, product);
       body.add_string(key(shape), fmt::format("({},{},{})", a, b, c));
     };
-    extent("workgroup_size", "workgroup", column::Kernel::group_x, column::Kernel::group_y,
-           column::Kernel::group_z);
+    extent("workgroup_size", "workgroup", column::Kernel::group_x, column::Kernel::group_y, column::Kernel::group_z);
     extent("grid_size", "grid", column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z);
     if (cell(column::Kernel::graph) != 0) number("graph", cell(column::Kernel::graph));
   }
@@ -401,8 +392,7 @@ class Exporter {
                       packets_.intern(interned_annotation_strings, keep(fmt::format("{}-{}", word, number))));
     body.add_interned(key("agent_type"),
                       packets_.intern(interned_annotation_strings, type_word(agents_.of(device).kind)));
-    if (tracks_.queue(track) != kUnknown)
-      body.add_uint(key("queue"), static_cast<uint64_t>(tracks_.queue(track)));
+    if (tracks_.queue(track) != kUnknown) body.add_uint(key("queue"), static_cast<uint64_t>(tracks_.queue(track)));
     if (tracks_.stream(track) != kUnknown)
       body.add_uint(key("stream_ID"), static_cast<uint64_t>(tracks_.stream(track)));
     if (tracks_.tid(track) > 0) body.add_uint(key("tid"), static_cast<uint64_t>(tracks_.tid(track)));
@@ -416,7 +406,7 @@ class Exporter {
     return category(keep(api.empty() ? std::string("none") : fmt::format("{}_api", api)));
   }
 
-  // ---- counters
+  // Counters
 
   uint64_t counter_track(uint64_t& uuid, uint64_t parent, const std::string& name, CounterUnit unit,
                          std::string_view unit_name = {}) {
@@ -446,8 +436,7 @@ class Exporter {
     const int64_t device = trace_.cell(Table::kCopyShape, what.dim, column::CopyShape::target_device);
     const int64_t process = tracks_.process(what.track);
     Level& level = copying_[{process, device}];
-    counter_track(level.track, process_track(process), on_agent("COPY BYTES to", device, true),
-                  CounterUnit::kBytes);
+    counter_track(level.track, process_track(process), on_agent("COPY BYTES to", device, true), CounterUnit::kBytes);
     level.value += bytes;
     packets_.counter_value(time, level.track, level.value);
   }
@@ -510,8 +499,8 @@ class Exporter {
     packets_.counter_value(time, facts.counter, std::bit_cast<double>(what.extra[0]) * facts.scale);
   }
 
-  // Sums up the instances of a dispatch's counter. Writes the sums once the sweep has passed their moment,
-  // with a zero at the dispatch's end.
+  // Sums up the instances of a dispatch's counter. Writes the sums once the sweep has passed their moment, with a zero
+  // at the dispatch's end.
   void counter_value(const Happening& what) {
     if (!counters_.empty() && (counters_.front().start != what.start)) flush_counters(what.start);
     const double value = std::bit_cast<double>(what.extra[1]);
@@ -536,12 +525,10 @@ class Exporter {
         counter_track(uuid, process_track(process),
                       fmt::format("{} PMC {}", on_agent("", device, false).substr(1),
                                   trace_.text(Table::kCounter, pending.counter, column::Counter::name)),
-                      CounterUnit::kNone,
-                      trace_.text(Table::kCounter, pending.counter, column::Counter::unit));
+                      CounterUnit::kNone, trace_.text(Table::kCounter, pending.counter, column::Counter::unit));
         packets_.counter_value(clock_(pending.start), uuid, pending.value);
         const TrackFacts& facts = track_facts_[static_cast<size_t>(pending.track)];
-        if (facts.last_start == pending.start && facts.last_end != kUnknown)
-          zeros_.push({facts.last_end, uuid});
+        if (facts.last_start == pending.start && facts.last_end != kUnknown) zeros_.push({facts.last_end, uuid});
       }
     }
     flush_zeros(until);
@@ -554,7 +541,7 @@ class Exporter {
     }
   }
 
-  // ---- call stacks
+  // Call stacks
 
   void sample(const Happening& what) {
     if (what.end == what.start) return;  // taken at a launch: an annotation of the call
@@ -567,8 +554,8 @@ class Exporter {
     packets_.sample(time, tracks_.pid(process), tid > 0 ? tid : tracks_.pid(process), stack);
   }
 
-  // rocprof-sys draws the frames of a sample as nested slices, outermost first, for the time that the sample
-  // stands for. Frames that are also in the next sample continue.
+  // rocprof-sys draws the frames of a sample as nested slices, outermost first, for the time that the sample stands
+  // for. Frames that are also in the next sample continue.
   void sample_slices(const Happening& what, int64_t time) {
     SampleLine& line = sample_lines_[what.track];
     if (line.uuid == 0) {
@@ -584,8 +571,7 @@ class Exporter {
       frames.push_back(trace_.cell(Table::kStack, row, column::Stack::frame));
     std::reverse(frames.begin(), frames.end());
     size_t same = 0;
-    while (same < frames.size() && same < line.open.size() && same_function(frames[same], line.open[same]))
-      ++same;
+    while (same < frames.size() && same < line.open.size() && same_function(frames[same], line.open[same])) ++same;
     const bool fresh = line.open.empty() && !line.outer;
     while (line.open.size() > same) {
       packets_.slice_end(time, line.uuid);
@@ -618,8 +604,7 @@ class Exporter {
         samples_close_ = std::min(samples_close_, line.until);
       }
     }
-    std::sort(due.begin(), due.end(),
-              [](const SampleLine* a, const SampleLine* b) { return a->until < b->until; });
+    std::sort(due.begin(), due.end(), [](const SampleLine* a, const SampleLine* b) { return a->until < b->until; });
     for (SampleLine* line : due) {
       for (size_t i = 0; i <= line->open.size(); ++i) packets_.slice_end(clock_(line->until), line->uuid);
       line->open.clear();
@@ -647,8 +632,7 @@ class Exporter {
                            file = trace_.string(cell(column::Frame::file));
     std::string name(trace_.string(cell(column::Frame::function)));
     if (name.empty())
-      name = module.empty() ? fmt::format("{:#x}", address)
-                            : fmt::format("[{}]", module.substr(module.rfind('/') + 1));
+      name = module.empty() ? fmt::format("{:#x}", address) : fmt::format("[{}]", module.substr(module.rfind('/') + 1));
     scratch_.clear();
     scratch_.category(category("timer_sampling"));
     scratch_.name(packets_.intern(interned_event_names, keep(std::move(name))));
@@ -667,13 +651,13 @@ class Exporter {
     if (!options_.annotations || !options_.wants(Table::kApi)) return {};
     static constexpr int kColumns[] = {column::Sample::track, column::Sample::duration, column::Sample::dim,
                                        column::Sample::correlation};
-    return trace::visit_chunks(
-        trace_, Table::kSample, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-          for (size_t i = 0; i < values[0].size(); ++i)
-            if (values[1][i] == 0 && values[3][i] != 0 && launch_stacks_.size() < 2'000'000)
-              launch_stacks_[{tracks_.process(values[0][i]), values[3][i]}] = values[2][i];
-          return true;
-        });
+    return trace::visit_chunks(trace_, Table::kSample, kColumns,
+                               [&](size_t, std::span<const std::span<const int64_t>> values) {
+                                 for (size_t i = 0; i < values[0].size(); ++i)
+                                   if (values[1][i] == 0 && values[3][i] != 0 && launch_stacks_.size() < 2'000'000)
+                                     launch_stacks_[{tracks_.process(values[0][i]), values[3][i]}] = values[2][i];
+                                 return true;
+                               });
   }
 
   // "outer (a.py:3) > inner (b.py:7)": the Python line that made a call.
@@ -683,14 +667,12 @@ class Exporter {
     const auto [at, fresh] = python_texts_.try_emplace(found->second, 0);
     if (fresh) {
       std::string text;
-      for (int64_t row = found->second; row > 0;
-           row = trace_.cell(Table::kStack, row, column::Stack::parent)) {
+      for (int64_t row = found->second; row > 0; row = trace_.cell(Table::kStack, row, column::Stack::parent)) {
         const int64_t frame = trace_.cell(Table::kStack, row, column::Stack::frame);
         const std::string_view file = trace_.text(Table::kFrame, frame, column::Frame::file);
         const int64_t line = trace_.cell(Table::kFrame, frame, column::Frame::line);
-        std::string one =
-            fmt::format("{} ({}{})", trace_.text(Table::kFrame, frame, column::Frame::function),
-                        file.substr(file.rfind('/') + 1), line > 0 ? fmt::format(":{}", line) : "");
+        std::string one = fmt::format("{} ({}{})", trace_.text(Table::kFrame, frame, column::Frame::function),
+                                      file.substr(file.rfind('/') + 1), line > 0 ? fmt::format(":{}", line) : "");
         text = text.empty() ? std::move(one) : one + " > " + text;
       }
       at->second = packets_.intern(interned_annotation_strings, keep(std::move(text)));
@@ -733,8 +715,7 @@ class Exporter {
     std::string bytes;
     protozero::pbf_writer out(bytes);
     out.add_uint32(callstack_iid, iid);
-    for (auto outer = frames.rbegin(); outer != frames.rend(); ++outer)
-      out.add_uint64(callstack_frames, *outer);
+    for (auto outer = frames.rbegin(); outer != frames.rend(); ++outer) out.add_uint64(callstack_frames, *outer);
     packets_.intern_message(interned_callstacks, bytes);
     return iid;
   }

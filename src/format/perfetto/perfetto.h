@@ -1,5 +1,5 @@
-// Writes Perfetto's protobuf traces packet by packet, using only fields that both Perfetto v46 and current
-// versions know.
+// Writes Perfetto's protobuf traces packet by packet, using only fields that both Perfetto v46 and current versions
+// know.
 #pragma once
 
 #include "format/format.h"

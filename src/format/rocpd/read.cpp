@@ -1,5 +1,5 @@
-// Reads rocpd databases: each recording (table suffix) separately, each big table once in rowid order. Finds
-// an event, to which nearly every row refers, beside the row that it belongs to.
+// Reads rocpd databases: each recording (table suffix) separately, each big table once in rowid order. Finds an event,
+// to which nearly every row refers, beside the row that it belongs to.
 #include <tsl/robin_map.h>
 
 #include <algorithm>
@@ -39,8 +39,7 @@ bool member(std::string_view object, std::string_view key, std::string& value) {
     std::string_view name, found;
     bool escaped;
     std::string buffer;
-    if (json.raw_string(name, escaped) != JsonOutcome::kOk || json.expect(':') != JsonOutcome::kOk)
-      return false;
+    if (json.raw_string(name, escaped) != JsonOutcome::kOk || json.expect(':') != JsonOutcome::kOk) return false;
     if (name == key && json.peek() == '"') {
       if (json.string(found, buffer) != JsonOutcome::kOk) return false;
       value = found;
@@ -83,9 +82,7 @@ class Reader {
   struct Process {
     int64_t row = 0;
   };
-  const sqlite::StoredTable* table(std::string_view name) const {
-    return db_.table(std::string(name) + suffix_);
-  }
+  const sqlite::StoredTable* table(std::string_view name) const { return db_.table(std::string(name) + suffix_); }
   Result<const sqlite::StoredTable*> required(std::string_view name) const {
     return db_.required(std::string(name) + suffix_);
   }
@@ -177,9 +174,8 @@ int64_t Reader::thread_track(int64_t process_id, int64_t thread_id) {
   if (fresh) {
     const int64_t owner = process(process_id);
     const auto known = threads_.find(thread_id);
-    const int64_t thread = known != threads_.end()
-                               ? known->second
-                               : writer_.dimension(row::Thread{.process = owner, .tid = thread_id});
+    const int64_t thread =
+        known != threads_.end() ? known->second : writer_.dimension(row::Thread{.process = owner, .tid = thread_id});
     found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kThread,
                                                  .process = owner,
                                                  .thread = thread,
@@ -203,8 +199,7 @@ int64_t Reader::queue_track(int64_t process_id, int64_t agent, int64_t queue, in
 
 Status Reader::dimensions() {
   TACHO_ASSIGN(const sqlite::StoredTable* const strings, required("rocpd_string"));
-  strings_ =
-      std::make_unique<NamedScan>(db_, *strings, std::initializer_list<std::string_view>{"id", "string"});
+  strings_ = std::make_unique<NamedScan>(db_, *strings, std::initializer_list<std::string_view>{"id", "string"});
   if (const sqlite::StoredTable* const events = table("rocpd_event"))
     events_ = std::make_unique<NamedScan>(
         db_, *events, std::initializer_list<std::string_view>{"id", "category_id", "stack_id", "extdata"});
@@ -214,68 +209,64 @@ Status Reader::dimensions() {
     hosts_.emplace(scan.number(0), std::string(scan.string(1)));
     return !full(hosts_.size());
   }));
-  TACHO_TRY(
-      rows("rocpd_info_process", {"id", "nid", "ppid", "pid", "start", "command"}, [&](NamedScan& scan) {
-        const auto host = hosts_.find(scan.number(1));
-        const std::string_view command = scan.string(5);
-        std::string_view name = command.substr(0, command.find(' '));
-        if (const size_t slash = name.rfind('/'); slash != std::string_view::npos)
-          name.remove_prefix(slash + 1);
-        const int64_t start = scan.number(4, kUnknown);
-        row::Process found{.pid = scan.number(3),
-                           .parent_pid = scan.number(2, kUnknown),
-                           .start = sane(start) ? start : kUnknown,
-                           .name = writer_.string(name),
-                           .command = writer_.string(command),
-                           .host = host != hosts_.end() ? writer_.string(host->second) : 0};
-        int64_t row = writer_.dimension(found);
-        // Merged databases may have one process in each run, all with the same facts.
-        while (std::any_of(processes_.begin(), processes_.end(),
-                           [&](const auto& known) { return known.second == row; }) &&
-               found.run < 4096) {
-          ++found.run;
-          row = writer_.dimension(found);
-        }
-        processes_.emplace(scan.number(0), row);
-        return !full(processes_.size());
-      }));
+  TACHO_TRY(rows("rocpd_info_process", {"id", "nid", "ppid", "pid", "start", "command"}, [&](NamedScan& scan) {
+    const auto host = hosts_.find(scan.number(1));
+    const std::string_view command = scan.string(5);
+    std::string_view name = command.substr(0, command.find(' '));
+    if (const size_t slash = name.rfind('/'); slash != std::string_view::npos) name.remove_prefix(slash + 1);
+    const int64_t start = scan.number(4, kUnknown);
+    row::Process found{.pid = scan.number(3),
+                       .parent_pid = scan.number(2, kUnknown),
+                       .start = sane(start) ? start : kUnknown,
+                       .name = writer_.string(name),
+                       .command = writer_.string(command),
+                       .host = host != hosts_.end() ? writer_.string(host->second) : 0};
+    int64_t row = writer_.dimension(found);
+    // Merged databases may have one process in each run, all with the same facts.
+    while (std::any_of(processes_.begin(), processes_.end(), [&](const auto& known) { return known.second == row; }) &&
+           found.run < 4096) {
+      ++found.run;
+      row = writer_.dimension(found);
+    }
+    processes_.emplace(scan.number(0), row);
+    return !full(processes_.size());
+  }));
   TACHO_TRY(rows("rocpd_info_thread", {"id", "pid", "tid", "name"}, [&](NamedScan& scan) {
     threads_.emplace(scan.number(0), writer_.dimension(row::Thread{.process = process(scan.number(1)),
                                                                    .tid = scan.number(2),
                                                                    .name = writer_.string(scan.string(3))}));
     return !full(threads_.size());
   }));
-  TACHO_TRY(rows(
-      "rocpd_info_agent",
-      {"id", "type", "absolute_index", "logical_index", "type_index", "name", "model_name", "vendor_name",
-       "product_name"},
-      [&](NamedScan& scan) {
-        const bool gpu = scan.string(1) == "GPU";
-        const std::string_view product = scan.string(8).empty()
-                                             ? scan.string(6).empty() ? scan.string(5) : scan.string(6)
-                                             : scan.string(8);
-        const int64_t row =
-            writer_.dimension(row::Device{.kind = gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu,
-                                          .index = scan.number(4),
-                                          .name = writer_.string(product),
-                                          .vendor = writer_.string(scan.string(7)),
-                                          .architecture = gpu ? writer_.string(scan.string(5)) : 0});
-        writer_.property(Table::kDevice, row, "node_id", std::to_string(scan.number(2)));
-        writer_.property(Table::kDevice, row, "logical_node_id", std::to_string(scan.number(3)));
-        writer_.property(Table::kDevice, row, "logical_node_type_id", std::to_string(scan.number(4)));
-        agents_.emplace(scan.number(0), row);
-        return !full(agents_.size());
-      }));
+  TACHO_TRY(rows("rocpd_info_agent",
+                 {"id", "type", "absolute_index", "logical_index", "type_index", "name", "model_name", "vendor_name",
+                  "product_name"},
+                 [&](NamedScan& scan) {
+                   const bool gpu = scan.string(1) == "GPU";
+                   const std::string_view product = scan.string(8).empty()
+                                                        ? scan.string(6).empty() ? scan.string(5) : scan.string(6)
+                                                        : scan.string(8);
+                   const int64_t row =
+                       writer_.dimension(row::Device{.kind = gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu,
+                                                     .index = scan.number(4),
+                                                     .name = writer_.string(product),
+                                                     .vendor = writer_.string(scan.string(7)),
+                                                     .architecture = gpu ? writer_.string(scan.string(5)) : 0});
+                   writer_.property(Table::kDevice, row, "node_id", std::to_string(scan.number(2)));
+                   writer_.property(Table::kDevice, row, "logical_node_id", std::to_string(scan.number(3)));
+                   writer_.property(Table::kDevice, row, "logical_node_type_id", std::to_string(scan.number(4)));
+                   agents_.emplace(scan.number(0), row);
+                   return !full(agents_.size());
+                 }));
   return rows("rocpd_info_kernel_symbol",
-              {"id", "kernel_name", "display_name", "group_segment_size", "private_segment_size",
-               "sgpr_count", "arch_vgpr_count", "accum_vgpr_count"},
+              {"id", "kernel_name", "display_name", "group_segment_size", "private_segment_size", "sgpr_count",
+               "arch_vgpr_count", "accum_vgpr_count"},
               [&](NamedScan& scan) {
                 // Prefers the mangled name: it is shown demangled anyway.
                 const std::string_view name = scan.string(1).empty() ? scan.string(2) : scan.string(1);
-                symbols_.emplace(scan.number(0), std::array<int64_t, 7>{
-                                                     writer_.string(name), scan.number(3, kUnknown),
-                                                     scan.number(4, kUnknown), scan.number(5, kUnknown),
-                                                     scan.number(6, kUnknown), scan.number(7, kUnknown), 0});
+                symbols_.emplace(scan.number(0),
+                                 std::array<int64_t, 7>{writer_.string(name), scan.number(3, kUnknown),
+                                                        scan.number(4, kUnknown), scan.number(5, kUnknown),
+                                                        scan.number(6, kUnknown), scan.number(7, kUnknown), 0});
                 return !full(symbols_.size());
               });
 }
@@ -288,47 +279,42 @@ Status Reader::regions() {
   tsl::robin_map<std::array<int64_t, 2>, int64_t, Hash> functions;
   std::string message;
   int64_t disordered = 0;
-  TACHO_TRY(
-      rows("rocpd_region", {"id", "pid", "tid", "start", "end", "name_id", "event_id"}, [&](NamedScan& scan) {
-        const int64_t start = scan.number(3, kUnknown), end = scan.number(4, kUnknown);
-        if (!sane(start) || !sane(end)) {
-          bad(Table::kApi);
-          return true;
-        }
-        const int64_t duration = event::duration_between(start, end);
-        disordered += duration == kUnknown;
-        const Event about = event(scan.number(6));
-        const int64_t track = thread_track(scan.number(1), scan.number(2));
-        const int64_t name = scan.number(5);
-        const std::string& kind = category(about.category);
-        if (kind.starts_with("MARKER")) {
-          // ROCTx: the event's data holds the text; ranges are roctxThreadRange or roctxProcessRange.
-          const std::string_view call = text(name);
-          const int64_t row =
-              member(about.extdata, "message", message) ? writer_.string(message) : text_row(name);
-          writer_.add(row::Marker{
-              .track = track,
-              .start = start,
-              .duration = duration,
-              .dim = label(row,
-                           call.find("ProcessRange") != std::string_view::npos ? event::MarkerKind::kStartStop
-                                                                               : event::MarkerKind::kPushPop,
-                           kind)});
-          return true;
-        }
-        const auto [found, fresh] = functions.try_emplace({name, about.category}, 0);
-        if (fresh) {
-          const std::string function(text(name));
-          found.value() = writer_.dimension(
-              row::Function{.name = writer_.string(function), .domain = domain_of_category(kind, function)});
-        }
-        writer_.add(row::Api{.track = track,
-                             .start = start,
-                             .duration = duration,
-                             .dim = found->second,
-                             .correlation = about.stack});
-        return true;
-      }));
+  TACHO_TRY(rows("rocpd_region", {"id", "pid", "tid", "start", "end", "name_id", "event_id"}, [&](NamedScan& scan) {
+    const int64_t start = scan.number(3, kUnknown), end = scan.number(4, kUnknown);
+    if (!sane(start) || !sane(end)) {
+      bad(Table::kApi);
+      return true;
+    }
+    const int64_t duration = event::duration_between(start, end);
+    disordered += duration == kUnknown;
+    const Event about = event(scan.number(6));
+    const int64_t track = thread_track(scan.number(1), scan.number(2));
+    const int64_t name = scan.number(5);
+    const std::string& kind = category(about.category);
+    if (kind.starts_with("MARKER")) {
+      // ROCTx: the event's data holds the text; ranges are roctxThreadRange or roctxProcessRange.
+      const std::string_view call = text(name);
+      const int64_t row = member(about.extdata, "message", message) ? writer_.string(message) : text_row(name);
+      writer_.add(
+          row::Marker{.track = track,
+                      .start = start,
+                      .duration = duration,
+                      .dim = label(row,
+                                   call.find("ProcessRange") != std::string_view::npos ? event::MarkerKind::kStartStop
+                                                                                       : event::MarkerKind::kPushPop,
+                                   kind)});
+      return true;
+    }
+    const auto [found, fresh] = functions.try_emplace({name, about.category}, 0);
+    if (fresh) {
+      const std::string function(text(name));
+      found.value() = writer_.dimension(
+          row::Function{.name = writer_.string(function), .domain = domain_of_category(kind, function)});
+    }
+    writer_.add(row::Api{
+        .track = track, .start = start, .duration = duration, .dim = found->second, .correlation = about.stack});
+    return true;
+  }));
   if (disordered > 0) writer_.lose(0, Table::kApi, event::LossReason::kClockOrder, disordered);
   // Marks, and calls that took no time.
   struct Line {
@@ -350,8 +336,8 @@ Status Reader::regions() {
     const int64_t track = thread_track(line->second.process, line->second.thread);
     const int64_t row =
         member(about.extdata, "message", message) ? writer_.string(message) : text_row(line->second.name);
-    writer_.add(row::Marker{
-        .track = track, .start = time, .duration = 0, .dim = label(row, event::MarkerKind::kMark, {})});
+    writer_.add(
+        row::Marker{.track = track, .start = time, .duration = 0, .dim = label(row, event::MarkerKind::kMark, {})});
     return true;
   });
 }
@@ -360,67 +346,62 @@ Status Reader::dispatches() {
   counters_ = table("rocpd_pmc_event") != nullptr;
   tsl::robin_map<std::array<int64_t, 9>, int64_t, Hash> kernels;
   int64_t disordered = 0;
-  TACHO_TRY(rows("rocpd_kernel_dispatch",
-                 {"pid", "agent_id", "kernel_id", "dispatch_id", "queue_id", "stream_id", "start", "end",
-                  "private_segment_size", "group_segment_size", "workgroup_size_x", "workgroup_size_y",
-                  "workgroup_size_z", "grid_size_x", "grid_size_y", "grid_size_z", "event_id"},
-                 [&](NamedScan& scan) {
-                   const int64_t start = scan.number(6, kUnknown), end = scan.number(7, kUnknown);
-                   if (!sane(start) || !sane(end)) {
-                     bad(Table::kDispatch);
-                     return true;
-                   }
-                   const int64_t duration = event::duration_between(start, end);
-                   disordered += duration == kUnknown;
-                   std::array<int64_t, 9> key;
-                   key[0] = scan.number(2);
-                   for (int i = 0; i < 8; ++i) key[static_cast<size_t>(1 + i)] = scan.number(8 + i, kUnknown);
-                   const auto [found, fresh] = kernels.try_emplace(key, 0);
-                   if (fresh) {
-                     const auto symbol = symbols_.find(key[0]);
-                     std::array<int64_t, 7> about = {writer_.string(fmt::format("kernel {}", key[0])),
-                                                     kUnknown,
-                                                     kUnknown,
-                                                     kUnknown,
-                                                     kUnknown,
-                                                     kUnknown,
-                                                     0};
-                     if (symbol != symbols_.end()) about = symbol->second;
-                     // The dispatch's group segment is the total; the symbol gives the static part.
-                     const int64_t fixed = about[1], all = key[2],
-                                   dynamic = all == kUnknown     ? kUnknown
-                                             : fixed == kUnknown ? all
-                                             : all >= fixed      ? all - fixed
-                                                                 : 0;
-                     found.value() = writer_.dimension(row::Kernel{.name = about[0],
-                                                                   .kind = event::DispatchKind::kKernel,
-                                                                   .grid_x = key[6],
-                                                                   .grid_y = key[7],
-                                                                   .grid_z = key[8],
-                                                                   .group_x = key[3],
-                                                                   .group_y = key[4],
-                                                                   .group_z = key[5],
-                                                                   .registers = about[4],
-                                                                   .accum_registers = about[5],
-                                                                   .scalar_registers = about[3],
-                                                                   .shared_static = fixed,
-                                                                   .shared_dynamic = dynamic,
-                                                                   .private_bytes = key[1]});
-                   }
-                   const int64_t id = scan.number(16);
-                   const Event about = event(id);
-                   const int64_t track = queue_track(scan.number(0), scan.number(1), scan.number(4),
-                                                     scan.number(5)),
-                                 ordinal = scan.number(3) - 1;
-                   writer_.add(row::Dispatch{.track = track,
-                                             .start = start,
-                                             .duration = duration,
-                                             .dim = found->second,
-                                             .correlation = about.stack,
-                                             .ordinal = ordinal});
-                   if (counters_) dispatch_of_event_.add(id, {track, start, ordinal});
-                   return true;
-                 }));
+  TACHO_TRY(rows(
+      "rocpd_kernel_dispatch",
+      {"pid", "agent_id", "kernel_id", "dispatch_id", "queue_id", "stream_id", "start", "end", "private_segment_size",
+       "group_segment_size", "workgroup_size_x", "workgroup_size_y", "workgroup_size_z", "grid_size_x", "grid_size_y",
+       "grid_size_z", "event_id"},
+      [&](NamedScan& scan) {
+        const int64_t start = scan.number(6, kUnknown), end = scan.number(7, kUnknown);
+        if (!sane(start) || !sane(end)) {
+          bad(Table::kDispatch);
+          return true;
+        }
+        const int64_t duration = event::duration_between(start, end);
+        disordered += duration == kUnknown;
+        std::array<int64_t, 9> key;
+        key[0] = scan.number(2);
+        for (int i = 0; i < 8; ++i) key[static_cast<size_t>(1 + i)] = scan.number(8 + i, kUnknown);
+        const auto [found, fresh] = kernels.try_emplace(key, 0);
+        if (fresh) {
+          const auto symbol = symbols_.find(key[0]);
+          std::array<int64_t, 7> about = {
+              writer_.string(fmt::format("kernel {}", key[0])), kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, 0};
+          if (symbol != symbols_.end()) about = symbol->second;
+          // The dispatch's group segment is the total; the symbol gives the static part.
+          const int64_t fixed = about[1], all = key[2],
+                        dynamic = all == kUnknown     ? kUnknown
+                                  : fixed == kUnknown ? all
+                                  : all >= fixed      ? all - fixed
+                                                      : 0;
+          found.value() = writer_.dimension(row::Kernel{.name = about[0],
+                                                        .kind = event::DispatchKind::kKernel,
+                                                        .grid_x = key[6],
+                                                        .grid_y = key[7],
+                                                        .grid_z = key[8],
+                                                        .group_x = key[3],
+                                                        .group_y = key[4],
+                                                        .group_z = key[5],
+                                                        .registers = about[4],
+                                                        .accum_registers = about[5],
+                                                        .scalar_registers = about[3],
+                                                        .shared_static = fixed,
+                                                        .shared_dynamic = dynamic,
+                                                        .private_bytes = key[1]});
+        }
+        const int64_t id = scan.number(16);
+        const Event about = event(id);
+        const int64_t track = queue_track(scan.number(0), scan.number(1), scan.number(4), scan.number(5)),
+                      ordinal = scan.number(3) - 1;
+        writer_.add(row::Dispatch{.track = track,
+                                  .start = start,
+                                  .duration = duration,
+                                  .dim = found->second,
+                                  .correlation = about.stack,
+                                  .ordinal = ordinal});
+        if (counters_) dispatch_of_event_.add(id, {track, start, ordinal});
+        return true;
+      }));
   if (disordered > 0) writer_.lose(0, Table::kDispatch, event::LossReason::kClockOrder, disordered);
   return dispatch_of_event_.finish();
 }
@@ -429,8 +410,7 @@ Status Reader::copies() {
   tsl::robin_map<std::array<int64_t, 4>, int64_t, Hash> shapes;
   return rows(
       "rocpd_memory_copy",
-      {"pid", "start", "end", "name_id", "dst_agent_id", "src_agent_id", "size", "queue_id", "stream_id",
-       "event_id"},
+      {"pid", "start", "end", "name_id", "dst_agent_id", "src_agent_id", "size", "queue_id", "stream_id", "event_id"},
       [&](NamedScan& scan) {
         const int64_t start = scan.number(1, kUnknown), end = scan.number(2, kUnknown);
         if (!sane(start) || !sane(end)) {
@@ -456,13 +436,10 @@ Status Reader::copies() {
           return known != agents_.end() ? known->second : 0;
         };
         if (fresh) {
-          const bool from_host =
-              direction == CopyDirection::kHostToDevice || direction == CopyDirection::kHostToHost;
-          const bool to_host =
-              direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kHostToHost;
+          const bool from_host = direction == CopyDirection::kHostToDevice || direction == CopyDirection::kHostToHost;
+          const bool to_host = direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kHostToHost;
           found.value() =
-              fill ? writer_.dimension(
-                         row::FillShape{.memory = event::MemoryKind::kDevice, .device = device(target)})
+              fill ? writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = device(target)})
                    : writer_.dimension(row::CopyShape{.direction = direction,
                                                       .source_device = from_host ? 0 : device(source),
                                                       .target_device = to_host ? 0 : device(target)});
@@ -492,34 +469,33 @@ Status Reader::copies() {
 }
 
 Status Reader::allocations() {
-  return rows(
-      "rocpd_memory_allocate",
-      {"pid", "tid", "agent_id", "type", "level", "start", "end", "address", "size", "event_id"},
-      [&](NamedScan& scan) {
-        const int64_t start = scan.number(5, kUnknown), end = scan.number(6, kUnknown);
-        if (!sane(start) || !sane(end)) {
-          bad(Table::kAllocation);
-          return true;
-        }
-        const bool freed = scan.string(3) == "FREE" || scan.string(3) == "RECLAIM";
-        const auto known = agents_.find(scan.number(2));
-        std::string level(scan.string(4));
-        for (char& c : level) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-        const int64_t shape = writer_.dimension(row::AllocationShape{
-            .operation = freed ? event::AllocationOperation::kFree : event::AllocationOperation::kAllocate,
-            .memory = event::MemoryKind::kDevice,
-            .device = known != agents_.end() ? known->second : 0,
-            .name = writer_.string(level)});
-        const Event about = event(scan.number(9));
-        writer_.add(row::Allocation{.track = thread_track(scan.number(0), scan.number(1)),
-                                    .start = start,
-                                    .duration = end < start ? kUnknown : end - start,
-                                    .dim = shape,
-                                    .correlation = about.stack,
-                                    .bytes = scan.number(8, kUnknown),
-                                    .address = scan.number(7)});
-        return true;
-      });
+  return rows("rocpd_memory_allocate",
+              {"pid", "tid", "agent_id", "type", "level", "start", "end", "address", "size", "event_id"},
+              [&](NamedScan& scan) {
+                const int64_t start = scan.number(5, kUnknown), end = scan.number(6, kUnknown);
+                if (!sane(start) || !sane(end)) {
+                  bad(Table::kAllocation);
+                  return true;
+                }
+                const bool freed = scan.string(3) == "FREE" || scan.string(3) == "RECLAIM";
+                const auto known = agents_.find(scan.number(2));
+                std::string level(scan.string(4));
+                for (char& c : level) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+                const int64_t shape = writer_.dimension(row::AllocationShape{
+                    .operation = freed ? event::AllocationOperation::kFree : event::AllocationOperation::kAllocate,
+                    .memory = event::MemoryKind::kDevice,
+                    .device = known != agents_.end() ? known->second : 0,
+                    .name = writer_.string(level)});
+                const Event about = event(scan.number(9));
+                writer_.add(row::Allocation{.track = thread_track(scan.number(0), scan.number(1)),
+                                            .start = start,
+                                            .duration = end < start ? kUnknown : end - start,
+                                            .dim = shape,
+                                            .correlation = about.stack,
+                                            .bytes = scan.number(8, kUnknown),
+                                            .address = scan.number(7)});
+                return true;
+              });
 }
 
 Status Reader::counters() {
@@ -543,13 +519,12 @@ Status Reader::counters() {
     instance = scan.number(0) == last_event && scan.number(1) == last_pmc ? instance + 1 : 0;
     last_event = scan.number(0);
     last_pmc = scan.number(1);
-    writer_.add(
-        row::CounterValue{.track = dispatch->value.track,
-                          .start = dispatch->value.start,
-                          .ordinal = dispatch->value.ordinal,
-                          .dim = info->second,
-                          .instance = instance,
-                          .value = static_cast<int64_t>(__builtin_bit_cast(uint64_t, scan.decimal(2)))});
+    writer_.add(row::CounterValue{.track = dispatch->value.track,
+                                  .start = dispatch->value.start,
+                                  .ordinal = dispatch->value.ordinal,
+                                  .dim = info->second,
+                                  .instance = instance,
+                                  .value = static_cast<int64_t>(__builtin_bit_cast(uint64_t, scan.decimal(2)))});
     return true;
   });
 }
@@ -577,8 +552,7 @@ std::vector<std::string> databases_in(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-    if (entry.path().extension() == ".db" && entry.is_regular_file(error))
-      files.push_back(entry.path().string());
+    if (entry.path().extension() == ".db" && entry.is_regular_file(error)) files.push_back(entry.path().string());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -591,12 +565,11 @@ std::vector<std::string> suffixes(const Database& database) {
     if (table.name.starts_with(kMetadata) && table.name.size() > kMetadata.size() &&
         table.name[kMetadata.size()] == '_') {
       std::string suffix = table.name.substr(kMetadata.size());
-      if (database.table("rocpd_string" + suffix) != nullptr && found.size() < 1000)
-        found.push_back(std::move(suffix));
+      if (database.table("rocpd_string" + suffix) != nullptr && found.size() < 1000) found.push_back(std::move(suffix));
     }
   // Some converters write a single recording without a suffix.
-  if (found.empty() && database.table(kMetadata) != nullptr &&
-      database.table("rocpd_kernel_dispatch") != nullptr && database.table("rocpd_string") != nullptr)
+  if (found.empty() && database.table(kMetadata) != nullptr && database.table("rocpd_kernel_dispatch") != nullptr &&
+      database.table("rocpd_string") != nullptr)
     found.emplace_back();
   return found;
 }

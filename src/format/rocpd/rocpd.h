@@ -1,5 +1,4 @@
-// Reads and writes rocpd databases, the SQLite format of rocprofv3 (ROCm 7 and newer). Do not confuse it with
-// .rpd.
+// Reads and writes rocpd databases, the SQLite format of rocprofv3 (ROCm 7 and newer). Do not confuse it with .rpd.
 #pragma once
 
 #include <memory>

@@ -6,8 +6,8 @@
 namespace tacho::format::rocpd {
 namespace {
 
-// Column types: k = integer primary key, g = the guid, t = text, T = required text, i = integer, I = required
-// integer, b = bigint, B = required bigint, r = real, j = JSON text; after a colon: the row referred to.
+// Column types: k = integer primary key, g = the guid, t = text, T = required text, i = integer, I = required integer,
+// b = bigint, B = required bigint, r = real, j = JSON text; after a colon: the row referred to.
 struct TableText {
   std::string_view name, columns, more;  // more: constraints
 };
@@ -15,74 +15,65 @@ constexpr TableText kTables[] = {
     {"rocpd_metadata", "id k tag T value T", ""},
     {"rocpd_string", "id k guid g string U", ""},
     {"rocpd_info_node",
-     "id k guid g hash N machine_id U system_name t hostname t release t version t hardware_name t "
-     "domain_name t",
-     ""},
+     "id k guid g hash N machine_id U system_name t hostname t release t version t hardware_name t domain_name t", ""},
     {"rocpd_info_process",
-     "id k guid g nid I:rocpd_info_node ppid i pid I init b fini b start b end b command t environment j "
-     "extdata j",
+     "id k guid g nid I:rocpd_info_node ppid i pid I init b fini b start b end b command t environment j extdata j",
      ""},
     {"rocpd_info_thread",
-     "id k guid g nid I:rocpd_info_node ppid i pid I:rocpd_info_process tid I name t start b end b extdata j",
-     ""},
+     "id k guid g nid I:rocpd_info_node ppid i pid I:rocpd_info_process tid I name t start b end b extdata j", ""},
     {"rocpd_info_agent",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process type t absolute_index i logical_index i "
-     "type_index i uuid i name t model_name t vendor_name t "
-     "product_name t user_name t extdata j",
+     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process type t absolute_index i logical_index i type_index i "
+     "uuid i name t model_name t vendor_name t product_name t user_name t extdata j",
      ", CHECK (\"type\" IN ('CPU', 'GPU'))"},
     {"rocpd_info_queue", "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process name t extdata j", ""},
     {"rocpd_info_stream", "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process name t extdata j", ""},
     {"rocpd_info_pmc",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process agent_id i:rocpd_info_agent target_arch t "
-     "event_code i instance_id i name T symbol T description t "
-     "long_description e component t units e value_type t block t expression t is_constant i is_derived i "
-     "extdata j",
+     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process agent_id i:rocpd_info_agent target_arch t event_code "
+     "i instance_id i name T symbol T description t long_description e component t units e value_type t block t "
+     "expression t is_constant i is_derived i extdata j",
      ", CHECK (\"target_arch\" IN ('CPU', 'GPU')), CHECK (\"value_type\" IN ('ABS', 'ACCUM', 'RELATIVE'))"},
     {"rocpd_info_code_object",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process agent_id i:rocpd_info_agent uri t load_base "
-     "b load_size b load_delta b storage_type t extdata j",
+     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process agent_id i:rocpd_info_agent uri t load_base b "
+     "load_size b load_delta b storage_type t extdata j",
      ", CHECK (\"storage_type\" IN ('FILE', 'MEMORY'))"},
     {"rocpd_info_kernel_symbol",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process code_object_id I:rocpd_info_code_object "
-     "kernel_name t display_name t kernel_object i "
-     "kernarg_segment_size i kernarg_segment_alignment i group_segment_size i private_segment_size i "
-     "sgpr_count i arch_vgpr_count i accum_vgpr_count i extdata j",
+     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process code_object_id I:rocpd_info_code_object kernel_name t "
+     "display_name t kernel_object i kernarg_segment_size i kernarg_segment_alignment i group_segment_size i "
+     "private_segment_size i sgpr_count i arch_vgpr_count i accum_vgpr_count i extdata j",
      ""},
     {"rocpd_track",
-     "id k guid g nid I:rocpd_info_node pid i:rocpd_info_process tid i:rocpd_info_thread name_id "
-     "i:rocpd_string extdata j",
+     "id k guid g nid I:rocpd_info_node pid i:rocpd_info_process tid "
+     "i:rocpd_info_thread name_id i:rocpd_string extdata j",
      ""},
     {"rocpd_event",
-     "id k guid g category_id i:rocpd_string stack_id i parent_stack_id i correlation_id i call_stack j "
-     "line_info j extdata j",
+     "id k guid g category_id i:rocpd_string stack_id i parent_stack_id i "
+     "correlation_id i call_stack j line_info j extdata j",
      ""},
     {"rocpd_arg", "id k guid g event_id I:rocpd_event position I type T name T value t extdata j", ""},
     {"rocpd_pmc_event", "id k guid g event_id i:rocpd_event pmc_id I:rocpd_info_pmc value r extdata J", ""},
     {"rocpd_region",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process tid I:rocpd_info_thread start B end B "
-     "name_id I:rocpd_string event_id i:rocpd_event extdata j",
+     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process tid I:rocpd_info_thread start B end B name_id "
+     "I:rocpd_string event_id i:rocpd_event extdata j",
      ""},
     {"rocpd_sample", "id k guid g track_id I:rocpd_track timestamp B event_id i:rocpd_event extdata j", ""},
     {"rocpd_kernel_dispatch",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process tid i:rocpd_info_thread agent_id "
-     "I:rocpd_info_agent kernel_id I:rocpd_info_kernel_symbol dispatch_id I "
-     "queue_id I:rocpd_info_queue stream_id I:rocpd_info_stream start B end B private_segment_size i "
-     "group_segment_size i workgroup_size_x I workgroup_size_y I "
-     "workgroup_size_z I grid_size_x I grid_size_y I grid_size_z I region_name_id i:rocpd_string event_id "
-     "i:rocpd_event extdata j",
+     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process tid i:rocpd_info_thread agent_id I:rocpd_info_agent "
+     "kernel_id I:rocpd_info_kernel_symbol dispatch_id I queue_id I:rocpd_info_queue stream_id I:rocpd_info_stream "
+     "start B end B private_segment_size i group_segment_size i workgroup_size_x I workgroup_size_y I workgroup_size_z "
+     "I grid_size_x I grid_size_y I grid_size_z I region_name_id i:rocpd_string event_id i:rocpd_event extdata j",
      ""},
     {"rocpd_memory_copy",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process tid i:rocpd_info_thread start B end B "
-     "name_id I:rocpd_string dst_agent_id i:rocpd_info_agent dst_address i "
-     "src_agent_id i:rocpd_info_agent src_address i size I queue_id i:rocpd_info_queue stream_id "
-     "i:rocpd_info_stream region_name_id i:rocpd_string event_id i:rocpd_event extdata j",
+     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process tid i:rocpd_info_thread start B end B name_id "
+     "I:rocpd_string dst_agent_id i:rocpd_info_agent dst_address i src_agent_id i:rocpd_info_agent src_address i size "
+     "I queue_id i:rocpd_info_queue stream_id i:rocpd_info_stream "
+     "region_name_id i:rocpd_string event_id i:rocpd_event extdata j",
      ""},
     {"rocpd_memory_allocate",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process tid i:rocpd_info_thread agent_id "
-     "i:rocpd_info_agent type t level t start B end B address i size I "
-     "queue_id i:rocpd_info_queue stream_id i:rocpd_info_stream event_id i:rocpd_event extdata j",
-     ", CHECK (\"type\" IN ('ALLOC', 'FREE', 'REALLOC', 'RECLAIM')), CHECK (\"level\" IN ('REAL', 'VIRTUAL', "
-     "'SCRATCH'))"},
+     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process tid i:rocpd_info_thread agent_id i:rocpd_info_agent "
+     "type t level t start B end B address i size I queue_id i:rocpd_info_queue "
+     "stream_id i:rocpd_info_stream event_id i:rocpd_event extdata j",
+     ", CHECK (\"type\" IN ('ALLOC', 'FREE', 'REALLOC', 'RECLAIM')), "
+     "CHECK (\"level\" IN ('REAL', 'VIRTUAL', 'SCRATCH'))"},
 };
 
 // Calls each(column, type) for the pairs of a column list.
@@ -107,8 +98,8 @@ std::string category(const char* alias) {
 // "JOIN table alias ON alias.id = key AND alias.guid = owner.guid"; `key` has the form owner.column.
 std::string join(const char* kind, const char* table, const char* alias, const std::string& key) {
   const std::string owner = key.substr(0, key.find('.'));
-  return std::string(" ") + kind + " rocpd_" + table + " " + alias + " ON " + alias + ".id = " + key +
-         " AND " + alias + ".guid = " + owner + ".guid";
+  return std::string(" ") + kind + " rocpd_" + table + " " + alias + " ON " + alias + ".id = " + key + " AND " + alias +
+         ".guid = " + owner + ".guid";
 }
 
 }  // namespace
@@ -182,8 +173,8 @@ std::string table_schema(const std::string& suffix, const std::string& guid) {
           break;
       }
       if (type.size() > 1)
-        keys += ", FOREIGN KEY (\"" + std::string(name) + "\") REFERENCES \"" + std::string(type.substr(2)) +
-                suffix + "\" (id) ON UPDATE CASCADE";
+        keys += ", FOREIGN KEY (\"" + std::string(name) + "\") REFERENCES \"" + std::string(type.substr(2)) + suffix +
+                "\" (id) ON UPDATE CASCADE";
     });
     sql += std::string(table.more) + keys + ");\n";
   }
@@ -195,8 +186,8 @@ std::vector<ViewDefinition> plain_views(std::span<const std::string> suffixes) {
   for (const TableText& table : kTables) {
     std::string select;
     for (const std::string& suffix : suffixes)
-      select += (select.empty() ? "SELECT * FROM \"" : " UNION ALL SELECT * FROM \"") +
-                std::string(table.name) + suffix + "\"";
+      select += (select.empty() ? "SELECT * FROM \"" : " UNION ALL SELECT * FROM \"") + std::string(table.name) +
+                suffix + "\"";
     views.push_back({std::string(table.name), select});
   }
   return views;
@@ -209,35 +200,32 @@ std::vector<ViewDefinition> data_views() {
       "system_version, P.guid, P.ppid, P.pid";
   const auto agent = [](const char* alias, const std::string& prefix) {
     const std::string a = alias;
-    return a + ".absolute_index AS " + prefix + "_abs_index, " + a + ".logical_index AS " + prefix +
-           "_log_index, " + a + ".type_index AS " + prefix + "_type_index, " + a + ".type AS " + prefix +
-           "_type";
+    return a + ".absolute_index AS " + prefix + "_abs_index, " + a + ".logical_index AS " + prefix + "_log_index, " +
+           a + ".type_index AS " + prefix + "_type_index, " + a + ".type AS " + prefix + "_type";
   };
   const auto json = [](const char* from, const char* path, const char* name) {
     return "json_extract(" + std::string(from) + ".extdata, '$." + path + "') AS " + name;
   };
   const std::string sample_name =
       "(SELECT string FROM rocpd_string RS WHERE RS.id = T.name_id AND RS.guid = T.guid) AS name";
-  const std::string sample_from = " FROM rocpd_sample R" + join("JOIN", "track", "T", "R.track_id") +
-                                  join("JOIN", "event", "E", "R.event_id") +
-                                  join("JOIN", "info_process", "P", "T.pid") +
-                                  join("JOIN", "info_thread", "TH", "T.tid");
+  const std::string sample_from =
+      " FROM rocpd_sample R" + join("JOIN", "track", "T", "R.track_id") + join("JOIN", "event", "E", "R.event_id") +
+      join("JOIN", "info_process", "P", "T.pid") + join("JOIN", "info_thread", "TH", "T.tid");
   const std::string extra = "E.extdata, E.call_stack, E.line_info";
   const std::string kernel_time = "(SELECT sum(A.end - A.start) FROM rocpd_kernel_dispatch A)";
   std::vector<ViewDefinition> views;
   const auto add = [&](const char* name, std::string select) { views.push_back({name, std::move(select)}); };
   add("code_objects",
-      "SELECT CO.id, CO.guid, CO.nid, P.pid, A.absolute_index AS agent_abs_index, CO.uri, CO.load_base, "
-      "CO.load_size, CO.load_delta, CO.storage_type AS storage_type_str, " +
+      "SELECT CO.id, CO.guid, CO.nid, P.pid, A.absolute_index AS agent_abs_index, CO.uri, CO.load_base, CO.load_size, "
+      "CO.load_delta, CO.storage_type AS storage_type_str, " +
           json("CO", "size", "code_object_size") + ", " + json("CO", "storage_type", "storage_type") + ", " +
           json("CO", "memory_base", "memory_base") + ", " + json("CO", "memory_size", "memory_size") +
           " FROM rocpd_info_code_object CO" + join("JOIN", "info_agent", "A", "CO.agent_id") +
           join("JOIN", "info_process", "P", "CO.pid"));
   add("kernel_symbols",
-      "SELECT KS.id, KS.guid, KS.nid, P.pid, KS.code_object_id, KS.kernel_name, KS.display_name, "
-      "KS.kernel_object, KS.kernarg_segment_size, KS.kernarg_segment_alignment, "
-      "KS.group_segment_size, KS.private_segment_size, KS.sgpr_count, KS.arch_vgpr_count, "
-      "KS.accum_vgpr_count, " +
+      "SELECT KS.id, KS.guid, KS.nid, P.pid, KS.code_object_id, KS.kernel_name, KS.display_name, KS.kernel_object, "
+      "KS.kernarg_segment_size, KS.kernarg_segment_alignment, KS.group_segment_size, KS.private_segment_size, "
+      "KS.sgpr_count, KS.arch_vgpr_count, KS.accum_vgpr_count, " +
           json("KS", "size", "kernel_symbol_size") + ", " + json("KS", "kernel_id", "kernel_id") + ", " +
           json("KS", "kernel_code_entry_byte_offset", "kernel_code_entry_byte_offset") + ", " +
           json("KS", "formatted_kernel_name", "formatted_kernel_name") + ", " +
@@ -245,32 +233,30 @@ std::vector<ViewDefinition> data_views() {
           json("KS", "truncated_kernel_name", "truncated_kernel_name") + ", " +
           json("KS", "kernel_address.handle", "kernel_address") + " FROM rocpd_info_kernel_symbol KS" +
           join("JOIN", "info_process", "P", "KS.pid"));
-  add("processes", "SELECT " + node +
-                       ", P.init, P.start, P.end, P.fini, P.command FROM rocpd_info_process P" +
+  add("processes", "SELECT " + node + ", P.init, P.start, P.end, P.fini, P.command FROM rocpd_info_process P" +
                        join("JOIN", "info_node", "N", "P.nid"));
   add("threads", "SELECT " + node + ", T.tid, T.start, T.end, T.name FROM rocpd_info_thread T" +
                      join("JOIN", "info_process", "P", "T.pid") + join("JOIN", "info_node", "N", "T.nid"));
   add("regions", "SELECT R.id, R.guid, " + category("E") +
-                     ", S.string AS name, R.nid, P.pid, T.tid, R.start, R.end, (R.end - R.start) AS "
-                     "duration, R.event_id, " +
-                     event + ", " + extra + " FROM rocpd_region R" +
-                     join("JOIN", "event", "E", "R.event_id") + join("JOIN", "string", "S", "R.name_id") +
-                     join("JOIN", "info_process", "P", "R.pid") + join("JOIN", "info_thread", "T", "R.tid"));
+                     ", S.string AS name, R.nid, P.pid, T.tid, R.start, R.end, "
+                     "(R.end - R.start) AS duration, R.event_id, " +
+                     event + ", " + extra + " FROM rocpd_region R" + join("JOIN", "event", "E", "R.event_id") +
+                     join("JOIN", "string", "S", "R.name_id") + join("JOIN", "info_process", "P", "R.pid") +
+                     join("JOIN", "info_thread", "T", "R.tid"));
   add("region_args", "SELECT R.id, R.guid, R.nid, P.pid, A.type, A.name, A.value FROM rocpd_region R" +
                          join("JOIN", "event", "E", "R.event_id") +
                          " JOIN rocpd_arg A ON A.event_id = E.id AND A.guid = R.guid" +
                          join("JOIN", "info_process", "P", "R.pid"));
   add("samples", "SELECT R.id, R.guid, " + category("E") + ", " + sample_name +
-                     ", T.nid, P.pid, TH.tid, R.timestamp, R.event_id, " + event + ", " + extra +
-                     sample_from);
+                     ", T.nid, P.pid, TH.tid, R.timestamp, R.event_id, " + event + ", " + extra + sample_from);
   add("sample_regions", "SELECT R.id, R.guid, " + category("E") + ", " + sample_name +
                             ", T.nid, P.pid, TH.tid, R.timestamp AS start, R.timestamp AS END, (R.timestamp "
                             "- R.timestamp) AS duration, R.event_id, " +
                             event + ", " + extra + sample_from);
   add("regions_and_samples", "SELECT * FROM regions UNION ALL SELECT * FROM sample_regions");
   add("kernels",
-      "SELECT K.id, K.guid, T.tid, " + category("E") +
-          ", R.string AS region, S.display_name AS name, K.nid, P.pid, " + agent("A", "agent") +
+      "SELECT K.id, K.guid, T.tid, " + category("E") + ", R.string AS region, S.display_name AS name, K.nid, P.pid, " +
+          agent("A", "agent") +
           ", S.code_object_id AS code_object_id, K.kernel_id, K.dispatch_id, K.stream_id, K.queue_id, Q.name "
           "AS queue, ST.name AS stream, K.start, K.end, (K.end - K.start) AS duration, "
           "K.grid_size_x AS grid_x, K.grid_size_y AS grid_y, K.grid_size_z AS grid_z, K.workgroup_size_x AS "
@@ -281,14 +267,13 @@ std::vector<ViewDefinition> data_views() {
           event + " FROM rocpd_kernel_dispatch K" + join("JOIN", "info_agent", "A", "K.agent_id") +
           join("JOIN", "event", "E", "K.event_id") + join("JOIN", "string", "R", "K.region_name_id") +
           join("JOIN", "info_kernel_symbol", "S", "K.kernel_id") +
-          join("LEFT JOIN", "info_stream", "ST", "K.stream_id") +
-          join("LEFT JOIN", "info_queue", "Q", "K.queue_id") + join("JOIN", "info_process", "P", "Q.pid") +
-          join("JOIN", "info_thread", "T", "K.tid"));
-  add("pmc_info",
-      "SELECT PMC_I.id, PMC_I.guid, PMC_I.nid, P.pid, A.absolute_index AS agent_abs_index, "
-      "PMC_I.is_constant, PMC_I.is_derived, PMC_I.name, PMC_I.description, PMC_I.block, PMC_I.expression "
-      "FROM rocpd_info_pmc PMC_I" +
-          join("JOIN", "info_agent", "A", "PMC_I.agent_id") + join("JOIN", "info_process", "P", "PMC_I.pid"));
+          join("LEFT JOIN", "info_stream", "ST", "K.stream_id") + join("LEFT JOIN", "info_queue", "Q", "K.queue_id") +
+          join("JOIN", "info_process", "P", "Q.pid") + join("JOIN", "info_thread", "T", "K.tid"));
+  add("pmc_info", "SELECT PMC_I.id, PMC_I.guid, PMC_I.nid, P.pid, A.absolute_index AS agent_abs_index, "
+                  "PMC_I.is_constant, PMC_I.is_derived, PMC_I.name, PMC_I.description, PMC_I.block, PMC_I.expression "
+                  "FROM rocpd_info_pmc PMC_I" +
+                      join("JOIN", "info_agent", "A", "PMC_I.agent_id") +
+                      join("JOIN", "info_process", "P", "PMC_I.pid"));
   add("pmc_events",
       "SELECT PMC_E.id, PMC_E.guid, PMC_E.pmc_id, E.id AS event_id, " + category("E") +
           ", (SELECT display_name FROM rocpd_info_kernel_symbol KS WHERE KS.id = K.kernel_id AND KS.guid = "
@@ -320,9 +305,9 @@ std::vector<ViewDefinition> data_views() {
           join("JOIN", "string", "S", "M.name_id") + join("LEFT JOIN", "string", "R", "M.region_name_id") +
           join("JOIN", "info_agent", "dst_agent", "M.dst_agent_id") +
           join("JOIN", "info_agent", "src_agent", "M.src_agent_id") +
-          join("LEFT JOIN", "info_queue", "Q", "M.queue_id") +
-          join("LEFT JOIN", "info_stream", "ST", "M.stream_id") + join("JOIN", "event", "E", "M.event_id") +
-          join("JOIN", "info_process", "P", "M.pid") + join("JOIN", "info_thread", "T", "M.tid"));
+          join("LEFT JOIN", "info_queue", "Q", "M.queue_id") + join("LEFT JOIN", "info_stream", "ST", "M.stream_id") +
+          join("JOIN", "event", "E", "M.event_id") + join("JOIN", "info_process", "P", "M.pid") +
+          join("JOIN", "info_thread", "T", "M.tid"));
   const std::string allocation_from = " FROM rocpd_memory_allocate M" +
                                       join("LEFT JOIN", "info_agent", "A", "M.agent_id") +
                                       join("LEFT JOIN", "info_queue", "Q", "M.queue_id");
@@ -334,14 +319,13 @@ std::vector<ViewDefinition> data_views() {
           ", M.nid, P.pid, T.tid, M.start, M.end, (M.end - M.start) AS duration, M.type, M.level, A.name AS "
           "agent_name, " +
           agent("A", "agent") +
-          ", M.address, M.size, M.queue_id, Q.name AS queue_name, M.stream_id, ST.name AS stream_name, " +
-          event + allocation_from + join("LEFT JOIN", "info_stream", "ST", "M.stream_id") + allocation_rest);
-  add("scratch_memory",
-      "SELECT M.id, M.guid, M.nid, P.pid, M.type AS operation, A.name AS agent_name, " + agent("A", "agent") +
-          ", M.queue_id, T.tid, " + json("M", "flags", "alloc_flags") +
-          ", M.start, M.end, (M.end - M.start) AS duration, M.size, M.address, E.correlation_id, " + event +
-          ", " + category("E") + ", E.extdata AS event_extdata" + allocation_from + allocation_rest +
-          " WHERE M.level = 'SCRATCH' ORDER BY M.start");
+          ", M.address, M.size, M.queue_id, Q.name AS queue_name, M.stream_id, ST.name AS stream_name, " + event +
+          allocation_from + join("LEFT JOIN", "info_stream", "ST", "M.stream_id") + allocation_rest);
+  add("scratch_memory", "SELECT M.id, M.guid, M.nid, P.pid, M.type AS operation, A.name AS agent_name, " +
+                            agent("A", "agent") + ", M.queue_id, T.tid, " + json("M", "flags", "alloc_flags") +
+                            ", M.start, M.end, (M.end - M.start) AS duration, M.size, M.address, E.correlation_id, " +
+                            event + ", " + category("E") + ", E.extdata AS event_extdata" + allocation_from +
+                            allocation_rest + " WHERE M.level = 'SCRATCH' ORDER BY M.start");
   add("counters_collection",
       "SELECT min(PMC_E.id) AS id, PMC_E.guid, K.dispatch_id, K.kernel_id, E.id AS event_id, "
       "E.correlation_id, E.stack_id, E.parent_stack_id, P.pid, T.tid, K.agent_id, " +
@@ -362,8 +346,7 @@ std::vector<ViewDefinition> data_views() {
           category("E") + ", K.nid, E.extdata, S.code_object_id FROM rocpd_pmc_event PMC_E" +
           join("JOIN", "info_pmc", "PMC_I", "PMC_E.pmc_id") + join("JOIN", "event", "E", "PMC_E.event_id") +
           " JOIN rocpd_kernel_dispatch K ON K.event_id = PMC_E.event_id AND K.guid = PMC_E.guid" +
-          join("JOIN", "info_agent", "A", "K.agent_id") +
-          join("JOIN", "info_kernel_symbol", "S", "K.kernel_id") +
+          join("JOIN", "info_agent", "A", "K.agent_id") + join("JOIN", "info_kernel_symbol", "S", "K.kernel_id") +
           join("JOIN", "info_process", "P", "K.pid") + join("JOIN", "info_thread", "T", "K.tid") +
           " GROUP BY PMC_E.guid, K.dispatch_id, PMC_I.name, K.agent_id");
   add("top_kernels",
@@ -371,29 +354,26 @@ std::vector<ViewDefinition> data_views() {
       "total_duration, "
       "(sum(K.end - K.start) / count(K.kernel_id)) / 1000.0 AS average, sum(K.end - K.start) * 100.0 / " +
           kernel_time + " AS percentage FROM rocpd_kernel_dispatch K" +
-          join("JOIN", "info_kernel_symbol", "S", "K.kernel_id") +
-          " GROUP BY name ORDER BY total_duration DESC");
-  add("busy",
-      "SELECT A.agent_id, AG.type, GpuTime, WallTime, GpuTime * 1.0 / WallTime AS Busy FROM "
-      "(SELECT agent_id, guid, sum(end - start) AS GpuTime FROM (SELECT agent_id, guid, end, start FROM "
-      "rocpd_kernel_dispatch "
-      "UNION ALL SELECT dst_agent_id AS agent_id, guid, end, start FROM rocpd_memory_copy) GROUP BY "
-      "agent_id, guid) A "
-      "JOIN (SELECT max(end) - min(start) AS WallTime FROM (SELECT end, start FROM rocpd_kernel_dispatch "
-      "UNION ALL SELECT end, start FROM rocpd_memory_copy)) W "
-      "JOIN rocpd_info_agent AG ON AG.id = A.agent_id AND AG.guid = A.guid");
-  add("top",
-      "SELECT name, count(*) AS total_calls, sum(duration) / 1000.0 AS total_duration, (sum(duration) / "
-      "count(*)) / 1000.0 AS average, sum(duration) * 100.0 / total_time AS percentage FROM "
-      "(SELECT ks.display_name AS name, (kd.end - kd.start) AS duration FROM rocpd_kernel_dispatch kd JOIN "
-      "rocpd_info_kernel_symbol ks ON kd.kernel_id = ks.id AND kd.guid = ks.guid "
-      "UNION ALL SELECT rs.string AS name, (mc.end - mc.start) AS duration FROM rocpd_memory_copy mc JOIN "
-      "rocpd_string rs ON rs.id = mc.name_id AND rs.guid = mc.guid "
-      "UNION ALL SELECT rs.string AS name, (rr.end - rr.start) AS duration FROM rocpd_region rr JOIN "
-      "rocpd_string rs ON rs.id = rr.name_id AND rs.guid = rr.guid) operations "
-      "CROSS JOIN (SELECT sum(end - start) AS total_time FROM (SELECT end, start FROM rocpd_kernel_dispatch "
-      "UNION ALL SELECT end, start FROM rocpd_memory_copy "
-      "UNION ALL SELECT end, start FROM rocpd_region)) GROUP BY name ORDER BY total_duration DESC");
+          join("JOIN", "info_kernel_symbol", "S", "K.kernel_id") + " GROUP BY name ORDER BY total_duration DESC");
+  add("busy", "SELECT A.agent_id, AG.type, GpuTime, WallTime, GpuTime * 1.0 / WallTime AS Busy FROM "
+              "(SELECT agent_id, guid, sum(end - start) AS GpuTime FROM (SELECT agent_id, guid, end, start FROM "
+              "rocpd_kernel_dispatch "
+              "UNION ALL SELECT dst_agent_id AS agent_id, guid, end, start FROM rocpd_memory_copy) GROUP BY "
+              "agent_id, guid) A "
+              "JOIN (SELECT max(end) - min(start) AS WallTime FROM (SELECT end, start FROM rocpd_kernel_dispatch "
+              "UNION ALL SELECT end, start FROM rocpd_memory_copy)) W "
+              "JOIN rocpd_info_agent AG ON AG.id = A.agent_id AND AG.guid = A.guid");
+  add("top", "SELECT name, count(*) AS total_calls, sum(duration) / 1000.0 AS total_duration, (sum(duration) / "
+             "count(*)) / 1000.0 AS average, sum(duration) * 100.0 / total_time AS percentage FROM "
+             "(SELECT ks.display_name AS name, (kd.end - kd.start) AS duration FROM rocpd_kernel_dispatch kd JOIN "
+             "rocpd_info_kernel_symbol ks ON kd.kernel_id = ks.id AND kd.guid = ks.guid "
+             "UNION ALL SELECT rs.string AS name, (mc.end - mc.start) AS duration FROM rocpd_memory_copy mc JOIN "
+             "rocpd_string rs ON rs.id = mc.name_id AND rs.guid = mc.guid "
+             "UNION ALL SELECT rs.string AS name, (rr.end - rr.start) AS duration FROM rocpd_region rr JOIN "
+             "rocpd_string rs ON rs.id = rr.name_id AND rs.guid = rr.guid) operations "
+             "CROSS JOIN (SELECT sum(end - start) AS total_time FROM (SELECT end, start FROM rocpd_kernel_dispatch "
+             "UNION ALL SELECT end, start FROM rocpd_memory_copy "
+             "UNION ALL SELECT end, start FROM rocpd_region)) GROUP BY name ORDER BY total_duration DESC");
   return views;
 }
 

@@ -33,8 +33,8 @@ std::string make_guid(int64_t realtime_ns) {
   std::random_device random;
   const auto ms = static_cast<uint64_t>(std::max<int64_t>(realtime_ns, 0) / 1'000'000);
   const uint64_t a = random(), b = random(), c = random();
-  return fmt::format("{:08x}-{:04x}-7{:03x}-{:04x}-{:08x}{:04x}", ms >> 16 & 0xffffffff, ms & 0xffff,
-                     a & 0xfff, 0x8000 | (a >> 12 & 0x3fff), b & 0xffffffff, c & 0xffff);
+  return fmt::format("{:08x}-{:04x}-7{:03x}-{:04x}-{:08x}{:04x}", ms >> 16 & 0xffffffff, ms & 0xffff, a & 0xfff,
+                     0x8000 | (a >> 12 & 0x3fff), b & 0xffffffff, c & 0xffff);
 }
 
 class Writer {
@@ -171,8 +171,7 @@ void Writer::nodes_and_processes() {
   std::vector<std::pair<int64_t, std::string>> by_id;
   for (const auto& [host, id] : nodes) by_id.emplace_back(id, host);
   std::sort(by_id.begin(), by_id.end());
-  by_id.erase(std::unique(by_id.begin(), by_id.end(),
-                          [](const auto& a, const auto& b) { return a.first == b.first; }),
+  by_id.erase(std::unique(by_id.begin(), by_id.end(), [](const auto& a, const auto& b) { return a.first == b.first; }),
               by_id.end());
   for (const auto& [id, host] : by_id)
     begin(info_node, id)
@@ -189,8 +188,7 @@ void Writer::nodes_and_processes() {
   const auto [first, last] = trace_.time_range();
   for (const auto& [id, row] : order) {
     const int64_t start = row > 0 ? trace_.cell(Table::kProcess, row, column::Process::start) : kUnknown;
-    const int64_t parent =
-        row > 0 ? trace_.cell(Table::kProcess, row, column::Process::parent_pid) : kUnknown;
+    const int64_t parent = row > 0 ? trace_.cell(Table::kProcess, row, column::Process::parent_pid) : kUnknown;
     const int64_t from = clock_(start == kUnknown || start == 0 ? first : start), to = clock_(last);
     const std::string_view command =
         row > 0 ? trace_.text(Table::kProcess, row, column::Process::command) : std::string_view();
@@ -243,8 +241,7 @@ void Writer::nodes_and_processes() {
         .integer(owner.id)
         .integer(row > 0 ? trace_.cell(Table::kThread, row, column::Thread::tid) : owner.pid);
     info_thread
-        .text(row > 0 ? sqlite::valid_utf8(trace_.text(Table::kThread, row, column::Thread::name))
-                      : std::string())
+        .text(row > 0 ? sqlite::valid_utf8(trace_.text(Table::kThread, row, column::Thread::name)) : std::string())
         .null()
         .null()
         .text("{}")
@@ -256,8 +253,8 @@ void Writer::nodes_and_processes() {
     Track& one = tracks_[static_cast<size_t>(row)];
     one.process = trace_.cell(Table::kTrack, row, column::Track::process);
     const int64_t thread = trace_.cell(Table::kTrack, row, column::Track::thread);
-    one.thread = thread > 0 ? thread_ids[static_cast<size_t>(thread)]
-                            : processes_[static_cast<size_t>(one.process)].main_thread;
+    one.thread =
+        thread > 0 ? thread_ids[static_cast<size_t>(thread)] : processes_[static_cast<size_t>(one.process)].main_thread;
     one.wanted = options_.process == 0 || options_.process == one.process;
   }
 }
@@ -272,12 +269,10 @@ void Writer::agents_and_queues() {
   for (const Agent* const agent : order) {
     if (agent->node == last) continue;  // the same device, seen by another process
     last = agent->node;
-    const int64_t owner =
-        agent->device > 0 ? trace_.cell(Table::kDevice, agent->device, column::Device::process) : 0;
+    const int64_t owner = agent->device > 0 ? trace_.cell(Table::kDevice, agent->device, column::Device::process) : 0;
     const Process& of = owner > 0 ? process(owner) : first;
     const auto cell = [&](int at) {
-      return agent->device > 0 ? sqlite::valid_utf8(trace_.text(Table::kDevice, agent->device, at))
-                               : std::string();
+      return agent->device > 0 ? sqlite::valid_utf8(trace_.text(Table::kDevice, agent->device, at)) : std::string();
     };
     const std::string product = agent->device > 0 ? cell(column::Device::name) : "host",
                       architecture = cell(column::Device::architecture);
@@ -311,8 +306,7 @@ void Writer::agents_and_queues() {
     const int64_t device = trace_.cell(Table::kTrack, row, column::Track::device);
     Track& one = tracks_[static_cast<size_t>(row)];
     one.agent = agents_.of(device).node;
-    if (trace_.cell(Table::kTrack, row, column::Track::kind) !=
-        static_cast<int64_t>(event::TrackKind::kQueue))
+    if (trace_.cell(Table::kTrack, row, column::Track::kind) != static_cast<int64_t>(event::TrackKind::kQueue))
       continue;
     const auto [found, fresh] =
         known.try_emplace({one.process, device, trace_.cell(Table::kTrack, row, column::Track::native),
@@ -322,12 +316,7 @@ void Writer::agents_and_queues() {
     if (!fresh) continue;
     ++next;
     const Process& of = process(one.process);
-    begin(queues, one.queue)
-        .integer(of.node)
-        .integer(of.id)
-        .text(fmt::format("Queue {}", one.queue))
-        .text("{}")
-        .end();
+    begin(queues, one.queue).integer(of.node).integer(of.id).text(fmt::format("Queue {}", one.queue)).text("{}").end();
     begin(streams, one.queue)
         .integer(of.node)
         .integer(of.id)
@@ -354,8 +343,7 @@ int64_t Writer::symbol(int64_t process_row, int64_t kernel) {
   if (id == 0) {
     id = ++symbol_count_;
     const Process& of = process(process_row);
-    const auto [object, first] =
-        code_objects_.try_emplace(process_row, static_cast<int64_t>(code_objects_.size()) + 1);
+    const auto [object, first] = code_objects_.try_emplace(process_row, static_cast<int64_t>(code_objects_.size()) + 1);
     if (first)
       begin(table("rocpd_info_code_object"), object->second)
           .integer(of.node)
@@ -407,16 +395,13 @@ Status Writer::regions() {
   };
   std::vector<Function> functions(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)));
   for (size_t row = 0; row < functions.size(); ++row) {
-    const Domain domain =
-        domain_of(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
-    functions[row].name =
-        text(trace_.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name));
+    const Domain domain = domain_of(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
+    functions[row].name = text(trace_.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name));
     functions[row].category = text(api_domain_name(domain));
     functions[row].wanted = options_.wants(domain);
   }
   const int64_t marker_category = text("MARKER_CORE_API");
-  const int64_t pushed = text("roctxThreadRangeA"), started = text("roctxProcessRangeA"),
-                marked = text("roctxMarkA");
+  const int64_t pushed = text("roctxThreadRangeA"), started = text("roctxProcessRangeA"), marked = text("roctxMarkA");
   BulkTable& regions = table("rocpd_region");
   BulkTable& samples = table("rocpd_sample");
   BulkTable& sample_tracks = table("rocpd_track");
@@ -451,8 +436,7 @@ Status Writer::regions() {
             .member("message", trace_.text(Table::kLabel, row[3], column::Label::name))
             .end_object();
         const int64_t about = event(marker_category, row[4], extdata);
-        const auto kind =
-            static_cast<event::MarkerKind>(trace_.cell(Table::kLabel, row[3], column::Label::kind));
+        const auto kind = static_cast<event::MarkerKind>(trace_.cell(Table::kLabel, row[3], column::Label::kind));
         if (kind == event::MarkerKind::kMark) {
           const auto [found, fresh] = marks.try_emplace(on.thread, static_cast<int64_t>(marks.size()) + 1);
           if (fresh)
@@ -496,11 +480,10 @@ Status Writer::operations() {
   static constexpr int kDispatchColumns[] = {column::Dispatch::track,       column::Dispatch::start,
                                              column::Dispatch::duration,    column::Dispatch::dim,
                                              column::Dispatch::correlation, column::Dispatch::ordinal};
-  static constexpr int kCopyColumns[] = {column::Copy::track,       column::Copy::start,
-                                         column::Copy::duration,    column::Copy::dim,
-                                         column::Copy::correlation, column::Copy::bytes};
-  trace::TimeCursor dispatch(trace_, Table::kDispatch, kDispatchColumns),
-      copy(trace_, Table::kCopy, kCopyColumns), fill(trace_, Table::kFill, kCopyColumns);
+  static constexpr int kCopyColumns[] = {column::Copy::track, column::Copy::start,       column::Copy::duration,
+                                         column::Copy::dim,   column::Copy::correlation, column::Copy::bytes};
+  trace::TimeCursor dispatch(trace_, Table::kDispatch, kDispatchColumns), copy(trace_, Table::kCopy, kCopyColumns),
+      fill(trace_, Table::kFill, kCopyColumns);
   trace::TimeCursor* const cursors[] = {&dispatch, &copy, &fill};
   bool more[3];
   for (int i = 0; i < 3; ++i) more[i] = options_.wants(kTables[i]) && cursors[i]->next();
@@ -589,10 +572,9 @@ Status Writer::operations() {
 
 Status Writer::allocations() {
   if (!options_.wants(Table::kAllocation)) return {};
-  static constexpr int kColumns[] = {column::Allocation::track,       column::Allocation::start,
-                                     column::Allocation::duration,    column::Allocation::dim,
-                                     column::Allocation::correlation, column::Allocation::bytes,
-                                     column::Allocation::address};
+  static constexpr int kColumns[] = {
+      column::Allocation::track,       column::Allocation::start, column::Allocation::duration, column::Allocation::dim,
+      column::Allocation::correlation, column::Allocation::bytes, column::Allocation::address};
   const int64_t category = text("MEMORY_ALLOCATION");
   BulkTable& rows = table("rocpd_memory_allocate");
   int64_t id = 0;
@@ -730,8 +712,7 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
     script += "CREATE VIEW \"" + view.name + "\" AS " + view.select + ";\n";
   if (trace.rows(Table::kCounterValue) > 0)
     script += fmt::format(
-        "CREATE INDEX \"rocpd_kernel_dispatch{0}_event\" ON \"rocpd_kernel_dispatch{0}\" (event_id);\n",
-        suffix);
+        "CREATE INDEX \"rocpd_kernel_dispatch{0}_event\" ON \"rocpd_kernel_dispatch{0}\" (event_id);\n", suffix);
   TACHO_TRY(file->finish(script));
   TACHO_TRY(output.commit());
   written.push_back(target.file);

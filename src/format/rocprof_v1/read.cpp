@@ -1,11 +1,12 @@
-// Translates rocprof's JSON events into tacho's terms (rocprof_v1.h). An event's "pid" is a section of the picture, not a process:
+// Translates rocprof's JSON events into tacho's terms (rocprof_v1.h). An event's "pid" is a section of the picture, not
+// a process:
 //
 //   0        ROCTx ranges     3       HSA calls
 //   1        copies           6 + N   kernels of GPU N
 //   2        HIP calls        518 + N barrier packets of GPU N
 //
-// Process, thread and times are among its "args", all of them as text. Flows (ph "s" and "t", the same id) lead from the middle of
-// a call, in us, to the begin of the device work.
+// Process, thread and times are among its "args", all of them as text. Flows (ph "s" and "t", the same id) lead from
+// the middle of a call, in us, to the begin of the device work.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -50,9 +51,9 @@ enum Argument {
   kSgpr,
   kArguments
 };
-constexpr std::string_view kNames[kArguments] = {
-    "BeginNs", "EndNs", "pid", "tid", "dev-id", "gpu-id",    "queue-id",   "stream-id",
-    "grd",     "wgr",   "lds", "scr", "vgpr",   "arch_vgpr", "accum_vgpr", "sgpr"};
+constexpr std::string_view kNames[kArguments] = {"BeginNs",  "EndNs",     "pid",        "tid", "dev-id", "gpu-id",
+                                                 "queue-id", "stream-id", "grd",        "wgr", "lds",    "scr",
+                                                 "vgpr",     "arch_vgpr", "accum_vgpr", "sgpr"};
 
 struct Event {
   std::string phase, name, full_name, called_with;
@@ -171,8 +172,8 @@ class Reader {
   void span(Event& event) {
     const bool call = event.section == kHipCalls || event.section == kHsaCalls;
     const std::string& name = event.full_name.empty() ? event.name : event.full_name;
-    const bool copies = name.find("Copy") != std::string::npos || name.find("Memcpy") != std::string::npos ||
-                        name == "async-copy";
+    const bool copies =
+        name.find("Copy") != std::string::npos || name.find("Memcpy") != std::string::npos || name == "async-copy";
     const bool fills = name.find("Fill") != std::string::npos;
     const Table table = event.section == kMarkers ? Table::kMarker
                         : call                    ? Table::kApi
@@ -188,16 +189,14 @@ class Reader {
     if (duration == kUnknown) writer_.lose(0, table, event::LossReason::kClockOrder, 1);
     const int64_t owner = process(event[kPid]);
     if (table == Table::kMarker) {
-      const int64_t label = writer_.dimension(row::Label{.name = writer_.string(name),
-                                                         .kind = event::MarkerKind::kPushPop,
-                                                         .domain = writer_.string("roctx")});
-      writer_.add(row::Marker{
-          .track = thread_track(owner, event[kTid]), .start = start, .duration = duration, .dim = label});
+      const int64_t label = writer_.dimension(row::Label{
+          .name = writer_.string(name), .kind = event::MarkerKind::kPushPop, .domain = writer_.string("roctx")});
+      writer_.add(
+          row::Marker{.track = thread_track(owner, event[kTid]), .start = start, .duration = duration, .dim = label});
     } else if (call) {
       const int64_t correlation = ++calls_seen_;
-      const int64_t dim = writer_.dimension(
-          row::Function{.name = writer_.string(name),
-                        .domain = event.section == kHipCalls ? Domain::kHipRuntime : Domain::kHsa});
+      const int64_t dim = writer_.dimension(row::Function{
+          .name = writer_.string(name), .domain = event.section == kHipCalls ? Domain::kHipRuntime : Domain::kHsa});
       writer_.add(row::Api{.track = thread_track(owner, event[kTid]),
                            .start = start,
                            .duration = duration,
@@ -212,8 +211,7 @@ class Reader {
     }
   }
 
-  void work(const Event& event, std::string_view name, Table table, int64_t owner, int64_t start,
-            int64_t duration) {
+  void work(const Event& event, std::string_view name, Table table, int64_t owner, int64_t start, int64_t duration) {
     const int64_t number = event.either(kDevice, kGpu) != kUnknown ? event.either(kDevice, kGpu)
                            : event.section >= kFirstGpu            ? event.section - kFirstGpu
                                                                    : 0;
@@ -233,9 +231,8 @@ class Reader {
                                                         : CopyDirection::kUnknown;
       const bool from = way == CopyDirection::kDeviceToHost || way == CopyDirection::kDeviceToDevice,
                  to = way == CopyDirection::kHostToDevice || way == CopyDirection::kDeviceToDevice;
-      const int64_t shape = writer_.dimension(row::CopyShape{.direction = way,
-                                                             .source_device = from ? device(number) : 0,
-                                                             .target_device = to ? device(number) : 0});
+      const int64_t shape = writer_.dimension(row::CopyShape{
+          .direction = way, .source_device = from ? device(number) : 0, .target_device = to ? device(number) : 0});
       hold(copies_, {{.track = track, .start = start, .duration = duration, .dim = shape}, place});
     } else {
       const int64_t kernel = writer_.dimension(row::Kernel{.name = writer_.string(kernel_name(name)),
@@ -248,8 +245,7 @@ class Reader {
                                                            .shared_static = event[kLds],
                                                            .private_bytes = event[kScratch]});
       hold(kernels_,
-           {{.track = track, .start = start, .duration = duration, .dim = kernel, .ordinal = kUnknown},
-            place});
+           {{.track = track, .start = start, .duration = duration, .dim = kernel, .ordinal = kUnknown}, place});
     }
   }
 
@@ -269,7 +265,7 @@ class Reader {
     return text.empty() ? 0 : writer_.string(text);
   }
 
-  // ---- calls and what they caused
+  // Calls and what they caused
 
   int64_t cause_of(const Place& place) {
     const auto cause = causes_.find(place);
@@ -296,7 +292,7 @@ class Reader {
     write(fills_);
   }
 
-  // ---- who and where
+  // Who and where
 
   int64_t process(int64_t pid) {
     const auto [found, fresh] = processes_.try_emplace(pid == kUnknown ? 0 : pid, 0);
@@ -317,11 +313,10 @@ class Reader {
   int64_t device(int64_t number) {
     const auto [found, fresh] = devices_.try_emplace(number, 0);
     if (fresh)
-      found->second =
-          writer_.dimension(row::Device{.kind = event::DeviceKind::kGpu,
-                                        .index = std::max<int64_t>(number, 0),
-                                        .name = writer_.string(fmt::format("GPU {}", number)),
-                                        .vendor = writer_.string("Advanced Micro Devices, Inc.")});
+      found->second = writer_.dimension(row::Device{.kind = event::DeviceKind::kGpu,
+                                                    .index = std::max<int64_t>(number, 0),
+                                                    .name = writer_.string(fmt::format("GPU {}", number)),
+                                                    .vendor = writer_.string("Advanced Micro Devices, Inc.")});
     return found->second;
   }
   int64_t queue_track(int64_t owner, int64_t on, int64_t queue, int64_t stream) {
@@ -329,13 +324,12 @@ class Reader {
     if (queue == kUnknown) queue = 0;
     const auto [found, fresh] = queues_.try_emplace({owner, on, streamed ? stream : kUnknown, queue}, 0);
     if (fresh)
-      found->second =
-          writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
-                                       .process = owner,
-                                       .device = on,
-                                       .native = streamed ? stream : queue,
-                                       .context = streamed ? queue : 0,
-                                       .category = writer_.string(streamed ? "stream" : "queue")});
+      found->second = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                                   .process = owner,
+                                                   .device = on,
+                                                   .native = streamed ? stream : queue,
+                                                   .context = streamed ? queue : 0,
+                                                   .category = writer_.string(streamed ? "stream" : "queue")});
     return found->second;
   }
 

@@ -62,8 +62,8 @@ constexpr Ending kOlderBeginnings[] = {
     {"async_copy_trace_", Kind::kWork}, {"roctx_trace_", Kind::kRanges},  {"results_", Kind::kKernels},
 };
 
-// The kind of a file by its name, and what it shares with the other files of its process: their prefix, or for rocprof v2's
-// files what they end in.
+// The kind of a file by its name, and what it shares with the other files of its process: their prefix, or for rocprof
+// v2's files what they end in.
 Kind kind_of(std::string_view name, std::string_view& prefix) {
   for (const Ending& beginning : kOlderBeginnings) {
     if (!name.starts_with(beginning.text) || !name.ends_with(".csv")) continue;
@@ -185,8 +185,7 @@ class Rows {
   }
   Result<int> required(std::string_view name) const {
     const int at = column(name);
-    if (at < 0)
-      return fail("{}: its header has no column {}: not one of rocprofv3's files", reader_.name(), name);
+    if (at < 0) return fail("{}: its header has no column {}: not one of rocprofv3's files", reader_.name(), name);
     return at;
   }
   Result<bool> next() {
@@ -220,8 +219,7 @@ struct Set {
 
 Domain domain_named(std::string_view name) {
   for (int64_t i = 0; i < static_cast<int64_t>(Domain::kEnd); ++i)
-    if (const auto domain = static_cast<Domain>(i);
-        domain != Domain::kUnknown && api_domain_name(domain) == name)
+    if (const auto domain = static_cast<Domain>(i); domain != Domain::kUnknown && api_domain_name(domain) == name)
       return domain;
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   if (has("HIP_COMPILER")) return Domain::kHipCompiler;
@@ -244,8 +242,8 @@ class Reader {
 
   Status run() {
     // Agents first, then what others refer to: calls name the process, dispatches give counters their place.
-    for (const Kind kind : {Kind::kAgents, Kind::kCalls, Kind::kKernels, Kind::kWork, Kind::kCopies,
-                            Kind::kFills, Kind::kAllocations, Kind::kScratch, Kind::kCounters, Kind::kRanges})
+    for (const Kind kind : {Kind::kAgents, Kind::kCalls, Kind::kKernels, Kind::kWork, Kind::kCopies, Kind::kFills,
+                            Kind::kAllocations, Kind::kScratch, Kind::kCounters, Kind::kRanges})
       for (const auto& [of, path] : set_.files)
         if (of == kind) TACHO_TRY(read(kind, path));
     return {};
@@ -294,16 +292,15 @@ class Reader {
     return {};
   }
 
-  // ---- who and where
+  // Who and where
 
   int64_t process(int64_t pid) {
     if (pid == kUnknown || pid == 0) pid = pid_;
     const auto [found, fresh] = processes_.try_emplace(pid, 0);
     if (fresh)
-      found->second = writer_.dimension(
-          row::Process{.pid = pid, .host = set_.host.empty() ? 0 : writer_.string(set_.host)});
-    if (pid_ == 0)
-      pid_ = pid;  // files without a number in their names belong to the process that another file names
+      found->second =
+          writer_.dimension(row::Process{.pid = pid, .host = set_.host.empty() ? 0 : writer_.string(set_.host)});
+    if (pid_ == 0) pid_ = pid;  // files without a number in their names belong to the process that another file names
     return found->second;
   }
   int64_t thread(int64_t owner, int64_t tid) {
@@ -325,34 +322,29 @@ class Reader {
   int64_t queue_track(int64_t owner, int64_t device, int64_t queue, int64_t stream) {
     const bool streamed = stream != kUnknown && stream != 0;
     if (queue == kUnknown) queue = 0;
-    const auto [found, fresh] =
-        queue_tracks_.try_emplace({owner, device, streamed ? stream : kUnknown, queue}, 0);
+    const auto [found, fresh] = queue_tracks_.try_emplace({owner, device, streamed ? stream : kUnknown, queue}, 0);
     if (fresh)
-      found.value() =
-          writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
-                                       .process = owner,
-                                       .device = device,
-                                       .native = streamed ? stream : queue,
-                                       .context = streamed ? queue : 0,
-                                       .category = writer_.string(streamed ? "stream" : "queue")});
+      found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                                   .process = owner,
+                                                   .device = device,
+                                                   .native = streamed ? stream : queue,
+                                                   .context = streamed ? queue : 0,
+                                                   .category = writer_.string(streamed ? "stream" : "queue")});
     return found->second;
   }
 
-  // "Agent 4" (the logical number, or the absolute one with --agent-index absolute), "GPU 0", or a bare
-  // number.
+  // "Agent 4" (the logical number, or the absolute one with --agent-index absolute), "GPU 0", or a bare number.
   int64_t device(std::string_view label) {
     if (label.empty()) return 0;
     const auto known = devices_.find(std::string(label));
     if (known != devices_.end()) return known->second;
     int64_t number = 0, row = 0;
     const size_t space = label.rfind(' ');
-    const std::string_view type =
-        space == std::string_view::npos ? std::string_view() : label.substr(0, space);
+    const std::string_view type = space == std::string_view::npos ? std::string_view() : label.substr(0, space);
     const bool numbered = whole(space == std::string_view::npos ? label : label.substr(space + 1), number);
     const auto look = [&](int64_t Agent::*at, bool typed) {
       for (const Agent& agent : agents_)
-        if (row == 0 && agent.*at == number && (!typed || (agent.gpu ? "GPU" : "CPU") == type))
-          row = agent.row;
+        if (row == 0 && agent.*at == number && (!typed || (agent.gpu ? "GPU" : "CPU") == type)) row = agent.row;
     };
     if (numbered && (type == "GPU" || type == "CPU")) {
       look(&Agent::of_type, true);
@@ -372,9 +364,9 @@ class Reader {
 
   Status agents(Rows& rows) {
     TACHO_ASSIGN(const int node, rows.required("Node_Id"));
-    const int logical = rows.column("Logical_Node_Id"), type = rows.column("Agent_Type"),
-              name = rows.column("Name"), vendor = rows.column("Vendor_Name"),
-              product = rows.column("Product_Name"), model = rows.column("Model_Name");
+    const int logical = rows.column("Logical_Node_Id"), type = rows.column("Agent_Type"), name = rows.column("Name"),
+              vendor = rows.column("Vendor_Name"), product = rows.column("Product_Name"),
+              model = rows.column("Model_Name");
     int64_t gpus = 0, cpus = 0;
     for (;;) {
       TACHO_ASSIGN(const bool more, rows.next());
@@ -388,12 +380,11 @@ class Reader {
       const std::string_view shown = !rows.text(product).empty() ? rows.text(product)
                                      : !rows.text(model).empty() ? rows.text(model)
                                                                  : rows.text(name);
-      agent.row =
-          writer_.dimension(row::Device{.kind = agent.gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu,
-                                        .index = agent.of_type,
-                                        .name = writer_.string(shown),
-                                        .vendor = writer_.string(rows.text(vendor)),
-                                        .architecture = agent.gpu ? writer_.string(rows.text(name)) : 0});
+      agent.row = writer_.dimension(row::Device{.kind = agent.gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu,
+                                                .index = agent.of_type,
+                                                .name = writer_.string(shown),
+                                                .vendor = writer_.string(rows.text(vendor)),
+                                                .architecture = agent.gpu ? writer_.string(rows.text(name)) : 0});
       writer_.property(Table::kDevice, agent.row, "node_id", std::to_string(agent.node));
       writer_.property(Table::kDevice, agent.row, "logical_node_id", std::to_string(agent.logical));
       writer_.property(Table::kDevice, agent.row, "logical_node_type_id", std::to_string(agent.of_type));
@@ -401,7 +392,7 @@ class Reader {
     }
   }
 
-  // ---- what happened
+  // What happened
 
   Result<Times> times_of(const Rows& rows) {
     TACHO_ASSIGN(const int start, rows.required("Start_Timestamp"));
@@ -468,15 +459,14 @@ class Reader {
     int kernel, lds, scratch, vgpr, agpr, sgpr, group[3], grid[3];
   };
   static Shape shape_of(const Rows& rows) {
-    Shape shape = {
-        rows.column("Kernel_Name"),
-        rows.column("LDS_Block_Size"),
-        rows.column("Scratch_Size"),
-        rows.column("VGPR_Count"),
-        rows.column("Accum_VGPR_Count"),
-        rows.column("SGPR_Count"),
-        {rows.column("Workgroup_Size_X"), rows.column("Workgroup_Size_Y"), rows.column("Workgroup_Size_Z")},
-        {rows.column("Grid_Size_X"), rows.column("Grid_Size_Y"), rows.column("Grid_Size_Z")}};
+    Shape shape = {rows.column("Kernel_Name"),
+                   rows.column("LDS_Block_Size"),
+                   rows.column("Scratch_Size"),
+                   rows.column("VGPR_Count"),
+                   rows.column("Accum_VGPR_Count"),
+                   rows.column("SGPR_Count"),
+                   {rows.column("Workgroup_Size_X"), rows.column("Workgroup_Size_Y"), rows.column("Workgroup_Size_Z")},
+                   {rows.column("Grid_Size_X"), rows.column("Grid_Size_Y"), rows.column("Grid_Size_Z")}};
     if (shape.group[0] < 0) shape.group[0] = rows.column("Workgroup_Size");
     if (shape.grid[0] < 0) shape.grid[0] = rows.column("Grid_Size");
     return shape;
@@ -506,17 +496,15 @@ class Reader {
     (void)name;
     TACHO_ASSIGN(const Times times, times_of(rows));
     const Shape shape = shape_of(rows);
-    const int agent = rows.column("Agent_Id"), queue = rows.column("Queue_Id"),
-              stream = rows.column("Stream_Id"), id = rows.column("Dispatch_Id"),
-              correlation = rows.column("Correlation_Id"), pid = rows.column("Process_Id"),
-              gpu = rows.column("Gpu_Id");
+    const int agent = rows.column("Agent_Id"), queue = rows.column("Queue_Id"), stream = rows.column("Stream_Id"),
+              id = rows.column("Dispatch_Id"), correlation = rows.column("Correlation_Id"),
+              pid = rows.column("Process_Id"), gpu = rows.column("Gpu_Id");
     TACHO_TRY(each(rows, [&] {
       int64_t start, duration;
       if (!span(rows, times, Table::kDispatch, start, duration)) return;
       const int64_t on =
           agent < 0 && gpu >= 0 ? device(fmt::format("Agent {}", rows.text(gpu))) : device(rows.text(agent));
-      const int64_t track =
-          queue_track(process(rows.number(pid)), on, rows.number(queue), rows.number(stream));
+      const int64_t track = queue_track(process(rows.number(pid)), on, rows.number(queue), rows.number(stream));
       const int64_t number = rows.number(id), ordinal = number == kUnknown ? kUnknown : number - 1;
       writer_.add(row::Dispatch{.track = track,
                                 .start = start,
@@ -550,11 +538,11 @@ class Reader {
       const bool from_host = way == CopyDirection::kHostToDevice || way == CopyDirection::kHostToHost,
                  to_host = way == CopyDirection::kDeviceToHost || way == CopyDirection::kHostToHost;
       const int64_t from = device(rows.text(source)), to = device(rows.text(target));
-      const int64_t shape = writer_.dimension(row::CopyShape{
-          .direction = way, .source_device = from_host ? 0 : from, .target_device = to_host ? 0 : to});
+      const int64_t shape = writer_.dimension(
+          row::CopyShape{.direction = way, .source_device = from_host ? 0 : from, .target_device = to_host ? 0 : to});
       // A copy is shown on the line of the GPU that takes part.
-      const int64_t track = queue_track(process(kUnknown), way == CopyDirection::kDeviceToHost ? from : to,
-                                        kUnknown, rows.number(stream));
+      const int64_t track = queue_track(process(kUnknown), way == CopyDirection::kDeviceToHost ? from : to, kUnknown,
+                                        rows.number(stream));
       writer_.add(row::Copy{.track = track,
                             .start = start,
                             .duration = duration,
@@ -576,16 +564,14 @@ class Reader {
       const auto has = [&](std::string_view part) { return what.find(part) != std::string_view::npos; };
       const bool copy = has("Copy") || has("copy") || has("Memcpy"), fill = has("Fill");
       const bool kernel = !copy && !fill && !rows.text(name).empty();
-      if ((kernel && has_kernels) || (!copy && !fill && !kernel))
-        return;  // results_*.csv says more; barriers
+      if ((kernel && has_kernels) || (!copy && !fill && !kernel)) return;  // results_*.csv says more; barriers
       int64_t start, duration;
-      if (!span(rows, times, copy ? Table::kCopy : fill ? Table::kFill : Table::kDispatch, start, duration))
-        return;
+      if (!span(rows, times, copy ? Table::kCopy : fill ? Table::kFill : Table::kDispatch, start, duration)) return;
       const int64_t on = device("GPU 0"), cause = correlation_of(rows, correlation);
       const int64_t track = queue_track(process(kUnknown), on, kUnknown, kUnknown);
       if (kernel) {
-        const int64_t dim = writer_.dimension(row::Kernel{
-            .name = writer_.string(kernel_name(rows.text(name))), .kind = event::DispatchKind::kKernel});
+        const int64_t dim = writer_.dimension(
+            row::Kernel{.name = writer_.string(kernel_name(rows.text(name))), .kind = event::DispatchKind::kKernel});
         writer_.add(row::Dispatch{.track = track,
                                   .start = start,
                                   .duration = duration,
@@ -599,20 +585,18 @@ class Reader {
                                   : has("DeviceToDevice") ? CopyDirection::kDeviceToDevice
                                                           : CopyDirection::kUnknown;
         const int64_t dim = writer_.dimension(row::CopyShape{.direction = way});
-        writer_.add(row::Copy{
-            .track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause});
+        writer_.add(row::Copy{.track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause});
       } else {
-        const int64_t dim =
-            writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = on});
-        writer_.add(row::Fill{
-            .track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause});
+        const int64_t dim = writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = on});
+        writer_.add(row::Fill{.track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause});
       }
     });
   }
 
-  // rocprof v2's ROCTx file names neither the thread nor the function. A row with an id and a message is a roctxRangeStart, one with
-  // an id alone its end. With id 0, no message is a roctxRangePop, and a message a roctxRangePush or a roctxMark: the ranges can be
-  // put together where every message has its pop, and else the messages are shown as marks. The order of rows is not that of time.
+  // rocprof v2's ROCTx file names neither the thread nor the function. A row with an id and a message is a
+  // roctxRangeStart, one with an id alone its end. With id 0, no message is a roctxRangePop, and a message a
+  // roctxRangePush or a roctxMark: the ranges can be put together where every message has its pop, and else the
+  // messages are shown as marks. The order of rows is not that of time.
   Status ranges(Rows& rows) {
     TACHO_ASSIGN(const int id, rows.required("ROCTX_ID"));
     TACHO_ASSIGN(const int message, rows.required("Message"));
@@ -692,16 +676,15 @@ class Reader {
     writer_.add(row::Note{
         .severity = paired || pops == 0 ? event::NoteSeverity::kInfo : event::NoteSeverity::kWarning,
         .text = writer_.string(
-            paired ? fmt::format("{}: rocprof v2 does not say which thread pushed and popped a ROCTx range: "
-                                 "they are put together as those of one thread",
-                                 rows.name())
-            : pops == 0
-                ? fmt::format("{}: rocprof v2 does not tell ROCTx marks from ranges; none of these {} "
-                              "was popped, so they are shown as marks",
-                              rows.name(), messages)
-                : fmt::format("{}: rocprof v2 does not tell ROCTx marks from ranges, and there are {} "
-                              "messages and {} pops: all messages are shown as marks",
-                              rows.name(), messages, pops))});
+            paired      ? fmt::format("{}: rocprof v2 does not say which thread pushed and popped a ROCTx range: "
+                                           "they are put together as those of one thread",
+                                      rows.name())
+            : pops == 0 ? fmt::format("{}: rocprof v2 does not tell ROCTx marks from ranges; none of these {} "
+                                      "was popped, so they are shown as marks",
+                                      rows.name(), messages)
+                        : fmt::format("{}: rocprof v2 does not tell ROCTx marks from ranges, and there are {} "
+                                      "messages and {} pops: all messages are shown as marks",
+                                      rows.name(), messages, pops))});
     return {};
   }
 
@@ -713,8 +696,7 @@ class Reader {
       int64_t start, duration;
       if (!span(rows, times, Table::kFill, start, duration)) return;
       const int64_t where = device(rows.text(agent));
-      const int64_t shape =
-          writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = where});
+      const int64_t shape = writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = where});
       writer_.add(row::Fill{.track = queue_track(process(kUnknown), where, kUnknown, rows.number(stream)),
                             .start = start,
                             .duration = duration,
@@ -727,9 +709,8 @@ class Reader {
   Status allocations(Rows& rows, bool scratch) {
     TACHO_ASSIGN(const int operation, rows.required("Operation"));
     TACHO_ASSIGN(const Times times, times_of(rows));
-    const int agent = rows.column("Agent_Id"), bytes = rows.column("Allocation_Size"),
-              address = rows.column("Address"), correlation = rows.column("Correlation_Id"),
-              tid = rows.column("Thread_Id");
+    const int agent = rows.column("Agent_Id"), bytes = rows.column("Allocation_Size"), address = rows.column("Address"),
+              correlation = rows.column("Correlation_Id"), tid = rows.column("Thread_Id");
     return each(rows, [&] {
       int64_t start, duration;
       if (!span(rows, times, Table::kAllocation, start, duration)) return;
@@ -758,8 +739,8 @@ class Reader {
     const bool timed = rows.column("Start_Timestamp") >= 0 && rows.column("End_Timestamp") >= 0;
     const Times times{rows.column("Start_Timestamp"), rows.column("End_Timestamp")};
     const Shape shape = shape_of(rows);
-    const int agent = rows.column("Agent_Id"), queue = rows.column("Queue_Id"),
-              pid = rows.column("Process_Id"), correlation = rows.column("Correlation_Id");
+    const int agent = rows.column("Agent_Id"), queue = rows.column("Queue_Id"), pid = rows.column("Process_Id"),
+              correlation = rows.column("Correlation_Id");
     // kernel_trace.csv describes the dispatches. Without it, their first row here does.
     TACHO_TRY(places_.finish());
     int64_t last = kUnknown, track = 0, start = 0;
@@ -780,8 +761,7 @@ class Reader {
             if (!timed) writer_.lose(0, Table::kCounterValue, event::LossReason::kBadInput, 1);
             return;
           }
-          track =
-              queue_track(process(rows.number(pid)), device(rows.text(agent)), rows.number(queue), kUnknown);
+          track = queue_track(process(rows.number(pid)), device(rows.text(agent)), rows.number(queue), kUnknown);
           if (seen_.try_emplace(number, true).second)
             writer_.add(row::Dispatch{.track = track,
                                       .start = start,
@@ -866,8 +846,7 @@ std::map<std::pair<std::string, std::string>, Set> sets_in(const std::string& fo
 bool accepts(std::string_view path, std::string_view head, bool folder) {
   if (folder) return !sets_in(std::string(path)).empty();
   const std::string_view line = head.substr(0, head.find('\n'));
-  if (line.find("Start_Timestamp") == std::string_view::npos &&
-      line.find("BeginNs") == std::string_view::npos)
+  if (line.find("Start_Timestamp") == std::string_view::npos && line.find("BeginNs") == std::string_view::npos)
     return false;
   CsvReader reader = CsvReader::from_text(std::string(line), std::string(path));
   std::vector<std::string_view> fields;

@@ -1,5 +1,5 @@
-// C bit fields in HSA's agent properties. rocprofv3's JSON gives them member by member, its CSV as one
-// number. The first member has the lowest bits.
+// C bit fields in HSA's agent properties. rocprofv3's JSON gives them member by member, its CSV as one number. The
+// first member has the lowest bits.
 #pragma once
 
 #include <span>

@@ -36,8 +36,8 @@ struct Dispatch {
 
 // A record of any other buffer: the members that all share, and those of memory records.
 struct Record {
-  int64_t kind = 0, operation = 0, thread = 0, correlation = 0, start = 0, end = 0, source = 0, target = 0,
-          agent = 0, bytes = kUnknown, address = 0, stream = -1;
+  int64_t kind = 0, operation = 0, thread = 0, correlation = 0, start = 0, end = 0, source = 0, target = 0, agent = 0,
+          bytes = kUnknown, address = 0, stream = -1;
 };
 
 struct KeyHash {
@@ -67,11 +67,10 @@ class Reader {
     bool complete() const { return agents && strings && symbols; }
     std::map<int64_t, int64_t> devices;  // agent handle -> row
     std::unordered_map<int64_t, Symbol> kernels;
-    std::vector<std::pair<std::string, std::vector<std::string>>>
-        kinds;                                      // of buffer records: name, operations
-    std::unordered_map<int64_t, int64_t> messages;  // correlation -> string row
-    std::unordered_map<int64_t, int64_t> counters;  // counter handle -> row
-    std::vector<bool> counted;                      // dispatches that arrived with their counters
+    std::vector<std::pair<std::string, std::vector<std::string>>> kinds;  // of buffer records: name, operations
+    std::unordered_map<int64_t, int64_t> messages;                        // correlation -> string row
+    std::unordered_map<int64_t, int64_t> counters;                        // counter handle -> row
+    std::vector<bool> counted;                                            // dispatches that arrived with their counters
     std::unordered_map<int64_t, int64_t> threads, thread_tracks;
     std::unordered_map<std::array<int64_t, 4>, int64_t, KeyHash> queue_tracks;
     std::set<std::string> skipped;  // sections of records that came before the names
@@ -142,7 +141,7 @@ class Reader {
 
   int64_t text(std::string_view value) { return writer_.string(value); }
 
-  // ---- who and where
+  // Who and where
 
   void read_metadata() {
     std::string host, command, name;
@@ -174,8 +173,8 @@ class Reader {
     });
     if (!in_->ok()) return;
     process_->pid = pid;
-    process_->row = writer_.dimension(row::Process{
-        .pid = pid, .start = first, .name = text(name), .command = text(command), .host = text(host)});
+    process_->row = writer_.dimension(
+        row::Process{.pid = pid, .start = first, .name = text(name), .command = text(command), .host = text(host)});
     // Trace time is the file's time: both clocks get the same number.
     for (const int64_t time : {first, last})
       if (time > 0) writer_.add(row::Clock{.raw = time, .boottime = time});
@@ -187,8 +186,7 @@ class Reader {
   }
 
   int64_t process_row() {
-    if (process_->row == 0)
-      process_->row = writer_.dimension(row::Process{.start = 0, .name = text("process")});
+    if (process_->row == 0) process_->row = writer_.dimension(row::Process{.start = 0, .name = text("process")});
     return process_->row;
   }
 
@@ -210,8 +208,7 @@ class Reader {
           facts[member] = bits(fields);
         } else if (member == "workgroup_max_dim" || member == "grid_max_dim") {
           in_->object([&](std::string_view axis) {
-            facts[fmt::format("{}_{}", member, axis)] =
-                fmt::format("{}", static_cast<uint64_t>(in_->integer()));
+            facts[fmt::format("{}_{}", member, axis)] = fmt::format("{}", static_cast<uint64_t>(in_->integer()));
           });
         } else if (in_->peek() == '"') {
           in_->string(names[member]);
@@ -241,8 +238,7 @@ class Reader {
       process_->devices[handle] = device;
       for (const auto& [name, value] : facts)
         if (!value.empty()) writer_.property(Table::kDevice, device, name, value);
-      if (!names["model_name"].empty())
-        writer_.property(Table::kDevice, device, "model_name", names["model_name"]);
+      if (!names["model_name"].empty()) writer_.property(Table::kDevice, device, "model_name", names["model_name"]);
     });
   }
 
@@ -298,8 +294,8 @@ class Reader {
           in_->skip();
       });
       if (in_->ok())
-        process_->counters[handle] = writer_.dimension(
-            row::Counter{.name = text(name), .text = text(text_about), .block = text(block)});
+        process_->counters[handle] =
+            writer_.dimension(row::Counter{.name = text(name), .text = text(text_about), .block = text(block)});
     });
   }
 
@@ -366,7 +362,7 @@ class Reader {
     });
   }
 
-  // ---- tracks
+  // Tracks
 
   int64_t device(int64_t handle) const {
     const auto found = process_->devices.find(handle);
@@ -405,7 +401,7 @@ class Reader {
     return row;
   }
 
-  // ---- dispatches
+  // Dispatches
 
   void read_correlation(int64_t& correlation) {
     if (in_->peek() != '{') {
@@ -468,8 +464,7 @@ class Reader {
       return false;
     }
     duration = end == 0 ? kUnknown : event::duration_between(start, end);
-    if (end != 0 && duration == kUnknown)
-      writer_.lose(process_row(), table, event::LossReason::kClockOrder, 1);
+    if (end != 0 && duration == kUnknown) writer_.lose(process_row(), table, event::LossReason::kClockOrder, 1);
     return true;
   }
 
@@ -482,8 +477,7 @@ class Reader {
     if (found != process_->kernels.end()) symbol = found->second;
     if (symbol.name == 0) symbol.name = text(fmt::format("kernel #{}", dispatch.kernel));
     // The dispatch's size is the total; the code object fixes the static part.
-    const bool split =
-        symbol.shared != kUnknown && dispatch.shared != kUnknown && dispatch.shared >= symbol.shared;
+    const bool split = symbol.shared != kUnknown && dispatch.shared != kUnknown && dispatch.shared >= symbol.shared;
     const int64_t kernel =
         writer_.dimension(row::Kernel{.name = symbol.name,
                                       .grid_x = dispatch.grid[0],
@@ -509,7 +503,7 @@ class Reader {
     return track;
   }
 
-  // ---- sections
+  // Sections
 
   void callback_section(std::string_view section) {
     if (section != "counter_collection") {
@@ -555,8 +549,7 @@ class Reader {
       std::map<int64_t, int64_t> instances;
       for (const auto& [counter, value] : values) {
         int64_t& row = process_->counters[counter];
-        if (row == 0)
-          row = writer_.dimension(row::Counter{.name = text(fmt::format("counter #{}", counter))});
+        if (row == 0) row = writer_.dimension(row::Counter{.name = text(fmt::format("counter #{}", counter))});
         writer_.add(row::CounterValue{.track = track,
                                       .start = dispatch.start,
                                       .ordinal = dispatch.id > 0 ? dispatch.id - 1 : kUnknown,
@@ -599,9 +592,8 @@ class Reader {
     });
     if (unread != 0) {
       writer_.lose(process_row(), Table::kEnd, event::LossReason::kUnknownRecord, unread);
-      writer_.note(
-          process_row(), event::NoteSeverity::kWarning,
-          fmt::format("{} records of section {} are of a kind that is not read", unread, presentable(name)));
+      writer_.note(process_row(), event::NoteSeverity::kWarning,
+                   fmt::format("{} records of section {} are of a kind that is not read", unread, presentable(name)));
     }
   }
 
@@ -754,8 +746,7 @@ bool accepts(std::string_view, std::string_view head, bool folder) {
   if (folder) return false;
   const std::string text = kineto::unpacked_head(head);
   const size_t first = text.find_first_not_of(" \t\r\n");
-  return first != std::string::npos && text[first] == '{' &&
-         text.find("\"rocprofiler-sdk-tool\"") != std::string::npos;
+  return first != std::string::npos && text[first] == '{' && text.find("\"rocprofiler-sdk-tool\"") != std::string::npos;
 }
 
 Status read_into(const std::string& path, trace::TraceWriter& writer) {

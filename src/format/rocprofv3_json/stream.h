@@ -12,8 +12,7 @@
 
 namespace tacho::format::rocprofv3 {
 
-/// After an error every function returns false (or 0). status() keeps the first error with its place in the
-/// file.
+/// After an error every function returns false (or 0). status() keeps the first error with its place in the file.
 class JsonStream {
  public:
   static Result<JsonStream> open(const std::string& path);

@@ -60,13 +60,12 @@ constexpr std::string_view kKinds[] = {"NONE",
                                        "KFD_PAGE_FAULT",
                                        "KFD_QUEUE",
                                        "MARKER_CORE_RANGE_API"};
-constexpr size_t kMarkerMark = 7, kMemoryCopy = 10, kKernelDispatch = 11, kMemoryAllocation = 16,
-                 kMarkerRange = 32;
+constexpr size_t kMarkerMark = 7, kMemoryCopy = 10, kKernelDispatch = 11, kMemoryAllocation = 16, kMarkerRange = 32;
 constexpr std::string_view kCopyOperations[] = {"MEMORY_COPY_NONE", "MEMORY_COPY_HOST_TO_HOST",
                                                 "MEMORY_COPY_HOST_TO_DEVICE", "MEMORY_COPY_DEVICE_TO_HOST",
                                                 "MEMORY_COPY_DEVICE_TO_DEVICE"};
-constexpr std::string_view kMarkerOperations[] = {"roctxMarkA", "roctxRangePushA", "roctxRangePop",
-                                                  "roctxRangeStartA", "roctxRangeStop"};
+constexpr std::string_view kMarkerOperations[] = {"roctxMarkA", "roctxRangePushA", "roctxRangePop", "roctxRangeStartA",
+                                                  "roctxRangeStop"};
 
 // tacho's markers have no correlation id; the id of the label leads to the text.
 constexpr int64_t kLabelIds = int64_t{1} << 62;
@@ -92,13 +91,7 @@ class Exporter {
     write_counters();
     TACHO_TRY(write_strings());
     write_symbols();
-    json_.newline()
-        .name("host_functions")
-        .begin_array()
-        .end_array()
-        .name("summary")
-        .begin_array()
-        .end_array();
+    json_.newline().name("host_functions").begin_array().end_array().name("summary").begin_array().end_array();
     TACHO_TRY(write_callback_records());
     json_.newline().name("buffer_records").begin_object();
     TACHO_TRY(write_dispatches());
@@ -114,9 +107,7 @@ class Exporter {
   }
 
  private:
-  bool of_process(int64_t track) const {
-    return options_.process == 0 || tracks_.process(track) == options_.process;
-  }
+  bool of_process(int64_t track) const { return options_.process == 0 || tracks_.process(track) == options_.process; }
   int64_t handle(int64_t device) const { return agents_.of(device).logical + 1; }
   static int64_t known(int64_t value) { return value == kUnknown ? 0 : value; }
   int64_t end_of(int64_t start, int64_t duration) const {
@@ -160,9 +151,7 @@ class Exporter {
                                   : text(column::Device::name));
       const std::string architecture(text(column::Device::architecture));
       put_handle(record().begin_object(), "id", handle(agent.device));
-      json_.member("type", agent.kind == event::DeviceKind::kGpu   ? 2
-                           : agent.kind == event::DeviceKind::kCpu ? 1
-                                                                   : 0);
+      json_.member("type", agent.kind == event::DeviceKind::kGpu ? 2 : agent.kind == event::DeviceKind::kCpu ? 1 : 0);
       json_.member("name", architecture.empty() ? name : architecture).member("product_name", name);
       json_.member("vendor_name", host ? std::string_view("CPU") : text(column::Device::vendor));
       json_.member("model_name", trace_.property(Table::kDevice, agent.device, "model_name").value_or(""));
@@ -207,7 +196,7 @@ class Exporter {
     json_.end_array();
   }
 
-  // ---- names that records refer to by number
+  // Names that records refer to by number
 
   struct FunctionPlace {
     size_t kind = 0;
@@ -246,8 +235,7 @@ class Exporter {
     operations[kMemoryCopy].assign(std::begin(kCopyOperations), std::end(kCopyOperations));
     operations[kMarkerMark].assign(std::begin(kMarkerOperations), std::end(kMarkerOperations));
     operations[kMarkerRange] = operations[kMarkerMark];
-    operations[kKernelDispatch] = {"KERNEL_DISPATCH_NONE", "KERNEL_DISPATCH_ENQUEUE",
-                                   "KERNEL_DISPATCH_COMPLETE"};
+    operations[kKernelDispatch] = {"KERNEL_DISPATCH_NONE", "KERNEL_DISPATCH_ENQUEUE", "KERNEL_DISPATCH_COMPLETE"};
     operations[kMemoryAllocation] = {"MEMORY_ALLOCATION_NONE", "MEMORY_ALLOCATION_ALLOCATE",
                                      "MEMORY_ALLOCATION_VMEM_ALLOCATE", "MEMORY_ALLOCATION_FREE"};
     json_.newline().name("strings").begin_object().name("callback_records").begin_array().end_array();
@@ -310,7 +298,7 @@ class Exporter {
     json_.end_array();
   }
 
-  // ---- records
+  // Records
 
   template <typename Json>
   void put_times(Json& json, int64_t start, int64_t duration) const {
@@ -361,8 +349,7 @@ class Exporter {
     number("dispatch_id", dispatch_id(row.ordinal));
     number("private_segment_size", cell(column::Kernel::private_bytes));
     const int64_t fixed = cell(column::Kernel::shared_static), dynamic = cell(column::Kernel::shared_dynamic);
-    number("group_segment_size",
-           fixed == kUnknown && dynamic == kUnknown ? kUnknown : known(fixed) + known(dynamic));
+    number("group_segment_size", fixed == kUnknown && dynamic == kUnknown ? kUnknown : known(fixed) + known(dynamic));
     extent("workgroup_size", column::Kernel::group_x);
     extent("grid_size", column::Kernel::grid_x);
     json_.end_object();
@@ -374,8 +361,8 @@ class Exporter {
 
   void write_dispatch(const DispatchRow& row, Launches& launches) {
     const Launch* const launch = launches.find(tracks_.process(row.track), row.correlation, row.start);
-    begin_record(kKernelDispatch, 2, thread_of(launch != nullptr ? launch->track : row.track),
-                 row.correlation, row.start, row.duration);
+    begin_record(kKernelDispatch, 2, thread_of(launch != nullptr ? launch->track : row.track), row.correlation,
+                 row.start, row.duration);
     put_dispatch_info(row);
     put_stream(row.track);
     json_.end_object();
@@ -441,13 +428,11 @@ class Exporter {
   Status write_calls() {
     std::map<std::string, uint64_t> buffers = {{"hip_api", 0}, {"hsa_api", 0}, {"rccl_api", 0}};
     for (size_t row = 1; row < functions_.size(); ++row) {
-      const auto domain =
-          domain_of(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
+      const auto domain = domain_of(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
       // "marker_api" contains ranges and marks.
       const std::string_view api = domain == Domain::kMarker ? "marker_core" : api_of(domain);
       if (options_.wants(domain))
-        buffers[fmt::format("{}_api", api.empty() ? "unknown" : api)] |= uint64_t{1}
-                                                                         << static_cast<unsigned>(domain);
+        buffers[fmt::format("{}_api", api.empty() ? "unknown" : api)] |= uint64_t{1} << static_cast<unsigned>(domain);
     }
     for (const auto& [name, domains] : buffers) {
       json_.newline().key(name).begin_array();
@@ -460,9 +445,8 @@ class Exporter {
           const auto domain = domain_of(trace_.cell(Table::kFunction, row[3], column::Function::domain));
           if (!of_process(row[0]) || (domains >> static_cast<unsigned>(domain) & 1) == 0) continue;
           const FunctionPlace& place =
-              functions_[row[3] > 0 && row[3] < static_cast<int64_t>(functions_.size())
-                             ? static_cast<size_t>(row[3])
-                             : 0];
+              functions_[row[3] > 0 && row[3] < static_cast<int64_t>(functions_.size()) ? static_cast<size_t>(row[3])
+                                                                                        : 0];
           begin_record(place.kind, place.operation, thread_of(row[0]), row[4], row[1], row[2]);
           json_.end_object();
         }
@@ -490,13 +474,10 @@ class Exporter {
     static constexpr int kColumns[] = {column::Marker::track, column::Marker::start, column::Marker::duration,
                                        column::Marker::dim, column::Marker::correlation};
     return records("marker_api", Table::kMarker, kColumns, [&](std::span<const int64_t> row) {
-      const auto kind =
-          static_cast<event::MarkerKind>(trace_.cell(Table::kLabel, row[3], column::Label::kind));
-      const size_t operation = kind == event::MarkerKind::kMark        ? 0
-                               : kind == event::MarkerKind::kStartStop ? 3
-                                                                       : 1;
-      begin_record(kind == event::MarkerKind::kMark ? kMarkerMark : kMarkerRange, operation,
-                   thread_of(row[0]), row[4] != 0 ? row[4] : kLabelIds + row[3], row[1], row[2]);
+      const auto kind = static_cast<event::MarkerKind>(trace_.cell(Table::kLabel, row[3], column::Label::kind));
+      const size_t operation = kind == event::MarkerKind::kMark ? 0 : kind == event::MarkerKind::kStartStop ? 3 : 1;
+      begin_record(kind == event::MarkerKind::kMark ? kMarkerMark : kMarkerRange, operation, thread_of(row[0]),
+                   row[4] != 0 ? row[4] : kLabelIds + row[3], row[1], row[2]);
       json_.end_object();
     });
   }
@@ -510,8 +491,7 @@ class Exporter {
       size_t operation = 0;
       for (size_t i = 0; i < std::size(kCopyOperations); ++i)
         if (kCopyOperations[i] == direction) operation = i;
-      if (cell(column::CopyShape::direction) == static_cast<int64_t>(event::CopyDirection::kPeerToPeer))
-        operation = 4;
+      if (cell(column::CopyShape::direction) == static_cast<int64_t>(event::CopyDirection::kPeerToPeer)) operation = 4;
       begin_record(kMemoryCopy, operation, thread_of(row[0]), row[4], row[1], row[2]);
       put_handle(json_, "src_agent_id", handle(cell(column::CopyShape::source_device)));
       put_handle(json_, "dst_agent_id", handle(cell(column::CopyShape::target_device)));
@@ -528,8 +508,8 @@ class Exporter {
                                        column::Allocation::address};
     return records("memory_allocation", Table::kAllocation, kColumns, [&](std::span<const int64_t> row) {
       const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, row[3], at); };
-      begin_record(kMemoryAllocation, is_free(cell(column::AllocationShape::operation)) ? 3 : 1,
-                   thread_of(row[0]), row[4], row[1], row[2]);
+      begin_record(kMemoryAllocation, is_free(cell(column::AllocationShape::operation)) ? 3 : 1, thread_of(row[0]),
+                   row[4], row[1], row[2]);
       put_handle(json_, "agent_id", handle(cell(column::AllocationShape::device)));
       json_.member("address", fmt::format("{:#x}", static_cast<uint64_t>(row[6])));
       json_.member("allocation_size", known(row[5])).end_object();

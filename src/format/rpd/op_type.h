@@ -20,14 +20,14 @@ struct OpType {
 /// Meaning of a word in rocpd_op.opType; knows those of roctracer, rocprofiler-sdk and the CUPTI backend.
 OpType parse_op_type(std::string_view word);
 
-/// The word for a dispatch, a copy or a fill. CUDA traces get the same words as all others, so that queries
-/// written for one vendor work for every vendor.
+/// The word for a dispatch, a copy or a fill. CUDA traces get the same words as all others, so that queries written for
+/// one vendor work for every vendor.
 std::string_view op_type_of_dispatch(event::DispatchKind kind);
 std::string_view op_type_of_copy(event::CopyDirection direction);
 inline constexpr std::string_view kOpTypeOfFill = "FillBuffer";
 
-/// Values of rocpd_monitor.deviceType for telemetry: a GPU (deviceId is its number), a process (its pid), the
-/// whole machine (0). Upstream's own files have only GPUs.
+/// Values of rocpd_monitor.deviceType for telemetry: a GPU (deviceId is its number), a process (its pid), the whole
+/// machine (0). Upstream's own files have only GPUs.
 inline constexpr std::string_view kMonitorTypes[] = {"gpu", "process", "host"};
 inline constexpr size_t kMonitorOfGpu = 0, kMonitorOfProcess = 1, kMonitorOfHost = 2;
 /// The type of a series, given the device and process (rows) of its track; 0 = none.

@@ -1,5 +1,5 @@
-// Reads .rpd files. Scans each table once, in rowid order, and joins (operation to API call, API call to
-// launch parameters) through sorted indexes that spill to disk.
+// Reads .rpd files. Scans each table once, in rowid order, and joins (operation to API call, API call to launch
+// parameters) through sorted indexes that spill to disk.
 #include <tsl/robin_map.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace row = event::row;
 using sqlite::Database;
 using sqlite::NamedScan;
 
-// Rows of the trace are remembered by the numbers that the file has for them. The writer knows them all; what was forgotten
-// here is asked for again.
+// Rows of the trace are remembered by the numbers that the file has for them. The writer knows them all; what was
+// forgotten here is asked for again.
 constexpr size_t kMostKnown = 1 << 17;
 
 bool sane(int64_t time) {
@@ -49,8 +49,7 @@ using Map = tsl::robin_map<std::array<int64_t, N>, int64_t, Hash>;
 // Texts by id, mostly requested in ascending order.
 class Strings {
  public:
-  Strings(const Database& database, const sqlite::StoredTable& table)
-      : scan_(database, table, {"id", "string"}) {}
+  Strings(const Database& database, const sqlite::StoredTable& table) : scan_(database, table, {"id", "string"}) {}
   /// False if there is no such row.
   bool find(int64_t id, std::string_view& text) {
     if (!(valid_ && scan_.rowid() == id)) {
@@ -69,9 +68,7 @@ class Strings {
 };
 
 Domain domain_of(std::string_view function, std::string_view stated) {
-  const auto upper = [&](size_t at) {
-    return at < function.size() && function[at] >= 'A' && function[at] <= 'Z';
-  };
+  const auto upper = [&](size_t at) { return at < function.size() && function[at] >= 'A' && function[at] <= 'Z'; };
   if (stated == "python") return Domain::kPython;
   if (stated == "hip") return Domain::kHipRuntime;
   if (stated == "hsa") return Domain::kHsa;
@@ -220,8 +217,7 @@ const Reader::Name& Reader::name_of(int64_t name_id, int64_t domain_id) {
     name_index_.clear();
     names_.clear();
   }
-  const auto [found, fresh] =
-      name_index_.try_emplace({name_id, domain_id}, static_cast<int64_t>(names_.size()));
+  const auto [found, fresh] = name_index_.try_emplace({name_id, domain_id}, static_cast<int64_t>(names_.size()));
   if (fresh) {
     Name name;
     std::string_view text;
@@ -247,8 +243,8 @@ Status Reader::read_launches() {
   const sqlite::StoredTable* const table = db_.table("rocpd_kernelapi");
   if (table == nullptr) return {};
   NamedScan scan(db_, *table,
-                 {"api_ptr_id", "gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ",
-                  "groupSegmentSize", "privateSegmentSize"});
+                 {"api_ptr_id", "gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ", "groupSegmentSize",
+                  "privateSegmentSize"});
   while (scan.next()) {
     Shape shape;
     for (int i = 0; i < 3; ++i) {
@@ -259,8 +255,7 @@ Status Reader::read_launches() {
     shape.priv = scan.number(8, kUnknown);
     const std::array<int64_t, 4> key = {
         static_cast<int64_t>(Hash::mix(shape.grid[0], shape.grid[1])) ^ shape.grid[2],
-        static_cast<int64_t>(Hash::mix(shape.group[0], shape.group[1])) ^ shape.group[2], shape.shared,
-        shape.priv};
+        static_cast<int64_t>(Hash::mix(shape.group[0], shape.group[1])) ^ shape.group[2], shape.shared, shape.priv};
     int64_t at = static_cast<int64_t>(shapes_.size());
     const auto [found, fresh] = shape_index_.try_emplace(key, at);
     if (!fresh && std::memcmp(&shapes_[static_cast<size_t>(found->second)], &shape, sizeof shape) == 0)
@@ -333,10 +328,9 @@ Status Reader::read_calls() {
       if (found == labels_.end()) found = labels_.try_emplace(row, std::array<int64_t, 2>{0, 0}).first;
       int64_t& label = found.value()[mark ? 1 : 0];
       if (label == 0)
-        label = writer_.dimension(
-            row::Label{.name = row,
-                       .kind = mark ? event::MarkerKind::kMark : event::MarkerKind::kPushPop,
-                       .domain = name.domain_text});
+        label = writer_.dimension(row::Label{.name = row,
+                                             .kind = mark ? event::MarkerKind::kMark : event::MarkerKind::kPushPop,
+                                             .domain = name.domain_text});
       const row::Marker values{.track = track, .start = start, .duration = duration, .dim = label};
       writer_.add(values);
       calls_.add(id);
@@ -375,8 +369,8 @@ Status Reader::read_calls() {
   if (disordered > 0) writer_.lose(0, Table::kApi, event::LossReason::kClockOrder, disordered);
   if (with_arguments > 0)
     writer_.note(0, event::NoteSeverity::kInfo,
-                 fmt::format("the arguments of {} API calls are not carried over from the .rpd; query the "
-                             ".rpd itself for them",
+                 fmt::format("the arguments of {} API calls are not carried over from "
+                             "the .rpd; query the .rpd itself for them",
                              with_arguments));
   all_items_ = sdk;
   TACHO_TRY(special_.finish());
@@ -395,8 +389,7 @@ Status Reader::read_links() {
   return cause_.finish();
 }
 
-int64_t Reader::kernel_row(int64_t name_id, int64_t type_id, int64_t shape_at, bool items,
-                           const OpType& type) {
+int64_t Reader::kernel_row(int64_t name_id, int64_t type_id, int64_t shape_at, bool items, const OpType& type) {
   if (kernels_.size() > kMostKnown) kernels_.clear();
   const auto [found, fresh] = kernels_.try_emplace({name_id, type_id, shape_at, items ? 1 : 0}, 0);
   if (!fresh) return found->second;
@@ -432,8 +425,7 @@ int64_t Reader::kernel_row(int64_t name_id, int64_t type_id, int64_t shape_at, b
 
 Status Reader::read_operations() {
   TACHO_ASSIGN(const sqlite::StoredTable* const table, db_.required("rocpd_op"));
-  NamedScan scan(db_, *table,
-                 {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"});
+  NamedScan scan(db_, *table, {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"});
   tsl::robin_map<int64_t, OpType> types;
   int64_t last_type = kUnknown;
   OpType type;
@@ -495,8 +487,7 @@ Status Reader::read_operations() {
       last_key[2] = sequence;
       last_key[3] = process;
     }
-    const auto* const special =
-        cause != nullptr && special_.size() > 0 ? special_.find(correlation) : nullptr;
+    const auto* const special = cause != nullptr && special_.size() > 0 ? special_.find(correlation) : nullptr;
     // Numbers a graph's operations in the file's order.
     const bool of_graph = special != nullptr && special->value == 2;
     node = !of_graph ? 0 : correlation == last_graph ? node + 1 : 1;
@@ -529,8 +520,7 @@ Status Reader::read_operations() {
     if (type.table == Table::kFill) {
       const auto [found, fresh] = shapes.try_emplace({-1, unit, 0, 0}, 0);
       if (fresh)
-        found.value() =
-            writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = unit});
+        found.value() = writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = unit});
       const row::Fill values{.track = track,
                              .start = start,
                              .duration = duration,
@@ -542,14 +532,12 @@ Status Reader::read_operations() {
       continue;
     }
     const auto direction = type.direction;
-    const auto [found, fresh] = shapes.try_emplace(
-        {static_cast<int64_t>(direction), unit, asynchronous, static_cast<int64_t>(type.copy)}, 0);
+    const auto [found, fresh] =
+        shapes.try_emplace({static_cast<int64_t>(direction), unit, asynchronous, static_cast<int64_t>(type.copy)}, 0);
     if (fresh) {
       using event::CopyDirection;
-      const bool from =
-          direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kDeviceToDevice;
-      const bool to =
-          direction == CopyDirection::kHostToDevice || direction == CopyDirection::kDeviceToDevice;
+      const bool from = direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kDeviceToDevice;
+      const bool to = direction == CopyDirection::kHostToDevice || direction == CopyDirection::kDeviceToDevice;
       found.value() = writer_.dimension(row::CopyShape{.direction = direction,
                                                        .source_device = from ? unit : 0,
                                                        .target_device = to ? unit : 0,
@@ -573,8 +561,8 @@ Status Reader::read_operations() {
                  fmt::format("{} GPU operations of the .rpd belong to no API call in it", orphans));
   if (dangling > 0 || links_ > linked)
     writer_.note(0, event::NoteSeverity::kWarning,
-                 fmt::format("{} rows of the .rpd's rocpd_api_ops refer to calls that are not there, {} to "
-                             "operations that are not there or that another row links",
+                 fmt::format("{} rows of the .rpd's rocpd_api_ops refer to calls that are not there, {} to operations "
+                             "that are not there or that another row links",
                              dangling, std::max<int64_t>(links_ - linked, 0)));
   return {};
 }
@@ -666,17 +654,15 @@ Status Reader::run() {
 
 Status check(const Database& database) {
   static constexpr std::pair<std::string_view, std::string_view> kNeeded[] = {
-      {"rocpd_api", "apiName_id"}, {"rocpd_api", "pid"},           {"rocpd_api", "start"},
-      {"rocpd_api", "end"},        {"rocpd_op", "gpuId"},          {"rocpd_op", "start"},
-      {"rocpd_op", "end"},         {"rocpd_op", "description_id"}, {"rocpd_op", "opType_id"},
-      {"rocpd_string", "string"}};
+      {"rocpd_api", "apiName_id"}, {"rocpd_api", "pid"},      {"rocpd_api", "start"}, {"rocpd_api", "end"},
+      {"rocpd_op", "gpuId"},       {"rocpd_op", "start"},     {"rocpd_op", "end"},    {"rocpd_op", "description_id"},
+      {"rocpd_op", "opType_id"},   {"rocpd_string", "string"}};
   for (const auto& [table, column] : kNeeded) {
     const sqlite::StoredTable* const info = database.table(table);
-    if (info == nullptr)
-      return fail("{}: not an .rpd file: it has no table {}", database.file().path(), table);
+    if (info == nullptr) return fail("{}: not an .rpd file: it has no table {}", database.file().path(), table);
     if (info->column(column) < 0)
-      return fail("{}: not an .rpd file that tacho knows: its table {} has no column {}",
-                  database.file().path(), table, column);
+      return fail("{}: not an .rpd file that tacho knows: its table {} has no column {}", database.file().path(), table,
+                  column);
   }
   return {};
 }

@@ -20,8 +20,8 @@ inline constexpr size_t kMostGpus = 4096;
 
 /// True for a SQLite database that has an .rpd file's tables.
 bool accepts(std::string_view path, std::string_view head, bool folder);
-/// Reads a whole .rpd file into a temporary trace. Times stay CLOCK_MONOTONIC. Skips rows that make no sense
-/// and counts them as losses. Does not change the file.
+/// Reads a whole .rpd file into a temporary trace. Times stay CLOCK_MONOTONIC. Skips rows that make no sense and counts
+/// them as losses. Does not change the file.
 Result<std::shared_ptr<const trace::Trace>> read(const std::string& path);
 /// The same into `writer`.
 Status read_into(const std::string& path, trace::TraceWriter& writer);

@@ -14,8 +14,8 @@ struct ViewDefinition {
 
 /// CREATE TABLE statements of schema version 2 or 3.
 std::string table_schema(int version);
-/// The views of a version, in the order in which upstream creates them. Version 2 has ktop; version 3 has
-/// stackframe, napi and nop.
+/// The views of a version, in the order in which upstream creates them. Version 2 has ktop; version 3 has stackframe,
+/// napi and nop.
 std::span<const ViewDefinition> views(int version);
 /// CREATE INDEX statements, to run after loading the rows.
 std::string_view index_schema(int version);

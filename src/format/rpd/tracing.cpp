@@ -1,5 +1,5 @@
-// Writes Chrome JSON like rpd2tracing.py (tracing.h), without its mistakes: escapes names instead of
-// stripping them, and correctly nests markers that begin where others end.
+// Writes Chrome JSON like rpd2tracing.py (tracing.h), without its mistakes: escapes names instead of stripping them,
+// and correctly nests markers that begin where others end.
 #include "format/rpd/tracing.h"
 
 #include <tsl/robin_map.h>
@@ -194,12 +194,12 @@ uint32_t Tracer::thread(int64_t pid, int64_t tid) {
       one.pid = pid;
       one.tid = tid;
       one.head = fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",", pid, tid);
-      text(
-          fmt::format(",{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":\"{0}\",\"tid\":\"{1}\",\"args\":{{"
-                      "\"name\":\"Hip {1}\"}}}}\n"
-                      ",{{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":\"{0}\",\"tid\":\"{1}\","
-                      "\"args\":{{\"sort_index\":\"{2}\"}}}}\n",
-                      pid, tid, static_cast<int64_t>(static_cast<uint64_t>(tid) * 2)));
+      text(fmt::format(
+          ",{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":\"{0}\",\"tid\":\"{1}\",\"args\":{{\"name\":\"Hip "
+          "{1}\"}}}}\n"
+          ",{{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":\"{0}\",\"tid\":\"{1}\",\"args\":{{\"sort_index\":\"{2}\"}}}}\n"
+          "",
+          pid, tid, static_cast<int64_t>(static_cast<uint64_t>(tid) * 2)));
       result_.events += 2;
       threads_.push_back(std::move(one));
     } else if (threads_[found->second].pid != pid || threads_[found->second].tid != tid) {
@@ -223,12 +223,11 @@ uint32_t Tracer::place(int64_t gpu, int64_t queue) {
                 fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",", gpu, queue)};
       if (known == gpus_.end()) {
         gpus_.push_back(gpu);
-        text(
-            fmt::format(",{{\"name\": \"process_name\", \"ph\": \"M\", "
-                        "\"pid\":\"{0}\",\"args\":{{\"name\":\"GPU{0}\"}}}}\n"
-                        ",{{\"name\": \"process_sort_index\", \"ph\": \"M\", "
-                        "\"pid\":\"{0}\",\"args\":{{\"sort_index\":\"{1}\"}}}}\n",
-                        gpu, static_cast<int64_t>(static_cast<uint64_t>(gpu) + 1000000)));
+        text(fmt::format(",{{\"name\": \"process_name\", \"ph\": \"M\", "
+                         "\"pid\":\"{0}\",\"args\":{{\"name\":\"GPU{0}\"}}}}\n"
+                         ",{{\"name\": \"process_sort_index\", \"ph\": \"M\", "
+                         "\"pid\":\"{0}\",\"args\":{{\"sort_index\":\"{1}\"}}}}\n",
+                         gpu, static_cast<int64_t>(static_cast<uint64_t>(gpu) + 1000000)));
         result_.events += 2;
       }
       places_.push_back(std::move(one));
@@ -268,8 +267,7 @@ Status Tracer::window() {
     const std::string_view unit(stop, static_cast<size_t>(text.data() + text.size() - stop));
     if (error == std::errc() && std::isfinite(number)) {
       if (unit == "%") {
-        us = (static_cast<double>(result_.last - result_.first) * (number / 100) +
-              static_cast<double>(result_.first)) /
+        us = (static_cast<double>(result_.last - result_.first) * (number / 100) + static_cast<double>(result_.first)) /
              1000;
         return {};
       }
@@ -283,9 +281,8 @@ Status Tracer::window() {
         return {};
       }
     }
-    return fail(
-        "{} {}: write a share of the trace (25%), microseconds, or a number with a unit (ns, us, ms, s)",
-        option, text);
+    return fail("{} {}: write a share of the trace (25%), microseconds, or a number with a unit (ns, us, ms, s)",
+                option, text);
   };
   result_.from = static_cast<double>(result_.first) / 1000;
   result_.to = static_cast<double>(result_.last) / 1000;
@@ -321,8 +318,7 @@ Status Tracer::operations() {
     last_end_ = std::max(last_end_, end);
     if (!window_.holds(start)) continue;
     const int64_t description = scan.number(4), type = scan.number(5);
-    if (lines.empty() || lines[last].key[0] != at || lines[last].key[1] != description ||
-        lines[last].key[2] != type) {
+    if (lines.empty() || lines[last].key[0] != at || lines[last].key[1] != description || lines[last].key[2] != type) {
       if (lines.size() >= kMostKeptTexts) {
         index.clear();
         lines.clear();
@@ -333,10 +329,9 @@ Status Tracer::operations() {
         if (fresh) {
           const std::string word = name(type);
           const std::string& described = name(description);
-          lines.push_back(
-              {{at, description, type},
-               places_[at].head + "\"name\":\"" + (described.empty() ? word : described) + "\",\"ts\":\"",
-               "\",\"ph\":\"X\",\"args\":{\"desc\":\"" + word + "\"}}\n"});
+          lines.push_back({{at, description, type},
+                           places_[at].head + "\"name\":\"" + (described.empty() ? word : described) + "\",\"ts\":\"",
+                           "\",\"ph\":\"X\",\"args\":{\"desc\":\"" + word + "\"}}\n"});
         }
         const Line& line = lines[found->second];
         if (line.key[0] == at && line.key[1] == description && line.key[2] == type) {
@@ -373,28 +368,23 @@ Status Tracer::operations() {
 
 // Graph launches, in files that upstream's rocpd.graph has processed.
 Status Tracer::graphs() {
-  if (db_.table("rocpd_graphLaunchapi") == nullptr ||
-      db_.table("rocpd_graphLaunchapi")->column("graphExec") < 0)
+  if (db_.table("rocpd_graphLaunchapi") == nullptr || db_.table("rocpd_graphLaunchapi")->column("graphExec") < 0)
     return {};
   TACHO_ASSIGN(const sqlite::Statement list,
                sqlite::prepare(db_.connection(),
-                               "SELECT graphExec, gpuId, queueId, min(start), max(end) - min(start), "
-                               "count(*) FROM rocpd_graphLaunchapi A "
-                               "JOIN rocpd_api_ops B ON B.api_id = A.api_ptr_id JOIN rocpd_op C ON C.id = "
-                               "B.op_id GROUP BY api_ptr_id"));
+                               "SELECT graphExec, gpuId, queueId, min(start), max(end) - min(start), count(*) FROM "
+                               "rocpd_graphLaunchapi A JOIN rocpd_api_ops B ON B.api_id = A.api_ptr_id JOIN rocpd_op C "
+                               "ON C.id = B.op_id GROUP BY api_ptr_id"));
   while (sqlite3_step(list.get()) == SQLITE_ROW) {
-    const auto number = [&](int column) {
-      return static_cast<int64_t>(sqlite3_column_int64(list.get(), column));
-    };
+    const auto number = [&](int column) { return static_cast<int64_t>(sqlite3_column_int64(list.get(), column)); };
     if (!window_.holds(number(3))) continue;
     const auto* const graph = reinterpret_cast<const char*>(sqlite3_column_text(list.get(), 0));
     char ts[32], dur[32];
     *put_us(ts, number(3)) = '\0';
     *put_us(dur, number(4)) = '\0';
-    text(
-        fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",\"name\":\"Graph "
-                    "{}\",\"ts\":\"{}\",\"dur\":\"{}\",\"ph\":\"X\",\"args\":{{\"kernels\":\"{}\"}}}}\n",
-                    number(1), number(2), escaped(graph != nullptr ? graph : ""), ts, dur, number(5)));
+    text(fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",\"name\":\"Graph "
+                     "{}\",\"ts\":\"{}\",\"dur\":\"{}\",\"ph\":\"X\",\"args\":{{\"kernels\":\"{}\"}}}}\n",
+                     number(1), number(2), escaped(graph != nullptr ? graph : ""), ts, dur, number(5)));
     ++result_.events;
   }
   return {};
@@ -493,8 +483,7 @@ Status Tracer::links() {
   TACHO_ASSIGN(const sqlite::StoredTable* const calls, db_.required("rocpd_api"));
   TACHO_ASSIGN(const sqlite::StoredTable* const ops, db_.required("rocpd_op"));
   NamedScan scan(db_, *table, {"id", "api_id", "op_id"});
-  NamedScan call(db_, *calls, {"pid", "tid", "start", "end"}),
-      op(db_, *ops, {"gpuId", "queueId", "start", "end"});
+  NamedScan call(db_, *calls, {"pid", "tid", "start", "end"}), op(db_, *ops, {"gpuId", "queueId", "start", "end"});
   // Rows of the three tables come in about the same order, so the wanted row is usually the next one.
   const auto find = [](NamedScan& in, int64_t id) {
     if (in.rows() > 0 && in.rowid() == id) return true;
@@ -503,8 +492,7 @@ Status Tracer::links() {
   };
   while (scan.next()) {
     if (!find(call, scan.number(1)) || !find(op, scan.number(2))) continue;
-    const int64_t call_start = call.number(2), call_end = call.number(3), start = op.number(2),
-                  end = op.number(3);
+    const int64_t call_start = call.number(2), call_end = call.number(3), start = op.number(2), end = op.number(3);
     const uint32_t from = thread(call.number(0), call.number(1)), to = place(op.number(0), op.number(1));
     if (window_.holds(start)) {
       begins_.add({call_start, places_[to].gpu_number});
@@ -544,8 +532,7 @@ Status Tracer::counters() {
   for (const int64_t gpu : gpus_)
     gpus.push_back({fmt::format(",{{\"pid\":\"{}\",\"name\":\"QueueDepth\",\"ph\":\"C\",\"ts\":", gpu),
                     fmt::format(",{{\"pid\":\"{}\",\"name\":\"Idle\",\"ph\":\"C\",\"ts\":", gpu)});
-  const auto line = [&](const std::string& head, std::string_view time, std::string_view what,
-                        int64_t value) {
+  const auto line = [&](const std::string& head, std::string_view time, std::string_view what, int64_t value) {
     char* to = out_.reserve(head.size() + 100);
     char* const begin = to;
     to = put(put(put(to, head), time), what);
@@ -598,8 +585,8 @@ Status Tracer::monitor() {
   const auto line = [&](const Series& of, int64_t time) {
     char ts[32];
     *put_us(ts, time) = '\0';
-    text(fmt::format(",{{\"pid\":\"{}\",\"name\":\"{}\",\"ph\":\"C\",\"ts\":{},\"args\":{{\"{}\":{}}}}}\n",
-                     of.device, of.type, ts, of.type, of.value));
+    text(fmt::format(",{{\"pid\":\"{}\",\"name\":\"{}\",\"ph\":\"C\",\"ts\":{},\"args\":{{\"{}\":{}}}}}\n", of.device,
+                     of.type, ts, of.type, of.value));
     ++result_.events;
   };
   while (scan.next()) {
@@ -641,14 +628,14 @@ void Tracer::close_frame(Thread& thread) {
     *put_us(dur, thread.to - thread.from + 1000) = '\0';
     text(places_[place].head + "\"name\":\"" + value);
     text(fmt::format(
-        "\",\"ts\":\"{}\",\"dur\":\"{}\",\"ph\":\"X\",\"args\":{{\"desc\":\"UserMarker frame: {} ops\"}}}}\n",
-        ts, dur, thread.operations));
+        "\",\"ts\":\"{}\",\"dur\":\"{}\",\"ph\":\"X\",\"args\":{{\"desc\":\"UserMarker frame: {} ops\"}}}}\n", ts, dur,
+        thread.operations));
     ++result_.events;
   }
 }
 
-// On the GPU's line, a frame with the marker's name surrounds operations launched under the same innermost
-// marker that follow each other within 200 us.
+// On the GPU's line, a frame with the marker's name surrounds operations launched under the same innermost marker that
+// follow each other within 200 us.
 Status Tracer::frames() {
   TACHO_TRY(markers_.finish());
   TACHO_TRY(uses_.finish());
@@ -679,9 +666,8 @@ Status Tracer::frames() {
     while (!thread.stack.empty() && thread.stack.back().end <= use.call) thread.stack.pop_back();
     if (!thread.stack.empty()) {
       const Marker& inner = thread.stack.back();
-      const bool same =
-          thread.open && thread.frame.start == inner.start && thread.frame.text == inner.text &&
-          (std::llabs(use.start - thread.to) < kNear || std::llabs(thread.from - use.end) < kNear);
+      const bool same = thread.open && thread.frame.start == inner.start && thread.frame.text == inner.text &&
+                        (std::llabs(use.start - thread.to) < kNear || std::llabs(thread.from - use.end) < kNear);
       if (same) {
         thread.from = std::min(thread.from, use.start);
         thread.to = std::max(thread.to, use.end);
@@ -709,11 +695,9 @@ Result<TracingResult> Tracer::run() {
   if (result_.version == 0)
     return fail("{}: not an .rpd file; tacho export -f json converts other traces", db_.file().path());
   TACHO_ASSIGN(const sqlite::StoredTable* const strings, db_.required("rocpd_string"));
-  strings_ =
-      std::make_unique<NamedScan>(db_, *strings, std::initializer_list<std::string_view>{"id", "string"});
+  strings_ = std::make_unique<NamedScan>(db_, *strings, std::initializer_list<std::string_view>{"id", "string"});
   if (const sqlite::StoredTable* const ustrings = db_.table("rocpd_ustring"))
-    ustrings_ =
-        std::make_unique<NamedScan>(db_, *ustrings, std::initializer_list<std::string_view>{"id", "string"});
+    ustrings_ = std::make_unique<NamedScan>(db_, *ustrings, std::initializer_list<std::string_view>{"id", "string"});
   if (options_.start.find('%') != std::string::npos || options_.end.find('%') != std::string::npos) {
     TACHO_ASSIGN(const sqlite::StoredTable* const calls, db_.required("rocpd_api"));
     NamedScan scan(db_, *calls, {"start", "end"});

@@ -1,5 +1,5 @@
-// Converts .rpd to Chrome JSON with the same events as rocmProfileData's rpd2tracing.py (processes, threads,
-// names, arrows, counters), but in JSON that is valid whatever the names contain.
+// Converts .rpd to Chrome JSON with the same events as rocmProfileData's rpd2tracing.py (processes, threads, names,
+// arrows, counters), but in JSON that is valid whatever the names contain.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,6 @@ struct TracingResult {
 };
 
 /// Reads `input` in place, one pass for each table, with bounded memory.
-Result<TracingResult> write_tracing(const std::string& input, const std::string& output,
-                                    const TracingOptions& options);
+Result<TracingResult> write_tracing(const std::string& input, const std::string& output, const TracingOptions& options);
 
 }  // namespace tacho::format::rpd

@@ -36,8 +36,7 @@ class IdSet {
     if (page != last_page_ || last_ == nullptr) {
       auto& bits = pages_[page];
       if (!bits) {
-        if (stock_.pages == 0)
-          return fail("{}: its row ids are scattered too widely for a trace", stock_.path);
+        if (stock_.pages == 0) return fail("{}: its row ids are scattered too widely for a trace", stock_.path);
         --stock_.pages;
         bits = std::make_unique<Bits>();
       }
@@ -105,14 +104,11 @@ class Trimmer {
   Result<std::string> schema(const char* type);
   Status copy_calls();
   Status copy_operations();
-  Status copy_table(const std::string& name,
-                    std::initializer_list<std::pair<std::string_view, IdSet*>> needed,
+  Status copy_table(const std::string& name, std::initializer_list<std::pair<std::string_view, IdSet*>> needed,
                     std::initializer_list<std::pair<std::string_view, IdSet*>> uses);
   Status copy_strings(const char* name, IdSet& used);
   Status copy_others();
-  bool known(const std::string& name) const {
-    return std::find(done_.begin(), done_.end(), name) != done_.end();
-  }
+  bool known(const std::string& name) const { return std::find(done_.begin(), done_.end(), name) != done_.end(); }
 
   const Database& db_;
   int64_t from_, to_;
@@ -124,13 +120,12 @@ class Trimmer {
   TrimResult result_;
 };
 
-// The CREATE statements of one type, as in the file. First tries each one in an empty database under an
-// authorizer, so that nothing else can hide in it.
+// The CREATE statements of one type, as in the file. First tries each one in an empty database under an authorizer, so
+// that nothing else can hide in it.
 Result<std::string> Trimmer::schema(const char* type) {
   TACHO_ASSIGN(const sqlite::Statement list,
-               sqlite::prepare(db_.connection(),
-                               "SELECT sql, name FROM sqlite_schema WHERE type = ? AND sql IS NOT NULL AND "
-                               "name NOT LIKE 'sqlite_%'"));
+               sqlite::prepare(db_.connection(), "SELECT sql, name FROM sqlite_schema WHERE type = ? AND sql "
+                                                 "IS NOT NULL AND name NOT LIKE 'sqlite_%'"));
   sqlite3_bind_text(list.get(), 1, type, -1, SQLITE_STATIC);
   if (!trial_) {
     TACHO_ASSIGN(trial_, sqlite::open_memory());
@@ -151,9 +146,8 @@ Result<std::string> Trimmer::schema(const char* type) {
     if (type == std::string_view("index")) {
       // Only over plain columns, since SQLite would compute an expression for every row.
       sqlite3_set_authorizer(trial_.get(), nullptr, nullptr);
-      TACHO_ASSIGN(
-          const sqlite::Statement parts,
-          sqlite::prepare(trial_.get(), "SELECT count(*) FROM pragma_index_xinfo(?) WHERE cid = -2"));
+      TACHO_ASSIGN(const sqlite::Statement parts,
+                   sqlite::prepare(trial_.get(), "SELECT count(*) FROM pragma_index_xinfo(?) WHERE cid = -2"));
       sqlite3_bind_text(parts.get(), 1, name.c_str(), -1, SQLITE_TRANSIENT);
       const bool plain = sqlite3_step(parts.get()) == SQLITE_ROW && sqlite3_column_int(parts.get(), 0) == 0;
       sqlite3_set_authorizer(trial_.get(), schema_only, nullptr);
@@ -215,8 +209,7 @@ Status Trimmer::copy_operations() {
   return copy_table("rocpd_api_ops", {{"api_id", &calls_}, {"op_id", &operations_}}, {});
 }
 
-Status Trimmer::copy_table(const std::string& name,
-                           std::initializer_list<std::pair<std::string_view, IdSet*>> needed,
+Status Trimmer::copy_table(const std::string& name, std::initializer_list<std::pair<std::string_view, IdSet*>> needed,
                            std::initializer_list<std::pair<std::string_view, IdSet*>> uses) {
   const sqlite::StoredTable* const table = db_.table(name);
   if (table == nullptr) return {};
@@ -234,9 +227,7 @@ Status Trimmer::copy_table(const std::string& name,
   BulkTable& out = file_->table(table->name);
   while (scan.next()) {
     bool keep = true;
-    const auto value = [&](int column) {
-      return column == table->rowid_column ? scan.rowid() : scan.integer(column);
-    };
+    const auto value = [&](int column) { return column == table->rowid_column ? scan.rowid() : scan.integer(column); };
     for (const Reference& reference : references)
       if (reference.set != nullptr && !reference.set->has(value(reference.column))) keep = false;
     if (!keep) continue;
@@ -262,9 +253,8 @@ Status Trimmer::copy_strings(const char* name, IdSet& used) {
 
 // Tables that this version of tacho does not know: trims them by the references that they declare.
 Status Trimmer::copy_others() {
-  TACHO_ASSIGN(
-      const sqlite::Statement keys,
-      sqlite::prepare(db_.connection(), "SELECT \"from\", \"table\" FROM pragma_foreign_key_list(?)"));
+  TACHO_ASSIGN(const sqlite::Statement keys,
+               sqlite::prepare(db_.connection(), "SELECT \"from\", \"table\" FROM pragma_foreign_key_list(?)"));
   for (const sqlite::StoredTable& table : db_.tables()) {
     if (known(table.name) || table.name.starts_with("sqlite_") || table.name == "rocpd_string" ||
         table.name == "rocpd_ustring")
@@ -288,9 +278,7 @@ Status Trimmer::copy_others() {
     BulkTable& out = file_->table(table.name);
     while (scan.next()) {
       bool keep = true;
-      const auto value = [&](int column) {
-        return column == table.rowid_column ? scan.rowid() : scan.integer(column);
-      };
+      const auto value = [&](int column) { return column == table.rowid_column ? scan.rowid() : scan.integer(column); };
       for (const Reference& reference : references)
         if (reference.set != nullptr && !reference.set->has(value(reference.column))) keep = false;
       if (!keep) continue;
@@ -316,8 +304,7 @@ Result<TrimResult> Trimmer::run(const std::string& temporary) {
   TACHO_TRY(copy_table("rocpd_stackframe", {{"api_ptr_id", &calls_}}, {{"name_id", &strings_}}));
   TACHO_TRY(copy_table("rocpd_counter", {{"op_id", &operations_}}, {{"name_id", &strings_}}));
   TACHO_TRY(copy_table("rocpd_barrierop", {{"op_ptr_id", &operations_}}, {}));
-  TACHO_TRY(
-      copy_table("rocpd_op_inputSignals", {{"from_op_id", &operations_}, {"to_op_id", &operations_}}, {}));
+  TACHO_TRY(copy_table("rocpd_op_inputSignals", {{"from_op_id", &operations_}, {"to_op_id", &operations_}}, {}));
   if (const sqlite::StoredTable* const table = db_.table("rocpd_monitor")) {
     NamedScan scan(db_, *table, {"start", "end"});
     BulkTable& out = file_->table(table->name);
@@ -350,8 +337,7 @@ Result<std::pair<int64_t, int64_t>> time_range(const std::string& path) {
   return std::pair{first, last};
 }
 
-Result<TrimResult> trim(const std::string& input, const std::string& output, int64_t from, int64_t to,
-                        bool overwrite) {
+Result<TrimResult> trim(const std::string& input, const std::string& output, int64_t from, int64_t to, bool overwrite) {
   TACHO_ASSIGN(const Database database, Database::open(input));
   TACHO_ASSIGN(sqlite::DatabaseOutput place, sqlite::DatabaseOutput::create(output, overwrite));
   TACHO_ASSIGN(const TrimResult result, Trimmer(database, from, to).run(place.temporary()));

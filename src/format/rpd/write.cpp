@@ -1,5 +1,5 @@
-// Writes .rpd files: calls and operations in time order, numbered from 1. Rows that depend on calls are
-// sorted by the call's number at the end.
+// Writes .rpd files: calls and operations in time order, numbered from 1. Rows that depend on calls are sorted by the
+// call's number at the end.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -31,11 +31,7 @@ constexpr int64_t kPidStride = 10'000'000, kGpuStride = 1000;
 class Writer {
  public:
   Writer(const trace::Trace& trace, const ExportOptions& options, sqlite::BulkFile& file, OutputClock clock)
-      : trace_(trace),
-        options_(options),
-        version_(options.rpd_schema),
-        file_(file),
-        clock_(std::move(clock)) {}
+      : trace_(trace), options_(options), version_(options.rpd_schema), file_(file), clock_(std::move(clock)) {}
   Status run();
 
  private:
@@ -92,9 +88,8 @@ int64_t Writer::text_of_row(int64_t row, bool kernel) {
   int64_t& known = (kernel ? kernel_rows_ : rows_).of(row);
   if (known != 0) return known;
   const std::string_view raw = trace_.string(row);
-  return known = kernel && !options_.mangled
-                     ? text(options_.truncate ? short_name(demangle(raw)) : demangle(raw))
-                     : text(raw);
+  return known = kernel && !options_.mangled ? text(options_.truncate ? short_name(demangle(raw)) : demangle(raw))
+                                             : text(raw);
 }
 
 int64_t Writer::argument(int64_t row) {
@@ -146,15 +141,13 @@ void Writer::read_tracks() {
     const int64_t node = node_of(track.process);
     track.pid = trace_.cell(Table::kProcess, track.process, column::Process::pid) + node * kPidStride;
     const int64_t thread = cell(column::Track::thread), device = cell(column::Track::device);
-    track.tid =
-        thread > 0 ? trace_.cell(Table::kThread, thread, column::Thread::tid) + node * kPidStride : track.pid;
+    track.tid = thread > 0 ? trace_.cell(Table::kThread, thread, column::Thread::tid) + node * kPidStride : track.pid;
     const int64_t index = device > 0 ? trace_.cell(Table::kDevice, device, column::Device::index) : 0;
     track.gpu = (index == kUnknown ? 0 : index) + node * kGpuStride;
     track.native = cell(column::Track::native);
     const int64_t context = cell(column::Track::context);
-    const bool cuda =
-        device > 0 &&
-        trace_.text(Table::kDevice, device, column::Device::vendor).find("NVIDIA") != std::string_view::npos;
+    const bool cuda = device > 0 && trace_.text(Table::kDevice, device, column::Device::vendor).find("NVIDIA") !=
+                                        std::string_view::npos;
     // Like upstream's CUDA backend: the context is the queue, the stream the sequence. Ignores the others.
     track.queue = cuda ? context : track.native;
     track.sequence = cuda ? track.native : from_rpd ? context : 0;
@@ -165,9 +158,8 @@ void Writer::read_tracks() {
 Status Writer::calls() {
   static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
                                      column::Fact::dim, column::Fact::correlation};
-  static constexpr int kApiColumns[] = {column::Fact::track,       column::Fact::start,
-                                        column::Fact::duration,    column::Fact::dim,
-                                        column::Fact::correlation, column::Api::arguments};
+  static constexpr int kApiColumns[] = {column::Fact::track, column::Fact::start,       column::Fact::duration,
+                                        column::Fact::dim,   column::Fact::correlation, column::Api::arguments};
   trace::TimeCursor api(trace_, Table::kApi, kApiColumns), marker(trace_, Table::kMarker, kColumns);
   bool more_api = options_.wants(Table::kApi) && api.next(),
        more_marker = options_.wants(Table::kMarker) && marker.next();
@@ -178,8 +170,8 @@ Status Writer::calls() {
   std::vector<Function> functions(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)),
                                   Function{0, 0, true, false});
   for (size_t row = 1; row < functions.size(); ++row) {
-    const auto domain = static_cast<Domain>(
-        trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
+    const auto domain =
+        static_cast<Domain>(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
     functions[row].name =
         text_of_row(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::name), false);
     functions[row].domain = version_ >= 3 ? text(domain_word(domain)) : 0;
@@ -228,22 +220,20 @@ Status Writer::operations() {
   static constexpr int kDispatchColumns[] = {column::Dispatch::track,       column::Dispatch::start,
                                              column::Dispatch::duration,    column::Dispatch::dim,
                                              column::Dispatch::correlation, column::Dispatch::graph_node};
-  static constexpr int kCopyColumns[] = {
-      column::Copy::track,       column::Copy::start, column::Copy::duration,  column::Copy::dim,
-      column::Copy::correlation, column::Copy::bytes, column::Copy::graph_node};
-  trace::TimeCursor dispatch(trace_, Table::kDispatch, kDispatchColumns),
-      copy(trace_, Table::kCopy, kCopyColumns), fill(trace_, Table::kFill, kCopyColumns);
+  static constexpr int kCopyColumns[] = {column::Copy::track,     column::Copy::start,       column::Copy::duration,
+                                         column::Copy::dim,       column::Copy::correlation, column::Copy::bytes,
+                                         column::Copy::graph_node};
+  trace::TimeCursor dispatch(trace_, Table::kDispatch, kDispatchColumns), copy(trace_, Table::kCopy, kCopyColumns),
+      fill(trace_, Table::kFill, kCopyColumns);
   trace::TimeCursor* const cursors[] = {&dispatch, &copy, &fill};
   bool more[3];
   for (int i = 0; i < 3; ++i) more[i] = options_.wants(kTables[i]) && cursors[i]->next();
   struct Kernel {
     int64_t name, type;
   };
-  std::vector<Kernel> kernels(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kKernel), 1)),
-                              Kernel{0, 0});
+  std::vector<Kernel> kernels(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kKernel), 1)), Kernel{0, 0});
   int64_t fill_type = 0;
-  std::vector<int64_t> copy_types(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kCopyShape), 1)),
-                                  0);
+  std::vector<int64_t> copy_types(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kCopyShape), 1)), 0);
   BulkTable& ops = file_.table("rocpd_op");
   BulkTable& links = file_.table("rocpd_api_ops");
   int64_t id = 0, link = 0;
@@ -267,8 +257,8 @@ Status Writer::operations() {
         type = kernel.type;
       } else if (which == 1) {
         if (copy_types[dim] == 0)
-          copy_types[dim] = text(op_type_of_copy(static_cast<event::CopyDirection>(
-              trace_.cell(Table::kCopyShape, row[3], column::CopyShape::direction))));
+          copy_types[dim] = text(op_type_of_copy(
+              static_cast<event::CopyDirection>(trace_.cell(Table::kCopyShape, row[3], column::CopyShape::direction))));
         type = copy_types[dim];
       } else {
         if (fill_type == 0) fill_type = text(kOpTypeOfFill);
@@ -375,9 +365,7 @@ Status Writer::readings() {
   BulkTable& table = file_.table("rocpd_monitor");
   int64_t id = 0;
   const auto put = [&](size_t at, const Run& run, int64_t end) {
-    const auto cell = [&](int column) {
-      return trace_.cell(Table::kTrack, static_cast<int64_t>(at), column);
-    };
+    const auto cell = [&](int column) { return trace_.cell(Table::kTrack, static_cast<int64_t>(at), column); };
     const int64_t counter = cell(column::Track::counter);
     const size_t type = monitor_type(cell(column::Track::device), tracks_[at].process);
     table.begin(++id);
@@ -392,20 +380,20 @@ Status Writer::readings() {
         .text(fmt::format("{}", __builtin_bit_cast(double, run.value)))
         .end();
   };
-  TACHO_TRY(trace::visit_by_time(trace_, Table::kReading, kColumns, INT64_MIN, INT64_MAX,
-                                 [&](std::span<const int64_t> row) {
-                                   const auto at = static_cast<size_t>(row[0]);
-                                   if (!tracks_[at].wanted) return true;
-                                   Run& run = runs[at];
-                                   if (run.start != kUnknown && run.value != row[2]) {
-                                     put(at, run, row[1]);
-                                     run.start = kUnknown;
-                                   }
-                                   if (run.start == kUnknown) run.start = row[1];
-                                   run.last = row[1];
-                                   run.value = row[2];
-                                   return true;
-                                 }));
+  TACHO_TRY(
+      trace::visit_by_time(trace_, Table::kReading, kColumns, INT64_MIN, INT64_MAX, [&](std::span<const int64_t> row) {
+        const auto at = static_cast<size_t>(row[0]);
+        if (!tracks_[at].wanted) return true;
+        Run& run = runs[at];
+        if (run.start != kUnknown && run.value != row[2]) {
+          put(at, run, row[1]);
+          run.start = kUnknown;
+        }
+        if (run.start == kUnknown) run.start = row[1];
+        run.last = row[1];
+        run.value = row[2];
+        return true;
+      }));
   for (size_t at = 0; at < runs.size(); ++at)
     if (runs[at].start != kUnknown) put(at, runs[at], runs[at].last);
   return {};
@@ -448,8 +436,7 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
   if (options.rpd_schema != 2 && options.rpd_schema != 3)
     return fail("--rpd-schema {}: choose 2 or 3", options.rpd_schema);
   if (trace.aggregated())
-    return fail("{}: recorded with --aggregate: it holds no events that an .rpd file could hold",
-                trace.path());
+    return fail("{}: recorded with --aggregate: it holds no events that an .rpd file could hold", trace.path());
   TACHO_ASSIGN(sqlite::DatabaseOutput output, sqlite::DatabaseOutput::create(target.file, options.overwrite));
   TACHO_ASSIGN(OutputClock clock, OutputClock::make(trace, OutputClock::Clock::kMonotonic));
   TACHO_ASSIGN(const std::unique_ptr<sqlite::BulkFile> file,

@@ -97,8 +97,7 @@ void BulkTable::append_record(int64_t rowid, std::span<const uint8_t> record) {
   append(rowid, record.data(), record.size(), nullptr, 0);
 }
 
-void BulkTable::append(int64_t rowid, const uint8_t* head, size_t head_size, const uint8_t* body,
-                       size_t body_size) {
+void BulkTable::append(int64_t rowid, const uint8_t* head, size_t head_size, const uint8_t* body, size_t body_size) {
   if (!file_.error_.empty()) return;
   if (rows_ > 0 && rowid <= last_rowid_) {
     file_.fault(fmt::format("rows of {} out of order (id {} after {})", name_, rowid, last_rowid_));
@@ -115,8 +114,7 @@ void BulkTable::append(int64_t rowid, const uint8_t* head, size_t head_size, con
   uint8_t prefix[18];
   uint8_t* const after = put_varint(put_varint(prefix, payload), static_cast<uint64_t>(rowid));
   const auto prefix_size = static_cast<size_t>(after - prefix);
-  const auto cell =
-      static_cast<uint32_t>(std::max<uint64_t>(prefix_size + local + (local < payload ? 4 : 0), 4));
+  const auto cell = static_cast<uint32_t>(std::max<uint64_t>(prefix_size + local + (local < payload ? 4 : 0), 4));
   if (8 + (cells_ + 1) * kReservedForPointer + cell > content_) emit_leaf();
   content_ -= cell;
   uint8_t* const at = leaf_.data() + content_;
@@ -158,8 +156,7 @@ void BulkTable::emit_leaf() {
   start_leaf();
 }
 
-// Entries wait until they fill a page and two more are there, so that no interior page gets only a single
-// child.
+// Entries wait until they fill a page and two more are there, so that no interior page gets only a single child.
 void BulkTable::push(size_t level, Entry entry) {
   if (levels_.size() <= level) levels_.resize(level + 1);
   Level& here = levels_[level];
@@ -202,8 +199,7 @@ void BulkTable::write_interior(uint8_t* page, std::span<const Entry> entries) {
   for (size_t i = 0; i < cells; ++i) {
     uint8_t cell[13];
     put32(cell, entries[i].page);
-    const auto size =
-        static_cast<uint32_t>(put_varint(cell + 4, static_cast<uint64_t>(entries[i].key)) - cell);
+    const auto size = static_cast<uint32_t>(put_varint(cell + 4, static_cast<uint64_t>(entries[i].key)) - cell);
     content -= size;
     std::memcpy(page + content, cell, size);
     put16(page + 12 + 2 * i, content);
@@ -245,8 +241,8 @@ Result<std::unique_ptr<BulkFile>> BulkFile::create(const std::string& path, cons
   file->path_ = path;
   {
     sqlite3* raw = nullptr;
-    const int code = sqlite3_open_v2(
-        path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE, nullptr);
+    const int code = sqlite3_open_v2(path.c_str(), &raw,
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE, nullptr);
     const Connection connection(raw);
     if (code != SQLITE_OK)
       return fail("{}: cannot be created: {}", path, raw != nullptr ? sqlite3_errmsg(raw) : "no memory");
@@ -255,13 +251,11 @@ Result<std::unique_ptr<BulkFile>> BulkFile::create(const std::string& path, cons
                                        kPage)));
     TACHO_TRY(execute(raw, schema));
     TACHO_TRY(execute(raw, "COMMIT"));
-    TACHO_ASSIGN(
-        const Statement list,
-        prepare(raw, "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"));
+    TACHO_ASSIGN(const Statement list,
+                 prepare(raw, "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"));
     while (sqlite3_step(list.get()) == SQLITE_ROW)
-      file->tables_.emplace_back(
-          new BulkTable(*file, reinterpret_cast<const char*>(sqlite3_column_text(list.get(), 0)),
-                        static_cast<uint32_t>(sqlite3_column_int64(list.get(), 1))));
+      file->tables_.emplace_back(new BulkTable(*file, reinterpret_cast<const char*>(sqlite3_column_text(list.get(), 0)),
+                                               static_cast<uint32_t>(sqlite3_column_int64(list.get(), 1))));
   }
   file->descriptor_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file->descriptor_ < 0) return fail("{}: {}", path, std::strerror(errno));
@@ -338,8 +332,8 @@ Status BulkFile::finish(const std::string& script) {
   for (const auto& table : tables_) table->finish();
   flush();
   TACHO_TRY(status());
-  // Readers trust the header's page count only if "version valid for" equals the change counter. SQLite set
-  // them equal when it wrote the schema; both stay unchanged.
+  // Readers trust the header's page count only if "version valid for" equals the change counter. SQLite set them equal
+  // when it wrote the schema; both stay unchanged.
   uint8_t count[4];
   put32(count, next_page_ - 1);
   if (::pwrite(descriptor_, count, 4, 28) != 4) return fail("{}: {}", path_, std::strerror(errno));
@@ -351,26 +345,22 @@ Status BulkFile::finish(const std::string& script) {
     const Connection connection(raw);
     if (code != SQLITE_OK) return fail("{}: {}", path_, sqlite3_errmsg(raw));
     std::string sql =
-        "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536; PRAGMA temp_store=FILE; "
-        "BEGIN;";
+        "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536; PRAGMA temp_store=FILE; BEGIN;";
     bool sequence = false;
     for (const auto& table : tables_) sequence = sequence || table->name_ == "sqlite_sequence";
     if (sequence)
       for (const auto& table : tables_)
         if (table->rows_ > 0)
           sql += fmt::format(
-              "INSERT INTO sqlite_sequence(name, seq) SELECT '{0}', {1} WHERE EXISTS (SELECT 1 FROM "
-              "sqlite_schema WHERE "
-              "name = '{0}' AND sql LIKE '%AUTOINCREMENT%');",
+              "INSERT INTO sqlite_sequence(name, seq) SELECT '{0}', {1} WHERE EXISTS (SELECT 1 FROM sqlite_schema "
+              "WHERE name = '{0}' AND sql LIKE '%AUTOINCREMENT%');",
               table->name_, table->last_rowid_);
     // The indexes behind PRIMARY KEY and UNIQUE are still empty.
     {
-      TACHO_ASSIGN(
-          const Statement automatic,
-          prepare(raw, "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index' AND sql IS NULL"));
+      TACHO_ASSIGN(const Statement automatic,
+                   prepare(raw, "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index' AND sql IS NULL"));
       while (sqlite3_step(automatic.get()) == SQLITE_ROW)
-        sql += fmt::format("REINDEX \"{}\";",
-                           reinterpret_cast<const char*>(sqlite3_column_text(automatic.get(), 0)));
+        sql += fmt::format("REINDEX \"{}\";", reinterpret_cast<const char*>(sqlite3_column_text(automatic.get(), 0)));
     }
     sql += script;
     sql += "COMMIT;";
@@ -412,8 +402,7 @@ std::string valid_utf8(std::string_view text) {
       point = point << 6 | (next & 0x3f);
     }
     static constexpr uint32_t kLeast[5] = {0, 0, 0x80, 0x800, 0x10000};
-    if (good && (point < kLeast[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)))
-      good = false;
+    if (good && (point < kLeast[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))) good = false;
     if (!good) {
       result += "\xef\xbf\xbd";
       ++i;

@@ -1,10 +1,10 @@
 // Writes SQLite files at memory speed. SQLite creates the schema; this file lays the rows out as b-tree pages
-// (https://www.sqlite.org/fileformat2.html), bottom up; at the end SQLite builds the indexes over them. Rows
-// of one table must come in ascending order of rowid; callers may fill several tables at once.
+// (https://www.sqlite.org/fileformat2.html), bottom up; at the end SQLite builds the indexes over them. Rows of one
+// table must come in ascending order of rowid; callers may fill several tables at once.
 //
 // Why build pages by hand? CPU seconds (user + system) for writing a whole file from a trace of 3 M events
-// (bench/export_data), compared with prepared INSERTs in one transaction with journal and synchronous off and
-// 64 MiB of page cache; medians of three runs:
+// (bench/export_data), compared with prepared INSERTs in one transaction with journal and synchronous off and 64 MiB of
+// page cache; medians of three runs:
 //
 //                         .rpd, schema 2   .rpd, schema 3   rocpd
 //   pages (this file)          0.73 s           1.01 s       1.23 s
@@ -117,8 +117,8 @@ class BulkFile {
   /// `name` must be a rowid table of the schema: aborts on an unknown name. The reference stays valid.
   BulkTable& table(std::string_view name);
 
-  /// Writes pending pages, then lets SQLite run `script` (indexes, views, small inserts), fill
-  /// sqlite_sequence and rebuild the constraints' indexes. Afterwards the file is complete and synced.
+  /// Writes pending pages, then lets SQLite run `script` (indexes, views, small inserts), fill sqlite_sequence and
+  /// rebuild the constraints' indexes. Afterwards the file is complete and synced.
   Status finish(const std::string& script);
 
   /// The first write error, if any; rows that come after it are lost.

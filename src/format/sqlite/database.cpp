@@ -30,9 +30,7 @@ std::string quoted_uri(const std::string& path) {
 }
 
 void harden(sqlite3* connection, bool views) {
-  const auto configure = [&](int option, int value) {
-    sqlite3_db_config(connection, option, value, nullptr);
-  };
+  const auto configure = [&](int option, int value) { sqlite3_db_config(connection, option, value, nullptr); };
   configure(SQLITE_DBCONFIG_DEFENSIVE, 1);
   configure(SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0);
   configure(SQLITE_DBCONFIG_ENABLE_TRIGGER, 0);
@@ -54,8 +52,7 @@ bool same_name(std::string_view a, std::string_view b) {
 Result<Connection> open_foreign(const std::string& path) {
   const auto attempt = [&](const std::string& uri, int& code) {
     sqlite3* raw = nullptr;
-    code = sqlite3_open_v2(uri.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
-                           nullptr);
+    code = sqlite3_open_v2(uri.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
     Connection connection(raw);
     if (code != SQLITE_OK) return connection;
     harden(raw, false);
@@ -83,13 +80,12 @@ Result<Connection> open_foreign(const std::string& path) {
 Result<Connection> open_memory() {
   sqlite3* raw = nullptr;
   const int code = sqlite3_open_v2(
-      ":memory:", &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
-      nullptr);
+      ":memory:", &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
   Connection connection(raw);
   if (code != SQLITE_OK) return fail("SQLite: {}", sqlite3_errstr(code));
   harden(raw, true);
-  // The schema is tacho's own and comes from no file; its views use functions that SQLite does not consider
-  // harmless (json_extract).
+  // The schema is tacho's own and comes from no file; its views use functions that SQLite does not consider harmless
+  // (json_extract).
   sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 1, nullptr);
   return connection;
 }
@@ -121,9 +117,8 @@ Result<Database> Database::open(const std::string& path) {
   Database database(std::move(file));
   TACHO_ASSIGN(database.connection_, open_foreign(path));
   sqlite3* const connection = database.connection_.get();
-  TACHO_ASSIGN(
-      const Statement list,
-      prepare(connection, "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"));
+  TACHO_ASSIGN(const Statement list,
+               prepare(connection, "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"));
   TACHO_ASSIGN(const Statement columns,
                prepare(connection, "SELECT name, hidden, pk, type FROM pragma_table_xinfo(?)"));
   int step;
@@ -132,8 +127,7 @@ Result<Database> Database::open(const std::string& path) {
     TACHO_ASSIGN(const Statement kind,
                  prepare(connection, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND wr <> 0"));
     while ((step = sqlite3_step(kind.get())) == SQLITE_ROW)
-      if (const auto* without = reinterpret_cast<const char*>(sqlite3_column_text(kind.get(), 0));
-          without != nullptr)
+      if (const auto* without = reinterpret_cast<const char*>(sqlite3_column_text(kind.get(), 0)); without != nullptr)
         without_row_ids.insert(without);
   }
   while ((step = sqlite3_step(list.get())) == SQLITE_ROW) {

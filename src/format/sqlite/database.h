@@ -1,5 +1,5 @@
-// Opens SQLite connections: files of other programs read-only, with everything switched off that could run
-// their code. Also lists a file's tables with the positions of their columns.
+// Opens SQLite connections: files of other programs read-only, with everything switched off that could run their code.
+// Also lists a file's tables with the positions of their columns.
 #pragma once
 
 #include <sqlite3.h>
@@ -22,11 +22,11 @@ struct Closer {
 using Connection = std::unique_ptr<sqlite3, Closer>;
 using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
 
-/// Opens another program's file: read-only, no extensions, defensive, views and triggers disabled, schema not
-/// trusted, limits lowered. Fails if it is no database or another program holds a lock on it.
+/// Opens another program's file: read-only, no extensions, defensive, views and triggers disabled, schema not trusted,
+/// limits lowered. Fails if it is no database or another program holds a lock on it.
 Result<Connection> open_foreign(const std::string& path);
-/// An empty database in memory with the same settings, except that views work and the schema, which can only
-/// be ours, is trusted.
+/// An empty database in memory with the same settings, except that views work and the schema, which can only be ours,
+/// is trusted.
 Result<Connection> open_memory();
 
 /// Prepares `sql`, which must be one statement. The error is SQLite's.
@@ -43,9 +43,8 @@ struct StoredTable {
   int column(std::string_view name) const;
 };
 
-/// A database file opened for direct reading: its mapping and its rowid tables (no views or virtual tables,
-/// no tables without rowid or with computed columns). As long as it lives, the read lock of `connection`
-/// keeps writers out.
+/// A database file opened for direct reading: its mapping and its rowid tables (no views or virtual tables, no tables
+/// without rowid or with computed columns). As long as it lives, the read lock of `connection` keeps writers out.
 class Database {
  public:
   static Result<Database> open(const std::string& path);
@@ -60,8 +59,7 @@ class Database {
 
  private:
   explicit Database(File file) : file_(std::move(file)) {}
-  // The mapping's descriptor must outlive the connection: closing any descriptor of a file drops SQLite's
-  // locks on it.
+  // The mapping's descriptor must outlive the connection: closing any descriptor of a file drops SQLite's locks on it.
   File file_;
   Connection connection_;
   std::vector<StoredTable> tables_;
@@ -71,8 +69,7 @@ class Database {
 class NamedScan : public TableScan {
  public:
   /// The functions below take indexes into `columns`; a column that the table lacks reads as NULL.
-  NamedScan(const Database& database, const StoredTable& table,
-            std::initializer_list<std::string_view> columns);
+  NamedScan(const Database& database, const StoredTable& table, std::initializer_list<std::string_view> columns);
 
   int64_t number(int column, int64_t missing = 0) const {
     const int at = places_[column];

@@ -16,7 +16,7 @@ namespace tacho::sqlite {
 namespace {
 
 constexpr char kMagic[16] = "SQLite format 3";
-constexpr size_t kDeepest = 20;  // a b-tree of 2^31 pages with the smallest fan-out is less deep
+constexpr size_t kDeepest = 20;                // a b-tree of 2^31 pages with the smallest fan-out is less deep
 constexpr uint64_t kLongestRecord = 1u << 30;  // about SQLite's own limit for a row
 
 bool not_empty(const std::string& path) {
@@ -40,8 +40,8 @@ const uint8_t* long_varint(const uint8_t* at, const uint8_t* end, uint64_t& valu
   return at;
 }
 
-// Reads a varint; nullptr if it does not end before `end`. Handles up to four bytes, the usual length of ids
-// and lengths, at once.
+// Reads a varint; nullptr if it does not end before `end`. Handles up to four bytes, the usual length of ids and
+// lengths, at once.
 inline const uint8_t* varint(const uint8_t* at, const uint8_t* end, uint64_t& value) {
   if (end - at >= 4) [[likely]] {
     if (at[0] < 0x80) {
@@ -83,13 +83,13 @@ Result<File> File::open(const std::string& path) {
   if (file.size_ < 512) return fail("{}: too short for a SQLite database ({} bytes)", path, file.size_);
   if (not_empty(path + "-wal"))
     return fail(
-        "{0}: a program is still writing it, or died doing so ({0}-wal exists); close that program, or run: "
-        "sqlite3 {0} 'PRAGMA wal_checkpoint(TRUNCATE)'",
+        "{0}: a program is still writing it, or died doing so ({0}-wal exists); close that program, or run: sqlite3 "
+        "{0} 'PRAGMA wal_checkpoint(TRUNCATE)'",
         path);
   if (not_empty(path + "-journal"))
     return fail(
-        "{0}: a change to it was not finished ({0}-journal exists); close the program that writes it, or "
-        "open it once with sqlite3 to roll the change back",
+        "{0}: a change to it was not finished ({0}-journal exists); close the program that writes it, or open it once "
+        "with sqlite3 to roll the change back",
         path);
   void* const data = ::mmap(nullptr, file.size_, PROT_READ, MAP_SHARED, file.descriptor_, 0);
   if (data == MAP_FAILED) return fail("{}: {}", path, std::strerror(errno));
@@ -101,15 +101,13 @@ Result<File> File::open(const std::string& path) {
   file.page_size_ = stated == 1 ? 65536 : stated;
   if (file.page_size_ < 512 || file.page_size_ > 65536 || (file.page_size_ & (file.page_size_ - 1)) != 0)
     return fail("{}: damaged SQLite database (page size {})", path, file.page_size_);
-  if (head[20] > file.page_size_ - 480)
-    return fail("{}: damaged SQLite database (reserved bytes {})", path, head[20]);
+  if (head[20] > file.page_size_ - 480) return fail("{}: damaged SQLite database (reserved bytes {})", path, head[20]);
   file.usable_size_ = file.page_size_ - head[20];
   const auto encoding = static_cast<uint32_t>(head[56]) << 24 | static_cast<uint32_t>(head[57]) << 16 |
                         static_cast<uint32_t>(head[58]) << 8 | head[59];
   if (encoding > 1)
-    return fail(
-        "{}: its text is UTF-16; tacho reads UTF-8 databases (sqlite3 OLD .dump | sqlite3 NEW converts it)",
-        path);
+    return fail("{}: its text is UTF-16; tacho reads UTF-8 databases (sqlite3 OLD .dump | sqlite3 NEW converts it)",
+                path);
   const uint64_t pages = file.size_ / file.page_size_;
   const auto counted = static_cast<uint32_t>(head[28]) << 24 | static_cast<uint32_t>(head[29]) << 16 |
                        static_cast<uint32_t>(head[30]) << 8 | head[31];
@@ -275,8 +273,7 @@ bool TableScan::parse_cell() {
     row_size_ = payload;
     return parse_record();
   }
-  if (payload > kLongestRecord || payload > file_->size())
-    return bad("a row claims to be longer than the file");
+  if (payload > kLongestRecord || payload > file_->size()) return bad("a row claims to be longer than the file");
   const uint64_t least = (static_cast<uint64_t>(usable) - 12) * 32 / 255 - 23;
   uint64_t local = least + (payload - least) % (usable - 4);
   if (local > usable - 35) local = least;
@@ -356,8 +353,7 @@ double TableScan::real(int column, double missing) const {
 
 bool TableScan::seek(int64_t rowid) {
   if (error_ != nullptr) return false;
-  // Binary search in each page's cells, from the root down; keeps the path so that next() can continue from
-  // there.
+  // Binary search in each page's cells, from the root down; keeps the path so that next() can continue from there.
   uint32_t number = root_;
   const uint32_t usable = file_->usable_size();
   const auto key_of = [&](const uint8_t* page, const uint8_t* pointer, bool leaf, int64_t& key) {
@@ -373,8 +369,8 @@ bool TableScan::seek(int64_t rowid) {
   };
   // Callers often ask for neighbours in turn, so the row is often on the same page as the last one.
   int64_t first = 0, last = 0;
-  if (cells_ > 0 && key_of(leaf_, pointers_, true, first) &&
-      key_of(leaf_, pointers_ + 2 * (cells_ - 1), true, last) && first <= rowid && rowid <= last) {
+  if (cells_ > 0 && key_of(leaf_, pointers_, true, first) && key_of(leaf_, pointers_ + 2 * (cells_ - 1), true, last) &&
+      first <= rowid && rowid <= last) {
     number = leaf_number_;
   } else {
     stack_.clear();

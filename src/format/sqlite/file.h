@@ -1,6 +1,5 @@
-// Reads SQLite database files directly, without the SQL engine: walks the pages of a table's b-tree in the
-// mapped file, row by row. Layout: https://www.sqlite.org/fileformat2.html. Checks all bounds, since the file
-// is untrusted.
+// Reads SQLite database files directly, without the SQL engine: walks the pages of a table's b-tree in the mapped file,
+// row by row. Layout: https://www.sqlite.org/fileformat2.html. Checks all bounds, since the file is untrusted.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +17,8 @@ namespace tacho::sqlite {
 /// A mapped database file with a valid header.
 class File {
  public:
-  /// Fails if the file is unreadable, not SQLite, empty, cut off or UTF-16, or if unfinished changes lie
-  /// beside it (-wal, -journal).
+  /// Fails if the file is unreadable, not SQLite, empty, cut off or UTF-16, or if unfinished changes lie beside it
+  /// (-wal, -journal).
   static Result<File> open(const std::string& path);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
@@ -32,8 +31,7 @@ class File {
   uint64_t size() const { return size_; }
   /// The bytes of page `number` (from 1); nullptr if there is no such page.
   const uint8_t* page(uint32_t number) const {
-    return number == 0 || number > page_count_ ? nullptr
-                                               : data_ + static_cast<uint64_t>(number - 1) * page_size_;
+    return number == 0 || number > page_count_ ? nullptr : data_ + static_cast<uint64_t>(number - 1) * page_size_;
   }
 
  private:
@@ -46,8 +44,7 @@ class File {
   uint32_t page_size_ = 0, usable_size_ = 0, page_count_ = 0;
 };
 
-/// Iterates forward over the rows of a rowid table in rowid order and gives access to the columns of the
-/// current row.
+/// Iterates forward over the rows of a rowid table in rowid order and gives access to the columns of the current row.
 class TableScan {
  public:
   static constexpr int kMaxColumns = 40;
@@ -68,13 +65,12 @@ class TableScan {
   void scan_leaves(std::span<const uint32_t> pages);
   /// Number of rows that a leaf page claims to have; 0 if it is no leaf.
   static uint32_t rows_of_leaf(const File& file, uint32_t page);
-  /// Moves to the row with this rowid. False if there is none (next() then continues after its place) or
-  /// after an error.
+  /// Moves to the row with this rowid. False if there is none (next() then continues after its place) or after an
+  /// error.
   bool seek(int64_t rowid);
 
   int64_t rowid() const { return rowid_; }
-  /// The integer in `column`, or the truncated real; `missing` for NULL, text, blobs and columns that the row
-  /// lacks.
+  /// The integer in `column`, or the truncated real; `missing` for NULL, text, blobs and columns that the row lacks.
   int64_t integer(int column, int64_t missing = 0) const {
     const uint32_t type = types_[column];
     const uint8_t* at = row_ + offsets_[column];

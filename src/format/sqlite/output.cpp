@@ -26,8 +26,7 @@ Result<DatabaseOutput> DatabaseOutput::create(const std::string& path, bool over
   mode_t mode = 0;  // of the file that is replaced
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
-    if (!S_ISREG(status.st_mode))
-      return fail("{}: is not a regular file; give the database another name", path);
+    if (!S_ISREG(status.st_mode)) return fail("{}: is not a regular file; give the database another name", path);
     mode = status.st_mode & 07777;
     if (char* const real = ::realpath(path.c_str(), nullptr); real != nullptr) {
       output.target_ = real;
@@ -38,8 +37,7 @@ Result<DatabaseOutput> DatabaseOutput::create(const std::string& path, bool over
   const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   if (descriptor < 0) return fail("{}: cannot be created: {}", path, std::strerror(errno));
   ::close(descriptor);
-  // SQLite creates its files itself. It would accept an empty one, but BulkFile insists on creating its
-  // own.
+  // SQLite creates its files itself. It would accept an empty one, but BulkFile insists on creating its own.
   ::unlink(name.c_str());
   output.temporary_ = std::move(name);
   output.mode_ = mode;

@@ -10,7 +10,8 @@ namespace tacho::sqlite {
 /// A temporary name beside `path` for building a database. Destruction without commit() removes the file.
 class DatabaseOutput {
  public:
-  /// Refuses what may_write() refuses, standard output and whatever is no regular file. A file that is replaced keeps its mode.
+  /// Refuses what may_write() refuses, standard output and whatever is no regular file. A file that is replaced keeps
+  /// its mode.
   static Result<DatabaseOutput> create(const std::string& path, bool overwrite);
   DatabaseOutput(DatabaseOutput&& other) noexcept;
   DatabaseOutput& operator=(DatabaseOutput&&) = delete;

@@ -25,8 +25,7 @@ Result<analysis::StackTree> tree_of(const trace::Trace& trace, const ExportOptio
   return tree;
 }
 
-Status write_file(const std::string& path, std::string_view text, bool overwrite,
-                  std::vector<std::string>& written) {
+Status write_file(const std::string& path, std::string_view text, bool overwrite, std::vector<std::string>& written) {
   TACHO_ASSIGN(OutputFile file, OutputFile::create(path, overwrite));
   file.write(text);
   TACHO_TRY(file.commit());
@@ -68,8 +67,7 @@ Status write_speedscope(const trace::Trace& trace, const ExportTarget& target, c
                         std::vector<std::string>& written) {
   TACHO_ASSIGN(const analysis::StackTree tree, tree_of(trace, options, true));
   const auto command = trace.property(event::Table::kEnd, 0, "command");
-  return write_file(target.file,
-                    analysis::speedscope_json(tree, command ? *command : std::string_view("tacho")),
+  return write_file(target.file, analysis::speedscope_json(tree, command ? *command : std::string_view("tacho")),
                     options.overwrite, written);
 }
 

@@ -23,13 +23,12 @@ struct FlameInput {
   std::string name;  // as shown: the trace's file
   std::string command;
   const analysis::StackTree* tree;
-  const std::vector<uint32_t>* kernels =
-      nullptr;  // by frame: a number for its kernel, 0 = none; goes into the page
+  const std::vector<uint32_t>* kernels = nullptr;  // by frame: a number for its kernel, 0 = none; goes into the page
 };
 /// One run as the flame graph's drawing code wants it (web/src/flame/tree.ts).
 void put_flame_run(JsonWriter& json, const FlameInput& input);
-/// A self-contained page for one run, or for the difference between two: `other`, which may be null, is the
-/// run to compare against.
+/// A self-contained page for one run, or for the difference between two: `other`, which may be null, is the run to
+/// compare against.
 std::string flame_page(const FlameInput& run, const FlameInput* other);
 
 }  // namespace tacho::format

@@ -149,9 +149,7 @@ Result<Component> wall_clock(const trace::Trace& trace, const Options& options) 
   Forest forest(options);
   const Threads threads(trace);
   const auto cell = [&](Table table, int64_t row, int at) { return trace.cell(table, row, at); };
-  const auto track_process = [&](int64_t track) {
-    return cell(Table::kTrack, track, column::Track::process);
-  };
+  const auto track_process = [&](int64_t track) { return cell(Table::kTrack, track, column::Track::process); };
 
   // Roots: a thread lasts from its first event to its last, the main thread as long as the program ran.
   struct Span {
@@ -183,8 +181,7 @@ Result<Component> wall_clock(const trace::Trace& trace, const Options& options) 
       const int64_t index = threads.index(thread);
       at->second = forest.root(index, index == 0 ? name : "start_thread");
       const auto span = spans.find(thread);
-      double seconds =
-          span != spans.end() ? static_cast<double>(span->second.last - span->second.first) * 1e-9 : 0;
+      double seconds = span != spans.end() ? static_cast<double>(span->second.last - span->second.first) * 1e-9 : 0;
       if (index == 0 && whole > 0) seconds = whole;
       forest.add(at->second, seconds);
     }
@@ -296,15 +293,14 @@ Result<std::vector<Component>> sampled(const trace::Trace& trace, const Options&
     add_saturating(total[tree.nodes[i].parent], total[i]);
     samples[tree.nodes[i].parent] += samples[i];
   }
-  Component time{
-      tree.wall ? "sampling_wall_clock" : "sampling_cpu_clock",
-      tree.wall ? "WALL-CLOCK TIME BY STATISTICAL SAMPLING" : "CPU-CLOCK TIME BY STATISTICAL SAMPLING",
-      "Time of sampled call stacks",
-      options.time_unit,
-      1 / unit_seconds(options.time_unit).value_or(1),
-      false,
-      false,
-      {}};
+  Component time{tree.wall ? "sampling_wall_clock" : "sampling_cpu_clock",
+                 tree.wall ? "WALL-CLOCK TIME BY STATISTICAL SAMPLING" : "CPU-CLOCK TIME BY STATISTICAL SAMPLING",
+                 "Time of sampled call stacks",
+                 options.time_unit,
+                 1 / unit_seconds(options.time_unit).value_or(1),
+                 false,
+                 false,
+                 {}};
   Component percent{
       "sampling_percent", "FRACTION OF SAMPLES (BY TIME)", "Share of sampled time", "%", 1, false, false, {}};
   Forest times(options), shares(options);
@@ -321,15 +317,13 @@ Result<std::vector<Component>> sampled(const trace::Trace& trace, const Options&
     thread_total[i] = thread_total[node.parent];
     const std::string label = frame.name;
     const double seconds = static_cast<double>(total[i]) * 1e-9;
-    const double share = thread_total[i] > 0
-                             ? 100.0 * static_cast<double>(total[i]) / static_cast<double>(thread_total[i])
-                             : 0;
+    const double share =
+        thread_total[i] > 0 ? 100.0 * static_cast<double>(total[i]) / static_cast<double>(thread_total[i]) : 0;
     if (place[node.parent].first == SIZE_MAX) {
       const auto index = static_cast<int64_t>(place[node.parent].second);
       place[i] = {times.root(index, label), shares.root(index, label)};
     } else {
-      place[i] = {times.child(place[node.parent].first, label),
-                  shares.child(place[node.parent].second, label)};
+      place[i] = {times.child(place[node.parent].first, label), shares.child(place[node.parent].second, label)};
       times.inside(place[node.parent].first, seconds);
       shares.inside(place[node.parent].second, share);
     }
@@ -354,8 +348,8 @@ std::string to_text(const Component& component, const Options& options) {
   }
   std::vector<std::vector<std::string>> lines;
   for (const Row& row : component.rows) {
-    std::vector<std::string> line = {prefixed(row, options), std::to_string(row.count),
-                                     std::to_string(row.depth), component.name};
+    std::vector<std::string> line = {prefixed(row, options), std::to_string(row.count), std::to_string(row.depth),
+                                     component.name};
     const auto n = static_cast<double>(row.count), sum = row.sum * component.scale;
     if (component.counts_only) {
       line.push_back(fmt::format("{:.0f}", sum));
@@ -371,8 +365,8 @@ std::string to_text(const Component& component, const Options& options) {
         line.push_back(number(variance, options));
         line.push_back(number(std::sqrt(variance), options));
       }
-      line.push_back(fmt::format(
-          "{:.1f}", row.sum > 0 ? std::clamp(100 * (row.sum - row.inside) / row.sum, 0.0, 100.0) : 100.0));
+      line.push_back(
+          fmt::format("{:.1f}", row.sum > 0 ? std::clamp(100 * (row.sum - row.inside) / row.sum, 0.0, 100.0) : 100.0));
     }
     lines.push_back(std::move(line));
   }
@@ -398,9 +392,8 @@ std::string to_text(const Component& component, const Options& options) {
     out += "|";
     for (size_t i = 0; i < line.size(); ++i)
       out += " " +
-             (i == 0 || titles[i] == "METRIC" || titles[i] == "UNITS"
-                  ? report::padded_right(line[i], widths[i])
-                  : report::padded_left(line[i], widths[i])) +
+             (i == 0 || titles[i] == "METRIC" || titles[i] == "UNITS" ? report::padded_right(line[i], widths[i])
+                                                                      : report::padded_left(line[i], widths[i])) +
              " |";
     out += "\n";
   }
@@ -415,8 +408,7 @@ uint64_t hash_of(std::string_view text, uint64_t seed) {
   return hash;
 }
 
-void put_entry(JsonWriter& json, const Component& component, const Row& row, const Options& options,
-               uint64_t rolling) {
+void put_entry(JsonWriter& json, const Component& component, const Row& row, const Options& options, uint64_t rolling) {
   const auto n = static_cast<double>(row.count), sum = row.sum * component.scale;
   json.begin_object();
   json.key("hash").value(std::to_string(hash_of(row.label, 0)));
@@ -446,12 +438,7 @@ void put_entry(JsonWriter& json, const Component& component, const Row& row, con
         .value(row.min * component.scale)
         .key("max")
         .value(row.max * component.scale);
-    json.key("sqr")
-        .value(squares)
-        .key("mean")
-        .value(n > 0 ? sum / n : 0.0)
-        .key("stddev")
-        .value(std::sqrt(variance));
+    json.key("sqr").value(squares).key("mean").value(n > 0 ? sum / n : 0.0).key("stddev").value(std::sqrt(variance));
     json.end_object();
   }
   json.key("rolling_hash").value(std::to_string(rolling));
@@ -464,13 +451,7 @@ std::string to_json(const Component& component, const Options& options) {
   std::string out;
   JsonWriter json(out);
   json.begin_object().key("timemory").begin_object().key(component.name).begin_object();
-  json.key("properties")
-      .begin_object()
-      .key("value")
-      .value(component.name)
-      .key("id")
-      .value(component.name)
-      .end_object();
+  json.key("properties").begin_object().key("value").value(component.name).key("id").value(component.name).end_object();
   json.key("type").value(component.name).key("description").value(component.description);
   json.key("unit_value").value(component.counts_only || component.unit == "%" ? 1.0 : 1e9 / component.scale);
   json.key("unit_repr").value(component.unit);

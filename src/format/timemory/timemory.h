@@ -1,5 +1,5 @@
-// Writes tables of calls and of sampled stacks in timemory's text and JSON layout, like rocprof-sys's
-// wall_clock-*.txt and sampling_*-*.txt.
+// Writes tables of calls and of sampled stacks in timemory's text and JSON layout, like rocprof-sys's wall_clock-*.txt
+// and sampling_*-*.txt.
 #pragma once
 
 #include <cstdint>
@@ -47,11 +47,11 @@ struct Options {
   uint64_t tables = ~0ull;
 };
 
-/// Calls of device APIs, markers and the work that they launched, by thread and place. Device work is below
-/// the call that launched it; a thread's root is the process's name or "start_thread".
+/// Calls of device APIs, markers and the work that they launched, by thread and place. Device work is below the call
+/// that launched it; a thread's root is the process's name or "start_thread".
 Result<Component> wall_clock(const trace::Trace& trace, const Options& options);
-/// Sampled stacks: sampling_wall_clock or sampling_cpu_clock (seconds), and sampling_percent. Empty if the
-/// trace has no samples.
+/// Sampled stacks: sampling_wall_clock or sampling_cpu_clock (seconds), and sampling_percent. Empty if the trace has no
+/// samples.
 Result<std::vector<Component>> sampled(const trace::Trace& trace, const Options& options);
 Component trip_count(const Component& wall_clock);
 

@@ -26,8 +26,7 @@ Agents::Agents(const trace::Trace& trace, int64_t process) {
   const auto number = [&](int64_t device, const char* key) -> std::optional<int64_t> {
     const auto text = trace.property(Table::kDevice, device, key);
     int64_t value = 0;
-    if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc())
-      return {};
+    if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc()) return {};
     return value;
   };
   bool numbered = false;
@@ -50,8 +49,8 @@ Agents::Agents(const trace::Trace& trace, int64_t process) {
   if (numbered) {
     std::stable_sort(agents_.begin(), agents_.end(),
                      [](const Agent& a, const Agent& b) { return a.logical < b.logical; });
-    const auto host = std::find_if(agents_.begin(), agents_.end(),
-                                   [](const Agent& a) { return a.kind == event::DeviceKind::kCpu; });
+    const auto host =
+        std::find_if(agents_.begin(), agents_.end(), [](const Agent& a) { return a.kind == event::DeviceKind::kCpu; });
     host_ = host == agents_.end() ? 0 : static_cast<size_t>(host - agents_.begin());
   } else {
     Agent host;
@@ -62,8 +61,8 @@ Agents::Agents(const trace::Trace& trace, int64_t process) {
       agents_[i].node = agents_[i].logical = static_cast<int64_t>(i);
       std::vector<int64_t>& numbers = of_kind[agents_[i].kind];
       agents_[i].of_type = static_cast<int64_t>(numbers.size());
-      numbers.push_back(
-          agents_[i].device == 0 ? 0 : trace.cell(Table::kDevice, agents_[i].device, column::Device::index));
+      numbers.push_back(agents_[i].device == 0 ? 0
+                                               : trace.cell(Table::kDevice, agents_[i].device, column::Device::index));
     }
     for (auto& [kind, numbers] : of_kind) {
       std::vector<int64_t> sorted = numbers;

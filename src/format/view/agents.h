@@ -22,10 +22,10 @@ struct Agent {
 
 class Agents {
  public:
-  /// The agents of `process` (row; 0 = the whole trace). Uses the devices' properties node_id,
-  /// logical_node_id and logical_node_type_id if an importer knew them. Otherwise the host is 0 and devices
-  /// follow in the order of their rows; within its type a device keeps its own index (a trace may hold only
-  /// GPU 2), unless two share one because they belong to several processes: then it counts them.
+  /// The agents of `process` (row; 0 = the whole trace). Uses the devices' properties node_id, logical_node_id and
+  /// logical_node_type_id if an importer knew them. Otherwise the host is 0 and devices follow in the order of their
+  /// rows; within its type a device keeps its own index (a trace may hold only GPU 2), unless two share one because
+  /// they belong to several processes: then it counts them.
   Agents(const trace::Trace& trace, int64_t process);
   const std::vector<Agent>& all() const { return agents_; }
   /// The agent of a device row; the host for row 0 and for rows that do not exist.

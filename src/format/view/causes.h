@@ -1,5 +1,5 @@
-// Finds the API call that caused device work, for writers that number the calls: an index from (process,
-// correlation) to a call's number. It spills to disk, so it finds every call however large the trace is.
+// Finds the API call that caused device work, for writers that number the calls: an index from (process, correlation)
+// to a call's number. It spills to disk, so it finds every call however large the trace is.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,7 @@ namespace tacho::format {
 
 class Causes {
  public:
-  void add(int64_t process, int64_t correlation, int64_t number) {
-    index_.add({process, correlation}, number);
-  }
+  void add(int64_t process, int64_t correlation, int64_t number) { index_.add({process, correlation}, number); }
   Status finish() { return index_.finish(); }
   /// The number of the first call added with this correlation; 0 = none. Call finish() first.
   int64_t find(int64_t process, int64_t correlation) {

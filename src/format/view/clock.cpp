@@ -21,11 +21,10 @@ Result<std::vector<Moment>> clock_moments(const trace::Trace& trace) {
     return true;
   });
   if (!read) return tl::unexpected<Error>(read.error());
-  std::stable_sort(moments.begin(), moments.end(),
-                   [](const Moment& a, const Moment& b) { return a.raw < b.raw; });
-  moments.erase(std::unique(moments.begin(), moments.end(),
-                            [](const Moment& a, const Moment& b) { return a.raw == b.raw; }),
-                moments.end());
+  std::stable_sort(moments.begin(), moments.end(), [](const Moment& a, const Moment& b) { return a.raw < b.raw; });
+  moments.erase(
+      std::unique(moments.begin(), moments.end(), [](const Moment& a, const Moment& b) { return a.raw == b.raw; }),
+      moments.end());
   return moments;
 }
 

@@ -25,9 +25,9 @@ struct Moment {
 /// The host's clock tuples in the trace, in ascending raw time; of equal raw times only the first.
 Result<std::vector<Moment>> clock_moments(const trace::Trace& trace);
 
-/// Converts trace time to one of these clocks: linear between neighbouring clock tuples, at the rate of the
-/// outermost pieces beyond them, unchanged if the trace has no tuples. It remembers the last piece, so it
-/// must not be shared between threads.
+/// Converts trace time to one of these clocks: linear between neighbouring clock tuples, at the rate of the outermost
+/// pieces beyond them, unchanged if the trace has no tuples. It remembers the last piece, so it must not be shared
+/// between threads.
 class OutputClock {
  public:
   enum class Clock { kBoottime, kMonotonic, kRealtime };

@@ -39,8 +39,7 @@ class HashIds {
   Slot& place(uint64_t high, uint64_t low) {
     auto* const slots = static_cast<Slot*>(slots_.data());
     size_t at = low & (capacity_ - 1);
-    while (slots[at].id != 0 && (slots[at].high != high || slots[at].low != low))
-      at = (at + 1) & (capacity_ - 1);
+    while (slots[at].id != 0 && (slots[at].high != high || slots[at].low != low)) at = (at + 1) & (capacity_ - 1);
     return slots[at];
   }
   void grow() {

@@ -24,19 +24,17 @@ constexpr int64_t kSlack = 100'000'000;  // ns
 
 LaunchIndex::LaunchIndex(int64_t calls) {
   constexpr size_t kMostBuckets = size_t{1} << 19;
-  const size_t buckets = std::bit_ceil(
-      std::clamp<size_t>(static_cast<size_t>(std::max<int64_t>(calls, 0)) / kWays * 2, 64, kMostBuckets));
+  const size_t buckets =
+      std::bit_ceil(std::clamp<size_t>(static_cast<size_t>(std::max<int64_t>(calls, 0)) / kWays * 2, 64, kMostBuckets));
   entries_.resize(buckets * kWays);
   oldest_.resize(buckets);
   mask_ = buckets - 1;
 }
 
 size_t LaunchIndex::bucket(int64_t process, int64_t correlation) const {
-  // A thread's ids are consecutive. Neighbours go to neighbouring buckets, so that the oldest calls are
-  // replaced first.
+  // A thread's ids are consecutive. Neighbours go to neighbouring buckets, so that the oldest calls are replaced first.
   const auto id = static_cast<uint64_t>(correlation);
-  return static_cast<size_t>(id + (id >> 40) * 0x9e3779b1u + static_cast<uint64_t>(process) * 0x85ebca6bu) &
-         mask_;
+  return static_cast<size_t>(id + (id >> 40) * 0x9e3779b1u + static_cast<uint64_t>(process) * 0x85ebca6bu) & mask_;
 }
 
 void LaunchIndex::add(int64_t process, int64_t correlation, const Launch& launch) {
@@ -74,9 +72,8 @@ void Launches::advance(int64_t time) {
       if (kind == static_cast<int64_t>(event::MarkerKind::kPushPop)) {
         auto& stack = open_[marker[0]];
         while (!stack.empty() && stack.back().end <= marker[1]) stack.pop_back();
-        stack.push_back(
-            {marker[2] == kUnknown ? std::numeric_limits<int64_t>::max() : time_after(marker[1], marker[2]),
-             marker[3]});
+        stack.push_back({marker[2] == kUnknown ? std::numeric_limits<int64_t>::max() : time_after(marker[1], marker[2]),
+                         marker[3]});
       }
       more_markers_ = markers_->next();
     }

@@ -1,5 +1,5 @@
-// Finds the launch of each dispatch: joins device work to the API calls and markers around its launch, in one
-// sweep over time, with bounded memory however large the trace is.
+// Finds the launch of each dispatch: joins device work to the API calls and markers around its launch, in one sweep
+// over time, with bounded memory however large the trace is.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ class Launches {
  public:
   /// With `labels` it also follows markers. The trace must outlive this object.
   Launches(const trace::Trace& trace, bool labels);
-  /// The call of `process` (row) with this correlation; nullptr = not found. Ask in ascending `time`, the
-  /// start of the device work. Clocks may disagree, so it also looks at calls up to 0.1 s later.
+  /// The call of `process` (row) with this correlation; nullptr = not found. Ask in ascending `time`, the start of the
+  /// device work. Clocks may disagree, so it also looks at calls up to 0.1 s later.
   const Launch* find(int64_t process, int64_t correlation, int64_t time);
   /// The error if the API or marker table is damaged.
   Status status() const;

@@ -16,9 +16,8 @@ using event::TrackKind;
 
 namespace {
 
-#define TACHO_TIMED                                                                    \
-  column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, \
-      column::Fact::correlation
+#define TACHO_TIMED \
+  column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, column::Fact::correlation
 constexpr int kDispatch[] = {TACHO_TIMED, column::Dispatch::ordinal, column::Dispatch::graph_node,
                              column::Dispatch::arguments};
 constexpr int kCopy[] = {TACHO_TIMED, column::Copy::bytes, column::Copy::arguments};
@@ -86,22 +85,19 @@ Timeline::Timeline(const trace::Trace& trace, const ExportOptions& options, uint
     same_[at] = track;
     const auto cell = [&](int index) { return trace.cell(Table::kTrack, track, index); };
     const int64_t kind = cell(column::Track::kind);
-    kind_[at] = kind >= 0 && kind < static_cast<int64_t>(TrackKind::kEnd) ? static_cast<TrackKind>(kind)
-                                                                          : TrackKind::kUnknown;
+    kind_[at] =
+        kind >= 0 && kind < static_cast<int64_t>(TrackKind::kEnd) ? static_cast<TrackKind>(kind) : TrackKind::kUnknown;
     if (kind_[at] == TrackKind::kQueue)
-      same_[at] =
-          queues.try_emplace(queue_identity(trace, track, options.group_by_queue), track).first->second;
+      same_[at] = queues.try_emplace(queue_identity(trace, track, options.group_by_queue), track).first->second;
   }
   std::vector<Table> order(std::begin(kOrder), std::end(kOrder));
   for (const event::TableInfo& info : event::all_tables())
     // Messages have the times of their calls, which the timeline shows already.
-    if (info.timed && info.table != Table::kMessage &&
-        std::find(order.begin(), order.end(), info.table) == order.end())
+    if (info.timed && info.table != Table::kMessage && std::find(order.begin(), order.end(), info.table) == order.end())
       order.push_back(info.table);
   for (const Table table : order)
     if (options.wants(table) && (tables >> static_cast<unsigned>(table) & 1) != 0 && trace.rows(table) > 0) {
-      sources_.push_back(
-          {table, std::make_unique<trace::TimeCursor>(trace, table, timeline_columns(table)), false});
+      sources_.push_back({table, std::make_unique<trace::TimeCursor>(trace, table, timeline_columns(table)), false});
       total_ += static_cast<uint64_t>(trace.rows(table));
     }
 }
@@ -162,8 +158,7 @@ uint32_t Timeline::choose_lane(const Happening& what, int64_t end, bool& fresh) 
   const bool exclusive = kind_[static_cast<size_t>(track)] == TrackKind::kQueue && device_work(what.table);
   for (const uint32_t number : lanes) {
     const auto& open = lanes_[number].open;
-    if (open.empty() || (open.back().first >= end && !(exclusive && device_work(open.back().second))))
-      return number;
+    if (open.empty() || (open.back().first >= end && !(exclusive && device_work(open.back().second)))) return number;
   }
   if (lanes.size() >= kMostLanes) return kNoLane;
   fresh = true;

@@ -1,5 +1,5 @@
-// One sweep over all events in order of time, for the writers of timelines (Perfetto, Chrome). It puts slices
-// into lanes in which they nest, so that begins and ends match whatever the trace contains.
+// One sweep over all events in order of time, for the writers of timelines (Perfetto, Chrome). It puts slices into
+// lanes in which they nest, so that begins and ends match whatever the trace contains.
 #pragma once
 
 #include <algorithm>
@@ -27,10 +27,10 @@ struct Happening {
   uint32_t lane;        // for slices, and for points that are drawn on a line
 };
 
-/// The columns that fill Happening::extra, beyond the five of every timed fact. dispatch: ordinal,
-/// graph_node, arguments; copy: bytes, arguments; fill: bytes; allocation: bytes, address; api: result,
-/// arguments; marker: payload; reading: value; counter value: ordinal, value, instance (dim is the counter);
-/// any other table: the first three after the five.
+/// The columns that fill Happening::extra, beyond the five of every timed fact. dispatch: ordinal, graph_node,
+/// arguments; copy: bytes, arguments; fill: bytes; allocation: bytes, address; api: result, arguments; marker: payload;
+/// reading: value; counter value: ordinal, value, instance (dim is the counter); any other table: the first three after
+/// the five.
 std::span<const int> timeline_columns(event::Table table);
 /// The index of the first of those columns in a timed fact.
 inline constexpr size_t kTimedColumns = event::column::Fact::correlation + 1;
@@ -52,8 +52,7 @@ class Timeline {
   int64_t track_of(int64_t track) const { return same_[static_cast<size_t>(track)]; }
   const Lane& lane(uint32_t number) const { return lanes_[number].lane; }
 
-  /// Calls the visitor in ascending time. At equal times, ends come before begins and inner ends before outer
-  /// ones:
+  /// Calls the visitor in ascending time. At equal times, ends come before begins and inner ends before outer ones:
   ///
   ///   visitor.lane_opened(uint32_t lane)            before the lane's first slice
   ///   visitor.begin(const Happening&)               a slice begins
@@ -82,9 +81,7 @@ class Timeline {
   static constexpr size_t kMostLanes = 256;       // of one track; slices that would need more become points
   static constexpr size_t kMostTogether = 65536;  // rows with equal start that are sorted together
 
-  static bool later(const Open& a, const Open& b) {
-    return a.end != b.end ? a.end > b.end : a.order < b.order;
-  }
+  static bool later(const Open& a, const Open& b) { return a.end != b.end ? a.end > b.end : a.order < b.order; }
   Happening happening(const Source& source) const;
   bool wanted(const Happening& what) const;
   /// The lane for a slice, or kNoLane; `fresh` is set if the lane is new.
@@ -93,8 +90,7 @@ class Timeline {
   uint32_t add_lane(int64_t track);
   bool point(const Happening& what) const;
   static bool on_a_line(event::Table table) {
-    return table != event::Table::kReading && table != event::Table::kCounterValue &&
-           table != event::Table::kSample;
+    return table != event::Table::kReading && table != event::Table::kCounterValue && table != event::Table::kSample;
   }
 
   const trace::Trace& trace_;
@@ -170,9 +166,7 @@ Status Timeline::run(Visitor& visitor) {
       }
     if (together_.size() > 1)
       std::stable_sort(together_.begin(), together_.end(), [](const Happening& a, const Happening& b) {
-        const auto length = [](const Happening& what) {
-          return what.end == event::kUnknown ? kNever : what.end;
-        };
+        const auto length = [](const Happening& what) { return what.end == event::kUnknown ? kNever : what.end; };
         return length(a) > length(b);
       });
     for (Happening& what : together_) {

@@ -21,8 +21,7 @@ namespace {
 std::optional<int64_t> number_property(const trace::Trace& trace, int64_t track, std::string_view name) {
   int64_t number = 0;
   const auto text = trace.property(Table::kTrack, track, name);
-  if (text && std::from_chars(text->data(), text->data() + text->size(), number).ec == std::errc())
-    return number;
+  if (text && std::from_chars(text->data(), text->data() + text->size(), number).ec == std::errc()) return number;
   return std::nullopt;
 }
 
@@ -84,8 +83,7 @@ Tracks::Tracks(const trace::Trace& trace, const Agents& agents, const ExportOpti
   }
   for (int64_t track = 1; track < tracks; ++track) {
     const auto at = static_cast<size_t>(track);
-    if (stream_[at] != kUnknown)
-      shared_stream_[at] = devices_of_stream[{process(track), stream_[at]}].size() > 1;
+    if (stream_[at] != kUnknown) shared_stream_[at] = devices_of_stream[{process(track), stream_[at]}].size() > 1;
   }
 }
 
@@ -118,8 +116,7 @@ int64_t Tracks::queue(int64_t track) const {
              : kUnknown;
 }
 int64_t Tracks::stream(int64_t track) const {
-  return track > 0 && track < static_cast<int64_t>(stream_.size()) ? stream_[static_cast<size_t>(track)]
-                                                                   : kUnknown;
+  return track > 0 && track < static_cast<int64_t>(stream_.size()) ? stream_[static_cast<size_t>(track)] : kUnknown;
 }
 
 std::string Tracks::name(int64_t track) const {
@@ -132,8 +129,8 @@ std::string Tracks::name(int64_t track) const {
       const int64_t index = threads_.index(thread);
       const std::string_view called = trace_.text(Table::kThread, thread, column::Thread::name);
       if (index == 0)
-        return std::string(
-            called.empty() ? trace_.text(Table::kProcess, process(track), column::Process::name) : called);
+        return std::string(called.empty() ? trace_.text(Table::kProcess, process(track), column::Process::name)
+                                          : called);
       std::string name = fmt::format("THREAD {} ({})", index, tid(track));
       // A thread that never named itself has its process's name.
       if (!called.empty() && called != trace_.text(Table::kProcess, process(track), column::Process::name))

@@ -13,21 +13,21 @@
 
 namespace tacho::format {
 
-/// Identifies a queue's track in a timeline, so that rows that differ only in the launching thread share a
-/// line: process, device, stream or queue, context, name, category. A stream that ran on several hardware
-/// queues (property "queue") is one line; with `by_queue` each of these queues is one.
+/// Identifies a queue's track in a timeline, so that rows that differ only in the launching thread share a line:
+/// process, device, stream or queue, context, name, category. A stream that ran on several hardware queues (property
+/// "queue") is one line; with `by_queue` each of these queues is one.
 std::array<int64_t, 6> queue_identity(const trace::Trace& trace, int64_t track, bool by_queue);
 
 class Tracks {
  public:
   Tracks(const trace::Trace& trace, const Agents& agents, const ExportOptions& options);
-  /// The process id. If it is unknown, 0 or taken by an earlier row (another host or run), a number that no
-  /// other process of the trace has. Always positive.
+  /// The process id. If it is unknown, 0 or taken by an earlier row (another host or run), a number that no other
+  /// process of the trace has. Always positive.
   int64_t pid(int64_t process) const { return pids_[static_cast<size_t>(process)]; }
   /// The executable's name, with rank, run or host if they tell processes apart.
   std::string process_name(int64_t process) const;
-  /// "THREAD 3 (1234)", "STREAM [\" 2 \"] ", "COMPUTE Agent [1] QUEUE [0] GPU", "ranges"; for a main thread
-  /// its own name.
+  /// "THREAD 3 (1234)", "STREAM [\" 2 \"] ", "COMPUTE Agent [1] QUEUE [0] GPU", "ranges"; for a main thread its own
+  /// name.
   std::string name(int64_t track) const;
   /// Kernel thread id of a thread's track, or of the thread that launched into a queue if known; else 0.
   int64_t tid(int64_t track) const;

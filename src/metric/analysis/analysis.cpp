@@ -73,8 +73,7 @@ struct DispatchFilter {
   std::vector<std::string> texts;
 
   bool contains(int64_t id) const {
-    return std::any_of(ranges.begin(), ranges.end(),
-                       [&](const auto& r) { return id >= r.first && id <= r.second; });
+    return std::any_of(ranges.begin(), ranges.end(), [&](const auto& r) { return id >= r.first && id <= r.second; });
   }
 };
 
@@ -90,8 +89,7 @@ Result<DispatchFilter> parse_dispatches(const std::vector<std::string>& texts) {
     } else {
       const size_t split = text.find_first_of(":-", 1);
       const auto first = integer(std::string_view(text).substr(0, split));
-      const auto last =
-          split == std::string::npos ? first : integer(std::string_view(text).substr(split + 1));
+      const auto last = split == std::string::npos ? first : integer(std::string_view(text).substr(split + 1));
       if (!first || !last || *last < *first)
         return fail("-d '{}': expected a dispatch id, a range like 2:5 or '> n'", text);
       filter.ranges.emplace_back(*first, *last);
@@ -109,8 +107,8 @@ class Regex {
     if (const int error = regcomp(&regex->regex_, text.c_str(), REG_EXTENDED | REG_NOSUB); error != 0) {
       char message[200];
       regerror(error, &regex->regex_, message, sizeof message);
-      return fail("-k '{}': neither a kernel id, nor part of a kernel's name, nor a regular expression ({})",
-                  text, message);
+      return fail("-k '{}': neither a kernel id, nor part of a kernel's name, nor a regular expression ({})", text,
+                  message);
     }
     regex->valid_ = true;
     return regex;
@@ -202,16 +200,14 @@ struct Analysis::Impl {
   RuleBook rules;
   IntensityFormulas intensity, first_intensity;
 
-  // --- selection
-  // ---------------------------------------------------------------------------------------------------
+  // Selection
 
   bool shows_table(int block, int table) const {
     if (block == 0) return true;
     if (block == 1 && !given_blocks) return true;
     if (selections.empty()) return true;
     return std::any_of(selections.begin(), selections.end(), [&](const Selection& s) {
-      return s.block != nullptr && s.block->number == block &&
-             (s.table == nullptr || s.table->number == table);
+      return s.block != nullptr && s.block->number == block && (s.table == nullptr || s.table->number == table);
     });
   }
 
@@ -234,15 +230,13 @@ struct Analysis::Impl {
       if (!meaning.empty() && options.ids == IdScheme::kV33)
         meanings.push_back(std::move(meaning));
       else if (!meaning.empty())
-        id_notes.push_back(
-            fmt::format("in the users' documents {}; here it is the latter, -b {} shows the other", meaning,
-                        selection.elsewhere->slug));
+        id_notes.push_back(fmt::format("in the users' documents {}; here it is the latter, -b {} shows the other",
+                                       meaning, selection.elsewhere->slug));
       selections.push_back(selection);
     }
     if (std::string note = ids_note(catalog, meanings); !note.empty()) id_notes.push_back(std::move(note));
     if (given_blocks) return {};
-    // What was not recorded cannot be shown. Hardware block names of old versions ("SQ") are no ids and
-    // choose nothing.
+    // What was not recorded cannot be shown. Hardware block names of old versions ("SQ") are no ids and choose nothing.
     for (const std::string& text : workload.recorded_blocks) {
       const auto selection = resolve(catalog, text, IdScheme::kV33);
       if (selection) selections.push_back(*selection);
@@ -264,9 +258,8 @@ struct Analysis::Impl {
             if (table.columns[c].role != ColumnRole::kValue || cell.formula.empty()) continue;
             const auto formula = formulas.get(cell.formula);
             if (!formula)
-              return fail("metric {} ({}), column '{}': {}; in the formula \"{}\"", metric.slug,
-                          to_string(metric.id), table.columns[c].title, formula.error().message,
-                          cell.formula);
+              return fail("metric {} ({}), column '{}': {}; in the formula \"{}\"", metric.slug, to_string(metric.id),
+                          table.columns[c].title, formula.error().message, cell.formula);
             names.add(**formula, metric.coll_level);
           }
         }
@@ -276,8 +269,7 @@ struct Analysis::Impl {
   std::map<std::string_view, char> rule_slugs;
   bool needed_by_rules(std::string_view slug) const { return rule_slugs.contains(slug); }
 
-  // --- dispatches
-  // --------------------------------------------------------------------------------------------------
+  // Dispatches
 
   double duration(std::span<const double> start, std::span<const double> end, uint32_t row) const {
     return start.empty() || end.empty() ? std::numeric_limits<double>::quiet_NaN() : end[row] - start[row];
@@ -294,12 +286,10 @@ struct Analysis::Impl {
       }
       for (size_t i = 0; i < filter.ranges.size(); ++i) {
         const auto& range = filter.ranges[i];
-        const bool any =
-            std::any_of(workload.dispatches.begin(), workload.dispatches.end(),
-                        [&](const auto& d) { return d.id >= range.first && d.id <= range.second; });
+        const bool any = std::any_of(workload.dispatches.begin(), workload.dispatches.end(),
+                                     [&](const auto& d) { return d.id >= range.first && d.id <= range.second; });
         if (!any)
-          return fail("-d {}: no such dispatch; the run has the dispatches {} to {}", filter.texts[i], least,
-                      most);
+          return fail("-d {}: no such dispatch; the run has the dispatches {} to {}", filter.texts[i], least, most);
       }
     }
     std::vector<int64_t> gpus;
@@ -323,8 +313,7 @@ struct Analysis::Impl {
       if (options.within && !options.within->contains(dispatch.id)) continue;
       listed.push_back(r);
     }
-    if (listed.empty() && options.within)
-      return fail("-d, --gpu-id and the operator together leave no dispatch");
+    if (listed.empty() && options.within) return fail("-d, --gpu-id and the operator together leave no dispatch");
     if (listed.empty()) return fail("-d and --gpu-id together leave no dispatch");
     return {};
   }
@@ -393,8 +382,7 @@ struct Analysis::Impl {
     for (const std::string& text : options.kernels) {
       if (const auto id = integer(trimmed(text)); id) {
         if (*id < 0 || static_cast<size_t>(*id) >= kernels.size())
-          return fail("-k {}: no such kernel; the ids of this run are 0 to {} (table 0.1)", text,
-                      kernels.size() - 1);
+          return fail("-k {}: no such kernel; the ids of this run are 0 to {} (table 0.1)", text, kernels.size() - 1);
         chosen[kernels[static_cast<size_t>(*id)].kernel] = 1;
         continue;
       }
@@ -416,8 +404,7 @@ struct Analysis::Impl {
         choose([&](const std::string& name) { return regex->matches(name); });
       }
       if (!any)
-        return fail("-k '{}': no kernel of this run has that name or matches it; --list-stats lists them",
-                    text);
+        return fail("-k '{}': no kernel of this run has that name or matches it; --list-stats lists them", text);
     }
     for (KernelStatistics& statistics : kernels) statistics.selected = chosen[statistics.kernel] != 0;
     for (const uint32_t row : listed)
@@ -425,8 +412,7 @@ struct Analysis::Impl {
     return {};
   }
 
-  // --- evaluation
-  // --------------------------------------------------------------------------------------------------
+  // Evaluation
 
   Environment environment(const std::vector<uint32_t>& of, std::string_view normalisation = {}) const {
     Environment env;
@@ -469,8 +455,7 @@ struct Analysis::Impl {
     std::vector<Pending> pending;
     for (const Block& block : catalog.blocks)
       for (const Table& table : block.tables) {
-        if (table.type != TableType::kMetrics || table.metrics.empty() ||
-            !shows_table(block.number, table.number))
+        if (table.type != TableType::kMetrics || table.metrics.empty() || !shows_table(block.number, table.number))
           continue;
         ResultTable out;
         out.block = &block;
@@ -498,8 +483,8 @@ struct Analysis::Impl {
                   if (row.channel >= 0) {
                     row.cells[c] = int64_t{row.channel};
                   } else {
-                    row.cells[c] = std::string(
-                        options.compat && !metric.compat_name.empty() ? metric.compat_name : metric.name);
+                    row.cells[c] =
+                        std::string(options.compat && !metric.compat_name.empty() ? metric.compat_name : metric.name);
                   }
                   break;
                 case ColumnRole::kUnit: {
@@ -516,18 +501,16 @@ struct Analysis::Impl {
                   if (cell.formula.empty()) break;
                   const Formula* formula = formulas.find(cell.formula);
                   if (formula == nullptr) break;
-                  if (cell.formula.data() != last_formula.data() ||
-                      cell.formula.size() != last_formula.size()) {
+                  if (cell.formula.data() != last_formula.data() || cell.formula.size() != last_formula.size()) {
                     last_node = program.compile(*formula, context);
                     last_formula = cell.formula;
                   }
                   const auto [op, q] = reduction_op(cell.reduction);
-                  pending.push_back(
-                      {result.tables.size(), out.rows.size(), c, program.keep(last_node, op, q)});
+                  pending.push_back({result.tables.size(), out.rows.size(), c, program.keep(last_node, op, q)});
                   // Whether there is an error depends on the normalisation, the places do not.
                   if (column.key == "avg" && cell.reduction == Reduction::kAvg && !repeats.empty())
-                    pending.push_back({result.tables.size(), out.rows.size(), table.columns.size(),
-                                       program.keep_error(last_node)});
+                    pending.push_back(
+                        {result.tables.size(), out.rows.size(), table.columns.size(), program.keep_error(last_node)});
                   break;
                 }
               }
@@ -571,9 +554,8 @@ struct Analysis::Impl {
           const Formula* const formula = cell.formula.empty() ? nullptr : formulas.find(cell.formula);
           if (formula == nullptr) continue;
           for (const Input& input : program.inputs(*formula, {row.metric->coll_level, row.channel}))
-            row.extrapolated =
-                row.extrapolated ||
-                std::binary_search(workload.extrapolated.begin(), workload.extrapolated.end(), input.name);
+            row.extrapolated = row.extrapolated || std::binary_search(workload.extrapolated.begin(),
+                                                                      workload.extrapolated.end(), input.name);
         }
   }
 
@@ -607,8 +589,7 @@ struct Analysis::Impl {
         std::string name = input.name;
         const size_t bracket = name.find('[');
         if (bracket != std::string::npos) name.resize(bracket);
-        if (!input.pass.empty() && workload.pass(input.pass) == nullptr)
-          name = fmt::format("{}.csv", input.pass);
+        if (!input.pass.empty() && workload.pass(input.pass) == nullptr) name = fmt::format("{}.csv", input.pass);
         if (std::find(entry.missing.begin(), entry.missing.end(), name) == entry.missing.end())
           entry.missing.push_back(name);
       }
@@ -616,7 +597,8 @@ struct Analysis::Impl {
     return entry;
   }
 
-  // Duration, FLOPs and bytes at L1, L2, HBM and LDS of every dispatch, then FLOPs by kind; 0 where there is no formula.
+  // Duration, FLOPs and bytes at L1, L2, HBM and LDS of every dispatch, then FLOPs by kind; 0 where there is no
+  // formula.
   std::vector<Program::Node> add_intensities(Program& program) const {
     std::vector<std::string_view> texts = {kDurationFormula,   intensity.flops,     intensity.l1_bytes,
                                            intensity.l2_bytes, intensity.hbm_bytes, intensity.lds_bytes};
@@ -652,8 +634,7 @@ struct Analysis::Impl {
     for (size_t n = 0; n < kNormalisations.size(); ++n)
       page.values[n].assign(wanted.begin() + static_cast<ptrdiff_t>(n * count),
                             wanted.begin() + static_cast<ptrdiff_t>((n + 1) * count));
-    page.dispatch_values.assign(wanted.begin() + static_cast<ptrdiff_t>(kNormalisations.size() * count),
-                                wanted.end());
+    page.dispatch_values.assign(wanted.begin() + static_cast<ptrdiff_t>(kNormalisations.size() * count), wanted.end());
     return page;
   }
 
@@ -721,17 +702,14 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
   TACHO_ASSIGN(const std::string folder, workload::find_workload(path));
   TACHO_ASSIGN(workload::SysInfo sysinfo, workload::read_sysinfo(folder));
   for (const auto& [name, value] : options.specs_correction) sysinfo.set(name, value);
-  const std::string given(sysinfo.get("gpu_arch").empty() ? sysinfo.get("gpu_model")
-                                                          : sysinfo.get("gpu_arch"));
+  const std::string given(sysinfo.get("gpu_arch").empty() ? sysinfo.get("gpu_model") : sysinfo.get("gpu_arch"));
   TACHO_ASSIGN(const std::optional<Architecture> architecture,
                architecture_named(given, options.config_dirs, check_syntax));
   if (!architecture) {
     std::string known;
-    for (const std::string_view name : architectures())
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
+    for (const std::string_view name : architectures()) known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
     return fail(
-        "{}/sysinfo.csv: architecture '{}' is unknown; known are {}; --specs-correction gpu_arch:NAME "
-        "overrides it",
+        "{}/sysinfo.csv: architecture '{}' is unknown; known are {}; --specs-correction gpu_arch:NAME overrides it",
         folder, given, known);
   }
   TACHO_ASSIGN(impl->catalog, load_catalog(*architecture, options.config_dirs, check_syntax));
@@ -777,12 +755,10 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
     const workload::CounterTable& counters = impl->workload.passes.front().counters;
     // Parsed formulas refer to their texts: the first ones stay.
     impl->first_intensity = std::exchange(
-        impl->intensity,
-        intensity_formulas(impl->catalog.facts, impl->workload.sysinfo.get("gpu_series"), options.compat,
-                           [&](std::string_view name) { return counters.has(name); }));
+        impl->intensity, intensity_formulas(impl->catalog.facts, impl->workload.sysinfo.get("gpu_series"),
+                                            options.compat, [&](std::string_view name) { return counters.has(name); }));
     if (!impl->intensity.flops.empty()) TACHO_TRY(impl->formulas.get(impl->intensity.flops));
-    for (const IntensityFormulas::Kind& kind : impl->intensity.kinds)
-      TACHO_TRY(impl->formulas.get(kind.flops));
+    for (const IntensityFormulas::Kind& kind : impl->intensity.kinds) TACHO_TRY(impl->formulas.get(kind.flops));
   }
   if (!impl->given_blocks && !impl->workload.recorded_blocks.empty()) TACHO_TRY(impl->select_blocks());
   TACHO_TRY(impl->choose_dispatches());
@@ -853,8 +829,7 @@ std::string_view Analysis::data_type(const IntensityPoint& point) const {
 }
 std::vector<std::string> Analysis::roofline_types() const {
   const auto& ceilings = impl_->workload.ceilings;
-  return data_types_of(impl_->kernel_points, impl_->intensity.kinds,
-                       ceilings.empty() ? nullptr : &ceilings.front());
+  return data_types_of(impl_->kernel_points, impl_->intensity.kinds, ceilings.empty() ? nullptr : &ceilings.front());
 }
 
 const std::optional<workload::PcSamples>& Analysis::pc_samples() const {

@@ -1,5 +1,5 @@
-// The compute analysis of a profile folder: every selected metric of the catalog evaluated over the chosen
-// dispatches, with top kernels, roofline points and findings. What `tacho analyze` prints, in numbers.
+// The compute analysis of a profile folder: every selected metric of the catalog evaluated over the chosen dispatches,
+// with top kernels, roofline points and findings. What `tacho analyze` prints, in numbers.
 #pragma once
 
 #include <array>
@@ -47,8 +47,7 @@ struct ResultRow {
   std::string id;  ///< "2.1.3", "18.2.17"; as the id scheme prints it
   int32_t channel = -1;
   std::vector<report::Cell> cells;  ///< one a column of the table; no value = not computable
-  /// Of the mean in the column "avg": half of its 95 % confidence interval, from repeats of the same
-  /// launches.
+  /// Of the mean in the column "avg": half of its 95 % confidence interval, from repeats of the same launches.
   std::optional<double> error;
   /// It rests on a counter that was extrapolated from a part of the GPU's units (Workload::extrapolated).
   bool extrapolated = false;
@@ -120,9 +119,8 @@ struct Finding {
   uint32_t kernel = 0;
   std::string slug, title, meaning;
   std::vector<std::string> advice;
-  bool possible =
-      false;          ///< an interval straddles its threshold, or something that could refute it is not known
-  std::string doubt;  ///< why it is only possible
+  bool possible = false;     ///< an interval straddles its threshold, or something that could refute it is not known
+  std::string doubt;         ///< why it is only possible
   double low = 0, high = 0;  ///< percent of the kernel's time (or of `of`) that could be saved
   std::string of;            ///< the count that would shrink; "" = time
   std::string model;         ///< where that range comes from
@@ -167,11 +165,10 @@ struct Evaluation {
   std::vector<NotComputable> not_computable;
 };
 
-constexpr std::array<std::string_view, 4> kNormalisations = {"per_kernel", "per_wave", "per_cycle",
-                                                             "per_second"};
+constexpr std::array<std::string_view, 4> kNormalisations = {"per_kernel", "per_wave", "per_cycle", "per_second"};
 
-/// The analysis as a program over all dispatches of the folder, whatever -k, -d and -n chose: what a page
-/// needs to evaluate any choice by itself.
+/// The analysis as a program over all dispatches of the folder, whatever -k, -d and -n chose: what a page needs to
+/// evaluate any choice by itself.
 struct PageProgram {
   struct Place {
     size_t table, row, column;  ///< column: one behind the last is the row's error
@@ -201,12 +198,12 @@ class Analysis {
   const std::vector<uint32_t>& rows() const;
   /// Kernels by total time, over the dispatches that passed -d and --gpu-id.
   const std::vector<KernelStatistics>& kernels() const;
-  /// The number that table 0.1, -k and every drawing give a kernel (an index into workload().kernels): its row in kernels().
+  /// The number that table 0.1, -k and every drawing give a kernel (an index into workload().kernels): its row in
+  /// kernels().
   size_t kernel_id(uint32_t kernel) const;
   /// Dispatches that passed -d and --gpu-id.
   const std::vector<uint32_t>& listed_rows() const;
-  /// Of every dispatch of the workload the number of its launch (kernel and sizes); empty when none was
-  /// repeated.
+  /// Of every dispatch of the workload the number of its launch (kernel and sizes); empty when none was repeated.
   const std::vector<uint32_t>& repeats() const;
   const Evaluation& all() const;
   const std::vector<std::string>& warnings() const;
@@ -230,8 +227,8 @@ class Analysis {
   const std::vector<Finding>& findings() const { return diagnosis().findings; }
   const Diagnosis& diagnosis() const;
 
-  /// The same over the dispatches of one kernel only, or with another normalisation ("": the options'); units
-  /// in it stay those of the options.
+  /// The same over the dispatches of one kernel only, or with another normalisation ("": the options'); units in it
+  /// stay those of the options.
   Evaluation evaluate(std::optional<uint32_t> kernel, std::string_view normalisation = {}) const;
   /// The tables as a program for the browser. Its columns live in workload().
   PageProgram page_program() const;

@@ -126,9 +126,7 @@ LargestChange largest_change(std::span<const Analysis> runs, bool counts_only) {
       for (const auto& [name, kernel] : *each) names.insert(name);
     for (const std::string_view name : names) {
       const auto before = base.find(name), now = other.find(name);
-      const auto launches = [](bool there, auto at) {
-        return there ? static_cast<double>(at->second->count) : 0.0;
-      };
+      const auto launches = [](bool there, auto at) { return there ? static_cast<double>(at->second->count) : 0.0; };
       const bool in_both = before != base.end() && now != other.end();
       const double percent =
           std::fabs(*change(launches(before != base.end(), before), launches(now != other.end(), now)));
@@ -140,8 +138,7 @@ LargestChange largest_change(std::span<const Analysis> runs, bool counts_only) {
         largest.run = r;
       }
       if (!in_both) continue;
-      const Evaluation one = runs.front().evaluate(before->second->kernel),
-                       two = runs[r].evaluate(now->second->kernel);
+      const Evaluation one = runs.front().evaluate(before->second->kernel), two = runs[r].evaluate(now->second->kernel);
       const Evaluation* const both[] = {&one, &two};
       LargestChange own;
       judge(compare(both, false), counts_only, name, own);

@@ -1,5 +1,4 @@
-// Comparison of several runs: the same metrics side by side, matched by slug, so that other architectures
-// compare too.
+// Comparison of several runs: the same metrics side by side, matched by slug, so that other architectures compare too.
 #pragma once
 
 #include <cstddef>

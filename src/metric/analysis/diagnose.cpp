@@ -90,9 +90,8 @@ class Doctor {
     }
     std::stable_sort(out.kernels.begin(), out.kernels.end(),
                      [](const auto& a, const auto& b) { return a.share > b.share; });
-    std::stable_sort(out.findings.begin(), out.findings.end(), [](const Finding& a, const Finding& b) {
-      return a.share * a.severity > b.share * b.severity;
-    });
+    std::stable_sort(out.findings.begin(), out.findings.end(),
+                     [](const Finding& a, const Finding& b) { return a.share * a.severity > b.share * b.severity; });
     for (auto& [slug, problem] : problems_) out.implausible.push_back(std::move(problem.said));
     for (auto& [slug, entry] : not_judged_) out.not_judged.push_back(std::move(entry));
     return out;
@@ -104,7 +103,7 @@ class Doctor {
     std::vector<std::string> suspects;
   };
 
-  // --- leaves
+  // Leaves
 
   void add_leaf(const RuleStep& step) {
     const auto [place, added] = index_.try_emplace(key_of(step), leaves_.size());
@@ -140,8 +139,7 @@ class Doctor {
         {"roof_hbm", "HBMBw"}, {"roof_l2", "L2Bw"}, {"roof_l1", "L1Bw"}, {"roof_lds", "LDSBw"}};
     for (const auto& [roof, column] : kRoofs)
       if (name == roof) {
-        const double peak =
-            in_.workload.ceilings.empty() ? std::nan("") : in_.workload.ceilings.front().get(column);
+        const double peak = in_.workload.ceilings.empty() ? std::nan("") : in_.workload.ceilings.front().get(column);
         leaf.constant = peak > 0 ? RuleValue{State::kNumber, peak} : RuleValue{};
         return;
       }
@@ -167,8 +165,7 @@ class Doctor {
       leaf.exact = leaf.exact && (input.pass.empty() || (workload::is_id_column(name) && !timestamp));
       if (!input.available) {
         std::string lacks = name;
-        if (!input.pass.empty() && in_.workload.pass(input.pass) == nullptr)
-          lacks = fmt::format("{}.csv", input.pass);
+        if (!input.pass.empty() && in_.workload.pass(input.pass) == nullptr) lacks = fmt::format("{}.csv", input.pass);
         if (std::find(leaf.missing.begin(), leaf.missing.end(), lacks) == leaf.missing.end())
           leaf.missing.push_back(lacks);
       }
@@ -186,9 +183,8 @@ class Doctor {
         const Leaf& leaf = leaves_[i];
         if (leaf.formula == nullptr) continue;
         const auto [op, q] = reduction_op(leaf.reduction);
-        nodes[i] =
-            program.add(*leaf.formula,
-                        {leaf.metric != nullptr ? leaf.metric->coll_level : std::string_view(), -1}, op, q);
+        nodes[i] = program.add(*leaf.formula,
+                               {leaf.metric != nullptr ? leaf.metric->coll_level : std::string_view(), -1}, op, q);
       }
       program.run();
       std::vector<RuleValue> values(leaves_.size());
@@ -230,15 +226,13 @@ class Doctor {
     const RuleValue middle = center(expression, &used);
     RuleInterval out{middle.state, middle.number, middle.number, middle.number};
     if (!middle.known()) return out;
-    const bool exact = std::all_of(used.begin(), used.end(), [&](const RuleStep* step) {
-      return leaves_[index_.at(key_of(*step))].exact;
-    });
+    const bool exact = std::all_of(used.begin(), used.end(),
+                                   [&](const RuleStep* step) { return leaves_[index_.at(key_of(*step))].exact; });
     if (exact) return out;
     if (in_.workload.estimated) error = std::max(error, kEstimateError);
     double sum = 0, squares = 0, count = 0;
     for (const std::vector<RuleValue>& group : groups_) {
-      const RuleValue value =
-          evaluate(expression, [&](const RuleStep& leaf) { return value_in(group, leaf); });
+      const RuleValue value = evaluate(expression, [&](const RuleStep& leaf) { return value_in(group, leaf); });
       if (!value.known()) continue;
       ++count;
       sum += value.number;
@@ -262,9 +256,9 @@ class Doctor {
     }
     // A share of a whole stays one.
     const RuleStep* const metric = expression.metric();
-    const bool share = expression.unit == "%" ||
-                       (metric != nullptr && leaves_[index_.at(key_of(*metric))].metric != nullptr &&
-                        is_percent(leaves_[index_.at(key_of(*metric))].metric->unit));
+    const bool share =
+        expression.unit == "%" || (metric != nullptr && leaves_[index_.at(key_of(*metric))].metric != nullptr &&
+                                   is_percent(leaves_[index_.at(key_of(*metric))].metric->unit));
     if (share && out.value >= 0 && out.value <= 100) {
       out.low = std::max(out.low, 0.0);
       out.high = std::min(out.high, 100.0);
@@ -274,7 +268,7 @@ class Doctor {
 
   static bool is_percent(std::string_view unit) { return unit == "pct" || unit == "Pct of Peak"; }
 
-  // --- what cannot be
+  // What cannot be
 
   void suspect(std::string slug, std::string text, std::vector<std::string> suspects) {
     const auto [place, added] = problems_.try_emplace(slug);
@@ -287,9 +281,8 @@ class Doctor {
     const workload::CounterTable& first = in_.workload.passes.front().counters;
     for (size_t p = 1; p < in_.workload.passes.size(); ++p) {
       const workload::Pass& pass = in_.workload.passes[p];
-      for (const auto& [name, most] : {std::pair<std::string_view, double>{"SQ_WAVES", 1.01},
-                                       {"SQ_WAVE_CYCLES", 2},
-                                       {"GRBM_GUI_ACTIVE", 2}}) {
+      for (const auto& [name, most] :
+           {std::pair<std::string_view, double>{"SQ_WAVES", 1.01}, {"SQ_WAVE_CYCLES", 2}, {"GRBM_GUI_ACTIVE", 2}}) {
         const auto here = pass.counters.column(name), there = first.column(name);
         if (here.empty() || there.empty()) continue;
         double a = 0, b = 0;
@@ -301,8 +294,8 @@ class Doctor {
         if (!(a > 0) || !(b > 0) || std::max(a, b) / std::min(a, b) <= most) continue;
         suspect(
             "pass-" + pass.name,
-            fmt::format("The pass {} counted {} times as much {} as the other passes: it measured another "
-                        "run of the kernels than they did. Profile again on an idle GPU.",
+            fmt::format("The pass {} counted {} times as much {} as the other passes: it measured another run of the "
+                        "kernels than they did. Profile again on an idle GPU.",
                         pass.name, report::format_fixed(a / b, 2), name),
             {"pass " + pass.name});
       }
@@ -328,12 +321,11 @@ class Doctor {
       const bool share = is_percent(leaf.metric->unit) && column.key != "peak" && column.key != "max";
       if (!of_peak && !share) continue;
       suspect(fmt::format("above-{}", leaf.metric->slug),
-              of_peak
-                  ? fmt::format("{} is {} % of its peak, which cannot be: the peak is wrong, or counter and "
-                                "time are of different runs.",
-                                leaf.metric->name, report::format_fixed(all_[i].number, 0))
-                  : fmt::format("{} is {} %, which cannot be: its counters are of different runs.",
-                                leaf.metric->name, report::format_fixed(all_[i].number, 0)),
+              of_peak ? fmt::format("{} is {} % of its peak, which cannot be: the peak is wrong, "
+                                    "or counter and time are of different runs.",
+                                    leaf.metric->name, report::format_fixed(all_[i].number, 0))
+                      : fmt::format("{} is {} %, which cannot be: its counters are of different runs.",
+                                    leaf.metric->name, report::format_fixed(all_[i].number, 0)),
               {std::string(leaf.metric->slug)});
     }
     for (const Rule& rule : in_.rules.rules)
@@ -347,12 +339,11 @@ class Doctor {
           std::vector<std::string> suspects;
           for (const RuleStep* step : used)
             suspects.push_back((step->kind == Kind::kValue ? "$" : "") + std::string(step->name));
-          suspect(
-              fmt::format("above-{}", quantity.text),
-              fmt::format("{}: {} %, which cannot be. What it is computed from is of different runs, or a "
-                          "peak is wrong.",
-                          name_of(quantity), report::format_fixed(value.number, 0)),
-              std::move(suspects));
+          suspect(fmt::format("above-{}", quantity.text),
+                  fmt::format("{}: {} %, which cannot be. What it is computed from is "
+                              "of different runs, or a peak is wrong.",
+                              name_of(quantity), report::format_fixed(value.number, 0)),
+                  std::move(suspects));
         }
   }
 
@@ -364,7 +355,7 @@ class Doctor {
     });
   }
 
-  // --- rules
+  // Rules
 
   void judge_kernel(uint32_t kernel, Diagnosis& out) {
     check_kernel();
@@ -408,8 +399,7 @@ class Doctor {
         if (at == index_.end() || all_[at->second].state != State::kMissing) continue;
         const Leaf& leaf = leaves_[at->second];
         for (const std::string& name : leaf.missing) add(entry.missing, name);
-        if (leaf.table != nullptr)
-          add(entry.collect, fmt::format("{}.{}", leaf.table->block, leaf.table->number));
+        if (leaf.table != nullptr) add(entry.collect, fmt::format("{}.{}", leaf.table->block, leaf.table->number));
       }
     });
   }

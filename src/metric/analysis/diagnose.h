@@ -34,9 +34,9 @@ struct KernelRows {
   std::vector<uint32_t> rows;
 };
 
-/// Judges the kernels (the one with the most time first). A quantity's 95 % interval comes from Student's t over the dispatches
-/// of the kernel (beyond 24, over 24 interleaved groups of them), with the rule's input error as the spread of four more
-/// dispatches; of a single dispatch it is that error. Launch sizes are exact.
+/// Judges the kernels (the one with the most time first). A quantity's 95 % interval comes from Student's t over the
+/// dispatches of the kernel (beyond 24, over 24 interleaved groups of them), with the rule's input error as the spread
+/// of four more dispatches; of a single dispatch it is that error. Launch sizes are exact.
 Diagnosis diagnose(const DiagnosisInput& input, std::span<const KernelRows> kernels);
 
 }  // namespace tacho::metric

@@ -12,8 +12,7 @@ namespace tacho::metric {
 
 namespace {
 
-// The text of one step, rebuilt from the parsed formula; parts that would make it longer than a line become
-// "...".
+// The text of one step, rebuilt from the parsed formula; parts that would make it longer than a line become "...".
 std::string step_text(const Formula& formula, uint32_t index, int depth = 0) {
   if (depth > 12) return "...";
   const Step& step = formula.steps[index];
@@ -86,8 +85,7 @@ std::vector<report::Cell> summary(std::span<const double> values) {
     sum += value;
     ++count;
   }
-  const double mean =
-      count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(count);
+  const double mean = count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(count);
   return {count, report::number_cell(least), report::number_cell(mean), report::number_cell(most)};
 }
 
@@ -97,8 +95,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
                            std::string_view id, const Environment& environment) {
   Program program(environment);
   std::string out = fmt::format("{}  {}  ({})", id, metric.name, metric.slug);
-  if (!metric.unit.empty())
-    out += fmt::format("  [{}]", normalised_unit(metric.unit, environment.normalisation));
+  if (!metric.unit.empty()) out += fmt::format("  [{}]", normalised_unit(metric.unit, environment.normalisation));
   out += "\n  " + report::wrapped(metric.description, 76, 2) + "\n";
   if (!metric.advice.empty()) out += "  " + report::wrapped(metric.advice, 76, 2) + "\n";
   const Context context{metric.coll_level, table.repeat.empty() ? -1 : 0};
@@ -151,8 +148,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
   report::Table input_table;
   input_table.columns = {{"name"}, {"pass"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
   for (size_t i = 0; i < inputs.size(); ++i) {
-    std::vector<report::Cell> row = {inputs[i].name,
-                                     inputs[i].pass.empty() ? std::string("sysinfo") : inputs[i].pass};
+    std::vector<report::Cell> row = {inputs[i].name, inputs[i].pass.empty() ? std::string("sysinfo") : inputs[i].pass};
     if (!inputs[i].available) {
       row.emplace_back(std::string("missing"));
     } else if (program.is_column(input_nodes[i])) {
@@ -171,8 +167,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
   std::string_view last_formula;
   for (const Shown& entry : shown) {
     const Cell& cell = cells[entry.column];
-    out += fmt::format("\n  {} = {}\n", table.columns[entry.column].title,
-                       report::wrapped(formula_text(cell), 72, 8));
+    out += fmt::format("\n  {} = {}\n", table.columns[entry.column].title, report::wrapped(formula_text(cell), 72, 8));
     if (cell.formula != last_formula) {
       last_formula = cell.formula;
       report::Table steps;
@@ -182,8 +177,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
         const Op op = entry.formula.steps[s].op;
         if (op == Op::kNumber || op == Op::kNone || op == Op::kCounter || op == Op::kChannel) continue;
         std::string text = step_text(entry.formula, static_cast<uint32_t>(s));
-        if (text.size() > 2 && text.front() == '(' && text.back() == ')')
-          text = text.substr(1, text.size() - 2);
+        if (text.size() > 2 && text.front() == '(' && text.back() == ')') text = text.substr(1, text.size() - 2);
         std::vector<report::Cell> row = {std::move(text)};
         if (program.is_column(entry.steps[s])) {
           for (report::Cell& value : summary(program.column(entry.steps[s]))) row.push_back(std::move(value));
@@ -204,10 +198,9 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
       if (!steps.rows.empty()) out += report::to_text(steps, fitted);
     }
     const Value value = program.value(entry.result);
-    out += fmt::format("    result: {}\n",
-                       value.kind == Value::Kind::kNumber ? report::format_exact(value.number)
-                       : value.kind == Value::Kind::kText ? value.text
-                                                          : std::string("not computable"));
+    out += fmt::format("    result: {}\n", value.kind == Value::Kind::kNumber ? report::format_exact(value.number)
+                                           : value.kind == Value::Kind::kText ? value.text
+                                                                              : std::string("not computable"));
   }
   return out;
 }

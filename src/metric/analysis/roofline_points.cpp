@@ -31,8 +31,8 @@ std::vector<std::string> lacking(std::string_view text, const std::function<bool
 
 }  // namespace
 
-IntensityFormulas intensity_formulas(const Architecture& architecture, std::string_view gpu_series,
-                                     bool compat, const std::function<bool(std::string_view)>& has) {
+IntensityFormulas intensity_formulas(const Architecture& architecture, std::string_view gpu_series, bool compat,
+                                     const std::function<bool(std::string_view)>& has) {
   IntensityFormulas formulas;
   const RooflineModel& model = architecture.roofline;
   if (model.flops.empty()) return formulas;
@@ -71,9 +71,8 @@ IntensityFormulas intensity_formulas(const Architecture& architecture, std::stri
   return formulas;
 }
 
-std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
-                                             std::span<const uint32_t> rows, const IntensityInputs& inputs,
-                                             bool by_kernel, bool compat) {
+std::vector<IntensityPoint> intensity_points(const workload::Workload& workload, std::span<const uint32_t> rows,
+                                             const IntensityInputs& inputs, bool by_kernel, bool compat) {
   // Sums of two quantities over the dispatches that have both; upstream adds up whatever there is.
   struct Pair {
     double above = 0, below = 0;
@@ -162,8 +161,7 @@ std::vector<Roof> roofs(const workload::RooflineCeilings& ceilings, std::string_
   std::vector<Roof> result;
   if (std::isnan(peak)) return result;
   constexpr double kLeft = 0.01, kRight = 1000;
-  for (const auto& [name, column] :
-       {std::pair{"hbm", "HBMBw"}, {"l2", "L2Bw"}, {"l1", "L1Bw"}, {"lds", "LDSBw"}}) {
+  for (const auto& [name, column] : {std::pair{"hbm", "HBMBw"}, {"l2", "L2Bw"}, {"l1", "L1Bw"}, {"lds", "LDSBw"}}) {
     const double bandwidth = ceilings.get(column);
     if (!(bandwidth > 0)) continue;
     result.push_back({name, kLeft, peak / bandwidth, kLeft * bandwidth, peak, bandwidth});
@@ -172,8 +170,7 @@ std::vector<Roof> roofs(const workload::RooflineCeilings& ceilings, std::string_
   for (const Roof& roof : result) reference = std::fmax(reference, roof.peak);
   for (const auto& [name, value] : {std::pair{"valu", valu}, {"mfma", mfma}})
     if (!std::isnan(value))
-      result.push_back(
-          {name, std::isnan(reference) ? kLeft : value / reference, kRight, value, value, value});
+      result.push_back({name, std::isnan(reference) ? kLeft : value / reference, kRight, value, value, value});
   return result;
 }
 
@@ -196,8 +193,7 @@ Bound bound_of(const IntensityPoint& point, std::span<const Roof> roofs) {
   if (point.performance == 0) {
     for (const Roof& roof : roofs) {
       const double achieved = bandwidth_at(point, roof.name), reached = achieved / roof.peak * 100;
-      if (!(achieved > 0) || !std::isfinite(reached) || (bound.roof != nullptr && reached <= bound.reached))
-        continue;
+      if (!(achieved > 0) || !std::isfinite(reached) || (bound.roof != nullptr && reached <= bound.reached)) continue;
       bound = {&roof, roof.peak, reached, roof.peak / achieved, true};
     }
     return bound;
@@ -209,8 +205,7 @@ Bound bound_of(const IntensityPoint& point, std::span<const Roof> roofs) {
   for (const Roof& roof : roofs) {
     if (is_compute(roof) && &roof != compute) continue;
     const double limit = is_compute(roof) ? roof.peak : roof.peak * intensity_at(point, roof.name);
-    if (!(limit > 0) || !std::isfinite(limit) || (bound.roof != nullptr && limit >= bound.attainable))
-      continue;
+    if (!(limit > 0) || !std::isfinite(limit) || (bound.roof != nullptr && limit >= bound.attainable)) continue;
     bound.roof = &roof;
     bound.attainable = limit;
   }
@@ -224,9 +219,8 @@ Bound bound_of(const IntensityPoint& point, std::span<const Roof> roofs) {
 std::string above_roof_text(size_t count) {
   if (count == 0) return {};
   return fmt::format(
-      "{} {} above a roof. A roof is what a benchmark sustains, not a limit of physics: short work may run "
-      "at a higher clock, "
-      "and bytes may come from a level nearer than the one that the roof measures",
+      "{} {} above a roof. A roof is what a benchmark sustains, not a limit of physics: short work may run at a higher "
+      "clock, and bytes may come from a level nearer than the one that the roof measures",
       count, count == 1 ? "point lies" : "points lie");
 }
 
@@ -253,8 +247,7 @@ std::vector<std::string> data_types_of(std::span<const IntensityPoint> points,
   std::vector<std::string> types;
   for (const IntensityPoint& point : points) {
     const std::string_view type = main_data_type(point, kinds);
-    const bool usable =
-        !type.empty() && (known.empty() || std::find(known.begin(), known.end(), type) != known.end());
+    const bool usable = !type.empty() && (known.empty() || std::find(known.begin(), known.end(), type) != known.end());
     if (usable && std::find(types.begin(), types.end(), type) == types.end()) types.emplace_back(type);
   }
   if (types.empty()) types.emplace_back("FP32");

@@ -26,10 +26,10 @@ struct IntensityFormulas {
   /// Counters that belong into flops and that the run does not have. Their operations are not counted.
   std::vector<std::string> left_out;
 };
-/// `compat`: as rocprof-compute 3.3, which counts whatever counters there are (RooflineModel says what else). `has`: whether
-/// the run has a counter; by default it has all.
-IntensityFormulas intensity_formulas(const Architecture& architecture, std::string_view gpu_series,
-                                     bool compat, const std::function<bool(std::string_view)>& has = {});
+/// `compat`: as rocprof-compute 3.3, which counts whatever counters there are (RooflineModel says what else). `has`:
+/// whether the run has a counter; by default it has all.
+IntensityFormulas intensity_formulas(const Architecture& architecture, std::string_view gpu_series, bool compat,
+                                     const std::function<bool(std::string_view)>& has = {});
 
 /// Per-dispatch inputs; an empty span = not computable.
 struct IntensityInputs {
@@ -38,9 +38,8 @@ struct IntensityInputs {
 };
 
 /// Points by falling total duration. rows[i] is the dispatch behind value i of the inputs.
-std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
-                                             std::span<const uint32_t> rows, const IntensityInputs& inputs,
-                                             bool by_kernel, bool compat);
+std::vector<IntensityPoint> intensity_points(const workload::Workload& workload, std::span<const uint32_t> rows,
+                                             const IntensityInputs& inputs, bool by_kernel, bool compat);
 
 /// One roof: y = min(peak, x * bandwidth).
 struct Roof {
@@ -59,7 +58,8 @@ inline bool is_compute(const Roof& roof) {
 std::vector<Roof> roofs(const workload::RooflineCeilings& ceilings, std::string_view data_type);
 
 /// What limits a point under the roofs of one data type: the lowest of the memory roofs at its intensities and of the
-/// highest compute roof. A kernel without FLOPs is measured by its bytes: its roof is that of the level that it uses most.
+/// highest compute roof. A kernel without FLOPs is measured by its bytes: its roof is that of the level that it uses
+/// most.
 struct Bound {
   const Roof* roof = nullptr;  ///< nullptr: there is no roof above the point, or the point has no rate
   double attainable = 0;       ///< GFLOP/s; GB/s where `bandwidth`
@@ -81,8 +81,8 @@ double bandwidth_at(const IntensityPoint& point, std::string_view level);
 
 /// The data type that did most of the point's FLOPs, as roofline_data_types() names it; "" for a point without FLOPs.
 std::string_view main_data_type(const IntensityPoint& point, std::span<const IntensityFormulas::Kind> kinds);
-/// The data types whose roofs belong over these points, the longest kernel's first; FP32 where nothing is known, and only
-/// types that roofline.csv has peaks for, when it has any.
+/// The data types whose roofs belong over these points, the longest kernel's first; FP32 where nothing is known, and
+/// only types that roofline.csv has peaks for, when it has any.
 std::vector<std::string> data_types_of(std::span<const IntensityPoint> points,
                                        std::span<const IntensityFormulas::Kind> kinds,
                                        const workload::RooflineCeilings* ceilings);

@@ -1,5 +1,5 @@
-// Facts of one GPU architecture from catalog/<vendor>/architectures.yaml (docs/metrics.md, "Architectures").
-// The text behind the views belongs to the binary or to `strings`.
+// Facts of one GPU architecture from catalog/<vendor>/architectures.yaml (docs/metrics.md, "Architectures"). The text
+// behind the views belongs to the binary or to `strings`.
 #pragma once
 
 #include <cstddef>
@@ -33,24 +33,24 @@ struct CounterBlock {
   int slots = 0;
 };
 
-/// The elements that operands of matrix instructions can have. e4m3fnuz is the FP8 of gfx942: a bias of 8, no infinities, no
-/// minus zero.
-inline constexpr std::string_view kElements[] = {"f16", "bf16", "tf32", "e4m3",
-                                                 "i8",  "f64",  "f32",  "e4m3fnuz"};
+/// The elements that operands of matrix instructions can have. e4m3fnuz is the FP8 of gfx942: a bias of 8, no
+/// infinities, no minus zero.
+inline constexpr std::string_view kElements[] = {"f16", "bf16", "tf32", "e4m3", "i8", "f64", "f32", "e4m3fnuz"};
 
 /// A matrix instruction, for the benchmark of the roofline.
 struct MatrixInstruction {
   std::string_view element;      ///< of A and B: one of kElements
   std::string_view instruction;  ///< in the assembler, without the prefix that all of the vendor's have
   std::string_view builtin;      ///< of the compiler, the same
-  std::string_view operand;  ///< C type of A and B as the builtin takes them: "half 4" (a vector) or "float"
+  std::string_view operand;      ///< C type of A and B as the builtin takes them: "half 4" (a vector) or "float"
   uint32_t m = 0, n = 0, k = 0;  ///< A has m rows of k elements, B has n columns
   double per_cycle = 0;          ///< FLOP or operations a cycle and compute unit
 };
 
 /// A summand of a dispatch's FLOPs.
 struct FlopTerm {
-  /// Formulas for the same, best first: the first whose counters the run has is taken; the last one if none of them has.
+  /// Formulas for the same, best first: the first whose counters the run has is taken; the last one if none of them
+  /// has.
   std::vector<std::string_view> formulas;
   bool optional = false;  ///< left out, and said so, where the run lacks a counter of the last formula
 };
@@ -98,8 +98,8 @@ struct Architecture {
   RooflineModel roofline;
   std::shared_ptr<StringStore> strings;
 
-  /// The fact of that name ("caches.l1" in bytes, "per_cycle.fp32" in FLOP a cycle and unit, "typical.multiprocessors");
-  /// NaN where the architecture has none.
+  /// The fact of that name ("caches.l1" in bytes, "per_cycle.fp32" in FLOP a cycle and unit,
+  /// "typical.multiprocessors"); NaN where the architecture has none.
   double number(std::string_view fact) const;
   /// The word of that name ("chip", "typical.name"); "" where the architecture has none.
   std::string_view text(std::string_view fact) const;

@@ -121,8 +121,7 @@ class ArchitectureReader : YamlReader {
     for (const auto& [name, details] : entries) {
       if (name.empty() || !std::all_of(name.begin(), name.end(), is_identifier_char))
         return fail_at(details, "an architecture's name must be letters, digits and _, not \"{}\"", name);
-      if (std::any_of(list_.begin(), list_.end(),
-                      [&word = name](const auto& one) { return one.name == word; }))
+      if (std::any_of(list_.begin(), list_.end(), [&word = name](const auto& one) { return one.name == word; }))
         return fail_at(details, "the architecture \"{}\" stands here for the second time", name);
       if (!details.IsMap())
         return fail_at(details, "the architecture \"{}\" must be a mapping of keys to values", name);
@@ -140,8 +139,7 @@ class ArchitectureReader : YamlReader {
         architecture.like.insert(architecture.like.begin(), architecture.name);
         architecture.names.clear();
       } else if (is_user() && !own.has_value()) {
-        return fail_at(
-            details, "the new architecture \"{}\" needs \"like\" with the name of one that tacho has", name);
+        return fail_at(details, "the new architecture \"{}\" needs \"like\" with the name of one that tacho has", name);
       }
       architecture.name = store(name);
       architecture.strings = strings_;
@@ -155,8 +153,7 @@ class ArchitectureReader : YamlReader {
     Words known_keys = {"counters", "roofline", "matrix", "features"};
     for (const FactKey& key : kFactKeys) known_keys.emplace(key.section.empty() ? key.key : key.section);
     if (named)
-      for (const char* key :
-           {"like", "family", "names", "metrics", "rename", "recorded_as", "missing_sysinfo"})
+      for (const char* key : {"like", "family", "names", "metrics", "rename", "recorded_as", "missing_sysinfo"})
         known_keys.emplace(key);
     TACHO_ASSIGN(const Fields keys, fields(node, what, known_keys));
     for (const auto& [key, value] : keys) {
@@ -167,13 +164,11 @@ class ArchitectureReader : YamlReader {
         TACHO_TRY(read_names(value, out.names));
       } else if (key == "metrics") {
         TACHO_ASSIGN(const std::string word, text(value, key));
-        if (word != "None")
-          return fail_at(value, "metrics can be None alone: there is no catalog for {}", what);
+        if (word != "None") return fail_at(value, "metrics can be None alone: there is no catalog for {}", what);
         out.metrics = false;
       } else if (key == "rename") {
         if (is_user())
-          return fail_at(
-              value, "a rename stands in tacho's own catalog only: its formulas have their names already");
+          return fail_at(value, "a rename stands in tacho's own catalog only: its formulas have their names already");
         TACHO_TRY(read_renames(value, key, out.renames));
       } else if (key == "recorded_as") {
         TACHO_TRY(read_renames(value, key, out.recorded_as));
@@ -227,8 +222,7 @@ class ArchitectureReader : YamlReader {
     for (const std::string& word : list) {
       const auto legal = [](char c) { return is_identifier_char(c) && !(c >= 'A' && c <= 'Z'); };
       if (word.empty() || !std::all_of(word.begin(), word.end(), legal))
-        return fail_at(node, "a name of an architecture must be lower-case letters, digits and _, not \"{}\"",
-                       word);
+        return fail_at(node, "a name of an architecture must be lower-case letters, digits and _, not \"{}\"", word);
       out.push_back(store(word));
     }
     return {};
@@ -248,8 +242,7 @@ class ArchitectureReader : YamlReader {
     const auto put = [&](const FactKey& key, const YAML::Node& value) -> Status {
       TACHO_ASSIGN(const std::string word, text(value, key.key));
       Fact fact;
-      fact.name =
-          store(key.section.empty() ? std::string(key.key) : fmt::format("{}.{}", key.section, key.key));
+      fact.name = store(key.section.empty() ? std::string(key.key) : fmt::format("{}.{}", key.section, key.key));
       if (key.kind == FactKind::kText) {
         if (word.empty()) return fail_at(value, "{} is empty", key.key);
         fact.number = std::numeric_limits<double>::quiet_NaN();
@@ -289,11 +282,10 @@ class ArchitectureReader : YamlReader {
           return fail_at(value, "a block has 1 to 1000 slots for counters, not \"{}\"", word);
         block.slots = static_cast<int>(*slots);
       } else {
-        const auto shared = std::find_if(out.begin(), out.end(),
-                                         [&](const CounterBlock& each) { return each.prefix == word; });
+        const auto shared =
+            std::find_if(out.begin(), out.end(), [&](const CounterBlock& each) { return each.prefix == word; });
         if (shared == out.end())
-          return fail_at(value, "\"{}\" is neither a number of slots nor a block that stands before {}", word,
-                         prefix);
+          return fail_at(value, "\"{}\" is neither a number of slots nor a block that stands before {}", word, prefix);
         block.block = shared->block;
         block.slots = shared->slots;
       }
@@ -309,9 +301,8 @@ class ArchitectureReader : YamlReader {
     out.clear();
     if (!node.IsSequence()) return fail_at(node, "matrix must be a list of instructions");
     for (const auto& item : node) {
-      TACHO_ASSIGN(const Fields keys,
-                   fields(item, "a matrix instruction",
-                          {"element", "instruction", "builtin", "operand", "shape", "per_cycle"}));
+      TACHO_ASSIGN(const Fields keys, fields(item, "a matrix instruction",
+                                             {"element", "instruction", "builtin", "operand", "shape", "per_cycle"}));
       for (const char* key : {"element", "builtin", "operand", "shape", "per_cycle"})
         if (find(keys, key) == nullptr) return fail_at(item, "a matrix instruction needs \"{}\"", key);
       MatrixInstruction one;
@@ -368,15 +359,13 @@ class ArchitectureReader : YamlReader {
       return {};
     }
     TACHO_ASSIGN(const Fields keys,
-                 fields(node, "roofline",
-                        {"definition", "flops", "matrix_flops", "l1", "l2", "hbm", "lds", "compat"}));
+                 fields(node, "roofline", {"definition", "flops", "matrix_flops", "l1", "l2", "hbm", "lds", "compat"}));
     for (const auto& [key, value] : keys) {
       if (key == "definition") {
         TACHO_ASSIGN(out.definition, stored(value, key));
       } else if (key == "flops" || key == "matrix_flops") {
         TACHO_ASSIGN(const Fields types, fields(value, key));
-        for (const auto& [type, terms] : types)
-          TACHO_TRY(read_flops(type, key == "matrix_flops", terms, out.flops));
+        for (const auto& [type, terms] : types) TACHO_TRY(read_flops(type, key == "matrix_flops", terms, out.flops));
         if (out.flops.size() > kMostFlopKinds)
           return fail_at(value, "a roofline has at most {} units and data types", kMostFlopKinds);
       } else if (key == "compat") {
@@ -392,22 +381,18 @@ class ArchitectureReader : YamlReader {
           }
         }
       } else {
-        std::string_view& bytes = key == "l1"    ? out.l1
-                                  : key == "l2"  ? out.l2
-                                  : key == "hbm" ? out.hbm
-                                                 : out.lds;
+        std::string_view& bytes = key == "l1" ? out.l1 : key == "l2" ? out.l2 : key == "hbm" ? out.hbm : out.lds;
         TACHO_ASSIGN(bytes, formula(value, key));
       }
     }
     return {};
   }
 
-  /// A term is a formula, or {formula: ..., optional: true}, or {first_of: [...], optional: true}; a type has one or a list.
-  Status read_flops(const std::string& type, bool matrix, const YAML::Node& node,
-                    std::vector<FlopTerms>& out) {
-    auto place = std::find_if(out.begin(), out.end(), [&](const FlopTerms& each) {
-      return each.type == type && each.matrix == matrix;
-    });
+  /// A term is a formula, or {formula: ..., optional: true}, or {first_of: [...], optional: true}; a type has one or a
+  /// list.
+  Status read_flops(const std::string& type, bool matrix, const YAML::Node& node, std::vector<FlopTerms>& out) {
+    auto place = std::find_if(out.begin(), out.end(),
+                              [&](const FlopTerms& each) { return each.type == type && each.matrix == matrix; });
     if (place == out.end()) place = out.insert(place, {store(type), matrix, {}});
     place->terms.clear();
     for (const YAML::Node& item : items(node)) {
@@ -418,8 +403,7 @@ class ArchitectureReader : YamlReader {
         TACHO_ASSIGN(const Fields keys, fields(item, "a term", {"formula", "first_of", "optional"}));
         const YAML::Node* one = find(keys, "formula");
         const YAML::Node* several = find(keys, "first_of");
-        if ((one == nullptr) == (several == nullptr))
-          return fail_at(item, "a term needs \"formula\" or \"first_of\"");
+        if ((one == nullptr) == (several == nullptr)) return fail_at(item, "a term needs \"formula\" or \"first_of\"");
         for (const YAML::Node& each : items(one != nullptr ? *one : *several)) {
           TACHO_ASSIGN(term.formulas.emplace_back(), formula(each, type));
         }
@@ -427,8 +411,8 @@ class ArchitectureReader : YamlReader {
           TACHO_ASSIGN(term.optional, truth(*optional, "optional"));
         }
       }
-      if (term.formulas.empty() || std::any_of(term.formulas.begin(), term.formulas.end(),
-                                               [](std::string_view text) { return text.empty(); }))
+      if (term.formulas.empty() ||
+          std::any_of(term.formulas.begin(), term.formulas.end(), [](std::string_view text) { return text.empty(); }))
         return fail_at(item, "a term of {} needs a formula; write [] where the architecture has none", type);
     }
     return {};
@@ -443,8 +427,8 @@ class ArchitectureReader : YamlReader {
 
 }  // namespace
 
-Result<std::vector<Architecture>> read_architectures(std::span<const CatalogFile> files,
-                                                     std::string_view vendor, const FormulaCheck& check) {
+Result<std::vector<Architecture>> read_architectures(std::span<const CatalogFile> files, std::string_view vendor,
+                                                     const FormulaCheck& check) {
   const ArchitectureLookup none;
   return ArchitectureReader(vendor, none, check).read(files);
 }

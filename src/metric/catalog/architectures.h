@@ -18,8 +18,8 @@ namespace tacho::metric {
 using ArchitectureLookup = std::function<std::optional<Architecture>(std::string_view name)>;
 
 /// The architectures of a vendor's files, in their order. Errors name file, line and column.
-Result<std::vector<Architecture>> read_architectures(std::span<const CatalogFile> files,
-                                                     std::string_view vendor, const FormulaCheck& check = {});
+Result<std::vector<Architecture>> read_architectures(std::span<const CatalogFile> files, std::string_view vendor,
+                                                     const FormulaCheck& check = {});
 
 /// The architectures of a user's files: new ones, each of them like one that `built_in` or an earlier entry has, and
 /// built-in ones with some facts changed.

@@ -1,5 +1,5 @@
-// Encoder (used by the catalog compiler) and decoder (used by load_catalog) of the compact form; they mirror
-// each other.
+// Encoder (used by the catalog compiler) and decoder (used by load_catalog) of the compact form; they mirror each
+// other.
 #include "metric/catalog/blob.h"
 
 #include <bit>
@@ -63,8 +63,7 @@ class Encoder {
   std::unordered_map<std::string, size_t> ids_;
 };
 
-/// Reads what Encoder wrote. The bytes are ours, yet every step is checked: a wrong one sets `bad` and yields
-/// zeros.
+/// Reads what Encoder wrote. The bytes are ours, yet every step is checked: a wrong one sets `bad` and yields zeros.
 class Decoder {
  public:
   explicit Decoder(std::string_view blob) {
@@ -259,8 +258,7 @@ void put_architecture(Encoder& out, const Architecture& one) {
     out.real(matrix.per_cycle);
   });
   const RooflineModel& model = one.roofline;
-  for (const std::string_view word :
-       {model.definition, model.l1, model.l2, model.hbm, model.lds, model.compat_flops})
+  for (const std::string_view word : {model.definition, model.l1, model.l2, model.hbm, model.lds, model.compat_flops})
     out.text(word);
   put_list(out, model.compat_hbm, pair);
   put_list(out, model.flops, [&](const FlopTerms& terms) {
@@ -309,8 +307,7 @@ Architecture get_architecture(Decoder& in) {
     matrix.per_cycle = in.real();
   });
   RooflineModel& model = one.roofline;
-  for (std::string_view* word :
-       {&model.definition, &model.l1, &model.l2, &model.hbm, &model.lds, &model.compat_flops})
+  for (std::string_view* word : {&model.definition, &model.l1, &model.l2, &model.hbm, &model.lds, &model.compat_flops})
     *word = in.text();
   get_list(in, model.compat_hbm, pair);
   get_list(in, model.flops, [&](FlopTerms& terms) {
@@ -348,8 +345,8 @@ void put_catalog(Encoder& out, const Catalog& catalog) {
       out.number(table.metrics.size());
       for (const Metric& metric : table.metrics) {
         for (const std::string_view text :
-             {metric.slug, metric.name, metric.unit, metric.coll_level, metric.description, metric.advice,
-              metric.value, metric.compat_unit, metric.compat_name})
+             {metric.slug, metric.name, metric.unit, metric.coll_level, metric.description, metric.advice, metric.value,
+              metric.compat_unit, metric.compat_name})
           out.text(text);
         out.number(static_cast<uint64_t>(metric.kind));
         put_cells(out, metric.cells);
@@ -364,8 +361,7 @@ void put_catalog(Encoder& out, const Catalog& catalog) {
   }
   out.number(catalog.seed_ids.size());
   for (const SeedId& seed : catalog.seed_ids) {
-    for (const int part : {seed.id.block, seed.id.table, seed.id.row})
-      out.number(static_cast<uint64_t>(part));
+    for (const int part : {seed.id.block, seed.id.table, seed.id.row}) out.number(static_cast<uint64_t>(part));
     out.text(seed.slug);
     out.number((seed.analyze ? 1u : 0u) | (seed.profile ? 2u : 0u));
   }
@@ -415,8 +411,8 @@ Catalog get_catalog(Decoder& in) {
       for (Metric& metric : table.metrics) {
         metric.id = {block.number, table.number, row++};
         for (std::string_view* text :
-             {&metric.slug, &metric.name, &metric.unit, &metric.coll_level, &metric.description,
-              &metric.advice, &metric.value, &metric.compat_unit, &metric.compat_name})
+             {&metric.slug, &metric.name, &metric.unit, &metric.coll_level, &metric.description, &metric.advice,
+              &metric.value, &metric.compat_unit, &metric.compat_name})
           *text = in.text();
         metric.kind = in.choice(Kind::kRatio);
         metric.cells = get_cells(in);
@@ -485,8 +481,7 @@ std::string encode_blob(std::span<const Architecture> architectures, std::span<c
     out.real(rule.error);
     for (const std::vector<RuleCondition>* list : {&rule.when, &rule.any, &rule.unless})
       put_list(out, *list, [&](const RuleCondition& condition) { put_condition(out, condition); });
-    for (const RuleExpression* each : {&rule.saves_low, &rule.saves_high, &rule.of})
-      put_expression(out, *each);
+    for (const RuleExpression* each : {&rule.saves_low, &rule.saves_high, &rule.of}) put_expression(out, *each);
     put_list(out, rule.evidence, [&](const RuleExpression& each) { put_expression(out, each); });
     put_list(out, rule.advice, [&](std::string_view advice) { out.text(advice); });
     put_list(out, rule.in_sentence, [&](const RuleExpression& each) { put_expression(out, each); });

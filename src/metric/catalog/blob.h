@@ -1,10 +1,9 @@
-// The compact form of the catalog that is linked into the binary: one string of bytes without pointers, so
-// that it costs no relocations at start-up and only the pages of the architecture asked for are ever read.
+// The compact form of the catalog that is linked into the binary: one string of bytes without pointers, so that it
+// costs no relocations at start-up and only the pages of the architecture asked for are ever read.
 //
 //   "TCAT" version | section table | sections ... | string table | string pool
 //
-// Numbers are LEB128 varints; a text is its index in the string table (0 = ""), whose entries are offsets in
-// the pool.
+// Numbers are LEB128 varints; a text is its index in the string table (0 = ""), whose entries are offsets in the pool.
 #pragma once
 
 #include <span>

@@ -69,8 +69,7 @@ Result<Selection> select(const Catalog& catalog, const MetricId& id, std::string
   Selection selection;
   selection.block = catalog.block(id.block);
   if (selection.block == nullptr)
-    return fail("there is no block {}; `tacho metrics --arch {}` lists what there is", id.block,
-                catalog.architecture);
+    return fail("there is no block {}; `tacho metrics --arch {}` lists what there is", id.block, catalog.architecture);
   if (id.table < 0) return selection;
   selection.table = catalog.table(id.block, id.table);
   if (selection.table == nullptr) return fail("block {} has no table {}", id.block, text);
@@ -85,8 +84,8 @@ Result<Selection> select(const Catalog& catalog, const MetricId& id, std::string
   if (selection.metric == nullptr) {
     if (table.metrics.empty())
       return fail("table {}.{} has no metrics on {}", id.block, id.table, catalog.architecture);
-    return fail("there is no metric {} on {}: table {}.{} ends at {}.{}.{}", text, catalog.architecture,
-                id.block, id.table, id.block, id.table, table.metrics.size() - 1);
+    return fail("there is no metric {} on {}: table {}.{} ends at {}.{}.{}", text, catalog.architecture, id.block,
+                id.table, id.block, id.table, table.metrics.size() - 1);
   }
   return selection;
 }
@@ -194,13 +193,11 @@ Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdSchem
     const SeedId *seed = nullptr, *elsewhere = nullptr;
     for (const SeedId& candidate : catalog.seed_ids)
       if (candidate.id == *id)
-        ((scheme == IdScheme::kSeedProfile ? candidate.profile : candidate.analyze) ? seed : elsewhere) =
-            &candidate;
+        ((scheme == IdScheme::kSeedProfile ? candidate.profile : candidate.analyze) ? seed : elsewhere) = &candidate;
     if (seed != nullptr && scheme != IdScheme::kV33) {
       const Metric* metric = catalog.metric(seed->slug);
       if (metric == nullptr)
-        return fail("{} is {} in the users' documents, which {} does not have", text, seed->slug,
-                    catalog.architecture);
+        return fail("{} is {} in the users' documents, which {} does not have", text, seed->slug, catalog.architecture);
       Selection selection = whole(catalog, *metric);
       if (elsewhere != nullptr && catalog.metric(elsewhere->slug) != nullptr) selection.elsewhere = elsewhere;
       return selection;
@@ -209,8 +206,7 @@ Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdSchem
     if (selection.has_value() && seed != nullptr && selection->metric != nullptr &&
         selection->metric->slug != seed->slug) {
       selection->differs = seed;
-      if (elsewhere != nullptr && catalog.metric(elsewhere->slug) != nullptr)
-        selection->elsewhere = elsewhere;
+      if (elsewhere != nullptr && catalog.metric(elsewhere->slug) != nullptr) selection->elsewhere = elsewhere;
     }
     return selection;
   }
@@ -233,24 +229,20 @@ Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdSchem
   for (const Block& block : catalog.blocks)
     for (const Table& table : block.tables)
       for (const Metric& metric : table.metrics)
-        if (same_ignoring_case(metric.name, text) || same_ignoring_case(metric.slug, text))
-          named.push_back(&metric);
+        if (same_ignoring_case(metric.name, text) || same_ignoring_case(metric.slug, text)) named.push_back(&metric);
   if (named.size() == 1) return whole(catalog, *named.front());
   if (named.size() > 1) {
     std::string which;
     for (const Metric* metric : named)
       which += fmt::format("{}{} ({})", which.empty() ? "" : ", ", metric->slug, to_string(metric->id));
-    return fail("\"{}\" is the name of {} metrics; say which by slug or number: {}", text, named.size(),
-                which);
+    return fail("\"{}\" is the name of {} metrics; say which by slug or number: {}", text, named.size(), which);
   }
 
   const std::string near = near_slugs(catalog, text);
   if (near.empty())
-    return fail(
-        "there is no block, table or metric \"{}\" on {}; `tacho metrics --arch {}` lists what there is",
-        text, catalog.architecture, catalog.architecture);
-  return fail("there is no block, table or metric \"{}\" on {}; near it: {}", text, catalog.architecture,
-              near);
+    return fail("there is no block, table or metric \"{}\" on {}; `tacho metrics --arch {}` lists what there is", text,
+                catalog.architecture, catalog.architecture);
+  return fail("there is no block, table or metric \"{}\" on {}; near it: {}", text, catalog.architecture, near);
 }
 
 std::string documents_meaning(const Catalog& catalog, std::string_view text, const Selection& selection) {
@@ -261,8 +253,7 @@ std::string documents_meaning(const Catalog& catalog, std::string_view text, con
   const SeedId* const other = selection.elsewhere;
   if (other == nullptr)
     return selection.differs == nullptr ? "" : fmt::format("{} is {}", text, name(selection.differs->slug));
-  const std::string_view own =
-      name(selection.differs != nullptr ? selection.differs->slug : selection.metric->slug);
+  const std::string_view own = name(selection.differs != nullptr ? selection.differs->slug : selection.metric->slug);
   return fmt::format("{} is {} where profile lists it and {} where analyze prints it", text,
                      other->profile ? name(other->slug) : own, other->profile ? own : name(other->slug));
 }
@@ -271,9 +262,8 @@ std::string ids_note(const Catalog& catalog, std::span<const std::string> meanin
   if (meanings.empty()) return {};
   std::string all;
   for (const std::string& meaning : meanings) all += (all.empty() ? "" : ", ") + meaning;
-  return fmt::format(
-      "in the users' documents {}; ids here are those of 3.3 on {}, --ids seed takes the documents'", all,
-      catalog.architecture);
+  return fmt::format("in the users' documents {}; ids here are those of 3.3 on {}, --ids seed takes the documents'",
+                     all, catalog.architecture);
 }
 
 std::string normalised_unit(std::string_view unit, std::string_view normalisation) {
@@ -286,8 +276,7 @@ std::string normalised_unit(std::string_view unit, std::string_view normalisatio
 
 std::string_view denominator_of(const Catalog& catalog, std::string_view normalisation) {
   for (const Definition& definition : catalog.definitions)
-    if (definition.name.starts_with("denom_") && definition.name.substr(6) == normalisation)
-      return definition.formula;
+    if (definition.name.starts_with("denom_") && definition.name.substr(6) == normalisation) return definition.formula;
   return {};
 }
 

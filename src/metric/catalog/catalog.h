@@ -1,9 +1,9 @@
-// The metric catalog: the blocks, tables and metrics of an architecture, with their names, formulas and
-// meaning. Formulas are text here; src/metric/formula parses and evaluates them.
+// The metric catalog: the blocks, tables and metrics of an architecture, with their names, formulas and meaning.
+// Formulas are text here; src/metric/formula parses and evaluates them.
 //
 // The YAML files behind it (catalog/<vendor>/*.yaml, docs/metrics.md) are compiled into the binary by
-// tacho_catalog_compiler; load_catalog() decodes one architecture from that form in well under a millisecond,
-// and nothing is decoded before it is called.
+// tacho_catalog_compiler; load_catalog() decodes one architecture from that form in well under a millisecond, and
+// nothing is decoded before it is called.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,8 @@
 
 namespace tacho::metric {
 
-/// How values of several dispatches go together. A Sum is a count, given per $denom; a Rate is a quantity per
-/// time; a Ratio is anything whose mean over dispatches is meaningful and whose total is not (percentages,
-/// latencies, sizes).
+/// How values of several dispatches go together. A Sum is a count, given per $denom; a Rate is a quantity per time; a
+/// Ratio is anything whose mean over dispatches is meaningful and whose total is not (percentages, latencies, sizes).
 enum class Kind : uint8_t { kSum, kRate, kRatio };
 
 /// The content of a column of a metric table.
@@ -35,8 +34,8 @@ enum class ColumnRole : uint8_t {
   kValue,  ///< a number, computed by the cell
 };
 
-/// How a cell's formula, which has one value a dispatch, becomes one number. None: the formula is complete by
-/// itself (it is a constant or contains its own AVG(...)).
+/// How a cell's formula, which has one value a dispatch, becomes one number. None: the formula is complete by itself
+/// (it is a constant or contains its own AVG(...)).
 enum class Reduction : uint8_t { kNone, kAvg, kMin, kMax, kMedian, kStd, kQ1, kQ3, kSum };
 
 struct Column {
@@ -49,9 +48,9 @@ struct Column {
 /// One cell of a metric's row; cells[i] belongs to the table's columns[i].
 struct Cell {
   Reduction reduction = Reduction::kNone;
-  /// Role Value: the formula under the reduction, in the language of docs/metrics.md, definitions expanded;
-  /// "" = this metric has no such value (a latency has no peak). Role Text: the word itself. Roles Name and
-  /// Unit: "". In a repeated table "[$channel]" stands for the instance number of the row.
+  /// Role Value: the formula under the reduction, in the language of docs/metrics.md, definitions expanded; "" = this
+  /// metric has no such value (a latency has no peak). Role Text: the word itself. Roles Name and Unit: "". In a
+  /// repeated table "[$channel]" stands for the instance number of the row.
   std::string_view formula;
 
   bool operator==(const Cell&) const = default;
@@ -83,12 +82,12 @@ struct Metric {
   std::string_view coll_level;
   std::string_view description;  ///< one sentence
   std::string_view advice;       ///< one sentence
-  /// The formula of one dispatch that the statistics columns share, definitions expanded; "" = not computable
-  /// on this architecture, or every column has a formula of its own. For explaining; evaluation uses `cells`.
+  /// The formula of one dispatch that the statistics columns share, definitions expanded; "" = not computable on this
+  /// architecture, or every column has a formula of its own. For explaining; evaluation uses `cells`.
   std::string_view value;
   std::vector<Cell> cells;  ///< as many as the table has columns
-  /// What upstream 3.3.0 computes where the catalog knows better (18.1 on gfx942 reads 16 of 128 channels):
-  /// empty, or as many as cells. --compat 3.3 evaluates these instead.
+  /// What upstream 3.3.0 computes where the catalog knows better (18.1 on gfx942 reads 16 of 128 channels): empty, or
+  /// as many as cells. --compat 3.3 evaluates these instead.
   std::vector<Cell> compat_cells;
   /// the unit upstream 3.3.0 prints, where it is wrong ("Gbps" for GB/s); else ""
   std::string_view compat_unit;
@@ -134,9 +133,8 @@ struct Block {
   std::vector<Table> tables;
 };
 
-/// Which meaning a number has: that of 3.3.0, or exactly the ids printed in the users' documents, which come
-/// from other versions (any id not printed there means 3.3.0). Analyze and profile documents differ
-/// for 2.1.2.
+/// Which meaning a number has: that of 3.3.0, or exactly the ids printed in the users' documents, which come from other
+/// versions (any id not printed there means 3.3.0). Analyze and profile documents differ for 2.1.2.
 enum class IdScheme : uint8_t { kV33, kSeedAnalyze, kSeedProfile };
 
 struct SeedId {
@@ -170,8 +168,8 @@ struct MetricSet {
 struct ArchitectureGroup {
   static constexpr int kFamily = 1, kSelf = 100;
   std::string_view name;  ///< "gfx942", or a family: "gfx94x"
-  /// How closely the name means this catalog's architecture: 0 = not at all, kFamily = it belongs to that
-  /// family, then the architectures that it is like, kSelf = itself. The highest rank wins.
+  /// How closely the name means this catalog's architecture: 0 = not at all, kFamily = it belongs to that family, then
+  /// the architectures that it is like, kSelf = itself. The highest rank wins.
   int rank = 0;
 };
 
@@ -196,17 +194,16 @@ struct Catalog {
   size_t metric_count() const;
 };
 
-/// What $denom is on the catalog's architecture: its definition denom_per_wave, denom_per_cycle, ...; "" =
-/// it defines none: per_kernel and per_second need none.
+/// What $denom is on the catalog's architecture: its definition denom_per_wave, denom_per_cycle, ...; "" = it defines
+/// none: per_kernel and per_second need none.
 std::string_view denominator_of(const Catalog& catalog, std::string_view normalisation);
 
-/// Checks the syntax of one formula. Readers call it for every formula of a user's files, so that the error
-/// names the line; check_syntax() of src/metric/formula is one.
+/// Checks the syntax of one formula. Readers call it for every formula of a user's files, so that the error names the
+/// line; check_syntax() of src/metric/formula is one.
 using FormulaCheck = std::function<Status(std::string_view formula)>;
 
 /// Adds one YAML document to a catalog; error messages name `file`. A failure leaves the catalog as it was.
-Status add_yaml(Catalog& catalog, std::string_view yaml, std::string_view file,
-                const FormulaCheck& check = {});
+Status add_yaml(Catalog& catalog, std::string_view yaml, std::string_view file, const FormulaCheck& check = {});
 
 /// A catalog of nothing but this document: what the fuzzer calls. Never throws, never crashes.
 Result<Catalog> parse_catalog(std::string_view yaml, std::string_view file, std::string_view architecture);
@@ -216,28 +213,24 @@ struct Selection {
   const Block* block = nullptr;
   const Table* table = nullptr;    ///< null: the whole block
   const Metric* metric = nullptr;  ///< null: the whole table or block
-  /// Set when the text is a number that the users' documents print with another meaning than the scheme in
-  /// use gives it.
+  /// Set when the text is a number that the users' documents print with another meaning than the scheme in use gives
+  /// it.
   const SeedId* differs = nullptr;
   /// Set when documents of the other kind (of analyze, of profile) print the number for yet another metric.
   const SeedId* elsewhere = nullptr;
 };
 
-/// Resolves "2", "11.2", "11.2.3", a slug of a block, table or metric, a block alias ("lds", "l2"), or a
-/// metric's name
-/// ("VALU Utilization", case ignored, if only one has it). The error says what is near. Pointers point into
-/// `catalog`.
+/// Resolves "2", "11.2", "11.2.3", a slug of a block, table or metric, a block alias ("lds", "l2"), or a metric's name
+/// ("VALU Utilization", case ignored, if only one has it). The error says what is near. Pointers point into `catalog`.
 Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdScheme scheme = IdScheme::kV33);
 
-/// What the users' documents mean by the number `text` that was resolved to `selection`, for a sentence:
-/// "2.1.2 is MFMA FLOPs (F8) where profile lists it and MFMA FLOPs (BF16) where analyze prints it". "" where
-/// they mean that alone.
+/// What the users' documents mean by the number `text` that was resolved to `selection`, for a sentence: "2.1.2 is MFMA
+/// FLOPs (F8) where profile lists it and MFMA FLOPs (BF16) where analyze prints it". "" where they mean that alone.
 std::string documents_meaning(const Catalog& catalog, std::string_view text, const Selection& selection);
 /// The whole sentence for numbers that were read as those of 3.3; "" for no meanings.
 std::string ids_note(const Catalog& catalog, std::span<const std::string> meanings);
 
-/// "per kernel" for "per_kernel" put in place of $norm: normalised_unit("Instr $norm", "per_wave") == "Instr
-/// per wave".
+/// "per kernel" for "per_kernel" put in place of $norm: normalised_unit("Instr $norm", "per_wave") == "Instr per wave".
 std::string normalised_unit(std::string_view unit, std::string_view normalisation);
 
 }  // namespace tacho::metric

@@ -27,8 +27,7 @@ Result<std::vector<CatalogFile>> read_catalog_folder(const std::string& folder) 
     const auto size = fs::file_size(name, error);
     if (error) return fail("{}: {}", name, error.message());
     if (size > kLargestCatalogFile)
-      return fail("{}: {} bytes is too large for a catalog file (at most {})", name, size,
-                  kLargestCatalogFile);
+      return fail("{}: {} bytes is too large for a catalog file (at most {})", name, size, kLargestCatalogFile);
     std::ifstream stream(name, std::ios::binary);
     std::ostringstream text;
     text << stream.rdbuf();

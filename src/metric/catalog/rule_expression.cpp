@@ -15,8 +15,7 @@ using StepKind = RuleStep::Kind;
 using State = RuleValue::State;
 
 bool is_word_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-         c == '_';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
 }
 
 class Parser {
@@ -134,9 +133,8 @@ class Parser {
     };
     if (!legal(name.substr(0, dot)) || (dot != std::string_view::npos && !legal(name.substr(dot + 1))))
       return fail("\"{}\" is not a metric's slug", name);
-    out.push_back(
-        {StepKind::kMetric, 0, strings_.intern(name.substr(0, dot)),
-         dot == std::string_view::npos ? std::string_view() : strings_.intern(name.substr(dot + 1))});
+    out.push_back({StepKind::kMetric, 0, strings_.intern(name.substr(0, dot)),
+                   dot == std::string_view::npos ? std::string_view() : strings_.intern(name.substr(dot + 1))});
     return {};
   }
   std::string_view word() {
@@ -166,8 +164,7 @@ State worse(State a, State b) {
 
 }  // namespace
 
-RuleValue evaluate(const RuleExpression& expression, const RuleLookup& lookup,
-                   std::vector<const RuleStep*>* used) {
+RuleValue evaluate(const RuleExpression& expression, const RuleLookup& lookup, std::vector<const RuleStep*>* used) {
   std::vector<Operand> stack;
   for (const RuleStep& step : expression.steps) {
     if (step.kind == StepKind::kNumber) {
@@ -190,10 +187,10 @@ RuleValue evaluate(const RuleExpression& expression, const RuleLookup& lookup,
       if (right.value.known())
         left = std::move(right);
       else  // either would do: the one that could be collected
-        left.value.state = both == State::kAbsent && (left.value.state == State::kMissing ||
-                                                      right.value.state == State::kMissing)
-                               ? State::kMissing
-                               : both;
+        left.value.state =
+            both == State::kAbsent && (left.value.state == State::kMissing || right.value.state == State::kMissing)
+                ? State::kMissing
+                : both;
       continue;
     }
     left.used.insert(left.used.end(), right.used.begin(), right.used.end());
@@ -226,9 +223,9 @@ RuleValue evaluate(const RuleExpression& expression, const RuleLookup& lookup,
   return stack[0].value;
 }
 
-Result<RuleExpression> parse_rule_expression(
-    std::string_view text, const std::map<std::string, RuleExpression, std::less<>>& quantities,
-    StringStore& strings) {
+Result<RuleExpression> parse_rule_expression(std::string_view text,
+                                             const std::map<std::string, RuleExpression, std::less<>>& quantities,
+                                             StringStore& strings) {
   return Parser(text, quantities, strings).parse(text);
 }
 

@@ -1,5 +1,5 @@
-// Quantities in rules: arithmetic over metrics, values of the machine and measured roofs, as rules.yaml writes it:
-// "100 * (sol-fabric-read-bandwidth + sol-fabric-write-bandwidth) / or($roof_hbm, sol-fabric-read-bandwidth.peak)".
+// Quantities in rules: arithmetic over metrics, values of the machine and measured roofs, as rules.yaml writes it: "100
+// * (sol-fabric-read-bandwidth + sol-fabric-write-bandwidth) / or($roof_hbm, sol-fabric-read-bandwidth.peak)".
 #pragma once
 
 #include <cstdint>
@@ -66,14 +66,15 @@ struct RuleValue {
 using RuleLookup = std::function<RuleValue(const RuleStep& leaf)>;
 
 /// Evaluates. The state of what cannot be computed is that of its worst part: absent before missing before undefined; a
-/// quotient by 0 is undefined. `used` gets the metrics and values that the result rests on, of an or() only the side taken.
+/// quotient by 0 is undefined. `used` gets the metrics and values that the result rests on, of an or() only the side
+/// taken.
 RuleValue evaluate(const RuleExpression& expression, const RuleLookup& lookup,
                    std::vector<const RuleStep*>* used = nullptr);
 
-/// Parses; names of quantities in `quantities` stand for their expressions. The views live in `strings`. The error says what
-/// is wrong, without file and line.
-Result<RuleExpression> parse_rule_expression(
-    std::string_view text, const std::map<std::string, RuleExpression, std::less<>>& quantities,
-    StringStore& strings);
+/// Parses; names of quantities in `quantities` stand for their expressions. The views live in `strings`. The error says
+/// what is wrong, without file and line.
+Result<RuleExpression> parse_rule_expression(std::string_view text,
+                                             const std::map<std::string, RuleExpression, std::less<>>& quantities,
+                                             StringStore& strings);
 
 }  // namespace tacho::metric

@@ -186,15 +186,14 @@ class RuleReader : YamlReader {
         }
       } else if (key == "severity" || key == "weight") {
         return fail_at(entry.first,
-                       "a rule says what could be saved, \"saves: low .. high\" in percent of the kernel's "
-                       "time, instead of a {}",
+                       "a rule says what could be saved, \"saves: low .. high\" in "
+                       "percent of the kernel's time, instead of a {}",
                        key);
       } else {
-        return fail_at(
-            entry.first,
-            "a rule has no key \"{}\"; known are rule, title, when, any, unless, saves, of, model, "
-            "error, only-possible, evidence, meaning, try",
-            key);
+        return fail_at(entry.first,
+                       "a rule has no key \"{}\"; known are rule, title, when, any, unless, saves, of, model, error, "
+                       "only-possible, evidence, meaning, try",
+                       key);
       }
     }
     for (const char* key : {"rule", "title", "when", "saves", "model", "try"})
@@ -205,8 +204,7 @@ class RuleReader : YamlReader {
     if (rule.when.empty() || rule.advice.empty())
       return fail_at(node, "a rule needs at least one condition and one thing to try");
     for (const Rule& other : book_.rules)
-      if (other.slug == rule.slug)
-        return fail_at(node, "the rule \"{}\" stands here for the second time", rule.slug);
+      if (other.slug == rule.slug) return fail_at(node, "the rule \"{}\" stands here for the second time", rule.slug);
     book_.rules.push_back(std::move(rule));
     return {};
   }
@@ -234,8 +232,7 @@ class RuleReader : YamlReader {
   Result<RuleCondition> read_condition(const YAML::Node& node) {
     TACHO_ASSIGN(const std::string line, text(node, "a condition"));
     const size_t sign = line.find_first_of("<>=");
-    if (sign == std::string::npos)
-      return fail_at(node, "a condition is \"quantity > number\", not \"{}\"", line);
+    if (sign == std::string::npos) return fail_at(node, "a condition is \"quantity > number\", not \"{}\"", line);
     const size_t behind = line.find_first_not_of("<>=", sign);
     const std::string_view relation =
         std::string_view(line).substr(sign, behind == std::string::npos ? behind : behind - sign);
@@ -328,8 +325,7 @@ const RuleScreen& RuleBook::screen() const {
 }
 
 namespace {
-Result<RuleBook> parse_book(std::string_view yaml, std::string_view file, const Catalog* catalog,
-                            bool traces) {
+Result<RuleBook> parse_book(std::string_view yaml, std::string_view file, const Catalog* catalog, bool traces) {
   RuleBook book;
   book.strings = std::make_shared<StringStore>();
   TACHO_TRY(guarded(file, [&]() -> Status {
@@ -392,9 +388,8 @@ Status add_rules(RuleBook& book, const RuleBook& more) {
     store(screen.weight_words);
     store_expression(screen.weight);
     for (RuleExpression& each : screen.bars) store_expression(each);
-    std::erase_if(book.screens, [&](const RuleScreen& other) {
-      return other.vendor == screen.vendor || screen.vendor.empty();
-    });
+    std::erase_if(book.screens,
+                  [&](const RuleScreen& other) { return other.vendor == screen.vendor || screen.vendor.empty(); });
     book.screens.push_back(std::move(screen));
   }
   return {};
@@ -407,8 +402,8 @@ bool can_evaluate(const Rule& rule, const Catalog& catalog) {
   };
   const auto holds = [&](const RuleCondition& condition) { return known(condition.quantity); };
   return std::all_of(rule.when.begin(), rule.when.end(), holds) &&
-         (rule.any.empty() || std::any_of(rule.any.begin(), rule.any.end(), holds)) &&
-         known(rule.saves_low) && known(rule.saves_high);
+         (rule.any.empty() || std::any_of(rule.any.begin(), rule.any.end(), holds)) && known(rule.saves_low) &&
+         known(rule.saves_high);
 }
 
 Truth holds(const RuleCondition& condition, const RuleInterval& interval) {
@@ -432,9 +427,7 @@ Truth holds(const RuleCondition& condition, const RuleInterval& interval) {
 }
 
 Judgement judge(const Rule& rule, const IntervalLookup& lookup) {
-  const auto truth = [&](const RuleCondition& condition) {
-    return holds(condition, lookup(condition.quantity));
-  };
+  const auto truth = [&](const RuleCondition& condition) { return holds(condition, lookup(condition.quantity)); };
   Truth all = Truth::kYes;
   for (const RuleCondition& condition : rule.when) all = std::min(all, truth(condition));
   if (!rule.any.empty()) {
@@ -452,16 +445,14 @@ Judgement judge(const Rule& rule, const IntervalLookup& lookup) {
                                                                                       : Verdict::kPossible};
   }
   const RuleInterval low = lookup(rule.saves_low), high = lookup(rule.saves_high);
-  if (all == Truth::kUnknown || low.state == RuleValue::State::kMissing ||
-      high.state == RuleValue::State::kMissing)
+  if (all == Truth::kUnknown || low.state == RuleValue::State::kMissing || high.state == RuleValue::State::kMissing)
     return {Verdict::kNotJudged};
   if (high.state != RuleValue::State::kNumber) return {Verdict::kSilent};
   Judgement judgement;
   judgement.high = std::clamp(high.value, 0.0, 100.0);
   if (!(judgement.high > 0)) return {Verdict::kSilent};
-  judgement.verdict = all == Truth::kYes && refuted == Truth::kNo && rule.only_possible.empty()
-                          ? Verdict::kFound
-                          : Verdict::kPossible;
+  judgement.verdict =
+      all == Truth::kYes && refuted == Truth::kNo && rule.only_possible.empty() ? Verdict::kFound : Verdict::kPossible;
   if (judgement.verdict == Verdict::kFound && low.state == RuleValue::State::kNumber)
     judgement.low = std::clamp(low.value, 0.0, judgement.high);
   return judgement;

@@ -1,6 +1,6 @@
-// The diagnosis rules: what must be true for a finding, what refutes it, how far its inputs may be off, and how much time its
-// model says could be saved. Facts only, read from catalog/<vendor>/rules.yaml; metric/analysis/diagnose.h applies them to a
-// run.
+// The diagnosis rules: what must be true for a finding, what refutes it, how far its inputs may be off, and how much
+// time its model says could be saved. Facts only, read from catalog/<vendor>/rules.yaml; metric/analysis/diagnose.h
+// applies them to a run.
 #pragma once
 
 #include <functional>
@@ -27,19 +27,19 @@ struct RuleCondition {
 };
 
 struct Rule {
-  std::string_view slug;    ///< "lds-bank-conflicts"
-  std::string_view vendor;  ///< whose catalog it stands in: it holds on that vendor's devices only; "" = all
-  std::string_view title;   ///< the finding in a few words
+  std::string_view slug;              ///< "lds-bank-conflicts"
+  std::string_view vendor;            ///< whose catalog it stands in: it holds on that vendor's devices only; "" = all
+  std::string_view title;             ///< the finding in a few words
   std::vector<RuleCondition> when;    ///< all must hold
   std::vector<RuleCondition> any;     ///< and one of these, where there are any
   std::vector<RuleCondition> unless;  ///< each of these refutes it
-  /// The share of the kernel's time (of the run's, for rules of traces), or of the count `of`, that could be saved, in percent:
-  /// the model's range. Empty: what it costs cannot be told ("saves: none", rules of traces only).
+  /// The share of the kernel's time (of the run's, for rules of traces), or of the count `of`, that could be saved, in
+  /// percent: the model's range. Empty: what it costs cannot be told ("saves: none", rules of traces only).
   RuleExpression saves_low, saves_high;
-  RuleExpression of;               ///< empty: time; else the count that shrinks
-  std::string_view model;          ///< in one sentence, where the range comes from
-  double error = 0;                ///< percent: how far a quantity of a single dispatch may be off
-  std::string_view only_possible;  ///< why the inputs cannot prove it, and what would; "" where they can
+  RuleExpression of;                     ///< empty: time; else the count that shrinks
+  std::string_view model;                ///< in one sentence, where the range comes from
+  double error = 0;                      ///< percent: how far a quantity of a single dispatch may be off
+  std::string_view only_possible;        ///< why the inputs cannot prove it, and what would; "" where they can
   std::vector<RuleExpression> evidence;  ///< shown besides the quantities of the conditions
   std::string_view meaning;              ///< one or two sentences
   std::vector<std::string_view> advice;  ///< what to try, best first
@@ -83,12 +83,11 @@ struct RuleBook {
   const RuleScreen& screen() const;
 };
 
-/// The rules of one YAML document; every metric and column in it must exist in `catalog`, where that is
-/// given.
+/// The rules of one YAML document; every metric and column in it must exist in `catalog`, where that is given.
 Result<RuleBook> parse_rules(std::string_view yaml, std::string_view file, const Catalog* catalog);
 
-/// The rules of catalog/trace: they name quantities of traces (analysis/findings.h), which are not checked here, and have
-/// the keys sentence, refuted-by and spans besides.
+/// The rules of catalog/trace: they name quantities of traces (analysis/findings.h), which are not checked here, and
+/// have the keys sentence, refuted-by and spans besides.
 Result<RuleBook> parse_trace_rules(std::string_view yaml, std::string_view file);
 
 /// Adds rules to a book; one with a known slug replaces that. The book keeps the text of `more` alive.
@@ -105,8 +104,8 @@ struct RuleInterval {
 using IntervalLookup = std::function<RuleInterval(const RuleExpression&)>;
 
 enum class Truth : uint8_t { kNo, kUnknown, kMaybe, kYes };
-/// Yes when the whole interval fulfils the condition, maybe when a part of it does. Unknown where the run lacks an input; what
-/// is undefined or cannot be counted fulfils nothing.
+/// Yes when the whole interval fulfils the condition, maybe when a part of it does. Unknown where the run lacks an
+/// input; what is undefined or cannot be counted fulfils nothing.
 Truth holds(const RuleCondition& condition, const RuleInterval& interval);
 
 enum class Verdict : uint8_t {
@@ -117,7 +116,8 @@ enum class Verdict : uint8_t {
   kFound,      ///< every interval is past its threshold as a whole
 };
 
-/// A rule on one kernel. `low` and `high` are the percent that could be saved, 0 to 100; of a possible finding `low` is 0.
+/// A rule on one kernel. `low` and `high` are the percent that could be saved, 0 to 100; of a possible finding `low` is
+/// 0.
 struct Judgement {
   Verdict verdict = Verdict::kSilent;
   double low = 0, high = 0;

@@ -1,5 +1,4 @@
-// The YAML reader of the catalog. Every complaint names file, line and column; yaml-cpp's exceptions end in
-// this file.
+// The YAML reader of the catalog. Every complaint names file, line and column; yaml-cpp's exceptions end in this file.
 #include "metric/catalog/yaml.h"
 
 #include <yaml-cpp/yaml.h>
@@ -20,8 +19,7 @@ constexpr size_t kLongestFormula = 16384;
 /// "SQ_WAVES", "$cu_per_gpu", "TCC_HIT[0..15]", "4096": what needs no parentheses around it.
 bool is_atom(std::string_view formula) {
   if (formula.starts_with('$')) formula.remove_prefix(1);
-  if (formula.ends_with(']') && formula.find('[') == formula.rfind('['))
-    formula = formula.substr(0, formula.find('['));
+  if (formula.ends_with(']') && formula.find('[') == formula.rfind('[')) formula = formula.substr(0, formula.find('['));
   return std::all_of(formula.begin(), formula.end(), is_identifier_char);
 }
 
@@ -57,8 +55,7 @@ class CatalogReader : YamlReader {
   Result<std::string_view> slug(const YAML::Node& node, std::string_view what) {
     TACHO_ASSIGN(const std::string word, text(node, what));
     if (!is_slug(word))
-      return fail_at(node, "{} \"{}\" must be lower-case letters, digits and single \"-\" between them", what,
-                     word);
+      return fail_at(node, "{} \"{}\" must be lower-case letters, digits and single \"-\" between them", what, word);
     const std::string_view stored = store(word);
     places_.insert_or_assign(stored, place_of(node));
     return stored;
@@ -66,7 +63,7 @@ class CatalogReader : YamlReader {
 
   std::string_view store(std::string_view text) { return catalog_.strings->intern(text); }
 
-  // --- files
+  // Files
 
   Status parse(std::span<const CatalogFile> files) {
     for (const CatalogFile& file : files) {
@@ -74,11 +71,10 @@ class CatalogReader : YamlReader {
       TACHO_ASSIGN(const YAML::Node root, load_document(file.text, file.name));
       if (root.IsNull()) continue;
       // "rules" and what belongs to them are read by rules.cpp.
-      TACHO_ASSIGN(Fields top,
-                   fields(root, "a catalog file",
-                          {"block", "slug", "title", "aliases", "description", "tables", "architectures",
-                           "defaults", "families", "definitions", "run_values", "seed_ids", "sets", "rules",
-                           "quantities", "checks", "bars", "weight", "input-error"}));
+      TACHO_ASSIGN(Fields top, fields(root, "a catalog file",
+                                      {"block", "slug", "title", "aliases", "description", "tables", "architectures",
+                                       "defaults", "families", "definitions", "run_values", "seed_ids", "sets", "rules",
+                                       "quantities", "checks", "bars", "weight", "input-error"}));
       documents_.push_back({file.name, std::move(top)});
     }
     return {};
@@ -106,18 +102,15 @@ class CatalogReader : YamlReader {
         if (group(member) == nullptr) return fail_at(list, "there is no architecture \"{}\"", member);
         contains = contains || rank_of(member) != 0;
       }
-      if (group(name) != nullptr)
-        return fail_at(list, "\"{}\" is the name of two architectures or families", name);
+      if (group(name) != nullptr) return fail_at(list, "\"{}\" is the name of two architectures or families", name);
       add_group(name, contains ? ArchitectureGroup::kFamily : 0);
     }
     return {};
   }
 
-  /// A document by itself (a user's first file, the fuzzer's input) may know no architecture but the one
-  /// asked for.
+  /// A document by itself (a user's first file, the fuzzer's input) may know no architecture but the one asked for.
   Status read_groups() {
-    if (group(catalog_.architecture) == nullptr)
-      add_group(catalog_.architecture, rank_of(catalog_.architecture));
+    if (group(catalog_.architecture) == nullptr) add_group(catalog_.architecture, rank_of(catalog_.architecture));
     return {};
   }
 
@@ -151,7 +144,7 @@ class CatalogReader : YamlReader {
     return ours;
   }
 
-  // --- formulas
+  // Formulas
 
   struct Pending {
     std::string_view file;
@@ -168,8 +161,7 @@ class CatalogReader : YamlReader {
     TACHO_ASSIGN(const Fields entries, fields(*node, "run_values", {}));
     for (const auto& [name, meaning] : entries) {
       TACHO_ASSIGN(const std::string sentence, text(meaning, "the meaning of a value"));
-      std::erase_if(catalog_.run_values,
-                    [&word = name](const RunValue& known) { return known.name == word; });
+      std::erase_if(catalog_.run_values, [&word = name](const RunValue& known) { return known.name == word; });
       catalog_.run_values.push_back({store(name), store(sentence)});
     }
     return {};
@@ -202,8 +194,7 @@ class CatalogReader : YamlReader {
     return {};
   }
 
-  Result<std::optional<YAML::Node>> definition_override(const YAML::Node& overrides,
-                                                        const YAML::Node& general) {
+  Result<std::optional<YAML::Node>> definition_override(const YAML::Node& overrides, const YAML::Node& general) {
     TACHO_ASSIGN(const Fields entries, fields(overrides, "arch", {}));
     std::optional<YAML::Node> best;
     int rank = 0;
@@ -211,8 +202,7 @@ class CatalogReader : YamlReader {
       const ArchitectureGroup* found = group(name);
       if (found == nullptr) return fail_at(node, "there is no architecture or family \"{}\"", name);
       TACHO_ASSIGN(const std::string formula, text(node, "an override"));
-      if (formula == one_line(general.Scalar()))
-        return fail_at(node, "the override for {} equals the default", name);
+      if (formula == one_line(general.Scalar())) return fail_at(node, "the override for {} equals the default", name);
       if (found->rank == 0) continue;
       if (found->rank == ArchitectureGroup::kFamily && rank == ArchitectureGroup::kFamily)
         return fail_at(node, "two families that override this contain {}", catalog_.architecture);
@@ -303,20 +293,18 @@ class CatalogReader : YamlReader {
     }
     if (depth != 0) return fail_at(node, "a \"(\" or \"[\" is not closed");
     if (check_) {
-      if (const Status checked = check_(out); !checked.has_value())
-        return fail_at(node, "{}", checked.error().message);
+      if (const Status checked = check_(out); !checked.has_value()) return fail_at(node, "{}", checked.error().message);
     }
     return out;
   }
 
   std::string renamed(std::string_view word) const {
     for (const Rename& rename : catalog_.facts.renames)
-      if (word.starts_with(rename.from))
-        return fmt::format("{}{}", rename.to, word.substr(rename.from.size()));
+      if (word.starts_with(rename.from)) return fmt::format("{}{}", rename.to, word.substr(rename.from.size()));
     return std::string(word);
   }
 
-  // --- blocks and tables
+  // Blocks and tables
 
   Status read_block(const Document& document) {
     file_ = document.file;
@@ -351,8 +339,7 @@ class CatalogReader : YamlReader {
     if (const YAML::Node* node = find(document.fields, "aliases"); node != nullptr) {
       TACHO_ASSIGN(const std::vector<std::string> aliases, words(*node, "aliases"));
       for (const std::string& alias : aliases) {
-        if (!is_slug(alias))
-          return fail_at(*node, "alias \"{}\" must be lower-case letters, digits and \"-\"", alias);
+        if (!is_slug(alias)) return fail_at(*node, "alias \"{}\" must be lower-case letters, digits and \"-\"", alias);
         block.aliases.push_back(store(alias));
         places_.insert_or_assign(block.aliases.back(), place_of(*node));
       }
@@ -366,10 +353,9 @@ class CatalogReader : YamlReader {
   }
 
   Status read_table(Block& block, const YAML::Node& node) {
-    TACHO_ASSIGN(const Fields keys,
-                 fields(node, "a table",
-                        {"table", "slug", "title", "type", "style", "comparable", "repeat", "columns", "kind",
-                         "unit", "compat_unit", "coll_level", "metrics"}));
+    TACHO_ASSIGN(const Fields keys, fields(node, "a table",
+                                           {"table", "slug", "title", "type", "style", "comparable", "repeat",
+                                            "columns", "kind", "unit", "compat_unit", "coll_level", "metrics"}));
     const YAML::Node* number_node = find(keys, "table");
     if (number_node == nullptr) return fail_at(node, "a table needs its number: \"table: 1\"");
     TACHO_ASSIGN(const int table_number, number(*number_node, "table"));
@@ -412,8 +398,7 @@ class CatalogReader : YamlReader {
     if (const YAML::Node* entry = find(keys, "repeat"); entry != nullptr) {
       TACHO_ASSIGN(const std::string repeat, text(*entry, "repeat"));
       if (repeat.size() < 2 || repeat.front() != '$')
-        return fail_at(*entry, "repeat must be a specification value such as $total_l2_chan, not \"{}\"",
-                       repeat);
+        return fail_at(*entry, "repeat must be a specification value such as $total_l2_chan, not \"{}\"", repeat);
       table.repeat = store(repeat);
     }
     if (const YAML::Node* entry = find(keys, "columns"); entry != nullptr) {
@@ -421,8 +406,7 @@ class CatalogReader : YamlReader {
       TACHO_TRY(read_columns(table, *entry));
     }
     if (fresh && (table.slug.empty() || table.title.empty()))
-      return fail_at(*number_node, "the new table {}.{} needs a slug and a title", block.number,
-                     table_number);
+      return fail_at(*number_node, "the new table {}.{} needs a slug and a title", block.number, table_number);
 
     Defaults defaults;
     if (const YAML::Node* entry = find(keys, "kind"); entry != nullptr) {
@@ -439,10 +423,8 @@ class CatalogReader : YamlReader {
     }
     const YAML::Node* metrics = find(keys, "metrics");
     if (metrics == nullptr) return {};
-    if (table.type != TableType::kMetrics)
-      return fail_at(*metrics, "a table of this type has no metrics of its own");
-    if (table.columns.empty())
-      return fail_at(*metrics, "table {}.{} needs columns", block.number, table_number);
+    if (table.type != TableType::kMetrics) return fail_at(*metrics, "a table of this type has no metrics of its own");
+    if (table.columns.empty()) return fail_at(*metrics, "table {}.{} needs columns", block.number, table_number);
     if (!metrics->IsSequence()) return fail_at(*metrics, "metrics must be a list");
     for (const auto& metric : *metrics) TACHO_TRY(read_metric(table, metric, defaults));
     return {};
@@ -450,8 +432,7 @@ class CatalogReader : YamlReader {
 
   Result<Kind> kind(const YAML::Node& node) const {
     Kind out = Kind::kRatio;
-    TACHO_TRY(
-        choose(node, "kind", out, {{"sum", Kind::kSum}, {"rate", Kind::kRate}, {"ratio", Kind::kRatio}}));
+    TACHO_TRY(choose(node, "kind", out, {{"sum", Kind::kSum}, {"rate", Kind::kRate}, {"ratio", Kind::kRatio}}));
     return out;
   }
 
@@ -484,8 +465,8 @@ class CatalogReader : YamlReader {
     for (const auto& item : node) {
       Column column;
       if (item.IsScalar()) {
-        const auto* const known = std::find_if(std::begin(kKnown), std::end(kKnown),
-                                               [&](const Known& k) { return k.key == item.Scalar(); });
+        const auto* const known =
+            std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& k) { return k.key == item.Scalar(); });
         if (known == std::end(kKnown)) return fail_at(item, "there is no column \"{}\"", item.Scalar());
         column = {known->title, known->key, known->role, known->reduction};
       } else {
@@ -496,8 +477,7 @@ class CatalogReader : YamlReader {
         const YAML::Node* is_text = find(keys, "text");
         if (key == nullptr || title == nullptr) return fail_at(item, "a column needs a key and a title");
         TACHO_ASSIGN(column.key, slug(*key, "key"));
-        if (kReserved.contains(column.key))
-          return fail_at(*key, "\"{}\" cannot be a column's key", column.key);
+        if (kReserved.contains(column.key)) return fail_at(*key, "\"{}\" cannot be a column's key", column.key);
         TACHO_ASSIGN(const std::string heading, text(*title, "title"));
         column.title = store(heading);
         if (function != nullptr) {
@@ -516,8 +496,7 @@ class CatalogReader : YamlReader {
           if (yes) column.role = ColumnRole::kText;
         }
       }
-      if (table.column(column.key).has_value())
-        return fail_at(item, "the column \"{}\" stands here twice", column.key);
+      if (table.column(column.key).has_value()) return fail_at(item, "the column \"{}\" stands here twice", column.key);
       table.columns.push_back(column);
     }
     if (table.columns.empty() || table.columns.front().role != ColumnRole::kName)
@@ -525,7 +504,7 @@ class CatalogReader : YamlReader {
     return {};
   }
 
-  // --- metrics
+  // Metrics
 
   struct Defaults {
     std::optional<Kind> kind;
@@ -572,8 +551,7 @@ class CatalogReader : YamlReader {
       TACHO_ASSIGN(unavailable, includes_us(*entry, "unavailable"));
     }
 
-    // What holds here: the metric's own entries, over them those of a family, over them those of the
-    // architecture.
+    // What holds here: the metric's own entries, over them those of a family, over them those of the architecture.
     Layer own;
     for (const auto& [key, value] : keys)
       if (layer_keys.contains(key)) own.entries.insert_or_assign(key, value);
@@ -596,8 +574,7 @@ class CatalogReader : YamlReader {
       if (defined_here_.contains(metric_slug))
         return fail_at(*slug_node, "the slug \"{}\" stands here for the second time", metric_slug);
       if (existing->id.block != table.block || existing->id.table != table.number)
-        return fail_at(*slug_node,
-                       "the slug \"{}\" belongs to metric {}; a metric cannot move to another table",
+        return fail_at(*slug_node, "the slug \"{}\" belongs to metric {}; a metric cannot move to another table",
                        metric_slug, to_string(existing->id));
     }
     if (!slugs_.insert(metric_slug).second)
@@ -655,8 +632,7 @@ class CatalogReader : YamlReader {
       metric.value = {};
       own.entries.erase("value");
       for (const Column& column : table.columns)
-        if (column.role == ColumnRole::kValue && column.key != "peak")
-          own.entries.erase(std::string(column.key));
+        if (column.role == ColumnRole::kValue && column.key != "peak") own.entries.erase(std::string(column.key));
     }
     TACHO_TRY(fill_cells(table, own, metric.value, metric.cells));
     if (existing == nullptr && !unavailable) TACHO_TRY(check_filled(table, own, metric, node));
@@ -696,8 +672,8 @@ class CatalogReader : YamlReader {
       table.metrics[row].id = {table.block, table.number, static_cast<int>(row)};
   }
 
-  Status read_layer(const YAML::Node& node, std::string_view what,
-                    const std::set<std::string, std::less<>>& known, Layer& out) {
+  Status read_layer(const YAML::Node& node, std::string_view what, const std::set<std::string, std::less<>>& known,
+                    Layer& out) {
     TACHO_ASSIGN(const Fields keys, fields(node, what, known));
     for (const auto& [key, value] : keys) {
       if (!value.IsScalar()) return fail_at(value, "{} of {} must be a single value", key, what);
@@ -723,9 +699,8 @@ class CatalogReader : YamlReader {
           continue;
         }
         if (!entry.IsScalar()) return fail_at(entry, "{} of an override must be a single value", key);
-        if (const auto general = own.entries.find(key);
-            general != own.entries.end() && general->second.IsScalar() &&
-            one_line(general->second.Scalar()) == one_line(entry.Scalar()))
+        if (const auto general = own.entries.find(key); general != own.entries.end() && general->second.IsScalar() &&
+                                                        one_line(general->second.Scalar()) == one_line(entry.Scalar()))
           return fail_at(entry, "the {} for {} equals the default", key, name);
         layer.entries.insert_or_assign(key, entry);
       }
@@ -740,10 +715,8 @@ class CatalogReader : YamlReader {
     return {};
   }
 
-  /// Puts the layer's entries into the cells. `value` is the metric's shared formula, changed if the layer
-  /// has one.
-  Status fill_cells(const Table& table, const Layer& layer, std::string_view& value,
-                    std::vector<Cell>& cells) {
+  /// Puts the layer's entries into the cells. `value` is the metric's shared formula, changed if the layer has one.
+  Status fill_cells(const Table& table, const Layer& layer, std::string_view& value, std::vector<Cell>& cells) {
     const auto value_entry = layer.entries.find("value");
     const bool new_value = value_entry != layer.entries.end();
     if (new_value) {
@@ -791,8 +764,7 @@ class CatalogReader : YamlReader {
     return {};
   }
 
-  Status check_filled(const Table& table, const Layer& own, const Metric& metric,
-                      const YAML::Node& node) const {
+  Status check_filled(const Table& table, const Layer& own, const Metric& metric, const YAML::Node& node) const {
     for (size_t i = 0; i < table.columns.size(); ++i) {
       const Column& column = table.columns[i];
       const bool needed = column.role == ColumnRole::kText ||
@@ -805,7 +777,7 @@ class CatalogReader : YamlReader {
     return {};
   }
 
-  // --- ids and sets
+  // Ids and sets
 
   Status read_seed_ids(const Document& document) {
     file_ = document.file;
@@ -816,19 +788,16 @@ class CatalogReader : YamlReader {
       TACHO_ASSIGN(const Fields keys, fields(item, "a seed id", {"id", "slug", "in"}));
       const YAML::Node* id_node = find(keys, "id");
       const YAML::Node* slug_node = find(keys, "slug");
-      if (id_node == nullptr || slug_node == nullptr)
-        return fail_at(item, "a seed id needs an id and a slug");
+      if (id_node == nullptr || slug_node == nullptr) return fail_at(item, "a seed id needs an id and a slug");
       SeedId seed;
       TACHO_ASSIGN(const std::string id_text, text(*id_node, "id"));
       const std::optional<MetricId> id = parse_metric_id(id_text);
-      if (!id.has_value() || id->row < 0)
-        return fail_at(*id_node, "\"{}\" is not the number of a metric", id_text);
+      if (!id.has_value() || id->row < 0) return fail_at(*id_node, "\"{}\" is not the number of a metric", id_text);
       seed.id = *id;
       TACHO_ASSIGN(seed.slug, slug(*slug_node, "slug"));
       if (const YAML::Node* where = find(keys, "in"); where != nullptr) {
         TACHO_ASSIGN(const std::string word, text(*where, "in"));
-        if (word != "analyze" && word != "profile")
-          return fail_at(*where, "\"in\" must be analyze or profile");
+        if (word != "analyze" && word != "profile") return fail_at(*where, "\"in\" must be analyze or profile");
         seed.analyze = word == "analyze";
         seed.profile = word == "profile";
       }
@@ -884,7 +853,7 @@ class CatalogReader : YamlReader {
     return {};
   }
 
-  // --- the whole
+  // The whole
 
   Status finish() const {
     // A word on the command line must mean one thing.
@@ -893,13 +862,12 @@ class CatalogReader : YamlReader {
       const auto [entry, fresh] = taken.try_emplace(word, owner);
       if (fresh) return {};
       const auto place = places_.find(word);
-      return fail("{}: \"{}\" names {} and {}", place == places_.end() ? std::string(file_) : place->second,
-                  word, entry->second, owner);
+      return fail("{}: \"{}\" names {} and {}", place == places_.end() ? std::string(file_) : place->second, word,
+                  entry->second, owner);
     };
     for (const Block& block : catalog_.blocks) {
       TACHO_TRY(claim(block.slug, fmt::format("block {}", block.number)));
-      for (const std::string_view alias : block.aliases)
-        TACHO_TRY(claim(alias, fmt::format("block {}", block.number)));
+      for (const std::string_view alias : block.aliases) TACHO_TRY(claim(alias, fmt::format("block {}", block.number)));
       for (const Table& table : block.tables) {
         TACHO_TRY(claim(table.slug, fmt::format("table {}.{}", block.number, table.number)));
         if (!table.repeat.empty() && table.metrics.size() > 1)
@@ -919,8 +887,8 @@ class CatalogReader : YamlReader {
   const FormulaCheck& check_;
   std::vector<Document> documents_;
   std::map<std::string, Pending, std::less<>> pending_;
-  std::set<std::string_view> slugs_;         // all seen in these files, also those of other architectures
-  std::set<std::string_view> defined_here_;  // those added to the catalog
+  std::set<std::string_view> slugs_;                // all seen in these files, also those of other architectures
+  std::set<std::string_view> defined_here_;         // those added to the catalog
   std::map<std::string_view, std::string> places_;  // where each slug or alias stands, last mention
   std::vector<std::pair<std::string_view, std::string>> seed_slugs_;
 };

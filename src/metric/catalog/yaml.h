@@ -12,9 +12,8 @@
 
 namespace tacho::metric {
 
-/// Adds all files to the catalog, as if they were one: architectures and definitions of every file are known
-/// in all of them. The catalog's `architecture` and `facts` say for which one. On failure the catalog is in an
-/// unspecified state.
+/// Adds all files to the catalog, as if they were one: architectures and definitions of every file are known in all of
+/// them. The catalog's `architecture` and `facts` say for which one. On failure the catalog is in an unspecified state.
 Status apply_catalog_files(Catalog& catalog, std::span<const CatalogFile> files, const FormulaCheck& check);
 
 }  // namespace tacho::metric

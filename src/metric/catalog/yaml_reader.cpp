@@ -45,8 +45,7 @@ std::string YamlReader::place_of(const YAML::Node& node) const {
   return fmt::format("{}:{}:{}", file_, mark.line + 1, mark.column + 1);
 }
 
-Result<YamlReader::Fields> YamlReader::fields(const YAML::Node& node, std::string_view what,
-                                              const Words& known) const {
+Result<YamlReader::Fields> YamlReader::fields(const YAML::Node& node, std::string_view what, const Words& known) const {
   if (!node.IsMap()) return fail_at(node, "{} must be a mapping of keys to values", what);
   Fields out;
   std::set<std::string> seen;

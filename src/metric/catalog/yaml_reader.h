@@ -1,5 +1,5 @@
-// Helpers of all readers of catalog files: convert YAML nodes to words, numbers and mappings, with errors
-// that name file, line and column.
+// Helpers of all readers of catalog files: convert YAML nodes to words, numbers and mappings, with errors that name
+// file, line and column.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -43,8 +43,8 @@ class YamlReader {
   /// "file:line:column", or "file" where the node does not know.
   std::string place_of(const YAML::Node& node) const;
 
-  /// The entries of a mapping; refuses what is not one, keys given twice and keys that are not among `known` (empty: all
-  /// are).
+  /// The entries of a mapping; refuses what is not one, keys given twice and keys that are not among `known` (empty:
+  /// all are).
   Result<Fields> fields(const YAML::Node& node, std::string_view what, const Words& known = {}) const;
   static const YAML::Node* find(const Fields& fields, std::string_view key);
 

@@ -58,8 +58,7 @@ class Parser {
   }
 
   void skip_space() {
-    while (at_ < text_.size() &&
-           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r'))
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r'))
       ++at_;
   }
   size_t word_length() const {
@@ -320,15 +319,13 @@ class Parser {
     std::array<uint32_t, 2> arguments{};
     do {
       TACHO_TRY(conditional());
-      if (count >= function->most)
-        return fail("column {}: {} takes {} argument(s)", at_ + 1, name, function->most);
+      if (count >= function->most) return fail("column {}: {} takes {} argument(s)", at_ + 1, name, function->most);
       if (count < 2) arguments[static_cast<size_t>(count)] = last();
       if (count == 1) folded = push(function->op, {arguments[0], arguments[1]});
       if (count > 1) folded = push(function->op, {folded, last()});
       ++count;
     } while (accept(","));
-    if (count < function->least)
-      return fail("column {}: {} takes {} arguments", at_ + 1, name, function->least);
+    if (count < function->least) return fail("column {}: {} takes {} arguments", at_ + 1, name, function->least);
     if (!accept(")")) return wrong("')' or ','");
     if (count == 1) push(function->op, {arguments[0]});
     return {};

@@ -1,5 +1,4 @@
-// The formula language of the metric catalog: text to a flat list of operations (docs/metrics.md describes
-// it).
+// The formula language of the metric catalog: text to a flat list of operations (docs/metrics.md describes it).
 #pragma once
 
 #include <cstdint>
@@ -65,8 +64,7 @@ struct Formula {
   std::vector<Step> steps;
 };
 
-/// Parses one formula. Errors name the column (from 1) and what was expected. Never throws; bounded in depth
-/// and size.
+/// Parses one formula. Errors name the column (from 1) and what was expected. Never throws; bounded in depth and size.
 Result<Formula> parse_formula(std::string_view text);
 
 /// The same without the result: what checks users' files (FormulaCheck).

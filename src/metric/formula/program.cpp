@@ -21,19 +21,16 @@ struct Builtin {
   std::string_view formula;
 };
 
-// Shared values of the catalog's formulas. The *_PER_XCD ones are always taken from pmc_perf, also in
-// formulas of a level pass: the level passes count the same cycles but were recorded in another run of the
-// kernel.
+// Shared values of the catalog's formulas. The *_PER_XCD ones are always taken from pmc_perf, also in formulas of a
+// level pass: the level passes count the same cycles but were recorded in another run of the kernel.
 constexpr std::array kBuiltins = {
     Builtin{"GRBM_GUI_ACTIVE_PER_XCD", "GRBM_GUI_ACTIVE / $num_xcd"},
     Builtin{"GRBM_COUNT_PER_XCD", "GRBM_COUNT / $num_xcd"},
     Builtin{"GRBM_SPI_BUSY_PER_XCD", "GRBM_SPI_BUSY / $num_xcd"},
-    Builtin{
-        "numActiveCUs",
-        "TO_INT(MIN((ROUND(AVG(4 * SQ_BUSY_CU_CYCLES / $GRBM_GUI_ACTIVE_PER_XCD), 0) / $max_waves_per_cu) * "
-        "8 + "
-        "MIN(MOD(ROUND(AVG(4 * SQ_BUSY_CU_CYCLES / $GRBM_GUI_ACTIVE_PER_XCD), 0), $max_waves_per_cu), 8), "
-        "$cu_per_gpu))"},
+    Builtin{"numActiveCUs",
+            "TO_INT(MIN((ROUND(AVG(4 * SQ_BUSY_CU_CYCLES / $GRBM_GUI_ACTIVE_PER_XCD), 0) / $max_waves_per_cu) * 8 + "
+            "MIN(MOD(ROUND(AVG(4 * SQ_BUSY_CU_CYCLES / $GRBM_GUI_ACTIVE_PER_XCD), 0), "
+            "$max_waves_per_cu), 8), $cu_per_gpu))"},
     Builtin{"kernelBusyCycles", "ROUND(AVG((End_Timestamp - Start_Timestamp) / 1000 * $max_sclk), 0)"},
     Builtin{"hbmBandwidth", "$max_mclk / 1000 * 32 * $num_hbm_channels"},
 };
@@ -99,8 +96,7 @@ double truncated(double x) {
 // What the counter may be called instead, "" when nothing is known.
 std::string other_name(std::string_view name, std::span<const Rename> recorded_as) {
   for (const Rename& rename : recorded_as)
-    if (name.starts_with(rename.from))
-      return std::string(rename.to) + std::string(name.substr(rename.from.size()));
+    if (name.starts_with(rename.from)) return std::string(rename.to) + std::string(name.substr(rename.from.size()));
   return {};
 }
 
@@ -120,8 +116,7 @@ double quantile_of(std::vector<double>& values, double q) {
 
 }  // namespace
 
-std::string_view builtin_formula(std::string_view name, std::string_view normalisation,
-                                 std::string_view denominator) {
+std::string_view builtin_formula(std::string_view name, std::string_view normalisation, std::string_view denominator) {
   if (name == "denom") {
     if (!denominator.empty()) return denominator;
     for (const Builtin& denominator : kDenominators)
@@ -320,16 +315,14 @@ struct Program::Impl {
     return intern(kind, a, b);
   }
 
-  // --- names
-  // -------------------------------------------------------------------------------------------------------
+  // Names
 
   // The pass of a level; runs in long form have only one pass, whose counters stand for every level.
   std::string_view pass_of(std::string_view level) const {
     return level.empty() || env.workload->long_form ? kMainPass : level;
   }
   std::string column_name(std::string_view name, std::string_view level) const {
-    if (name == kAccumulator && !level.empty() && env.workload->long_form)
-      return std::string(level) + "_ACCUM";
+    if (name == kAccumulator && !level.empty() && env.workload->long_form) return std::string(level) + "_ACCUM";
     return std::string(name);
   }
 
@@ -374,8 +367,7 @@ struct Program::Impl {
   }
 
   Node value(std::string_view name, const Context& context) {
-    if (const std::string_view text = builtin_formula(name, env.normalisation, env.denominator);
-        !text.empty())
+    if (const std::string_view text = builtin_formula(name, env.normalisation, env.denominator); !text.empty())
       return compile(parsed_builtin(text), name == "denom" ? context : Context{}, nullptr);
     if (!is_specification(name)) return 0;
     const double number = specification(name);
@@ -387,8 +379,7 @@ struct Program::Impl {
     return count >= 1 && count <= 4096 ? static_cast<int32_t>(count) : 0;
   }
 
-  // --- compilation
-  // --------------------------------------------------------------------------------------------------
+  // Compilation
 
   Node compile(const Formula& formula, const Context& context, std::vector<Node>* all) {
     std::vector<Node> made;
@@ -415,8 +406,7 @@ struct Program::Impl {
         const int32_t end = step.last == Formula::kAll ? channel_count() : step.last + 1;
         if (end <= step.first) return 0;
         std::vector<Node> parts;
-        for (int32_t i = step.first; i < end; ++i)
-          parts.push_back(instance(step.text, i, pass_of(context.level)));
+        for (int32_t i = step.first; i < end; ++i) parts.push_back(instance(step.text, i, pass_of(context.level)));
         if (std::any_of(parts.begin(), parts.end(), [&](Node part) { return missing(part); })) return 0;
         return sum_list(parts);
       }
@@ -556,8 +546,7 @@ struct Program::Impl {
         return times(split(data.a, depth + 1), split(data.b, depth + 1));
       case Kind::kDivide: {
         const Fraction above = split(data.a, depth + 1);
-        if (!nodes[data.b].column)
-          return {binary(Kind::kDivide, above.above, data.b), above.below, above.has_below};
+        if (!nodes[data.b].column) return {binary(Kind::kDivide, above.above, data.b), above.below, above.has_below};
         const Fraction below = split(data.b, depth + 1);
         Fraction inverse{below.has_below ? below.below : constant(1), below.above, true};
         return times(above, inverse);
@@ -589,16 +578,15 @@ struct Program::Impl {
         const Fraction inner = split(data.a, depth + 1);
         if (!guarded || !inner.has_below) return plain;
         const Node none = constant(kNaN);
-        return {intern(Kind::kSelect, inner.above, none, data.c),
-                intern(Kind::kSelect, inner.below, none, data.c), true};
+        return {intern(Kind::kSelect, inner.above, none, data.c), intern(Kind::kSelect, inner.below, none, data.c),
+                true};
       }
       default:
         return plain;
     }
   }
 
-  // --- evaluation
-  // ---------------------------------------------------------------------------------------------------
+  // Evaluation
 
   template <typename F>
   void for_each_operand(const NodeData& node, F&& f) const {
@@ -617,12 +605,11 @@ struct Program::Impl {
     }
   }
   static bool is_binary(Kind kind) {
-    return (kind >= Kind::kAdd && kind <= Kind::kSelect) || kind == Kind::kOnlyWhere ||
-           kind == Kind::kRound || kind == Kind::kConcat;
+    return (kind >= Kind::kAdd && kind <= Kind::kSelect) || kind == Kind::kOnlyWhere || kind == Kind::kRound ||
+           kind == Kind::kConcat;
   }
 
-  // Columns that wait for later users are dropped rather than let a long run's memory grow: this many may be
-  // held.
+  // Columns that wait for later users are dropped rather than let a long run's memory grow: this many may be held.
   size_t most_buffers() const {
     return std::max<size_t>(12, env.column_budget / (std::max<size_t>(rows, 1) * sizeof(double)));
   }
@@ -679,8 +666,8 @@ struct Program::Impl {
         }
       });
       if (!ready) {
-        // A node that was released after its last use can be needed again by a dropped one; it claims its
-        // operands anew.
+        // A node that was released after its last use can be needed again by a dropped one; it claims its operands
+        // anew.
         if (nodes[missing_operand].released) {
           nodes[missing_operand].released = false;
           for_each_operand(nodes[missing_operand], [&](Node operand) { ++nodes[operand].uses; });
@@ -804,9 +791,7 @@ struct Program::Impl {
       double count = 0, mean = 0, squares = 0;
     };
     std::vector<Group> groups(1 + *std::max_element(env.repeats.begin(), env.repeats.end()));
-    const auto group_of = [&](size_t i) -> Group& {
-      return groups[env.repeats[env.rows ? (*env.rows)[i] : i]];
-    };
+    const auto group_of = [&](size_t i) -> Group& { return groups[env.repeats[env.rows ? (*env.rows)[i] : i]]; };
     for (size_t i = 0; i < rows; ++i) {
       if (std::isnan(values[i])) continue;
       Group& group = group_of(i);
@@ -887,11 +872,11 @@ struct Program::Impl {
       case Kind::kOr:
         return elementwise(node, [](double x, double y) { return x != 0 || y != 0 ? 1.0 : 0.0; });
       case Kind::kSmaller:
-        return elementwise(
-            node, [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y < x ? y : x); });
+        return elementwise(node,
+                           [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y < x ? y : x); });
       case Kind::kLarger:
-        return elementwise(
-            node, [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y > x ? y : x); });
+        return elementwise(node,
+                           [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y > x ? y : x); });
       case Kind::kOnlyWhere:
         return elementwise(node, [](double x, double y) { return std::isnan(y) ? kNaN : x; });
       case Kind::kRound:
@@ -1044,11 +1029,10 @@ void Program::set_normalisation(std::string_view normalisation, std::string_view
 std::span<const std::string_view> Program::operation_names() {
   // In the order of Impl::Kind.
   static constexpr std::array<std::string_view, 36> kNames = {
-      "missing",    "constant",  "column", "negate", "not",     "add",     "subtract", "multiply",
-      "divide",     "modulo",    "floor",  "power",  "less",    "less_eq", "greater",  "greater_eq",
-      "equal",      "not_equal", "and",    "or",     "smaller", "larger",  "select",   "sum_list",
-      "only_where", "to_int",    "round",  "avg",    "sum",     "median",  "std",      "min",
-      "max",        "quantile",  "concat", "error",
+      "missing", "constant", "column",  "negate", "not",     "add",      "subtract",   "multiply", "divide",
+      "modulo",  "floor",    "power",   "less",   "less_eq", "greater",  "greater_eq", "equal",    "not_equal",
+      "and",     "or",       "smaller", "larger", "select",  "sum_list", "only_where", "to_int",   "round",
+      "avg",     "sum",      "median",  "std",    "min",     "max",      "quantile",   "concat",   "error",
   };
   static_assert(kNames.size() == static_cast<size_t>(Impl::Kind::kError) + 1);
   return kNames;
@@ -1140,17 +1124,16 @@ std::vector<Input> Program::inputs(const Formula& formula, const Context& contex
     const std::string_view pass = impl.pass_of(at.level);
     for (const Step& step : f.steps) {
       if (step.op == Op::kCounter) {
-        add_counter(step.first >= 0 ? fmt::format("{}[{}]", step.text, step.first)
-                                    : impl.column_name(step.text, at.level),
-                    pass);
+        add_counter(
+            step.first >= 0 ? fmt::format("{}[{}]", step.text, step.first) : impl.column_name(step.text, at.level),
+            pass);
       } else if (step.op == Op::kChannel) {
         add_counter(fmt::format("{}[{}]", step.text, std::max(at.channel, 0)), pass);
       } else if (step.op == Op::kSumOf) {
         const int32_t end = step.last == Formula::kAll ? impl.channel_count() : step.last + 1;
         for (int32_t i = step.first; i < end; ++i) add_counter(fmt::format("{}[{}]", step.text, i), pass);
       } else if (step.op == Op::kValue) {
-        if (const std::string_view text =
-                builtin_formula(step.text, impl.env.normalisation, impl.env.denominator);
+        if (const std::string_view text = builtin_formula(step.text, impl.env.normalisation, impl.env.denominator);
             !text.empty()) {
           self(self, parsed_builtin(text), step.text == "denom" ? at : Context{});
         } else {

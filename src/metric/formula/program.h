@@ -1,5 +1,5 @@
-// Formulas compiled to one column program over all dispatches of a run. Equal sub-expressions of all formulas
-// are one node and every counter is read once; a node's column is freed when its last user has been computed.
+// Formulas compiled to one column program over all dispatches of a run. Equal sub-expressions of all formulas are one
+// node and every counter is read once; a node's column is freed when its last user has been computed.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ struct Environment {
   std::optional<std::vector<uint32_t>> rows;
   /// The normalisation of $denom: "per_kernel", "per_wave", "per_cycle", "per_second".
   std::string_view normalisation = "per_kernel";
-  /// The catalog's formula for $denom (denominator_of()); "" = that of per_kernel or per_second, which need
-  /// none. With per_wave or per_cycle, $denom is unknown then.
+  /// The catalog's formula for $denom (denominator_of()); "" = that of per_kernel or per_second, which need none. With
+  /// per_wave or per_cycle, $denom is unknown then.
   std::string_view denominator;
   /// AVG(A / B) means SUM(A) / SUM(B), as rocprof-compute does from 3.7 on.
   bool sum_ratios = false;
-  /// Columns of intermediate results that wait for later users may take about this many bytes; beyond, the
-  /// oldest are dropped and computed again.
+  /// Columns of intermediate results that wait for later users may take about this many bytes; beyond, the oldest are
+  /// dropped and computed again.
   size_t column_budget = size_t{48} << 20;
   /// Of every dispatch of the workload: which repeats of the same launch it belongs to; empty: no errors.
   std::span<const uint32_t> repeats;
@@ -70,16 +70,15 @@ class Program {
   ~Program();
   Program(Program&&) noexcept;
 
-  /// Compiles a formula; `formula` is not referred to afterwards. The node can be put under several
-  /// reductions.
+  /// Compiles a formula; `formula` is not referred to afterwards. The node can be put under several reductions.
   Node compile(const Formula& formula, const Context& context);
 
   /// Puts a node under a reduction (Op::kNone: none) and keeps the result for value().
   Node keep(Node node, Op reduction = Op::kNone, double quantile = 0);
 
-  /// Keeps how far the mean of the node's column may be off: half of its 95 % confidence interval, from the
-  /// differences between repeats of the same launch (Student's t). Not computable for what is no column,
-  /// where a launch has no repeat, and with sum_ratios.
+  /// Keeps how far the mean of the node's column may be off: half of its 95 % confidence interval, from the differences
+  /// between repeats of the same launch (Student's t). Not computable for what is no column, where a launch has no
+  /// repeat, and with sum_ratios.
   Node keep_error(Node node);
 
   /// compile() and keep() in one.
@@ -91,8 +90,7 @@ class Program {
   /// Computes everything that was added since the last call.
   void run();
 
-  /// The result of a node that was added; a column (a formula without a reduction over several dispatches)
-  /// has none.
+  /// The result of a node that was added; a column (a formula without a reduction over several dispatches) has none.
   Value value(Node node) const;
   /// True when the node has one value a dispatch.
   bool is_column(Node node) const;
@@ -102,8 +100,8 @@ class Program {
   /// The names that the formula uses, built-ins resolved to what they use; each once, in order of appearance.
   std::vector<Input> inputs(const Formula& formula, const Context& context) const;
 
-  /// From now on $denom stands for the denominator of this normalisation; both arguments as in Environment.
-  /// Programs of several normalisations share whatever does not depend on it.
+  /// From now on $denom stands for the denominator of this normalisation; both arguments as in Environment. Programs of
+  /// several normalisations share whatever does not depend on it.
   void set_normalisation(std::string_view normalisation, std::string_view denominator);
 
   /// The graph behind some nodes, for an evaluation elsewhere (the HTML report does it in the browser).
@@ -120,9 +118,9 @@ class Program {
   };
   /// `nodes` as keep() or compile() gave them. Needs no run(). The spans live as long as the workload.
   Graph graph(std::span<const Node> nodes) const;
-  /// Names of the operations. "missing" is operation 0 of every graph; "constant": a = index into constants;
-  /// "column": a = index into inputs; "quantile": b = index into constants; "sum_list": lists[a], b of them;
-  /// all others: operands a, b, c ("select": a where c, else b).
+  /// Names of the operations. "missing" is operation 0 of every graph; "constant": a = index into constants; "column":
+  /// a = index into inputs; "quantile": b = index into constants; "sum_list": lists[a], b of them; all others: operands
+  /// a, b, c ("select": a where c, else b).
   static std::span<const std::string_view> operation_names();
 
   /// The specification value ($cu_per_gpu), NaN when sysinfo.csv does not have it.
@@ -134,8 +132,8 @@ class Program {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The formula behind a built-in value ("numActiveCUs"), "" when there is none of that name. $denom depends
-/// on the normalisation.
+/// The formula behind a built-in value ("numActiveCUs"), "" when there is none of that name. $denom depends on the
+/// normalisation.
 std::string_view builtin_formula(std::string_view name, std::string_view normalisation,
                                  std::string_view denominator = {});
 /// True for the values that come from sysinfo.csv ("cu_per_gpu").

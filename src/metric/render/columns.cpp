@@ -45,8 +45,8 @@ void apply_display_faults(const ResultTable& table, const ResultRow& row, const 
   for (size_t c = 0; c < table.table->columns.size(); ++c)
     if (table.table->columns[c].role == ColumnRole::kUnit) unit_at = c;
   if (unit_at == cells.size()) return;
-  std::string unit = normalised_unit(
-      row.metric->compat_unit.empty() ? row.metric->unit : row.metric->compat_unit, options.normalisation);
+  std::string unit = normalised_unit(row.metric->compat_unit.empty() ? row.metric->unit : row.metric->compat_unit,
+                                     options.normalisation);
   unit = capitalised(unit);
   if (lower(unit).find("ns") != std::string::npos) {
     // The true times were converted already; the others are divided here.
@@ -77,19 +77,17 @@ Status check_columns(const Catalog& catalog, const std::vector<std::string>& col
     for (const Block& block : catalog.blocks)
       for (const metric::Table& table : block.tables)
         for (size_t c = 0; c < table.columns.size(); ++c) {
-          found = found || (is_number ? number == c
-                                      : lower(text) == lower(table.columns[c].title) ||
-                                            lower(text) == table.columns[c].key);
-          if (block.number <= 10 &&
-              std::find(known.begin(), known.end(), table.columns[c].title) == known.end())
+          found = found ||
+                  (is_number ? number == c
+                             : lower(text) == lower(table.columns[c].title) || lower(text) == table.columns[c].key);
+          if (block.number <= 10 && std::find(known.begin(), known.end(), table.columns[c].title) == known.end())
             known.emplace_back(table.columns[c].title);
         }
     if (found) continue;
     std::string list;
     for (const std::string& title : known) list += (list.empty() ? "" : ", ") + title;
     return fail(
-        "--cols {}: no table has such a column; give numbers counted from 0 (0 is the metric's name) or "
-        "titles: {}",
+        "--cols {}: no table has such a column; give numbers counted from 0 (0 is the metric's name) or titles: {}",
         text, list);
   }
   return {};

@@ -1,5 +1,5 @@
-// The columns and cells of reports: which ones --cols chooses, and how --compat 3.3 changes values and units.
-// Internal to the renderers.
+// The columns and cells of reports: which ones --cols chooses, and how --compat 3.3 changes values and units. Internal
+// to the renderers.
 #pragma once
 
 #include <optional>
@@ -25,8 +25,8 @@ bool column_chosen(const TextOptions& options, const metric::Column& column, siz
 /// To that many decimals, ties to even; infinities stay.
 double round_decimals(double value, int decimals);
 
-/// The faults of upstream's display, for --compat 3.3: units capitalised as a word, and every row whose unit contains the
-/// letters "ns" divided by the time unit and labelled with it.
+/// The faults of upstream's display, for --compat 3.3: units capitalised as a word, and every row whose unit contains
+/// the letters "ns" divided by the time unit and labelled with it.
 void apply_display_faults(const ResultTable& table, const ResultRow& row, const AnalysisOptions& options,
                           std::vector<report::Cell>& cells);
 

@@ -61,10 +61,8 @@ std::string evidence_text(const Evidence& evidence) {
     line += fmt::format(" [{}, {}]", number_text(evidence.low), number_text(evidence.high));
   if (!evidence.unit.empty()) line += " " + evidence.unit;
   std::string aside;
-  if (!evidence.comparison.empty())
-    aside = fmt::format("{} {}", evidence.comparison, number_text(evidence.threshold));
-  if (evidence.peak)
-    aside += fmt::format("{}peak {}", aside.empty() ? "" : ", ", number_text(*evidence.peak));
+  if (!evidence.comparison.empty()) aside = fmt::format("{} {}", evidence.comparison, number_text(evidence.threshold));
+  if (evidence.peak) aside += fmt::format("{}peak {}", aside.empty() ? "" : ", ", number_text(*evidence.peak));
   if (!aside.empty()) line += " (" + aside + ")";
   return line;
 }
@@ -75,9 +73,8 @@ std::string implausible_text(const Diagnosis& diagnosis, std::string_view of, co
   const size_t width = text_width(screen);
   std::vector<const Implausible*> order;
   for (const Implausible& problem : diagnosis.implausible) order.push_back(&problem);
-  std::stable_sort(order.begin(), order.end(), [](const Implausible* a, const Implausible* b) {
-    return a->withheld.size() > b->withheld.size();
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Implausible* a, const Implausible* b) { return a->withheld.size() > b->withheld.size(); });
   std::string out = "\n" +
                     report::painted(of.empty() ? "What cannot be" : fmt::format("What cannot be in {}", of),
                                     Paint::kBold, screen.colour) +
@@ -86,12 +83,10 @@ std::string implausible_text(const Diagnosis& diagnosis, std::string_view of, co
     std::string text = order[i]->text;
     text += order[i]->withheld.empty() ? " No finding rests on it."
                                        : fmt::format(" Withheld: {}.", listed(order[i]->withheld, 4));
-    out += "  " + report::painted("!", Paint::kRed, screen.colour) + " " +
-           report::wrapped(text, width - 4, 4) + "\n";
+    out += "  " + report::painted("!", Paint::kRed, screen.colour) + " " + report::wrapped(text, width - 4, 4) + "\n";
   }
   if (order.size() > most)
-    out +=
-        report::painted(fmt::format("  {} more (--full)\n", order.size() - most), Paint::kDim, screen.colour);
+    out += report::painted(fmt::format("  {} more (--full)\n", order.size() - most), Paint::kDim, screen.colour);
   return out;
 }
 
@@ -102,14 +97,13 @@ std::string findings_text(const Analysis& run, const report::Screen& screen, boo
   const size_t judged = diagnosis.rules - std::min(diagnosis.rules, diagnosis.not_judged.size());
   out += "\n";
   if (!diagnosis.weight_words.empty())
-    out +=
-        report::painted("  " +
-                            report::wrapped(fmt::format("ranked by {}: times are those of the CPU that ran "
-                                                        "the kernels, not of a GPU",
-                                                        diagnosis.weight_words),
-                                            width - 2, 2) +
-                            "\n",
-                        Paint::kDim, screen.colour);
+    out += report::painted("  " +
+                               report::wrapped(fmt::format("ranked by {}: times are those of the CPU "
+                                                           "that ran the kernels, not of a GPU",
+                                                           diagnosis.weight_words),
+                                               width - 2, 2) +
+                               "\n",
+                           Paint::kDim, screen.colour);
   if (diagnosis.findings.empty()) {
     out += judged == 0 ? "  none: no rule could be judged\n"
                        : fmt::format("  none by the {} that could be judged\n", plural(judged, "rule"));
@@ -132,47 +126,39 @@ std::string findings_text(const Analysis& run, const report::Screen& screen, boo
         out += fmt::format(
             "  {} {} ({} % of the {})\n", id_of(run, kernel),
             report::painted(
-                cut_middle(report::clean(workload::plain_kernel_name(run.workload().kernels[kernel])),
-                           width - 36),
+                cut_middle(report::clean(workload::plain_kernel_name(run.workload().kernels[kernel])), width - 36),
                 Paint::kCyan, screen.colour),
             report::format_fixed(finding.share, 1), of);
       first = false;
-      const Paint colour = finding.possible          ? Paint::kDim
-                           : finding.severity >= 0.2 ? Paint::kRed
-                                                     : Paint::kYellow;
+      const Paint colour = finding.possible ? Paint::kDim : finding.severity >= 0.2 ? Paint::kRed : Paint::kYellow;
       out += "  " +
-             report::wrapped(
-                 fmt::format("{}. {}{}: {}", ++number, finding.possible ? "possible: " : "",
-                             report::painted(finding.title, colour, screen.colour), savings_text(finding)),
-                 width - 2, 5) +
+             report::wrapped(fmt::format("{}. {}{}: {}", ++number, finding.possible ? "possible: " : "",
+                                         report::painted(finding.title, colour, screen.colour), savings_text(finding)),
+                             width - 2, 5) +
              "\n";
       if (brief) {
         std::string line;
         for (const Evidence& evidence : finding.evidence)
           if (!evidence.comparison.empty()) line += (line.empty() ? "" : "; ") + evidence_text(evidence);
-        out +=
-            "     " + report::painted(report::wrapped(line, width - 5, 5), Paint::kDim, screen.colour) + "\n";
+        out += "     " + report::painted(report::wrapped(line, width - 5, 5), Paint::kDim, screen.colour) + "\n";
         out += "     → " + report::wrapped(finding.advice.front(), width - 7, 7) + "\n";
         continue;
       }
       for (const Evidence& evidence : finding.evidence)
         out += "     " +
-               report::painted(report::wrapped(evidence_text(evidence), width - 5, 7), Paint::kDim,
-                               screen.colour) +
+               report::painted(report::wrapped(evidence_text(evidence), width - 5, 7), Paint::kDim, screen.colour) +
                "\n";
       if (finding.possible)
         out += "     " + report::wrapped("Only possible: " + finding.doubt + ".", width - 5, 5) + "\n";
       out += "     " + report::wrapped(finding.meaning, width - 5, 5) + "\n";
       out += "     " + report::wrapped("Could be saved: " + finding.model + ".", width - 5, 5) + "\n";
-      for (const std::string& advice : finding.advice)
-        out += "     → " + report::wrapped(advice, width - 7, 7) + "\n";
+      for (const std::string& advice : finding.advice) out += "     → " + report::wrapped(advice, width - 7, 7) + "\n";
     }
   }
   if (diagnosis.left_out > 0)
-    out +=
-        report::painted(fmt::format("  {} not judged: each has less than 1 % of the time, or ten have more\n",
-                                    plural(diagnosis.left_out, "kernel")),
-                        Paint::kDim, screen.colour);
+    out += report::painted(fmt::format("  {} not judged: each has less than 1 % of the time, or ten have more\n",
+                                       plural(diagnosis.left_out, "kernel")),
+                           Paint::kDim, screen.colour);
   if (shown < diagnosis.findings.size())
     out += report::painted(fmt::format("  {} more {} (--full)\n", diagnosis.findings.size() - shown,
                                        diagnosis.findings.size() - shown == 1 ? "finding" : "findings"),

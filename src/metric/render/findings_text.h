@@ -15,12 +15,12 @@ std::string savings_text(const Finding& finding);
 /// "62.56 %, between 58.7 and 66.4 (> 60)".
 std::string evidence_text(const Evidence& evidence);
 
-/// What cannot be, a paragraph for each problem, those that withhold most findings first and at most `most`; "" where there is
-/// none. `of` names the run among several.
+/// What cannot be, a paragraph for each problem, those that withhold most findings first and at most `most`; "" where
+/// there is none. `of` names the run among several.
 std::string implausible_text(const Diagnosis& diagnosis, std::string_view of, const report::Screen& screen,
                              size_t most);
-/// All findings, by kernel. Brief: the evidence of conditions and the first thing to try only, at most `most` findings; the
-/// last line counts the others. Also says that there is none, and how many rules that rests on.
+/// All findings, by kernel. Brief: the evidence of conditions and the first thing to try only, at most `most` findings;
+/// the last line counts the others. Also says that there is none, and how many rules that rests on.
 std::string findings_text(const Analysis& run, const report::Screen& screen, bool brief, size_t most);
 /// The rules that lack inputs and what to collect for them; "" where there is none.
 std::string not_judged_text(const Diagnosis& diagnosis, const report::Screen& screen, bool brief);

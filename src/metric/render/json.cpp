@@ -60,9 +60,8 @@ void write_top_kernels(JsonWriter& json, const Analysis& run) {
 void write_dispatches(JsonWriter& json, const Analysis& run) {
   const std::string& unit = run.options().time_unit;
   const double divisor = time_unit_divisor(unit);
-  write_table_head(
-      json, "0.2", "Top Stats", "Dispatch List",
-      std::vector<std::string>{"Dispatch_ID", "Kernel_Name", "GPU_ID", "Duration(" + unit + ")"});
+  write_table_head(json, "0.2", "Top Stats", "Dispatch List",
+                   std::vector<std::string>{"Dispatch_ID", "Kernel_Name", "GPU_ID", "Duration(" + unit + ")"});
   const workload::CounterTable& counters = run.workload().passes.front().counters;
   const auto start = counters.column("Start_Timestamp");
   const auto end = counters.column("End_Timestamp");
@@ -82,14 +81,7 @@ void write_dispatches(JsonWriter& json, const Analysis& run) {
 void write_system(JsonWriter& json, const Analysis& run) {
   write_table_head(json, "1.1", "System Info", "System Info", std::vector<std::string>{"Property", "Value"});
   for (const auto& [name, value] : run.workload().sysinfo.fields())
-    json.newline()
-        .begin_object()
-        .key("cells")
-        .begin_array()
-        .value(name)
-        .value(value)
-        .end_array()
-        .end_object();
+    json.newline().begin_object().key("cells").begin_array().value(name).value(value).end_array().end_object();
   json.end_array().end_object();
 }
 
@@ -154,9 +146,8 @@ void write_points(JsonWriter& json, const Analysis& run, std::string_view name,
   constexpr size_t kTop = 10;
   const size_t count = std::min(points.size(), kTop);
   json.key(name).begin_object();
-  for (const auto& [level, member] : {std::pair{"ai_l1", &IntensityPoint::l1},
-                                      {"ai_l2", &IntensityPoint::l2},
-                                      {"ai_hbm", &IntensityPoint::hbm}}) {
+  for (const auto& [level, member] :
+       {std::pair{"ai_l1", &IntensityPoint::l1}, {"ai_l2", &IntensityPoint::l2}, {"ai_hbm", &IntensityPoint::hbm}}) {
     json.key(level).begin_array().begin_array();
     for (size_t i = 0; i < count; ++i) json.value(points[i].*member);
     json.end_array().begin_array();
@@ -174,8 +165,7 @@ void write_bounds(JsonWriter& json, const Analysis& run) {
   const workload::Workload& workload = run.workload();
   const workload::RooflineCeilings& ceilings = workload.ceilings.empty() ? kNone : workload.ceilings.front();
   std::vector<std::pair<std::string_view, std::vector<Roof>>> types;
-  for (const std::string_view type : roofline_data_types(ceilings))
-    types.emplace_back(type, roofs(ceilings, type));
+  for (const std::string_view type : roofline_data_types(ceilings)) types.emplace_back(type, roofs(ceilings, type));
   const std::vector<FlopKind> kinds = run.flop_kinds();
   double total = 0;
   for (const IntensityPoint& point : run.kernel_points()) total += point.total_duration;
@@ -194,23 +184,16 @@ void write_bounds(JsonWriter& json, const Analysis& run) {
       json.end_object().key("flops").begin_object();
       for (size_t k = 0; k < kinds.size(); ++k)
         if (!(point.flops[k] == 0))
-          json.key(fmt::format("{}{}", kinds[k].matrix ? "matrix " : "", kinds[k].type))
-              .value(point.flops[k]);
+          json.key(fmt::format("{}{}", kinds[k].matrix ? "matrix " : "", kinds[k].type)).value(point.flops[k]);
       json.end_object().key("bytes").begin_object();
       for (size_t k = 0; k < kRooflineLevels.size(); ++k) json.key(kRooflineLevels[k]).value(point.bytes[k]);
       json.end_object().key("bandwidth").begin_object();
-      for (size_t k = 0; k < kRooflineLevels.size(); ++k)
-        json.key(kRooflineLevels[k]).value(point.bandwidth[k]);
+      for (size_t k = 0; k < kRooflineLevels.size(); ++k) json.key(kRooflineLevels[k]).value(point.bandwidth[k]);
       json.end_object().key("bounds").begin_object();
       for (const auto& [type, lines] : types) {
         const Bound bound = bound_of(point, lines);
         if (bound.roof == nullptr) continue;
-        json.key(type)
-            .begin_object()
-            .key("roof")
-            .value(bound.roof->name)
-            .key("attainable")
-            .value(bound.attainable);
+        json.key(type).begin_object().key("roof").value(bound.roof->name).key("attainable").value(bound.attainable);
         if (bound.bandwidth) json.key("unit").value("GB/s");
         json.key("reached").value(bound.reached).key("headroom").value(bound.headroom).end_object();
       }
@@ -255,20 +238,11 @@ void write_findings(JsonWriter& json, const Analysis& run) {
   for (const Finding& finding : run.findings()) {
     json.newline().begin_object();
     json.key("kernel").value(run.workload().kernels[finding.kernel]).key("share").value(finding.share);
-    json.key("slug")
-        .value(finding.slug)
-        .key("title")
-        .value(finding.title)
-        .key("severity")
-        .value(finding.severity);
+    json.key("slug").value(finding.slug).key("title").value(finding.title).key("severity").value(finding.severity);
     json.key("possible").value(finding.possible);
     if (!finding.doubt.empty()) json.key("doubt").value(finding.doubt);
     json.key("saves").begin_object().key("low").value(finding.low).key("high").value(finding.high);
-    json.key("of")
-        .value(finding.of.empty() ? "time" : finding.of)
-        .key("model")
-        .value(finding.model)
-        .end_object();
+    json.key("of").value(finding.of.empty() ? "time" : finding.of).key("model").value(finding.model).end_object();
     json.key("meaning").value(finding.meaning).key("advice").begin_array();
     for (const std::string& advice : finding.advice) json.value(advice);
     json.end_array().key("evidence").begin_array();
@@ -315,9 +289,7 @@ void write_not_computable(JsonWriter& json, const Evaluation& evaluation) {
     json.key("metric").value(entry.metric->name).key("missing").begin_array();
     for (const std::string& name : entry.missing) json.value(name);
     json.end_array();
-    json.key("reason").value(!entry.on_this_gpu      ? "not on this GPU"
-                             : entry.missing.empty() ? "0 / 0"
-                                                     : "missing");
+    json.key("reason").value(!entry.on_this_gpu ? "not on this GPU" : entry.missing.empty() ? "0 / 0" : "missing");
     json.end_object();
   }
   json.end_array();
@@ -333,8 +305,7 @@ void write_workload(JsonWriter& json, const Analysis& run) {
   json.end_object();
 }
 
-void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> all,
-               const JsonOptions& options) {
+void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> all, const JsonOptions& options) {
   const AnalysisOptions& given = run.options();
   json.begin_object().key("schema").value("tacho-analysis/1");
   json.newline().key("workloads").begin_array();
@@ -371,8 +342,7 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
       const int64_t here = id++;
       if (!kernel.selected) continue;
       const Evaluation evaluation = run.evaluate(kernel.kernel);
-      json.newline().begin_object().key("id").value(here).key("name").value(
-          run.workload().kernels[kernel.kernel]);
+      json.newline().begin_object().key("id").value(here).key("name").value(run.workload().kernels[kernel.kernel]);
       json.key("count").value(kernel.count).key("share").value(kernel.share).key("tables").begin_array();
       write_tables(json, evaluation, given.normalisation);
       json.end_array().end_object();

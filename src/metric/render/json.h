@@ -16,8 +16,7 @@ struct JsonOptions {
   bool page = false;
 };
 
-/// One document for one or several runs; the first is the baseline, all are also in "runs" when there are
-/// several.
+/// One document for one or several runs; the first is the baseline, all are also in "runs" when there are several.
 std::string to_json(std::span<const Analysis> runs, const JsonOptions& options);
 
 }  // namespace tacho::metric

@@ -95,11 +95,9 @@ std::string memory_chart(const ChartLookup& value) {
   };
   size_t y = 1;
   const auto list = [&](std::initializer_list<Line> lines) {
-    for (const Line& line : lines)
-      canvas.entry(kUnits, y++, kUnitsWidth, line.name, figure(line.slug, line.unit));
+    for (const Line& line : lines) canvas.entry(kUnits, y++, kUnitsWidth, line.name, figure(line.slug, line.unit));
   };
-  canvas.entry(kUnits, y++, kUnitsWidth, "Active CUs",
-               figure("chart-active-cus") + " of " + figure("chart-num-cus"));
+  canvas.entry(kUnits, y++, kUnitsWidth, "Active CUs", figure("chart-active-cus") + " of " + figure("chart-num-cus"));
   list({{"Waves per CU", "chart-wavefront-occupancy", ""},
         {"Wave life", "chart-wave-life", "cycles"},
         {"Wavefronts", "chart-wavefronts", ""},

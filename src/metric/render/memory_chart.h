@@ -1,5 +1,5 @@
-// Draws the memory chart (table 3.1) as a diagram of 120 columns: compute units, caches, fabric and memory,
-// with figures at the arrows between them.
+// Draws the memory chart (table 3.1) as a diagram of 120 columns: compute units, caches, fabric and memory, with
+// figures at the arrows between them.
 #pragma once
 
 #include <functional>

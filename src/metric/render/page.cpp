@@ -115,8 +115,7 @@ void write_dispatches(JsonWriter& json, const Analysis& run, const PageProgram& 
   write_numbers(json, "repeats", run.repeats());
   for (size_t i = 0; i < kNames.size(); ++i) json.key(kNames[i]).value(int64_t{page.dispatch_values[i]});
   json.key("kinds").begin_array();
-  for (size_t i = kNames.size(); i < page.dispatch_values.size(); ++i)
-    json.value(int64_t{page.dispatch_values[i]});
+  for (size_t i = kNames.size(); i < page.dispatch_values.size(); ++i) json.value(int64_t{page.dispatch_values[i]});
   json.end_array();
   json.end_object();
 }
@@ -143,8 +142,7 @@ void write_tables(JsonWriter& json, const PageProgram& page) {
     json.key("formula").value(formula).end_object();
   }
   static constexpr std::array<std::string_view, 4> kRoles = {"name", "unit", "text", "value"};
-  static constexpr std::array<std::string_view, 5> kStyles = {"table", "bar", "box", "multibar",
-                                                              "memory_chart"};
+  static constexpr std::array<std::string_view, 5> kStyles = {"table", "bar", "box", "multibar", "memory_chart"};
   json.end_array().newline().key("tables").begin_array();
   for (const ResultTable& table : page.tables) {
     json.newline().begin_object().key("id").value(table.id()).key("block").value(table.block->number);

@@ -1,5 +1,5 @@
-// The part of an analysis for the HTML report alone: its tables as a program that the browser runs over any
-// choice of dispatches.
+// The part of an analysis for the HTML report alone: its tables as a program that the browser runs over any choice of
+// dispatches.
 #pragma once
 
 #include "base/json_writer.h"
@@ -23,8 +23,8 @@ namespace tacho::metric {
 ///   metrics, blocks, tables
 ///                    what there is to show; cells that are computed are null
 ///
-/// A run with more than kMostPageValues counter values has no nodes but "fixed": per kernel and normalisation the values of
-/// all places, for the longest kernels and for all together.
+/// A run with more than kMostPageValues counter values has no nodes but "fixed": per kernel and normalisation the
+/// values of all places, for the longest kernels and for all together.
 void write_page(JsonWriter& json, const Analysis& run);
 
 constexpr size_t kMostPageValues = 4'000'000;

@@ -21,8 +21,8 @@ report::Table pc_sample_table(const Analysis& run) {
   const auto shown = [&](const std::string& name) {
     if (run.options().kernels.empty()) return true;
     return std::any_of(run.kernels().begin(), run.kernels().end(), [&](const KernelStatistics& kernel) {
-      return kernel.selected && workload::plain_kernel_name(run.workload().kernels[kernel.kernel]) ==
-                                    workload::plain_kernel_name(name);
+      return kernel.selected &&
+             workload::plain_kernel_name(run.workload().kernels[kernel.kernel]) == workload::plain_kernel_name(name);
     });
   };
   double total = 0;
@@ -31,8 +31,8 @@ report::Table pc_sample_table(const Analysis& run) {
   for (const auto& each : samples->instructions) {
     if (!shown(each.kernel)) continue;
     const auto count = static_cast<double>(each.samples);
-    std::vector<report::Cell> row = {each.instruction, each.source, each.kernel,
-                                     static_cast<int64_t>(each.samples), count / total * 100};
+    std::vector<report::Cell> row = {each.instruction, each.source, each.kernel, static_cast<int64_t>(each.samples),
+                                     count / total * 100};
     if (samples->stochastic) {
       std::string stalls;
       for (size_t i = 0; i < each.stalls.size() && i < 3; ++i)

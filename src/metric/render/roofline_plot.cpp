@@ -34,24 +34,19 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
     include(roof.x1 < 1000 ? roof.x1 * 3 : roof.x0, roof.y1);
   }
   if (x_high == 0) return {};
-  const double left = std::floor(std::log10(x_low)),
-               right = std::max(std::ceil(std::log10(x_high)), left + 1);
+  const double left = std::floor(std::log10(x_low)), right = std::max(std::ceil(std::log10(x_high)), left + 1);
   // Kernels without FLOPs stand on the left axis, as far below the memory's roof there as their bandwidth is.
   const auto on_axis = [&](const IntensityPoint& point) {
     return point.performance == 0 ? bandwidth_at(point, "hbm") * std::pow(10, left) : 0;
   };
   for (const IntensityPoint& point : points)
     if (on_axis(point) > 0) y_low = std::min(y_low, on_axis(point));
-  const double bottom = std::floor(std::log10(y_low)),
-               top = std::max(std::ceil(std::log10(y_high)), bottom + 1);
+  const double bottom = std::floor(std::log10(y_low)), top = std::max(std::ceil(std::log10(y_high)), bottom + 1);
   std::vector<std::vector<std::string>> cells(height, std::vector<std::string>(columns, " "));
   const auto x_of = [&](size_t column) {
-    return std::pow(
-        10, left + (right - left) * (static_cast<double>(column) + 0.5) / static_cast<double>(columns));
+    return std::pow(10, left + (right - left) * (static_cast<double>(column) + 0.5) / static_cast<double>(columns));
   };
-  const auto row_of = [&](double y) {
-    return (top - std::log10(y)) / (top - bottom) * static_cast<double>(height);
-  };
+  const auto row_of = [&](double y) { return (top - std::log10(y)) / (top - bottom) * static_cast<double>(height); };
   const auto put = [&](size_t column, double row, std::string_view mark) {
     if (row >= 0 && row < static_cast<double>(height) && column < columns)
       cells[static_cast<size_t>(row)][column] = mark;
@@ -74,8 +69,8 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
     if (first == columns) continue;
     // The name at the line: at its right end for compute roofs, in front of its lower end for memory.
     const std::string label = compute ? " " + roof.name + " " : roof.name;
-    const size_t from = compute ? columns - label.size() - 1
-                                : (first >= label.size() + 1 ? first - label.size() - 1 : first + 2);
+    const size_t from =
+        compute ? columns - label.size() - 1 : (first >= label.size() + 1 ? first - label.size() - 1 : first + 2);
     for (size_t i = 0; i < label.size(); ++i) put(from + i, first_row, label.substr(i, 1));
   }
   for (size_t p = points.size(); p-- > 0;) {
@@ -96,8 +91,7 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
     const double above = top - (top - bottom) * static_cast<double>(r) / static_cast<double>(height);
     const double below = top - (top - bottom) * static_cast<double>(r + 1) / static_cast<double>(height);
     const double power = std::floor(above + 1e-9);
-    const std::string label =
-        power > below + 1e-9 ? report::format_si(std::pow(10, power), power < 0 ? 2 : 0) : "";
+    const std::string label = power > below + 1e-9 ? report::format_si(std::pow(10, power), power < 0 ? 2 : 0) : "";
     std::string line = report::padded_left(label, kLabels - 2) + (label.empty() ? " │" : " ┤");
     for (const std::string& cell : cells[r]) line += cell;
     line.erase(line.find_last_not_of(' ') + 1);

@@ -9,8 +9,8 @@
 
 namespace tacho::metric {
 
-/// Roofs as lines and points as their numbers (at their HBM intensity; where that is missing at L2's), with both
-/// axes labelled; `numbers` has one for each point. Empty when there is nothing to draw.
+/// Roofs as lines and points as their numbers (at their HBM intensity; where that is missing at L2's), with both axes
+/// labelled; `numbers` has one for each point. Empty when there is nothing to draw.
 std::string roofline_plot(std::span<const Roof> roofs, std::span<const IntensityPoint> points,
                           std::span<const size_t> numbers, size_t width, size_t height);
 

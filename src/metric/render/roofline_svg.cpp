@@ -91,8 +91,7 @@ class Drawing {
     collect();
     if (marks_.empty() && lines_.empty())
       return fail(
-          "{}: no kernel has counts of FLOPs or bytes and a time, and there is no roofline.csv: nothing to "
-          "draw",
+          "{}: no kernel has counts of FLOPs or bytes and a time, and there is no roofline.csv: nothing to draw",
           runs_.front().workload().path);
     find_range();
     std::string body = grid();
@@ -117,8 +116,7 @@ class Drawing {
     };
     size_t named = 0;
     for (const auto& [number, name] : names_)
-      if (named++ < kNamed)
-        line(fmt::format("{}  {}", number, escaped(report::shortened(name, 140))), "kernel");
+      if (named++ < kNamed) line(fmt::format("{}  {}", number, escaped(report::shortened(name, 140))), "kernel");
     if (names_.size() > kNamed) line(fmt::format("and {} more", names_.size() - kNamed), "note");
     y += 4;
     if (runs_.size() > 1)
@@ -127,9 +125,8 @@ class Drawing {
         line(fmt::format("[{}] {} {}", r + 1, kShapes[r % kShapes.size()], escaped(run_name(r))), "kernel");
       }
     if (std::any_of(marks_.begin(), marks_.end(), [](const Mark& mark) { return mark.x == 0; }))
-      note(
-          "hollow marks on the left axis: kernels without FLOPs, as far below the roofs as their bytes a "
-          "second are below the memory's");
+      note("hollow marks on the left axis: kernels without FLOPs, as far below the "
+           "roofs as their bytes a second are below the memory's");
     note(above_roof_text(above_));
     for (size_t r = 0; r < runs_.size(); ++r) {
       if (!runs_[r].uncounted_flops().empty()) {
@@ -137,21 +134,19 @@ class Drawing {
         for (const std::string& each : runs_[r].uncounted_flops()) all += (all.empty() ? "" : ", ") + each;
         note(fmt::format("FLOPs{} without {}, which the run does not have", of_run(r), all));
       }
-      if (runs_[r].workload().ceilings.empty())
-        note(fmt::format("no roofline.csv{}: no measured roofs", of_run(r)));
+      if (runs_[r].workload().ceilings.empty()) note(fmt::format("no roofline.csv{}: no measured roofs", of_run(r)));
       const std::string_view definition = runs_[r].intensity_definition();
       if (!definition.empty() && (r == 0 || definition != runs_[0].intensity_definition()))
         note(fmt::format("counted{} as: {}", of_run(r), definition));
     }
     std::string out = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1:.0f}\" viewBox=\"0 0 {0} "
-        "{1:.0f}\" role=\"img\" "
-        "data-range=\"{2} {3} {4} {5}\" data-area=\"{6} {7} {8} {9}\">\n<title>Roofline: {10}</title>\n{11}",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1:.0f}\" viewBox=\"0 0 {0} {1:.0f}\" "
+        "role=\"img\" data-range=\"{2} {3} {4} {5}\" data-area=\"{6} {7} "
+        "{8} {9}\">\n<title>Roofline: {10}</title>\n{11}",
         kWidth, y + 4, left_, right_, bottom_, top_, kLeft, kWidth - kRight, kTop, kPlotHeight - kBottom,
         escaped(title()), kStyle);
     out += "<rect width=\"100%\" height=\"100%\" style=\"fill: var(--back)\"/>\n";
-    out += fmt::format("<text x=\"{}\" y=\"20\" font-weight=\"650\">Roofline: {}</text>\n", kLeft,
-                       escaped(title()));
+    out += fmt::format("<text x=\"{}\" y=\"20\" font-weight=\"650\">Roofline: {}</text>\n", kLeft, escaped(title()));
     return out + body + below + "</svg>\n";
   }
 
@@ -184,8 +179,7 @@ class Drawing {
       const Analysis& run = runs_[r];
       std::map<std::string, std::vector<Roof>, std::less<>>& types = roofs_.emplace_back();
       if (!run.workload().ceilings.empty())
-        for (const std::string& type :
-             options_.data_types.empty() ? run.roofline_types() : options_.data_types) {
+        for (const std::string& type : options_.data_types.empty() ? run.roofline_types() : options_.data_types) {
           std::vector<Roof> all = roofs(run.workload().ceilings.front(), type);
           if (chosen_levels_)
             std::erase_if(all, [&](const Roof& roof) { return !is_compute(roof) && !wanted(roof.name); });
@@ -201,8 +195,7 @@ class Drawing {
           }
           types.emplace(type, std::move(all));
         }
-      const std::vector<IntensityPoint>& points =
-          options_.dispatches ? run.dispatch_points() : run.kernel_points();
+      const std::vector<IntensityPoint>& points = options_.dispatches ? run.dispatch_points() : run.kernel_points();
       double total = 0;
       for (const IntensityPoint& point : points) total += point.total_duration;
       for (size_t i = 0; i < points.size() && (!options_.dispatches || i < kMostDispatches); ++i) {
@@ -223,8 +216,7 @@ class Drawing {
       }
     }
     // Small ones on top.
-    std::stable_sort(marks_.begin(), marks_.end(),
-                     [](const Mark& a, const Mark& b) { return a.share > b.share; });
+    std::stable_sort(marks_.begin(), marks_.end(), [](const Mark& a, const Mark& b) { return a.share > b.share; });
   }
 
   // The number of a kernel in the legend: that of table 0.1 and -k of the first run; kernels that only later runs have
@@ -282,12 +274,9 @@ class Drawing {
     if (top_ - std::log10(y_high) < 0.08) ++top_;
   }
 
-  double px(double x) const {
-    return kLeft + (std::log10(x) - left_) / (right_ - left_) * (kWidth - kLeft - kRight);
-  }
+  double px(double x) const { return kLeft + (std::log10(x) - left_) / (right_ - left_) * (kWidth - kLeft - kRight); }
   double py(double y) const {
-    return kPlotHeight - kBottom -
-           (std::log10(y) - bottom_) / (top_ - bottom_) * (kPlotHeight - kTop - kBottom);
+    return kPlotHeight - kBottom - (std::log10(y) - bottom_) / (top_ - bottom_) * (kPlotHeight - kTop - kBottom);
   }
 
   static std::string tick(double power) {
@@ -299,12 +288,12 @@ class Drawing {
     std::string out;
     const double base = kPlotHeight - kBottom;
     const auto vertical = [&](double x, std::string_view type) {
-      out += fmt::format("<line class=\"{0}\" x1=\"{1:.2f}\" x2=\"{1:.2f}\" y1=\"{2}\" y2=\"{3}\"/>\n", type,
-                         px(x), kTop, base);
+      out += fmt::format("<line class=\"{0}\" x1=\"{1:.2f}\" x2=\"{1:.2f}\" y1=\"{2}\" y2=\"{3}\"/>\n", type, px(x),
+                         kTop, base);
     };
     const auto horizontal = [&](double y, std::string_view type) {
-      out += fmt::format("<line class=\"{0}\" x1=\"{2}\" x2=\"{3}\" y1=\"{1:.2f}\" y2=\"{1:.2f}\"/>\n", type,
-                         py(y), kLeft, kWidth - kRight);
+      out += fmt::format("<line class=\"{0}\" x1=\"{2}\" x2=\"{3}\" y1=\"{1:.2f}\" y2=\"{1:.2f}\"/>\n", type, py(y),
+                         kLeft, kWidth - kRight);
     };
     for (double p = left_; p < right_; ++p)
       for (int k = 2; k < 10; ++k) vertical(k * std::pow(10, p), "grid minor");
@@ -317,20 +306,17 @@ class Drawing {
     }
     for (double p = bottom_; p <= top_; ++p) {
       horizontal(std::pow(10, p), "grid");
-      out += fmt::format("<text class=\"tick\" x=\"{}\" y=\"{:.2f}\" text-anchor=\"end\">{}</text>\n",
-                         kLeft - 8, py(std::pow(10, p)) + 4, tick(p));
+      out += fmt::format("<text class=\"tick\" x=\"{}\" y=\"{:.2f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8,
+                         py(std::pow(10, p)) + 4, tick(p));
     }
     out += fmt::format(
-        "<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">Arithmetic intensity, "
-        "FLOP/byte</text>\n",
+        "<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">Arithmetic intensity, FLOP/byte</text>\n",
         (kWidth + kLeft) / 2, kPlotHeight - 8);
-    out += fmt::format(
-        "<text class=\"axis\" transform=\"translate(14 {}) rotate(-90)\" text-anchor=\"middle\">Performance, "
-        "GFLOP/s</text>\n",
-        (kPlotHeight - kBottom + kTop) / 2);
-    out +=
-        fmt::format("<clipPath id=\"plot\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>\n",
-                    kLeft, kTop, kWidth - kLeft - kRight, base - kTop);
+    out += fmt::format("<text class=\"axis\" transform=\"translate(14 {}) rotate(-90)\" "
+                       "text-anchor=\"middle\">Performance, GFLOP/s</text>\n",
+                       (kPlotHeight - kBottom + kTop) / 2);
+    out += fmt::format("<clipPath id=\"plot\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>\n", kLeft,
+                       kTop, kWidth - kLeft - kRight, base - kTop);
     return out;
   }
 
@@ -350,13 +336,12 @@ class Drawing {
       if (line.run != r) continue;
       const Segment s = segment(line.roof);
       out += fmt::format(
-          "<line class=\"roof roof-{0}\" x1=\"{1:.2f}\" y1=\"{2:.2f}\" x2=\"{3:.2f}\" y2=\"{4:.2f}\" "
-          "data-roof=\"{0}\" data-type=\"{5}\" "
-          "data-run=\"{8}\" data-peak=\"{6}\"><title>{7}</title></line>\n",
+          "<line class=\"roof roof-{0}\" x1=\"{1:.2f}\" y1=\"{2:.2f}\" x2=\"{3:.2f}\" y2=\"{4:.2f}\" data-roof=\"{0}\" "
+          "data-type=\"{5}\" data-run=\"{8}\" data-peak=\"{6}\"><title>{7}</title></line>\n",
           line.roof.name, s.x1, s.y1, s.x2, s.y2, line.type, line.roof.peak,
           escaped(fmt::format("{} {}\n{} {} measured\n{}", level_name(line.roof.name), line.type,
-                              report::format_fixed(line.roof.peak, 2),
-                              is_compute(line.roof) ? "GFLOP/s" : "GB/s", run_name(r))),
+                              report::format_fixed(line.roof.peak, 2), is_compute(line.roof) ? "GFLOP/s" : "GB/s",
+                              run_name(r))),
           r);
     }
     return out + "</g>\n";
@@ -364,9 +349,9 @@ class Drawing {
 
   std::string labels() const {
     std::string out;
-    const double slope = std::atan2((kPlotHeight - kTop - kBottom) / (top_ - bottom_),
-                                    (kWidth - kLeft - kRight) / (right_ - left_)) *
-                         -180 / 3.14159265358979323846;
+    const double slope =
+        std::atan2((kPlotHeight - kTop - kBottom) / (top_ - bottom_), (kWidth - kLeft - kRight) / (right_ - left_)) *
+        -180 / 3.14159265358979323846;
     struct Place {
       double x, y;
     };
@@ -383,14 +368,12 @@ class Drawing {
           x -= 175;
         if (y < kTop || y > kPlotHeight - kBottom || x < kLeft + 175) continue;
         taken.push_back({x, y});
-        out += fmt::format(
-            "<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{} {} {}{}</text>\n", x, y,
-            level_name(line.roof.name), line.type, rate_text(line.roof.peak), who);
+        out += fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{} {} {}{}</text>\n", x,
+                           y, level_name(line.roof.name), line.type, rate_text(line.roof.peak), who);
       } else if (s.x1 < s.x2 && s.y1 <= kPlotHeight - kBottom + 1) {
         const double at = line.run == 0 ? 0.3 : 0.55;
         out += fmt::format(
-            "<text class=\"label\" transform=\"translate({:.1f} {:.1f}) rotate({:.2f})\">{} {} "
-            "GB/s{}</text>\n",
+            "<text class=\"label\" transform=\"translate({:.1f} {:.1f}) rotate({:.2f})\">{} {} GB/s{}</text>\n",
             s.x1 + (s.x2 - s.x1) * at, s.y1 + (s.y2 - s.y1) * at - 5, slope, level_name(line.roof.name),
             report::format_fixed(line.roof.peak, 0), who);
       }
@@ -408,63 +391,57 @@ class Drawing {
     if (runs_.size() > 1) text += run_name(mark.run) + "\n";
     if (options_.dispatches) text += fmt::format("dispatch {}\n", w.dispatches[point.row].id);
     if (mark.x > 0)
-      text += fmt::format("AI {} FLOP/byte at {}\n{} GFLOP/s{}{}\n", report::format_fixed(mark.x, 2),
-                          level_name(mark.level), report::format_fixed(mark.y, 2),
-                          runs_[mark.run].data_type(point).empty() ? "" : ", mostly ",
-                          runs_[mark.run].data_type(point));
-    else
       text +=
-          fmt::format("no FLOPs\n{} GB/s at {}\n", report::format_fixed(mark.y, 2), level_name(mark.level));
+          fmt::format("AI {} FLOP/byte at {}\n{} GFLOP/s{}{}\n", report::format_fixed(mark.x, 2),
+                      level_name(mark.level), report::format_fixed(mark.y, 2),
+                      runs_[mark.run].data_type(point).empty() ? "" : ", mostly ", runs_[mark.run].data_type(point));
+    else
+      text += fmt::format("no FLOPs\n{} GB/s at {}\n", report::format_fixed(mark.y, 2), level_name(mark.level));
     const auto [type, bound] = bound_of_point(mark.run, point);
     if (bound.roof == nullptr)
       text += "no measured roof\n";
     else
-      text += fmt::format("bound by {}: {:.1f} % of {} {}{}, headroom {:.3g}x\n",
-                          level_name(bound.roof->name), bound.reached,
-                          report::format_fixed(bound.attainable, 2), bound.bandwidth ? "GB/s" : "GFLOP/s",
-                          bound.bandwidth ? "" : fmt::format(" ({})", type), bound.headroom);
+      text +=
+          fmt::format("bound by {}: {:.1f} % of {} {}{}, headroom {:.3g}x\n", level_name(bound.roof->name),
+                      bound.reached, report::format_fixed(bound.attainable, 2), bound.bandwidth ? "GB/s" : "GFLOP/s",
+                      bound.bandwidth ? "" : fmt::format(" ({})", type), bound.headroom);
     if (bound.roof != nullptr && bound.reached > kAboveRoof)
       text += "above the roof: what a benchmark sustains is no limit of physics\n";
-    text += fmt::format("{:.2f} % of the time: {} in {} {}", mark.share, time_text(point.total_duration),
-                        point.calls, point.calls == 1 ? "dispatch" : "dispatches");
+    text += fmt::format("{:.2f} % of the time: {} in {} {}", mark.share, time_text(point.total_duration), point.calls,
+                        point.calls == 1 ? "dispatch" : "dispatches");
     return text;
   }
 
   std::string point(const Mark& mark) const {
     const double x = x_of(mark), y = y_of(mark);
-    const double r =
-        mark.x == 0
-            ? 4.5
-            : 3.5 + 6 * std::sqrt(std::clamp(std::isnan(mark.share) ? 0.0 : mark.share, 0.0, 100.0) / 100);
-    const std::string data = fmt::format(
-        "class=\"point level-{0}{1}\" data-kernel=\"{2}\" data-level=\"{0}\" data-run=\"{3}\" data-x=\"{4}\" "
-        "data-y=\"{5}\"",
-        mark.level, mark.x > 0 ? "" : " on-axis",
-        escaped(runs_[mark.run].workload().kernels[mark.point->kernel]), mark.run, mark.x, mark.y);
+    const double r = mark.x == 0
+                         ? 4.5
+                         : 3.5 + 6 * std::sqrt(std::clamp(std::isnan(mark.share) ? 0.0 : mark.share, 0.0, 100.0) / 100);
+    const std::string data =
+        fmt::format("class=\"point level-{0}{1}\" data-kernel=\"{2}\" data-level=\"{0}\" "
+                    "data-run=\"{3}\" data-x=\"{4}\" data-y=\"{5}\"",
+                    mark.level, mark.x > 0 ? "" : " on-axis",
+                    escaped(runs_[mark.run].workload().kernels[mark.point->kernel]), mark.run, mark.x, mark.y);
     const std::string title = fmt::format("<title>{}</title>", escaped(about(mark)));
     switch (mark.run % 4) {
       case 0:
-        return fmt::format("<circle {} cx=\"{:.3f}\" cy=\"{:.3f}\" r=\"{:.2f}\">{}</circle>\n", data, x, y, r,
-                           title);
+        return fmt::format("<circle {} cx=\"{:.3f}\" cy=\"{:.3f}\" r=\"{:.2f}\">{}</circle>\n", data, x, y, r, title);
       case 1:
-        return fmt::format(
-            "<path {0} d=\"M{1:.3f} {2:.3f}m0 {3:.2f}l{4:.2f} {4:.2f}l-{4:.2f} {4:.2f}l-{4:.2f} "
-            "-{4:.2f}z\">{5}</path>\n",
-            data, x, y, -1.2 * r, 1.2 * r, title);
+        return fmt::format("<path {0} d=\"M{1:.3f} {2:.3f}m0 {3:.2f}l{4:.2f} "
+                           "{4:.2f}l-{4:.2f} {4:.2f}l-{4:.2f} -{4:.2f}z\">{5}</path>\n",
+                           data, x, y, -1.2 * r, 1.2 * r, title);
       case 2:
-        return fmt::format(
-            "<path {0} d=\"M{1:.3f} {2:.3f}m-{3:.2f} -{3:.2f}h{4:.2f}v{4:.2f}h-{4:.2f}z\">{5}</path>\n", data,
-            x, y, r * 0.9, r * 1.8, title);
+        return fmt::format("<path {0} d=\"M{1:.3f} {2:.3f}m-{3:.2f} -{3:.2f}h{4:.2f}v{4:.2f}h-{4:.2f}z\">{5}</path>\n",
+                           data, x, y, r * 0.9, r * 1.8, title);
       default:
-        return fmt::format(
-            "<path {0} d=\"M{1:.3f} {2:.3f}m0 -{3:.2f}l{3:.2f} {4:.2f}h-{5:.2f}z\">{6}</path>\n", data, x, y,
-            1.2 * r, 2.0 * r, 2.4 * r, title);
+        return fmt::format("<path {0} d=\"M{1:.3f} {2:.3f}m0 -{3:.2f}l{3:.2f} {4:.2f}h-{5:.2f}z\">{6}</path>\n", data,
+                           x, y, 1.2 * r, 2.0 * r, 2.4 * r, title);
     }
   }
 
   std::string number(const Mark& mark) const {
-    return fmt::format("<text class=\"number\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x_of(mark) + 9,
-                       y_of(mark) - 6, mark.number);
+    return fmt::format("<text class=\"number\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x_of(mark) + 9, y_of(mark) - 6,
+                       mark.number);
   }
 
   std::span<const Analysis> runs_;

@@ -1,5 +1,4 @@
-// Draws the roofline as a self-contained SVG file: overlays several runs, has tooltips, light and dark
-// styles.
+// Draws the roofline as a self-contained SVG file: overlays several runs, has tooltips, light and dark styles.
 #pragma once
 
 #include <span>
@@ -25,9 +24,9 @@ struct SvgOptions {
   RooflineAxes axes = RooflineAxes::kFit;
 };
 
-/// The first run's points are circles, those of the others diamonds, squares and triangles. Kernels without
-/// FLOPs stand on the left axis, as far below the roof of a level there as their bandwidth is below its.
-/// Fails when no run has a point.
+/// The first run's points are circles, those of the others diamonds, squares and triangles. Kernels without FLOPs stand
+/// on the left axis, as far below the roof of a level there as their bandwidth is below its. Fails when no run has a
+/// point.
 Result<std::string> roofline_svg(std::span<const Analysis> runs, const SvgOptions& options);
 
 }  // namespace tacho::metric

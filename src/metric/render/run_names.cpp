@@ -15,8 +15,7 @@ std::vector<std::string> components(std::string_view path) {
   std::vector<std::string> parts;
   while (!path.empty()) {
     const size_t slash = path.find('/');
-    if (const std::string_view part = path.substr(0, slash); !part.empty() && part != ".")
-      parts.emplace_back(part);
+    if (const std::string_view part = path.substr(0, slash); !part.empty() && part != ".") parts.emplace_back(part);
     if (slash == std::string_view::npos) break;
     path.remove_prefix(slash + 1);
   }

@@ -30,9 +30,9 @@ std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& opt
                  {fmt::format("Median({})", unit)},
                  {"Pct"}};
   for (const KernelStatistics& kernel : run.kernels())
-    top.rows.push_back({run.workload().kernels[kernel.kernel], static_cast<int64_t>(kernel.count),
-                        kernel.sum / divisor, report::number_cell(kernel.mean / divisor),
-                        report::number_cell(kernel.median / divisor), report::number_cell(kernel.share)});
+    top.rows.push_back({run.workload().kernels[kernel.kernel], static_cast<int64_t>(kernel.count), kernel.sum / divisor,
+                        report::number_cell(kernel.mean / divisor), report::number_cell(kernel.median / divisor),
+                        report::number_cell(kernel.share)});
   saved.push_back({file_name("0.1", "Top Kernels"), std::move(top)});
   TextTable list;
   list.columns = {{"Dispatch_ID"}, {"Kernel_Name"}, {"GPU_ID"}};
@@ -91,8 +91,8 @@ report::Table tidy_table(std::span<const Analysis> runs) {
           std::string name(row.metric->name);
           if (row.channel >= 0) name = fmt::format("Channel {}", row.channel);
           out.rows.push_back({run.workload().path, row.id, std::string(row.metric->slug),
-                              std::string(table.table->title), std::move(name), unit,
-                              std::string(column.title), row.cells[c]});
+                              std::string(table.table->title), std::move(name), unit, std::string(column.title),
+                              row.cells[c]});
         }
       }
   return out;

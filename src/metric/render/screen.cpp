@@ -49,16 +49,14 @@ class Screen {
       out += bars();
     }
     out += not_measured();
-    out += hint(
-        "tables: --full, or -b 2 for one block; a number: --explain METRIC; charts: --output-format html");
+    out += hint("tables: --full, or -b 2 for one block; a number: --explain METRIC; charts: --output-format html");
     return out;
   }
 
   std::string several() {
     std::string out;
     for (size_t r = 0; r < runs_.size(); ++r) out += run_heading(runs_[r], names_[r], screen_);
-    for (size_t r = 0; r < runs_.size(); ++r)
-      out += implausible_text(runs_[r].diagnosis(), names_[r], screen_, 2);
+    for (size_t r = 0; r < runs_.size(); ++r) out += implausible_text(runs_[r].diagnosis(), names_[r], screen_, 2);
     out += changes();
     out += hint("tables: --full, or -b 2 for one block; marks above N percent: --report-diff N");
     return out;
@@ -79,9 +77,7 @@ class Screen {
   }
 
  private:
-  std::string paint(std::string_view text, Paint paint) const {
-    return report::painted(text, paint, screen_.colour);
-  }
+  std::string paint(std::string_view text, Paint paint) const { return report::painted(text, paint, screen_.colour); }
   std::string hint(std::string_view text) const {
     return "\n" + paint(report::wrapped(text, std::max<size_t>(screen_.width, 60), 2), Paint::kDim) + "\n";
   }
@@ -104,18 +100,17 @@ class Screen {
       const int64_t here = id++;
       if (!kernel.selected) continue;
       if (table.rows.size() == most) break;
-      table.rows.push_back({here, static_cast<int64_t>(kernel.count),
-                            report::number_cell(kernel.mean / divisor), report::number_cell(kernel.share),
-                            cut_middle(report::clean(kernel_name(run_, kernel.kernel)),
-                                       std::max<size_t>(screen_.width, 60) - 40)});
+      table.rows.push_back(
+          {here, static_cast<int64_t>(kernel.count), report::number_cell(kernel.mean / divisor),
+           report::number_cell(kernel.share),
+           cut_middle(report::clean(kernel_name(run_, kernel.kernel)), std::max<size_t>(screen_.width, 60) - 40)});
     }
     std::string out = "\n" + paint("Kernels", Paint::kBold) + "\n" + report::to_text(table, style_);
     size_t selected = 0;
     for (const KernelStatistics& kernel : run_.kernels()) selected += kernel.selected ? 1 : 0;
     if (selected > most)
-      out += paint(
-          fmt::format("  {} more kernels (--list-stats --max-stat-num {})\n", selected - most, selected),
-          Paint::kDim);
+      out += paint(fmt::format("  {} more kernels (--list-stats --max-stat-num {})\n", selected - most, selected),
+                   Paint::kDim);
     return out;
   }
 
@@ -124,8 +119,7 @@ class Screen {
     const double length = std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(width);
     std::string out;
     for (size_t i = 1; i <= static_cast<size_t>(length); ++i) out += "█";
-    if (static_cast<size_t>(length) < width)
-      out += kEighths[static_cast<size_t>((length - std::floor(length)) * 8)];
+    if (static_cast<size_t>(length) < width) out += kEighths[static_cast<size_t>((length - std::floor(length)) * 8)];
     return report::padded_right(out, width);
   }
 
@@ -147,8 +141,7 @@ class Screen {
         const std::optional<double> value = diagnosis.kernels[k].bars[b];
         any = any || value;
         const std::string number =
-            value ? fmt::format("{:>5} ", report::format_fixed(*value, *value < 9.95 ? 1 : 0))
-                  : std::string("    — ");
+            value ? fmt::format("{:>5} ", report::format_fixed(*value, *value < 9.95 ? 1 : 0)) : std::string("    — ");
         line += "  " + number + bar(value.value_or(0), length);
       }
       if (!any) continue;
@@ -171,7 +164,8 @@ class Screen {
     return out + "\n" + lines;
   }
 
-  // Blocks without any number, the rules that lack inputs, roofs that nobody measured; each with the command that helps.
+  // Blocks without any number, the rules that lack inputs, roofs that nobody measured; each with the command that
+  // helps.
   std::string not_measured() const {
     const Catalog& catalog = run_.catalog();
     std::set<std::pair<int, int>> measured;
@@ -192,21 +186,20 @@ class Screen {
     const size_t width = std::max<size_t>(screen_.width, 60);
     std::string out;
     if (!blocks.empty())
-      out += "  " +
-             report::wrapped(fmt::format("Blocks: {}. `tacho profile -b{}` measures them.", blocks, ids),
-                             width - 2, 2) +
-             "\n";
+      out +=
+          "  " +
+          report::wrapped(fmt::format("Blocks: {}. `tacho profile -b{}` measures them.", blocks, ids), width - 2, 2) +
+          "\n";
     out += not_judged_text(run_.diagnosis(), screen_, true);
     if (run_.workload().ceilings.empty() && !run_.kernel_points().empty())
       out += "  " +
-             report::wrapped(
-                 "Roofs: no roofline.csv. `tacho roofline -o roofline.csv` on that machine measures them.",
-                 width - 2, 2) +
+             report::wrapped("Roofs: no roofline.csv. `tacho roofline -o roofline.csv` on that machine measures them.",
+                             width - 2, 2) +
              "\n";
     return out.empty() ? out : "\n" + paint("Not measured", Paint::kBold) + "\n" + out;
   }
 
-  // --- several runs
+  // Several runs
 
   std::string percent_text(std::optional<double> percent) const {
     if (!percent) return "";
@@ -293,17 +286,16 @@ class Screen {
         for (size_t r = 1; r < value.values.size(); ++r) {
           if (!value.values[0] || !value.values[r] || *value.values[0] == *value.values[r]) continue;
           const double a = std::fabs(*value.values[0]), b = std::fabs(*value.values[r]);
-          size = std::max(
-              size, a == 0 || b == 0 ? std::numeric_limits<double>::infinity() : std::fabs(std::log(b / a)));
+          size =
+              std::max(size, a == 0 || b == 0 ? std::numeric_limits<double>::infinity() : std::fabs(std::log(b / a)));
         }
         if (size == 0 || !seen.insert(value.values).second) continue;
         changes.push_back({&table, &row, size});
       }
-    std::stable_sort(changes.begin(), changes.end(),
-                     [](const Change& a, const Change& b) { return a.size > b.size; });
-    std::string out =
-        "\n" + paint("Biggest changes", Paint::kBold) + "  " +
-        paint(cut_middle(report::clean(name), std::max<size_t>(screen_.width, 60) - 20), Paint::kCyan) + "\n";
+    std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.size > b.size; });
+    std::string out = "\n" + paint("Biggest changes", Paint::kBold) + "  " +
+                      paint(cut_middle(report::clean(name), std::max<size_t>(screen_.width, 60) - 20), Paint::kCyan) +
+                      "\n";
     if (changes.empty()) return out + "  no metric changed\n";
     report::Table table;
     table.columns = {{"id"}, {"metric"}};
@@ -326,8 +318,7 @@ class Screen {
     }
     out += report::to_text(table, style_);
     if (changes.size() > kChanges)
-      out +=
-          paint(fmt::format("  {} more metrics changed (--full)\n", changes.size() - kChanges), Paint::kDim);
+      out += paint(fmt::format("  {} more metrics changed (--full)\n", changes.size() - kChanges), Paint::kDim);
     return out;
   }
 

@@ -1,5 +1,5 @@
-// The first screen of an analysis: what the kernels are, what the rules found, how busy the GPU was, and what was not measured.
-// Of several runs: what changed most, and which findings came and went.
+// The first screen of an analysis: what the kernels are, what the rules found, how busy the GPU was, and what was not
+// measured. Of several runs: what changed most, and which findings came and went.
 #pragma once
 
 #include <span>

@@ -41,8 +41,8 @@ class Renderer {
     for (const Analysis& each : runs_) head(each);
     if (!options_.boxed && run_.options().blocks.empty() && !options_.statistics_only)
       for (size_t r = 0; r < runs_.size(); ++r)
-        out_ += implausible_text(runs_[r].diagnosis(), runs_.size() > 1 ? names_[r] : std::string(),
-                                 options_.screen, ~size_t{0});
+        out_ += implausible_text(runs_[r].diagnosis(), runs_.size() > 1 ? names_[r] : std::string(), options_.screen,
+                                 ~size_t{0});
     if (runs_.size() > 1 && !options_.statistics_only) {
       comparison();
       return std::move(out_);
@@ -55,11 +55,10 @@ class Renderer {
       for (const KernelStatistics& kernel : run_.kernels()) {
         const int64_t here = id++;
         if (!kernel.selected) continue;
-        out_ +=
-            "\n" +
-            paint(fmt::format("Kernel {}: {}", here, report::clean(run_.workload().kernels[kernel.kernel])),
-                  Paint::kBold) +
-            fmt::format("\n{} dispatches, {:.2f} % of the time\n", kernel.count, kernel.share);
+        out_ += "\n" +
+                paint(fmt::format("Kernel {}: {}", here, report::clean(run_.workload().kernels[kernel.kernel])),
+                      Paint::kBold) +
+                fmt::format("\n{} dispatches, {:.2f} % of the time\n", kernel.count, kernel.share);
         metric_tables(run_.evaluate(kernel.kernel));
       }
     } else {
@@ -76,15 +75,12 @@ class Renderer {
 
   bool selected(int block) const {
     return !run_.options().blocks.empty() &&
-           std::any_of(run_.options().blocks.begin(), run_.options().blocks.end(),
-                       [&](const std::string& text) {
-                         const auto selection = resolve(run_.catalog(), text, run_.options().ids);
-                         return selection && selection->block != nullptr && selection->block->number == block;
-                       });
+           std::any_of(run_.options().blocks.begin(), run_.options().blocks.end(), [&](const std::string& text) {
+             const auto selection = resolve(run_.catalog(), text, run_.options().ids);
+             return selection && selection->block != nullptr && selection->block->number == block;
+           });
   }
-  bool show_statistics() const {
-    return options_.statistics_only || run_.options().blocks.empty() || selected(0);
-  }
+  bool show_statistics() const { return options_.statistics_only || run_.options().blocks.empty() || selected(0); }
 
   // Who was measured, and how values are to be read.
   void head(const Analysis& run) {
@@ -94,13 +90,11 @@ class Renderer {
     if (&run == &runs_.back()) {
       std::string unit = run.options().normalisation;
       std::replace(unit.begin(), unit.end(), '_', ' ');
-      out_ +=
-          paint(fmt::format("counts {}; ratios: {}\n", unit,
-                            run.options().sum_ratios ? "totals over totals (sum, as from 3.7 on)"
-                                                     : "means over the dispatches (avg, as in 3.3 to 3.6)"),
-                Paint::kDim);
-      if (run.options().compat)
-        out_ += paint("values as rocprof-compute 3.3 gives them (--compat)\n", Paint::kDim);
+      out_ += paint(fmt::format("counts {}; ratios: {}\n", unit,
+                                run.options().sum_ratios ? "totals over totals (sum, as from 3.7 on)"
+                                                         : "means over the dispatches (avg, as in 3.3 to 3.6)"),
+                    Paint::kDim);
+      if (run.options().compat) out_ += paint("values as rocprof-compute 3.3 gives them (--compat)\n", Paint::kDim);
     }
   }
 
@@ -191,8 +185,7 @@ class Renderer {
 
   void more(size_t count, std::string_view what) {
     if (count > options_.max_stat_num)
-      out_ += paint(fmt::format("  {} more {} (--max-stat-num)\n", count - options_.max_stat_num, what),
-                    Paint::kDim);
+      out_ += paint(fmt::format("  {} more {} (--max-stat-num)\n", count - options_.max_stat_num, what), Paint::kDim);
   }
 
   void system_information() {
@@ -209,8 +202,7 @@ class Renderer {
     out_ += report::to_text(table, style_);
   }
 
-  // --- metrics
-  // -----------------------------------------------------------------------------------------------------
+  // Metrics
 
   void metric_tables(const Evaluation& evaluation) {
     heading_ = -1;
@@ -228,18 +220,16 @@ class Renderer {
       }
       if (compat_ && options_.boxed && has_empty_column(table)) {
         block_heading(table.block->number, table.block->title);
-        out_ +=
-            fmt::format("{} {}\nNot showing table with empty column(s)\n\n", table.id(), table.table->title);
+        out_ += fmt::format("{} {}\nNot showing table with empty column(s)\n\n", table.id(), table.table->title);
         continue;
       }
       block_heading(table.block->number, table.block->title);
       const std::string title = table.title(run_.options().normalisation);
       const std::string aside = options_.boxed ? std::string() : shared_normalisation(table);
-      table_heading(table.id(),
-                    title + (aside.empty() || title.find(aside) != std::string::npos ? "" : ", " + aside));
+      table_heading(table.id(), title + (aside.empty() || title.find(aside) != std::string::npos ? "" : ", " + aside));
       if (table.table->style == TableStyle::kMemoryChart && !options_.per_kernel &&
-          (options_.screen.width >= kMemoryChartWidth || !options_.screen.terminal) &&
-          options_.columns.empty() && whole(table)) {
+          (options_.screen.width >= kMemoryChartWidth || !options_.screen.terminal) && options_.columns.empty() &&
+          whole(table)) {
         chart(table);
       } else if (table.rows.front().channel >= 0 && !options_.boxed && run_.options().blocks.empty()) {
         channels(table);
@@ -247,14 +237,13 @@ class Renderer {
         out_ += options_.boxed ? boxed_table(table) : plain_table(table);
       }
       if (!options_.boxed) missing_line(table, evaluation);
-      if (!options_.boxed && std::any_of(table.rows.begin(), table.rows.end(),
-                                         [](const ResultRow& row) { return row.extrapolated; }))
-        out_ +=
-            paint("  " + report::wrapped("~ rests on a count that was extrapolated from a part of the GPU's "
-                                         "units (tacho profile --exact counts it whole)",
-                                         std::max<size_t>(options_.screen.width, 40) - 2, 4),
-                  Paint::kDim) +
-            "\n";
+      if (!options_.boxed &&
+          std::any_of(table.rows.begin(), table.rows.end(), [](const ResultRow& row) { return row.extrapolated; }))
+        out_ += paint("  " + report::wrapped("~ rests on a count that was extrapolated from a part of the GPU's units "
+                                             "(tacho profile --exact counts it whole)",
+                                             std::max<size_t>(options_.screen.width, 40) - 2, 4),
+                      Paint::kDim) +
+                "\n";
     }
     if (!roofline_done) roofline();
     pc_samples();
@@ -266,8 +255,7 @@ class Renderer {
   static bool has_empty_column(const ResultTable& table) {
     for (size_t c = 0; c < table.table->columns.size(); ++c) {
       bool any = false;
-      for (const ResultRow& row : table.rows)
-        any = any || !std::holds_alternative<std::monostate>(row.cells[c]);
+      for (const ResultRow& row : table.rows) any = any || !std::holds_alternative<std::monostate>(row.cells[c]);
       if (!any) return true;
     }
     return false;
@@ -302,8 +290,7 @@ class Renderer {
     for (size_t c = 0; c < columns.size(); ++c) {
       if (!column_chosen(options_, columns[c], c)) continue;
       bool any = columns[c].role != ColumnRole::kValue;
-      for (const ResultRow& row : table.rows)
-        any = any || !std::holds_alternative<std::monostate>(row.cells[c]);
+      for (const ResultRow& row : table.rows) any = any || !std::holds_alternative<std::monostate>(row.cells[c]);
       if (!any) continue;
       shown.push_back(c);
       if (columns[c].key == "pct") percent_at = c;
@@ -313,8 +300,7 @@ class Renderer {
       for (const size_t c : shown)
         if (columns[c].role == ColumnRole::kValue && percent_at == columns.size()) percent_at = c;
     for (const size_t c : shown) {
-      report::Column column{columns[c].key == "pct" ? std::string("% of peak")
-                                                    : std::string(columns[c].title)};
+      report::Column column{columns[c].key == "pct" ? std::string("% of peak") : std::string(columns[c].title)};
       if (columns[c].role != ColumnRole::kValue) column.shrink = true;
       if (columns[c].role == ColumnRole::kValue) column.align = report::Align::kRight;
       out.columns.push_back(std::move(column));
@@ -329,13 +315,11 @@ class Renderer {
       for (const size_t c : shown) {
         const bool empty =
             columns[c].role == ColumnRole::kValue && std::holds_alternative<std::monostate>(row.cells[c]);
-        cells.push_back(empty && row.metric->cells[c].formula.empty() ? report::Cell{std::string()}
-                                                                      : row.cells[c]);
+        cells.push_back(empty && row.metric->cells[c].formula.empty() ? report::Cell{std::string()} : row.cells[c]);
         if (row.extrapolated && columns[c].role == ColumnRole::kName)
           if (auto* name = std::get_if<std::string>(&cells.back()); name != nullptr) *name += " ~";
         if (columns[c].role == ColumnRole::kUnit)
-          if (auto* unit = std::get_if<std::string>(&cells.back());
-              unit != nullptr && unit->ends_with(normalisation))
+          if (auto* unit = std::get_if<std::string>(&cells.back()); unit != nullptr && unit->ends_with(normalisation))
             unit->resize(unit->size() - normalisation.size());
         if (with_error(table, columns[c]))
           cells.push_back(row.error ? report::Cell{*row.error} : report::Cell{std::string()});
@@ -412,8 +396,7 @@ class Renderer {
     });
   }
 
-  // 128 channels are no table for a terminal: their spread in numbers and as a skyline. -b 18.3 shows every
-  // row.
+  // 128 channels are no table for a terminal: their spread in numbers and as a skyline. -b 18.3 shows every row.
   void channels(const ResultTable& table) {
     static constexpr std::string_view kHeights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     TextTable out;
@@ -453,12 +436,11 @@ class Renderer {
         const double part = most > 0 && std::isfinite(height) ? std::clamp(height / most, 0.0, 1.0) : 0;
         skyline += std::isnan(height) ? " " : std::string(kHeights[static_cast<size_t>(part * 7.999)]);
       }
-      out.rows.push_back({std::string(column.title), least, least_at, sum / static_cast<double>(count), most,
-                          most_at, skyline});
+      out.rows.push_back(
+          {std::string(column.title), least, least_at, sum / static_cast<double>(count), most, most_at, skyline});
     }
     out_ += report::to_text(out, style_);
-    out_ +=
-        paint(fmt::format("  {} channels; -b {} shows each\n", table.rows.size(), table.id()), Paint::kDim);
+    out_ += paint(fmt::format("  {} channels; -b {} shows each\n", table.rows.size(), table.id()), Paint::kDim);
   }
 
   static std::string listed(const std::vector<std::string>& names, size_t most) {
@@ -472,24 +454,17 @@ class Renderer {
     std::vector<std::string> names, counters, undefined, absent;
     for (const NotComputable& entry : evaluation.not_computable) {
       if (&run_.catalog().table_of(*entry.metric) != table.table) continue;
-      (!entry.on_this_gpu      ? absent
-       : entry.missing.empty() ? undefined
-                               : names)
-          .emplace_back(entry.metric->name);
+      (!entry.on_this_gpu ? absent : entry.missing.empty() ? undefined : names).emplace_back(entry.metric->name);
       for (const std::string& counter : entry.missing)
-        if (std::find(counters.begin(), counters.end(), counter) == counters.end())
-          counters.push_back(counter);
+        if (std::find(counters.begin(), counters.end(), counter) == counters.end()) counters.push_back(counter);
     }
     if (names.empty() && undefined.empty() && absent.empty()) return;
     std::string text;
     const auto add = [&](std::string part) { text += (text.empty() ? "" : "; ") + std::move(part); };
-    if (!names.empty())
-      add(fmt::format("not computable: {} (missing {})", listed(names, 8), listed(counters, 6)));
+    if (!names.empty()) add(fmt::format("not computable: {} (missing {})", listed(names, 8), listed(counters, 6)));
     if (!undefined.empty()) add(fmt::format("nothing to divide (0 / 0): {}", listed(undefined, 8)));
     if (!absent.empty()) add(fmt::format("not on {}: {}", run_.catalog().architecture, listed(absent, 8)));
-    out_ +=
-        paint("  " + report::wrapped(text, std::max<size_t>(options_.screen.width, 40) - 2, 4), Paint::kDim) +
-        "\n";
+    out_ += paint("  " + report::wrapped(text, std::max<size_t>(options_.screen.width, 40) - 2, 4), Paint::kDim) + "\n";
   }
 
   // Tables without one number, in one paragraph.
@@ -500,14 +475,12 @@ class Renderer {
       for (const NotComputable& entry : evaluation.not_computable) {
         if (&run_.catalog().table_of(*entry.metric) != table->table) continue;
         for (const std::string& counter : entry.missing)
-          if (std::find(counters.begin(), counters.end(), counter) == counters.end())
-            counters.push_back(counter);
+          if (std::find(counters.begin(), counters.end(), counter) == counters.end()) counters.push_back(counter);
       }
     }
     std::string text = "Not computable: " + listed(names, names.size());
     if (!counters.empty()) text += "; missing " + listed(counters, 12);
-    out_ += "\n" + paint(report::wrapped(text, std::max<size_t>(options_.screen.width, 40), 2), Paint::kDim) +
-            "\n";
+    out_ += "\n" + paint(report::wrapped(text, std::max<size_t>(options_.screen.width, 40), 2), Paint::kDim) + "\n";
   }
 
   void pc_samples() {
@@ -515,14 +488,14 @@ class Renderer {
     const size_t count = table.rows.size();
     if (count == 0) return;
     block_heading(21, "PC Sampling");
-    table_heading(table.id, fmt::format("{}, {}", table.title,
-                                        run_.pc_samples()->stochastic ? "stochastic" : "host trap"));
+    table_heading(table.id,
+                  fmt::format("{}, {}", table.title, run_.pc_samples()->stochastic ? "stochastic" : "host trap"));
     if (count > options_.max_stat_num) table.rows.resize(options_.max_stat_num);
     if (!options_.boxed) table = narrow_samples(std::move(table));
     out_ += report::to_text(table, style_);
     if (count > options_.max_stat_num)
-      out_ += paint(fmt::format("  {} more instructions (--max-stat-num)\n", count - options_.max_stat_num),
-                    Paint::kDim);
+      out_ +=
+          paint(fmt::format("  {} more instructions (--max-stat-num)\n", count - options_.max_stat_num), Paint::kDim);
   }
 
   // Numbers first, kernels by their ids in table 0.1, sources without their folders.
@@ -540,15 +513,14 @@ class Renderer {
       int64_t id = 0;
       report::Cell kernel;
       for (const KernelStatistics& each : run_.kernels()) {
-        if (workload::plain_kernel_name(run_.workload().kernels[each.kernel]) ==
-            workload::plain_kernel_name(name))
+        if (workload::plain_kernel_name(run_.workload().kernels[each.kernel]) == workload::plain_kernel_name(name))
           kernel = id;
         ++id;
       }
       std::string source = std::get<std::string>(row[1]);
       source.erase(0, source.rfind('/') + 1);
-      std::vector<report::Cell> cells = {
-          row[3], row[4], kernel, report::shortened(std::get<std::string>(row[0]), 28), std::move(source)};
+      std::vector<report::Cell> cells = {row[3], row[4], kernel, report::shortened(std::get<std::string>(row[0]), 28),
+                                         std::move(source)};
       if (row.size() > 5) {
         cells.insert(cells.begin() + 2, row[5]);
         cells.push_back(row[6]);
@@ -558,16 +530,14 @@ class Renderer {
     return table;
   }
 
-  // --- roofline
-  // ----------------------------------------------------------------------------------------------------
+  // Roofline
 
   void roofline() {
     const std::vector<IntensityPoint>& points =
         options_.roofline_dispatches ? run_.dispatch_points() : run_.kernel_points();
     if (!run_.shows(4, 1) || points.empty()) return;
     const bool any = std::any_of(points.begin(), points.end(), [](const IntensityPoint& p) {
-      return std::isfinite(p.performance) &&
-             (std::isfinite(p.hbm) || std::isfinite(p.l2) || std::isfinite(p.l1));
+      return std::isfinite(p.performance) && (std::isfinite(p.hbm) || std::isfinite(p.l2) || std::isfinite(p.l1));
     });
     if (!any) return;
     block_heading(4, "Roofline");
@@ -610,9 +580,8 @@ class Renderer {
     size_t above = 0;
     std::vector<size_t> numbers;  // as in tables 0.1 and 0.2
     for (const IntensityPoint& point : points)
-      numbers.push_back(options_.roofline_dispatches
-                            ? static_cast<size_t>(run_.workload().dispatches[point.row].id)
-                            : run_.kernel_id(point.kernel));
+      numbers.push_back(options_.roofline_dispatches ? static_cast<size_t>(run_.workload().dispatches[point.row].id)
+                                                     : run_.kernel_id(point.kernel));
     for (size_t i = 0; i < points.size(); ++i) {
       const IntensityPoint& point = points[i];
       const std::string_view own = run_.data_type(point);
@@ -621,8 +590,8 @@ class Renderer {
       const bool bounded = bound.roof != nullptr;
       above += bounded && bound.reached > kAboveRoof ? 1 : 0;
       if (i >= count) continue;
-      table.rows.push_back({static_cast<int64_t>(numbers[i]), report::number_cell(point.performance),
-                            std::string(own), report::number_cell(point.hbm), report::number_cell(point.l2),
+      table.rows.push_back({static_cast<int64_t>(numbers[i]), report::number_cell(point.performance), std::string(own),
+                            report::number_cell(point.hbm), report::number_cell(point.l2),
                             report::number_cell(point.l1), report::number_cell(bandwidth_at(point, "hbm")),
                             bounded ? report::Cell(bound.roof->name) : report::Cell(),
                             bounded ? report::number_cell(bound.reached) : report::Cell(),
@@ -635,24 +604,20 @@ class Renderer {
       table.columns.erase(table.columns.begin() + static_cast<ptrdiff_t>(column));
       for (auto& row : table.rows) row.erase(row.begin() + static_cast<ptrdiff_t>(column));
     };
-    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance == 0; }))
-      drop(6);
-    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance > 0; }))
-      drop(2);
+    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance == 0; })) drop(6);
+    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance > 0; })) drop(2);
     out_ += report::to_text(table, style_);
     if (!run_.uncounted_flops().empty()) {
       std::string names;
       for (const std::string& name : run_.uncounted_flops())
         names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-      out_ += paint(
-          "  " + report::wrapped("FLOPs without " + names + ", which the run does not have", 78, 2) + "\n",
-          Paint::kDim);
+      out_ += paint("  " + report::wrapped("FLOPs without " + names + ", which the run does not have", 78, 2) + "\n",
+                    Paint::kDim);
     }
     if (above > 0)
-      out_ += paint(
-          "  " + report::wrapped(above_roof_text(above), std::max<size_t>(options_.screen.width, 60), 2) +
-              "\n",
-          Paint::kDim);
+      out_ +=
+          paint("  " + report::wrapped(above_roof_text(above), std::max<size_t>(options_.screen.width, 60), 2) + "\n",
+                Paint::kDim);
     if (!run_.intensity_definition().empty())
       out_ += paint("  " +
                         report::wrapped(fmt::format("counted as: {}", run_.intensity_definition()),
@@ -665,18 +630,17 @@ class Renderer {
     }
     const workload::RooflineCeilings& source = run_.workload().ceilings.front();
     if (const std::string_view device = source.text("DeviceName"); !device.empty())
-      out_ += paint(fmt::format("  roofs: {} ({}), measured {}\n", report::clean(device),
-                                source.text("Backend"), source.text("Measured")),
+      out_ += paint(fmt::format("  roofs: {} ({}), measured {}\n", report::clean(device), source.text("Backend"),
+                                source.text("Measured")),
                     Paint::kDim);
     if (!ceilings.rows.empty()) out_ += report::to_text(ceilings, style_);
     std::vector<Roof> plotted = of_type[first];
     for (const auto& [type, lines] : of_type)
       for (const Roof& roof : lines) {
-        const auto same = std::find_if(plotted.begin(), plotted.end(),
-                                       [&](const Roof& each) { return each.name == roof.name; });
+        const auto same =
+            std::find_if(plotted.begin(), plotted.end(), [&](const Roof& each) { return each.name == roof.name; });
         if (type == first) continue;
-        if (!is_compute(roof) && same != plotted.end() && roof.x1 > same->x1)
-          *same = roof;  // up to the highest peak
+        if (!is_compute(roof) && same != plotted.end() && roof.x1 > same->x1) *same = roof;  // up to the highest peak
         if (is_compute(roof)) {
           plotted.push_back(roof);
           plotted.back().name += " " + type;
@@ -686,8 +650,7 @@ class Renderer {
                           std::min<size_t>(options_.screen.width, 110), 20);
   }
 
-  // --- findings
-  // ----------------------------------------------------------------------------------------------------
+  // Findings
 
   void findings() {
     if (options_.boxed || !run_.options().advice || !run_.options().blocks.empty()) return;
@@ -695,8 +658,7 @@ class Renderer {
     out_ += not_judged_text(run_.diagnosis(), options_.screen, false);
   }
 
-  // --- several runs
-  // ------------------------------------------------------------------------------------------------
+  // Several runs
 
   void comparison() {
     const Comparison compared = compare(runs_, !options_.boxed);
@@ -732,8 +694,8 @@ class Renderer {
     }
     roofline_here();
     if (!compared.unmatched.empty())
-      out_ += paint(fmt::format("\n{} metrics of the first run are not in another one (another architecture, "
-                                "or not collected); they are left out\n",
+      out_ += paint(fmt::format("\n{} metrics of the first run are not in another one (another architecture, or not "
+                                "collected); they are left out\n",
                                 compared.unmatched.size()),
                     Paint::kDim);
   }
@@ -786,15 +748,13 @@ class Renderer {
       for (const Analysis& run : runs_) {
         points.push_back(nullptr);
         for (const IntensityPoint& point : run.kernel_points())
-          if (workload::plain_kernel_name(run.workload().kernels[point.kernel]) == name)
-            points.back() = &point;
+          if (workload::plain_kernel_name(run.workload().kernels[point.kernel]) == name) points.back() = &point;
       }
       for (const auto& [title, unit, value] :
            {std::tuple<std::string_view, std::string_view, double (*)(const IntensityPoint&)>{
                 "Performance", "GFLOP/s", [](const IntensityPoint& point) { return point.performance; }},
             {"Intensity at HBM", "FLOP/byte", [](const IntensityPoint& point) { return point.hbm; }},
-            {"Bandwidth at HBM", "GB/s",
-             [](const IntensityPoint& point) { return bandwidth_at(point, "hbm"); }}}) {
+            {"Bandwidth at HBM", "GB/s", [](const IntensityPoint& point) { return bandwidth_at(point, "hbm"); }}}) {
         std::vector<report::Cell> row = {std::string(title)};
         bool any = false;
         for (size_t r = 0; r < runs_.size(); ++r) {
@@ -840,8 +800,7 @@ class Renderer {
       for (size_t r = 1; r < runs_.size(); ++r) {
         const KernelStatistics* other = nullptr;
         for (const KernelStatistics& candidate : runs_[r].kernels())
-          if (workload::plain_kernel_name(runs_[r].workload().kernels[candidate.kernel]) == name)
-            other = &candidate;
+          if (workload::plain_kernel_name(runs_[r].workload().kernels[candidate.kernel]) == name) other = &candidate;
         row.push_back(other != nullptr ? report::number_cell(other->mean / divisor) : report::Cell{});
         row.push_back(other != nullptr && kernel.mean > 0
                           ? report::Cell{percent_text((other->mean - kernel.mean) / kernel.mean * 100)}
@@ -878,8 +837,7 @@ class Renderer {
     if (unit_at < table.base->table->columns.size()) out.columns.push_back({"Unit"});
     for (const ComparedRow& row : table.rows) {
       const ComparedValue& compared = row.columns[value];
-      if (std::none_of(compared.values.begin(), compared.values.end(),
-                       [](const auto& v) { return v.has_value(); }))
+      if (std::none_of(compared.values.begin(), compared.values.end(), [](const auto& v) { return v.has_value(); }))
         continue;
       std::vector<report::Cell> cells = {row.base->id, row.base->channel >= 0
                                                            ? fmt::format("Channel {}", row.base->channel)
@@ -887,8 +845,7 @@ class Renderer {
       for (size_t r = 0; r < runs_.size(); ++r) {
         cells.push_back(compared.values[r] ? report::Cell{*compared.values[r]} : report::Cell{});
         if (r > 0)
-          cells.push_back(compared.percent[r] ? report::Cell{percent_text(*compared.percent[r])}
-                                              : report::Cell{});
+          cells.push_back(compared.percent[r] ? report::Cell{percent_text(*compared.percent[r])} : report::Cell{});
       }
       if (unit_at < table.base->table->columns.size()) cells.push_back(row.base->cells[unit_at]);
       out.rows.push_back(std::move(cells));
@@ -906,9 +863,8 @@ class Renderer {
       }
     if (unit_at < columns.size()) out.columns.push_back({"Unit"});
     for (const ComparedRow& row : table.rows) {
-      std::vector<report::Cell> cells = {row.base->id, row.base->channel >= 0
-                                                           ? std::to_string(row.base->channel)
-                                                           : std::string(row.base->metric->name)};
+      std::vector<report::Cell> cells = {row.base->id, row.base->channel >= 0 ? std::to_string(row.base->channel)
+                                                                              : std::string(row.base->metric->name)};
       for (const ComparedValue& compared : row.columns)
         for (size_t r = 0; r < runs_.size(); ++r) {
           if (!compared.values[r]) {

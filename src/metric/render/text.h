@@ -1,5 +1,5 @@
-// Renders the analysis as text: plain tables, or the box grid and headings of rocprof-compute. Also writes
-// csv files of the same tables.
+// Renders the analysis as text: plain tables, or the box grid and headings of rocprof-compute. Also writes csv files of
+// the same tables.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,7 @@
 namespace tacho::metric {
 
 struct TextOptions {
-  bool boxed =
-      false;  ///< rocprof-compute's look: Metric_ID column, box grid, every table with its own heading
+  bool boxed = false;  ///< rocprof-compute's look: Metric_ID column, box grid, every table with its own heading
   int decimals = 2;
   size_t max_stat_num = 10;          ///< rows of the Top Stats tables
   std::vector<std::string> columns;  ///< --cols: numbers from 0 or titles; empty = all
@@ -23,9 +22,8 @@ struct TextOptions {
   bool errors = false;               ///< --errors: how far each mean may be off, as repeats of a launch tell
   bool statistics_only = false;      ///< --list-stats
   bool per_kernel = false;
-  bool full =
-      false;  ///< every table; else the first screen alone, unless -b or a table's option asks for tables
-  double report_diff = 0;                  ///< several runs: mark what changed by more than this many percent
+  bool full = false;       ///< every table; else the first screen alone, unless -b or a table's option asks for tables
+  double report_diff = 0;  ///< several runs: mark what changed by more than this many percent
   bool roofline_dispatches = false;        ///< a point for every dispatch instead of every kernel
   std::vector<std::string> memory_levels;  ///< roofs of these only: "hbm", "l2", "l1", "lds"; empty: all
   /// of the roofs; empty: those that the kernels use, each under its own

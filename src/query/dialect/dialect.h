@@ -22,14 +22,12 @@ struct View {
 struct Dialect {
   std::string name;
   std::vector<std::pair<std::shared_ptr<Store>, Relation>> relations;
-  std::vector<std::pair<std::shared_ptr<Store>, Relation>>
-      own_tables;  // the file's own, only for sums over groups
+  std::vector<std::pair<std::shared_ptr<Store>, Relation>> own_tables;  // the file's own, only for sums over groups
   std::vector<ResultTable> results;
   std::vector<View> views;
 };
 
-/// Every table of the event schema, with texts instead of string numbers and some extra columns (end, name,
-/// pid ...).
+/// Every table of the event schema, with texts instead of string numbers and some extra columns (end, name, pid ...).
 Dialect tacho_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts);
 /// The tables and views of an .rpd file, schema version 2. Times are CLOCK_MONOTONIC, ns.
 Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts);

@@ -94,9 +94,8 @@ PartColumn end_of(const C& c) {
 }
 PartColumn duration_of(const C& c) {
   return {{column::Fact::start, column::Fact::duration, kNoBase, kNoBase}, [c](const int64_t* base) {
-            return base[1] == kUnknown
-                       ? kUnknown
-                       : c->facts->boottime()(base[0] + base[1]) - c->facts->boottime()(base[0]);
+            return base[1] == kUnknown ? kUnknown
+                                       : c->facts->boottime()(base[0] + base[1]) - c->facts->boottime()(base[0]);
           }};
 }
 PartColumn of_track(const C& c, int64_t (*value)(const Context&, int64_t track)) {
@@ -106,8 +105,7 @@ PartColumn of_dim(const C& c, int64_t (*value)(const Context&, int64_t dim)) {
   return one(column::Fact::dim, [c, value](const int64_t* base) { return value(*c, base[0]); });
 }
 PartColumn kernel_cell(const C& c, int at) {
-  return one(column::Fact::dim,
-             [c, at](const int64_t* base) { return c->trace().cell(Table::kKernel, base[0], at); });
+  return one(column::Fact::dim, [c, at](const int64_t* base) { return c->trace().cell(Table::kKernel, base[0], at); });
 }
 
 TextOf text_of(const C& c) {
@@ -136,10 +134,9 @@ Relation relation(const C& c, const char* name, std::initializer_list<Column> co
                                              : ValueType::kInteger;
     const std::string_view column_name = about.name;
     if ((about.flags & kText) != 0)
-      info.text = column_name == "guid" ? fixed(kGuid)
-                  : column_name == "extdata" || column_name == "call_stack" || column_name == "line_info"
-                      ? fixed("{}")
-                      : text_of(c);
+      info.text = column_name == "guid"                                                                   ? fixed(kGuid)
+                  : column_name == "extdata" || column_name == "call_stack" || column_name == "line_info" ? fixed("{}")
+                                                                                                          : text_of(c);
     result.columns.push_back(std::move(info));
   }
   return result;
@@ -166,8 +163,7 @@ int64_t node_of(const Context&, int64_t) {
 }
 // The thread that requested the device work, as a column of thread facts.
 PartColumn launcher(const C& c, int64_t (*value)(const Context&, int64_t track)) {
-  return {{column::Fact::track, column::Fact::correlation, kNoBase, kNoBase},
-          [c, value](const int64_t* base) {
+  return {{column::Fact::track, column::Fact::correlation, kNoBase, kNoBase}, [c, value](const int64_t* base) {
             const int64_t call = c->facts->cause(c->facts->track(base[0]).process, base[1]);
             return value(*c, call >= 0 ? c->facts->call_track(call) : base[0]);
           }};
@@ -183,8 +179,8 @@ int64_t function_name(const Context& c, int64_t dim) {
   return c.facts->string_row(Table::kFunction, dim, column::Function::name);
 }
 int64_t function_category(const Context& c, int64_t dim) {
-  return c.word(format::api_domain_name(
-      format::domain_of(c.trace().cell(Table::kFunction, dim, column::Function::domain))));
+  return c.word(
+      format::api_domain_name(format::domain_of(c.trace().cell(Table::kFunction, dim, column::Function::domain))));
 }
 int64_t marker_call(const Context& c, int64_t dim) {
   const auto kind = static_cast<event::MarkerKind>(c.trace().cell(Table::kLabel, dim, column::Label::kind));
@@ -193,17 +189,14 @@ int64_t marker_call(const Context& c, int64_t dim) {
                                                         : "roctxThreadRangeA");
 }
 int64_t marker_is_range(const Context& c, int64_t dim) {
-  return c.trace().cell(Table::kLabel, dim, column::Label::kind) !=
-                 static_cast<int64_t>(event::MarkerKind::kMark)
-             ? 1
-             : 0;
+  return c.trace().cell(Table::kLabel, dim, column::Label::kind) != static_cast<int64_t>(event::MarkerKind::kMark) ? 1
+                                                                                                                   : 0;
 }
 int64_t marker_is_mark(const Context& c, int64_t dim) {
   return 1 - marker_is_range(c, dim);
 }
 int64_t copy_name(const Context& c, int64_t dim) {
-  return c.word(
-      format::copy_direction_name(c.trace().cell(Table::kCopyShape, dim, column::CopyShape::direction)));
+  return c.word(format::copy_direction_name(c.trace().cell(Table::kCopyShape, dim, column::CopyShape::direction)));
 }
 int64_t kernel_name(const Context& c, int64_t dim) {
   return c.facts->string_row(Table::kKernel, dim, column::Kernel::name);
@@ -236,9 +229,8 @@ PartColumn lds(const C& c, bool all) {
 }
 // Ordinals of a trace count from 0, rocprofv3's dispatch ids from 1. Without an ordinal, uses the row.
 PartColumn dispatch_id() {
-  return {{column::Dispatch::ordinal, kRowNumber, kNoBase, kNoBase}, [](const int64_t* base) {
-            return base[0] == kUnknown ? base[1] + 1 : format::dispatch_id(base[0]);
-          }};
+  return {{column::Dispatch::ordinal, kRowNumber, kNoBase, kNoBase},
+          [](const int64_t* base) { return base[0] == kUnknown ? base[1] + 1 : format::dispatch_id(base[0]); }};
 }
 
 std::vector<Relation> event_tables(const C& c) {
@@ -265,22 +257,20 @@ std::vector<Relation> event_tables(const C& c) {
     return scratch;
   };
   for (const Table table : Context::kEvents) {
-    PartColumn category =
-        table == Table::kApi
-            ? id_text(c, of_dim(c, function_category))
-            : constant(c->string_id(c->word(table == Table::kMarker       ? "MARKER_CORE_API"
-                                            : table == Table::kDispatch   ? "KERNEL_DISPATCH"
-                                            : table == Table::kAllocation ? "MEMORY_ALLOCATION"
-                                                                          : "MEMORY_COPY")));
-    PartColumn extdata = table == Table::kMarker
-                             ? of_dim(c,
-                                      [](const Context& of, int64_t dim) {
-                                        return of.facts->string_row(Table::kLabel, dim, column::Label::name);
-                                      })
-                             : constant(-1);
+    PartColumn category = table == Table::kApi
+                              ? id_text(c, of_dim(c, function_category))
+                              : constant(c->string_id(c->word(table == Table::kMarker       ? "MARKER_CORE_API"
+                                                              : table == Table::kDispatch   ? "KERNEL_DISPATCH"
+                                                              : table == Table::kAllocation ? "MEMORY_ALLOCATION"
+                                                                                            : "MEMORY_COPY")));
+    PartColumn extdata =
+        table == Table::kMarker
+            ? of_dim(c, [](const Context& of,
+                           int64_t dim) { return of.facts->string_row(Table::kLabel, dim, column::Label::name); })
+            : constant(-1);
     add(events, table, c->first_event(table),
-        {row_number(c->first_event(table)), guid(), std::move(category), one(column::Fact::correlation),
-         constant(0), constant(0), constant(0), constant(0), std::move(extdata)});
+        {row_number(c->first_event(table)), guid(), std::move(category), one(column::Fact::correlation), constant(0),
+         constant(0), constant(0), constant(0), std::move(extdata)});
   }
   all.push_back(std::move(events));
 
@@ -300,8 +290,7 @@ std::vector<Relation> event_tables(const C& c) {
         {row_number(c->first_event(table)), guid(), node(), of_track(c, process_of), of_track(c, thread_of),
          start_of(c), end_of(c), id_text(c, of_dim(c, table == Table::kApi ? function_name : marker_call)),
          row_number(c->first_event(table)), constant(0)},
-        table == Table::kMarker ? std::vector<PartColumn>{of_dim(c, marker_is_range)}
-                                : std::vector<PartColumn>{});
+        table == Table::kMarker ? std::vector<PartColumn>{of_dim(c, marker_is_range)} : std::vector<PartColumn>{});
   all.push_back(std::move(regions));
 
   Relation samples = relation(c, "rocpd_sample",
@@ -389,17 +378,16 @@ std::vector<Relation> event_tables(const C& c) {
                               {"extdata", kFew | kText}});
   for (const Table table : {Table::kCopy, Table::kFill}) {
     const int64_t first = table == Table::kCopy ? 1 : trace.rows(Table::kCopy) + 1;
-    PartColumn name = table == Table::kCopy ? id_text(c, of_dim(c, copy_name))
-                                            : constant(c->string_id(c->word("MEMORY_FILL")));
-    PartColumn to = table == Table::kCopy ? shape_agent(c, column::CopyShape::target_device, false)
-                                          : of_track(c, agent_of);
-    PartColumn from = table == Table::kCopy ? shape_agent(c, column::CopyShape::source_device, true)
-                                            : of_track(c, agent_of);
+    PartColumn name =
+        table == Table::kCopy ? id_text(c, of_dim(c, copy_name)) : constant(c->string_id(c->word("MEMORY_FILL")));
+    PartColumn to =
+        table == Table::kCopy ? shape_agent(c, column::CopyShape::target_device, false) : of_track(c, agent_of);
+    PartColumn from =
+        table == Table::kCopy ? shape_agent(c, column::CopyShape::source_device, true) : of_track(c, agent_of);
     add(copies, table, first,
-        {row_number(first), guid(), node(), of_track(c, process_of), launcher(c, thread_of), start_of(c),
-         end_of(c), std::move(name), std::move(to), null(), std::move(from), null(), one(column::Copy::bytes),
-         of_track(c, queue_of), of_track(c, queue_of), constant(1), row_number(c->first_event(table)),
-         constant(0)});
+        {row_number(first), guid(), node(), of_track(c, process_of), launcher(c, thread_of), start_of(c), end_of(c),
+         std::move(name), std::move(to), null(), std::move(from), null(), one(column::Copy::bytes),
+         of_track(c, queue_of), of_track(c, queue_of), constant(1), row_number(c->first_event(table)), constant(0)});
   }
   all.push_back(std::move(copies));
 
@@ -422,23 +410,21 @@ std::vector<Relation> event_tables(const C& c) {
                                    {"extdata", kFew | kText}});
   add(allocations, Table::kAllocation, 1,
       {row_number(1), guid(), node(), of_track(c, process_of), of_track(c, thread_of),
+       of_dim(
+           c,
+           [](const Context& of, int64_t dim) {
+             return of.agents->of(of.trace().cell(Table::kAllocationShape, dim, column::AllocationShape::device)).node;
+           }),
        of_dim(c,
               [](const Context& of, int64_t dim) {
-                return of.agents
-                    ->of(of.trace().cell(Table::kAllocationShape, dim, column::AllocationShape::device))
-                    .node;
-              }),
-       of_dim(c,
-              [](const Context& of, int64_t dim) {
-                return of.word(
-                    of.trace().cell(Table::kAllocationShape, dim, column::AllocationShape::operation) ==
-                            static_cast<int64_t>(event::AllocationOperation::kFree)
-                        ? "FREE"
-                        : "ALLOC");
+                return of.word(of.trace().cell(Table::kAllocationShape, dim, column::AllocationShape::operation) ==
+                                       static_cast<int64_t>(event::AllocationOperation::kFree)
+                                   ? "FREE"
+                                   : "ALLOC");
               }),
        constant(c->word("REAL")), start_of(c), end_of(c), one(column::Allocation::address),
-       one(column::Allocation::bytes), constant(0), constant(0),
-       row_number(c->first_event(Table::kAllocation)), constant(0)});
+       one(column::Allocation::bytes), constant(0), constant(0), row_number(c->first_event(Table::kAllocation)),
+       constant(0)});
   all.push_back(std::move(allocations));
 
   Relation symbols = relation(c, "rocpd_info_kernel_symbol",
@@ -458,13 +444,11 @@ std::vector<Relation> event_tables(const C& c) {
                                {"arch_vgpr_count"},
                                {"accum_vgpr_count"},
                                {"extdata", kText}});
-  symbols.columns[6].text = [c](int64_t code, std::string& scratch) {
-    return c->facts->readable(code, scratch);
-  };
+  symbols.columns[6].text = [c](int64_t code, std::string& scratch) { return c->facts->readable(code, scratch); };
   add(symbols, Table::kKernel, 0,
-      {row_number(0), guid(), constant(1), constant(c->owner()), constant(1), one(K::name), one(K::name),
-       null(), null(), null(), one(K::shared_static), one(K::private_bytes), one(K::scalar_registers),
-       one(K::registers), one(K::accum_registers), constant(0)},
+      {row_number(0), guid(), constant(1), constant(c->owner()), constant(1), one(K::name), one(K::name), null(),
+       null(), null(), one(K::shared_static), one(K::private_bytes), one(K::scalar_registers), one(K::registers),
+       one(K::accum_registers), constant(0)},
       {row_number(0)});
   all.push_back(std::move(symbols));
 
@@ -612,9 +596,7 @@ std::vector<Relation> flat_views(const C& c) {
                                {"stack_id"},
                                {"parent_stack_id", kFew},
                                {"corr_id", kFew}});
-  kernels.columns[5].text = [c](int64_t code, std::string& scratch) {
-    return c->facts->readable(code, scratch);
-  };
+  kernels.columns[5].text = [c](int64_t code, std::string& scratch) { return c->facts->readable(code, scratch); };
   const auto numbered = [](const char* word) {
     return TextOf([word](int64_t code, std::string& scratch) {
       scratch = fmt::format("{} {}", word, code);
@@ -697,18 +679,15 @@ std::vector<Relation> flat_views(const C& c) {
     add(regions, table, c->first_event(table),
         {row_number(c->first_event(table)), guid(),
          table == Table::kApi ? of_dim(c, function_category) : constant(c->word("MARKER_CORE_API")),
-         of_dim(c, table == Table::kApi ? function_name : marker_call), of_track(c, node_of),
-         of_track(c, pid_of), of_track(c, tid_of), start_of(c), end_of(c), duration_of(c),
-         row_number(c->first_event(table)), one(column::Fact::correlation), constant(0), constant(0),
-         table == Table::kMarker ? of_dim(c,
-                                          [](const Context& of, int64_t dim) {
-                                            return of.facts->string_row(Table::kLabel, dim,
-                                                                        column::Label::name);
-                                          })
-                                 : constant(-1),
+         of_dim(c, table == Table::kApi ? function_name : marker_call), of_track(c, node_of), of_track(c, pid_of),
+         of_track(c, tid_of), start_of(c), end_of(c), duration_of(c), row_number(c->first_event(table)),
+         one(column::Fact::correlation), constant(0), constant(0),
+         table == Table::kMarker
+             ? of_dim(c, [](const Context& of,
+                            int64_t dim) { return of.facts->string_row(Table::kLabel, dim, column::Label::name); })
+             : constant(-1),
          constant(0), constant(0)},
-        table == Table::kMarker ? std::vector<PartColumn>{of_dim(c, marker_is_range)}
-                                : std::vector<PartColumn>{});
+        table == Table::kMarker ? std::vector<PartColumn>{of_dim(c, marker_is_range)} : std::vector<PartColumn>{});
   all.push_back(std::move(regions));
   return all;
 }
@@ -726,9 +705,8 @@ std::vector<ResultTable> small_tables(const C& c) {
                  }});
   all.push_back(
       {"rocpd_info_node",
-       {RC{"id", kI}, RC{"guid", kT}, RC{"hash", kI}, RC{"machine_id", kT}, RC{"system_name", kT},
-        RC{"hostname", kT}, RC{"release", kT}, RC{"version", kT}, RC{"hardware_name", kT},
-        RC{"domain_name", kT}},
+       {RC{"id", kI}, RC{"guid", kT}, RC{"hash", kI}, RC{"machine_id", kT}, RC{"system_name", kT}, RC{"hostname", kT},
+        RC{"release", kT}, RC{"version", kT}, RC{"hardware_name", kT}, RC{"domain_name", kT}},
        [c, guid]() -> Result<Rows> {
          std::string host;
          for (int64_t row = 1; row < c->trace().rows(Table::kProcess) && host.empty(); ++row)
@@ -737,84 +715,74 @@ std::vector<ResultTable> small_tables(const C& c) {
        }});
   all.push_back(
       {"rocpd_info_process",
-       {RC{"id", kI}, RC{"guid", kT}, RC{"nid", kI}, RC{"ppid", kI}, RC{"pid", kI}, RC{"init", kI},
-        RC{"fini", kI}, RC{"start", kI}, RC{"end", kI}, RC{"command", kT}, RC{"environment", kT},
-        RC{"extdata", kT}},
+       {RC{"id", kI}, RC{"guid", kT}, RC{"nid", kI}, RC{"ppid", kI}, RC{"pid", kI}, RC{"init", kI}, RC{"fini", kI},
+        RC{"start", kI}, RC{"end", kI}, RC{"command", kT}, RC{"environment", kT}, RC{"extdata", kT}},
        [c, guid, none]() -> Result<Rows> {
          Rows rows;
-         const auto known = [](int64_t value) {
-           return value == kUnknown ? report::Cell() : report::Cell(value);
-         };
-         for (int64_t row = c->nameless_process() ? 0 : 1;
-              row < std::max<int64_t>(c->trace().rows(Table::kProcess), 1); ++row) {
-           const auto cell = [&](int at) {
-             return row > 0 ? c->trace().cell(Table::kProcess, row, at) : kUnknown;
-           };
+         const auto known = [](int64_t value) { return value == kUnknown ? report::Cell() : report::Cell(value); };
+         for (int64_t row = c->nameless_process() ? 0 : 1; row < std::max<int64_t>(c->trace().rows(Table::kProcess), 1);
+              ++row) {
+           const auto cell = [&](int at) { return row > 0 ? c->trace().cell(Table::kProcess, row, at) : kUnknown; };
            const int64_t start = cell(column::Process::start);
-           rows.push_back(
-               {row,
-                guid,
-                int64_t{1},
-                known(cell(column::Process::parent_pid)),
-                row > 0 ? cell(column::Process::pid) : 0,
-                {},
-                {},
-                known(start == kUnknown ? kUnknown : c->facts->boottime()(start)),
-                {},
-                std::string(row > 0 ? c->trace().text(Table::kProcess, row, column::Process::command) : ""),
-                none,
-                none});
+           rows.push_back({row,
+                           guid,
+                           int64_t{1},
+                           known(cell(column::Process::parent_pid)),
+                           row > 0 ? cell(column::Process::pid) : 0,
+                           {},
+                           {},
+                           known(start == kUnknown ? kUnknown : c->facts->boottime()(start)),
+                           {},
+                           std::string(row > 0 ? c->trace().text(Table::kProcess, row, column::Process::command) : ""),
+                           none,
+                           none});
          }
          return rows;
        }});
-  all.push_back(
-      {"rocpd_info_thread",
-       {RC{"id", kI}, RC{"guid", kT}, RC{"nid", kI}, RC{"ppid", kI}, RC{"pid", kI}, RC{"tid", kI},
-        RC{"name", kT}, RC{"start", kI}, RC{"end", kI}, RC{"extdata", kT}},
-       [c, guid, none]() -> Result<Rows> {
-         Rows rows;
-         for (int64_t row = 0; row < std::max<int64_t>(c->trace().rows(Table::kThread), 1); ++row)
-           rows.push_back(
-               {row,
-                guid,
-                int64_t{1},
-                {},
-                row > 0 ? c->trace().cell(Table::kThread, row, column::Thread::process) : 0,
-                row > 0 ? c->trace().cell(Table::kThread, row, column::Thread::tid) : 0,
-                std::string(row > 0 ? c->trace().text(Table::kThread, row, column::Thread::name) : ""),
-                {},
-                {},
-                none});
-         return rows;
-       }});
-  all.push_back(
-      {"rocpd_info_agent",
-       {RC{"id", kI}, RC{"guid", kT}, RC{"nid", kI}, RC{"pid", kI}, RC{"type", kT}, RC{"absolute_index", kI},
-        RC{"logical_index", kI}, RC{"type_index", kI}, RC{"uuid", kI}, RC{"name", kT}, RC{"model_name", kT},
-        RC{"vendor_name", kT}, RC{"product_name", kT}, RC{"user_name", kT}, RC{"extdata", kT}},
-       [c, guid, none]() -> Result<Rows> {
-         Rows rows;
-         for (const format::Agent& agent : c->agents->all()) {
-           const auto text = [&](int at) {
-             return std::string(agent.device > 0 ? c->trace().text(Table::kDevice, agent.device, at) : "");
-           };
-           const std::string product = agent.device > 0 ? text(column::Device::name) : "host";
-           rows.push_back(
-               {agent.node, guid, int64_t{1}, c->owner(),
-                std::string(agent.device == 0 || agent.kind == event::DeviceKind::kCpu ? "CPU" : "GPU"),
-                agent.node, agent.logical, agent.of_type, int64_t{0}, product, product,
-                text(column::Device::vendor), product, product, none});
-         }
-         return rows;
-       }});
+  all.push_back({"rocpd_info_thread",
+                 {RC{"id", kI}, RC{"guid", kT}, RC{"nid", kI}, RC{"ppid", kI}, RC{"pid", kI}, RC{"tid", kI},
+                  RC{"name", kT}, RC{"start", kI}, RC{"end", kI}, RC{"extdata", kT}},
+                 [c, guid, none]() -> Result<Rows> {
+                   Rows rows;
+                   for (int64_t row = 0; row < std::max<int64_t>(c->trace().rows(Table::kThread), 1); ++row)
+                     rows.push_back(
+                         {row,
+                          guid,
+                          int64_t{1},
+                          {},
+                          row > 0 ? c->trace().cell(Table::kThread, row, column::Thread::process) : 0,
+                          row > 0 ? c->trace().cell(Table::kThread, row, column::Thread::tid) : 0,
+                          std::string(row > 0 ? c->trace().text(Table::kThread, row, column::Thread::name) : ""),
+                          {},
+                          {},
+                          none});
+                   return rows;
+                 }});
+  all.push_back({"rocpd_info_agent",
+                 {RC{"id", kI}, RC{"guid", kT}, RC{"nid", kI}, RC{"pid", kI}, RC{"type", kT}, RC{"absolute_index", kI},
+                  RC{"logical_index", kI}, RC{"type_index", kI}, RC{"uuid", kI}, RC{"name", kT}, RC{"model_name", kT},
+                  RC{"vendor_name", kT}, RC{"product_name", kT}, RC{"user_name", kT}, RC{"extdata", kT}},
+                 [c, guid, none]() -> Result<Rows> {
+                   Rows rows;
+                   for (const format::Agent& agent : c->agents->all()) {
+                     const auto text = [&](int at) {
+                       return std::string(agent.device > 0 ? c->trace().text(Table::kDevice, agent.device, at) : "");
+                     };
+                     const std::string product = agent.device > 0 ? text(column::Device::name) : "host";
+                     rows.push_back(
+                         {agent.node, guid, int64_t{1}, c->owner(),
+                          std::string(agent.device == 0 || agent.kind == event::DeviceKind::kCpu ? "CPU" : "GPU"),
+                          agent.node, agent.logical, agent.of_type, int64_t{0}, product, product,
+                          text(column::Device::vendor), product, product, none});
+                   }
+                   return rows;
+                 }});
   const auto lines = [c, guid, none](const char* word) {
     return [c, guid, none, word]() -> Result<Rows> {
       Rows rows = {{int64_t{0}, guid, int64_t{1}, c->owner(), fmt::format("Default {}", word), none}};
       for (int64_t row = 1; row < c->trace().rows(Table::kTrack); ++row)
-        if (c->trace().cell(Table::kTrack, row, column::Track::kind) ==
-            static_cast<int64_t>(event::TrackKind::kQueue))
-          rows.push_back(
-              {row, guid, int64_t{1}, c->facts->track(row).process, fmt::format("{} {}", word, row), none});
+        if (c->trace().cell(Table::kTrack, row, column::Track::kind) == static_cast<int64_t>(event::TrackKind::kQueue))
+          rows.push_back({row, guid, int64_t{1}, c->facts->track(row).process, fmt::format("{} {}", word, row), none});
       return rows;
     };
   };
@@ -822,26 +790,26 @@ std::vector<ResultTable> small_tables(const C& c) {
                                         RC{"pid", kI}, RC{"name", kT}, RC{"extdata", kT}};
   all.push_back({"rocpd_info_queue", line_columns, lines("Queue")});
   all.push_back({"rocpd_info_stream", line_columns, lines("Stream")});
-  all.push_back({"rocpd_info_code_object",
-                 {RC{"id", kI}, RC{"guid", kT}, RC{"nid", kI}, RC{"pid", kI}, RC{"agent_id", kI},
-                  RC{"uri", kT}, RC{"load_base", kI}, RC{"load_size", kI}, RC{"load_delta", kI},
-                  RC{"storage_type", kT}, RC{"extdata", kT}},
-                 [c, guid, none]() -> Result<Rows> {
-                   return Rows{{int64_t{1},
-                                guid,
-                                int64_t{1},
-                                c->owner(),
-                                {},
-                                std::string(),
-                                int64_t{0},
-                                int64_t{0},
-                                int64_t{0},
-                                {},
-                                none}};
-                 }});
+  all.push_back(
+      {"rocpd_info_code_object",
+       {RC{"id", kI}, RC{"guid", kT}, RC{"nid", kI}, RC{"pid", kI}, RC{"agent_id", kI}, RC{"uri", kT},
+        RC{"load_base", kI}, RC{"load_size", kI}, RC{"load_delta", kI}, RC{"storage_type", kT}, RC{"extdata", kT}},
+       [c, guid, none]() -> Result<Rows> {
+         return Rows{{int64_t{1},
+                      guid,
+                      int64_t{1},
+                      c->owner(),
+                      {},
+                      std::string(),
+                      int64_t{0},
+                      int64_t{0},
+                      int64_t{0},
+                      {},
+                      none}};
+       }});
   all.push_back({"rocpd_track",
-                 {RC{"id", kI}, RC{"guid", kT}, RC{"nid", kI}, RC{"pid", kI}, RC{"tid", kI},
-                  RC{"name_id", kI}, RC{"extdata", kT}},
+                 {RC{"id", kI}, RC{"guid", kT}, RC{"nid", kI}, RC{"pid", kI}, RC{"tid", kI}, RC{"name_id", kI},
+                  RC{"extdata", kT}},
                  [c, guid, none]() -> Result<Rows> {
                    Rows rows;
                    for (int64_t row = 1; row < c->trace().rows(Table::kTrack); ++row)
@@ -866,8 +834,7 @@ int64_t text_code(int64_t code) {
 }
 
 // `code` maps a dimension's row to a code; kUnknown = the view lacks that row.
-Status add_sums(const C& c, Table table, const std::function<int64_t(int64_t)>& code, NamedSums& sums,
-                int64_t& all) {
+Status add_sums(const C& c, Table table, const std::function<int64_t(int64_t)>& code, NamedSums& sums, int64_t& all) {
   return c->trace().visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
     for (const trace::Summary& summary : summaries) {
       add_saturating(all, summary.sum);
@@ -901,8 +868,8 @@ Result<std::shared_ptr<const ResultRows>> top(const C& c) {
   // Marks are samples, not regions.
   TACHO_TRY(add_sums(
       c, Table::kMarker,
-      [&](int64_t dim) { return marker_is_range(*c, dim) != 0 ? text_code(marker_call(*c, dim)) : kUnknown; },
-      *sums, all));
+      [&](int64_t dim) { return marker_is_range(*c, dim) != 0 ? text_code(marker_call(*c, dim)) : kUnknown; }, *sums,
+      all));
   TACHO_TRY(sums->finish(NamedSums::Order::kRocpd));
   return std::make_shared<const TopRows>(sums, all, TopRows::Shape::kRocpd);
 }
@@ -916,8 +883,7 @@ Result<Rows> busy(const C& c) {
     for (const trace::Summary& summary : summaries) {
       if (summary.count == 0) continue;
       const int64_t base[4] = {summary.dim, summary.track, 0, 0};
-      add_saturating(time[table == Table::kCopy ? target.derive(base) : agent_of(*c, summary.track)],
-                     summary.sum);
+      add_saturating(time[table == Table::kCopy ? target.derive(base) : agent_of(*c, summary.track)], summary.sum);
       first = std::min(first, summary.first);
       last = std::max(last, summary.last);
     }
@@ -928,9 +894,9 @@ Result<Rows> busy(const C& c) {
     for (const format::Agent& one_agent : c->agents->all())
       if (one_agent.node == agent) about = &one_agent;
     const bool cpu = about != nullptr && (about->device == 0 || about->kind == event::DeviceKind::kCpu);
-    rows.push_back({agent, std::string(cpu ? "CPU" : "GPU"), sum, last - first,
-                    last > first ? report::Cell(static_cast<double>(sum) / static_cast<double>(last - first))
-                                 : report::Cell()});
+    rows.push_back(
+        {agent, std::string(cpu ? "CPU" : "GPU"), sum, last - first,
+         last > first ? report::Cell(static_cast<double>(sum) / static_cast<double>(last - first)) : report::Cell()});
   }
   return rows;
 }
@@ -982,9 +948,9 @@ Dialect rocpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFa
   dialect.results.push_back({"top_kernels", top_columns, {}, [c] { return top_kernels(c); }});
   dialect.results.push_back({"top", top_columns, {}, [c] { return top(c); }});
   dialect.results.push_back(
-      {"busy",
-       {RC{"agent_id", kI}, RC{"type", kT}, RC{"GpuTime", kI}, RC{"WallTime", kI}, RC{"Busy", kR}},
-       [c] { return busy(c); }});
+      {"busy", {RC{"agent_id", kI}, RC{"type", kT}, RC{"GpuTime", kI}, RC{"WallTime", kI}, RC{"Busy", kR}}, [c] {
+         return busy(c);
+       }});
   for (const format::rocpd::ViewDefinition& view : format::rocpd::data_views()) {
     static constexpr std::string_view kOwn[] = {"kernels", "regions", "top", "top_kernels", "busy"};
     if (std::find(std::begin(kOwn), std::end(kOwn), view.name) != std::end(kOwn)) continue;

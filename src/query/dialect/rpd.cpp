@@ -61,15 +61,12 @@ struct Maker {
   static PartColumn one(int16_t base, Derive derive = {}) {
     return {{base, kNoBase, kNoBase, kNoBase}, std::move(derive)};
   }
-  static PartColumn two(int16_t a, int16_t b, Derive derive) {
-    return {{a, b, kNoBase, kNoBase}, std::move(derive)};
-  }
+  static PartColumn two(int16_t a, int16_t b, Derive derive) { return {{a, b, kNoBase, kNoBase}, std::move(derive)}; }
   static PartColumn constant(int64_t value) {
     return {{kNoBase, kNoBase, kNoBase, kNoBase}, [value](const int64_t*) { return value; }};
   }
   PartColumn start() const {
-    return one(column::Fact::start,
-               [facts = facts](const int64_t* base) { return facts->monotonic()(base[0]); });
+    return one(column::Fact::start, [facts = facts](const int64_t* base) { return facts->monotonic()(base[0]); });
   }
   PartColumn end() const {
     return two(column::Fact::start, column::Fact::duration, [facts = facts](const int64_t* base) {
@@ -78,8 +75,7 @@ struct Maker {
   }
   PartColumn duration() const {
     return two(column::Fact::start, column::Fact::duration, [facts = facts](const int64_t* base) {
-      return base[1] == kUnknown ? kUnknown
-                                 : facts->monotonic()(base[0] + base[1]) - facts->monotonic()(base[0]);
+      return base[1] == kUnknown ? kUnknown : facts->monotonic()(base[0] + base[1]) - facts->monotonic()(base[0]);
     });
   }
   PartColumn of_track(int64_t TraceFacts::Track::*member) const {
@@ -90,9 +86,8 @@ struct Maker {
   PartColumn sequence() const { return of_track(&TraceFacts::Track::sequence); }
   PartColumn of_dim(Derive derive) const { return one(column::Fact::dim, std::move(derive)); }
   PartColumn kernel_cell(int at) const {
-    return of_dim([facts = facts, at](const int64_t* base) {
-      return facts->trace().cell(Table::kKernel, base[0], at);
-    });
+    return of_dim(
+        [facts = facts, at](const int64_t* base) { return facts->trace().cell(Table::kKernel, base[0], at); });
   }
   // The id of the API call that caused an operation; kUnknown if there is none.
   PartColumn cause() const {
@@ -102,10 +97,9 @@ struct Maker {
     });
   }
   PartColumn caused() const {
-    return two(column::Fact::track, column::Fact::correlation,
-               [facts = facts](const int64_t* base) -> int64_t {
-                 return facts->cause(facts->track(base[0]).process, base[1]) >= 0;
-               });
+    return two(column::Fact::track, column::Fact::correlation, [facts = facts](const int64_t* base) -> int64_t {
+      return facts->cause(facts->track(base[0]).process, base[1]) >= 0;
+    });
   }
   // The number of workgroups along an axis.
   PartColumn groups(int grid, int group) const {
@@ -139,8 +133,8 @@ struct Maker {
       return word(format::rpd::op_type_of_dispatch(kind));
     }
     if (table == Table::kFill) return word(format::rpd::kOpTypeOfFill);
-    return word(format::rpd::op_type_of_copy(static_cast<event::CopyDirection>(
-        facts->trace().cell(Table::kCopyShape, dim, column::CopyShape::direction))));
+    return word(format::rpd::op_type_of_copy(
+        static_cast<event::CopyDirection>(facts->trace().cell(Table::kCopyShape, dim, column::CopyShape::direction))));
   }
   PartColumn dim_code(Table table, int64_t (Maker::*member)(Table, int64_t) const, bool as_id) const {
     return of_dim([*this, table, member, as_id](const int64_t* base) {
@@ -202,10 +196,10 @@ Relation op_view(const Maker& make) {
                                            {"description", kFew | kText},
                                            {"opType", kFew | kText}});
   for (const Table table : kOps)
-    make.add(relation, table, make.first_op(table),
-             {make.op_id(table), make.of_track(&TraceFacts::Track::gpu), make.queue(), make.sequence(),
-              make.start(), make.end(), make.dim_code(table, &Maker::description, false),
-              make.dim_code(table, &Maker::op_type, false)});
+    make.add(
+        relation, table, make.first_op(table),
+        {make.op_id(table), make.of_track(&TraceFacts::Track::gpu), make.queue(), make.sequence(), make.start(),
+         make.end(), make.dim_code(table, &Maker::description, false), make.dim_code(table, &Maker::op_type, false)});
   return relation;
 }
 
@@ -236,16 +230,15 @@ Relation api_like(const Maker& make, bool texts) {
     return Maker::one(kRowNumber, [first](const int64_t* base) { return base[0] + first; });
   };
   make.add(relation, Table::kApi, 1,
-           {id(1), make.of_track(&TraceFacts::Track::pid), make.of_track(&TraceFacts::Track::tid),
-            make.start(), make.end(), code([facts](const int64_t* base) {
+           {id(1), make.of_track(&TraceFacts::Track::pid), make.of_track(&TraceFacts::Track::tid), make.start(),
+            make.end(), code([facts](const int64_t* base) {
               return facts->string_row(Table::kFunction, base[0], column::Function::name);
             }),
-            Maker::one(column::Api::arguments, [make, texts](const int64_t* base) {
-              return texts ? base[0] : make.id_of(base[0]);
-            })});
+            Maker::one(column::Api::arguments,
+                       [make, texts](const int64_t* base) { return texts ? base[0] : make.id_of(base[0]); })});
   make.add(relation, Table::kMarker, calls + 1,
-           {id(calls + 1), make.of_track(&TraceFacts::Track::pid), make.of_track(&TraceFacts::Track::tid),
-            make.start(), make.end(), fixed(word("UserMarker")), code([facts](const int64_t* base) {
+           {id(calls + 1), make.of_track(&TraceFacts::Track::pid), make.of_track(&TraceFacts::Track::tid), make.start(),
+            make.end(), fixed(word("UserMarker")), code([facts](const int64_t* base) {
               return facts->string_row(Table::kLabel, base[0], column::Label::name);
             })});
   return relation;
@@ -266,8 +259,7 @@ TextOf stream_text() {
   };
 }
 
-// Rows of launches: one for each operation that an API call caused, except nodes of graphs (one call launched
-// many).
+// Rows of launches: one for each operation that an API call caused, except nodes of graphs (one call launched many).
 PartColumn launched(const Maker& make, int16_t graph_node) {
   return {{column::Fact::track, column::Fact::correlation, graph_node, kNoBase},
           [facts = make.facts](const int64_t* base) -> int64_t {
@@ -372,8 +364,7 @@ Relation copyapi(const Maker& make) {
   make.add(relation, Table::kCopy, make.first_op(Table::kCopy),
            {make.cause(), make.of_track(&TraceFacts::Track::native), Maker::one(column::Copy::bytes),
             Maker::constant(0), Maker::constant(0), make.of_dim([shape](const int64_t* base) {
-              const int64_t direction =
-                  shape(base[0], column::CopyShape::direction);  // the runtime's hipMemcpyKind
+              const int64_t direction = shape(base[0], column::CopyShape::direction);  // the runtime's hipMemcpyKind
               return direction >= 1 && direction <= 4 ? direction - 1 : 4;
             }),
             Maker::constant(0), Maker::constant(0), make.of_dim(device(column::CopyShape::target_device)),
@@ -424,11 +415,11 @@ Relation monitor(const Maker& make) {
     scratch = fmt::format("{}", __builtin_bit_cast(double, code));
     return std::string_view(scratch);
   };
-  make.add(relation, Table::kReading, 1,
-           {Maker::one(kRowNumber, [](const int64_t* base) { return base[0] + 1; }),
-            Maker::one(column::Reading::track, type), Maker::one(column::Reading::track, owner),
-            Maker::one(column::Reading::track, counter), make.start(), make.start(),
-            Maker::one(column::Reading::value)});
+  make.add(
+      relation, Table::kReading, 1,
+      {Maker::one(kRowNumber, [](const int64_t* base) { return base[0] + 1; }),
+       Maker::one(column::Reading::track, type), Maker::one(column::Reading::track, owner),
+       Maker::one(column::Reading::track, counter), make.start(), make.start(), Maker::one(column::Reading::value)});
   return relation;
 }
 
@@ -436,10 +427,10 @@ Relation empty_table(const Maker& make, const char* name, std::initializer_list<
   return make.relation(name, columns);
 }
 
-// ---- native results ---------------------------------------------------------------------------------
+// Native results
 
-// Upstream's view `top` counts operations with the same name, start and end once. In time order, operations
-// with equal starts are neighbours.
+// Upstream's view `top` counts operations with the same name, start and end once. In time order, operations with equal
+// starts are neighbours.
 Result<std::shared_ptr<const ResultRows>> top(const Maker& make) {
   struct Op {
     int64_t name, end;
@@ -500,8 +491,8 @@ Result<std::shared_ptr<const ResultRows>> top(const Maker& make) {
 Result<std::shared_ptr<const ResultRows>> ktop(const Maker& make) {
   const trace::Trace& trace = make.facts->trace();
   const auto sums = std::make_shared<NamedSums>(make.text());
-  static constexpr int kColumns[] = {column::Dispatch::track, column::Dispatch::dim,
-                                     column::Dispatch::correlation, column::Dispatch::graph_node};
+  static constexpr int kColumns[] = {column::Dispatch::track, column::Dispatch::dim, column::Dispatch::correlation,
+                                     column::Dispatch::graph_node};
   int64_t all = 0;
   TACHO_TRY(trace::visit_chunks(
       trace, Table::kDispatch, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
@@ -536,9 +527,9 @@ Result<std::vector<std::vector<report::Cell>>> busy(const Maker& make) {
   }
   std::vector<std::vector<report::Cell>> rows;
   for (const auto& [gpu, time] : by_gpu)
-    rows.push_back({gpu, time, last - first,
-                    last > first ? report::Cell(static_cast<double>(time) / static_cast<double>(last - first))
-                                 : report::Cell()});
+    rows.push_back(
+        {gpu, time, last - first,
+         last > first ? report::Cell(static_cast<double>(time) / static_cast<double>(last - first)) : report::Cell()});
   return rows;
 }
 
@@ -550,8 +541,8 @@ Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFact
   const auto strings = std::make_shared<TraceStrings>(facts, std::size(kWords));
   const Maker make{store, facts, strings->strings()};
   for (Relation& relation :
-       std::vector<Relation>{op_table(make), op_view(make), api_like(make, false), api_like(make, true),
-                             api_ops(make), kernelapi(make), kernel_view(make), copyapi(make), monitor(make)})
+       std::vector<Relation>{op_table(make), op_view(make), api_like(make, false), api_like(make, true), api_ops(make),
+                             kernelapi(make), kernel_view(make), copyapi(make), monitor(make)})
     dialect.relations.emplace_back(store, std::move(relation));
   for (Relation& relation : std::vector<Relation>{
            empty_table(make, "rocpd_kernelcodeobject", {{"id", kId}, {"vgpr"}, {"sgpr"}, {"fbar"}}),
@@ -560,14 +551,13 @@ Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFact
            empty_table(make, "rocpd_op_inputSignals", {{"id", kId}, {"from_op_id"}, {"to_op_id"}})})
     dialect.relations.emplace_back(store, std::move(relation));
   Relation texts = make.relation("rocpd_string", {{"id", kId}, {"string", kText}});
-  texts.parts.push_back({0,
-                         {Maker::one(kRowNumber, [](const int64_t* base) { return base[0] + 1; }),
-                          Maker::one(kRowNumber,
-                                     [count = make.strings](const int64_t* base) {
-                                       return base[0] < count ? base[0] : count - 1 - base[0];
-                                     })},
-                         {},
-                         1});
+  texts.parts.push_back(
+      {0,
+       {Maker::one(kRowNumber, [](const int64_t* base) { return base[0] + 1; }),
+        Maker::one(kRowNumber, [count = make.strings](
+                                   const int64_t* base) { return base[0] < count ? base[0] : count - 1 - base[0]; })},
+       {},
+       1});
   dialect.relations.emplace_back(strings, std::move(texts));
 
   using C = ResultTable::Column;
@@ -580,14 +570,13 @@ Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFact
                              {C{"gpuId", ValueType::kInteger}, C{"GpuTime", ValueType::kInteger},
                               C{"WallTime", ValueType::kInteger}, C{"Busy", ValueType::kReal}},
                              [make] { return busy(make); }});
-  dialect.results.push_back(
-      {"rocpd_metadata",
-       {C{"id", ValueType::kInteger}, C{"tag", ValueType::kText}, C{"value", ValueType::kText}},
-       []() -> Result<std::vector<std::vector<report::Cell>>> {
-         return std::vector<std::vector<report::Cell>>{
-             {int64_t{1}, std::string("schema_version"), std::string("2")},
-             {int64_t{2}, std::string("session_count"), std::string("1")}};
-       }});
+  dialect.results.push_back({"rocpd_metadata",
+                             {C{"id", ValueType::kInteger}, C{"tag", ValueType::kText}, C{"value", ValueType::kText}},
+                             []() -> Result<std::vector<std::vector<report::Cell>>> {
+                               return std::vector<std::vector<report::Cell>>{
+                                   {int64_t{1}, std::string("schema_version"), std::string("2")},
+                                   {int64_t{2}, std::string("session_count"), std::string("1")}};
+                             }});
   for (const format::rpd::ViewDefinition& view : format::rpd::views(2))
     if (view.name == "copy" || view.name == "copyop")
       dialect.views.push_back({std::string(view.name), std::string(view.select)});

@@ -95,9 +95,7 @@ Result<RpdTop> rpd_top(std::shared_ptr<const Database> file, bool as_view) {
   struct Op {
     int64_t start, end, name;
     bool operator<(const Op& other) const {
-      return start != other.start ? start < other.start
-             : end != other.end   ? end < other.end
-                                  : name < other.name;
+      return start != other.start ? start < other.start : end != other.end ? end < other.end : name < other.name;
     }
   };
   SortedFile<Op> sorted(24u << 20);
@@ -184,9 +182,8 @@ struct Interval {
 Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
   TACHO_TRY(format::rpd::check(database));
   TACHO_ASSIGN(const sqlite::StoredTable* const ops, database.required("rocpd_op"));
-  // Unites intervals per GPU in one pass. Operations come almost in order, so it is enough to sort some ten
-  // thousand at a time and hold back the newer half. If one comes later than that, sorts all of them
-  // instead.
+  // Unites intervals per GPU in one pass. Operations come almost in order, so it is enough to sort some ten thousand at
+  // a time and hold back the newer half. If one comes later than that, sorts all of them instead.
   constexpr size_t kTogether = 1 << 17;
   struct Gpu {
     RpdBusy::Row row;
@@ -224,8 +221,7 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
       const int64_t id = scan.number(0), start = scan.number(1), end = scan.number(2);
       if (id != last_gpu || gpu == nullptr) {
         if (gpus.size() > format::rpd::kMostGpus)
-          return fail("{}: operations on more than {} GPUs: damaged", database.file().path(),
-                      format::rpd::kMostGpus);
+          return fail("{}: operations on more than {} GPUs: damaged", database.file().path(), format::rpd::kMostGpus);
         gpu = &gpus[id];
         gpu->row.gpu = last_gpu = id;
       }
@@ -236,8 +232,7 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
         continue;
       }
       if (__builtin_add_overflow(gpu->row.sum, duration, &gpu->row.sum))
-        return fail("{}: durations that add up to more than 292 years: damaged times",
-                    database.file().path());
+        return fail("{}: durations that add up to more than 292 years: damaged times", database.file().path());
       busy.first = any ? std::min(busy.first, start) : start;
       busy.last = any ? std::max(busy.last, end) : end;
       any = true;
@@ -252,9 +247,7 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
   if (late) {
     struct Op {
       int64_t gpu, start, end;
-      bool operator<(const Op& other) const {
-        return gpu != other.gpu ? gpu < other.gpu : start < other.start;
-      }
+      bool operator<(const Op& other) const { return gpu != other.gpu ? gpu < other.gpu : start < other.start; }
     };
     SortedFile<Op> sorted(24u << 20);
     NamedScan scan(database, *ops, {"gpuId", "start", "end"});
@@ -329,8 +322,7 @@ class RpdStore : public Store {
       table.last = chunk;
       table.dense =
           table.ids->size() == info.rows && info.rows > 0 &&
-          static_cast<uint64_t>(table.ids->back()) - static_cast<uint64_t>(table.ids->front()) + 1 ==
-              info.rows;
+          static_cast<uint64_t>(table.ids->back()) - static_cast<uint64_t>(table.ids->front()) + 1 == info.rows;
     }
     const std::vector<int64_t>& ids = *table.ids;
     if (table.dense) return id >= ids.front() && id <= ids.back() ? info.first_row + (id - ids.front()) : -1;
@@ -408,8 +400,8 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
   TACHO_ASSIGN(const sqlite::StoredTable* const ops, database->required("rocpd_op"));
   TACHO_ASSIGN(const sqlite::StoredTable* const strings, database->required("rocpd_string"));
   const sqlite::StoredTable* const ustrings = database->table("rocpd_ustring");
-  const bool newer = version >= 3 && ustrings != nullptr && calls->column("domain_id") >= 0 &&
-                     calls->column("category_id") >= 0;
+  const bool newer =
+      version >= 3 && ustrings != nullptr && calls->column("domain_id") >= 0 && calls->column("category_id") >= 0;
   std::vector<const sqlite::StoredTable*> tables = {calls, ops, strings};
   for (const char* const name : {"rocpd_api_ops", "rocpd_kernelapi", "rocpd_copyapi"})
     if (const sqlite::StoredTable* const table = database->table(name)) tables.push_back(table);
@@ -455,15 +447,13 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
   api.columns = {number("id"), number("pid", true), number("tid", true), number("start"), number("end")};
   Part part;
   part.table = 0;
-  for (const char* const name : {"id", "pid", "tid", "start", "end"})
-    part.columns.push_back(place(*calls, name));
+  for (const char* const name : {"id", "pid", "tid", "start", "end"}) part.columns.push_back(place(*calls, name));
   const TextOf arguments = [long_texts](int64_t code, std::string& scratch) -> std::string_view {
     scratch = long_texts->find(code);
     return scratch;
   };
   if (newer) {
-    for (const char* const name : {"domain", "category"})
-      api.columns.push_back(text(name, remembered(), true));
+    for (const char* const name : {"domain", "category"}) api.columns.push_back(text(name, remembered(), true));
     for (const char* const name : {"domain_id", "category_id"}) part.columns.push_back(place(*calls, name));
   }
   api.columns.push_back(text("apiName", remembered(), true));
@@ -471,8 +461,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
   api.columns.back().looked_up = true;
   part.columns.push_back(place(*calls, "apiName_id"));
   part.columns.push_back(place(*calls, "args_id"));
-  const auto named = exists(texts), argued = exists(long_texts), in_domain = exists(texts),
-             in_category = exists(texts);
+  const auto named = exists(texts), argued = exists(long_texts), in_domain = exists(texts), in_category = exists(texts);
   const auto keep = [](int16_t column, auto test) {
     return PartColumn{{column, kNoBase, kNoBase, kNoBase},
                       [test](const int64_t* base) -> int64_t { return test(base[0]); }};
@@ -499,8 +488,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
                 text("opType", remembered(), true)};
   Part op_part;
   op_part.table = 1;
-  for (const char* const name :
-       {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"})
+  for (const char* const name : {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"})
     op_part.columns.push_back(place(*ops, name));
   const auto described = exists(texts), typed = exists(texts);
   op_part.keep = {keep(static_cast<int16_t>(ops->column("description_id")), described),
@@ -512,21 +500,19 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
     for (const Part& one : relation.parts)
       for (const PartColumn& column : one.columns)
         if (column.base[0] < 0 || column.base[0] >= sqlite::TableScan::kMaxColumns)
-          return fail("{}: a column of rocpd_{} is missing: not an .rpd file that tacho knows",
-                      database->file().path(), relation.name);
+          return fail("{}: a column of rocpd_{} is missing: not an .rpd file that tacho knows", database->file().path(),
+                      relation.name);
 
   // The tables as stored, for sums over them and for finding rows by id.
-  static constexpr std::string_view kTexts[] = {"completionSignal", "stream",       "kernelArgAddress",
-                                                "aquireFence",      "releaseFence", "width",
-                                                "height",           "dst",          "src"};
+  static constexpr std::string_view kTexts[] = {
+      "completionSignal", "stream", "kernelArgAddress", "aquireFence", "releaseFence", "width", "height", "dst", "src"};
   for (size_t table = 0; table < tables.size(); ++table) {
     const sqlite::StoredTable& info = *tables[table];
     Relation own;
     own.name = info.name;
     Part rows;
     rows.table = static_cast<int>(table);
-    for (size_t i = 0; i < info.columns.size() && i < static_cast<size_t>(sqlite::TableScan::kMaxColumns);
-         ++i) {
+    for (size_t i = 0; i < info.columns.size() && i < static_cast<size_t>(sqlite::TableScan::kMaxColumns); ++i) {
       const std::string& name = info.columns[i];
       if (std::find(std::begin(kTexts), std::end(kTexts), name) != std::end(kTexts)) continue;
       PartColumn from{{static_cast<int16_t>(i), kNoBase, kNoBase, kNoBase}, {}};
@@ -558,33 +544,30 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
          return std::make_shared<const TopRows>(top.rows, top.total,
                                                 shown >= 3 ? TopRows::Shape::kRpd3 : TopRows::Shape::kRpd2);
        }});
-  dialect.results.push_back(
-      {"ktop", top_columns(2), {}, [database]() -> Result<std::shared_ptr<const ResultRows>> {
-         TACHO_ASSIGN(const RpdTop top, rpd_ktop(database));
-         return std::make_shared<const TopRows>(top.rows, top.total, TopRows::Shape::kRpd2);
-       }});
+  dialect.results.push_back({"ktop", top_columns(2), {}, [database]() -> Result<std::shared_ptr<const ResultRows>> {
+                               TACHO_ASSIGN(const RpdTop top, rpd_ktop(database));
+                               return std::make_shared<const TopRows>(top.rows, top.total, TopRows::Shape::kRpd2);
+                             }});
   dialect.results.push_back(
       {"busy",
-       {C{"gpuId", ValueType::kInteger}, C{"GpuTime", ValueType::kInteger},
-        C{"WallTime", ValueType::kInteger}, C{"Busy", ValueType::kReal}},
+       {C{"gpuId", ValueType::kInteger}, C{"GpuTime", ValueType::kInteger}, C{"WallTime", ValueType::kInteger},
+        C{"Busy", ValueType::kReal}},
        [database]() -> Result<std::vector<std::vector<report::Cell>>> {
          TACHO_ASSIGN(const RpdBusy busy, rpd_busy(*database, true));
          std::vector<std::vector<report::Cell>> rows;
          const int64_t wall = busy.last - busy.first;
          for (const RpdBusy::Row& row : busy.rows)
-           rows.push_back({row.gpu, row.sum, wall,
-                           wall != 0 ? report::Cell(static_cast<double>(row.sum) / static_cast<double>(wall))
-                                     : report::Cell()});
+           rows.push_back(
+               {row.gpu, row.sum, wall,
+                wall != 0 ? report::Cell(static_cast<double>(row.sum) / static_cast<double>(wall)) : report::Cell()});
          return rows;
        }});
   for (const format::rpd::ViewDefinition& view : format::rpd::views(shown)) {
-    if (view.name == "api" || view.name == "op" || view.name == "top" || view.name == "ktop" ||
-        view.name == "busy")
+    if (view.name == "api" || view.name == "op" || view.name == "top" || view.name == "ktop" || view.name == "busy")
       continue;
     if (view.name == "stackframe" && database->table("rocpd_stackframe") == nullptr) continue;
     if ((view.name == "kernel") && database->table("rocpd_kernelapi") == nullptr) continue;
-    if ((view.name == "copy" || view.name == "copyop") && database->table("rocpd_copyapi") == nullptr)
-      continue;
+    if ((view.name == "copy" || view.name == "copyop") && database->table("rocpd_copyapi") == nullptr) continue;
     dialect.views.push_back({std::string(view.name), std::string(view.select)});
   }
   return dialect;

@@ -1,5 +1,5 @@
-// Answers queries directly from an .rpd file, without converting it to a trace: top, ktop, busy, and the
-// views api and op as relations.
+// Answers queries directly from an .rpd file, without converting it to a trace: top, ktop, busy, and the views api and
+// op as relations.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct RpdTop {
   int64_t unusable = 0;    // skipped operations: times that are no numbers, or absurd
   int64_t disordered = 0;  // operations that end before they start: their durations are not known
 };
-/// Sums operations by name (by type if they have no name), longest first. `as_view`: counts duplicates once,
-/// takes times as they are, and orders rows like upstream's view.
+/// Sums operations by name (by type if they have no name), longest first. `as_view`: counts duplicates once, takes
+/// times as they are, and orders rows like upstream's view.
 Result<RpdTop> rpd_top(std::shared_ptr<const sqlite::Database> database, bool as_view);
 
 /// Sums kernels by name with the time of the API calls that launched them: upstream's view ktop.
@@ -41,8 +41,7 @@ struct RpdBusy {
 /// `as_view`: takes times as they are.
 Result<RpdBusy> rpd_busy(const sqlite::Database& database, bool as_view);
 
-/// Replacements for the file's own views: api and op as relations, top, ktop and busy as results, the others
-/// as SQL.
+/// Replacements for the file's own views: api and op as relations, top, ktop and busy as results, the others as SQL.
 Result<Dialect> rpd_file_dialect(std::shared_ptr<const sqlite::Database> database, int version);
 
 /// The same, but api and op are SQL views too: SQLite joins best within its own tables.

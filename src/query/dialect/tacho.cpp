@@ -24,9 +24,8 @@ TextOf name_text(const std::shared_ptr<TraceFacts>& facts, Table table) {
         return facts->trace().text(Table::kFunction, dim, column::Function::name);
       };
     case Table::kMarker:
-      return [facts](int64_t dim, std::string&) {
-        return facts->trace().text(Table::kLabel, dim, column::Label::name);
-      };
+      return
+          [facts](int64_t dim, std::string&) { return facts->trace().text(Table::kLabel, dim, column::Label::name); };
     case Table::kCopy:
       return [facts](int64_t dim, std::string&) {
         return enumeration<event::CopyDirection>().text(
@@ -62,9 +61,7 @@ TextOf name_text(const std::shared_ptr<TraceFacts>& facts, Table table) {
         return facts->trace().text(Table::kFrame, frame, column::Frame::function);
       };
     default:
-      return [facts, table](int64_t dim, std::string&) {
-        return format::name_of_event(facts->trace(), table, dim);
-      };
+      return [facts, table](int64_t dim, std::string&) { return format::name_of_event(facts->trace(), table, dim); };
   }
 }
 
@@ -100,17 +97,15 @@ Relation relation_of(const event::TableInfo& info, const std::shared_ptr<TraceFa
   }
   if (event::is_timed(info.table)) {
     relation.columns.push_back({.name = "end", .text = {}});
-    part.columns.push_back(
-        {{column::Fact::start, column::Fact::duration, kNoBase, kNoBase},
-         [](const int64_t* base) { return base[1] == kUnknown ? kUnknown : base[0] + base[1]; }});
+    part.columns.push_back({{column::Fact::start, column::Fact::duration, kNoBase, kNoBase},
+                            [](const int64_t* base) { return base[1] == kUnknown ? kUnknown : base[0] + base[1]; }});
     relation.columns.push_back(
         {.name = "name", .type = ValueType::kText, .text = name_text(facts, info.table), .few = true});
     part.columns.push_back(own(column::Fact::dim));
     const auto of_track = [&](const char* name, int64_t TraceFacts::Track::*member) {
       relation.columns.push_back({.name = name, .text = {}, .few = true});
-      part.columns.push_back(
-          {{column::Fact::track, kNoBase, kNoBase, kNoBase},
-           [facts, member](const int64_t* base) { return facts->track(base[0]).*member; }});
+      part.columns.push_back({{column::Fact::track, kNoBase, kNoBase, kNoBase},
+                              [facts, member](const int64_t* base) { return facts->track(base[0]).*member; }});
     };
     of_track("pid", &TraceFacts::Track::pid);
     of_track("tid", &TraceFacts::Track::tid);
@@ -129,10 +124,9 @@ Dialect tacho_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFa
   for (const event::TableInfo& info : event::all_tables()) {
     Relation relation = relation_of(info, facts);
     if (info.table == Table::kString) {
-      relation.columns.push_back(
-          {.name = "text", .type = ValueType::kText, .text = [facts](int64_t code, std::string&) {
-             return facts->trace().string(code);
-           }});
+      relation.columns.push_back({.name = "text",
+                                  .type = ValueType::kText,
+                                  .text = [facts](int64_t code, std::string&) { return facts->trace().string(code); }});
       relation.parts[0].columns.push_back({{kRowNumber, kNoBase, kNoBase, kNoBase}, {}});
     }
     dialect.relations.emplace_back(store, std::move(relation));

@@ -35,12 +35,10 @@ class TopRows : public ResultRows {
       cells.resize(5);
       return;
     }
-    cells.emplace_back(shape_ == Shape::kRocpd ? report::Cell(us(row.total))
-                                               : report::Cell(row.total / 1000));
+    cells.emplace_back(shape_ == Shape::kRocpd ? report::Cell(us(row.total)) : report::Cell(row.total / 1000));
     cells.emplace_back(shape_ == Shape::kRpd2 ? report::Cell(mean / 1000) : report::Cell(us(mean)));
-    cells.emplace_back(
-        total_ != 0 ? report::Cell(static_cast<double>(row.total) * 100.0 / static_cast<double>(total_))
-                    : report::Cell());
+    cells.emplace_back(total_ != 0 ? report::Cell(static_cast<double>(row.total) * 100.0 / static_cast<double>(total_))
+                                   : report::Cell());
   }
 
  private:

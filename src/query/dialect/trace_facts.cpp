@@ -18,8 +18,8 @@ Result<std::shared_ptr<TraceFacts>> TraceFacts::make(std::shared_ptr<const trace
   TACHO_ASSIGN(auto boottime, format::OutputClock::make(*trace, format::OutputClock::Clock::kBoottime));
   facts->monotonic_ = std::make_unique<format::OutputClock>(std::move(monotonic));
   facts->boottime_ = std::make_unique<format::OutputClock>(std::move(boottime));
-  // Names in .rpd files are demangled already. If their writer could not demangle one, upstream's views show
-  // it mangled too.
+  // Names in .rpd files are demangled already. If their writer could not demangle one, upstream's views show it mangled
+  // too.
   const bool from_rpd = trace->property(Table::kEnd, 0, "source").value_or("") == "rpd";
   facts->demangle_ = !from_rpd;
   const int64_t rows = std::max<int64_t>(trace->rows(Table::kTrack), 1);
@@ -35,9 +35,8 @@ Result<std::shared_ptr<TraceFacts>> TraceFacts::make(std::shared_ptr<const trace
     const int64_t thread = cell(column::Track::thread);
     track.tid = thread > 0 ? trace->cell(Table::kThread, thread, column::Thread::tid) : 0;
     track.gpu = track.device > 0 ? trace->cell(Table::kDevice, track.device, column::Device::index) : 0;
-    track.cuda = track.device > 0 &&
-                 trace->text(Table::kDevice, track.device, column::Device::vendor).find("NVIDIA") !=
-                     std::string_view::npos;
+    track.cuda = track.device > 0 && trace->text(Table::kDevice, track.device, column::Device::vendor).find("NVIDIA") !=
+                                         std::string_view::npos;
     track.queue = track.cuda ? track.context : track.native;
     track.sequence = track.cuda ? track.native : from_rpd ? track.context : 0;
   }
@@ -77,8 +76,7 @@ std::string_view TraceFacts::readable(int64_t string_row, std::string& scratch) 
 }
 
 TraceFacts::Range* TraceFacts::range_of(int64_t process, int64_t upper, bool make) {
-  if (last_range_ != nullptr && last_range_->process == process && last_range_->upper == upper)
-    return last_range_;
+  if (last_range_ != nullptr && last_range_->process == process && last_range_->upper == upper) return last_range_;
   const uint64_t key = static_cast<uint64_t>(process) << 32 ^ static_cast<uint64_t>(upper);
   const auto found = range_index_.find(key);
   if (found != range_index_.end())
@@ -104,9 +102,7 @@ int64_t TraceFacts::cause(int64_t process, int64_t correlation) {
   if (range != nullptr && range->dense) {
     const auto number = static_cast<uint32_t>(correlation);
     if (number < range->least || number > range->most) return -1;
-    return static_cast<int64_t>(
-               static_cast<const uint32_t*>(rows_.data())[range->first + (number - range->least)]) -
-           1;
+    return static_cast<int64_t>(static_cast<const uint32_t*>(rows_.data())[range->first + (number - range->least)]) - 1;
   }
   if (sparse_.size() == 0) return -1;
   const auto* const found = sparse_.find({process, correlation});
@@ -122,8 +118,7 @@ Status TraceFacts::index_causes() {
         for (size_t i = 0; i < values[0].size(); ++i) {
           const int64_t correlation = values[1][i];
           if (correlation == 0) continue;
-          Range* const range =
-              range_of(track(values[0][i]).process, correlation >> 32, ranges_.size() < kMostRanges);
+          Range* const range = range_of(track(values[0][i]).process, correlation >> 32, ranges_.size() < kMostRanges);
           if (range == nullptr) {
             sparse = true;
             continue;
@@ -193,8 +188,7 @@ int64_t TraceFacts::call_cell(int64_t row, int which) {
   if (!chunk->decoded[which]) {
     const Status done = trace_->decode(
         Table::kApi, chunk->chunk,
-        which == 0 ? static_cast<int>(column::Fact::track) : static_cast<int>(column::Fact::duration),
-        values);
+        which == 0 ? static_cast<int>(column::Fact::track) : static_cast<int>(column::Fact::duration), values);
     if (!done && status_) status_ = done;
     values.resize(static_cast<size_t>(chunk->rows), kUnknown);
     chunk->decoded[which] = true;

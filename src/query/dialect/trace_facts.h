@@ -1,5 +1,5 @@
-// What the SQL dialects need to know about a trace: facts about tracks, display names, clocks, and the API
-// call that caused each piece of device work.
+// What the SQL dialects need to know about a trace: facts about tracks, display names, clocks, and the API call that
+// caused each piece of device work.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -47,12 +47,12 @@ class TraceFacts {
     const int64_t named = trace_->cell(table, row, column);
     return named > 0 && named < trace_->rows(event::Table::kString) ? named : 0;
   }
-  /// The readable form of a kernel's name, given the string row of that name. Valid as long as `scratch`
-  /// stays untouched.
+  /// The readable form of a kernel's name, given the string row of that name. Valid as long as `scratch` stays
+  /// untouched.
   std::string_view readable(int64_t string_row, std::string& scratch);
 
-  /// Row (from 0) of the first API call in `process` with this correlation; -1 if there is none. The first
-  /// call of this function reads all API calls; errors go to status().
+  /// Row (from 0) of the first API call in `process` with this correlation; -1 if there is none. The first call of this
+  /// function reads all API calls; errors go to status().
   int64_t cause(int64_t process, int64_t correlation);
   /// Duration (ns; kUnknown if still open at exit) and track of the API call in `row`.
   int64_t call_duration(int64_t row) { return call_cell(row, 1); }
@@ -63,8 +63,8 @@ class TraceFacts {
   format::OutputClock& boottime() { return *boottime_; }
 
  private:
-  // The correlations of one process that share their upper half. Drivers count them up, so an array holds the
-  // rows of their calls: row + 1, 0 = none.
+  // The correlations of one process that share their upper half. Drivers count them up, so an array holds the rows of
+  // their calls: row + 1, 0 = none.
   struct Range {
     int64_t process = 0, upper = 0;
     uint32_t least = UINT32_MAX, most = 0;
@@ -99,8 +99,7 @@ class TraceFacts {
   Status status_;
 };
 
-/// The strings of a trace as rows from 0 (row 0 is ""), followed by the words that only one dialect
-/// has.
+/// The strings of a trace as rows from 0 (row 0 is ""), followed by the words that only one dialect has.
 class TraceStrings : public Store {
  public:
   TraceStrings(std::shared_ptr<TraceFacts> facts, size_t words);

@@ -1,6 +1,5 @@
-// Computes sums over groups (aggregate.h): adds rows to a table of groups by their codes and sorts in
-// files what outgrows memory. At the end it merges groups with equal texts and puts the groups in
-// order.
+// Computes sums over groups (aggregate.h): adds rows to a table of groups by their codes and sorts in files what
+// outgrows memory. At the end it merges groups with equal texts and puts the groups in order.
 #include "query/engine/aggregate.h"
 
 #include <algorithm>
@@ -29,9 +28,7 @@ bool has_value(Function function) {
 }
 
 int compare_cells(const report::Cell& a, const report::Cell& b) {
-  const auto rank = [](const report::Cell& cell) {
-    return cell.index() == 0 ? 0 : cell.index() == 3 ? 2 : 1;
-  };
+  const auto rank = [](const report::Cell& cell) { return cell.index() == 0 ? 0 : cell.index() == 3 ? 2 : 1; };
   if (rank(a) != rank(b)) return rank(a) < rank(b) ? -1 : 1;
   if (a.index() == 0) return 0;
   if (a.index() == 3) {
@@ -107,16 +104,13 @@ class Runner {
   mutable std::string left_, right_;
 };
 
-Runner::Runner(const AggregatePlan& plan)
-    : plan_(plan), terms_(plan.terms.size()), slots_of_(plan.sources.size()) {
+Runner::Runner(const AggregatePlan& plan) : plan_(plan), terms_(plan.terms.size()), slots_of_(plan.sources.size()) {
   std::vector<int64_t> fresh(terms_, 0);
   for (const Sum& sum : plan_.aggregates) {
     cells_.push_back(fresh.size());
     fresh.push_back(0);
     if (has_value(sum.function))
-      fresh.push_back(sum.function == Function::kMin   ? INT64_MAX
-                      : sum.function == Function::kMax ? INT64_MIN
-                                                       : 0);
+      fresh.push_back(sum.function == Function::kMin ? INT64_MAX : sum.function == Function::kMax ? INT64_MIN : 0);
   }
   width_ = fresh.size();
   table_ = std::make_unique<GroupTable>(terms_, std::move(fresh));
@@ -299,8 +293,7 @@ bool Runner::add_batch(Scan& scan) {
     const Node& argument = plan_.nodes[static_cast<size_t>(sum.argument)];
     const bool plain = argument.op == Op::kColumn;
     if (!plain && !evaluate(sum.argument, values_)) return false;
-    const std::vector<int64_t>& values =
-        plain ? slots_[slot(argument.source, argument.column)].values : values_;
+    const std::vector<int64_t>& values = plain ? slots_[slot(argument.source, argument.column)].values : values_;
     bool over = false;
     for (size_t row = 0; row < rows_; ++row) {
       const int64_t value = values[row];
@@ -407,8 +400,7 @@ report::Cell Runner::finish(const int64_t* group, int number) const {
       const Node& term = plan_.nodes[static_cast<size_t>(plan_.terms[static_cast<size_t>(node.left)])];
       if (term.op == Op::kColumn && plan_.column(term).type == ValueType::kText)
         return std::string(plan_.column(term).text(code, left_));
-      if (term.op == Op::kColumn && plan_.column(term).type == ValueType::kReal)
-        return std::bit_cast<double>(code);
+      if (term.op == Op::kColumn && plan_.column(term).type == ValueType::kReal) return std::bit_cast<double>(code);
       return code;
     }
     case Op::kAggregate: {
@@ -418,8 +410,7 @@ report::Cell Runner::finish(const int64_t* group, int number) const {
       if (!has_value(function)) return state[0];
       if (function == Function::kTotal) return static_cast<double>(state[1]);
       if (state[0] == 0) return {};
-      if (function == Function::kAverage)
-        return static_cast<double>(state[1]) / static_cast<double>(state[0]);
+      if (function == Function::kAverage) return static_cast<double>(state[1]) / static_cast<double>(state[0]);
       return state[1];
     }
     default:
@@ -428,12 +419,10 @@ report::Cell Runner::finish(const int64_t* group, int number) const {
   const report::Cell left = finish(group, node.left);
   if (std::holds_alternative<std::monostate>(left)) return {};
   const auto real = [](const report::Cell& cell) {
-    return std::holds_alternative<double>(cell) ? std::get<double>(cell)
-                                                : static_cast<double>(std::get<int64_t>(cell));
+    return std::holds_alternative<double>(cell) ? std::get<double>(cell) : static_cast<double>(std::get<int64_t>(cell));
   };
   if (node.op == Op::kNegate) {
-    // Like SQLite: a literal takes the sign; anything else is subtracted from 0, so the result is never
-    // -0.0.
+    // Like SQLite: a literal takes the sign; anything else is subtracted from 0, so the result is never -0.0.
     if (plan_.nodes[static_cast<size_t>(node.left)].op == Op::kReal) return -std::get<double>(left);
     if (const auto* const value = std::get_if<double>(&left)) return 0.0 - *value;
     const int64_t value = std::get<int64_t>(left);
@@ -484,8 +473,7 @@ bool Runner::passes(const int64_t* group) const {
     const auto* const whole = std::get_if<int64_t>(&cell);
     const auto* const real = std::get_if<double>(&cell);
     if (whole == nullptr && real == nullptr) return false;
-    const long double value =
-        whole != nullptr ? static_cast<long double>(*whole) : static_cast<long double>(*real);
+    const long double value = whole != nullptr ? static_cast<long double>(*whole) : static_cast<long double>(*real);
     const int order = value < limit ? -1 : value > limit;
     bool holds = false;
     switch (condition.comparison) {
@@ -540,8 +528,7 @@ bool Runner::is_real(int number) const {
   }
 }
 
-// A number that sorts like the first term of ORDER BY, if that is a number: it decides most
-// comparisons.
+// A number that sorts like the first term of ORDER BY, if that is a number: it decides most comparisons.
 int64_t Runner::order_key(const int64_t* group) const {
   const auto& first = plan_.order[0];
   const int node = plan_.items[first.item].node;
@@ -551,9 +538,8 @@ int64_t Runner::order_key(const int64_t* group) const {
     key = 0;
   } else if (is_real(node)) {
     if (!std::holds_alternative<std::monostate>(cell)) {
-      const double value = std::holds_alternative<double>(cell)
-                               ? std::get<double>(cell)
-                               : static_cast<double>(std::get<int64_t>(cell));
+      const double value =
+          std::holds_alternative<double>(cell) ? std::get<double>(cell) : static_cast<double>(std::get<int64_t>(cell));
       const auto bits = std::bit_cast<int64_t>(value + 0.0);
       key = bits < 0 ? bits ^ INT64_MAX : bits;
     }
@@ -577,8 +563,7 @@ Result<bool> Runner::run_with(const RowSink& sink) {
   struct ByCodes {
     size_t terms;
     bool operator()(const One& a, const One& b) const {
-      return std::lexicographical_compare(a.at.begin(), a.at.begin() + terms, b.at.begin(),
-                                          b.at.begin() + terms);
+      return std::lexicographical_compare(a.at.begin(), a.at.begin() + terms, b.at.begin(), b.at.begin() + terms);
     }
   };
   SortedFile<One, ByCodes> by_codes(8u << 20, {terms_});
@@ -591,8 +576,8 @@ Result<bool> Runner::run_with(const RowSink& sink) {
   if (!fits) return false;
   if (terms_ == 0) table_->place(kNoCodes);  // exists even without rows
 
-  // Sorts by values, so that equal texts with different codes meet. Looking up texts costs more than
-  // everything else here.
+  // Sorts by values, so that equal texts with different codes meet. Looking up texts costs more than everything else
+  // here.
   struct Valued {
     One one;
     TextPrefix prefix;  // of the first value, if that is a text
@@ -614,8 +599,8 @@ Result<bool> Runner::run_with(const RowSink& sink) {
         first.op == Op::kColumn && plan_.column(first).type == ValueType::kText)
       text = &plan_.column(first);
   const auto add_values = [&](const One& one) {
-    by_values.add({one, text != nullptr && one.at[0] != kUnknown ? text_prefix(text->text(one.at[0], left_))
-                                                                 : TextPrefix{}});
+    by_values.add(
+        {one, text != nullptr && one.at[0] != kUnknown ? text_prefix(text->text(one.at[0], left_)) : TextPrefix{}});
   };
   if (spilled) {
     spill();
@@ -655,8 +640,8 @@ Result<bool> Runner::run_with(const RowSink& sink) {
     }
   };
   const bool ordered = !plan_.order.empty();
-  SortedFile<One, ByOrder> by_order(
-      16u << 20, {this, plan_.order.size() == 1 && !is_text(plan_.items[plan_.order[0].item].node)});
+  SortedFile<One, ByOrder> by_order(16u << 20,
+                                    {this, plan_.order.size() == 1 && !is_text(plan_.items[plan_.order[0].item].node)});
   struct AsTheyCome {
     bool operator()(const One&, const One&) const { return false; }
   };
@@ -692,8 +677,8 @@ Result<bool> Runner::run_with(const RowSink& sink) {
   sink.columns(titles);
   std::vector<report::Cell> row(plan_.items.size());
   One group;
-  for (int64_t given = 0; (plan_.limit < 0 || given < plan_.limit) &&
-                          (ordered ? by_order.next(group) : as_they_come.next(group));
+  for (int64_t given = 0;
+       (plan_.limit < 0 || given < plan_.limit) && (ordered ? by_order.next(group) : as_they_come.next(group));
        ++given) {
     for (size_t i = 0; i < row.size(); ++i) row[i] = finish(group.at.data(), plan_.items[i].node);
     if (!sink.row(row)) break;

@@ -1,5 +1,5 @@
-// Computes sums over groups, the most common statements ("which name, how often, how long"): column by
-// column, with rows of other tables looked up by id, instead of row by row in SQLite.
+// Computes sums over groups, the most common statements ("which name, how often, how long"): column by column, with
+// rows of other tables looked up by id, instead of row by row in SQLite.
 #pragma once
 
 #include "base/result.h"
@@ -8,9 +8,9 @@
 
 namespace tacho::query {
 
-/// Gives `sink` the rows that SQLite would give, groups in ascending order unless the statement asks for
-/// another. Uses about 100 MiB of memory for any number of groups; temporary files hold the rest. False,
-/// before any row: a sum overflowed or a column is irregular (see Store), so SQLite has to answer.
+/// Gives `sink` the rows that SQLite would give, groups in ascending order unless the statement asks for another. Uses
+/// about 100 MiB of memory for any number of groups; temporary files hold the rest. False, before any row: a sum
+/// overflowed or a column is irregular (see Store), so SQLite has to answer.
 Result<bool> run_aggregate(const AggregatePlan& plan, const RowSink& sink);
 
 }  // namespace tacho::query

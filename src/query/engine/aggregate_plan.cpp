@@ -39,8 +39,7 @@ class Describer {
 
  private:
   std::string name(const AggregatePlan::Source& source) const {
-    return source.alias.empty() || source.alias == source.table ? source.table
-                                                                : source.table + " AS " + source.alias;
+    return source.alias.empty() || source.alias == source.table ? source.table : source.table + " AS " + source.alias;
   }
   std::string column(int source, int which) const {
     const AggregatePlan::Source& from = plan_.sources[static_cast<size_t>(source)];
@@ -70,8 +69,7 @@ std::string Describer::literal(const Constraint& value) const {
 }
 
 std::string Describer::expression(int number) const {
-  static constexpr std::array<std::string_view, 7> kFunctions = {"count", "count", "sum", "total",
-                                                                 "avg",   "min",   "max"};
+  static constexpr std::array<std::string_view, 7> kFunctions = {"count", "count", "sum", "total", "avg", "min", "max"};
   const Node& node = plan_.nodes[static_cast<size_t>(number)];
   const auto both = [&](const char* operation) {
     return fmt::format("({} {} {})", expression(node.left), operation, expression(node.right));
@@ -129,16 +127,15 @@ std::vector<std::string> Describer::lines() const {
                                   conditions(source, number)));
     } else {
       const auto& columns = source.relation->columns;
-      const auto id = std::find_if(columns.begin(), columns.end(),
-                                   [](const ColumnInfo& one) { return one.id || one.key; });
+      const auto id =
+          std::find_if(columns.begin(), columns.end(), [](const ColumnInfo& one) { return one.id || one.key; });
       lines.push_back(fmt::format("find the row of {} whose {} is {}{}", name(source), id->name,
                                   column(source.from, source.from_column), conditions(source, number)));
     }
   }
   if (!plan_.terms.empty())
     lines.push_back("group by " + list(plan_.terms, [&](int term) { return expression(term); }));
-  lines.push_back("give " +
-                  list(plan_.items, [&](const AggregatePlan::Item& item) { return expression(item.node); }));
+  lines.push_back("give " + list(plan_.items, [&](const AggregatePlan::Item& item) { return expression(item.node); }));
   std::string kept;
   for (const AggregatePlan::Condition& one : plan_.having)
     kept += fmt::format("{}{} {} {}", kept.empty() ? "keep groups with " : " and ", expression(one.node),

@@ -30,14 +30,13 @@ struct Node {
   int source = 0, column = 0;  // kColumn: index of the source, and of its column
   int64_t integer = 0;
   double real = 0;
-  // Operands, as indexes of nodes. kAggregate: left is its argument, right its index among the aggregates.
-  // kTerm: left is its index among the terms.
+  // Operands, as indexes of nodes. kAggregate: left is its argument, right its index among the aggregates. kTerm: left
+  // is its index among the terms.
   int left = -1, right = -1;
 };
 
 struct AggregatePlan {
-  // The scan walks the first source. Each other source gives the one row whose id an earlier source has in a
-  // column.
+  // The scan walks the first source. Each other source gives the one row whose id an earlier source has in a column.
   struct Source {
     const Relation* relation = nullptr;
     Store* store = nullptr;

@@ -1,5 +1,4 @@
-// Sums by name (named_sums.h): first by code; then it merges equal names by their hashes; then it sorts
-// all.
+// Sums by name (named_sums.h): first by code; then it merges equal names by their hashes; then it sorts all.
 #include "query/engine/named_sums.h"
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Sums calls and time by name, for any number of names, for `top` and similar views. With many names the sums
-// go to temporary files; the texts stay where they are.
+// Sums calls and time by name, for any number of names, for `top` and similar views. With many names the sums go to
+// temporary files; the texts stay where they are.
 #pragma once
 
 #include <cstddef>
@@ -30,12 +30,12 @@ class NamedSums {
     int64_t timed;  // of them, with a known duration
     int64_t total;  // ns
   };
-  /// `text` gives the name of a code; codes with equal names become one row. If `exists` is given, finish()
-  /// skips codes for which it returns false.
+  /// `text` gives the name of a code; codes with equal names become one row. If `exists` is given, finish() skips codes
+  /// for which it returns false.
   explicit NamedSums(TextOf text, std::function<bool(int64_t)> exists = {});
 
-  /// Adds calls, how many of them have a known duration, and the sum of those durations (ns). Negative values
-  /// take earlier ones back.
+  /// Adds calls, how many of them have a known duration, and the sum of those durations (ns). Negative values take
+  /// earlier ones back.
   void add(int64_t code, int64_t calls, int64_t timed, int64_t total);
   /// One call; its duration may be kUnknown.
   void add_call(int64_t code, int64_t duration) {

@@ -76,8 +76,7 @@ Status Store::prefetch(int table, size_t chunk, std::span<const int16_t> columns
   TACHO_ASSIGN(const bool done, decode_together(table, chunk, columns, values));
   if (!done) return {};
   for (size_t i = 0; i < columns.size(); ++i)
-    keep(key_of(table, chunk, columns[i]),
-         std::make_shared<const std::vector<int64_t>>(std::move(values[i])));
+    keep(key_of(table, chunk, columns[i]), std::make_shared<const std::vector<int64_t>>(std::move(values[i])));
   decoded_ += columns.size();
   return {};
 }
@@ -105,13 +104,12 @@ size_t TraceStore::chunks(int table) const {
 ChunkInfo TraceStore::chunk(int table, size_t chunk) const {
   if (dimension(table)) {
     const auto first = static_cast<int64_t>(chunk * kDimensionBatch) + 1;
-    return {static_cast<uint32_t>(
-                std::min<int64_t>(static_cast<int64_t>(kDimensionBatch), rows(table) + 1 - first)),
+    return {static_cast<uint32_t>(std::min<int64_t>(static_cast<int64_t>(kDimensionBatch), rows(table) + 1 - first)),
             first, false, 0, 0};
   }
   const trace::Chunk& info = trace_->chunks(static_cast<Table>(table))[chunk];
-  return {info.rows, first_rows_[static_cast<size_t>(table)][chunk],
-          event::is_timed(static_cast<Table>(table)), info.min_start, info.max_start};
+  return {info.rows, first_rows_[static_cast<size_t>(table)][chunk], event::is_timed(static_cast<Table>(table)),
+          info.min_start, info.max_start};
 }
 
 bool TraceStore::entries(int table, size_t chunk, int column, std::vector<int64_t>& values) const {
@@ -137,8 +135,7 @@ Status TraceStore::decode(int table, size_t chunk, int column, std::vector<int64
   if (!dimension(table)) {
     TACHO_TRY(trace_->decode(static_cast<Table>(table), chunk, column, values));
     // Like SQLite: NaN is NULL.
-    if (event::table_info(static_cast<Table>(table)).columns[static_cast<size_t>(column)].type ==
-        event::Type::kDouble)
+    if (event::table_info(static_cast<Table>(table)).columns[static_cast<size_t>(column)].type == event::Type::kDouble)
       for (int64_t& value : values)
         if (std::isnan(std::bit_cast<double>(value))) value = kUnknown;
     return {};
@@ -153,8 +150,7 @@ Status TraceStore::decode(int table, size_t chunk, int column, std::vector<int64
 int Relation::column(std::string_view column_name) const {
   for (size_t i = 0; i < columns.size(); ++i)
     if (columns[i].name.size() == column_name.size() &&
-        sqlite3_strnicmp(columns[i].name.data(), column_name.data(), static_cast<int>(column_name.size())) ==
-            0)
+        sqlite3_strnicmp(columns[i].name.data(), column_name.data(), static_cast<int>(column_name.size())) == 0)
       return static_cast<int>(i);
   return -1;
 }
@@ -183,9 +179,8 @@ bool Judge::operator()(int64_t value) {
   const long double left = column_.type == ValueType::kReal
                                ? static_cast<long double>(__builtin_bit_cast(double, value))
                                : static_cast<long double>(value);
-  const long double right = constraint_.type == ValueType::kReal
-                                ? static_cast<long double>(constraint_.real)
-                                : static_cast<long double>(constraint_.integer);
+  const long double right = constraint_.type == ValueType::kReal ? static_cast<long double>(constraint_.real)
+                                                                 : static_cast<long double>(constraint_.integer);
   return holds(left < right ? -1 : left > right);
 }
 
@@ -222,8 +217,8 @@ bool Judge::holds(int order) const {
   }
 }
 
-// Rows grouped by the values of `few` columns: a temporary file holds the columns that the plan uses, group
-// after group.
+// Rows grouped by the values of `few` columns: a temporary file holds the columns that the plan uses, group after
+// group.
 struct Scan::Grouped {
   bool numbered = false;                   // the last column is the row's id
   size_t width = 0;                        // values per row
@@ -280,8 +275,7 @@ Scan::Scan(const Relation& relation, Store& store, ScanPlan plan)
     };
     for (const int column : plan_.used) want(part.columns[static_cast<size_t>(column)]);
     for (const OrderTerm& term : plan_.group_by) want(part.columns[static_cast<size_t>(term.column)]);
-    for (const Constraint& constraint : plan_.constraints)
-      want(part.columns[static_cast<size_t>(constraint.column)]);
+    for (const Constraint& constraint : plan_.constraints) want(part.columns[static_cast<size_t>(constraint.column)]);
     for (const PartColumn& keep : part.keep) want(keep);
     wanted_.emplace_back();
     for (size_t i = 0; i < wanted.size(); ++i)
@@ -326,10 +320,10 @@ int64_t Scan::value_at(int column, uint32_t row) {
       if (plan_.group_by[i].column == column) return grouped_->keys[grouped_->order[grouped_->group]][i];
     for (size_t i = 0; i < grouped_->width; ++i)
       if (grouped_->columns[i] == column)
-        return grouped_->values[(grouped_->starts[grouped_->order[grouped_->group]] + grouped_->given -
-                                 selection_.size() + row) *
-                                    grouped_->width +
-                                i];
+        return grouped_
+            ->values[(grouped_->starts[grouped_->order[grouped_->group]] + grouped_->given - selection_.size() + row) *
+                         grouped_->width +
+                     i];
     return kUnknown;
   }
   const PartColumn& source = relation_.parts[part_].columns[static_cast<size_t>(column)];
@@ -373,8 +367,7 @@ Status Scan::number_groups() {
   return {};
 }
 
-// True if a chunk may hold a row that satisfies the constraints, as far as its directory entry and summaries
-// tell.
+// True if a chunk may hold a row that satisfies the constraints, as far as its directory entry and summaries tell.
 bool Scan::chunk_may_match(size_t part_number, size_t chunk_number) {
   const Part& part = relation_.parts[part_number];
   if (plan_.constraints.empty()) return true;
@@ -419,9 +412,8 @@ bool Scan::chunk_may_match(size_t part_number, size_t chunk_number) {
     }
     if (!column.few || source.base[1] != kNoBase || source.base[0] < 0) continue;
     if (!store_.entries(part.table, chunk_number, source.base[0], entries)) continue;
-    const bool any = std::any_of(entries.begin(), entries.end(), [&](int64_t base) {
-      return matches(source.derive ? source.derive(&base) : base);
-    });
+    const bool any = std::any_of(entries.begin(), entries.end(),
+                                 [&](int64_t base) { return matches(source.derive ? source.derive(&base) : base); });
     if (!any) return false;
   }
   return true;
@@ -571,8 +563,7 @@ bool Scan::jump_to_id(int64_t id) {
 
 bool Scan::next_natural() {
   while (!done_) {
-    while (next_part_ < relation_.parts.size() &&
-           next_chunk_ >= store_.chunks(relation_.parts[next_part_].table)) {
+    while (next_part_ < relation_.parts.size() && next_chunk_ >= store_.chunks(relation_.parts[next_part_].table)) {
       ++next_part_;
       next_chunk_ = 0;
     }
@@ -626,8 +617,7 @@ Status Scan::group(bool numbered) {
     for (size_t i = 0; i < terms; ++i) {
       const int column = plan_.group_by[i].column;
       key[i] = codes[i];
-      if (relation_.columns[static_cast<size_t>(column)].type != ValueType::kText || codes[i] == kUnknown)
-        continue;
+      if (relation_.columns[static_cast<size_t>(column)].type != ValueType::kText || codes[i] == kUnknown) continue;
       const auto found = canonical[i].find(codes[i]);
       if (found != canonical[i].end()) {
         key[i] = found->second;
@@ -708,8 +698,7 @@ bool Scan::next_grouped() {
     grouped_->given = 0;
   }
   Grouped& grouped = *grouped_;
-  while (grouped.group < grouped.order.size() &&
-         grouped.given >= grouped.counts[grouped.order[grouped.group]]) {
+  while (grouped.group < grouped.order.size() && grouped.given >= grouped.counts[grouped.order[grouped.group]]) {
     ++grouped.group;
     grouped.given = 0;
   }
@@ -781,8 +770,7 @@ bool Scan::next_timed() {
     uint32_t rows = 0;
     while (source.more && rows < kMost && (rows == 0 || source.cursor->start() <= limit)) {
       const std::span<const int64_t> row = source.cursor->row();
-      for (size_t i = 0; i < source.columns.size(); ++i)
-        own_[static_cast<size_t>(source.columns[i])].push_back(row[i]);
+      for (size_t i = 0; i < source.columns.size(); ++i) own_[static_cast<size_t>(source.columns[i])].push_back(row[i]);
       ++rows;
       source.more = source.cursor->next();
     }
@@ -870,8 +858,7 @@ bool RowReader::enter(size_t part, int64_t row_number) {
   at_->rows = info.rows;
   std::fill(at_->bases.begin(), at_->bases.end(), nullptr);
   for (Values& held : at_->held) held.reset();
-  if (Status ready = store_.prefetch(table, low, wanted_[part]); !ready && status_)
-    status_ = std::move(ready);
+  if (Status ready = store_.prefetch(table, low, wanted_[part]); !ready && status_) status_ = std::move(ready);
   return true;
 }
 

@@ -1,7 +1,6 @@
-// Relations: what SQL sees of a trace. A relation is a list of columns, computed on the fly from columns of
-// one or more trace tables, chunk by chunk, without a copy. A Scan walks over a relation and applies
-// constraints itself: it skips chunks by time span, ids and dictionary entries, and decodes only the columns
-// that the statement asks for.
+// Relations: what SQL sees of a trace. A relation is a list of columns, computed on the fly from columns of one or more
+// trace tables, chunk by chunk, without a copy. A Scan walks over a relation and applies constraints itself: it skips
+// chunks by time span, ids and dictionary entries, and decodes only the columns that the statement asks for.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -51,8 +50,8 @@ class Store {
   virtual std::unique_ptr<trace::TimeCursor> by_time(int table, std::span<const int> columns, int64_t from,
                                                      int64_t to) const = 0;
   virtual const std::string& name() const = 0;
-  /// True if a column held anything but whole numbers and NULL where only those are expected. A real is then
-  /// cut and a text reads as NULL, so only SQLite answers exactly. Covers the columns decoded so far.
+  /// True if a column held anything but whole numbers and NULL where only those are expected. A real is then cut and a
+  /// text reads as NULL, so only SQLite answers exactly. Covers the columns decoded so far.
   bool irregular() const { return irregular_; }
   /// Number of columns decoded so far; tests of push-down check it.
   uint64_t decoded() const { return decoded_; }
@@ -102,8 +101,8 @@ class TraceStore : public Store {
 
 enum class ValueType : uint8_t { kInteger, kReal, kText };
 
-/// Computes a column's value from up to four values of a stored row. NULL is kUnknown, reals are bit
-/// patterns, and texts are codes that the column's text function turns into text.
+/// Computes a column's value from up to four values of a stored row. NULL is kUnknown, reals are bit patterns, and
+/// texts are codes that the column's text function turns into text.
 using Derive = std::function<int64_t(const int64_t* base)>;
 /// The text of a code; the result may point into `scratch`.
 using TextOf = std::function<std::string_view(int64_t code, std::string& scratch)>;
@@ -147,16 +146,7 @@ struct Relation {
   int64_t rows(const Store& store) const;  // ignores `keep`
 };
 
-enum class Comparison : uint8_t {
-  kEqual,
-  kLess,
-  kLessEqual,
-  kGreater,
-  kGreaterEqual,
-  kLike,
-  kGlob,
-  kNotEqual
-};
+enum class Comparison : uint8_t { kEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kLike, kGlob, kNotEqual };
 
 struct Constraint {
   int column = 0;
@@ -193,10 +183,9 @@ struct OrderTerm {
 
 struct ScanPlan {
   std::vector<Constraint> constraints;
-  std::vector<int> used;  // columns that the caller will ask for
-  bool by_time = false;   // ascending by the time column
-  std::vector<OrderTerm>
-      group_by;  // `few` columns: rows with equal values come together, groups in this order
+  std::vector<int> used;            // columns that the caller will ask for
+  bool by_time = false;             // ascending by the time column
+  std::vector<OrderTerm> group_by;  // `few` columns: rows with equal values come together, groups in this order
 };
 
 /// Walks over the rows of a relation. Relation and store must outlive it.
@@ -210,13 +199,13 @@ class Scan {
     if (++position_ < selection_.size()) return true;
     return next_batch();
   }
-  /// For work in batches: next_batch() moves to the next batch with rows left; selection() lists those rows.
-  /// False at the end and on errors.
+  /// For work in batches: next_batch() moves to the next batch with rows left; selection() lists those rows. False at
+  /// the end and on errors.
   bool next_batch();
   std::span<const uint32_t> selection() const { return selection_; }
 
-  /// Makes the row with this number of a part's table the only one in the current batch; false if the
-  /// relation lacks it. Ignores the plan's constraints.
+  /// Makes the row with this number of a part's table the only one in the current batch; false if the relation lacks
+  /// it. Ignores the plan's constraints.
   bool jump(size_t part, int64_t row_number);
   /// Like jump(), by the relation's row id.
   bool jump_to_id(int64_t id);
@@ -280,8 +269,7 @@ class Scan {
 class RowReader {
  public:
   RowReader(const Relation& relation, Store& store, std::vector<int> columns);
-  /// Moves to the row with this id; false if there is none or the relation lacks it (see Part::keep), and on
-  /// errors.
+  /// Moves to the row with this id; false if there is none or the relation lacks it (see Part::keep), and on errors.
   bool seek(int64_t id);
   /// Value of the column at index `which` of the list given to the constructor.
   int64_t value(size_t which);

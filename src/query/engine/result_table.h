@@ -30,8 +30,7 @@ struct ResultTable {
   };
   std::vector<Column> columns;
   std::function<Result<std::vector<std::vector<report::Cell>>>()> rows;
-  std::function<Result<std::shared_ptr<const ResultRows>>()> many =
-      {};  // instead of `rows`, if there may be millions
+  std::function<Result<std::shared_ptr<const ResultRows>>()> many = {};  // instead of `rows`, if there may be millions
 };
 
 }  // namespace tacho::query

@@ -1,5 +1,4 @@
-// The first 24 bytes of a text as numbers that sort like the text, so that sorting by name rarely looks at
-// the texts.
+// The first 24 bytes of a text as numbers that sort like the text, so that sorting by name rarely looks at the texts.
 #pragma once
 
 #include <algorithm>

@@ -53,8 +53,8 @@ class Parser {
   bool column(Place& result);
   bool ordinal(size_t& item);
   bool whole_numbers(int number) const;
-  // -1: outside the grammar. `inside`: within an aggregate's brackets or GROUP BY, where arithmetic takes
-  // only whole numbers.
+  // -1: outside the grammar. `inside`: within an aggregate's brackets or GROUP BY, where arithmetic takes only whole
+  // numbers.
   int sum(bool inside);
   int product(bool inside);
   int factor(bool inside);
@@ -77,8 +77,7 @@ class Parser {
     return sql_.substr(tokens_[from].at, tokens_[to - 1].at + tokens_[to - 1].text.size() - tokens_[from].at);
   }
   const ColumnInfo& info(const Place& place) const {
-    return plan_->sources[static_cast<size_t>(place.source)]
-        .relation->columns[static_cast<size_t>(place.column)];
+    return plan_->sources[static_cast<size_t>(place.source)].relation->columns[static_cast<size_t>(place.column)];
   }
   std::string words(size_t from, size_t to) const {
     std::string text;
@@ -119,8 +118,8 @@ bool Parser::name(std::string& result) {
   return true;
 }
 
-// A column name, perhaps qualified with its table's name or alias. Leaves names that several tables have for
-// SQLite to refuse.
+// A column name, perhaps qualified with its table's name or alias. Leaves names that several tables have for SQLite to
+// refuse.
 bool Parser::column(Place& result) {
   const size_t start = place_;
   const auto back = [&] {
@@ -137,8 +136,7 @@ bool Parser::column(Place& result) {
   int found = 0;
   for (size_t i = 0; i < plan_->sources.size(); ++i) {
     const AggregatePlan::Source& source = plan_->sources[i];
-    if (!qualifier.empty() && !same_word(qualifier, source.alias.empty() ? source.table : source.alias))
-      continue;
+    if (!qualifier.empty() && !same_word(qualifier, source.alias.empty() ? source.table : source.alias)) continue;
     const int which = source.relation->column(first);
     if (which < 0) continue;
     result = {static_cast<int>(i), which};
@@ -196,8 +194,7 @@ int Parser::factor(bool inside) {
   static constexpr std::pair<std::string_view, Function> kFunctions[] = {
       {"count", Function::kCount}, {"sum", Function::kSum}, {"total", Function::kTotal},
       {"avg", Function::kAverage}, {"min", Function::kMin}, {"max", Function::kMax}};
-  if (!inside && token.kind == TokenKind::kWord && place_ + 1 < tokens_.size() &&
-      tokens_[place_ + 1].text == "(")
+  if (!inside && token.kind == TokenKind::kWord && place_ + 1 < tokens_.size() && tokens_[place_ + 1].text == "(")
     for (const auto& [word, function] : kFunctions) {
       if (!same_word(token.text, word)) continue;
       next();
@@ -211,16 +208,14 @@ int Parser::factor(bool inside) {
         const Node& argument = node(aggregate.argument);
         if (argument.op == Op::kColumn && plan_->column(argument).type != ValueType::kInteger &&
             function != Function::kCount) {
-          refuse(fmt::format("{}() of \"{}\", which holds no whole numbers", word,
-                             plan_->column(argument).name));
+          refuse(fmt::format("{}() of \"{}\", which holds no whole numbers", word, plan_->column(argument).name));
           return -1;
         }
       }
       if (!take(")") || at("over") || at("filter")) return -1;
       plan_->aggregates.push_back(aggregate);
-      return add({.op = Op::kAggregate,
-                  .left = aggregate.argument,
-                  .right = static_cast<int>(plan_->aggregates.size()) - 1});
+      return add(
+          {.op = Op::kAggregate, .left = aggregate.argument, .right = static_cast<int>(plan_->aggregates.size()) - 1});
     }
   Place which;
   if (!column(which)) return -1;
@@ -285,8 +280,7 @@ bool Parser::literal(Constraint& constraint) {
       constraint.integer = -constraint.integer;
       constraint.real = -constraint.real;
     }
-  } else if (token.kind == TokenKind::kString && !negative && token.text.size() >= 2 &&
-             token.text.back() == '\'') {
+  } else if (token.kind == TokenKind::kString && !negative && token.text.size() >= 2 && token.text.back() == '\'') {
     constraint.type = ValueType::kText;
     for (size_t i = 1; i + 1 < token.text.size(); ++i) {
       constraint.text += token.text[i];
@@ -330,8 +324,7 @@ bool Parser::condition() {
     constraint.comparison = Comparison::kGreaterEqual;
     Constraint upper = constraint;
     upper.comparison = Comparison::kLessEqual;
-    if (!literal(constraint) || !take("and") || !literal(upper) || !fits(constraint) || !fits(upper))
-      return false;
+    if (!literal(constraint) || !take("and") || !literal(upper) || !fits(constraint) || !fits(upper)) return false;
     source.constraints.push_back(constraint);
     source.constraints.push_back(upper);
     return true;
@@ -399,8 +392,8 @@ bool Parser::sources() {
     if (!take("on")) continue;
     const size_t from = place_;
     int depth = 0;
-    while (place_ < tokens_.size() && !(depth == 0 && at_any({",", "inner", "cross", "join", "where", "group",
-                                                              "having", "order", "limit"}))) {
+    while (place_ < tokens_.size() &&
+           !(depth == 0 && at_any({",", "inner", "cross", "join", "where", "group", "having", "order", "limit"}))) {
       if (tokens_[place_].text == "(") ++depth;
       if (tokens_[place_].text == ")") --depth;
       next();
@@ -440,8 +433,7 @@ bool Parser::items() {
 bool Parser::ordinal(size_t& item) {
   if (place_ >= tokens_.size() || tokens_[place_].kind != TokenKind::kNumber) return false;
   const size_t after = place_ + 1;
-  if (after < tokens_.size() && tokens_[after].kind == TokenKind::kSymbol && tokens_[after].text != ",")
-    return false;
+  if (after < tokens_.size() && tokens_[after].kind == TokenKind::kSymbol && tokens_[after].text != ",") return false;
   const std::string_view text = tokens_[place_].text;
   size_t number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -506,8 +498,7 @@ bool Parser::order() {
     const size_t from = place_;
     if (!ordinal(term.item)) {
       int brackets = 0;
-      while (place_ < tokens_.size() &&
-             !(brackets == 0 && at_any({",", "asc", "desc", "limit", "nulls", "collate"}))) {
+      while (place_ < tokens_.size() && !(brackets == 0 && at_any({",", "asc", "desc", "limit", "nulls", "collate"}))) {
         if (tokens_[place_].text == "(") ++brackets;
         if (tokens_[place_].text == ")") --brackets;
         next();
@@ -517,12 +508,10 @@ bool Parser::order() {
       for (size_t i = plan_->items.size(); i-- > 0;)
         if (plan_->items[i].text == text) term.item = i;
       for (size_t i = plan_->items.size(); i-- > 0;)
-        if (place_ == from + 1 && plan_->items[i].named &&
-            same_word(name_of(tokens_[from]), plan_->items[i].title))
+        if (place_ == from + 1 && plan_->items[i].named && same_word(name_of(tokens_[from]), plan_->items[i].title))
           term.item = i;
       if (term.item == plan_->items.size())
-        return refuse(
-            fmt::format("ORDER BY {}, which is not in the list of SELECT", source_text(from, place_)));
+        return refuse(fmt::format("ORDER BY {}, which is not in the list of SELECT", source_text(from, place_)));
     }
     if (take("desc"))
       term.descending = true;
@@ -537,8 +526,7 @@ bool Parser::limit() {
   if (place_ >= tokens_.size()) return false;
   const Token& token = tokens_[place_];
   next();
-  const auto [stop, error] =
-      std::from_chars(token.text.data(), token.text.data() + token.text.size(), plan_->limit);
+  const auto [stop, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), plan_->limit);
   return error == std::errc() && stop == token.text.data() + token.text.size();
 }
 
@@ -553,21 +541,18 @@ bool Parser::settle(int number, bool whole_item) {
     if (term.op != Op::kColumn || term.source != here.source || term.column != here.column) continue;
     // Leaves arithmetic with texts to SQLite.
     if (!whole_item && plan_->column(here).type != ValueType::kInteger)
-      return refuse(
-          fmt::format("arithmetic with \"{}\", which holds no whole numbers", plan_->column(here).name));
+      return refuse(fmt::format("arithmetic with \"{}\", which holds no whole numbers", plan_->column(here).name));
     here = {.op = Op::kTerm, .left = static_cast<int>(i)};
     return true;
   }
-  return refuse(
-      fmt::format("\"{}\" stands outside aggregates and is not grouped by", plan_->column(here).name));
+  return refuse(fmt::format("\"{}\" stands outside aggregates and is not grouped by", plan_->column(here).name));
 }
 
-// Decides how to join: scans one table and finds each other table's rows by their id in a column of an
-// earlier table. This must use up all equalities of columns.
+// Decides how to join: scans one table and finds each other table's rows by their id in a column of an earlier table.
+// This must use up all equalities of columns.
 bool Parser::join() {
   const size_t count = plan_->sources.size();
-  if (equalities_.size() != count - 1)
-    return refuse("the tables are not joined by one equality of columns each");
+  if (equalities_.size() != count - 1) return refuse("the tables are not joined by one equality of columns each");
   for (size_t base = 0; base < count; ++base) {
     std::vector<size_t> order = {base};
     std::vector<std::pair<Place, Place>> left = equalities_;
@@ -576,12 +561,9 @@ bool Parser::join() {
       bool found = false;
       for (size_t i = 0; i < left.size() && !found; ++i)
         for (const auto& [from, to] : {left[i], std::pair(left[i].second, left[i].first)}) {
-          const bool known =
-              std::find(order.begin(), order.end(), static_cast<size_t>(from.source)) != order.end();
-          const bool fresh =
-              std::find(order.begin(), order.end(), static_cast<size_t>(to.source)) == order.end();
-          if (!known || !fresh || !(info(to).id || info(to).key) || info(from).type != ValueType::kInteger)
-            continue;
+          const bool known = std::find(order.begin(), order.end(), static_cast<size_t>(from.source)) != order.end();
+          const bool fresh = std::find(order.begin(), order.end(), static_cast<size_t>(to.source)) == order.end();
+          if (!known || !fresh || !(info(to).id || info(to).key) || info(from).type != ValueType::kInteger) continue;
           keys[static_cast<size_t>(to.source)] = from;
           order.push_back(static_cast<size_t>(to.source));
           left.erase(left.begin() + static_cast<ptrdiff_t>(i));
@@ -655,9 +637,8 @@ bool Parser::understand() {
 AggregateParse Parser::parse() {
   if (understand()) return {std::move(plan_), {}};
   if (!refusal_.empty()) return {nullptr, std::move(refusal_)};
-  return {nullptr, furthest_ < tokens_.size()
-                       ? fmt::format("\"{}\" is beyond its grammar", tokens_[furthest_].text)
-                       : std::string("the statement ends too early")};
+  return {nullptr, furthest_ < tokens_.size() ? fmt::format("\"{}\" is beyond its grammar", tokens_[furthest_].text)
+                                              : std::string("the statement ends too early")};
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Decides which statements are sums over groups that the column engine can compute (engine/aggregate.h). It
-// accepts this grammar:
+// Decides which statements are sums over groups that the column engine can compute (engine/aggregate.h). It accepts
+// this grammar:
 //
 //   statement  = SELECT item {"," item} FROM source {join} [WHERE conditions] [GROUP BY term {"," term}]
 //                [HAVING bound {AND bound}] [ORDER BY order {"," order}] [LIMIT integer] [";"]
@@ -20,12 +20,12 @@
 //   bound      = expression compare ["-"] number
 //   order      = (the number, the name or the words of an item) [ASC | DESC]
 //
-// At least one item has an aggregate. Statements group by every column outside aggregates; arithmetic takes
-// only whole-number columns. Of n tables, n - 1 equalities join: each finds the rows of one table by its id
-// (a column with `id` or `key`, see ColumnInfo) in another's whole-number column.
+// At least one item has an aggregate. Statements group by every column outside aggregates; arithmetic takes only
+// whole-number columns. Of n tables, n - 1 equalities join: each finds the rows of one table by its id (a column with
+// `id` or `key`, see ColumnInfo) in another's whole-number column.
 //
-// The grammar is frozen: SQLite answers everything else. To make another statement fast, give SQLite a better
-// plan (virtual_tables.h) before adding a word here.
+// The grammar is frozen: SQLite answers everything else. To make another statement fast, give SQLite a better plan
+// (virtual_tables.h) before adding a word here.
 #pragma once
 
 #include <memory>

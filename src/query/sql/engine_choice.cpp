@@ -33,16 +33,14 @@ std::string looked_up(const Statement& statement, const Module& tables) {
   return {};
 }
 
-// SQLite's two ways to read an opened database: the file's own tables, or columns that tacho decodes and
-// whose texts it compares only once each. The latter is faster unless SQLite has to look up rows.
+// SQLite's two ways to read an opened database: the file's own tables, or columns that tacho decodes and whose texts it
+// compares only once each. The latter is faster unless SQLite has to look up rows.
 Choice in_place(const Statement& statement, std::string_view dialect, const Input& input) {
   const auto file = [](std::string reason) { return Choice{Engine::kFile, std::move(reason), nullptr}; };
   if (const std::string column = looked_up(statement, input.tables); !column.empty())
-    return file(
-        fmt::format("\"{}\" is looked up row by row, which SQLite does as fast in the file itself", column));
+    return file(fmt::format("\"{}\" is looked up row by row, which SQLite does as fast in the file itself", column));
   const std::vector<std::string> names = statement.tables();
-  if (std::none_of(names.begin(), names.end(),
-                   [&](const std::string& name) { return input.tables.is_virtual(name); }))
+  if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return input.tables.is_virtual(name); }))
     return file(fmt::format("SQLite reads the {} database's own tables", dialect));
   if (statement.joins() || names.size() > 1)
     return file("it names several tables, which SQLite joins best in the file itself");
@@ -52,15 +50,13 @@ Choice in_place(const Statement& statement, std::string_view dialect, const Inpu
   if (found.store->irregular())
     return file(fmt::format("columns of {} hold something else than whole numbers", names[0]));
   return {Engine::kVirtual,
-          fmt::format("the columns of {} are decoded once, and each text is looked at once", names[0]),
-          nullptr};
+          fmt::format("the columns of {} are decoded once, and each text is looked at once", names[0]), nullptr};
 }
 
 }  // namespace
 
 Choice choose_engine(const Statement& statement, std::string_view dialect, const Input& input) {
-  std::string refusal =
-      "the column engine gave up: a sum that exceeds 64 bits, or values that are no whole numbers";
+  std::string refusal = "the column engine gave up: a sum that exceeds 64 bits, or values that are no whole numbers";
   if (input.by_columns) {
     AggregateParse parse = parse_aggregate(statement, input.tables);
     if (parse.plan)

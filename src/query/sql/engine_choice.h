@@ -1,5 +1,5 @@
-// Chooses the engine for a statement and gives the reason, in one place and before anything runs. The choice
-// affects only speed; all engines give the same rows.
+// Chooses the engine for a statement and gives the reason, in one place and before anything runs. The choice affects
+// only speed; all engines give the same rows.
 #pragma once
 
 #include <cstdint>

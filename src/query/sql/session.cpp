@@ -39,8 +39,7 @@ int authorize(void*, int action, const char* first, const char*, const char*, co
       static constexpr std::string_view kHarmless[] = {"table_info",    "table_xinfo",   "table_list",
                                                        "database_list", "function_list", "compile_options",
                                                        "index_list",    "index_info"};
-      return std::find(std::begin(kHarmless), std::end(kHarmless), std::string_view(first)) !=
-                     std::end(kHarmless)
+      return std::find(std::begin(kHarmless), std::end(kHarmless), std::string_view(first)) != std::end(kHarmless)
                  ? SQLITE_OK
                  : SQLITE_DENY;
     }
@@ -119,8 +118,7 @@ struct Desk {
     for (const View& view : dialect.views) {
       // The definition starts with the view's name: "kernel AS SELECT ...".
       const std::string prefix = schema == "main" ? "CREATE VIEW " : "CREATE VIEW " + schema + ".";
-      TACHO_TRY(
-          sqlite::execute(connection.get(), (schema == "temp" ? "CREATE TEMP VIEW " : prefix) + view.sql));
+      TACHO_TRY(sqlite::execute(connection.get(), (schema == "temp" ? "CREATE TEMP VIEW " : prefix) + view.sql));
     }
     return {};
   }
@@ -246,8 +244,7 @@ Status SqlSession::make_trace_desk(const std::shared_ptr<const trace::Trace>& tr
   return {};
 }
 
-// The connection that knows a statement's names. Sets up a dialect when a statement first mentions
-// it.
+// The connection that knows a statement's names. Sets up a dialect when a statement first mentions it.
 Result<Desk*> SqlSession::desk_for(const Statement& statement) {
   std::vector<std::string> others;
   for (const std::string_view name : kDialects)
@@ -295,17 +292,15 @@ Status SqlSession::run(const std::string& text, const RowSink& sink) {
 Status SqlSession::run_in_time(sqlite3* connection, const std::string& sql, const RowSink& sink) const {
   if (limit_ <= 0) return run_in_sqlite(connection, sql, sink);
   using Clock = std::chrono::steady_clock;
-  auto end =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_));
+  auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_));
   constexpr int kSteps = 10'000;  // of SQLite's machine, some hundred microseconds
   sqlite3_progress_handler(
-      connection, kSteps,
-      [](void* until) { return Clock::now() > *static_cast<Clock::time_point*>(until) ? 1 : 0; }, &end);
+      connection, kSteps, [](void* until) { return Clock::now() > *static_cast<Clock::time_point*>(until) ? 1 : 0; },
+      &end);
   const Status done = run_in_sqlite(connection, sql, sink);
   sqlite3_progress_handler(connection, 0, nullptr, nullptr);
   if (!done && Clock::now() > end)
-    return fail("SQL: the statement ran longer than {} s and was stopped; `tacho query` has no such limit",
-                limit_);
+    return fail("SQL: the statement ran longer than {} s and was stopped; `tacho query` has no such limit", limit_);
   return done;
 }
 
@@ -337,18 +332,16 @@ Result<Explanation> SqlSession::explain(const std::string& text) {
 
 Result<report::Table> SqlSession::schema() {
   TACHO_ASSIGN(Desk* const desk, desk_for(Statement("")));
-  // The statements below are ours. SQLite would ask the authorizer about them, and that permits only what
-  // users may do.
+  // The statements below are ours. SQLite would ask the authorizer about them, and that permits only what users may do.
   sqlite3_set_authorizer(desk->connection.get(), nullptr, nullptr);
   report::Table table;
   table.columns = {{"Name"}, {"Type"}, {"Columns", report::Align::kLeft, -1, true}};
   const auto list = sqlite::prepare(
       desk->connection.get(),
       // Other dialects' tables, which a statement named as tacho.NAME, lie in schemas of their own from then on.
-      dialect_ == "tacho"
-          ? "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%' ORDER BY name"
-          : "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%' AND schema IN "
-            "('main', 'temp') ORDER BY name");
+      dialect_ == "tacho" ? "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%' ORDER BY name"
+                          : "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE "
+                            "'sqlite_%' AND schema IN ('main', 'temp') ORDER BY name");
   const auto columns = sqlite::prepare(desk->connection.get(), "SELECT name FROM pragma_table_xinfo(?)");
   if (!list) return tl::unexpected(list.error());
   if (!columns) return tl::unexpected(columns.error());
@@ -375,8 +368,7 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, std::str
   return session;
 }
 
-Result<std::unique_ptr<Session>> Session::over(std::shared_ptr<const trace::Trace> trace,
-                                               std::string_view dialect) {
+Result<std::unique_ptr<Session>> Session::over(std::shared_ptr<const trace::Trace> trace, std::string_view dialect) {
   auto session = std::make_unique<SqlSession>();
   TACHO_TRY(session->prepare_trace(std::move(trace), dialect));
   return session;

@@ -14,17 +14,16 @@
 namespace tacho::query {
 
 struct Explanation {
-  std::string engine;  // "columns", "file" or "virtual": see Engine in engine_choice.h
-  std::string reason;  // one sentence without its full stop
-  std::vector<std::string>
-      plan;  // the column engine's steps, or SQLite's EXPLAIN QUERY PLAN, indented as a tree
+  std::string engine;             // "columns", "file" or "virtual": see Engine in engine_choice.h
+  std::string reason;             // one sentence without its full stop
+  std::vector<std::string> plan;  // the column engine's steps, or SQLite's EXPLAIN QUERY PLAN, indented as a tree
 };
 
 class Session {
  public:
-  /// Opens any file that tacho reads. `dialect`: "rpd", "rocpd", "tacho", or "" for the file's own (rpd for
-  /// files that have none). Queries .rpd files and rocpd databases in place; if a statement names another
-  /// dialect, tacho reads the file as a trace.
+  /// Opens any file that tacho reads. `dialect`: "rpd", "rocpd", "tacho", or "" for the file's own (rpd for files that
+  /// have none). Queries .rpd files and rocpd databases in place; if a statement names another dialect, tacho reads the
+  /// file as a trace.
   static Result<std::unique_ptr<Session>> open(const std::string& path, std::string_view dialect = {});
   /// The same for a trace that is open already, whatever file it came from.
   static Result<std::unique_ptr<Session>> over(std::shared_ptr<const trace::Trace> trace,
@@ -40,8 +39,8 @@ class Session {
   /// The tables and views that unqualified names mean: name, "table" or "view", and columns.
   virtual Result<report::Table> schema() = 0;
   virtual std::string_view dialect() const = 0;
-  /// One sentence if the file holds anything that this build of tacho does not know (see
-  /// trace::Trace::unknown), else "".
+  /// One sentence if the file holds anything that this build of tacho does not know (see trace::Trace::unknown), else
+  /// "".
   virtual std::string_view unknown() const = 0;
   /// analysis::unaligned_sentence() of what is asked; "" for a database that is queried in place.
   virtual std::string_view unaligned() const = 0;

@@ -86,8 +86,7 @@ std::vector<Statement::Source> Statement::sources() const {
 
 bool Statement::joins() const {
   const std::vector<Source> all = sources();
-  return mentions("join") ||
-         std::any_of(all.begin(), all.end(), [](const Source& one) { return one.joined; });
+  return mentions("join") || std::any_of(all.begin(), all.end(), [](const Source& one) { return one.joined; });
 }
 
 std::vector<std::string> Statement::tables() const {
@@ -107,8 +106,7 @@ std::vector<std::string> Statement::tables() const {
   std::vector<std::string> result;
   for (const Source& one : sources()) {
     std::string name = name_of(tokens_[one.token]);
-    if (std::none_of(defined.begin(), defined.end(),
-                     [&](const std::string& other) { return same_word(name, other); }))
+    if (std::none_of(defined.begin(), defined.end(), [&](const std::string& other) { return same_word(name, other); }))
       result.push_back(std::move(name));
   }
   return result;

@@ -28,8 +28,8 @@ class Statement {
   bool mentions(std::string_view name) const;
   /// True if the statement has JOIN, or a comma between tables.
   bool joins() const;
-  /// The names after FROM, JOIN, IN and the commas between tables, in the statement's order, repeats
-  /// included. Leaves out names that WITH defines.
+  /// The names after FROM, JOIN, IN and the commas between tables, in the statement's order, repeats included. Leaves
+  /// out names that WITH defines.
   std::vector<std::string> tables() const;
 
  private:

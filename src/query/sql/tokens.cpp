@@ -9,8 +9,7 @@ std::vector<Token> tokens_of(std::string_view sql) {
   std::vector<Token> tokens;
   size_t i = 0;
   const auto letter = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' ||
-           static_cast<signed char>(c) < 0;
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || static_cast<signed char>(c) < 0;
   };
   while (i < sql.size()) {
     const char c = sql[i];
@@ -72,8 +71,7 @@ std::string name_of(const Token& token) {
 bool same_word(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
-    if (std::tolower(static_cast<unsigned char>(a[i])) != std::tolower(static_cast<unsigned char>(b[i])))
-      return false;
+    if (std::tolower(static_cast<unsigned char>(a[i])) != std::tolower(static_cast<unsigned char>(b[i]))) return false;
   return true;
 }
 

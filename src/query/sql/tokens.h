@@ -1,5 +1,4 @@
-// Splits SQL into tokens: enough of its grammar to find names and simple statements, without parsing
-// expressions.
+// Splits SQL into tokens: enough of its grammar to find names and simple statements, without parsing expressions.
 #pragma once
 
 #include <string>
@@ -16,8 +15,8 @@ struct Token {
   size_t at;              // byte offset in the statement
 };
 
-/// Words, names, strings, numbers and symbols, without comments and white space. An unclosed string ends with
-/// the text. The tokens point into `sql`.
+/// Words, names, strings, numbers and symbols, without comments and white space. An unclosed string ends with the text.
+/// The tokens point into `sql`.
 std::vector<Token> tokens_of(std::string_view sql);
 
 /// The name that a word or quoted token stands for.

@@ -91,8 +91,7 @@ int connect(sqlite3* connection, void* context, int count, const char* const* ar
             char** error) {
   auto* const state = static_cast<Module::State*>(context);
   size_t number = 0;
-  if (count < 4 ||
-      std::from_chars(arguments[3], arguments[3] + std::strlen(arguments[3]), number).ec != std::errc() ||
+  if (count < 4 || std::from_chars(arguments[3], arguments[3] + std::strlen(arguments[3]), number).ec != std::errc() ||
       number >= state->entries.size()) {
     *error = sqlite3_mprintf("tacho's virtual tables are made by tacho itself");
     return SQLITE_ERROR;
@@ -168,8 +167,7 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
         cost = 20;
         info->idxFlags = SQLITE_INDEX_SCAN_UNIQUE;
         pass(i, column, Comparison::kEqual);
-      } else if (pass_number == 1 && about.type == ValueType::kInteger && !about.few && !about.time &&
-                 !about.id) {
+      } else if (pass_number == 1 && about.type == ValueType::kInteger && !about.few && !about.time && !about.id) {
         number = 2;
         rows = 2;
         cost = 100;
@@ -219,9 +217,7 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
         continue;
       }
       pass(i, column, comparison);
-      const double share = comparison == Comparison::kEqual      ? 0.1
-                           : comparison == Comparison::kNotEqual ? 0.9
-                                                                 : 0.4;
+      const double share = comparison == Comparison::kEqual ? 0.1 : comparison == Comparison::kNotEqual ? 0.9 : 0.4;
       rows *= share;
       cost *= about.time || about.few ? 0.5 : 0.9;
     }
@@ -247,12 +243,10 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
                (first.iColumn < 0 || relation.columns[static_cast<size_t>(first.iColumn)].id)) {
       plan += "n";
       ordered = true;
-    } else if (info->nOrderBy == 1 && first.desc == 0 &&
-               relation.columns[static_cast<size_t>(first.iColumn)].time) {
+    } else if (info->nOrderBy == 1 && first.desc == 0 && relation.columns[static_cast<size_t>(first.iColumn)].time) {
       bool possible = true;
       for (size_t i = 0; i < relation.columns.size(); ++i)
-        if ((info->colUsed >> std::min<size_t>(i, 63) & 1) != 0 &&
-            needs_row_number(relation, static_cast<int>(i)))
+        if ((info->colUsed >> std::min<size_t>(i, 63) & 1) != 0 && needs_row_number(relation, static_cast<int>(i)))
           possible = false;
       for (const Part& part : relation.parts)
         for (const PartColumn& keep : part.keep)
@@ -328,8 +322,7 @@ Status build_lookup(Entry& entry, Entry::Lookup& lookup, int column) {
   while (scan.next_batch())
     for (const uint32_t row : scan.selection()) {
       const int64_t value = scan.value_at(column, row);
-      if (value != kUnknown)
-        lookup.index.add(value, {static_cast<int32_t>(scan.part()), scan.row_number(row)});
+      if (value != kUnknown) lookup.index.add(value, {static_cast<int32_t>(scan.part()), scan.row_number(row)});
     }
   TACHO_TRY(Status(scan.status()));
   TACHO_TRY(lookup.index.finish());
@@ -419,8 +412,8 @@ int filter(sqlite3_vtab_cursor* base, int number, const char* text, int count, s
 
   cursor.single = cursor.looking = false;
   cursor.at_row = false;
-  const bool whole = !plan.constraints.empty() && plan.constraints[0].type == ValueType::kInteger &&
-                     !plan.constraints[0].never;
+  const bool whole =
+      !plan.constraints.empty() && plan.constraints[0].type == ValueType::kInteger && !plan.constraints[0].never;
   if (number != 0 && whole) {
     const Constraint key = plan.constraints[0];
     if (number == 1) {
@@ -481,7 +474,8 @@ int column_value(sqlite3_vtab_cursor* base, sqlite3_context* context, int column
     return SQLITE_OK;
   }
   const int64_t value = cursor.scan->value(column);
-  // Of a column that cannot be read no value is given out, also not to a statement with a LIMIT that never sees the end.
+  // Of a column that cannot be read no value is given out, also not to a statement with a LIMIT that never sees the
+  // end.
   if (!cursor.scan->status()) return set_error(base->pVtab, cursor.scan->status().error().message);
   if (value == kUnknown) {
     sqlite3_result_null(context);

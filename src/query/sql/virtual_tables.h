@@ -27,8 +27,8 @@ class Module {
   /// Makes a relation known to find() only: SQLite has the table itself.
   void know(const std::string& schema, std::shared_ptr<Store> store, Relation relation);
 
-  /// Finds a relation by name, for callers that evaluate it themselves; nullptr = there is none. Ignores
-  /// case; schema "" means that of the first table added.
+  /// Finds a relation by name, for callers that evaluate it themselves; nullptr = there is none. Ignores case; schema
+  /// "" means that of the first table added.
   struct Found {
     const Relation* relation = nullptr;
     Store* store = nullptr;

@@ -1,5 +1,4 @@
-// NVIDIA GPUs through the driver API: compiles the PTX of ptx.h for the device, runs it, and checks what it
-// computed.
+// NVIDIA GPUs through the driver API: compiles the PTX of ptx.h for the device, runs it, and checks what it computed.
 #include "roofline/backend.h"
 
 #include <algorithm>
@@ -30,8 +29,7 @@ uint32_t pattern_word(uint64_t i, uint32_t seed) {
 class Memory {
  public:
   Memory() = default;
-  Memory(Memory&& other) noexcept
-      : driver_(other.driver_), at_(std::exchange(other.at_, 0)), size_(other.size_) {}
+  Memory(Memory&& other) noexcept : driver_(other.driver_), at_(std::exchange(other.at_, 0)), size_(other.size_) {}
   Memory& operator=(Memory&& other) noexcept {
     std::swap(driver_, other.driver_);
     std::swap(at_, other.at_);
@@ -68,8 +66,8 @@ class CudaBenchmark : public Benchmark {
     if (module_ != nullptr) driver_.ModuleUnload(module_);
   }
 
-  // Loads the text and chooses a grid of at most `most` blocks on every multiprocessor, all resident at once,
-  // with `shared` bytes of dynamic shared memory.
+  // Loads the text and chooses a grid of at most `most` blocks on every multiprocessor, all resident at once, with
+  // `shared` bytes of dynamic shared memory.
   Status load(const std::string& ptx, uint32_t threads, int most, uint32_t shared = 0) {
     std::array<char, 2048> log{};
     std::array<int, 2> options = {5, 6};  // CU_JIT_ERROR_LOG_BUFFER, ..._SIZE_BYTES
@@ -79,14 +77,14 @@ class CudaBenchmark : public Benchmark {
       module_ = nullptr;
       std::string text(log.data(), strnlen(log.data(), log.size()));
       text = text.substr(0, text.find('\n'));
-      return fail("the driver does not compile the kernel: {}{}{}",
-                  driver_.describe("cuModuleLoadDataEx", code), text.empty() ? "" : ": ", text);
+      return fail("the driver does not compile the kernel: {}{}{}", driver_.describe("cuModuleLoadDataEx", code),
+                  text.empty() ? "" : ": ", text);
     }
     TACHO_TRY(driver_.check("cuModuleGetFunction", driver_.ModuleGetFunction(&function_, module_, kEntry)));
     constexpr int kMaxDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     if (shared > 48 * 1024)
-      TACHO_TRY(driver_.check("cuFuncSetAttribute", driver_.FuncSetAttribute(function_, kMaxDynamicShared,
-                                                                             static_cast<int>(shared))));
+      TACHO_TRY(driver_.check("cuFuncSetAttribute",
+                              driver_.FuncSetAttribute(function_, kMaxDynamicShared, static_cast<int>(shared))));
     shared_ = shared;
     int resident = 0;
     TACHO_TRY(driver_.check("cuOccupancyMaxActiveBlocksPerMultiprocessor",
@@ -113,8 +111,7 @@ class CudaBenchmark : public Benchmark {
     std::array<uint64_t, 2> clocks{};
     TACHO_TRY(driver_.check("cuMemcpyDtoH", driver_.MemcpyDtoH(clocks.data(), clock_.at(), sizeof clocks)));
     // %globaltimer moves in steps of up to a microsecond.
-    if (clocks[1] > 100'000)
-      sample.clock = static_cast<double>(clocks[0]) / static_cast<double>(clocks[1]) * 1e3;
+    if (clocks[1] > 100'000) sample.clock = static_cast<double>(clocks[0]) / static_cast<double>(clocks[1]) * 1e3;
     return sample;
   }
 
@@ -123,14 +120,12 @@ class CudaBenchmark : public Benchmark {
 
  protected:
   Status launch(uint32_t count) {
-    CudaDriver::Pointer table = table_address_, target = target_address_, out = out_address_,
-                        clock = clock_.at();
+    CudaDriver::Pointer table = table_address_, target = target_address_, out = out_address_, clock = clock_.at();
     uint32_t extra = extra_;
     std::array<void*, 6> arguments = {&table, &target, &out, &clock, &count, &extra};
     TACHO_TRY(driver_.check("cuEventRecord", driver_.EventRecord(begin_, nullptr)));
-    TACHO_TRY(
-        driver_.check("cuLaunchKernel", driver_.LaunchKernel(function_, blocks_, 1, 1, threads_, 1, 1,
-                                                             shared_, nullptr, arguments.data(), nullptr)));
+    TACHO_TRY(driver_.check("cuLaunchKernel", driver_.LaunchKernel(function_, blocks_, 1, 1, threads_, 1, 1, shared_,
+                                                                   nullptr, arguments.data(), nullptr)));
     TACHO_TRY(driver_.check("cuEventRecord", driver_.EventRecord(end_, nullptr)));
     return driver_.check("the kernel", driver_.EventSynchronize(end_));
   }
@@ -160,7 +155,7 @@ class CudaBenchmark : public Benchmark {
   Memory clock_;
 };
 
-// --- vector units
+// Vector units
 
 class VectorBenchmark : public CudaBenchmark {
  public:
@@ -208,9 +203,9 @@ class VectorBenchmark : public CudaBenchmark {
     std::vector<uint32_t> threads = {0, all_threads() - 1};
     if (kind_.name != "fp16") threads.push_back(all_threads() / 2 + 17);
     for (const uint32_t thread : threads) {
-      TACHO_ASSIGN(const std::vector<unsigned char> got,
-                   download<unsigned char>(out_.at() + uint64_t{thread} * kChains * kind_.bytes,
-                                           size_t{kChains} * kind_.bytes));
+      TACHO_ASSIGN(
+          const std::vector<unsigned char> got,
+          download<unsigned char>(out_.at() + uint64_t{thread} * kChains * kind_.bytes, size_t{kChains} * kind_.bytes));
       const uint32_t b = kStarts + thread % kFactors, c = b + kFactors;
       for (uint32_t k = 0; k < kChains; ++k) {
         const uint32_t a = (thread * kChains + k) % kStarts;
@@ -253,8 +248,8 @@ class VectorBenchmark : public CudaBenchmark {
           std::memcpy(expected.data(), &x, sizeof x);
         }
         if (std::memcmp(expected.data(), got.data() + size_t{k} * kind_.bytes, kind_.bytes) != 0)
-          return fail("{}: chain {} of thread {} has another value than {} steps on the host", kind_.name, k,
-                      thread, steps);
+          return fail("{}: chain {} of thread {} has another value than {} steps on the host", kind_.name, k, thread,
+                      steps);
       }
     }
     return {};
@@ -283,7 +278,7 @@ class VectorBenchmark : public CudaBenchmark {
   Memory table_, out_;
 };
 
-// --- memory
+// Memory
 
 class MemoryBenchmark : public CudaBenchmark {
  public:
@@ -298,15 +293,14 @@ class MemoryBenchmark : public CudaBenchmark {
       TACHO_TRY(driver_.check("cuMemGetInfo", driver_.MemGetInfo(&free, &total)));
       arrays_ = name_ == "dram_triad" ? 3 : name_ == "dram_copy" ? 2 : 1;
       const bool writes = name_ != "dram_read", reads = name_ != "dram_write";
-      // Reading: resident blocks that keep their sums to the end. Writing: a block for every piece, in the
-      // order in which the device starts them, which keeps the memory's pages open longer.
+      // Reading: resident blocks that keep their sums to the end. Writing: a block for every piece, in the order in
+      // which the device starts them, which keeps the memory's pages open longer.
       constexpr uint64_t kPiece = uint64_t{kDramThreads} * kMemoryUnroll * 16;
       const uint64_t trip = kPiece * (writes ? 1 : blocks_);
       const uint64_t wanted = std::min<uint64_t>(uint64_t{4} << 30, free / 5);
       if (wanted < 4 * l2_size_ || wanted < 2 * trip)
-        return fail(
-            "{} MiB of device memory are free: too little for arrays that do not fit into the L2 ({} MiB)",
-            free >> 20, l2_size_ >> 20);
+        return fail("{} MiB of device memory are free: too little for arrays that do not fit into the L2 ({} MiB)",
+                    free >> 20, l2_size_ >> 20);
       const auto trips = static_cast<uint32_t>(wanted / trip);
       size_ = trips * trip;
       (writes ? blocks_ : count_) = trips;
@@ -373,9 +367,8 @@ class MemoryBenchmark : public CudaBenchmark {
           } else if (name_ == "dram_copy") {
             expected = pattern_word(word, 0);
           } else {
-            expected =
-                std::bit_cast<uint32_t>(std::fmaf(std::bit_cast<float>(pattern_word(word, 1)), kTriadFactor,
-                                                  std::bit_cast<float>(pattern_word(word, 0))));
+            expected = std::bit_cast<uint32_t>(std::fmaf(std::bit_cast<float>(pattern_word(word, 1)), kTriadFactor,
+                                                         std::bit_cast<float>(pattern_word(word, 0))));
           }
           if (got[i] != expected)
             return fail("{}: word {} is {:08x} and must be {:08x}", name_, word, got[i], expected);
@@ -403,8 +396,7 @@ class MemoryBenchmark : public CudaBenchmark {
       expected = sum_of(size_ / 4) * static_cast<uint32_t>(bytes_of_block / kSmallSet);
     else
       expected = sum_of(size_ / 4) * static_cast<uint32_t>(bytes_of_block / size_) * blocks_;
-    if (got != expected)
-      return fail("{}: the sum of what was read is {:08x} and must be {:08x}", name_, got, expected);
+    if (got != expected) return fail("{}: the sum of what was read is {:08x} and must be {:08x}", name_, got, expected);
     return {};
   }
 
@@ -430,7 +422,7 @@ class MemoryBenchmark : public CudaBenchmark {
   Memory source_, target_, out_;
 };
 
-// --- matrix units
+// Matrix units
 
 class MmaBenchmark : public CudaBenchmark {
  public:
@@ -452,8 +444,8 @@ class MmaBenchmark : public CudaBenchmark {
   }
 
   double work() const override {
-    return static_cast<double>(all_threads() / 32) * kMmaUnroll * kind_.tiles * count_ * 2.0 * kind_.m *
-           kind_.n * kind_.k;
+    return static_cast<double>(all_threads() / 32) * kMmaUnroll * kind_.tiles * count_ * 2.0 * kind_.m * kind_.n *
+           kind_.k;
   }
 
   Status check() override {
@@ -577,8 +569,7 @@ class WgmmaBenchmark : public CudaBenchmark {
             magnitude += visits * std::fabs(term);
           }
       }
-      TACHO_TRY(compare_product(kind_.element, kind_.name, product, magnitude, kWgmmaUnroll, &got[place], row,
-                                column));
+      TACHO_TRY(compare_product(kind_.element, kind_.name, product, magnitude, kWgmmaUnroll, &got[place], row, column));
     }
     return {};
   }
@@ -589,7 +580,7 @@ class WgmmaBenchmark : public CudaBenchmark {
   Memory table_, out_;
 };
 
-// --- the device
+// The device
 
 class CudaDevice : public Device {
  public:
@@ -642,9 +633,9 @@ class CudaDevice : public Device {
     for (size_t i = 0; i < kVectorColumns.size(); ++i) {
       const VectorKind& kind = vector_kinds()[i];
       const bool integer = kVectorColumns[i][1][0] == 'I';
-      Offer& offer = add(kVectorColumns[i][0],
-                         fmt::format("Peak {} ({})", integer ? "IOPs" : "FLOPs", kVectorColumns[i][1]),
-                         integer ? "GOP/s" : "GFLOP/s", std::string(kind.instruction), kind.name);
+      Offer& offer =
+          add(kVectorColumns[i][0], fmt::format("Peak {} ({})", integer ? "IOPs" : "FLOPs", kVectorColumns[i][1]),
+              integer ? "GOP/s" : "GFLOP/s", std::string(kind.instruction), kind.name);
       const int capability = 10 * major_ + minor_;
       if (kind.name == "i8" && capability < 61) offer.measurement.skipped = "needs sm_61";
     }
@@ -656,31 +647,27 @@ class CudaDevice : public Device {
         ++index;
         continue;
       }
-      const bool integer = kind.element == Element::kInt8,
-                 second = hopper && kind.element != Element::kDouble;
-      Offer& offer = add(
-          fmt::format("{}{}{}", second ? "MMASYNC" : "MFMA", type, integer ? "Ops" : "Flops"),
-          fmt::format("Peak Tensor {} ({}{})", integer ? "IOPs" : "FLOPs", type, second ? ", mma.sync" : ""),
-          integer ? "GOP/s" : "GFLOP/s",
-          fmt::format("mma.sync.{}{}", kind.instruction.substr(0, kind.instruction.find('.')),
-                      has_feature(info_.architecture, "tcgen05") ? " (tcgen05 is not used)" : ""),
-          kind.name == "mma_f64_k16" ? "mma_f64" : kind.name);
+      const bool integer = kind.element == Element::kInt8, second = hopper && kind.element != Element::kDouble;
+      Offer& offer =
+          add(fmt::format("{}{}{}", second ? "MMASYNC" : "MFMA", type, integer ? "Ops" : "Flops"),
+              fmt::format("Peak Tensor {} ({}{})", integer ? "IOPs" : "FLOPs", type, second ? ", mma.sync" : ""),
+              integer ? "GOP/s" : "GFLOP/s",
+              fmt::format("mma.sync.{}{}", kind.instruction.substr(0, kind.instruction.find('.')),
+                          has_feature(info_.architecture, "tcgen05") ? " (tcgen05 is not used)" : ""),
+              kind.name == "mma_f64_k16" ? "mma_f64" : kind.name);
       const int needed = std::atoi(kind.target.data() + 3);
       if (10 * major_ + minor_ < needed) offer.measurement.skipped = fmt::format("needs {}", kind.target);
       // The peak belongs to the other path.
       if (second) offer.peak_per_clock = kUnknown;
     }
-    // The roofs are those of operands on their way from the L2, as any real product has them; BF16 also
-    // without.
+    // The roofs are those of operands on their way from the L2, as any real product has them; BF16 also without.
     if (hopper)
       for (const WgmmaKind& kind : wgmma_kinds()) {
         const std::string_view type = name_of(kind.element);
         const bool integer = kind.element == Element::kInt8;
         add(fmt::format("MFMA{}{}", type, integer ? "Ops" : "Flops"),
-            fmt::format("Peak Tensor {} ({})", integer ? "IOPs" : "FLOPs", type),
-            integer ? "GOP/s" : "GFLOP/s",
-            fmt::format("wgmma.mma_async.{}, cp.async",
-                        kind.instruction.substr(0, kind.instruction.find('.'))),
+            fmt::format("Peak Tensor {} ({})", integer ? "IOPs" : "FLOPs", type), integer ? "GOP/s" : "GFLOP/s",
+            fmt::format("wgmma.mma_async.{}, cp.async", kind.instruction.substr(0, kind.instruction.find('.'))),
             "mma_" + std::string(kind.name.substr(6)));
       }
     if (hopper)
@@ -690,8 +677,8 @@ class CudaDevice : public Device {
   }
 
   Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) override {
-    static constexpr std::array<const char*, 7> kMemory = {
-        "dram_read", "dram_write", "dram_copy", "dram_triad", "l2", "l1", "shared"};
+    static constexpr std::array<const char*, 7> kMemory = {"dram_read", "dram_write", "dram_copy", "dram_triad",
+                                                           "l2",        "l1",         "shared"};
     auto index = static_cast<size_t>(offer.index);
     if (index < kMemory.size()) return make<MemoryBenchmark>(std::string(kMemory[index]), info_.cache);
     index -= kMemory.size();
@@ -726,8 +713,8 @@ Result<DeviceInfo> describe(const CudaDriver& driver, int index, int& major, int
   info.vendor = "NVIDIA";
   info.kind = "GPU";
   std::array<char, 256> name{};
-  TACHO_TRY(driver.check("cuDeviceGetName",
-                         driver.DeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device)));
+  TACHO_TRY(
+      driver.check("cuDeviceGetName", driver.DeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device)));
   info.name = name.data();
   const auto attribute = [&](int which) {
     int value = 0;
@@ -742,8 +729,8 @@ Result<DeviceInfo> describe(const CudaDriver& driver, int index, int& major, int
   info.bus_width = static_cast<uint32_t>(attribute(CudaDriver::kBusWidth));
   info.cache = static_cast<uint64_t>(attribute(CudaDriver::kL2Size));
   info.local_memory = static_cast<uint64_t>(attribute(CudaDriver::kSharedPerMultiprocessor));
-  info.id = fmt::format("{:04x}:{:02x}:{:02x}.0", attribute(CudaDriver::kPciDomain),
-                        attribute(CudaDriver::kPciBus), attribute(CudaDriver::kPciDevice));
+  info.id = fmt::format("{:04x}:{:02x}:{:02x}.0", attribute(CudaDriver::kPciDomain), attribute(CudaDriver::kPciBus),
+                        attribute(CudaDriver::kPciDevice));
   size_t memory = 0;
   TACHO_TRY(driver.check("cuDeviceTotalMem", driver.DeviceTotalMem(&memory, device)));
   info.memory = memory;
@@ -763,8 +750,7 @@ static std::vector<DeviceEntry> cuda_devices(std::string& note) {
   const CudaDriver* driver = CudaDriver::get(note);
   if (driver == nullptr) return devices;
   int count = 0;
-  if (const auto code = driver->DeviceGetCount(&count); code != 0)
-    note = driver->describe("cuDeviceGetCount", code);
+  if (const auto code = driver->DeviceGetCount(&count); code != 0) note = driver->describe("cuDeviceGetCount", code);
   for (int i = 0; i < count; ++i) {
     int major = 0, minor = 0;
     const Result<DeviceInfo> info = describe(*driver, i, major, minor);

@@ -19,14 +19,12 @@ constexpr std::array<VectorKind, 6> kVectors = {{
 
 constexpr std::array<MmaKind, 7> kMmas = {{
     {"mma_f16", "m16n8k16.row.col.f32.f16.f16.f32", "7.0", "sm_80", Element::kHalf, 16, 8, 16, 4, 2, 4, 8},
-    {"mma_bf16", "m16n8k16.row.col.f32.bf16.bf16.f32", "7.0", "sm_80", Element::kBfloat, 16, 8, 16, 4, 2, 4,
-     8},
+    {"mma_bf16", "m16n8k16.row.col.f32.bf16.bf16.f32", "7.0", "sm_80", Element::kBfloat, 16, 8, 16, 4, 2, 4, 8},
     {"mma_tf32", "m16n8k8.row.col.f32.tf32.tf32.f32", "7.0", "sm_80", Element::kTf32, 16, 8, 8, 4, 2, 4, 8},
     {"mma_f8", "m16n8k32.row.col.f32.e4m3.e4m3.f32", "8.4", "sm_89", Element::kE4m3, 16, 8, 32, 4, 2, 4, 8},
     {"mma_i8", "m16n8k32.row.col.s32.s8.s8.s32", "7.0", "sm_80", Element::kInt8, 16, 8, 32, 4, 2, 4, 8},
     {"mma_f64", "m8n8k4.row.col.f64.f64.f64.f64", "7.0", "sm_80", Element::kDouble, 8, 8, 4, 1, 1, 2, 8},
-    {"mma_f64_k16", "m16n8k16.row.col.f64.f64.f64.f64", "7.8", "sm_90", Element::kDouble, 16, 8, 16, 8, 4, 4,
-     4},
+    {"mma_f64_k16", "m16n8k16.row.col.f64.f64.f64.f64", "7.8", "sm_90", Element::kDouble, 16, 8, 16, 8, 4, 4, 4},
 }};
 
 constexpr std::array<WgmmaKind, 5> kWgmmas = {{
@@ -111,12 +109,11 @@ std::string vector_ptx(const VectorKind& kind) {
   std::string text = begin("6.4", "sm_70", 256);
   text += fmt::format("  .reg .{} %a<{}>, %b, %c;\n", kind.type, kChains);
   const auto load = [&](std::string_view to, std::string_view index) {
-    text += fmt::format("  mul.wide.u32 %p, {}, {};\n  add.u64 %p, %p, %table;\n  ld.global.{} {}, [%p];\n",
-                        index, kind.bytes, kind.type, to);
+    text += fmt::format("  mul.wide.u32 %p, {}, {};\n  add.u64 %p, %p, %table;\n  ld.global.{} {}, [%p];\n", index,
+                        kind.bytes, kind.type, to);
   };
   for (uint32_t k = 0; k < kChains; ++k) {
-    text +=
-        fmt::format("  mad.lo.u32 %x, %thread, {}, {};\n  and.b32 %x, %x, {};\n", kChains, k, kStarts - 1);
+    text += fmt::format("  mad.lo.u32 %x, %thread, {}, {};\n  and.b32 %x, %x, {};\n", kChains, k, kStarts - 1);
     load(fmt::format("%a{}", k), "%x");
   }
   text += fmt::format("  and.b32 %x, %thread, {};\n  add.u32 %x, %x, {};\n", kFactors - 1, kStarts);
@@ -162,8 +159,8 @@ std::string memory_ptx(std::string_view name) {
   if (name.starts_with("dram_")) {
     const bool reads = name != "dram_write", writes = name != "dram_read";
     constexpr uint32_t kStep = kDramThreads * 16, kPiece = kStep * kMemoryUnroll;
-    text += fmt::format(
-        "  mul.wide.u32 %q, %block, {};\n  mul.wide.u32 %p, %local, 16;\n  add.u64 %q, %q, %p;\n", kPiece);
+    text +=
+        fmt::format("  mul.wide.u32 %q, %block, {};\n  mul.wide.u32 %p, %local, 16;\n  add.u64 %q, %q, %p;\n", kPiece);
     text += fmt::format("  mul.wide.u32 %s, %blocks, {};\n", kPiece);
     if (name == "dram_triad") text += "  .reg .b64 %r;\n  add.u64 %r, %q, %out;\n";
     if (reads) text += "  add.u64 %p, %q, %table;\n";
@@ -171,8 +168,8 @@ std::string memory_ptx(std::string_view name) {
     if (name == "dram_read") begin_sums();
     if (name == "dram_write") {
       // What is written: a vector of the table's for each thread.
-      text += fmt::format(
-          "  and.b32 %x, %thread, {};\n  mul.wide.u32 %p, %x, 16;\n  add.u64 %p, %p, %table;\n", kStarts - 1);
+      text += fmt::format("  and.b32 %x, %thread, {};\n  mul.wide.u32 %p, %x, 16;\n  add.u64 %p, %p, %table;\n",
+                          kStarts - 1);
       load("ld.global", "v", 0, "%p");
     }
     text += kStartClock;
@@ -184,8 +181,7 @@ std::string memory_ptx(std::string_view name) {
     for (uint32_t j = 0; is_float && j < 4 * kMemoryUnroll; ++j)
       text += fmt::format("  fma.rn.f32 %v{}, %w{}, 0f{:08X}, %v{};\n", j, j, 0x3F400000U, j);
     for (uint32_t j = 0; writes && j < kMemoryUnroll; ++j)
-      text += fmt::format("  st.global.v4.{} [%q+{}], {};\n", type, j * kStep,
-                          registers("v", reads ? 4 * j : 0, 4));
+      text += fmt::format("  st.global.v4.{} [%q+{}], {};\n", type, j * kStep, registers("v", reads ? 4 * j : 0, 4));
     if (reads) text += "  add.u64 %p, %p, %s;\n";
     if (is_float) text += "  add.u64 %r, %r, %s;\n";
     if (writes) text += "  add.u64 %q, %q, %s;\n";
@@ -194,8 +190,7 @@ std::string memory_ptx(std::string_view name) {
     text += kStopClock;
     if (name == "dram_read") end_sums();
   } else if (name == "l2") {
-    // Every block walks through the whole set, from a place of its own; past the L1, whose lines would serve
-    // others.
+    // Every block walks through the whole set, from a place of its own; past the L1, whose lines would serve others.
     begin_sums();
     text += R"(  mul.wide.u32 %p, %block, 4096;
   cvt.u32.u64 %y, %p;
@@ -214,17 +209,15 @@ std::string memory_ptx(std::string_view name) {
     text += kStopClock;
     end_sums();
   } else {
-    // A block reads its own 32 KiB again and again, a step further in every round so that no load is like the
-    // last.
+    // A block reads its own 32 KiB again and again, a step further in every round so that no load is like the last.
     const bool shared = name == "shared";
     begin_sums();
     if (shared) {
       text += fmt::format("  .shared .align 128 .b8 set[{}];\n", kSmallSet);
       text += "  .reg .b32 %base;\n  mov.u32 %base, set;\n";
       for (uint32_t j = 0; j < kSmallSet / (16 * kSmallThreads); ++j) {
-        text += fmt::format(
-            "  mad.lo.u32 %x, %local, 16, {};\n  cvt.u64.u32 %p, %x;\n  add.u64 %p, %p, %table;\n",
-            j * 16 * kSmallThreads);
+        text += fmt::format("  mad.lo.u32 %x, %local, 16, {};\n  cvt.u64.u32 %p, %x;\n  add.u64 %p, %p, %table;\n",
+                            j * 16 * kSmallThreads);
         load("ld.global", "v", 0, "%p");
         text += fmt::format("  add.u32 %x, %x, %base;\n  st.shared.v4.u32 [%x], {};\n", registers("v", 0, 4));
       }
@@ -260,14 +253,13 @@ std::string mma_ptx(const MmaKind& kind) {
   const std::string_view result = wide ? "f64" : kind.element == Element::kInt8 ? "s32" : "f32";
   const uint32_t bytes = wide ? 8 : 4;
   std::string text = begin(kind.version, kind.target, 256);
-  text += fmt::format("  .reg .{} %a<{}>, %b<{}>;\n  .reg .{} %d<{}>;\n", operand, kind.a,
-                      kind.b * kind.tiles, result, kind.c * kind.tiles);
+  text += fmt::format("  .reg .{} %a<{}>, %b<{}>;\n  .reg .{} %d<{}>;\n", operand, kind.a, kind.b * kind.tiles, result,
+                      kind.c * kind.tiles);
   const uint32_t loads = kind.a + kind.b * kind.tiles;
   for (uint32_t r = 0; r < loads; ++r) {
     text += fmt::format("  mad.lo.u32 %x, %thread, {}, {};\n  and.b32 %x, %x, {};\n", loads, r, kStarts - 1);
-    text +=
-        fmt::format("  mul.wide.u32 %p, %x, {};\n  add.u64 %p, %p, %table;\n  ld.global.{} %{}{}, [%p];\n",
-                    bytes, operand, r < kind.a ? "a" : "b", r < kind.a ? r : r - kind.a);
+    text += fmt::format("  mul.wide.u32 %p, %x, {};\n  add.u64 %p, %p, %table;\n  ld.global.{} %{}{}, [%p];\n", bytes,
+                        operand, r < kind.a ? "a" : "b", r < kind.a ? r : r - kind.a);
   }
   for (uint32_t i = 0; i < kind.c * kind.tiles; ++i)
     text += fmt::format("  mov.{} %d{}, {};\n", result, i,
@@ -279,13 +271,12 @@ std::string mma_ptx(const MmaKind& kind) {
   for (uint32_t u = 0; u < kMmaUnroll; ++u)
     for (uint32_t t = 0; t < kind.tiles; ++t) {
       const std::string d = registers("d", t * kind.c, kind.c);
-      text += fmt::format("  mma.sync.aligned.{} {}, {}, {}, {};\n", kind.instruction, d,
-                          registers("a", 0, kind.a), registers("b", t * kind.b, kind.b), d);
+      text += fmt::format("  mma.sync.aligned.{} {}, {}, {}, {};\n", kind.instruction, d, registers("a", 0, kind.a),
+                          registers("b", t * kind.b, kind.b), d);
     }
   text += kNext;
   text += kStopClock;
-  text +=
-      fmt::format("  mul.wide.u32 %p, %thread, {};\n  add.u64 %p, %p, %out;\n", kind.c * kind.tiles * bytes);
+  text += fmt::format("  mul.wide.u32 %p, %thread, {};\n  add.u64 %p, %p, %out;\n", kind.c * kind.tiles * bytes);
   for (uint32_t i = 0; i < kind.c * kind.tiles; ++i)
     text += fmt::format("  st.global.{} [%p+{}], %d{};\n", result, i * bytes, i);
   text += kEnd;
@@ -321,8 +312,7 @@ std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
     text += "  cp.async.commit_group;\n";
   };
   // What the threads have stored becomes visible to the tensor cores.
-  constexpr std::string_view kArrived =
-      "  cp.async.wait_group 0;\n  fence.proxy.async.shared::cta;\n  bar.sync 0;\n";
+  constexpr std::string_view kArrived = "  cp.async.wait_group 0;\n  fence.proxy.async.shared::cta;\n  bar.sync 0;\n";
   text += "  mov.u32 %to, %base;\n";
   copy();
   // Matrix descriptors, in units of 16 bytes:
@@ -351,14 +341,13 @@ std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
   text += kLoop;
   text += "  wgmma.fence.sync.aligned;\n";
   const std::string d = registers("d", 0, kAccumulators);
-  const std::string_view tail = integer ? ""
-                                : kind.element == Element::kHalf || kind.element == Element::kBfloat
-                                    ? ", 1, 1, 0, 0"
-                                    : ", 1, 1";
+  const std::string_view tail = integer                                                              ? ""
+                                : kind.element == Element::kHalf || kind.element == Element::kBfloat ? ", 1, 1, 0, 0"
+                                                                                                     : ", 1, 1";
   for (uint32_t u = 0; u < kWgmmaUnroll; ++u)
     for (uint32_t s = 0; s < kWgmmaSteps; ++s)
-      text += fmt::format("  wgmma.mma_async.sync.aligned.{} {}, %a{}, %b{}, %keep{};\n", kind.instruction, d,
-                          s, s, tail);
+      text +=
+          fmt::format("  wgmma.mma_async.sync.aligned.{} {}, %a{}, %b{}, %keep{};\n", kind.instruction, d, s, s, tail);
   text += "  wgmma.commit_group.sync.aligned;\n";
   if (streamed) {
     // The half that is not being multiplied: %half is 0 or the distance of the halves, in units of 16 bytes.
@@ -382,8 +371,7 @@ std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
   text += kNext;
   text += kStopClock;
   text += fmt::format("  mul.wide.u32 %p, %thread, {};\n  add.u64 %p, %p, %out;\n", kAccumulators * 4);
-  for (uint32_t i = 0; i < kAccumulators; ++i)
-    text += fmt::format("  st.global.{} [%p+{}], %d{};\n", result, i * 4, i);
+  for (uint32_t i = 0; i < kAccumulators; ++i) text += fmt::format("  st.global.{} [%p+{}], %d{};\n", result, i * 4, i);
   text += kEnd;
   return text;
 }

@@ -18,9 +18,8 @@
 
 namespace tacho::roofline {
 
-// --- vector units: a_k = a_k * b + c in kChains independent chains per thread, kVectorUnroll times per trip.
-// fp64 uses a_k = a_k * b + a_k, since the registers cannot deliver three different 64-bit sources at the
-// full rate.
+// Vector units: a_k = a_k * b + c in kChains independent chains per thread, kVectorUnroll times per trip.
+// fp64 uses a_k = a_k * b + a_k, since the registers cannot deliver three different 64-bit sources at the full rate.
 inline constexpr uint32_t kChains = 8, kVectorUnroll = 32;
 /// Elements of the table: kStarts values for a, then kFactors for b, then kFactors for c.
 inline constexpr uint32_t kStarts = 1U << 16, kFactors = 1024;
@@ -36,7 +35,7 @@ struct VectorKind {
 std::span<const VectorKind> vector_kinds();
 std::string vector_ptx(const VectorKind& kind);
 
-// --- memory: 16 bytes per thread and access. In the dram kernels, block b takes the pieces b, b + blocks,
+// Memory: 16 bytes per thread and access. In the dram kernels, block b takes the pieces b, b + blocks,
 // ... of kDramThreads x kMemoryUnroll vectors each.
 inline constexpr uint32_t kMemoryUnroll = 4, kDramThreads = 256;
 /// "dram_read", "dram_write", "dram_copy", "dram_triad", "l2", "l1", "shared"
@@ -45,9 +44,8 @@ std::string memory_ptx(std::string_view name);
 inline constexpr uint32_t kSmallSet = 32 * 1024, kSmallThreads = 512;
 inline constexpr float kTriadFactor = 0.75F;
 
-// --- matrix units
-/// mma.sync: warps keep all operands in registers. `a`, `b`, `c`: registers per thread of each operand (d is
-/// c).
+// Matrix units
+/// mma.sync: warps keep all operands in registers. `a`, `b`, `c`: registers per thread of each operand (d is c).
 struct MmaKind {
   std::string_view name;         ///< "mma_bf16"
   std::string_view instruction;  ///< without "mma.sync.aligned."
@@ -61,15 +59,14 @@ inline constexpr uint32_t kMmaUnroll = 4;
 std::span<const MmaKind> mma_kinds();
 std::string mma_ptx(const MmaKind& kind);
 
-/// wgmma (sm_90a): two warpgroups per block, each 64 rows of A by 256 columns of B, with operands in shared
-/// memory without swizzle. Per step of K (32 bytes of it) a tile of A is 2 KiB and one of B 8 KiB. A set is
-/// kWgmmaSteps tiles of A of warpgroup 0, the same of warpgroup 1, then those of B: 48 KiB. A tile is rows /
-/// 8 core matrices of 8 rows x 16 bytes for the first 16 bytes of K, then those for the second. The table has
-/// kWgmmaSets sets.
+/// wgmma (sm_90a): two warpgroups per block, each 64 rows of A by 256 columns of B, with operands in shared memory
+/// without swizzle. Per step of K (32 bytes of it) a tile of A is 2 KiB and one of B 8 KiB. A set is kWgmmaSteps tiles
+/// of A of warpgroup 0, the same of warpgroup 1, then those of B: 48 KiB. A tile is rows / 8 core matrices of 8 rows x
+/// 16 bytes for the first 16 bytes of K, then those for the second. The table has kWgmmaSets sets.
 ///
-/// Resident: block b multiplies set b % kWgmmaSets again and again, which no real program can do. Streamed:
-/// while the block multiplies a set (kWgmmaUnroll times), the next one comes from the L2 (cp.async) into the
-/// other half of 96 KiB; block b begins with set b % kWgmmaSets.
+/// Resident: block b multiplies set b % kWgmmaSets again and again, which no real program can do. Streamed: while the
+/// block multiplies a set (kWgmmaUnroll times), the next one comes from the L2 (cp.async) into the other half of 96
+/// KiB; block b begins with set b % kWgmmaSets.
 struct WgmmaKind {
   std::string_view name;  ///< "wgmma_bf16"
   std::string_view instruction;

@@ -1,5 +1,5 @@
-// Any OpenCL device: benchmarks in OpenCL C, compiled by the device's own compiler when they are run. CPUs
-// get one work-item a core with vectors as wide as their registers, GPUs work-groups of 256.
+// Any OpenCL device: benchmarks in OpenCL C, compiled by the device's own compiler when they are run. CPUs get one
+// work-item a core with vectors as wide as their registers, GPUs work-groups of 256.
 #include "roofline/backend.h"
 
 #include <algorithm>
@@ -56,8 +56,7 @@ std::vector<Found> find_devices(std::string& note) {
 }
 
 bool is_amd(const DeviceInfo& info) {
-  return info.vendor.find("AMD") != std::string::npos ||
-         info.vendor.find("Advanced Micro") != std::string::npos;
+  return info.vendor.find("AMD") != std::string::npos || info.vendor.find("Advanced Micro") != std::string::npos;
 }
 
 DeviceInfo describe(cl_device_id device) {
@@ -67,12 +66,9 @@ DeviceInfo describe(cl_device_id device) {
   info.vendor = device_text(device, CL_DEVICE_VENDOR);
   info.driver = device_text(device, CL_DRIVER_VERSION);
   const auto type = device_value<cl_device_type>(device, CL_DEVICE_TYPE);
-  info.kind = (type & CL_DEVICE_TYPE_GPU) != 0   ? "GPU"
-              : (type & CL_DEVICE_TYPE_CPU) != 0 ? "CPU"
-                                                 : "accelerator";
+  info.kind = (type & CL_DEVICE_TYPE_GPU) != 0 ? "GPU" : (type & CL_DEVICE_TYPE_CPU) != 0 ? "CPU" : "accelerator";
   info.units = device_value<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS, 1);
-  if (const auto mhz = device_value<cl_uint>(device, CL_DEVICE_MAX_CLOCK_FREQUENCY); mhz > 0)
-    info.max_clock = mhz;
+  if (const auto mhz = device_value<cl_uint>(device, CL_DEVICE_MAX_CLOCK_FREQUENCY); mhz > 0) info.max_clock = mhz;
   info.memory = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
   info.cache = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
   info.local_memory = device_value<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
@@ -97,8 +93,8 @@ uint64_t cpu_cache(int level) {
   return 0;
 }
 
-// Fused multiply-adds of a whole vector register that a core of this machine starts in a cycle: two, as server and desktop cores
-// of the last ten years do; one of 64 bytes on AMD's Zen 4 (family 25), which does them in two halves.
+// Fused multiply-adds of a whole vector register that a core of this machine starts in a cycle: two, as server and
+// desktop cores of the last ten years do; one of 64 bytes on AMD's Zen 4 (family 25), which does them in two halves.
 double cpu_fma_units(uint32_t vector_bytes) {
   std::ifstream file("/proc/cpuinfo");
   std::string vendor;
@@ -145,8 +141,7 @@ uint64_t l2_size(const Session& session) {
 
 class OpenClBenchmark : public Benchmark, ClKernel {
  public:
-  OpenClBenchmark(std::shared_ptr<Session> session, const Plan& plan)
-      : ClKernel(std::move(session)), plan_(plan) {}
+  OpenClBenchmark(std::shared_ptr<Session> session, const Plan& plan) : ClKernel(std::move(session)), plan_(plan) {}
 
   Status prepare() {
     const bool vector = plan_.kind == Kind::kVector;
@@ -215,12 +210,10 @@ class OpenClBenchmark : public Benchmark, ClKernel {
         plan_.type == "half"     ? " -DHALF"
         : plan_.type == "double" ? " -DDOUBLE"
                                  : "",
-        vector && (plan_.type == "float" || plan_.type == "double" || plan_.type == "half") ? " -DFLOATING"
-                                                                                            : "",
+        vector && (plan_.type == "float" || plan_.type == "double" || plan_.type == "half") ? " -DFLOATING" : "",
         plan_.kind == Kind::kDramTriad ? " -DTRIAD" : "");
-    static constexpr std::array<const char*, 8> kNames = {"dram_read",  "dram_write",  "dram_copy",
-                                                          "dram_triad", "cached",      "cached",
-                                                          "local_set",  "vector_units"};
+    static constexpr std::array<const char*, 8> kNames = {"dram_read", "dram_write", "dram_copy", "dram_triad",
+                                                          "cached",    "cached",     "local_set", "vector_units"};
     return ClKernel::build(kOpenClSource, options, kNames[static_cast<size_t>(plan_.kind)]);
   }
 
@@ -228,8 +221,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
   Status set_arguments() {
     cl_uint index = 0;
     for (const cl_mem& memory : memory_) TACHO_TRY(argument(index++, memory));
-    for (const cl_uint number : {count_, first_, stride_, mask_, region_})
-      TACHO_TRY(argument(index++, number));
+    for (const cl_uint number : {count_, first_, stride_, mask_, region_}) TACHO_TRY(argument(index++, number));
     return {};
   }
 
@@ -267,8 +259,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
     for (const auto& [item, chain, lane] : {std::array{0U, 0U, 0U}, {items - 1, kClChains - 1, lanes_ - 1}}) {
       const size_t at = (size_t{item} * kClChains + chain) * lanes_ + lane;
       TACHO_ASSIGN(const std::vector<unsigned char> got, download<unsigned char>(3, at * element_, element_));
-      const uint32_t a = ((item % 1024) * kClChains + chain) * lanes_ + lane, b = starts + lane,
-                     c = b + lanes_;
+      const uint32_t a = ((item % 1024) * kClChains + chain) * lanes_ + lane, b = starts + lane, c = b + lanes_;
       const uint64_t steps = uint64_t{count_} * kClVectorUnroll;
       std::array<unsigned char, 8> expected{};
       const auto save = [&](auto value) { std::memcpy(expected.data(), &value, sizeof value); };
@@ -287,13 +278,11 @@ class OpenClBenchmark : public Benchmark, ClKernel {
         save(x);
       } else {
         uint64_t x = whole(a);
-        for (uint64_t i = 0; i < steps; ++i)
-          x = x * whole(b) + whole(c);  // the low bits are those of narrow types
+        for (uint64_t i = 0; i < steps; ++i) x = x * whole(b) + whole(c);  // the low bits are those of narrow types
         save(x);
       }
       if (std::memcmp(expected.data(), got.data(), element_) != 0)
-        return fail("chain {} of work-item {} has another value than {} steps on the host", chain, item,
-                    steps);
+        return fail("chain {} of work-item {} has another value than {} steps on the host", chain, item, steps);
     }
     return {};
   }
@@ -303,8 +292,8 @@ class OpenClBenchmark : public Benchmark, ClKernel {
     uint32_t items = groups_ * group_size_;
     if (plan_.kind <= Kind::kDramTriad) {
       // Larger than every cache, a whole number of trips for every work-item.
-      // A CPU's run takes one of several parts of the arrays, the next run the next: runs are short, and no part is in a cache
-      // any more when its turn comes again.
+      // A CPU's run takes one of several parts of the arrays, the next run the next: runs are short, and no part is in
+      // a cache any more when its turn comes again.
       parts_ = session_->cpu ? 16 : 1;
       const uint64_t trip = uint64_t{items} * kClMemoryUnroll * vector * parts_;
       const auto most = device_value<cl_ulong>(session_->device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 128 << 20);
@@ -313,8 +302,8 @@ class OpenClBenchmark : public Benchmark, ClKernel {
                                                                                             : 1;
       uint64_t wanted =
           session_->cpu ? std::max<uint64_t>(3 * cache, 64 << 20) : std::max<uint64_t>(16 * cache, 512 << 20);
-      wanted = std::min({wanted, uint64_t{most}, session_->info.memory / (2 * arrays),
-                         std::max(uint64_t{1} << 30, 3 * cache)});
+      wanted = std::min(
+          {wanted, uint64_t{most}, session_->info.memory / (2 * arrays), std::max(uint64_t{1} << 30, 3 * cache)});
       // Runs go through all arrays in turn: together they have to be larger than what the caches hold.
       if (wanted < cache || arrays * wanted < 2 * cache)
         return fail("{} MiB of device memory are too little for arrays that do not fit into its caches",
@@ -325,9 +314,10 @@ class OpenClBenchmark : public Benchmark, ClKernel {
       first_ = session_->cpu ? parts_ * count_ * kClMemoryUnroll : 1;
       stride_ = session_->cpu ? 1 : items;
     } else {
-      // A CPU's cores have sets of their own. All groups of a GPU read the same one, so that those that share a cache fit into it.
+      // A CPU's cores have sets of their own. All groups of a GPU read the same one, so that those that share a cache
+      // fit into it.
       const bool local = plan_.kind == Kind::kLocal, own = session_->cpu;
-      const uint64_t limit = local ? std::min<uint64_t>(session_->info.local_memory / 2, 16 * 1024)
+      const uint64_t limit = local                     ? std::min<uint64_t>(session_->info.local_memory / 2, 16 * 1024)
                              : plan_.kind == Kind::kL1 ? l1_size(*session_) / 2
                              : session_->cpu           ? l2_size(*session_) / 2
                                                        : l2_size(*session_) / 4;
@@ -385,8 +375,8 @@ class OpenClBenchmark : public Benchmark, ClKernel {
             const uint64_t vector = at / lanes_, item = session_->cpu ? vector / first_ : vector % items;
             expected = word_of(item * lanes_ + at % lanes_);
           } else if (plan_.kind == Kind::kDramTriad) {
-            expected = std::bit_cast<uint32_t>(std::fmaf(std::bit_cast<float>(word_of(words - 1 - at)), 0.75F,
-                                                         std::bit_cast<float>(word_of(at))));
+            expected = std::bit_cast<uint32_t>(
+                std::fmaf(std::bit_cast<float>(word_of(words - 1 - at)), 0.75F, std::bit_cast<float>(word_of(at))));
           }
           if (got[i] != expected) return fail("word {} is {:08x} and must be {:08x}", at, got[i], expected);
         }
@@ -479,31 +469,26 @@ class OpenClDevice : public Device {
       offer.index = static_cast<int>(i);
       Measurement& m = offer.measurement;
       m.column = plan.column;
-      m.label = plan.kind <= Kind::kDramTriad
-                    ? fmt::format("{} BW {}", session_->cpu ? "DRAM" : "HBM", plan.label)
-                    : std::string(plan.label);
+      m.label = plan.kind <= Kind::kDramTriad ? fmt::format("{} BW {}", session_->cpu ? "DRAM" : "HBM", plan.label)
+                                              : std::string(plan.label);
       m.path = "OpenCL C";
       m.unit = plan.kind != Kind::kVector ? "GB/s" : plan.column.starts_with("FP") ? "GFLOP/s" : "GOP/s";
-      const auto has = [&](const char* extension) {
-        return session_->extensions.find(extension) != std::string::npos;
-      };
+      const auto has = [&](const char* extension) { return session_->extensions.find(extension) != std::string::npos; };
       if (plan.type == "double" && !has("cl_khr_fp64")) m.skipped = "the device has no FP64 (cl_khr_fp64)";
       if (plan.type == "half" && !has("cl_khr_fp16")) m.skipped = "the device has no FP16 (cl_khr_fp16)";
       if (session_->cpu && plan.kind == Kind::kVector) {
         // OpenCL's properties do not tell how many units of that width there are.
-        const auto width = device_value<cl_uint>(session_->device, plan.type == "double"
-                                                                       ? CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE
-                                                                       : CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+        const auto width =
+            device_value<cl_uint>(session_->device, plan.type == "double" ? CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE
+                                                                          : CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
         if (plan.type == "float" || plan.type == "double")
-          offer.peak_per_clock = session_->info.units * width * 2 *
-                                 cpu_fma_units(width * (plan.type == "double" ? 8 : 4)) * 1e-3;
+          offer.peak_per_clock =
+              session_->info.units * width * 2 * cpu_fma_units(width * (plan.type == "double" ? 8 : 4)) * 1e-3;
       }
       if (!session_->cpu && plan.kind == Kind::kVector && (plan.type == "float" || plan.type == "double")) {
-        offer.peak_per_clock =
-            per_cycle(session_->info.architecture, plan.type == "float" ? "fp32" : "fp64") *
-            session_->info.units * 1e-3;
-        if (std::isnan(offer.peak_per_clock) && plan.type == "float")
-          offer.peak_per_clock = lanes_per_cycle() * 2e-3;
+        offer.peak_per_clock = per_cycle(session_->info.architecture, plan.type == "float" ? "fp32" : "fp64") *
+                               session_->info.units * 1e-3;
+        if (std::isnan(offer.peak_per_clock) && plan.type == "float") offer.peak_per_clock = lanes_per_cycle() * 2e-3;
       }
     }
     if (!session_->cpu && is_amd(session_->info)) add_matrix_offers(list);
@@ -521,17 +506,18 @@ class OpenClDevice : public Device {
 
   // On processors that is time for nothing: their compiler's code runs.
   Status try_out() override {
-    const auto plan = std::find_if(kPlans.begin(), kPlans.end(),
-                                   [](const Plan& each) { return each.column == "FP32Flops"; });
+    const auto plan =
+        std::find_if(kPlans.begin(), kPlans.end(), [](const Plan& each) { return each.column == "FP32Flops"; });
     OpenClBenchmark benchmark(session_, *plan);
     // What cannot be built or started says so where it is measured.
     if (session_->cpu || !benchmark.prepare() || !benchmark.run()) return {};
     return benchmark.check();
   }
 
-  // A CPU's own clock property is its nominal one: the real one comes from a chain of operations of one cycle each, on all
-  // cores at the same time. What starting the cores costs is the same for a long and a short chain, so it falls out of their
-  // difference. All cores are seldom faster than one alone, and where other programs keep one busy they only look slower.
+  // A CPU's own clock property is its nominal one: the real one comes from a chain of operations of one cycle each, on
+  // all cores at the same time. What starting the cores costs is the same for a long and a short chain, so it falls out
+  // of their difference. All cores are seldom faster than one alone, and where other programs keep one busy they only
+  // look slower.
   Status find_clock() {
     ClockChain chain(session_);
     TACHO_TRY(chain.prepare());
@@ -542,8 +528,7 @@ class OpenClDevice : public Device {
       all = std::max(all, again);
     }
     const double clock = all > one || all < 0.6 * one ? one : all;
-    if (clock > 0)
-      session_->info.max_clock = found_clock_ ? std::max(clock, session_->info.max_clock) : clock;
+    if (clock > 0) session_->info.max_clock = found_clock_ ? std::max(clock, session_->info.max_clock) : clock;
     found_clock_ = true;
     return {};
   }
@@ -554,8 +539,8 @@ class OpenClDevice : public Device {
     const std::string& architecture = session_->info.architecture;
     const std::vector<MfmaKind> kinds = mfma_kinds(architecture);
     for (const std::string_view type : {"F64", "F32", "TF32", "F16", "BF16", "F8", "I8"}) {
-      const auto kind = std::find_if(kinds.begin(), kinds.end(),
-                                     [&](const MfmaKind& each) { return name_of(each.element) == type; });
+      const auto kind =
+          std::find_if(kinds.begin(), kinds.end(), [&](const MfmaKind& each) { return name_of(each.element) == type; });
       const bool integer = type == "I8";
       Offer offer;
       Measurement& m = offer.measurement;
@@ -569,9 +554,8 @@ class OpenClDevice : public Device {
       } else if (!kinds.empty()) {
         m.skipped = fmt::format("{} has no MFMA instruction for {}", architecture, type);
       } else {
-        m.skipped =
-            fmt::format("tacho knows the matrix instructions of {}, and this is {}", mfma_architectures(),
-                        architecture.empty() ? session_->info.name : architecture);
+        m.skipped = fmt::format("tacho knows the matrix instructions of {}, and this is {}", mfma_architectures(),
+                                architecture.empty() ? session_->info.name : architecture);
       }
       list.push_back(std::move(offer));
     }
@@ -604,8 +588,7 @@ static std::vector<DeviceEntry> opencl_devices(std::string& note) {
 static Result<std::unique_ptr<Device>> open_opencl_device(int index) {
   std::string note;
   const std::vector<Found> found = find_devices(note);
-  if (index < 0 || static_cast<size_t>(index) >= found.size())
-    return fail("there is no OpenCL device {}", index);
+  if (index < 0 || static_cast<size_t>(index) >= found.size()) return fail("there is no OpenCL device {}", index);
   auto session = std::make_shared<Session>();
   session->device = found[static_cast<size_t>(index)].device;
   session->info = describe(session->device);
@@ -615,12 +598,10 @@ static Result<std::unique_ptr<Device>> open_opencl_device(int index) {
     return fail("{}: the device is not available", session->info.name);
   cl_int code = 0;
   const std::array<cl_context_properties, 3> properties = {
-      CL_CONTEXT_PLATFORM,
-      reinterpret_cast<cl_context_properties>(found[static_cast<size_t>(index)].platform), 0};
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(found[static_cast<size_t>(index)].platform), 0};
   session->context = opencl().CreateContext(properties.data(), 1, &session->device, nullptr, nullptr, &code);
   TACHO_TRY(check("clCreateContext", code));
-  session->queue =
-      opencl().CreateCommandQueue(session->context, session->device, CL_QUEUE_PROFILING_ENABLE, &code);
+  session->queue = opencl().CreateCommandQueue(session->context, session->device, CL_QUEUE_PROFILING_ENABLE, &code);
   TACHO_TRY(check("clCreateCommandQueue", code));
   auto device = std::make_unique<OpenClDevice>(session);
   if (session->cpu) TACHO_TRY(device->find_clock());

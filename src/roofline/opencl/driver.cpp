@@ -45,8 +45,7 @@ Status check(const char* call, cl_int code) {
 
 std::string device_text(cl_device_id device, cl_device_info what) {
   size_t size = 0;
-  if (opencl().GetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0 || size > 1 << 20)
-    return {};
+  if (opencl().GetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0 || size > 1 << 20) return {};
   std::string text(size, '\0');
   if (opencl().GetDeviceInfo(device, what, size, text.data(), nullptr) != CL_SUCCESS) return {};
   text.resize(std::strlen(text.c_str()));
@@ -75,8 +74,8 @@ Status ClKernel::build(std::string_view source, const std::string& options, cons
             CL_SUCCESS &&
         size > 0 && size < 1 << 24) {
       log.resize(size);
-      if (opencl().GetProgramBuildInfo(program_, session_->device, CL_PROGRAM_BUILD_LOG, size, log.data(),
-                                       nullptr) != CL_SUCCESS)
+      if (opencl().GetProgramBuildInfo(program_, session_->device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr) !=
+          CL_SUCCESS)
         log.clear();
       log.resize(std::strlen(log.c_str()));
     }
@@ -95,28 +94,26 @@ Status ClKernel::allocate(int which, size_t size, const void* data) {
   if (code != CL_SUCCESS)
     return fail("{} KiB of device memory: {}", size >> 10, check("clCreateBuffer", code).error().message);
   if (data == nullptr) return {};
-  return check("clEnqueueWriteBuffer", opencl().EnqueueWriteBuffer(session_->queue, memory, CL_TRUE, 0, size,
-                                                                   data, 0, nullptr, nullptr));
+  return check("clEnqueueWriteBuffer",
+               opencl().EnqueueWriteBuffer(session_->queue, memory, CL_TRUE, 0, size, data, 0, nullptr, nullptr));
 }
 
 Status ClKernel::read(int which, size_t offset, size_t size, void* to) {
-  return check("clEnqueueReadBuffer",
-               opencl().EnqueueReadBuffer(session_->queue, memory_[static_cast<size_t>(which)], CL_TRUE,
-                                          offset, size, to, 0, nullptr, nullptr));
+  return check("clEnqueueReadBuffer", opencl().EnqueueReadBuffer(session_->queue, memory_[static_cast<size_t>(which)],
+                                                                 CL_TRUE, offset, size, to, 0, nullptr, nullptr));
 }
 
 Result<double> ClKernel::launch() {
   const size_t global = size_t{groups_} * group_size_, local = group_size_;
   cl_event event = nullptr;
-  TACHO_TRY(
-      check("clEnqueueNDRangeKernel", opencl().EnqueueNDRangeKernel(session_->queue, kernel_, 1, nullptr,
-                                                                    &global, &local, 0, nullptr, &event)));
+  TACHO_TRY(check("clEnqueueNDRangeKernel", opencl().EnqueueNDRangeKernel(session_->queue, kernel_, 1, nullptr, &global,
+                                                                          &local, 0, nullptr, &event)));
   Status status = check("the kernel", opencl().Finish(session_->queue));
   cl_ulong begin = 0, end = 0;
   const auto profile = [&](cl_profiling_info what, cl_ulong& value) {
     if (status)
-      status = check("clGetEventProfilingInfo",
-                     opencl().GetEventProfilingInfo(event, what, sizeof value, &value, nullptr));
+      status =
+          check("clGetEventProfilingInfo", opencl().GetEventProfilingInfo(event, what, sizeof value, &value, nullptr));
   };
   profile(CL_PROFILING_COMMAND_START, begin);
   profile(CL_PROFILING_COMMAND_END, end);

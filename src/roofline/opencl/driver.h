@@ -1,5 +1,4 @@
-// The OpenCL functions that the benchmarks call, loaded with dlopen so that tacho also runs on machines
-// without OpenCL.
+// The OpenCL functions that the benchmarks call, loaded with dlopen so that tacho also runs on machines without OpenCL.
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 120
@@ -58,8 +57,7 @@ Status check(const char* call, cl_int code);
 template <typename T>
 T device_value(cl_device_id device, cl_device_info what, T otherwise = {}) {
   T value{};
-  return opencl().GetDeviceInfo(device, what, sizeof value, &value, nullptr) == CL_SUCCESS ? value
-                                                                                           : otherwise;
+  return opencl().GetDeviceInfo(device, what, sizeof value, &value, nullptr) == CL_SUCCESS ? value : otherwise;
 }
 std::string device_text(cl_device_id device, cl_device_info what);
 

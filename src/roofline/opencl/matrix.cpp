@@ -15,8 +15,7 @@ constexpr uint32_t kWave = 64;
 
 class MatrixBenchmark : public Benchmark, ClKernel {
  public:
-  MatrixBenchmark(std::shared_ptr<Session> session, const MfmaKind& kind)
-      : ClKernel(std::move(session)), kind_(kind) {}
+  MatrixBenchmark(std::shared_ptr<Session> session, const MfmaKind& kind) : ClKernel(std::move(session)), kind_(kind) {}
 
   Status prepare() {
     group_size_ = kMfmaGroup;
@@ -53,8 +52,8 @@ class MatrixBenchmark : public Benchmark, ClKernel {
   }
 
   double work() const override {
-    return static_cast<double>(groups_) * (kMfmaGroup / kWave) * kMfmaTiles * kMfmaUnroll * count_ * 2.0 *
-           kind_.m * kind_.n * kind_.k;
+    return static_cast<double>(groups_) * (kMfmaGroup / kWave) * kMfmaTiles * kMfmaUnroll * count_ * 2.0 * kind_.m *
+           kind_.n * kind_.k;
   }
 
   uint32_t group_size() const override { return group_size_; }

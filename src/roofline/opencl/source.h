@@ -1,5 +1,4 @@
-// The benchmarks in OpenCL C 1.2, built once for each element type. Build options define the names in
-// capitals.
+// The benchmarks in OpenCL C 1.2, built once for each element type. Build options define the names in capitals.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +8,8 @@ namespace tacho::roofline {
 
 inline constexpr uint32_t kClChains = 10, kClVectorUnroll = 8, kClMemoryUnroll = 8;
 
-/// All kernels take the tables, target, out, count, first, stride, mask and region; local_set takes its
-/// memory as tenth argument. `region` is the start of the dram kernels, in vectors.
+/// All kernels take the tables, target, out, count, first, stride, mask and region; local_set takes its memory as tenth
+/// argument. `region` is the start of the dram kernels, in vectors.
 inline constexpr std::string_view kOpenClSource = R"(
 #pragma OPENCL FP_CONTRACT OFF
 #ifdef HALF

@@ -1,6 +1,6 @@
-// AMD SMI ($TACHO_AMD_SMI or libamd_smi.so): telemetry of AMD GPUs. Declared here are the few functions that
-// tacho calls, and only those whose parameters have stayed the same over the library's versions; structures
-// that grew get buffers with room.
+// AMD SMI ($TACHO_AMD_SMI or libamd_smi.so): telemetry of AMD GPUs. Declared here are the few functions that tacho
+// calls, and only those whose parameters have stayed the same over the library's versions; structures that grew get
+// buffers with room.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -19,10 +19,10 @@ class AmdSmi : public GpuMonitor {
  public:
   static std::unique_ptr<GpuMonitor> make(std::vector<std::string>& problems) {
     auto self = std::unique_ptr<AmdSmi>(new AmdSmi);
-    self->library_ = Library::open("TACHO_AMD_SMI",
-                                   {"libamd_smi.so", "/opt/rocm/lib/libamd_smi.so", "libamd_smi.so.27",
-                                    "libamd_smi.so.26", "libamd_smi.so.25"},
-                                   problems);
+    self->library_ = Library::open(
+        "TACHO_AMD_SMI",
+        {"libamd_smi.so", "/opt/rocm/lib/libamd_smi.so", "libamd_smi.so.27", "libamd_smi.so.26", "libamd_smi.so.25"},
+        problems);
     if (self->library_ == nullptr) return nullptr;
     const Library& library = *self->library_;
     int (*init)(uint64_t) = nullptr;
@@ -59,8 +59,7 @@ class AmdSmi : public GpuMonitor {
       std::vector<void*> handles(std::min<uint32_t>(gpus, 256));
       gpus = static_cast<uint32_t>(handles.size());
       if (processors(socket, &gpus, handles.data()) != 0) continue;
-      for (void* const handle : handles)
-        self->gpus_.push_back({static_cast<int>(self->gpus_.size()), handle});
+      for (void* const handle : handles) self->gpus_.push_back({static_cast<int>(self->gpus_.size()), handle});
     }
     if (self->gpus_.empty()) return nullptr;
     return self;
@@ -73,8 +72,7 @@ class AmdSmi : public GpuMonitor {
     return {{"telemetry.amd_smi_gpus", fmt::format("{}", gpus_.size())}};
   }
 
-  void read(const GpuSelection& options, std::vector<GpuReading>& out,
-            std::vector<std::string>& problems) override {
+  void read(const GpuSelection& options, std::vector<GpuReading>& out, std::vector<std::string>& problems) override {
     for (Gpu& gpu : gpus_) {
       if (gpu.lost) continue;
       bool any = false, asked = false;
@@ -100,17 +98,14 @@ class AmdSmi : public GpuMonitor {
           put(out, "Temperature", gpu.index, "deg C", "temperature of the chip", "device_temp",
               static_cast<double>(celsius));
       }
-      if (energy_ != nullptr &&
-          (wanted(options, gpu.index, "power") || wanted(options, gpu.index, "energy"))) {
-        // The structure with the power itself has changed with nearly every version; the energy counter never
-        // did.
+      if (energy_ != nullptr && (wanted(options, gpu.index, "power") || wanted(options, gpu.index, "energy"))) {
+        // The structure with the power itself has changed with nearly every version; the energy counter never did.
         uint64_t counter = 0, time = 0;
         float microjoules = 0;
         if (good(energy_(gpu.handle, &counter, &microjoules, &time))) {
           const double joules = static_cast<double>(counter) * static_cast<double>(microjoules) * 1e-6;
           if (wanted(options, gpu.index, "energy"))
-            put(out, "Energy", gpu.index, "J", "energy used since the driver was loaded", "device_power",
-                joules);
+            put(out, "Energy", gpu.index, "J", "energy used since the driver was loaded", "device_power", joules);
           if (gpu.time != 0 && time > gpu.time && wanted(options, gpu.index, "power"))
             put(out, "Current Power", gpu.index, "W", "mean power since the reading before", "device_power",
                 (joules - gpu.joules) / (static_cast<double>(time - gpu.time) * 1e-9));

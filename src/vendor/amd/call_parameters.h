@@ -1,5 +1,5 @@
-// The parameters of the HIP calls whose arguments tell most: launches, copies, fills, memory, events, streams. Names and kinds are
-// those of HIP's headers, by which rocprofiler-sdk lays out its structures of arguments (hip/api_args.h);
+// The parameters of the HIP calls whose arguments tell most: launches, copies, fills, memory, events, streams. Names
+// and kinds are those of HIP's headers, by which rocprofiler-sdk lays out its structures of arguments (hip/api_args.h);
 // scripts/check-rocm-abi.sh compares some.
 #pragma once
 
@@ -18,8 +18,7 @@ inline constexpr CallParameters kHipCallParameters[] = {
     {"hipEventRecord", "event:p stream:p"},
     {"hipEventSynchronize", "event:p"},
     {"hipExtLaunchKernel",
-     "function_address:p numBlocks:d dimBlocks:d args:p sharedMemBytes:z stream:p startEvent:p stopEvent:p "
-     "flags:i"},
+     "function_address:p numBlocks:d dimBlocks:d args:p sharedMemBytes:z stream:p startEvent:p stopEvent:p flags:i"},
     {"hipExtMallocWithFlags", "ptr:p sizeBytes:z flags:u"},
     {"hipFree", "ptr:p"},
     {"hipFreeArray", "array:p"},
@@ -51,8 +50,7 @@ inline constexpr CallParameters kHipCallParameters[] = {
     {"hipMemcpy2D", "dst:p dpitch:z src:p spitch:z width:z height:z kind:k"},
     {"hipMemcpy2DAsync", "dst:p dpitch:z src:p spitch:z width:z height:z kind:k stream:p"},
     {"hipMemcpy2DFromArray", "dst:p dpitch:z src:p wOffset:z hOffset:z width:z height:z kind:k"},
-    {"hipMemcpy2DFromArrayAsync",
-     "dst:p dpitch:z src:p wOffset:z hOffset:z width:z height:z kind:k stream:p"},
+    {"hipMemcpy2DFromArrayAsync", "dst:p dpitch:z src:p wOffset:z hOffset:z width:z height:z kind:k stream:p"},
     {"hipMemcpy2DToArray", "dst:p wOffset:z hOffset:z src:p spitch:z width:z height:z kind:k"},
     {"hipMemcpy2DToArrayAsync", "dst:p wOffset:z hOffset:z src:p spitch:z width:z height:z kind:k stream:p"},
     {"hipMemcpy3D", "p:p"},
@@ -88,12 +86,10 @@ inline constexpr CallParameters kHipCallParameters[] = {
     {"hipMemsetD8", "dest:p value:c count:z"},
     {"hipMemsetD8Async", "dest:p value:c count:z stream:p"},
     {"hipModuleGetFunction", "function:p module:p kname:p"},
-    {"hipModuleLaunchCooperativeKernel",
-     "func:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u blockDimZ:u sharedMemBytes:u stream:p "
-     "kernelParams:p"},
-    {"hipModuleLaunchKernel",
-     "func:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u blockDimZ:u sharedMemBytes:u stream:p "
-     "kernelParams:p extra:p"},
+    {"hipModuleLaunchCooperativeKernel", "func:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u "
+                                         "blockDimZ:u sharedMemBytes:u stream:p kernelParams:p"},
+    {"hipModuleLaunchKernel", "func:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u "
+                              "blockDimZ:u sharedMemBytes:u stream:p kernelParams:p extra:p"},
     {"hipModuleLoad", "module:p fname:p"},
     {"hipModuleLoadData", "module:p image:p"},
     {"hipSetDevice", "deviceId:i"},
@@ -104,8 +100,8 @@ inline constexpr CallParameters kHipCallParameters[] = {
     {"hipStreamSynchronize", "stream:p"},
     {"hipStreamWaitEvent", "stream:p event:p flags:u"},
     {"hipExtModuleLaunchKernel",
-     "func:p globalWorkSizeX:u globalWorkSizeY:u globalWorkSizeZ:u localWorkSizeX:u localWorkSizeY:u "
-     "localWorkSizeZ:u sharedMemBytes:z stream:p kernelParams:p extra:p startEvent:p stopEvent:p flags:u"},
+     "func:p globalWorkSizeX:u globalWorkSizeY:u globalWorkSizeZ:u localWorkSizeX:u localWorkSizeY:u localWorkSizeZ:u "
+     "sharedMemBytes:z stream:p kernelParams:p extra:p startEvent:p stopEvent:p flags:u"},
     {"hipMemcpyAtoD", "dstDevice:p srcArray:p srcOffset:z ByteCount:z"},
     {"hipMemcpyDtoA", "dstArray:p dstOffset:z srcDevice:p ByteCount:z"},
     {"hipMemcpyAtoA", "dstArray:p dstOffset:z srcArray:p srcOffset:z ByteCount:z"},
@@ -117,7 +113,8 @@ inline constexpr CallParameters kHipCallParameters[] = {
     {"hipLaunchKernelExC", "config:p fPtr:p args:p"},
 };
 
-/// nullptr for a function that is not listed here. `hip..._spt`, on the thread's own default stream, have the same parameters.
+/// nullptr for a function that is not listed here. `hip..._spt`, on the thread's own default stream, have the same
+/// parameters.
 constexpr const CallParameters* find_hip_call(std::string_view name) {
   if (name.ends_with("_spt")) name.remove_suffix(4);
   for (const CallParameters& call : kHipCallParameters)
@@ -125,9 +122,9 @@ constexpr const CallParameters* find_hip_call(std::string_view name) {
   return nullptr;
 }
 
-/// The words in which a member is handed to the function itself: the first six lie in registers, the rest on the stack, and a
-/// dim3 takes two, next to each other. `registers` and `stack` count what the members before took. Returns the first word's
-/// number: 0 to 5 are registers, from 6 on the stack (System V's calling convention).
+/// The words in which a member is handed to the function itself: the first six lie in registers, the rest on the stack,
+/// and a dim3 takes two, next to each other. `registers` and `stack` count what the members before took. Returns the
+/// first word's number: 0 to 5 are registers, from 6 on the stack (System V's calling convention).
 constexpr size_t word_of(const CallMember& member, size_t& registers, size_t& stack) {
   constexpr size_t kRegisters = 6;
   const size_t words = member.kind == 'd' ? 2 : 1;

@@ -1,6 +1,6 @@
-// What tacho uses of HSA (ROCr): handles, packets, the dispatch tables that a tools library gets (OnLoad). Declared here, so that
-// building tacho needs no ROCm. Sources: the HSA runtime specification 1.2 and the headers of ROCr 7.2; the tables have only grown
-// since ROCm 5, and a table says how long it is (Version::size).
+// What tacho uses of HSA (ROCr): handles, packets, the dispatch tables that a tools library gets (OnLoad). Declared
+// here, so that building tacho needs no ROCm. Sources: the HSA runtime specification 1.2 and the headers of ROCr 7.2;
+// the tables have only grown since ROCm 5, and a table says how long it is (Version::size).
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ struct Queue {
 };
 static_assert(sizeof(Queue) == 40);
 
-// ---- packets ---------------------------------------------------------------------------------------------------------
+// Packets
 //    header, bit 0..7   8         9..10             11..12
 //           type        barrier   acquire fence     release fence (0 none, 1 agent, 2 system)
 
@@ -111,7 +111,7 @@ struct ProfilingTime {
   uint64_t start, end;
 };
 
-// ---- tables ----------------------------------------------------------------------------------------------------------
+// Tables
 
 struct Version {
   uint32_t major, size, step, reserved;
@@ -136,8 +136,7 @@ struct Tables {
   ((table).version.size >= offsetof(std::remove_reference_t<decltype(table)>, member) + sizeof(void*))
 
 using PacketWriter = void (*)(const void* packets, uint64_t count);
-using PacketHandler = void (*)(const void* packets, uint64_t count, uint64_t index, void* data,
-                               PacketWriter writer);
+using PacketHandler = void (*)(const void* packets, uint64_t count, uint64_t index, void* data, PacketWriter writer);
 
 /// The beginning of the loader extension's table, version 1.
 struct LoaderTable {
@@ -150,8 +149,8 @@ using SystemInfo = Status(uint32_t, void*);
 using ExtensionTable = Status(uint16_t, uint16_t, size_t, void*);
 using IterateAgents = Status(Status (*)(Agent, void*), void*);
 using AgentInfo = Status(Agent, uint32_t, void*);
-using QueueCreate = Status(Agent, uint32_t, uint32_t, void (*)(Status, Queue*, void*), void*, uint32_t,
-                           uint32_t, Queue**);
+using QueueCreate = Status(Agent, uint32_t, uint32_t, void (*)(Status, Queue*, void*), void*, uint32_t, uint32_t,
+                           Queue**);
 using QueueDestroy = Status(Queue*);
 using SignalCreate = Status(int64_t, uint32_t, const Agent*, Signal*);
 using AmdSignalCreate = Status(int64_t, uint32_t, const Agent*, uint64_t, Signal*);
@@ -175,8 +174,7 @@ using RegisterEvents = Status(EventHandler*, void*);
 using StatusText = Status(Status, const char**);
 using InterceptRegister = Status(Queue*, PacketHandler, void*);
 using AsyncCopy = Status(void*, Agent, const void*, Agent, size_t, uint32_t, const Signal*, Signal);
-using AsyncCopyOn = Status(void*, Agent, const void*, Agent, size_t, uint32_t, const Signal*, Signal,
-                           uint32_t, bool);
+using AsyncCopyOn = Status(void*, Agent, const void*, Agent, size_t, uint32_t, const Signal*, Signal, uint32_t, bool);
 }  // namespace signature
 
 }  // namespace tacho::vendor::hsa

@@ -1,6 +1,6 @@
-// ROCm SMI ($TACHO_ROCM_SMI or librocm_smi64.so): telemetry of AMD GPUs where there is no AMD SMI. Declared
-// here are the few functions that tacho calls, and only those whose parameters have stayed the same over the
-// library's versions; structures that grew get buffers with room.
+// ROCm SMI ($TACHO_ROCM_SMI or librocm_smi64.so): telemetry of AMD GPUs where there is no AMD SMI. Declared here are
+// the few functions that tacho calls, and only those whose parameters have stayed the same over the library's versions;
+// structures that grew get buffers with room.
 #include <string.h>
 
 #include <algorithm>
@@ -23,8 +23,7 @@ class RocmSmi : public GpuMonitor {
     auto self = std::unique_ptr<RocmSmi>(new RocmSmi);
     self->library_ = Library::open(
         "TACHO_ROCM_SMI",
-        {"librocm_smi64.so", "librocm_smi64.so.7", "librocm_smi64.so.1", "/opt/rocm/lib/librocm_smi64.so"},
-        problems);
+        {"librocm_smi64.so", "librocm_smi64.so.7", "librocm_smi64.so.1", "/opt/rocm/lib/librocm_smi64.so"}, problems);
     if (self->library_ == nullptr) return nullptr;
     const Library& library = *self->library_;
     int (*init)(uint64_t) = nullptr;
@@ -69,8 +68,7 @@ class RocmSmi : public GpuMonitor {
     return facts;
   }
 
-  void read(const GpuSelection& options, std::vector<GpuReading>& out,
-            std::vector<std::string>& problems) override {
+  void read(const GpuSelection& options, std::vector<GpuReading>& out, std::vector<std::string>& problems) override {
     for (Gpu& gpu : gpus_) {
       if (gpu.lost) continue;
       const auto index = static_cast<int>(gpu.index);
@@ -89,8 +87,7 @@ class RocmSmi : public GpuMonitor {
       }
       if (temperature_ != nullptr && wanted(options, index, "temp")) {
         int64_t millidegrees = 0;
-        if (good(temperature_(gpu.index, 1, 0, &millidegrees)) ||
-            good(temperature_(gpu.index, 0, 0, &millidegrees)))
+        if (good(temperature_(gpu.index, 1, 0, &millidegrees)) || good(temperature_(gpu.index, 0, 0, &millidegrees)))
           put(out, "Temperature", index, "deg C", "temperature of the chip", "device_temp",
               static_cast<double>(millidegrees) / 1000);
       }
@@ -126,8 +123,8 @@ class RocmSmi : public GpuMonitor {
       }
       if (asked && !any && ++gpu.failures == 5) {
         gpu.lost = true;
-        problems.push_back(fmt::format(
-            "GPU {} was lost during the run (ROCm SMI answers nothing): its telemetry ends there", index));
+        problems.push_back(
+            fmt::format("GPU {} was lost during the run (ROCm SMI answers nothing): its telemetry ends there", index));
       }
       if (any) gpu.failures = 0;
     }
@@ -139,8 +136,8 @@ class RocmSmi : public GpuMonitor {
     bool lost = false;
     int failures = 0;
   };
-  // rsmi_frequencies_t: {uint32 count, current; uint64 Hz[]} of old, with a bool before it since ROCm 6. What
-  // is written tells which: the first frequency of the old form lies where the new one has a small number.
+  // rsmi_frequencies_t: {uint32 count, current; uint64 Hz[]} of old, with a bool before it since ROCm 6. What is
+  // written tells which: the first frequency of the old form lies where the new one has a small number.
   template <typename Good>
   double frequency(uint32_t gpu, int kind, Good good) {
     alignas(8) unsigned char bytes[2048];

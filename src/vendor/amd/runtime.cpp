@@ -40,14 +40,13 @@ AmdRuntime find_amd_runtime() {
 }
 
 std::string describe_road(const AmdRuntime& runtime) {
-  const std::string sdk =
-      "rocprofiler-sdk" + (runtime.sdk_version.empty() ? std::string() : " " + runtime.sdk_version);
+  const std::string sdk = "rocprofiler-sdk" + (runtime.sdk_version.empty() ? std::string() : " " + runtime.sdk_version);
   if (!runtime.sdk.empty() && runtime.registers)
     return fmt::format("kernels, copies and HIP calls through {} ({})", sdk, runtime.sdk);
   return fmt::format("kernels, copies and HIP calls through HSA's interface for tools ({}): {}", runtime.hsa,
                      runtime.registers ? "there is no rocprofiler-sdk beside it, in ROCM_PATH or in /opt/rocm"
-                                       : "this ROCm is built without rocprofiler-register, so that AMD's "
-                                         "profiling library cannot be used");
+                                       : "this ROCm is built without rocprofiler-register, so that "
+                                         "AMD's profiling library cannot be used");
 }
 
 }  // namespace tacho::vendor

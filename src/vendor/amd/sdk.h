@@ -1,10 +1,12 @@
-// What tacho uses of AMD's rocprofiler-sdk, declared without its headers: one build works with both ABIs, 0.x (ROCm 6.2 to 6.4,
-// librocprofiler-sdk.so.0) and 1.x (ROCm 7, librocprofiler-sdk.so.1). The source in the target and the decoder share it.
+// What tacho uses of AMD's rocprofiler-sdk, declared without its headers: one build works with both ABIs, 0.x (ROCm 6.2
+// to 6.4, librocprofiler-sdk.so.0) and 1.x (ROCm 7, librocprofiler-sdk.so.1). The source in the target and the decoder
+// share it.
 //
-// The ABIs differ in what a correlation id holds: 16 bytes (own number, the tool's) in 0.x, 24 (and the number of the call
-// around it) in 1.x. Records therefore have two layouts, which their leading `size` tells apart; within an ABI they only grow
-// at the end. Kinds of records have other numbers in each version: only their names are relied on, which the library gives at
-// run time. Facts from the public headers of 0.4, 0.5, 0.6 and 1.0; tests/rocm/sdk compares with headers where they are installed.
+// The ABIs differ in what a correlation id holds: 16 bytes (own number, the tool's) in 0.x, 24 (and the number of the
+// call around it) in 1.x. Records therefore have two layouts, which their leading `size` tells apart; within an ABI
+// they only grow at the end. Kinds of records have other numbers in each version: only their names are relied on, which
+// the library gives at run time. Facts from the public headers of 0.4, 0.5, 0.6 and 1.0; tests/rocm/sdk compares with
+// headers where they are installed.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +24,12 @@ inline constexpr uint32_t kOldest = 400;
 /// From here on correlation ids have 24 bytes.
 inline constexpr uint32_t kFirstWide = 10000;
 
-// rocprofiler_context_id_t and the like are structs of one 64-bit word, which C's calling convention passes as that word.
+// rocprofiler_context_id_t and the like are structs of one 64-bit word, which C's calling convention passes as that
+// word.
 using Context = uint64_t;
 using Buffer = uint64_t;
 
-// ---- registration ----------------------------------------------------------------------------------------------------
+// Registration
 
 struct ClientId {  // 1.x
   size_t size;
@@ -58,7 +61,7 @@ inline constexpr int kRegistered = 0, kNoTools = 1;
 using Register = int(const char* name, uint32_t (*import)(), uint32_t version, void** tables, uint64_t count,
                      uint64_t* id);
 
-// ---- functions -------------------------------------------------------------------------------------------------------
+// Functions
 
 /// What a buffer's callback gets for each record.
 struct RecordHeader {
@@ -91,24 +94,21 @@ static_assert(sizeof(CallbackRecordWide) == 64);
 inline constexpr int32_t kPhaseEnter = 1, kPhaseExit = 2;  // of code objects: load, unload
 
 namespace signature {
-using BufferCallback = void(Context, Buffer, RecordHeader** headers, size_t count, void* data,
-                            uint64_t dropped);
+using BufferCallback = void(Context, Buffer, RecordHeader** headers, size_t count, void* data, uint64_t dropped);
 /// The record is a CallbackRecordNarrow or CallbackRecordWide.
 using AnyCallback = void();
 using KindCallback = int(int32_t kind, void* data);
 using OperationCallback = int(int32_t kind, int32_t operation, void* data);
 using AgentsCallback = Status(int32_t version, const void** agents, size_t count, void* data);
-using ExternalCallback = int(uint64_t thread, Context context, int32_t kind, int32_t operation,
-                             uint64_t correlation, uint64_t* external, void* data);
+using ExternalCallback = int(uint64_t thread, Context context, int32_t kind, int32_t operation, uint64_t correlation,
+                             uint64_t* external, void* data);
 
 using CreateContext = Status(Context*);
 using OnContext = Status(Context);
-using CreateBuffer = Status(Context, size_t size, size_t watermark, int32_t policy, BufferCallback*, void*,
-                            Buffer*);
+using CreateBuffer = Status(Context, size_t size, size_t watermark, int32_t policy, BufferCallback*, void*, Buffer*);
 using FlushBuffer = Status(Buffer);
 using TraceBuffered = Status(Context, int32_t kind, const int32_t* operations, size_t count, Buffer);
-using TraceCallback = Status(Context, int32_t kind, const int32_t* operations, size_t count, AnyCallback*,
-                             void*);
+using TraceCallback = Status(Context, int32_t kind, const int32_t* operations, size_t count, AnyCallback*, void*);
 using KindName = Status(int32_t kind, const char** name, uint64_t* length);
 using OperationName = Status(int32_t kind, int32_t operation, const char** name, uint64_t* length);
 using IterateKinds = Status(KindCallback*, void*);
@@ -155,33 +155,32 @@ struct Functions {
   signature::KindName* external_kind_name;
 };
 
-// ---- names of kinds --------------------------------------------------------------------------------------------------
+// Names of kinds
 
 namespace kind {
 inline constexpr std::string_view kHsaCore = "HSA_CORE_API", kHsaAmd = "HSA_AMD_EXT_API",
                                   kHsaImage = "HSA_IMAGE_EXT_API", kHsaFinalize = "HSA_FINALIZE_EXT_API",
-                                  kHip = "HIP_RUNTIME_API", kHipCompiler = "HIP_COMPILER_API",
-                                  kCopy = "MEMORY_COPY", kDispatch = "KERNEL_DISPATCH",
-                                  kScratch = "SCRATCH_MEMORY", kAllocation = "MEMORY_ALLOCATION",
-                                  kRccl = "RCCL_API", kCodeObject = "CODE_OBJECT",
+                                  kHip = "HIP_RUNTIME_API", kHipCompiler = "HIP_COMPILER_API", kCopy = "MEMORY_COPY",
+                                  kDispatch = "KERNEL_DISPATCH", kScratch = "SCRATCH_MEMORY",
+                                  kAllocation = "MEMORY_ALLOCATION", kRccl = "RCCL_API", kCodeObject = "CODE_OBJECT",
                                   kMigration = "KFD_PAGE_MIGRATE",  // 1.x: a record for each migration
-    kMigrationEvent = "PAGE_MIGRATION";  // 0.5 and 0.6: one as it begins, one as it ends
+    kMigrationEvent = "PAGE_MIGRATION";                             // 0.5 and 0.6: one as it begins, one as it ends
 }  // namespace kind
 
-// ---- what tacho asks for by default ----------------------------------------------------------------------------------
+// What tacho asks for by default
 // Shared with bench/rocm_empty_tool.cpp, so that what it measures is the library's own part of tacho's cost.
 
-/// A buffer is handed over often, because only the library itself may do it while the program runs, and far from full, because a
-/// full buffer would be flushed by the program's threads.
+/// A buffer is handed over often, because only the library itself may do it while the program runs, and far from full,
+/// because a full buffer would be flushed by the program's threads.
 inline constexpr size_t kBufferBytes = 256 << 10, kFlushAt = 16 << 10;
 /// Calls that only ask, are over in nanoseconds and come by the thousand: not recorded by default, as on HSA's road.
 constexpr bool only_asks(std::string_view function) {
   for (const std::string_view question :
-       {"hipGetDevice", "hipGetLastError", "hipExtGetLastError", "hipPeekAtLastError",
-        "hipDeviceGetAttribute", "hipGetDeviceFlags", "hipStreamIsCapturing", "hipStreamGetCaptureInfo",
-        "hipThreadExchangeStreamCaptureMode", "hipDriverGetVersion", "hipRuntimeGetVersion",
-        "hipStreamGetPriority", "hipStreamGetFlags", "hipStreamGetDevice", "hipGetErrorName",
-        "hipGetErrorString", "__hipPushCallConfiguration", "__hipPopCallConfiguration"})
+       {"hipGetDevice", "hipGetLastError", "hipExtGetLastError", "hipPeekAtLastError", "hipDeviceGetAttribute",
+        "hipGetDeviceFlags", "hipStreamIsCapturing", "hipStreamGetCaptureInfo", "hipThreadExchangeStreamCaptureMode",
+        "hipDriverGetVersion", "hipRuntimeGetVersion", "hipStreamGetPriority", "hipStreamGetFlags",
+        "hipStreamGetDevice", "hipGetErrorName", "hipGetErrorString", "__hipPushCallConfiguration",
+        "__hipPopCallConfiguration"})
     if (function == question) return true;
   return false;
 }
@@ -193,7 +192,7 @@ inline constexpr const char* kAll[] = {kHipCalls, kHipCompilerCalls, kRcclCalls,
                                        kCopies,   kAllocations,      kScratchMemory};
 }  // namespace asked
 
-// ---- records ---------------------------------------------------------------------------------------------------------
+// Records
 
 /// A field of a record: read() gives `absent` when a record of this size does not have it.
 template <typename T>
@@ -225,17 +224,16 @@ inline constexpr Api kApiNarrow{{32}, {40}, {48}}, kApiWide{{40}, {48}, {56}};
 
 /// Kernels, 184 bytes in both. The correlation has 16 bytes in both, too.
 namespace dispatch {
-inline constexpr Member<uint64_t> external{24}, thread{32}, start{40}, end{48}, agent{64}, queue{72},
-    kernel{80}, number{88};
-inline constexpr Member<uint32_t> private_bytes{96}, group_bytes{100}, group_x{104}, group_y{108},
-    group_z{112}, grid_x{116}, grid_y{120}, grid_z{124};
+inline constexpr Member<uint64_t> external{24}, thread{32}, start{40}, end{48}, agent{64}, queue{72}, kernel{80},
+    number{88};
+inline constexpr Member<uint32_t> private_bytes{96}, group_bytes{100}, group_x{104}, group_y{108}, group_z{112},
+    grid_x{116}, grid_y{120}, grid_z{124};
 inline constexpr size_t kLeast = 128;
 }  // namespace dispatch
 
 /// Copies: 80 bytes in 0.x, 96 (with both addresses) in 1.x.
 namespace copy {
-inline constexpr Member<uint64_t> external{24}, thread{32}, start{40}, end{48}, target{56}, source{64},
-    bytes{72};
+inline constexpr Member<uint64_t> external{24}, thread{32}, start{40}, end{48}, target{56}, source{64}, bytes{72};
 inline constexpr size_t kLeast = 80;
 }  // namespace copy
 
@@ -262,15 +260,15 @@ namespace migration {
 inline constexpr Member<uint64_t> start{16}, end{24}, address{40}, address_end{48}, source{56}, target{64};
 inline constexpr size_t kLeast = 96;
 }  // namespace migration
-/// The same as events, 160 bytes in 0.5 and 0.6; operations are called "..._PAGE_MIGRATE_START" and "..._PAGE_MIGRATE_END". Here
-/// the range's end is its last byte (parse_event in the library's page_migration.cpp).
+/// The same as events, 160 bytes in 0.5 and 0.6; operations are called "..._PAGE_MIGRATE_START" and
+/// "..._PAGE_MIGRATE_END". Here the range's end is its last byte (parse_event in the library's page_migration.cpp).
 namespace migration_event {
 inline constexpr Member<uint64_t> time{16}, address{32}, address_end{40}, source{48}, target{56};
 inline constexpr size_t kLeast = 160;
 }  // namespace migration_event
 
-/// Counters: a header for each dispatch (176 bytes: the dispatch's information at 48), then values of 40 bytes (32 in 0.4,
-/// which name no agent), which do not say their size.
+/// Counters: a header for each dispatch (176 bytes: the dispatch's information at 48), then values of 40 bytes (32 in
+/// 0.4, which name no agent), which do not say their size.
 namespace counter {
 inline constexpr Member<uint64_t> count{8}, correlation{16}, start{32}, end{40};
 inline constexpr size_t kHeaderLeast = 120;
@@ -279,34 +277,34 @@ inline constexpr size_t value_bytes(uint32_t version) {
 }
 }  // namespace counter
 
-/// Payload of the code-object callback's operation 2: a kernel becomes known (or, in phase "unload", unknown). 72 bytes at least.
+/// Payload of the code-object callback's operation 2: a kernel becomes known (or, in phase "unload", unknown). 72 bytes
+/// at least.
 namespace kernel_symbol {
 inline constexpr int32_t kOperation = 2;
 inline constexpr Member<uint64_t> id{8}, code_object{16}, name{24}, object{32};
-inline constexpr Member<uint32_t> group_bytes{48}, private_bytes{52}, scalar{56}, vector{60},
-    accumulation{64};
+inline constexpr Member<uint32_t> group_bytes{48}, private_bytes{52}, scalar{56}, vector{60}, accumulation{64};
 inline constexpr size_t kLeast = 68, kMost = 256;
 }  // namespace kernel_symbol
 
 /// rocprofiler_agent_v0_t: 312 bytes in 1.x, 296 in 0.x, which has no uuid.
 namespace agent {
 inline constexpr Member<uint64_t> id{8}, memory_bytes{176}, name{248}, product{264};
-inline constexpr Member<uint32_t> type{16}, simds{24}, waves_per_simd{48}, lds_kib{52}, wave_size{64},
-    xccs{68}, units{72}, shader_engines{80}, location{108}, domain{112}, max_clock_mhz{140}, node{280};
+inline constexpr Member<uint32_t> type{16}, simds{24}, waves_per_simd{48}, lds_kib{52}, wave_size{64}, xccs{68},
+    units{72}, shader_engines{80}, location{108}, domain{112}, max_clock_mhz{140}, node{280};
 inline constexpr Member<int32_t> logical{284}, logical_of_type{288};
 inline constexpr Member<uint64_t> uuid{296};
 inline constexpr uint32_t kGpu = 2;
 inline constexpr size_t kLeast = 292, kMost = 512, kNarrow = 296, kWithUuid = 304;
 }  // namespace agent
 
-// ---- how records go through the pool ---------------------------------------------------------------------------------
+// How records go through the pool
 // A block of kind tape::BlockKind::kRocprofiler holds records one after another, each behind a PieceHeader:
 //
 //    0          4       8       16
 //   | category | kind  | bytes | the record, `bytes` long, then up to 7 bytes to a multiple of 8 |
 //
-// Readings of counters of a whole GPU are tacho's own records (DeviceReading) in category kCounters; NameRecords of kind
-// kDeviceReadings name their counters.
+// Readings of counters of a whole GPU are tacho's own records (DeviceReading) in category kCounters; NameRecords of
+// kind kDeviceReadings name their counters.
 //
 // kind is the number that this version of the library has for it: NameRecords say what it and its operations are called
 // (NameSpace::kOperation: number = kind << 32 | operation, text = "KIND/operation").

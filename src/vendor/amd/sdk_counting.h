@@ -1,5 +1,5 @@
-// The part of rocprofiler-sdk's ABI that counting takes (sdk.h has the rest), from SDK 0.5 (ROCm 6.3) on: layouts and values are
-// the same in 0.5, 0.6 and 1.x. scripts/check-rocm-abi.sh compares them with AMD's headers.
+// The part of rocprofiler-sdk's ABI that counting takes (sdk.h has the rest), from SDK 0.5 (ROCm 6.3) on: layouts and
+// values are the same in 0.5, 0.6 and 1.x. scripts/check-rocm-abi.sh compares them with AMD's headers.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ union UserData {
   void* pointer;
 };
 
-// ---- code objects ----------------------------------------------------------------------------------------------------
+// Code objects
 
 inline constexpr int32_t kCallbackCodeObject = 10;  // rocprofiler_callback_tracing_kind_t, in all versions
 
@@ -37,7 +37,7 @@ struct KernelSymbol {
 };
 static_assert(offsetof(KernelSymbol, name) == 24 && offsetof(KernelSymbol, sgprs) == 56);
 
-// ---- agents ----------------------------------------------------------------------------------------------------------
+// Agents
 
 inline constexpr int32_t kAgentVersion = 1;  // ROCPROFILER_AGENT_INFO_VERSION_0
 /// The beginning of rocprofiler_agent_v0_t.
@@ -47,10 +47,11 @@ struct AgentHead {
   int32_t type;
 };
 static_assert(offsetof(AgentHead, type) == 16);
-/// What `agent_size` of rocprofiler_query_available_agents has to be: the SDK refuses a struct that is larger than its own.
+/// What `agent_size` of rocprofiler_query_available_agents has to be: the SDK refuses a struct that is larger than its
+/// own.
 inline constexpr size_t kAgentBytes = sizeof(AgentHead);
 
-// ---- counters --------------------------------------------------------------------------------------------------------
+// Counters
 
 inline constexpr int32_t kCounterInfoVersion = 1;  // ROCPROFILER_COUNTER_INFO_VERSION_0
 inline constexpr int32_t kAppendDefinition = 2;    // ROCPROFILER_COUNTER_FLAG_APPEND_DEFINITION
@@ -116,8 +117,7 @@ template <typename Record>
 using CodeObjectCallback = void(Record, UserData*, void*);
 using AgentCounters = Status(Handle agent, Status (*)(Handle, Handle*, size_t, void*), void*);
 using CounterInfo = Status(Handle counter, int32_t version, void*);
-using CounterDimensions = Status(Handle counter, Status (*)(Handle, const DimensionInfo*, size_t, void*),
-                                 void*);
+using CounterDimensions = Status(Handle counter, Status (*)(Handle, const DimensionInfo*, size_t, void*), void*);
 using CreateConfig = Status(Handle agent, Handle* counters, size_t count, Handle* config);
 /// Not in 0.x. (1.0 declares rocprofiler_create_counter as well, and does not export it.)
 using LoadDefinition = Status(const char* yaml, size_t size, int32_t flags);

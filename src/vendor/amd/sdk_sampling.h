@@ -1,5 +1,5 @@
-// The part of rocprofiler-sdk's ABI that PC sampling takes (sdk.h has the rest), from SDK 0.5 (ROCm 6.3) on, and how samples go
-// through the spool (event/spool.h). scripts/check-rocm-abi.sh compares the declarations with AMD's headers.
+// The part of rocprofiler-sdk's ABI that PC sampling takes (sdk.h has the rest), from SDK 0.5 (ROCm 6.3) on, and how
+// samples go through the spool (event/spool.h). scripts/check-rocm-abi.sh compares the declarations with AMD's headers.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,7 @@ static_assert(sizeof(SamplingChoice) == 40);
 namespace signature {
 using SamplingChoices = Status(Handle agent, Status (*)(const SamplingChoice*, size_t, void*), void*);
 /// The last word is not among 0.4's parameters.
-using SamplePc = Status(Context, Handle agent, int32_t method, int32_t unit, uint64_t interval, Buffer,
-                        int32_t flags);
+using SamplePc = Status(Context, Handle agent, int32_t method, int32_t unit, uint64_t interval, Buffer, int32_t flags);
 }  // namespace signature
 
 /// Numbers of category::kPcSampling's kinds: 0.x had no records of invalid samples.
@@ -52,7 +51,7 @@ struct Sample {
 inline constexpr Sample kHostTrapSample{{8}, {16}, {24}, {32}, {40}, {48}, {56}, {72}, {76}, {80}, 88};
 inline constexpr Sample kStochasticSample{{16}, {24}, {32}, {40}, {64}, {72}, {80}, {48}, {52}, {56}, 104};
 namespace stochastic {
-inline constexpr Member<uint8_t> issued{10};  // bit 0: issued; bits 1 to 5: type of the instruction
+inline constexpr Member<uint8_t> issued{10};                // bit 0: issued; bits 1 to 5: type of the instruction
 inline constexpr Member<uint32_t> waves{60}, snapshot{96};  // bits 0 to 3: why it was not issued
 }  // namespace stochastic
 
@@ -68,13 +67,12 @@ struct CodeObject {
   int32_t storage;
   uint64_t memory, memory_bytes;  // with kInMemory
 };
-static_assert(sizeof(CodeObject) == 88 && offsetof(CodeObject, storage) == 64 &&
-              offsetof(CodeObject, memory) == 72);
+static_assert(sizeof(CodeObject) == 88 && offsetof(CodeObject, storage) == 64 && offsetof(CodeObject, memory) == 72);
 
-// ---- how samples go through the spool --------------------------------------------------------------------------------
-// `<process>.sampled` holds pieces as a block of the pool does (PieceHeader): the library's own records of samples and of
-// dispatches, and between them what is said about them, in a category of its own. `<process>.<id>.code` is a code object as it
-// was loaded from memory.
+// How samples go through the spool
+// `<process>.sampled` holds pieces as a block of the pool does (PieceHeader): the library's own records of samples and
+// of dispatches, and between them what is said about them, in a category of its own. `<process>.<id>.code` is a code
+// object as it was loaded from memory.
 
 inline constexpr uint32_t kSpoolCategory = 0x74616368;
 enum class Spooled : uint32_t {

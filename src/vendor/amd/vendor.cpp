@@ -17,15 +17,14 @@
 namespace tacho::vendor {
 namespace {
 
-constexpr const char* kAmdVariables[] = {
-    "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_MAX_HW_QUEUES",  "HSA_XNACK",
-    "HSA_TOOLS_LIB",       "AMD_SERIALIZE_KERNEL", "ROCP_TOOL_LIBRARIES"};
+constexpr const char* kAmdVariables[] = {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_MAX_HW_QUEUES",
+                                         "HSA_XNACK",           "HSA_TOOLS_LIB",        "AMD_SERIALIZE_KERNEL",
+                                         "ROCP_TOOL_LIBRARIES"};
 
 // AMD's own ROCTx is where the loader would find it.
 bool rocm_roctx_installed(const std::string& library_path) {
   std::string folders = library_path;
-  if (const char* rocm = std::getenv("ROCM_PATH"); rocm != nullptr)
-    folders += std::string(":") + rocm + "/lib";
+  if (const char* rocm = std::getenv("ROCM_PATH"); rocm != nullptr) folders += std::string(":") + rocm + "/lib";
   folders += ":/opt/rocm/lib:/usr/lib/x86_64-linux-gnu:/usr/lib64:/lib64";
   for (size_t begin = 0; begin < folders.size();) {
     size_t end = folders.find(':', begin);
@@ -43,8 +42,7 @@ constexpr std::string_view kAmdPrefixes[] = {"AMD ", "Instinct "};
 
 // "gfx942" of the topology's 90402.
 std::string architecture_of(uint64_t target) {
-  return target == 0 ? std::string()
-                     : fmt::format("gfx{}{:x}{:x}", target / 10'000, target / 100 % 100, target % 100);
+  return target == 0 ? std::string() : fmt::format("gfx{}{:x}{:x}", target / 10'000, target / 100 % 100, target % 100);
 }
 
 // A GPU, or a partition of one, as the kernel driver shows it.
@@ -58,8 +56,7 @@ struct Node {
 std::vector<Node> gpu_nodes() {
   std::vector<Node> nodes;
   std::error_code ignored;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("/sys/class/kfd/kfd/topology/nodes", ignored)) {
+  for (const auto& entry : std::filesystem::directory_iterator("/sys/class/kfd/kfd/topology/nodes", ignored)) {
     std::ifstream properties(entry.path() / "properties"), name(entry.path() / "name");
     std::string key, model;
     uint64_t value = 0, simds = 0, simds_per_unit = 0, target = 0;
@@ -126,8 +123,7 @@ class Amd : public Vendor {
  public:
   std::string_view name() const override { return "amd"; }
   bool made(std::string_view maker) const override {
-    return maker.find("AMD") != std::string_view::npos ||
-           maker.find("Advanced Micro") != std::string_view::npos;
+    return maker.find("AMD") != std::string_view::npos || maker.find("Advanced Micro") != std::string_view::npos;
   }
   std::span<const std::string_view> prefixes() const override { return kAmdPrefixes; }
   event::Domain api() const override { return event::Domain::kHipRuntime; }
@@ -153,11 +149,11 @@ class Amd : public Vendor {
                                "no libhsa-runtime64.so.1 where the loader looks; a program may bring its own "
                                "(PyTorch's wheels do), and is traced then"});
     else if (access("/dev/kfd", R_OK | W_OK) != 0)
-      found.sources.push_back(
-          {"rocm", errno == ENOENT ? "no device" : "not permitted",
-           errno == ENOENT ? "no /dev/kfd: load the amdgpu driver, or hand the device to the container "
-                             "(--device /dev/kfd --device /dev/dri)"
-                           : "/dev/kfd cannot be opened: add yourself to the groups render and video"});
+      found.sources.push_back({"rocm", errno == ENOENT ? "no device" : "not permitted",
+                               errno == ENOENT
+                                   ? "no /dev/kfd: load the amdgpu driver, or hand the device to the "
+                                     "container (--device /dev/kfd --device /dev/dri)"
+                                   : "/dev/kfd cannot be opened: add yourself to the groups render and video"});
     else
       found.sources.push_back({"rocm", "ready", describe_road(runtime)});
     if (!runtime.hsa.empty() && access("/dev/kfd", R_OK | W_OK) == 0) {
@@ -165,8 +161,8 @@ class Amd : public Vendor {
       std::string driver;
       if (std::getline(file, driver)) driver = "amdgpu " + driver;
       for (const Node& node : gpu_nodes())
-        found.devices.push_back({"HIP", node.name, "GPU", static_cast<int64_t>(node.units), node.memory,
-                                 driver, "AMD " + node.name});
+        found.devices.push_back(
+            {"HIP", node.name, "GPU", static_cast<int64_t>(node.units), node.memory, driver, "AMD " + node.name});
     }
     return found;
   }
@@ -187,16 +183,14 @@ class Amd : public Vendor {
     const std::string names = summary_of(gpus);
     if (!module && !kfd)
       found.push_back({"AMD kernel module", State::kBad,
-                       "there is an AMD GPU, but the kernel module amdgpu is not loaded",
-                       sudo() + "modprobe amdgpu"});
+                       "there is an AMD GPU, but the kernel module amdgpu is not loaded", sudo() + "modprobe amdgpu"});
     else
       found.push_back({"AMD kernel module", State::kGood, names.empty() ? "loaded" : names, ""});
     if (!kfd) {
-      found.push_back(
-          {"/dev/kfd", State::kBad, "the compute interface of the driver is not here",
-           container().empty()
-               ? install_command("amdgpu-dkms")
-               : "start the container with GPUs: docker run --device /dev/kfd --device /dev/dri ..."});
+      found.push_back({"/dev/kfd", State::kBad, "the compute interface of the driver is not here",
+                       container().empty()
+                           ? install_command("amdgpu-dkms")
+                           : "start the container with GPUs: docker run --device /dev/kfd --device /dev/dri ..."});
       return found;
     }
     if (access("/dev/kfd", R_OK | W_OK) != 0)
@@ -215,11 +209,10 @@ class Amd : public Vendor {
         render_open = render_open || access(entry.path().c_str(), R_OK | W_OK) == 0;
       }
     if (!render_open)
-      found.push_back(
-          {"/dev/dri", State::kBad,
-           render ? "this user may not open a render device" : "there is no render device",
-           render ? sudo() + "usermod -aG render,video $USER   (then log in again)"
-                  : "start the container with GPUs: docker run --device /dev/kfd --device /dev/dri ..."});
+      found.push_back({"/dev/dri", State::kBad,
+                       render ? "this user may not open a render device" : "there is no render device",
+                       render ? sudo() + "usermod -aG render,video $USER   (then log in again)"
+                              : "start the container with GPUs: docker run --device /dev/kfd --device /dev/dri ..."});
     const char* const home = std::getenv("ROCM_PATH");
     const std::string rocm = home != nullptr && *home != '\0' ? home : "/opt/rocm";
     std::ifstream file(rocm + "/.info/version");
@@ -235,11 +228,9 @@ class Amd : public Vendor {
     const std::string other = "tacho traces kernels, copies and HIP calls through HSA's interface for tools";
     if (!runtime.hsa.empty() && !runtime.registers)
       found.push_back({"rocprofiler-sdk", State::kNote,
-                       "of no use here: " + runtime.hsa + " is built without rocprofiler-register; " + other,
-                       ""});
+                       "of no use here: " + runtime.hsa + " is built without rocprofiler-register; " + other, ""});
     else if (runtime.sdk.empty())
-      found.push_back(
-          {"rocprofiler-sdk", State::kNote, "not found; " + other, install_command("rocprofiler-sdk")});
+      found.push_back({"rocprofiler-sdk", State::kNote, "not found; " + other, install_command("rocprofiler-sdk")});
     else
       found.push_back({"rocprofiler-sdk", State::kGood,
                        (runtime.sdk_version.empty() ? "" : runtime.sdk_version + " in ") + runtime.sdk, ""});

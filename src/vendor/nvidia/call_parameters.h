@@ -34,12 +34,10 @@ inline constexpr CallParameters kCallParameters[] = {
     {"cudaEventRecord", "event:p stream:p"},
     {"cudaStreamWaitEvent", "stream:p event:p flags:u"},
     {"cudaStreamCreateWithFlags", "pStream:p flags:u"},
-    {"cuLaunchKernel",
-     "f:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u blockDimZ:u sharedMemBytes:u hStream:p "
-     "kernelParams:p extra:p"},
-    {"cuLaunchCooperativeKernel",
-     "f:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u blockDimZ:u sharedMemBytes:u hStream:p "
-     "kernelParams:p"},
+    {"cuLaunchKernel", "f:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u blockDimZ:u "
+                       "sharedMemBytes:u hStream:p kernelParams:p extra:p"},
+    {"cuLaunchCooperativeKernel", "f:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u "
+                                  "blockDimZ:u sharedMemBytes:u hStream:p kernelParams:p"},
     {"cuMemcpy", "dst:p src:p ByteCount:z"},
     {"cuMemcpyAsync", "dst:p src:p ByteCount:z hStream:p"},
     {"cuMemcpyHtoD_v2", "dstDevice:p srcHost:p ByteCount:z"},
@@ -65,14 +63,13 @@ inline constexpr CallParameters kCallParameters[] = {
     {"cuStreamWaitEvent", "hStream:p hEvent:p Flags:u"},
 };
 
-/// By the name that CUPTI has for the callback (cudaMemcpyAsync_ptsz_v7000, cuMemcpyHtoD_v2_ptds); nullptr when its structure
-/// is not listed here.
+/// By the name that CUPTI has for the callback (cudaMemcpyAsync_ptsz_v7000, cuMemcpyHtoD_v2_ptds); nullptr when its
+/// structure is not listed here.
 constexpr const CallParameters* find_call_parameters(std::string_view name) {
   for (const std::string_view suffix : {std::string_view("_ptsz"), std::string_view("_ptds")})
     if (const size_t at = name.find(suffix); at != std::string_view::npos) name = name.substr(0, at);
   if (name.starts_with("cuda"))
-    if (const size_t version = name.rfind("_v"); version != std::string_view::npos)
-      name = name.substr(0, version);
+    if (const size_t version = name.rfind("_v"); version != std::string_view::npos) name = name.substr(0, version);
   for (const CallParameters& call : kCallParameters)
     if (call.function == name) return &call;
   return nullptr;

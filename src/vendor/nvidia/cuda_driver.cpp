@@ -89,8 +89,7 @@ std::string nvidia_driver_version() {
   // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  ..."
   std::ifstream file("/proc/driver/nvidia/version");
   for (std::string word; file >> word;)
-    if (word.find('.') != std::string::npos && word.find_first_not_of("0123456789.") == std::string::npos)
-      return word;
+    if (word.find('.') != std::string::npos && word.find_first_not_of("0123456789.") == std::string::npos) return word;
   return {};
 }
 

@@ -1,5 +1,5 @@
-// The part of CUDA's driver API that the benchmarks call, declared here and loaded with dlopen, so that a
-// tacho built without CUDA also measures NVIDIA GPUs.
+// The part of CUDA's driver API that the benchmarks call, declared here and loaded with dlopen, so that a tacho built
+// without CUDA also measures NVIDIA GPUs.
 #pragma once
 
 #include <cstddef>
@@ -52,8 +52,8 @@ struct CudaDriver {
   Code (*ModuleLoadDataEx)(Handle*, const void*, unsigned, int*, void**) = nullptr;
   Code (*ModuleUnload)(Handle) = nullptr;
   Code (*ModuleGetFunction)(Handle*, Handle, const char*) = nullptr;
-  Code (*LaunchKernel)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle,
-                       void**, void**) = nullptr;
+  Code (*LaunchKernel)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
+                       void**) = nullptr;
   Code (*FuncSetAttribute)(Handle, int, int) = nullptr;
   Code (*Occupancy)(int*, Handle, int, size_t) = nullptr;
   Code (*EventCreate)(Handle*, unsigned) = nullptr;
@@ -64,8 +64,7 @@ struct CudaDriver {
   Code (*GetErrorName)(Code, const char**) = nullptr;
   Code (*GetErrorString)(Code, const char**) = nullptr;
 
-  /// The driver, loaded and initialised once. nullptr, with the reason in `why`, if it is missing or does not
-  /// start.
+  /// The driver, loaded and initialised once. nullptr, with the reason in `why`, if it is missing or does not start.
   static const CudaDriver* get(std::string& why);
 
   /// "cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)"

@@ -1,5 +1,5 @@
-// CUPTI's activity records, byte for byte, declared without NVIDIA's headers: one build reads what any CUPTI from 11.8 on
-// writes. The source in the target and the decoder share these tables.
+// CUPTI's activity records, byte for byte, declared without NVIDIA's headers: one build reads what any CUPTI from 11.8
+// on writes. The source in the target and the decoder share these tables.
 //
 // The layouts of a kind differ between versions only in fields added at the end, so a record has a field exactly when
 // the field ends within the record. The length of a record depends on the library that wrote it: the target asks that
@@ -15,15 +15,14 @@
 namespace tacho::vendor::cupti {
 
 namespace kind {
-inline constexpr uint32_t kCopy = 1, kFill = 2, kSerialKernel = 3, kDriver = 4, kRuntime = 5, kDevice = 8,
-                          kContext = 9, kKernel = 10, kName = 11, kMarker = 12, kMarkerData = 13,
-                          kOverhead = 17, kCdpKernel = 18, kEnvironment = 20, kPeerCopy = 22, kFunction = 26,
-                          kModule = 27, kCudaEvent = 36, kStream = 37, kSynchronization = 38,
-                          kExternalCorrelation = 39, kMemory = 45, kInternalLaunch = 48, kMemory2 = 49,
-                          kMemoryPool = 50, kGraphTrace = 51, kJit = 52, kDeviceGraphTrace = 53;
+inline constexpr uint32_t kCopy = 1, kFill = 2, kSerialKernel = 3, kDriver = 4, kRuntime = 5, kDevice = 8, kContext = 9,
+                          kKernel = 10, kName = 11, kMarker = 12, kMarkerData = 13, kOverhead = 17, kCdpKernel = 18,
+                          kEnvironment = 20, kPeerCopy = 22, kFunction = 26, kModule = 27, kCudaEvent = 36,
+                          kStream = 37, kSynchronization = 38, kExternalCorrelation = 39, kMemory = 45,
+                          kInternalLaunch = 48, kMemory2 = 49, kMemoryPool = 50, kGraphTrace = 51, kJit = 52,
+                          kDeviceGraphTrace = 53;
 }  // namespace kind
-/// Set in the kind of a record that CUPTI has not completed (seen in buffers of killed processes,
-/// CUPTI 13.0).
+/// Set in the kind of a record that CUPTI has not completed (seen in buffers of killed processes, CUPTI 13.0).
 inline constexpr uint32_t kIncomplete = 1u << 31;
 inline constexpr uint32_t kKinds = 128;  // kinds above are counted as unknown
 
@@ -50,8 +49,7 @@ inline constexpr Field<uint32_t> callback{4}, thread{28}, correlation{32}, resul
 inline constexpr Field<uint64_t> start{8}, end{16};
 }  // namespace api
 
-// CUpti_ActivityKernel8 (11.8) 200, Kernel9 (12.0) 208, Kernel10 (13.0) 216 bytes; earlier ones end before
-// cluster.
+// CUpti_ActivityKernel8 (11.8) 200, Kernel9 (12.0) 208, Kernel10 (13.0) 216 bytes; earlier ones end before cluster.
 namespace kernel {
 inline constexpr Field<uint8_t> cache_config{4};
 inline constexpr Field<uint16_t> registers{6};
@@ -94,8 +92,8 @@ inline constexpr uint32_t kLeast = 64;
 
 // CUpti_ActivityMemory2 112, Memory3 (11.6) 120, Memory4 128 bytes.
 namespace memory {
-inline constexpr Field<uint32_t> operation{4}, memory_kind{8}, correlation{12}, device{52}, context{56},
-    stream{60}, asynchronous{72};
+inline constexpr Field<uint32_t> operation{4}, memory_kind{8}, correlation{12}, device{52}, context{56}, stream{60},
+    asynchronous{72};
 inline constexpr Field<uint64_t> address{16}, bytes{24}, time{32}, name{64};
 inline constexpr uint32_t kLeast = 80;
 }  // namespace memory
@@ -132,9 +130,9 @@ inline constexpr uint32_t kLeast = 64;
 // CUpti_ActivityDevice4 176, Device5 184 bytes.
 namespace device {
 inline constexpr Field<uint64_t> bandwidth{8}, memory{16}, name{136};
-inline constexpr Field<uint32_t> l2_bytes{28}, core_clock_khz{36}, multiprocessors{44},
-    warps_per_multiprocessor{52}, shared_per_multiprocessor{60}, registers_per_multiprocessor{64},
-    capability_major{104}, capability_minor{108}, id{112};
+inline constexpr Field<uint32_t> l2_bytes{28}, core_clock_khz{36}, multiprocessors{44}, warps_per_multiprocessor{52},
+    shared_per_multiprocessor{60}, registers_per_multiprocessor{64}, capability_major{104}, capability_minor{108},
+    id{112};
 inline constexpr uint32_t kUuidOffset = 120;
 inline constexpr Field<uint8_t> mig_enabled{145};
 inline constexpr Field<uint32_t> gpu_instance{152}, compute_instance{156};
@@ -163,11 +161,10 @@ inline constexpr uint32_t kLeast = 32;
 inline constexpr uint32_t kObjectThread = 2, kObjectStream = 5;
 }  // namespace name
 
-/// Size of records of `kind` in CUPTI `version` (cuptiGetVersion()); 0 = not known. For buffers whose writer
-/// did not report its sizes.
+/// Size of records of `kind` in CUPTI `version` (cuptiGetVersion()); 0 = not known. For buffers whose writer did not
+/// report its sizes.
 constexpr uint32_t size_by_version(uint32_t record_kind, uint32_t version) {
-  constexpr uint32_t k11_8 = 18, k12_0 = 19, k12_2 = 20, k12_4 = 22, k12_8 = 26, k13_0 = 130000,
-                     k13_1 = 130100;
+  constexpr uint32_t k11_8 = 18, k12_0 = 19, k12_2 = 20, k12_4 = 22, k12_8 = 26, k13_0 = 130000, k13_1 = 130100;
   if (version < k11_8) return 0;
   switch (record_kind) {
     case kind::kCopy:

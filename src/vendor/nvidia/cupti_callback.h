@@ -11,15 +11,13 @@ namespace tacho::vendor::cupti {
 using Result = int;  // CUptiResult
 inline constexpr Result kSuccess = 0, kMaxLimitReached = 12, kNotInitialized = 15, kNotSupported = 27,
                         kVirtualNotSupported = 33, kInsufficientPrivileges = 35, kMultipleSubscribers = 39,
-                        kVirtualPrivileges = 40, kConfidential = 41, kMigNotSupported = 43,
-                        kWslNotSupported = 45;
+                        kVirtualPrivileges = 40, kConfidential = 41, kMigNotSupported = 43, kWslNotSupported = 45;
 
 using Subscriber = void*;
 using Context = void*;
 using Callback = void (*)(void* user, int domain, uint32_t id, const void* data);
 using BufferRequested = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);
-using BufferCompleted = void (*)(Context context, uint32_t stream, uint8_t* buffer, size_t size,
-                                 size_t valid);
+using BufferCompleted = void (*)(Context context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid);
 using Timestamp = uint64_t (*)();
 
 namespace attribute {

@@ -64,8 +64,7 @@ std::string module_version() {
 }
 
 bool has_device_file() {
-  return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/nvidia0", F_OK) == 0 ||
-         access("/dev/dxg", F_OK) == 0;
+  return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/nvidia0", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
 }
 
 struct Cupti {
@@ -80,9 +79,9 @@ Cupti find_cupti() {
       for (const char* part : {"/extras/CUPTI/lib64", "/lib64", "/targets/x86_64-linux/lib"})
         candidates.push_back(std::string(home) + part + "/");
   candidates.emplace_back("");  // the loader's path
-  for (const char* folder : {"/usr/local/cuda/extras/CUPTI/lib64/", "/usr/local/cuda/lib64/",
-                             "/usr/local/cuda/targets/x86_64-linux/lib/", "/opt/cuda/extras/CUPTI/lib64/",
-                             "/usr/lib/x86_64-linux-gnu/", "/usr/lib64/"})
+  for (const char* folder :
+       {"/usr/local/cuda/extras/CUPTI/lib64/", "/usr/local/cuda/lib64/", "/usr/local/cuda/targets/x86_64-linux/lib/",
+        "/opt/cuda/extras/CUPTI/lib64/", "/usr/lib/x86_64-linux-gnu/", "/usr/lib64/"})
     candidates.emplace_back(folder);
   for (const std::string& folder : candidates)
     for (const char* name : {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so"}) {
@@ -104,20 +103,18 @@ Cupti find_cupti() {
 std::string init_problem(int code) {
   switch (code) {
     case 100:
-      return "the driver finds no usable GPU (CUDA_VISIBLE_DEVICES empty, or no GPU given to this "
-             "container?)";
+      return "the driver finds no usable GPU (CUDA_VISIBLE_DEVICES empty, or no GPU given to this container?)";
     case 101:
       return "CUDA_VISIBLE_DEVICES names a GPU that does not exist";
     case 802:
       return "the GPUs are not ready: is nvidia-fabricmanager running?";
     case 803:
-      return "libcuda.so.1 and the kernel module are of different versions: reboot, or update the "
-             "container's driver libraries";
+      return "libcuda.so.1 and the kernel module are of different versions: "
+             "reboot, or update the container's driver libraries";
     case 804:
       return "this driver does not support the installed CUDA compatibility package";
     case 999:
-      return "the driver failed to start (error 999): is the nvidia kernel module loaded and /dev/nvidia* "
-             "accessible?";
+      return "the driver failed to start (error 999): is the nvidia kernel module loaded and /dev/nvidia* accessible?";
     default:
       return fmt::format("the driver failed to start (cuInit returned {})", code);
   }
@@ -154,10 +151,9 @@ NvidiaStatus inspect_nvidia() {
   status.cupti_version = cupti.version;
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    status.problem =
-        has_device_file()
-            ? "there are NVIDIA devices but no libcuda.so.1: install the driver's user-space libraries"
-            : "no NVIDIA driver (libcuda.so.1 is not installed)";
+    status.problem = has_device_file()
+                         ? "there are NVIDIA devices but no libcuda.so.1: install the driver's user-space libraries"
+                         : "no NVIDIA driver (libcuda.so.1 is not installed)";
     return status;
   }
   status.driver_library = true;
@@ -198,19 +194,18 @@ NvidiaStatus inspect_nvidia() {
     get_attribute(&device.multiprocessors, 16, handle);
     get_attribute(&device.capability_major, 75, handle);
     get_attribute(&device.capability_minor, 76, handle);
-    const std::pair<int, int*> attributes[] = {
-        {10, &device.warp_size},       {13, &device.sm_clock_khz},     {36, &device.memory_clock_khz},
-        {37, &device.memory_bus_bits}, {38, &device.l2_bytes},         {39, &device.threads_per_sm},
-        {106, &device.blocks_per_sm},  {82, &device.registers_per_sm}, {81, &device.shared_per_sm},
-        {111, &device.shared_reserved}};
+    const std::pair<int, int*> attributes[] = {{10, &device.warp_size},        {13, &device.sm_clock_khz},
+                                               {36, &device.memory_clock_khz}, {37, &device.memory_bus_bits},
+                                               {38, &device.l2_bytes},         {39, &device.threads_per_sm},
+                                               {106, &device.blocks_per_sm},   {82, &device.registers_per_sm},
+                                               {81, &device.shared_per_sm},    {111, &device.shared_reserved}};
     for (const auto& [attribute, to] : attributes) get_attribute(to, attribute, handle);
     unsigned char uuid[16] = {};
     if ((function(get_uuid, "cuDeviceGetUuid_v2") || function(get_uuid, "cuDeviceGetUuid")) &&
         get_uuid(uuid, handle) == 0) {
       device.uuid = "GPU-";
       for (int at = 0; at < 16; ++at)
-        device.uuid +=
-            fmt::format("{}{:02x}", at == 4 || at == 6 || at == 8 || at == 10 ? "-" : "", uuid[at]);
+        device.uuid += fmt::format("{}{:02x}", at == 4 || at == 6 || at == 8 || at == 10 ? "-" : "", uuid[at]);
     }
     status.devices.push_back(std::move(device));
   }
@@ -218,8 +213,7 @@ NvidiaStatus inspect_nvidia() {
     status.problem = init_problem(100);
   else if (status.cupti.empty())
     status.problem =
-        "no CUPTI on the loader's path, in CUDA_HOME or /usr/local/cuda: install the toolkit's CUPTI or set "
-        "CUDA_HOME "
+        "no CUPTI on the loader's path, in CUDA_HOME or /usr/local/cuda: install the toolkit's CUPTI or set CUDA_HOME "
         "(programs that bring their own, such as PyTorch wheels, are traced with theirs)";
   else if (status.cuda_version < 11080)
     status.problem = fmt::format("the driver is too old: it supports CUDA {}, tracing needs 11.8",
@@ -247,12 +241,11 @@ std::string cuda_problem(const std::string& executable) {
   if (!file.seekg(static_cast<std::streamoff>(names.sh_offset)) ||
       !file.read(text.data(), static_cast<std::streamsize>(text.size())))
     return {};
-  if (text.find("nv_fatbin") == std::string::npos && text.find("nvFatBinSegment") == std::string::npos)
-    return {};
-  return has_device_file() ? "the program holds CUDA code, but the NVIDIA kernel module is not loaded here: "
-                             "it can use no GPU"
-                           : "the program holds CUDA code, but this machine has no NVIDIA driver (or this "
-                             "container was given no GPU)";
+  if (text.find("nv_fatbin") == std::string::npos && text.find("nvFatBinSegment") == std::string::npos) return {};
+  return has_device_file() ? "the program holds CUDA code, but the NVIDIA kernel "
+                             "module is not loaded here: it can use no GPU"
+                           : "the program holds CUDA code, but this machine has no NVIDIA "
+                             "driver (or this container was given no GPU)";
 }
 
 }  // namespace tacho::vendor

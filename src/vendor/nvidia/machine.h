@@ -1,5 +1,5 @@
-// NVIDIA on this machine: devices, driver, permission to profile, the CUPTI in use, and the reason why a CUDA
-// program finds no GPU.
+// NVIDIA on this machine: devices, driver, permission to profile, the CUPTI in use, and the reason why a CUDA program
+// finds no GPU.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,19 @@ struct NvidiaStatus {
   std::string driver;           // version of the kernel module, empty = not told
   int cuda_version = 0;         // highest CUDA version of the driver, 13000 = 13.0
   std::vector<NvidiaDevice> devices;
-  bool counters_refused =
-      false;                   // the driver lets only administrators read hardware counters, and this is none
-  std::string cupti;           // file, empty = none found
-  uint32_t cupti_version = 0;  // cuptiGetVersion()
-  std::string problem;         // one sentence, empty = CUDA programs can be traced here
+  bool counters_refused = false;  // the driver lets only administrators read hardware counters, and this is none
+  std::string cupti;              // file, empty = none found
+  uint32_t cupti_version = 0;     // cuptiGetVersion()
+  std::string problem;            // one sentence, empty = CUDA programs can be traced here
 };
 
 /// Looks at the machine and initialises the CUDA driver in this process (do not fork afterwards).
 NvidiaStatus inspect_nvidia();
 
 /// Whether the driver will refuse hardware counters to a process. `params`: text of /proc/driver/nvidia/params, where
-/// RmProfilingAdminOnly tells what NVreg_RestrictProfilingToAdminUsers was; `status`: of /proc/<pid>/status, whose CapEff has
-/// the capabilities. False as well where the texts do not tell: then the driver itself says so when collecting begins.
+/// RmProfilingAdminOnly tells what NVreg_RestrictProfilingToAdminUsers was; `status`: of /proc/<pid>/status, whose
+/// CapEff has the capabilities. False as well where the texts do not tell: then the driver itself says so when
+/// collecting begins.
 bool counters_refused(std::string_view params, std::string_view status);
 /// The same for this process and the programs that it starts.
 bool counters_refused();
@@ -43,8 +43,8 @@ bool counters_refused();
 /// File of the CUPTI that inspect_nvidia() finds, "" = none. Loads it; starts no driver.
 std::string find_cupti_library();
 
-/// Why the CUDA program `executable` cannot reach a GPU here, in one sentence; empty when it holds no CUDA
-/// code or there is nothing to see. Reads files only.
+/// Why the CUDA program `executable` cannot reach a GPU here, in one sentence; empty when it holds no CUDA code or
+/// there is nothing to see. Reads files only.
 std::string cuda_problem(const std::string& executable);
 
 /// "13.0" from 13000.

@@ -1,6 +1,6 @@
-// What NCCL hands to a profiler plugin, as its plugin interface lays it out (plugins/profiler/README.md of NCCL): versions 2 and 3
-// (NCCL 2.24 to 2.26), 4 (2.27) and 5 and 6 (2.28 on). A plugin is a struct of functions by the name of its version; NCCL takes the
-// newest that it knows. RCCL's interface is the same. Only what tacho reads is declared.
+// What NCCL hands to a profiler plugin, as its plugin interface lays it out (plugins/profiler/README.md of NCCL):
+// versions 2 and 3 (NCCL 2.24 to 2.26), 4 (2.27) and 5 and 6 (2.28 on). A plugin is a struct of functions by the name
+// of its version; NCCL takes the newest that it knows. RCCL's interface is the same. Only what tacho reads is declared.
 #pragma once
 
 #include <cstddef>
@@ -62,10 +62,10 @@ struct Plugin {
   Result (*finalize)(void* context);
 };
 using Init2 = Result (*)(void** context, int* wanted);
-using Init4 = Result (*)(void** context, int* wanted, const char* name, uint64_t communicator, int nodes,
-                         int ranks, int rank, void* log);
-using Init5 = Result (*)(void** context, uint64_t communicator, int* wanted, const char* name, int nodes,
-                         int ranks, int rank, void* log);
+using Init4 = Result (*)(void** context, int* wanted, const char* name, uint64_t communicator, int nodes, int ranks,
+                         int rank, void* log);
+using Init5 = Result (*)(void** context, uint64_t communicator, int* wanted, const char* name, int nodes, int ranks,
+                         int rank, void* log);
 
 static_assert(sizeof(EventHead) == 24);
 static_assert(offsetof(Collective2, operation) == 48 && offsetof(Collective2, count) == 72 &&

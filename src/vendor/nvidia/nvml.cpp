@@ -1,6 +1,6 @@
-// NVML ($TACHO_NVML or libnvidia-ml.so.1): telemetry of NVIDIA GPUs. Declared here are the few functions that
-// tacho calls, and only those whose parameters have stayed the same over the library's versions; structures
-// that grew get buffers with room.
+// NVML ($TACHO_NVML or libnvidia-ml.so.1): telemetry of NVIDIA GPUs. Declared here are the few functions that tacho
+// calls, and only those whose parameters have stayed the same over the library's versions; structures that grew get
+// buffers with room.
 #include "vendor/nvidia/nvml.h"
 
 #include <algorithm>
@@ -51,8 +51,7 @@ class Nvml : public GpuMonitor {
       return nullptr;
     }
     if (const int code = init(); code != 0) {
-      problems.push_back(
-          fmt::format("NVML does not start ({}): no telemetry of NVIDIA GPUs", self->error(code)));
+      problems.push_back(fmt::format("NVML does not start ({}): no telemetry of NVIDIA GPUs", self->error(code)));
       self->shutdown_ = nullptr;
       return nullptr;
     }
@@ -75,8 +74,7 @@ class Nvml : public GpuMonitor {
   std::vector<std::pair<std::string, std::string>> describe() const override {
     std::vector<std::pair<std::string, std::string>> facts;
     char text[128] = {};
-    if (driver_ != nullptr && driver_(text, sizeof text) == 0)
-      facts.emplace_back("telemetry.nvidia_driver", text);
+    if (driver_ != nullptr && driver_(text, sizeof text) == 0) facts.emplace_back("telemetry.nvidia_driver", text);
     for (const Gpu& gpu : gpus_) {
       if (name_ != nullptr && name_(gpu.device, text, sizeof text) == 0)
         facts.emplace_back(fmt::format("telemetry.gpu{}.name", gpu.index), text);
@@ -86,15 +84,14 @@ class Nvml : public GpuMonitor {
     return facts;
   }
 
-  void read(const GpuSelection& options, std::vector<GpuReading>& out,
-            std::vector<std::string>& problems) override {
+  void read(const GpuSelection& options, std::vector<GpuReading>& out, std::vector<std::string>& problems) override {
     for (Gpu& gpu : gpus_) {
       if (gpu.lost) continue;
       const auto good = [&](int code) {
         if (code == kGpuIsLost || code == kResetRequired) {
           gpu.lost = true;
-          problems.push_back(fmt::format("GPU {} was lost during the run ({}): its telemetry ends there",
-                                         gpu.index, error(code)));
+          problems.push_back(
+              fmt::format("GPU {} was lost during the run ({}): its telemetry ends there", gpu.index, error(code)));
         }
         return code == 0;
       };
@@ -119,8 +116,7 @@ class Nvml : public GpuMonitor {
       if (wanted(options, gpu.index, "power")) {
         unsigned milliwatts = 0;
         if (power_ != nullptr && good(power_(gpu.device, &milliwatts)))
-          put(out, "Current Power", gpu.index, "W", "power of the board", "device_power",
-              milliwatts / 1000.0);
+          put(out, "Current Power", gpu.index, "W", "power of the board", "device_power", milliwatts / 1000.0);
       }
       if (wanted(options, gpu.index, "mem_usage")) {
         unsigned long long memory[3] = {};  // total, free, used
@@ -147,8 +143,7 @@ class Nvml : public GpuMonitor {
       if (due && wanted(options, gpu.index, "pcie") && pcie_ != nullptr) {
         unsigned sent = 0, received = 0;  // kB/s
         if (good(pcie_(gpu.device, 0, &sent)) && good(pcie_(gpu.device, 1, &received))) {
-          put(out, "PCIe Sent", gpu.index, "B/s", "bytes that the GPU sent over PCIe", "device_pcie",
-              sent * 1000.0);
+          put(out, "PCIe Sent", gpu.index, "B/s", "bytes that the GPU sent over PCIe", "device_pcie", sent * 1000.0);
           put(out, "PCIe Received", gpu.index, "B/s", "bytes that the GPU received over PCIe", "device_pcie",
               received * 1000.0);
         }
@@ -158,11 +153,10 @@ class Nvml : public GpuMonitor {
         fields[0].id = 138, fields[1].id = 139;  // NVLink data sent, received: KiB, all links
         fields[0].scope = fields[1].scope = ~0u;
         if (fields_(gpu.device, 2, fields) == 0 && fields[0].result == 0 && fields[1].result == 0) {
-          put(out, "NVLink Sent", gpu.index, "B", "bytes sent over NVLink since the driver was loaded",
-              "device_link", static_cast<double>(fields[0].value) * 1024);
-          put(out, "NVLink Received", gpu.index, "B",
-              "bytes received over NVLink since the driver was loaded", "device_link",
-              static_cast<double>(fields[1].value) * 1024);
+          put(out, "NVLink Sent", gpu.index, "B", "bytes sent over NVLink since the driver was loaded", "device_link",
+              static_cast<double>(fields[0].value) * 1024);
+          put(out, "NVLink Received", gpu.index, "B", "bytes received over NVLink since the driver was loaded",
+              "device_link", static_cast<double>(fields[1].value) * 1024);
         } else {
           gpu.no_link = true;
         }
@@ -184,9 +178,7 @@ class Nvml : public GpuMonitor {
     unsigned long long value;
   };
   static_assert(sizeof(Field) == 40);
-  std::string error(int code) const {
-    return error_ != nullptr ? error_(code) : fmt::format("error {}", code);
-  }
+  std::string error(int code) const { return error_ != nullptr ? error_(code) : fmt::format("error {}", code); }
 
   std::unique_ptr<Library> library_;
   std::vector<Gpu> gpus_;

@@ -17,9 +17,8 @@ constexpr Injection kInjections[] = {
     {"CUDA_INJECTION64_PATH", Injection::Kind::kSole, "CUDA"},
     {"NVTX_INJECTION64_PATH", Injection::Kind::kSole, "NVTX"},
     {"NCCL_PROFILER_PLUGIN", Injection::Kind::kSole, "what NCCL says of its collectives"}};
-constexpr const char* kNvidiaVariables[] = {"CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING",
-                                            "CUDA_DEVICE_ORDER", "CUDA_DEVICE_MAX_CONNECTIONS",
-                                            "PYTORCH_CUDA_ALLOC_CONF"};
+constexpr const char* kNvidiaVariables[] = {"CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_ORDER",
+                                            "CUDA_DEVICE_MAX_CONNECTIONS", "PYTORCH_CUDA_ALLOC_CONF"};
 
 constexpr std::string_view kNvidiaPrefixes[] = {"NVIDIA ", "Tesla "};
 
@@ -51,17 +50,15 @@ class Nvidia : public Vendor {
       found.devices.push_back({"CUDA",
                                fmt::format("CUDA {}, sm_{}{}", cuda_version_text(status.cuda_version),
                                            device.capability_major, device.capability_minor),
-                               "GPU", device.multiprocessors, device.memory_bytes, status.driver,
-                               device.name});
+                               "GPU", device.multiprocessors, device.memory_bytes, status.driver, device.name});
     if (!status.driver_library) {
       found.sources.push_back({"cuda", "absent", status.problem});
     } else if (!status.problem.empty()) {
       found.sources.push_back({"cuda", status.devices.empty() ? "no device" : "unusable", status.problem});
     } else {
-      found.sources.push_back({"cuda", "ready",
-                               status.cupti.empty()
-                                   ? std::string()
-                                   : fmt::format("CUPTI {} ({})", status.cupti_version, status.cupti)});
+      found.sources.push_back(
+          {"cuda", "ready",
+           status.cupti.empty() ? std::string() : fmt::format("CUPTI {} ({})", status.cupti_version, status.cupti)});
       found.sources.push_back({"cuda counters", status.counters_refused ? "not permitted" : "permitted",
                                status.counters_refused
                                    ? kCountersRefused
@@ -76,8 +73,7 @@ class Nvidia : public Vendor {
     const bool device = std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/dev/dxg");
     const bool gpu = pci_device_of(0x10de) || module || device;
     const NvidiaStatus status = inspect_nvidia();
-    if (!gpu && !status.driver_library)
-      return {{"NVIDIA", State::kNote, "no NVIDIA GPU in this machine", ""}};
+    if (!gpu && !status.driver_library) return {{"NVIDIA", State::kNote, "no NVIDIA GPU in this machine", ""}};
     std::vector<Check> found;
     if (!module && !std::filesystem::exists("/dev/dxg"))
       found.push_back({"NVIDIA kernel module", gpu ? State::kBad : State::kNote,
@@ -85,11 +81,10 @@ class Nvidia : public Vendor {
                            : "libcuda.so.1 is installed, but this machine has no NVIDIA GPU",
                        gpu ? sudo() + "modprobe nvidia" : ""});
     else
-      found.push_back({"NVIDIA kernel module", State::kGood,
-                       status.driver.empty() ? "loaded" : "version " + status.driver, ""});
+      found.push_back(
+          {"NVIDIA kernel module", State::kGood, status.driver.empty() ? "loaded" : "version " + status.driver, ""});
     if (module && !device)
-      found.push_back({"NVIDIA devices", State::kBad,
-                       "the kernel module is loaded, but /dev/nvidiactl is not here",
+      found.push_back({"NVIDIA devices", State::kBad, "the kernel module is loaded, but /dev/nvidiactl is not here",
                        container().empty() ? sudo() + "nvidia-modprobe -u -c=0"
                                            : "start the container with GPUs: docker run --gpus all ..."});
     if (!status.driver_library)
@@ -97,8 +92,7 @@ class Nvidia : public Vendor {
                        container().empty() ? install_command("libcuda1", "nvidia-driver-cuda-libs")
                                            : "start the container with GPUs: docker run --gpus all ..."});
     else
-      found.push_back({"CUDA driver",
-                       status.devices.empty() ? gpu ? State::kBad : State::kNote : State::kGood,
+      found.push_back({"CUDA driver", status.devices.empty() ? gpu ? State::kBad : State::kNote : State::kGood,
                        status.devices.empty() && !status.problem.empty()
                            ? status.problem
                            : fmt::format("CUDA {}, {} GPU{}: {}", cuda_version_text(status.cuda_version),
@@ -108,16 +102,14 @@ class Nvidia : public Vendor {
     if (status.devices.empty()) return found;
     const int major = status.cuda_version / 1000;
     if (status.cupti.empty())
-      found.push_back(
-          {"CUPTI", State::kBad,
-           "no libcupti.so on the loader's path, in CUDA_HOME or /usr/local/cuda; only programs that bring "
-           "their own (PyTorch) are traced",
-           install_command(fmt::format("cuda-cupti-{}-{}", major, status.cuda_version % 1000 / 10))});
+      found.push_back({"CUPTI", State::kBad,
+                       "no libcupti.so on the loader's path, in CUDA_HOME or /usr/local/cuda; only "
+                       "programs that bring their own (PyTorch) are traced",
+                       install_command(fmt::format("cuda-cupti-{}-{}", major, status.cuda_version % 1000 / 10))});
     else
       found.push_back(
           {"CUPTI", status.problem.empty() ? State::kGood : State::kBad,
-           status.problem.empty() ? fmt::format("version {} ({})", status.cupti_version, status.cupti)
-                                  : status.problem,
+           status.problem.empty() ? fmt::format("version {} ({})", status.cupti_version, status.cupti) : status.problem,
            status.problem.empty() ? "" : "update the NVIDIA driver to one for CUDA 11.8 or newer"});
     if (status.counters_refused)
       found.push_back(
@@ -133,9 +125,7 @@ class Nvidia : public Vendor {
     return found;
   }
 
-  std::string program_problem(const std::string& executable) const override {
-    return cuda_problem(executable);
-  }
+  std::string program_problem(const std::string& executable) const override { return cuda_problem(executable); }
   std::unique_ptr<GpuMonitor> monitor(std::vector<std::string>& problems) const override {
     return nvml_monitor(problems);
   }

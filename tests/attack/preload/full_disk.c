@@ -1,5 +1,5 @@
-// Preloaded into tacho, not into its program: a disk on which QUOTA_BYTES are left. Regular files count, but the pool, which
-// lies in memory.
+// Preloaded into tacho, not into its program: a disk on which QUOTA_BYTES are left. Regular files count, but the pool,
+// which lies in memory.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,8 +14,7 @@ static long long used;
 
 static int counts(int file) {
   struct stat status;
-  if (getenv("TACHO_POOL") != NULL || file <= 2 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
-    return 0;
+  if (getenv("TACHO_POOL") != NULL || file <= 2 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return 0;
   char link[64], path[4096];
   snprintf(link, sizeof link, "/proc/self/fd/%d", file);
   const ssize_t size = readlink(link, path, sizeof path - 1);
@@ -38,12 +37,8 @@ ssize_t write(int file, const void* bytes, size_t size) {
   return full(file, size) ? -1 : NEXT("write", ssize_t(*)(int, const void*, size_t))(file, bytes, size);
 }
 ssize_t pwrite(int file, const void* bytes, size_t size, off_t at) {
-  return full(file, size)
-             ? -1
-             : NEXT("pwrite", ssize_t(*)(int, const void*, size_t, off_t))(file, bytes, size, at);
+  return full(file, size) ? -1 : NEXT("pwrite", ssize_t(*)(int, const void*, size_t, off_t))(file, bytes, size, at);
 }
 ssize_t pwrite64(int file, const void* bytes, size_t size, off64_t at) {
-  return full(file, size)
-             ? -1
-             : NEXT("pwrite64", ssize_t(*)(int, const void*, size_t, off64_t))(file, bytes, size, at);
+  return full(file, size) ? -1 : NEXT("pwrite64", ssize_t(*)(int, const void*, size_t, off64_t))(file, bytes, size, at);
 }

@@ -1,8 +1,9 @@
-// Sets markers, installs a filter of system calls that kills it, and goes on: filtered WAY CALL[,CALL...] [BURST].
-// WAY: prctl, syscall or tsync; "late" sets no marker before the filter; "exec" starts itself again under the filter.
-// CALL: a name below, "all" of them, "minimal" (only what ends a program and writes is left), or "strict" (seccomp's strict mode).
-// Under the filter it sets markers with known names, with many new ones, BURST of them at a time, in threads that define
-// names at once, and in a forked child: whatever libtacho.so may need a system call for. Prints how many it set.
+// Sets markers, installs a filter of system calls that kills it, and goes on: filtered WAY CALL[,CALL...] [BURST]. WAY:
+// prctl, syscall or tsync; "late" sets no marker before the filter; "exec" starts itself again under the filter. CALL:
+// a name below, "all" of them, "minimal" (only what ends a program and writes is left), or "strict" (seccomp's strict
+// mode). Under the filter it sets markers with known names, with many new ones, BURST of them at a time, in threads
+// that define names at once, and in a forked child: whatever libtacho.so may need a system call for. Prints how many it
+// set.
 #define _GNU_SOURCE
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -78,8 +79,7 @@ static void* thread(void* argument) {
 
 static int forbids(const char* list, const char* name) {
   const char* const found = strstr(list, name);
-  return strcmp(list, "all") == 0 ||
-         (found != NULL && (found[strlen(name)] == '\0' || found[strlen(name)] == ','));
+  return strcmp(list, "all") == 0 || (found != NULL && (found[strlen(name)] == '\0' || found[strlen(name)] == ','));
 }
 
 static void work(const char* list, int burst) {
@@ -124,8 +124,7 @@ int main(int argc, char** argv) {
   if (!exec && strcmp(argv[1], "late") != 0) markers(2000, 20);
   struct sock_filter filter[2 * kCount + 8];
   unsigned short length = 0;
-  filter[length++] =
-      (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+  filter[length++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
   const int minimal = strcmp(argv[2], "minimal") == 0;
   if (minimal) {
     const int allowed[] = {SYS_exit_group, SYS_exit, SYS_write, SYS_newfstatat, SYS_fstat, SYS_brk};
@@ -137,8 +136,7 @@ int main(int argc, char** argv) {
   } else {
     for (int i = 0; i < kCount; ++i) {
       if (!forbids(argv[2], kCalls[i].name)) continue;
-      filter[length++] =
-          (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)kCalls[i].number, 0, 1);
+      filter[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)kCalls[i].number, 0, 1);
       filter[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
     }
     filter[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);

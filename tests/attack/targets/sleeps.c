@@ -1,5 +1,5 @@
-// Sleeps in one way (sleeps WAY [COUNT [MS]]) and prints what the calls returned, and "early" for every call that came back
-// before its time. Under wall-clock sampling that must be as without it.
+// Sleeps in one way (sleeps WAY [COUNT [MS]]) and prints what the calls returned, and "early" for every call that came
+// back before its time. Under wall-clock sampling that must be as without it.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>

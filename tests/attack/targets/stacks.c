@@ -91,9 +91,8 @@ int main(int argc, char** argv) {
   }
   if (!strcmp(way, "alternate")) {
     const size_t size = 64 << 10;
-    const stack_t stack = {
-        .ss_sp = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-        .ss_size = size};
+    const stack_t stack = {.ss_sp = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                           .ss_size = size};
     sigaltstack(&stack, NULL);
     struct sigaction action;
     memset(&action, 0, sizeof action);
@@ -129,8 +128,7 @@ int main(int argc, char** argv) {
     struct sigaction now;
     sigaction(SIGUSR1, NULL, &now);
     for (int i = 1; i <= SIGRTMAX; ++i)
-      if (sigismember(&now.sa_mask, i) != sigismember(&action.sa_mask, i) && i != SIGKILL && i != SIGSTOP)
-        return 4;
+      if (sigismember(&now.sa_mask, i) != sigismember(&action.sa_mask, i) && i != SIGKILL && i != SIGSTOP) return 4;
   }
   if (!strcmp(way, "coroutine")) {
     const size_t size = 64 << 10;
@@ -148,11 +146,10 @@ int main(int argc, char** argv) {
     clock_gettime(CLOCK_MONOTONIC, &begin);
     do {
       // rbp points nowhere while it counts.
-      __asm__ volatile(
-          "pushq %%rbp\n movq $-16, %%rbp\n movl $20000000, %%ecx\n 1: decl %%ecx\n jnz 1b\n popq %%rbp"
-          :
-          :
-          : "rcx", "memory");
+      __asm__ volatile("pushq %%rbp\n movq $-16, %%rbp\n movl $20000000, %%ecx\n 1: decl %%ecx\n jnz 1b\n popq %%rbp"
+                       :
+                       :
+                       : "rcx", "memory");
       clock_gettime(CLOCK_MONOTONIC, &now);
     } while ((double)(now.tv_sec - begin.tv_sec) + (double)(now.tv_nsec - begin.tv_nsec) * 1e-9 < 0.4);
   }

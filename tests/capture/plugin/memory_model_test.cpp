@@ -82,8 +82,7 @@ TEST(Local, EveryStride) {
                                        {32u, 32u},
                                        {33u, 1u},
                                        {64u, 32u}}) {
-    const LocalCost cost =
-        local_cost(access(4, [stride = stride](unsigned lane) { return lane * stride * 4; }), false);
+    const LocalCost cost = local_cost(access(4, [stride = stride](unsigned lane) { return lane * stride * 4; }), false);
     EXPECT_EQ(cost.cycles, cycles) << stride;
     EXPECT_EQ(cost.conflicts, cycles - 1) << stride;
   }

@@ -17,8 +17,7 @@ namespace {
 TEST(TorchFiles, a_graph_is_one_dispatch_and_its_nodes_are_listed) {
   analysis::Recorded recorded;
   const int64_t main = recorded.main();
-  recorded.range(main, 100, 100, "nn.Module.Linear.forward", "torch",
-                 "module Net.head @ /home/u/decode.py:20");
+  recorded.range(main, 100, 100, "nn.Module.Linear.forward", "torch", "module Net.head @ /home/u/decode.py:20");
   recorded.range(main, 110, 50, "torch.nn.functional.linear", "torch", "function @ /home/u/net.py:7");
   recorded.kernel(main, 112, 10);
   recorded.mark(main, 120, "graph node", 11);
@@ -36,9 +35,8 @@ TEST(TorchFiles, a_graph_is_one_dispatch_and_its_nodes_are_listed) {
   auto folder = workload::FolderWriter::open(place / "w", false);
   ASSERT_TRUE(folder) << folder.error().message;
   std::string rows =
-      "Dispatch_ID,GPU_ID,Queue_ID,Kernel_Name,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_"
-      "Workitem,"
-      "Arch_VGPR,Accum_VGPR,SGPR,Kernel_ID,cycles,Start_Timestamp,End_Timestamp\n";
+      "Dispatch_ID,GPU_ID,Queue_ID,Kernel_Name,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,Kernel_ID,cycles,Start_Timestamp,End_Timestamp\n"
+      "";
   const char* const names[] = {"k", "CUDA graph", "CUDA graph", "k"};
   for (int i = 0; i < 4; ++i)
     rows += std::to_string(i) + ",0,1," + names[i] + ",1,1,0,0,0,0,0,1," + std::to_string(100 + i) + ",1,2\n";

@@ -39,12 +39,11 @@ TEST(Moment, BareNumbersAreNanosecondsOfTheTrace) {
 }
 
 TEST(Moment, OtherTextsAreRefusedInOneSentenceThatNamesTheOption) {
-  for (const char* text : {"", "+", "-", "%", "101%", "+5%", "-5%", "1.5", "5s", "+5h", "+1e400s", "+1e300s",
-                           "nan%", "+inf", "--1s", "99999999999999999999"}) {
+  for (const char* text : {"", "+", "-", "%", "101%", "+5%", "-5%", "1.5", "5s", "+5h", "+1e400s", "+1e300s", "nan%",
+                           "+inf", "--1s", "99999999999999999999"}) {
     const Result<int64_t> value = parse_moment(text, 0, 100, "--to");
     ASSERT_FALSE(value) << text;
-    EXPECT_TRUE(value.error().message.starts_with("--to " + std::string(text) + ": "))
-        << value.error().message;
+    EXPECT_TRUE(value.error().message.starts_with("--to " + std::string(text) + ": ")) << value.error().message;
     EXPECT_EQ(value.error().message.find('\n'), std::string::npos);
   }
 }

@@ -110,8 +110,7 @@ struct subscriber_params {
   char* old_name;
   size_t old_size;
 };
-EXPORT int cuptiSubscribe_v2(void** subscriber, void* callback, void* user,
-                             struct subscriber_params* params) {
+EXPORT int cuptiSubscribe_v2(void** subscriber, void* callback, void* user, struct subscriber_params* params) {
   const char* const other = getenv("FAKE_CUPTI_OTHER");
   if (other && params->old_name && params->old_size) {
     strncpy(params->old_name, other, params->old_size - 1);
@@ -212,8 +211,7 @@ EXPORT int cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, void** reco
 /* Records of a buffer that waits for the device cannot be given back unless forced. */
 static int holds_waiting(const struct buffer* buffer) {
   for (size_t i = 0; i < g_waiting_count; ++i)
-    if (g_waiting[i].record >= buffer->memory && g_waiting[i].record < buffer->memory + buffer->capacity)
-      return 1;
+    if (g_waiting[i].record >= buffer->memory && g_waiting[i].record < buffer->memory + buffer->capacity) return 1;
   return 0;
 }
 static void give_back(struct buffer* buffer) {

@@ -32,8 +32,7 @@ int cuModuleGetFunction(void**, void*, const char*);
 int cuArrayCreate_v2(void**, const void*);
 int cuStreamBeginCapture_v2(void*, int);
 int cuStreamEndCapture(void*, void**);
-int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
-                   void**);
+int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
 int cuGraphLaunch(void*, void*);
 int cuGraphAddKernelNode_v2(void**, void*, const void*, size_t, const void*);
 int cuLibraryLoadData(void**, const void*, void*, void**, unsigned, void*, void**, unsigned);

@@ -75,8 +75,8 @@ static void note(const char* what, size_t number) {
   if (file) fprintf(file, "%s %zu\n", what, number), fclose(file);
 }
 
-static void on_call(int id, const char* name, const void* parameters, int* result, int exit,
-                    const char* symbol, void* context) {
+static void on_call(int id, const char* name, const void* parameters, int* result, int exit, const char* symbol,
+                    void* context) {
   static uint64_t data;
   if (!g_callback || !g_on[1][id]) return;
   const struct CallbackData about = {exit, name, parameters, result, symbol, context, 1, &data, 1};
@@ -155,8 +155,7 @@ EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
   *subscriber = &g_callback;
   const struct Hook hook = {on_call, on_module, on_context, on_executing, on_graph};
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  void (*set)(const struct Hook*) =
-      driver ? (void (*)(const struct Hook*))dlsym(driver, "fake_set_hook") : NULL;
+  void (*set)(const struct Hook*) = driver ? (void (*)(const struct Hook*))dlsym(driver, "fake_set_hook") : NULL;
   if (set) set(&hook);
   return 0;
 }
@@ -273,8 +272,7 @@ EXPORT int cuptiRangeProfilerGetCounterDataSize(struct PSize* p) {
 EXPORT int cuptiRangeProfilerCounterDataImageInitialize(struct PFresh* p) {
   struct Image* const image = (struct Image*)p->image;
   const struct Object* const o = p->profiler;
-  if (!o->sized)
-    fprintf(stderr, "fake CUPTI: an image of an object that was not asked for its size\n"), abort();
+  if (!o->sized) fprintf(stderr, "fake CUPTI: an image of an object that was not asked for its size\n"), abort();
   memset(image, 0, p->bytes);
   image->magic = 0x46414b45;
   image->device = (uint32_t)o->device;
@@ -312,8 +310,7 @@ EXPORT int cuptiRangeProfilerStart(struct PObject* p) {
   if (fails("start")) return fails("start");
   if (!o->set || o->running) return 1;
   for (int i = 0; i < 8; ++i)
-    if (g_objects[i].context && &g_objects[i] != o && g_objects[i].started &&
-        g_objects[i].device == o->device)
+    if (g_objects[i].context && &g_objects[i] != o && g_objects[i].started && g_objects[i].device == o->device)
       return 26;
   o->running = o->started = 1;
   o->next = 0;
@@ -509,8 +506,7 @@ EXPORT int cuptiProfilerHostEvaluateToGpuValues(struct HEvaluate* p) {
   if (!host->evaluated++) host->device = image->device;
   for (size_t i = 0; i < p->count; ++i) {
     const size_t pass = i / width();
-    p->values[i] =
-        host->device == image->device && (range->seen >> pass & 1) ? (double)range->memory[pass] : NAN;
+    p->values[i] = host->device == image->device && (range->seen >> pass & 1) ? (double)range->memory[pass] : NAN;
     if (strcmp(p->names[i], "gpu__time_duration.sum") == 0) p->values[i] = 1000;
   }
   return 0;

@@ -244,14 +244,13 @@ EXPORT int cuMemcpyDtoH_v2(void* to, Address from, size_t bytes) {
   CALL(TO_HOST, NULL, memcpy(to, (void*)(uintptr_t)from, bytes), void* to; Address from; size_t bytes);
 }
 EXPORT int cuMemcpyHtoD_v2(Address to, const void* from, size_t bytes) {
-  CALL(TO_DEVICE, NULL, memcpy((void*)(uintptr_t)to, from, bytes), Address to; const void* from;
-       size_t bytes);
+  CALL(TO_DEVICE, NULL, memcpy((void*)(uintptr_t)to, from, bytes), Address to; const void* from; size_t bytes);
 #undef ARGS
 }
 EXPORT int cuMemcpyAsync(Address to, Address from, size_t bytes, void* stream) {
 #define ARGS {to, from, bytes, stream}
-  CALL(COPY, NULL, memmove((void*)(uintptr_t)to, (void*)(uintptr_t)from, bytes), Address to; Address from;
-       size_t bytes; void* stream);
+  CALL(COPY, NULL, memmove((void*)(uintptr_t)to, (void*)(uintptr_t)from, bytes), Address to; Address from; size_t bytes;
+       void* stream);
 #undef ARGS
 }
 EXPORT int cuMemsetD8_v2(Address to, unsigned char value, size_t bytes) {
@@ -409,8 +408,7 @@ EXPORT int ioctl(int file, unsigned long request, ...) {
   } else if (p->command == 0x205 && p->bytes == 32) {
     p->parameters[2] = p->parameters[0] == 101 ? 7 : 3;
     p->parameters[3] = 0;
-  } else if (p->command == 0x2080130e && p->bytes == 4024 && p->object == 0x5d &&
-             p->parameters[1004] == 0x1c) {
+  } else if (p->command == 0x2080130e && p->bytes == 4024 && p->object == 0x5d && p->parameters[1004] == 0x1c) {
     ++g_flushes;
     g_empty_l2 = flushes() == 1;
   } else {
@@ -474,8 +472,7 @@ EXPORT int cuModuleLoadData(void** module, const void* image) {
       if (sections[s].sh_type == SHT_SYMTAB)
         for (size_t i = 0; i < sections[s].sh_size / sizeof(Elf64_Sym); ++i) {
           Elf64_Sym* const symbol = (Elf64_Sym*)(map + sections[s].sh_offset) + i;
-          if (strcmp(map + sections[sections[s].sh_link].sh_offset + symbol->st_name, "fake_managed") != 0)
-            continue;
+          if (strcmp(map + sections[sections[s].sh_link].sh_offset + symbol->st_name, "fake_managed") != 0) continue;
           if (*(const char*)image == 'm')
             symbol->st_other |= 4;
           else
@@ -511,11 +508,11 @@ EXPORT int cuModuleGetGlobal_v2(Address* at, size_t* bytes, void* module, const 
   return 500;
 }
 /* A managed variable is its library's, not a module's. */
-EXPORT int cuLibraryLoadData(void** library, const void* code, void* options, void** values, unsigned count,
-                             void* more, void** more_values, unsigned more_count) {
+EXPORT int cuLibraryLoadData(void** library, const void* code, void* options, void** values, unsigned count, void* more,
+                             void** more_values, unsigned more_count) {
 #define ARGS {library, code, options, values, count, more, more_values, more_count}
-  CALL(LIBRARY, NULL, *library = &fake_managed, void** library; const void* code; void* options;
-       void** values; unsigned count; void* more; void** more_values; unsigned more_count);
+  CALL(LIBRARY, NULL, *library = &fake_managed, void** library; const void* code; void* options; void** values;
+       unsigned count; void* more; void** more_values; unsigned more_count);
 #undef ARGS
 }
 EXPORT int cuLibraryGetManaged(Address* at, size_t* bytes, void* library, const char* name) {
@@ -563,8 +560,7 @@ static uint64_t checksum(const struct Function* f, void** args) {
   for (int a = 0; a < f->count; ++a)
     for (size_t i = 0; i < g_allocations && f->bytes[a] == 8; ++i)
       if (g_memory[i].at == *(Address*)args[a])
-        for (size_t b = 0; b < g_memory[i].bytes; ++b)
-          sum = sum * 31 + ((uint8_t*)(uintptr_t)g_memory[i].at)[b];
+        for (size_t b = 0; b < g_memory[i].bytes; ++b) sum = sum * 31 + ((uint8_t*)(uintptr_t)g_memory[i].at)[b];
   return sum;
 }
 static void capture(struct Function* f, void** args, uint64_t threads) {
@@ -585,17 +581,16 @@ struct Node {
 EXPORT int cuGraphAddKernelNode_v2(void** node, void** graph, const void* before, size_t count,
                                    const struct Node* about) {
 #define ARGS {node, graph, before, count, about}
-  CALL(NODE, NULL,
-       (g_nodes = 0, *node = g_graph, capture(about->f, about->args, (uint64_t)about->g[0] * about->b[0])),
+  CALL(NODE, NULL, (g_nodes = 0, *node = g_graph, capture(about->f, about->args, (uint64_t)about->g[0] * about->b[0])),
        void** node;
        void** graph; const void* before; size_t count; const struct Node* about);
 #undef ARGS
 }
-EXPORT int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                          unsigned bz, unsigned shared, void* stream, void** args, void** extra) {
+EXPORT int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                          unsigned shared, void* stream, void** args, void** extra) {
 #define ARGS {f, {gx, gy, gz}, {bx, by, bz}, shared, stream, args, extra}
-  CALL(LAUNCH, ((struct Function*)f)->symbol,
-       (stream && g_capturing ? capture : execute)(f, args, (uint64_t)gx * bx), void* f;
+  CALL(LAUNCH, ((struct Function*)f)->symbol, (stream && g_capturing ? capture : execute)(f, args, (uint64_t)gx * bx),
+       void* f;
        unsigned g[3], b[3], shared; void* stream; void** args; void** extra);
 }
 EXPORT int cuLaunchCooperativeKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,

@@ -1,5 +1,5 @@
-// A program that sets markers and then ends, forks or misbehaves in a chosen way: lifecycle MODE [N].
-// It prints what it is told to print and nothing else, so that its output can be compared with and without tacho.
+// A program that sets markers and then ends, forks or misbehaves in a chosen way: lifecycle MODE [N]. It prints what it
+// is told to print and nothing else, so that its output can be compared with and without tacho.
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -81,8 +81,7 @@ int run(const std::string& mode, int n, char** argv) {
     markers(n, "work");
     return 0;
   }
-  if (mode ==
-      "storm") {  // until killed, resting N us after every 1000 pairs; prints the number of finished pairs
+  if (mode == "storm") {  // until killed, resting N us after every 1000 pairs; prints the number of finished pairs
     for (long i = 0;; i += 1000) {
       markers(1000, "storm");
       if (n != 0) usleep(static_cast<useconds_t>(n));

@@ -11,16 +11,14 @@ static int mapped(void) {
   char line[4096];
   int found = 0;
   FILE* const maps = fopen("/proc/self/maps", "r");
-  while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
-    found = found || strstr(line, "libtacho-mpi") != NULL;
+  while (maps != NULL && fgets(line, sizeof line, maps) != NULL) found = found || strstr(line, "libtacho-mpi") != NULL;
   if (maps != NULL) fclose(maps);
   return found;
 }
 
 int main(int argc, char** argv) {
   void* const by_name = dlsym(RTLD_DEFAULT, "MPI_Init");
-  printf("weak %d, by name %d, loaded %d\n", MPI_Init != NULL || PMPI_Init != NULL, by_name != NULL,
-         mapped());
+  printf("weak %d, by name %d, loaded %d\n", MPI_Init != NULL || PMPI_Init != NULL, by_name != NULL, mapped());
   if (argc < 2) return 0;
   void* const library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) return 2;

@@ -1,6 +1,5 @@
-// What a program can see of OpenCL, case by case, printed so that two runs can be compared: with and without
-// a tracer the output must be the same byte for byte. `opencl_cases CASE [n]`; `opencl_cases list` prints the
-// cases.
+// What a program can see of OpenCL, case by case, printed so that two runs can be compared: with and without a tracer
+// the output must be the same byte for byte. `opencl_cases CASE [n]`; `opencl_cases list` prints the cases.
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_0_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
@@ -109,8 +108,7 @@ void zero(cl_command_queue queue, cl_mem buffer, size_t bytes) {
 
 long sum(cl_command_queue queue, cl_mem buffer, size_t count) {
   std::vector<int> values(count);
-  CHECK(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, count * sizeof(int), values.data(), 0, nullptr,
-                            nullptr));
+  CHECK(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, count * sizeof(int), values.data(), 0, nullptr, nullptr));
   long total = 0;
   for (const int value : values) total += value;
   return total;
@@ -120,29 +118,25 @@ void print_profiling(const char* what, cl_event event) {
   cl_ulong times[4] = {};
   cl_int codes[5];
   for (cl_uint i = 0; i < 4; ++i)
-    codes[i] =
-        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED + i, sizeof(cl_ulong), times + i, nullptr);
+    codes[i] = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED + i, sizeof(cl_ulong), times + i, nullptr);
   size_t size = 0;
   codes[4] = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, 0, nullptr, &size);
-  printf("%s: codes %d %d %d %d size query %d -> %zu ordered %d\n", what, codes[0], codes[1], codes[2],
-         codes[3], codes[4], size, times[0] <= times[1] && times[1] <= times[2] && times[2] <= times[3]);
+  printf("%s: codes %d %d %d %d size query %d -> %zu ordered %d\n", what, codes[0], codes[1], codes[2], codes[3],
+         codes[4], size, times[0] <= times[1] && times[1] <= times[2] && times[2] <= times[3]);
 }
 
 void print_queue(const char* what, cl_command_queue queue) {
   cl_command_queue_properties properties = 0;
   size_t size = 0;
-  const cl_int code =
-      clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, &size);
+  const cl_int code = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, &size);
   cl_queue_properties array[16] = {};
   size_t array_size = 0;
-  const cl_int array_code =
-      clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, sizeof array, array, &array_size);
+  const cl_int array_code = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, sizeof array, array, &array_size);
   size_t asked_size = 0;
   const cl_int size_code = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, 0, nullptr, &asked_size);
   const cl_int small_code = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, 1, array, nullptr);
   cl_uint count = 0;
-  const cl_int count_code =
-      clGetCommandQueueInfo(queue, CL_QUEUE_REFERENCE_COUNT, sizeof count, &count, nullptr);
+  const cl_int count_code = clGetCommandQueueInfo(queue, CL_QUEUE_REFERENCE_COUNT, sizeof count, &count, nullptr);
   printf("%s: properties %d %llu size %zu, array %d size %zu/%d/%zu:", what, code,
          static_cast<unsigned long long>(properties), size, array_code, array_size, size_code, asked_size);
   for (size_t i = 0; i < array_size / sizeof *array && array_code == CL_SUCCESS; ++i)
@@ -150,8 +144,7 @@ void print_queue(const char* what, cl_command_queue queue) {
   printf(", small %d, references %d %u\n", array_size != 0 ? small_code : 0, count_code, count);
 }
 
-// ---- cases
-// ---------------------------------------------------------------------------------------------------------------
+// Cases
 
 void queue_properties(int) {
   const Setup cl;
@@ -266,11 +259,11 @@ void copies(int) {
   CHECK(clFinish(queue));
   printf("write, copy, read: %d\n", in == out);
   const size_t origin[3] = {0, 0, 0}, region[3] = {16, 8, 2};
-  CHECK(clEnqueueWriteBufferRect(queue, a, CL_TRUE, origin, origin, region, 64, 512, 64, 512, in.data(), 0,
-                                 nullptr, nullptr));
+  CHECK(clEnqueueWriteBufferRect(queue, a, CL_TRUE, origin, origin, region, 64, 512, 64, 512, in.data(), 0, nullptr,
+                                 nullptr));
   CHECK(clEnqueueCopyBufferRect(queue, a, b, origin, origin, region, 64, 512, 64, 512, 0, nullptr, nullptr));
-  CHECK(clEnqueueReadBufferRect(queue, b, CL_TRUE, origin, origin, region, 64, 512, 64, 512, out.data(), 0,
-                                nullptr, nullptr));
+  CHECK(clEnqueueReadBufferRect(queue, b, CL_TRUE, origin, origin, region, 64, 512, 64, 512, out.data(), 0, nullptr,
+                                nullptr));
   printf("rectangles: %d\n", in == out);
   const unsigned pattern = 0xdeadbeef;
   CHECK(clEnqueueFillBuffer(queue, a, &pattern, sizeof pattern, 0, kBytes, 0, nullptr, nullptr));
@@ -281,8 +274,7 @@ void copies(int) {
   printf("fill, map: %x %x\n", mapped[0], mapped[255]);
   mapped[1] = 5;
   CHECK(clEnqueueUnmapMemObject(queue, a, mapped, 0, nullptr, nullptr));
-  void* const nowhere =
-      clEnqueueMapBuffer(queue, a, CL_TRUE, CL_MAP_READ, 0, 1 << 20, 0, nullptr, nullptr, nullptr);
+  void* const nowhere = clEnqueueMapBuffer(queue, a, CL_TRUE, CL_MAP_READ, 0, 1 << 20, 0, nullptr, nullptr, nullptr);
   printf("map too much: %d\n", nowhere == nullptr);
   CHECK(clEnqueueMigrateMemObjects(queue, 1, &a, CL_MIGRATE_MEM_OBJECT_HOST, 0, nullptr, nullptr));
   CHECK(clEnqueueMigrateMemObjects(queue, 1, &a, 0, 0, nullptr, nullptr));
@@ -290,10 +282,8 @@ void copies(int) {
   unsigned second;
   memcpy(&second, out.data() + 4, 4);
   printf("unmapped: %x\n", second);
-  printf("bad read: %d\n",
-         clEnqueueReadBuffer(queue, a, CL_TRUE, 0, 1 << 20, out.data(), 0, nullptr, nullptr));
-  printf("null event list: %d\n",
-         clEnqueueReadBuffer(queue, a, CL_TRUE, 0, 4, out.data(), 3, nullptr, nullptr));
+  printf("bad read: %d\n", clEnqueueReadBuffer(queue, a, CL_TRUE, 0, 1 << 20, out.data(), 0, nullptr, nullptr));
+  printf("null event list: %d\n", clEnqueueReadBuffer(queue, a, CL_TRUE, 0, 4, out.data(), 3, nullptr, nullptr));
   CHECK(clReleaseMemObject(a));
   CHECK(clReleaseMemObject(b));
   CHECK(clReleaseCommandQueue(queue));
@@ -367,8 +357,7 @@ void sub_buffers(int) {
   const cl_mem parent = cl.buffer(8192);
   cl_buffer_region region{4096, 1024};
   cl_int code = 0;
-  const cl_mem part =
-      clCreateSubBuffer(parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+  const cl_mem part = clCreateSubBuffer(parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
   CHECK(code);
   const int nine = 9;
   CHECK(clEnqueueFillBuffer(queue, part, &nine, sizeof nine, 0, 1024, 0, nullptr, nullptr));
@@ -400,10 +389,8 @@ void shapes(int) {
   CHECK(clEnqueueTask(queue, task, 0, nullptr, nullptr));
   printf("after task: %ld\n", sum(queue, buffer, 64));
   const size_t wrong = 7;
-  printf("bad group: %d\n",
-         clEnqueueNDRangeKernel(queue, task, 1, nullptr, &sixteen, &wrong, 0, nullptr, nullptr));
-  printf("no queue: %d\n",
-         clEnqueueNDRangeKernel(nullptr, task, 1, nullptr, &sixteen, nullptr, 0, nullptr, nullptr));
+  printf("bad group: %d\n", clEnqueueNDRangeKernel(queue, task, 1, nullptr, &sixteen, &wrong, 0, nullptr, nullptr));
+  printf("no queue: %d\n", clEnqueueNDRangeKernel(nullptr, task, 1, nullptr, &sixteen, nullptr, 0, nullptr, nullptr));
   printf("four dimensions: %d\n",
          clEnqueueNDRangeKernel(queue, task, 4, nullptr, global, nullptr, 0, nullptr, nullptr));
 }
@@ -417,8 +404,8 @@ void native(int) {
   const Setup cl;
   const cl_command_queue queue = cl.queue();
   int argument = 3;
-  const cl_int code = clEnqueueNativeKernel(queue, native_function, &argument, sizeof argument, 0, nullptr,
-                                            nullptr, 0, nullptr, nullptr);
+  const cl_int code = clEnqueueNativeKernel(queue, native_function, &argument, sizeof argument, 0, nullptr, nullptr, 0,
+                                            nullptr, nullptr);
   CHECK(clFinish(queue));
   printf("native: %d, calls %d\n", code, native_calls.load());
 }
@@ -534,8 +521,7 @@ void threads(int count) {
       const cl_kernel kernel = mine->kernel("add_one");
       const cl_mem buffer = mine->buffer(64 * sizeof(int));
       std::vector<int> zeros(64);
-      CHECK(clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, 64 * sizeof(int), zeros.data(), 0, nullptr,
-                                 nullptr));
+      CHECK(clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, 64 * sizeof(int), zeros.data(), 0, nullptr, nullptr));
       CHECK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
       const size_t global = 64;
       cl_event last = nullptr;
@@ -570,8 +556,7 @@ void marked_threads(int count) {
       const cl_kernel kernel = cl.kernel("add_one");
       const cl_mem buffer = cl.buffer(64 * sizeof(int));
       std::vector<int> zeros(64);
-      CHECK(clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, 64 * sizeof(int), zeros.data(), 0, nullptr,
-                                 nullptr));
+      CHECK(clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, 64 * sizeof(int), zeros.data(), 0, nullptr, nullptr));
       CHECK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
       const size_t global = 64;
       for (int i = 0; i < count; ++i) {
@@ -610,8 +595,7 @@ void callbacks(int) {
     for (cl_event& event : events) {
       CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 0, nullptr, &event));
       CHECK(clSetEventCallback(
-          event, CL_COMPLETE, [](cl_event, cl_int status, void*) { events_called += status == CL_COMPLETE; },
-          nullptr));
+          event, CL_COMPLETE, [](cl_event, cl_int status, void*) { events_called += status == CL_COMPLETE; }, nullptr));
       CHECK(clReleaseEvent(event));
     }
     CHECK(clFinish(queue));
@@ -674,12 +658,12 @@ void command_buffer(int) {
   CHECK(code);
   const size_t global = 64;
   cl_sync_point_khr filled = 0, added = 0;
-  CHECK(clCommandFillBufferKHR(commands, nullptr, buffer, &five, sizeof five, 0, 64 * sizeof(int), 0, nullptr,
-                               &filled, nullptr));
-  CHECK(clCommandNDRangeKernelKHR(commands, nullptr, nullptr, one, 1, nullptr, &global, nullptr, 1, &filled,
-                                  &added, nullptr));
-  CHECK(clCommandNDRangeKernelKHR(commands, nullptr, nullptr, two, 1, nullptr, &global, nullptr, 1, &added,
-                                  nullptr, nullptr));
+  CHECK(clCommandFillBufferKHR(commands, nullptr, buffer, &five, sizeof five, 0, 64 * sizeof(int), 0, nullptr, &filled,
+                               nullptr));
+  CHECK(clCommandNDRangeKernelKHR(commands, nullptr, nullptr, one, 1, nullptr, &global, nullptr, 1, &filled, &added,
+                                  nullptr));
+  CHECK(clCommandNDRangeKernelKHR(commands, nullptr, nullptr, two, 1, nullptr, &global, nullptr, 1, &added, nullptr,
+                                  nullptr));
   CHECK(clFinalizeCommandBufferKHR(commands));
   for (int i = 0; i < 4; ++i) {
     CHECK(clEnqueueCommandBufferKHR(0, nullptr, commands, 0, nullptr, nullptr));
@@ -774,8 +758,8 @@ void arguments(int) {
   CHECK(clEnqueueNDRangeKernel(queue, blend, 1, nullptr, &global, &local, 0, nullptr, nullptr));
   CHECK(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 64, 128, values, 0, nullptr, nullptr));
   cl_int code = 0;
-  void* const at = clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, 1024, 0, nullptr,
-                                      nullptr, &code);
+  void* const at =
+      clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, 1024, 0, nullptr, nullptr, &code);
   CHECK(code);
   CHECK(clEnqueueUnmapMemObject(queue, buffer, at, 0, nullptr, nullptr));
   CHECK(clFinish(queue));
@@ -793,8 +777,7 @@ void waited(int way) {
   const size_t global = 256, local = 64;
   cl_event last = nullptr;
   for (int i = 0; i < 500; ++i)
-    CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, &local, 0, nullptr,
-                                 i == 499 ? &last : nullptr));
+    CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, &local, 0, nullptr, i == 499 ? &last : nullptr));
   int values[256];
   cl_int code = 0;
   const auto end = [] { kill(getpid(), SIGKILL); };
@@ -933,14 +916,12 @@ void late_functions(int) {
   printf("svm %d\n", shared != nullptr);
   const cl_mem pipe = clCreatePipe(cl.context, 0, 4, 16, nullptr, &code);
   printf("pipe %d %d\n", pipe != nullptr, code);
-  const cl_mem buffer =
-      clCreateBufferWithProperties(cl.context, nullptr, CL_MEM_READ_WRITE, 64, nullptr, &code);
+  const cl_mem buffer = clCreateBufferWithProperties(cl.context, nullptr, CL_MEM_READ_WRITE, 64, nullptr, &code);
   printf("buffer %d %d\n", buffer != nullptr, code);
   printf("svm argument %d\n", clSetKernelArgSVMPointer(kernel, 0, shared));
   size_t size = 0;
-  printf("sub-groups %d\n",
-         clGetKernelSubGroupInfo(kernel, cl.device, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, 0, nullptr, 0,
-                                 nullptr, &size));
+  printf("sub-groups %d\n", clGetKernelSubGroupInfo(kernel, cl.device, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, 0,
+                                                    nullptr, 0, nullptr, &size));
   if (shared != nullptr) clSVMFree(cl.context, shared);
 }
 

@@ -15,12 +15,11 @@
 
 namespace {
 
-const char* const kSource =
-    "__kernel void work(__global float* a, int rounds) {\n"
-    "  float x = a[get_global_id(0)];\n"
-    "  for (int i = 0; i < rounds; ++i) x = x * 1.0001f + 0.5f;\n"
-    "  a[get_global_id(0)] = x;\n"
-    "}\n";
+const char* const kSource = "__kernel void work(__global float* a, int rounds) {\n"
+                            "  float x = a[get_global_id(0)];\n"
+                            "  for (int i = 0; i < rounds; ++i) x = x * 1.0001f + 0.5f;\n"
+                            "  a[get_global_id(0)] = x;\n"
+                            "}\n";
 constexpr size_t kItems = 1 << 21;  // 8 MiB
 
 void check(cl_int code, const char* what) {
@@ -56,8 +55,8 @@ class Program {
     kernel_ = clCreateKernel(program, "work", &code);
     check(code, "clCreateKernel");
     host_.resize(kItems, 1.0f);
-    buffer_ = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, kItems * sizeof(float),
-                             host_.data(), &code);
+    buffer_ =
+        clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, kItems * sizeof(float), host_.data(), &code);
     check(code, "clCreateBuffer");
     check(clSetKernelArg(kernel_, 0, sizeof buffer_, &buffer_), "clSetKernelArg");
   }
@@ -67,8 +66,7 @@ class Program {
           "clEnqueueNDRangeKernel");
   }
   void read(cl_bool blocking) {
-    check(clEnqueueReadBuffer(queue_, buffer_, blocking, 0, kItems * sizeof(float), host_.data(), 0, nullptr,
-                              nullptr),
+    check(clEnqueueReadBuffer(queue_, buffer_, blocking, 0, kItems * sizeof(float), host_.data(), 0, nullptr, nullptr),
           "clEnqueueReadBuffer");
   }
   void finish() { check(clFinish(queue_), "clFinish"); }

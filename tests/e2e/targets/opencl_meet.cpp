@@ -1,5 +1,5 @@
-// Kernels of two queues that can only end together: each says that it is there and waits for the other one. Whoever makes
-// queues wait for each other keeps them from meeting; that does not depend on how busy the machine is.
+// Kernels of two queues that can only end together: each says that it is there and waits for the other one. Whoever
+// makes queues wait for each other keeps them from meeting; that does not depend on how busy the machine is.
 //   opencl_meet ROUNDS          prints "met N of ROUNDS"
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>

@@ -1,5 +1,5 @@
-// Kernels whose counts on a machine with waves of 32, sectors of 32 bytes and 32 banks of 4 bytes can be worked out by hand:
-// opencl_patterns NAME launches one of them once, 1024 work-items in workgroups of 64 unless it says otherwise.
+// Kernels whose counts on a machine with waves of 32, sectors of 32 bytes and 32 banks of 4 bytes can be worked out by
+// hand: opencl_patterns NAME launches one of them once, 1024 work-items in workgroups of 64 unless it says otherwise.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
@@ -268,11 +268,9 @@ int main(int argc, char** argv) {
   }
   const size_t bytes = global * 64;
   std::vector<char> zeros(bytes);
-  const cl_mem in =
-      clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, zeros.data(), &code);
+  const cl_mem in = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, zeros.data(), &code);
   check("clCreateBuffer", code);
-  const cl_mem out =
-      clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, zeros.data(), &code);
+  const cl_mem out = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, zeros.data(), &code);
   check("clCreateBuffer", code);
   for (const char* name = strtok(argv[1], ","); name != nullptr; name = strtok(nullptr, ",")) {
     const cl_kernel kernel = clCreateKernel(program, name, &code);

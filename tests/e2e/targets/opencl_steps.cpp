@@ -1,7 +1,8 @@
 // A small OpenCL program with markers, for the tests of the rocprofv3 command line:
 //   opencl_steps [--steps N] [--sleep MS] [--fork K] [--regions] [--code C] [--no-markers] [--windows N]
 // Each step: a range "step", two kernels copy_values, and in a range "inner" one kernel whose name is mangled
-// C++. With --windows the program goes on until it has seen recording begin and end N times and ten steps longer, prints a
+// C++. With --windows the program goes on until it has seen recording begin and end N times and ten steps longer,
+// prints a
 // letter per step (+ recorded, - not recorded, ? changed meanwhile), and exits with 77 when that takes over a minute.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -20,11 +21,10 @@
 
 namespace {
 
-const char* const kSource =
-    "__kernel void copy_values(__global const float* a, __global float* b) { b[get_global_id(0)] = "
-    "a[get_global_id(0)]; }\n"
-    "__kernel void _Z5scalePfi(__global const float* a, __global float* b) { b[get_global_id(0)] = 2 * "
-    "a[get_global_id(0)]; }\n";
+const char* const kSource = "__kernel void copy_values(__global const float* a, __global float* b) "
+                            "{ b[get_global_id(0)] = a[get_global_id(0)]; }\n"
+                            "__kernel void _Z5scalePfi(__global const float* a, __global float* b) { "
+                            "b[get_global_id(0)] = 2 * a[get_global_id(0)]; }\n";
 
 int g_steps = 3, g_sleep_ms = 0, g_children = 0, g_code = 0, g_windows = 0;
 bool g_regions = false, g_markers = true;
@@ -37,8 +37,7 @@ void check(cl_int code, const char* what) {
 
 void switch_recording(const char* name) {
   using Switch = int (*)(uint64_t);
-  if (const auto function = reinterpret_cast<Switch>(dlsym(RTLD_DEFAULT, name)); function != nullptr)
-    function(0);
+  if (const auto function = reinterpret_cast<Switch>(dlsym(RTLD_DEFAULT, name)); function != nullptr) function(0);
 }
 
 // What a program sees of the times when it is recorded.
@@ -87,8 +86,7 @@ void work() {
     check(clSetKernelArg(kernel, 0, sizeof a, &a), "argument");
     check(clSetKernelArg(kernel, 1, sizeof b, &b), "argument");
   }
-  check(clEnqueueWriteBuffer(queue, a, CL_TRUE, 0, count * sizeof(float), host.data(), 0, nullptr, nullptr),
-        "write");
+  check(clEnqueueWriteBuffer(queue, a, CL_TRUE, 0, count * sizeof(float), host.data(), 0, nullptr, nullptr), "write");
   const auto push = [](const char* text) {
     if (g_markers) tacho_range_push(text);
   };
@@ -114,8 +112,7 @@ void work() {
     if (g_sleep_ms > 0) usleep(static_cast<useconds_t>(g_sleep_ms) * 1000);
   }
   if (g_windows != 0) std::printf("steps %s\n", windows.steps().c_str());
-  check(clEnqueueReadBuffer(queue, b, CL_TRUE, 0, count * sizeof(float), host.data(), 0, nullptr, nullptr),
-        "read");
+  check(clEnqueueReadBuffer(queue, b, CL_TRUE, 0, count * sizeof(float), host.data(), 0, nullptr, nullptr), "read");
   clReleaseMemObject(a);
   clReleaseMemObject(b);
   clReleaseKernel(copy);

@@ -1,5 +1,4 @@
-// Writes docs/events.md from the schema: `events_doc` prints it, `events_doc --check FILE` says whether FILE
-// is it.
+// Writes docs/events.md from the schema: `events_doc` prints it, `events_doc --check FILE` says whether FILE is it.
 #include <stdio.h>
 #include <string.h>
 
@@ -48,15 +47,13 @@ std::string escaped(std::string_view text) {
 }
 
 std::string table_section(const TableInfo& info) {
-  std::string out = fmt::format("### {}\n\nNumber {}. A row is {}.\n\n", info.name,
-                                static_cast<int>(info.table), info.text);
-  if (info.columns.empty())
-    return out + "Rows are bytes of any kind, usually UTF-8; row 0 is the empty text.\n\n";
+  std::string out =
+      fmt::format("### {}\n\nNumber {}. A row is {}.\n\n", info.name, static_cast<int>(info.table), info.text);
+  if (info.columns.empty()) return out + "Rows are bytes of any kind, usually UTF-8; row 0 is the empty text.\n\n";
   out += "| column | type | meaning |\n|---|---|---|\n";
   for (const Column& column : info.columns) {
-    const std::string type = column.type == Type::kRow
-                                 ? fmt::format("row of {}", table_info(column.target).name)
-                                 : std::string(type_name(column));
+    const std::string type = column.type == Type::kRow ? fmt::format("row of {}", table_info(column.target).name)
+                                                       : std::string(type_name(column));
     out += fmt::format("| `{}` | {} | {} |\n", column.name, type, escaped(column.text));
   }
   return out + "\n";
@@ -71,23 +68,20 @@ std::string enum_section(const Enumeration& enumeration) {
 }
 
 std::string document() {
-  std::string out =
-      "# Events\n\n"
-      "What a trace holds. `build/tests/events_doc` makes this page from `src/event/tables.def` and "
-      "`src/event/enums.def`; change it there.\n\n"
-      "Facts are many and narrow, dimensions are few and wide, and facts refer to dimensions by row number. "
-      "Row 0 of a\n"
-      "dimension means \"none\". Every value is a 64-bit integer: times are nanoseconds of "
-      "CLOCK_MONOTONIC_RAW, strings are\n"
-      "row numbers of table `string`, doubles are stored as their bit pattern. A value that the source could "
-      "not know is\n"
-      "the smallest 64-bit integer, and shown as absent, never as 0. How rows lie in a file is in\n"
-      "[trace-file.md](trace-file.md).\n\n";
-  out +=
-      "Every file names its tables, columns and enumerators, so that other builds of tacho can read it. "
-      "Which "
-      "of them have\n"
-      "which names is below; a name never changes its meaning.\n\n## Facts\n\n";
+  std::string out = "# Events\n\n"
+                    "What a trace holds. `build/tests/events_doc` makes this page from `src/event/tables.def` and "
+                    "`src/event/enums.def`; change it there.\n\n"
+                    "Facts are many and narrow, dimensions are few and wide, and facts "
+                    "refer to dimensions by row number. Row 0 of a\n"
+                    "dimension means \"none\". Every value is a 64-bit integer: times are "
+                    "nanoseconds of CLOCK_MONOTONIC_RAW, strings are\n"
+                    "row numbers of table `string`, doubles are stored as their bit "
+                    "pattern. A value that the source could not know is\n"
+                    "the smallest 64-bit integer, and shown as absent, never as 0. How rows lie in a file is in\n"
+                    "[trace-file.md](trace-file.md).\n\n";
+  out += "Every file names its tables, columns and enumerators, so that other "
+         "builds of tacho can read it. Which of them have\n"
+         "which names is below; a name never changes its meaning.\n\n## Facts\n\n";
   for (const TableInfo& info : all_tables()) {
     if (info.table == Table::kString) out += "## Dimensions\n\n";
     out += table_section(info);

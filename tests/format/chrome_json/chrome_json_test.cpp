@@ -11,8 +11,7 @@ namespace tacho::test {
 namespace {
 
 // What a Python expression over `d` (the parsed file) and `e` (its events) prints.
-std::string python(const trace::Trace& trace, const std::string& program,
-                   const format::ExportOptions& options = {}) {
+std::string python(const trace::Trace& trace, const std::string& program, const format::ExportOptions& options = {}) {
   Folder folder;
   std::vector<std::string> written;
   const Status done = format::write_chrome_json(trace, {folder.file("t.json"), "", ""}, options, written);
@@ -45,28 +44,30 @@ TEST(ChromeJson, SlicesFlowsCounters) {
   made.marker(main, 1'000'100, 0, made.label("mark", event::MarkerKind::kMark));
   made.reading(process, gpu, made.counter("power", "W"), "power", 1'000'200, 99.5);
   const auto trace = made.open();
-  EXPECT_EQ(python(*trace,
-                   "c=[i for i in x if i['name'].startswith('cl')][0]\n"
-                   "k=[i for i in x if i['name']=='k']\n"
-                   "print(c['ts'],c['dur'],c['cat'],c['pid'],c['tid'],c['args'])\n"
-                   "print(k[0]['ts'],k[0]['dur'],k[0]['cat'],k[0]['tid']!=k[1]['tid'],k[0]['args']['"
-                   "correlation'],k[0]['args']['workgroup'])\n"
-                   "s=[i for i in e if i['ph']=='s']; f=[i for i in e if i['ph']=='f']\n"
-                   "print(len(s),len(f),s[0]['id']==f[0]['id'],s[0]['tid']==c['tid'],f[0]['tid']==k[0]['tid']"
-                   ",s[0]['ts'],f[0]['ts'],f[0]['bp'])\n"
-                   "print([(i['name'],i['args']['value'],i['ts']) for i in e if i['ph']=='C'])\n"
-                   "print([(i['name'],i['ts'],i['s']) for i in e if i['ph']=='i'])\n"
-                   "print([i['args']['name'] for i in e if i['ph']=='M'])\n"
-                   "m=[i for i in x if i['cat']=='memory_copy'][0]; print(m['name'],m['args'])\n"
-                   "print(d['baseTimeNanoseconds'],d['metadata']['boottimeOfZeroNanoseconds'])\n"),
-            "0.0 2.001 opencl_api 77 77 {'correlation': 5}\n"
-            "10.0 1.234 kernel_dispatch True 5 [64, 1, 1]\n"
-            "1 1 True True True 0.0 10.0 e\n"
-            "[('power Agent 1 (W)', 99.5, 0.2)]\n"
-            "[('mark', 0.1, 't')]\n"
-            "['app', 'app', 'COMPUTE Agent [1] QUEUE [0] GPU', 'COMPUTE Agent [1] QUEUE [0] GPU (2)']\n"
-            "MEMORY_COPY_DEVICE_TO_HOST {'from': 'Agent 1', 'to': 'Agent 0', 'bytes': 77}\n"
-            "1000005000000 5000000\n");
+  EXPECT_EQ(
+      python(
+          *trace,
+          "c=[i for i in x if i['name'].startswith('cl')][0]\n"
+          "k=[i for i in x if i['name']=='k']\n"
+          "print(c['ts'],c['dur'],c['cat'],c['pid'],c['tid'],c['args'])\n"
+          "print(k[0]['ts'],k[0]['dur'],k[0]['cat'],k[0]['tid']!=k[1]['tid'],k[0]['args']['correlation'],k[0]['args']['workgroup'])\n"
+          ""
+          "s=[i for i in e if i['ph']=='s']; f=[i for i in e if i['ph']=='f']\n"
+          "print(len(s),len(f),s[0]['id']==f[0]['id'],s[0]['tid']==c['tid'],f[0]['tid']==k[0]['tid'],s[0]['ts'],f[0]['ts'],f[0]['bp'])\n"
+          ""
+          "print([(i['name'],i['args']['value'],i['ts']) for i in e if i['ph']=='C'])\n"
+          "print([(i['name'],i['ts'],i['s']) for i in e if i['ph']=='i'])\n"
+          "print([i['args']['name'] for i in e if i['ph']=='M'])\n"
+          "m=[i for i in x if i['cat']=='memory_copy'][0]; print(m['name'],m['args'])\n"
+          "print(d['baseTimeNanoseconds'],d['metadata']['boottimeOfZeroNanoseconds'])\n"),
+      "0.0 2.001 opencl_api 77 77 {'correlation': 5}\n"
+      "10.0 1.234 kernel_dispatch True 5 [64, 1, 1]\n"
+      "1 1 True True True 0.0 10.0 e\n"
+      "[('power Agent 1 (W)', 99.5, 0.2)]\n"
+      "[('mark', 0.1, 't')]\n"
+      "['app', 'app', 'COMPUTE Agent [1] QUEUE [0] GPU', 'COMPUTE Agent [1] QUEUE [0] GPU (2)']\n"
+      "MEMORY_COPY_DEVICE_TO_HOST {'from': 'Agent 1', 'to': 'Agent 0', 'bytes': 77}\n"
+      "1000005000000 5000000\n");
 }
 
 TEST(ChromeJson, ValidForAnyName) {
@@ -92,10 +93,10 @@ TEST(ChromeJson, ValidForAnyName) {
     time += 10;
   }
   made.reading(process, 0, made.counter("nan"), "nan", time, std::numeric_limits<double>::quiet_NaN());
-  EXPECT_EQ(python(*made.open(),
-                   "print(len(x), sum(i['name'].startswith('\"'*65536) for i in x), [i['name'] for i in e if "
-                   "i['ph']=='C'].count('nan'), any('\\u00e9' in i['name'] for i in x))\n"),
-            "21 3 0 True\n");
+  EXPECT_EQ(
+      python(*made.open(), "print(len(x), sum(i['name'].startswith('\"'*65536) for i in x), [i['name'] for i in e if "
+                           "i['ph']=='C'].count('nan'), any('\\u00e9' in i['name'] for i in x))\n"),
+      "21 3 0 True\n");
 }
 
 TEST(ChromeJson, EmptyTrace) {
@@ -109,9 +110,8 @@ TEST(ChromeJson, NegativeAndUnknownTimes) {
   made.call(thread, -5000, 10, made.function("before zero"), 1);
   made.call(thread, 100, kUnknown, made.function("open"), 2);
   made.call(thread, 300, 1700, made.function("later"), 3);
-  EXPECT_EQ(
-      python(*made.open(), "print([(i['name'],i['ts'],i['dur'],i['args'].get('end')) for i in x])\n"),
-      "[('before zero', 0.0, 0.01, None), ('open', 5.1, 1.9, 'not recorded'), ('later', 5.3, 1.7, None)]\n");
+  EXPECT_EQ(python(*made.open(), "print([(i['name'],i['ts'],i['dur'],i['args'].get('end')) for i in x])\n"),
+            "[('before zero', 0.0, 0.01, None), ('open', 5.1, 1.9, 'not recorded'), ('later', 5.3, 1.7, None)]\n");
 }
 
 }  // namespace

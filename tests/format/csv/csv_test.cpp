@@ -14,8 +14,7 @@ namespace {
 
 using Files = std::map<std::string, std::string>;
 
-Files files_of(const trace::Trace& trace, format::ExportOptions options = {},
-               const std::string& prefix = "77") {
+Files files_of(const trace::Trace& trace, format::ExportOptions options = {}, const std::string& prefix = "77") {
   Folder folder;
   std::vector<std::string> written;
   const Status done = format::write_csv(trace, {"", folder.path(), prefix}, options, written);
@@ -85,14 +84,13 @@ TEST(Csv, FilesAndHeaders) {
   const Files files = files_of(*sample(true), options);
   std::vector<std::string> names;
   for (const auto& [name, text] : files) names.push_back(name), static_cast<void>(text);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{
-                "77_agent_info.csv", "77_domain_stats.csv", "77_hip_api_stats.csv", "77_hip_api_trace.csv",
-                "77_hsa_api_stats.csv", "77_hsa_api_trace.csv", "77_kernel_stats.csv", "77_kernel_trace.csv",
-                "77_marker_api_stats.csv", "77_marker_api_trace.csv", "77_memory_allocation_stats.csv",
-                "77_memory_allocation_trace.csv", "77_memory_copy_stats.csv", "77_memory_copy_trace.csv",
-                "77_memory_fill_stats.csv", "77_memory_fill_trace.csv", "77_opencl_api_stats.csv",
-                "77_opencl_api_trace.csv"}));
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "77_agent_info.csv", "77_domain_stats.csv", "77_hip_api_stats.csv", "77_hip_api_trace.csv",
+                       "77_hsa_api_stats.csv", "77_hsa_api_trace.csv", "77_kernel_stats.csv", "77_kernel_trace.csv",
+                       "77_marker_api_stats.csv", "77_marker_api_trace.csv", "77_memory_allocation_stats.csv",
+                       "77_memory_allocation_trace.csv", "77_memory_copy_stats.csv", "77_memory_copy_trace.csv",
+                       "77_memory_fill_stats.csv", "77_memory_fill_trace.csv", "77_opencl_api_stats.csv",
+                       "77_opencl_api_trace.csv"}));
   EXPECT_EQ(fields(files.at("77_agent_info.csv"))[0].size(), 53u);
   for (const auto& [name, text] : files)
     for (const auto& row : fields(text)) EXPECT_EQ(row.size(), fields(text)[0].size()) << name;
@@ -100,18 +98,15 @@ TEST(Csv, FilesAndHeaders) {
 
 TEST(Csv, KernelTraceOfAmd) {
   const Files files = files_of(*sample(true));
-  EXPECT_EQ(files.at("77_kernel_trace.csv"),
-            "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\","
-            "\"Kernel_Name\",\"Correlation_Id\","
-            "\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\","
-            "\"Accum_VGPR_Count\",\"SGPR_Count\","
-            "\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\"Grid_Size_Y\","
-            "\"Grid_Size_Z\"\n"
-            "\"KERNEL_DISPATCH\",\"Agent 1\",3,3,77,1,1,\"vecCopy(double*, double*, int, "
-            "int)\",5,1200,1240,512,0,24,,,64,1,1,1024,1,1\n"
-            "\"KERNEL_DISPATCH\",\"Agent 1\",3,3,,2,1,\"vecCopy(double*, double*, int, "
-            "int)\",99,1300,1360,512,0,24,,,64,1,1,1024,1,1\n"
-            "\"KERNEL_DISPATCH\",\"Agent 1\",3,3,,3,2,\"say \"\"hi\"\"\",0,1400,,512,0,,,,64,1,1,1024,1,1\n");
+  EXPECT_EQ(
+      files.at("77_kernel_trace.csv"),
+      "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n"
+      ""
+      "\"KERNEL_DISPATCH\",\"Agent 1\",3,3,77,1,1,\"vecCopy(double*, double*, int, "
+      "int)\",5,1200,1240,512,0,24,,,64,1,1,1024,1,1\n"
+      "\"KERNEL_DISPATCH\",\"Agent 1\",3,3,,2,1,\"vecCopy(double*, double*, int, "
+      "int)\",99,1300,1360,512,0,24,,,64,1,1,1024,1,1\n"
+      "\"KERNEL_DISPATCH\",\"Agent 1\",3,3,,3,2,\"say \"\"hi\"\"\",0,1400,,512,0,,,,64,1,1,1024,1,1\n");
   EXPECT_EQ(files.count("77_kernel_stats.csv"), 0u) << "only with options.statistics";
 }
 
@@ -125,34 +120,39 @@ TEST(Csv, KernelTraceElsewhere) {
 TEST(Csv, OtherTraces) {
   format::ExportOptions options;
   Files files = files_of(*sample(true), options);
-  EXPECT_EQ(files.at("77_memory_copy_trace.csv"),
-            "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\",\"Correlation_"
-            "Id\",\"Start_Timestamp\",\"End_Timestamp\"\n"
-            "\"MEMORY_COPY\",\"MEMORY_COPY_HOST_TO_DEVICE\",3,\"Agent 0\",\"Agent 1\",6,1210,1220\n");
-  EXPECT_EQ(files.at("77_memory_allocation_trace.csv"),
-            "\"Kind\",\"Operation\",\"Agent_Id\",\"Allocation_Size\",\"Address\",\"Correlation_Id\",\"Start_"
-            "Timestamp\",\"End_Timestamp\"\n"
-            "\"MEMORY_ALLOCATION\",\"MEMORY_ALLOCATION_ALLOCATE\",\"Agent "
-            "1\",4096,\"0x0000000000000abc\",0,1010,1015\n"
-            "\"MEMORY_ALLOCATION\",\"MEMORY_ALLOCATION_FREE\",\"\",,\"0x0000000000000abc\",0,1600,1605\n");
-  EXPECT_EQ(files.at("77_hip_api_trace.csv"),
-            "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\","
-            "\"End_Timestamp\"\n"
-            "\"HIP_RUNTIME_API_EXT\",\"hipLaunchKernel\",77,77,5,1100,1150\n"
-            "\"HIP_RUNTIME_API_EXT\",\"hipMemcpy\",77,77,6,1160,1180\n");
-  EXPECT_EQ(files.at("77_opencl_api_trace.csv"),
-            "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\","
-            "\"End_Timestamp\"\n"
-            "\"OPENCL_API\",\"clFinish\",77,77,7,1190,1195\n");
-  EXPECT_EQ(files.at("77_marker_api_trace.csv"),
-            "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\","
-            "\"End_Timestamp\"\n"
-            "\"MARKER_CORE_RANGE_API\",\"step \"\"1\"\"\",77,77,0,1090,1290\n"
-            "\"MARKER_CORE_API\",\"here\",77,77,0,1095,1095\n");
-  EXPECT_EQ(files.at("77_memory_fill_trace.csv"),
-            "\"Kind\",\"Agent_Id\",\"Stream_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\","
-            "\"Size_Bytes\"\n"
-            "\"MEMORY_FILL\",\"Agent 1\",3,0,1500,1507,64\n");
+  EXPECT_EQ(
+      files.at("77_memory_copy_trace.csv"),
+      "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n"
+      ""
+      "\"MEMORY_COPY\",\"MEMORY_COPY_HOST_TO_DEVICE\",3,\"Agent 0\",\"Agent 1\",6,1210,1220\n");
+  EXPECT_EQ(
+      files.at("77_memory_allocation_trace.csv"),
+      "\"Kind\",\"Operation\",\"Agent_Id\",\"Allocation_Size\",\"Address\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n"
+      ""
+      "\"MEMORY_ALLOCATION\",\"MEMORY_ALLOCATION_ALLOCATE\",\"Agent 1\",4096,\"0x0000000000000abc\",0,1010,1015\n"
+      "\"MEMORY_ALLOCATION\",\"MEMORY_ALLOCATION_FREE\",\"\",,\"0x0000000000000abc\",0,1600,1605\n");
+  EXPECT_EQ(
+      files.at("77_hip_api_trace.csv"),
+      "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n"
+      ""
+      "\"HIP_RUNTIME_API_EXT\",\"hipLaunchKernel\",77,77,5,1100,1150\n"
+      "\"HIP_RUNTIME_API_EXT\",\"hipMemcpy\",77,77,6,1160,1180\n");
+  EXPECT_EQ(
+      files.at("77_opencl_api_trace.csv"),
+      "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n"
+      ""
+      "\"OPENCL_API\",\"clFinish\",77,77,7,1190,1195\n");
+  EXPECT_EQ(
+      files.at("77_marker_api_trace.csv"),
+      "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n"
+      ""
+      "\"MARKER_CORE_RANGE_API\",\"step \"\"1\"\"\",77,77,0,1090,1290\n"
+      "\"MARKER_CORE_API\",\"here\",77,77,0,1095,1095\n");
+  EXPECT_EQ(
+      files.at("77_memory_fill_trace.csv"),
+      "\"Kind\",\"Agent_Id\",\"Stream_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Size_Bytes\"\n"
+      ""
+      "\"MEMORY_FILL\",\"Agent 1\",3,0,1500,1507,64\n");
   options.extra_columns = true;
   options.agent_index = format::AgentIndex::kTypeRelative;
   files = files_of(*sample(true), options);
@@ -167,22 +167,19 @@ TEST(Csv, Statistics) {
   format::ExportOptions options;
   options.statistics = true;
   const Files files = files_of(*sample(true), options);
-  EXPECT_EQ(
-      files.at("77_kernel_stats.csv"),
-      "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n"
-      "\"vecCopy(double*, double*, int, int)\",2,100,50.000000,100.00,40,60,14.142136\n"
-      "\"say \"\"hi\"\"\",1,,,,,,\n");
-  EXPECT_EQ(
-      files.at("77_hip_api_stats.csv"),
-      "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n"
-      "\"hipLaunchKernel\",1,50,50.000000,71.43,50,50,0.00000000e+00\n"
-      "\"hipMemcpy\",1,20,20.000000,28.57,20,20,0.00000000e+00\n");
+  EXPECT_EQ(files.at("77_kernel_stats.csv"),
+            "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n"
+            "\"vecCopy(double*, double*, int, int)\",2,100,50.000000,100.00,40,60,14.142136\n"
+            "\"say \"\"hi\"\"\",1,,,,,,\n");
+  EXPECT_EQ(files.at("77_hip_api_stats.csv"),
+            "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n"
+            "\"hipLaunchKernel\",1,50,50.000000,71.43,50,50,0.00000000e+00\n"
+            "\"hipMemcpy\",1,20,20.000000,28.57,20,20,0.00000000e+00\n");
   const auto domains = fields(files.at("77_domain_stats.csv"));
   std::vector<std::string> names;
   for (const auto& row : domains) names.push_back(row[0]);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"Name", "MARKER_API", "KERNEL_DISPATCH", "HIP_API", "MEMORY_ALLOCATION",
-                                      "MEMORY_COPY", "MEMORY_FILL", "HSA_API", "OPENCL_API"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"Name", "MARKER_API", "KERNEL_DISPATCH", "HIP_API", "MEMORY_ALLOCATION",
+                                             "MEMORY_COPY", "MEMORY_FILL", "HSA_API", "OPENCL_API"}));
   EXPECT_EQ(domains[2][1], "3");
   EXPECT_EQ(domains[2][2], "100");
 }
@@ -205,14 +202,12 @@ TEST(Csv, SumsOfRowsAreThoseOfStatistics) {
   const auto total = [&](const char* name, size_t start) {
     const auto rows = fields(files.at(name));
     int64_t all = 0;
-    for (size_t i = 1; i < rows.size(); ++i)
-      all += std::stoll(rows[i][start + 1]) - std::stoll(rows[i][start]);
+    for (size_t i = 1; i < rows.size(); ++i) all += std::stoll(rows[i][start + 1]) - std::stoll(rows[i][start]);
     return all;
   };
   EXPECT_EQ(total("77_kernel_trace.csv", 9), sum);
   EXPECT_EQ(fields(files.at("77_kernel_stats.csv"))[1][2], std::to_string(sum));
-  EXPECT_EQ(std::to_string(total("77_opencl_api_trace.csv", 5)),
-            fields(files.at("77_opencl_api_stats.csv"))[1][2]);
+  EXPECT_EQ(std::to_string(total("77_opencl_api_trace.csv", 5)), fields(files.at("77_opencl_api_stats.csv"))[1][2]);
 }
 
 TEST(Csv, NothingOfAProcessWithoutRows) {
@@ -256,9 +251,8 @@ TEST(Csv, CounterCollection) {
   const auto rows = fields(files_of(*made.open()).at("77_counter_collection.csv"));
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[0].size(), 19u);
-  EXPECT_EQ(rows[1],
-            (std::vector<std::string>{"4", "1", "Agent 1", "2", "77", "77", "2048", "1", "k", "128", "512",
-                                      "0", "12", "", "", "TCC_HIT", "4.500000", "100", "130"}));
+  EXPECT_EQ(rows[1], (std::vector<std::string>{"4", "1", "Agent 1", "2", "77", "77", "2048", "1", "k", "128", "512",
+                                               "0", "12", "", "", "TCC_HIT", "4.500000", "100", "130"}));
   EXPECT_EQ(rows[2][15], "SQ_WAVES");
   EXPECT_EQ(rows[2][16], "32.000000");
   EXPECT_EQ(rows[3][8], "k2");
@@ -268,8 +262,8 @@ TEST(Csv, CounterCollection) {
 TEST(Csv, KernelRenameChangesTraceAndStatistics) {
   Maker made;
   const int64_t process = made.process(5);
-  const int64_t thread = made.thread_track(process, 5),
-                queue = made.queue_track(process, made.device("G"), 1), kernel = made.kernel("k");
+  const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1),
+                kernel = made.kernel("k");
   made.marker(thread, 0, 100, made.label("phase \"A\""));
   made.call(thread, 20, 5, made.function("launch"), 1);
   made.dispatch(queue, 1000, 10, kernel, 1);
@@ -281,16 +275,14 @@ TEST(Csv, KernelRenameChangesTraceAndStatistics) {
   EXPECT_EQ(rows[1][7], "phase \"A\"");
   EXPECT_EQ(rows[2][7], "k");
   const auto stats = fields(files.at("77_kernel_stats.csv"));
-  EXPECT_EQ(stats[1],
-            (std::vector<std::string>{"k", "1", "30", "30.000000", "75.00", "30", "30", "0.00000000e+00"}));
+  EXPECT_EQ(stats[1], (std::vector<std::string>{"k", "1", "30", "30.000000", "75.00", "30", "30", "0.00000000e+00"}));
   EXPECT_EQ(stats[2][0], "phase \"A\"");
 }
 
 TEST(Csv, NamesOfAnyBytesAndLength) {
   Maker made;
   const int64_t process = made.process(5);
-  const int64_t thread = made.thread_track(process, 5),
-                queue = made.queue_track(process, made.device("G"), 1);
+  const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1);
   const std::string names[] = {std::string(64 * 1024, '"'), "line\nbreak, comma", "\xff\x01",
                                std::string(300'000, 'x')};
   int64_t time = 0;

@@ -26,8 +26,7 @@ struct Message {
 const Message kClock{{{1, Kind::kVarint}, {2, Kind::kVarint}, {3, Kind::kVarint}, {4, Kind::kVarint}}};
 const Message kSnapshot{{{1, Kind::kMessage, &kClock}, {2, Kind::kVarint}}};
 const Message kDefaults{{{58, Kind::kVarint}}};
-const Message kProcess{
-    {{1, Kind::kVarint}, {2, Kind::kText}, {6, Kind::kText}, {7, Kind::kVarint}, {8, Kind::kText}}};
+const Message kProcess{{{1, Kind::kVarint}, {2, Kind::kText}, {6, Kind::kText}, {7, Kind::kVarint}, {8, Kind::kText}}};
 const Message kThread{{{1, Kind::kVarint}, {2, Kind::kVarint}, {5, Kind::kText}}};
 const Message kCounter{{{1, Kind::kVarint},
                         {2, Kind::kText},
@@ -356,14 +355,11 @@ PerfettoTrace read_perfetto(const std::string& bytes) {
         }
       if (uuid == 0 || trace.tracks.contains(uuid)) errors.push_back("track id 0 or described twice");
       if (track.is_process && track.pid <= 0) errors.push_back("process without pid");
-      if (track.is_thread && (track.pid <= 0 || track.tid <= 0))
-        errors.push_back("thread without pid or tid");
+      if (track.is_thread && (track.pid <= 0 || track.tid <= 0)) errors.push_back("thread without pid or tid");
       if (track.parent != 0 && !trace.tracks.contains(track.parent))
         errors.push_back("parent not described before its child");
-      if (track.is_process && !processes.insert(track.pid).second)
-        errors.push_back("two processes of one pid");
-      if (track.is_thread && !threads.insert({track.pid, track.tid}).second)
-        errors.push_back("two threads of one tid");
+      if (track.is_process && !processes.insert(track.pid).second) errors.push_back("two processes of one pid");
+      if (track.is_thread && !threads.insert({track.pid, track.tid}).second) errors.push_back("two threads of one tid");
       trace.tracks[uuid] = track;
     }
     if (!event.empty()) {

@@ -1,6 +1,5 @@
-// An independent decoder of Perfetto traces for tests. It knows only the messages and fields that Perfetto
-// v46 and today's version both have (numbers and wire types from their protos) and takes anything else for an
-// error.
+// An independent decoder of Perfetto traces for tests. It knows only the messages and fields that Perfetto v46 and
+// today's version both have (numbers and wire types from their protos) and takes anything else for an error.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +50,8 @@ struct PerfettoTrace {
 };
 
 /// Decodes and checks: known fields only, flags and sequence, clocks, interned names before their use, tracks
-/// described, counters described before their values, time not going backwards, begins and ends balanced and
-/// nested per track.
+/// described, counters described before their values, time not going backwards, begins and ends balanced and nested per
+/// track.
 PerfettoTrace read_perfetto(const std::string& bytes);
 
 }  // namespace tacho::test

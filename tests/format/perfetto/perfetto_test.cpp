@@ -47,11 +47,9 @@ TEST(Perfetto, TracksSlicesFlowsAndClocks) {
   made.clock(10'000, 1'010'000);
   made.clock(20'000, 1'020'010);  // BOOTTIME runs 1 in 1000 faster
   const int64_t process = made.process(77, "app");
-  const int64_t main = made.thread_track(process, 77, "app"),
-                worker = made.thread_track(process, 80, "loader");
+  const int64_t main = made.thread_track(process, 77, "app"), worker = made.thread_track(process, 80, "loader");
   const int64_t gpu = made.device("Big GPU");
-  const int64_t stream = made.queue_track(process, gpu, 3, "stream"),
-                queue = made.queue_track(process, gpu, 9);
+  const int64_t stream = made.queue_track(process, gpu, 3, "stream"), queue = made.queue_track(process, gpu, 9);
   made.call(main, 10'000, 2'000, made.function("clEnqueueNDRangeKernel"), 5, 0);
   made.call(worker, 11'000, 500, made.function("cudaMalloc", event::Domain::kCudaRuntime), 6, 2);
   made.dispatch(stream, 13'000, 1'000, made.kernel("_Z7vecCopyPdS_ii", 1024, 64, 24), 5, 0);
@@ -113,8 +111,7 @@ TEST(Perfetto, TracksSlicesFlowsAndClocks) {
   options.mangled = true;
   const PerfettoTrace grouped = perfetto_of(*trace, options);
   ASSERT_NE(named(grouped, "_Z7vecCopyPdS_ii"), nullptr);
-  EXPECT_EQ(grouped.tracks.at(named(grouped, "_Z7vecCopyPdS_ii")->track).name,
-            "COMPUTE GPU [0] QUEUE [0] GPU");
+  EXPECT_EQ(grouped.tracks.at(named(grouped, "_Z7vecCopyPdS_ii")->track).name, "COMPUTE GPU [0] QUEUE [0] GPU");
   EXPECT_EQ(named(grouped, "other")->args.at("agent"), "GPU-0");
 }
 
@@ -148,15 +145,14 @@ TEST(Perfetto, StreamsOfLaunchingThreadsAreTracksOfTheirOwn) {
     int threads = 0;
     for (const auto& [uuid, track] : perfetto_of(*trace, options).tracks) {
       threads += track.is_thread ? 1 : 0;
-      if (track.name.find("STREAM") == 0 || track.name.find("QUEUE") != std::string::npos)
-        names.insert(track.name);
+      if (track.name.find("STREAM") == 0 || track.name.find("QUEUE") != std::string::npos) names.insert(track.name);
     }
     EXPECT_EQ(threads, 1) << "the launching thread's own line alone";
     return names;
   };
   EXPECT_EQ(lines(false), (std::multiset<std::string>{"STREAM [\" 0 \"] ", "STREAM [\" 2 \"] "}));
-  EXPECT_EQ(lines(true), (std::multiset<std::string>{"COMPUTE Agent [1] QUEUE [0] GPU",
-                                                     "COMPUTE Agent [1] QUEUE [1] GPU"}));
+  EXPECT_EQ(lines(true),
+            (std::multiset<std::string>{"COMPUTE Agent [1] QUEUE [0] GPU", "COMPUTE Agent [1] QUEUE [1] GPU"}));
 }
 
 TEST(Perfetto, OverlapGoesToLanesOfTheSameName) {
@@ -199,8 +195,7 @@ TEST(Perfetto, OverlapGoesToLanesOfTheSameName) {
 TEST(Perfetto, UnknownEnds) {
   Maker made;
   const int64_t process = made.process(5);
-  const int64_t thread = made.thread_track(process, 5),
-                queue = made.queue_track(process, made.device("G"), 1);
+  const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1);
   made.call(thread, 100, kUnknown, made.function("never returned"), 1, kUnknown);
   made.call(thread, 150, 10, made.function("inside"), 2);
   made.dispatch(queue, 120, kUnknown, made.kernel("lost"), 1);
@@ -221,8 +216,7 @@ TEST(Perfetto, ClocksAndTimesThatMakeNoSense) {
   made.clock(2'000, 10'000);  // BOOTTIME jumped back
   made.clock(3'000, 90'000);  // and far ahead
   const int64_t process = made.process(5);
-  const int64_t thread = made.thread_track(process, 5),
-                queue = made.queue_track(process, made.device("G"), 1);
+  const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1);
   for (int64_t time = 500; time < 4'000; time += 250) made.call(thread, time, 100, made.function("f"), time);
   made.call(thread, 3'990, -50, made.function("ends before it began"), 7);
   made.dispatch(queue, 600, 100, made.kernel("before its call"), 750);
@@ -254,13 +248,11 @@ TEST(Perfetto, Counters) {
   const auto series = [&](const std::string& name) {
     std::vector<std::pair<int64_t, double>> values;
     for (const PerfettoEvent& event : read.events)
-      if (event.type == 4 && read.tracks.at(event.track).name == name)
-        values.emplace_back(event.time, event.value);
+      if (event.type == 4 && read.tracks.at(event.track).name == name) values.emplace_back(event.time, event.value);
     return values;
   };
   using Series = std::vector<std::pair<int64_t, double>>;
-  EXPECT_EQ(series("COPY BYTES to Agent [1] (GPU)"),
-            (Series{{100, 4096}, {120, 4196}, {130, 4096}, {150, 0}}));
+  EXPECT_EQ(series("COPY BYTES to Agent [1] (GPU)"), (Series{{100, 4096}, {120, 4196}, {130, 4096}, {150, 0}}));
   EXPECT_EQ(series("ALLOCATE BYTES on Agent [1] (GPU)"), (Series{{10, 500}, {20, 800}, {30, 300}}));
   EXPECT_EQ(series("power Agent [1] (W)"), (Series{{40, 250.5}, {60, 260}}));
   EXPECT_EQ(series("Agent [1] PMC SQ_WAVES"), (Series{{200, 10}, {240, 0}}));
@@ -274,11 +266,9 @@ TEST(Perfetto, Counters) {
 TEST(Perfetto, NamesOfAnyBytesAndLength) {
   Maker made;
   const int64_t process = made.process(5);
-  const int64_t thread = made.thread_track(process, 5),
-                queue = made.queue_track(process, made.device("G"), 1);
-  const std::string names[] = {
-      "quote\" back\\slash",     std::string("nul\0inside", 10), "\x01\x1f\x7f",
-      "\xff\xfe bad utf-8 \xc3", std::string(64 * 1024, 'x'),    "with, comma\nand line"};
+  const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1);
+  const std::string names[] = {"quote\" back\\slash",     std::string("nul\0inside", 10), "\x01\x1f\x7f",
+                               "\xff\xfe bad utf-8 \xc3", std::string(64 * 1024, 'x'),    "with, comma\nand line"};
   int64_t time = 0;
   for (const std::string& name : names) {
     made.dispatch(queue, time, 5, made.kernel(name));
@@ -341,8 +331,7 @@ TEST(Perfetto, MostOverlapOfOneQueue) {
   const PerfettoTrace read = perfetto_of(*made.open());
   const auto kernels = read.of_category("kernel_dispatch");
   EXPECT_EQ(kernels.size(), 2000u) << "what has no lane is an instant, not gone";
-  EXPECT_GT(std::count_if(kernels.begin(), kernels.end(), [](const auto* event) { return event->type == 1; }),
-            200);
+  EXPECT_GT(std::count_if(kernels.begin(), kernels.end(), [](const auto* event) { return event->type == 1; }), 200);
 }
 
 TEST(Perfetto, KernelRename) {
@@ -373,8 +362,8 @@ TEST(Perfetto, CallStacks) {
   Maker made;
   const int64_t thread = made.thread_track(made.process(5), 6);
   const auto frame = [&](std::string_view function, std::string_view module) {
-    return made.writer().dimension(row::Frame{
-        .function = made.text(function), .module = made.text(module), .address = module.empty() ? 0 : 0x10});
+    return made.writer().dimension(
+        row::Frame{.function = made.text(function), .module = made.text(module), .address = module.empty() ? 0 : 0x10});
   };
   const int64_t outer = made.writer().dimension(row::Stack{.frame = frame("main", "app")});
   const int64_t inner = made.writer().dimension(row::Stack{.parent = outer, .frame = frame("work", "")});
@@ -391,8 +380,7 @@ TEST(Perfetto, CallStacks) {
 TEST(Perfetto, DomainsCanBeLeftOut) {
   Maker made;
   const int64_t process = made.process(5);
-  const int64_t thread = made.thread_track(process, 5),
-                queue = made.queue_track(process, made.device("G"), 1);
+  const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1);
   made.call(thread, 0, 5, made.function("cl"), 1);
   made.call(thread, 10, 5, made.function("hip", event::Domain::kHipRuntime), 2);
   made.dispatch(queue, 20, 5, made.kernel("k"), 1);

@@ -1,5 +1,4 @@
-// rocprofv3's JSON as a trace: a recording of 8 MI350X against what its own text says, every section, bad
-// files.
+// rocprofv3's JSON as a trace: a recording of 8 MI350X against what its own text says, every section, bad files.
 #include "format/rocprofv3_json/rocprofv3_json.h"
 
 #include <gtest/gtest.h>
@@ -27,13 +26,10 @@ std::string run(const std::string& command) {
 TEST(Rocprofv3Json, RecordingOfEightGpus) {
   const char* const data = getenv("TACHO_DATA");
   const std::string folder_of_data =
-      data != nullptr
-          ? data
-          : std::string(getenv("TACHO_SOURCE") ? getenv("TACHO_SOURCE") : ".") + "/../shared/data";
+      data != nullptr ? data : std::string(getenv("TACHO_SOURCE") ? getenv("TACHO_SOURCE") : ".") + "/../shared/data";
   const std::string file = folder_of_data + "/traces/rocprofv3_gfx950_results.json.gz";
   if (!std::filesystem::exists(file)) {
-    if (const char* required = getenv("TACHO_REQUIRE_DATA");
-        required != nullptr && std::string(required) == "1")
+    if (const char* required = getenv("TACHO_REQUIRE_DATA"); required != nullptr && std::string(required) == "1")
       FAIL() << file << " is not there";
     GTEST_SKIP() << file << " is not there (set TACHO_DATA)";
   }
@@ -109,12 +105,10 @@ void check_sections(const trace::Trace& trace, int64_t notes = 1) {
             "\"MEMORY_ALLOCATION\",\"MEMORY_ALLOCATION_ALLOCATE\",\"Agent "
             "1\",4096,\"0x0000000000000abc\",34,1100,1150\n");
   EXPECT_EQ(second_line("p_kernel_trace.csv"),
-            "\"KERNEL_DISPATCH\",\"Agent "
-            "1\",1,0,42,1,5,\"work(float*)\",1,2000,2500,1024,0,12,4,16,64,1,1,640,1,1\n"
+            "\"KERNEL_DISPATCH\",\"Agent 1\",1,0,42,1,5,\"work(float*)\",1,2000,2500,1024,0,12,4,16,64,1,1,640,1,1\n"
             "\"KERNEL_DISPATCH\",\"Agent 1\",1,9,42,2,5,\"work(float*)\",2,3000,,,,12,4,16,,,,,,\n");
-  EXPECT_EQ(
-      second_line("p_counter_collection.csv"),
-      "1,1,\"Agent 1\",1,42,42,640,5,\"work(float*)\",64,1024,0,12,4,16,\"SQ_WAVES\",7.500000,2000,2500\n");
+  EXPECT_EQ(second_line("p_counter_collection.csv"),
+            "1,1,\"Agent 1\",1,42,42,640,5,\"work(float*)\",64,1024,0,12,4,16,\"SQ_WAVES\",7.500000,2000,2500\n");
   EXPECT_EQ(trace.text(Table::kProcess, 1, column::Process::command), "/bin/app -n 3");
   EXPECT_EQ(trace.text(Table::kProcess, 1, column::Process::name), "app");
   EXPECT_EQ(trace.text(Table::kProcess, 1, column::Process::host), "box");
@@ -151,8 +145,7 @@ TEST(Rocprofv3Json, WrittenAndReadAgain) {
 TEST(Rocprofv3Json, WrittenForAnyNameAndApi) {
   Maker made;
   const int64_t process = made.process(9, "a\"\xff");
-  const int64_t thread = made.thread_track(process, 9),
-                queue = made.queue_track(process, made.device("G\n"), 1);
+  const int64_t thread = made.thread_track(process, 9), queue = made.queue_track(process, made.device("G\n"), 1);
   made.call(thread, 100, 5, made.function("cl\x01"), 1);
   made.call(thread, 110, kUnknown, made.function("cudaMalloc", event::Domain::kCudaRuntime), 2);
   made.dispatch(queue, 120, kUnknown, made.kernel(std::string(70'000, '"')), 1, 0);
@@ -168,8 +161,7 @@ TEST(Rocprofv3Json, WrittenForAnyNameAndApi) {
          "c=b['cuda_api'][0]; "
          "print(k[c['kind']]['kind'],k[c['kind']]['operations'][c['operation']],c['end_timestamp'])\n"
          "i=b['kernel_dispatch'][0]; "
-         "print(i['thread_id'],i['dispatch_info']['workgroup_size'],len(d['kernel_symbols'][0]['kernel_name']"
-         "))\n"
+         "print(i['thread_id'],i['dispatch_info']['workgroup_size'],len(d['kernel_symbols'][0]['kernel_name']))\n"
          "m=b['marker_api'][0]; print([s['value'] for s in d['strings']['marker_api'] if "
          "s['key']==m['correlation_id']['internal']])\n";
   EXPECT_EQ(run("python3 " + folder.file("p.py") + " " + folder.file("w.json")),
@@ -217,8 +209,7 @@ TEST(Rocprofv3Json, CutAnywhereIsOneSentence) {
 TEST(Rocprofv3Json, Nonsense) {
   const auto message = [](const std::string& text) {
     const auto trace = read_text(text);
-    return trace ? std::string("was read")
-                 : trace.error().message.substr(trace.error().message.find("r.json: ") + 8);
+    return trace ? std::string("was read") : trace.error().message.substr(trace.error().message.find("r.json: ") + 8);
   };
   EXPECT_EQ(message("{\"rocprofiler-sdk-tool\": [{\"agents\": 5}]}"), "at byte 37: '[' was expected");
   EXPECT_EQ(message("{\"rocprofiler-sdk-tool\": [{\"metadata\": {\"pid\": \"x\"}}]}"),

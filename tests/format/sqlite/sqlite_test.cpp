@@ -45,8 +45,7 @@ std::string one(const std::string& path, const std::string& sql) {
 // Values of every storage class and length, also records that need overflow pages.
 void fill(sqlite3* db, int rows, uint32_t seed) {
   std::mt19937_64 random(seed);
-  sqlite3_exec(db, "CREATE TABLE t(id integer primary key, a integer, b real, c text, d)", nullptr, nullptr,
-               nullptr);
+  sqlite3_exec(db, "CREATE TABLE t(id integer primary key, a integer, b real, c text, d)", nullptr, nullptr, nullptr);
   sqlite3_exec(db, "BEGIN", nullptr, nullptr, nullptr);
   sqlite3_stmt* insert = nullptr;
   sqlite3_prepare_v2(db, "INSERT INTO t VALUES(?,?,?,?,?)", -1, &insert, nullptr);
@@ -130,17 +129,15 @@ TEST_P(Scan, EqualsSqlite) {
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, Scan,
                          testing::Values(std::pair{4096, 0}, std::pair{4096, 1}, std::pair{512, 3000},
-                                         std::pair{4096, 20000}, std::pair{65536, 5000},
-                                         std::pair{1024, 9000}));
+                                         std::pair{4096, 20000}, std::pair{65536, 5000}, std::pair{1024, 9000}));
 
 TEST(BulkFile, WritesWhatSqliteAccepts) {
   for (const int rows : {0, 1, 50, 1000, 200000}) {
     const Folder folder;
     const std::string path = folder / "b.db";
-    auto file =
-        BulkFile::create(path,
-                         "CREATE TABLE one(id integer primary key autoincrement, a integer, b real, c text);"
-                         "CREATE TABLE two(k bigint not null primary key, v text);");
+    auto file = BulkFile::create(
+        path, "CREATE TABLE one(id integer primary key autoincrement, a integer, b real, c text);CREATE "
+              "TABLE two(k bigint not null primary key, v text);");
     ASSERT_TRUE(file) << file.error().message;
     std::mt19937_64 random(5);
     int64_t id = 0, sum = 0, length = 0;
@@ -162,16 +159,14 @@ TEST(BulkFile, WritesWhatSqliteAccepts) {
         two_table.integer(id).text("v").end();
       }
     }
-    const auto done =
-        (*file)->finish("CREATE INDEX one_a ON one(a); CREATE VIEW v AS SELECT count(*) AS n FROM one;");
+    const auto done = (*file)->finish("CREATE INDEX one_a ON one(a); CREATE VIEW v AS SELECT count(*) AS n FROM one;");
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(one(path, "PRAGMA integrity_check"), "ok") << rows;
     EXPECT_EQ(one(path, "SELECT n FROM v"), std::to_string(rows));
     EXPECT_EQ(one(path, "SELECT count(*) FROM one INDEXED BY one_a WHERE a >= -9223372036854775807 - 1"),
               std::to_string(rows));
     EXPECT_EQ(one(path, "SELECT total(length(c)) FROM one"), fmt::format("{}.0", length));
-    EXPECT_EQ(one(path, "SELECT count(*) FROM one JOIN two ON two.k = one.id"),
-              std::to_string((rows + 1) / 2));
+    EXPECT_EQ(one(path, "SELECT count(*) FROM one JOIN two ON two.k = one.id"), std::to_string((rows + 1) / 2));
     if (rows > 0) {
       EXPECT_EQ(one(path, "SELECT seq FROM sqlite_sequence WHERE name = 'one'"), std::to_string(id));
     }
@@ -258,8 +253,7 @@ TEST(Database, DamagedPagesAreErrorsNotCrashes) {
   for (int round = 0; round < 1500; ++round) {
     std::string damaged = bytes;
     const int changes = 1 + static_cast<int>(random() % 20);
-    for (int i = 0; i < changes; ++i)
-      damaged[512 + random() % (damaged.size() - 512)] = static_cast<char>(random());
+    for (int i = 0; i < changes; ++i) damaged[512 + random() % (damaged.size() - 512)] = static_cast<char>(random());
     const std::string bad = folder / "bad.db";
     std::FILE* const file = std::fopen(bad.c_str(), "wb");
     std::fwrite(damaged.data(), 1, damaged.size(), file);
@@ -272,8 +266,7 @@ TEST(Database, DamagedPagesAreErrorsNotCrashes) {
     NamedScan scan(*database, *table, {"id", "a", "b", "c", "d"});
     uint64_t sum = 0;
     while (scan.next())
-      sum += static_cast<uint64_t>(scan.number(1)) + scan.string(3).size() +
-             static_cast<uint64_t>(scan.decimal(2) > 0);
+      sum += static_cast<uint64_t>(scan.number(1)) + scan.string(3).size() + static_cast<uint64_t>(scan.decimal(2) > 0);
     if (!scan.status()) ++failed;
     NamedScan jump(*database, *table, {"id", "a"});
     for (int64_t id = -50; id < 2000; id += 7) sum += jump.seek(id) ? 1 : 0;
@@ -290,9 +283,8 @@ TEST(ValidUtf8, ReplacesWhatIsNot) {
                        "b"),
             "a\xef\xbf\xbd"
             "b");
-  EXPECT_EQ(valid_utf8(std::string_view("a\0b", 3)),
-            "a\xef\xbf\xbd"
-            "b");
+  EXPECT_EQ(valid_utf8(std::string_view("a\0b", 3)), "a\xef\xbf\xbd"
+                                                     "b");
   EXPECT_EQ(valid_utf8("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
   EXPECT_EQ(valid_utf8("\xc3"), "\xef\xbf\xbd");
 }

@@ -1,5 +1,5 @@
-// The diagnosis of recorded runs: launches that resemble each other get the same answer, streaming copies get no advice that
-// cannot help them, and nothing rests on what cannot be.
+// The diagnosis of recorded runs: launches that resemble each other get the same answer, streaming copies get no advice
+// that cannot help them, and nothing rests on what cannot be.
 #include "metric/analysis/diagnose.h"
 
 #include <gtest/gtest.h>
@@ -34,8 +34,8 @@ bool has(const Analysis& analysis, std::string_view slug) {
 // Three launches of one kernel; before, each had another first finding.
 TEST(Diagnose, EqualLaunchesGetTheSameAnswer) {
   TACHO_NEED_DATA(data);
-  for (const char* name : {"vcopy/MI100", "vcopy/MI200", "vcopy/MI300X_A1_rocpd", "vcopy/MI350",
-                           "kernel/MI200", "no_roof/MI300A_A1"}) {
+  for (const char* name :
+       {"vcopy/MI100", "vcopy/MI200", "vcopy/MI300X_A1_rocpd", "vcopy/MI350", "kernel/MI200", "no_roof/MI300A_A1"}) {
     const std::string folder = data + "/workloads/" + name;
     const auto all = run(folder);
     ASSERT_TRUE(all) << all.error().message;
@@ -65,9 +65,8 @@ TEST(Diagnose, ACopyIsJudgedByTheSumOfItsBytesAgainstTheMeasuredRoof) {
   EXPECT_TRUE(finding.possible);
   EXPECT_EQ(finding.low, 0);
   EXPECT_FALSE(finding.doubt.empty());
-  for (const char* folder :
-       {"vcopy/MI100", "vcopy/MI200", "vcopy/MI300X_A1_rocpd", "vcopy/MI350", "kernel/MI200",
-        "no_roof/MI300A_A1", "no_roof/MI300X_A1", "dispatch_0/MI300X_A1"}) {
+  for (const char* folder : {"vcopy/MI100", "vcopy/MI200", "vcopy/MI300X_A1_rocpd", "vcopy/MI350", "kernel/MI200",
+                             "no_roof/MI300A_A1", "no_roof/MI300X_A1", "dispatch_0/MI300X_A1"}) {
     const auto copy = run(data + "/workloads/" + folder);
     ASSERT_TRUE(copy) << copy.error().message;
     for (const char* wrong : {"l2-misses", "l1-misses", "short-wavefronts", "idle-compute-units"})
@@ -84,9 +83,8 @@ TEST(Diagnose, WhatCannotBeIsSaidAndNothingRestsOnIt) {
   EXPECT_TRUE(checks.contains("clock")) << "cycles over time are seven times the clock";
   EXPECT_TRUE(checks.contains("memory-peak")) << "5324.8 and 3993.6 GB/s";
   EXPECT_TRUE(checks.contains("pass-SQ_LEVEL_WAVES"));
-  const auto peak =
-      std::find_if(analysis->diagnosis().implausible.begin(), analysis->diagnosis().implausible.end(),
-                   [](const Implausible& problem) { return problem.slug == "memory-peak"; });
+  const auto peak = std::find_if(analysis->diagnosis().implausible.begin(), analysis->diagnosis().implausible.end(),
+                                 [](const Implausible& problem) { return problem.slug == "memory-peak"; });
   EXPECT_EQ(peak->withheld, std::vector<std::string>{"Bound by memory bandwidth"});
   EXPECT_FALSE(has(*analysis, "memory-bandwidth"));
   // Made-up counters: waits longer than the waves, memory above its peak.
@@ -111,8 +109,7 @@ TEST(Diagnose, WhatWasNotCollectedIsNotJudgedAndSaidHow) {
   const auto memory = std::find_if(diagnosis.not_judged.begin(), diagnosis.not_judged.end(),
                                    [](const NotJudged& entry) { return entry.slug == "memory-bandwidth"; });
   ASSERT_NE(memory, diagnosis.not_judged.end());
-  EXPECT_NE(std::find(memory->missing.begin(), memory->missing.end(), "TCC_EA_RDREQ_sum"),
-            memory->missing.end())
+  EXPECT_NE(std::find(memory->missing.begin(), memory->missing.end(), "TCC_EA_RDREQ_sum"), memory->missing.end())
       << memory->missing.front();
   EXPECT_EQ(memory->collect, std::vector<std::string>{"2.1"});
 }
@@ -126,9 +123,8 @@ TEST(Diagnose, ExtrapolatedCountsAreMarkedAndPartsAreNoMoreThanTheWhole) {
     folder.write(
         "pmc_perf_0.csv",
         fmt::format(
-            "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,Start_Timestamp,End_Timestamp,"
-            "l1tex__t_sectors.sum,{0}ld.sum,{0}st.sum,{0}atom.sum,{0}red.sum,"
-            "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum,l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum\n"
+            "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,Start_Timestamp,End_Timestamp,l1tex__t_sectors.sum,{0}ld.sum,{0}st.sum,{0}atom.sum,{0}red.sum,l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum,l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum\n"
+            ""
             "0,saxpy,0,4194304,256,0,9000,1572864,1048576,{1},0,0,0,0\n",
             part, stores));
   };
@@ -169,8 +165,7 @@ TEST(Diagnose, IntervalsFollowTheLaunches) {
   const auto width = [](std::vector<double> sizes) {
     tacho::testing::Folder folder;
     folder.write("sysinfo.csv", tacho::testing::kSysInfo);
-    std::string rows =
-        "Dispatch_ID,Kernel_Name,GPU_ID,Start_Timestamp,End_Timestamp,Grid_Size,Workgroup_Size\n";
+    std::string rows = "Dispatch_ID,Kernel_Name,GPU_ID,Start_Timestamp,End_Timestamp,Grid_Size,Workgroup_Size\n";
     for (size_t i = 0; i < sizes.size(); ++i)
       rows += fmt::format("{},k,0,{},{},1024,64\n", i, 10000 * i, 10000 * i + static_cast<size_t>(sizes[i]));
     folder.write("pmc_perf.csv", rows);

@@ -1,6 +1,7 @@
-// The bench of truth for rules of real GPUs and CPUs: for each rule a profile folder with its fault planted, and the folder that it was
-// made from, without any. A rule must find its fault, be silent where there is none, and be silent on the faults of others;
-// docs/metrics.md has the table. tests/e2e/truth_test.py does the same with kernels on the virtual GPU.
+// The bench of truth for rules of real GPUs and CPUs: for each rule a profile folder with its fault planted, and the
+// folder that it was made from, without any. A rule must find its fault, be silent where there is none, and be silent
+// on the faults of others; docs/metrics.md has the table. tests/e2e/truth_test.py does the same with kernels on the
+// virtual GPU.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -66,14 +67,9 @@ void write_folder(const tacho::testing::Folder& folder, const Bench& bench, cons
     values += (values.empty() ? "" : ",") + value;
   }
   folder.write("sysinfo.csv", names + "\n" + values + "\n");
-  static const std::set<std::string> kExact = {"Grid_Size",
-                                               "Workgroup_Size",
-                                               "LDS_Per_Workgroup",
-                                               "Arch_VGPR",
-                                               "Accum_VGPR",
-                                               "Scratch_Per_Workitem",
-                                               "SGPR",
-                                               "smsp__warps_launched.sum"};
+  static const std::set<std::string> kExact = {
+      "Grid_Size", "Workgroup_Size",          "LDS_Per_Workgroup", "Arch_VGPR", "Accum_VGPR", "Scratch_Per_Workitem",
+      "SGPR",      "smsp__warps_launched.sum"};
   const auto table = [&](const std::string& level) {
     std::string out = "Dispatch_ID,Kernel_Name,GPU_ID";
     for (const auto& [name, value] : row)
@@ -124,8 +120,7 @@ Outcome judged(const std::string& folder) {
     EXPECT_LE(finding.low, finding.high) << finding.slug;
     EXPECT_EQ(finding.possible, !finding.doubt.empty()) << finding.slug;
   }
-  for (const Implausible& problem : analysis->diagnosis().implausible)
-    outcome.implausible.push_back(problem.text);
+  for (const Implausible& problem : analysis->diagnosis().implausible) outcome.implausible.push_back(problem.text);
   return outcome;
 }
 
@@ -158,8 +153,8 @@ std::map<std::string, std::string> run_bench(const Bench& bench) {
   std::map<std::string, std::string> rows;
   for (const Rule& rule : book.rules) {
     const std::string slug(rule.slug);
-    const auto own = std::find_if(bench.plants.begin(), bench.plants.end(),
-                                  [&](const Plant& plant) { return plant.rule == slug; });
+    const auto own =
+        std::find_if(bench.plants.begin(), bench.plants.end(), [&](const Plant& plant) { return plant.rule == slug; });
     EXPECT_NE(own, bench.plants.end()) << slug << " has no folder with its fault";
     const auto found = outcomes[slug].found.find(slug);
     EXPECT_NE(found, outcomes[slug].found.end()) << slug << " does not find its fault";
@@ -286,23 +281,17 @@ const Bench& amd() {
             {"TCC_EA_WRREQ_64B_sum", 2e5},
             {"TCC_EA_WRREQ_DRAM_sum", 2e5}}},
           {"issue-contention", {{"SQ_WAIT_INST_ANY", 4e7}}},
-          {"occupancy-vgprs",
-           {{"SPI_RA_VGPR_SIMD_FULL_CSN", 6.6e6}, {"SQ_LEVEL_WAVES:SQ_ACCUM_PREV_HIRES", 1.3e8}}},
-          {"occupancy-lds",
-           {{"SPI_RA_LDS_CU_FULL_CSN", 1.7e6}, {"SQ_LEVEL_WAVES:SQ_ACCUM_PREV_HIRES", 1.3e8}}},
+          {"occupancy-vgprs", {{"SPI_RA_VGPR_SIMD_FULL_CSN", 6.6e6}, {"SQ_LEVEL_WAVES:SQ_ACCUM_PREV_HIRES", 1.3e8}}},
+          {"occupancy-lds", {{"SPI_RA_LDS_CU_FULL_CSN", 1.7e6}, {"SQ_LEVEL_WAVES:SQ_ACCUM_PREV_HIRES", 1.3e8}}},
           {"occupancy-workgroups",
            {{"SPI_RA_TGLIM_CU_FULL_CSN", 1.7e6}, {"SQ_LEVEL_WAVES:SQ_ACCUM_PREV_HIRES", 1.3e8}}},
-          {"occupancy-barriers",
-           {{"SPI_RA_BAR_CU_FULL_CSN", 1.7e6}, {"SQ_LEVEL_WAVES:SQ_ACCUM_PREV_HIRES", 1.3e8}}},
+          {"occupancy-barriers", {{"SPI_RA_BAR_CU_FULL_CSN", 1.7e6}, {"SQ_LEVEL_WAVES:SQ_ACCUM_PREV_HIRES", 1.3e8}}},
           {"scratch-limit", {{"SPI_RA_TMP_STALL_CSN", 6e4}}},
           {"grid-too-small", {{"SPI_CSN_NUM_THREADGROUPS", 52}}},
           {"idle-compute-units", {{"SQ_BUSY_CU_CYCLES", 6e6}}},
           {"short-kernel", {}, {}, 0.05},
           {"short-wavefronts",
-           {{"SPI_CSN_WAVE", 5e5},
-            {"SQ_WAVES", 5e5},
-            {"SQ_INSTS", 1e7},
-            {"SPI_CSN_NUM_THREADGROUPS", 125000}}},
+           {{"SPI_CSN_WAVE", 5e5}, {"SQ_WAVES", 5e5}, {"SQ_INSTS", 1e7}, {"SPI_CSN_NUM_THREADGROUPS", 125000}}},
           {"partial-wavefront", {{"Workgroup_Size", 32}}},
           {"uncoalesced-access", {{"TA_TOTAL_WAVEFRONTS_sum", 1e5}}},
           {"l1-misses",
@@ -403,8 +392,7 @@ const Bench& nvidia() {
           {"compute-bound", {{kSm, 95}}},
           {"latency-bound", {{kSm, 5}, {kMemory, 6}, {kDram, 4}}},
           {"low-occupancy", {{"Arch_VGPR", 255}, {kOccupancy, 10}}},
-          {"tail-effect",
-           {{"Grid_Size", 132.0 * 8 * 256 * 1.1}, {"smsp__warps_launched.sum", 132.0 * 8 * 8 * 1.1}}},
+          {"tail-effect", {{"Grid_Size", 132.0 * 8 * 256 * 1.1}, {"smsp__warps_launched.sum", 132.0 * 8 * 8 * 1.1}}},
           {"small-grid", {{"Grid_Size", 132.0 * 256}, {"smsp__warps_launched.sum", 132.0 * 8}}},
           {"uneven-blocks", {{"sm__cycles_active.avg", 90000}}},
           {"divergence", {{kThreads, 6}}},

@@ -47,8 +47,7 @@ TEST(Architectures, HaveFormulasThatParse) {
       std::vector<std::string_view> texts = {model.l1, model.l2, model.hbm, model.lds, model.compat_flops};
       for (const auto& [series, bytes] : model.compat_hbm) texts.push_back(bytes);
       for (const FlopTerms& kind : model.flops)
-        for (const FlopTerm& term : kind.terms)
-          texts.insert(texts.end(), term.formulas.begin(), term.formulas.end());
+        for (const FlopTerm& term : kind.terms) texts.insert(texts.end(), term.formulas.begin(), term.formulas.end());
       for (const std::string_view text : texts)
         EXPECT_TRUE(text.empty() || check_syntax(text).has_value()) << name << ": " << text;
     }
@@ -58,11 +57,10 @@ TEST(Architectures, OfUsersAreLikeOneThatIsThere) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / fmt::format("tacho-architectures-{}", ::getpid());
   fs::create_directories(folder);
-  std::ofstream(folder / "a.yaml")
-      << "architectures:\n"
-         "  gfx955: {like: gfx950, family: MI360, names: [mi360x], caches: {l2: 16 MiB}}\n"
-         "  gfx956: {like: gfx955}\n"
-         "  gfx942: {counters: {SQ: 10}}\n";
+  std::ofstream(folder / "a.yaml") << "architectures:\n"
+                                      "  gfx955: {like: gfx950, family: MI360, names: [mi360x], caches: {l2: 16 MiB}}\n"
+                                      "  gfx956: {like: gfx955}\n"
+                                      "  gfx942: {counters: {SQ: 10}}\n";
   const std::vector<std::string> folders = {folder.string()};
   const auto named = architecture_named("MI360X_A1", folders);
   ASSERT_TRUE(named.has_value()) << named.error().message;
@@ -115,12 +113,10 @@ TEST(Architectures, MistakesAreNamedWhereTheyStand) {
             "f.yaml:2:26: \"SQ\" is neither a number of slots nor a block that stands before SQC");
   EXPECT_EQ(mistake_in("architectures:\n  gfx1: {features: [magic]}\n"),
             "f.yaml:2:20: there is no feature \"magic\"; known are wgmma, mma_f64_k16, tcgen05");
-  EXPECT_NE(mistake_in("architectures:\n  gfx1: {roofline: {l1: 1 +}}\n").find("f.yaml:2:25: "),
-            std::string::npos);
-  EXPECT_EQ(
-      mistake_in("architectures:\n  gfx1: {matrix: [{element: f5, builtin: b, operand: o, shape: 1x1x1, "
-                 "per_cycle: 1}]}\n"),
-      "f.yaml:2:29: there is no element \"f5\"; known are f16, bf16, tf32, e4m3, i8, f64, f32, e4m3fnuz");
+  EXPECT_NE(mistake_in("architectures:\n  gfx1: {roofline: {l1: 1 +}}\n").find("f.yaml:2:25: "), std::string::npos);
+  EXPECT_EQ(mistake_in("architectures:\n  gfx1: {matrix: [{element: f5, builtin: b, "
+                       "operand: o, shape: 1x1x1, per_cycle: 1}]}\n"),
+            "f.yaml:2:29: there is no element \"f5\"; known are f16, bf16, tf32, e4m3, i8, f64, f32, e4m3fnuz");
   EXPECT_EQ(mistake_in("architectures:\n  gfx1: 5\n"),
             "f.yaml:2:9: the architecture \"gfx1\" must be a mapping of keys to values");
 }

@@ -1,5 +1,4 @@
-// The built-in catalog: complete, the same rows as upstream 3.3.0 has, every metric written once and
-// explained.
+// The built-in catalog: complete, the same rows as upstream 3.3.0 has, every metric written once and explained.
 #include "metric/catalog/catalog.h"
 
 #include <gtest/gtest.h>
@@ -94,9 +93,8 @@ TEST(Catalog, every_metric_is_named_explained_and_consistent) {
         EXPECT_EQ(sentence.find("  "), std::string_view::npos) << where;
       }
       // What a slug means does not depend on the architecture; only its number and formulas may.
-      const auto [known, fresh] =
-          everywhere.try_emplace(std::string(metric.slug), std::string(metric.name), std::string(metric.unit),
-                                 block.number, table.number);
+      const auto [known, fresh] = everywhere.try_emplace(std::string(metric.slug), std::string(metric.name),
+                                                         std::string(metric.unit), block.number, table.number);
       if (!fresh) {
         EXPECT_EQ(known->second,
                   std::tuple(std::string(metric.name), std::string(metric.unit), block.number, table.number))
@@ -144,14 +142,12 @@ TEST(Catalog, cells_have_formulas) {
       if (!any) ++unavailable;
     });
   }
-  // gfx908 lists 11 metrics of 2.1, 3.1 and 15.4 that it has no counters for; gfx94x two latencies; 18.9
-  // before MI350.
+  // gfx908 lists 11 metrics of 2.1, 3.1 and 15.4 that it has no counters for; gfx94x two latencies; 18.9 before MI350.
   EXPECT_GT(unavailable, 20u);
   EXPECT_LT(unavailable, 40u);
 }
 
-// --- written once
-// ---------------------------------------------------------------------------------------------------
+// Written once
 
 /// The catalog's files as YAML, to look at what is written and not at what it means.
 std::vector<std::pair<std::string, YAML::Node>> catalog_files() {
@@ -188,8 +184,7 @@ TEST(Catalog, formulas_are_written_once) {
   // Overrides are the exception.
   EXPECT_LE(overrides, metrics / 12);
   for (const auto& [formula, slugs] : written) {
-    // A long formula that several metrics need has a name in common.yaml; two tables may show the same short
-    // one.
+    // A long formula that several metrics need has a name in common.yaml; two tables may show the same short one.
     EXPECT_LE(slugs.size(), 4u) << formula;
     if (formula.size() > 110) {
       EXPECT_EQ(slugs.size(), 1u) << slugs.front() << " and " << slugs.back() << ": " << formula;
@@ -211,8 +206,7 @@ TEST(Catalog, sentences_are_not_copied) {
   for (const auto& [sentence, count] : sentences) EXPECT_LE(count, 3) << sentence;
 }
 
-// --- against upstream's output
-// --------------------------------------------------------------------------------------
+// Against upstream's output
 
 class Golden : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
 
@@ -260,20 +254,18 @@ TEST_P(Golden, rows_and_columns_are_those_of_the_catalog) {
   EXPECT_GE(rows, 310u);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Recordings, Golden,
-    ::testing::Values(std::pair("vcopy__MI100", "gfx908"), std::pair("synth_a__MI100", "gfx908"),
-                      std::pair("vcopy__MI200", "gfx90a"), std::pair("synth_a__MI200", "gfx90a"),
-                      std::pair("no_roof__MI300A_A1", "gfx942"), std::pair("no_roof__MI300X_A1", "gfx942"),
-                      std::pair("synth_a__MI350", "gfx950"), std::pair("vcopy__MI350", "gfx950")),
-    [](const auto& info) { return std::string(info.param.first); });
+INSTANTIATE_TEST_SUITE_P(Recordings, Golden,
+                         ::testing::Values(std::pair("vcopy__MI100", "gfx908"), std::pair("synth_a__MI100", "gfx908"),
+                                           std::pair("vcopy__MI200", "gfx90a"), std::pair("synth_a__MI200", "gfx90a"),
+                                           std::pair("no_roof__MI300A_A1", "gfx942"),
+                                           std::pair("no_roof__MI300X_A1", "gfx942"),
+                                           std::pair("synth_a__MI350", "gfx950"), std::pair("vcopy__MI350", "gfx950")),
+                         [](const auto& info) { return std::string(info.param.first); });
 
-// --- names
-// ----------------------------------------------------------------------------------------------------------
+// Names
 
 TEST(Architectures, name_what_old_sysinfo_files_leave_out) {
-  const std::vector<std::pair<std::string_view, std::string_view>> one_die = {{"num_xcd", "1"},
-                                                                              {"pipes_per_gpu", "4"}};
+  const std::vector<std::pair<std::string_view, std::string_view>> one_die = {{"num_xcd", "1"}, {"pipes_per_gpu", "4"}};
   for (const std::string_view name : {"gfx908", "gfx90a"})
     EXPECT_EQ(load_catalog(name)->facts.missing_sysinfo, one_die) << name;
   EXPECT_TRUE(load_catalog("gfx942")->facts.missing_sysinfo.empty()) << "its files have always told";
@@ -285,8 +277,7 @@ TEST(MetricId, is_read_and_written) {
     ASSERT_TRUE(id.has_value()) << text;
     EXPECT_EQ(to_string(*id), text);
   }
-  for (const char* text :
-       {"", ".", "2.", "2.1.", "2.1.3.4", "a", "2.x", "-1", "2..1", " 2", "99999999999", "2.1.3 "})
+  for (const char* text : {"", ".", "2.", "2.1.", "2.1.3.4", "a", "2.x", "-1", "2..1", " 2", "99999999999", "2.1.3 "})
     EXPECT_FALSE(parse_metric_id(text).has_value()) << text;
 }
 
@@ -318,11 +309,9 @@ TEST(Resolve, numbers_slugs_aliases_and_names) {
 
 TEST(Resolve, says_what_is_wrong_and_what_is_near) {
   const Catalog catalog = *load_catalog("gfx90a");
-  EXPECT_EQ(resolved(catalog, "19"),
-            "error: there is no block 19; `tacho metrics --arch gfx90a` lists what there is");
+  EXPECT_EQ(resolved(catalog, "19"), "error: there is no block 19; `tacho metrics --arch gfx90a` lists what there is");
   EXPECT_EQ(resolved(catalog, "11.9"), "error: block 11 has no table 11.9");
-  EXPECT_EQ(resolved(catalog, "11.2.11"),
-            "error: there is no metric 11.2.11 on gfx90a: table 11.2 ends at 11.2.10");
+  EXPECT_EQ(resolved(catalog, "11.2.11"), "error: there is no metric 11.2.11 on gfx90a: table 11.2 ends at 11.2.10");
   EXPECT_EQ(resolved(catalog, "16.6.0"), "error: table 16.6 has no metrics on gfx90a");
   EXPECT_NE(resolved(catalog, "valu-utilisation").find("near it: valu-utilization"), std::string::npos);
   EXPECT_NE(resolved(catalog, "VALU Utilization").find("2 metrics"), std::string::npos);
@@ -390,8 +379,7 @@ TEST(Catalog, sets_are_those_of_the_reference) {
   EXPECT_EQ(ids("gfx908", "launch_stats"), "7.1.0 7.1.1 7.1.2 7.1.5 7.1.6 7.1.7 7.1.8 7.1.9 ");
 }
 
-// --- formulas
-// -------------------------------------------------------------------------------------------------------
+// Formulas
 
 TEST(Catalog, formulas_are_expanded_and_renamed) {
   const Catalog mi200 = *load_catalog("gfx90a");
@@ -417,8 +405,7 @@ TEST(Catalog, knows_what_3_3_0_computes_differently) {
     return metric->compat_cells.empty() ? std::string("-") : formula_text(metric->compat_cells[column]);
   };
   EXPECT_NE(compat("gfx942", "l2-channels-hit-rate", 1).find("TCC_HIT[0..15]"), std::string::npos);
-  EXPECT_NE(compat("gfx90a", "l2-channels-hit-rate", 1).find("TCC_MISS[0..28] + TCC_MISS[28]"),
-            std::string::npos);
+  EXPECT_NE(compat("gfx90a", "l2-channels-hit-rate", 1).find("TCC_MISS[0..28] + TCC_MISS[28]"), std::string::npos);
   EXPECT_EQ(compat("gfx90a", "ta-spill-atomics", 3), "MIN(TA_BUFFER_ATOMIC_WAVEFRONTS_sum / $denom)");
   EXPECT_EQ(compat("gfx942", "ta-spill-atomics", 3), "-");
   EXPECT_EQ(compat("gfx90a", "fabric-write-bandwidth", 1), "");
@@ -432,8 +419,7 @@ TEST(Catalog, units_are_normalised) {
   EXPECT_EQ(normalised_unit("", "per_kernel"), "");
 }
 
-// --- the compiled form
-// ----------------------------------------------------------------------------------------------
+// The compiled form
 
 TEST(Blob, decodes_to_what_the_files_say) {
   const auto files = read_catalog_folder((source_folder() / "catalog" / "amd").string());

@@ -47,7 +47,7 @@ TEST(Rules, most_apply_on_every_architecture) {
   }
 }
 
-// --- quantities
+// Quantities
 
 Result<RuleExpression> parsed(std::string_view text) {
   static StringStore strings;
@@ -73,8 +73,7 @@ RuleValue value_of(std::string_view text, std::vector<const RuleStep*>* used = n
 TEST(RuleExpressions, arithmetic) {
   EXPECT_EQ(value_of("1 + 2 * 3").number, 7);
   EXPECT_EQ(value_of("(1 + 2) * 3 - 4 / 8").number, 8.5);
-  EXPECT_EQ(value_of("100 * (lds-bytes + lds-bytes) / lds-bytes.peak").number, 1.6)
-      << "- in a name is no minus";
+  EXPECT_EQ(value_of("100 * (lds-bytes + lds-bytes) / lds-bytes.peak").number, 1.6) << "- in a name is no minus";
   EXPECT_EQ(value_of("max(0, lds-bytes - 50) + min(3, lds-bytes, 2)").number, 2);
   EXPECT_EQ(value_of("-3 * twice").number, -48);
   EXPECT_EQ(value_of("or($roof, lds-bytes.peak)").number, 500);
@@ -114,7 +113,7 @@ TEST(RuleExpressions, errors) {
   EXPECT_EQ(error(std::string(500, '(') + "1"), "brackets are nested too deeply");
 }
 
-// --- verdicts
+// Verdicts
 
 Rule rule_of(std::string_view yaml) {
   static std::vector<RuleBook> books;  // own the texts
@@ -126,8 +125,7 @@ Rule rule_of(std::string_view yaml) {
 
 std::string rule_with(std::string_view more) {
   return fmt::format(
-      "rules:\n  - rule: mine\n    title: T\n    saves: 10 .. cost\n    model: m\n    meaning: M.\n    try: "
-      "A.\n{}",
+      "rules:\n  - rule: mine\n    title: T\n    saves: 10 .. cost\n    model: m\n    meaning: M.\n    try: A.\n{}",
       more);
 }
 
@@ -155,8 +153,7 @@ TEST(Verdicts, the_whole_interval_the_half_of_it_and_none) {
   const Judgement found = judged(rule, {{"busy", {61, 70}}, {"cost", cost}});
   EXPECT_EQ(found.low, 10);
   EXPECT_EQ(found.high, 40);
-  EXPECT_EQ(judged(rule, {{"busy", {59, 70}}, {"cost", cost}}).low, 0)
-      << "what is only possible promises nothing";
+  EXPECT_EQ(judged(rule, {{"busy", {59, 70}}, {"cost", cost}}).low, 0) << "what is only possible promises nothing";
   EXPECT_EQ(judged(rule, {{"busy", {61, 70}}, {"cost", {300, 300}}}).high, 100);
   EXPECT_EQ(judged(rule, {{"busy", {61, 70}}, {"cost", {-5, -5}}}).verdict, Verdict::kSilent);
 }
@@ -167,8 +164,7 @@ TEST(Verdicts, what_is_missing_is_not_judged_and_what_is_undefined_does_not_hold
   EXPECT_EQ(judged(rule, {{"other", {1, 1}}, {"cost", cost}}).verdict, Verdict::kNotJudged);
   EXPECT_EQ(judged(rule, {{"other", {9, 9}}, {"cost", cost}}).verdict, Verdict::kSilent)
       << "one condition that fails is enough";
-  EXPECT_EQ(judged(rule, {{"busy", {61, 70}}, {"other", {1, 1}}}).verdict, Verdict::kNotJudged)
-      << "cost is missing";
+  EXPECT_EQ(judged(rule, {{"busy", {61, 70}}, {"other", {1, 1}}}).verdict, Verdict::kNotJudged) << "cost is missing";
   EXPECT_EQ(judged(rule, {{"busy", {0, 0, State::kUndefined}}, {"other", {1, 1}}, {"cost", cost}}).verdict,
             Verdict::kSilent);
 }
@@ -191,13 +187,12 @@ TEST(Verdicts, what_refutes_a_rule_silences_it_and_what_might_makes_it_possible)
   EXPECT_EQ(judged(rule, {{"busy", yes}, {"memory", {61, 70}}, {"cost", cost}}).verdict, Verdict::kRefuted);
   EXPECT_EQ(judged(rule, {{"busy", yes}, {"memory", {50, 70}}, {"cost", cost}}).verdict, Verdict::kPossible);
   EXPECT_EQ(judged(rule, {{"busy", yes}, {"cost", cost}}).verdict, Verdict::kPossible);
-  EXPECT_EQ(judged(rule, {{"busy", yes}, {"memory", {0, 0, State::kAbsent}}, {"cost", cost}}).verdict,
-            Verdict::kFound);
+  EXPECT_EQ(judged(rule, {{"busy", yes}, {"memory", {0, 0, State::kAbsent}}, {"cost", cost}}).verdict, Verdict::kFound);
   const Rule unsure = rule_of(rule_with("    when: busy > 60\n    only-possible: Nobody knows\n"));
   EXPECT_EQ(judged(unsure, {{"busy", yes}, {"cost", cost}}).verdict, Verdict::kPossible);
 }
 
-// --- files
+// Files
 
 std::string error_of(std::string_view yaml) {
   const Catalog catalog = *load_catalog("gfx950");
@@ -206,10 +201,9 @@ std::string error_of(std::string_view yaml) {
 }
 
 std::string file_with(std::string_view when, std::string_view saves, std::string_view more = "") {
-  return fmt::format(
-      "rules:\n  - rule: mine\n    title: T\n    when: {}\n    saves: {}\n    model: m\n    meaning: M.\n    "
-      "try: A.\n{}",
-      when, saves, more);
+  return fmt::format("rules:\n  - rule: mine\n    title: T\n    when: {}\n    saves: "
+                     "{}\n    model: m\n    meaning: M.\n    try: A.\n{}",
+                     when, saves, more);
 }
 
 TEST(Rules, errors_name_file_line_and_column) {
@@ -217,38 +211,32 @@ TEST(Rules, errors_name_file_line_and_column) {
   EXPECT_EQ(error_of(file_with("ipc > x", "0 .. ipc")), "r.yaml:4:11: \"x\" is not a number");
   EXPECT_EQ(error_of(file_with("ipc = 1", "0 .. ipc")),
             "r.yaml:4:11: a condition compares with >, >=, < or <=, not \"=\"");
-  EXPECT_EQ(error_of(file_with("ipc", "0 .. ipc")),
-            "r.yaml:4:11: a condition is \"quantity > number\", not \"ipc\"");
+  EXPECT_EQ(error_of(file_with("ipc", "0 .. ipc")), "r.yaml:4:11: a condition is \"quantity > number\", not \"ipc\"");
   EXPECT_EQ(error_of(file_with("icp > 1", "0 .. ipc")), "r.yaml:4:11: there is no metric \"icp\" on gfx950");
-  EXPECT_EQ(error_of(file_with("ipc.peak > 1", "0 .. ipc")),
-            "r.yaml:4:11: the metric \"ipc\" has no column \"peak\"");
+  EXPECT_EQ(error_of(file_with("ipc.peak > 1", "0 .. ipc")), "r.yaml:4:11: the metric \"ipc\" has no column \"peak\"");
   EXPECT_EQ(error_of(file_with("ipc ipc > 1", "0 .. ipc")), "r.yaml:4:11: \"ipc\" is not expected here");
   EXPECT_EQ(error_of(file_with("ipc > 1", "ipc")),
             "r.yaml:5:12: saves is \"low .. high\", in percent of the kernel's time, not \"ipc\"");
-  EXPECT_EQ(
-      error_of(file_with("ipc > 1", "0 .. ipc", "    severity: ipc 1..2\n")),
-      "r.yaml:9:5: a rule says what could be saved, \"saves: low .. high\" in percent of the kernel's time, "
-      "instead of a severity");
+  EXPECT_EQ(error_of(file_with("ipc > 1", "0 .. ipc", "    severity: ipc 1..2\n")),
+            "r.yaml:9:5: a rule says what could be saved, \"saves: low .. high\" in "
+            "percent of the kernel's time, instead of a severity");
   EXPECT_EQ(error_of(file_with("ipc > 1", "0 .. ipc", "    error: 200\n")),
             "r.yaml:9:12: error is a number of percent from 0 to 100, not \"200\"");
   EXPECT_EQ(error_of("rules: [{rule: a}]"), "r.yaml:1:9: a rule needs a \"title\"");
   EXPECT_EQ(error_of("rules: 5"), "r.yaml:1:8: rules must be a list");
-  EXPECT_EQ(error_of("rules: [{rule: a, wehn: b}]").substr(0, 40),
-            "r.yaml:1:19: a rule has no key \"wehn\"; k");
+  EXPECT_EQ(error_of("rules: [{rule: a, wehn: b}]").substr(0, 40), "r.yaml:1:19: a rule has no key \"wehn\"; k");
   EXPECT_EQ(error_of("quantities: [{quantity: ipc, name: I, value: 1}]"),
             "r.yaml:1:14: there is a quantity or metric \"ipc\" already");
-  EXPECT_EQ(error_of("checks: [{check: a, when: ipc > 1, says: b}]"),
-            "r.yaml:1:10: a check needs a \"suspects\"");
+  EXPECT_EQ(error_of("checks: [{check: a, when: ipc > 1, says: b}]"), "r.yaml:1:10: a check needs a \"suspects\"");
   EXPECT_EQ(error_of("weight: {value: ipc}"), "r.yaml:1:9: weight needs a \"words\"");
   EXPECT_NE(error_of(std::string(50000, '[')), "no error");
 }
 
 TEST(Rules, quantities_stand_for_their_arithmetic_wherever_they_are_written) {
   const Catalog catalog = *load_catalog("gfx950");
-  const auto book =
-      parse_rules(file_with("share > 5", "0 .. share") +
-                      "quantities:\n  - {quantity: share, name: Share, unit: '%', value: 2 * ipc}\n",
-                  "r.yaml", &catalog);
+  const auto book = parse_rules(file_with("share > 5", "0 .. share") +
+                                    "quantities:\n  - {quantity: share, name: Share, unit: '%', value: 2 * ipc}\n",
+                                "r.yaml", &catalog);
   ASSERT_TRUE(book.has_value()) << book.error().message;
   const RuleExpression& quantity = book->rules.front().when.front().quantity;
   EXPECT_EQ(quantity.name, "Share");
@@ -261,15 +249,14 @@ TEST(Rules, a_rule_with_a_known_name_replaces_it) {
   auto book = *load_rules(catalog);
   const size_t before = book.rules.size();
   auto more = parse_rules(
-      "rules:\n  - {rule: divergence, title: New, when: ipc > 1, saves: 0 .. ipc, model: m, meaning: M., "
-      "try: [A.]}",
+      "rules:\n  - {rule: divergence, title: New, when: ipc > 1, saves: 0 .. ipc, model: m, meaning: M., try: [A.]}",
       "r.yaml", &catalog);
   ASSERT_TRUE(more.has_value()) << more.error().message;
   ASSERT_TRUE(add_rules(book, *more).has_value());
   more = fail("gone");  // the book must not depend on it
   EXPECT_EQ(book.rules.size(), before);
-  const auto changed = std::find_if(book.rules.begin(), book.rules.end(),
-                                    [](const Rule& rule) { return rule.slug == "divergence"; });
+  const auto changed =
+      std::find_if(book.rules.begin(), book.rules.end(), [](const Rule& rule) { return rule.slug == "divergence"; });
   ASSERT_NE(changed, book.rules.end());
   EXPECT_EQ(changed->title, "New");
   EXPECT_EQ(changed->when.front().quantity.text, "ipc");

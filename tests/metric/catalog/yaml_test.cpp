@@ -91,27 +91,24 @@ TEST(CatalogYaml, errors_name_file_line_and_column) {
   EXPECT_EQ(error_of_catalog(replaced("unit: pct", "only: gfx1")),
             "f.yaml:14:15: there is no architecture or family \"gfx1\"");
   EXPECT_EQ(error_of_catalog(replaced("unit: pct", "unit: [pct]")).substr(0, 14), "f.yaml:14:15: ");
-  EXPECT_EQ(error_of_catalog("tables: []"),
-            "f.yaml:1:9: \"tables\" needs a \"block\" with the number of its block");
+  EXPECT_EQ(error_of_catalog("tables: []"), "f.yaml:1:9: \"tables\" needs a \"block\" with the number of its block");
   EXPECT_EQ(error_of_catalog("a: [1"), "f.yaml:1:1: end of sequence flow not found");
   EXPECT_EQ(error_of_catalog("just words"), "f.yaml:1:1: a catalog file must be a mapping of keys to values");
 }
 
 TEST(CatalogYaml, an_override_must_change_something) {
-  EXPECT_EQ(error_of_catalog(
-                replaced("unit: pct", "unit: pct\n        arch: {gfx942: {value: 100 * SQ_WAVES / $denom}}")),
-            "f.yaml:15:32: the value for gfx942 equals the default");
   EXPECT_EQ(
-      error_of_catalog(replaced("unit: pct", "unit: pct\n        compat: {value: 100 * SQ_WAVES / $denom}")),
-      "f.yaml:12:9: the compat entries of \"my-metric\" equal what the catalog has");
+      error_of_catalog(replaced("unit: pct", "unit: pct\n        arch: {gfx942: {value: 100 * SQ_WAVES / $denom}}")),
+      "f.yaml:15:32: the value for gfx942 equals the default");
+  EXPECT_EQ(error_of_catalog(replaced("unit: pct", "unit: pct\n        compat: {value: 100 * SQ_WAVES / $denom}")),
+            "f.yaml:12:9: the compat entries of \"my-metric\" equal what the catalog has");
   EXPECT_EQ(error_of_catalog("architectures: {gfx942: {}}\ndefinitions: {a: {value: B, arch: {gfx942: B}}}"),
             "f.yaml:2:44: the override for gfx942 equals the default");
 }
 
 TEST(CatalogYaml, definitions_are_expanded) {
   const auto value_of = [](std::string_view definitions, std::string_view value) -> std::string {
-    const std::string yaml =
-        fmt::format("{}definitions:\n{}", replaced("100 * SQ_WAVES / $denom", value), definitions);
+    const std::string yaml = fmt::format("{}definitions:\n{}", replaced("100 * SQ_WAVES / $denom", value), definitions);
     const auto catalog = parse_catalog(yaml, "f.yaml", "gfx942");
     return catalog.has_value() ? std::string(catalog->metric("my-metric")->value) : catalog.error().message;
   };
@@ -122,8 +119,7 @@ TEST(CatalogYaml, definitions_are_expanded) {
   EXPECT_EQ(value_of("  a: \"X[*]\"\n", "2 * $a"), "2 * X[*]");
   EXPECT_EQ(value_of("  a: $b\n  b: $a\n", "$a"), "f.yaml:20:6: this definition refers to itself");
   EXPECT_EQ(value_of("  a: $a\n", "$a"), "f.yaml:20:6: this definition refers to itself");
-  EXPECT_EQ(value_of("  a-b: X\n", "1"),
-            "f.yaml:20:8: a definition's name must be letters, digits and _, not \"a-b\"");
+  EXPECT_EQ(value_of("  a-b: X\n", "1"), "f.yaml:20:8: a definition's name must be letters, digits and _, not \"a-b\"");
   EXPECT_EQ(value_of("  a: {value: X, arch: {gfx942: Y}}\n", "$a"), "Y");
   // Doubling definitions cannot blow up.
   std::string doubling = "  a0: X + Y\n";
@@ -168,9 +164,8 @@ tables:
   EXPECT_EQ(added->value, "100 * SQ_BUSY_CU_CYCLES / ($GRBM_GUI_ACTIVE_PER_XCD * $cu_per_gpu)");
 
   // A known slug changes that metric in the fields given; percent of peak follows.
-  ASSERT_TRUE(
-      add_yaml(catalog, "block: 2\ntables:\n  - {table: 1, metrics: [{slug: sol-ipc, peak: 4}]}", "h.yaml")
-          .has_value());
+  ASSERT_TRUE(add_yaml(catalog, "block: 2\ntables:\n  - {table: 1, metrics: [{slug: sol-ipc, peak: 4}]}", "h.yaml")
+                  .has_value());
   const Metric& ipc = *catalog.metric("sol-ipc");
   EXPECT_EQ(ipc.name, "IPC");
   EXPECT_EQ(ipc.cells[3].formula, "4");
@@ -178,14 +173,13 @@ tables:
   EXPECT_EQ(to_string(ipc.id), "2.1.15");
 
   // Mistakes leave everything as it was.
-  const auto moved = add_yaml(
-      catalog, "block: 2\ntables:\n  - {table: 1, metrics: [{slug: lds-latency, unit: x}]}", "i.yaml");
+  const auto moved =
+      add_yaml(catalog, "block: 2\ntables:\n  - {table: 1, metrics: [{slug: lds-latency, unit: x}]}", "i.yaml");
   ASSERT_FALSE(moved.has_value());
   EXPECT_EQ(moved.error().message,
-            "i.yaml:3:33: the slug \"lds-latency\" belongs to metric 12.2.2; a metric cannot move to another "
-            "table");
-  const auto unknown = add_yaml(
-      catalog, "block: 2\ntables:\n  - {table: 1, metrics: [{slug: sol-ipc, value: $nope}]}", "j.yaml");
+            "i.yaml:3:33: the slug \"lds-latency\" belongs to metric 12.2.2; a metric cannot move to another table");
+  const auto unknown =
+      add_yaml(catalog, "block: 2\ntables:\n  - {table: 1, metrics: [{slug: sol-ipc, value: $nope}]}", "j.yaml");
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().message, "j.yaml:3:49: there is no definition or value \"$nope\"");
   EXPECT_EQ(formula_text(catalog.metric("sol-ipc")->cells[1]), "AVG(SQ_INSTS / SQ_BUSY_CU_CYCLES)");
@@ -217,8 +211,7 @@ TEST(CatalogYaml, folders_of_users) {
   ASSERT_TRUE(catalog.has_value()) << catalog.error().message;
   EXPECT_NE(catalog->metric("my-metric"), nullptr);
   std::ofstream(folder / "b.yaml") << "block: 91\n";
-  EXPECT_EQ(load().error().message,
-            (folder / "b.yaml").string() + ":1:8: the new block 91 needs a slug and a title");
+  EXPECT_EQ(load().error().message, (folder / "b.yaml").string() + ":1:8: the new block 91 needs a slug and a title");
   fs::remove_all(folder);
   EXPECT_NE(load().error().message.find("not a folder"), std::string::npos);
 }

@@ -19,28 +19,25 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 workload::Workload sample() {
-  return make_run({{"A", {1, 2, 4}},
-                   {"B", {2, 0, 8}},
-                   {"Z", {0, 0, 0}},
-                   {"GAPS", {10, kNaN, 30}},
-                   {"GRBM_GUI_ACTIVE", {100, 200, 400}},
-                   {"SQ_WAVES", {1, 2, 5}},
-                   {"Start_Timestamp", {0, 1000, 5000}},
-                   {"End_Timestamp", {500, 3000, 9000}},
-                   {"TCC_HIT[0]", {1, 2, 3}},
-                   {"TCC_HIT[1]", {10, 20, 30}},
-                   {"TCC_HIT[2]", {100, 200, 300}}},
-                  {{"num_xcd", "2"},
-                   {"max_sclk", "1700"},
-                   {"total_l2_chan", "3"},
-                   {"cu_per_gpu", "104"},
-                   {"cur_sclk", "0"}},
-                  {{"SQ_LEVEL_WAVES",
-                    {{"A", {7, 7, 7}},
-                     {"SQ_ACCUM_PREV_HIRES", {3, 6, 9}},
-                     {"GRBM_GUI_ACTIVE", {1, 1, 1}},
-                     {"Start_Timestamp", {0, 0, 0}},
-                     {"End_Timestamp", {1, 1, 1}}}}});
+  return make_run(
+      {{"A", {1, 2, 4}},
+       {"B", {2, 0, 8}},
+       {"Z", {0, 0, 0}},
+       {"GAPS", {10, kNaN, 30}},
+       {"GRBM_GUI_ACTIVE", {100, 200, 400}},
+       {"SQ_WAVES", {1, 2, 5}},
+       {"Start_Timestamp", {0, 1000, 5000}},
+       {"End_Timestamp", {500, 3000, 9000}},
+       {"TCC_HIT[0]", {1, 2, 3}},
+       {"TCC_HIT[1]", {10, 20, 30}},
+       {"TCC_HIT[2]", {100, 200, 300}}},
+      {{"num_xcd", "2"}, {"max_sclk", "1700"}, {"total_l2_chan", "3"}, {"cu_per_gpu", "104"}, {"cur_sclk", "0"}},
+      {{"SQ_LEVEL_WAVES",
+        {{"A", {7, 7, 7}},
+         {"SQ_ACCUM_PREV_HIRES", {3, 6, 9}},
+         {"GRBM_GUI_ACTIVE", {1, 1, 1}},
+         {"Start_Timestamp", {0, 0, 0}},
+         {"End_Timestamp", {1, 1, 1}}}}});
 }
 
 double number(std::string_view text, const Environment& environment = {}, Context context = {}) {
@@ -109,9 +106,9 @@ TEST(Formula, DivisionByZero) {
 }
 
 TEST(Formula, MissingCountersMakeTheWholeFormulaNotComputable) {
-  for (const char* text : {"AVG(NOPE)", "AVG(A + NOPE)", "MAX(NOPE, 1)", "AVG(A if NOPE != 0 else None)",
-                           "$nope", "AVG(A) + $cu_per_cake", "AVG(TCC_MISS[*])", "AVG(TCC_HIT[7])",
-                           "QUANTILE(NOPE, 0.5)", "CONCAT(NOPE, 1)"})
+  for (const char* text :
+       {"AVG(NOPE)", "AVG(A + NOPE)", "MAX(NOPE, 1)", "AVG(A if NOPE != 0 else None)", "$nope", "AVG(A) + $cu_per_cake",
+        "AVG(TCC_MISS[*])", "AVG(TCC_HIT[7])", "QUANTILE(NOPE, 0.5)", "CONCAT(NOPE, 1)"})
     EXPECT_FALSE(computable(text)) << text;
   const workload::Workload run = sample();
   Environment environment;
@@ -273,19 +270,17 @@ TEST(Formula, AgreesWithDirectComputation) {
   }
 }
 
-// Results do not depend on how many columns may be held: with hardly any, shared ones are dropped and
-// computed again.
+// Results do not depend on how many columns may be held: with hardly any, shared ones are dropped and computed again.
 TEST(Program, DroppedColumnsAreComputedAgain) {
   std::mt19937_64 random(5);
   testing::Columns columns;
   for (int c = 0; c < 30; ++c)
-    for (int r = 0; r < 50; ++r)
-      columns[fmt::format("C[{}]", c)].push_back(static_cast<double>(random() % 1000));
+    for (int r = 0; r < 50; ++r) columns[fmt::format("C[{}]", c)].push_back(static_cast<double>(random() % 1000));
   workload::Workload run = make_run(columns, {{"total_l2_chan", "30"}});
   // Each of 30 shared sums is used by three formulas that come far apart.
   std::vector<std::string> texts;
-  for (const char* shape : {"AVG({0} / {1})", "MAX(({0}) * 2 - {1})",
-                            "QUANTILE({0} if ({0}) != ({1}) else None, 0.25)", "SUM(C[*] / (1 + {0}))"})
+  for (const char* shape : {"AVG({0} / {1})", "MAX(({0}) * 2 - {1})", "QUANTILE({0} if ({0}) != ({1}) else None, 0.25)",
+                            "SUM(C[*] / (1 + {0}))"})
     for (int c = 0; c < 30; ++c)
       texts.push_back(fmt::format(fmt::runtime(shape), fmt::format("(C[{}] + C[{}])", c, (c + 7) % 30),
                                   fmt::format("(1 + C[{}] * C[{}])", c, (c + 1) % 30)));
@@ -299,8 +294,7 @@ TEST(Program, DroppedColumnsAreComputedAgain) {
       Program program(environment);
       std::vector<Program::Node> nodes;
       for (int half = 0; half < 2; ++half) {
-        for (size_t i = half == 0 ? 0 : texts.size() / 2; i < (half == 0 ? texts.size() / 2 : texts.size());
-             ++i)
+        for (size_t i = half == 0 ? 0 : texts.size() / 2; i < (half == 0 ? texts.size() / 2 : texts.size()); ++i)
           nodes.push_back(program.add(*parse_formula(texts[i]), {}));
         program.run();  // in two parts, as the second may need what the first has freed
       }

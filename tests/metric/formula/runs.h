@@ -13,8 +13,7 @@ namespace tacho::metric::testing {
 using Columns = std::map<std::string, std::vector<double>>;
 
 /// A run with one kernel and these columns in pmc_perf; `levels` are further passes.
-inline workload::Workload make_run(const Columns& columns,
-                                   const std::map<std::string, std::string>& sysinfo = {},
+inline workload::Workload make_run(const Columns& columns, const std::map<std::string, std::string>& sysinfo = {},
                                    const std::map<std::string, Columns>& levels = {}) {
   workload::Workload run;
   run.path = "memory";

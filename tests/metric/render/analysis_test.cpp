@@ -100,13 +100,12 @@ TEST(Analysis, ComparesAllArchitecturesWithOneAnother) {
   EXPECT_GT(largest_change(runs, false).percent, 0);
   TextOptions text;
   const std::string screen = to_text(runs, text);
-  for (const char* name : {"MI100 (ns)", "MI200 (ns)", "MI300X_A1 (ns)", "MI350 (ns)", "Biggest changes",
-                           "Findings, MI350 against MI200"})
+  for (const char* name :
+       {"MI100 (ns)", "MI200 (ns)", "MI300X_A1 (ns)", "MI350 (ns)", "Biggest changes", "Findings, MI350 against MI200"})
     EXPECT_NE(screen.find(name), std::string::npos) << name;
   text.full = true;
   const std::string tables = to_text(runs, text);
-  for (const char* heading :
-       {"1.1 System Info", "2.1 ", "3.1 Memory Chart", "4.1 Roofline", "Biggest changes"})
+  for (const char* heading : {"1.1 System Info", "2.1 ", "3.1 Memory Chart", "4.1 Roofline", "Biggest changes"})
     EXPECT_NE(tables.find(heading), std::string::npos) << heading;
   text.boxed = true;
   EXPECT_FALSE(to_text(runs, text).empty());

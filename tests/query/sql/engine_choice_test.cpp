@@ -72,11 +72,9 @@ class EngineChoice : public testing::Test {
 
 TEST_F(EngineChoice, SumsWithinTheGrammarAreTheColumnEngines) {
   for (const char* const sql :
-       {"SELECT count(*) FROM call",
-        "SELECT name, sum(start) s FROM call GROUP BY name ORDER BY s DESC LIMIT 3;",
-        ("select Start / 10 as k, min(id + start % 3), -count(*) from main.link where name like 'a%' and id "
-         "<> 3 "
-         "group by k having count(*) >= 2 order by 1"),
+       {"SELECT count(*) FROM call", "SELECT name, sum(start) s FROM call GROUP BY name ORDER BY s DESC LIMIT 3;",
+        ("select Start / 10 as k, min(id + start % 3), -count(*) from main.link where name like 'a%' and id <> 3 group "
+         "by k having count(*) >= 2 order by 1"),
         "SELECT count(name), count(ratio) FROM work",
         "SELECT A.name, count(*) FROM link L JOIN call A ON (A.id = L.start) GROUP BY A.name",
         "SELECT count(*) FROM link L, call A, work B WHERE A.id = L.id AND L.start = B.id AND A.start > -5",
@@ -117,16 +115,14 @@ TEST_F(EngineChoice, WhatTheGrammarDoesNotTakeIsSqlites) {
 
 TEST_F(EngineChoice, InADatabaseJoinsAndLookedUpTextsAreTheFiles) {
   for (const char* const sql :
-       {"SELECT id FROM link", "SELECT 1", "SELECT * FROM call, work",
-        "SELECT id FROM call WHERE args LIKE '%x'", "SELECT * FROM link L JOIN call A ON A.id = L.id",
-        "SELECT id FROM call WHERE id IN (SELECT id FROM work)",
+       {"SELECT id FROM link", "SELECT 1", "SELECT * FROM call, work", "SELECT id FROM call WHERE args LIKE '%x'",
+        "SELECT * FROM link L JOIN call A ON A.id = L.id", "SELECT id FROM call WHERE id IN (SELECT id FROM work)",
         "SELECT id FROM call UNION SELECT id FROM work"})
     EXPECT_EQ(engine(sql), Engine::kFile) << sql << ": " << choose(sql).reason;
   for (const char* const sql :
-       {"SELECT id FROM call ORDER BY start", "SELECT * FROM sums",
-        "SELECT max(s) FROM (SELECT start s FROM work)",
-        "WITH c(x) AS (SELECT start FROM call) SELECT x FROM c",
-        "SELECT DISTINCT name FROM call WHERE id IN (1, 2)", "SELECT 'args' FROM call"})
+       {"SELECT id FROM call ORDER BY start", "SELECT * FROM sums", "SELECT max(s) FROM (SELECT start s FROM work)",
+        "WITH c(x) AS (SELECT start FROM call) SELECT x FROM c", "SELECT DISTINCT name FROM call WHERE id IN (1, 2)",
+        "SELECT 'args' FROM call"})
     EXPECT_EQ(engine(sql), Engine::kVirtual) << sql << ": " << choose(sql).reason;
 }
 
@@ -140,12 +136,10 @@ TEST_F(EngineChoice, SqliteAnswersWhatTheColumnEngineGaveUp) {
 
 TEST(StatementTest, TablesAreWhatFromAndJoinName) {
   using Names = std::vector<std::string>;
-  EXPECT_EQ(
-      Statement("SELECT a, b FROM c, d e JOIN (f JOIN g ON f.x = g.y) WHERE h IN i AND j IN (k)").tables(),
-      (Names{"c", "d", "f", "g", "i"}));
+  EXPECT_EQ(Statement("SELECT a, b FROM c, d e JOIN (f JOIN g ON f.x = g.y) WHERE h IN i AND j IN (k)").tables(),
+            (Names{"c", "d", "f", "g", "i"}));
   EXPECT_EQ(Statement("SELECT f(a, b) FROM rpd.op AS x WHERE y = 'FROM z' -- FROM w").tables(), Names{"op"});
-  EXPECT_EQ(Statement("WITH t AS (SELECT a FROM b), u(v) AS NOT MATERIALIZED (SELECT 1) SELECT * FROM t, u")
-                .tables(),
+  EXPECT_EQ(Statement("WITH t AS (SELECT a FROM b), u(v) AS NOT MATERIALIZED (SELECT 1) SELECT * FROM t, u").tables(),
             Names{"b"});
   EXPECT_TRUE(Statement("SELECT 1 FROM a, b").joins());
   EXPECT_FALSE(Statement("SELECT f(a, b), c FROM (SELECT a, b FROM d)").joins());

@@ -9,8 +9,8 @@
 
 namespace tacho::query {
 
-Generator::Generator(const Reference& reference, const std::vector<std::string>& tables,
-                     std::vector<JoinPair> joins, uint64_t seed)
+Generator::Generator(const Reference& reference, const std::vector<std::string>& tables, std::vector<JoinPair> joins,
+                     uint64_t seed)
     : joins_(std::move(joins)), random_(seed) {
   for (const std::string& name : tables) {
     Table table{name, {}};
@@ -31,8 +31,8 @@ Generator::Generator(const Reference& reference, const std::vector<std::string>&
                            .ask("SELECT DISTINCT " + q + " FROM " + in_quotes(name) + " WHERE " + q +
                                 " IS NOT NULL AND abs(" + q + ") < 9e300 ORDER BY 1 LIMIT 40")
                            .rows;
-      const Answer large = reference.ask("SELECT count(*) FROM " + in_quotes(name) + " WHERE " + q +
-                                         " NOT BETWEEN -1e13 AND 1e13");
+      const Answer large =
+          reference.ask("SELECT count(*) FROM " + in_quotes(name) + " WHERE " + q + " NOT BETWEEN -1e13 AND 1e13");
       column.exact = column.type != 't' && !large.rows.empty() && large.rows[0] == "0";
       table.columns.push_back(std::move(column));
     }
@@ -77,10 +77,9 @@ Generator::From Generator::from(bool simple) {
   }
   if (chance(30))
     for (const JoinPair& second : joins_)
-      if (second.left == first.left && second.left_column != first.left_column &&
-          second.right != first.right) {
-        result.text += " JOIN " + in_quotes(second.right) + " C ON " +
-                       on("C", second.right_column, "A", second.left_column);
+      if (second.left == first.left && second.left_column != first.left_column && second.right != first.right) {
+        result.text +=
+            " JOIN " + in_quotes(second.right) + " C ON " + on("C", second.right_column, "A", second.left_column);
         used.emplace_back(second.right, "C");
         break;
       }
@@ -104,12 +103,10 @@ const Generator::Place* Generator::place(const From& from, const char* types) {
 std::string Generator::literal(const Column& column, bool odd) {
   if (!column.samples.empty() && chance(70)) return pick(column.samples);
   if (odd && chance(25))
-    return one_of(
-        {"NULL", "'5'", "5", "'abc'", "2.5", "''", "x'61'", "-9223372036854775808", "1e40", "'1e3'"});
+    return one_of({"NULL", "'5'", "5", "'abc'", "2.5", "''", "x'61'", "-9223372036854775808", "1e40", "'1e3'"});
   if (column.type == 't') return one_of({"''", "'a'", "'zzz'", "'no such text'", "'it''s'"});
   if (column.type == 'r' || chance(10)) return one_of({"0.0", "0.5", "-1.5", "1e3", "2.25"});
-  return one_of(
-      {"0", "1", "-1", "5", "1000", "9007199254740993", "-9223372036854775807", "9223372036854775807"});
+  return one_of({"0", "1", "-1", "5", "1000", "9007199254740993", "-9223372036854775807", "9223372036854775807"});
 }
 
 std::string Generator::simple_condition(const From& from) {
@@ -123,8 +120,7 @@ std::string Generator::simple_condition(const From& from) {
     return one.text + one_of({" LIKE ", " GLOB "}) + text;
   }
   if (chance(20)) return one.text + " BETWEEN " + literal(column, false) + " AND " + literal(column, false);
-  return one.text + one_of({" = ", " < ", " <= ", " > ", " >= ", " <> ", " != ", " == "}) +
-         literal(column, false);
+  return one.text + one_of({" = ", " < ", " <= ", " > ", " >= ", " <> ", " != ", " == "}) + literal(column, false);
 }
 
 std::string Generator::condition(const From& from, int depth) {
@@ -136,8 +132,7 @@ std::string Generator::condition(const From& from, int depth) {
       return one.text + one_of({" IN (", " NOT IN ("}) + literal(*one.column, true) + ", " +
              literal(*one.column, true) + ")";
     case 2:
-      return one.text + one_of({" = ", " < ", " >= ", " IS ", " IS NOT ", " <> "}) +
-             literal(*one.column, true);
+      return one.text + one_of({" = ", " < ", " >= ", " IS ", " IS NOT ", " <> "}) + literal(*one.column, true);
     case 3:
       return one.text + one_of({" = ", " < ", " >= "}) + pick(from.places).text;
     case 4:
@@ -163,8 +158,7 @@ std::string Generator::condition(const From& from, int depth) {
 std::string Generator::where(const From& from, bool simple) {
   std::string text;
   for (uint64_t i = chance(45) ? 0 : 1 + below(2); i > 0; --i)
-    text +=
-        (text.empty() ? "" : " AND ") + (simple ? simple_condition(from) : "(" + condition(from, 2) + ")");
+    text += (text.empty() ? "" : " AND ") + (simple ? simple_condition(from) : "(" + condition(from, 2) + ")");
   if (text.empty()) return {};
   return (from.text.find(" WHERE ") != std::string::npos ? " AND " : " WHERE ") + text;
 }
@@ -172,8 +166,7 @@ std::string Generator::where(const From& from, bool simple) {
 // Of whole numbers alone.
 std::string Generator::whole(const From& from, int depth) {
   const Place* const one = place(from, "i");
-  if (depth == 0 || chance(35))
-    return one != nullptr && chance(85) ? one->text : one_of({"1", "2", "7", "1000"});
+  if (depth == 0 || chance(35)) return one != nullptr && chance(85) ? one->text : one_of({"1", "2", "7", "1000"});
   switch (below(7)) {
     case 0:
       return "(" + whole(from, depth - 1) + ")";
@@ -255,8 +248,7 @@ std::string Generator::order(size_t items, bool& ordered, bool& limited) {
     const size_t first = below(items);
     const bool all = chance(75);
     for (size_t i = 0; i < (all ? items : 1); ++i)
-      text += (i == 0 ? " ORDER BY " : ", ") + std::to_string((first + i) % items + 1) +
-              one_of({"", " DESC", " ASC"});
+      text += (i == 0 ? " ORDER BY " : ", ") + std::to_string((first + i) % items + 1) + one_of({"", " DESC", " ASC"});
     ordered = all || items == 1;
   }
   limited = ordered && chance(50);
@@ -273,8 +265,8 @@ Generated Generator::sums(bool simple) {
     if (term.find_first_not_of("0123456789 ") == std::string::npos) term = source.places[0].text;
     std::string named = term;
     if (chance(20)) {
-      // By its number or its name. A name that a column has, too, means the column in GROUP BY and the item
-      // in ORDER BY.
+      // By its number or its name. A name that a column has, too, means the column in GROUP BY and the item in ORDER
+      // BY.
       const bool shadow = chance(40);
       const std::string name = shadow ? in_quotes(pick(source.places).column->name) : "k" + std::to_string(i);
       items.push_back(term + " AS " + name);
@@ -287,8 +279,7 @@ Generated Generator::sums(bool simple) {
   }
   for (uint64_t i = 1 + below(3); i > 0; --i) {
     std::string item = aggregate(source, simple);
-    if (chance(20))
-      item = chance(50) ? "-" + item : item + one_of({" * 2", " / 3", " + 1", " * 0.5", " - 1.5"});
+    if (chance(20)) item = chance(50) ? "-" + item : item + one_of({" * 2", " / 3", " + 1", " * 0.5", " - 1.5"});
     if (chance(10)) item += " / " + aggregate(source, simple);
     if (chance(20)) item += std::string(one_of({" AS ", " "})) + "n" + std::to_string(i);
     items.push_back(std::move(item));
@@ -324,8 +315,7 @@ Generated Generator::nested() {
   Generated result;
   const From source = single(false);
   const std::string x = pick(source.places).text, y = pick(source.places).text;
-  const std::string inner =
-      "SELECT " + x + " AS x, " + y + " AS y FROM " + source.text + where(source, chance(50));
+  const std::string inner = "SELECT " + x + " AS x, " + y + " AS y FROM " + source.text + where(source, chance(50));
   const From other = single(false);
   const std::string second =
       "SELECT " + pick(other.places).text + ", " + pick(other.places).text + " FROM " + other.text;
@@ -351,8 +341,8 @@ Generated Generator::nested() {
       result.sql = "SELECT a.x, b.y FROM (" + inner + ") a JOIN (" + inner + ") b ON a.x = b.x";
       break;
     default:
-      result.sql = "SELECT x, y, row_number() OVER (ORDER BY x, y), sum(1) OVER (PARTITION BY x) FROM (" +
-                   inner + ") ORDER BY 1, 2, 3, 4";
+      result.sql = "SELECT x, y, row_number() OVER (ORDER BY x, y), sum(1) OVER (PARTITION BY x) FROM (" + inner +
+                   ") ORDER BY 1, 2, 3, 4";
       result.ordered = true;
   }
   return result;

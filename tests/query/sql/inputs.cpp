@@ -107,8 +107,8 @@ void make_plain_trace(const std::string& path) {
                                                 {"command", rows.text("train --it's")},
                                                 {"host", rows.text("node")},
                                                 {"rank", i == 0 ? kUnknown : i}});
-      const int64_t thread = rows.put(
-          Table::kThread, {{"process", processes[i]}, {"tid", 200 + i}, {"name", rows.text("main")}});
+      const int64_t thread =
+          rows.put(Table::kThread, {{"process", processes[i]}, {"tid", 200 + i}, {"name", rows.text("main")}});
       threads[i] = rows.put(Table::kTrack, {{"kind", static_cast<int64_t>(event::TrackKind::kThread)},
                                             {"process", processes[i]},
                                             {"thread", thread},
@@ -127,11 +127,10 @@ void make_plain_trace(const std::string& path) {
                                            {"native", 10 + i}});
     int64_t functions[3];
     for (int64_t i = 0; i < 3; ++i)
-      functions[i] =
-          rows.put(Table::kFunction, {{"name", rows.text(i == 0   ? "hipLaunchKernel"
-                                                         : i == 1 ? "hipMemcpyAsync"
-                                                                  : "hipMalloc")},
-                                      {"domain", static_cast<int64_t>(event::Domain::kHipRuntime)}});
+      functions[i] = rows.put(Table::kFunction, {{"name", rows.text(i == 0   ? "hipLaunchKernel"
+                                                                    : i == 1 ? "hipMemcpyAsync"
+                                                                             : "hipMalloc")},
+                                                 {"domain", static_cast<int64_t>(event::Domain::kHipRuntime)}});
     // "_Z3foov" and "foo()" read alike.
     int64_t kernels[4];
     const char* const names[] = {"_Z3foov", "foo()", "gemm_64x64 %_'", ""};
@@ -150,10 +149,9 @@ void make_plain_trace(const std::string& path) {
         rows.put(Table::kCopyShape, {{"direction", static_cast<int64_t>(event::CopyDirection::kHostToDevice)},
                                      {"target_device", devices[0]},
                                      {"asynchronous", 1}});
-    const int64_t fill =
-        rows.put(Table::kFillShape, {{"memory", static_cast<int64_t>(event::MemoryKind::kDevice)},
-                                     {"device", devices[1]},
-                                     {"value", kUnknown}});
+    const int64_t fill = rows.put(
+        Table::kFillShape,
+        {{"memory", static_cast<int64_t>(event::MemoryKind::kDevice)}, {"device", devices[1]}, {"value", kUnknown}});
     for (int64_t i = 0; i < 24; ++i) {
       const int64_t call = kBegin + 1000 * i;
       rows.put(Table::kApi, {{"track", threads[i % 2]},
@@ -196,27 +194,21 @@ void make_plain_trace(const std::string& path) {
                                 {"dim", fill},
                                 {"correlation", 200 + i},
                                 {"bytes", 4096}});
-      const int64_t label = rows.put(
-          Table::kLabel, {{"name", rows.text(i % 2 == 0 ? "step" : "naïve Ünïcode")}, {"color", kUnknown}});
+      const int64_t label =
+          rows.put(Table::kLabel, {{"name", rows.text(i % 2 == 0 ? "step" : "naïve Ünïcode")}, {"color", kUnknown}});
       rows.put(Table::kMarker, {{"track", threads[i % 2]},
                                 {"start", kBegin + 2000 * i},
                                 {"duration", i == 4 ? kUnknown : 1500},
                                 {"dim", label},
                                 {"payload", -i}});
     }
-    const int64_t counter =
-        rows.put(Table::kCounter, {{"name", rows.text("power")}, {"unit", rows.text("W")}});
-    const int64_t track = rows.put(Table::kTrack, {{"kind", static_cast<int64_t>(event::TrackKind::kCounter)},
-                                                   {"device", devices[0]},
-                                                   {"counter", counter}});
-    const double values[] = {1.5,
-                             -2.25,
-                             0.0,
-                             1e300,
-                             std::numeric_limits<double>::infinity(),
-                             std::numeric_limits<double>::quiet_NaN(),
-                             3.0,
-                             1.5};
+    const int64_t counter = rows.put(Table::kCounter, {{"name", rows.text("power")}, {"unit", rows.text("W")}});
+    const int64_t track = rows.put(
+        Table::kTrack,
+        {{"kind", static_cast<int64_t>(event::TrackKind::kCounter)}, {"device", devices[0]}, {"counter", counter}});
+    const double values[] = {
+        1.5, -2.25, 0.0, 1e300, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(),
+        3.0, 1.5};
     for (int64_t i = 0; i < 8; ++i)
       rows.put(Table::kReading,
                {{"track", track}, {"start", kBegin + 100 * i}, {"value", std::bit_cast<int64_t>(values[i])}});
@@ -239,16 +231,14 @@ void make_wild_trace(const std::string& path, uint64_t seed) {
     static constexpr std::string_view kTexts[] = {"",      "a",   "A",  "ab%c", "b'c", "_Z3foov",
                                                   "foo()", "zzz", "10", "5",    "ünï", "NULL"};
     // Of row `number` of a table; a stack's caller comes before it.
-    const auto value = [&](const event::TableInfo& info, const event::Column& column,
-                           int64_t number) -> int64_t {
+    const auto value = [&](const event::TableInfo& info, const event::Column& column, int64_t number) -> int64_t {
       switch (column.type) {
         case Type::kTime:
           return kBegin + below(40) * 10;
         case Type::kDuration:
           return below(4) == 0 ? kUnknown : below(30) - 2;
         case Type::kDouble:
-          return below(8) == 0 ? kUnknown
-                               : std::bit_cast<int64_t>(0.25 * static_cast<double>(below(40) - 20));
+          return below(8) == 0 ? kUnknown : std::bit_cast<int64_t>(0.25 * static_cast<double>(below(40) - 20));
         case Type::kEnum:
           return below(5);
         case Type::kString:
@@ -298,16 +288,14 @@ void make_rpd(const std::string& trace, const std::string& path, int schema) {
   ASSERT_TRUE(done) << done.error().message;
   sqlite3* connection = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
-  change(
-      connection,
-      "INSERT INTO rocpd_op(id, gpuId, queueId, sequenceId, start, \"end\", description_id, opType_id" +
-          std::string(schema == 2 ? ", completionSignal" : "") +
-          ") SELECT id * 1000, -gpuId, 9223372036854775807, -1, start + 7, start, description_id, opType_id" +
-          (schema == 2 ? ", 'sig'" : "") + " FROM rocpd_op WHERE id % 5 = 0");
+  change(connection,
+         "INSERT INTO rocpd_op(id, gpuId, queueId, sequenceId, start, \"end\", description_id, opType_id" +
+             std::string(schema == 2 ? ", completionSignal" : "") +
+             ") SELECT id * 1000, -gpuId, 9223372036854775807, -1, start + 7, start, description_id, opType_id" +
+             (schema == 2 ? ", 'sig'" : "") + " FROM rocpd_op WHERE id % 5 = 0");
   change(connection, "UPDATE rocpd_op SET description_id = 987654 WHERE id % 11 = 3");
   change(connection, "UPDATE rocpd_api SET tid = -tid WHERE id % 4 = 1");
-  change(connection,
-         "INSERT INTO rocpd_api_ops(api_id, op_id) VALUES (1, 5000), (77777, 1), (2, 88888), (3, 3)");
+  change(connection, "INSERT INTO rocpd_api_ops(api_id, op_id) VALUES (1, 5000), (77777, 1), (2, 88888), (3, 3)");
   sqlite3_close(connection);
 }
 

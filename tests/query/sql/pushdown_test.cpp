@@ -1,5 +1,4 @@
-// What a statement costs: which columns of which chunks are decoded, and which steps of SQLite's plan are
-// left over.
+// What a statement costs: which columns of which chunks are decoded, and which steps of SQLite's plan are left over.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -18,8 +17,7 @@ namespace row = event::row;
 
 constexpr int64_t kRows = 20'000, kChunk = 1000;
 
-// 20 chunks of dispatches on two queues, kernels a0 ... a9 one after the other, 1 us apart; one API call
-// each.
+// 20 chunks of dispatches on two queues, kernels a0 ... a9 one after the other, 1 us apart; one API call each.
 class Pushdown : public testing::Test {
  protected:
   void SetUp() override {
@@ -32,16 +30,16 @@ class Pushdown : public testing::Test {
     trace::TraceWriter& w = **writer;
     const int64_t process = w.dimension(row::Process{.pid = 7, .parent_pid = 1, .start = 0});
     const int64_t thread = w.dimension(row::Thread{.process = process, .tid = 8});
-    const int64_t host = w.dimension(
-        row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 8});
+    const int64_t host =
+        w.dimension(row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 8});
     const int64_t device =
         w.dimension(row::Device{.kind = event::DeviceKind::kGpu, .index = 0, .name = w.string("gpu")});
     int64_t queues[2];
     for (int64_t i = 0; i < 2; ++i)
-      queues[i] = w.dimension(row::Track{
-          .kind = event::TrackKind::kQueue, .process = process, .device = device, .native = 10 + i});
-    const int64_t function = w.dimension(
-        row::Function{.name = w.string("clEnqueueNDRangeKernel"), .domain = event::Domain::kOpenCL});
+      queues[i] = w.dimension(
+          row::Track{.kind = event::TrackKind::kQueue, .process = process, .device = device, .native = 10 + i});
+    const int64_t function =
+        w.dimension(row::Function{.name = w.string("clEnqueueNDRangeKernel"), .domain = event::Domain::kOpenCL});
     for (int64_t i = 0; i < kRows; ++i) {
       const int64_t kernel = w.dimension(row::Kernel{.name = w.string("a" + std::to_string(i % 10)),
                                                      .grid_x = 64,
@@ -58,12 +56,8 @@ class Pushdown : public testing::Test {
                                                      .private_bytes = 0,
                                                      .cache_config = 0,
                                                      .carveout = 0});
-      w.add(row::Api{.track = host,
-                     .start = 1000 * i,
-                     .duration = 100,
-                     .dim = function,
-                     .correlation = i + 1,
-                     .result = 0});
+      w.add(row::Api{
+          .track = host, .start = 1000 * i, .duration = 100, .dim = function, .correlation = i + 1, .result = 0});
       w.add(row::Dispatch{.track = queues[i % 2],
                           .start = 1000 * i + 200,
                           .duration = 500 + i % 7,
@@ -100,8 +94,7 @@ class Pushdown : public testing::Test {
   }
   std::string plan(const std::string& sql) {
     std::string text;
-    for (const auto& row : ask("EXPLAIN QUERY PLAN " + sql).rows)
-      text += std::get<std::string>(row.back()) + "\n";
+    for (const auto& row : ask("EXPLAIN QUERY PLAN " + sql).rows) text += std::get<std::string>(row.back()) + "\n";
     return text;
   }
   static int64_t number(const Answer& answer, size_t column = 0) {
@@ -127,8 +120,7 @@ TEST_F(Pushdown, TimesChooseChunks) {
   EXPECT_EQ(number(answer), 1000);
   EXPECT_GT(answer.decoded, 0u);
   EXPECT_LE(answer.decoded, 2 * 3u);
-  const Answer rows =
-      ask("SELECT id, name, correlation FROM tacho.dispatch WHERE start BETWEEN 19000000 AND 19003000");
+  const Answer rows = ask("SELECT id, name, correlation FROM tacho.dispatch WHERE start BETWEEN 19000000 AND 19003000");
   EXPECT_EQ(rows.rows.size(), 3u);
   EXPECT_LE(rows.decoded, 2 * 5u);
   EXPECT_EQ(ask("SELECT count(*) FROM tacho.dispatch WHERE start > 99000000000").decoded, 0u);
@@ -148,15 +140,14 @@ TEST_F(Pushdown, NamesAreComparedInTheDictionary) {
 }
 
 TEST_F(Pushdown, GroupsAndOrderAreConsumed) {
-  for (const char* const sql : {"SELECT name, count(*) FROM tacho.dispatch GROUP BY name",
-                                "SELECT queue, min(start) FROM tacho.dispatch GROUP BY queue",
-                                "SELECT start FROM tacho.dispatch ORDER BY start",
-                                "SELECT tid, count(*) FROM tacho.api GROUP BY tid"})
+  for (const char* const sql :
+       {"SELECT name, count(*) FROM tacho.dispatch GROUP BY name",
+        "SELECT queue, min(start) FROM tacho.dispatch GROUP BY queue",
+        "SELECT start FROM tacho.dispatch ORDER BY start", "SELECT tid, count(*) FROM tacho.api GROUP BY tid"})
     EXPECT_EQ(plan(sql).find("TEMP B-TREE"), std::string::npos) << sql << "\n" << plan(sql);
   // By something that is no column of the dictionary SQLite has to sort: the test would see it.
-  EXPECT_NE(
-      plan("SELECT duration % 7, count(*) FROM tacho.dispatch GROUP BY duration % 7").find("TEMP B-TREE"),
-      std::string::npos);
+  EXPECT_NE(plan("SELECT duration % 7, count(*) FROM tacho.dispatch GROUP BY duration % 7").find("TEMP B-TREE"),
+            std::string::npos);
   const Answer answer = ask("SELECT name, count(*) FROM tacho.dispatch GROUP BY name ORDER BY name");
   ASSERT_EQ(answer.rows.size(), 10u);
   for (size_t i = 0; i < 10; ++i) {
@@ -174,9 +165,9 @@ TEST_F(Pushdown, ConstraintsReachTheTable) {
 
 TEST_F(Pushdown, JoinsByIdDecodeWhatTheyNameOnce) {
   const Answer answer = ask(
-      "SELECT A.apiName, O.description, count(*), sum(O.\"end\" - O.start) FROM rpd.rocpd_api_ops L "
-      "JOIN rpd.api A ON A.id = L.api_id JOIN rpd.op O ON O.id = L.op_id WHERE O.opType = 'KernelExecution' "
-      "GROUP BY 1, 2 HAVING count(*) > 5 ORDER BY 2 DESC");
+      "SELECT A.apiName, O.description, count(*), sum(O.\"end\" - O.start) FROM rpd.rocpd_api_ops L JOIN rpd.api A ON "
+      "A.id = L.api_id JOIN rpd.op O ON O.id = L.op_id WHERE O.opType = "
+      "'KernelExecution' GROUP BY 1, 2 HAVING count(*) > 5 ORDER BY 2 DESC");
   ASSERT_EQ(answer.rows.size(), 10u);
   EXPECT_EQ(std::get<std::string>(answer.rows[0][0]), "clEnqueueNDRangeKernel");
   EXPECT_EQ(std::get<std::string>(answer.rows[0][1]), "a9");
@@ -185,18 +176,15 @@ TEST_F(Pushdown, JoinsByIdDecodeWhatTheyNameOnce) {
   EXPECT_LE(answer.decoded, 6 * kChunks);
   // A call that no operation names is in no pair, and an id that is not there either.
   EXPECT_EQ(
-      number(ask(
-          "SELECT count(*) FROM rpd.rocpd_api_ops L JOIN rpd.api A ON A.id = L.api_id WHERE A.id > 19990")),
-      10);
-  EXPECT_EQ(number(ask("SELECT count(*) FROM tacho.dispatch D JOIN tacho.api A ON A.id = D.correlation WHERE "
-                       "D.correlation <= 100")),
+      number(ask("SELECT count(*) FROM rpd.rocpd_api_ops L JOIN rpd.api A ON A.id = L.api_id WHERE A.id > 19990")), 10);
+  EXPECT_EQ(number(ask("SELECT count(*) FROM tacho.dispatch D JOIN tacho.api A ON A.id "
+                       "= D.correlation WHERE D.correlation <= 100")),
             100);
 }
 
 TEST_F(Pushdown, ExpressionsAreGroupsToo) {
-  const Answer answer =
-      ask("SELECT duration % 7 AS rest, count(*) AS n, min(start) / 1000.0 FROM tacho.dispatch GROUP BY rest "
-          "ORDER BY n, rest DESC");
+  const Answer answer = ask("SELECT duration % 7 AS rest, count(*) AS n, min(start) / 1000.0 FROM "
+                            "tacho.dispatch GROUP BY rest ORDER BY n, rest DESC");
   ASSERT_EQ(answer.rows.size(), 7u);
   int64_t sum = 0;
   for (const auto& row : answer.rows) sum += std::get<int64_t>(row[1]);
@@ -216,10 +204,9 @@ TEST(ManyGroups, GoThroughFiles) {
     trace::TraceWriter& w = **writer;
     const int64_t process = w.dimension(row::Process{.pid = 7, .parent_pid = 1, .start = 0});
     const int64_t thread = w.dimension(row::Thread{.process = process, .tid = 8});
-    const int64_t host = w.dimension(
-        row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 8});
-    for (int64_t i = 0; i < kNames + kNames / 3;
-         ++i) {  // every third name comes twice, far from the first time
+    const int64_t host =
+        w.dimension(row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 8});
+    for (int64_t i = 0; i < kNames + kNames / 3; ++i) {  // every third name comes twice, far from the first time
       const int64_t label =
           w.dimension(row::Label{.name = w.string("name " + std::to_string(i % kNames * 7919 % kNames))});
       w.add(row::Marker{.track = host, .start = 10 * i, .duration = 5, .dim = label});
@@ -240,22 +227,21 @@ TEST(ManyGroups, GoThroughFiles) {
   int64_t rows = 0, count = 0, sum = 0;
   std::string before;
   bool ascending = true;
-  ask("SELECT name, count(*), sum(duration) FROM tacho.marker GROUP BY name",
-      [&](std::span<const report::Cell> row) {
-        ascending = ascending && before < std::get<std::string>(row[0]);
-        before = std::get<std::string>(row[0]);
-        ++rows;
-        count += std::get<int64_t>(row[1]);
-        sum += std::get<int64_t>(row[2]);
-      });
+  ask("SELECT name, count(*), sum(duration) FROM tacho.marker GROUP BY name", [&](std::span<const report::Cell> row) {
+    ascending = ascending && before < std::get<std::string>(row[0]);
+    before = std::get<std::string>(row[0]);
+    ++rows;
+    count += std::get<int64_t>(row[1]);
+    sum += std::get<int64_t>(row[2]);
+  });
   EXPECT_TRUE(ascending);
   EXPECT_EQ(rows, kNames);
   EXPECT_EQ(count, kNames + kNames / 3);
   EXPECT_EQ(sum, 5 * count);
   rows = 0;
   int64_t last = INT64_MAX;
-  ask("SELECT start / 10 AS number, max(start) FROM tacho.marker GROUP BY number HAVING count(*) = 1 ORDER "
-      "BY number DESC",
+  ask("SELECT start / 10 AS number, max(start) FROM tacho.marker GROUP BY "
+      "number HAVING count(*) = 1 ORDER BY number DESC",
       [&](std::span<const report::Cell> row) {
         ascending = ascending && std::get<int64_t>(row[0]) < last;
         last = std::get<int64_t>(row[0]);

@@ -44,12 +44,12 @@ std::string in_quotes(const std::string& name) {
 
 Answer answer_of(Session& session, const std::string& sql) {
   Answer answer;
-  const Status done = session.run(
-      sql, {[&](std::span<const std::string> names) { answer.columns.assign(names.begin(), names.end()); },
-            [&](std::span<const report::Cell> row) {
-              answer.rows.push_back(row_of(row));
-              return true;
-            }});
+  const Status done =
+      session.run(sql, {[&](std::span<const std::string> names) { answer.columns.assign(names.begin(), names.end()); },
+                        [&](std::span<const report::Cell> row) {
+                          answer.rows.push_back(row_of(row));
+                          return true;
+                        }});
   if (!done) answer = {done.error().message, {}, {}};
   return answer;
 }
@@ -121,26 +121,25 @@ std::unique_ptr<Reference> Reference::of_session(Session& session) {
       ADD_FAILURE() << name << ": " << insert.error().message;
       continue;
     }
-    const Status copied =
-        session.run("SELECT * FROM " + in_quotes(name),
-                    {[](auto) {},
-                     [&](std::span<const report::Cell> row) {
-                       for (size_t i = 0; i < row.size(); ++i) {
-                         const int at = static_cast<int>(i) + 1;
-                         if (const auto* const whole = std::get_if<int64_t>(&row[i]))
-                           sqlite3_bind_int64(insert->get(), at, *whole);
-                         else if (const auto* const real = std::get_if<double>(&row[i]))
-                           sqlite3_bind_double(insert->get(), at, *real);
-                         else if (const auto* const text = std::get_if<std::string>(&row[i]))
-                           sqlite3_bind_text(insert->get(), at, text->data(), static_cast<int>(text->size()),
-                                             SQLITE_TRANSIENT);
-                         else
-                           sqlite3_bind_null(insert->get(), at);
-                       }
-                       EXPECT_EQ(sqlite3_step(insert->get()), SQLITE_DONE);
-                       sqlite3_reset(insert->get());
-                       return true;
-                     }});
+    const Status copied = session.run("SELECT * FROM " + in_quotes(name),
+                                      {[](auto) {},
+                                       [&](std::span<const report::Cell> row) {
+                                         for (size_t i = 0; i < row.size(); ++i) {
+                                           const int at = static_cast<int>(i) + 1;
+                                           if (const auto* const whole = std::get_if<int64_t>(&row[i]))
+                                             sqlite3_bind_int64(insert->get(), at, *whole);
+                                           else if (const auto* const real = std::get_if<double>(&row[i]))
+                                             sqlite3_bind_double(insert->get(), at, *real);
+                                           else if (const auto* const text = std::get_if<std::string>(&row[i]))
+                                             sqlite3_bind_text(insert->get(), at, text->data(),
+                                                               static_cast<int>(text->size()), SQLITE_TRANSIENT);
+                                           else
+                                             sqlite3_bind_null(insert->get(), at);
+                                         }
+                                         EXPECT_EQ(sqlite3_step(insert->get()), SQLITE_DONE);
+                                         sqlite3_reset(insert->get());
+                                         return true;
+                                       }});
     EXPECT_TRUE(copied) << name << ": " << copied.error().message;
   }
   execute(raw, "COMMIT");
@@ -154,13 +153,11 @@ std::unique_ptr<Reference> Reference::of_database(const std::string& path, std::
   reference->connection_.reset(raw);
   execute(raw, "ATTACH '" + path + "' AS f");
   execute(raw, "BEGIN");
-  // Tables are copied, views are views: what SQLite makes of a comparison depends on whether a column is
-  // computed.
+  // Tables are copied, views are views: what SQLite makes of a comparison depends on whether a column is computed.
   std::vector<std::string> scripts;
   {
-    const auto list = sqlite::prepare(raw,
-                                      "SELECT type, name, sql FROM f.sqlite_schema WHERE type IN ('table', "
-                                      "'view') AND name NOT LIKE 'sqlite_%'");
+    const auto list = sqlite::prepare(raw, "SELECT type, name, sql FROM f.sqlite_schema WHERE type IN "
+                                           "('table', 'view') AND name NOT LIKE 'sqlite_%'");
     while (sqlite3_step(list->get()) == SQLITE_ROW) {
       const auto text = [&](int column) {
         return std::string(reinterpret_cast<const char*>(sqlite3_column_text(list->get(), column)));
@@ -172,9 +169,8 @@ std::unique_ptr<Reference> Reference::of_database(const std::string& path, std::
   }
   for (const std::string& script : scripts) execute(raw, script);
   execute(raw, "COMMIT");
-  std::erase_if(names, [&](const std::string& name) {
-    return !sqlite::prepare(raw, "SELECT * FROM main." + in_quotes(name));
-  });
+  std::erase_if(
+      names, [&](const std::string& name) { return !sqlite::prepare(raw, "SELECT * FROM main." + in_quotes(name)); });
   execute(raw, "DETACH f");
   return reference;
 }

@@ -10,8 +10,7 @@
 
 namespace tacho::query {
 
-/// An answer as text: NULL, 12, 1.5, 'it''s'. Doubles have 12 digits, as the order in which SQLite adds is
-/// its own.
+/// An answer as text: NULL, 12, 1.5, 'it''s'. Doubles have 12 digits, as the order in which SQLite adds is its own.
 struct Answer {
   std::string error;  // "" = none
   std::vector<std::string> columns, rows;
@@ -22,8 +21,8 @@ class Reference {
  public:
   /// Every table and view of the session as a table of the same types, filled by `SELECT * FROM it`.
   static std::unique_ptr<Reference> of_session(Session& session);
-  /// Copies of the tables that a database holds, with its own views over them. Names that the file does not
-  /// hold are taken out of `names`: tacho has views that not every version has.
+  /// Copies of the tables that a database holds, with its own views over them. Names that the file does not hold are
+  /// taken out of `names`: tacho has views that not every version has.
   static std::unique_ptr<Reference> of_database(const std::string& path, std::vector<std::string>& names);
 
   Answer ask(const std::string& sql) const;

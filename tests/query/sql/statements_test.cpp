@@ -1,6 +1,6 @@
-// Every engine against plain SQLite over materialised tables: the statements of tests/query/statements, whose
-// rows are written down, and generated ones, whose rows only have to agree. The format of the files is
-// described in tests/query/statements/README.md.
+// Every engine against plain SQLite over materialised tables: the statements of tests/query/statements, whose rows are
+// written down, and generated ones, whose rows only have to agree. The format of the files is described in
+// tests/query/statements/README.md.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -47,8 +47,8 @@ class Subjects {
     subject.session = std::move(*session);
     const bool in_place = !file.ends_with(".tacho") && dialect.empty();
     subject.tables = names_of(*subject.session);
-    subject.reference = in_place ? Reference::of_database(folder_ / file, subject.tables)
-                                 : Reference::of_session(*subject.session);
+    subject.reference =
+        in_place ? Reference::of_database(folder_ / file, subject.tables) : Reference::of_session(*subject.session);
     return subject;
   }
   static Subjects& all() {
@@ -117,7 +117,7 @@ std::vector<JoinPair> joins_of(const std::string& dialect) {
           {"rocpd_kernelapi", "api_ptr_id", "api", "id"},  {"op", "queueId", "api", "tid"}};
 }
 
-// ---- statements with their rows -------------------------------------------------------------------------------
+// Statements with their rows
 
 // One `query` of a .test file.
 struct Query {
@@ -127,8 +127,7 @@ struct Query {
   std::vector<std::string> rows;  // or one line that begins with "error"
 };
 
-// Reads a .test file; `visit` gets every query and may change its rows, which are in the text that comes
-// back.
+// Reads a .test file; `visit` gets every query and may change its rows, which are in the text that comes back.
 template <typename Visit>
 std::string each_query(const std::string& path, Visit visit) {
   std::ifstream in(path);
@@ -146,8 +145,7 @@ std::string each_query(const std::string& path, Visit visit) {
     }
     if (first != "query") continue;
     Query query{.line = i + 1, .file = file, .dialect = dialect, .engine = {}, .sql = {}, .rows = {}};
-    for (std::string word; words >> word;)
-      (word == "ordered" ? query.ordered = true : (query.engine = word, true));
+    for (std::string word; words >> word;) (word == "ordered" ? query.ordered = true : (query.engine = word, true));
     for (++i; i < lines.size() && !lines[i].empty() && lines[i] != "----"; ++i)
       query.sql += (query.sql.empty() ? "" : "\n") + lines[i];
     if (i < lines.size() && lines[i] == "----")
@@ -177,8 +175,7 @@ TEST(Statements, GiveTheRowsThatAreWrittenDown) {
     const std::string text = each_query(path, [&](Query& query) {
       ++queries;
       Subject& subject = Subjects::all().get(query.file, query.dialect);
-      const std::string where =
-          path.substr(path.rfind('/') + 1) + ":" + std::to_string(query.line) + ": " + query.sql;
+      const std::string where = path.substr(path.rfind('/') + 1) + ":" + std::to_string(query.line) + ": " + query.sql;
       // Names of the dialect's own schema are SQLite's main one.
       std::string plain = query.sql;
       for (const std::string schema : {"tacho.", "rpd.", "rocpd."})
@@ -201,7 +198,7 @@ TEST(Statements, GiveTheRowsThatAreWrittenDown) {
   EXPECT_GT(queries, 200u);
 }
 
-// ---- generated statements -------------------------------------------------------------------------------------
+// Generated statements
 
 struct Case {
   const char *file, *dialect;
@@ -230,13 +227,11 @@ TEST_P(GeneratedStatements, GiveTheRowsThatSqliteGives) {
       ++engines[engine_of(subject, one.sql)];
     }
     // Whether a sum overflows on its way depends on the order of the rows, which is SQLite's own.
-    if (expected.error == "integer overflow" || got.error.find("integer overflow") != std::string::npos)
-      continue;
+    if (expected.error == "integer overflow" || got.error.find("integer overflow") != std::string::npos) continue;
     const std::string wrong_with = difference(got, expected, one.ordered);
     if (wrong_with.empty()) continue;
     ++wrong;
-    ADD_FAILURE() << subject.name << ", " << engine_of(subject, one.sql) << ": " << one.sql << "\n  "
-                  << wrong_with;
+    ADD_FAILURE() << subject.name << ", " << engine_of(subject, one.sql) << ": " << one.sql << "\n  " << wrong_with;
   }
   if (count == nullptr && wrong == 0) {
     EXPECT_GT(valid, all * 8 / 10) << "too few statements that SQLite takes";
@@ -258,8 +253,8 @@ INSTANTIATE_TEST_SUITE_P(Files, GeneratedStatements,
                                          Case{"plain.tacho", "rocpd"}, Case{"wild.tacho", "tacho"},
                                          Case{"wild.tacho", "rpd"}, Case{"wild.tacho", "rocpd"},
                                          Case{"empty.tacho", "tacho"}, Case{"empty.tacho", "rpd"},
-                                         Case{"plain2.rpd", ""}, Case{"plain3.rpd", ""},
-                                         Case{"plain2.rpd", "tacho"}, Case{"plain.db", ""}),
+                                         Case{"plain2.rpd", ""}, Case{"plain3.rpd", ""}, Case{"plain2.rpd", "tacho"},
+                                         Case{"plain.db", ""}),
                          name_of_case);
 
 }  // namespace

@@ -115,8 +115,7 @@ int create_event(kfd_ioctl_create_event_args& args) {
   const uint32_t id = all.next_event++;
   all.events[id] = {args.event_type, args.auto_reset != 0};
   args.event_id = args.event_slot_index = args.event_trigger_data = id;
-  if (args.event_page_offset == 0)
-    args.event_page_offset = 1;  // 0 would mean that there is no page of events
+  if (args.event_page_offset == 0) args.event_page_offset = 1;  // 0 would mean that there is no page of events
   return 0;
 }
 
@@ -308,8 +307,7 @@ uint64_t Memory::reserve(uint64_t size, uint64_t alignment) {
 
 void Memory::release(uint64_t offset, uint64_t size) {
   const std::lock_guard lock(mutex_);
-  fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-            static_cast<off_t>(size));
+  fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size));
 }
 
 bool Memory::map(uint64_t address, uint64_t size, uint64_t offset) {
@@ -368,12 +366,12 @@ int call(unsigned number, void* argument) {
       return destroy_queue(static_cast<kfd_ioctl_destroy_queue_args*>(argument)->queue_id);
     case _IOC_NR(AMDKFD_IOC_GET_CLOCK_COUNTERS): {
       auto& args = *static_cast<kfd_ioctl_get_clock_counters_args*>(argument);
-      // A kernel reads the three at once. A process may lose its processor in between, so this takes the closest of some.
+      // A kernel reads the three at once. A process may lose its processor in between, so this takes the closest of
+      // some.
       uint64_t least = UINT64_MAX;
       for (int i = 0; i < 50 && least > 20'000; ++i) {
         const uint64_t begin = nanoseconds(CLOCK_MONOTONIC_RAW);
-        const uint64_t gpu = gpu_clock(), cpu = nanoseconds(CLOCK_MONOTONIC_RAW),
-                       system = nanoseconds(CLOCK_BOOTTIME);
+        const uint64_t gpu = gpu_clock(), cpu = nanoseconds(CLOCK_MONOTONIC_RAW), system = nanoseconds(CLOCK_BOOTTIME);
         const uint64_t took = nanoseconds(CLOCK_MONOTONIC_RAW) - begin;
         if (took >= least) continue;
         least = took;

@@ -1,4 +1,5 @@
-// The imitated kernel driver, shared by its files: memory that "GPU" and process share, events, and the queues' threads.
+// The imitated kernel driver, shared by its files: memory that "GPU" and process share, events, and the queues'
+// threads.
 //
 //   device.cpp   what the preloaded library interposes: opening /dev/kfd and render nodes, ioctl, four functions of libdrm
 //   driver.cpp   the driver's calls (ioctl): memory, events, queues, clocks
@@ -8,8 +9,8 @@
 //   faults.cpp   what goes wrong on demand (TACHO_KFD_FAULT)
 //   ledger.cpp   what the bed did, one line a packet, for tests to compare with
 //
-// One memory file stands for all memory of the GPUs. A buffer's address on the GPU is its address in the process, except
-// for the process's own pages that it pins (USERPTR), which Memory::host translates.
+// One memory file stands for all memory of the GPUs. A buffer's address on the GPU is its address in the process,
+// except for the process's own pages that it pins (USERPTR), which Memory::host translates.
 #pragma once
 
 #include <pthread.h>
@@ -76,7 +77,7 @@ struct Queue {
   std::byte* ring = nullptr;
   uint64_t bytes = 0;
   uint64_t *read = nullptr, *write = nullptr;  // AQL: packets, SDMA: bytes
-  std::byte* saved = nullptr;  // where its waves are saved (struct kfd_context_save_area_header)
+  std::byte* saved = nullptr;                  // where its waves are saved (struct kfd_context_save_area_header)
   std::atomic<bool> stop{false};
   pthread_t thread{};
 };
@@ -109,23 +110,24 @@ bool run_on_host(const std::string& name, const Dispatch& dispatch, void* argume
 
 /// Faults on demand: TACHO_KFD_FAULT is a list of words separated by commas.
 namespace fault {
-/// permission: /dev/kfd and the render nodes may not be opened (EACCES); absent: they are not there (ENOENT), as in a container
-/// that got no devices. 0 = neither.
+/// permission: /dev/kfd and the render nodes may not be opened (EACCES); absent: they are not there (ENOENT), as in a
+/// container that got no devices. 0 = neither.
 int refuses_open();
-/// out-of-memory@N: allocations of GPU memory beyond N MiB fail. Counts `bytes` and tells whether they are still there; give_memory()
-/// takes them back, memory_left() says how many there are (60 GiB without that word).
+/// out-of-memory@N: allocations of GPU memory beyond N MiB fail. Counts `bytes` and tells whether they are still there;
+/// give_memory() takes them back, memory_left() says how many there are (60 GiB without that word).
 bool has_memory(uint64_t bytes);
 void give_memory(uint64_t bytes);
 uint64_t memory_left();
-/// KIND@N strikes the process's N-th dispatch, from 1: queue-error (a packet that cannot be read), memory-fault (a page that is not
-/// there), reset (the GPU is reset), hang (the kernel never ends). True when the queue processes nothing from here on.
-/// long@N:MS makes the N-th dispatch take MS milliseconds longer, which come as nanoseconds in `longer`.
+/// KIND@N strikes the process's N-th dispatch, from 1: queue-error (a packet that cannot be read), memory-fault (a page
+/// that is not there), reset (the GPU is reset), hang (the kernel never ends). True when the queue processes nothing
+/// from here on. long@N:MS makes the N-th dispatch take MS milliseconds longer, which come as nanoseconds in `longer`.
 bool strikes(const Queue& queue, uint64_t& longer);
 /// True once the GPU has been reset: no queue processes anything.
 bool dead();
 }  // namespace fault
 
-/// Sets the process's events of `type` (KFD_IOC_EVENT_MEMORY, KFD_IOC_EVENT_HW_EXCEPTION), with what a waiting thread is told.
+/// Sets the process's events of `type` (KFD_IOC_EVENT_MEMORY, KFD_IOC_EVENT_HW_EXCEPTION), with what a waiting thread
+/// is told.
 struct Exception {
   uint32_t gpu_id;
   uint64_t address;

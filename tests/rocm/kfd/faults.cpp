@@ -25,16 +25,15 @@ uint64_t wanted(std::string_view kind, bool second = false) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
     const size_t at = word.find(second ? ':' : '@');
     if (word.substr(0, word.find('@')) == kind)
-      return at == std::string_view::npos ? 1
-                                          : strtoull(std::string(word.substr(at + 1)).c_str(), nullptr, 10);
+      return at == std::string_view::npos ? 1 : strtoull(std::string(word.substr(at + 1)).c_str(), nullptr, 10);
   }
   return ~0ull;
 }
 
 std::atomic<bool> g_dead{false};
 
-// As the packet processor does: the reason goes into the queue's inactive signal, which lies 64 bytes behind its read index
-// (amd_hsa_queue.h).
+// As the packet processor does: the reason goes into the queue's inactive signal, which lies 64 bytes behind its read
+// index (amd_hsa_queue.h).
 void report_queue_error(const Queue& queue) {
   constexpr uint64_t kMalformedPacket = 0x20;
   uint64_t inactive = 0;

@@ -1,9 +1,9 @@
-// Which kernel a dispatch runs (driver.h). ROCr keeps a list of loaded code objects for debuggers (struct r_debug, as the
-// dynamic linker's). A code object's symbol NAME.kd is the address of a kernel's descriptor, which is what a dispatch packet
-// names.
+// Which kernel a dispatch runs (driver.h). ROCr keeps a list of loaded code objects for debuggers (struct r_debug, as
+// the dynamic linker's). A code object's symbol NAME.kd is the address of a kernel's descriptor, which is what a
+// dispatch packet names.
 //
-// A program may bring a host version of a kernel: an exported function bed_NAME(const kfd::Dispatch*, const void* arguments). A kernel
-// without a name is one of ROCr's own: copies are made.
+// A program may bring a host version of a kernel: an exported function bed_NAME(const kfd::Dispatch*, const void*
+// arguments). A kernel without a name is one of ROCr's own: copies are made.
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -45,8 +45,7 @@ std::vector<char> bytes_of(const std::string& uri) {
     const int file = open(uri.substr(7, uri.find('#') - 7).c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return bytes;
     bytes.resize(size != 0 ? size : static_cast<size_t>(lseek(file, 0, SEEK_END)));
-    if (pread(file, bytes.data(), bytes.size(), static_cast<off_t>(offset)) !=
-        static_cast<ssize_t>(bytes.size()))
+    if (pread(file, bytes.data(), bytes.size(), static_cast<off_t>(offset)) != static_cast<ssize_t>(bytes.size()))
       bytes.clear();
     close(file);
   }
@@ -58,9 +57,7 @@ void add_kernels(const link_map& object) {
   if (bytes.size() < sizeof(Elf64_Ehdr)) return;
   Elf64_Ehdr header;
   memcpy(&header, bytes.data(), sizeof header);
-  const auto within = [&](uint64_t at, uint64_t size) {
-    return at <= bytes.size() && size <= bytes.size() - at;
-  };
+  const auto within = [&](uint64_t at, uint64_t size) { return at <= bytes.size() && size <= bytes.size() - at; };
   if (!within(header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr))) return;
   std::vector<Elf64_Shdr> sections(header.e_shnum);
   memcpy(sections.data(), bytes.data() + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
@@ -92,8 +89,8 @@ std::string kernel_name(uint64_t object) {
   return found == names().end() ? std::string() : found->second;
 }
 
-// The arguments of ROCr's own copies between addresses of one GPU (amd_blit_kernel.h of ROCr 5 to 7), which are in no code object:
-// where each phase begins, for both sides, then where the last one ends, and the number of work-items.
+// The arguments of ROCr's own copies between addresses of one GPU (amd_blit_kernel.h of ROCr 5 to 7), which are in no
+// code object: where each phase begins, for both sides, then where the last one ends, and the number of work-items.
 bool run_copy(const void* arguments) {
   uint64_t at[10];
   memcpy(at, arguments, sizeof at);

@@ -1,5 +1,5 @@
-// Packet processors (driver.h): one thread a queue. A compute queue takes AQL packets (HSA specification, 2.9), a copy engine
-// SDMA packets (as ROCr writes them for GFX9).
+// Packet processors (driver.h): one thread a queue. A compute queue takes AQL packets (HSA specification, 2.9), a copy
+// engine SDMA packets (as ROCr writes them for GFX9).
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -64,11 +64,10 @@ Work work_of(const Dispatch& dispatch) {
   };
   const uint64_t in_group = uint64_t{std::max<uint32_t>(dispatch.group_x, 1)} *
                             std::max<uint32_t>(dispatch.group_y, 1) * std::max<uint32_t>(dispatch.group_z, 1);
-  return {
-      uint64_t{std::max(dispatch.grid_x, 1u)} * std::max(dispatch.grid_y, 1u) * std::max(dispatch.grid_z, 1u),
-      groups(dispatch.grid_x, dispatch.group_x) * groups(dispatch.grid_y, dispatch.group_y) *
-          groups(dispatch.grid_z, dispatch.group_z),
-      (in_group + 63) / 64, duration_ns(dispatch)};
+  return {uint64_t{std::max(dispatch.grid_x, 1u)} * std::max(dispatch.grid_y, 1u) * std::max(dispatch.grid_z, 1u),
+          groups(dispatch.grid_x, dispatch.group_x) * groups(dispatch.grid_y, dispatch.group_y) *
+              groups(dispatch.grid_z, dispatch.group_z),
+          (in_group + 63) / 64, duration_ns(dispatch)};
 }
 
 // False when the queue ends while the kernel runs.
@@ -85,11 +84,10 @@ bool run_dispatch(Queue& queue, const Dispatch& dispatch, uint64_t longer) {
   }
   const uint64_t end = gpu_clock();
   count(queue, work_of(dispatch));
-  log("kernel %u %u %s %u %u %u %u %u %u %u %u %llu %llu %s", queue.gpu, queue.id,
-      name.empty() ? "?" : name.c_str(), dispatch.grid_x, dispatch.grid_y, dispatch.grid_z, dispatch.group_x,
-      dispatch.group_y, dispatch.group_z, dispatch.group_bytes, dispatch.private_bytes,
-      static_cast<unsigned long long>(start * kTickNs), static_cast<unsigned long long>(end * kTickNs),
-      on_host ? "host" : "timed");
+  log("kernel %u %u %s %u %u %u %u %u %u %u %u %llu %llu %s", queue.gpu, queue.id, name.empty() ? "?" : name.c_str(),
+      dispatch.grid_x, dispatch.grid_y, dispatch.grid_z, dispatch.group_x, dispatch.group_y, dispatch.group_z,
+      dispatch.group_bytes, dispatch.private_bytes, static_cast<unsigned long long>(start * kTickNs),
+      static_cast<unsigned long long>(end * kTickNs), on_host ? "host" : "timed");
   complete(dispatch.signal, start, end);
   return true;
 }
@@ -119,8 +117,7 @@ void process_aql(Queue& queue) {
     }
     auto* const slot = reinterpret_cast<Dispatch*>(queue.ring + at % slots * sizeof(Dispatch));
     uint8_t type = packet::kInvalid;
-    while ((type = static_cast<uint8_t>(__atomic_load_n(&slot->header, __ATOMIC_ACQUIRE))) ==
-           packet::kInvalid) {
+    while ((type = static_cast<uint8_t>(__atomic_load_n(&slot->header, __ATOMIC_ACQUIRE))) == packet::kInvalid) {
       if (queue.stop) return;
       pause_ns(5'000);
     }
@@ -157,11 +154,11 @@ void process_aql(Queue& queue) {
   }
 }
 
-// ---- copy engines ----------------------------------------------------------------------------------------------------
+// Copy engines
 
 namespace sdma {
-constexpr unsigned kNop = 0, kCopy = 1, kFence = 5, kTrap = 6, kPoll = 8, kAtomic = 10, kFill = 11,
-                   kTimestamp = 13, kRegister = 14, kCacheFlush = 17;
+constexpr unsigned kNop = 0, kCopy = 1, kFence = 5, kTrap = 6, kPoll = 8, kAtomic = 10, kFill = 11, kTimestamp = 13,
+                   kRegister = 14, kCacheFlush = 17;
 }
 
 uint64_t address(const uint32_t* words) {
@@ -193,8 +190,7 @@ unsigned process_sdma_packet(Queue& queue, const uint32_t* words) {
   const uint64_t start = gpu_clock();
   const auto note = [&](const char* what, uint64_t bytes) {
     log("%s %u %u %llu %llu %llu", what, queue.gpu, queue.id, static_cast<unsigned long long>(bytes),
-        static_cast<unsigned long long>(start * kTickNs),
-        static_cast<unsigned long long>(gpu_clock() * kTickNs));
+        static_cast<unsigned long long>(start * kTickNs), static_cast<unsigned long long>(gpu_clock() * kTickNs));
   };
   switch (operation) {
     case sdma::kNop:

@@ -1,6 +1,6 @@
-// Hardware counters of the imitated GPU (driver.h): reads the command buffers (PM4) with which AMD's aqlprofile selects, starts,
-// stops and reads counters, and deals out values. Every instance of a block has a value of its own, computed from the dispatches
-// that ran while counting was on. The ledger gets each value at the moment it is read:
+// Hardware counters of the imitated GPU (driver.h): reads the command buffers (PM4) with which AMD's aqlprofile
+// selects, starts, stops and reads counters, and deals out values. Every instance of a block has a value of its own,
+// computed from the dispatches that ran while counting was on. The ledger gets each value at the moment it is read:
 //
 //   PID count GPU QUEUE BLOCK EVENT XCC SE INSTANCE VALUE     SE and INSTANCE are -1 where a block has none
 //
@@ -8,7 +8,8 @@
 //   SQ, SPI, TA, TD, TCP   waves of its shader engine: group g runs on die g % dies and there on engine g / dies % engines
 //   TCC, TCA               lines of 128 bytes, four bytes per work-item, taken in turn by the channels of all dies
 //   all others             2 cycles for each nanosecond that a dispatch of its size takes
-// SQ's event 4 (waves launched) and GRBM's 0 and 2 (cycles; one more on each further die) are that; any other event e is
+// SQ's event 4 (waves launched) and GRBM's 0 and 2 (cycles; one more on each further die) are that; any other event e
+// is
 // work * (1 + e % 7) + e + the unit's number, so that no two of a kernel's values are alike. Events whose number ends in a
 // hexadecimal f are beyond 32 bits.
 #include <cstring>
@@ -43,11 +44,11 @@ constexpr Block kBlocks[] = {
     {"SQ",
      16,
      true,
-     {0x31c0, 0x31c2, 0x31c4, 0x31c6, 0x31c8, 0x31ca, 0x31cc, 0x31ce, 0x31d0, 0x31d2, 0x31d4, 0x31d6, 0x31d8,
-      0x31da, 0x31dc, 0x31de},
+     {0x31c0, 0x31c2, 0x31c4, 0x31c6, 0x31c8, 0x31ca, 0x31cc, 0x31ce, 0x31d0, 0x31d2, 0x31d4, 0x31d6, 0x31d8, 0x31da,
+      0x31dc, 0x31de},
      1,
-     {0x39c0, 0x39c1, 0x39c2, 0x39c3, 0x39c4, 0x39c5, 0x39c6, 0x39c7, 0x39c8, 0x39c9, 0x39ca, 0x39cb, 0x39cc,
-      0x39cd, 0x39ce, 0x39cf}},
+     {0x39c0, 0x39c1, 0x39c2, 0x39c3, 0x39c4, 0x39c5, 0x39c6, 0x39c7, 0x39c8, 0x39c9, 0x39ca, 0x39cb, 0x39cc, 0x39cd,
+      0x39ce, 0x39cf}},
     {"GRBM", 2, false, {0x3040, 0x3043}, 1, {0x3840, 0x3841}},
     {"CPG", 2, false, {0x3002, 0x3000}, 1, {0x3802, 0x3800}},
     {"CPC", 2, false, {0x3006, 0x3004}, 1, {0x3809, 0x3803}},
@@ -96,8 +97,8 @@ Counting& counting(uint32_t gpu) {
     one = new Counting;
     const Gpu& device = gpus().at(gpu);
     one->dies = std::max(fact(device, "num_xcc"), 1u);
-    one->engines = std::max(
-        fact(device, "array_count") / std::max(fact(device, "simd_arrays_per_engine"), 1u) / one->dies, 1u);
+    one->engines =
+        std::max(fact(device, "array_count") / std::max(fact(device, "simd_arrays_per_engine"), 1u) / one->dies, 1u);
     if (one->dies == 1) one->channels = 32;
   }
   return *one;
@@ -108,8 +109,7 @@ uint64_t share(uint64_t all, uint64_t units, uint64_t unit) {
   return all / units + (unit < all % units ? 1 : 0);
 }
 
-uint64_t value_of(const Counting& state, const Block& block, uint32_t event, uint32_t die, int engine,
-                  int instance) {
+uint64_t value_of(const Counting& state, const Block& block, uint32_t event, uint32_t die, int engine, int instance) {
   const std::string name = block.name;
   const bool l2 = name == "TCC" || name == "TCA";
   uint64_t work = 0;
@@ -119,8 +119,8 @@ uint64_t value_of(const Counting& state, const Block& block, uint32_t event, uin
                     die + uint64_t{state.dies} * static_cast<uint32_t>(std::max(instance, 0)));
     } else if (block.by_engine) {
       const uint64_t groups = share(each.groups, state.dies, die);
-      work += each.waves_per_group *
-              (engine < 0 ? groups : share(groups, state.engines, static_cast<uint32_t>(engine)));
+      work +=
+          each.waves_per_group * (engine < 0 ? groups : share(groups, state.engines, static_cast<uint32_t>(engine)));
     } else {
       work += 2 * each.nanoseconds;
     }
@@ -139,12 +139,8 @@ struct Reader {
   uint32_t predicated = 0;  // words that the predicate still covers
 
   // The fields of GRBM_GFX_INDEX; -1 = all.
-  int instance() const {
-    return (state.gfx_index >> 30 & 1) != 0 ? -1 : static_cast<int>(state.gfx_index & 0xff);
-  }
-  int engine() const {
-    return (state.gfx_index >> 31) != 0 ? -1 : static_cast<int>(state.gfx_index >> 16 & 0xff);
-  }
+  int instance() const { return (state.gfx_index >> 30 & 1) != 0 ? -1 : static_cast<int>(state.gfx_index & 0xff); }
+  int engine() const { return (state.gfx_index >> 31) != 0 ? -1 : static_cast<int>(state.gfx_index >> 16 & 0xff); }
 
   void write(uint32_t number, uint32_t value) {
     if (number == kGfxIndex) {
@@ -166,11 +162,8 @@ struct Reader {
     for (const Block& block : kBlocks) {
       for (int slot = 0; slot < block.slots; ++slot) {
         const bool low = number == block.low[slot];
-        if (!low && static_cast<int64_t>(number) != static_cast<int64_t>(block.low[slot]) + block.high)
-          continue;
-        const auto select = [&](uint8_t which) {
-          return state.selected.find(block.select[slot] << 8 | which);
-        };
+        if (!low && static_cast<int64_t>(number) != static_cast<int64_t>(block.low[slot]) + block.high) continue;
+        const auto select = [&](uint8_t which) { return state.selected.find(block.select[slot] << 8 | which); };
         auto found = select(static_cast<uint8_t>(instance()));
         if (found == state.selected.end()) found = select(0xff);
         if (found == state.selected.end()) {
@@ -181,8 +174,8 @@ struct Reader {
         const int which_engine = block.by_engine ? engine() : -1;
         const uint64_t value = value_of(state, block, event, die, which_engine, instance());
         if (low)
-          log("count %u %u %s %u %u %d %d %llu", queue.gpu, queue.id, block.name, event, die, which_engine,
-              instance(), static_cast<unsigned long long>(value));
+          log("count %u %u %s %u %u %d %d %llu", queue.gpu, queue.id, block.name, event, die, which_engine, instance(),
+              static_cast<unsigned long long>(value));
         return static_cast<uint32_t>(low ? value : value >> 32);
       }
     }

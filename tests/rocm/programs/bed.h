@@ -1,11 +1,12 @@
-// For HIP programs of the test bed: a kernel is a function of one work-item, compiled for the GPU and, as bed_NAME, for the
-// processor, where the imitated driver runs it (tests/rocm/kfd/kernels.cpp) so that results are right without a GPU.
+// For HIP programs of the test bed: a kernel is a function of one work-item, compiled for the GPU and, as bed_NAME, for
+// the processor, where the imitated driver runs it (tests/rocm/kfd/kernels.cpp) so that results are right without a
+// GPU.
 //
 //   __host__ __device__ void scale_item(uint32_t at, float* out, const float* in, uint32_t size) { ... }
 //   BED_KERNEL(scale, (float* out, const float* in, uint32_t size), (out, in, size))
 //
-// Work-items are numbered along x. A kernel with barriers has no such form; without a host version a kernel takes time and
-// changes nothing.
+// Work-items are numbered along x. A kernel with barriers has no such form; without a host version a kernel takes time
+// and changes nothing.
 #pragma once
 
 #include <hip/hip_runtime.h>
@@ -37,8 +38,7 @@ struct Dispatch {  // the packet; kfd::Dispatch
 // Reads the next argument of a kernel's argument block.
 template <typename T>
 T next(const char*& at) {
-  at = reinterpret_cast<const char*>((reinterpret_cast<uintptr_t>(at) + alignof(T) - 1) / alignof(T) *
-                                     alignof(T));
+  at = reinterpret_cast<const char*>((reinterpret_cast<uintptr_t>(at) + alignof(T) - 1) / alignof(T) * alignof(T));
   T value;
   memcpy(&value, at, sizeof value);
   at += sizeof value;
@@ -54,13 +54,13 @@ void run(const Dispatch* dispatch, const void* arguments, void (*item)(uint32_t,
 
 }  // namespace bed
 
-#define BED_KERNEL(name, parameters, arguments)                                                        \
-  extern "C" __global__ void name parameters {                                                         \
-    BED_CALL(name##_item, BED_STRIP arguments);                                                        \
-  }                                                                                                    \
-  extern "C" __attribute__((visibility("default"), used)) void bed_##name(const bed::Dispatch* packet, \
-                                                                          const void* block) {         \
-    bed::run(packet, block, name##_item);                                                              \
+#define BED_KERNEL(name, parameters, arguments)                                                                      \
+  extern "C" __global__ void name parameters {                                                                       \
+    BED_CALL(name##_item, BED_STRIP arguments);                                                                      \
+  }                                                                                                                  \
+  extern "C"                                                                                                         \
+      __attribute__((visibility("default"), used)) void bed_##name(const bed::Dispatch* packet, const void* block) { \
+    bed::run(packet, block, name##_item);                                                                            \
   }
 #define BED_STRIP(...) __VA_ARGS__
 #define BED_CALL(function, ...) function(blockIdx.x* blockDim.x + threadIdx.x, __VA_ARGS__)

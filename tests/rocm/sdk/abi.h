@@ -144,12 +144,12 @@ struct Agent {
   uint64_t size;
   Id id;
   int32_t type;
-  uint32_t cpu_cores, simds, banks, caches, links, first_core, first_simd, waves_per_simd, lds_kib, gds_kib,
-      gws, wave_size, xccs, units, arrays, shader_banks, arrays_per_engine, units_per_array, simds_per_unit,
-      scratch_slots, target_version;
+  uint32_t cpu_cores, simds, banks, caches, links, first_core, first_simd, waves_per_simd, lds_kib, gds_kib, gws,
+      wave_size, xccs, units, arrays, shader_banks, arrays_per_engine, units_per_array, simds_per_unit, scratch_slots,
+      target_version;
   uint16_t vendor, device;
-  uint32_t location, domain, render_minor, sdma_engines, xgmi_engines, sdma_queues, cp_queues, cpu_clock,
-      gpu_clock, sdma_fw, fw, capability, units_per_engine, waves_per_unit, family, workgroup_most, grid_most;
+  uint32_t location, domain, render_minor, sdma_engines, xgmi_engines, sdma_queues, cp_queues, cpu_clock, gpu_clock,
+      sdma_fw, fw, capability, units_per_engine, waves_per_unit, family, workgroup_most, grid_most;
   uint64_t memory, hive, gpu_id;
   Dim3 workgroup_dim, grid_dim;
   const void *bank_list, *cache_list, *link_list;

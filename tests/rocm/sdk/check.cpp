@@ -44,7 +44,7 @@ namespace sdk = tacho::vendor::sdk;
   static_assert(sizeof((ours).read(nullptr, 0)) == sizeof(static_cast<theirs*>(nullptr)->their))
 #define VALUE(ours, theirs) static_assert(static_cast<long>(ours) == static_cast<long>(theirs))
 
-// ---- registration
+// Registration
 #if TACHO_WIDE
 using Client = sdk::ClientId;
 using ImitatedClient = imitation::Client;
@@ -62,7 +62,7 @@ AT(sdk::ConfigureResult, data, rocprofiler_tool_configure_result_t, tool_data);
 SIZE(ImitatedClient, rocprofiler_client_id_t);
 SIZE(imitation::Tool, rocprofiler_tool_configure_result_t);
 
-// ---- enumerators
+// Enumerators
 VALUE(sdk::kSuccess, ROCPROFILER_STATUS_SUCCESS);
 VALUE(sdk::category::kTracing, ROCPROFILER_BUFFER_CATEGORY_TRACING);
 VALUE(sdk::category::kPcSampling, ROCPROFILER_BUFFER_CATEGORY_PC_SAMPLING);
@@ -84,7 +84,7 @@ VALUE(imitation::kExceeds, ROCPROFILER_STATUS_ERROR_EXCEEDS_HW_LIMIT);
 VALUE(imitation::kNotImplemented, ROCPROFILER_STATUS_ERROR_NOT_IMPLEMENTED);
 VALUE(imitation::kInvalid, ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT);
 
-// ---- records that are handed to callbacks
+// Records that are handed to callbacks
 SIZE(sdk::RecordHeader, rocprofiler_record_header_t);
 AT(sdk::RecordHeader, kind, rocprofiler_record_header_t, kind);
 AT(sdk::RecordHeader, payload, rocprofiler_record_header_t, payload);
@@ -122,7 +122,7 @@ AT(sdk::KernelSymbol, vgprs, Symbol, arch_vgpr_count);
 AT(sdk::KernelSymbol, accum_vgprs, Symbol, accum_vgpr_count);
 AT(imitation::KernelSymbol, accum_vgprs, Symbol, accum_vgpr_count);
 
-// ---- agents
+// Agents
 using Agent = rocprofiler_agent_v0_t;
 FIELD(sdk::agent::id, Agent, id);
 FIELD(sdk::agent::type, Agent, type);
@@ -153,7 +153,7 @@ static_assert(sdk::agent::uuid.offset == offsetof(Agent, uuid));
 SIZE(imitation::Agent, Agent);
 #endif
 
-// ---- records in buffers
+// Records in buffers
 using Api = rocprofiler_buffer_tracing_hip_api_record_t;
 FIELD(sdk::any::kind, Api, kind);
 FIELD(sdk::any::operation, Api, operation);
@@ -188,8 +188,7 @@ FIELD(sdk::copy::end, Copied, end_timestamp);
 FIELD(sdk::copy::target, Copied, dst_agent_id);
 FIELD(sdk::copy::source, Copied, src_agent_id);
 FIELD(sdk::copy::bytes, Copied, bytes);
-static_assert(sizeof(Copied) ==
-              (TACHO_WIDE ? sizeof(imitation::CopyRecord1) : sizeof(imitation::CopyRecord0)));
+static_assert(sizeof(Copied) == (TACHO_WIDE ? sizeof(imitation::CopyRecord1) : sizeof(imitation::CopyRecord0)));
 
 using Allocated = rocprofiler_buffer_tracing_memory_allocation_record_t;
 constexpr sdk::Allocation kAllocation = TACHO_WIDE ? sdk::kAllocationWide : sdk::kAllocationNarrow;
@@ -213,7 +212,7 @@ FIELD(kScratch.bytes, Scratched, allocation_size);
 #endif
 static_assert(sizeof(Scratched) == (TACHO_WIDE ? sdk::Scratch::kWide : sdk::Scratch::kNarrow));
 
-// ---- pages that the driver moved
+// Pages that the driver moved
 // Kinds and operations are found by name: the library's names are those of the enumerators.
 #define NAMED(ours, kind)         \
   static_assert((ours) == #kind); \
@@ -269,7 +268,7 @@ NAMED(sdk::kind::kAllocation, MEMORY_ALLOCATION);
 NAMED(sdk::kind::kScratch, SCRATCH_MEMORY);
 NAMED(sdk::kind::kRccl, RCCL_API);
 
-// ---- counters
+// Counters
 SIZE(sdk::DispatchInfo, rocprofiler_kernel_dispatch_info_t);
 AT(sdk::DispatchInfo, agent, rocprofiler_kernel_dispatch_info_t, agent_id);
 AT(sdk::DispatchInfo, queue, rocprofiler_kernel_dispatch_info_t, queue_id);
@@ -296,8 +295,8 @@ SIZE(sdk::CounterRecord, Value);
 AT(sdk::CounterRecord, value, Value, counter_value);
 AT(sdk::CounterRecord, dispatch, Value, dispatch_id);
 AT(sdk::CounterRecord, agent, Value, agent_id);
-static_assert(sdk::counter::value_bytes(100 * ROCPROFILER_VERSION_MINOR +
-                                        10000 * ROCPROFILER_VERSION_MAJOR) == sizeof(Value));
+static_assert(sdk::counter::value_bytes(100 * ROCPROFILER_VERSION_MINOR + 10000 * ROCPROFILER_VERSION_MAJOR) ==
+              sizeof(Value));
 SIZE(imitation::CounterRecord, Value);
 SIZE(sdk::CounterDescription, rocprofiler_counter_info_v0_t);
 AT(sdk::CounterDescription, name, rocprofiler_counter_info_v0_t, name);
@@ -308,7 +307,7 @@ AT(sdk::DimensionInfo, instances, DimensionOfValue, instance_size);
 AT(sdk::DimensionInfo, id, DimensionOfValue, id);
 SIZE(imitation::Dimension, DimensionOfValue);
 
-// ---- PC samples
+// PC samples
 using CodeLoaded = rocprofiler_callback_tracing_code_object_load_data_t;
 SIZE(sdk::CodeObject, CodeLoaded);
 AT(sdk::CodeObject, id, CodeLoaded, code_object_id);
@@ -370,7 +369,7 @@ AT(imitation::StochasticSample, waves, Stochastic, wave_count);
 AT(imitation::StochasticSample, snapshot, Stochastic, snapshot);
 #endif
 
-// ---- structures of arguments
+// Structures of arguments
 #if TACHO_WIDE
 consteval size_t offset_of(std::string_view function, std::string_view name) {
   std::string_view members = tacho::vendor::amd::find_hip_call(function)->members;
@@ -401,7 +400,7 @@ static_assert(sdk::Api::kWide == offsetof(Extended, args));
 static_assert(sizeof(Extended) - sdk::Api::kResultBytes == offsetof(Extended, retval));
 #endif
 
-// ---- functions: the same number of words in and out
+// Functions: the same number of words in and out
 template <typename>
 struct Words;
 template <typename R, typename... A>

@@ -1,5 +1,6 @@
-// What the GPU does, as the imitation sees it (sdk.h): queues become intercept queues; kernels and copies become records when
-// they are done. Dispatches are counted with AMD's own aqlprofile, which writes the command buffers and reads their results.
+// What the GPU does, as the imitation sees it (sdk.h): queues become intercept queues; kernels and copies become
+// records when they are done. Dispatches are counted with AMD's own aqlprofile, which writes the command buffers and
+// reads their results.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <time.h>
@@ -21,7 +22,7 @@ namespace sig = tacho::vendor::hsa::signature;
 namespace imitation {
 namespace {
 
-// ---- aqlprofile (aqlprofile-sdk/aql_profile_v2.h, MIT; libhsa-amd-aqlprofile64.so.1) -----------------------------------
+// Aqlprofile (aqlprofile-sdk/aql_profile_v2.h, MIT; libhsa-amd-aqlprofile64.so.1)
 
 struct AqlPacket {
   uint16_t header;
@@ -52,9 +53,8 @@ struct Aql {
   uint32_t (*register_agent)(uint64_t*, const void*, int32_t version);
   uint32_t (*info)(const AqlProfile*, int32_t what, void*);
   uint32_t (*validate)(uint64_t agent, const AqlEvent*, bool*);
-  uint32_t (*create)(uint64_t* handle, AqlPackets*, AqlProfile,
-                     uint32_t (*)(void**, uint64_t, uint32_t, void*), void (*)(void*, void*),
-                     uint32_t (*)(void*, const void*, size_t, void*), void*);
+  uint32_t (*create)(uint64_t* handle, AqlPackets*, AqlProfile, uint32_t (*)(void**, uint64_t, uint32_t, void*),
+                     void (*)(void*, void*), uint32_t (*)(void*, const void*, size_t, void*), void*);
   void (*destroy)(uint64_t);
   uint32_t (*iterate)(uint64_t handle, uint32_t (*)(AqlEvent, uint64_t, uint64_t, void*), void*);
   uint32_t (*coordinates)(uint64_t agent, AqlEvent, uint64_t sample,
@@ -99,7 +99,7 @@ uint64_t aql_agent(const Agent& agent) {
   return known[agent.id.handle] = handle;
 }
 
-// ---- counters --------------------------------------------------------------------------------------------------------
+// Counters
 // The file in TACHO_SDK_COUNTERS has a line "NAME BLOCK EVENT" for each counter of the hardware.
 
 struct Counter {
@@ -168,7 +168,7 @@ const Agent* agent_of(Id id) {
   return nullptr;
 }
 
-// ---- HSA -------------------------------------------------------------------------------------------------------------
+// HSA
 
 hsa::CoreTable g_core;
 hsa::AmdTable g_amd;
@@ -215,7 +215,7 @@ Id id_of(hsa::Agent agent) {
   return agent_of_gpu(agent).id;
 }
 
-// ---- code objects ----------------------------------------------------------------------------------------------------
+// Code objects
 
 std::mutex g_kernels;
 std::map<uint64_t, uint64_t> g_kernel_ids;  // by kernel object
@@ -242,8 +242,8 @@ hsa::Status see_symbol(hsa::Executable, hsa::Agent, hsa::Symbol handle, void*) {
   };
   uint32_t type = 0, length = 0;
   uint64_t object = 0;
-  if (!info(hsa::kSymbolType, &type) || type != hsa::kSymbolIsKernel ||
-      !info(hsa::kSymbolNameLength, &length) || !info(hsa::kSymbolKernelObject, &object))
+  if (!info(hsa::kSymbolType, &type) || type != hsa::kSymbolIsKernel || !info(hsa::kSymbolNameLength, &length) ||
+      !info(hsa::kSymbolKernelObject, &object))
     return hsa::kSuccess;
   std::string name(length, '\0');
   info(hsa::kSymbolName, name.data());
@@ -281,7 +281,7 @@ hsa::Status freeze(hsa::Executable executable, const char* options) {
   return status;
 }
 
-// ---- work under way --------------------------------------------------------------------------------------------------
+// Work under way
 
 struct Work {
   hsa::Signal signal = 0, values = 0;  // the dispatch, or the copy; its counters
@@ -304,8 +304,7 @@ bool is_done(hsa::Signal signal) {
 }
 hsa::Signal make_signal() {
   hsa::Signal signal = 0;
-  call<sig::SignalCreate>(g_core.hsa_signal_create, int64_t{1}, 0u, static_cast<const hsa::Agent*>(nullptr),
-                          &signal);
+  call<sig::SignalCreate>(g_core.hsa_signal_create, int64_t{1}, 0u, static_cast<const hsa::Agent*>(nullptr), &signal);
   return signal;
 }
 
@@ -329,8 +328,7 @@ void hand_over_values(const Work& work, uint64_t start, uint64_t end) {
             aql_agent(*to.agent), event, sample,
             [](int, int, int, int coordinate, const char* name, void* into) -> uint32_t {
               for (int dimension = 1; dimension < 8; ++dimension)
-                if (strcmp(name, kAqlDimensions[dimension]) == 0)
-                  static_cast<int*>(into)[dimension] = coordinate;
+                if (strcmp(name, kAqlDimensions[dimension]) == 0) static_cast<int*>(into)[dimension] = coordinate;
               return 0;
             },
             position);
@@ -372,8 +370,7 @@ void finish_work(const Work& work) {
     record.size = narrow() ? sizeof(CopyRecord0) : sizeof record;
     put("MEMORY_COPY", record.operation, &record, record.size);
     if (work.theirs != 0)
-      call<sig::SignalChange>(reinterpret_cast<void*>(g_core.hsa_signal_subtract_screlease), work.theirs,
-                              int64_t{1});
+      call<sig::SignalChange>(reinterpret_cast<void*>(g_core.hsa_signal_subtract_screlease), work.theirs, int64_t{1});
   } else {
     call<sig::DispatchTime>(g_amd.hsa_amd_profiling_get_dispatch_time, work.agent, work.signal, &time);
     DispatchRecord record{};
@@ -424,7 +421,7 @@ void* follow(void*) {
   }
 }
 
-// ---- queues ----------------------------------------------------------------------------------------------------------
+// Queues
 
 struct Tracked {
   hsa::Agent agent;
@@ -450,8 +447,7 @@ hsa::Status see_pool(uint64_t pool, void* data) {
   using Info = hsa::Status(uint64_t, uint32_t, void*);
   call<Info>(g_amd.hsa_amd_memory_pool_get_info, pool, 0u, static_cast<void*>(&segment));
   call<Info>(g_amd.hsa_amd_memory_pool_get_info, pool, 1u, static_cast<void*>(&flags));
-  if (segment == 0 && (flags & 1) == 0)
-    static_cast<Pools*>(data)->host = pool;  // global, not for kernel arguments
+  if (segment == 0 && (flags & 1) == 0) static_cast<Pools*>(data)->host = pool;  // global, not for kernel arguments
   return hsa::kSuccess;
 }
 uint32_t allocate(void** at, uint64_t bytes, uint32_t, void* data) {
@@ -459,15 +455,13 @@ uint32_t allocate(void** at, uint64_t bytes, uint32_t, void* data) {
   static const uint64_t pool = [] {
     Pools pools;
     using Iterate = hsa::Status(hsa::Agent, hsa::Status(*)(uint64_t, void*), void*);
-    call<Iterate>(g_amd.hsa_amd_agent_iterate_memory_pools, g_hosts.front(), see_pool,
-                  static_cast<void*>(&pools));
+    call<Iterate>(g_amd.hsa_amd_agent_iterate_memory_pools, g_hosts.front(), see_pool, static_cast<void*>(&pools));
     return pools.host;
   }();
   *at = nullptr;
   if (bytes == 0) return 0;
   using Allocate = hsa::Status(uint64_t, size_t, uint32_t, void**);
-  if (call<Allocate>(g_amd.hsa_amd_memory_pool_allocate, pool, size_t{bytes}, 0u, at) != hsa::kSuccess)
-    return 1;
+  if (call<Allocate>(g_amd.hsa_amd_memory_pool_allocate, pool, size_t{bytes}, 0u, at) != hsa::kSuccess) return 1;
   memset(*at, 0, bytes);
   using Allow = hsa::Status(uint32_t, const hsa::Agent*, const uint32_t*, const void*);
   return call<Allow>(g_amd.hsa_amd_agents_allow_access, 1u, &agent, static_cast<const uint32_t*>(nullptr),
@@ -580,8 +574,8 @@ void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::Pa
 }
 
 hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
-                         void (*callback)(hsa::Status, hsa::Queue*, void*), void* data,
-                         uint32_t private_bytes, uint32_t group_bytes, hsa::Queue** queue) {
+                         void (*callback)(hsa::Status, hsa::Queue*, void*), void* data, uint32_t private_bytes,
+                         uint32_t group_bytes, hsa::Queue** queue) {
   find_agents();
   bool gpu = false;
   for (const Gpu& each : g_gpus) gpu = gpu || each.agent == agent;
@@ -589,8 +583,8 @@ hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
   if (!gpu)
     return call<sig::QueueCreate>(g_core.hsa_queue_create, agent, size, type, callback, data, private_bytes,
                                   group_bytes, queue);
-  const hsa::Status status = call<sig::QueueCreate>(g_amd.hsa_amd_queue_intercept_create, agent, size, type,
-                                                    callback, data, private_bytes, group_bytes, queue);
+  const hsa::Status status = call<sig::QueueCreate>(g_amd.hsa_amd_queue_intercept_create, agent, size, type, callback,
+                                                    data, private_bytes, group_bytes, queue);
   if (status != hsa::kSuccess) return status;
   static std::once_flag once;
   std::call_once(once, [] {
@@ -607,9 +601,8 @@ hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
 hsa::Status destroy_queue(hsa::Queue* queue) {
   const auto works = [&] {
     const std::lock_guard lock(g_work_mutex);
-    return std::any_of(g_work.begin(), g_work.end(), [&](const auto& work) {
-      return !work->copy && work->info.queue.handle == queue->id + 1;
-    });
+    return std::any_of(g_work.begin(), g_work.end(),
+                       [&](const auto& work) { return !work->copy && work->info.queue.handle == queue->id + 1; });
   };
   while (works()) {
     const timespec moment{0, 100'000};
@@ -651,16 +644,16 @@ hsa::Status record_copy(void* to, hsa::Agent to_agent, const void* from, hsa::Ag
 hsa::Status async_copy(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent, size_t bytes,
                        uint32_t count, const hsa::Signal* wait_for, hsa::Signal completion) {
   return record_copy(to, to_agent, from, from_agent, bytes, completion, [&](hsa::Signal ours) {
-    return call<sig::AsyncCopy>(g_amd.hsa_amd_memory_async_copy, to, to_agent, from, from_agent, bytes, count,
-                                wait_for, ours);
+    return call<sig::AsyncCopy>(g_amd.hsa_amd_memory_async_copy, to, to_agent, from, from_agent, bytes, count, wait_for,
+                                ours);
   });
 }
-hsa::Status async_copy_on(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent,
-                          size_t bytes, uint32_t count, const hsa::Signal* wait_for, hsa::Signal completion,
-                          uint32_t engine, bool force) {
+hsa::Status async_copy_on(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent, size_t bytes,
+                          uint32_t count, const hsa::Signal* wait_for, hsa::Signal completion, uint32_t engine,
+                          bool force) {
   return record_copy(to, to_agent, from, from_agent, bytes, completion, [&](hsa::Signal ours) {
-    return call<sig::AsyncCopyOn>(g_amd.hsa_amd_memory_async_copy_on_engine, to, to_agent, from, from_agent,
-                                  bytes, count, wait_for, ours, engine, force);
+    return call<sig::AsyncCopyOn>(g_amd.hsa_amd_memory_async_copy_on_engine, to, to_agent, from, from_agent, bytes,
+                                  count, wait_for, ours, engine, force);
   });
 }
 
@@ -672,8 +665,7 @@ Id id_of_agent(uint64_t agent) {
 
 void take_hsa(void* table) {
   auto& tables = *static_cast<hsa::Tables*>(table);
-  memcpy(static_cast<void*>(&g_core), tables.core,
-         std::min<size_t>(tables.core->version.size, sizeof g_core));
+  memcpy(static_cast<void*>(&g_core), tables.core, std::min<size_t>(tables.core->version.size, sizeof g_core));
   memcpy(static_cast<void*>(&g_amd), tables.amd, std::min<size_t>(tables.amd->version.size, sizeof g_amd));
   tables.core->hsa_queue_create = reinterpret_cast<void*>(create_queue);
   tables.core->hsa_queue_destroy = reinterpret_cast<void*>(destroy_queue);
@@ -697,13 +689,12 @@ void wait_for_work() {
 
 }  // namespace imitation
 
-// ---- the library's functions for counters -----------------------------------------------------------------------------
+// The library's functions for counters
 
 using namespace imitation;
 #define TACHO_EXPORT extern "C" __attribute__((visibility("default")))
 
-TACHO_EXPORT Status rocprofiler_iterate_agent_supported_counters(Id agent,
-                                                                 Status (*callback)(Id, Id*, size_t, void*),
+TACHO_EXPORT Status rocprofiler_iterate_agent_supported_counters(Id agent, Status (*callback)(Id, Id*, size_t, void*),
                                                                  void* data) {
   const Agent* const found = agent_of(agent);
   if (found == nullptr || found->type != 2 || aql() == nullptr || counters().size() < 2) return kError;
@@ -718,8 +709,9 @@ TACHO_EXPORT Status rocprofiler_query_counter_info(Id counter, int32_t version, 
   *static_cast<CounterInfo*>(info) = {counter, found.name.c_str(), "", found.block.c_str(), "", 0};
   return kOk;
 }
-TACHO_EXPORT Status rocprofiler_iterate_counter_dimensions(
-    Id counter, Status (*callback)(Id, const Dimension*, size_t, void*), void* data) {
+TACHO_EXPORT Status rocprofiler_iterate_counter_dimensions(Id counter,
+                                                           Status (*callback)(Id, const Dimension*, size_t, void*),
+                                                           void* data) {
   if (counter.handle == 0 || counter.handle >= counters().size()) return kCounterNotFound;
   const Counter& found = counters()[counter.handle];
   std::vector<Dimension> dimensions;
@@ -736,8 +728,7 @@ TACHO_EXPORT Status rocprofiler_query_record_counter_id(uint64_t id, Id* counter
   counter->handle = id >> 48;
   return kOk;
 }
-TACHO_EXPORT Status rocprofiler_query_record_dimension_position(uint64_t id, uint64_t dimension,
-                                                                size_t* position) {
+TACHO_EXPORT Status rocprofiler_query_record_dimension_position(uint64_t id, uint64_t dimension, size_t* position) {
   *position = id >> (6 * (dimension - 1)) & 63;
   return kOk;
 }
@@ -793,8 +784,7 @@ TACHO_EXPORT Status rocprofiler_load_counter_definition(const char* yaml, size_t
   }
   return kOk;
 }
-TACHO_EXPORT Status rocprofiler_configure_callback_dispatch_counting_service(Id context,
-                                                                             DispatchCallback* on_dispatch,
+TACHO_EXPORT Status rocprofiler_configure_callback_dispatch_counting_service(Id context, DispatchCallback* on_dispatch,
                                                                              void* dispatch_data,
                                                                              RecordCallback* on_values,
                                                                              void* record_data) {
@@ -802,7 +792,7 @@ TACHO_EXPORT Status rocprofiler_configure_callback_dispatch_counting_service(Id 
   return kOk;
 }
 
-// ---- counters of whole GPUs: made up. Each reading finds 1000 more in each of two units than the one before.
+// Counters of whole GPUs: made up. Each reading finds 1000 more in each of two units than the one before.
 
 namespace {
 struct DeviceCounting {
@@ -822,8 +812,9 @@ Status set_config(Id context, Id config) {
 }
 }  // namespace
 
-TACHO_EXPORT Status rocprofiler_configure_device_counting_service(
-    Id context, Id, Id agent, void (*choose)(Id, Id, Status (*)(Id, Id), void*), void* data) {
+TACHO_EXPORT Status rocprofiler_configure_device_counting_service(Id context, Id, Id agent,
+                                                                  void (*choose)(Id, Id, Status (*)(Id, Id), void*),
+                                                                  void* data) {
   device_counting().push_back({context, agent, choose, data, 0, 0});
   return kOk;
 }

@@ -1,7 +1,7 @@
-// Registers the tables of AMD's HIP and HSA with AMD's librocprofiler-register, as ROCm's own builds of them do; Debian's are
-// built without. To be preloaded, and named in HSA_TOOLS_LIB. HSA hands its table to tools; HIP has none to hand out, so this
-// library has one with the addresses of HIP's exported functions, and stands in for each function with a jump through it
-// (tables.py makes both from the header of the bed's HIP).
+// Registers the tables of AMD's HIP and HSA with AMD's librocprofiler-register, as ROCm's own builds of them do;
+// Debian's are built without. To be preloaded, and named in HSA_TOOLS_LIB. HSA hands its table to tools; HIP has none
+// to hand out, so this library has one with the addresses of HIP's exported functions, and stands in for each function
+// with a jump through it (tables.py makes both from the header of the bed's HIP).
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -36,14 +36,12 @@ struct Identifier {
   uint64_t handle;
 };
 using Import = uint32_t();
-using Register = int(const char* name, Import* import, uint32_t version, void** tables, uint64_t count,
-                     Identifier* id);
+using Register = int(const char* name, Import* import, uint32_t version, void** tables, uint64_t count, Identifier* id);
 
 void hand_over(const char* name, Import* import, void* table) {
   // As a library linked to it would: a preloaded function of that name comes first.
   dlopen("librocprofiler-register.so.0", RTLD_NOW | RTLD_GLOBAL);
-  auto* const call =
-      reinterpret_cast<Register*>(dlsym(RTLD_DEFAULT, "rocprofiler_register_library_api_table"));
+  auto* const call = reinterpret_cast<Register*>(dlsym(RTLD_DEFAULT, "rocprofiler_register_library_api_table"));
   if (call == nullptr) {
     fprintf(stderr, "tests/rocm/sdk/register.cpp: no librocprofiler-register.so.0: %s\n", dlerror());
     abort();

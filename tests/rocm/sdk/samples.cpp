@@ -1,8 +1,9 @@
-// PC samples, which no bed can take: of each dispatch the same few, at real instructions of its kernel. Code objects are those that
-// the real HSA runtime has loaded.
+// PC samples, which no bed can take: of each dispatch the same few, at real instructions of its kernel. Code objects
+// are those that the real HSA runtime has loaded.
 //
-// Words of TACHO_SDK: samples=unsupported (the GPU has none), samples=busy (another process samples), samples=invalid (a record of
-// an invalid sample, and one of a kind that nobody knows, with each dispatch), samples=unnamed (one in code without a name).
+// Words of TACHO_SDK: samples=unsupported (the GPU has none), samples=busy (another process samples), samples=invalid
+// (a record of an invalid sample, and one of a kind that nobody knows, with each dispatch), samples=unnamed (one in
+// code without a name).
 #include <cstddef>
 #include <cstring>
 
@@ -20,18 +21,7 @@ struct Loader {
   hsa::Status (*iterate)(hsa::Executable, hsa::Status (*)(hsa::Executable, uint64_t loaded, void*), void*);
   hsa::Status (*info)(uint64_t loaded, uint32_t what, void*);
 };
-enum : uint32_t {
-  kAgent = 3,
-  kStorage,
-  kMemory,
-  kMemoryBytes,
-  kFile,
-  kDelta,
-  kBase,
-  kBytes,
-  kUriLength,
-  kUri
-};
+enum : uint32_t { kAgent = 3, kStorage, kMemory, kMemoryBytes, kFile, kDelta, kBase, kBytes, kUriLength, kUri };
 constexpr uint16_t kLoaderExtension = 0x201;
 
 struct Known {
@@ -173,7 +163,7 @@ void put_samples(const DispatchInfo& info, Correlation0 correlation, uint64_t st
 
 }  // namespace imitation
 
-// ---- the library's functions -----------------------------------------------------------------------------------------
+// The library's functions
 
 using namespace imitation;
 #define TACHO_EXPORT extern "C" __attribute__((visibility("default")))
@@ -187,8 +177,8 @@ TACHO_EXPORT Status rocprofiler_query_pc_sampling_agent_configurations(
                                     {sizeof choices[0], 1, 2, 256, 1ull << 31, 1}};
   return callback(choices, narrow() ? 1 : 2, data);
 }
-TACHO_EXPORT Status rocprofiler_configure_pc_sampling_service(Id context, Id, int32_t method, int32_t unit,
-                                                              uint64_t, Id buffer, int) {
+TACHO_EXPORT Status rocprofiler_configure_pc_sampling_service(Id context, Id, int32_t method, int32_t unit, uint64_t,
+                                                              Id buffer, int) {
   if (scenario("samples") == "busy") return kNotAvailable;
   if (unit != (method == 2 ? 3 : 2)) return kInvalid;
   g_sampling = {context, buffer.handle, method};

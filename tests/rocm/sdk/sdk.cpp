@@ -1,5 +1,6 @@
-// An imitation of rocprofiler-sdk for machines where the real one is missing: loaded by AMD's librocprofiler-register as
-// librocprofiler-sdk.so.1, fed with the tables of the real HIP and HSA (register.cpp), so that its records come from real calls.
+// An imitation of rocprofiler-sdk for machines where the real one is missing: loaded by AMD's librocprofiler-register
+// as librocprofiler-sdk.so.1, fed with the tables of the real HIP and HSA (register.cpp), so that its records come from
+// real calls.
 //
 //   sdk.cpp        registration, contexts, buffers, services, agents; records of calls
 //   dispatches.cpp queues, kernels, copies, dispatch counting by AMD's aqlprofile
@@ -32,7 +33,7 @@
 
 namespace imitation {
 
-// ---- scenario --------------------------------------------------------------------------------------------------------
+// Scenario
 
 std::string scenario(const std::string& key) {
   static const std::string all = [] {
@@ -66,7 +67,7 @@ State& state() {
   return *all;
 }
 
-// ---- kinds: other numbers in each version -----------------------------------------------------------------------------
+// Kinds: other numbers in each version
 
 namespace {
 
@@ -112,8 +113,7 @@ struct HipTable {
   size_t count;
 };
 const HipTable* hip_table(int32_t kind) {
-  return static_cast<const HipTable*>(
-      dlsym(RTLD_DEFAULT, kind == 6 ? "tacho_hip_compiler" : "tacho_hip_runtime"));
+  return static_cast<const HipTable*>(dlsym(RTLD_DEFAULT, kind == 6 ? "tacho_hip_compiler" : "tacho_hip_runtime"));
 }
 
 // What the scenario "rccl" calls in turn: numbers of rocprofiler_rccl_api_id_t.
@@ -133,19 +133,16 @@ const char* operation_name(int32_t kind, int32_t operation) {  // of records in 
     return operation == kMigrationByGpuFault ? "KFD_PAGE_MIGRATE_PAGEFAULT_GPU" : nullptr;
   static constexpr const char* kMigrations[] = {"PAGE_MIGRATION_NONE", "PAGE_MIGRATION_PAGE_MIGRATE_START",
                                                 "PAGE_MIGRATION_PAGE_MIGRATE_END"};
-  if (kind == buffer_kind("PAGE_MIGRATION"))
-    return operation >= 0 && operation < 3 ? kMigrations[operation] : nullptr;
+  if (kind == buffer_kind("PAGE_MIGRATION")) return operation >= 0 && operation < 3 ? kMigrations[operation] : nullptr;
   if (kind == 10) return operation >= 0 && operation < 5 ? kCopies[operation] : nullptr;
   if (kind == 11) return operation == 2 ? "KERNEL_DISPATCH_COMPLETE" : nullptr;
   if (kind == 1) return operation == 3 ? "hsa_signal_store_screlease" : nullptr;
   static constexpr const char* kAllocations[] = {"MEMORY_ALLOCATION_NONE", "MEMORY_ALLOCATION_ALLOCATE",
                                                  "MEMORY_ALLOCATION_VMEM_ALLOCATE", "MEMORY_ALLOCATION_FREE"};
-  static constexpr const char* kScratch[] = {"SCRATCH_MEMORY_NONE", "SCRATCH_MEMORY_ALLOC",
-                                             "SCRATCH_MEMORY_FREE"};
+  static constexpr const char* kScratch[] = {"SCRATCH_MEMORY_NONE", "SCRATCH_MEMORY_ALLOC", "SCRATCH_MEMORY_FREE"};
   if (kind == buffer_kind("MEMORY_ALLOCATION"))
     return operation >= 0 && operation < 4 ? kAllocations[operation] : nullptr;
-  if (kind == buffer_kind("SCRATCH_MEMORY"))
-    return operation >= 0 && operation < 3 ? kScratch[operation] : nullptr;
+  if (kind == buffer_kind("SCRATCH_MEMORY")) return operation >= 0 && operation < 3 ? kScratch[operation] : nullptr;
   if (kind == buffer_kind("RCCL_API")) {
     for (const Collective& each : kCollectives)
       if (each.operation == operation) return each.name;
@@ -166,7 +163,7 @@ int32_t buffer_kind(const char* name) {
   return -1;
 }
 
-// ---- buffers ---------------------------------------------------------------------------------------------------------
+// Buffers
 
 namespace {
 
@@ -278,7 +275,7 @@ void put_made_records(uint64_t agent, uint64_t queue, uint64_t time) {
        false);  // KFD_EVENT_...
 }
 
-// ---- calls of HIP ----------------------------------------------------------------------------------------------------
+// Calls of HIP
 
 namespace {
 
@@ -364,11 +361,10 @@ void wrap_hip(void** table, int32_t kind) {
   auto& saved = state().hip[kind == 6 ? 1 : 0];
   saved.assign(table, table + count);
   for (size_t at = 1; at < count && at < kMostEntries; ++at)
-    if (table[at] != nullptr)
-      table[at] = imitation_stubs + (at + (kind == 6 ? kMostEntries : 0)) * kStubBytes;
+    if (table[at] != nullptr) table[at] = imitation_stubs + (at + (kind == 6 ? kMostEntries : 0)) * kStubBytes;
 }
 
-// ---- agents ----------------------------------------------------------------------------------------------------------
+// Agents
 
 void read_agents() {
   State& s = state();
@@ -410,7 +406,7 @@ void read_agents() {
   }
 }
 
-// ---- tools -----------------------------------------------------------------------------------------------------------
+// Tools
 
 void finish() {
   State& s = state();
@@ -448,8 +444,7 @@ void start_tools() {
                     : configure(10000, "1.0.0", 0, &client);
   if (s.tool == nullptr) return;
   const char* const name = narrow() ? client0.name : client.name;
-  if (name == nullptr || strcmp(name, "tacho") != 0 || client.handle != 77 || client0.handle != 77)
-    wrong("client id");
+  if (name == nullptr || strcmp(name, "tacho") != 0 || client.handle != 77 || client0.handle != 77) wrong("client id");
   void (*end)(Client) = [](Client given) {
     if (given.handle != 77) wrong("client id at the end");
     finish();
@@ -459,21 +454,19 @@ void start_tools() {
     finish();
   };
   if (s.tool->initialize != nullptr)
-    s.tool->initialize(
-        narrow() ? reinterpret_cast<void (*)(Client)>(reinterpret_cast<void (*)()>(end0)) : end,
-        s.tool->data);
+    s.tool->initialize(narrow() ? reinterpret_cast<void (*)(Client)>(reinterpret_cast<void (*)()>(end0)) : end,
+                       s.tool->data);
 }
 
 }  // namespace
 }  // namespace imitation
 
-// ---- the library's functions -----------------------------------------------------------------------------------------
+// The library's functions
 
 using namespace imitation;
 #define TACHO_EXPORT extern "C" __attribute__((visibility("default")))
 
-TACHO_EXPORT int rocprofiler_set_api_table(const char* name, uint64_t, uint64_t, void** tables,
-                                           uint64_t count) {
+TACHO_EXPORT int rocprofiler_set_api_table(const char* name, uint64_t, uint64_t, void** tables, uint64_t count) {
   start_tools();
   State& s = state();
   if (s.tool == nullptr || count == 0) return 0;
@@ -501,8 +494,8 @@ TACHO_EXPORT Status rocprofiler_stop_context(Id context) {
   state().contexts[context.handle].active = false;
   return kOk;
 }
-TACHO_EXPORT Status rocprofiler_create_buffer(Id context, size_t, size_t watermark, int32_t,
-                                              BufferCallback* callback, void* data, Id* buffer) {
+TACHO_EXPORT Status rocprofiler_create_buffer(Id context, size_t, size_t watermark, int32_t, BufferCallback* callback,
+                                              void* data, Id* buffer) {
   State& s = state();
   auto made = std::make_unique<Buffer>();
   made->context = context;
@@ -522,9 +515,8 @@ TACHO_EXPORT Status rocprofiler_flush_buffer(Id buffer) {
   deliver(found);
   return kOk;
 }
-TACHO_EXPORT Status rocprofiler_configure_buffer_tracing_service(Id context, int32_t kind,
-                                                                 const int32_t* operations, size_t count,
-                                                                 Id buffer) {
+TACHO_EXPORT Status rocprofiler_configure_buffer_tracing_service(Id context, int32_t kind, const int32_t* operations,
+                                                                 size_t count, Id buffer) {
   State& s = state();
   const char* const name = name_in(kBufferKinds, kind);
   if (name == nullptr) return kKindNotFound;
@@ -534,28 +526,24 @@ TACHO_EXPORT Status rocprofiler_configure_buffer_tracing_service(Id context, int
   if (operations != nullptr) wanted.operations.insert(operations, operations + count);
   return kOk;
 }
-TACHO_EXPORT Status rocprofiler_configure_callback_tracing_service(Id context, int32_t kind, const int32_t*,
-                                                                   size_t, void* callback, void* data) {
+TACHO_EXPORT Status rocprofiler_configure_callback_tracing_service(Id context, int32_t kind, const int32_t*, size_t,
+                                                                   void* callback, void* data) {
   if (kind != 10) return kNotImplemented;
   state().code_object_callbacks.push_back({context, callback, data});
   return kOk;
 }
-TACHO_EXPORT Status rocprofiler_query_buffer_tracing_kind_name(int32_t kind, const char** name,
-                                                               uint64_t* length) {
+TACHO_EXPORT Status rocprofiler_query_buffer_tracing_kind_name(int32_t kind, const char** name, uint64_t* length) {
   return answer(name_in(kBufferKinds, kind), name, length);
 }
-TACHO_EXPORT Status rocprofiler_query_callback_tracing_kind_name(int32_t kind, const char** name,
-                                                                 uint64_t* length) {
+TACHO_EXPORT Status rocprofiler_query_callback_tracing_kind_name(int32_t kind, const char** name, uint64_t* length) {
   return answer(name_in(kCallbackKinds, kind), name, length);
 }
-TACHO_EXPORT Status rocprofiler_query_external_correlation_id_request_kind_name(int32_t kind,
-                                                                                const char** name,
+TACHO_EXPORT Status rocprofiler_query_external_correlation_id_request_kind_name(int32_t kind, const char** name,
                                                                                 uint64_t* length) {
   return answer(name_in(kRequestKinds, kind), name, length);
 }
 TACHO_EXPORT Status rocprofiler_query_buffer_tracing_kind_operation_name(int32_t kind, int32_t operation,
-                                                                         const char** name,
-                                                                         uint64_t* length) {
+                                                                         const char** name, uint64_t* length) {
   return answer(operation_name(kind, operation), name, length);
 }
 TACHO_EXPORT Status rocprofiler_iterate_buffer_tracing_kinds(int (*callback)(int32_t, void*), void* data) {
@@ -568,19 +556,23 @@ TACHO_EXPORT Status rocprofiler_iterate_callback_tracing_kinds(int (*callback)(i
     if (callback(number_of(kind), data) != 0) break;
   return kOk;
 }
-TACHO_EXPORT Status rocprofiler_iterate_buffer_tracing_kind_operations(
-    int32_t kind, int (*callback)(int32_t, int32_t, void*), void* data) {
+TACHO_EXPORT Status rocprofiler_iterate_buffer_tracing_kind_operations(int32_t kind,
+                                                                       int (*callback)(int32_t, int32_t, void*),
+                                                                       void* data) {
   for (int32_t operation = 0; operation < 1000; ++operation)
     if (operation_name(kind, operation) != nullptr && callback(kind, operation, data) != 0) break;
   return kOk;
 }
-TACHO_EXPORT Status rocprofiler_configure_external_correlation_id_request_service(
-    Id context, const int32_t* kinds, size_t count, ExternalCallback* callback, void* data) {
+TACHO_EXPORT Status rocprofiler_configure_external_correlation_id_request_service(Id context, const int32_t* kinds,
+                                                                                  size_t count,
+                                                                                  ExternalCallback* callback,
+                                                                                  void* data) {
   for (size_t at = 0; at < count; ++at) state().external[kinds[at]] = {context, callback, data};
   return kOk;
 }
-TACHO_EXPORT Status rocprofiler_query_available_agents(
-    int32_t version, Status (*callback)(int32_t, const void**, size_t, void*), size_t size, void* data) {
+TACHO_EXPORT Status rocprofiler_query_available_agents(int32_t version,
+                                                       Status (*callback)(int32_t, const void**, size_t, void*),
+                                                       size_t size, void* data) {
   State& s = state();
   if (version != 1 || s.agents.empty() || size > s.agents[0].size) return kInvalid;
   std::vector<const void*> agents;

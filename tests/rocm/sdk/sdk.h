@@ -19,10 +19,9 @@ inline bool operator<(Id a, Id b) {
   return a.handle < b.handle;
 }
 
-using BufferCallback = void(Id context, Id buffer, Header** headers, size_t count, void* data,
-                            uint64_t dropped);
-using ExternalCallback = int(uint64_t thread, Id context, int32_t kind, int32_t operation,
-                             uint64_t correlation, uint64_t* external, void* data);
+using BufferCallback = void(Id context, Id buffer, Header** headers, size_t count, void* data, uint64_t dropped);
+using ExternalCallback = int(uint64_t thread, Id context, int32_t kind, int32_t operation, uint64_t correlation,
+                             uint64_t* external, void* data);
 
 struct Record {
   uint32_t category, kind;
@@ -98,8 +97,8 @@ uint64_t current_correlation();
 void take_hsa(void* table);
 /// The id of the agent that HSA knows by this handle.
 Id id_of_agent(uint64_t agent);
-/// Waits until what was enqueued is done and its records are written: for copies half a second at most, for kernels for ever, as
-/// the real library does.
+/// Waits until what was enqueued is done and its records are written: for copies half a second at most, for kernels for
+/// ever, as the real library does.
 void wait_for_work();
 
 // samples.cpp

@@ -68,8 +68,7 @@ inline std::string emulated(std::string source, bool twisted) {
   const bool scaled = builtin.find("_scale_") != std::string::npos,
              gfx942 = builtin.find("_fp8_fp8") != std::string::npos;
   // i32_32x32x8i8, f32_32x32x8bf16_1k, scale_f32_32x32x64_f8f6f4
-  const size_t shape =
-      builtin.find("x32x") != std::string::npos ? builtin.find("_32x32x") : builtin.find("_16x16x");
+  const size_t shape = builtin.find("x32x") != std::string::npos ? builtin.find("_32x32x") : builtin.find("_16x16x");
   const int m = std::atoi(builtin.c_str() + shape + 1), k = std::atoi(builtin.c_str() + shape + 7);
   const std::string of = builtin.substr(shape + 8);
   const std::string value = gfx942 || scaled                       ? "F8"
@@ -79,15 +78,13 @@ inline std::string emulated(std::string source, bool twisted) {
                             : of.find("f32") != std::string::npos  ? "F32"
                             : of.find("f64") != std::string::npos  ? "F64"
                                                                    : "I8";
-  std::string head =
-      "#define __has_builtin(x) 1\n#define " + builtin + "(a, b, c, ...) multiply(a, b, c, all)\n";
+  std::string head = "#define __has_builtin(x) 1\n#define " + builtin + "(a, b, c, ...) multiply(a, b, c, all)\n";
   head += "typedef half half_storage;\n#define half ushort\n#define __bf16 ushort\n";
   head += "#define __builtin_amdgcn_s_memtime() ticks()\n";
   head += "#define __builtin_amdgcn_s_memrealtime() ticks()\n";
-  head += "#define M " + std::to_string(m) + "\n#define K " + std::to_string(k) + "\n#define VALUE VALUE_" +
-          value + "\n";
   head +=
-      "#define BIAS " + std::string(gfx942 ? "8" : "7") + "\n#define TWIST " + (twisted ? "1" : "0") + "\n";
+      "#define M " + std::to_string(m) + "\n#define K " + std::to_string(k) + "\n#define VALUE VALUE_" + value + "\n";
+  head += "#define BIAS " + std::string(gfx942 ? "8" : "7") + "\n#define TWIST " + (twisted ? "1" : "0") + "\n";
   head += "#define SCALAR " + std::string(value == "F64" ? "double" : value == "I8" ? "int" : "float") + "\n";
   if (value == "F64") head += "#define ROWS_APART\n";
   const size_t kernel = source.find("kernel __attribute__");

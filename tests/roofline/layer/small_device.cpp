@@ -1,8 +1,8 @@
-// An OpenCL layer that makes a device poorer, for tests of the ceilings: SMALL_DEVICE holds words out of
-// nofp64 (the extension is hidden), amdgpu=NAME (the CPU says that it is AMD's GPU of one compute unit and of this name),
-// nomemory (buffers over 64 KiB fail), wrong (results read back have a bit changed), broken (every launch fails), late
-// (every launch seems to take 30 us more), mfma (AMD's matrix builtins are there, in software), twisted (but in another
-// order of rows than AMD's manuals have), few (only the first 4096 work-items run).
+// An OpenCL layer that makes a device poorer, for tests of the ceilings: SMALL_DEVICE holds words out of nofp64 (the
+// extension is hidden), amdgpu=NAME (the CPU says that it is AMD's GPU of one compute unit and of this name), nomemory
+// (buffers over 64 KiB fail), wrong (results read back have a bit changed), broken (every launch fails), late (every
+// launch seems to take 30 us more), mfma (AMD's matrix builtins are there, in software), twisted (but in another order
+// of rows than AMD's manuals have), few (only the first 4096 work-items run).
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
@@ -56,8 +56,7 @@ cl_int device_info(cl_device_id device, cl_device_info what, size_t size, void* 
   return code;
 }
 
-cl_program create_program(cl_context context, cl_uint count, const char** texts, const size_t* lengths,
-                          cl_int* code) {
+cl_program create_program(cl_context context, cl_uint count, const char** texts, const size_t* lengths, cl_int* code) {
   std::string text;
   for (cl_uint i = 0; i < count; ++i)
     text += lengths != nullptr && lengths[i] != 0 ? std::string(texts[i], lengths[i]) : std::string(texts[i]);
@@ -75,22 +74,20 @@ cl_mem create_buffer(cl_context context, cl_mem_flags flags, size_t size, void* 
   return next_table.clCreateBuffer(context, flags, size, host, code);
 }
 
-cl_int read_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size,
-                   void* to, cl_uint waits, const cl_event* wait_list, cl_event* event) {
+cl_int read_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size, void* to,
+                   cl_uint waits, const cl_event* wait_list, cl_event* event) {
   const cl_int code =
       next_table.clEnqueueReadBuffer(queue, buffer, blocking, offset, size, to, waits, wait_list, event);
   if (code == CL_SUCCESS && is("wrong") && size > 0) static_cast<unsigned char*>(to)[0] ^= 1;
   return code;
 }
 
-cl_int enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset,
-               const size_t* global, const size_t* local, cl_uint waits, const cl_event* wait_list,
-               cl_event* event) {
+cl_int enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset, const size_t* global,
+               const size_t* local, cl_uint waits, const cl_event* wait_list, cl_event* event) {
   if (is("broken")) return CL_OUT_OF_RESOURCES;
   const size_t most = 4096;
   if (is("few") && dimensions == 1 && *global > most) global = &most;
-  return next_table.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list,
-                                           event);
+  return next_table.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list, event);
 }
 
 cl_int profiling_info(cl_event event, cl_profiling_info what, size_t size, void* value, size_t* needed) {

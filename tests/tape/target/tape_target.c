@@ -69,8 +69,7 @@ static int mode_fork_storm(int forks) {
     if (child == 0) {
       tacho_attributes attributes = TACHO_ATTRIBUTES;
       char domain[32];
-      snprintf(domain, sizeof domain, "domain %d",
-               i); /* a definition: needs the lock that a thread may hold */
+      snprintf(domain, sizeof domain, "domain %d", i); /* a definition: needs the lock that a thread may hold */
       attributes.domain = domain;
       tacho_mark_with("in child", &attributes);
       _exit(0);

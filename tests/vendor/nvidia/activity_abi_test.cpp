@@ -135,8 +135,7 @@ TEST(CuptiHeaders, SizesOfThisVersionAgree) {
 #endif
 }
 
-// What the target relies on to learn the sizes of records from the library itself
-// (capture/source/cuda/buffers.cpp).
+// What the target relies on to learn the sizes of records from the library itself (capture/source/cuda/buffers.cpp).
 TEST(CuptiHeaders, IteratorTellsSizes) {
   void* library = nullptr;
   for (const char* file : {TACHO_CUDA_HOME "/lib64/libcupti.so.13", TACHO_CUDA_HOME "/lib64/libcupti.so",
@@ -168,12 +167,9 @@ TEST(CuptiHeaders, CallbackInterfaceAgrees) {
   EXPECT_EQ(offsetof(abi::CallbackData, parameters), offsetof(CUpti_CallbackData, functionParams));
   EXPECT_EQ(offsetof(abi::CallbackData, result), offsetof(CUpti_CallbackData, functionReturnValue));
   EXPECT_EQ(offsetof(abi::CallbackData, correlation), offsetof(CUpti_CallbackData, correlationId));
-  EXPECT_EQ(abi::callback::kProfilerStart,
-            static_cast<uint32_t>(CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000));
-  EXPECT_EQ(abi::callback::kProfilerStop,
-            static_cast<uint32_t>(CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStop_v4000));
-  EXPECT_EQ(abi::callback::kDeviceReset,
-            static_cast<uint32_t>(CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020));
+  EXPECT_EQ(abi::callback::kProfilerStart, static_cast<uint32_t>(CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000));
+  EXPECT_EQ(abi::callback::kProfilerStop, static_cast<uint32_t>(CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStop_v4000));
+  EXPECT_EQ(abi::callback::kDeviceReset, static_cast<uint32_t>(CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020));
   EXPECT_EQ(abi::callback::kInitFinished, static_cast<uint32_t>(CUPTI_CBID_RESOURCE_CU_INIT_FINISHED));
   EXPECT_EQ(abi::kInsufficientPrivileges, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
   EXPECT_EQ(abi::attribute::kPerThreadBuffer, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER);

@@ -10,12 +10,11 @@ namespace {
 using tacho::vendor::counters_refused;
 
 std::string params(const std::string& value) {
-  return "ResmanDebugLevel: 4294967295\nRmLogonRC: 1\nRmProfilingAdminOnly: " + value +
-         "\nGpuBlacklist: \"\"\n";
+  return "ResmanDebugLevel: 4294967295\nRmLogonRC: 1\nRmProfilingAdminOnly: " + value + "\nGpuBlacklist: \"\"\n";
 }
 std::string capabilities(const std::string& effective) {
-  return "Name:\ttacho\nUid:\t0\t0\t0\t0\nCapInh:\t000001ffffffffff\nCapPrm:\t000001ffffffffff\nCapEff:\t" +
-         effective + "\nCapBnd:\t000001ffffffffff\n";
+  return "Name:\ttacho\nUid:\t0\t0\t0\t0\nCapInh:\t000001ffffffffff\nCapPrm:\t000001ffffffffff\nCapEff:\t" + effective +
+         "\nCapBnd:\t000001ffffffffff\n";
 }
 
 constexpr char kNone[] = "0000000000000000";

@@ -1,8 +1,9 @@
-// libtacho-mpi.so: records the calls of MPI in a process that uses it. It exports no function of MPI's. It writes the addresses
-// of its own into the tables by which loaded objects call MPI (their relocations), and only where MPI's stand or would come to
-// stand; an object whose weak MPI_Init is not there keeps it so. A program in Fortran calls its library's functions, which call
-// MPI's C functions, mostly under their PMPI_ names: in libmpi_mpifh.so, libmpichfort.so and their like those are bound, too, so
-// that every spelling of a Fortran symbol and all of mpif.h, mpi and mpi_f08 are recorded by the functions of C.
+// libtacho-mpi.so: records the calls of MPI in a process that uses it. It exports no function of MPI's. It writes the
+// addresses of its own into the tables by which loaded objects call MPI (their relocations), and only where MPI's stand
+// or would come to stand; an object whose weak MPI_Init is not there keeps it so. A program in Fortran calls its
+// library's functions, which call MPI's C functions, mostly under their PMPI_ names: in libmpi_mpifh.so,
+// libmpichfort.so and their like those are bound, too, so that every spelling of a Fortran symbol and all of mpif.h,
+// mpi and mpi_f08 are recorded by the functions of C.
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -27,8 +28,7 @@ constexpr uint32_t kJumpSlot = R_AARCH64_JUMP_SLOT, kGlobal = R_AARCH64_GLOB_DAT
 // Numbers of functions by a hash of their names.
 constexpr size_t kNames = 1024;
 constinit uint16_t g_names[kNames] = {};
-constinit uintptr_t g_core =
-    0;  // where the library that has PMPI_Init is loaded: its own calls stay as they are
+constinit uintptr_t g_core = 0;  // where the library that has PMPI_Init is loaded: its own calls stay as they are
 constinit uintptr_t g_self = 0;
 
 size_t hash_of(const char* name) {
@@ -111,8 +111,7 @@ int bind_object(dl_phdr_info* info, size_t, void*) {
   bool rela = true;
   for (; dynamic->d_tag != DT_NULL; ++dynamic) {
     // glibc has made addresses of these, but not in the kernel's own object.
-    const uintptr_t at =
-        dynamic->d_un.d_ptr < object.base ? object.base + dynamic->d_un.d_ptr : dynamic->d_un.d_ptr;
+    const uintptr_t at = dynamic->d_un.d_ptr < object.base ? object.base + dynamic->d_un.d_ptr : dynamic->d_un.d_ptr;
     switch (dynamic->d_tag) {
       case DT_SYMTAB:
         object.symbols = reinterpret_cast<const ElfW(Sym)*>(at);

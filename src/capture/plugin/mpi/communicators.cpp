@@ -124,8 +124,7 @@ uint64_t world_id() {
 
 enum class Known : uint8_t { kNothing, kParent, kApart, kBetween };
 
-Communicator* take_in(Word handle, uint32_t origin, Known known, const Communicator* parent,
-                      uint32_t sequence) {
+Communicator* take_in(Word handle, uint32_t origin, Known known, const Communicator* parent, uint32_t sequence) {
   const Lock lock;
   if (known == Known::kNothing)
     if (Communicator* const there = look_up(handle)) return there;
@@ -209,8 +208,7 @@ Communicator* find_communicator(Word handle) {
   return take_in(handle, 0, Known::kNothing, nullptr, 0);
 }
 
-void add_communicator(Word handle, uint32_t origin, const Communicator* parent, uint32_t sequence,
-                      bool between) {
+void add_communicator(Word handle, uint32_t origin, const Communicator* parent, uint32_t sequence, bool between) {
   handle = g_mpi.handle(handle);
   if (handle == g_mpi.no_communicator) return;
   take_in(handle, origin,

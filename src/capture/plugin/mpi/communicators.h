@@ -29,10 +29,9 @@ struct Communicator {
 
 /// nullptr for a null handle, and when there is no room for one more. One that is not known yet is taken in.
 Communicator* find_communicator(Word handle);
-/// Takes in what the call `origin` has made. `parent`: collective number `sequence` of it made the new one; nullptr: only the
-/// new one's own ranks took part. `between`: no id can be told.
-void add_communicator(Word handle, uint32_t origin, const Communicator* parent, uint32_t sequence,
-                      bool between);
+/// Takes in what the call `origin` has made. `parent`: collective number `sequence` of it made the new one; nullptr:
+/// only the new one's own ranks took part. `between`: no id can be told.
+void add_communicator(Word handle, uint32_t origin, const Communicator* parent, uint32_t sequence, bool between);
 /// Before the program frees it.
 void forget_communicator(Word handle);
 /// A window outlives the handle of the communicator that it was made of: until release_communicator() it stays.

@@ -19,8 +19,7 @@ Status read_status(const void* status) {
   }
   // low half of the bytes, high half << 1 | cancelled, source, tag, error
   return {words[2], words[3],
-          static_cast<uint32_t>(words[0]) | static_cast<uint64_t>(static_cast<uint32_t>(words[1]) >> 1)
-                                                << 32};
+          static_cast<uint32_t>(words[0]) | static_cast<uint64_t>(static_cast<uint32_t>(words[1]) >> 1) << 32};
 }
 
 bool find_library(void* mpi) {
@@ -80,7 +79,7 @@ bool find_library(void* mpi) {
     g_mpi.status_bytes = 20;
     g_mpi.known = true;
   }
-  // "Open MPI v4.1.4, package: ...", "MPICH Version:	4.0.2\nMPICH Release date: ..."
+  // "Open MPI v4.1.4, package: ...", "MPICH Version:        4.0.2\nMPICH Release date: ..."
   char name[128] = {};
   size_t end = 0;
   for (const char* at = version; *at != '\0' && *at != ',' && *at != '\n' && end + 1 < sizeof name; ++at)
@@ -89,9 +88,8 @@ bool find_library(void* mpi) {
   if (!g_mpi.known) {
     char line[512];
     snprintf(line, sizeof line,
-             "tacho knows neither handles nor constants of this MPI (%s): its calls are recorded without "
-             "bytes, peers "
-             "and communicators",
+             "tacho knows neither handles nor constants of this MPI (%s): its calls "
+             "are recorded without bytes, peers and communicators",
              name);
     g_host->warn(line);
   }

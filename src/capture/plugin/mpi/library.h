@@ -1,6 +1,6 @@
-// The MPI library of the process: which one it is, what its constants and handles look like, and its own functions under
-// their PMPI_ names. Nothing of MPI is needed to build this: handles are pointers in Open MPI and ints in MPICH and all that
-// share its ABI (MVAPICH, Intel MPI, Cray MPICH), and a word holds either.
+// The MPI library of the process: which one it is, what its constants and handles look like, and its own functions
+// under their PMPI_ names. Nothing of MPI is needed to build this: handles are pointers in Open MPI and ints in MPICH
+// and all that share its ABI (MVAPICH, Intel MPI, Cray MPICH), and a word holds either.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What MPI's requests stand for, from the call that makes one to the call that completes it, on whatever thread. Sends are
-// recorded when they are begun and are not kept here, unless their request is persistent.
+// What MPI's requests stand for, from the call that makes one to the call that completes it, on whatever thread. Sends
+// are recorded when they are begun and are not kept here, unless their request is persistent.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Request {
   int32_t peer;             // as MPI_COMM_WORLD numbers ranks; of a receive from anybody kNoPeer
   uint64_t begun;           // host time
   uint64_t sent, received;  // of a receive: the room that it has
-  Word handle;  // of the communicator: where a receive's source is a rank of. kCommunicator: see wrappers
-  Word place;   // kCommunicator: where the program gets it; kWindow: its Communicator
+  Word handle;              // of the communicator: where a receive's source is a rank of. kCommunicator: see wrappers
+  Word place;               // kCommunicator: where the program gets it; kWindow: its Communicator
 };
 
 /// Keeps what `handle` stands for. Without room it is not kept, and what it completes is not recorded.

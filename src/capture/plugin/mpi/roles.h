@@ -104,15 +104,9 @@ constexpr Role aborts() {
   return {.does = Does::kAborts};
 }
 constexpr Role sends(int8_t count, int8_t type, int8_t peer, int8_t tag, int8_t communicator) {
-  return {.does = Does::kSends,
-          .count = count,
-          .type = type,
-          .peer = peer,
-          .tag = tag,
-          .communicator = communicator};
+  return {.does = Does::kSends, .count = count, .type = type, .peer = peer, .tag = tag, .communicator = communicator};
 }
-constexpr Role receives(int8_t count, int8_t type, int8_t peer, int8_t tag, int8_t communicator,
-                        int8_t status) {
+constexpr Role receives(int8_t count, int8_t type, int8_t peer, int8_t tag, int8_t communicator, int8_t status) {
   Role role = sends(count, type, peer, tag, communicator);
   role.does = Does::kReceives;
   role.status = status;
@@ -136,27 +130,23 @@ constexpr Role starts_probed(int8_t message, int8_t request) {
 constexpr Role asks(int8_t flag) {
   return {.does = Does::kAsks, .flag = flag};
 }
-constexpr Role starts_send(int8_t count, int8_t type, int8_t peer, int8_t tag, int8_t communicator,
-                           int8_t request) {
+constexpr Role starts_send(int8_t count, int8_t type, int8_t peer, int8_t tag, int8_t communicator, int8_t request) {
   Role role = sends(count, type, peer, tag, communicator);
   role.does = Does::kStartsSend;
   role.request = request;
   return role;
 }
-constexpr Role starts_receive(int8_t count, int8_t type, int8_t peer, int8_t tag, int8_t communicator,
-                              int8_t request) {
+constexpr Role starts_receive(int8_t count, int8_t type, int8_t peer, int8_t tag, int8_t communicator, int8_t request) {
   Role role = starts_send(count, type, peer, tag, communicator, request);
   role.does = Does::kStartsReceive;
   return role;
 }
-constexpr Role keeps_send(int8_t count, int8_t type, int8_t peer, int8_t tag, int8_t communicator,
-                          int8_t request) {
+constexpr Role keeps_send(int8_t count, int8_t type, int8_t peer, int8_t tag, int8_t communicator, int8_t request) {
   Role role = starts_send(count, type, peer, tag, communicator, request);
   role.does = Does::kKeepsSend;
   return role;
 }
-constexpr Role keeps_receive(int8_t count, int8_t type, int8_t peer, int8_t tag, int8_t communicator,
-                             int8_t request) {
+constexpr Role keeps_receive(int8_t count, int8_t type, int8_t peer, int8_t tag, int8_t communicator, int8_t request) {
   Role role = starts_send(count, type, peer, tag, communicator, request);
   role.does = Does::kKeepsReceive;
   return role;

@@ -6,8 +6,7 @@ namespace {
 
 uint64_t size_of(Word type) {
   int64_t bytes = 0;
-  return g_mpi.type_size(g_mpi.handle(type), &bytes) == 0 && bytes >= 0 ? static_cast<uint64_t>(bytes)
-                                                                        : kUnknownBytes;
+  return g_mpi.type_size(g_mpi.handle(type), &bytes) == 0 && bytes >= 0 ? static_cast<uint64_t>(bytes) : kUnknownBytes;
 }
 uint64_t product(uint64_t count, uint64_t bytes) {
   uint64_t result = 0;
@@ -79,9 +78,8 @@ Bytes bytes_of_collective(const Role& role, const Word* given, const Communicato
     case Volume::kScatterV: {
       if (!is_root) return {0, plain(5)};
       const uint64_t size = size_of(given[3]);
-      return {
-          product(sum(given[1], ranks, large), size),
-          given[4] == g_mpi.in_place ? product(element(given[1], communicator.rank, large), size) : plain(5)};
+      return {product(sum(given[1], ranks, large), size),
+              given[4] == g_mpi.in_place ? product(element(given[1], communicator.rank, large), size) : plain(5)};
     }
     case Volume::kAllGather: {
       const uint64_t each = plain(4);
@@ -115,8 +113,7 @@ Bytes bytes_of_collective(const Role& role, const Word* given, const Communicato
     }
     case Volume::kReduceScatter: {
       const uint64_t size = size_of(given[3]);
-      return {product(sum(given[2], ranks, large), size),
-              product(element(given[2], communicator.rank, large), size)};
+      return {product(sum(given[2], ranks, large), size), product(element(given[2], communicator.rank, large), size)};
     }
     case Volume::kReduceScatterBlock: {
       const uint64_t each = plain(2);

@@ -10,7 +10,8 @@ namespace tacho::capture::mpi {
 
 inline constexpr uint64_t kUnknownBytes = ~uint64_t{0};
 
-/// What this rank gives and gets; with MPI_IN_PLACE what it gives of its own counts all the same. kUnknownBytes: not told.
+/// What this rank gives and gets; with MPI_IN_PLACE what it gives of its own counts all the same. kUnknownBytes: not
+/// told.
 struct Bytes {
   uint64_t sent = kUnknownBytes, received = kUnknownBytes;
 };

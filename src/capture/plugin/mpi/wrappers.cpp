@@ -1,6 +1,7 @@
-// A wrapper for each function in event/functions_mpi.def (wrappers.h). What a function does stands in kCalls; the wrappers
-// themselves only pass parameters on, as words that mean nothing to them. Sizes, ranks and statuses are asked for after the
-// call, and only where it has succeeded: a wrong handle is the program's own business, and its error handler's.
+// A wrapper for each function in event/functions_mpi.def (wrappers.h). What a function does stands in kCalls; the
+// wrappers themselves only pass parameters on, as words that mean nothing to them. Sizes, ranks and statuses are asked
+// for after the call, and only where it has succeeded: a wrong handle is the program's own business, and its error
+// handler's.
 #include "capture/plugin/mpi/wrappers.h"
 
 #include <stdio.h>
@@ -21,8 +22,8 @@ namespace {
 
 constinit void* g_real[kCallCount] = {};
 
-// Frame of the wrapper that the thread is in, 0 = none: MPI calls itself, and those calls are not the program's. A frame that was
-// left by longjmp or an exception lies below the one that comes next.
+// Frame of the wrapper that the thread is in, 0 = none: MPI calls itself, and those calls are not the program's. A
+// frame that was left by longjmp or an exception lies below the one that comes next.
 thread_local constinit uintptr_t t_within __attribute__((tls_model("initial-exec"))) = 0;
 
 constexpr size_t kMostOnStack = 256;  // requests of a call
@@ -118,8 +119,8 @@ void record_receive(const Context& context, size_t number, uint64_t begun, const
   g_host->message(record);
 }
 
-void record_collective(const Context& context, size_t number, uint64_t begun, const Bytes& bytes,
-                       int32_t peer, uint32_t communicator, uint32_t sequence) {
+void record_collective(const Context& context, size_t number, uint64_t begun, const Bytes& bytes, int32_t peer,
+                       uint32_t communicator, uint32_t sequence) {
   if (!context.recorded) return;
   event::MessageRecord record = message_of(context, number, event::MessageKind::kCollective);
   record.begun = begun;
@@ -175,8 +176,7 @@ void record_completed(const Context& context, Word handle, const char* status) {
     case Request::Kind::kSend:
       break;  // recorded when it began
     case Request::Kind::kReceive: {
-      const Communicator* const communicator =
-          request.handle != 0 ? find_communicator(request.handle) : nullptr;
+      const Communicator* const communicator = request.handle != 0 ? find_communicator(request.handle) : nullptr;
       if (status != nullptr) {
         record_receive(context, request.function, request.begun, read_status(status), communicator);
       } else if (context.recorded) {
@@ -191,8 +191,8 @@ void record_completed(const Context& context, Word handle, const char* status) {
       break;
     }
     case Request::Kind::kCollective:
-      record_collective(context, request.function, request.begun, {request.sent, request.received},
-                        request.peer, request.communicator, request.sequence);
+      record_collective(context, request.function, request.begun, {request.sent, request.received}, request.peer,
+                        request.communicator, request.sequence);
       break;
     case Request::Kind::kFileRead:
     case Request::Kind::kFileWrite:
@@ -202,8 +202,8 @@ void record_completed(const Context& context, Word handle, const char* status) {
     case Request::Kind::kWindow:
       break;  // no request
     case Request::Kind::kCommunicator: {
-      record_collective(context, request.function, request.begun, {0, 0}, event::kNoPeer,
-                        request.communicator, request.sequence);
+      record_collective(context, request.function, request.begun, {0, 0}, event::kNoPeer, request.communicator,
+                        request.sequence);
       add_communicator(g_mpi.read_handle(reinterpret_cast<const void*>(request.place)), request.function,
                        find_communicator(request.handle), request.sequence, false);
       break;
@@ -215,8 +215,8 @@ void record_completed(const Context& context, Word handle, const char* status) {
 void warn_of_spawned(size_t number, const Word* given) {
   if (strcmp(kCalls[number].name, "MPI_Comm_spawn") != 0) {
     g_host->warn(
-        "MPI_Comm_spawn_multiple: the launcher starts these processes, and they are not recorded; let it "
-        "spawn tacho with the arguments trace -o FILE -- and the program");
+        "MPI_Comm_spawn_multiple: the launcher starts these processes, and they are not recorded; let it spawn tacho "
+        "with the arguments trace -o FILE -- and the program");
     return;
   }
   const auto* const program = reinterpret_cast<const char*>(given[0]);
@@ -225,8 +225,8 @@ void warn_of_spawned(size_t number, const Word* given) {
   char line[1024];
   snprintf(
       line, sizeof line,
-      "MPI_Comm_spawn of %d x %.400s: the launcher starts these processes, and they are not recorded; let "
-      "it spawn tacho with the arguments trace -o FILE -- and the program",
+      "MPI_Comm_spawn of %d x %.400s: the launcher starts these processes, and they are not recorded; let it spawn "
+      "tacho with the arguments trace -o FILE -- and the program",
       whole(given[2]), program);
   g_host->warn(line);
 }
@@ -241,8 +241,7 @@ void before(const Role& role, Word* given, Context& context, Requests* requests)
   };
   if ((role.does == Does::kReceives || role.does == Does::kStartsReceive) && role.made != kNone) {
     Request found;
-    if (complete_request(g_mpi.read_handle(reinterpret_cast<const void*>(given[role.made])) | kMessageHandle,
-                         found))
+    if (complete_request(g_mpi.read_handle(reinterpret_cast<const void*>(given[role.made])) | kMessageHandle, found))
       context.probed_in = found.handle;
   }
   switch (role.does) {
@@ -254,8 +253,7 @@ void before(const Role& role, Word* given, Context& context, Requests* requests)
       own_status();
       break;
     case Does::kFreesWindow: {
-      const Word handle =
-          g_mpi.read_handle(reinterpret_cast<const void*>(given[role.window])) | kWindowHandle;
+      const Word handle = g_mpi.read_handle(reinterpret_cast<const void*>(given[role.window])) | kWindowHandle;
       Request window;
       if (!see_request(handle, window)) break;
       forget_request(handle);
@@ -311,8 +309,7 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
       break;
     case Does::kExchanges:
     case Does::kReplaces:
-      record_send(context, number, bytes_of(given[1], given[2], role.large), given[3], given[4],
-                  communicator());
+      record_send(context, number, bytes_of(given[1], given[2], role.large), given[3], given[4], communicator());
       record_receive(context, number, context.call.start, read_status(context.status_at), communicator());
       break;
     case Does::kStartsReceive:
@@ -380,9 +377,8 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
     case Does::kWaitsAll:
     case Does::kTestsAll:
       for (size_t i = 0; requests->known && i < requests->count; ++i)
-        record_completed(
-            context, requests->handles[i],
-            requests->statuses != nullptr ? requests->statuses + i * g_mpi.status_bytes : nullptr);
+        record_completed(context, requests->handles[i],
+                         requests->statuses != nullptr ? requests->statuses + i * g_mpi.status_bytes : nullptr);
       break;
     case Does::kWaitsSome:
     case Does::kTestsSome: {
@@ -424,8 +420,7 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
       if (Communicator* const own = communicator()) {
         const uint32_t sequence = own->take_sequence();
         record_collective(context, number, context.call.start, {0, 0}, event::kNoPeer, own->number, sequence);
-        add_communicator(g_mpi.read_handle(at(role.made)), static_cast<uint32_t>(number), own, sequence,
-                         false);
+        add_communicator(g_mpi.read_handle(at(role.made)), static_cast<uint32_t>(number), own, sequence, false);
       }
       break;
     case Does::kMakesLater:
@@ -446,8 +441,7 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
       break;
     case Does::kSpawns:
       // What the root gives counts: program, arguments, number of processes.
-      if (const Communicator* const own = communicator();
-          own != nullptr && whole(given[role.root]) == own->rank)
+      if (const Communicator* const own = communicator(); own != nullptr && whole(given[role.root]) == own->rank)
         warn_of_spawned(number, given);
       [[fallthrough]];
     case Does::kMakesBetween:
@@ -476,8 +470,7 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
     case Does::kStartsFileRead:
     case Does::kStartsFileWrite: {
       Request request{};
-      request.kind =
-          role.does == Does::kStartsFileRead ? Request::Kind::kFileRead : Request::Kind::kFileWrite;
+      request.kind = role.does == Does::kStartsFileRead ? Request::Kind::kFileRead : Request::Kind::kFileWrite;
       request.function = static_cast<uint16_t>(number);
       request.begun = context.call.start;
       request.sent = bytes();
@@ -579,8 +572,8 @@ struct Wrapper<Number, std::index_sequence<I...>> {
 template <size_t... Number>
 void fill(void** to, std::index_sequence<Number...>) {
   // No fold expression: compilers limit how deep those nest.
-  void* const made[] = {reinterpret_cast<void*>(
-      &Wrapper<Number + 1, std::make_index_sequence<kCalls[Number + 1].parameters>>::call)...};
+  void* const made[] = {
+      reinterpret_cast<void*>(&Wrapper<Number + 1, std::make_index_sequence<kCalls[Number + 1].parameters>>::call)...};
   for (size_t i = 0; i < sizeof...(Number); ++i) to[i + 1] = made[i];
 }
 

@@ -32,8 +32,7 @@ Operation floating(const llvm::Type* type, int what) {
 
 Classified integer(const llvm::Type* type) {
   const bool wide = type->getScalarSizeInBits() > 32 || type->isPtrOrPtrVectorTy();
-  return {wide ? Kind::kInt64 : Kind::kInt32, wide ? Operation::kInt64 : Operation::kInt32,
-          elements_of(type)};
+  return {wide ? Kind::kInt64 : Kind::kInt32, wide ? Operation::kInt64 : Operation::kInt32, elements_of(type)};
 }
 
 Kind load_from(unsigned space) {
@@ -63,8 +62,7 @@ Kind store_to(unsigned space) {
 // The address space of the first pointer among the arguments, the last one for stores (vstore's target).
 unsigned pointer_space(const llvm::CallInst& call) {
   for (const auto& argument : call.args())
-    if (const auto* pointer = llvm::dyn_cast<llvm::PointerType>(argument->getType()))
-      return pointer->getAddressSpace();
+    if (const auto* pointer = llvm::dyn_cast<llvm::PointerType>(argument->getType())) return pointer->getAddressSpace();
   return kPrivate;
 }
 
@@ -93,21 +91,18 @@ Classified classify_call(const llvm::CallInst& call) {
   if (full.starts_with("llvm.")) {
     if (full.starts_with("llvm.fmuladd") || full.starts_with("llvm.fma."))
       return {Kind::kFpFma, floating(type, 2), elements_of(type)};
-    if (full.starts_with("llvm.dbg.") || full.starts_with("llvm.lifetime.") ||
-        full.starts_with("llvm.assume") || full.starts_with("llvm.invariant.") ||
-        full.starts_with("llvm.experimental.noalias"))
+    if (full.starts_with("llvm.dbg.") || full.starts_with("llvm.lifetime.") || full.starts_with("llvm.assume") ||
+        full.starts_with("llvm.invariant.") || full.starts_with("llvm.experimental.noalias"))
       return {Kind::kNothing};
-    if (full.starts_with("llvm.memcpy") || full.starts_with("llvm.memmove") ||
-        full.starts_with("llvm.memset"))
+    if (full.starts_with("llvm.memcpy") || full.starts_with("llvm.memmove") || full.starts_with("llvm.memset"))
       return {store_to(pointer_space(call))};
     if (type->isIntOrIntVectorTy()) return integer(type);
     if (type->isFPOrFPVectorTy()) return {Kind::kFpMath, floating(type, 3), elements_of(type)};
     return {Kind::kOther};
   }
   const std::string_view name = plain_name(full);
-  if (name.starts_with("get_") &&
-      (name.ends_with("_id") || name.ends_with("_size") || name.ends_with("_offset") ||
-       name.ends_with("_dim") || name.ends_with("_groups")))
+  if (name.starts_with("get_") && (name.ends_with("_id") || name.ends_with("_size") || name.ends_with("_offset") ||
+                                   name.ends_with("_dim") || name.ends_with("_groups")))
     return {Kind::kWorkItem};
   if (one_of(name, {"barrier", "work_group_barrier", "sub_group_barrier"})) return {Kind::kBarrier};
   if (name.starts_with("atomic_") || name.starts_with("atom_"))
@@ -123,8 +118,7 @@ Classified classify_call(const llvm::CallInst& call) {
   if (type->isFPOrFPVectorTy()) {
     if (one_of(name, {"fmin", "fmax", "min", "max", "fabs", "clamp", "sign", "copysign", "step"}))
       return {Kind::kFpOther};
-    if (name == "dot")
-      return {Kind::kFpFma, floating(type, 2), elements_of(call.getArgOperand(0)->getType())};
+    if (name == "dot") return {Kind::kFpFma, floating(type, 2), elements_of(call.getArgOperand(0)->getType())};
     return {Kind::kFpMath, floating(type, 3), elements_of(type)};
   }
   if (type->isIntOrIntVectorTy()) {

@@ -1,5 +1,5 @@
-// Classifies a kernel's instructions for the virtual GPU: their class and their arithmetic. Done once per
-// instruction of the code, not per execution.
+// Classifies a kernel's instructions for the virtual GPU: their class and their arithmetic. Done once per instruction
+// of the code, not per execution.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The virtual GPU's memory: computes how it serves one instruction of one wave, in sectors and lines of
-// global memory and banks of local memory. Pure arithmetic on the addresses of the active work-items.
+// The virtual GPU's memory: computes how it serves one instruction of one wave, in sectors and lines of global memory
+// and banks of local memory. Pure arithmetic on the addresses of the active work-items.
 #pragma once
 
 #include <algorithm>
@@ -58,8 +58,7 @@ GlobalCost global_cost(const WaveAccess& access, OnLine&& line) {
                    end_sector = (end - 1) / kSectorBytes + 1;
     if (end_sector > first_sector) cost.sectors += end_sector - first_sector;
     next_sector = std::max(next_sector, end_sector);
-    const uint64_t first_line = std::max(first / kLineBytes, next_line),
-                   end_line = (end - 1) / kLineBytes + 1;
+    const uint64_t first_line = std::max(first / kLineBytes, next_line), end_line = (end - 1) / kLineBytes + 1;
     for (uint64_t each = first_line; each < end_line; ++each) {
       ++cost.lines;
       line(each);

@@ -1,8 +1,8 @@
-// The virtual GPU: an Oclgrind plugin that counts what a SIMT machine with waves of 32 work-items would do. Oclgrind runs
-// work-items one after the other, from barrier to barrier; the plugin lines the work-items of a wave up again by where
-// they are: basic block, iteration numbers of all enclosing loops, chain of calls. Work-items of a wave that come to the
-// same place share one issue of its instructions, which is what reconvergence at the end of branches and loops gives.
-// docs/virtual-gpu.md has the model; counters.def the counters; spool.h how they leave the process.
+// The virtual GPU: an Oclgrind plugin that counts what a SIMT machine with waves of 32 work-items would do. Oclgrind
+// runs work-items one after the other, from barrier to barrier; the plugin lines the work-items of a wave up again by
+// where they are: basic block, iteration numbers of all enclosing loops, chain of calls. Work-items of a wave that come
+// to the same place share one issue of its instructions, which is what reconvergence at the end of branches and loops
+// gives. docs/virtual-gpu.md has the model; counters.def the counters; spool.h how they leave the process.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -86,7 +86,7 @@ int64_t raw_now() {
   return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
 }
 
-// ---- the code, looked at once per dispatch
+// The code, looked at once per dispatch
 
 struct CodeBlock {
   const llvm::BasicBlock* block = nullptr;
@@ -110,7 +110,7 @@ struct CodeFunction {
   std::vector<std::unique_ptr<CodeBlock>> blocks;
 };
 
-// ---- where a work-item is
+// Where a work-item is
 
 struct LoopPlace {
   int loop;
@@ -179,8 +179,7 @@ class Spool {
       const std::string path = folder_ + "/" + std::to_string(pid) + ".records";
       descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     }
-    if (descriptor_ < 0 ||
-        write(descriptor_, record.data(), record.size()) != static_cast<ssize_t>(record.size()))
+    if (descriptor_ < 0 || write(descriptor_, record.data(), record.size()) != static_cast<ssize_t>(record.size()))
       state_->failures.fetch_add(1, std::memory_order_relaxed);
   }
 
@@ -332,22 +331,20 @@ class VirtualGpu : public oclgrind::Plugin {
                   size_t size) override {
     if (counting_) access(memory, item, address, size, false);
   }
-  void memoryStore(const oclgrind::Memory* memory, const oclgrind::WorkItem* item, size_t address,
-                   size_t size, const uint8_t*) override {
+  void memoryStore(const oclgrind::Memory* memory, const oclgrind::WorkItem* item, size_t address, size_t size,
+                   const uint8_t*) override {
     if (counting_) access(memory, item, address, size, true);
   }
-  void memoryAtomicLoad(const oclgrind::Memory* memory, const oclgrind::WorkItem*, oclgrind::AtomicOp,
-                        size_t address, size_t size) override {
+  void memoryAtomicLoad(const oclgrind::Memory* memory, const oclgrind::WorkItem*, oclgrind::AtomicOp, size_t address,
+                        size_t size) override {
     // The load part comes for every atomic, the store part only where something is written.
     if (counting_)
       pending_.push_back({address, static_cast<uint32_t>(size),
-                          memory->getAddressSpace() == oclgrind::AddrSpaceLocal
-                              ? InstructionClass::kLocalAtomic
-                              : InstructionClass::kGlobalAtomic});
+                          memory->getAddressSpace() == oclgrind::AddrSpaceLocal ? InstructionClass::kLocalAtomic
+                                                                                : InstructionClass::kGlobalAtomic});
   }
   // async_work_group_copy moves data for the whole group.
-  void memoryLoad(const oclgrind::Memory* memory, const oclgrind::WorkGroup*, size_t address,
-                  size_t size) override {
+  void memoryLoad(const oclgrind::Memory* memory, const oclgrind::WorkGroup*, size_t address, size_t size) override {
     if (counting_) group_access(memory, address, size, false);
   }
   void memoryStore(const oclgrind::Memory* memory, const oclgrind::WorkGroup*, size_t address, size_t size,
@@ -380,8 +377,7 @@ class VirtualGpu : public oclgrind::Plugin {
     const Config& config = spool_.config();
     bool kernel = config.kernels.empty(), dispatch = config.dispatches.empty();
     for (const std::string& part : config.kernels) kernel = kernel || name_.find(part) != std::string::npos;
-    for (const auto& [first, last] : config.dispatches)
-      dispatch = dispatch || (index_ >= first && index_ <= last);
+    for (const auto& [first, last] : config.dispatches) dispatch = dispatch || (index_ >= first && index_ <= last);
     return kernel && dispatch;
   }
 
@@ -420,8 +416,7 @@ class VirtualGpu : public oclgrind::Plugin {
     for (const llvm::Loop* loop : info.getLoopsInPreorder()) {
       const llvm::Loop* const parent = loop->getParentLoop();
       numbers[loop] = static_cast<int>(entry->loops.size());
-      entry->loops.push_back(
-          {parent != nullptr ? numbers[parent] : -1, static_cast<int>(loop->getLoopDepth())});
+      entry->loops.push_back({parent != nullptr ? numbers[parent] : -1, static_cast<int>(loop->getLoopDepth())});
     }
     for (const llvm::BasicBlock& block : *function) {
       auto made = std::make_unique<CodeBlock>();
@@ -446,15 +441,13 @@ class VirtualGpu : public oclgrind::Plugin {
   }
 
   static bool inside(const CodeFunction& code, int loop, int outer) {
-    while (loop >= 0 &&
-           code.loops[static_cast<size_t>(loop)].depth > code.loops[static_cast<size_t>(outer)].depth)
+    while (loop >= 0 && code.loops[static_cast<size_t>(loop)].depth > code.loops[static_cast<size_t>(outer)].depth)
       loop = code.loops[static_cast<size_t>(loop)].parent;
     return loop == outer;
   }
 
   Frame& push(Lane& lane, const llvm::Function* function) {
-    const uint64_t base =
-        lane.depth == 0 ? mix(0, function) : mix(lane.frames[lane.depth - 1].key, lane.call);
+    const uint64_t base = lane.depth == 0 ? mix(0, function) : mix(lane.frames[lane.depth - 1].key, lane.call);
     if (lane.frames.size() == lane.depth) lane.frames.emplace_back();
     Frame& frame = lane.frames[lane.depth++];
     frame.function = function;
@@ -486,8 +479,7 @@ class VirtualGpu : public oclgrind::Plugin {
           loops.push_back({next->loop, 0, 0});
       }
       uint64_t place = frame.base;
-      for (const LoopPlace& each : loops)
-        place = mix(mix(place, static_cast<uint64_t>(each.loop) + 1), each.iteration);
+      for (const LoopPlace& each : loops) place = mix(mix(place, static_cast<uint64_t>(each.loop) + 1), each.iteration);
       frame.place = place;
     }
     frame.block = next;
@@ -496,8 +488,8 @@ class VirtualGpu : public oclgrind::Plugin {
     if (instances_.try_emplace(frame.key).second) ++next->wave_entries;
   }
 
-  // The work-item goes from frame.block to `next`. After a barrier within the block its instance is gone; a new one then
-  // only remembers the way taken.
+  // The work-item goes from frame.block to `next`. After a barrier within the block its instance is gone; a new one
+  // then only remembers the way taken.
   void branch(const Frame& frame, const CodeBlock* next) {
     Instance& instance = instances_.try_emplace(frame.key).first.value();
     if (instance.successor == nullptr) {
@@ -509,8 +501,7 @@ class VirtualGpu : public oclgrind::Plugin {
     }
   }
 
-  void access(const oclgrind::Memory* memory, const oclgrind::WorkItem* item, size_t address, size_t size,
-              bool store) {
+  void access(const oclgrind::Memory* memory, const oclgrind::WorkItem* item, size_t address, size_t size, bool store) {
     InstructionClass kind = store ? InstructionClass::kGlobalStore : InstructionClass::kGlobalLoad;
     switch (memory->getAddressSpace()) {
       case oclgrind::AddrSpaceLocal:
@@ -630,8 +621,7 @@ class VirtualGpu : public oclgrind::Plugin {
       for (const std::unique_ptr<CodeBlock>& block : code->blocks) {
         counts_[V_INST] += block->wave_entries * block->instructions;
         counts_[V_THREAD_INST] += block->thread_entries * block->instructions;
-        for (size_t i = 0; i < kClasses; ++i)
-          counts_[V_INST_FP_ADD + i] += block->wave_entries * block->classes[i];
+        for (size_t i = 0; i < kClasses; ++i) counts_[V_INST_FP_ADD + i] += block->wave_entries * block->classes[i];
         for (size_t i = 0; i < kOperations; ++i)
           counts_[V_OPS_ADD_F16 + i] += block->thread_entries * block->operations[i];
       }
@@ -666,8 +656,7 @@ class VirtualGpu : public oclgrind::Plugin {
     std::memcpy(record.data(), &head, sizeof head);
     std::memcpy(record.data() + sizeof head, name_.data(), name_.size());
     // An estimate: what was counted stands for all work-groups.
-    const double scale =
-        groups_run_ > 0 ? static_cast<double>(groups_) / static_cast<double>(groups_run_) : 1;
+    const double scale = groups_run_ > 0 ? static_cast<double>(groups_) / static_cast<double>(groups_run_) : 1;
     for (size_t i = 0; i < head.values; ++i) {
       double value = static_cast<double>(counts_[i]);
       if (i != V_WORK_GROUPS_RUN && scale != 1) value = std::round(value * scale);
@@ -706,8 +695,7 @@ class VirtualGpu : public oclgrind::Plugin {
 namespace {
 std::mutex plugins_lock;
 std::unordered_map<oclgrind::Context*, std::unique_ptr<tacho::plugin::VirtualGpu>>& plugins() {
-  static auto* const all =
-      new std::unordered_map<oclgrind::Context*, std::unique_ptr<tacho::plugin::VirtualGpu>>;
+  static auto* const all = new std::unordered_map<oclgrind::Context*, std::unique_ptr<tacho::plugin::VirtualGpu>>;
   return *all;
 }
 }  // namespace

@@ -1,8 +1,8 @@
-// An OpenCL layer that reads perf_event counters around every kernel: the queue is emptied, counters of all threads of the
-// process start, the kernel runs to its end, counters stop. One record per dispatch goes to the spool (spool.h).
+// An OpenCL layer that reads perf_event counters around every kernel: the queue is emptied, counters of all threads of
+// the process start, the kernel runs to its end, counters stop. One record per dispatch goes to the spool (spool.h).
 //
-// Config lines: pass=EVENT,EVENT,... (indices into kPerfEvents) once per pass; policy=N to read pass N always, policy=kernel
-// or policy=launch to take the next pass at each dispatch of the same kernel, or kernel and shape.
+// Config lines: pass=EVENT,EVENT,... (indices into kPerfEvents) once per pass; policy=N to read pass N always,
+// policy=kernel or policy=launch to take the next pass at each dispatch of the same kernel, or kernel and shape.
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl_layer.h>
 #include <dirent.h>
@@ -138,8 +138,7 @@ class Counters {
     const auto late = [&](const File& each) {
       return !each.own ? 0 : events_[each.event] != vendor::kTaskClockIndex ? 1 : 2;
     };
-    std::stable_sort(files_.begin(), files_.end(),
-                     [&](const File& a, const File& b) { return late(a) < late(b); });
+    std::stable_sort(files_.begin(), files_.end(), [&](const File& a, const File& b) { return late(a) < late(b); });
   }
   ~Counters() {
     for (const File& each : files_) close(each.file);
@@ -154,8 +153,7 @@ class Counters {
   /// Values in the order of the events; NaN where no thread could be counted.
   std::vector<double> stop() {
     const int64_t end = raw_now();
-    for (auto each = files_.rbegin(); each != files_.rend(); ++each)
-      ioctl(each->file, PERF_EVENT_IOC_DISABLE, 0);
+    for (auto each = files_.rbegin(); each != files_.rend(); ++each) ioctl(each->file, PERF_EVENT_IOC_DISABLE, 0);
     std::vector<double> values(events_.size(), __builtin_nan(""));
     for (const auto& [file, event, own] : files_) {
       uint64_t read_back[3] = {};
@@ -207,8 +205,7 @@ void append(State& s, spool::SpoolRecord head, const std::string& name, const st
   std::string record(head.bytes, '\0');
   memcpy(record.data(), &head, sizeof head);
   memcpy(record.data() + sizeof head, name.data(), name.size());
-  if (!values.empty())
-    memcpy(record.data() + sizeof head + name_space, values.data(), values.size() * sizeof(double));
+  if (!values.empty()) memcpy(record.data() + sizeof head + name_space, values.data(), values.size() * sizeof(double));
   if (s.records < 0 || s.pid != getpid()) {
     if (s.records >= 0) close(s.records);
     s.pid = getpid();
@@ -223,8 +220,8 @@ size_t pass_of(State& s, const std::string& name, const spool::SpoolRecord& head
   if (s.policy == "kernel" || s.policy == "launch") {
     std::string key = name;
     if (s.policy == "launch")
-      for (const uint64_t size : {head.grid[0], head.grid[1], head.grid[2], head.workgroup[0],
-                                  head.workgroup[1], head.workgroup[2], head.lds})
+      for (const uint64_t size : {head.grid[0], head.grid[1], head.grid[2], head.workgroup[0], head.workgroup[1],
+                                  head.workgroup[2], head.lds})
         key += " " + std::to_string(size);
     return s.turns[key]++ % s.passes.size();
   }
@@ -233,12 +230,11 @@ size_t pass_of(State& s, const std::string& name, const spool::SpoolRecord& head
 }
 
 cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset,
-                           const size_t* global, const size_t* local, cl_uint waits,
-                           const cl_event* wait_list, cl_event* event) {
+                           const size_t* global, const size_t* local, cl_uint waits, const cl_event* wait_list,
+                           cl_event* event) {
   State& s = state();
   if (s.shared == nullptr || global == nullptr || dimensions < 1 || dimensions > 3)
-    return g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list,
-                                         event);
+    return g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list, event);
   const std::lock_guard guard(s.lock);
   spool::SpoolRecord head{};
   for (unsigned i = 0; i < 3; ++i) {
@@ -248,16 +244,15 @@ cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dim
   cl_device_id device = nullptr;
   cl_ulong bytes = 0;
   if (g_next.clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, nullptr) == CL_SUCCESS &&
-      g_next.clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes,
-                                      nullptr) == CL_SUCCESS)
+      g_next.clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes, nullptr) ==
+          CL_SUCCESS)
     head.lds = bytes;
   head.index = s.shared->dispatches.fetch_add(1, std::memory_order_relaxed);
   head.queue = reinterpret_cast<uintptr_t>(queue);
   const std::string name = kernel_name(kernel);
   if (!s.selected(name, head.index)) {
     append(s, head, name, {});
-    return g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list,
-                                         event);
+    return g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list, event);
   }
   head.selected = 1;
   head.pass = pass_of(s, name, head);
@@ -265,8 +260,8 @@ cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dim
   Counters counters(s.passes[head.pass]);
   head.start = raw_now();
   counters.start();
-  const cl_int result = g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits,
-                                                      wait_list, event);
+  const cl_int result =
+      g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list, event);
   if (result == CL_SUCCESS) g_next.clFinish(queue);
   const std::vector<double> values = counters.stop();
   head.end = raw_now();
@@ -275,8 +270,8 @@ cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dim
   return result;
 }
 
-cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint waits,
-                                const cl_event* wait_list, cl_event* event) {
+cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint waits, const cl_event* wait_list,
+                                cl_event* event) {
   const size_t one = 1;
   return enqueue(queue, kernel, 1, nullptr, &one, &one, waits, wait_list, event);
 }
@@ -284,9 +279,8 @@ cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uin
 }  // namespace
 }  // namespace tacho::plugin
 
-extern "C" __attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name,
-                                                                                    size_t size, void* value,
-                                                                                    size_t* size_ret) {
+extern "C" __attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name, size_t size,
+                                                                                    void* value, size_t* size_ret) {
   if (name != CL_LAYER_API_VERSION) return CL_INVALID_VALUE;
   if (size_ret != nullptr) *size_ret = sizeof(cl_layer_api_version);
   if (value != nullptr) {
@@ -297,8 +291,10 @@ extern "C" __attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerI
   return CL_SUCCESS;
 }
 
-extern "C" __attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(
-    cl_uint entries, const cl_icd_dispatch* target, cl_uint* entries_ret, const cl_icd_dispatch** table) {
+extern "C" __attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(cl_uint entries,
+                                                                                 const cl_icd_dispatch* target,
+                                                                                 cl_uint* entries_ret,
+                                                                                 const cl_icd_dispatch** table) {
   using namespace tacho::plugin;
   constexpr cl_uint kEntries = sizeof(cl_icd_dispatch) / sizeof(void*);
   if (target == nullptr || entries_ret == nullptr || table == nullptr) return CL_INVALID_VALUE;

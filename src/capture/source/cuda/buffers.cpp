@@ -21,13 +21,12 @@ constinit const Cupti* g_cupti = nullptr;
 constinit uint32_t g_version = 0;
 constinit uint32_t g_blocks = 1;
 
-// Sizes of records by kind in the library loaded, 0 = it does not know the kind. The decoder gets them too, so that it can
-// walk buffers of a CUPTI newer than itself.
+// Sizes of records by kind in the library loaded, 0 = it does not know the kind. The decoder gets them too, so that it
+// can walk buffers of a CUPTI newer than itself.
 constinit uint16_t g_sizes[abi::kKinds] = {};
 
-// Texts and callback ids that have been defined. A set of 64-bit keys that only grows: open addressing in a
-// chain of ever larger tables, lock-free; a key inserted twice at the same moment costs one superfluous
-// definition.
+// Texts and callback ids that have been defined. A set of 64-bit keys that only grows: open addressing in a chain of
+// ever larger tables, lock-free; a key inserted twice at the same moment costs one superfluous definition.
 class KeySet {
  public:
   /// True if `key` (not 0) was not there.
@@ -74,8 +73,8 @@ constinit std::atomic<uint64_t> g_callbacks[2][64] = {};  // bit sets of callbac
 constinit std::atomic<bool> g_last{false};
 constinit std::atomic<bool> g_refused{false};  // CUPTI was once told that there is no buffer
 
-// Buffers that CUPTI holds. A buffer leaves this table before it is given to the drainer: what was read from
-// one that is still here afterwards was ours.
+// Buffers that CUPTI holds. A buffer leaves this table before it is given to the drainer: what was read from one that
+// is still here afterwards was ours.
 struct OpenBuffer {
   std::atomic<tape::BlockHeader*> extent;
   std::atomic<uint32_t> scanned;  // bytes in which names have been looked for
@@ -109,8 +108,8 @@ size_t capacity_of(const tape::BlockHeader* extent) {
   return static_cast<size_t>(extent->blocks) * tape::kBlockSize - sizeof(tape::BlockHeader);
 }
 
-// How long CUPTI's requests for a buffer have waited in this process, as far as a clock outside would see it: time in which
-// several threads wait counts once.
+// How long CUPTI's requests for a buffer have waited in this process, as far as a clock outside would see it: time in
+// which several threads wait counts once.
 class Patience {
  public:
   /// Time to wait now, 0 when it is used up.
@@ -135,8 +134,8 @@ T load(const uint8_t* at) {
   return value;
 }
 
-// Length of the text at `pointer`, at most `most`; false when that is no readable memory. The pointer comes
-// from a record whose layout is another library's: a surprise there must not be the program's end.
+// Length of the text at `pointer`, at most `most`; false when that is no readable memory. The pointer comes from a
+// record whose layout is another library's: a surprise there must not be the program's end.
 bool measure_text(uint64_t pointer, size_t most, size_t& length) {
   constexpr uint64_t kPage = 4096;
   const auto* const text = reinterpret_cast<const char*>(pointer);
@@ -157,8 +156,7 @@ void see_text(uint64_t pointer) {
   if (pointer == 0 || !g_texts.insert(pointer)) return;
   size_t length;
   if (measure_text(pointer, 60'000, length))
-    tape::define_name(kBlocks, event::NameSpace::kKernel, pointer,
-                      {reinterpret_cast<const char*>(pointer), length});
+    tape::define_name(kBlocks, event::NameSpace::kKernel, pointer, {reinterpret_cast<const char*>(pointer), length});
 }
 
 void see_callback(int domain, uint32_t id) {
@@ -171,13 +169,12 @@ void see_callback(int domain, uint32_t id) {
   }
   const char* name = nullptr;
   if (g_cupti->get_callback_name(domain, id, &name) != abi::kSuccess || name == nullptr) return;
-  tape::define_name(kBlocks, driver ? event::NameSpace::kDriverFunction : event::NameSpace::kRuntimeFunction,
-                    id, name);
+  tape::define_name(kBlocks, driver ? event::NameSpace::kDriverFunction : event::NameSpace::kRuntimeFunction, id, name);
 }
 
-// Size of records of `kind`, asked from the library's iterator; 0 = it does not know the kind. On a record of
-// zeros alone in a buffer the iterator reports the end as long as the buffer ends within or with the record,
-// and an invalid record after.
+// Size of records of `kind`, asked from the library's iterator; 0 = it does not know the kind. On a record of zeros
+// alone in a buffer the iterator reports the end as long as the buffer ends within or with the record, and an invalid
+// record after.
 uint32_t learn_size(uint32_t kind) {
   constexpr size_t kMost = 512;
   alignas(8) uint8_t probe[kMost + 64] = {};
@@ -247,8 +244,7 @@ void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks) {
     if (g_sizes[kind] != 0) record.sizes[count++] = {static_cast<uint16_t>(kind), g_sizes[kind]};
   }
   const size_t bytes = (sizeof record.head + count * sizeof(event::BlockSize) + 7) & ~size_t{7};
-  record.head.header = {event::RecordKind::kBlockSizes, static_cast<uint8_t>(kBlocks),
-                        static_cast<uint16_t>(bytes), 0};
+  record.head.header = {event::RecordKind::kBlockSizes, static_cast<uint8_t>(kBlocks), static_cast<uint16_t>(bytes), 0};
   tape::define(&record.head.header);
 }
 
@@ -279,8 +275,7 @@ void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
     *size = 0;
     return;
   }
-  // Should the process die before CUPTI clears the buffer, what lay here before must not be taken for
-  // records.
+  // Should the process die before CUPTI clears the buffer, what lay here before must not be taken for records.
   memset(tape::payload(extent), 0, sizeof(uint64_t));
   remember(extent);
   *buffer = reinterpret_cast<uint8_t*>(tape::payload(extent));
@@ -290,8 +285,7 @@ void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
 void buffer_completed(abi::Context, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   if (buffer == nullptr) return;
   const auto* const pool = reinterpret_cast<const uint8_t*>(tape::pool());
-  if (buffer < pool || buffer >= pool + tape::pool_bytes())
-    return;  // another client's, requested before we took over
+  if (buffer < pool || buffer >= pool + tape::pool_bytes()) return;  // another client's, requested before we took over
   auto* const extent = reinterpret_cast<tape::BlockHeader*>(buffer - sizeof(tape::BlockHeader));
   walk(buffer, valid, 0, [](const uint8_t* record, uint32_t kind, uint32_t size) {
     see_record(record, kind, text_of(record, kind, size));
@@ -329,18 +323,17 @@ void look_for_names() {
     if (extent == nullptr) continue;
     const uint64_t sequence = extent->sequence;
     const uint32_t from = open.scanned.load(std::memory_order_relaxed);
-    const size_t to =
-        walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), from,
-             [&](const uint8_t* record, uint32_t kind, uint32_t size) {
-               const uint64_t text = text_of(record, kind, size);
-               const bool wants_text = kind == abi::kind::kKernel || kind == abi::kind::kSerialKernel;
-               if (wants_text && text == 0) return false;  // not written yet
-               std::atomic_thread_fence(std::memory_order_acquire);
-               if (open.extent.load(std::memory_order_relaxed) != extent || extent->sequence != sequence)
-                 return false;
-               see_record(record, kind, text);
-               return true;
-             });
+    const size_t to = walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), from,
+                           [&](const uint8_t* record, uint32_t kind, uint32_t size) {
+                             const uint64_t text = text_of(record, kind, size);
+                             const bool wants_text = kind == abi::kind::kKernel || kind == abi::kind::kSerialKernel;
+                             if (wants_text && text == 0) return false;  // not written yet
+                             std::atomic_thread_fence(std::memory_order_acquire);
+                             if (open.extent.load(std::memory_order_relaxed) != extent || extent->sequence != sequence)
+                               return false;
+                             see_record(record, kind, text);
+                             return true;
+                           });
     std::atomic_thread_fence(std::memory_order_acquire);
     if (open.extent.load(std::memory_order_relaxed) == extent && extent->sequence == sequence)
       open.scanned.store(static_cast<uint32_t>(to), std::memory_order_relaxed);
@@ -354,10 +347,9 @@ void mark_last_buffers() {
 void count_dropped_records() {
   size_t dropped = 0;
   if (g_cupti->dropped_records(nullptr, 0, &dropped) == abi::kSuccess && dropped != 0)
-    tape::loss(
-        event::Table::kFactEnd,
-        g_refused.load(std::memory_order_relaxed) ? event::LossReason::kPoolFull : event::LossReason::kVendor,
-        dropped);
+    tape::loss(event::Table::kFactEnd,
+               g_refused.load(std::memory_order_relaxed) ? event::LossReason::kPoolFull : event::LossReason::kVendor,
+               dropped);
 }
 
 }  // namespace tacho::capture::cuda

@@ -1,6 +1,6 @@
-// CUPTI's activity buffers in the pool. Each buffer that CUPTI asks for is a run of pool blocks. When CUPTI
-// completes one, the target looks through it once for new names and hands it to the drainer unchanged; it
-// copies and decodes nothing.
+// CUPTI's activity buffers in the pool. Each buffer that CUPTI asks for is a run of pool blocks. When CUPTI completes
+// one, the target looks through it once for new names and hands it to the drainer unchanged; it copies and decodes
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks);
 void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records);
 void buffer_completed(abi::Context context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid);
 
-/// The number of records in CUPTI's open buffers whose work is unfinished or not read back yet; a forced
-/// flush would hand them over incomplete. Exact only while no thread launches anything.
+/// The number of records in CUPTI's open buffers whose work is unfinished or not read back yet; a forced flush would
+/// hand them over incomplete. Exact only while no thread launches anything.
 uint64_t incomplete_records();
 /// Marks all buffers completed from now on (BlockHeader::aux) as possibly holding work that has not ended.
 void mark_last_buffers();
-/// Looks for new names in the buffers that CUPTI holds, so that tacho knows them if the process is killed.
-/// For one thread only.
+/// Looks for new names in the buffers that CUPTI holds, so that tacho knows them if the process is killed. For one
+/// thread only.
 void look_for_names();
 /// Asks CUPTI how many records it dropped since the last time and counts them.
 void count_dropped_records();

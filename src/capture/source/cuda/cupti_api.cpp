@@ -1,6 +1,5 @@
-// Finding and loading CUPTI (cupti_api.h). A machine often has several copies (the toolkit's, one in each
-// Python wheel that brings CUDA); only the one that belongs to the runtime in use sees this process's CUDA
-// calls reliably.
+// Finding and loading CUPTI (cupti_api.h). A machine often has several copies (the toolkit's, one in each Python wheel
+// that brings CUDA); only the one that belongs to the runtime in use sees this process's CUDA calls reliably.
 #include "capture/source/cuda/cupti_api.h"
 
 #include <dlfcn.h>
@@ -37,8 +36,7 @@ struct Attempts {
   size_t capacity, used;
   void add(const char* what) {
     const int size = snprintf(text + used, capacity - used, "%s%s", used == 0 ? "" : ", ", what);
-    if (size > 0)
-      used = used + static_cast<size_t>(size) < capacity ? used + static_cast<size_t>(size) : capacity - 1;
+    if (size > 0) used = used + static_cast<size_t>(size) < capacity ? used + static_cast<size_t>(size) : capacity - 1;
   }
 };
 
@@ -60,8 +58,7 @@ bool load_from_folder(Cupti& cupti, const char* folder) {
   return false;
 }
 
-// Folders in which a CUPTI lies relative to the folder of a libcudart or another library of a CUDA
-// installation.
+// Folders in which a CUPTI lies relative to the folder of a libcudart or another library of a CUDA installation.
 constexpr const char* kBeside[] = {"", "/../../cuda_cupti/lib", "/../extras/CUPTI/lib64",
                                    "/../../../extras/CUPTI/lib64"};
 
@@ -129,9 +126,9 @@ bool load_cupti(Cupti& cupti, char* tried, size_t tried_capacity) {
     dlclose(library);
   }
   attempts.add("the loader's path");
-  for (const char* folder : {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64",
-                             "/usr/local/cuda/targets/x86_64-linux/lib", "/opt/cuda/extras/CUPTI/lib64",
-                             "/usr/lib/x86_64-linux-gnu", "/usr/lib64"})
+  for (const char* folder :
+       {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib",
+        "/opt/cuda/extras/CUPTI/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64"})
     if (load_from_folder(cupti, folder)) return true;
   attempts.add("/usr/local/cuda");
   return false;

@@ -1,6 +1,5 @@
-// Typed access to CUPTI and to the few driver functions that the CUDA source needs. tacho links no NVIDIA
-// library: it looks the functions up at run time, in the copy of CUPTI that belongs to the process's CUDA
-// runtime.
+// Typed access to CUPTI and to the few driver functions that the CUDA source needs. tacho links no NVIDIA library: it
+// looks the functions up at run time, in the copy of CUPTI that belongs to the process's CUDA runtime.
 #pragma once
 
 #include <cstddef>
@@ -51,9 +50,9 @@ struct Cupti {
   const char* found_by = "";  // how it was found, for the trace
 };
 
-/// Loads CUPTI into `cupti`. Tries the copy already in the process, the one beside the CUDA runtime in use (a
-/// Python wheel's), $CUDA_HOME's or $CUDA_PATH's, and the system's. False if none was usable; `tried` then
-/// gets the list of places, for the user.
+/// Loads CUPTI into `cupti`. Tries the copy already in the process, the one beside the CUDA runtime in use (a Python
+/// wheel's), $CUDA_HOME's or $CUDA_PATH's, and the system's. False if none was usable; `tried` then gets the list of
+/// places, for the user.
 bool load_cupti(Cupti& cupti, char* tried, size_t tried_capacity);
 
 /// Address of `symbol` in a CUPTI that the process has already loaded, nullptr when there is none.
@@ -67,8 +66,8 @@ bool start_session();
 const Cupti* session_cupti();
 /// True while tacho's session owns CUPTI's activity records in this process.
 bool session_active();
-/// Moves the records that CUPTI still holds to the pool. Call before _exit, which runs no exit handlers.
-/// Takes at most a second.
+/// Moves the records that CUPTI still holds to the pool. Call before _exit, which runs no exit handlers. Takes at most
+/// a second.
 void finish_before_exit();
 /// Prints a warning on stderr and adds it to the trace as a note.
 void say_warning(const char* sentence);

@@ -26,10 +26,8 @@ struct Driver {
 bool load_driver(Driver& driver) {
   driver.get_nodes = reinterpret_cast<decltype(driver.get_nodes)>(find_in_driver("cuGraphGetNodes"));
   driver.node_type = reinterpret_cast<decltype(driver.node_type)>(find_in_driver("cuGraphNodeGetType"));
-  driver.kernel_node =
-      reinterpret_cast<decltype(driver.kernel_node)>(find_in_driver("cuGraphKernelNodeGetParams_v2"));
-  driver.child_graph =
-      reinterpret_cast<decltype(driver.child_graph)>(find_in_driver("cuGraphChildGraphNodeGetGraph"));
+  driver.kernel_node = reinterpret_cast<decltype(driver.kernel_node)>(find_in_driver("cuGraphKernelNodeGetParams_v2"));
+  driver.child_graph = reinterpret_cast<decltype(driver.child_graph)>(find_in_driver("cuGraphChildGraphNodeGetGraph"));
   driver.function_name = reinterpret_cast<decltype(driver.function_name)>(find_in_driver("cuFuncGetName"));
   driver.kernel_name = reinterpret_cast<decltype(driver.kernel_name)>(find_in_driver("cuKernelGetName"));
   return driver.get_nodes != nullptr && driver.node_type != nullptr;
@@ -60,8 +58,8 @@ constexpr size_t kGroups = 64;
 constexpr size_t kMostNodes = 1 << 17;
 constexpr int kKernelType = 0, kGraphType = 4, kDeepest = 8;
 
-// What is in a graph. In place of a node that is a graph itself its nodes are counted; the driver does not tell what is in the body
-// of a conditional node.
+// What is in a graph. In place of a node that is a graph itself its nodes are counted; the driver does not tell what is
+// in the body of a conditional node.
 struct Contents {
   Group groups[kGroups];
   size_t used = 0;
@@ -73,8 +71,7 @@ const char* kernel_name(const Driver& driver, void* node) {
   const char* name = nullptr;
   abi::KernelNode kernel{};
   if (driver.kernel_node == nullptr || driver.kernel_node(node, &kernel) != 0) return nullptr;
-  if (kernel.function != nullptr && driver.function_name != nullptr)
-    driver.function_name(&name, kernel.function);
+  if (kernel.function != nullptr && driver.function_name != nullptr) driver.function_name(&name, kernel.function);
   if (name == nullptr && kernel.kernel != nullptr && driver.kernel_name != nullptr)
     driver.kernel_name(&name, kernel.kernel);
   return name;
@@ -82,8 +79,8 @@ const char* kernel_name(const Driver& driver, void* node) {
 
 void count_node(Contents& contents, int type, const char* name) {
   const auto same = [&](const Group& group) {
-    return group.type == type && (group.name == name || (name != nullptr && group.name != nullptr &&
-                                                         strcmp(group.name, name) == 0));
+    return group.type == type &&
+           (group.name == name || (name != nullptr && group.name != nullptr && strcmp(group.name, name) == 0));
   };
   size_t at = 0;
   while (at < contents.used && !same(contents.groups[at])) ++at;
@@ -129,8 +126,7 @@ void number_graph(const Cupti& cupti, void* graph) {
 
 void mark_graph_node(const Cupti& cupti, void* node, void* original) {
   uint64_t id = 0, original_id = 0;
-  if (cupti.get_graph_node_id == nullptr || !marker::active() ||
-      cupti.get_graph_node_id(node, &id) != abi::kSuccess)
+  if (cupti.get_graph_node_id == nullptr || !marker::active() || cupti.get_graph_node_id(node, &id) != abi::kSuccess)
     return;
   if (original != nullptr && cupti.get_graph_node_id(original, &original_id) != abi::kSuccess) return;
   const auto mark = [](std::string_view text, uint64_t number) {

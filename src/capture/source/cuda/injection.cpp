@@ -1,5 +1,6 @@
-// Where the CUDA source begins and ends in a process: CUDA's driver loads libtacho.so because CUDA_INJECTION64_PATH names it
-// and calls InitializeInjection() inside cuInit(). A run either traces (session.cpp) or collects counters (counter/).
+// Where the CUDA source begins and ends in a process: CUDA's driver loads libtacho.so because CUDA_INJECTION64_PATH
+// names it and calls InitializeInjection() inside cuInit(). A run either traces (session.cpp) or collects counters
+// (counter/).
 #include <string.h>
 
 #include <string_view>

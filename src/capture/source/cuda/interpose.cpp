@@ -1,7 +1,6 @@
-// Programs that use CUPTI themselves (torch.profiler does): CUPTI serves one client, so while tacho has the
-// GPU records their calls must neither take the buffers away nor switch kinds off, and the user is told who
-// got the records. Found by symbol interposition where libtacho.so is preloaded; everything is passed on when
-// tacho does not use CUPTI.
+// Programs that use CUPTI themselves (torch.profiler does): CUPTI serves one client, so while tacho has the GPU records
+// their calls must neither take the buffers away nor switch kinds off, and the user is told who got the records. Found
+// by symbol interposition where libtacho.so is preloaded; everything is passed on when tacho does not use CUPTI.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,9 +40,8 @@ bool keep_out(const void* caller, bool tell) {
   if (tell && !g_said.exchange(true)) {
     char line[384];
     snprintf(line, sizeof line,
-             "the program (%s) starts a CUPTI profiler of its own: tacho keeps the GPU records, the "
-             "program's profiler gets none; "
-             "--yield-to-app leaves them to it",
+             "the program (%s) starts a CUPTI profiler of its own: tacho keeps the GPU records, the program's profiler "
+             "gets none; --yield-to-app leaves them to it",
              who);
     say_warning(line);
   }
@@ -77,17 +75,14 @@ TACHO_EXPORTED cuptiSubscribe_v2(abi::Subscriber* subscriber, abi::Callback call
       snprintf(parameters->old_name, parameters->old_size, "tacho");
     return abi::kMultipleSubscribers;
   }
-  return pass_on<abi::Subscriber*, abi::Callback, void*, abi::SubscriberParameters*>(
-      "cuptiSubscribe_v2", subscriber, callback, user, parameters);
+  return pass_on<abi::Subscriber*, abi::Callback, void*, abi::SubscriberParameters*>("cuptiSubscribe_v2", subscriber,
+                                                                                     callback, user, parameters);
 }
 
-// A client that asks for no subscription would take our buffers for its own: it is told yes and gets no
-// records.
-TACHO_EXPORTED cuptiActivityRegisterCallbacks(abi::BufferRequested requested,
-                                              abi::BufferCompleted completed) {
+// A client that asks for no subscription would take our buffers for its own: it is told yes and gets no records.
+TACHO_EXPORTED cuptiActivityRegisterCallbacks(abi::BufferRequested requested, abi::BufferCompleted completed) {
   if (keep_out(__builtin_return_address(0), true)) return abi::kSuccess;
-  return pass_on<abi::BufferRequested, abi::BufferCompleted>("cuptiActivityRegisterCallbacks", requested,
-                                                             completed);
+  return pass_on<abi::BufferRequested, abi::BufferCompleted>("cuptiActivityRegisterCallbacks", requested, completed);
 }
 
 TACHO_EXPORTED cuptiActivityRegisterTimestampCallback(abi::Timestamp timestamp) {

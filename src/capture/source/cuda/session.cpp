@@ -1,6 +1,6 @@
-// The CUDA source where it traces (injection.cpp starts it inside cuInit()): CUPTI writes its activity records into pool blocks
-// (buffers.h); this file sets it up, follows pause and resume, flushes once in a period and at exit, and says
-// in one sentence what cannot be done.
+// The CUDA source where it traces (injection.cpp starts it inside cuInit()): CUPTI writes its activity records into
+// pool blocks (buffers.h); this file sets it up, follows pause and resume, flushes once in a period and at exit, and
+// says in one sentence what cannot be done.
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -77,11 +77,9 @@ Refusal refusal(abi::Result result) {
       return {"this is a virtual GPU (vGPU) on which the host does not allow profiling",
               "the host's administrator can allow it (enable_profiling of the vGPU's plugin)"};
     case abi::kMigNotSupported:
-      return {"CUPTI cannot trace this MIG instance",
-              "use a newer toolkit's CUPTI (CUDA_HOME), or a whole GPU"};
+      return {"CUPTI cannot trace this MIG instance", "use a newer toolkit's CUPTI (CUDA_HOME), or a whole GPU"};
     case abi::kConfidential:
-      return {"the GPU is in confidential computing mode, in which CUPTI does not trace",
-              "use a GPU without it"};
+      return {"the GPU is in confidential computing mode, in which CUPTI does not trace", "use a GPU without it"};
     case abi::kWslNotSupported:
       return {"CUPTI cannot trace under this version of WSL", "update Windows' NVIDIA driver"};
     default:
@@ -90,16 +88,13 @@ Refusal refusal(abi::Result result) {
 }
 void say_refusal(const Refusal& why) {
   char line[512];
-  snprintf(line, sizeof line, "%s: the program runs, its CUDA activity is not traced; %s", why.cause,
-           why.advice);
+  snprintf(line, sizeof line, "%s: the program runs, its CUDA activity is not traced; %s", why.cause, why.advice);
   say(event::NoteSeverity::kWarning, line);
 }
 
-// ---- time
-// -----------------------------------------------------------------------------------------------------------
-// CUPTI wants nanoseconds. They come from the host clock by one fixed multiplication that the drainer's side
-// inverts exactly (BlockClockRecord), so that conversion to CLOCK_MONOTONIC_RAW is as good as the clock
-// tuples there.
+// Time
+// CUPTI wants nanoseconds. They come from the host clock by one fixed multiplication that the drainer's side inverts
+// exactly (BlockClockRecord), so that conversion to CLOCK_MONOTONIC_RAW is as good as the clock tuples there.
 
 constexpr int kClockShift = 32;
 constinit uint64_t g_base_ticks = 0, g_base_ns = 0, g_multiplier = 0;
@@ -107,8 +102,7 @@ constinit bool g_pairs = false;  // CUPTI goes by its own clock
 
 uint64_t timestamp_from_tsc() {
   const uint64_t ticks = __rdtsc() - g_base_ticks;
-  return g_base_ns +
-         static_cast<uint64_t>((static_cast<unsigned __int128>(ticks) * g_multiplier) >> kClockShift);
+  return g_base_ns + static_cast<uint64_t>((static_cast<unsigned __int128>(ticks) * g_multiplier) >> kClockShift);
 }
 uint64_t timestamp_from_raw() {
   return static_cast<uint64_t>(raw_now());
@@ -170,29 +164,23 @@ void setup_clock() {
   if (g_pairs) define_clock_pair();
 }
 
-// ---- kinds
-// ----------------------------------------------------------------------------------------------------------
+// Kinds
 
 struct KindOfSource {
   uint64_t source;
   int kind;
 };
 constexpr KindOfSource kKinds[] = {
-    {tape::source_bit::kDispatch, abi::kind::kKernel},
-    {tape::source_bit::kCopy, abi::kind::kCopy},
-    {tape::source_bit::kCopy, abi::kind::kPeerCopy},
-    {tape::source_bit::kCopy, abi::kind::kFill},
-    {tape::source_bit::kApi, abi::kind::kRuntime},
-    {tape::source_bit::kApi, abi::kind::kDriver},
-    {tape::source_bit::kAllocation, abi::kind::kMemory2},
-    {tape::source_bit::kSync, abi::kind::kSynchronization},
-    {tape::source_bit::kOverhead, abi::kind::kOverhead},
-    {tape::source_bit::kOverhead, abi::kind::kJit},
+    {tape::source_bit::kDispatch, abi::kind::kKernel},    {tape::source_bit::kCopy, abi::kind::kCopy},
+    {tape::source_bit::kCopy, abi::kind::kPeerCopy},      {tape::source_bit::kCopy, abi::kind::kFill},
+    {tape::source_bit::kApi, abi::kind::kRuntime},        {tape::source_bit::kApi, abi::kind::kDriver},
+    {tape::source_bit::kAllocation, abi::kind::kMemory2}, {tape::source_bit::kSync, abi::kind::kSynchronization},
+    {tape::source_bit::kOverhead, abi::kind::kOverhead},  {tape::source_bit::kOverhead, abi::kind::kJit},
 };
 
-// CUPTI can switch single functions. Off at any time; on only before the driver starts (later it has no
-// effect, seen with CUPTI 13.0), and then the functions left off cost nothing. So `few`, when it is early
-// enough, are switched on by themselves; otherwise all are switched on and then some off.
+// CUPTI can switch single functions. Off at any time; on only before the driver starts (later it has no effect, seen
+// with CUPTI 13.0), and then the functions left off cost nothing. So `few`, when it is early enough, are switched on by
+// themselves; otherwise all are switched on and then some off.
 using SwitchFunction = abi::Result (*)(uint32_t, uint8_t);
 using Wanted = bool (*)(const char* name);
 
@@ -210,14 +198,14 @@ void switch_functions(int domain, int kind, SwitchFunction switch_one, Wanted wa
   }
 }
 
-// Driver calls that launch work: traced also when other driver calls are not, because libraries such as
-// Triton call them without the runtime.
+// Driver calls that launch work: traced also when other driver calls are not, because libraries such as Triton call
+// them without the runtime.
 bool launches_from_driver(const char* name) {
   return strncmp(name, "cuLaunch", 8) == 0 || strncmp(name, "cuGraphLaunch", 13) == 0;
 }
 
-// Runtime calls that only ask, are over in nanoseconds and come by the thousand (PyTorch asks for the device
-// ten times for every kernel it launches): tracing them costs more than all other calls together.
+// Runtime calls that only ask, are over in nanoseconds and come by the thousand (PyTorch asks for the device ten times
+// for every kernel it launches): tracing them costs more than all other calls together.
 constexpr const char* kQuestions[] = {"cudaGetDevice_v",          "cudaGetLastError_v",
                                       "cudaPeekAtLastError_v",    "cudaDeviceGetAttribute_v",
                                       "cudaGetDeviceFlags_v",     "cudaStreamIsCapturing",
@@ -240,24 +228,20 @@ bool wants_spans() {
 }
 void define_span_window(bool wanted) {
   if (wants_spans())
-    tape::define_fact(kBlocks, wanted ? event::BlockFact::kSpansStart : event::BlockFact::kSpansStop,
-                      host_ticks());
+    tape::define_fact(kBlocks, wanted ? event::BlockFact::kSpansStart : event::BlockFact::kSpansStop, host_ticks());
 }
 
 void switch_kind(int kind, bool on) {
   if (kind == abi::kind::kSynchronization && !g_synchronization) return;
   if (kind == abi::kind::kRuntime && !g_all_calls)
-    return switch_functions(abi::domain::kRuntime, kind, g_cupti.enable_runtime_api, does_something, false,
-                            on);
+    return switch_functions(abi::domain::kRuntime, kind, g_cupti.enable_runtime_api, does_something, false, on);
   if (kind == abi::kind::kDriver && !g_driver_all)
-    return switch_functions(abi::domain::kDriver, kind, g_cupti.enable_driver_api, launches_from_driver, true,
-                            on);
+    return switch_functions(abi::domain::kDriver, kind, g_cupti.enable_driver_api, launches_from_driver, true, on);
   const abi::Result result = on ? g_cupti.activity_enable(kind) : g_cupti.activity_disable(kind);
   if (on && result != abi::kSuccess && kind == abi::kind::kKernel) {
     if (const Refusal why = refusal(result); why.cause != nullptr) return say_refusal(why);
     char line[256];
-    snprintf(line, sizeof line, "CUPTI cannot trace kernels here (%s): the trace has none",
-             result_text(result));
+    snprintf(line, sizeof line, "CUPTI cannot trace kernels here (%s): the trace has none", result_text(result));
     say(event::NoteSeverity::kError, line);
   }
 }
@@ -302,24 +286,20 @@ void on_driver_ready() {
     snprintf(text, sizeof text, "CUDA driver %d.%d", version / 1000, version % 1000 / 10);
     tape::define_fact(kBlocks, event::BlockFact::kDriver, 0, text);
   }
-  const abi::Result result =
-      g_cupti.enable_hw_trace == nullptr ? abi::kNotSupported : g_cupti.enable_hw_trace(1);
+  const abi::Result result = g_cupti.enable_hw_trace == nullptr ? abi::kNotSupported : g_cupti.enable_hw_trace(1);
   tape::define_property(event::Table::kProcess, 0, "cupti.hw_trace",
                         result == abi::kSuccess ? "used" : result_text(result));
 }
 
-// ---- callbacks
-// ------------------------------------------------------------------------------------------------------
+// Callbacks
 
-// Recording stops or starts with the call whose callback this is. Inside a call CUPTI completes nothing, so
-// work in flight can only be waited for by the thread of ours: it disables what is on the device a little
-// later, and what was launched meanwhile is told from the rest by the number of the call
-// (BlockFact::kRecordingStarts and kRecordingStops).
+// Recording stops or starts with the call whose callback this is. Inside a call CUPTI completes nothing, so work in
+// flight can only be waited for by the thread of ours: it disables what is on the device a little later, and what was
+// launched meanwhile is told from the rest by the number of the call (BlockFact::kRecordingStarts and kRecordingStops).
 void set_enabled(uint64_t sources, uint32_t correlation) {
   tape::PoolHeader* const pool = tape::pool();
   if (pool->enabled.exchange(sources, std::memory_order_relaxed) == sources) return;
-  tape::define_fact(kBlocks,
-                    sources != 0 ? event::BlockFact::kRecordingStarts : event::BlockFact::kRecordingStops,
+  tape::define_fact(kBlocks, sources != 0 ? event::BlockFact::kRecordingStarts : event::BlockFact::kRecordingStops,
                     correlation);
   if (sources != 0) {
     apply_sources(sources);
@@ -364,11 +344,11 @@ bool causes_work(const char* function) {
   return false;
 }
 bool instantiates(const char* function) {
-  return function != nullptr && (strncmp(function, "cudaGraphInstantiate", 20) == 0 ||
-                                 strncmp(function, "cuGraphInstantiate", 18) == 0);
+  return function != nullptr &&
+         (strncmp(function, "cudaGraphInstantiate", 20) == 0 || strncmp(function, "cuGraphInstantiate", 18) == 0);
 }
 
-// ---- arguments (configuration: api_args)
+// Arguments (configuration: api_args)
 
 struct Parameters {
   uint32_t name;   // string: the callback's
@@ -379,8 +359,7 @@ constinit Parameters g_parameters[2][kCallbacks] = {};  // runtime, driver
 
 void learn_parameters(bool driver, uint32_t id, const char* name) {
   const vendor::CallParameters* const call = vendor::nvidia::find_call_parameters(name);
-  if (call != nullptr)
-    g_parameters[driver][id] = {tape::intern(name), static_cast<uint32_t>(vendor::bytes_of(*call))};
+  if (call != nullptr) g_parameters[driver][id] = {tape::intern(name), static_cast<uint32_t>(vendor::bytes_of(*call))};
 }
 
 // At the call's end: what it has written to its outputs is not told, only where they are.
@@ -411,8 +390,7 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
         if (id == abi::callback::kGraphCreated)
           number_graph(g_cupti, graph->graph);
         else
-          mark_graph_node(g_cupti, graph->node,
-                          id == abi::callback::kGraphNodeCloned ? graph->original_node : nullptr);
+          mark_graph_node(g_cupti, graph->node, id == abi::callback::kGraphNodeCloned ? graph->original_node : nullptr);
       }
     return;
   }
@@ -427,8 +405,7 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
     else
       sampler::end_call_counts(call->correlation, host_ticks());
   }
-  if (call->site == abi::kExit && id < kCallbacks)
-    write_parameters(domain == abi::domain::kDriver, id, *call);
+  if (call->site == abi::kExit && id < kCallbacks) write_parameters(domain == abi::domain::kDriver, id, *call);
   if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStart) {
     if (call->site == abi::kExit && g_profiler_api) set_enabled(tape::pool()->sources, call->correlation);
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStop) {
@@ -441,14 +418,12 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
     // Every version's parameters begin with where the executable graph goes and the graph.
     const auto* const parameters = static_cast<void* const*>(call->parameters);
     const bool worked = call->result != nullptr && *static_cast<const int*>(call->result) == 0;
-    if (worked && parameters[0] != nullptr)
-      describe_graph(g_cupti, parameters[1], *static_cast<void**>(parameters[0]));
+    if (worked && parameters[0] != nullptr) describe_graph(g_cupti, parameters[1], *static_cast<void**>(parameters[0]));
   }
 }
 
 void enable_callbacks() {
-  for (const uint32_t id :
-       {abi::callback::kProfilerStart, abi::callback::kProfilerStop, abi::callback::kDeviceReset})
+  for (const uint32_t id : {abi::callback::kProfilerStart, abi::callback::kProfilerStop, abi::callback::kDeviceReset})
     g_cupti.enable_callback(1, g_subscriber, abi::domain::kRuntime, id);
   g_cupti.enable_callback(1, g_subscriber, abi::domain::kResource, abi::callback::kInitFinished);
   // Nodes of graphs belong to what made them. Nothing happens at launches.
@@ -471,8 +446,7 @@ void enable_callbacks() {
     }
 }
 
-// ---- flushing
-// -------------------------------------------------------------------------------------------------------
+// Flushing
 
 // Set while the thread of ours is inside CUPTI: at exit CUPTI takes itself down, so finish() waits for it.
 constinit std::atomic<uint32_t> g_inside{0};
@@ -510,8 +484,7 @@ void* follow(void*) {
     if (wanted != g_active.load(std::memory_order_relaxed)) apply_sources(wanted);
     look_for_names();
     const int64_t now = raw_now();
-    if (now - last_flush >= int64_t{period} * 1'000'000 ||
-        pool->closing.load(std::memory_order_relaxed) != 0) {
+    if (now - last_flush >= int64_t{period} * 1'000'000 || pool->closing.load(std::memory_order_relaxed) != 0) {
       g_cupti.flush_all(0);
       if (g_pairs) define_clock_pair();
       last_flush = raw_now();
@@ -526,8 +499,7 @@ void start_thread() {
         "no thread could be started to flush CUPTI's records: a killed program loses more of them");
 }
 
-// At exit: what the device has finished, then what is left. Waits a moment for work that the program did not
-// wait for.
+// At exit: what the device has finished, then what is left. Waits a moment for work that the program did not wait for.
 void finish() {
   if (g_started.load() == 0 || getpid() != g_pid || g_finished.exchange(1) != 0) return;
   finish_work();
@@ -550,8 +522,7 @@ void finish_work() {
   tape::define_property(event::Table::kProcess, 0, "cupti.exit_ns", text);
 }
 
-// ---- start
-// ----------------------------------------------------------------------------------------------------------
+// Start
 
 // The driver's major version from the kernel module's own words, 0 = unknown.
 unsigned driver_major() {
@@ -569,8 +540,7 @@ unsigned driver_major() {
   return major;
 }
 
-// The oldest driver for a CUPTI of that CUDA version (130001 = 13.0), by NVIDIA's compatibility table; 0 =
-// not known.
+// The oldest driver for a CUPTI of that CUDA version (130001 = 13.0), by NVIDIA's compatibility table; 0 = not known.
 unsigned needed_driver(uint32_t cupti) {
   switch (cupti / 10000) {
     case 11:
@@ -597,8 +567,7 @@ bool subscribe() {
   char line[1024];
   if (result == abi::kMultipleSubscribers) {
     snprintf(line, sizeof line,
-             "another profiler%s%s already uses CUPTI in process %d and keeps its GPU records; tacho traces "
-             "the rest",
+             "another profiler%s%s already uses CUPTI in process %d and keeps its GPU records; tacho traces the rest",
              other[0] != '\0' ? ", " : "", other, static_cast<int>(getpid()));
   } else if (const Refusal why = refusal(result); why.cause != nullptr) {
     say_refusal(why);
@@ -606,14 +575,12 @@ bool subscribe() {
   } else if (const unsigned driver = driver_major(), needed = needed_driver(g_version);
              driver != 0 && driver < needed) {
     snprintf(line, sizeof line,
-             "the NVIDIA driver (%u) is too old for CUPTI %u.%u (%s), which needs %u or newer: the program "
-             "runs, its CUDA "
-             "activity is not traced; update the driver or let CUDA_HOME name the toolkit that the driver "
-             "came with",
+             "the NVIDIA driver (%u) is too old for CUPTI %u.%u (%s), which needs %u or newer: the program runs, its "
+             "CUDA activity is not traced; update the driver or let "
+             "CUDA_HOME name the toolkit that the driver came with",
              driver, g_version / 10000, g_version / 100 % 100, g_cupti.path, needed);
   } else {
-    snprintf(line, sizeof line,
-             "CUPTI (%s) refuses to start: %s; the program runs, its CUDA activity is not traced",
+    snprintf(line, sizeof line, "CUPTI (%s) refuses to start: %s; the program runs, its CUDA activity is not traced",
              g_cupti.path, result_text(result));
   }
   say(event::NoteSeverity::kWarning, line);
@@ -633,9 +600,8 @@ bool start_session() {
   if (!load_cupti(g_cupti, tried, sizeof tried)) {
     char line[1280];
     snprintf(line, sizeof line,
-             "CUPTI (libcupti.so) was not found (looked at %s): the program runs, its CUDA activity is not "
-             "traced; install "
-             "the toolkit's CUPTI or set CUDA_HOME",
+             "CUPTI (libcupti.so) was not found (looked at %s): the program runs, its CUDA activity is not traced; "
+             "install the toolkit's CUPTI or set CUDA_HOME",
              tried);
     say(event::NoteSeverity::kWarning, line);
     return false;
@@ -644,8 +610,7 @@ bool start_session() {
   g_driver_all = configuration.all_driver_calls;
   g_all_calls = configuration.all_api_calls;
   g_graph_nodes = configuration.graph_nodes;
-  // These records alone make a PyTorch step a fifth longer (H200, CUPTI 13.0); the waiting calls are API rows
-  // anyway.
+  // These records alone make a PyTorch step a fifth longer (H200, CUPTI 13.0); the waiting calls are API rows anyway.
   g_synchronization = configuration.sync_trace;
   g_profiler_api = configuration.profiler_api;
   g_start_launch = tape::pool()->start_launch;
@@ -659,23 +624,22 @@ bool start_session() {
   tape::define_property(event::Table::kProcess, 0, "cupti.found", g_cupti.found_by);
   if (!g_all_calls && g_cupti.enable_runtime_api != nullptr)
     tape::define_property(event::Table::kProcess, 0, "cupti.calls_left_out",
-                          "runtime calls that only ask (cudaGetDevice, cudaGetLastError, "
-                          "cudaDeviceGetAttribute, cudaStreamIsCapturing "
-                          "and the like); --all-api-calls records them");
+                          "runtime calls that only ask (cudaGetDevice, cudaGetLastError, cudaDeviceGetAttribute, "
+                          "cudaStreamIsCapturing and the like); --all-api-calls records them");
   // CUPTI cannot choose kernels by name: what decodes its records does.
   if (!configuration.kernel_include.empty())
     tape::define_fact(kBlocks, event::BlockFact::kKernelInclude, 0, configuration.kernel_include);
   if (!configuration.kernel_exclude.empty())
     tape::define_fact(kBlocks, event::BlockFact::kKernelExclude, 0, configuration.kernel_exclude);
   setup_clock();
-  // With a buffer per thread, whose a record is is known from its buffer; to write the kernel's thread id
-  // into every record CUPTI would make a system call each time.
+  // With a buffer per thread, whose a record is is known from its buffer; to write the kernel's thread id into every
+  // record CUPTI would make a system call each time.
   uint8_t per_thread = 0;
   size_t attribute_size = sizeof per_thread;
-  const bool by_buffer = g_cupti.get_attribute != nullptr &&
-                         g_cupti.get_attribute(abi::attribute::kPerThreadBuffer, &attribute_size,
-                                               &per_thread) == abi::kSuccess &&
-                         per_thread == 1;
+  const bool by_buffer =
+      g_cupti.get_attribute != nullptr &&
+      g_cupti.get_attribute(abi::attribute::kPerThreadBuffer, &attribute_size, &per_thread) == abi::kSuccess &&
+      per_thread == 1;
   const bool thread_ids = !by_buffer && g_cupti.set_thread_id_type != nullptr &&
                           g_cupti.set_thread_id_type(abi::kThreadIdSystem) == abi::kSuccess;
   tape::define_fact(kBlocks, event::BlockFact::kThreadIds, thread_ids ? 1 : 0);

@@ -1,5 +1,4 @@
-// Recording of markers (marker.h): one record per push, pop, mark, start and stop, and the stacks behind push
-// and pop.
+// Recording of markers (marker.h): one record per push, pop, mark, start and stop, and the stacks behind push and pop.
 #include "capture/source/marker/marker.h"
 
 #include <stdio.h>
@@ -24,10 +23,9 @@ struct Stack {
 };
 constexpr uint32_t kDomains = 7;
 struct ThreadStacks {
-  uint64_t generation;  // of the process image that these belong to: a forked child starts with none open
-  uint64_t untracked;   // ranges open in domains that have no stack here
-  Stack
-      stacks[kDomains];  // [0] is the default domain's, others belong to a domain while their level is not 0
+  uint64_t generation;     // of the process image that these belong to: a forked child starts with none open
+  uint64_t untracked;      // ranges open in domains that have no stack here
+  Stack stacks[kDomains];  // [0] is the default domain's, others belong to a domain while their level is not 0
 };
 static_assert(sizeof(ThreadStacks) == 128);
 
@@ -63,8 +61,7 @@ bool write(event::RecordKind kind, const Marker& marker, uint64_t id) {
   const size_t length = marker.interned != 0 ? 0 : marker.text.size();
   const uint32_t value = marker.interned != 0 ? marker.interned : static_cast<uint32_t>(length);
   if (marker.interned != 0) flags |= event::kMarkerInterned;
-  auto* const record =
-      tape::begin<Record>(kind, event::Table::kMarker, value, flags, padded(length) + fields * 8);
+  auto* const record = tape::begin<Record>(kind, event::Table::kMarker, value, flags, padded(length) + fields * 8);
   if (record == nullptr) return false;
   auto* at = reinterpret_cast<char*>(record + 1);
   if (length != 0) {
@@ -108,8 +105,7 @@ bool triggers() {
   if (__builtin_expect(state == kNone, 1)) return false;
   if (state == kSome) return true;
   uint32_t expected = kUnread;
-  if (!g_triggers.compare_exchange_strong(expected, kReading, std::memory_order_acq_rel))
-    return expected == kSome;
+  if (!g_triggers.compare_exchange_strong(expected, kReading, std::memory_order_acq_rel)) return expected == kSome;
   g_start_trigger.text = tape::configuration().start_marker;
   g_stop_trigger.text = tape::configuration().stop_marker;
   for (Trigger* trigger : {&g_start_trigger, &g_stop_trigger})
@@ -145,12 +141,10 @@ bool active() {
 
 void count_cut() {
   const uint64_t count = g_cut.fetch_add(1, std::memory_order_relaxed) + 1;
-  if ((count & (count - 1)) != 0)
-    return;  // said at 1, 2, 4, 8 ...: the note stays small, the count is never far off
+  if ((count & (count - 1)) != 0) return;  // said at 1, 2, 4, 8 ...: the note stays small, the count is never far off
   char text[128];
-  const int size =
-      snprintf(text, sizeof text, "marker texts longer than %u bytes were cut there: %llu so far",
-               tape::kLongestText, static_cast<unsigned long long>(count));
+  const int size = snprintf(text, sizeof text, "marker texts longer than %u bytes were cut there: %llu so far",
+                            tape::kLongestText, static_cast<unsigned long long>(count));
   tape::note(event::NoteSeverity::kWarning, {text, static_cast<size_t>(size)});
 }
 
@@ -174,8 +168,8 @@ void mark(const Marker& marker) {
 int push(const Marker& marker) {
   if (!ready()) return kNotTracked;
   before(marker);
-  const bool recorded = tape::enabled(tape::source_bit::kMarker) &&
-                        write<event::PushRecord>(event::RecordKind::kPush, marker, 0);
+  const bool recorded =
+      tape::enabled(tape::source_bit::kMarker) && write<event::PushRecord>(event::RecordKind::kPush, marker, 0);
   int level = kNotTracked;
   if (ThreadStacks* const stacks = g_stacks.get(); stacks != nullptr) {
     if (Stack* const stack = stack_of(*stacks, marker.domain, true); stack != nullptr) {
@@ -229,8 +223,7 @@ uint64_t start(const Marker& marker) {
 void stop(uint64_t range) {
   if (range == 0 || (range & kUnrecorded) != 0 || !ready()) return;
   const uint64_t now = host_ticks();
-  if (auto* record =
-          tape::begin<event::RangeStopRecord>(event::RecordKind::kRangeStop, event::Table::kMarker)) {
+  if (auto* record = tape::begin<event::RangeStopRecord>(event::RecordKind::kRangeStop, event::Table::kMarker)) {
     record->time = now;
     record->id = range;
     tape::commit();
@@ -255,8 +248,7 @@ void name_thread(uint32_t tid, std::string_view name) {
   event::ThreadRecord record{};
   record.tid = tid == 0 ? self : tid;
   record.name = tape::intern(name);
-  record.header = {event::RecordKind::kThread, 0, sizeof record,
-                   record.tid == self ? tape::thread_index() : 0};
+  record.header = {event::RecordKind::kThread, 0, sizeof record, record.tid == self ? tape::thread_index() : 0};
   tape::define(&record.header);
 }
 

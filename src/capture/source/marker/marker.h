@@ -1,6 +1,6 @@
-// Markers inside a target, for all marker APIs: tacho.h (tacho_api.cpp), ROCTx (roctx.cpp), NVTX (nvtx.cpp).
-// Every domain has a stack of ranges per thread. If the push of a range was recorded, its pop is recorded
-// too, even if recording was paused in between. A pop without a push never reaches the pool.
+// Markers inside a target, for all marker APIs: tacho.h (tacho_api.cpp), ROCTx (roctx.cpp), NVTX (nvtx.cpp). Every
+// domain has a stack of ranges per thread. If the push of a range was recorded, its pop is recorded too, even if
+// recording was paused in between. A pop without a push never reaches the pool.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tacho::capture::marker {
 
-/// What a marker says: text (or, if `interned` is not 0, the number of a string) and attributes. Strings are
-/// numbers of tape::intern, 0 = none; domain 0 is tacho.h's default domain.
+/// What a marker says: text (or, if `interned` is not 0, the number of a string) and attributes. Strings are numbers of
+/// tape::intern, 0 = none; domain 0 is tacho.h's default domain.
 struct Marker {
   std::string_view text;
   uint32_t interned = 0;
@@ -46,8 +46,7 @@ void flush();
 /// tid: kernel thread id; 0 = the calling thread.
 void name_thread(uint32_t tid, std::string_view name);
 
-/// `text` (may be null) cut to what a record can hold, at the start of a UTF-8 character; cuts are counted in
-/// a note.
+/// `text` (may be null) cut to what a record can hold, at the start of a UTF-8 character; cuts are counted in a note.
 std::string_view clip(const char* text);
 /// Counts a text that had to be cut to `limit` bytes.
 void count_cut();

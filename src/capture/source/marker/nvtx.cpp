@@ -1,7 +1,6 @@
 // NVTX 3 without CUDA: NVTX's header-only library loads the file that NVTX_INJECTION64_PATH names and calls
-// InitializeInjectionNvtx2, which puts our functions into the program's table. The default domain appears as
-// "NVTX". Handles of domains and registered strings are the numbers of interned strings; resources are
-// ignored.
+// InitializeInjectionNvtx2, which puts our functions into the program's table. The default domain appears as "NVTX".
+// Handles of domains and registered strings are the numbers of interned strings; resources are ignored.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -64,9 +63,7 @@ class Narrow {
   std::string_view view() const { return {data_, size_}; }
 
  private:
-  static size_t width(uint32_t c) {
-    return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 || c > 0x10ffff ? 3 : 4;
-  }
+  static size_t width(uint32_t c) { return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 || c > 0x10ffff ? 3 : 4; }
   void byte(uint32_t value) { data_[size_++] = static_cast<char>(value); }
   void put(uint32_t c) {
     if (c > 0x10ffff) c = 0xfffd;
@@ -90,8 +87,8 @@ class Narrow {
   size_t mapped_ = 0;
 };
 
-// Names of categories by (domain, number): open addressing, filled once each, never shrunk. More than it
-// holds appear under their numbers.
+// Names of categories by (domain, number): open addressing, filled once each, never shrunk. More than it holds appear
+// under their numbers.
 struct CategoryName {
   std::atomic<uint64_t> key;  // domain << 32 | category; 0 = empty (domains are never 0)
   std::atomic<uint32_t> name;
@@ -275,8 +272,8 @@ bool install(const ExportCallbacks& callbacks, Module module, const Hook (&hooks
 }  // namespace
 }  // namespace tacho::capture::nvtx
 
-/// Called by a program's NVTX on its first use, once per copy of NVTX in the process. 1: we take part; 0:
-/// this process is not traced, and NVTX turns all its functions into nothing.
+/// Called by a program's NVTX on its first use, once per copy of NVTX in the process. 1: we take part; 0: this process
+/// is not traced, and NVTX turns all its functions into nothing.
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     tacho::capture::nvtx::GetExportTable get_table) {
   using namespace tacho::capture::nvtx;

@@ -1,5 +1,5 @@
-// The part of NVTX 3's injection interface that a tool needs, declared by ourselves so that no CUDA header is
-// needed: module and function numbers, the export table, and the event attributes. Numbers are ABI.
+// The part of NVTX 3's injection interface that a tool needs, declared by ourselves so that no CUDA header is needed:
+// module and function numbers, the export table, and the event attributes. Numbers are ABI.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,7 @@
 namespace tacho::capture::nvtx {
 
 using Function = void (*)();
-/// Slot n of a module's table points to the program's pointer to function n; null where the program's NVTX is
-/// older.
+/// Slot n of a module's table points to the program's pointer to function n; null where the program's NVTX is older.
 using FunctionTable = Function**;
 
 enum Module : int { kCore = 1, kCore2 = 5 };

@@ -1,6 +1,6 @@
-// ROCTx's C functions, for programs that are linked to libroctx64.so or librocprofiler-sdk-roctx.so: a
-// preloaded libtacho.so comes first in symbol lookup. Programs that dlopen those libraries find the stand-ins
-// of roctx_library.c. Signatures and return values as documented for ROCTx; markers appear in domain "ROCTx".
+// ROCTx's C functions, for programs that are linked to libroctx64.so or librocprofiler-sdk-roctx.so: a preloaded
+// libtacho.so comes first in symbol lookup. Programs that dlopen those libraries find the stand-ins of roctx_library.c.
+// Signatures and return values as documented for ROCTx; markers appear in domain "ROCTx".
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -38,8 +38,7 @@ int name_object(const char* kind, unsigned long long object, const char* name) {
   if (!marker::ready()) return 0;
   char key[64];
   const int size = snprintf(key, sizeof key, "roctx.%s.%llx", kind, object);
-  tacho::tape::define_property(tacho::event::Table::kProcess, 0, {key, static_cast<size_t>(size)},
-                               marker::clip(name));
+  tacho::tape::define_property(tacho::event::Table::kProcess, 0, {key, static_cast<size_t>(size)}, marker::clip(name));
   return 0;
 }
 

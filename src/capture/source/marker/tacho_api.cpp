@@ -1,5 +1,4 @@
-// tacho.h's functions: the table that the header finds, and the same as symbols for dlsym and other
-// languages.
+// tacho.h's functions: the table that the header finds, and the same as symbols for dlsym and other languages.
 #define TACHO_LIBRARY_INTERFACE 1
 #include <cstring>
 

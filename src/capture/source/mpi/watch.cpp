@@ -1,7 +1,7 @@
-// Whether the process uses MPI (watch.h). A process does when a library that has PMPI_Init is loaded: with the program, or by
-// dlopen, as Python's mpi4py loads it. What comes later is noticed by dlsym: whoever loads a library asks it for a function
-// next. Nothing is loaded and nothing bound in any other process, and libtacho.so has no function of MPI's: a program that
-// tests whether a weak MPI_Init is there sees what it sees without tacho.
+// Whether the process uses MPI (watch.h). A process does when a library that has PMPI_Init is loaded: with the program,
+// or by dlopen, as Python's mpi4py loads it. What comes later is noticed by dlsym: whoever loads a library asks it for
+// a function next. Nothing is loaded and nothing bound in any other process, and libtacho.so has no function of MPI's:
+// a program that tests whether a weak MPI_Init is there sees what it sees without tacho.
 #include "capture/source/mpi/watch.h"
 
 #include <dlfcn.h>
@@ -20,7 +20,7 @@
 namespace tacho::capture::mpi {
 namespace {
 
-// ---- what libtacho-mpi.so is given -----------------------------------------------------------------------------------
+// What libtacho-mpi.so is given
 
 bool host_begin(MpiCall& call) {
   tape::ThreadState& state = tape::t_state;
@@ -48,8 +48,8 @@ void host_drop(const MpiCall& call) {
   tape::t_state.open_correlation = call.outer;
 }
 void host_message(const event::MessageRecord& message) {
-  if (auto* const record = tape::begin<event::MessageRecord>(
-          event::RecordKind::kMessage, event::Table::kMessage, message.header.value, message.header.flags)) {
+  if (auto* const record = tape::begin<event::MessageRecord>(event::RecordKind::kMessage, event::Table::kMessage,
+                                                             message.header.value, message.header.flags)) {
     event::RecordHeader header = record->header;
     if (tape::configuration().api_args) header.value |= event::kMessageShown;
     *record = message;
@@ -73,7 +73,7 @@ void host_warn(const char* sentence) {
 constexpr MpiHost kHost = {sizeof(MpiHost), host_begin,        host_now,      host_end,  host_drop,
                            host_message,    host_communicator, host_property, host_warn, tape::flush_thread};
 
-// ---- looking ---------------------------------------------------------------------------------------------------------
+// Looking
 
 constinit std::atomic<bool> g_watching{false};
 constinit std::atomic<bool> g_looking{false};
@@ -98,8 +98,8 @@ int see(dl_phdr_info* info, size_t, void* data) {
   return 0;
 }
 
-// A handle of a library by which PMPI_Init is found (libmpi.so itself or one that needs it); nullptr = there is none. The handle
-// is kept: the library must not go while its functions are bound.
+// A handle of a library by which PMPI_Init is found (libmpi.so itself or one that needs it); nullptr = there is none.
+// The handle is kept: the library must not go while its functions are bound.
 void* find_mpi() {
   static constinit Candidates found{};  // large; look() lets in one thread
   found.count = 0;
@@ -130,9 +130,8 @@ const MpiLibrary* load(void* mpi) {
   if (library == nullptr) {
     char line[PATH_MAX + 512];
     const char* const why = dlerror();
-    snprintf(line, sizeof line,
-             "the program uses MPI, but its calls are not recorded: %s cannot be loaded (%s)", kMpiLibrary,
-             why != nullptr ? why : path);
+    snprintf(line, sizeof line, "the program uses MPI, but its calls are not recorded: %s cannot be loaded (%s)",
+             kMpiLibrary, why != nullptr ? why : path);
     tape::note(event::NoteSeverity::kWarning, line);
     return nullptr;
   }
@@ -144,8 +143,7 @@ const MpiLibrary* load(void* mpi) {
 void look() {
   uint64_t loaded = 0;
   dl_iterate_phdr(count_loaded, &loaded);
-  if (loaded == g_seen.load(std::memory_order_relaxed) || g_looking.exchange(true, std::memory_order_acquire))
-    return;
+  if (loaded == g_seen.load(std::memory_order_relaxed) || g_looking.exchange(true, std::memory_order_acquire)) return;
   g_seen.store(loaded, std::memory_order_relaxed);
   const MpiLibrary* library = g_library.load(std::memory_order_acquire);
   if (library == nullptr && !g_failed) {
@@ -161,7 +159,7 @@ void look() {
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__x86_64__)
 
-// ---- dlsym -----------------------------------------------------------------------------------------------------------
+// Dlsym
 
 using Dlsym = void*(void*, const char*);
 constinit std::atomic<Dlsym*> g_next{nullptr};
@@ -182,15 +180,14 @@ void* replaced_dlsym(void* handle, const char* name) {
   return found != nullptr && library != nullptr ? library->symbol(found, name) : found;
 }
 
-// dlsym goes by who calls it, so that the program's calls go on to it as they are: dlsym below jumps to what this returns.
-extern "C" __attribute__((visibility("hidden"), used)) Dlsym* tacho_dlsym_leads_to(void* handle,
-                                                                                   const char* name) {
+// dlsym goes by who calls it, so that the program's calls go on to it as they are: dlsym below jumps to what this
+// returns.
+extern "C" __attribute__((visibility("hidden"), used)) Dlsym* tacho_dlsym_leads_to(void* handle, const char* name) {
   Dlsym* const next = next_dlsym();
   if (!g_watching.load(std::memory_order_acquire)) return next;
   look();
   const bool by_caller = handle == RTLD_NEXT || handle == RTLD_DEFAULT;
-  if (by_caller || g_library.load(std::memory_order_relaxed) == nullptr || strncmp(name, "MPI_", 4) != 0)
-    return next;
+  if (by_caller || g_library.load(std::memory_order_relaxed) == nullptr || strncmp(name, "MPI_", 4) != 0) return next;
   return replaced_dlsym;
 }
 

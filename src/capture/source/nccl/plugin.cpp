@@ -1,7 +1,7 @@
-// NCCL's profiler plugin: NCCL loads libtacho.so because NCCL_PROFILER_PLUGIN names it, and tells each collective right after it
-// has launched its kernel, on the same thread. Every collective leaves a mark of domain "NCCL" whose text says what
-// torch.profiler says of one, in the same words, so that analyses read both alike; the payload is its number within the
-// communicator. A thread's mark is about the launch before it.
+// NCCL's profiler plugin: NCCL loads libtacho.so because NCCL_PROFILER_PLUGIN names it, and tells each collective right
+// after it has launched its kernel, on the same thread. Every collective leaves a mark of domain "NCCL" whose text says
+// what torch.profiler says of one, in the same words, so that analyses read both alike; the payload is its number
+// within the communicator. A thread's mark is about the launch before it.
 #include <atomic>
 #include <cstdio>
 #include <string_view>
@@ -31,8 +31,7 @@ constinit Communicator g_communicators[kCommunicators] = {};
 // The context of a communicator; nullptr when there are too many, and then its collectives are not told.
 Communicator* take(uint64_t number, const char* name, int ranks, int rank) {
   for (Communicator& place : g_communicators) {
-    if (place.used.load(std::memory_order_relaxed) || place.used.exchange(true, std::memory_order_acquire))
-      continue;
+    if (place.used.load(std::memory_order_relaxed) || place.used.exchange(true, std::memory_order_acquire)) continue;
     place.number = number;
     place.ranks = ranks;
     place.rank = rank;
@@ -59,12 +58,10 @@ abi::Result init_any(void** context, int* mask, const char* name, uint64_t numbe
   *context = take(number, name, ranks, rank);
   return *context != nullptr ? wanted(mask) : abi::kSuccess;
 }
-abi::Result init4(void** context, int* mask, const char* name, uint64_t number, int, int ranks, int rank,
-                  void*) {
+abi::Result init4(void** context, int* mask, const char* name, uint64_t number, int, int ranks, int rank, void*) {
   return init_any(context, mask, name, number, ranks, rank);
 }
-abi::Result init5(void** context, uint64_t number, int* mask, const char* name, int, int ranks, int rank,
-                  void*) {
+abi::Result init5(void** context, uint64_t number, int* mask, const char* name, int, int ranks, int rank, void*) {
   return init_any(context, mask, name, number, ranks, rank);
 }
 
@@ -98,8 +95,7 @@ void leave_mark(const Told& told) {
   char text[384];
   int length = snprintf(text, sizeof text, "Collective name=%.40s", told.operation);
   const auto add = [&](const char* format, auto value) {
-    const size_t used =
-        static_cast<size_t>(length) < sizeof text ? static_cast<size_t>(length) : sizeof text - 1;
+    const size_t used = static_cast<size_t>(length) < sizeof text ? static_cast<size_t>(length) : sizeof text - 1;
     length += snprintf(text + used, sizeof text - used, format, value);
   };
   if (in != 0) add(", In msg nelems=%llu", static_cast<unsigned long long>(in));
@@ -109,8 +105,7 @@ void leave_mark(const Told& told) {
   add(", Process Group Name=%llx", static_cast<unsigned long long>(told.communicator));
   if (told.algorithm != nullptr) add(", Algorithm=%.40s", told.algorithm);
   if (told.protocol != nullptr) add(", Protocol=%.40s", told.protocol);
-  const size_t size =
-      static_cast<size_t>(length) < sizeof text ? static_cast<size_t>(length) : sizeof text - 1;
+  const size_t size = static_cast<size_t>(length) < sizeof text ? static_cast<size_t>(length) : sizeof text - 1;
   marker::mark({.text = {text, size},
                 .domain = tape::intern("NCCL"),
                 .payload_flag = event::kMarkerInteger,
@@ -154,13 +149,13 @@ abi::Result start4(void* context, void** event, const abi::EventHead* what) {
 namespace nccl = tacho::capture::nccl;
 namespace nccl_abi = tacho::vendor::nvidia::nccl;
 
-TACHO_NCCL_EXPORT const nccl_abi::Plugin<nccl_abi::Init2> ncclProfiler_v2 = {
-    "tacho", nccl::init2, nccl::start2, nccl::stop, nccl::state, nccl::finalize};
-TACHO_NCCL_EXPORT const nccl_abi::Plugin<nccl_abi::Init2> ncclProfiler_v3 = {
-    "tacho", nccl::init2, nccl::start2, nccl::stop, nccl::state, nccl::finalize};
-TACHO_NCCL_EXPORT const nccl_abi::Plugin<nccl_abi::Init4> ncclProfiler_v4 = {
-    "tacho", nccl::init4, nccl::start4, nccl::stop, nccl::state, nccl::finalize};
-TACHO_NCCL_EXPORT const nccl_abi::Plugin<nccl_abi::Init5> ncclProfiler_v5 = {
-    "tacho", nccl::init5, nccl::start4, nccl::stop, nccl::state, nccl::finalize};
-TACHO_NCCL_EXPORT const nccl_abi::Plugin<nccl_abi::Init5> ncclProfiler_v6 = {
-    "tacho", nccl::init5, nccl::start4, nccl::stop, nccl::state, nccl::finalize};
+TACHO_NCCL_EXPORT const nccl_abi::Plugin<nccl_abi::Init2> ncclProfiler_v2 = {"tacho",    nccl::init2, nccl::start2,
+                                                                             nccl::stop, nccl::state, nccl::finalize};
+TACHO_NCCL_EXPORT const nccl_abi::Plugin<nccl_abi::Init2> ncclProfiler_v3 = {"tacho",    nccl::init2, nccl::start2,
+                                                                             nccl::stop, nccl::state, nccl::finalize};
+TACHO_NCCL_EXPORT const nccl_abi::Plugin<nccl_abi::Init4> ncclProfiler_v4 = {"tacho",    nccl::init4, nccl::start4,
+                                                                             nccl::stop, nccl::state, nccl::finalize};
+TACHO_NCCL_EXPORT const nccl_abi::Plugin<nccl_abi::Init5> ncclProfiler_v5 = {"tacho",    nccl::init5, nccl::start4,
+                                                                             nccl::stop, nccl::state, nccl::finalize};
+TACHO_NCCL_EXPORT const nccl_abi::Plugin<nccl_abi::Init5> ncclProfiler_v6 = {"tacho",    nccl::init5, nccl::start4,
+                                                                             nccl::stop, nccl::state, nccl::finalize};

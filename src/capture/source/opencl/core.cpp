@@ -17,8 +17,8 @@ constinit bool g_arguments = false;
 void write_arguments(event::ArgumentsOf of, uint32_t value, uint64_t correlation, const uint64_t* words,
                      uint32_t count) {
   const uint32_t bytes = count * static_cast<uint32_t>(sizeof *words);
-  auto* const record = tape::begin<event::ArgumentsRecord>(event::RecordKind::kArguments, event::Table::kApi,
-                                                           value, static_cast<uint8_t>(of), bytes);
+  auto* const record = tape::begin<event::ArgumentsRecord>(event::RecordKind::kArguments, event::Table::kApi, value,
+                                                           static_cast<uint8_t>(of), bytes);
   if (record == nullptr) return;
   record->correlation = correlation;
   memcpy(record + 1, words, bytes);
@@ -53,8 +53,8 @@ void HandleMap::put(Table& table, const void* handle, void* value) {
   Slot& slot = grave != nullptr ? *grave : table.slots[at];
   if (grave == nullptr) ++table.used;
   ++table.live;
-  // Key first: who finds the new key before its value takes the handle for unknown; who still looks for the
-  // key that the grave had asks for a handle that is dead.
+  // Key first: who finds the new key before its value takes the handle for unknown; who still looks for the key that
+  // the grave had asks for a handle that is dead.
   slot.key.store(handle, std::memory_order_release);
   slot.value.store(value, std::memory_order_release);
 }

@@ -1,6 +1,5 @@
-// The base of the OpenCL source: the dispatch table of the functions to call next, the span of one API call,
-// and memory and locks for use inside other people's processes (no malloc, and a forked child never inherits
-// a held lock).
+// The base of the OpenCL source: the dispatch table of the functions to call next, the span of one API call, and memory
+// and locks for use inside other people's processes (no malloc, and a forked child never inherits a held lock).
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 300
@@ -31,7 +30,7 @@ namespace tacho::capture::opencl {
 using event::opencl::Function;
 namespace bit = tape::source_bit;
 
-// ---- slots of the dispatch table -------------------------------------------------------------------
+// Slots of the dispatch table
 
 /// The number (event::opencl::Function) of a member of cl_icd_dispatch.
 template <auto Member>
@@ -107,8 +106,8 @@ struct Refusal<R (*)(A...)> {
 extern cl_icd_dispatch g_next;
 /// True once tacho has met a runtime whose table has slots that lead back into the loader (see vendor.h).
 extern std::atomic<bool> g_detours;
-/// The function to call instead of slot `number` of the runtime that `object` belongs to; nullptr = call the
-/// slot. Returns `refusal` when that runtime has no function of its own.
+/// The function to call instead of slot `number` of the runtime that `object` belongs to; nullptr = call the slot.
+/// Returns `refusal` when that runtime has no function of its own.
 void* detour(uint16_t number, const void* object, void* refusal);
 
 template <typename... A>
@@ -144,20 +143,20 @@ auto next(A... args) {
   return NextCall<Member, FunctionOf<Member>>::call(args...);
 }
 
-// ---- locks and memory ------------------------------------------------------------------------------
+// Locks and memory
 
 /// State in a MADV_WIPEONFORK page: a forked child finds it zeroed.
 struct Wiped {
-  std::atomic<uint32_t> alive;  // 1 in the process that set it up; 0 = a child that has not taken over yet
-  std::atomic<uint32_t> thread_started;        // the flush thread runs
-  std::atomic<uint32_t> kicked;                // futex: the flush thread is to run now
-  std::atomic<uint32_t> stopping;              // the process is at its end: no more calls by the flush thread
-  std::atomic<uint32_t> next_ordinal;          // dispatches launched
-  std::atomic<uint32_t> pass;                  // lock: one pass over all queues at a time
-  std::atomic<uint32_t> objects;               // lock: handle maps and slabs
-  std::atomic<uint32_t> definitions;           // lock: devices, vendors, kernel descriptions
-  std::atomic<uint32_t> chunks;                // lock: free list of chunks
-  std::atomic<uint64_t> filtered;              // launches that the user's filter excluded, not yet reported
+  std::atomic<uint32_t> alive;           // 1 in the process that set it up; 0 = a child that has not taken over yet
+  std::atomic<uint32_t> thread_started;  // the flush thread runs
+  std::atomic<uint32_t> kicked;          // futex: the flush thread is to run now
+  std::atomic<uint32_t> stopping;        // the process is at its end: no more calls by the flush thread
+  std::atomic<uint32_t> next_ordinal;    // dispatches launched
+  std::atomic<uint32_t> pass;            // lock: one pass over all queues at a time
+  std::atomic<uint32_t> objects;         // lock: handle maps and slabs
+  std::atomic<uint32_t> definitions;     // lock: devices, vendors, kernel descriptions
+  std::atomic<uint32_t> chunks;          // lock: free list of chunks
+  std::atomic<uint64_t> filtered;        // launches that the user's filter excluded, not yet reported
   std::atomic<tape::CommandCounts*> progress;  // in the pool, or `unseen`
   tape::CommandCounts unseen;                  // where the pool has no room for it
   static constexpr uint32_t kQueueLocks = 480;
@@ -177,8 +176,7 @@ inline void lock(std::atomic<uint32_t>& word) {
 inline bool try_lock(std::atomic<uint32_t>& word) {
   return word.exchange(1, std::memory_order_acquire) == 0;
 }
-/// For optional work: gives up when another thread, such as one that hangs in the runtime, holds the lock for
-/// long.
+/// For optional work: gives up when another thread, such as one that hangs in the runtime, holds the lock for long.
 inline bool lock_or_give_up(std::atomic<uint32_t>& word) {
   for (uint32_t tries = 0; word.exchange(1, std::memory_order_acquire) != 0; ++tries) {
     if (tries == 20'000) return false;
@@ -291,7 +289,7 @@ class HandleMap {
   Table* resting_ = nullptr;  // the previous table, reused for the next of the same size
 };
 
-// ---- API calls -------------------------------------------------------------------------------------
+// API calls
 
 inline uint64_t enabled_bits() {
   const tape::PoolHeader* const pool = tape::writer_internal::g_pool.load(std::memory_order_relaxed);
@@ -358,12 +356,10 @@ class Span {
     times_.end = host_ticks();
     tape::t_state.open_correlation = outer_;
     if ((bits_ & bit::kApi) == 0) return;
-    const auto code = static_cast<int16_t>(result < INT16_MIN   ? INT16_MIN
-                                           : result > INT16_MAX ? INT16_MAX
-                                                                : result);
-    if (auto* const record = tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
-                                                           event::api_value(function, code),
-                                                           static_cast<uint8_t>(event::Domain::kOpenCL))) {
+    const auto code = static_cast<int16_t>(result < INT16_MIN ? INT16_MIN : result > INT16_MAX ? INT16_MAX : result);
+    if (auto* const record =
+            tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi, event::api_value(function, code),
+                                          static_cast<uint8_t>(event::Domain::kOpenCL))) {
       record->start = times_.start;
       record->end = times_.end;
       record->correlation = times_.correlation;
@@ -381,8 +377,7 @@ class Span {
   template <typename... A>
   void arguments(uint16_t function, const Words<A...>& given) const {
     if (wants_arguments() && (bits_ & bit::kApi) != 0)
-      write_arguments(event::ArgumentsOf::kOpenClCall, function, times_.correlation, given.words,
-                      given.kCount);
+      write_arguments(event::ArgumentsOf::kOpenClCall, function, times_.correlation, given.words, given.kCount);
   }
   const Times& times() const { return times_; }
 

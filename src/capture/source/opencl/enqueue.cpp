@@ -13,7 +13,7 @@ namespace {
 using D = cl_icd_dispatch;
 using event::CopyDirection, event::CopyKind, event::MemoryKind;
 
-// ---- what a command is --------------------------------------------------------------------------
+// What a command is
 
 // Each fill_command() describes the command of one function from its arguments, after the call has succeeded.
 
@@ -68,78 +68,74 @@ void fill(Command& command, uint64_t bytes, const void* pattern, size_t pattern_
 template <auto Member>
 struct Of {};
 
-void describe(Of<&D::clEnqueueReadBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
-              size_t, size_t bytes, void*, cl_uint, const cl_event*, cl_event*) {
-  copy(c, bytes, CopyDirection::kDeviceToHost, CopyKind::kPlain, kind_of(buffer), MemoryKind::kPageable,
-       blocking);
+void describe(Of<&D::clEnqueueReadBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking, size_t,
+              size_t bytes, void*, cl_uint, const cl_event*, cl_event*) {
+  copy(c, bytes, CopyDirection::kDeviceToHost, CopyKind::kPlain, kind_of(buffer), MemoryKind::kPageable, blocking);
 }
-void describe(Of<&D::clEnqueueWriteBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
-              size_t, size_t bytes, const void*, cl_uint, const cl_event*, cl_event*) {
-  copy(c, bytes, CopyDirection::kHostToDevice, CopyKind::kPlain, MemoryKind::kPageable, kind_of(buffer),
-       blocking);
+void describe(Of<&D::clEnqueueWriteBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking, size_t,
+              size_t bytes, const void*, cl_uint, const cl_event*, cl_event*) {
+  copy(c, bytes, CopyDirection::kHostToDevice, CopyKind::kPlain, MemoryKind::kPageable, kind_of(buffer), blocking);
 }
 void describe(Of<&D::clEnqueueReadBufferRect>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
-              const size_t*, const size_t*, const size_t* region, size_t, size_t, size_t, size_t, void*,
-              cl_uint, const cl_event*, cl_event*) {
-  copy(c, volume(region), CopyDirection::kDeviceToHost, CopyKind::kRectangle, kind_of(buffer),
-       MemoryKind::kPageable, blocking);
+              const size_t*, const size_t*, const size_t* region, size_t, size_t, size_t, size_t, void*, cl_uint,
+              const cl_event*, cl_event*) {
+  copy(c, volume(region), CopyDirection::kDeviceToHost, CopyKind::kRectangle, kind_of(buffer), MemoryKind::kPageable,
+       blocking);
 }
 void describe(Of<&D::clEnqueueWriteBufferRect>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
-              const size_t*, const size_t*, const size_t* region, size_t, size_t, size_t, size_t, const void*,
-              cl_uint, const cl_event*, cl_event*) {
-  copy(c, volume(region), CopyDirection::kHostToDevice, CopyKind::kRectangle, MemoryKind::kPageable,
-       kind_of(buffer), blocking);
+              const size_t*, const size_t*, const size_t* region, size_t, size_t, size_t, size_t, const void*, cl_uint,
+              const cl_event*, cl_event*) {
+  copy(c, volume(region), CopyDirection::kHostToDevice, CopyKind::kRectangle, MemoryKind::kPageable, kind_of(buffer),
+       blocking);
 }
-void describe(Of<&D::clEnqueueCopyBuffer>, Command& c, cl_command_queue, cl_mem source, cl_mem target, size_t,
-              size_t, size_t bytes, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueCopyBuffer>, Command& c, cl_command_queue, cl_mem source, cl_mem target, size_t, size_t,
+              size_t bytes, cl_uint, const cl_event*, cl_event*) {
   copy(c, bytes, CopyDirection::kDeviceToDevice, CopyKind::kPlain, kind_of(source), kind_of(target), false);
 }
 void describe(Of<&D::clEnqueueCopyBufferRect>, Command& c, cl_command_queue, cl_mem source, cl_mem target,
               const size_t*, const size_t*, const size_t* region, size_t, size_t, size_t, size_t, cl_uint,
               const cl_event*, cl_event*) {
-  copy(c, volume(region), CopyDirection::kDeviceToDevice, CopyKind::kRectangle, kind_of(source),
-       kind_of(target), false);
+  copy(c, volume(region), CopyDirection::kDeviceToDevice, CopyKind::kRectangle, kind_of(source), kind_of(target),
+       false);
 }
-void describe(Of<&D::clEnqueueReadImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking,
-              const size_t*, const size_t* region, size_t, size_t, void*, cl_uint, const cl_event*,
-              cl_event*) {
+void describe(Of<&D::clEnqueueReadImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking, const size_t*,
+              const size_t* region, size_t, size_t, void*, cl_uint, const cl_event*, cl_event*) {
   copy(c, volume(region) * element_of(image), CopyDirection::kDeviceToHost, CopyKind::kImage, kind_of(image),
        MemoryKind::kPageable, blocking);
 }
-void describe(Of<&D::clEnqueueWriteImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking,
-              const size_t*, const size_t* region, size_t, size_t, const void*, cl_uint, const cl_event*,
-              cl_event*) {
-  copy(c, volume(region) * element_of(image), CopyDirection::kHostToDevice, CopyKind::kImage,
-       MemoryKind::kPageable, kind_of(image), blocking);
+void describe(Of<&D::clEnqueueWriteImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking, const size_t*,
+              const size_t* region, size_t, size_t, const void*, cl_uint, const cl_event*, cl_event*) {
+  copy(c, volume(region) * element_of(image), CopyDirection::kHostToDevice, CopyKind::kImage, MemoryKind::kPageable,
+       kind_of(image), blocking);
 }
-void describe(Of<&D::clEnqueueCopyImage>, Command& c, cl_command_queue, cl_mem source, cl_mem target,
-              const size_t*, const size_t*, const size_t* region, cl_uint, const cl_event*, cl_event*) {
-  copy(c, volume(region) * element_of(source), CopyDirection::kDeviceToDevice, CopyKind::kImage,
-       kind_of(source), kind_of(target), false);
+void describe(Of<&D::clEnqueueCopyImage>, Command& c, cl_command_queue, cl_mem source, cl_mem target, const size_t*,
+              const size_t*, const size_t* region, cl_uint, const cl_event*, cl_event*) {
+  copy(c, volume(region) * element_of(source), CopyDirection::kDeviceToDevice, CopyKind::kImage, kind_of(source),
+       kind_of(target), false);
 }
 void describe(Of<&D::clEnqueueCopyImageToBuffer>, Command& c, cl_command_queue, cl_mem source, cl_mem target,
               const size_t*, const size_t* region, size_t, cl_uint, const cl_event*, cl_event*) {
   copy(c, volume(region) * element_of(source), CopyDirection::kDeviceToDevice, CopyKind::kImageToBuffer,
        kind_of(source), kind_of(target), false);
 }
-void describe(Of<&D::clEnqueueCopyBufferToImage>, Command& c, cl_command_queue, cl_mem source, cl_mem target,
-              size_t, const size_t*, const size_t* region, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueCopyBufferToImage>, Command& c, cl_command_queue, cl_mem source, cl_mem target, size_t,
+              const size_t*, const size_t* region, cl_uint, const cl_event*, cl_event*) {
   copy(c, volume(region) * element_of(target), CopyDirection::kDeviceToDevice, CopyKind::kBufferToImage,
        kind_of(source), kind_of(target), false);
 }
 void describe(Of<&D::clEnqueueMapBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
               cl_map_flags flags, size_t, size_t bytes, cl_uint, const cl_event*, cl_event*, cl_int*) {
-  copy(c, (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 ? 0 : bytes, CopyDirection::kDeviceToHost,
-       CopyKind::kMap, kind_of(buffer), MemoryKind::kHost, blocking);
+  copy(c, (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 ? 0 : bytes, CopyDirection::kDeviceToHost, CopyKind::kMap,
+       kind_of(buffer), MemoryKind::kHost, blocking);
 }
 void describe(Of<&D::clEnqueueMapImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking,
-              cl_map_flags flags, const size_t*, const size_t* region, size_t*, size_t*, cl_uint,
-              const cl_event*, cl_event*, cl_int*) {
+              cl_map_flags flags, const size_t*, const size_t* region, size_t*, size_t*, cl_uint, const cl_event*,
+              cl_event*, cl_int*) {
   copy(c, (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 ? 0 : volume(region) * element_of(image),
        CopyDirection::kDeviceToHost, CopyKind::kMap, kind_of(image), MemoryKind::kHost, blocking);
 }
-void describe(Of<&D::clEnqueueMigrateMemObjects>, Command& c, cl_command_queue, cl_uint count,
-              const cl_mem* objects, cl_mem_migration_flags flags, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueMigrateMemObjects>, Command& c, cl_command_queue, cl_uint count, const cl_mem* objects,
+              cl_mem_migration_flags flags, cl_uint, const cl_event*, cl_event*) {
   uint64_t bytes = 0;
   MemoryKind kind = MemoryKind::kUnknown;
   for (cl_uint i = 0; i < count; ++i)
@@ -157,21 +153,19 @@ void describe(Of<&D::clEnqueueSVMMemcpy>, Command& c, cl_command_queue, cl_bool 
               const void* source, size_t bytes, cl_uint, const cl_event*, cl_event*) {
   pointer_copy(c, target, source, bytes, blocking);
 }
-void describe(Of<&D::clEnqueueSVMMap>, Command& c, cl_command_queue, cl_bool blocking, cl_map_flags flags,
-              void*, size_t bytes, cl_uint, const cl_event*, cl_event*) {
-  copy(c, (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 ? 0 : bytes, CopyDirection::kDeviceToHost,
-       CopyKind::kMap, MemoryKind::kSvm, MemoryKind::kHost, blocking);
+void describe(Of<&D::clEnqueueSVMMap>, Command& c, cl_command_queue, cl_bool blocking, cl_map_flags flags, void*,
+              size_t bytes, cl_uint, const cl_event*, cl_event*) {
+  copy(c, (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 ? 0 : bytes, CopyDirection::kDeviceToHost, CopyKind::kMap,
+       MemoryKind::kSvm, MemoryKind::kHost, blocking);
 }
-void describe(Of<&D::clEnqueueSVMUnmap>, Command& c, cl_command_queue, void* at, cl_uint, const cl_event*,
-              cl_event*) {
-  copy(c, shared_at(at).bytes, CopyDirection::kHostToDevice, CopyKind::kUnmap, MemoryKind::kHost,
-       MemoryKind::kSvm, false);
+void describe(Of<&D::clEnqueueSVMUnmap>, Command& c, cl_command_queue, void* at, cl_uint, const cl_event*, cl_event*) {
+  copy(c, shared_at(at).bytes, CopyDirection::kHostToDevice, CopyKind::kUnmap, MemoryKind::kHost, MemoryKind::kSvm,
+       false);
 }
 void describe(Of<&D::clEnqueueSVMMigrateMem>, Command& c, cl_command_queue, cl_uint count, const void** at,
               const size_t* sizes, cl_mem_migration_flags flags, cl_uint, const cl_event*, cl_event*) {
   uint64_t bytes = 0;
-  for (cl_uint i = 0; i < count; ++i)
-    bytes += sizes != nullptr && sizes[i] != 0 ? sizes[i] : shared_at(at[i]).bytes;
+  for (cl_uint i = 0; i < count; ++i) bytes += sizes != nullptr && sizes[i] != 0 ? sizes[i] : shared_at(at[i]).bytes;
   if ((flags & CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED) != 0) bytes = 0;
   const bool to_host = (flags & CL_MIGRATE_MEM_OBJECT_HOST) != 0;
   copy(c, bytes, to_host ? CopyDirection::kDeviceToHost : CopyDirection::kHostToDevice, CopyKind::kMigrate,
@@ -185,8 +179,8 @@ void describe(Of<&D::clEnqueueFillBuffer>, Command& c, cl_command_queue, cl_mem 
               size_t pattern_bytes, size_t, size_t bytes, cl_uint, const cl_event*, cl_event*) {
   fill(c, bytes, pattern, pattern_bytes, kind_of(buffer));
 }
-void describe(Of<&D::clEnqueueFillImage>, Command& c, cl_command_queue, cl_mem image, const void* color,
-              const size_t*, const size_t* region, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueFillImage>, Command& c, cl_command_queue, cl_mem image, const void* color, const size_t*,
+              const size_t* region, cl_uint, const cl_event*, cl_event*) {
   fill(c, volume(region) * element_of(image), color, 16, kind_of(image));
 }
 void sync(Command& c, event::SyncKind kind) {
@@ -196,16 +190,14 @@ void sync(Command& c, event::SyncKind kind) {
 void describe(Of<&D::clEnqueueMarker>, Command& c, cl_command_queue, cl_event*) {
   sync(c, event::SyncKind::kMarker);
 }
-void describe(Of<&D::clEnqueueMarkerWithWaitList>, Command& c, cl_command_queue, cl_uint, const cl_event*,
-              cl_event*) {
+void describe(Of<&D::clEnqueueMarkerWithWaitList>, Command& c, cl_command_queue, cl_uint, const cl_event*, cl_event*) {
   sync(c, event::SyncKind::kMarker);
 }
-void describe(Of<&D::clEnqueueBarrierWithWaitList>, Command& c, cl_command_queue, cl_uint, const cl_event*,
-              cl_event*) {
+void describe(Of<&D::clEnqueueBarrierWithWaitList>, Command& c, cl_command_queue, cl_uint, const cl_event*, cl_event*) {
   sync(c, event::SyncKind::kBarrier);
 }
 
-// ---- the hook -----------------------------------------------------------------------------------
+// The hook
 
 template <auto Member>
 struct Enqueue : EnqueueCall<FunctionOf<Member>> {
@@ -229,11 +221,10 @@ struct Hook<Member, Wanted, R (*)(A...)> {
 };
 
 // Maps: as any command, and what was mapped is remembered for the unmapping, recorded or not.
-void* CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, cl_map_flags flags,
-                             size_t offset, size_t bytes, cl_uint waits, const cl_event* wait_list,
-                             cl_event* event, cl_int* code) {
-  void* const at = Enqueue<&D::clEnqueueMapBuffer>::run<void*>(bit::kCopy, queue, buffer, blocking, flags,
-                                                               offset, bytes, waits, wait_list, event, code);
+void* CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, cl_map_flags flags, size_t offset,
+                             size_t bytes, cl_uint waits, const cl_event* wait_list, cl_event* event, cl_int* code) {
+  void* const at = Enqueue<&D::clEnqueueMapBuffer>::run<void*>(bit::kCopy, queue, buffer, blocking, flags, offset,
+                                                               bytes, waits, wait_list, event, code);
   if (at != nullptr && !only_forward())
     if (Memory* const memory = memory_of(buffer))
       mapped(*memory, at, bytes, (flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) != 0);
@@ -241,12 +232,10 @@ void* CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bool bloc
 }
 
 void* CL_API_CALL map_image(cl_command_queue queue, cl_mem image, cl_bool blocking, cl_map_flags flags,
-                            const size_t* origin, const size_t* region, size_t* row_pitch,
-                            size_t* slice_pitch, cl_uint waits, const cl_event* wait_list, cl_event* event,
-                            cl_int* code) {
-  void* const at =
-      Enqueue<&D::clEnqueueMapImage>::run<void*>(bit::kCopy, queue, image, blocking, flags, origin, region,
-                                                 row_pitch, slice_pitch, waits, wait_list, event, code);
+                            const size_t* origin, const size_t* region, size_t* row_pitch, size_t* slice_pitch,
+                            cl_uint waits, const cl_event* wait_list, cl_event* event, cl_int* code) {
+  void* const at = Enqueue<&D::clEnqueueMapImage>::run<void*>(bit::kCopy, queue, image, blocking, flags, origin, region,
+                                                              row_pitch, slice_pitch, waits, wait_list, event, code);
   if (at != nullptr && !only_forward())
     if (Memory* const memory = memory_of(image))
       mapped(*memory, at, volume(region) * memory->element_bytes,
@@ -254,8 +243,8 @@ void* CL_API_CALL map_image(cl_command_queue queue, cl_mem image, cl_bool blocki
   return at;
 }
 
-cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem object, void* at, cl_uint waits,
-                         const cl_event* wait_list, cl_event* event) {
+cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem object, void* at, cl_uint waits, const cl_event* wait_list,
+                         cl_event* event) {
   if (only_forward()) return next<&D::clEnqueueUnmapMemObject>(queue, object, at, waits, wait_list, event);
   Memory* const memory = memory_of(object);
   const Mapping was = memory != nullptr ? unmapped(*memory, at) : Mapping{};
@@ -263,22 +252,21 @@ cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem object, void* at, cl_uin
       SlotOf<&D::clEnqueueUnmapMemObject>::kNumber, bit::kCopy,
       [](auto... inner) { return next<&D::clEnqueueUnmapMemObject>(inner...); },
       [&](Command& command, Queue&, auto...) {
-        copy(command, was.written ? was.bytes : 0, CopyDirection::kHostToDevice, CopyKind::kUnmap,
-             MemoryKind::kHost, memory != nullptr ? memory->kind : MemoryKind::kUnknown, false);
+        copy(command, was.written ? was.bytes : 0, CopyDirection::kHostToDevice, CopyKind::kUnmap, MemoryKind::kHost,
+             memory != nullptr ? memory->kind : MemoryKind::kUnknown, false);
         return true;
       },
       queue, object, at, waits, wait_list, event);
 }
 
 cl_int CL_API_CALL svm_free_enqueued(cl_command_queue queue, cl_uint count, void** pointers,
-                                     void(CL_CALLBACK* free_function)(cl_command_queue, cl_uint, void**,
-                                                                      void*),
+                                     void(CL_CALLBACK* free_function)(cl_command_queue, cl_uint, void**, void*),
                                      void* data, cl_uint waits, const cl_event* wait_list, cl_event* event) {
   Times times;
-  const cl_int result = traced<&D::clEnqueueSVMFree>(times, queue, count, pointers, free_function, data,
-                                                     waits, wait_list, event);
-  // With a function of the program's own, that frees, through clSVMFree. Otherwise the runtime does, at some
-  // time after this call: the moment of the call is what is recorded.
+  const cl_int result =
+      traced<&D::clEnqueueSVMFree>(times, queue, count, pointers, free_function, data, waits, wait_list, event);
+  // With a function of the program's own, that frees, through clSVMFree. Otherwise the runtime does, at some time after
+  // this call: the moment of the call is what is recorded.
   if (result != CL_SUCCESS || free_function != nullptr || only_forward()) return result;
   for (cl_uint i = 0; i < count; ++i) {
     SharedMemory was{};
@@ -289,7 +277,7 @@ cl_int CL_API_CALL svm_free_enqueued(cl_command_queue queue, cl_uint count, void
   return result;
 }
 
-// ---- kernels ------------------------------------------------------------------------------------
+// Kernels
 
 bool narrow_shape(cl_uint dimensions, const size_t* global, const size_t* local) {
   size_t all = 0;
@@ -298,8 +286,8 @@ bool narrow_shape(cl_uint dimensions, const size_t* global, const size_t* local)
 }
 
 cl_int CL_API_CALL enqueue_kernel(cl_command_queue handle, cl_kernel kernel_handle, cl_uint dimensions,
-                                  const size_t* offset, const size_t* global, const size_t* local,
-                                  cl_uint waits, const cl_event* wait_list, cl_event* event) {
+                                  const size_t* offset, const size_t* global, const size_t* local, cl_uint waits,
+                                  const cl_event* wait_list, cl_event* event) {
   using Call = EnqueueCall<FunctionOf<&D::clEnqueueNDRangeKernel>>;
   return Call::call(
       SlotOf<&D::clEnqueueNDRangeKernel>::kNumber, bit::kDispatch,
@@ -313,15 +301,13 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue handle, cl_kernel kernel_hand
         }
         command.value = kernel_number(*kernel, *queue.device, event::DispatchKind::kKernel);
         if (wants_arguments()) command.arguments = kept_arguments_of(*kernel);
-        const bool moved = offset != nullptr && (offset[0] | (dimensions > 1 ? offset[1] : 0) |
-                                                 (dimensions > 2 ? offset[2] : 0)) != 0;
+        const bool moved =
+            offset != nullptr && (offset[0] | (dimensions > 1 ? offset[1] : 0) | (dimensions > 2 ? offset[2] : 0)) != 0;
         if (!moved && global != nullptr && narrow_shape(dimensions, global, local)) {
           command.kind = CommandKind::kDispatch;
           for (cl_uint i = 0; i < 3; ++i) {
             command.shape.grid[i] = i < dimensions ? static_cast<uint32_t>(global[i]) : 1;
-            command.shape.group[i] = local == nullptr ? 0
-                                     : i < dimensions ? static_cast<uint32_t>(local[i])
-                                                      : 1;
+            command.shape.group[i] = local == nullptr ? 0 : i < dimensions ? static_cast<uint32_t>(local[i]) : 1;
           }
           return true;
         }
@@ -360,10 +346,9 @@ cl_int CL_API_CALL enqueue_task(cl_command_queue handle, cl_kernel kernel_handle
       handle, kernel_handle, waits, wait_list, event);
 }
 
-cl_int CL_API_CALL enqueue_native(cl_command_queue handle, void(CL_CALLBACK* function)(void*),
-                                  void* arguments, size_t arguments_size, cl_uint objects,
-                                  const cl_mem* object_list, const void** places, cl_uint waits,
-                                  const cl_event* wait_list, cl_event* event) {
+cl_int CL_API_CALL enqueue_native(cl_command_queue handle, void(CL_CALLBACK* function)(void*), void* arguments,
+                                  size_t arguments_size, cl_uint objects, const cl_mem* object_list,
+                                  const void** places, cl_uint waits, const cl_event* wait_list, cl_event* event) {
   using Call = EnqueueCall<FunctionOf<&D::clEnqueueNativeKernel>>;
   return Call::call(
       SlotOf<&D::clEnqueueNativeKernel>::kNumber, bit::kDispatch,

@@ -12,13 +12,12 @@ cl_command_queue queue_of_command_buffer(cl_command_buffer_khr buffer);
 
 template <typename F>
 struct EnqueueCall;
-/// One enqueueing function. Its parameters hold exactly one cl_event* (for the event that the program wants;
-/// null = none) and may hold one cl_int* (errcode_ret).
+/// One enqueueing function. Its parameters hold exactly one cl_event* (for the event that the program wants; null =
+/// none) and may hold one cl_int* (errcode_ret).
 template <typename R, typename... A>
 struct EnqueueCall<R (*)(A...)> {
-  /// `wanted`: the source_bit of its commands. `forward(args...)` calls the runtime. After success,
-  /// `describe(command, queue, args...)` fills in the command; it returns false if the command must not be
-  /// recorded.
+  /// `wanted`: the source_bit of its commands. `forward(args...)` calls the runtime. After success, `describe(command,
+  /// queue, args...)` fills in the command; it returns false if the command must not be recorded.
   template <typename Forward, typename Describe>
   static R call(uint16_t function, uint64_t wanted, Forward&& forward, Describe&& describe, A... args) {
     if (only_forward()) return forward(args...);
@@ -46,8 +45,8 @@ struct EnqueueCall<R (*)(A...)> {
     Span span(bits);
     sampler::launch_stack(span.times().correlation);
     const sampler::CallCounts counts;
-    // A runtime may build one call from others, which must not be recorded. But a copy that waits may run the
-    // program's callbacks.
+    // A runtime may build one call from others, which must not be recorded. But a copy that waits may run the program's
+    // callbacks.
     const uint16_t outer = tape::t_state.inner;
     tape::t_state.inner = wanted == bit::kCopy ? 0 : 1;
     const R result = forward(args...);
@@ -79,11 +78,9 @@ struct EnqueueCall<R (*)(A...)> {
       return result;
     }
     if (wants_arguments() && command.kind == CommandKind::kCopy)
-      command.arguments =
-          keep_arguments(event::ArgumentsOf::kOpenClCall, function, given.words, given.kCount);
+      command.arguments = keep_arguments(event::ArgumentsOf::kOpenClCall, function, given.words, given.kCount);
     if constexpr ((std::is_same_v<A, const cl_event*> || ...))
-      if (std::get<const cl_event*&>(std::tie(args...)) != nullptr)
-        queue->joins.store(true, std::memory_order_relaxed);
+      if (std::get<const cl_event*&>(std::tie(args...)) != nullptr) queue->joins.store(true, std::memory_order_relaxed);
     if (returned != nullptr) next<&cl_icd_dispatch::clRetainEvent>(command.event);
     if (command.kind == CommandKind::kCopy && (command.flags & event::kCopyAsynchronous) == 0) {
       add_complete(*queue, command);
@@ -101,8 +98,7 @@ struct EnqueueCall<R (*)(A...)> {
     return queue;
   }
   template <typename... B>
-  static cl_command_queue queue_argument(cl_uint count, cl_command_queue* queues,
-                                         cl_command_buffer_khr buffer, B...) {
+  static cl_command_queue queue_argument(cl_uint count, cl_command_queue* queues, cl_command_buffer_khr buffer, B...) {
     return count != 0 && queues != nullptr ? queues[0] : queue_of_command_buffer(buffer);
   }
   static bool succeeded(const R& result) {

@@ -1,8 +1,8 @@
 // cl_khr_command_buffer, cl_intel_unified_shared_memory and cl_khr_create_command_queue (extensions.h).
 //
-// The functions are looked up by the program through clGetExtensionFunctionAddress[ForPlatform], which hands
-// out our wrappers. One runtime's function stands behind a wrapper; when a second runtime of the process
-// answers with another function, that one is handed out as it is and its calls are not recorded.
+// The functions are looked up by the program through clGetExtensionFunctionAddress[ForPlatform], which hands out our
+// wrappers. One runtime's function stands behind a wrapper; when a second runtime of the process answers with another
+// function, that one is handed out as it is and its calls are not recorded.
 #include "capture/source/opencl/extensions.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ namespace {
 using D = cl_icd_dispatch;
 using event::CopyDirection, event::CopyKind, event::MemoryKind, event::AllocationOperation;
 
-// ---- wrappers -----------------------------------------------------------------------------------
+// Wrappers
 
 template <Function Number, typename F>
 struct Extension {
@@ -62,7 +62,7 @@ struct PlainExtension<Number, R (*)(A...)> : Extension<Number, R (*)(A...)> {
   }
 };
 
-// ---- cl_khr_command_buffer ----------------------------------------------------------------------
+// Cl_khr_command_buffer
 
 struct CommandBuffer {
   std::atomic<uint32_t> references;
@@ -81,8 +81,7 @@ CommandBuffer* buffer_of(cl_command_buffer_khr handle) {
 
 using CreateBuffer = Extension<Function::clCreateCommandBufferKHR, clCreateCommandBufferKHR_fn>;
 cl_command_buffer_khr CL_API_CALL create_buffer(cl_uint count, const cl_command_queue* queues,
-                                                const cl_command_buffer_properties_khr* properties,
-                                                cl_int* code) {
+                                                const cl_command_buffer_properties_khr* properties, cl_int* code) {
   cl_int own = CL_SUCCESS;
   if (code == nullptr) code = &own;
   Times times;
@@ -102,8 +101,7 @@ cl_int CL_API_CALL retain_buffer(cl_command_buffer_khr handle) {
   Times times;
   const cl_int result = RetainBuffer::traced(times, handle);
   if (result == CL_SUCCESS && !only_forward())
-    if (CommandBuffer* const buffer = buffer_of(handle))
-      buffer->references.fetch_add(1, std::memory_order_relaxed);
+    if (CommandBuffer* const buffer = buffer_of(handle)) buffer->references.fetch_add(1, std::memory_order_relaxed);
   return result;
 }
 
@@ -123,24 +121,21 @@ cl_int CL_API_CALL release_buffer(cl_command_buffer_khr handle) {
 
 using CommandKernel = Extension<Function::clCommandNDRangeKernelKHR, clCommandNDRangeKernelKHR_fn>;
 cl_int CL_API_CALL command_kernel(cl_command_buffer_khr handle, cl_command_queue queue,
-                                  const cl_ndrange_kernel_command_properties_khr* properties,
-                                  cl_kernel kernel, cl_uint dimensions, const size_t* offset,
-                                  const size_t* global, const size_t* local, cl_uint waits,
-                                  const cl_sync_point_khr* wait_list, cl_sync_point_khr* point,
+                                  const cl_ndrange_kernel_command_properties_khr* properties, cl_kernel kernel,
+                                  cl_uint dimensions, const size_t* offset, const size_t* global, const size_t* local,
+                                  cl_uint waits, const cl_sync_point_khr* wait_list, cl_sync_point_khr* point,
                                   cl_mutable_command_khr* command) {
   Times times;
-  const cl_int result = CommandKernel::traced(times, handle, queue, properties, kernel, dimensions, offset,
-                                              global, local, waits, wait_list, point, command);
+  const cl_int result = CommandKernel::traced(times, handle, queue, properties, kernel, dimensions, offset, global,
+                                              local, waits, wait_list, point, command);
   if (result != CL_SUCCESS || only_forward()) return result;
   char name[256] = {};
-  next<&D::clGetKernelInfo>(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name - 1, static_cast<void*>(name),
-                            nullptr);
+  next<&D::clGetKernelInfo>(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name - 1, static_cast<void*>(name), nullptr);
   const Guard guard(g_wiped->objects);
   if (CommandBuffer* const buffer = buffer_of(handle)) {
     ++buffer->kernels;
     const size_t left = sizeof buffer->names - buffer->length;
-    const int size =
-        snprintf(buffer->names + buffer->length, left, "%s%s", buffer->length != 0 ? ", " : "", name);
+    const int size = snprintf(buffer->names + buffer->length, left, "%s%s", buffer->length != 0 ? ", " : "", name);
     if (size > 0 && static_cast<size_t>(size) < left)
       buffer->length += static_cast<uint32_t>(size);
     else
@@ -150,8 +145,8 @@ cl_int CL_API_CALL command_kernel(cl_command_buffer_khr handle, cl_command_queue
 }
 
 using EnqueueBuffer = Extension<Function::clEnqueueCommandBufferKHR, clEnqueueCommandBufferKHR_fn>;
-cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_command_buffer_khr handle,
-                                  cl_uint waits, const cl_event* wait_list, cl_event* event) {
+cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_command_buffer_khr handle, cl_uint waits,
+                                  const cl_event* wait_list, cl_event* event) {
   return EnqueueCall<clEnqueueCommandBufferKHR_fn>::call(
       EnqueueBuffer::kNumber, bit::kDispatch, [](auto... args) { return EnqueueBuffer::forward(args...); },
       [&](Command& command, Queue&, auto...) {
@@ -159,8 +154,7 @@ cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_co
         if (buffer == nullptr) return false;
         if (buffer->number == 0) {
           char name[560];
-          const int size =
-              snprintf(name, sizeof name, "command buffer of %u: %s", buffer->kernels, buffer->names);
+          const int size = snprintf(name, sizeof name, "command buffer of %u: %s", buffer->kernels, buffer->names);
           buffer->number = pseudo_kernel({name, static_cast<size_t>(size)}, event::DispatchKind::kGraph);
         }
         command.value = buffer->number;
@@ -171,7 +165,7 @@ cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_co
       count, queues, handle, waits, wait_list, event);
 }
 
-// ---- cl_intel_unified_shared_memory -------------------------------------------------------------
+// Cl_intel_unified_shared_memory
 
 void* allocated(void* at, const Times& times, cl_context context, size_t bytes, MemoryKind kind,
                 std::string_view name) {
@@ -188,28 +182,25 @@ void* CL_API_CALL host_allocate(cl_context context, const cl_mem_properties_inte
                                 cl_uint alignment, cl_int* code) {
   cl_int own = CL_SUCCESS;
   Times times;
-  void* const at =
-      HostAllocate::traced(times, context, properties, bytes, alignment, code != nullptr ? code : &own);
+  void* const at = HostAllocate::traced(times, context, properties, bytes, alignment, code != nullptr ? code : &own);
   return allocated(at, times, context, bytes, MemoryKind::kPinned, "usm host");
 }
 using DeviceAllocate = Extension<Function::clDeviceMemAllocINTEL, clDeviceMemAllocINTEL_fn>;
-void* CL_API_CALL device_allocate(cl_context context, cl_device_id device,
-                                  const cl_mem_properties_intel* properties, size_t bytes, cl_uint alignment,
-                                  cl_int* code) {
+void* CL_API_CALL device_allocate(cl_context context, cl_device_id device, const cl_mem_properties_intel* properties,
+                                  size_t bytes, cl_uint alignment, cl_int* code) {
   cl_int own = CL_SUCCESS;
   Times times;
-  void* const at = DeviceAllocate::traced(times, context, device, properties, bytes, alignment,
-                                          code != nullptr ? code : &own);
+  void* const at =
+      DeviceAllocate::traced(times, context, device, properties, bytes, alignment, code != nullptr ? code : &own);
   return allocated(at, times, context, bytes, MemoryKind::kDevice, "usm device");
 }
 using SharedAllocate = Extension<Function::clSharedMemAllocINTEL, clSharedMemAllocINTEL_fn>;
-void* CL_API_CALL shared_allocate(cl_context context, cl_device_id device,
-                                  const cl_mem_properties_intel* properties, size_t bytes, cl_uint alignment,
-                                  cl_int* code) {
+void* CL_API_CALL shared_allocate(cl_context context, cl_device_id device, const cl_mem_properties_intel* properties,
+                                  size_t bytes, cl_uint alignment, cl_int* code) {
   cl_int own = CL_SUCCESS;
   Times times;
-  void* const at = SharedAllocate::traced(times, context, device, properties, bytes, alignment,
-                                          code != nullptr ? code : &own);
+  void* const at =
+      SharedAllocate::traced(times, context, device, properties, bytes, alignment, code != nullptr ? code : &own);
   return allocated(at, times, context, bytes, MemoryKind::kManaged, "usm shared");
 }
 
@@ -221,8 +212,8 @@ cl_int CL_API_CALL free_shared(cl_context context, void* at) {
   Times times;
   const cl_int result = Free::traced(times, context, at);
   if (known)
-    write_allocation(times, AllocationOperation::kFree, was.kind, was.device, was.bytes,
-                     reinterpret_cast<uint64_t>(at), tape::intern("usm"));
+    write_allocation(times, AllocationOperation::kFree, was.kind, was.device, was.bytes, reinterpret_cast<uint64_t>(at),
+                     tape::intern("usm"));
   return result;
 }
 
@@ -231,8 +222,8 @@ bool host_side(MemoryKind kind) {
 }
 
 using UsmCopy = Extension<Function::clEnqueueMemcpyINTEL, clEnqueueMemcpyINTEL_fn>;
-cl_int CL_API_CALL usm_copy(cl_command_queue queue, cl_bool blocking, void* target, const void* source,
-                            size_t bytes, cl_uint waits, const cl_event* wait_list, cl_event* event) {
+cl_int CL_API_CALL usm_copy(cl_command_queue queue, cl_bool blocking, void* target, const void* source, size_t bytes,
+                            cl_uint waits, const cl_event* wait_list, cl_event* event) {
   return EnqueueCall<clEnqueueMemcpyINTEL_fn>::call(
       UsmCopy::kNumber, bit::kCopy, [](auto... args) { return UsmCopy::forward(args...); },
       [&](Command& command, Queue&, auto...) {
@@ -284,12 +275,12 @@ cl_command_queue CL_API_CALL forward_create_queue(cl_context context, cl_device_
                                                   const cl_queue_properties* asked, cl_int* code) {
   return CreateQueueKhr::forward(context, device, asked, code);
 }
-cl_command_queue CL_API_CALL create_queue_khr(cl_context context, cl_device_id device,
-                                              const cl_queue_properties* asked, cl_int* code) {
+cl_command_queue CL_API_CALL create_queue_khr(cl_context context, cl_device_id device, const cl_queue_properties* asked,
+                                              cl_int* code) {
   return create_queue_by(forward_create_queue, CreateQueueKhr::kNumber, context, device, asked, code);
 }
 
-// ---- look-up ------------------------------------------------------------------------------------
+// Look-up
 
 // Takes `real` behind the wrapper if it has none yet.
 template <typename E, typename F>

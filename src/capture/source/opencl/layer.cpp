@@ -1,11 +1,9 @@
-// How the OpenCL source gets into a program: as a layer of the ICD loader (clInitLayer), or, when the
-// program's loader knows no layers, through the OpenCL functions that libtacho.so exports and that come first
-// when it is preloaded.
+// How the OpenCL source gets into a program: as a layer of the ICD loader (clInitLayer), or, when the program's loader
+// knows no layers, through the OpenCL functions that libtacho.so exports and that come first when it is preloaded.
 //
-// Every exported function jumps through g_entry. It starts with stubs that find the real functions, forward
-// the first call and then know whether the loader has called clInitLayer meanwhile (loaders read
-// OPENCL_LAYERS at their first call): if so, the exported functions only forward from then on; if not, they
-// are the hooks.
+// Every exported function jumps through g_entry. It starts with stubs that find the real functions, forward the first
+// call and then know whether the loader has called clInitLayer meanwhile (loaders read OPENCL_LAYERS at their first
+// call): if so, the exported functions only forward from then on; if not, they are the hooks.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -64,7 +62,7 @@ void refuse_what_is_missing() {
 #undef TACHO_CL_OPAQUE
 }
 
-// ---- interposition ------------------------------------------------------------------------------
+// Interposition
 
 // The library whose functions the program would call if libtacho.so were not there.
 void* find_real(const char* name, const void* caller) {
@@ -111,8 +109,8 @@ void find_all_real(const void* caller) {
   g_starting.store(0, std::memory_order_release);
 }
 
-// A first call within which the loader may be setting itself up: what it calls meanwhile, on the same thread,
-// through our symbols decides nothing.
+// A first call within which the loader may be setting itself up: what it calls meanwhile, on the same thread, through
+// our symbols decides nothing.
 constinit std::atomic<uint32_t> g_first_thread{0};
 class FirstCall {
  public:
@@ -181,8 +179,7 @@ struct Exported<Member, R (*)(A...)> {
   static R call(const void* caller, A... args) {
     if (const auto function = __atomic_load_n(&(g_entry.*Member), __ATOMIC_ACQUIRE);
         __builtin_expect(function != nullptr, 1)) {
-      // A library without a loader in front (or a runtime that finds our symbols first) calls its own
-      // functions here.
+      // A library without a loader in front (or a runtime that finds our symbols first) calls its own functions here.
       if (function != g_real.*Member && called_by_runtime(caller)) return (g_real.*Member)(args...);
       return function(args...);
     }
@@ -213,8 +210,7 @@ struct Exported<Member, R (*)(A...)> {
           code = result;
         else if constexpr (kLastIsErrorCode<A...>)
           code = *last_of(args...);
-        record_first(SlotOf<Member>::kNumber, code,
-                     host_clock_is_tsc() ? start_tsc : static_cast<uint64_t>(start_raw));
+        record_first(SlotOf<Member>::kNumber, code, host_clock_is_tsc() ? start_tsc : static_cast<uint64_t>(start_raw));
       }
       return result;
     }
@@ -226,10 +222,9 @@ struct Exported<Member, R (*)(A...)> {
     if ((bits & bit::kApi) == 0) return;
     const uint64_t end = host_ticks();
     const uint64_t correlation = tape::next_correlation();
-    if (auto* const record =
-            tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
-                                          event::api_value(function, static_cast<int16_t>(code)),
-                                          static_cast<uint8_t>(event::Domain::kOpenCL))) {
+    if (auto* const record = tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
+                                                           event::api_value(function, static_cast<int16_t>(code)),
+                                                           static_cast<uint8_t>(event::Domain::kOpenCL))) {
       record->start = start;
       record->end = end;
       record->correlation = correlation;
@@ -305,7 +300,7 @@ TACHO_EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch* target, 
   return tacho::capture::opencl::init_layer(entries, target, entries_ret, layer_ret);
 }
 
-// ---- exported OpenCL functions: the parameters by position, as the headers declare them ---------
+// Exported OpenCL functions: the parameters by position, as the headers declare them
 
 #define P(name, i) tacho::capture::opencl::Parameter<&cl_icd_dispatch::name, i> a##i
 #define TACHO_P0(n)

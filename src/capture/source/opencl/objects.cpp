@@ -19,7 +19,7 @@ constinit Slab<Kernel> g_kernel_slab;
 constinit Slab<Memory> g_memory_slab;
 constinit Slab<Mapping> g_mapping_slab;
 
-// ---- text ---------------------------------------------------------------------------------------
+// Text
 
 struct Text {
   char bytes[4096];
@@ -29,8 +29,7 @@ struct Text {
 
 void device_text(cl_device_id device, cl_device_info what, Text& text) {
   size_t size = 0;
-  if (next<&D::clGetDeviceInfo>(device, what, sizeof text.bytes, static_cast<void*>(text.bytes), &size) !=
-      CL_SUCCESS)
+  if (next<&D::clGetDeviceInfo>(device, what, sizeof text.bytes, static_cast<void*>(text.bytes), &size) != CL_SUCCESS)
     size = 0;
   if (size > sizeof text.bytes) size = sizeof text.bytes;
   while (size > 0 && (text.bytes[size - 1] == '\0' || text.bytes[size - 1] == ' ')) --size;
@@ -46,8 +45,7 @@ uint32_t device_string(cl_device_id device, cl_device_info what) {
 template <typename T>
 bool device_value(cl_device_id device, cl_device_info what, T& value) {
   size_t size = 0;
-  return next<&D::clGetDeviceInfo>(device, what, sizeof value, static_cast<void*>(&value), &size) ==
-             CL_SUCCESS &&
+  return next<&D::clGetDeviceInfo>(device, what, sizeof value, static_cast<void*>(&value), &size) == CL_SUCCESS &&
          size == sizeof value;
 }
 
@@ -61,8 +59,8 @@ void number_property(uint32_t device, std::string_view key, uint64_t number) {
 uint32_t index_on_platform(cl_device_id device, cl_platform_id platform) {
   cl_device_id all[64];
   cl_uint count = 0;
-  if (next<&D::clGetDeviceIDs>(platform, static_cast<cl_device_type>(CL_DEVICE_TYPE_ALL), cl_uint{64}, all,
-                               &count) != CL_SUCCESS)
+  if (next<&D::clGetDeviceIDs>(platform, static_cast<cl_device_type>(CL_DEVICE_TYPE_ALL), cl_uint{64}, all, &count) !=
+      CL_SUCCESS)
     return 0;
   for (cl_uint i = 0; i < count && i < 64; ++i)
     if (all[i] == device) return i;
@@ -100,8 +98,8 @@ void define_device(Device& device) {
   device_text(handle, CL_DRIVER_VERSION, driver);
   char text[4400];
   size_t platform_size = 0;
-  if (next<&D::clGetPlatformInfo>(platform, CL_PLATFORM_NAME, size_t{256}, static_cast<void*>(text),
-                                  &platform_size) != CL_SUCCESS)
+  if (next<&D::clGetPlatformInfo>(platform, CL_PLATFORM_NAME, size_t{256}, static_cast<void*>(text), &platform_size) !=
+      CL_SUCCESS)
     platform_size = 0;
   while (platform_size > 0 && text[platform_size - 1] == '\0') --platform_size;
   if (platform_size != 0) text[platform_size++] = ' ';
@@ -135,9 +133,8 @@ void define_device(Device& device) {
     device_text(handle, CL_DEVICE_VERSION, version);
     const bool modern =
         version.size > 9 && (version.bytes[7] > '2' || (version.bytes[7] == '2' && version.bytes[9] >= '1'));
-    device.has_timer = modern &&
-                       next<&D::clGetDeviceAndHostTimer>(handle, &device_time, &host_time) == CL_SUCCESS &&
-                       device_time != 0;
+    device.has_timer =
+        modern && next<&D::clGetDeviceAndHostTimer>(handle, &device_time, &host_time) == CL_SUCCESS && device_time != 0;
   }
   if (device.has_timer) record.clock_error_ns = 10'000;  // bounded by the uncertainty of each pair
   tape::define(&record.header);
@@ -156,12 +153,9 @@ void define_device(Device& device) {
   if (device_value(handle, CL_DEVICE_MAX_CLOCK_FREQUENCY, word)) number_property(number, "clock MHz", word);
   if (device_value(handle, CL_DEVICE_MAX_WORK_GROUP_SIZE, length))
     number_property(number, "max workgroup size", length);
-  if (device_value(handle, CL_DEVICE_GLOBAL_MEM_SIZE, wide))
-    number_property(number, "global memory bytes", wide);
-  if (device_value(handle, CL_DEVICE_LOCAL_MEM_SIZE, wide))
-    number_property(number, "local memory bytes", wide);
-  if (device_value(handle, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, wide))
-    number_property(number, "cache bytes", wide);
+  if (device_value(handle, CL_DEVICE_GLOBAL_MEM_SIZE, wide)) number_property(number, "global memory bytes", wide);
+  if (device_value(handle, CL_DEVICE_LOCAL_MEM_SIZE, wide)) number_property(number, "local memory bytes", wide);
+  if (device_value(handle, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, wide)) number_property(number, "cache bytes", wide);
   if (device_value(handle, CL_DEVICE_PROFILING_TIMER_RESOLUTION, length))
     number_property(number, "timer resolution ns", length);
   if (device_value(handle, CL_DEVICE_HOST_UNIFIED_MEMORY, flag))
@@ -169,7 +163,7 @@ void define_device(Device& device) {
   if (top != handle) tape::define_property(event::Table::kDevice, number, "sub-device", "yes");
 }
 
-// ---- kernel descriptions, deduplicated ----------------------------------------------------------
+// Kernel descriptions, deduplicated
 
 struct Description {
   uint64_t key;  // 0 = free
@@ -208,8 +202,8 @@ uint32_t description(uint32_t name, event::DispatchKind kind, uint32_t private_b
   uint32_t at = static_cast<uint32_t>(key >> 32) & (g_description_capacity - 1);
   for (; g_descriptions[at].key != 0; at = (at + 1) & (g_description_capacity - 1)) {
     const Description& found = g_descriptions[at];
-    if (found.key == key && found.name == name && found.kind == kind_number &&
-        found.private_bytes == private_bytes && found.local_bytes == local_bytes)
+    if (found.key == key && found.name == name && found.kind == kind_number && found.private_bytes == private_bytes &&
+        found.local_bytes == local_bytes)
       return found.number;
   }
   const uint32_t number = tape::next_kernel();
@@ -232,7 +226,7 @@ uint32_t narrow(cl_ulong bytes) {
 
 }  // namespace
 
-// ---- devices and contexts -----------------------------------------------------------------------
+// Devices and contexts
 
 Device* device_of(cl_device_id handle) {
   if (auto* const device = static_cast<Device*>(g_devices.find(handle))) return device;
@@ -284,8 +278,8 @@ void write_clock_pairs() {
 void context_created(cl_context context) {
   cl_device_id devices[64];
   size_t size = 0;
-  if (next<&D::clGetContextInfo>(context, CL_CONTEXT_DEVICES, sizeof devices, static_cast<void*>(devices),
-                                 &size) != CL_SUCCESS)
+  if (next<&D::clGetContextInfo>(context, CL_CONTEXT_DEVICES, sizeof devices, static_cast<void*>(devices), &size) !=
+      CL_SUCCESS)
     return;
   uintptr_t only = 0;
   for (size_t i = 0; i < size / sizeof *devices; ++i) {
@@ -302,7 +296,7 @@ uint32_t device_number_of(cl_context context) {
   return value == 0 ? 0 : static_cast<uint32_t>(value - 1);
 }
 
-// ---- kernels ------------------------------------------------------------------------------------
+// Kernels
 
 namespace {
 constinit Slab<KernelArguments> g_argument_slab;
@@ -365,8 +359,8 @@ void kernel_created(cl_kernel handle) {
   if (handle == nullptr) return;
   char name[4096];
   size_t size = 0;
-  if (next<&D::clGetKernelInfo>(handle, CL_KERNEL_FUNCTION_NAME, sizeof name, static_cast<void*>(name),
-                                &size) != CL_SUCCESS)
+  if (next<&D::clGetKernelInfo>(handle, CL_KERNEL_FUNCTION_NAME, sizeof name, static_cast<void*>(name), &size) !=
+      CL_SUCCESS)
     size = 0;
   while (size > 0 && name[size - 1] == '\0') --size;
   const uint32_t text = tape::intern({name, size});
@@ -397,13 +391,11 @@ uint32_t kernel_number(Kernel& kernel, Device& device, event::DispatchKind kind)
   for (Kernel::OnDevice& entry : kernel.on_device)
     if (entry.device.load(std::memory_order_acquire) == key) return entry.number;
   cl_ulong private_bytes = event::kUnknown32, local_bytes = event::kUnknown32;
-  if (next<&D::clGetKernelWorkGroupInfo>(kernel.handle, device.handle, CL_KERNEL_PRIVATE_MEM_SIZE,
-                                         sizeof private_bytes, static_cast<void*>(&private_bytes),
-                                         nullptr) != CL_SUCCESS)
+  if (next<&D::clGetKernelWorkGroupInfo>(kernel.handle, device.handle, CL_KERNEL_PRIVATE_MEM_SIZE, sizeof private_bytes,
+                                         static_cast<void*>(&private_bytes), nullptr) != CL_SUCCESS)
     private_bytes = event::kUnknown32;
-  if (next<&D::clGetKernelWorkGroupInfo>(kernel.handle, device.handle, CL_KERNEL_LOCAL_MEM_SIZE,
-                                         sizeof local_bytes, static_cast<void*>(&local_bytes),
-                                         nullptr) != CL_SUCCESS)
+  if (next<&D::clGetKernelWorkGroupInfo>(kernel.handle, device.handle, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes,
+                                         static_cast<void*>(&local_bytes), nullptr) != CL_SUCCESS)
     local_bytes = event::kUnknown32;
   const Guard guard(g_wiped->definitions);
   const uint32_t number = description(kernel.name, kind, narrow(private_bytes), narrow(local_bytes));
@@ -422,7 +414,7 @@ uint32_t pseudo_kernel(std::string_view name, event::DispatchKind kind) {
   return description(text, kind, event::kUnknown32, event::kUnknown32);
 }
 
-// ---- memory -------------------------------------------------------------------------------------
+// Memory
 
 namespace {
 
@@ -458,8 +450,7 @@ void memory_value(cl_mem handle, cl_mem_info what, T& value) {
   next<&D::clGetMemObjectInfo>(handle, what, sizeof value, static_cast<void*>(&value), nullptr);
 }
 
-// Takes the object up. Its size and so on are asked of the runtime, so that every way of creation is the
-// same.
+// Takes the object up. Its size and so on are asked of the runtime, so that every way of creation is the same.
 Memory* track(cl_mem handle, cl_mem parent_handle) {
   cl_mem_object_type type = CL_MEM_OBJECT_BUFFER;
   cl_mem_flags flags = 0;
@@ -470,8 +461,7 @@ Memory* track(cl_mem handle, cl_mem parent_handle) {
   memory_value(handle, CL_MEM_SIZE, bytes);
   memory_value(handle, CL_MEM_CONTEXT, context);
   if (type != CL_MEM_OBJECT_BUFFER && type != CL_MEM_OBJECT_PIPE)
-    next<&D::clGetImageInfo>(handle, CL_IMAGE_ELEMENT_SIZE, sizeof element, static_cast<void*>(&element),
-                             nullptr);
+    next<&D::clGetImageInfo>(handle, CL_IMAGE_ELEMENT_SIZE, sizeof element, static_cast<void*>(&element), nullptr);
   static constinit std::atomic<uint32_t> buffer_name{0};
   uint32_t name = type == CL_MEM_OBJECT_BUFFER ? buffer_name.load(std::memory_order_relaxed) : 0;
   if (name == 0) name = tape::intern(type_name(type));
@@ -524,13 +514,12 @@ Mapping unmapped(Memory& memory, const void* at) {
   return {};
 }
 
-void write_allocation(const Times& times, event::AllocationOperation operation, event::MemoryKind kind,
-                      uint32_t device, uint64_t bytes, uint64_t address, uint32_t name) {
+void write_allocation(const Times& times, event::AllocationOperation operation, event::MemoryKind kind, uint32_t device,
+                      uint64_t bytes, uint64_t address, uint32_t name) {
   if (times.end == 0 || (enabled_bits() & bit::kAllocation) == 0) return;
-  const uint32_t value =
-      static_cast<uint32_t>(operation) | static_cast<uint32_t>(kind) << 8 | (device & 0xffff) << 16;
-  if (auto* const record = tape::begin<event::AllocationRecord>(event::RecordKind::kAllocation,
-                                                                event::Table::kAllocation, value)) {
+  const uint32_t value = static_cast<uint32_t>(operation) | static_cast<uint32_t>(kind) << 8 | (device & 0xffff) << 16;
+  if (auto* const record =
+          tape::begin<event::AllocationRecord>(event::RecordKind::kAllocation, event::Table::kAllocation, value)) {
     record->correlation = times.correlation;
     record->start = times.start;
     record->end = times.end;
@@ -600,7 +589,7 @@ SharedMemory shared_at(const void* at) {
   return g_shared[place - 1];
 }
 
-// ---- hooks --------------------------------------------------------------------------------------
+// Hooks
 
 namespace {
 
@@ -640,8 +629,8 @@ struct CreateMemory<Member, Parent, cl_mem (*)(A...)> {
     cl_mem parent = nullptr;
     if constexpr (std::is_invocable_v<decltype(Parent), A...>) parent = Parent(args...);
     if (const Memory* const memory = track(handle, parent); memory != nullptr && memory->parent == nullptr)
-      write_allocation(times, event::AllocationOperation::kAllocate, memory->kind, memory->device,
-                       memory->bytes, reinterpret_cast<uint64_t>(handle), memory->name);
+      write_allocation(times, event::AllocationOperation::kAllocate, memory->kind, memory->device, memory->bytes,
+                       reinterpret_cast<uint64_t>(handle), memory->name);
     return handle;
   }
 };
@@ -649,8 +638,7 @@ struct CreateMemory<Member, Parent, cl_mem (*)(A...)> {
 cl_mem sub_buffer_parent(cl_mem buffer, cl_mem_flags, cl_buffer_create_type, const void*, cl_int*) {
   return buffer;
 }
-cl_mem image_parent(cl_context, cl_mem_flags, const cl_image_format*, const cl_image_desc* shape, void*,
-                    cl_int*) {
+cl_mem image_parent(cl_context, cl_mem_flags, const cl_image_format*, const cl_image_desc* shape, void*, cl_int*) {
   return shape != nullptr ? shape->mem_object : nullptr;
 }
 cl_mem image_parent_3(cl_context, const cl_mem_properties*, cl_mem_flags, const cl_image_format*,
@@ -666,8 +654,8 @@ cl_int CL_API_CALL retain_memory(cl_mem handle) {
   return result;
 }
 
-// One reference less. The handle is forgotten before the runtime may give it to another object; what is
-// returned is the chain of objects (linked by parent) that are gone, each to be given back.
+// One reference less. The handle is forgotten before the runtime may give it to another object; what is returned is the
+// chain of objects (linked by parent) that are gone, each to be given back.
 Memory* drop(Memory* memory) {
   Memory* gone = nullptr;
   Memory** link = &gone;
@@ -691,8 +679,7 @@ cl_int CL_API_CALL release_memory(cl_mem handle) {
     if (memory != nullptr) {
       // Whether the end of the chain owns memory: an object whose parent lives on shares the parent's.
       Memory* end = memory;
-      while (end->references.load(std::memory_order_relaxed) == 1 && end->parent != nullptr)
-        end = end->parent;
+      while (end->references.load(std::memory_order_relaxed) == 1 && end->parent != nullptr) end = end->parent;
       last_is_owner = end->references.load(std::memory_order_relaxed) == 1;
       gone = drop(memory);
     }
@@ -803,16 +790,15 @@ cl_int CL_API_CALL release_kernel(cl_kernel handle) {
 
 cl_context CL_API_CALL create_context(const cl_context_properties* properties, cl_uint count,
                                       const cl_device_id* devices,
-                                      void(CL_CALLBACK* notify)(const char*, const void*, size_t, void*),
-                                      void* data, cl_int* code) {
+                                      void(CL_CALLBACK* notify)(const char*, const void*, size_t, void*), void* data,
+                                      cl_int* code) {
   const cl_context context = traced<&D::clCreateContext>(properties, count, devices, notify, data, code);
   if (context != nullptr && !only_forward()) context_created(context);
   return context;
 }
 
 cl_context CL_API_CALL create_context_from_type(const cl_context_properties* properties, cl_device_type type,
-                                                void(CL_CALLBACK* notify)(const char*, const void*, size_t,
-                                                                          void*),
+                                                void(CL_CALLBACK* notify)(const char*, const void*, size_t, void*),
                                                 void* data, cl_int* code) {
   const cl_context context = traced<&D::clCreateContextFromType>(properties, type, notify, data, code);
   if (context != nullptr && !only_forward()) context_created(context);

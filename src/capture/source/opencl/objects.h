@@ -1,6 +1,5 @@
-// The OpenCL source's view of the program's objects: devices, contexts, kernels, memory. It finds an object
-// by handle without a lock. If it did not see the creation of a handle, it asks the runtime about it at first
-// use.
+// The OpenCL source's view of the program's objects: devices, contexts, kernels, memory. It finds an object by handle
+// without a lock. If it did not see the creation of a handle, it asks the runtime about it at first use.
 #pragma once
 
 #include "capture/source/opencl/core.h"
@@ -74,8 +73,7 @@ struct Memory {
 };
 /// nullptr when tacho does not see how the object is made (interoperation).
 Memory* memory_of(cl_mem handle);
-/// Remembers the extent of a mapping until it is unmapped. `written`: unmapping copies data back to the
-/// device.
+/// Remembers the extent of a mapping until it is unmapped. `written`: unmapping copies data back to the device.
 void mapped(Memory& memory, const void* at, uint64_t bytes, bool written);
 /// Forgets the mapping at `at` and returns it; all 0 when unknown.
 Mapping unmapped(Memory& memory, const void* at);
@@ -93,8 +91,8 @@ bool shared_freed(const void* at, SharedMemory* was);
 /// The allocation that contains `at`; kind kUnknown when none does.
 SharedMemory shared_at(const void* at);
 
-void write_allocation(const Times& times, event::AllocationOperation operation, event::MemoryKind kind,
-                      uint32_t device, uint64_t bytes, uint64_t address, uint32_t name);
+void write_allocation(const Times& times, event::AllocationOperation operation, event::MemoryKind kind, uint32_t device,
+                      uint64_t bytes, uint64_t address, uint32_t name);
 
 void install_objects(cl_icd_dispatch& hooks);
 

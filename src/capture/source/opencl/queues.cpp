@@ -14,18 +14,16 @@ namespace {
 
 using D = cl_icd_dispatch;
 
-// A batch: so many commands gather before who enqueues looks for complete ones. Small enough to stay in the
-// cache.
+// A batch: so many commands gather before who enqueues looks for complete ones. Small enough to stay in the cache.
 constexpr uint32_t kBatch = 48;
-// So many commands go by before the whole queue is looked through although its first command does not
-// complete.
+// So many commands go by before the whole queue is looked through although its first command does not complete.
 constexpr uint32_t kScanAfter = 2048;
 
-// So many commands that are not complete are passed over in a queue that works in order before the rest of the
-// list is given up: threads that enqueue at once may list their commands in another order than the queue's.
+// So many commands that are not complete are passed over in a queue that works in order before the rest of the list is
+// given up: threads that enqueue at once may list their commands in another order than the queue's.
 constexpr uint32_t kPatience = 16;
-// With so many commands on their way the flush thread collects while the program waits for them, so that little
-// is left to do when it goes on.
+// With so many commands on their way the flush thread collects while the program waits for them, so that little is left
+// to do when it goes on.
 constexpr uint64_t kManyWaited = 512;
 
 constexpr uint32_t kMaxQueues = 1 << 16;
@@ -53,22 +51,20 @@ void free_chunk(Chunk* chunk) {
   g_chunk_slab.give(chunk);
 }
 
-// Stands in the map for queues that the program gave up: their events may live on and be asked for profiling
-// times that the program never wanted.
+// Stands in the map for queues that the program gave up: their events may live on and be asked for profiling times that
+// the program never wanted.
 constinit Queue g_given_up = {};  // forced is set at start
 
-// True if the program must not see profiling times of the queue: it did not ask, and the runtime would not
-// have told.
+// True if the program must not see profiling times of the queue: it did not ask, and the runtime would not have told.
 bool hides_profiling(const Queue* queue) {
   if (queue == nullptr || !queue->forced ||
       (queue->properties.load(std::memory_order_relaxed) & CL_QUEUE_PROFILING_ENABLE) != 0)
     return false;
-  return queue->device == nullptr || queue->device->vendor == nullptr ||
-         !queue->device->vendor->always_profiles;
+  return queue->device == nullptr || queue->device->vendor == nullptr || !queue->device->vendor->always_profiles;
 }
 
-// True if this process image's commands are in the lists. A forked child starts with empty ones: its parent's
-// commands are not its own.
+// True if this process image's commands are in the lists. A forked child starts with empty ones: its parent's commands
+// are not its own.
 bool ours() {
   if (__builtin_expect(g_wiped->alive.load(std::memory_order_acquire) != 0, 1)) return true;
   const Guard guard(g_wiped->objects);
@@ -87,7 +83,7 @@ bool ours() {
   return true;
 }
 
-// ---- clocks -------------------------------------------------------------------------------------
+// Clocks
 
 constinit ClockTuple g_first_tuple = {};
 
@@ -105,14 +101,12 @@ int64_t to_raw(uint64_t ticks, const ClockTuple& now, double scale) {
 
 uint64_t profiling_value(cl_event event, cl_profiling_info what) {
   cl_ulong value = 0;
-  return next<&D::clGetEventProfilingInfo>(event, what, sizeof value, static_cast<void*>(&value), nullptr) ==
-                 CL_SUCCESS
+  return next<&D::clGetEventProfilingInfo>(event, what, sizeof value, static_cast<void*>(&value), nullptr) == CL_SUCCESS
              ? value
              : 0;
 }
 
-// In which clock a runtime that we do not know counts: the one in which the command was queued during its
-// call.
+// In which clock a runtime that we do not know counts: the one in which the command was queued during its call.
 event::DeviceClock measure_clock(const Command& command) {
   const uint64_t queued = profiling_value(command.event, CL_PROFILING_COMMAND_QUEUED);
   const ClockTuple now = sample_clocks();
@@ -129,8 +123,7 @@ event::DeviceClock measure_clock(const Command& command) {
   return event::DeviceClock::kPaired;
 }
 
-// A runtime without a device timer: its QUEUED time against the call that enqueued. The narrowest call of
-// each second.
+// A runtime without a device timer: its QUEUED time against the call that enqueued. The narrowest call of each second.
 void pair_by_call(Queue& queue, const Command& command, uint64_t queued) {
   if (queued == 0 || command.host_end <= command.host_start) return;
   const double scale = queue.ns_per_tick;
@@ -151,7 +144,7 @@ void pair_by_call(Queue& queue, const Command& command, uint64_t queued) {
   tape::define(&record.header);
 }
 
-// ---- writing ------------------------------------------------------------------------------------
+// Writing
 
 struct DeviceTimes {
   uint64_t queued = 0, submit = 0, start = 0, end = 0;
@@ -173,7 +166,7 @@ void free_wide(Command& command) {
   g_wide_slab.give(command.wide);
 }
 
-// ---- what commands were given
+// What commands were given
 
 struct KeptArguments {
   uint32_t next;  // of the free ones, + 1
@@ -224,8 +217,8 @@ void write_command(Queue& queue, const Command& command, const DeviceTimes& time
       }
       break;
     case CommandKind::kDispatchWide:
-      if (auto* const record = tape::begin<event::DispatchWideRecord>(
-              RecordKind::kDispatchWide, Table::kDispatch, command.value, command.flags)) {
+      if (auto* const record = tape::begin<event::DispatchWideRecord>(RecordKind::kDispatchWide, Table::kDispatch,
+                                                                      command.value, command.flags)) {
         fill_times(*record, command, times, queue.number);
         record->ordinal = command.ordinal;
         memcpy(record->grid, command.wide->grid, sizeof record->grid);
@@ -273,8 +266,7 @@ void write_command(Queue& queue, const Command& command, const DeviceTimes& time
 bool finish(Queue& queue, Command& command, bool release) {
   DeviceTimes times;
   cl_ulong end = 0;
-  // One question answers two: the time is not available before the command is complete. Not so where it
-  // always is.
+  // One question answers two: the time is not available before the command is complete. Not so where it always is.
   const Vendor* const vendor = queue.device->vendor;
   cl_int result = CL_PROFILING_INFO_NOT_AVAILABLE;
   if (__builtin_expect(vendor == nullptr || !vendor->always_profiles, 1))
@@ -325,8 +317,7 @@ void drain(Queue& queue, uint32_t patience, uint64_t limit, bool release) {
       if (command.kind != CommandKind::kDone) {
         if (finish(queue, command, release)) {
           command.kind = CommandKind::kDone;
-          queue.collected.store(queue.collected.load(std::memory_order_relaxed) + 1,
-                                std::memory_order_release);
+          queue.collected.store(queue.collected.load(std::memory_order_relaxed) + 1, std::memory_order_release);
           stop = ++written >= limit;
         } else {
           gap = true;
@@ -353,7 +344,7 @@ bool idle(const Queue& queue) {
   return pending(queue) == 0;
 }
 
-// ---- the flush thread ---------------------------------------------------------------------------
+// The flush thread
 
 void report_filtered() {
   const uint64_t filtered = g_wiped->filtered.exchange(0, std::memory_order_relaxed);
@@ -410,9 +401,8 @@ void start_thread() {
   uint32_t expected = 0;
   if (!g_wiped->thread_started.compare_exchange_strong(expected, 1, std::memory_order_acq_rel)) return;
   if (!start_own_thread(flush_loop))
-    tape::note(event::NoteSeverity::kWarning,
-               "no thread could be started in the program to flush OpenCL commands once a second: a kill may "
-               "lose more");
+    tape::note(event::NoteSeverity::kWarning, "no thread could be started in the program to flush OpenCL commands once "
+                                              "a second: a kill may lose more");
 }
 
 // At exit: takes what is complete. Asks nothing of the runtime that could wait, and gives no events back.
@@ -439,9 +429,8 @@ tape::CommandCounts& progress_slow() {
   progress = tape::open_progress();
   if (progress == nullptr) {
     progress = &g_wiped->unseen;
-    tape::note(event::NoteSeverity::kWarning,
-               "the pool had no room to keep count of a process's commands: were it killed, what is in "
-               "flight would not be counted");
+    tape::note(event::NoteSeverity::kWarning, "the pool had no room to keep count of a process's commands: were it "
+                                              "killed, what is in flight would not be counted");
   }
   g_wiped->progress.store(progress, std::memory_order_release);
   return *progress;
@@ -485,8 +474,7 @@ __attribute__((destructor)) void count_in_flight() {
 
 // A command that is to become a row and has been counted as issued.
 void append(Queue& queue, const Command& command) {
-  if (__builtin_expect(g_wiped->thread_started.load(std::memory_order_relaxed) == 0, 0) && ours())
-    start_thread();
+  if (__builtin_expect(g_wiped->thread_started.load(std::memory_order_relaxed) == 0, 0) && ours()) start_thread();
   bool poll, scan;
   {
     const Guard guard(append_lock(queue));
@@ -568,7 +556,7 @@ void count_filtered() {
   progress().filtered.fetch_add(1, std::memory_order_relaxed);
 }
 
-// ---- commands -----------------------------------------------------------------------------------
+// Commands
 
 void add(Queue& queue, const Command& command) {
   count_issued(command.kind);
@@ -613,8 +601,7 @@ void collect_waited(Queue& queue) {
   if (idle(queue) || !ours() || !lock_to_collect(queue)) return;
   // No more than were on their way: other threads go on enqueueing.
   const uint64_t left = pending(queue);
-  const bool ordered =
-      (queue.properties.load(std::memory_order_relaxed) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
+  const bool ordered = (queue.properties.load(std::memory_order_relaxed) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
   if (left != 0) drain(queue, ordered ? kPatience : kAll, left, true);
   unlock(drain_lock(queue));
 }
@@ -664,7 +651,7 @@ bool holds(cl_event event) {
   return false;
 }
 
-// ---- queues -------------------------------------------------------------------------------------
+// Queues
 
 void define_queue(Queue& queue, const Command* first) {
   const Guard guard(g_wiped->definitions);
@@ -769,14 +756,14 @@ void queue_released(cl_command_queue handle) {
 
 namespace {
 
-// ---- hooks --------------------------------------------------------------------------------------
+// Hooks
 
 bool wants_profiling() {
   return (tape::pool()->sources & (bit::kDispatch | bit::kCopy | bit::kSync)) != 0;
 }
 
-cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
-                                          cl_command_queue_properties asked, cl_int* code) {
+cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device, cl_command_queue_properties asked,
+                                          cl_int* code) {
   if (only_forward()) return next<&D::clCreateCommandQueue>(context, device, asked, code);
   cl_int own_code = CL_SUCCESS;
   if (code == nullptr) code = &own_code;
@@ -802,21 +789,20 @@ cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id devic
   return queue;
 }
 
-cl_command_queue CL_API_CALL next_create(cl_context context, cl_device_id device,
-                                         const cl_queue_properties* asked, cl_int* code) {
+cl_command_queue CL_API_CALL next_create(cl_context context, cl_device_id device, const cl_queue_properties* asked,
+                                         cl_int* code) {
   return next<&D::clCreateCommandQueueWithProperties>(context, device, asked, code);
 }
 cl_command_queue CL_API_CALL create_queue_with_properties(cl_context context, cl_device_id device,
                                                           const cl_queue_properties* asked, cl_int* code) {
-  return create_queue_by(next_create, SlotOf<&D::clCreateCommandQueueWithProperties>::kNumber, context,
-                         device, asked, code);
+  return create_queue_by(next_create, SlotOf<&D::clCreateCommandQueueWithProperties>::kNumber, context, device, asked,
+                         code);
 }
 
-cl_int CL_API_CALL set_queue_property(cl_command_queue handle, cl_command_queue_properties which,
-                                      cl_bool enable, cl_command_queue_properties* old) {
+cl_int CL_API_CALL set_queue_property(cl_command_queue handle, cl_command_queue_properties which, cl_bool enable,
+                                      cl_command_queue_properties* old) {
   Queue* const queue = only_forward() ? nullptr : static_cast<Queue*>(g_queues.find(handle));
-  if (queue == nullptr || !queue->forced)
-    return traced<&D::clSetCommandQueueProperty>(handle, which, enable, old);
+  if (queue == nullptr || !queue->forced) return traced<&D::clSetCommandQueueProperty>(handle, which, enable, old);
   const uint64_t before = queue->properties.load(std::memory_order_relaxed);
   const cl_command_queue_properties forwarded =
       enable == CL_FALSE ? which & ~static_cast<uint64_t>(CL_QUEUE_PROFILING_ENABLE) : which;
@@ -855,11 +841,10 @@ cl_int answer_info(const void* answer, size_t bytes, size_t size, void* value, s
   return CL_SUCCESS;
 }
 
-cl_int CL_API_CALL get_queue_info(cl_command_queue handle, cl_command_queue_info what, size_t size,
-                                  void* value, size_t* size_ret) {
+cl_int CL_API_CALL get_queue_info(cl_command_queue handle, cl_command_queue_info what, size_t size, void* value,
+                                  size_t* size_ret) {
   Queue* const queue = only_forward() ? nullptr : static_cast<Queue*>(g_queues.find(handle));
-  if (queue == nullptr || !queue->forced)
-    return traced<&D::clGetCommandQueueInfo>(handle, what, size, value, size_ret);
+  if (queue == nullptr || !queue->forced) return traced<&D::clGetCommandQueueInfo>(handle, what, size, value, size_ret);
   if (what == CL_QUEUE_REFERENCE_COUNT) collect_all_queues();
   if (what == CL_QUEUE_PROPERTIES_ARRAY) {
     // The list as the program gave it. Whether the runtime knows the question at all, it says itself.
@@ -893,8 +878,7 @@ Queue* queue_of_event(cl_event event) {
   return static_cast<Queue*>(g_queues.find(handle));
 }
 
-cl_int CL_API_CALL get_profiling(cl_event event, cl_profiling_info what, size_t size, void* value,
-                                 size_t* size_ret) {
+cl_int CL_API_CALL get_profiling(cl_event event, cl_profiling_info what, size_t size, void* value, size_t* size_ret) {
   if (only_forward()) return next<&D::clGetEventProfilingInfo>(event, what, size, value, size_ret);
   const Queue* const queue = queue_of_event(event);
   if (hides_profiling(queue)) {
@@ -908,13 +892,12 @@ cl_int CL_API_CALL get_profiling(cl_event event, cl_profiling_info what, size_t 
 
 void collect_event(cl_event event);
 
-cl_int CL_API_CALL get_event_info(cl_event event, cl_event_info what, size_t size, void* value,
-                                  size_t* size_ret) {
+cl_int CL_API_CALL get_event_info(cl_event event, cl_event_info what, size_t size, void* value, size_t* size_ret) {
   const bool count = what == CL_EVENT_REFERENCE_COUNT && !only_forward();
   if (count) collect_all_queues();
   const cl_int result = traced<&D::clGetEventInfo>(event, what, size, value, size_ret);
-  if (what == CL_EVENT_COMMAND_EXECUTION_STATUS && result == CL_SUCCESS && value != nullptr &&
-      size >= sizeof(cl_int) && !only_forward()) {
+  if (what == CL_EVENT_COMMAND_EXECUTION_STATUS && result == CL_SUCCESS && value != nullptr && size >= sizeof(cl_int) &&
+      !only_forward()) {
     cl_int status;
     memcpy(&status, value, sizeof status);
     if (status <= CL_COMPLETE) collect_event(event);  // a program that asks until it is complete waits, too
@@ -961,8 +944,7 @@ cl_int CL_API_CALL set_event_callback(cl_event event, cl_int status,
   }
   if (kept == nullptr) return traced<&D::clSetEventCallback>(event, status, function, data);
   *kept = {function, data};
-  const cl_int result =
-      traced<&D::clSetEventCallback>(event, status, &event_complete, static_cast<void*>(kept));
+  const cl_int result = traced<&D::clSetEventCallback>(event, status, &event_complete, static_cast<void*>(kept));
   if (result != CL_SUCCESS) {
     const Guard guard(g_wiped->objects);
     g_callback_slab.give(kept);
@@ -972,8 +954,8 @@ cl_int CL_API_CALL set_event_callback(cl_event event, cl_int status,
 
 void write_wait(const Times& times, event::SyncKind kind, uint32_t queue) {
   if (times.end == 0 || (enabled_bits() & bit::kSync) == 0) return;
-  if (auto* const record = tape::begin<event::SyncRecord>(
-          event::RecordKind::kSync, event::Table::kSync, static_cast<uint32_t>(kind), event::kTimesAreHost)) {
+  if (auto* const record = tape::begin<event::SyncRecord>(event::RecordKind::kSync, event::Table::kSync,
+                                                          static_cast<uint32_t>(kind), event::kTimesAreHost)) {
     record->correlation = times.correlation;
     record->start = times.start;
     record->end = times.end;
@@ -991,8 +973,7 @@ cl_int CL_API_CALL finish_queue(cl_command_queue handle) {
   }
   const cl_int result = traced<&D::clFinish>(times, handle);
   if (only_forward()) return result;
-  if (auto* const queue = static_cast<Queue*>(g_queues.find(handle));
-      queue != nullptr && queue != &g_given_up) {
+  if (auto* const queue = static_cast<Queue*>(g_queues.find(handle)); queue != nullptr && queue != &g_given_up) {
     collect_after_wait(*queue);
     if (times.end != 0 && (enabled_bits() & bit::kSync) != 0) {
       if (!queue->defined.load(std::memory_order_acquire)) define_queue(*queue, nullptr);
@@ -1025,13 +1006,12 @@ cl_int CL_API_CALL wait_for_events(cl_uint count, const cl_event* events) {
 
 }  // namespace
 
-cl_command_queue create_queue_by(CreateQueue forward, uint16_t function, cl_context context,
-                                 cl_device_id device, const cl_queue_properties* asked, cl_int* code) {
+cl_command_queue create_queue_by(CreateQueue forward, uint16_t function, cl_context context, cl_device_id device,
+                                 const cl_queue_properties* asked, cl_int* code) {
   if (only_forward()) return forward(context, device, asked, code);
   cl_int own_code = CL_SUCCESS;
   if (code == nullptr) code = &own_code;
-  // The same list with profiling added; not for queues on the device, and not for a list longer than any
-  // known.
+  // The same list with profiling added; not for queues on the device, and not for a list longer than any known.
   cl_queue_properties list[32];
   uint32_t words = 0;
   uint64_t properties = 0;

@@ -1,10 +1,10 @@
 // Command queues, and the enqueued commands whose times are not written yet.
 //
-// Every traced command has an event: the program's, which tacho retains once more, or one of tacho's. A
-// description of the command waits in a list of its queue until the event is complete. Then tacho reads the
-// profiling times, writes the record and releases the event. Three places do this and never wait: threads
-// that enqueue, in batches; calls and callbacks from which the program learns that commands are complete,
-// before it does; and tacho's flush thread, once a flush period.
+// Every traced command has an event: the program's, which tacho retains once more, or one of tacho's. A description of
+// the command waits in a list of its queue until the event is complete. Then tacho reads the profiling times, writes
+// the record and releases the event. Three places do this and never wait: threads that enqueue, in batches; calls and
+// callbacks from which the program learns that commands are complete, before it does; and tacho's flush thread, once a
+// flush period.
 #pragma once
 
 #include "capture/source/opencl/core.h"
@@ -78,8 +78,8 @@ struct Queue {
 
 /// nullptr when the queue's commands cannot be traced.
 Queue* queue_of(cl_command_queue handle);
-Queue* queue_created(cl_command_queue handle, cl_context context, cl_device_id device, uint64_t asked,
-                     bool forced, const cl_queue_properties* array);
+Queue* queue_created(cl_command_queue handle, cl_context context, cl_device_id device, uint64_t asked, bool forced,
+                     const cl_queue_properties* array);
 void queue_retained(cl_command_queue handle);
 /// Collects completed commands; forgets the queue with the program's last reference.
 void queue_released(cl_command_queue handle);
@@ -106,11 +106,10 @@ void count_filtered();
 
 /// Describes the queue in the trace, once. `first` may be null.
 void define_queue(Queue& queue, const Command* first);
-using CreateQueue = cl_command_queue(CL_API_CALL*)(cl_context, cl_device_id, const cl_queue_properties*,
-                                                   cl_int*);
+using CreateQueue = cl_command_queue(CL_API_CALL*)(cl_context, cl_device_id, const cl_queue_properties*, cl_int*);
 /// The hook of clCreateCommandQueueWithProperties and of its extension twin.
-cl_command_queue create_queue_by(CreateQueue forward, uint16_t function, cl_context context,
-                                 cl_device_id device, const cl_queue_properties* asked, cl_int* code);
+cl_command_queue create_queue_by(CreateQueue forward, uint16_t function, cl_context context, cl_device_id device,
+                                 const cl_queue_properties* asked, cl_int* code);
 void install_queues(cl_icd_dispatch& hooks);
 /// Registers the exit handler. Call once, after the runtime has initialised.
 void watch_exit();

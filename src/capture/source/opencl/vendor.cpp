@@ -29,8 +29,7 @@ bool is_loader(const char* path) {
   return strncmp(slash != nullptr ? slash + 1 : path, "libOpenCL.so", 12) == 0;
 }
 
-// The table, if the object's first word leads to one: a library that needs no loader may begin its objects
-// otherwise.
+// The table, if the object's first word leads to one: a library that needs no loader may begin its objects otherwise.
 bool read_table(const void* dispatch, cl_icd_dispatch& table) {
   const iovec to{&table, sizeof table}, from{const_cast<void*>(dispatch), sizeof table};
   if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(sizeof table)) return true;
@@ -45,8 +44,7 @@ bool read_table(const void* dispatch, cl_icd_dispatch& table) {
 void find_loops(Vendor& vendor, const cl_icd_dispatch* table) {
   Dl_info self{}, home{};
   dladdr(reinterpret_cast<void*>(&find_loops), &self);
-  if (dladdr(reinterpret_cast<void*>(table->clGetPlatformInfo), &home) == 0 || home.dli_fname == nullptr)
-    return;
+  if (dladdr(reinterpret_cast<void*>(table->clGetPlatformInfo), &home) == 0 || home.dli_fname == nullptr) return;
   if (home.dli_fbase == self.dli_fbase || is_loader(home.dli_fname)) return;
   void* library = nullptr;
   const auto look = [&](uint16_t number, const char* name, void* slot) {
@@ -57,8 +55,7 @@ void find_loops(Vendor& vendor, const cl_icd_dispatch* table) {
     void* const own = library != nullptr ? dlsym(library, name) : nullptr;
     Dl_info own_at{};
     vendor.loops[number] = true;
-    if (own != nullptr && dladdr(own, &own_at) != 0 && own_at.dli_fbase == home.dli_fbase)
-      vendor.own[number] = own;
+    if (own != nullptr && dladdr(own, &own_at) != 0 && own_at.dli_fbase == home.dli_fbase) vendor.own[number] = own;
     g_detours.store(true, std::memory_order_release);
   };
 #define TACHO_CL_FUNCTION(number, name, parameters) look(number, #name, reinterpret_cast<void*>(table->name));

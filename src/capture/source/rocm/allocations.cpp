@@ -1,6 +1,6 @@
-// Memory of the AMD source (rocm.h). What the program asks HIP for is recorded as it asked (hip.cpp); what is allocated from HSA
-// otherwise, by HIP for itself or by a program without HIP, is recorded here. A table of what is allocated gives frees their size
-// and keeps HSA's part of a recorded call from counting twice.
+// Memory of the AMD source (rocm.h). What the program asks HIP for is recorded as it asked (hip.cpp); what is allocated
+// from HSA otherwise, by HIP for itself or by a program without HIP, is recorded here. A table of what is allocated
+// gives frees their size and keeps HSA's part of a recorded call from counting twice.
 #include <string.h>
 #include <sys/mman.h>
 
@@ -33,8 +33,8 @@ uint32_t owner_of(uint64_t address) {
   hsa::PointerInfo info{};
   info.size = sizeof info;
   if (g_runtime.amd.hsa_amd_pointer_info == nullptr ||
-      call<sig::PointerInfo>(g_runtime.amd.hsa_amd_pointer_info, reinterpret_cast<const void*>(address),
-                             &info, static_cast<void* (*)(size_t)>(nullptr), static_cast<uint32_t*>(nullptr),
+      call<sig::PointerInfo>(g_runtime.amd.hsa_amd_pointer_info, reinterpret_cast<const void*>(address), &info,
+                             static_cast<void* (*)(size_t)>(nullptr), static_cast<uint32_t*>(nullptr),
                              static_cast<hsa::Agent**>(nullptr)) != hsa::kSuccess ||
       info.type == 0)
     return 0;
@@ -42,12 +42,11 @@ uint32_t owner_of(uint64_t address) {
   return device != nullptr ? device->number : 0;
 }
 
-void write(event::AllocationOperation operation, uint64_t address, const Allocation& allocation,
-           uint64_t correlation, uint64_t start, uint64_t end) {
+void write(event::AllocationOperation operation, uint64_t address, const Allocation& allocation, uint64_t correlation,
+           uint64_t start, uint64_t end) {
   if (auto* const record = tape::begin<event::AllocationRecord>(
           event::RecordKind::kAllocation, event::Table::kAllocation,
-          static_cast<uint32_t>(operation) | static_cast<uint32_t>(allocation.kind) << 8 |
-              allocation.device << 16)) {
+          static_cast<uint32_t>(operation) | static_cast<uint32_t>(allocation.kind) << 8 | allocation.device << 16)) {
     record->correlation = correlation;
     record->start = start;
     record->end = end;
@@ -70,8 +69,8 @@ hsa::Status allocate(void* function, void** out, size_t bytes, A... arguments) {
   const uint64_t start = host_ticks();
   const hsa::Status status = call<Function>(function, arguments...);
   if (status == hsa::kSuccess && out != nullptr)
-    allocated(reinterpret_cast<uint64_t>(*out), bytes, event::MemoryKind::kUnknown,
-              tape::t_state.open_correlation, start, host_ticks());
+    allocated(reinterpret_cast<uint64_t>(*out), bytes, event::MemoryKind::kUnknown, tape::t_state.open_correlation,
+              start, host_ticks());
   return status;
 }
 
@@ -93,8 +92,8 @@ hsa::Status release(void* function, void* at) {
 void keep_allocation(uint64_t address, const Allocation& allocation) {
   const Lock lock(g_known_lock);
   if (g_unused == nullptr) {
-    void* const memory = mmap(nullptr, kKnownAtOnce * sizeof(Known), PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const memory =
+        mmap(nullptr, kKnownAtOnce * sizeof(Known), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return;
     for (uint32_t at = 0; at < kKnownAtOnce; ++at) {
       Known& fresh = static_cast<Known*>(memory)[at];
@@ -132,15 +131,13 @@ void allocated(uint64_t address, uint64_t bytes, event::MemoryKind kind, uint64_
   write(event::AllocationOperation::kAllocate, address, allocation, correlation, start, end);
 }
 
-void freed(uint64_t address, const Allocation& allocation, uint64_t correlation, uint64_t start,
-           uint64_t end) {
+void freed(uint64_t address, const Allocation& allocation, uint64_t correlation, uint64_t start, uint64_t end) {
   if (tape::enabled(tape::source_bit::kAllocation))
     write(event::AllocationOperation::kFree, address, allocation, correlation, start, end);
 }
 
 hsa::Status pool_allocate(uint64_t pool, size_t bytes, uint32_t flags, void** out) {
-  return allocate<sig::PoolAllocate>(g_runtime.amd.hsa_amd_memory_pool_allocate, out, bytes, pool, bytes,
-                                     flags, out);
+  return allocate<sig::PoolAllocate>(g_runtime.amd.hsa_amd_memory_pool_allocate, out, bytes, pool, bytes, flags, out);
 }
 hsa::Status pool_free(void* at) {
   return release(g_runtime.amd.hsa_amd_memory_pool_free, at);

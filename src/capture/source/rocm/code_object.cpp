@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kMetadataNote = 32;  // NT_AMDGPU_METADATA
 
-// ---- MessagePack -----------------------------------------------------------------------------------------------------
+// MessagePack
 
 struct Item {
   enum class Kind : uint8_t { kNumber, kText, kArray, kMap, kOther };

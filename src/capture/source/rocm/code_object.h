@@ -1,6 +1,6 @@
-// What kernel replay has to know of a code object (ELF, as ROCr loads it): where its variables are, and what arguments each kernel
-// takes. Sources: LLVM's AMDGPUUsage, "Code Object Metadata" V3 to V6 (MessagePack in a note of type 32, name "AMDGPU").
-// Nothing here allocates memory or trusts a length.
+// What kernel replay has to know of a code object (ELF, as ROCr loads it): where its variables are, and what arguments
+// each kernel takes. Sources: LLVM's AMDGPUUsage, "Code Object Metadata" V3 to V6 (MessagePack in a note of type 32,
+// name "AMDGPU"). Nothing here allocates memory or trusts a length.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +25,11 @@ struct KernelArguments {
   static constexpr size_t kMost = 256;
   bool
       calls_host;  ///< may print, assert or take memory from the device's heap, all of which go on outside of its memory
-  size_t count;          ///< of the arguments that the program hands over, in order
+  size_t count;    ///< of the arguments that the program hands over, in order
   uint32_t size[kMost];  ///< bytes of each
 };
-/// Finds a kernel (mangled name, without ".kd") in a code object's metadata. False if it is not there, has more arguments than
-/// kMost, or the metadata cannot be read.
+/// Finds a kernel (mangled name, without ".kd") in a code object's metadata. False if it is not there, has more
+/// arguments than kMost, or the metadata cannot be read.
 bool read_kernel_arguments(const uint8_t* metadata, size_t bytes, const char* kernel, KernelArguments& out);
 
 }  // namespace tacho::capture::rocm

@@ -1,5 +1,5 @@
-// Asynchronous copies of the AMD source (rocm.h). A copy completes into a signal of ours; a handler then writes the record, hands
-// the times on to the program's signal and completes that one.
+// Asynchronous copies of the AMD source (rocm.h). A copy completes into a signal of ours; a handler then writes the
+// record, hands the times on to the program's signal and completes that one.
 #include <string.h>
 #include <sys/mman.h>
 
@@ -64,16 +64,15 @@ void issued(int64_t change) {
 bool completed(int64_t, void* data) {
   auto* const copy = static_cast<Copy*>(data);
   hsa::ProfilingTime time{};
-  const bool timed = call<sig::CopyTime>(g_runtime.amd.hsa_amd_profiling_get_async_copy_time, copy->signal,
-                                         &time) == hsa::kSuccess;
+  const bool timed =
+      call<sig::CopyTime>(g_runtime.amd.hsa_amd_profiling_get_async_copy_time, copy->signal, &time) == hsa::kSuccess;
   if (!timed) {
     tape::loss(event::Table::kCopy, event::LossReason::kVendor, 1);
     issued(-1);
   } else if (auto* const record = tape::begin<event::CopyRecord>(
                  event::RecordKind::kCopy, event::Table::kCopy,
                  static_cast<uint32_t>(copy->direction) | static_cast<uint32_t>(event::CopyKind::kPlain) << 8,
-                 static_cast<uint8_t>(event::kCopyAsynchronous |
-                                      (copy->graph_node != 0 ? event::kCopyGraph : 0)),
+                 static_cast<uint8_t>(event::kCopyAsynchronous | (copy->graph_node != 0 ? event::kCopyGraph : 0)),
                  copy->graph_node != 0 ? sizeof(uint64_t) : 0)) {
     record->correlation = copy->correlation;
     record->queued = record->submit = 0;
@@ -129,8 +128,8 @@ Copy* prepare(hsa::Agent to, hsa::Agent from, size_t bytes, hsa::Signal completi
 
 hsa::Status follow(Copy* copy, hsa::Status status) {
   if (status == hsa::kSuccess &&
-      call<sig::AsyncHandler>(g_runtime.amd.hsa_amd_signal_async_handler, copy->signal, hsa::kConditionLess,
-                              int64_t{1}, completed, static_cast<void*>(copy)) == hsa::kSuccess)
+      call<sig::AsyncHandler>(g_runtime.amd.hsa_amd_signal_async_handler, copy->signal, hsa::kConditionLess, int64_t{1},
+                              completed, static_cast<void*>(copy)) == hsa::kSuccess)
     return status;
   if (status == hsa::kSuccess) {
     // Without a handler nobody would complete the program's signal: wait for the copy here.
@@ -162,18 +161,18 @@ hsa::Status async_copy(void* to, hsa::Agent to_agent, const void* from, hsa::Age
                        uint32_t count, const hsa::Signal* wait_for, hsa::Signal completion) {
   Copy* const copy = prepare(to_agent, from_agent, bytes, completion);
   const hsa::Status status =
-      call<sig::AsyncCopy>(g_runtime.amd.hsa_amd_memory_async_copy, to, to_agent, from, from_agent, bytes,
-                           count, wait_for, copy != nullptr ? copy->signal : completion);
+      call<sig::AsyncCopy>(g_runtime.amd.hsa_amd_memory_async_copy, to, to_agent, from, from_agent, bytes, count,
+                           wait_for, copy != nullptr ? copy->signal : completion);
   return copy == nullptr ? status : follow(copy, status);
 }
 
-hsa::Status async_copy_on(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent,
-                          size_t bytes, uint32_t count, const hsa::Signal* wait_for, hsa::Signal completion,
-                          uint32_t engine, bool force) {
+hsa::Status async_copy_on(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent, size_t bytes,
+                          uint32_t count, const hsa::Signal* wait_for, hsa::Signal completion, uint32_t engine,
+                          bool force) {
   Copy* const copy = prepare(to_agent, from_agent, bytes, completion);
-  const hsa::Status status = call<sig::AsyncCopyOn>(
-      g_runtime.amd.hsa_amd_memory_async_copy_on_engine, to, to_agent, from, from_agent, bytes, count,
-      wait_for, copy != nullptr ? copy->signal : completion, engine, force);
+  const hsa::Status status =
+      call<sig::AsyncCopyOn>(g_runtime.amd.hsa_amd_memory_async_copy_on_engine, to, to_agent, from, from_agent, bytes,
+                             count, wait_for, copy != nullptr ? copy->signal : completion, engine, force);
   return copy == nullptr ? status : follow(copy, status);
 }
 

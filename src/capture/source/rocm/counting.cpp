@@ -1,11 +1,12 @@
-// Counting on AMD GPUs (counting.h). Before the program's first dispatch the SDK lets us choose: for each GPU and pass one
-// configuration of counters. Per dispatch it asks which one counts; when the dispatch is done it hands over the values.
+// Counting on AMD GPUs (counting.h). Before the program's first dispatch the SDK lets us choose: for each GPU and pass
+// one configuration of counters. Per dispatch it asks which one counts; when the dispatch is done it hands over the
+// values.
 //
-// Config lines: counter=NAME, or define=NAME EXPRESSION for one that the SDK is to compute, once for each counter of the run;
-// pass=INDEX,INDEX,... (indices of those lines) once for each pass; policy=N to count pass N in every dispatch, policy=kernel or
-// policy=launch to take the next pass at each dispatch of the same kernel, or of the same kernel and sizes, policy=replay to run
-// each launch once for each pass (replay.h), patience=MS to wait so long for the GPU then. A run that samples has one line instead,
-// sampling=METHOD UNIT INTERVAL (pc_samples.h).
+// Config lines: counter=NAME, or define=NAME EXPRESSION for one that the SDK is to compute, once for each counter of
+// the run; pass=INDEX,INDEX,... (indices of those lines) once for each pass; policy=N to count pass N in every
+// dispatch, policy=kernel or policy=launch to take the next pass at each dispatch of the same kernel, or of the same
+// kernel and sizes, policy=replay to run each launch once for each pass (replay.h), patience=MS to wait so long for the
+// GPU then. A run that samples has one line instead, sampling=METHOD UNIT INTERVAL (pc_samples.h).
 #include "capture/source/rocm/counting.h"
 
 #include <dlfcn.h>
@@ -140,7 +141,7 @@ void missing(uint32_t gpu, const char* counter, const char* reason) {
   if (file >= 0) close(file);
 }
 
-// ---- settings --------------------------------------------------------------------------------------------------------
+// Settings
 
 void take_setting(const char* key, const char* value) {
   State& s = g_state;
@@ -148,8 +149,7 @@ void take_setting(const char* key, const char* value) {
   if ((is("counter") || is("define")) && s.counter_count < kMostCounters) {
     Wanted& wanted = s.counters[s.counter_count++];
     wanted = {value, nullptr};
-    if (char* const space = is("define") ? const_cast<char*>(strchr(value, ' ')) : nullptr;
-        space != nullptr) {
+    if (char* const space = is("define") ? const_cast<char*>(strchr(value, ' ')) : nullptr; space != nullptr) {
       *space = '\0';
       wanted.expression = space + 1;
     }
@@ -168,7 +168,7 @@ void take_setting(const char* key, const char* value) {
   }
 }
 
-// ---- the SDK's side: agents, counters, kernels ------------------------------------------------------------------------
+// The SDK's side: agents, counters, kernels
 
 Agent& agent_at(size_t index) {
   return reinterpret_cast<Agent*>(g_state.agents.data)[index];
@@ -202,8 +202,7 @@ sdk::Status take_counters(sdk::Handle, sdk::Handle* counters, size_t count, void
   auto& agent = *static_cast<Agent*>(data);
   for (size_t at = 0; at < count; ++at) {
     sdk::CounterDescription about{};
-    if (s.call.counter_info(counters[at], sdk::kCounterInfoVersion, &about) != sdk::kSuccess ||
-        about.name == nullptr)
+    if (s.call.counter_info(counters[at], sdk::kCounterInfoVersion, &about) != sdk::kSuccess || about.name == nullptr)
       continue;
     for (size_t i = 0; i < s.counter_count; ++i)
       if (strcmp(s.counters[i].name, about.name) == 0) agent.counters[i] = counters[at].handle;
@@ -211,8 +210,8 @@ sdk::Status take_counters(sdk::Handle, sdk::Handle* counters, size_t count, void
   return sdk::kSuccess;
 }
 
-// True if the SDK's own definitions (counter_defs.yaml beside it) have the counter for an architecture. A definition that rests on
-// one that is not there ends the program (seen with 1.0.0), and asking the SDK itself is too early.
+// True if the SDK's own definitions (counter_defs.yaml beside it) have the counter for an architecture. A definition
+// that rests on one that is not there ends the program (seen with 1.0.0), and asking the SDK itself is too early.
 bool is_defined(const char* counter, size_t length, const char* architecture) {
   static constinit Bytes s_definitions{};
   if (s_definitions.used == 0) {
@@ -232,16 +231,16 @@ bool is_defined(const char* counter, size_t length, const char* architecture) {
     at += strlen("- name: ");
     if (strncmp(at, counter, length) != 0 || at[length] != '\n') continue;
     const char* const end = strstr(at, "- name: ");
-    for (const char* found = at;
-         (found = strstr(found, architecture)) != nullptr && (end == nullptr || found < end); ++found)
+    for (const char* found = at; (found = strstr(found, architecture)) != nullptr && (end == nullptr || found < end);
+         ++found)
       if (found[strlen(architecture)] == '\n') return true;
     return false;
   }
   return false;
 }
 
-// Tells the SDK of the counters that it is to compute from others, for the GPUs here. It takes definitions only until its
-// counters are first asked for.
+// Tells the SDK of the counters that it is to compute from others, for the GPUs here. It takes definitions only until
+// its counters are first asked for.
 void define_counters() {
   State& s = g_state;
   static constinit Bytes s_text{};
@@ -263,8 +262,7 @@ void define_counters() {
     for (size_t at = 0; at < s.agent_count; ++at) {
       const char* const architecture = agent_at(at).name;
       bool first = true;
-      for (size_t before = 0; before < at; ++before)
-        first = first && strcmp(agent_at(before).name, architecture) != 0;
+      for (size_t before = 0; before < at; ++before) first = first && strcmp(agent_at(before).name, architecture) != 0;
       if (!first || !is_defined(base, length, architecture)) continue;
       if (!begun) {
         append("  - name: ");
@@ -342,12 +340,11 @@ void on_code_object(Record record, sdk::UserData*, void*) {
 
 Kernel kernel_of(uint64_t number) {  // with the lock
   const State& s = g_state;
-  return (number + 1) * sizeof(Kernel) <= s.kernels.used
-             ? reinterpret_cast<const Kernel*>(s.kernels.data)[number]
-             : Kernel{};
+  return (number + 1) * sizeof(Kernel) <= s.kernels.used ? reinterpret_cast<const Kernel*>(s.kernels.data)[number]
+                                                         : Kernel{};
 }
 
-// ---- dispatches ------------------------------------------------------------------------------------------------------
+// Dispatches
 
 // What on_values has to know of a dispatch: tid, pass or why it ran once (then the pass is the first), index.
 constexpr int kIndexBits = 33, kPassBits = 9;
@@ -359,8 +356,7 @@ struct Counted {
   uint32_t tid;  // at most 22 bits (PID_MAX_LIMIT)
 
   uint64_t packed() const {
-    const uint64_t which =
-        once == spool::RanOnce::kNo ? uint64_t{pass} : kMostPasses + static_cast<uint64_t>(once);
+    const uint64_t which = once == spool::RanOnce::kNo ? uint64_t{pass} : kMostPasses + static_cast<uint64_t>(once);
     return (index & ((1ull << kIndexBits) - 1)) | which << kIndexBits |
            static_cast<uint64_t>(tid) << (kIndexBits + kPassBits);
   }
@@ -374,14 +370,13 @@ struct Counted {
 };
 
 // Appends the ids that have no definition yet, then the dispatch. With the lock.
-void write(const sdk::DispatchData& data, uint64_t index, size_t pass, spool::RanOnce once, uint32_t tid,
-           bool selected, const sdk::CounterRecord* values, size_t count) {
+void write(const sdk::DispatchData& data, uint64_t index, size_t pass, spool::RanOnce once, uint32_t tid, bool selected,
+           const sdk::CounterRecord* values, size_t count) {
   State& s = g_state;
   Agent* const agent = agent_of(data.info.agent);
   if (agent == nullptr) return;
   const Kernel kernel = kernel_of(data.info.kernel);
-  const size_t name_bytes = kernel.name != nullptr ? strlen(kernel.name) : 0,
-               padded = (name_bytes + 7) / 8 * 8;
+  const size_t name_bytes = kernel.name != nullptr ? strlen(kernel.name) : 0, padded = (name_bytes + 7) / 8 * 8;
   const size_t bytes = sizeof(spool::InstanceRecord) + padded + count * sizeof(spool::InstanceValue);
   const size_t most = bytes + count * sizeof(spool::InstanceDefinition);
   s.record.used = 0;
@@ -418,9 +413,9 @@ void write(const sdk::DispatchData& data, uint64_t index, size_t pass, spool::Ra
     s.call.counter_dimensions(
         of,
         [](sdk::Handle, const sdk::DimensionInfo* dimensions, size_t number, void* given) -> sdk::Status {
-          constexpr const char* kNames[spool::kDimensions] = {
-              "DIMENSION_XCC",          "DIMENSION_AID", "DIMENSION_SHADER_ENGINE",
-              "DIMENSION_SHADER_ARRAY", "DIMENSION_WGP", "DIMENSION_INSTANCE"};
+          constexpr const char* kNames[spool::kDimensions] = {"DIMENSION_XCC",           "DIMENSION_AID",
+                                                              "DIMENSION_SHADER_ENGINE", "DIMENSION_SHADER_ARRAY",
+                                                              "DIMENSION_WGP",           "DIMENSION_INSTANCE"};
           const auto& to = *static_cast<const Asked*>(given);
           for (size_t d = 0; d < number; ++d)
             for (size_t which = 0; which < spool::kDimensions; ++which) {
@@ -511,9 +506,8 @@ bool counts_are_open() {
 }
 
 void finish_hung_run() {
-  say("the program had ended, but rocprofiler-sdk waited for GPU work that did not end: tacho ended the "
-      "process with the "
-      "program's exit code; what had been counted is kept");
+  say("the program had ended, but rocprofiler-sdk waited for GPU work that did not end: tacho ended the process with "
+      "the program's exit code; what had been counted is kept");
   g_on.store(false);
 }
 
@@ -526,8 +520,7 @@ void on_dispatch(sdk::DispatchData data, sdk::Handle* config, sdk::UserData* use
   const Kernel kernel = kernel_of(data.info.kernel);
   const replay::Turn turn = s.replays ? replay::turn_of(kernel.name) : replay::Turn{};
   if (turn.ignored) return;
-  const uint64_t index =
-      turn.again ? turn.index : s.spool.state->dispatches.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t index = turn.again ? turn.index : s.spool.state->dispatches.fetch_add(1, std::memory_order_relaxed);
   const Agent* const agent = agent_of(data.info.agent);
   const bool selected = agent != nullptr && kernel.wanted && s.spool.index_passes(index);
   if (turn.launched && !turn.again) replay::counted_as(index, selected);
@@ -557,7 +550,7 @@ void on_values(sdk::DispatchData data, sdk::CounterRecord* values, size_t count,
   g_counts_back.fetch_add(1);
 }
 
-// ---- the tool --------------------------------------------------------------------------------------------------------
+// The tool
 
 bool find_functions(const void* caller) {
   Dl_info at{};
@@ -575,8 +568,7 @@ bool find_functions(const void* caller) {
   };
   find(f.load_definition, "rocprofiler_load_counter_definition");
   find(f.status_text, "rocprofiler_get_status_string");
-  return find(f.create_context, "rocprofiler_create_context") &&
-         find(f.start_context, "rocprofiler_start_context") &&
+  return find(f.create_context, "rocprofiler_create_context") && find(f.start_context, "rocprofiler_start_context") &&
          find(f.stop_context, "rocprofiler_stop_context") &&
          find(f.trace_callback, "rocprofiler_configure_callback_tracing_service") &&
          find(f.query_agents, "rocprofiler_query_available_agents") &&
@@ -618,10 +610,9 @@ int initialize(void (*)(sdk::ClientId), void*) {
     for (size_t pass = 0; pass < s.pass_count; ++pass)
       if (s.policy_pass < 0 || static_cast<size_t>(s.policy_pass) == pass) configure_pass(agent, pass);
   }
-  auto* const callback =
-      g_version >= sdk::kFirstWide
-          ? reinterpret_cast<sdk_call::AnyCallback*>(&on_code_object<sdk::CallbackRecordWide>)
-          : reinterpret_cast<sdk_call::AnyCallback*>(&on_code_object<sdk::CallbackRecordNarrow>);
+  auto* const callback = g_version >= sdk::kFirstWide
+                             ? reinterpret_cast<sdk_call::AnyCallback*>(&on_code_object<sdk::CallbackRecordWide>)
+                             : reinterpret_cast<sdk_call::AnyCallback*>(&on_code_object<sdk::CallbackRecordNarrow>);
   const bool ready =
       done(s.call.create_context(&s.code_objects)) &&
       done(s.call.trace_callback(s.code_objects, sdk::kCallbackCodeObject, nullptr, 0, callback, nullptr)) &&
@@ -632,8 +623,8 @@ int initialize(void (*)(sdk::ClientId), void*) {
   if (!ready || !done(s.call.start_context(s.code_objects)) || !done(s.call.start_context(s.context))) {
     g_on.store(false);
     char line[256];
-    snprintf(line, sizeof line, "rocprofiler-sdk cannot count in process %d: %s",
-             static_cast<int>(s.spool.pid), text_of(status));
+    snprintf(line, sizeof line, "rocprofiler-sdk cannot count in process %d: %s", static_cast<int>(s.spool.pid),
+             text_of(status));
     refuse(line);
   }
   return 0;
@@ -663,25 +654,21 @@ vendor::sdk::ConfigureResult* configure(uint32_t version, vendor::sdk::ClientId*
   memcpy(path, folder.data(), folder.size());
   path[folder.size()] = '\0';
   if (g_state.spool.state != nullptr || !g_state.spool.read(path, take_setting)) return nullptr;
-  if (g_state.sampling != nullptr)
-    return pc_samples::configure(version, g_state.sampling, g_state.spool, caller);
+  if (g_state.sampling != nullptr) return pc_samples::configure(version, g_state.sampling, g_state.spool, caller);
   if (g_state.counter_count == 0) return nullptr;
   g_version = version;
   char line[256];
   if (version < sdk::kOldestCounting || !find_functions(caller)) {
-    snprintf(line, sizeof line,
-             "rocprofiler-sdk %u.%u.%u cannot count for tacho: that needs ROCm 6.3 or later", version / 10000,
-             version / 100 % 100, version % 100);
+    snprintf(line, sizeof line, "rocprofiler-sdk %u.%u.%u cannot count for tacho: that needs ROCm 6.3 or later",
+             version / 10000, version / 100 % 100, version % 100);
     refuse(line);
     return nullptr;
   }
   if (g_state.policy_pass < 0 && version < sdk::kFirstWide) {
-    refuse(
-        g_state.replays
-            ? "--replay kernel needs the rocprofiler-sdk of ROCm 7 or later; --replay application runs the "
-              "program once a pass"
-            : "--iteration-multiplexing needs the rocprofiler-sdk of ROCm 7 or later; leave it out, and the "
-              "program runs once a pass");
+    refuse(g_state.replays ? "--replay kernel needs the rocprofiler-sdk of ROCm 7 or later; "
+                             "--replay application runs the program once a pass"
+                           : "--iteration-multiplexing needs the rocprofiler-sdk of ROCm 7 or "
+                             "later; leave it out, and the program runs once a pass");
     return nullptr;
   }
   return &g_result;

@@ -1,6 +1,6 @@
-// Reading counters of whole GPUs (device_counters.h). Each GPU has a context and a configuration of its own. The library can
-// start one, or read it, only while the HSA runtime is up: reading begins with the process's first work on a GPU, and ends as exit()
-// begins, before HIP's own end takes the runtime down.
+// Reading counters of whole GPUs (device_counters.h). Each GPU has a context and a configuration of its own. The
+// library can start one, or read it, only while the HSA runtime is up: reading begins with the process's first work on
+// a GPU, and ends as exit() begins, before HIP's own end takes the runtime down.
 #include "capture/source/rocm/device_counters.h"
 
 #include <dlfcn.h>
@@ -88,8 +88,7 @@ sdk::Status take_device_counters(sdk::Handle, sdk::Handle* counters, size_t coun
   auto& gpu = *static_cast<CountedGpu*>(data);
   for (size_t at = 0; at < count; ++at) {
     sdk::CounterDescription about{};
-    if (g_device.counter_info(counters[at], sdk::kCounterInfoVersion, &about) != sdk::kSuccess ||
-        about.name == nullptr)
+    if (g_device.counter_info(counters[at], sdk::kCounterInfoVersion, &about) != sdk::kSuccess || about.name == nullptr)
       continue;
     for (size_t i = 0; i < g_counter_count; ++i)
       if (strcmp(g_counter_names[i], about.name) == 0) gpu.handles[i] = counters[at].handle;
@@ -124,8 +123,7 @@ void configure_gpu(CountedGpu& gpu, bool first) {
   }
 }
 
-void choose_config(sdk::Context context, sdk::Handle, sdk::Status (*set)(sdk::Context, sdk::Handle),
-                   void* data) {
+void choose_config(sdk::Context context, sdk::Handle, sdk::Status (*set)(sdk::Context, sdk::Handle), void* data) {
   set(context, static_cast<CountedGpu*>(data)->config);
 }
 void ignore_records(sdk::Context, sdk::Buffer, sdk::RecordHeader**, size_t, void*, uint64_t) {}
@@ -164,8 +162,7 @@ void read_gpu(CountedGpu& gpu) {
   describe_agents();
   for (uint32_t i = 0; i < g_counter_count; ++i) {
     if (!there[i]) continue;
-    const sdk::DeviceReading reading{sizeof reading, before + (after - before) / 2, gpu.id.handle, i, 0,
-                                     sums[i]};
+    const sdk::DeviceReading reading{sizeof reading, before + (after - before) / 2, gpu.id.handle, i, 0, sums[i]};
     put_piece(sdk::category::kCounters, sdk::kDeviceReading, &reading, sizeof reading);
   }
 }
@@ -237,10 +234,9 @@ void set_up_device_counters(uint32_t version, void* library) {
     sdk::Context context = 0;
     sdk::Status status = g_device.create_context(&context);
     if (status == sdk::kSuccess)
-      status = g_device.create_buffer(context, 1 << 16, 1 << 15, sdk::kPolicyLossless, ignore_records,
-                                      nullptr, &buffer);
-    if (status == sdk::kSuccess)
-      status = g_device.device_service(context, buffer, gpu.id, choose_config, &gpu);
+      status =
+          g_device.create_buffer(context, 1 << 16, 1 << 15, sdk::kPolicyLossless, ignore_records, nullptr, &buffer);
+    if (status == sdk::kSuccess) status = g_device.device_service(context, buffer, gpu.id, choose_config, &gpu);
     if (status == sdk::kSuccess) {
       gpu.context = context;
       ++ready;
@@ -252,8 +248,7 @@ void set_up_device_counters(uint32_t version, void* library) {
   }
   for (uint32_t i = 0; i < g_counter_count; ++i)
     tape::define_name(kSdkBlocks, event::NameSpace::kOperation,
-                      sdk::operation_number(sdk::kDeviceReadings, static_cast<int32_t>(i)),
-                      g_counter_names[i]);
+                      sdk::operation_number(sdk::kDeviceReadings, static_cast<int32_t>(i)), g_counter_names[i]);
   if (ready != 0 && !start_own_thread(read_device_counters))
     tape::note(event::NoteSeverity::kWarning, "no thread could be started to read --device-counters");
 }

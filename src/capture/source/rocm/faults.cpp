@@ -1,5 +1,5 @@
-// What a GPU reports when it can go on no more (rocm.h): HIP then prints its line and aborts the program. What had completed by
-// then is collected first, and the trace gets a sentence. The program's own handlers run as without tacho.
+// What a GPU reports when it can go on no more (rocm.h): HIP then prints its line and aborts the program. What had
+// completed by then is collected first, and the trace gets a sentence. The program's own handlers run as without tacho.
 #include <stdio.h>
 #include <string.h>
 
@@ -34,9 +34,8 @@ void note_event(const hsa::Event& event) {
   char line[256];
   if (event.type == hsa::kEventMemoryFault)
     snprintf(line, sizeof line,
-             "GPU %u could not access memory at address %#llx and stopped: the kernel that did so, and those "
-             "in flight, are "
-             "not in the trace",
+             "GPU %u could not access memory at address %#llx and stopped: the kernel "
+             "that did so, and those in flight, are not in the trace",
              index_of(event.fault.agent), static_cast<unsigned long long>(event.fault.address));
   else if (event.type == hsa::kEventException)
     snprintf(line, sizeof line, "GPU %u was reset: kernels and copies in flight then are not in the trace",
@@ -46,7 +45,8 @@ void note_event(const hsa::Event& event) {
   tape::note(event::NoteSeverity::kError, line);
 }
 
-// The runtime takes an event for dealt with when one handler succeeds, and ends the program otherwise: ours stands for all.
+// The runtime takes an event for dealt with when one handler succeeds, and ends the program otherwise: ours stands for
+// all.
 hsa::Status on_event(const hsa::Event* event, void*) {
   if (event != nullptr) note_event(*event);
   hsa::Status status = hsa::kError;
@@ -67,8 +67,8 @@ void note_queue_error(const Device* device, hsa::Status status, uint64_t object)
   kernel_name(object, name, sizeof name);
   char line[640];
   snprintf(line, sizeof line,
-           "a queue of GPU %u died%s%s (%.*s): its kernels in flight are not in the trace, those that had "
-           "completed are",
+           "a queue of GPU %u died%s%s (%.*s): its kernels in flight are not in "
+           "the trace, those that had completed are",
            device != nullptr ? index_of(device->agent) : 0, name[0] != '\0' ? " while it ran " : "", name,
            static_cast<int>(strcspn(text, ":")), text);
   tape::note(event::NoteSeverity::kError, line);

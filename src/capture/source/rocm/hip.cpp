@@ -1,10 +1,11 @@
-// HIP's calls (rocm.h), by interposing the functions that libamdhip64 exports. A preloaded libtacho.so comes first in every
-// library's search; a program that links HIP statically, or asks dlsym() of HIP's own handle for its functions, is not seen.
+// HIP's calls (rocm.h), by interposing the functions that libamdhip64 exports. A preloaded libtacho.so comes first in
+// every library's search; a program that links HIP statically, or asks dlsym() of HIP's own handle for its functions,
+// is not seen.
 //
-// All functions are called alike: arguments that are integers, pointers or structs lie in six registers and then on the stack,
-// in words. Six registers and eight words of stack (hipExtModuleLaunchKernel's, and a hipIpcMemHandle_t's) are enough for every
-// one of them, and words that a function does not have are handed on unread. Functions with floating-point arguments are left
-// out (TACHO_HIP_OPAQUE). hip_calls.h says what is to be done around each of them.
+// All functions are called alike: arguments that are integers, pointers or structs lie in six registers and then on the
+// stack, in words. Six registers and eight words of stack (hipExtModuleLaunchKernel's, and a hipIpcMemHandle_t's) are
+// enough for every one of them, and words that a function does not have are handed on unread. Functions with
+// floating-point arguments are left out (TACHO_HIP_OPAQUE). hip_calls.h says what is to be done around each of them.
 #include <dlfcn.h>
 #include <string.h>
 
@@ -26,9 +27,9 @@ constinit PerThread<OpenCall> g_open_calls;
 namespace {
 
 using Word = uint64_t;
-#define TACHO_WORDS                                                                                       \
-  uint64_t r0, uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, uint64_t s0, uint64_t s1, \
-      uint64_t s2, uint64_t s3, uint64_t s4, uint64_t s5, uint64_t s6, uint64_t s7
+#define TACHO_WORDS                                                                                                    \
+  uint64_t r0, uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, uint64_t s0, uint64_t s1, uint64_t s2, \
+      uint64_t s3, uint64_t s4, uint64_t s5, uint64_t s6, uint64_t s7
 using Function = Word(TACHO_WORDS);
 
 constexpr Word kNotFound = 302;  // hipErrorSharedObjectSymbolNotFound
@@ -36,8 +37,7 @@ constexpr Word kNotFound = 302;  // hipErrorSharedObjectSymbolNotFound
 // The function that the program would call if libtacho.so were not there.
 Function* find_next(std::atomic<void*>& slot, const char* name, const void* caller) {
   void* found = dlsym(RTLD_NEXT, name);
-  for (const char* const library :
-       {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"})
+  for (const char* const library : {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"})
     if (found == nullptr)
       if (void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD)) {
         found = dlsym(handle, name);
@@ -51,8 +51,8 @@ Function* find_next(std::atomic<void*>& slot, const char* name, const void* call
       dlclose(handle);
     }
   Dl_info self{}, other{};
-  if (found != nullptr && dladdr(reinterpret_cast<void*>(&find_next), &self) != 0 &&
-      dladdr(found, &other) != 0 && self.dli_fbase == other.dli_fbase)
+  if (found != nullptr && dladdr(reinterpret_cast<void*>(&find_next), &self) != 0 && dladdr(found, &other) != 0 &&
+      self.dli_fbase == other.dli_fbase)
     found = nullptr;
   slot.store(found, std::memory_order_release);
   return reinterpret_cast<Function*>(found);
@@ -60,8 +60,7 @@ Function* find_next(std::atomic<void*>& slot, const char* name, const void* call
 
 inline Function* next_function(std::atomic<void*>& slot, const char* name, const void* caller) {
   void* const found = slot.load(std::memory_order_acquire);
-  return __builtin_expect(found != nullptr, 1) ? reinterpret_cast<Function*>(found)
-                                               : find_next(slot, name, caller);
+  return __builtin_expect(found != nullptr, 1) ? reinterpret_cast<Function*>(found) : find_next(slot, name, caller);
 }
 
 constinit std::atomic<uint32_t> g_attached{0};
@@ -79,7 +78,8 @@ struct Call {
   bool entered = false;  // replay::leave() is to be called
 };
 
-// Recording that begins with a launch begins with its call: until then calls are open, but recorded only if they were the one.
+// Recording that begins with a launch begins with its call: until then calls are open, but recorded only if they were
+// the one.
 bool may_start() {
   return tape::attached() && tape::pool()->start_launch != 0 &&
          tape::pool()->trigger_start.load(std::memory_order_relaxed) == 0;
@@ -130,8 +130,7 @@ void got_memory(const HipCall& does, const Call& call, const Word* words, uint64
   uint64_t bytes = words[1];
   if (does.memory == HipMemory::kPitched)
     bytes = (words[1] != 0 ? *reinterpret_cast<const uint64_t*>(words[1]) : words[2]) * words[3];
-  if (does.memory == HipMemory::kCubic)
-    bytes = out[1] * words[7] * words[8];  // pitch; the extent lies on the stack
+  if (does.memory == HipMemory::kCubic) bytes = out[1] * words[7] * words[8];  // pitch; the extent lies on the stack
   const event::MemoryKind kind = does.managed  ? event::MemoryKind::kManaged
                                  : does.pinned ? event::MemoryKind::kPinned
                                                : event::MemoryKind::kDevice;
@@ -145,8 +144,7 @@ void replace_found(const Word* words) {
   if (name == nullptr || found == nullptr || *found == nullptr) return;
   Dl_info self{}, theirs{};
   if (dladdr(reinterpret_cast<void*>(&replace_found), &self) == 0 || dladdr(*found, &theirs) == 0 ||
-      self.dli_fname == nullptr || theirs.dli_fname == nullptr ||
-      strstr(theirs.dli_fname, "libamdhip64") == nullptr)
+      self.dli_fname == nullptr || theirs.dli_fname == nullptr || strstr(theirs.dli_fname, "libamdhip64") == nullptr)
     return;
   void* const library = dlopen(theirs.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   void* const same = library != nullptr ? dlsym(library, name) : nullptr;
@@ -160,17 +158,15 @@ void replace_found(const Word* words) {
 // At the call's end: where its outputs are, not what it has written there.
 void write_hip_arguments(const HipCall& does, uint16_t number, uint64_t correlation, const Word* words) {
   const auto bytes = static_cast<uint32_t>(does.words * sizeof(Word));
-  auto* const record =
-      tape::begin<event::ArgumentsRecord>(event::RecordKind::kArguments, event::Table::kApi, number,
-                                          static_cast<uint8_t>(event::ArgumentsOf::kHipCall), bytes);
+  auto* const record = tape::begin<event::ArgumentsRecord>(event::RecordKind::kArguments, event::Table::kApi, number,
+                                                           static_cast<uint8_t>(event::ArgumentsOf::kHipCall), bytes);
   if (record == nullptr) return;
   record->correlation = correlation;
   memcpy(record + 1, words, bytes);
   tape::commit();
 }
 
-__attribute__((noinline)) void end(Call& call, const HipCall& does, const Word* words, uint16_t number,
-                                   Word result) {
+__attribute__((noinline)) void end(Call& call, const HipCall& does, const Word* words, uint16_t number, Word result) {
   OpenCall& open = open_call();
   if (open.depth > 0) --open.depth;  // a forked child's begins at 0
   if (!call.outermost) return;
@@ -181,16 +177,13 @@ __attribute__((noinline)) void end(Call& call, const HipCall& does, const Word* 
     const uint64_t now = host_ticks();
     state.inner = 0;
     state.open_correlation = call.outer;
-    if (does.works && call.recorded && sampler::counts_calls())
-      sampler::end_call_counts(call.correlation, now);
+    if (does.works && call.recorded && sampler::counts_calls()) sampler::end_call_counts(call.correlation, now);
     // The call in which HIP registered with rocprofiler-sdk is that library's from its beginning.
     if (((call.recorded && !open.stops) || open.starts) && road() != Road::kSdk) {
-      if (does.words != 0 && tape::configuration().api_args)
-        write_hip_arguments(does, number, call.correlation, words);
-      if (auto* const record =
-              tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
-                                            event::api_value(number, static_cast<int16_t>(result)),
-                                            static_cast<uint8_t>(event::Domain::kHipRuntime))) {
+      if (does.words != 0 && tape::configuration().api_args) write_hip_arguments(does, number, call.correlation, words);
+      if (auto* const record = tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
+                                                             event::api_value(number, static_cast<int16_t>(result)),
+                                                             static_cast<uint8_t>(event::Domain::kHipRuntime))) {
         record->start = call.start;
         record->end = now;
         record->correlation = call.correlation;
@@ -237,8 +230,7 @@ __attribute__((noinline)) void end(Call& call, const HipCall& does, const Word* 
 // By which the program's start-up code announces a `__managed__` variable: HIP puts it into memory of its own.
 extern "C" __attribute__((visibility("default"))) void __hipRegisterManagedVar(void* module, void** pointer,
                                                                                void* value, const char* name,
-                                                                               size_t bytes,
-                                                                               unsigned alignment) {
+                                                                               size_t bytes, unsigned alignment) {
   using namespace tacho::capture::rocm;
   using Register = void(void*, void**, void*, const char*, size_t, unsigned);
   static constinit std::atomic<void*> slot{nullptr};

@@ -1,6 +1,7 @@
-// What each of HIP's functions does as far as tacho must know, told from its name at compile time: where its stream is among its
-// arguments, whether it waits, launches a graph, makes a stream, allocates or frees. Arguments are counted in words as hip.cpp
-// hands them on: 0 to 5 are registers, 6 to 13 lie on the stack. From HIP's headers (hip_runtime_api.h, version 7.2).
+// What each of HIP's functions does as far as tacho must know, told from its name at compile time: where its stream is
+// among its arguments, whether it waits, launches a graph, makes a stream, allocates or frees. Arguments are counted in
+// words as hip.cpp hands them on: 0 to 5 are registers, 6 to 13 lie on the stack. From HIP's headers
+// (hip_runtime_api.h, version 7.2).
 #pragma once
 
 #include <cstdint>
@@ -106,12 +107,10 @@ inline constexpr StreamAt kStreams[] = {
 
 // Calls that only ask: not recorded by default, as with CUDA.
 inline constexpr std::string_view kQuestions[] = {
-    "hipGetDevice",         "hipGetLastError",         "hipExtGetLastError",
-    "hipPeekAtLastError",   "hipDeviceGetAttribute",   "hipGetDeviceFlags",
-    "hipStreamIsCapturing", "hipStreamGetCaptureInfo", "hipDriverGetVersion",
-    "hipRuntimeGetVersion", "hipStreamGetPriority",    "hipThreadExchangeStreamCaptureMode",
-    "hipStreamGetFlags",    "hipStreamGetDevice",      "hipGetErrorName",
-    "hipGetErrorString"};
+    "hipGetDevice",          "hipGetLastError",      "hipExtGetLastError",   "hipPeekAtLastError",
+    "hipDeviceGetAttribute", "hipGetDeviceFlags",    "hipStreamIsCapturing", "hipStreamGetCaptureInfo",
+    "hipDriverGetVersion",   "hipRuntimeGetVersion", "hipStreamGetPriority", "hipThreadExchangeStreamCaptureMode",
+    "hipStreamGetFlags",     "hipStreamGetDevice",   "hipGetErrorName",      "hipGetErrorString"};
 
 constexpr bool has(std::string_view name, std::string_view part) {
   return name.find(part) != std::string_view::npos;
@@ -125,8 +124,8 @@ consteval HipCall hip_call(std::string_view name) {
   for (const std::string_view question : kQuestions)
     if (name == question) call.asks = true;
   const bool asynchronous = has(name, "Async");
-  call.waits = has(name, "Synchronize") || (name.starts_with("hipMemcpy") && !asynchronous) ||
-               name == "hipFree" || name == "hipDeviceReset";
+  call.waits = has(name, "Synchronize") || (name.starts_with("hipMemcpy") && !asynchronous) || name == "hipFree" ||
+               name == "hipDeviceReset";
   call.per_thread = name.ends_with("_spt");
   const std::string_view plain = call.per_thread ? name.substr(0, name.size() - 4) : name;
   for (const StreamAt& at : kStreams)
@@ -135,8 +134,8 @@ consteval HipCall hip_call(std::string_view name) {
   call.destroys = name == "hipStreamDestroy";
   if (plain.starts_with("hipStream") && !call.creates) call.stream = 0;
   call.graph = plain == "hipGraphLaunch";
-  call.works = call.graph || (has(name, "Launch") && !has(name, "HostFunc")) ||
-               name.starts_with("hipMemcpy") || name.starts_with("hipMemset");
+  call.works = call.graph || (has(name, "Launch") && !has(name, "HostFunc")) || name.starts_with("hipMemcpy") ||
+               name.starts_with("hipMemset");
   call.finds = name == "hipGetProcAddress" || name == "hipGetDriverEntryPoint";
   const auto is = [&](auto... names) { return ((name == names) || ...); };
   call.pinned = is("hipHostMalloc", "hipHostAlloc", "hipMallocHost", "hipMemAllocHost");
@@ -146,20 +145,18 @@ consteval HipCall hip_call(std::string_view name) {
     call.memory = HipMemory::kSized;
   if (is("hipMallocPitch", "hipMemAllocPitch")) call.memory = HipMemory::kPitched;
   if (is("hipMalloc3D")) call.memory = HipMemory::kCubic;
-  if (is("hipFree", "hipFreeHost", "hipHostFree", "hipFreeAsync", "hipMemRelease"))
-    call.memory = HipMemory::kFrees;
+  if (is("hipFree", "hipFreeHost", "hipHostFree", "hipFreeAsync", "hipMemRelease")) call.memory = HipMemory::kFrees;
   if (is("hipLaunchKernel", "hipLaunchKernel_spt", "hipExtLaunchKernel")) call.launch = HipLaunch::kByPointer;
   if (is("hipModuleLaunchKernel", "hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"))
     call.launch = HipLaunch::kByFunction;
   if (is("hipLaunchKernelExC")) call.launch = HipLaunch::kConfigured;
   if (is("hipDrvLaunchKernelEx")) call.launch = HipLaunch::kConfiguredFunction;
   call.passive = call.asks || has(name, "Synchronize") || has(name, "Query");
-  call.harmless =
-      is("hipSetDevice", "hipPointerGetAttribute", "hipPointerGetAttributes", "hipFuncGetAttribute",
-         "hipFuncGetAttributes", "hipFuncSetAttribute", "hipGetDeviceCount", "hipDeviceGet",
-         "hipStreamGetPriority", "hipDeviceGetStreamPriorityRange", "hipModuleGetFunction",
-         "hipGetFuncBySymbol", "hipDeviceCanAccessPeer", "hipDeviceGetPCIBusId") ||
-      has(name, "Occupancy") || name.starts_with("hipGetDeviceProperties");
+  call.harmless = is("hipSetDevice", "hipPointerGetAttribute", "hipPointerGetAttributes", "hipFuncGetAttribute",
+                     "hipFuncGetAttributes", "hipFuncSetAttribute", "hipGetDeviceCount", "hipDeviceGet",
+                     "hipStreamGetPriority", "hipDeviceGetStreamPriorityRange", "hipModuleGetFunction",
+                     "hipGetFuncBySymbol", "hipDeviceCanAccessPeer", "hipDeviceGetPCIBusId") ||
+                  has(name, "Occupancy") || name.starts_with("hipGetDeviceProperties");
   call.captures = name.starts_with("hipStreamBeginCapture");
   call.ends_capture = name.starts_with("hipStreamEndCapture");
   call.chooses_device = is("hipSetDevice");

@@ -1,6 +1,6 @@
-// HSA's calls (rocm.h): every entry of the tables becomes a function that records the call and calls what was there. As HIP's
-// (hip.cpp), HSA's functions have no floating-point arguments, and six registers with eight words of stack hold every list of
-// arguments.
+// HSA's calls (rocm.h): every entry of the tables becomes a function that records the call and calls what was there. As
+// HIP's (hip.cpp), HSA's functions have no floating-point arguments, and six registers with eight words of stack hold
+// every list of arguments.
 #include "base/clock.h"
 #include "capture/source/rocm/rocm.h"
 #include "event/functions.h"
@@ -34,9 +34,9 @@ __attribute__((noinline)) void end(const HsaCall& call, uint16_t number, Word re
   if (!call.recorded) return;
   const uint64_t now = host_ticks();
   if (call.outermost) tape::t_state.open_correlation = 0;
-  if (auto* const record = tape::begin<event::ApiRecord>(
-          event::RecordKind::kApi, event::Table::kApi, event::api_value(number, static_cast<int16_t>(result)),
-          static_cast<uint8_t>(event::Domain::kHsa))) {
+  if (auto* const record = tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
+                                                         event::api_value(number, static_cast<int16_t>(result)),
+                                                         static_cast<uint8_t>(event::Domain::kHsa))) {
     record->start = call.start;
     record->end = now;
     record->correlation = call.correlation;
@@ -45,8 +45,8 @@ __attribute__((noinline)) void end(const HsaCall& call, uint16_t number, Word re
 }
 
 template <uint16_t Number>
-Word traced(Word r0, Word r1, Word r2, Word r3, Word r4, Word r5, Word s0, Word s1, Word s2, Word s3, Word s4,
-            Word s5, Word s6, Word s7) {
+Word traced(Word r0, Word r1, Word r2, Word r3, Word r4, Word r5, Word s0, Word s1, Word s2, Word s3, Word s4, Word s5,
+            Word s6, Word s7) {
   HsaCall call;
   begin(call);
   const Word result =

@@ -1,5 +1,6 @@
-// Kernels of the AMD source (rocm.h): when the program freezes an executable, its kernels get numbers in the pool, with what the
-// loader and the kernel's descriptor say of them. A hash table finds them by kernel object, which is what packets name.
+// Kernels of the AMD source (rocm.h): when the program freezes an executable, its kernels get numbers in the pool, with
+// what the loader and the kernel's descriptor say of them. A hash table finds them by kernel object, which is what
+// packets name.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -55,8 +56,7 @@ void read_registers(const Device& device, uint64_t object, event::KernelRecord& 
   record.registers = vector;
   record.accum_registers = 0;
   if (device.unified_registers) {
-    const uint32_t offset =
-        ((descriptor.resource3 & 0x3f) + 1) * 4;  // where the accumulation registers begin
+    const uint32_t offset = ((descriptor.resource3 & 0x3f) + 1) * 4;  // where the accumulation registers begin
     if (offset < vector) {
       record.registers = offset;
       record.accum_registers = vector - offset;
@@ -67,14 +67,12 @@ void read_registers(const Device& device, uint64_t object, event::KernelRecord& 
 
 void define(const Device& device, hsa::Symbol symbol) {
   const auto info = [&](uint32_t what, void* into) {
-    return call<sig::SymbolInfo>(g_runtime.core.hsa_executable_symbol_get_info, symbol, what, into) ==
-           hsa::kSuccess;
+    return call<sig::SymbolInfo>(g_runtime.core.hsa_executable_symbol_get_info, symbol, what, into) == hsa::kSuccess;
   };
   uint32_t type = 0, length = 0, group = 0, scratch = 0;
   uint64_t object = 0;
-  if (!info(hsa::kSymbolType, &type) || type != hsa::kSymbolIsKernel ||
-      !info(hsa::kSymbolNameLength, &length) || !info(hsa::kSymbolKernelObject, &object) || object == 0 ||
-      length > tape::kLongestText)
+  if (!info(hsa::kSymbolType, &type) || type != hsa::kSymbolIsKernel || !info(hsa::kSymbolNameLength, &length) ||
+      !info(hsa::kSymbolKernelObject, &object) || object == 0 || length > tape::kLongestText)
     return;
   // Only here is memory taken from the program's heap: names may be long, and loading code is no hot path.
   auto* const text = static_cast<char*>(malloc(length + 1));
@@ -121,8 +119,8 @@ void kernel_name(uint64_t object, char* out, size_t room) {
   uint32_t length = 0;
   out[0] = '\0';
   if (entry == nullptr || entry->object.load(std::memory_order_acquire) != object ||
-      call<sig::SymbolInfo>(g_runtime.core.hsa_executable_symbol_get_info, entry->symbol,
-                            hsa::kSymbolNameLength, static_cast<void*>(&length)) != hsa::kSuccess ||
+      call<sig::SymbolInfo>(g_runtime.core.hsa_executable_symbol_get_info, entry->symbol, hsa::kSymbolNameLength,
+                            static_cast<void*>(&length)) != hsa::kSuccess ||
       length >= room ||
       call<sig::SymbolInfo>(g_runtime.core.hsa_executable_symbol_get_info, entry->symbol, hsa::kSymbolName,
                             static_cast<void*>(out)) != hsa::kSuccess)
@@ -143,8 +141,8 @@ hsa::Status freeze(hsa::Executable executable, const char* options) {
     g_entries.store(static_cast<Entry*>(memory), std::memory_order_release);
   }
   for (uint32_t at = 0; at < device_count(); ++at)
-    call<sig::IterateSymbols>(g_runtime.core.hsa_executable_iterate_agent_symbols, executable,
-                              device_at(at).agent, see_symbol, nullptr);
+    call<sig::IterateSymbols>(g_runtime.core.hsa_executable_iterate_agent_symbols, executable, device_at(at).agent,
+                              see_symbol, nullptr);
   return status;
 }
 

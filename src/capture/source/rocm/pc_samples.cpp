@@ -1,5 +1,5 @@
-// Sampling with rocprofiler-sdk (pc_samples.h). The library hands over full buffers by a thread of its own; what they hold is
-// appended to the process's file with one write for each buffer.
+// Sampling with rocprofiler-sdk (pc_samples.h). The library hands over full buffers by a thread of its own; what they
+// hold is appended to the process's file with one write for each buffer.
 #include "capture/source/rocm/pc_samples.h"
 
 #include <dlfcn.h>
@@ -86,11 +86,11 @@ void refuse_to_sample(const char* sentence) {
   g_spool->state->refused.fetch_add(1);
 }
 
-// ---- a GPU that hangs (sdk_exit.cpp) ----------------------------------------------------------------------------------
+// A GPU that hangs (sdk_exit.cpp)
 
 bool dispatches_are_open() {
-  return samples_here() && g_dispatches_begun.load(std::memory_order_relaxed) >
-                               g_dispatches_back.load(std::memory_order_relaxed);
+  return samples_here() &&
+         g_dispatches_begun.load(std::memory_order_relaxed) > g_dispatches_back.load(std::memory_order_relaxed);
 }
 
 void flush_samples() {
@@ -99,8 +99,8 @@ void flush_samples() {
 
 void finish_hung_sampling() {
   tell_of_samples(
-      "the program had ended, but rocprofiler-sdk waited for GPU work that did not end: tacho ended the "
-      "process with the program's exit code; the samples that it had handed over are kept");
+      "the program had ended, but rocprofiler-sdk waited for GPU work that did not end: tacho ended the process with "
+      "the program's exit code; the samples that it had handed over are kept");
   const Lock lock(g_write_lock);  // what is being written is written whole
   g_sampled.store(false);
 }
@@ -114,7 +114,7 @@ int on_dispatch_begins(uint64_t, sdk::Context, int32_t, int32_t, uint64_t, uint6
   return 0;
 }
 
-// ---- pieces ----------------------------------------------------------------------------------------------------------
+// Pieces
 
 // With the lock. Room for a piece, its header written.
 uint8_t* append(uint32_t category, uint32_t kind, uint64_t bytes) {
@@ -151,8 +151,7 @@ void say_piece(sdk::Spooled kind, Fixed fixed, const char* text) {
   write_pieces();
 }
 
-void take_buffer(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*,
-                 uint64_t dropped) {
+void take_buffer(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*, uint64_t dropped) {
   if (!samples_here()) return;
   sign_of_life();
   const Lock lock(g_write_lock);
@@ -161,8 +160,7 @@ void take_buffer(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t 
     const uint64_t more = dropped - g_told_dropped;
     g_told_dropped = dropped;
     g_dispatches_back.fetch_add(more, std::memory_order_relaxed);  // they may have been dispatches
-    if (uint8_t* const at =
-            append(sdk::kSpoolCategory, static_cast<uint32_t>(sdk::Spooled::kDropped), sizeof more))
+    if (uint8_t* const at = append(sdk::kSpoolCategory, static_cast<uint32_t>(sdk::Spooled::kDropped), sizeof more))
       memcpy(at, &more, sizeof more);
   }
   for (size_t i = 0; i < count; ++i) {
@@ -173,32 +171,28 @@ void take_buffer(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t 
       g_spool->state->failures.fetch_add(1);
       continue;
     }
-    if (headers[i]->category == sdk::category::kTracing)
-      g_dispatches_back.fetch_add(1, std::memory_order_relaxed);
+    if (headers[i]->category == sdk::category::kTracing) g_dispatches_back.fetch_add(1, std::memory_order_relaxed);
     if (uint8_t* const at = append(headers[i]->category, headers[i]->kind, bytes))
       memcpy(at, headers[i]->payload, bytes);
   }
   write_pieces();
 }
 
-// ---- code ------------------------------------------------------------------------------------------------------------
+// Code
 
 void keep_code(const sdk::CodeObject& code) {
-  const bool in_memory =
-      code.storage == sdk::CodeObject::kInMemory && code.memory != 0 && code.memory_bytes != 0;
+  const bool in_memory = code.storage == sdk::CodeObject::kInMemory && code.memory != 0 && code.memory_bytes != 0;
   if (in_memory) {
     char path[1152];
     snprintf(path, sizeof path, "%.1000s/%u.%llu.code", g_spool->folder, g_spool->process,
              static_cast<unsigned long long>(code.id));
     const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (file < 0 ||
-        !counter::write_all(file, reinterpret_cast<const uint8_t*>(code.memory), code.memory_bytes))
+    if (file < 0 || !counter::write_all(file, reinterpret_cast<const uint8_t*>(code.memory), code.memory_bytes))
       g_spool->state->failures.fetch_add(1);
     if (file >= 0) close(file);
   }
   say_piece(sdk::Spooled::kCodeObject,
-            sdk::SpooledCode{code.id, code.base, code.delta, code.agent.handle, in_memory ? 1u : 0u, 0},
-            code.uri);
+            sdk::SpooledCode{code.id, code.base, code.delta, code.agent.handle, in_memory ? 1u : 0u, 0}, code.uri);
 }
 
 template <typename Record>
@@ -219,14 +213,13 @@ void on_code(Record record, sdk::UserData*, void*) {
     constexpr sdk::Member<int64_t> kEntry{72};  // from 0.6 on
     say_piece(sdk::Spooled::kKernel,
               sdk::SpooledKernel{f::id.read(symbol, size), f::code_object.read(symbol, size),
-                                 f::object.read(symbol, size), kEntry.read(symbol, size),
-                                 f::vector.read(symbol, size), f::accumulation.read(symbol, size),
-                                 f::scalar.read(symbol, size), 0},
+                                 f::object.read(symbol, size), kEntry.read(symbol, size), f::vector.read(symbol, size),
+                                 f::accumulation.read(symbol, size), f::scalar.read(symbol, size), 0},
               reinterpret_cast<const char*>(f::name.read(symbol, size)));
   }
 }
 
-// ---- setting up ------------------------------------------------------------------------------------------------------
+// Setting up
 
 sdk::Status take_gpus(int32_t, const void** agents, size_t count, void*) {
   for (size_t at = 0; at < count && g_gpu_count < kMostGpus; ++at) {
@@ -234,8 +227,7 @@ sdk::Status take_gpus(int32_t, const void** agents, size_t count, void*) {
     if (agent->type != static_cast<int32_t>(sdk::agent::kGpu)) continue;
     const uint64_t name = sdk::agent::name.read(static_cast<const std::byte*>(agents[at]), agent->size);
     g_gpus[g_gpu_count] = {agent->id, name != 0 ? reinterpret_cast<const char*>(name) : ""};
-    say_piece(sdk::Spooled::kAgent,
-              sdk::SpooledAgent{agent->id.handle, static_cast<uint32_t>(g_gpu_count), 0},
+    say_piece(sdk::Spooled::kAgent, sdk::SpooledAgent{agent->id.handle, static_cast<uint32_t>(g_gpu_count), 0},
               g_gpus[g_gpu_count].name);
     ++g_gpu_count;
   }
@@ -273,13 +265,12 @@ bool sample_gpu(size_t number, char (&why)[384]) {
   else if (g_interval < range.choice.least || g_interval > range.choice.most)
     snprintf(why, sizeof why, "--pc-sampling-interval %llu: GPU %u (%s) takes %llu to %llu by the method %s",
              static_cast<unsigned long long>(g_interval), gpu_number, name,
-             static_cast<unsigned long long>(range.choice.least),
-             static_cast<unsigned long long>(range.choice.most), method_name());
+             static_cast<unsigned long long>(range.choice.least), static_cast<unsigned long long>(range.choice.most),
+             method_name());
   else if (range.choice.flags == sdk::kPowerOfTwo && (g_interval & (g_interval - 1)) != 0)
     snprintf(why, sizeof why, "--pc-sampling-interval %llu: GPU %u (%s) takes powers of two by the method %s",
              static_cast<unsigned long long>(g_interval), gpu_number, name, method_name());
-  else if (const sdk::Status done =
-               g_sampling.sample(g_work, gpu.id, g_method, g_unit, g_interval, g_samples, 0);
+  else if (const sdk::Status done = g_sampling.sample(g_work, gpu.id, g_method, g_unit, g_interval, g_samples, 0);
            done != sdk::kSuccess)
     snprintf(why, sizeof why, "GPU %u (%s) takes no PC samples: %s", gpu_number, name, reason_of(done));
   else
@@ -308,8 +299,8 @@ int initialize(void (*)(sdk::ClientId), void*) {
   char program[512] = "";
   const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   program[length > 0 ? length : 0] = '\0';
-  say_piece(sdk::Spooled::kRun,
-            sdk::SpooledRun{g_sampling_version, g_method, static_cast<uint32_t>(g_spool->pid), 0}, program);
+  say_piece(sdk::Spooled::kRun, sdk::SpooledRun{g_sampling_version, g_method, static_cast<uint32_t>(g_spool->pid), 0},
+            program);
   g_sampling.query_agents(sdk::kAgentVersion, take_gpus, sdk::kAgentBytes, nullptr);
   g_sampling.buffer_kinds(see_kind, nullptr);
   auto* const callback = g_sampling_version >= sdk::kFirstWide
@@ -321,13 +312,12 @@ int initialize(void (*)(sdk::ClientId), void*) {
     if (status == sdk::kSuccess) status = result;
     return status == sdk::kSuccess;
   };
-  bool ready =
-      done(g_sampling.create_context(&g_code)) &&
-      done(g_sampling.trace_callback(g_code, sdk::kCallbackCodeObject, nullptr, 0, callback, nullptr)) &&
-      done(g_sampling.create_context(&g_work)) &&
-      done(g_sampling.create_buffer(g_work, kBuffer, kFlushAt, sdk::kPolicyLossless, take_buffer, nullptr,
-                                    &g_samples)) &&
-      done(g_sampling.trace_buffered(g_work, g_dispatch_kind, nullptr, 0, g_samples));
+  bool ready = done(g_sampling.create_context(&g_code)) &&
+               done(g_sampling.trace_callback(g_code, sdk::kCallbackCodeObject, nullptr, 0, callback, nullptr)) &&
+               done(g_sampling.create_context(&g_work)) &&
+               done(g_sampling.create_buffer(g_work, kBuffer, kFlushAt, sdk::kPolicyLossless, take_buffer, nullptr,
+                                             &g_samples)) &&
+               done(g_sampling.trace_buffered(g_work, g_dispatch_kind, nullptr, 0, g_samples));
   char why[384] = "";
   if (ready) {
     size_t sampled = 0;
@@ -343,8 +333,7 @@ int initialize(void (*)(sdk::ClientId), void*) {
     }
     g_sampled.store(true, std::memory_order_release);
     if (g_sampling.external_request != nullptr && g_sampling.external_kind_name != nullptr)
-      if (const int32_t kind = sdk::external_kind(g_sampling.external_kind_name, sdk::kind::kDispatch);
-          kind > 0)
+      if (const int32_t kind = sdk::external_kind(g_sampling.external_kind_name, sdk::kind::kDispatch); kind > 0)
         g_sampling.external_request(g_work, &kind, 1, on_dispatch_begins, nullptr);
     ready = done(g_sampling.start_context(g_code)) && done(g_sampling.start_context(g_work));
   }
@@ -410,8 +399,8 @@ sdk::ConfigureResult* configure(uint32_t version, const char* wanted, counter::C
   char line[256];
   if (version < sdk::kOldestSampling || !bind_sampling(caller)) {
     snprintf(line, sizeof line,
-             "rocprofiler-sdk %u.%u.%u cannot take PC samples for tacho: that needs ROCm 6.3 or later",
-             version / 10000, version / 100 % 100, version % 100);
+             "rocprofiler-sdk %u.%u.%u cannot take PC samples for tacho: that needs ROCm 6.3 or later", version / 10000,
+             version / 100 % 100, version % 100);
     refuse_to_sample(line);
     return nullptr;
   }

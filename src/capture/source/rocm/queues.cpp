@@ -1,9 +1,10 @@
-// Dispatches of the AMD source (rocm.h). A queue for a GPU becomes an intercept queue: the runtime shows every packet before the
-// GPU sees it. A dispatch gets a completion signal of ours, into which the GPU writes its times; the program's own signal, where
-// there is one, moves to a barrier packet right behind it, which completes when ours has. So nothing waits for the host.
+// Dispatches of the AMD source (rocm.h). A queue for a GPU becomes an intercept queue: the runtime shows every packet
+// before the GPU sees it. A dispatch gets a completion signal of ours, into which the GPU writes its times; the
+// program's own signal, where there is one, moves to a barrier packet right behind it, which completes when ours has.
+// So nothing waits for the host.
 //
-// A dispatch under way has a slot, which owns its signal for good. Slots in flight form a list per queue, in the order of the
-// packets; collect() walks the lists and writes records of what has completed.
+// A dispatch under way has a slot, which owns its signal for good. Slots in flight form a list per queue, in the order
+// of the packets; collect() walks the lists and writes records of what has completed.
 #include <string.h>
 #include <sys/mman.h>
 
@@ -111,9 +112,9 @@ void write_record(const Slot& slot, const hsa::ProfilingTime& time) {
   const uint8_t graph = slot.graph_node != 0 ? event::kFlagGraph : 0;
   const uint32_t behind = slot.graph_node != 0 ? sizeof(uint64_t) : 0;
   if (slot.shared_dynamic == 0) {
-    if (auto* const record = tape::begin<event::DispatchRecord>(
-            event::RecordKind::kDispatch, event::Table::kDispatch, slot.kernel,
-            static_cast<uint8_t>(event::kFlagNoDynamicShared | graph), behind)) {
+    if (auto* const record =
+            tape::begin<event::DispatchRecord>(event::RecordKind::kDispatch, event::Table::kDispatch, slot.kernel,
+                                               static_cast<uint8_t>(event::kFlagNoDynamicShared | graph), behind)) {
       fill(*record, slot, time);
       tape::commit();
     }
@@ -147,8 +148,8 @@ void collect_queue(Tracked& queue) {
       continue;
     }
     hsa::ProfilingTime time{};
-    if (call<sig::DispatchTime>(g_runtime.amd.hsa_amd_profiling_get_dispatch_time, queue.device->agent,
-                                slot->signal, &time) == hsa::kSuccess)
+    if (call<sig::DispatchTime>(g_runtime.amd.hsa_amd_profiling_get_dispatch_time, queue.device->agent, slot->signal,
+                                &time) == hsa::kSuccess)
       write_record(*slot, time);
     else
       lose(event::LossReason::kVendor, 1);
@@ -217,8 +218,7 @@ void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::Pa
     slot->ordinal = ordinal;
     slot->graph_node = graph_node;
     slot->queue = queue_of_stream(queue.number, queue.device->number, queue.hardware, open_stream());
-    slot->shared_dynamic =
-        packet.group_bytes > kernel.shared_static ? packet.group_bytes - kernel.shared_static : 0;
+    slot->shared_dynamic = packet.group_bytes > kernel.shared_static ? packet.group_bytes - kernel.shared_static : 0;
     for (int axis = 0; axis < 3; ++axis) {
       slot->grid[axis] = packet.grid[axis];
       slot->group[axis] = packet.group[axis];
@@ -296,16 +296,16 @@ void note_cooperative_launches() {
   if (s_noted.exchange(true)) return;
   tape::note(
       event::NoteSeverity::kWarning,
-      "the program launches kernels cooperatively: these are not in the trace, because the HSA runtime "
-      "does not let its cooperative queue be watched");
+      "the program launches kernels cooperatively: these are not in the trace, because the HSA runtime does not let "
+      "its cooperative queue be watched");
 }
 
 hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
-                         void (*callback)(hsa::Status, hsa::Queue*, void*), void* data,
-                         uint32_t private_bytes, uint32_t group_bytes, hsa::Queue** queue) {
+                         void (*callback)(hsa::Status, hsa::Queue*, void*), void* data, uint32_t private_bytes,
+                         uint32_t group_bytes, hsa::Queue** queue) {
   const Device* device = active() ? device_of(agent) : nullptr;
-  // The runtime has one cooperative queue for each GPU, which it shares out. An intercept queue takes the queue below it for its own
-  // and frees it with itself: the runtime frees it once more when it ends, and the program dies.
+  // The runtime has one cooperative queue for each GPU, which it shares out. An intercept queue takes the queue below
+  // it for its own and frees it with itself: the runtime frees it once more when it ends, and the program dies.
   if (device != nullptr && (type & hsa::kCooperativeQueue) != 0) {
     device = nullptr;
     note_cooperative_launches();
@@ -316,9 +316,8 @@ hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
     tracked->on_error = callback;
     tracked->on_error_data = data;
     const hsa::Status status = call<sig::QueueCreate>(
-        g_runtime.amd.hsa_amd_queue_intercept_create, agent, size, type,
-        callback != nullptr ? on_error : nullptr, callback != nullptr ? static_cast<void*>(tracked) : data,
-        private_bytes, group_bytes, queue);
+        g_runtime.amd.hsa_amd_queue_intercept_create, agent, size, type, callback != nullptr ? on_error : nullptr,
+        callback != nullptr ? static_cast<void*>(tracked) : data, private_bytes, group_bytes, queue);
     if (status == hsa::kSuccess) {
       call<sig::ProfilerEnabled>(g_runtime.amd.hsa_amd_profiling_set_profiler_enabled, *queue, 1);
       track(*tracked, *queue, *device);
@@ -328,12 +327,11 @@ hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
     }
     unclaim(*tracked);
   } else if (device != nullptr && queue != nullptr) {
-    tape::note(
-        event::NoteSeverity::kWarning,
-        "the program has more than 1024 HSA queues at once: kernels of further ones are not in the trace");
+    tape::note(event::NoteSeverity::kWarning,
+               "the program has more than 1024 HSA queues at once: kernels of further ones are not in the trace");
   }
-  const hsa::Status status = call<sig::QueueCreate>(g_runtime.core.hsa_queue_create, agent, size, type,
-                                                    callback, data, private_bytes, group_bytes, queue);
+  const hsa::Status status = call<sig::QueueCreate>(g_runtime.core.hsa_queue_create, agent, size, type, callback, data,
+                                                    private_bytes, group_bytes, queue);
   if (tracked != nullptr && status == hsa::kSuccess)
     tape::note(event::NoteSeverity::kWarning,
                "the HSA runtime refused an intercept queue: kernels of one queue are not in the trace");

@@ -44,9 +44,10 @@ int64_t now_ns() {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// ---- other threads ---------------------------------------------------------------------------------------------------
-// HIP's calls go on side by side; a launch that is run again is alone. Calls that only wait are let through, because the launch may
-// wait for what they wait for; they return when it is over, so that nobody sees memory between two passes.
+// Other threads
+// HIP's calls go on side by side; a launch that is run again is alone. Calls that only wait are let through, because
+// the launch may wait for what they wait for; they return when it is over, so that nobody sees memory between two
+// passes.
 
 constinit std::atomic<uint32_t> g_sharers{0}, g_alone{0};  // g_alone: the thread that is, 0 = none
 
@@ -85,7 +86,7 @@ void end_alone() {
   g_alone.store(0, std::memory_order_release);
 }
 
-// ---- an idle GPU -----------------------------------------------------------------------------------------------------
+// An idle GPU
 // HIP cannot wait for a while only: a thread of tacho's own waits for it, and is left behind where that takes too long.
 
 constinit std::atomic<uint32_t> g_asked{0}, g_answered{0}, g_waiter{0}, g_devices{1}, g_idle{0};
@@ -120,8 +121,8 @@ void* wait_for_devices(void*) {
   return nullptr;
 }
 
-// Waits until the devices are idle and what was counted has come back. False if that takes longer than the user's patience, or a
-// device reports an error.
+// Waits until the devices are idle and what was counted has come back. False if that takes longer than the user's
+// patience, or a device reports an error.
 bool settle() {
   if (g_waiter.exchange(1) == 0 && !start_own_thread(wait_for_devices)) return false;
   if (g_answered.load() != g_asked.load()) return false;  // it waits still, for what was given up
@@ -141,7 +142,7 @@ bool settle() {
   return true;
 }
 
-// ---- threads and their launches --------------------------------------------------------------------------------------
+// Threads and their launches
 
 struct ThreadLaunch {
   uint64_t generation;
@@ -162,11 +163,10 @@ void note_broken_off(uint64_t index, RanOnce why) {
   const counter::CounterSpool& spool = *g_settings.spool;
   char path[1152], line[64];
   snprintf(path, sizeof path, "%s/%u.once", spool.folder, spool.process);
-  const int size = snprintf(line, sizeof line, "%llu %u\n", static_cast<unsigned long long>(index),
-                            static_cast<uint32_t>(why));
+  const int size =
+      snprintf(line, sizeof line, "%llu %u\n", static_cast<unsigned long long>(index), static_cast<uint32_t>(why));
   const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (file < 0 ||
-      !counter::write_all(file, reinterpret_cast<const uint8_t*>(line), static_cast<size_t>(size)))
+  if (file < 0 || !counter::write_all(file, reinterpret_cast<const uint8_t*>(line), static_cast<size_t>(size)))
     spool.state->failures.fetch_add(1);
   if (file >= 0) close(file);
 }
@@ -280,9 +280,9 @@ RanOnce judge(const Launch& launch, KnownKernel& kernel) {
   return RanOnce::kNo;
 }
 
-// ---- batches ---------------------------------------------------------------------------------------------------------
-// Launches that follow one another, by whatever thread, with no call between them that could tell what they did: memory is saved
-// once for all of them, and each pass runs them all. Only by a thread that is alone.
+// Batches
+// Launches that follow one another, by whatever thread, with no call between them that could tell what they did: memory
+// is saved once for all of them, and each pass runs them all. Only by a thread that is alone.
 
 struct Kept {
   Next* next;
@@ -326,11 +326,9 @@ void* in_arena(const void* from, size_t bytes) {
 }
 
 // Copies what the words of a launch point to. False where there is no room for it.
-bool copy_arguments(const HipCall& does, const Launch& launch, const KernelArguments& takes,
-                    uint64_t* words) {
+bool copy_arguments(const HipCall& does, const Launch& launch, const KernelArguments& takes, uint64_t* words) {
   const auto word_of = [](const void* at) { return reinterpret_cast<uint64_t>(at); };
-  const bool by_pointer = does.launch == HipLaunch::kByPointer,
-             by_function = does.launch == HipLaunch::kByFunction;
+  const bool by_pointer = does.launch == HipLaunch::kByPointer, by_function = does.launch == HipLaunch::kByFunction;
   if (!by_pointer && !by_function) {
     words[0] = word_of(in_arena(reinterpret_cast<const void*>(words[0]), 56));
     if (words[0] == 0) return false;
@@ -380,8 +378,7 @@ uint64_t run_in_pass(ThreadLaunch& thread, Next* next, const uint64_t* words, co
 }
 
 void close_batch(RanOnce why) {
-  for (size_t i = 0; i < g_batch.count && why != RanOnce::kNo; ++i)
-    note_broken_off(g_batch.kept[i].index, why);
+  for (size_t i = 0; i < g_batch.count && why != RanOnce::kNo; ++i) note_broken_off(g_batch.kept[i].index, why);
   g_batch.count = 0;
   g_batch.arena.used = 0;
   forget_named();
@@ -474,8 +471,7 @@ void leave(const HipCall& does, const uint64_t* words, bool worked) {
   if (worked && does.chooses_device && words[0] < 32) g_devices.fetch_or(1u << words[0]);
   if (worked && does.captures) g_captures.fetch_add(1);
   if (does.ends_capture && g_captures.load() != 0) g_captures.fetch_sub(1);
-  if (worked && does.managed && words[0] != 0)
-    add_managed(*reinterpret_cast<const uint64_t*>(words[0]), words[1]);
+  if (worked && does.managed && words[0] != 0) add_managed(*reinterpret_cast<const uint64_t*>(words[0]), words[1]);
   if (worked && does.memory == HipMemory::kFrees) drop_managed(words[0]);
   if (worked && does.resets) drop_all_managed();
   unshare();
@@ -530,8 +526,7 @@ uint64_t launch(const HipCall& does, const uint64_t* words, Next* next) {
   if (!g_batch_is_open.load()) g_batch.arena.used = 0;
   uint64_t copied[14];
   memcpy(copied, words, sizeof copied);
-  if (counts && why == RanOnce::kNo && !copy_arguments(does, given, *kernel.arguments, copied))
-    why = RanOnce::kNoRoom;
+  if (counts && why == RanOnce::kNo && !copy_arguments(does, given, *kernel.arguments, copied)) why = RanOnce::kNoRoom;
   if (counts && why == RanOnce::kNo && !g_batch_is_open.load()) {
     if (!settle()) {
       g_given_up.fetch_add(1);

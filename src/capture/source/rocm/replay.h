@@ -1,5 +1,5 @@
-// Kernel replay on AMD GPUs (counting.h): every launch that is to be measured runs once for each pass, and each time finds memory as
-// it was before the first. Launches that follow one another are a batch, of up to 64.
+// Kernel replay on AMD GPUs (counting.h): every launch that is to be measured runs once for each pass, and each time
+// finds memory as it was before the first. Launches that follow one another are a batch, of up to 64.
 //
 //   first launch   other threads' HIP calls wait; the GPUs become idle; memory that kernels can write is copied
 //   each launch    runs, as its first pass, and is kept with a copy of its arguments
@@ -7,12 +7,13 @@
 //                  memory is put back, and the launches that are kept run again
 //   after          the last pass is what the program sees; nobody waits for it
 //
-// A launch that names memory of the host, or is made while there is managed memory, is a batch of its own, which ends inside its call:
-// the program may touch such memory without a call.
+// A launch that names memory of the host, or is made while there is managed memory, is a batch of its own, which ends
+// inside its call: the program may touch such memory without a call.
 //
-// Copied is all device memory that HSA gave out, of all GPUs, and the variables of loaded code, managed memory, and host memory that
-// the launch's arguments point to. Copies stay on the GPU where it has room, else they go to the host; what is beside the copies
-// is taken back when the program asks for more. Not copied: memory that other processes share, memory that the program maps itself.
+// Copied is all device memory that HSA gave out, of all GPUs, and the variables of loaded code, managed memory, and
+// host memory that the launch's arguments point to. Copies stay on the GPU where it has room, else they go to the host;
+// what is beside the copies is taken back when the program asks for more. Not copied: memory that other processes
+// share, memory that the program maps itself.
 //
 // A launch that cannot be run again runs once, and its first pass is measured: spool::RanOnce says why.
 //
@@ -30,8 +31,8 @@
 
 namespace tacho::capture::rocm::replay {
 
-/// From here on launches are run again, `passes` times in all; once. A GPU that is not idle after `patience_ms` is not waited for.
-/// `values_open`: true while values of a dispatch are still to come.
+/// From here on launches are run again, `passes` times in all; once. A GPU that is not idle after `patience_ms` is not
+/// waited for. `values_open`: true while values of a dispatch are still to come.
 void begin(const counter::CounterSpool& spool, size_t passes, int64_t patience_ms, bool (*values_open)());
 /// True in the process in which begin() was called.
 bool on();
@@ -42,8 +43,8 @@ bool enter(const HipCall& does);
 void leave(const HipCall& does, const uint64_t* words, bool worked);
 
 /// HIP's function, with the words that it takes.
-using Next = uint64_t(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
-                      uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+using Next = uint64_t(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                      uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 /// Makes an outermost launch, as often as it takes. Returns what HIP returned.
 uint64_t launch(const HipCall& does, const uint64_t* words, Next* next);
 
@@ -61,7 +62,8 @@ struct Turn {
 };
 /// `kernel`: its mangled name, nullptr = unknown.
 Turn turn_of(const char* kernel);
-/// Behind turn_of(), for the first dispatch of a launch that runs again: the number that it got, and whether it is to be measured.
+/// Behind turn_of(), for the first dispatch of a launch that runs again: the number that it got, and whether it is to
+/// be measured.
 void counted_as(uint64_t index, bool selected);
 
 }  // namespace tacho::capture::rocm::replay

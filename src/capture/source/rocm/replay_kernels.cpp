@@ -64,8 +64,7 @@ LoadedKernel* look_up(const char* name, uint64_t hash, size_t& slot) {
   if (!g_slots.reserve(kSlots * sizeof(uint32_t))) return nullptr;
   const auto* const slots = reinterpret_cast<const uint32_t*>(g_slots.data);
   for (slot = static_cast<size_t>(hash >> 20) % kSlots; slots[slot] != 0; slot = (slot + 1) % kSlots)
-    if (LoadedKernel& known = kernel_at_index(slots[slot] - 1);
-        known.hash == hash && strcmp(known.name, name) == 0)
+    if (LoadedKernel& known = kernel_at_index(slots[slot] - 1); known.hash == hash && strcmp(known.name, name) == 0)
       return &known;
   return nullptr;
 }
@@ -85,8 +84,7 @@ const KernelArguments* read_arguments(const Code& code, const char* name) {
   return made;
 }
 bool equal(const KernelArguments& a, const KernelArguments& b) {
-  return a.calls_host == b.calls_host && a.count == b.count &&
-         memcmp(a.size, b.size, a.count * sizeof a.size[0]) == 0;
+  return a.calls_host == b.calls_host && a.count == b.count && memcmp(a.size, b.size, a.count * sizeof a.size[0]) == 0;
 }
 
 // A code object in a file: "file://PATH#offset=N&size=N".

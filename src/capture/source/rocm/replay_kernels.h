@@ -7,7 +7,8 @@
 
 namespace tacho::capture::rocm::replay {
 
-/// A code object is loaded, or about to be unloaded; a kernel of one, by its mangled name without ".kd". `filter` chooses kernels.
+/// A code object is loaded, or about to be unloaded; a kernel of one, by its mangled name without ".kd". `filter`
+/// chooses kernels.
 void see_code_object(const vendor::sdk::CodeObject& code, bool loaded);
 void see_kernel(uint64_t code_object, const char* name, const counter::CounterSpool& filter);
 /// Grows with each code object that is loaded.

@@ -19,7 +19,8 @@ using spool::RanOnce;
 
 constexpr uint32_t kXnackEnabled = 0x206;  // HSA_AMD_SYSTEM_INFO_XNACK_ENABLED
 constexpr uint32_t kMemoryLeft = 0xa015;   // HSA_AMD_AGENT_INFO_MEMORY_AVAIL: of a GPU, in bytes
-// Copies leave this much of a GPU's memory to the program and to the runtime, which dies where it finds none for a queue.
+// Copies leave this much of a GPU's memory to the program and to the runtime, which dies where it finds none for a
+// queue.
 constexpr uint64_t kLeftToOthers = 1ull << 30;
 // hsa_amd_pointer_type_t
 enum : uint32_t { kPlain = 1, kGraphics = 3, kOfProcess = 4, kReserved = 5, kMappedByProgram = 6 };
@@ -107,8 +108,8 @@ bool pointer_info(uint64_t address, hsa::PointerInfo& info) {
 }
 bool is_gpu(hsa::Agent agent) {
   uint32_t type = 0;
-  return call<sig::AgentInfo>(g_core.hsa_agent_get_info, agent, hsa::kAgentDevice,
-                              static_cast<void*>(&type)) == hsa::kSuccess &&
+  return call<sig::AgentInfo>(g_core.hsa_agent_get_info, agent, hsa::kAgentDevice, static_cast<void*>(&type)) ==
+             hsa::kSuccess &&
          type == hsa::kDeviceGpu;
 }
 
@@ -152,8 +153,7 @@ void give_to_others(const void* at) {
   const auto address = reinterpret_cast<uint64_t>(at);
   const Lock lock(g_ranges_lock);
   for (size_t i = 0; i < g_range_count; ++i)
-    if (address >= range_at(i).address && address - range_at(i).address < range_at(i).bytes)
-      range_at(i).shared = true;
+    if (address >= range_at(i).address && address - range_at(i).address < range_at(i).bytes) range_at(i).shared = true;
 }
 // To other processes, and to devices such as network cards.
 using ShareMemory = hsa::Status(void*, size_t, void*);
@@ -192,8 +192,7 @@ void* host_room(uint64_t bytes) {
   if (file >= 0) close(file);
   text[got > 0 ? got : 0] = '\0';
   const char* const left = strstr(text, "MemAvailable:");
-  if (left != nullptr && bytes / 1024 > strtoull(left + strlen("MemAvailable:"), nullptr, 10) / 2)
-    return nullptr;
+  if (left != nullptr && bytes / 1024 > strtoull(left + strlen("MemAvailable:"), nullptr, 10) / 2) return nullptr;
   void* const room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return room == MAP_FAILED ? nullptr : room;
 }
@@ -209,11 +208,10 @@ bool make_copy(Range& range) {
   if (range.copy != nullptr) return true;
   range.copy_on_host = range.host || range.code != 0 || !has_room(range.owner, range.bytes);
   if (!range.copy_on_host) {
-    const hsa::Status status = range.region
-                                   ? call<sig::MemoryAllocate>(g_core.hsa_memory_allocate, range.pool,
-                                                               size_t{range.bytes}, &range.copy)
-                                   : call<sig::PoolAllocate>(g_amd.hsa_amd_memory_pool_allocate, range.pool,
-                                                             size_t{range.bytes}, 0u, &range.copy);
+    const hsa::Status status = range.region ? call<sig::MemoryAllocate>(g_core.hsa_memory_allocate, range.pool,
+                                                                        size_t{range.bytes}, &range.copy)
+                                            : call<sig::PoolAllocate>(g_amd.hsa_amd_memory_pool_allocate, range.pool,
+                                                                      size_t{range.bytes}, 0u, &range.copy);
     if (status == hsa::kSuccess && range.copy != nullptr) return true;
     range.copy_on_host = true;
   }
@@ -233,8 +231,8 @@ bool copy_range(const Range& range, bool back) {
   return call<CopyMemory>(g_core.hsa_memory_copy, to, from, size_t{range.bytes}) == hsa::kSuccess;
 }
 
-// Host memory that the launch's arguments name, for this launch only; without copies until save(). `after` is what the first pass
-// left there.
+// Host memory that the launch's arguments name, for this launch only; without copies until save(). `after` is what the
+// first pass left there.
 struct Named {
   uint64_t address, bytes;
   void *copy, *after;
@@ -243,7 +241,8 @@ constexpr size_t kMostNamed = 64;
 constinit Named g_named[kMostNamed] = {};
 constinit size_t g_named_count = 0;
 
-// Variables of the program that the processor and the GPU share: HIP's memory, found through the program's pointer to it.
+// Variables of the program that the processor and the GPU share: HIP's memory, found through the program's pointer to
+// it.
 struct ManagedVariable {
   void* const* pointer;
   uint64_t bytes;
@@ -264,8 +263,7 @@ void add_managed_variables() {  // with the lock
 }  // namespace
 
 void take_tables(hsa::Tables* tables) {
-  if (tables == nullptr || tables->core == nullptr || tables->amd == nullptr || g_core.version.size != 0)
-    return;
+  if (tables == nullptr || tables->core == nullptr || tables->amd == nullptr || g_core.version.size != 0) return;
   const auto take = [](auto& to, const auto& from) {
     const size_t bytes = from.version.size < sizeof to ? from.version.size : sizeof to;
     memcpy(static_cast<void*>(&to), static_cast<const void*>(&from), bytes);
@@ -323,8 +321,7 @@ void drop_all_managed() {
 void note_managed_variable(void* const* pointer, uint64_t bytes) {
   const Lock lock(g_ranges_lock);
   const size_t need = (g_managed_count + 1) * sizeof(ManagedVariable);
-  if (pointer == nullptr || bytes == 0 || !g_managed.reserve(need > g_managed.size ? need * 2 + 4096 : need))
-    return;
+  if (pointer == nullptr || bytes == 0 || !g_managed.reserve(need > g_managed.size ? need * 2 + 4096 : need)) return;
   reinterpret_cast<ManagedVariable*>(g_managed.data)[g_managed_count++] = {pointer, bytes};
   g_managed.used = need;
 }

@@ -28,7 +28,8 @@ bool writes_pageable_memory();
 
 // By a thread that is alone (replay.cpp):
 
-/// Looks where an argument's words point to, and notes host memory there for save(). kNo, or why its launch cannot be run again.
+/// Looks where an argument's words point to, and notes host memory there for save(). kNo, or why its launch cannot be
+/// run again.
 spool::RanOnce look_at(const void* argument, size_t bytes);
 /// True if host memory is noted.
 bool names_host_memory();
@@ -38,7 +39,8 @@ spool::RanOnce save();
 bool put_back();
 /// Keeps what the first pass left in the host memory that is noted.
 void note_first_results();
-/// Writes there again what the first pass left: a kernel that the program answers while it runs has had its answer then.
+/// Writes there again what the first pass left: a kernel that the program answers while it runs has had its answer
+/// then.
 void answer_again();
 void forget_named();
 

@@ -1,5 +1,5 @@
-// The AMD source without AMD's profiling library (rocprofiler-sdk), on HSA's own interface for tools: the runtime (ROCr) loads
-// libtacho.so because HSA_TOOLS_LIB names it, and hands over its dispatch tables.
+// The AMD source without AMD's profiling library (rocprofiler-sdk), on HSA's own interface for tools: the runtime
+// (ROCr) loads libtacho.so because HSA_TOOLS_LIB names it, and hands over its dispatch tables.
 //
 //   session.cpp   OnLoad, devices and their clocks, the thread that collects, the end of a process
 //   kernels.cpp   names and resources of kernels, from the loader as executables are frozen
@@ -108,8 +108,8 @@ inline uint32_t next_graph_node() {
 
 // streams.cpp
 inline constexpr uint32_t kNoStream = 0xffffffff;
-/// Number of the stream on which the calling thread's open HIP call works: 0 = the default stream, others from 1 in the order
-/// in which they were created; kNoStream outside HIP's calls.
+/// Number of the stream on which the calling thread's open HIP call works: 0 = the default stream, others from 1 in the
+/// order in which they were created; kNoStream outside HIP's calls.
 uint32_t open_stream();
 void stream_created(uint64_t handle);
 void stream_destroyed(uint64_t handle);
@@ -130,8 +130,7 @@ void allocated(uint64_t address, uint64_t bytes, event::MemoryKind kind, uint64_
 bool take_allocation(uint64_t address, Allocation& out);
 /// The freeing failed: it is there still.
 void keep_allocation(uint64_t address, const Allocation& allocation);
-void freed(uint64_t address, const Allocation& allocation, uint64_t correlation, uint64_t start,
-           uint64_t end);
+void freed(uint64_t address, const Allocation& allocation, uint64_t correlation, uint64_t start, uint64_t end);
 hsa::Status pool_allocate(uint64_t pool, size_t bytes, uint32_t flags, void** out);
 hsa::Status pool_free(void* at);
 hsa::Status memory_allocate(uint64_t region, size_t bytes, void** out);
@@ -147,23 +146,24 @@ hsa::Status register_events(hsa::Status (*handler)(const hsa::Event*, void*), vo
 
 // queues.cpp
 hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
-                         void (*callback)(hsa::Status, hsa::Queue*, void*), void* data,
-                         uint32_t private_bytes, uint32_t group_bytes, hsa::Queue** queue);
+                         void (*callback)(hsa::Status, hsa::Queue*, void*), void* data, uint32_t private_bytes,
+                         uint32_t group_bytes, hsa::Queue** queue);
 hsa::Status destroy_queue(hsa::Queue* queue);
 /// The trace says, once, that it lacks the kernels that the program launches cooperatively.
 void note_cooperative_launches();
-/// Writes records of the dispatches that have completed. Returns how many have not. `patient` false: gives up where another
-/// thread is at it.
+/// Writes records of the dispatches that have completed. Returns how many have not. `patient` false: gives up where
+/// another thread is at it.
 uint64_t collect(bool patient);
-/// At the end of the process: counts the dispatches whose times never came, and gives up the signals that are not in use.
+/// At the end of the process: counts the dispatches whose times never came, and gives up the signals that are not in
+/// use.
 void end_queues();
 
 // copies.cpp
 hsa::Status async_copy(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent, size_t bytes,
                        uint32_t count, const hsa::Signal* wait_for, hsa::Signal completion);
-hsa::Status async_copy_on(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent,
-                          size_t bytes, uint32_t count, const hsa::Signal* wait_for, hsa::Signal completion,
-                          uint32_t engine, bool force);
+hsa::Status async_copy_on(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent, size_t bytes,
+                          uint32_t count, const hsa::Signal* wait_for, hsa::Signal completion, uint32_t engine,
+                          bool force);
 /// Copies that have not completed.
 uint64_t open_copies();
 /// At the end of the process: gives up the signals that are not in use.

@@ -30,9 +30,11 @@ enum class Road : uint32_t { kUndecided, kSdk, kHsa };
 
 // sdk_road.cpp
 Road road();
-/// Takes the road of the library that calls rocprofiler_configure, unless another road was taken. False: do not become its tool.
+/// Takes the road of the library that calls rocprofiler_configure, unless another road was taken. False: do not become
+/// its tool.
 bool take_sdk_road(const char* library);
-/// Takes HSA's road, unless the SDK's was taken. Some HSA runtimes load tools before they register: who comes first stays.
+/// Takes HSA's road, unless the SDK's was taken. Some HSA runtimes load tools before they register: who comes first
+/// stays.
 bool take_hsa_road();
 /// Leaves the SDK's road, before anything was recorded there; `why` is a sentence for the user.
 void leave_sdk_road(const char* why);
@@ -42,8 +44,8 @@ void leave_sdk_road(const char* why);
 bool sdk_active();
 /// Watches exit() (below), once there is work.
 void watch_recordings_exit();
-/// Writes down what GPUs there are, once. The library opens their devices for that: not before there is work on one, so that a
-/// child that is forked before inherits nothing.
+/// Writes down what GPUs there are, once. The library opens their devices for that: not before there is work on one, so
+/// that a child that is forked before inherits nothing.
 void describe_agents();
 
 // sdk_calls.cpp
@@ -69,7 +71,8 @@ void end_work();
 void forget_work();
 /// True while work that the library was seen to begin has not come back as a record.
 bool work_is_open();
-/// What is open now does not count as such any more: records of work that ends while nothing is recorded may never come.
+/// What is open now does not count as such any more: records of work that ends while nothing is recorded may never
+/// come.
 void forgive_open_work();
 
 // sdk_exit.cpp
@@ -80,8 +83,8 @@ struct ExitWatch {
   void (*finish)();            // ends the recording, and says so; the process ends right behind it
   void (*begins)() = nullptr;  // first of all, by the exiting thread: HIP and HSA are up still
 };
-/// Watches this process's exit(), once for a process. To be called with the first work that goes to a GPU: HIP's own end, which may
-/// wait for it, is registered before.
+/// Watches this process's exit(), once for a process. To be called with the first work that goes to a GPU: HIP's own
+/// end, which may wait for it, is registered before.
 void watch_exit(const ExitWatch& watch);
 /// Watches the library's hsa_queue_destroy, which waits; with the tables as the library left them.
 void watch_queue_ends(vendor::hsa::Tables* tables);
@@ -95,8 +98,8 @@ void sign_of_life();
 void end_exit_watch();
 
 // sdk_queues.cpp
-/// Cooperative queues stay the runtime's own. The first before the library has registered, with the runtime's tables; the second
-/// behind that. `counts`: this run counts, or samples, instead of tracing.
+/// Cooperative queues stay the runtime's own. The first before the library has registered, with the runtime's tables;
+/// the second behind that. `counts`: this run counts, or samples, instead of tracing.
 void note_own_queues(const vendor::hsa::Tables* tables);
 void keep_cooperative_queues(vendor::hsa::Tables* tables, bool counts);
 
@@ -110,7 +113,6 @@ void describe_kind(int32_t kind, const char* name, event::Table table);
 /// A record of ours among the library's.
 void put_piece(uint32_t category, uint32_t kind, const void* record, uint64_t bytes);
 /// The library's callback for full buffers.
-void copy_records(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*,
-                  uint64_t dropped);
+void copy_records(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*, uint64_t dropped);
 
 }  // namespace tacho::capture::rocm

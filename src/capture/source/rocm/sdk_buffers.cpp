@@ -1,5 +1,5 @@
-// Records of rocprofiler-sdk in the pool (sdk.h). The library owns its buffers and writes records at addresses of its choice, so
-// each is copied once, behind a header that tells its kind and length; nothing is decoded here.
+// Records of rocprofiler-sdk in the pool (sdk.h). The library owns its buffers and writes records at addresses of its
+// choice, so each is copied once, behind a header that tells its kind and length; nothing is decoded here.
 #include <string.h>
 
 #include <atomic>
@@ -35,8 +35,7 @@ void define_operation(int32_t kind, int32_t operation) {
   char text[256];
   const char* name = nullptr;
   uint64_t length = 0;
-  if (g_sdk->buffer_operation_name(kind, operation, &name, &length) != sdk::kSuccess || name == nullptr)
-    name = "";
+  if (g_sdk->buffer_operation_name(kind, operation, &name, &length) != sdk::kSuccess || name == nullptr) name = "";
   const size_t prefix = strlen(g_kinds[kind].name);
   size_t rest = strlen(name);
   if (rest > sizeof text - prefix - 2) rest = sizeof text - prefix - 2;
@@ -65,8 +64,7 @@ tape::BlockHeader* open_block() {
   for (;;) {
     const uint32_t backed = tape::pool()->populated_blocks.load(std::memory_order_acquire);
     tape::BlockHeader* const block = tape::open_extent(kSdkBlocks, 1, g_version);
-    if (block != nullptr || !tape::can_grow() || g_waited.load(std::memory_order_relaxed) >= kMost)
-      return block;
+    if (block != nullptr || !tape::can_grow() || g_waited.load(std::memory_order_relaxed) >= kMost) return block;
     g_waited.fetch_add(kTurn, std::memory_order_relaxed);
     tape::wait_for_growth(backed, kTurn);
   }
@@ -119,8 +117,7 @@ void copy_record(Appender& pool, const sdk::RecordHeader& header) {
     table = g_kinds[kind].table;
     if (g_kinds[kind].work) g_work_back.fetch_add(1, std::memory_order_relaxed);
     // Of a call with its arguments only the result is kept, unless they were asked for.
-    if (g_kinds[kind].extended && !tape::configuration().api_args &&
-        bytes > sdk::Api::kWide + sdk::Api::kResultBytes) {
+    if (g_kinds[kind].extended && !tape::configuration().api_args && bytes > sdk::Api::kWide + sdk::Api::kResultBytes) {
       kept = sdk::Api::kWide;
       tail = sdk::Api::kResultBytes;
     }
@@ -163,8 +160,7 @@ void describe_kind(int32_t kind, const char* name, event::Table table) {
   facts.extended = text == "HIP_RUNTIME_API_EXT" || text == "HIP_COMPILER_API_EXT";
 }
 
-void copy_records(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*,
-                  uint64_t dropped) {
+void copy_records(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*, uint64_t dropped) {
   if (!sdk_active()) return;  // a forked child gets what its parent had recorded
   const uint16_t before = tape::t_state.hidden;
   tape::t_state.hidden = 1;  // no samples in here

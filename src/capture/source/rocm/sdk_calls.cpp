@@ -1,6 +1,6 @@
-// HIP's calls as they begin and end, on the SDK's road (sdk.h), where somebody wants to know of them at that moment: samples say
-// which call was open, calls that launch work leave their Python stack or have their CPU counters read. Their records come
-// through buffers as always, under the same correlation.
+// HIP's calls as they begin and end, on the SDK's road (sdk.h), where somebody wants to know of them at that moment:
+// samples say which call was open, calls that launch work leave their Python stack or have their CPU counters read.
+// Their records come through buffers as always, under the same correlation.
 #include <string_view>
 
 #include "base/clock.h"
@@ -31,8 +31,8 @@ int see_call(int32_t kind, int32_t operation, void*) {
   uint64_t length = 0;
   constexpr auto kMost = static_cast<int32_t>(sizeof g_causes_work);
   if (operation < 0 || operation >= kMost || g_watched.count == kMost ||
-      g_watched.functions->buffer_operation_name(kind, operation, &name, &length) != sdk::kSuccess ||
-      name == nullptr || sdk::only_asks(name))
+      g_watched.functions->buffer_operation_name(kind, operation, &name, &length) != sdk::kSuccess || name == nullptr ||
+      sdk::only_asks(name))
     return 0;
   g_watched.operations[g_watched.count++] = operation;
   g_causes_work[operation] = causes_device_work(name);
@@ -42,8 +42,7 @@ int see_call(int32_t kind, int32_t operation, void*) {
 template <typename Record>
 void on_call(Record record, uint64_t* before, void*) {
   tape::ThreadState& state = tape::t_state;
-  if (!sdk_active() || record.operation < 0 || record.operation >= static_cast<int32_t>(sizeof g_causes_work))
-    return;
+  if (!sdk_active() || record.operation < 0 || record.operation >= static_cast<int32_t>(sizeof g_causes_work)) return;
   const bool works = g_causes_work[record.operation] && tape::enabled(tape::source_bit::kApi);
   if (record.phase == sdk::kPhaseEnter) {
     *before = state.open_correlation;
@@ -66,11 +65,11 @@ void watch_calls(const Services& services) {
   services.functions.buffer_operations(services.hip_records, see_call, nullptr);
   if (g_watched.count == 0) return;  // none would mean all
   using Any = sdk::signature::AnyCallback;
-  services.functions.trace_callback(
-      services.context, services.hip_callback, g_watched.operations, g_watched.count,
-      services.version >= sdk::kFirstWide ? reinterpret_cast<Any*>(&on_call<sdk::CallbackRecordWide>)
-                                          : reinterpret_cast<Any*>(&on_call<sdk::CallbackRecordNarrow>),
-      nullptr);
+  services.functions.trace_callback(services.context, services.hip_callback, g_watched.operations, g_watched.count,
+                                    services.version >= sdk::kFirstWide
+                                        ? reinterpret_cast<Any*>(&on_call<sdk::CallbackRecordWide>)
+                                        : reinterpret_cast<Any*>(&on_call<sdk::CallbackRecordNarrow>),
+                                    nullptr);
 }
 
 }  // namespace tacho::capture::rocm

@@ -1,14 +1,15 @@
-// The end of a process whose GPU hangs (sdk.h). In exit(), rocprofiler-sdk waits for every dispatch that the program began, for ever
-// where one never ends: the program alone would have ended. It waits in two places: where HIP's own end destroys its queues, and
-// in the library's end. So a handler that runs before both starts a thread. Once the exiting thread has been in one of those places
-// for a while, nothing comes back from the library and GPU work is open, that thread ends the recording and the process, with the
-// code that the program gave to exit().
+// The end of a process whose GPU hangs (sdk.h). In exit(), rocprofiler-sdk waits for every dispatch that the program
+// began, for ever where one never ends: the program alone would have ended. It waits in two places: where HIP's own end
+// destroys its queues, and in the library's end. So a handler that runs before both starts a thread. Once the exiting
+// thread has been in one of those places for a while, nothing comes back from the library and GPU work is open, that
+// thread ends the recording and the process, with the code that the program gave to exit().
 //
-// HIP's own end waits, too, before it destroys a queue: for what was launched and not waited for, with or without tacho. That may
-// take as long as it likes, and so may handlers of the program.
+// HIP's own end waits, too, before it destroys a queue: for what was launched and not waited for, with or without
+// tacho. That may take as long as it likes, and so may handlers of the program.
 //
-// Handlers run last in, first out. HIP's end is registered while HIP starts, after the library's: so tacho's first is registered
-// with the first work that the program gives to a GPU, and its second one, behind HIP's end, as soon as the library has started.
+// Handlers run last in, first out. HIP's end is registered while HIP starts, after the library's: so tacho's first is
+// registered with the first work that the program gives to a GPU, and its second one, behind HIP's end, as soon as the
+// library has started.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,8 +121,7 @@ void watch_exit(const ExitWatch& watch) {
 }
 
 void watch_queue_ends(hsa::Tables* tables) {
-  if (tables == nullptr || tables->core == nullptr || !TACHO_HSA_HAS(*tables->core, hsa_queue_destroy))
-    return;
+  if (tables == nullptr || tables->core == nullptr || !TACHO_HSA_HAS(*tables->core, hsa_queue_destroy)) return;
   void* expected = nullptr;
   if (g_destroy_queue.compare_exchange_strong(expected, tables->core->hsa_queue_destroy))
     tables->core->hsa_queue_destroy = reinterpret_cast<void*>(&destroy_watched_queue);

@@ -1,7 +1,7 @@
-// Cooperative queues beside rocprofiler-sdk (sdk.h). The HSA runtime has one for each GPU, which it shares out. The library puts an
-// intercept queue around it as around every other, and the program dies with SIGSEGV as HIP's end takes the runtime down, with any
-// tool that asks for kernels (seen with 1.0.0 over ROCr 7.2.4). So the library does not get to see these queues: the runtime makes
-// and destroys them, as in a program without tools.
+// Cooperative queues beside rocprofiler-sdk (sdk.h). The HSA runtime has one for each GPU, which it shares out. The
+// library puts an intercept queue around it as around every other, and the program dies with SIGSEGV as HIP's end takes
+// the runtime down, with any tool that asks for kernels (seen with 1.0.0 over ROCr 7.2.4). So the library does not get
+// to see these queues: the runtime makes and destroys them, as in a program without tools.
 #include <unistd.h>
 
 #include <atomic>
@@ -29,8 +29,8 @@ void say_cooperative() {
   if (!g_cooperative_counts.load()) return note_cooperative_launches();
   if (g_cooperative_said.exchange(true)) return;
   constexpr std::string_view kLine =
-      "tacho: the program launches kernels cooperatively: these are not measured, because the HSA runtime "
-      "does not let its cooperative queue be watched\n";
+      "tacho: the program launches kernels cooperatively: these are not measured, because the HSA runtime does not let "
+      "its cooperative queue be watched\n";
   static_cast<void>(!::write(STDERR_FILENO, kLine.data(), kLine.size()));
 }
 
@@ -55,12 +55,11 @@ bool is_cooperative(const hsa::Queue* queue) {
 }
 
 hsa::Status create_queue_beside(hsa::Agent agent, uint32_t size, uint32_t type,
-                                void (*callback)(hsa::Status, hsa::Queue*, void*), void* data,
-                                uint32_t private_bytes, uint32_t group_bytes, hsa::Queue** queue) {
+                                void (*callback)(hsa::Status, hsa::Queue*, void*), void* data, uint32_t private_bytes,
+                                uint32_t group_bytes, hsa::Queue** queue) {
   const bool cooperative = (type & hsa::kCooperativeQueue) != 0;
-  const hsa::Status status =
-      call<sig::QueueCreate>(cooperative ? g_own_create.load() : g_library_create.load(), agent, size, type,
-                             callback, data, private_bytes, group_bytes, queue);
+  const hsa::Status status = call<sig::QueueCreate>(cooperative ? g_own_create.load() : g_library_create.load(), agent,
+                                                    size, type, callback, data, private_bytes, group_bytes, queue);
   if (status != hsa::kSuccess || queue == nullptr) return status;
   if (!cooperative) {
     forget_cooperative(*queue);
@@ -72,8 +71,7 @@ hsa::Status create_queue_beside(hsa::Agent agent, uint32_t size, uint32_t type,
 }
 
 hsa::Status destroy_queue_beside(hsa::Queue* queue) {
-  return call<sig::QueueDestroy>(is_cooperative(queue) ? g_own_destroy.load() : g_library_destroy.load(),
-                                 queue);
+  return call<sig::QueueDestroy>(is_cooperative(queue) ? g_own_destroy.load() : g_library_destroy.load(), queue);
 }
 
 bool has_queues(const hsa::Tables* tables) {
@@ -85,14 +83,12 @@ bool has_queues(const hsa::Tables* tables) {
 
 void note_own_queues(const hsa::Tables* tables) {
   void* nothing = nullptr;
-  if (!has_queues(tables) || !g_own_create.compare_exchange_strong(nothing, tables->core->hsa_queue_create))
-    return;
+  if (!has_queues(tables) || !g_own_create.compare_exchange_strong(nothing, tables->core->hsa_queue_create)) return;
   g_own_destroy.store(tables->core->hsa_queue_destroy);
 }
 
 void keep_cooperative_queues(hsa::Tables* tables, bool counts) {
-  if (!has_queues(tables) || g_own_destroy.load() == nullptr ||
-      tables->core->hsa_queue_create == g_own_create.load())
+  if (!has_queues(tables) || g_own_destroy.load() == nullptr || tables->core->hsa_queue_create == g_own_create.load())
     return;
   void* nothing = nullptr;
   if (!g_library_create.compare_exchange_strong(nothing, tables->core->hsa_queue_create)) return;

@@ -1,15 +1,17 @@
 // Which road a process takes (sdk.h). HIP and HSA are built with AMD's rocprofiler-register: each calls
-// rocprofiler_register_library_api_table(), which is interposed here. That is the moment to look for rocprofiler-sdk beside the
-// runtime that calls, before anything is loaded.
+// rocprofiler_register_library_api_table(), which is interposed here. That is the moment to look for rocprofiler-sdk
+// beside the runtime that calls, before anything is loaded.
 //
 //   called by            found          then
 //   HIP, HSA, ...        the SDK        it is loaded, and registration goes on: it finds rocprofiler_configure (sdk_session.cpp).
 //                                       The HSA runtime then loads no HSA_TOOLS_LIB.
 //                        no SDK         registration is told that there are no tools: the HSA runtime loads HSA_TOOLS_LIB,
-//                                       which is libtacho.so (session.cpp). Were it to go on, it would end the program: it aborts
+//                                       which is libtacho.so (session.cpp). Were it to go on, it would end the program:
+// it aborts
 //                                       where it finds a tool and no SDK.
 //   nobody               -              a runtime built without registration, or one that loads HSA_TOOLS_LIB before it
-//                                       registers: HSA_TOOLS_LIB, and registration that comes later is told that there are no tools
+//                                       registers: HSA_TOOLS_LIB, and registration that comes later is told that there
+// are no tools
 //
 // A forked child of a process on the SDK's road goes on by the other one (sdk_session.cpp).
 #include <dlfcn.h>
@@ -45,7 +47,7 @@ const char* base_name(const char* path) {
   return slash == nullptr ? path : slash + 1;
 }
 
-// ---- finding the library ---------------------------------------------------------------------------------------------
+// Finding the library
 
 struct Loaded {
   char first[PATH_MAX];
@@ -53,8 +55,7 @@ struct Loaded {
 };
 int see_loaded(dl_phdr_info* info, size_t, void* data) {
   auto& loaded = *static_cast<Loaded*>(data);
-  if (info->dlpi_name == nullptr || strncmp(base_name(info->dlpi_name), "librocprofiler-sdk.so", 21) != 0)
-    return 0;
+  if (info->dlpi_name == nullptr || strncmp(base_name(info->dlpi_name), "librocprofiler-sdk.so", 21) != 0) return 0;
   if (loaded.count++ == 0) snprintf(loaded.first, sizeof loaded.first, "%s", info->dlpi_name);
   return 0;
 }
@@ -87,15 +88,14 @@ bool look_beside(Search& search, const char* library) {
   return slash != nullptr && look_in(search, library, static_cast<size_t>(slash - library));
 }
 
-// The library for the runtime that registers: one that is loaded, the one beside the runtime, the one of ROCM_PATH or /opt/rocm,
-// what the loader finds. Returns its handle, in the global scope.
+// The library for the runtime that registers: one that is loaded, the one beside the runtime, the one of ROCM_PATH or
+// /opt/rocm, what the loader finds. Returns its handle, in the global scope.
 void* load_sdk(const char* runtime, const char* registration) {
   Loaded loaded{};
   dl_iterate_phdr(see_loaded, &loaded);
   if (loaded.count > 1)
-    tape::note(
-        event::NoteSeverity::kWarning,
-        "two rocprofiler-sdk libraries are loaded in this process: tacho uses the one that was loaded first");
+    tape::note(event::NoteSeverity::kWarning,
+               "two rocprofiler-sdk libraries are loaded in this process: tacho uses the one that was loaded first");
   constexpr int kHow = RTLD_LAZY | RTLD_GLOBAL;
   if (loaded.count != 0) return dlopen(loaded.first, kHow);
   Search search{hip_major(runtime), {}};
@@ -104,8 +104,7 @@ void* load_sdk(const char* runtime, const char* registration) {
   bool found = look_beside(search, runtime) || (registration != nullptr && look_beside(search, registration));
   if (!found && rocm != nullptr) {
     const int length = snprintf(lib, sizeof lib, "%s/lib", rocm);
-    found = length > 0 && static_cast<size_t>(length) < sizeof lib &&
-            look_in(search, lib, static_cast<size_t>(length));
+    found = length > 0 && static_cast<size_t>(length) < sizeof lib && look_in(search, lib, static_cast<size_t>(length));
   }
   if (!found) found = look_in(search, "/opt/rocm/lib", strlen("/opt/rocm/lib"));
   const bool old = search.major != 0 && search.major < 7;
@@ -122,7 +121,7 @@ void* load_sdk(const char* runtime, const char* registration) {
   return handle;
 }
 
-// ---- registration ----------------------------------------------------------------------------------------------------
+// Registration
 
 sdk::Register* next_register(const void* caller) {
   constexpr const char* kName = "rocprofiler_register_library_api_table";
@@ -136,8 +135,8 @@ sdk::Register* next_register(const void* caller) {
     }
   if (found == nullptr) found = dlsym(RTLD_NEXT, kName);
   Dl_info self{}, other{};
-  if (found != nullptr && dladdr(reinterpret_cast<void*>(&next_register), &self) != 0 &&
-      dladdr(found, &other) != 0 && self.dli_fbase == other.dli_fbase)
+  if (found != nullptr && dladdr(reinterpret_cast<void*>(&next_register), &self) != 0 && dladdr(found, &other) != 0 &&
+      self.dli_fbase == other.dli_fbase)
     found = dlsym(RTLD_NEXT, kName);
   return reinterpret_cast<sdk::Register*>(found);
 }
@@ -164,18 +163,16 @@ Road choose_road(const char* runtime, const char* registration) {
   g_traced = capture::start() && tape::configuration().counter_folder.empty();
   g_counted = counting::wanted();
   if (g_counted) {
-    if (is_set("ROCPROFILER_REGISTER_LIBRARY") || load_sdk(runtime, registration) != nullptr)
-      chosen = Road::kSdk;
+    if (is_set("ROCPROFILER_REGISTER_LIBRARY") || load_sdk(runtime, registration) != nullptr) chosen = Road::kSdk;
   } else if (g_traced && tape::configuration().amd_source != event::AmdSource::kHsa && !only_opencl()) {
     // Where somebody named a library to registration, that one is loaded.
     if (is_set("ROCPROFILER_REGISTER_LIBRARY") || load_sdk(runtime, registration) != nullptr)
       chosen = Road::kSdk;
     else if (tape::configuration().amd_source == event::AmdSource::kSdk)
       tape::note(event::NoteSeverity::kWarning,
-                 "there is no librocprofiler-sdk.so beside the program's ROCm, in ROCM_PATH or in /opt/rocm: "
-                 "tacho traces "
-                 "through HSA's interface for tools instead; install the package rocprofiler-sdk for "
-                 "--amd-source sdk");
+                 "there is no librocprofiler-sdk.so beside the program's ROCm, in ROCM_PATH or in /opt/rocm: tacho "
+                 "traces through HSA's interface for tools instead; install the "
+                 "package rocprofiler-sdk for --amd-source sdk");
   }
   g_road.store(chosen, std::memory_order_release);
   return chosen;
@@ -242,16 +239,14 @@ extern "C" __attribute__((visibility("default"))) int rocprofiler_register_libra
   if (chosen == Road::kSdk && (!sdk_active() || (of_hsa && result != sdk::kRegistered))) {
     if (road() == Road::kSdk)
       leave_sdk_road(
-          "rocprofiler-sdk did not start tacho as its tool: tacho traces through HSA's interface for tools "
-          "instead");
+          "rocprofiler-sdk did not start tacho as its tool: tacho traces through HSA's interface for tools instead");
     if (!others_wait()) return sdk::kNoTools;
   }
   // A runtime that loads tools before it registers has loaded tacho by now.
   if (of_hsa && result == sdk::kRegistered && road() == Road::kHsa && g_traced && !active())
     tacho::tape::note(
         tacho::event::NoteSeverity::kWarning,
-        "another tool uses rocprofiler-sdk in this program, and the HSA runtime then loads no other tools: "
-        "AMD's "
+        "another tool uses rocprofiler-sdk in this program, and the HSA runtime then loads no other tools: AMD's "
         "kernels and copies are not in this trace; leave the tool out, or trace with --amd-source sdk");
   return result;
 }

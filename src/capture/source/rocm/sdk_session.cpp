@@ -1,5 +1,5 @@
-// libtacho.so as a tool of rocprofiler-sdk (sdk.h): the library calls rocprofiler_configure, then initialize(), the only moment in
-// which services can be set up, and finalize() at the process's end.
+// libtacho.so as a tool of rocprofiler-sdk (sdk.h): the library calls rocprofiler_configure, then initialize(), the
+// only moment in which services can be set up, and finalize() at the process's end.
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
@@ -44,7 +44,7 @@ void say_sdk(event::NoteSeverity severity, const char* what, const char* detail)
   tape::note(severity, line);
 }
 
-// ---- clock -----------------------------------------------------------------------------------------------------------
+// Clock
 
 void define_sdk_clock() {
   event::ClockPairRecord best{};
@@ -65,7 +65,7 @@ void define_sdk_clock() {
   tape::define(&best.header);
 }
 
-// ---- kernels and agents ----------------------------------------------------------------------------------------------
+// Kernels and agents
 
 template <size_t Most>
 void define_object(sdk::Object what, const void* payload, const char* first, const char* second) {
@@ -95,10 +95,9 @@ T read_member(const void* payload, sdk::Member<T> member) {
 
 sdk::Status see_agents(int32_t, const void** agents, size_t count, void*) {
   for (size_t at = 0; at < count; ++at)
-    define_object<sdk::agent::kMost>(
-        sdk::Object::kAgent, agents[at],
-        reinterpret_cast<const char*>(read_member(agents[at], sdk::agent::name)),
-        reinterpret_cast<const char*>(read_member(agents[at], sdk::agent::product)));
+    define_object<sdk::agent::kMost>(sdk::Object::kAgent, agents[at],
+                                     reinterpret_cast<const char*>(read_member(agents[at], sdk::agent::name)),
+                                     reinterpret_cast<const char*>(read_member(agents[at], sdk::agent::product)));
   return sdk::kSuccess;
 }
 
@@ -112,7 +111,7 @@ void see_code_object(Record record, uint64_t*, void*) {
       reinterpret_cast<const char*>(read_member(record.payload, sdk::kernel_symbol::name)), nullptr);
 }
 
-// ---- services --------------------------------------------------------------------------------------------------------
+// Services
 
 struct Wanted {
   int32_t operations[1024];
@@ -124,8 +123,8 @@ constinit Wanted g_wanted{};
 int see_wanted(int32_t kind, int32_t operation, void*) {
   const char* name = nullptr;
   uint64_t length = 0;
-  if (g_functions.buffer_operation_name(kind, operation, &name, &length) == sdk::kSuccess &&
-      name != nullptr && sdk::only_asks(name))
+  if (g_functions.buffer_operation_name(kind, operation, &name, &length) == sdk::kSuccess && name != nullptr &&
+      sdk::only_asks(name))
     g_wanted.left_out_some = true;
   else if (g_wanted.count < sizeof g_wanted.operations / sizeof *g_wanted.operations)
     g_wanted.operations[g_wanted.count++] = operation;
@@ -179,8 +178,7 @@ int see_callback_kind(int32_t kind, void* data) {
 }
 
 // Traces records called `name` into `table`. What a library is too old for is left out, and said.
-bool record_kind(const char* name, event::Table table,
-                 event::NoteSeverity refused = event::NoteSeverity::kWarning) {
+bool record_kind(const char* name, event::Table table, event::NoteSeverity refused = event::NoteSeverity::kWarning) {
   const int32_t kind = buffer_kind(name);
   if (kind < 0) return false;
   describe_kind(kind, name, table);
@@ -221,10 +219,9 @@ bool set_up_services() {
           : reinterpret_cast<sdk::signature::AnyCallback*>(&see_code_object<sdk::CallbackRecordNarrow>);
   if (g_functions.create_context(&g_names) != sdk::kSuccess ||
       g_functions.create_context(&g_context) != sdk::kSuccess || callbacks.code_object < 0 ||
-      g_functions.trace_callback(g_names, callbacks.code_object, nullptr, 0, callback, nullptr) !=
-          sdk::kSuccess ||
-      g_functions.create_buffer(g_context, sdk::kBufferBytes, sdk::kFlushAt, sdk::kPolicyLossless,
-                                copy_records, nullptr, &g_buffer) != sdk::kSuccess)
+      g_functions.trace_callback(g_names, callbacks.code_object, nullptr, 0, callback, nullptr) != sdk::kSuccess ||
+      g_functions.create_buffer(g_context, sdk::kBufferBytes, sdk::kFlushAt, sdk::kPolicyLossless, copy_records,
+                                nullptr, &g_buffer) != sdk::kSuccess)
     return false;
   if ((sources & tape::source_bit::kApi) != 0) {
     if (record_hip_calls()) tape::define_attached(event::Domain::kHipRuntime);
@@ -232,8 +229,7 @@ bool set_up_services() {
       tape::define_attached(event::Domain::kHipCompiler);
     if (record_kind(sdk::asked::kRcclCalls, event::Table::kApi)) tape::define_attached(event::Domain::kRccl);
     if (tape::configuration().hsa_calls) {
-      for (const char* const name :
-           {"HSA_CORE_API", "HSA_AMD_EXT_API", "HSA_IMAGE_EXT_API", "HSA_FINALIZE_EXT_API"})
+      for (const char* const name : {"HSA_CORE_API", "HSA_AMD_EXT_API", "HSA_IMAGE_EXT_API", "HSA_FINALIZE_EXT_API"})
         record_kind(name, event::Table::kApi);
       tape::define_attached(event::Domain::kHsa);
     }
@@ -242,10 +238,9 @@ bool set_up_services() {
   const bool copies = (sources & tape::source_bit::kCopy) != 0;
   if (kernels) record_kind(sdk::asked::kKernels, event::Table::kDispatch);
   if (copies) record_kind(sdk::asked::kCopies, event::Table::kCopy);
-  // The driver's own events: the library follows them with a thread and a file of its own. Only with retried page faults do pages
-  // move while kernels run; kernel drivers before Linux 6.1 or so tell nothing.
-  if (const char* const retries = getenv("HSA_XNACK");
-      copies && retries != nullptr && strcmp(retries, "1") == 0)
+  // The driver's own events: the library follows them with a thread and a file of its own. Only with retried page
+  // faults do pages move while kernels run; kernel drivers before Linux 6.1 or so tell nothing.
+  if (const char* const retries = getenv("HSA_XNACK"); copies && retries != nullptr && strcmp(retries, "1") == 0)
     for (const std::string_view name : {sdk::kind::kMigration, sdk::kind::kMigrationEvent})
       record_kind(name.data(), event::Table::kCopy, event::NoteSeverity::kInfo);
   if ((sources & tape::source_bit::kAllocation) != 0) {
@@ -258,12 +253,12 @@ bool set_up_services() {
   return g_functions.start_context(g_names) == sdk::kSuccess;
 }
 
-// ---- recording on and off, flushing, the end -------------------------------------------------------------------------
+// Recording on and off, flushing, the end
 
 constinit bool g_context_started = false;
 
-// rocprofiler_flush_buffer() clears a list of the library's tasks that threads which record append to, without a lock (1.0): it is
-// for times in which nothing is recorded.
+// rocprofiler_flush_buffer() clears a list of the library's tasks that threads which record append to, without a lock
+// (1.0): it is for times in which nothing is recorded.
 void flush_when_stopped() {
   const timespec moment{0, 20'000'000};  // calls that began before end
   nanosleep(&moment, nullptr);
@@ -273,8 +268,7 @@ void flush_when_stopped() {
 void apply_sources(uint64_t wanted) {
   // Until the launch that recording begins with, launches have to be seen; the decoder drops them.
   const bool started = wanted != 0 || waits_for_launch();
-  if (started != g_context_started)
-    (started ? g_functions.start_context : g_functions.stop_context)(g_context);
+  if (started != g_context_started) (started ? g_functions.start_context : g_functions.stop_context)(g_context);
   if (g_context_started && !started) {
     flush_when_stopped();
     forgive_open_work();
@@ -325,9 +319,9 @@ void* follow_sdk(void*) {
   return nullptr;
 }
 
-// The library's threads did not come along into a forked child: what its wrappers would put into a buffer there nobody would take
-// out, and a full buffer would hold the program up for ever. So its contexts end, and what the child does with a GPU of its own
-// goes through HSA's interface.
+// The library's threads did not come along into a forked child: what its wrappers would put into a buffer there nobody
+// would take out, and a full buffer would hold the program up for ever. So its contexts end, and what the child does
+// with a GPU of its own goes through HSA's interface.
 void in_forked_child() {
   if (g_sdk_pid.load(std::memory_order_relaxed) == 0) return;
   g_functions.stop_context(g_context);
@@ -336,14 +330,14 @@ void in_forked_child() {
   leave_sdk_road(nullptr);
 }
 
-// The library waits in exit() for work that does not end: what came back until now is the recording. Work in flight stays counted.
+// The library waits in exit() for work that does not end: what came back until now is the recording. Work in flight
+// stays counted.
 void finish_hung_recording() {
   define_sdk_clock();
   g_sdk_finished.store(1);
   tape::note(event::NoteSeverity::kWarning,
-             "the program had ended, but rocprofiler-sdk waited for GPU work that did not end: tacho ended "
-             "the process with the "
-             "program's exit code; work in flight is not in the trace");
+             "the program had ended, but rocprofiler-sdk waited for GPU work that did not end: tacho ended the process "
+             "with the program's exit code; work in flight is not in the trace");
 }
 
 int initialize_sdk(sdk::Finalize* finalize, void*) {
@@ -351,8 +345,7 @@ int initialize_sdk(sdk::Finalize* finalize, void*) {
   set_up_sdk_buffers(g_functions, g_sdk_version);
   if (!set_up_services()) {
     leave_sdk_road(
-        "rocprofiler-sdk refused its tracing services: tacho traces through HSA's interface for tools "
-        "instead");
+        "rocprofiler-sdk refused its tracing services: tacho traces through HSA's interface for tools instead");
     return 0;
   }
   g_sdk_pid.store(getpid());
@@ -364,15 +357,13 @@ int initialize_sdk(sdk::Finalize* finalize, void*) {
   if (!tape::configuration().kernel_exclude.empty())
     tape::define_fact(kSdkBlocks, event::BlockFact::kKernelExclude, 0, tape::configuration().kernel_exclude);
   char text[64];
-  snprintf(text, sizeof text, "%u.%u.%u", g_sdk_version / 10000, g_sdk_version / 100 % 100,
-           g_sdk_version % 100);
+  snprintf(text, sizeof text, "%u.%u.%u", g_sdk_version / 10000, g_sdk_version / 100 % 100, g_sdk_version % 100);
   tape::define_property(event::Table::kProcess, 0, "rocm.source", "sdk");
   tape::define_property(event::Table::kProcess, 0, "rocm.sdk_version", text);
   apply_sources(tape::pool()->enabled.load(std::memory_order_relaxed));
   if (!start_own_thread(follow_sdk))
-    tape::note(
-        event::NoteSeverity::kWarning,
-        "no thread could be started to flush rocprofiler-sdk's records: a killed program loses more of them");
+    tape::note(event::NoteSeverity::kWarning,
+               "no thread could be started to flush rocprofiler-sdk's records: a killed program loses more of them");
   return 0;
 }
 
@@ -393,8 +384,7 @@ void finalize_sdk(void*) {
   }
 }
 
-constinit sdk::ConfigureResult g_result = {sizeof(sdk::ConfigureResult), initialize_sdk, finalize_sdk,
-                                           nullptr};
+constinit sdk::ConfigureResult g_result = {sizeof(sdk::ConfigureResult), initialize_sdk, finalize_sdk, nullptr};
 
 // The functions of the library at `address`; nullptr, or the name of the one that it lacks.
 const char* bind_functions(const void* address, Dl_info& at) {
@@ -428,14 +418,13 @@ sdk::ConfigureResult* configure_sdk(uint32_t version, sdk::ClientId* client, con
   }
   if (version < sdk::kOldest) {
     leave_sdk_road(
-        "rocprofiler-sdk is older than 0.4 (ROCm 6.2): tacho traces through HSA's interface for tools "
-        "instead");
+        "rocprofiler-sdk is older than 0.4 (ROCm 6.2): tacho traces through HSA's interface for tools instead");
     return nullptr;
   }
   if (const char* const missing = bind_functions(caller, at); missing != nullptr) {
     char line[256];
-    snprintf(line, sizeof line,
-             "rocprofiler-sdk has no %s: tacho traces through HSA's interface for tools instead", missing);
+    snprintf(line, sizeof line, "rocprofiler-sdk has no %s: tacho traces through HSA's interface for tools instead",
+             missing);
     leave_sdk_road(line);
     return nullptr;
   }
@@ -452,8 +441,7 @@ sdk::ConfigureResult* configure_sdk(uint32_t version, sdk::ClientId* client, con
 }  // namespace
 
 void watch_recordings_exit() {
-  watch_exit(
-      {work_is_open, [] { g_functions.flush_buffer(g_buffer); }, finish_hung_recording, end_device_counters});
+  watch_exit({work_is_open, [] { g_functions.flush_buffer(g_buffer); }, finish_hung_recording, end_device_counters});
 }
 
 void describe_agents() {
@@ -462,8 +450,8 @@ void describe_agents() {
 }
 
 bool sdk_active() {
-  return g_sdk_pid.load(std::memory_order_relaxed) != 0 &&
-         g_sdk_finished.load(std::memory_order_relaxed) == 0 && road() == Road::kSdk;
+  return g_sdk_pid.load(std::memory_order_relaxed) != 0 && g_sdk_finished.load(std::memory_order_relaxed) == 0 &&
+         road() == Road::kSdk;
 }
 
 }  // namespace tacho::capture::rocm
@@ -472,7 +460,8 @@ namespace tacho::capture {
 void finish_rocprofiler_before_exit() {
   using namespace rocm;
   if (!sdk_active() || g_finalize == nullptr) return;
-  // By our thread: the caller may be anywhere, in a signal handler inside the library too, and is not kept waiting for long.
+  // By our thread: the caller may be anywhere, in a signal handler inside the library too, and is not kept waiting for
+  // long.
   constexpr int64_t kPatience = 1'000'000'000;
   const int64_t begin = raw_now();
   g_sdk_exit_asked.store(1);

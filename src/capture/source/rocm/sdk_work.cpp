@@ -1,8 +1,8 @@
-// What HIP hands to the GPU, on the SDK's road (sdk.h). The library asks for each dispatch and each copy what its external
-// correlation is to be: that is where work gets its stream and its node, where it is counted, and where the launch is met with
-// which recording begins or ends. Streams and graphs are those of the open HIP call (hip.cpp): the library's own way to name
-// streams, records of kind HIP_STREAM, ends the program in 1.0 where it meets a stream that it did not see made, as
-// hipStreamPerThread is one.
+// What HIP hands to the GPU, on the SDK's road (sdk.h). The library asks for each dispatch and each copy what its
+// external correlation is to be: that is where work gets its stream and its node, where it is counted, and where the
+// launch is met with which recording begins or ends. Streams and graphs are those of the open HIP call (hip.cpp): the
+// library's own way to name streams, records of kind HIP_STREAM, ends the program in 1.0 where it meets a stream that
+// it did not see made, as hipStreamPerThread is one.
 //
 //   external correlation    bits 0..31                       32..63
 //                           stream, from 1 (0 = not known)   node of a graph's launch, from 1 (0 = of no graph)
@@ -34,8 +34,7 @@ bool counts_launches() {
 
 void open_window(bool open, uint64_t correlation) {
   if (g_window_open.exchange(open) != open)
-    tape::define_fact(kSdkBlocks,
-                      open ? event::BlockFact::kRecordingStarts : event::BlockFact::kRecordingStops,
+    tape::define_fact(kSdkBlocks, open ? event::BlockFact::kRecordingStarts : event::BlockFact::kRecordingStops,
                       correlation);
 }
 
@@ -83,14 +82,11 @@ void follow_work(const Services& services, bool dispatches, bool copies) {
   if (functions.external_request == nullptr || functions.external_kind_name == nullptr) return;
   int32_t kinds[2];
   size_t count = 0;
-  const auto find = [&](std::string_view name) {
-    return sdk::external_kind(functions.external_kind_name, name);
-  };
+  const auto find = [&](std::string_view name) { return sdk::external_kind(functions.external_kind_name, name); };
   if (const int32_t kind = dispatches ? find(sdk::kind::kDispatch) : -1; kind > 0)
     g_dispatch_requests = kinds[count++] = kind;
   if (const int32_t kind = copies ? find(sdk::kind::kCopy) : -1; kind > 0) kinds[count++] = kind;
-  if (count == 0 ||
-      functions.external_request(services.context, kinds, count, on_work, nullptr) != sdk::kSuccess)
+  if (count == 0 || functions.external_request(services.context, kinds, count, on_work, nullptr) != sdk::kSuccess)
     return;
   g_counts.store(tape::open_progress(), std::memory_order_release);
 }

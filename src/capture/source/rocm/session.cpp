@@ -1,5 +1,5 @@
-// The AMD source's life in a process (rocm.h): the runtime calls OnLoad once it is ready; a thread collects what completes; the
-// rest is collected at exit.
+// The AMD source's life in a process (rocm.h): the runtime calls OnLoad once it is ready; a thread collects what
+// completes; the rest is collected at exit.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ constinit std::atomic<bool> g_devices_found{false};
 constinit tape::CommandCounts g_unseen{};  // where the pool has no room for them
 constinit std::atomic<tape::CommandCounts*> g_progress{&g_unseen};
 
-// ---- devices ---------------------------------------------------------------------------------------------------------
+// Devices
 
 // "gfx942" as 0x942, "gfx90a" as 0x90a, "gfx1100" as 0x1100; 0 when the name is something else.
 uint32_t architecture_number(const char* name) {
@@ -50,8 +50,7 @@ void define_clock(const Device& device) {
     uint64_t theirs = 0;
     const int64_t raw = raw_now();
     const uint64_t before = host_ticks();
-    if (call<sig::SystemInfo>(g_runtime.core.hsa_system_get_info, hsa::kSystemTimestamp, &theirs) !=
-        hsa::kSuccess)
+    if (call<sig::SystemInfo>(g_runtime.core.hsa_system_get_info, hsa::kSystemTimestamp, &theirs) != hsa::kSuccess)
       return;
     const uint64_t after = host_ticks();
     const auto uncertainty = static_cast<uint64_t>(raw_now() - raw) / 2;
@@ -70,8 +69,7 @@ hsa::Status add_device(hsa::Agent agent, void*) {
     return call<sig::AgentInfo>(g_runtime.core.hsa_agent_get_info, agent, what, into) == hsa::kSuccess;
   };
   const uint32_t index = g_device_count.load(std::memory_order_relaxed);
-  if (!info(hsa::kAgentDevice, &type) || type != hsa::kDeviceGpu || index == kMostDevices)
-    return hsa::kSuccess;
+  if (!info(hsa::kAgentDevice, &type) || type != hsa::kDeviceGpu || index == kMostDevices) return hsa::kSuccess;
   char name[64] = {}, product[64] = {}, uuid[64] = {};
   info(hsa::kAgentName, name);
   info(hsa::kAgentProductName, product);
@@ -105,7 +103,7 @@ hsa::Status add_device(hsa::Agent agent, void*) {
   return hsa::kSuccess;
 }
 
-// ---- the thread ------------------------------------------------------------------------------------------------------
+// The thread
 
 constexpr int64_t kClockPeriod = 1'000'000'000;
 
@@ -158,23 +156,19 @@ bool start(hsa::Tables* tables) {
   if (tables == nullptr || tables->core == nullptr || tables->amd == nullptr || only_opencl()) return true;
   if (!capture::start() || !tape::configuration().counter_folder.empty()) return true;
   const bool registered = road() != Road::kUndecided;
-  if (!take_hsa_road())
-    return true;  // HSA_TOOLS_ROCPROFILER_V1_TOOLS makes the runtime load tools all the same
+  if (!take_hsa_road()) return true;  // HSA_TOOLS_ROCPROFILER_V1_TOOLS makes the runtime load tools all the same
   hsa::CoreTable& core = *tables->core;
   hsa::AmdTable& amd = *tables->amd;
   if (!TACHO_HSA_HAS(core, hsa_executable_iterate_agent_symbols) ||
       !TACHO_HSA_HAS(amd, hsa_amd_queue_intercept_register)) {
-    tape::note(event::NoteSeverity::kError,
-               "this HSA runtime is too old for tacho (no intercept queues): the trace has no AMD kernels; "
-               "use ROCm 5 or later");
+    tape::note(event::NoteSeverity::kError, "this HSA runtime is too old for tacho (no intercept queues): the "
+                                            "trace has no AMD kernels; use ROCm 5 or later");
     return true;
   }
-  memcpy(static_cast<void*>(&g_runtime.core), &core,
-         core.version.size < sizeof core ? core.version.size : sizeof core);
-  memcpy(static_cast<void*>(&g_runtime.amd), &amd,
-         amd.version.size < sizeof amd ? amd.version.size : sizeof amd);
-  call<sig::ExtensionTable>(g_runtime.core.hsa_system_get_major_extension_table, hsa::kExtensionLoader,
-                            uint16_t{1}, sizeof g_runtime.loader, static_cast<void*>(&g_runtime.loader));
+  memcpy(static_cast<void*>(&g_runtime.core), &core, core.version.size < sizeof core ? core.version.size : sizeof core);
+  memcpy(static_cast<void*>(&g_runtime.amd), &amd, amd.version.size < sizeof amd ? amd.version.size : sizeof amd);
+  call<sig::ExtensionTable>(g_runtime.core.hsa_system_get_major_extension_table, hsa::kExtensionLoader, uint16_t{1},
+                            sizeof g_runtime.loader, static_cast<void*>(&g_runtime.loader));
   read_kernel_filter();
   g_pid = getpid();
   replace(core.hsa_queue_create, create_queue);
@@ -194,19 +188,17 @@ bool start(hsa::Tables* tables) {
     trace_calls(core, amd);
     tape::define_attached(event::Domain::kHsa);
   }
-  if (tape::CommandCounts* const counts = tape::open_progress())
-    g_progress.store(counts, std::memory_order_release);
+  if (tape::CommandCounts* const counts = tape::open_progress()) g_progress.store(counts, std::memory_order_release);
   tape::define_property(event::Table::kProcess, 0, "rocm.source", "hsa");
   if (!tape::configuration().device_counters.empty())
     tape::note(event::NoteSeverity::kWarning,
-               "--device-counters needs AMD's rocprofiler-sdk, and this process is traced through HSA's "
-               "interface for tools: no counters were read");
+               "--device-counters needs AMD's rocprofiler-sdk, and this process is traced "
+               "through HSA's interface for tools: no counters were read");
   if (tape::configuration().amd_source == event::AmdSource::kSdk && !registered)
     tape::note(
         event::NoteSeverity::kWarning,
-        "this HSA runtime is built without rocprofiler-register, which rocprofiler-sdk needs, or loads "
-        "tools before it registers: tacho traces through HSA's interface for tools instead of "
-        "--amd-source sdk");
+        "this HSA runtime is built without rocprofiler-register, which rocprofiler-sdk needs, or loads tools before it "
+        "registers: tacho traces through HSA's interface for tools instead of --amd-source sdk");
   atexit(finish);
   start_thread();
   return true;
@@ -226,8 +218,8 @@ bool only_opencl() {
     return found != nullptr;
   };
   const bool opencl = loaded("libamdocl64.so") || loaded("libamdocl64.so.2") || loaded("libamdocl64.so.1");
-  return opencl && !loaded("libamdhip64.so.7") && !loaded("libamdhip64.so.6") &&
-         !loaded("libamdhip64.so.5") && !loaded("libamdhip64.so");
+  return opencl && !loaded("libamdhip64.so.7") && !loaded("libamdhip64.so.6") && !loaded("libamdhip64.so.5") &&
+         !loaded("libamdhip64.so");
 }
 
 bool active() {
@@ -264,8 +256,7 @@ void finish_rocm_before_exit() {
 }  // namespace tacho::capture
 
 // For the runtime (hsa_api_trace.h). False would make it unload the library.
-extern "C" __attribute__((visibility("default"))) bool OnLoad(void* tables, uint64_t, uint64_t,
-                                                              const char* const*) {
+extern "C" __attribute__((visibility("default"))) bool OnLoad(void* tables, uint64_t, uint64_t, const char* const*) {
   return tacho::capture::rocm::start(static_cast<tacho::vendor::hsa::Tables*>(tables));
 }
 extern "C" __attribute__((visibility("default"))) void OnUnload() {

@@ -1,5 +1,5 @@
-// Descriptors and readings of CPU counters (counts.h). A thread's counters are opened by itself, also inside the handler
-// of a sample: system calls only.
+// Descriptors and readings of CPU counters (counts.h). A thread's counters are opened by itself, also inside the
+// handler of a sample: system calls only.
 #include "capture/source/sampler/counts.h"
 
 #include <errno.h>
@@ -81,8 +81,7 @@ int open_event(const Event& event) {
   // The low numbers are the program's.
   rlimit limit{};
   int least = 512;
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1024)
-    least = static_cast<int>(limit.rlim_cur / 2);
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1024) least = static_cast<int>(limit.rlim_cur / 2);
   const int high = fcntl(file, F_DUPFD_CLOEXEC, least);
   if (high < 0) return file;
   close(file);
@@ -103,8 +102,8 @@ void open_all(Thread& thread) {
   }
 }
 
-// How often since the thread's counters were opened; negative = not known. A descriptor that the program has closed, and
-// perhaps opened for itself, is not read.
+// How often since the thread's counters were opened; negative = not known. A descriptor that the program has closed,
+// and perhaps opened for itself, is not read.
 double count_of(Thread& thread, uint32_t i) {
   const int file = thread.files[i] - 1;
   uint64_t id = 0;
@@ -117,8 +116,7 @@ double count_of(Thread& thread, uint32_t i) {
   if (read(file, words, sizeof words) != static_cast<ssize_t>(sizeof words) || words[2] == 0) return -1;
   const auto value = static_cast<double>(words[0]);
   // More events than the CPU has counters take turns.
-  return words[2] >= words[1] ? value
-                              : value * (static_cast<double>(words[1]) / static_cast<double>(words[2]));
+  return words[2] >= words[1] ? value : value * (static_cast<double>(words[1]) / static_cast<double>(words[2]));
 }
 
 // The thread's state with open counters.
@@ -131,9 +129,9 @@ Thread* counted_thread() {
 
 void write(const Thread& thread, event::CountsOf of, const double* now, const double* before, uint64_t time,
            uint64_t correlation) {
-  auto* const record = tape::begin<event::CountsRecord>(event::RecordKind::kCounts, event::Table::kReading,
-                                                        g_count, static_cast<uint8_t>(of),
-                                                        g_count * static_cast<uint32_t>(sizeof(double)));
+  auto* const record =
+      tape::begin<event::CountsRecord>(event::RecordKind::kCounts, event::Table::kReading, g_count,
+                                       static_cast<uint8_t>(of), g_count * static_cast<uint32_t>(sizeof(double)));
   if (record == nullptr) return;
   record->time = time;
   record->correlation = correlation;
@@ -197,8 +195,7 @@ void begin_call_counts() {
 void end_call_counts(uint64_t correlation, uint64_t time) {
   const int kept_errno = errno;
   Thread* const thread = g_threads.get();
-  if (thread != nullptr && thread->calls != 0 && --thread->calls == 0 &&
-      tape::enabled(tape::source_bit::kCounter)) {
+  if (thread != nullptr && thread->calls != 0 && --thread->calls == 0 && tape::enabled(tape::source_bit::kCounter)) {
     double now[kMostEvents];
     for (uint32_t i = 0; i < g_count; ++i) now[i] = count_of(*thread, i);
     write(*thread, event::CountsOf::kCall, now, thread->at_call, time, correlation);
@@ -210,13 +207,11 @@ __attribute__((destructor)) void tell_limits() {
   if (!counts_calls() || !tape::attached()) return;
   if (g_without_kernel.load(std::memory_order_relaxed))
     tape::note(event::NoteSeverity::kWarning,
-               "CPU counters leave out the time in the kernel (kernel.perf_event_paranoid is 2 or more): "
-               "context switches "
-               "and moves between CPUs count 0");
+               "CPU counters leave out the time in the kernel (kernel.perf_event_paranoid is 2 or more): context "
+               "switches and moves between CPUs count 0");
   if (g_refused.load(std::memory_order_relaxed))
-    tape::note(event::NoteSeverity::kWarning,
-               "the kernel gave some threads no CPU counters (too many open files, ulimit -n?): their counts "
-               "are missing");
+    tape::note(event::NoteSeverity::kWarning, "the kernel gave some threads no CPU counters (too many open "
+                                              "files, ulimit -n?): their counts are missing");
 }
 
 }  // namespace tacho::capture::sampler

@@ -1,5 +1,5 @@
-// Reads memory that may be unmapped, without faults: the thread's own by asking the kernel page by page
-// (Prober, also inside signal handlers), and that of threads that keep running (Snapshot).
+// Reads memory that may be unmapped, without faults: the thread's own by asking the kernel page by page (Prober, also
+// inside signal handlers), and that of threads that keep running (Snapshot).
 #pragma once
 
 #include <errno.h>
@@ -45,8 +45,7 @@ class Prober {
   bool page_readable(uintptr_t page) {
     uintptr_t& slot = known_[(page >> 12) % kSlots];
     if (slot == page) return true;
-    // The kernel reads 8 bytes from the address before it looks at the first argument, which is wrong on
-    // purpose.
+    // The kernel reads 8 bytes from the address before it looks at the first argument, which is wrong on purpose.
     const long result = syscall(SYS_rt_sigprocmask, ~0L, page, nullptr, 8);
     if (result == 0 || errno != EFAULT) {
       slot = page;
@@ -58,9 +57,8 @@ class Prober {
   uintptr_t known_[kSlots] = {};
 };
 
-/// Memory that other threads use: a page may go between a question and a look at it, so that the kernel
-/// copies. What was read is kept, and whether all of it is still the same is one call: what was concluded
-/// from it then holds.
+/// Memory that other threads use: a page may go between a question and a look at it, so that the kernel copies. What
+/// was read is kept, and whether all of it is still the same is one call: what was concluded from it then holds.
 class Snapshot {
  public:
   void clear() {
@@ -110,8 +108,7 @@ class Snapshot {
 
  private:
   const std::byte* keep(uintptr_t at, size_t bytes) {
-    if (count_ == kMostPieces || bytes > sizeof bytes_ - used_ || !read_now(at, bytes_ + used_, bytes))
-      return nullptr;
+    if (count_ == kMostPieces || bytes > sizeof bytes_ - used_ || !read_now(at, bytes_ + used_, bytes)) return nullptr;
     pieces_[count_++] = {at, static_cast<uint32_t>(bytes), used_};
     used_ += static_cast<uint32_t>(bytes);
     return bytes_ + used_ - bytes;

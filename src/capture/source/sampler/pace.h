@@ -5,14 +5,15 @@
 
 namespace tacho::capture::sampler {
 
-/// Of one thread, all 0 at first. After a sample the thread goes on for at least three times as long as the sample took before
-/// the next one: where a sample takes as long as the period (deep stacks, slow memory, a wall clock of 10,000 Hz), timers alone
-/// would leave the program no time at all. A quarter of the time is what Linux grants perf, too
-/// (kernel.perf_cpu_time_max_percent). The periods of samples that are not taken are added to the next one, so that the time
-/// of all samples stays the thread's.
+/// Of one thread, all 0 at first. After a sample the thread goes on for at least three times as long as the sample took
+/// before the next one: where a sample takes as long as the period (deep stacks, slow memory, a wall clock of 10,000
+/// Hz), timers alone would leave the program no time at all. A quarter of the time is what Linux grants perf, too
+/// (kernel.perf_cpu_time_max_percent). The periods of samples that are not taken are added to the next one, so that the
+/// time of all samples stays the thread's.
 class Pace {
  public:
-  /// At a timer's signal that stands for `periods`: how many the sample stands for that is to be taken now, 0 = take none.
+  /// At a timer's signal that stands for `periods`: how many the sample stands for that is to be taken now, 0 = take
+  /// none.
   uint64_t take(uint64_t now, uint64_t periods) {
     waiting_ += periods;
     if (now < next_) return 0;

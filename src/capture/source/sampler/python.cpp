@@ -1,5 +1,5 @@
-// Reading of CPython's frames (python.h). Layouts per version; every pointer is checked before it is
-// followed, because the interpreter may have been interrupted while it built a frame.
+// Reading of CPython's frames (python.h). Layouts per version; every pointer is checked before it is followed, because
+// the interpreter may have been interrupted while it built a frame.
 #include "capture/source/sampler/python.h"
 
 #include <dlfcn.h>
@@ -38,10 +38,8 @@ struct Layout {
   int16_t ascii, compact, loose;  // text of str objects: where it lies, by kind
 };
 constexpr Layout kLayouts[] = {
-    {9,       24,  kAbsent, 176, kAbsent, 16,      24,      32, 104, kAbsent,
-     kAbsent, 104, 112,     40,  120,     kAbsent, kAbsent, 48, 72,  56},
-    {10,      24,  kAbsent, 176, kAbsent, 16,      24,      32, 96, kAbsent,
-     kAbsent, 104, 112,     40,  120,     kAbsent, kAbsent, 48, 72, 56},
+    {9, 24, kAbsent, 176, kAbsent, 16, 24, 32, 104, kAbsent, kAbsent, 104, 112, 40, 120, kAbsent, kAbsent, 48, 72, 56},
+    {10, 24, kAbsent, 176, kAbsent, 16, 24, 32, 96, kAbsent, kAbsent, 104, 112, 40, 120, kAbsent, kAbsent, 48, 72, 56},
     {11, 56, 8, 152, 296, 24, 48, 32, 56, 69, 68, 112, 128, 72, 136, 184, 80, 48, 72, 56},
     {12, 56, 0, 136, 232, 24, 8, 0, 56, 70, kAbsent, 112, 128, 68, 136, 192, 72, 40, 56, 56},
     {13, 72, kAbsent, 152, 232, 608, 8, 0, 56, 70, kAbsent, 112, 128, 68, 136, 200, 72, 40, 56, 56},
@@ -63,7 +61,7 @@ void refuse(const char* sentence) {
   if (!g_refused.exchange(true)) tape::note(event::NoteSeverity::kWarning, sentence);
 }
 
-// ---- code objects that have a number -------------------------------------------------------------
+// Code objects that have a number
 
 // By a key of the object's address and content: addresses are used again while the program runs.
 struct CodeEntry {
@@ -145,8 +143,7 @@ size_t copy_text(Prober& prober, uintptr_t object, char* out, size_t capacity) {
   return used;
 }
 
-// Writes the definition of a code object whose bytes are in `code`; its number, 0 when that is not possible
-// now.
+// Writes the definition of a code object whose bytes are in `code`; its number, 0 when that is not possible now.
 uint32_t define_code(Prober& prober, const std::byte* code, PythonScratch& scratch) {
   const Layout& layout = g_python.layout;
   auto* const record = reinterpret_cast<event::CodeRecord*>(scratch.record);
@@ -158,8 +155,7 @@ uint32_t define_code(Prober& prober, const std::byte* code, PythonScratch& scrat
   if (record->name == 0 || record->file == 0) return 0;
   record->first_line = field<int32_t>(code, layout.first_line);
   record->version = 0x300u | static_cast<uint32_t>(layout.minor);
-  // bytes object: size at 16, data at 32. A table longer than fits is cut: later lines show the last one
-  // known.
+  // bytes object: size at 16, data at 32. A table longer than fits is cut: later lines show the last one known.
   const uintptr_t table = field<uintptr_t>(code, layout.table);
   int64_t size = 0;
   if (prober.load(table + 16, size) && size > 0) {
@@ -168,8 +164,7 @@ uint32_t define_code(Prober& prober, const std::byte* code, PythonScratch& scrat
     if (prober.read(table + 32, scratch.record + sizeof *record, bytes)) record->table_bytes = bytes;
   }
   const size_t padded = (sizeof *record + record->table_bytes + 7) & ~size_t{7};
-  memset(scratch.record + sizeof *record + record->table_bytes, 0,
-         padded - sizeof *record - record->table_bytes);
+  memset(scratch.record + sizeof *record + record->table_bytes, 0, padded - sizeof *record - record->table_bytes);
   const uint32_t number = g_next_code.fetch_add(1, std::memory_order_relaxed);
   record->header = {event::RecordKind::kCode, 0, static_cast<uint16_t>(padded), number};
   return tape::define(&record->header) ? number : 0;
@@ -215,7 +210,7 @@ uint32_t code_number(Prober& prober, uintptr_t address, PythonScratch& scratch, 
   return define_code(prober, code, scratch);  // table crowded: defined again
 }
 
-// ---- frames --------------------------------------------------------------------------------------
+// Frames
 
 // Where frames of threads lie: the chunks of the thread's data stack.
 class DataStack {
@@ -264,8 +259,7 @@ event::PythonState object_frames(Memory& prober, uintptr_t frame, PythonScratch&
     if (!prober.read(frame, bytes, sizeof bytes)) return event::PythonState::kBroken;
     const auto last = field<int32_t>(bytes, layout.instruction);
     const int64_t offset = layout.minor == 10 && last >= 0 ? int64_t{last} * 2 : last;
-    scratch.frames[count++] = {field<uintptr_t>(bytes, layout.code), static_cast<uintptr_t>(offset),
-                               event::kPythonEnd};
+    scratch.frames[count++] = {field<uintptr_t>(bytes, layout.code), static_cast<uintptr_t>(offset), event::kPythonEnd};
     frame = field<uintptr_t>(bytes, layout.previous);
   }
   return event::PythonState::kWhole;
@@ -294,11 +288,10 @@ event::PythonState interpreter_frames(Memory& prober, uintptr_t state, uintptr_t
       if (!prober.load(frame - static_cast<uintptr_t>(layout.generator_frame) + 8, type) ||
           !prober.read(frame, bytes, kFrameBytes))
         return event::PythonState::kBroken;
-      const bool generator = type == g_python.generator_type || type == g_python.coroutine_type ||
-                             type == g_python.async_generator_type;
+      const bool generator =
+          type == g_python.generator_type || type == g_python.coroutine_type || type == g_python.async_generator_type;
       // Without known bounds of the C stack a shim shows itself by its owner only.
-      if (!generator &&
-          !(layout.minor >= 12 && stack_high == 0 && field<uint8_t>(bytes, layout.owner) == kShim))
+      if (!generator && !(layout.minor >= 12 && stack_high == 0 && field<uint8_t>(bytes, layout.owner) == kShim))
         return event::PythonState::kBroken;
       expected = generator ? kGenerator : kShim;
     }
@@ -320,8 +313,8 @@ event::PythonState interpreter_frames(Memory& prober, uintptr_t state, uintptr_t
 
 // Frames of the thread behind a thread state, innermost first, into scratch.frames.
 template <typename Memory>
-event::PythonState chain_of(Memory& memory, uintptr_t state, uintptr_t sp, uintptr_t stack_high,
-                            PythonScratch& scratch, uint32_t& found) {
+event::PythonState chain_of(Memory& memory, uintptr_t state, uintptr_t sp, uintptr_t stack_high, PythonScratch& scratch,
+                            uint32_t& found) {
   const Layout& layout = g_python.layout;
   found = 0;
   uintptr_t frame = 0;
@@ -352,10 +345,10 @@ event::PythonState describe(Prober& prober, event::PythonState result, uint32_t 
   return result;
 }
 
-// ---- threads that wait for others ----------------------------------------------------------------
+// Threads that wait for others
 
-// Some of Python's threads, as they have shown themselves. An entry whose thread has ended says so by its
-// thread state: the number in it is another, or it is not there.
+// Some of Python's threads, as they have shown themselves. An entry whose thread has ended says so by its thread state:
+// the number in it is another, or it is not there.
 struct KnownThread {
   std::atomic<uintptr_t> state;  // 0 = free
   std::atomic<uintptr_t> thread;
@@ -365,7 +358,7 @@ constexpr uint32_t kKnownThreads = 16;
 constinit KnownThread g_known_threads[kKnownThreads] = {};
 constinit std::atomic<uint32_t> g_threads_known{1};  // changes of the list
 constexpr int64_t kAnswerHolds = 100'000'000;        // ns
-constexpr uint32_t kMostWaiting = 48;  // threads of Python: with more the search would take too long
+constexpr uint32_t kMostWaiting = 48;                // threads of Python: with more the search would take too long
 
 void remember(uintptr_t state, uintptr_t thread) {
   const uint64_t generation = tape::process_generation();
@@ -430,8 +423,8 @@ bool is_backward(uintptr_t address) {
 }
 
 // State of the one thread that waits in torch/autograd, 0 = none or several, or it cannot be told. All of the
-// interpreter's threads count, also those that have not shown themselves: the list of their states is
-// followed from one that has. It may change meanwhile; what does not fit together ends the search.
+// interpreter's threads count, also those that have not shown themselves: the list of their states is followed from one
+// that has. It may change meanwhile; what does not fit together ends the search.
 uintptr_t waiting_state(WaitingScratch& waiting, int64_t now) {
   const Layout& layout = g_python.layout;
   Snapshot& memory = waiting.memory;
@@ -452,8 +445,8 @@ uintptr_t waiting_state(WaitingScratch& waiting, int64_t now) {
   for (const KnownThread& entry : g_known_threads) {
     const uintptr_t state = entry.state.load(std::memory_order_acquire);
     uintptr_t thread = 0;
-    if (state != 0 && entry.generation.load(std::memory_order_relaxed) == generation &&
-        links_of(state, links) && memory.load(state + static_cast<uintptr_t>(layout.thread_id), thread) &&
+    if (state != 0 && entry.generation.load(std::memory_order_relaxed) == generation && links_of(state, links) &&
+        memory.load(state + static_cast<uintptr_t>(layout.thread_id), thread) &&
         thread == entry.thread.load(std::memory_order_relaxed)) {
       first = state;
       break;
@@ -497,10 +490,9 @@ uintptr_t waiting_state(WaitingScratch& waiting, int64_t now) {
   return result;
 }
 
-// ---- finding the interpreter ---------------------------------------------------------------------
+// Finding the interpreter
 
-// Offsets of the members of code objects as the interpreter itself publishes them: a check of the table
-// above.
+// Offsets of the members of code objects as the interpreter itself publishes them: a check of the table above.
 bool members_agree(uintptr_t code_type, const Layout& layout) {
   const uintptr_t members = *reinterpret_cast<const uintptr_t*>(code_type + 240);
   if (members == 0) return false;
@@ -534,11 +526,10 @@ bool take_debug_offsets(uintptr_t runtime, Layout& layout) {
   if (memcmp(words, "xdebugpy", 8) != 0 || words[1] >> 16 != 0x030d) return false;
   if (words[2] != 0) return false;  // free-threaded
   const auto small = [](uint64_t value) { return static_cast<int16_t>(value); };
-  const uint64_t* const runtime_state = words + 3;  // size, finalizing, interpreters_head
-  const uint64_t* const thread =
-      runtime_state + 3 + 13;                // size, prev, next, interp, current_frame, thread_id, ...
-  const uint64_t* const frame = thread + 9;  // size, previous, executable, instr_ptr, localsplus, owner
-  const uint64_t* const code = frame + 6;    // size, filename, name, qualname, linetable, firstlineno, ...
+  const uint64_t* const runtime_state = words + 3;        // size, finalizing, interpreters_head
+  const uint64_t* const thread = runtime_state + 3 + 13;  // size, prev, next, interp, current_frame, thread_id, ...
+  const uint64_t* const frame = thread + 9;               // size, previous, executable, instr_ptr, localsplus, owner
+  const uint64_t* const code = frame + 6;                 // size, filename, name, qualname, linetable, firstlineno, ...
   layout.finalizing = small(runtime_state[1]);
   layout.frame = small(thread[4]);
   layout.thread_id = small(thread[5]);
@@ -575,8 +566,7 @@ void find_python() {
   } else if (const uintptr_t get = symbol("Py_GetVersion");
              get != 0) {  // may be called before the interpreter is set up
     unsigned major = 0, minor = 0;
-    if (sscanf(reinterpret_cast<const char* (*)()>(get)(), "%u.%u", &major, &minor) == 2)
-      version = major << 8 | minor;
+    if (sscanf(reinterpret_cast<const char* (*)()>(get)(), "%u.%u", &major, &minor) == 2) version = major << 8 | minor;
   }
   bool known = false;
   for (const Layout& layout : kLayouts)
@@ -591,15 +581,13 @@ void find_python() {
   found.thread_state = reinterpret_cast<void* (*)()>(symbol("PyGILState_GetThisThreadState"));
   if (!known) {
     refuse(
-        "this version of Python is not one whose frames tacho can read (3.9 to 3.13): its call stacks are "
-        "native only");
+        "this version of Python is not one whose frames tacho can read (3.9 to 3.13): its call stacks are native only");
   } else if (found.code_type == 0 || found.thread_state == nullptr || found.generator_type == 0) {
     refuse("this Python hides the symbols that tacho needs to read its frames: call stacks are native only");
   } else if ((found.layout.minor >= 13 && !take_debug_offsets(runtime, found.layout)) ||
              !members_agree(found.code_type, found.layout)) {
-    refuse(
-        "this build of Python (free-threaded or with other structures) lays out its frames differently: call "
-        "stacks are native only");
+    refuse("this build of Python (free-threaded or with other structures) lays out "
+           "its frames differently: call stacks are native only");
   } else {
     g_python = found;
     g_ready.store(true, std::memory_order_release);

@@ -1,6 +1,6 @@
-// Reads CPython's frames of the interrupted thread inside a signal handler, by offsets per version (3.9 to
-// 3.13, builds with the interpreter lock). The only Python function it calls is
-// PyGILState_GetThisThreadState, which reads one pthread key.
+// Reads CPython's frames of the interrupted thread inside a signal handler, by offsets per version (3.9 to 3.13, builds
+// with the interpreter lock). The only Python function it calls is PyGILState_GetThisThreadState, which reads one
+// pthread key.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace tacho::capture::sampler {
 
-/// Looks for an interpreter in this process and learns its layout. Not in signal handlers; cheap when there
-/// is none or it is known. A version that is not supported is said in a note, once.
+/// Looks for an interpreter in this process and learns its layout. Not in signal handlers; cheap when there is none or
+/// it is known. A version that is not supported is said in a note, once.
 void find_python();
 
 struct PythonScratch {
@@ -26,8 +26,8 @@ struct PythonScratch {
   alignas(8) std::byte record[40960];  // of a new code object
 };
 
-/// Frames of the calling thread, innermost first, into scratch.words; their number in `count`. [sp,
-/// stack_high) is the C stack, stack_high 0 when not known.
+/// Frames of the calling thread, innermost first, into scratch.words; their number in `count`. [sp, stack_high) is the
+/// C stack, stack_high 0 when not known.
 event::PythonState python_frames(Prober& prober, uintptr_t sp, uintptr_t stack_high, PythonScratch& scratch,
                                  uint32_t& count);
 
@@ -46,10 +46,10 @@ struct WaitingScratch {
   } codes[16];
 };
 
-/// Frames of the one Python thread that waits in torch/autograd, for a launch by a thread that has none of
-/// its own: the backward pass of PyTorch runs on threads of its engine, while the thread that called
-/// backward() waits. kNone when no thread does, or several: whose work it is cannot be told then. One Python
-/// thread at least must have been sampled or have launched before. Not in signal handlers.
+/// Frames of the one Python thread that waits in torch/autograd, for a launch by a thread that has none of its own: the
+/// backward pass of PyTorch runs on threads of its engine, while the thread that called backward() waits. kNone when no
+/// thread does, or several: whose work it is cannot be told then. One Python thread at least must have been sampled or
+/// have launched before. Not in signal handlers.
 event::PythonState waiting_frames(WaitingScratch& waiting, PythonScratch& scratch, uint32_t& count);
 
 }  // namespace tacho::capture::sampler

@@ -63,15 +63,14 @@ constinit uint8_t g_chosen[512] = {};  // by thread index, if g_choose
 constinit bool g_choose = false;
 constinit std::atomic<uint64_t> g_without_timer{0};
 constinit std::atomic<bool> g_stopped{false};
-// The one thread of a forked child, from fork to its first sample: a child that only execs costs no more than
-// a timer.
+// The one thread of a forked child, from fork to its first sample: a child that only execs costs no more than a timer.
 struct Forked {
   uint32_t tid;
   int32_t timer;
   uintptr_t stack_low, stack_high;
 };
 constinit Forked g_forked = {};
-constinit uint64_t g_tick = 0;  // ns: how late the kernel may notice that CPU time has passed
+constinit uint64_t g_tick = 0;                    // ns: how late the kernel may notice that CPU time has passed
 constinit std::atomic<int64_t> g_next_search{0};  // CLOCK_MONOTONIC_COARSE ns
 constinit std::atomic<uint32_t> g_last_index{0};  // highest index of a thread that has its timer from itself
 
@@ -98,7 +97,7 @@ int64_t now_coarse_ns() {
   return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-// ---- timers --------------------------------------------------------------------------------------
+// Timers
 
 // The kernel's own calls: glibc's would allocate, and a timer's id is all that is needed.
 int32_t make_timer(clockid_t clock, int signal, uint32_t tid, uint64_t period, uint64_t first) {
@@ -119,8 +118,7 @@ int32_t make_timer(clockid_t clock, int signal, uint32_t tid, uint64_t period, u
   return id + 1;
 }
 
-// The clock of one thread's CPU time by its id (bits as the kernel defines them: not tid, per thread,
-// scheduler's).
+// The clock of one thread's CPU time by its id (bits as the kernel defines them: not tid, per thread, scheduler's).
 clockid_t cpu_clock_of(uint32_t tid) {
   return static_cast<clockid_t>(~tid << 3 | 6);
 }
@@ -130,9 +128,8 @@ int32_t make_thread_timer(uint32_t tid) {
   if (g_stopped.load(std::memory_order_relaxed)) return 0;
   const bool cpu = g_clock == event::SampleClock::kCpu;
   const clockid_t clock = cpu ? cpu_clock_of(tid) : CLOCK_MONOTONIC;
-  // The first one at a random moment of the period, so that also many short threads are sampled by their
-  // share of the time. The kernel notices at the end of a tick: a moment within the first is for the first
-  // tick.
+  // The first one at a random moment of the period, so that also many short threads are sampled by their share of the
+  // time. The kernel notices at the end of a tick: a moment within the first is for the first tick.
   uint64_t first = ((tid + static_cast<uint64_t>(now_coarse_ns())) * 0x9e3779b97f4a7c15ULL >> 20) % g_period;
   if (cpu) first = first > g_tick ? first - g_tick : 0;
   first += 1;
@@ -141,10 +138,10 @@ int32_t make_thread_timer(uint32_t tid) {
   return timer;
 }
 
-// ---- threads that did not come through pthread_create --------------------------------------------
+// Threads that did not come through pthread_create
 
-// Threads without a timer of their own, by tid: open addressing, few. Seen once, a thread may just be
-// starting; one that is still here at the next search gets a timer.
+// Threads without a timer of their own, by tid: open addressing, few. Seen once, a thread may just be starting; one
+// that is still here at the next search gets a timer.
 constexpr uint32_t kMostSearched = 4096;  // with more threads the search would take too long for a handler
 constexpr uint32_t kStrangers = 1024;
 constexpr uint64_t kHasTimer = 1ULL << 31;
@@ -178,20 +175,18 @@ bool known_thread(uint32_t tid) {
   const uint64_t generation = tape::process_generation();
   for (uint32_t index = 1; index <= last; ++index) {
     const Thread* const thread = g_threads.at(index);
-    if (thread != nullptr && thread->generation == generation && thread->tid == tid && thread->timer != 0)
-      return true;
+    if (thread != nullptr && thread->generation == generation && thread->tid == tid && thread->timer != 0) return true;
   }
   return false;
 }
 
-// Called from the handler (50 ms after the start, then about every half second): gives timers to threads that
-// have none. A search of its own would wake threads that wait.
+// Called from the handler (50 ms after the start, then about every half second): gives timers to threads that have
+// none. A search of its own would wake threads that wait.
 void search_threads() {
   if (g_choose) return;  // threads that are left out on purpose have no timer either
   const int64_t now = now_coarse_ns();
   int64_t due = g_next_search.load(std::memory_order_relaxed);
-  if (now < due || !g_next_search.compare_exchange_strong(due, now + 500'000'000, std::memory_order_relaxed))
-    return;
+  if (now < due || !g_next_search.compare_exchange_strong(due, now + 500'000'000, std::memory_order_relaxed)) return;
   if (g_last_index.load(std::memory_order_relaxed) > kMostSearched) return;
   const int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
@@ -228,8 +223,7 @@ void choose_threads(std::string_view list) {
       number = 0;
       digits = false;
     } else if (c == ',') {
-      for (uint32_t at = range ? first : number; digits && at <= number && at < sizeof g_chosen; ++at)
-        g_chosen[at] = 1;
+      for (uint32_t at = range ? first : number; digits && at <= number && at < sizeof g_chosen; ++at) g_chosen[at] = 1;
       number = 0;
       range = digits = false;
     }
@@ -248,16 +242,15 @@ void start_thread(Thread& thread) {
   if (chosen(index) && !has_timer(thread.tid)) thread.timer = make_thread_timer(thread.tid);
 }
 
-// ---- the sample ----------------------------------------------------------------------------------
+// The sample
 
 constexpr int kRegisterOrder[event::kSampleRegisters] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
                                                          REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
                                                          REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
 
-// Return addresses along the chain of frame pointers from `frame` on, as far as it looks like one: pairs of a
-// frame's address and its return address.
-uint32_t follow_frame_pointers(Prober& prober, uintptr_t frame, uintptr_t low, uintptr_t high,
-                               uint64_t* out) {
+// Return addresses along the chain of frame pointers from `frame` on, as far as it looks like one: pairs of a frame's
+// address and its return address.
+uint32_t follow_frame_pointers(Prober& prober, uintptr_t frame, uintptr_t low, uintptr_t high, uint64_t* out) {
   uint32_t count = 0;
   // Subtracted, not added: the register may hold anything, also the highest addresses there are.
   while (count + 2 <= kMostChain && frame % 8 == 0 && frame >= low && frame <= high - 16) {
@@ -325,8 +318,8 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
         frame = next;
       }
       if (frame > end - 16)
-        header.chain = static_cast<uint16_t>(
-            follow_frame_pointers(prober, frame, begin, thread->stack_high, scratch.chain));
+        header.chain =
+            static_cast<uint16_t>(follow_frame_pointers(prober, frame, begin, thread->stack_high, scratch.chain));
     }
   }
   uint32_t frames = 0;
@@ -337,8 +330,8 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
 
   const uint32_t words = static_cast<uint32_t>(sizeof header / 8) + event::kSampleRegisters + header.chain +
                          header.frames + header.stack_bytes / 8;
-  auto* const record = tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample,
-                                                        words, 0, words * 8);
+  auto* const record =
+      tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample, words, 0, words * 8);
   if (record == nullptr) return;
   record->time = now;
   record->period = g_period * periods;
@@ -373,7 +366,7 @@ void on_signal(int, siginfo_t* info, void* context) {
   errno = kept_errno;
 }
 
-// ---- start ---------------------------------------------------------------------------------------
+// Start
 
 // A real-time signal that nobody has taken, from above: programs take them from below.
 int free_signal() {
@@ -425,8 +418,7 @@ void learn_stack(Thread& thread) {
   pthread_attr_destroy(&attributes);
 }
 
-// In a forked child, which has no timers: its one thread is sampled again, as a new process from its first
-// sample on.
+// In a forked child, which has no timers: its one thread is sampled again, as a new process from its first sample on.
 void after_fork() {
   if (g_signal.load(std::memory_order_relaxed) == 0 || g_stopped.load(std::memory_order_relaxed)) return;
   const Thread* const before = g_threads.at(tape::t_state.thread_index);
@@ -470,8 +462,8 @@ void record_launch_stack(uint64_t correlation) {
   errno = kept_errno;
   if (frames == 0) return;
   const uint32_t words = static_cast<uint32_t>(sizeof header / 8) + header.frames;
-  auto* const record = tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample,
-                                                        words, 0, words * 8);
+  auto* const record =
+      tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample, words, 0, words * 8);
   if (record == nullptr) return;
   record->time = host_ticks();
   record->period = 0;
@@ -510,9 +502,8 @@ bool set_handler(int signal) {
 void block_own_in_handlers(int own) {
   for (int number = 1; number <= 64; ++number) {
     struct sigaction action {};
-    if (number == own || number == SIGKILL || number == SIGSTOP ||
-        real_sigaction(number, nullptr, &action) != 0 || (action.sa_flags & SA_ONSTACK) == 0 ||
-        sigismember(&action.sa_mask, own) == 1)
+    if (number == own || number == SIGKILL || number == SIGSTOP || real_sigaction(number, nullptr, &action) != 0 ||
+        (action.sa_flags & SA_ONSTACK) == 0 || sigismember(&action.sa_mask, own) == 1)
       continue;
     sigaddset(&action.sa_mask, own);
     real_sigaction(number, &action, nullptr);
@@ -551,9 +542,8 @@ void start_process(const void* stack_end) {
   }
   if (configuration.sampler != event::Sampler::kTimer) return;
   if (!tape::permitted(tape::kCallSample)) {
-    tape::note(event::NoteSeverity::kWarning,
-               "a process was started under a filter of system calls (seccomp) of the program's: its call "
-               "stacks are not sampled");
+    tape::note(event::NoteSeverity::kWarning, "a process was started under a filter of system calls (seccomp) of "
+                                              "the program's: its call stacks are not sampled");
     return;
   }
   g_clock = configuration.sample_clock;
@@ -592,9 +582,8 @@ void start_process(const void* stack_end) {
   pthread_atfork(nullptr, nullptr, after_fork);
   start_thread(*thread);
   if (thread->timer == 0) {
-    tape::note(
-        event::NoteSeverity::kWarning,
-        "the kernel gave no timer (limit of pending signals, ulimit -i?): call stacks are not sampled");
+    tape::note(event::NoteSeverity::kWarning,
+               "the kernel gave no timer (limit of pending signals, ulimit -i?): call stacks are not sampled");
   }
 }
 
@@ -610,8 +599,7 @@ void begin_thread() {
 
 void end_thread() {
   end_counts();
-  if (g_signal.load(std::memory_order_acquire) == 0 || tape::t_state.generation != tape::process_generation())
-    return;
+  if (g_signal.load(std::memory_order_acquire) == 0 || tape::t_state.generation != tape::process_generation()) return;
   Thread* const thread = g_threads.get();
   if (thread == nullptr || thread->tid != tape::t_state.tid) return;
   if (thread->timer != 0 && tape::permitted(tape::kCallSample)) syscall(SYS_timer_delete, thread->timer - 1);

@@ -1,9 +1,9 @@
-// Call-stack sampling inside a target: a timer per thread, whose signal's handler copies registers, a slice
-// of the stack and the Python frames into the pool. Configuration: sampler=timer, sample_hz (default 100),
+// Call-stack sampling inside a target: a timer per thread, whose signal's handler copies registers, a slice of the
+// stack and the Python frames into the pool. Configuration: sampler=timer, sample_hz (default 100),
 // sample_clock=cpu|wall (default cpu), sample_stack=BYTES of stack per sample at most (default 16384).
 //
-// CPU time advances in steps of the kernel's tick: with CONFIG_HZ=250 no thread gives more than 250 samples a
-// second; each says how much time it stands for, so that shares stay right.
+// CPU time advances in steps of the kernel's tick: with CONFIG_HZ=250 no thread gives more than 250 samples a second;
+// each says how much time it stands for, so that shares stay right.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@
 
 namespace tacho::capture::sampler {
 
-/// Starts sampling of this process if its configuration asks for it; the caller is the main thread.
-/// `stack_end`: above the main thread's outermost frame.
+/// Starts sampling of this process if its configuration asks for it; the caller is the main thread. `stack_end`: above
+/// the main thread's outermost frame.
 void start_process(const void* stack_end);
 /// At the begin and end of every other thread.
 void begin_thread();
@@ -22,8 +22,8 @@ void end_thread();
 /// Set while launching calls are to leave their Python stack (configuration: launch_stacks, with a sampler).
 extern std::atomic<bool> g_launch_stacks;
 void record_launch_stack(uint64_t correlation);
-/// At a call that launches device work, before it: which line of Python it comes from. Costs one load when switched off,
-/// about a microsecond in a Python thread.
+/// At a call that launches device work, before it: which line of Python it comes from. Costs one load when switched
+/// off, about a microsecond in a Python thread.
 inline void launch_stack(uint64_t correlation) {
   if (__builtin_expect(g_launch_stacks.load(std::memory_order_relaxed), 0)) record_launch_stack(correlation);
 }
@@ -31,7 +31,8 @@ inline void launch_stack(uint64_t correlation) {
 /// Ends sampling of this process for good: no timer goes off after it, and none is made.
 void stop();
 
-/// A thread gets an alternate stack of so many bytes. The kernel kills a program whose alternate stack overflows, so from then on
+/// A thread gets an alternate stack of so many bytes. The kernel kills a program whose alternate stack overflows, so
+/// from then on
 /// - our handler runs on the threads' own stacks if those bytes are too few for a signal's frame and our handler;
 /// - the program's handlers on alternate stacks block our signal if they are too few for theirs and ours together.
 void alternate_stack(size_t bytes);

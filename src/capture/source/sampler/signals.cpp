@@ -1,7 +1,7 @@
-// Keeps the sampling signal out of the program's sight, when libtacho.so is preloaded: it cannot be given
-// another handler, blocked, or waited for; programs that do so with all signals (thread pools that block
-// everything, crash handlers that catch everything) go on working and are sampled all the same. Without
-// sampling every call passes straight on.
+// Keeps the sampling signal out of the program's sight, when libtacho.so is preloaded: it cannot be given another
+// handler, blocked, or waited for; programs that do so with all signals (thread pools that block everything, crash
+// handlers that catch everything) go on working and are sampled all the same. Without sampling every call passes
+// straight on.
 #include "capture/source/sampler/signals.h"
 
 #include <dlfcn.h>
@@ -73,8 +73,7 @@ TACHO_EXPORT int sigaction(int number, const struct sigaction* action, struct si
   if (own == 0) return next(number, action, previous);
   // Handlers of the program that block everything while they run keep their mask but for our signal. Those on small
   // alternate stacks block ours instead: such a stack has room for their frame, not for another one.
-  static constinit std::atomic<uint64_t> wanted{
-      0};  // handlers whose mask has our signal, as the program knows it
+  static constinit std::atomic<uint64_t> wanted{0};  // handlers whose mask has our signal, as the program knows it
   const uint64_t bit = number > 0 && number <= 64 ? 1ULL << (number - 1) : 0;
   const uint64_t before = wanted.load(std::memory_order_relaxed);
   struct sigaction changed {};
@@ -100,8 +99,7 @@ TACHO_EXPORT int sigaction(int number, const struct sigaction* action, struct si
 }
 
 TACHO_EXPORT int sigaltstack(const stack_t* stack, stack_t* previous) noexcept {
-  if (stack != nullptr && (stack->ss_flags & SS_DISABLE) == 0)
-    tacho::capture::sampler::alternate_stack(stack->ss_size);
+  if (stack != nullptr && (stack->ss_flags & SS_DISABLE) == 0) tacho::capture::sampler::alternate_stack(stack->ss_size);
   TACHO_NEXT(sigaltstack, int(const stack_t*, stack_t*));
   return next(stack, previous);
 }

@@ -1,9 +1,9 @@
-// Calls that the kernel ends with EINTR whatever SA_RESTART says: sleeps, poll and its kin, waits with a time limit. When libtacho.so
-// is preloaded and samples, those that only our signal ended go on for the rest of their time. What ended them is seen in
-// the handler: it interrupts the system call itself, while the handler of another signal would lie in between. From there to
-// the next wait every signal stays blocked, and the wait lets them through again: one of the program's own is never missed
-// in between. Without sampling every call passes straight on. Not covered: system calls that the program or libc makes by
-// themselves.
+// Calls that the kernel ends with EINTR whatever SA_RESTART says: sleeps, poll and its kin, waits with a time limit.
+// When libtacho.so is preloaded and samples, those that only our signal ended go on for the rest of their time. What
+// ended them is seen in the handler: it interrupts the system call itself, while the handler of another signal would
+// lie in between. From there to the next wait every signal stays blocked, and the wait lets them through again: one of
+// the program's own is never missed in between. Without sampling every call passes straight on. Not covered: system
+// calls that the program or libc makes by themselves.
 #include "capture/source/sampler/waits.h"
 
 #include <dlfcn.h>
@@ -40,8 +40,8 @@ struct Wait {
   uint64_t generation;
   std::atomic<uintptr_t> frame;       // of its wrapper
   std::atomic<uint32_t> interrupted;  // by us, since it was last set to 0
-  std::atomic<uint32_t> holds;  // signals are to be held back from then on: kHold, and kHeld when they are
-  uint64_t mask;                // of the program, while they are held back
+  std::atomic<uint32_t> holds;        // signals are to be held back from then on: kHold, and kHeld when they are
+  uint64_t mask;                      // of the program, while they are held back
 };
 enum : uint32_t { kNoHold, kHold, kHeld };
 constinit PerThread<Wait> g_waits;
@@ -117,7 +117,8 @@ auto through(Wait* wait, Call call) -> decltype(call()) {
   }
 }
 
-// The same, where a wait can take the mask of signals: `again(mask)` stands for `first()` then, with signals held back around it.
+// The same, where a wait can take the mask of signals: `again(mask)` stands for `first()` then, with signals held back
+// around it.
 template <typename First, typename Again>
 auto through(Wait* wait, First first, Again again) -> decltype(first()) {
   if (wait == nullptr) return first();
@@ -133,8 +134,7 @@ auto through(Wait* wait, First first, Again again) -> decltype(first()) {
 using Ppoll = int(pollfd*, nfds_t, const timespec*, const sigset_t*);
 using Pselect = int(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*);
 using EpollPwait = int(int, epoll_event*, int, int, const sigset_t*);
-constinit std::atomic<void*> g_ppoll{nullptr}, g_pselect{nullptr}, g_epoll_pwait{nullptr},
-    g_sigsuspend{nullptr};
+constinit std::atomic<void*> g_ppoll{nullptr}, g_pselect{nullptr}, g_epoll_pwait{nullptr}, g_sigsuspend{nullptr};
 
 int64_t now_ns() {
   timespec time{};
@@ -362,9 +362,7 @@ TACHO_EXPORT int epoll_pwait(int epoll, epoll_event* events, int most, int timeo
   const auto left = [&] { return timeout < 0 ? timeout : rest.milliseconds(); };
   return through(
       wait, [&] { return next(epoll, events, most, left(), mask); },
-      [&](const sigset_t* signals) {
-        return next(epoll, events, most, left(), mask != nullptr ? mask : signals);
-      });
+      [&](const sigset_t* signals) { return next(epoll, events, most, left(), mask != nullptr ? mask : signals); });
 }
 
 TACHO_EXPORT int sem_timedwait(sem_t* semaphore, const timespec* until) {
@@ -385,8 +383,7 @@ TACHO_EXPORT int semop(int set, sembuf* operations, size_t count) {
 TACHO_EXPORT int semtimedop(int set, sembuf* operations, size_t count, const timespec* time) {
   TACHO_NEXT(semtimedop, int(int, sembuf*, size_t, const timespec*));
   Wait* const wait = sampled();
-  if (wait == nullptr || !valid(time))
-    return through(wait, [&] { return next(set, operations, count, time); });
+  if (wait == nullptr || !valid(time)) return through(wait, [&] { return next(set, operations, count, time); });
   Rest rest(Rest::of(*time));
   return through(wait, [&] {
     const timespec left = rest.time();
@@ -427,8 +424,7 @@ TACHO_EXPORT int sigtimedwait(const sigset_t* set, siginfo_t* info, const timesp
   TACHO_NEXT(sigtimedwait, int(const sigset_t*, siginfo_t*, const timespec*));
   sigset_t without;
   Wait* const wait = sampled();
-  if (wait == nullptr || !valid(time))
-    return through(wait, [&] { return next(less(set, without), info, time); });
+  if (wait == nullptr || !valid(time)) return through(wait, [&] { return next(less(set, without), info, time); });
   Rest rest(Rest::of(*time));
   return through(wait, [&] {
     const timespec left = rest.time();

@@ -72,8 +72,7 @@ Result<std::vector<counter::Filter::Range>> parse_iterations(const std::vector<s
         error = second.ec;
       }
       if (error != std::errc() || range.first == 0 || range.last < range.first)
-        return fail("--kernel-iteration-range '{}': expected numbers from 1 and ranges, as in [1-3],[5]",
-                    text);
+        return fail("--kernel-iteration-range '{}': expected numbers from 1 and ranges, as in [1-3],[5]", text);
       ranges.push_back(range);
       at = static_cast<size_t>(next - text.data());
     }
@@ -93,8 +92,7 @@ Result<std::optional<CounterPlan>> plan_counters(const Given& given, const Job& 
   CounterPlan result;
   result.chosen = std::move(*chosen);
   auto plan = result.chosen.provider->plan(result.chosen.device, counters);
-  if (!plan)
-    return fail("{}: {}; rocprofv3 --list-avail lists those that it has", option, plan.error().message);
+  if (!plan) return fail("{}: {}; rocprofv3 --list-avail lists those that it has", option, plan.error().message);
   result.plan = std::move(*plan);
   TACHO_TRY(result.chosen.provider->ready());
   if (result.plan.passes.size() > 1 && given.has("pmc"))
@@ -141,9 +139,8 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
       if (exclude.given() && exclude.matches(kernel)) continue;
       const uint64_t number = ++iteration[kernel];
       const bool wanted = plan.iterations.empty() ||
-                          std::any_of(plan.iterations.begin(), plan.iterations.end(), [&](const auto& range) {
-                            return number >= range.first && number <= range.last;
-                          });
+                          std::any_of(plan.iterations.begin(), plan.iterations.end(),
+                                      [&](const auto& range) { return number >= range.first && number <= range.last; });
       if (!wanted) continue;
       kept.dispatches.push_back(result.dispatches[row]);
       const auto begin = result.values.begin() + static_cast<ptrdiff_t>(row * result.counters.size());
@@ -151,8 +148,7 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
     }
     result = std::move(kept);
   }
-  if (const Status written =
-          counter::write_counter_trace(trace, plan.chosen.device, command, observer.results);
+  if (const Status written = counter::write_counter_trace(trace, plan.chosen.device, command, observer.results);
       !written)
     return own_error(written.error().message);
   return outcome->exit_code;
@@ -175,8 +171,7 @@ Result<std::optional<SamplingPlan>> plan_sampling(const Given& given) {
   plan.how.method = given.value("pc-sampling-method");
   plan.how.unit = given.value("pc-sampling-unit");
   const std::string interval = given.value("pc-sampling-interval");
-  const auto [end, error] =
-      std::from_chars(interval.data(), interval.data() + interval.size(), plan.how.interval);
+  const auto [end, error] = std::from_chars(interval.data(), interval.data() + interval.size(), plan.how.interval);
   if (error != std::errc() || end != interval.data() + interval.size() || plan.how.interval == 0)
     return fail("--pc-sampling-interval '{}' is not a whole number from 1 on", interval);
   if (plan.how.unit != (plan.how.method == "host_trap" ? "time" : "cycles"))
@@ -208,10 +203,8 @@ tl::expected<std::pair<std::shared_ptr<const counter::SampledRun>, int>, launch:
   if (!outcome) return tl::unexpected<launch::LaunchError>(outcome.error());
   counter::PassResult kernels;
   if (outcome->sampled)
-    for (const counter::SampledRun::Ran& ran : outcome->sampled->dispatches)
-      kernels.dispatches.push_back(ran.dispatch);
-  if (const Status written = counter::write_counter_trace(trace, plan.chosen.device, command, {&kernels, 1});
-      !written)
+    for (const counter::SampledRun::Ran& ran : outcome->sampled->dispatches) kernels.dispatches.push_back(ran.dispatch);
+  if (const Status written = counter::write_counter_trace(trace, plan.chosen.device, command, {&kernels, 1}); !written)
     return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, written.error().message});
   return std::pair(outcome->sampled, outcome->exit_code);
 }

@@ -1,5 +1,5 @@
-// rocprofv3 --pmc and --pc-sampling-...: collects counters and PC samples through tacho's providers. Counters and kernels go to a
-// trace for exports.
+// rocprofv3 --pmc and --pc-sampling-...: collects counters and PC samples through tacho's providers. Counters and
+// kernels go to a trace for exports.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@ struct CounterPlan {
   std::vector<counter::Filter::Range> iterations;  // for each kernel, counted from 1
 };
 
-/// What --pmc (or pmc_groups) asks for, planned for this machine's device; nothing if neither is given. Fails
-/// on unknown counters, and if the counters of --pmc need more than one pass.
+/// What --pmc (or pmc_groups) asks for, planned for this machine's device; nothing if neither is given. Fails on
+/// unknown counters, and if the counters of --pmc need more than one pass.
 Result<std::optional<CounterPlan>> plan_counters(const Given& given, const Job& job);
 
 /// Runs the command, writes its counters to `trace` and returns its exit code. `say` gets messages.
@@ -36,11 +36,12 @@ struct SamplingPlan {
   counter::Chosen chosen;
   counter::PcSampling how;
 };
-/// What --pc-sampling-... ask for; nothing where none of them is given. Fails where they are incomplete or contradict each other,
-/// and where the device takes no PC samples.
+/// What --pc-sampling-... ask for; nothing where none of them is given. Fails where they are incomplete or contradict
+/// each other, and where the device takes no PC samples.
 Result<std::optional<SamplingPlan>> plan_sampling(const Given& given);
 
-/// Runs the command with PC samples taken, writes its kernels to `trace`, and returns the samples, or none, and its exit code.
+/// Runs the command with PC samples taken, writes its kernels to `trace`, and returns the samples, or none, and its
+/// exit code.
 tl::expected<std::pair<std::shared_ptr<const counter::SampledRun>, int>, launch::LaunchError> collect_samples(
     const SamplingPlan& plan, const std::vector<std::string>& command, const std::string& trace,
     const std::function<void(std::string_view)>& say);

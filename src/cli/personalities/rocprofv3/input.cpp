@@ -30,15 +30,14 @@ Result<std::vector<Job>> read_text(const std::string& path, const std::string& c
     const size_t colon = line.find(':');
     const std::string key = trimmed(line.substr(0, colon));
     if (colon == std::string::npos || key != "pmc")
-      return fail("{}:{}: a line is 'pmc: COUNTER COUNTER ...' (or a comment after #), not '{}'", path,
-                  number, line.substr(0, 60));
+      return fail("{}:{}: a line is 'pmc: COUNTER COUNTER ...' (or a comment after #), not '{}'", path, number,
+                  line.substr(0, 60));
     std::istringstream words(line.substr(colon + 1));
     std::vector<std::string> counters;
     for (std::string word; words >> word;) counters.push_back(word);
     if (counters.empty()) return fail("{}:{}: pmc: names no counter", path, number);
     Job& job = jobs.emplace_back();
-    TACHO_TRY(
-        job.given.set(*find_option("pmc"), std::move(counters), fmt::format("{}:{}: pmc", path, number)));
+    TACHO_TRY(job.given.set(*find_option("pmc"), std::move(counters), fmt::format("{}:{}: pmc", path, number)));
     job.folder = fmt::format("pmc_{}", jobs.size());
   }
   if (jobs.empty()) return fail("{}: holds no pmc: line", path);

@@ -9,20 +9,17 @@
 namespace tacho::cli::rocprofv3 {
 namespace {
 
-constexpr std::string_view kTracing = "Tracing", kAggregate = "Tracing, several at once",
-                           kCounters = "Counters", kSampling = "PC sampling", kStatistics = "Statistics",
-                           kNames = "Kernel names", kFilter = "Filters and periods", kOutput = "Output",
-                           kPerfetto = "Perfetto", kThreadTrace = "Thread trace (ATT)", kOther = "Other",
-                           kHidden = "";
+constexpr std::string_view kTracing = "Tracing", kAggregate = "Tracing, several at once", kCounters = "Counters",
+                           kSampling = "PC sampling", kStatistics = "Statistics", kNames = "Kernel names",
+                           kFilter = "Filters and periods", kOutput = "Output", kPerfetto = "Perfetto",
+                           kThreadTrace = "Thread trace (ATT)", kOther = "Other", kHidden = "";
 
 constexpr Option kOptions[] = {
-    {"input", "-i", Kind::kValue, kOther,
-     "input file: .txt with pmc: lines, .yaml or .json with jobs; one run a job", ""},
-    {"output-file", "-o", Kind::kValue, kOutput,
-     "prefix of file names (default: <pid>; with -d %hostname%/%pid%)", ""},
+    {"input", "-i", Kind::kValue, kOther, "input file: .txt with pmc: lines, .yaml or .json with jobs; one run a job",
+     ""},
+    {"output-file", "-o", Kind::kValue, kOutput, "prefix of file names (default: <pid>; with -d %hostname%/%pid%)", ""},
     {"output-directory", "-d", Kind::kValue, kOutput, "folder of the files (default: the current one)", ""},
-    {"output-format", "-f", Kind::kList, kOutput, "default csv; otf2 is not written",
-     "csv json pftrace rocpd otf2"},
+    {"output-format", "-f", Kind::kList, kOutput, "default csv; otf2 is not written", "csv json pftrace rocpd otf2"},
     {"output-config", "", Kind::kFlag, kOutput, "write <prefix>_config.json", ""},
     {"overwrite", "", Kind::kFlag, kOutput, "tacho: replace existing files of an explicit -o", ""},
     {"keep-trace", "", Kind::kValue, kOutput, "tacho: keep the recording itself in this .tacho file", ""},
@@ -31,8 +28,7 @@ constexpr Option kOptions[] = {
     {"extra-counters", "-E", Kind::kValue, kCounters, "YAML file with further counter definitions", ""},
     {"runtime-trace", "-r", Kind::kFlag, kAggregate,
      "runtime API calls (OpenCL, CUDA, HIP), markers, kernels, copies, allocations, RCCL", ""},
-    {"sys-trace", "-s", Kind::kFlag, kAggregate,
-     "everything; parts can be negated: --sys-trace --hsa-trace=no", ""},
+    {"sys-trace", "-s", Kind::kFlag, kAggregate, "everything; parts can be negated: --sys-trace --hsa-trace=no", ""},
     {"hip-trace", "", Kind::kFlag, kTracing, "HIP API calls, runtime and compiler", ""},
     {"hip-runtime-trace", "", Kind::kFlag, kTracing, "HIP runtime calls", ""},
     {"hip-compiler-trace", "", Kind::kFlag, kTracing, "HIP compiler calls", ""},
@@ -51,8 +47,7 @@ constexpr Option kOptions[] = {
     {"rccl-trace", "", Kind::kFlag, kTracing, "RCCL calls", ""},
     {"rocdecode-trace", "", Kind::kFlag, kTracing, "rocDecode calls", ""},
     {"rocjpeg-trace", "", Kind::kFlag, kTracing, "rocJPEG calls", ""},
-    {"kokkos-trace", "", Kind::kFlag, kTracing, "Kokkos regions; implies --marker-trace and --kernel-rename",
-     ""},
+    {"kokkos-trace", "", Kind::kFlag, kTracing, "Kokkos regions; implies --marker-trace and --kernel-rename", ""},
     {"kfd-trace", "", Kind::kFlag, kHidden, "kernel driver events", ""},
     {"hip-graph-trace", "", Kind::kFlag, kHidden, "HIP graphs", ""},
     {"hip-event-trace", "", Kind::kFlag, kHidden, "HIP events", ""},
@@ -67,45 +62,40 @@ constexpr Option kOptions[] = {
     {"stats", "", Kind::kFlag, kStatistics, "*_stats.csv files", ""},
     {"summary", "-S", Kind::kFlag, kStatistics, "one table over everything at the end", ""},
     {"summary-per-domain", "-D", Kind::kFlag, kStatistics, "one table a domain", ""},
-    {"summary-groups", "", Kind::kList, kStatistics,
-     "one table for the domains that match each regular expression", ""},
+    {"summary-groups", "", Kind::kList, kStatistics, "one table for the domains that match each regular expression",
+     ""},
     {"summary-output-file", "", Kind::kValue, kStatistics,
      "where the tables go: stderr (default), stdout or a file name", ""},
     {"summary-units", "-u", Kind::kValue, kStatistics, "unit of the tables", "sec msec usec nsec"},
     {"mangled-kernels", "-M", Kind::kFlag, kNames, "names as in the code object", ""},
     {"truncate-kernels", "-T", Kind::kFlag, kNames, "names without arguments and templates", ""},
-    {"kernel-rename", "", Kind::kFlag, kNames,
-     "the innermost marker range around the launch replaces the name", ""},
+    {"kernel-rename", "", Kind::kFlag, kNames, "the innermost marker range around the launch replaces the name", ""},
     {"kernel-include-regex", "", Kind::kValue, kFilter, "counters: only kernels that match", ""},
     {"kernel-exclude-regex", "", Kind::kValue, kFilter, "counters: not kernels that match", ""},
-    {"kernel-iteration-range", "", Kind::kList, kFilter,
-     "counters: only these dispatches of each kernel, as [1-2],[5]", ""},
-    {"collection-period", "-P", Kind::kList, kFilter, "delay:duration:repeat, several; repeat 0 = for ever",
+    {"kernel-iteration-range", "", Kind::kList, kFilter, "counters: only these dispatches of each kernel, as [1-2],[5]",
      ""},
+    {"collection-period", "-P", Kind::kList, kFilter, "delay:duration:repeat, several; repeat 0 = for ever", ""},
     {"collection-period-unit", "", Kind::kValue, kFilter, "unit of the periods (default: sec)",
      "hour min sec msec usec nsec"},
-    {"selected-regions", "", Kind::kFlag, kFilter,
-     "record only between roctxProfilerResume and roctxProfilerPause", ""},
-    {"profile-mpi-ranks", "", Kind::kValue, kFilter,
-     "record only these ranks, as 0-3,8; the others run as they are", ""},
-    {"perfetto-backend", "", Kind::kValue, kPerfetto,
-     "inprocess; system is not there: tacho writes the file itself", "inprocess system"},
+    {"selected-regions", "", Kind::kFlag, kFilter, "record only between roctxProfilerResume and roctxProfilerPause",
+     ""},
+    {"profile-mpi-ranks", "", Kind::kValue, kFilter, "record only these ranks, as 0-3,8; the others run as they are",
+     ""},
+    {"perfetto-backend", "", Kind::kValue, kPerfetto, "inprocess; system is not there: tacho writes the file itself",
+     "inprocess system"},
     {"perfetto-buffer-size", "", Kind::kValue, kPerfetto, "not needed: nothing is buffered", ""},
-    {"perfetto-buffer-fill-policy", "", Kind::kValue, kPerfetto, "not needed likewise",
-     "discard ring_buffer"},
+    {"perfetto-buffer-fill-policy", "", Kind::kValue, kPerfetto, "not needed likewise", "discard ring_buffer"},
     {"perfetto-shmem-size-hint", "", Kind::kValue, kPerfetto, "not needed likewise", ""},
     {"list-avail", "-L", Kind::kFlag, kOther, "devices and counters that can be collected", ""},
-    {"group-by-queue", "", Kind::kFlag, kOutput, "pftrace: a line per hardware queue instead of per stream",
-     ""},
+    {"group-by-queue", "", Kind::kFlag, kOutput, "pftrace: a line per hardware queue instead of per stream", ""},
     {"agent-index", "-A", Kind::kValue, kOutput, "numbers of agents; default relative",
      "absolute relative type-relative"},
-    {"disable-signal-handlers", "", Kind::kFlag, kOther,
-     "always so: tacho installs no signal handler in the program", ""},
-    {"minimum-output-data", "", Kind::kValue, kOutput,
-     "write no files when they would be smaller than this many KB", ""},
-    {"preload", "", Kind::kList, kOther, "libraries to preload into the program", ""},
-    {"rocm-root", "", Kind::kValue, kOther, "ROCm installation: not used, there is no rocprofiler-sdk source",
+    {"disable-signal-handlers", "", Kind::kFlag, kOther, "always so: tacho installs no signal handler in the program",
      ""},
+    {"minimum-output-data", "", Kind::kValue, kOutput, "write no files when they would be smaller than this many KB",
+     ""},
+    {"preload", "", Kind::kList, kOther, "libraries to preload into the program", ""},
+    {"rocm-root", "", Kind::kValue, kOther, "ROCm installation: not used, there is no rocprofiler-sdk source", ""},
     {"sdk-soversion", "", Kind::kValue, kOther, "not used likewise", ""},
     {"sdk-version", "", Kind::kValue, kOther, "not used likewise", ""},
     {"readlink", "", Kind::kFlag, kHidden, "", ""},
@@ -113,8 +103,7 @@ constexpr Option kOptions[] = {
     {"echo", "", Kind::kFlag, kHidden, "print the command and environment instead of running it", ""},
     {"suppress-marker-preload", "", Kind::kFlag, kHidden, "", ""},
     {"benchmark-mode", "", Kind::kValue, kHidden, "",
-     "disabled-sdk-contexts sdk-buffer-overhead sdk-callback-overhead tool-runtime-overhead "
-     "execution-profile"},
+     "disabled-sdk-contexts sdk-buffer-overhead sdk-callback-overhead tool-runtime-overhead execution-profile"},
     {"pid", "-p", Kind::kValue, kOther, "attach to a running process: not possible here", ""},
     {"attach", "", Kind::kValue, kHidden, "", ""},
     {"att", "", Kind::kFlag, kThreadTrace, "thread trace", ""},
@@ -224,23 +213,21 @@ Result<CommandLine> parse_command_line(int argc, char** argv) {
 }
 
 std::string help_text() {
-  std::string out =
-      "rocprofv3's command line on every device that tacho traces.\n\n"
-      "Usage: rocprofv3 [options] -- program [arguments]\n"
-      "       rocprofv3 -h, --help | -v, --version | -L, --list-avail\n";
+  std::string out = "rocprofv3's command line on every device that tacho traces.\n\n"
+                    "Usage: rocprofv3 [options] -- program [arguments]\n"
+                    "       rocprofv3 -h, --help | -v, --version | -L, --list-avail\n";
   for (const std::string_view group : {kAggregate, kTracing, kStatistics, kNames, kOutput, kFilter, kCounters,
                                        kSampling, kPerfetto, kThreadTrace, kOther}) {
     out += fmt::format("\n{}:\n", group);
     for (const Option& option : kOptions)
       if (option.group == group) out += options::help_line(option, 34);
   }
-  out +=
-      "\nExamples:\n"
-      "  rocprofv3 --stats --sys-trace --kernel-trace -- python3 app.py\n"
-      "      <pid>_kernel_stats.csv and its kin, one set per process\n"
-      "  rocprofv3 --sys-trace --output-format pftrace -d traces -- ./app\n"
-      "      traces/<host>/<pid>_results.pftrace for https://ui.perfetto.dev\n"
-      "What differs from AMD's: docs/differences.md.\n";
+  out += "\nExamples:\n"
+         "  rocprofv3 --stats --sys-trace --kernel-trace -- python3 app.py\n"
+         "      <pid>_kernel_stats.csv and its kin, one set per process\n"
+         "  rocprofv3 --sys-trace --output-format pftrace -d traces -- ./app\n"
+         "      traces/<host>/<pid>_results.pftrace for https://ui.perfetto.dev\n"
+         "What differs from AMD's: docs/differences.md.\n";
   return out;
 }
 

@@ -33,7 +33,7 @@ Result<CommandLine> parse_command_line(int argc, char** argv);
 /// One run of the program: the options from one job of an input file, and where the results go.
 struct Job {
   Given given;
-  std::string folder;  // "pass_2", "pmc_1"; empty = the output folder itself
+  std::string folder;                                    // "pass_2", "pmc_1"; empty = the output folder itself
   std::vector<std::vector<std::string>> counter_groups;  // pmc_groups
 };
 /// Reads a .txt ("pmc: A B" per line), .yaml, .yml or .json ("jobs": [...]) file. Errors name file and line.

@@ -24,8 +24,7 @@ PlaceholderFacts facts_before_start(const std::vector<std::string>& command) {
   return facts;
 }
 
-PlaceholderFacts facts_of(const trace::Trace& trace, int64_t process,
-                          const std::vector<std::string>& command) {
+PlaceholderFacts facts_of(const trace::Trace& trace, int64_t process, const std::vector<std::string>& command) {
   PlaceholderFacts facts = facts_before_start(command);
   const auto cell = [&](int at) { return trace.cell(Table::kProcess, process, at); };
   facts.pid = cell(column::Process::pid);
@@ -46,8 +45,7 @@ bool differs_by_process(const std::string& text) {
 }
 
 int64_t missing_rank(const std::string& text, const PlaceholderFacts& process) {
-  if (!process.job.known() || process.job.size == 1 || process.job.rank < 0 || differs_by_process(text))
-    return -1;
+  if (!process.job.known() || process.job.size == 1 || process.job.rank < 0 || differs_by_process(text)) return -1;
   // %env{SLURM_PROCID}% and similar placeholders differ too.
   for (const JobLauncher& launcher : job_launchers())
     for (const std::span<const char* const> names :
@@ -65,8 +63,8 @@ int restarts() {
 Place place_of(const std::string& directory, const std::string& file, const std::string& pass,
                const PlaceholderFacts& process) {
   if (directory.empty() && file.empty()) return {pass, fmt::format("{}", process.pid)};
-  const fs::path path = fs::path(expanded(directory, process)) / pass /
-                        expanded(file.empty() ? "%hostname%/%pid%" : file, process);
+  const fs::path path =
+      fs::path(expanded(directory, process)) / pass / expanded(file.empty() ? "%hostname%/%pid%" : file, process);
   return {path.parent_path().string(), path.filename().string()};
 }
 

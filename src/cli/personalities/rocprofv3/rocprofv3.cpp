@@ -56,8 +56,7 @@ struct Plan {
   format::ExportOptions options;
   std::vector<const format::Writer*> writers;
   std::string directory, file, pass;
-  std::string
-      attempt;  // distinguishes a restarted job's files from those of earlier attempts; empty = no need
+  std::string attempt;  // distinguishes a restarted job's files from those of earlier attempts; empty = no need
   SummaryRequest summary;
   std::string summary_output = "stderr";
   bool summarize = false, write_config = false, traces = false;
@@ -79,7 +78,7 @@ void say(const Plan& plan, Level level, std::string_view text) {
   if (level <= plan.level) complain(0, text);
 }
 
-// ---- sources
+// Sources
 
 struct Source {
   const char* option;
@@ -90,31 +89,27 @@ struct Source {
 };
 constexpr uint64_t kApi = tape::source_bit::kApi;
 constexpr Source kSources[] = {
-    {"hip-runtime-trace", "no HIP call was made", bit(Table::kApi), bit(Domain::kHipRuntime), kApi, true,
+    {"hip-runtime-trace", "no HIP call was made", bit(Table::kApi), bit(Domain::kHipRuntime), kApi, true, true,
+     "hip-trace"},
+    {"hip-compiler-trace", "no HIP compiler call was made", bit(Table::kApi), bit(Domain::kHipCompiler), kApi, false,
      true, "hip-trace"},
-    {"hip-compiler-trace", "no HIP compiler call was made", bit(Table::kApi), bit(Domain::kHipCompiler), kApi,
-     false, true, "hip-trace"},
-    {"opencl-trace", "no OpenCL call was made", bit(Table::kApi), bit(Domain::kOpenCL), kApi, true, true,
-     nullptr},
-    {"cuda-trace", "no CUDA call was made", bit(Table::kApi),
-     bit(Domain::kCudaRuntime) | bit(Domain::kCudaDriver), kApi, true, true, nullptr},
-    {"hsa-core-trace", "no HSA call was made", bit(Table::kApi), bit(Domain::kHsa), kApi, false, true,
-     "hsa-trace"},
-    {"hsa-amd-trace", "no HSA call was made", bit(Table::kApi), bit(Domain::kHsa), kApi, false, true,
-     "hsa-trace"},
-    {"hsa-image-trace", "no HSA call was made", bit(Table::kApi), bit(Domain::kHsa), kApi, false, true,
-     "hsa-trace"},
+    {"opencl-trace", "no OpenCL call was made", bit(Table::kApi), bit(Domain::kOpenCL), kApi, true, true, nullptr},
+    {"cuda-trace", "no CUDA call was made", bit(Table::kApi), bit(Domain::kCudaRuntime) | bit(Domain::kCudaDriver),
+     kApi, true, true, nullptr},
+    {"hsa-core-trace", "no HSA call was made", bit(Table::kApi), bit(Domain::kHsa), kApi, false, true, "hsa-trace"},
+    {"hsa-amd-trace", "no HSA call was made", bit(Table::kApi), bit(Domain::kHsa), kApi, false, true, "hsa-trace"},
+    {"hsa-image-trace", "no HSA call was made", bit(Table::kApi), bit(Domain::kHsa), kApi, false, true, "hsa-trace"},
     {"hsa-finalizer-trace", "no HSA call was made", bit(Table::kApi), bit(Domain::kHsa), kApi, false, true,
      "hsa-trace"},
     {"rccl-trace", "no RCCL call was made", bit(Table::kApi), bit(Domain::kRccl), kApi, true, true, nullptr},
-    {"marker-trace", "the program set no marker", bit(Table::kMarker), 0, tape::source_bit::kMarker, true,
+    {"marker-trace", "the program set no marker", bit(Table::kMarker), 0, tape::source_bit::kMarker, true, true,
+     nullptr},
+    // The calls tell which thread launched (column Thread_Id); tacho writes their own rows only if the user asked for
+    // them.
+    {"kernel-trace", "no kernel ran", bit(Table::kDispatch), 0, tape::source_bit::kDispatch | kApi, true, true,
+     nullptr},
+    {"memory-copy-trace", "nothing was copied", bit(Table::kCopy) | bit(Table::kFill), 0, tape::source_bit::kCopy, true,
      true, nullptr},
-    // The calls tell which thread launched (column Thread_Id); tacho writes their own rows only if the user
-    // asked for them.
-    {"kernel-trace", "no kernel ran", bit(Table::kDispatch), 0, tape::source_bit::kDispatch | kApi, true,
-     true, nullptr},
-    {"memory-copy-trace", "nothing was copied", bit(Table::kCopy) | bit(Table::kFill), 0,
-     tape::source_bit::kCopy, true, true, nullptr},
     {"memory-allocation-trace", "no device memory was allocated", bit(Table::kAllocation), 0,
      tape::source_bit::kAllocation, true, true, nullptr},
 };
@@ -125,8 +120,7 @@ constexpr const char* kAbsent[] = {"scratch-memory-trace", "rocdecode-trace", "r
 
 void choose_sources(const Given& given, Plan& plan) {
   uint64_t tables = 0, domains = 0, sources = 0;
-  const bool runtime = given.on("runtime-trace"), system = given.on("sys-trace"),
-             kokkos = given.on("kokkos-trace");
+  const bool runtime = given.on("runtime-trace"), system = given.on("sys-trace"), kokkos = given.on("kokkos-trace");
   for (const Source& source : kSources) {
     auto wanted = given.flag(source.option);
     std::string named = source.option;
@@ -160,8 +154,7 @@ void choose_sources(const Given& given, Plan& plan) {
   }
   plan.traces = sources != 0;
   plan.options.kernel_rename = given.flag("kernel-rename").value_or(kokkos);
-  if (plan.options.kernel_rename && (tables & bit(Table::kDispatch)) != 0)
-    sources |= tape::source_bit::kMarker;
+  if (plan.options.kernel_rename && (tables & bit(Table::kDispatch)) != 0) sources |= tape::source_bit::kMarker;
   plan.options.tables = tables;
   plan.options.domains = domains;
   plan.launch.recording.sources = sources;
@@ -171,15 +164,13 @@ void choose_sources(const Given& given, Plan& plan) {
     if (given.on(option)) absent += fmt::format("{}--{}", absent.empty() ? "" : ", ", option);
   if (!absent.empty())
     plan.remarks.push_back(fmt::format(
-        "{}: no device that tacho traces has such records; the option is accepted and records nothing",
-        absent));
+        "{}: no device that tacho traces has such records; the option is accepted and records nothing", absent));
   if (kokkos)
-    plan.remarks.push_back(
-        "--kokkos-trace: tacho brings no Kokkos tool library; kernels are named after the markers that the "
-        "program sets");
+    plan.remarks.push_back("--kokkos-trace: tacho brings no Kokkos tool library; kernels are named after "
+                           "the markers that the program sets");
 }
 
-// ---- numbers and lists in options
+// Numbers and lists in options
 
 Result<double> positive(const std::string& text, std::string_view option, std::string_view whole) {
   double value = 0;
@@ -206,25 +197,22 @@ Status choose_periods(const Given& given, Plan& plan) {
       parts.push_back(text.substr(begin, end - begin));
       begin = end + 1;
     }
-    if (parts.size() != 3)
-      return fail("--collection-period '{}' is not delay:duration:repeat, as in 5:10:0", text);
+    if (parts.size() != 3) return fail("--collection-period '{}' is not delay:duration:repeat, as in 5:10:0", text);
     TACHO_ASSIGN(const double delay, positive(parts[0], "collection-period", text));
     TACHO_ASSIGN(const double duration, positive(parts[1], "collection-period", text));
     uint64_t repeat = 0;
     const auto [end, error] = std::from_chars(parts[2].data(), parts[2].data() + parts[2].size(), repeat);
     if (error != std::errc() || end != parts[2].data() + parts[2].size())
       return fail("--collection-period '{}': the repeat is not a whole number", text);
-    if (duration == 0)
-      return fail("--collection-period '{}': the duration is 0, so nothing would be recorded", text);
+    if (duration == 0) return fail("--collection-period '{}': the duration is 0, so nothing would be recorded", text);
     plan.launch.recording.periods.push_back({delay * seconds, duration * seconds, repeat});
   }
   return {};
 }
 
 Status check_iterations(const Given& given) {
-  TACHO_ASSIGN(
-      const RegularExpression list,
-      RegularExpression::make(R"(\[?[1-9][0-9]*(-[1-9][0-9]*)?\]?(,\[?[1-9][0-9]*(-[1-9][0-9]*)?\]?)*)"));
+  TACHO_ASSIGN(const RegularExpression list,
+               RegularExpression::make(R"(\[?[1-9][0-9]*(-[1-9][0-9]*)?\]?(,\[?[1-9][0-9]*(-[1-9][0-9]*)?\]?)*)"));
   for (const std::string& range : given.list("kernel-iteration-range"))
     if (!list.matches(range))
       return fail("--kernel-iteration-range '{}' is not a list like [1-2],[5] (counted from 1)", range);
@@ -242,29 +230,24 @@ Status check_thread_trace(const Given& given) {
     const char* option;
     uint64_t least, most;
   };
-  static constexpr Number kNumbers[] = {
-      {"att-target-cu", 0, UINT64_MAX},   {"att-simd-select", 0, UINT64_MAX},
-      {"att-buffer-size", 1, UINT64_MAX}, {"att-shader-engine-mask", 1, UINT64_MAX},
-      {"att-perfcounter-ctrl", 0, 32},    {"att-activity", 0, 16}};
+  static constexpr Number kNumbers[] = {{"att-target-cu", 0, UINT64_MAX},   {"att-simd-select", 0, UINT64_MAX},
+                                        {"att-buffer-size", 1, UINT64_MAX}, {"att-shader-engine-mask", 1, UINT64_MAX},
+                                        {"att-perfcounter-ctrl", 0, 32},    {"att-activity", 0, 16}};
   for (const Number& number : kNumbers) {
     if (!given.has(number.option)) continue;
     const std::string text = given.value(number.option);
     const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
     uint64_t value = 0;
     const char* const end = text.data() + text.size();
-    const auto [at, error] =
-        std::from_chars(text.data() + (hexadecimal ? 2 : 0), end, value, hexadecimal ? 16 : 10);
-    if (error != std::errc() || at != end)
-      return fail("--{} '{}' is not a whole number", number.option, text);
+    const auto [at, error] = std::from_chars(text.data() + (hexadecimal ? 2 : 0), end, value, hexadecimal ? 16 : 10);
+    if (error != std::errc() || at != end) return fail("--{} '{}' is not a whole number", number.option, text);
     if (value < number.least || value > number.most)
       return fail("--{} {}: must be {}", number.option, text,
                   number.most == UINT64_MAX ? fmt::format("at least {}", number.least)
                                             : fmt::format("from {} to {}", number.least, number.most));
   }
   if (given.has("att-activity") && (given.has("att-perfcounters") || given.has("att-perfcounter-ctrl")))
-    return fail(
-        "--att-activity chooses counters itself: --att-perfcounters and --att-perfcounter-ctrl contradict "
-        "it");
+    return fail("--att-activity chooses counters itself: --att-perfcounters and --att-perfcounter-ctrl contradict it");
   return {};
 }
 
@@ -274,8 +257,7 @@ Status choose_formats(const Given& given, Plan& plan) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   for (const std::string& name : names) {
-    if (name == "otf2")
-      return fail("--output-format otf2: tacho writes no OTF2; pftrace streams traces of any size");
+    if (name == "otf2") return fail("--output-format otf2: tacho writes no OTF2; pftrace streams traces of any size");
     // rocprofv3's json is not Chrome's.
     const auto writer = writer_of(name == "json" ? "rocprofv3" : name);
     if (!writer) return fail("--output-format: {}", writer.error().message);
@@ -304,8 +286,7 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
       const uint64_t also = plan.options.tables & ~(bit(Table::kDispatch) | bit(Table::kCounterValue));
       if (also != 0)
         plan.remarks.push_back(
-            "--pmc: counters are collected in runs of their own, in which only kernels are recorded; for the "
-            "other "
+            "--pmc: counters are collected in runs of their own, in which only kernels are recorded; for the other "
             "records run again without --pmc");
     } else {
       plan.options.tables = 0;
@@ -316,9 +297,8 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   }
   if (plan.sampling) {
     if (plan.traces && (plan.options.tables & ~bit(Table::kDispatch)) != 0)
-      plan.remarks.push_back(
-          "--pc-sampling-method: in a run that takes PC samples only kernels are recorded; for the other "
-          "records run again without it");
+      plan.remarks.push_back("--pc-sampling-method: in a run that takes PC samples only kernels are "
+                             "recorded; for the other records run again without it");
     plan.options.tables = bit(Table::kDispatch);
     plan.traces = true;
     plan.expected.clear();
@@ -365,8 +345,7 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   if (!plan.traces) {
     for (const char* option : {"stats", "summary", "summary-per-domain", "summary-groups", "output-config"})
       if (given.has(option) && (option == std::string_view("summary-groups") || given.on(option)))
-        return fail("--{} has nothing to show: no tracing option is on; add --kernel-trace or --sys-trace",
-                    option);
+        return fail("--{} has nothing to show: no tracing option is on; add --kernel-trace or --sys-trace", option);
   }
 
   const auto remark = [&](std::string text) { plan.remarks.push_back(std::move(text)); };
@@ -379,17 +358,14 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   for (const Option& option : options_table())
     if ((option.name.starts_with("att") && option.name != "attach") || option.name == "advanced-thread-trace")
       if (option.kind == Kind::kFlag ? given.on(option.name) : given.has(option.name)) {
-        remark(
-            fmt::format("--{}: no device that tacho traces gives thread traces; the option is accepted and "
-                        "records nothing",
-                        option.name));
+        remark(fmt::format("--{}: no device that tacho traces gives thread traces; "
+                           "the option is accepted and records nothing",
+                           option.name));
         break;
       }
   if (given.value("perfetto-backend") == "system")
-    remark(
-        "--perfetto-backend system: there is no tracing daemon in between; the trace is written to a file");
-  for (const char* option :
-       {"perfetto-buffer-size", "perfetto-buffer-fill-policy", "perfetto-shmem-size-hint"})
+    remark("--perfetto-backend system: there is no tracing daemon in between; the trace is written to a file");
+  for (const char* option : {"perfetto-buffer-size", "perfetto-buffer-fill-policy", "perfetto-shmem-size-hint"})
     if (given.has(option)) {
       remark(fmt::format("--{} is not needed: traces are written as a stream of any length", option));
       break;
@@ -400,27 +376,24 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
     remark("--extra-counters has no effect without --pmc");
   }
   if (given.has("benchmark-mode"))
-    remark(
-        "--benchmark-mode measures parts of AMD's own tool, which are not here; the run is an ordinary one");
+    remark("--benchmark-mode measures parts of AMD's own tool, which are not here; the run is an ordinary one");
   std::string unused;
   for (const char* option : {"rocm-root", "sdk-soversion", "sdk-version"})
     if (given.has(option)) unused += fmt::format("{}--{}", unused.empty() ? "" : ", ", option);
   if (!unused.empty())
     remark(fmt::format(
-        "{}: this tacho has no source that loads rocprofiler-sdk; the option is accepted and changes nothing",
-        unused));
+        "{}: this tacho has no source that loads rocprofiler-sdk; the option is accepted and changes nothing", unused));
   if (given.has("rocm-root") && !fs::is_directory(given.value("rocm-root")))
     return fail("--rocm-root {}: is not a folder", given.value("rocm-root"));
   return plan;
 }
 
-// ---- before the start: what can be known now must not fail after hours
+// Before the start: what can be known now must not fail after hours
 
 Status check_writable(const std::string& folder) {
   const std::string shown = folder.empty() ? "." : folder;
   if (!folder.empty()) TACHO_TRY(create_folders(folder));
-  if (access(shown.c_str(), W_OK | X_OK) != 0)
-    return fail("cannot write into {}: {}", shown, strerror(errno));
+  if (access(shown.c_str(), W_OK | X_OK) != 0) return fail("cannot write into {}: {}", shown, strerror(errno));
   return {};
 }
 
@@ -459,8 +432,7 @@ Result<std::string> prepare_outputs(Plan& plan) {
     TACHO_TRY(check_writable(folder));
   } else {
     const std::string file = plan.file.empty() ? "%hostname%/%pid%" : plan.file;
-    if (!differs_by_process(plan.directory))
-      folder = (fs::path(expanded(plan.directory, facts)) / plan.pass).string();
+    if (!differs_by_process(plan.directory)) folder = (fs::path(expanded(plan.directory, facts)) / plan.pass).string();
     TACHO_TRY(check_writable(folder));
     if (!differs_by_process(plan.directory) && !differs_by_process(file)) {
       const Place place = wanted_place(plan, facts);
@@ -472,22 +444,18 @@ Result<std::string> prepare_outputs(Plan& plan) {
         again.prefix = place.prefix + plan.attempt;
       }
       if (!plan.attempt.empty())
-        plan.remarks.push_back(fmt::format("{}_* exists in {}: those of this restart are called {}_*",
-                                           place.prefix, place.folder.empty() ? "." : place.folder,
-                                           again.prefix));
+        plan.remarks.push_back(fmt::format("{}_* exists in {}: those of this restart are called {}_*", place.prefix,
+                                           place.folder.empty() ? "." : place.folder, again.prefix));
       if (!plan.options.overwrite && taken(again))
         return fail(
-            "{}_* exists in {}; pass --overwrite to replace it, or give another -o or -d (%pid% in it "
-            "makes it unique)",
+            "{}_* exists in {}; pass --overwrite to replace it, or give another -o or -d (%pid% in it makes it unique)",
             place.prefix, place.folder.empty() ? "." : place.folder);
     }
   }
   if (plan.summarize && plan.summary_output != "stderr" && plan.summary_output != "stdout" &&
       plan.summary_output.find('/') != std::string::npos)
-    return fail(
-        "--summary-output-file {}: a name without a folder; it goes beside the other files as "
-        "<prefix>_{}.txt",
-        plan.summary_output, plan.summary_output.substr(plan.summary_output.rfind('/') + 1));
+    return fail("--summary-output-file {}: a name without a folder; it goes beside the other files as <prefix>_{}.txt",
+                plan.summary_output, plan.summary_output.substr(plan.summary_output.rfind('/') + 1));
   if (const char* temporary = std::getenv("ROCPROF_TMPDIR"); temporary != nullptr && *temporary != '\0') {
     folder = temporary;
     TACHO_TRY(check_writable(folder));
@@ -503,7 +471,7 @@ Result<std::string> prepare_outputs(Plan& plan) {
       .string();  // several machines may share the folder
 }
 
-// ---- after the run: files and tables
+// After the run: files and tables
 
 std::string config_text(const Given& given, const Plan& plan) {
   std::string out;
@@ -542,8 +510,8 @@ Status write_text(const std::string& path, std::string_view text, bool overwrite
   return file.commit();
 }
 
-// Finds a prefix that no file has and no other process is about to use, so that no record is lost to a clash:
-// first the wanted one, then with the pid, then with numbers. The claim holds it until the files exist.
+// Finds a prefix that no file has and no other process is about to use, so that no record is lost to a clash: first the
+// wanted one, then with the pid, then with numbers. The claim holds it until the files exist.
 NameClaim claim_prefix(Place& place, int64_t pid, bool overwrite, bool as_wanted) {
   const std::string wanted = place.prefix;
   for (int i = as_wanted ? -1 : 0;; ++i) {
@@ -564,13 +532,12 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
     if (!place.folder.empty()) TACHO_TRY(create_folders(place.folder));
     const std::string wanted = place.prefix;
     // A later process of this run must not replace the files of the first one.
-    const bool as_wanted = !plan.options.overwrite || process == processes.front() ||
-                           differs_by_process(plan.directory + plan.file);
+    const bool as_wanted =
+        !plan.options.overwrite || process == processes.front() || differs_by_process(plan.directory + plan.file);
     const NameClaim claim = claim_prefix(place, facts.pid, plan.options.overwrite, as_wanted);
     if (place.prefix != wanted && !plan.options.overwrite)
       say(plan, kWarning,
-          fmt::format("files {}_* exist: those of process {} are called {}_*", wanted, facts.pid,
-                      place.prefix));
+          fmt::format("files {}_* exist: those of process {} are called {}_*", wanted, facts.pid, place.prefix));
     plan.options.process = process;
     std::vector<std::string> written;
     if (plan.sampled && process == processes.front()) {
@@ -582,8 +549,7 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
                                            {.samples = writes("csv"), .json = writes("rocprofv3")},
                                            plan.options.overwrite));
       if (processes.size() > 1)
-        say(plan, kWarning,
-            fmt::format("the PC samples of all processes are in the files {}_*", place.prefix));
+        say(plan, kWarning, fmt::format("the PC samples of all processes are in the files {}_*", place.prefix));
     }
     for (const format::Writer* writer : plan.writers) {
       if (plan.sampled && writer->name == "rocprofv3") continue;  // written with the samples
@@ -591,8 +557,7 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
       target.folder = place.folder;
       target.prefix = place.prefix;
       const bool named = writer->extension.starts_with("_results");
-      const std::string name =
-          fmt::format("{}{}{}", place.prefix, named ? "" : "_results", writer->extension);
+      const std::string name = fmt::format("{}{}{}", place.prefix, named ? "" : "_results", writer->extension);
       target.file = (fs::path(place.folder) / name).string();
       Progress progress(fmt::format("writing {} of process {}", writer->name, facts.pid));
       plan.options.progress = &progress;
@@ -664,8 +629,7 @@ int run_plan(const Given& given, Plan& plan) {
   say_remarks();
   if (!plan.traces) {
     // Like rocprofv3: without a tracing option there is no profile, and the program runs as it is.
-    say(plan, kWarning,
-        "no tracing option is given: the program runs unrecorded; add --kernel-trace or --sys-trace");
+    say(plan, kWarning, "no tracing option is given: the program runs unrecorded; add --kernel-trace or --sys-trace");
     const auto executable = launch::find_executable(plan.launch.command[0]);
     if (!executable) return complain(executable.error().exit_code, executable.error().message);
     std::vector<char*> words;

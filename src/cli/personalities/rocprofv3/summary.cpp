@@ -23,10 +23,9 @@ struct Unit {
 };
 constexpr Unit kUnits[] = {{"sec", 1e9}, {"msec", 1e6}, {"usec", 1e3}, {"nsec", 1}};
 
-// The layout is rocprofv3's (generateStats.cpp of ROCm 7.0): minimal widths, centred headings, averages and
-// deviations in scientific notation, times in units other than ns with as many digits as they need.
-std::string table(const std::string& label, std::vector<Line> lines, const Unit& unit,
-                  std::string_view indent) {
+// The layout is rocprofv3's (generateStats.cpp of ROCm 7.0): minimal widths, centred headings, averages and deviations
+// in scientific notation, times in units other than ns with as many digits as they need.
+std::string table(const std::string& label, std::vector<Line> lines, const Unit& unit, std::string_view indent) {
   if (lines.empty()) return {};
   std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
     return a.sums.total != b.sums.total ? a.sums.total > b.sums.total : a.name < b.name;
@@ -52,18 +51,16 @@ std::string table(const std::string& label, std::vector<Line> lines, const Unit&
     const auto& sums = line.sums;
     const bool timed = sums.count > 0;
     const auto shown = [&](std::string text) { return timed ? std::move(text) : std::string(); };
-    rows.push_back(
-        {report::clean(line.name), line.domain, fmt::format("{}", sums.count + sums.unknown),
-         shown(duration(sums.total)), shown(fmt::format("{:.3e}", sums.mean / unit.nanoseconds)),
-         shown(fmt::format("{:.6f}", total > 0 ? static_cast<double>(sums.total) / total * 100 : 0.0)),
-         shown(duration(sums.min)), shown(duration(sums.max)),
-         shown(fmt::format("{:.3e}", sums.stddev() / unit.nanoseconds))});
+    rows.push_back({report::clean(line.name), line.domain, fmt::format("{}", sums.count + sums.unknown),
+                    shown(duration(sums.total)), shown(fmt::format("{:.3e}", sums.mean / unit.nanoseconds)),
+                    shown(fmt::format("{:.6f}", total > 0 ? static_cast<double>(sums.total) / total * 100 : 0.0)),
+                    shown(duration(sums.min)), shown(duration(sums.max)),
+                    shown(fmt::format("{:.3e}", sums.stddev() / unit.nanoseconds))});
   }
   std::array<size_t, 9> widths = {40, 12, 15, 15, 15, 13, 15, 15, 15};
   for (const Cells& row : rows)
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], report::display_width(row[i]));
-  std::string out =
-      fmt::format("\n{}ROCPROFV3 {}SUMMARY:\n\n{}", indent, label.empty() ? "" : label + " ", indent);
+  std::string out = fmt::format("\n{}ROCPROFV3 {}SUMMARY:\n\n{}", indent, label.empty() ? "" : label + " ", indent);
   for (size_t i = 0; i < head.size(); ++i) out += fmt::format("| {:^{}} ", head[i], widths[i]);
   out += fmt::format("|\n{}", indent);
   for (const size_t width : widths) out += fmt::format("|-{:-^{}}-", "", width);
@@ -71,8 +68,7 @@ std::string table(const std::string& label, std::vector<Line> lines, const Unit&
   for (const Cells& row : rows) {
     out += indent;
     for (size_t i = 0; i < row.size(); ++i)
-      out += "| " +
-             (i < 2 ? report::padded_right(row[i], widths[i]) : report::padded_left(row[i], widths[i])) + " ";
+      out += "| " + (i < 2 ? report::padded_right(row[i], widths[i]) : report::padded_left(row[i], widths[i])) + " ";
     out += "|\n";
   }
   return out + "\n";
@@ -80,8 +76,8 @@ std::string table(const std::string& label, std::vector<Line> lines, const Unit&
 
 // rocprofv3's order of domains; domains that it does not know come last.
 size_t rank_of(std::string_view domain) {
-  static constexpr std::string_view kOrder[] = {
-      "HSA_API", "HIP_API", "MARKER_API", "KERNEL_DISPATCH", "MEMORY_COPY", "RCCL_API", "MEMORY_ALLOCATION"};
+  static constexpr std::string_view kOrder[] = {"HSA_API",     "HIP_API",  "MARKER_API",       "KERNEL_DISPATCH",
+                                                "MEMORY_COPY", "RCCL_API", "MEMORY_ALLOCATION"};
   return static_cast<size_t>(std::find(std::begin(kOrder), std::end(kOrder), domain) - std::begin(kOrder));
 }
 
@@ -95,8 +91,7 @@ Status check_groups(const std::vector<std::string>& groups) {
 }
 
 Result<std::string> summary_tables(const trace::Trace& trace, const SummaryRequest& request,
-                                   const format::ExportOptions& options,
-                                   std::vector<std::string>& unmatched) {
+                                   const format::ExportOptions& options, std::vector<std::string>& unmatched) {
   format::KernelNames kernels(trace, options);
   TACHO_ASSIGN(auto domains, format::csv::domain_sums(trace, options, kernels));
   std::stable_sort(domains.begin(), domains.end(),

@@ -17,8 +17,8 @@ struct SummaryRequest {
   bool indented = true;             // as on a terminal; false for files
 };
 
-/// The tables of options.process as text, one after the other. A group that matches no domain with records
-/// gives no table and is added to `unmatched`.
+/// The tables of options.process as text, one after the other. A group that matches no domain with records gives no
+/// table and is added to `unmatched`.
 Result<std::string> summary_tables(const trace::Trace& trace, const SummaryRequest& request,
                                    const format::ExportOptions& options, std::vector<std::string>& unmatched);
 /// Fails on an invalid regular expression; the error names the group.

@@ -46,8 +46,7 @@ bool parse_instances(std::string_view bytes, std::vector<CountedDispatch>& out, 
     } else if (magic == spool::kInstanceMagic && size >= sizeof(spool::InstanceRecord)) {
       const auto head = load<spool::InstanceRecord>(bytes, 0);
       const uint64_t name_space = (uint64_t{head.name_bytes} + 7) / 8 * 8;
-      if (sizeof head + name_space + uint64_t{head.values} * sizeof(spool::InstanceValue) != size)
-        return false;
+      if (sizeof head + name_space + uint64_t{head.values} * sizeof(spool::InstanceValue) != size) return false;
       CountedDispatch& counted = out.emplace_back();
       counted.pass = head.pass;
       counted.selected = head.selected != 0;
@@ -86,8 +85,7 @@ bool parse_instances(std::string_view bytes, std::vector<CountedDispatch>& out, 
   return true;
 }
 
-Result<std::vector<CountedDispatch>> read_instances(const std::string& folder, size_t& cut,
-                                                    uint64_t& unknown) {
+Result<std::vector<CountedDispatch>> read_instances(const std::string& folder, size_t& cut, uint64_t& unknown) {
   std::vector<CountedDispatch> dispatches;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
@@ -130,28 +128,25 @@ std::string sentence_of(spool::RanOnce once, int64_t seconds) {
     case RanOnce::kOwn:
       return "HIP's own copies and fills are not run again";
     case RanOnce::kOther:
-      return "tacho does not repeat the call that launched it (with launch attributes, by a HIP that is "
-             "linked statically)";
+      return "tacho does not repeat the call that launched it (with launch "
+             "attributes, by a HIP that is linked statically)";
     case RanOnce::kUnknown:
       return "the kernel's code does not say what arguments it takes";
     case RanOnce::kCallsHost:
       return "the kernel may print, assert or use the device's heap, which tacho cannot undo";
     case RanOnce::kShared:
-      return "the arguments name memory that others (processes, devices, graphics) use, too, or that tacho "
-             "did not see being "
-             "allocated";
+      return "the arguments name memory that others (processes, devices, graphics) "
+             "use, too, or that tacho did not see being allocated";
     case RanOnce::kMapped:
       return "tacho does not save memory that the program maps itself or takes from stream-ordered pools";
     case RanOnce::kPageable:
       return "kernels can write all of the process's memory (HSA_XNACK=1)";
     case RanOnce::kBusy:
-      return fmt::format("the GPU was not idle within {} s (TACHO_REPLAY_PATIENCE=SECONDS gives it more)",
-                         seconds);
+      return fmt::format("the GPU was not idle within {} s (TACHO_REPLAY_PATIENCE=SECONDS gives it more)", seconds);
     case RanOnce::kWaits:
-      return fmt::format(
-          "the kernel did not end within {} s and may wait for the program (TACHO_REPLAY_PATIENCE=SECONDS "
-          "gives it more)",
-          seconds);
+      return fmt::format("the kernel did not end within {} s and may wait for the program "
+                         "(TACHO_REPLAY_PATIENCE=SECONDS gives it more)",
+                         seconds);
     case RanOnce::kNoRoom:
       return "neither the GPU nor the host has room for a copy of the program's memory";
     case RanOnce::kFailed:
@@ -179,8 +174,8 @@ void Columns::fill(const CountedDispatch& dispatch, int banks, double* out) cons
     if (found == counters_.end()) continue;
     for (const size_t column : found->second.whole) add(column, value.value);
     if (found->second.channels.empty()) continue;
-    const int channel = std::max(value.at(spool::Dimension::kXcc), 0) * banks +
-                        std::max(value.at(spool::Dimension::kInstance), 0);
+    const int channel =
+        std::max(value.at(spool::Dimension::kXcc), 0) * banks + std::max(value.at(spool::Dimension::kInstance), 0);
     if (const auto column = found->second.channels.find(channel); column != found->second.channels.end())
       add(column->second, value.value);
   }

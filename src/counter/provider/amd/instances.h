@@ -17,9 +17,8 @@ namespace tacho::counter::amd {
 
 /// A value of one counter in one unit.
 struct UnitValue {
-  uint32_t counter = 0;  ///< index among the config's counters
-  std::array<int16_t, spool::kDimensions>
-      position{};  ///< by spool::Dimension; -1 = the counter does not have it
+  uint32_t counter = 0;                                ///< index among the config's counters
+  std::array<int16_t, spool::kDimensions> position{};  ///< by spool::Dimension; -1 = the counter does not have it
   double value = 0;
 
   int at(spool::Dimension dimension) const { return position[static_cast<size_t>(dimension)]; }
@@ -33,14 +32,13 @@ struct CountedDispatch {
   std::vector<UnitValue> values;
 };
 
-/// Appends the dispatches of one process's file. Stops at a truncated or malformed record and returns false. Values of a
-/// unit that has no definition are left out; `unknown` counts them.
+/// Appends the dispatches of one process's file. Stops at a truncated or malformed record and returns false. Values of
+/// a unit that has no definition are left out; `unknown` counts them.
 bool parse_instances(std::string_view bytes, std::vector<CountedDispatch>& out, uint64_t& unknown);
 
-/// All dispatches in the spool's folder, by index and pass: one that ran once for each pass is there as often.
-/// `cut` counts files that end in the middle of a record.
-Result<std::vector<CountedDispatch>> read_instances(const std::string& folder, size_t& cut,
-                                                    uint64_t& unknown);
+/// All dispatches in the spool's folder, by index and pass: one that ran once for each pass is there as often. `cut`
+/// counts files that end in the middle of a record.
+Result<std::vector<CountedDispatch>> read_instances(const std::string& folder, size_t& cut, uint64_t& unknown);
 
 /// The launches of the spool's folder that were broken off before their last pass, by index.
 std::map<uint64_t, spool::RanOnce> read_broken_off(const std::string& folder);

@@ -42,8 +42,7 @@ uint64_t scalar_caches(std::string_view architecture, Facts& node, uint64_t unit
   return node["array_count"] * node["cu_per_simd_array"] / 2;
 }
 
-Device device_from_node(const fs::path& folder, Facts& node, const metric::Architecture& architecture,
-                        size_t ordinal) {
+Device device_from_node(const fs::path& folder, Facts& node, const metric::Architecture& architecture, size_t ordinal) {
   const auto per = [](uint64_t value, uint64_t divisor) { return divisor == 0 ? 0 : value / divisor; };
   Device device;
   device.id = std::to_string(ordinal);
@@ -64,18 +63,15 @@ Device device_from_node(const fs::path& folder, Facts& node, const metric::Archi
     if (facts["level"] == 1) l1 = std::max(l1, facts["size"]);
     if (facts["level"] == 2) l2 = std::max(l2, facts["size"]);
   }
-  const uint64_t units = per(node["simd_count"], node["simd_per_cu"]),
-                 dies = std::max<uint64_t>(node["num_xcc"], 1);
+  const uint64_t units = per(node["simd_count"], node["simd_per_cu"]), dies = std::max<uint64_t>(node["num_xcc"], 1);
   const double banks = architecture.number("l2.banks");
   const uint64_t channels = banks > 0 ? static_cast<uint64_t>(banks) * dies : 0;
   const auto add = [&](std::string_view key, uint64_t value) {
     if (value != 0) device.sysinfo.emplace_back(key, std::to_string(value));
   };
-  device.sysinfo = {
-      {"gpu_series", device.model}, {"gpu_model", device.model}, {"gpu_arch", device.architecture}};
+  device.sysinfo = {{"gpu_series", device.model}, {"gpu_model", device.model}, {"gpu_arch", device.architecture}};
   const char* const home = std::getenv("ROCM_PATH");
-  const std::string rocm =
-      line_in(fs::path(home != nullptr && *home != '\0' ? home : "/opt/rocm") / ".info/version");
+  const std::string rocm = line_in(fs::path(home != nullptr && *home != '\0' ? home : "/opt/rocm") / ".info/version");
   if (!rocm.empty()) device.sysinfo.emplace_back("rocm_version", rocm);
   if (const std::string driver = line_in("/sys/module/amdgpu/version"); !driver.empty())
     device.sysinfo.emplace_back("amd_gpu_kernel_version", driver);
@@ -110,8 +106,7 @@ Device device_from_node(const fs::path& folder, Facts& node, const metric::Archi
 }  // namespace
 
 std::string architecture_named_by(uint64_t target_version) {
-  const uint64_t major = target_version / 10000, minor = target_version / 100 % 100,
-                 step = target_version % 100;
+  const uint64_t major = target_version / 10000, minor = target_version / 100 % 100, step = target_version % 100;
   return fmt::format("gfx{}{}{:x}", major, minor, step);
 }
 
@@ -147,8 +142,7 @@ std::string find_sdk() {
     const size_t end = std::min(folders.find(':', begin), folders.size());
     const std::string folder = folders.substr(begin, end - begin);
     for (const char* name : {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0"})
-      if (const std::string file = folder + "/" + name; !folder.empty() && access(file.c_str(), R_OK) == 0)
-        return file;
+      if (const std::string file = folder + "/" + name; !folder.empty() && access(file.c_str(), R_OK) == 0) return file;
     begin = end + 1;
   }
   return {};

@@ -8,8 +8,8 @@
 
 namespace tacho::counter::amd {
 
-/// The GPUs under `nodes` (/sys/class/kfd/kfd/topology/nodes), numbered in its order, as HIP does. One whose architecture is
-/// not in the catalog, or has no metrics there, is left out; `unknown` names it.
+/// The GPUs under `nodes` (/sys/class/kfd/kfd/topology/nodes), numbered in its order, as HIP does. One whose
+/// architecture is not in the catalog, or has no metrics there, is left out; `unknown` names it.
 std::vector<Device> devices_of(const std::string& nodes, std::vector<std::string>& unknown);
 
 /// The architecture that `gfx_target_version` of a node stands for: 90402 is gfx942, 90010 gfx90a.

@@ -144,7 +144,7 @@ void take_sample(uint32_t kind, const std::byte* at, size_t size, SampledProcess
   sample.snapshot = sdk::stochastic::snapshot.read(at, size);
 }
 
-// ---- disassembly -----------------------------------------------------------------------------------------------------
+// Disassembly
 
 // AMD's code object manager (amd_comgr.h).
 class Comgr {
@@ -197,8 +197,8 @@ class Comgr {
     if (create_ != nullptr && destroy_ != nullptr)
       step_ = reinterpret_cast<Step>(dlsym(library, "amd_comgr_disassemble_instruction"));
   }
-  using Create = int (*)(const char* isa, ReadMemory*, void (*)(const char*, void*),
-                         void (*)(uint64_t, void*), Handle*);
+  using Create = int (*)(const char* isa, ReadMemory*, void (*)(const char*, void*), void (*)(uint64_t, void*),
+                         Handle*);
   using Destroy = int (*)(Handle);
   using Step = int (*)(Handle, uint64_t address, void* user, uint64_t* size);
   Create create_ = nullptr;
@@ -213,8 +213,7 @@ struct LoadedCode {
   std::string architecture;
 };
 
-LoadedCode load_code(const std::string& folder, const std::string& process, uint64_t id,
-                     const SampledProcess& of) {
+LoadedCode load_code(const std::string& folder, const std::string& process, uint64_t id, const SampledProcess& of) {
   LoadedCode loaded;
   const SampledProcess::Code& code = of.code.at(id);
   if (const auto gpu = of.gpus.find(code.agent); gpu != of.gpus.end())
@@ -270,15 +269,13 @@ class Merger {
         if (entry != 0) made.entry = kernel.object + static_cast<uint64_t>(entry) - code->second.base;
       }
     }
-    std::sort(of.dispatches.begin(), of.dispatches.end(),
-              [](const auto& a, const auto& b) { return a.id < b.id; });
+    std::sort(of.dispatches.begin(), of.dispatches.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
     std::map<uint64_t, bool> wanted;  // by the library's number
     for (SampledRun::Ran& ran : of.dispatches) {
       most_dispatch = std::max(most_dispatch, ran.id);
       const auto kernel = of.kernels.find(ran.kernel);
       Dispatch& d = ran.dispatch;
-      d.kernel =
-          kernel != of.kernels.end() ? demangle(kernel->second.name) : fmt::format("kernel #{}", ran.kernel);
+      d.kernel = kernel != of.kernels.end() ? demangle(kernel->second.name) : fmt::format("kernel #{}", ran.kernel);
       if (kernel != of.kernels.end()) {
         d.arch_vgpr = kernel->second.vector;
         d.accum_vgpr = kernel->second.accumulation;
@@ -298,10 +295,9 @@ class Merger {
       const auto passes = wanted.find(sample.dispatch);
       if (passes == wanted.end() ? filters : !passes->second) continue;
       if (const LoadedCode* const code = code_of(sample.code_object)) {
-        const auto [place, fresh] = places.try_emplace({sample.code_object, sample.offset},
-                                                       static_cast<int64_t>(run_.instructions.size()));
-        if (fresh)
-          run_.instructions.push_back(instruction_at(*code, of.code.at(sample.code_object), sample.offset));
+        const auto [place, fresh] =
+            places.try_emplace({sample.code_object, sample.offset}, static_cast<int64_t>(run_.instructions.size()));
+        if (fresh) run_.instructions.push_back(instruction_at(*code, of.code.at(sample.code_object), sample.offset));
         sample.instruction = place->second;
         sample.code_object += codes_;
       } else {
@@ -380,8 +376,7 @@ std::string_view CodeImage::at(uint64_t address, size_t most) const {
   for (const Segment& segment : segments_)
     if (address >= segment.address && address - segment.address < segment.size) {
       const uint64_t into = address - segment.address;
-      return std::string_view(bytes_).substr(segment.offset + into,
-                                             std::min<uint64_t>(most, segment.size - into));
+      return std::string_view(bytes_).substr(segment.offset + into, std::min<uint64_t>(most, segment.size - into));
     }
   return {};
 }
@@ -416,8 +411,7 @@ bool parse_code_uri(std::string_view uri, std::string& path, uint64_t& offset, u
   return !path.empty();
 }
 
-Result<SampledRun> read_sampled(const std::string& folder, const Filter& filter,
-                                std::vector<std::string>& notes) {
+Result<SampledRun> read_sampled(const std::string& folder, const Filter& filter, std::vector<std::string>& notes) {
   SampledRun run;
   std::vector<std::string> processes;
   std::error_code error;
@@ -444,20 +438,16 @@ Result<SampledRun> read_sampled(const std::string& folder, const Filter& filter,
   });
   if (cut != 0) notes.push_back("PC samples were cut off where the program was killed");
   if (dropped != 0) notes.push_back(fmt::format("rocprofiler-sdk dropped {} records of samples", dropped));
-  if (invalid != 0)
-    notes.push_back(fmt::format("{} PC samples of the GPU were invalid; they are left out", invalid));
+  if (invalid != 0) notes.push_back(fmt::format("{} PC samples of the GPU were invalid; they are left out", invalid));
   if (unknown != 0)
     notes.push_back(fmt::format(
-        "{} records of rocprofiler-sdk are of a kind that this tacho does not know; they are left out",
-        unknown));
+        "{} records of rocprofiler-sdk are of a kind that this tacho does not know; they are left out", unknown));
   if (merger.without_code != 0)
-    notes.push_back(
-        fmt::format("{} PC samples are in code that rocprofiler-sdk did not name; they have an address only",
-                    merger.without_code));
+    notes.push_back(fmt::format(
+        "{} PC samples are in code that rocprofiler-sdk did not name; they have an address only", merger.without_code));
   if (!run.instructions.empty() && Comgr::find() == nullptr)
-    notes.push_back(
-        "AMD's libamd_comgr.so is not in the library path, $ROCM_PATH/lib or /opt/rocm/lib: samples have no "
-        "instructions");
+    notes.push_back("AMD's libamd_comgr.so is not in the library path, $ROCM_PATH/lib "
+                    "or /opt/rocm/lib: samples have no instructions");
   if (std::any_of(run.instructions.begin(), run.instructions.end(),
                   [](const SampledRun::Instruction& each) { return each.source.empty(); }))
     notes.push_back("some instructions have no source line: compile with hipcc -gline-tables-only");

@@ -1,5 +1,5 @@
-// tacho's side of PC sampling on AMD GPUs: what the target left in the spool (vendor/amd/sdk_sampling.h) becomes samples with
-// instructions and source lines. AMD's comgr disassembles where it is installed.
+// tacho's side of PC sampling on AMD GPUs: what the target left in the spool (vendor/amd/sdk_sampling.h) becomes
+// samples with instructions and source lines. AMD's comgr disassembles where it is installed.
 #pragma once
 
 #include <cstdint>
@@ -59,12 +59,12 @@ class CodeImage {
   std::vector<Segment> segments_;
 };
 
-/// The file, offset and size that a code object's URI ("file:///a%20b#offset=4096&size=100") names; false where it names none.
-/// A size of 0: up to the end.
+/// The file, offset and size that a code object's URI ("file:///a%20b#offset=4096&size=100") names; false where it
+/// names none. A size of 0: up to the end.
 bool parse_code_uri(std::string_view uri, std::string& path, uint64_t& offset, uint64_t& size);
 
-/// What the run's folder holds of dispatches that pass `filter`. `notes` gets a sentence for each thing missing from it.
-Result<SampledRun> read_sampled(const std::string& folder, const Filter& filter,
-                                std::vector<std::string>& notes);
+/// What the run's folder holds of dispatches that pass `filter`. `notes` gets a sentence for each thing missing from
+/// it.
+Result<SampledRun> read_sampled(const std::string& folder, const Filter& filter, std::vector<std::string>& notes);
 
 }  // namespace tacho::counter::amd

@@ -1,10 +1,11 @@
-// AMD's GPUs: counters through rocprofiler-sdk, which calls libtacho.so for every dispatch (capture/source/rocm/counting.cpp).
-// This side plans the passes, runs the program once for each of them, or once in all where dispatches take turns or launches run
-// once for each (capture/source/rocm/replay.h), and makes columns of what the units counted.
+// AMD's GPUs: counters through rocprofiler-sdk, which calls libtacho.so for every dispatch
+// (capture/source/rocm/counting.cpp). This side plans the passes, runs the program once for each of them, or once in
+// all where dispatches take turns or launches run once for each (capture/source/rocm/replay.h), and makes columns of
+// what the units counted.
 //
-// A hardware block has a few counter slots. A level counter (SQ_LEVEL_WAVES, ...) and its accumulator get
-// their own pass, together with the counters of the metrics that use the level. All other counters go into
-// the first pass with room, in order of name. All channels of a TCC counter take one slot and stay together.
+// A hardware block has a few counter slots. A level counter (SQ_LEVEL_WAVES, ...) and its accumulator get their own
+// pass, together with the counters of the metrics that use the level. All other counters go into the first pass with
+// room, in order of name. All channels of a TCC counter take one slot and stay together.
 #include "counter/provider.h"
 
 #include <string.h>
@@ -34,8 +35,7 @@ namespace tacho::counter {
 
 namespace {
 
-// "SQC_ICACHE_HITS" -> SQ: the block whose slots a counter takes, nullptr if the architecture has no such
-// block.
+// "SQC_ICACHE_HITS" -> SQ: the block whose slots a counter takes, nullptr if the architecture has no such block.
 const metric::CounterBlock* block_of(const metric::Architecture& architecture, std::string_view counter) {
   const std::string_view prefix = counter.substr(0, counter.find('_'));
   for (const metric::CounterBlock& block : architecture.counters)
@@ -66,14 +66,13 @@ struct OpenPass {
   }
 };
 
-// Between two samples, where the user names no interval: rocprof-compute's for the hardware's method, whose default for the
-// other one would be a second.
+// Between two samples, where the user names no interval: rocprof-compute's for the hardware's method, whose default for
+// the other one would be a second.
 constexpr uint64_t kCyclesOfSample = 1 << 20, kMicrosecondsOfSample = 100;
 
 constexpr std::string_view kSdkNotLoaded =
-    "rocprofiler-sdk was loaded in no process, so nothing was counted: the program uses no AMD GPU, or its "
-    "HIP and "
-    "HSA are built without rocprofiler-register (Debian's and Ubuntu's are)";
+    "rocprofiler-sdk was loaded in no process, so nothing was counted: the program uses no AMD GPU, or its HIP and HSA "
+    "are built without rocprofiler-register (Debian's and Ubuntu's are)";
 
 // L2 banks of one die; 0 = unknown.
 int banks_of(const metric::Architecture& architecture) {
@@ -104,8 +103,7 @@ class AmdProvider : public Provider {
       why = fmt::format("AMD GPU ({}): tacho has no metrics for this architecture", fmt::join(unknown, ", "));
     } else if (amd::find_sdk().empty()) {
       why = fmt::format(
-          "{}: its counters need AMD's rocprofiler-sdk (librocprofiler-sdk.so.1), which is not in "
-          "LD_LIBRARY_PATH, "
+          "{}: its counters need AMD's rocprofiler-sdk (librocprofiler-sdk.so.1), which is not in LD_LIBRARY_PATH, "
           "$ROCM_PATH/lib or /opt/rocm/lib; install the package rocprofiler-sdk, or set ROCM_PATH",
           found.front().name);
       found.clear();
@@ -159,16 +157,15 @@ class AmdProvider : public Provider {
       pass.take(level, 2);  // also SQ_ACCUM_PREV_HIRES
       for (const std::string& counter : with_level[level])
         if (counter != level && !pass.take(counter, 1))
-          return fail("{}: the counters of the metrics that use {} do not fit into one pass of {}", counter,
-                      level, device.architecture);
+          return fail("{}: the counters of the metrics that use {} do not fit into one pass of {}", counter, level,
+                      device.architecture);
     }
     for (const std::string& counter : plain) {
       if (block_of(device.facts, counter) == nullptr)
         return fail("{}: no block of {} is known to have this counter", counter, device.architecture);
-      // Level passes are joined like all others: counters that they hold need no further pass, and their free
-      // slots are filled first.
-      bool placed =
-          std::any_of(open.begin(), open.end(), [&](const OpenPass& pass) { return pass.holds(counter); });
+      // Level passes are joined like all others: counters that they hold need no further pass, and their free slots are
+      // filled first.
+      bool placed = std::any_of(open.begin(), open.end(), [&](const OpenPass& pass) { return pass.holds(counter); });
       for (OpenPass& pass : open) placed = placed || pass.take(counter, 1);
       if (!placed) {
         OpenPass& pass = open.emplace_back(OpenPass{device.facts});
@@ -185,8 +182,7 @@ class AmdProvider : public Provider {
           made.counters.push_back(counter);
           continue;
         }
-        for (int i = 0; i < channels_of(device.facts); ++i)
-          made.counters.push_back(fmt::format("{}{}]", counter, i));
+        for (int i = 0; i < channels_of(device.facts); ++i) made.counters.push_back(fmt::format("{}{}]", counter, i));
       }
       if (!pass.name.empty()) made.counters.push_back("SQ_ACCUM_PREV_HIRES");
       made.definitions = definitions(pass, device.facts);
@@ -201,32 +197,27 @@ class AmdProvider : public Provider {
   }
 
   tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan,
-                                                     const CollectRequest& request,
-                                                     Observer& observer) const override {
+                                                     const CollectRequest& request, Observer& observer) const override {
     Outcome outcome;
     const bool multiplexed = request.multiplex != Multiplex::kNone && plan.passes.size() > 1;
     const bool replayed = request.replay == Replay::kKernel && !multiplexed && plan.passes.size() > 1;
     const How how = multiplexed ? How::kMultiplexed : replayed ? How::kReplayed : How::kApplication;
     const size_t runs = multiplexed || replayed ? 1 : plan.passes.size();
     if (runs != 0)
-      observer.note(
-          multiplexed ? fmt::format("{} passes, spread over the dispatches of a kernel", plan.passes.size())
-          : replayed  ? fmt::format("{} passes, each launch is run once for each", plan.passes.size())
-          : runs > 1  ? fmt::format("{} passes, the program is run once for each", runs)
-                      : std::string("one pass"));
+      observer.note(multiplexed ? fmt::format("{} passes, spread over the dispatches of a kernel", plan.passes.size())
+                    : replayed  ? fmt::format("{} passes, each launch is run once for each", plan.passes.size())
+                    : runs > 1  ? fmt::format("{} passes, the program is run once for each", runs)
+                                : std::string("one pass"));
     // A rank whose program calls MPI_Init runs once: where samples are all that was asked for, that run takes them.
     const bool samples_first = request.pc_samples && request.only_samples && job_rank().known();
     if (samples_first) {
       if (auto done = sample(device, request, observer, outcome); !done)
         return tl::unexpected<launch::LaunchError>(done.error());
       if (outcome.exit_code != 0)
-        observer.warn(
-            fmt::format("the program ended with code {}; what it had finished is kept", outcome.exit_code));
+        observer.warn(fmt::format("the program ended with code {}; what it had finished is kept", outcome.exit_code));
       else if (outcome.called_mpi)
-        observer.warn(
-            "the program called MPI_Init, which a rank can do once in its job: its PC samples were taken, "
-            "its "
-            "dispatches are not counted");
+        observer.warn("the program called MPI_Init, which a rank can do once in its job: its PC "
+                      "samples were taken, its dispatches are not counted");
       if (outcome.exit_code != 0 || outcome.called_mpi) {
         keep_sampled_dispatches(plan, outcome, observer);
         return outcome;
@@ -242,19 +233,16 @@ class AmdProvider : public Provider {
       auto done = one_run(device, plan, request, how, run, observer, outcome, before, told);
       if (!done) return tl::unexpected<launch::LaunchError>(done.error());
       if (outcome.exit_code != 0) {
-        observer.warn(
-            run + 1 < runs
-                ? fmt::format("the program ended with code {} in run {} of {}: what it had finished "
-                              "is kept, the rest is not made",
-                              outcome.exit_code, run + 1, runs)
-                : fmt::format("the program ended with code {}; what it had finished is kept",
-                              outcome.exit_code));
+        observer.warn(run + 1 < runs ? fmt::format("the program ended with code {} in run {} of {}: what it "
+                                                   "had finished is kept, the rest is not made",
+                                                   outcome.exit_code, run + 1, runs)
+                                     : fmt::format("the program ended with code {}; what it had finished is kept",
+                                                   outcome.exit_code));
         break;
       }
       if (!*done || mpi_ends_replay(outcome, run, runs, observer)) break;
     }
-    if (request.pc_samples && !samples_first && outcome.exit_code == 0 &&
-        !mpi_ends_sampling(outcome, observer))
+    if (request.pc_samples && !samples_first && outcome.exit_code == 0 && !mpi_ends_sampling(outcome, observer))
       if (auto done = sample(device, request, observer, outcome); !done)
         return tl::unexpected<launch::LaunchError>(done.error());
     return outcome;
@@ -272,8 +260,7 @@ class AmdProvider : public Provider {
     };
     const PcSampling& wanted = request.pc_sampling;
     // The hardware samples from MI300 on.
-    const bool has_hardware =
-        device.architecture.starts_with("gfx94") || device.architecture.starts_with("gfx95");
+    const bool has_hardware = device.architecture.starts_with("gfx94") || device.architecture.starts_with("gfx95");
     const bool stochastic = wanted.method.empty() ? has_hardware : wanted.method == "stochastic";
     const SamplingUnit unit = wanted.unit == "instructions" ? SamplingUnit::kInstructions
                               : wanted.unit == "cycles"     ? SamplingUnit::kCycles
@@ -288,13 +275,12 @@ class AmdProvider : public Provider {
         request.folder, request.filter,
         {{"sampling", fmt::format("{} {} {}", static_cast<int>(method), static_cast<int>(unit), interval)}});
     if (!spool) return own_error(spool.error().message);
-    observer.note(fmt::format(
-        "PC sampling: one more run of the program, in which kernels run as they would; a sample of "
-        "each busy unit every {} {}",
-        interval,
-        unit == SamplingUnit::kTime     ? "us"
-        : unit == SamplingUnit::kCycles ? "cycles"
-                                        : "instructions"));
+    observer.note(fmt::format("PC sampling: one more run of the program, in which kernels run as "
+                              "they would; a sample of each busy unit every {} {}",
+                              interval,
+                              unit == SamplingUnit::kTime     ? "us"
+                              : unit == SamplingUnit::kCycles ? "cycles"
+                                                              : "instructions"));
     TargetRunOptions options;
     options.command = request.command;
     options.environment = {{vendor::sdk::kSamplingGate, "1"}};
@@ -318,24 +304,22 @@ class AmdProvider : public Provider {
     if (spool->state().attached.load() == 0 && spool->state().refused.load() == 0 && outcome.exit_code == 0)
       observer.warn(std::string(kSdkNotLoaded));
     else if (sampled->samples.empty() && spool->state().refused.load() == 0)
-      observer.warn(
-          "there is not one PC sample: the kernels may be too short for this interval, or none was launched");
-    observer.note(fmt::format("{} PC samples at {} instructions", sampled->samples.size(),
-                              sampled->instructions.size()));
+      observer.warn("there is not one PC sample: the kernels may be too short for this interval, or none was launched");
+    observer.note(
+        fmt::format("{} PC samples at {} instructions", sampled->samples.size(), sampled->instructions.size()));
     sampled->command = request.command;
     if (!sampled->samples.empty()) outcome.sampled = std::make_shared<const SampledRun>(std::move(*sampled));
     return {};
   }
 
-  // The dispatches of the run that sampled, in place of those that a run would have counted: with their times, without values.
+  // The dispatches of the run that sampled, in place of those that a run would have counted: with their times, without
+  // values.
   static void keep_sampled_dispatches(const Plan& plan, const Outcome& outcome, Observer& observer) {
     if (!outcome.sampled || plan.passes.empty()) return;
     PassResult result;
     result.counters = plan.passes.front().counters;
-    for (const SampledRun::Ran& each : outcome.sampled->dispatches)
-      result.dispatches.push_back(each.dispatch);
-    result.values.resize(result.dispatches.size() * result.counters.size(),
-                         std::numeric_limits<double>::quiet_NaN());
+    for (const SampledRun::Ran& each : outcome.sampled->dispatches) result.dispatches.push_back(each.dispatch);
+    result.values.resize(result.dispatches.size() * result.counters.size(), std::numeric_limits<double>::quiet_NaN());
     if (!result.dispatches.empty())
       if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
   }
@@ -367,9 +351,9 @@ class AmdProvider : public Provider {
         const size_t bracket = counter.find('[');
         // A level's accumulator is the hardware's next counter; the SDK pairs the two in an expression.
         const bool accumulated = counter == "SQ_ACCUM_PREV_HIRES";
-        const size_t index =
-            accumulated ? index_of(pass.name + "_ACCUM", fmt::format("accumulate({}, HIGH_RES)", pass.name))
-                        : index_of(counter.substr(0, bracket), "");
+        const size_t index = accumulated
+                                 ? index_of(pass.name + "_ACCUM", fmt::format("accumulate({}, HIGH_RES)", pass.name))
+                                 : index_of(counter.substr(0, bracket), "");
         columns.add(index, bracket == std::string::npos ? -1 : std::atoi(counter.c_str() + bracket + 1));
         wanted.insert(index);
       }
@@ -380,17 +364,15 @@ class AmdProvider : public Provider {
   }
 
   // False: further runs would tell nothing.
-  tl::expected<bool, launch::LaunchError> one_run(const Device& device, const Plan& plan,
-                                                  const CollectRequest& request, How how, size_t number,
-                                                  Observer& observer, Outcome& outcome,
-                                                  std::vector<std::string>& before,
-                                                  std::set<std::string>& told) const {
+  tl::expected<bool, launch::LaunchError> one_run(const Device& device, const Plan& plan, const CollectRequest& request,
+                                                  How how, size_t number, Observer& observer, Outcome& outcome,
+                                                  std::vector<std::string>& before, std::set<std::string>& told) const {
     const auto own_error = [](std::string message) {
       return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
     };
     Requests requests = requests_of(plan);
-    requests.settings.emplace_back("policy", how == How::kApplication ? fmt::format("{}", number)
-                                             : how == How::kReplayed  ? "replay"
+    requests.settings.emplace_back("policy", how == How::kApplication                  ? fmt::format("{}", number)
+                                             : how == How::kReplayed                   ? "replay"
                                              : request.multiplex == Multiplex::kKernel ? "kernel"
                                                                                        : "launch");
     const int64_t patience = patience_s();
@@ -418,8 +400,7 @@ class AmdProvider : public Provider {
     if (const uint64_t lost = spool->state().failures.load() + unknown; lost > 0)
       observer.warn(fmt::format("{} values or dispatches could not be recorded (disk full?)", lost));
     warn_of_missing_counters(spool->folder(), device, told, observer);
-    if (spool->state().attached.load() == 0 && spool->state().refused.load() == 0 &&
-        run->result.exit_code == 0) {
+    if (spool->state().attached.load() == 0 && spool->state().refused.load() == 0 && run->result.exit_code == 0) {
       observer.warn(std::string(kSdkNotLoaded));
       return false;
     }
@@ -442,23 +423,20 @@ class AmdProvider : public Provider {
     if (outcome.seen_kernels.empty()) outcome.seen_kernels.assign(names.begin(), names.end());
     if (number > 0 && kernels != before && run->result.exit_code == 0) {
       const auto [now, then] = std::mismatch(kernels.begin(), kernels.end(), before.begin(), before.end());
-      observer.warn(
-          fmt::format("run {} launched other kernels than the one before: dispatch {} was {}, now {}",
-                      number + 1, now - kernels.begin(), then != before.end() ? *then : "not there",
-                      now != kernels.end() ? *now : "not there"));
+      observer.warn(fmt::format("run {} launched other kernels than the one before: dispatch {} was {}, now {}",
+                                number + 1, now - kernels.begin(), then != before.end() ? *then : "not there",
+                                now != kernels.end() ? *now : "not there"));
     }
     before = std::move(kernels);
     if (how == How::kMultiplexed) warn_of_few_dispatches(*records, plan, request.multiplex, observer);
     if (how == How::kReplayed)
-      warn_of_single_runs(dispatches, amd::read_broken_off(spool->folder()), plan.passes.size(), patience,
-                          observer);
+      warn_of_single_runs(dispatches, amd::read_broken_off(spool->folder()), plan.passes.size(), patience, observer);
 
     uint64_t passed = 0, counted = 0;
     for (const auto& ran : dispatches) {
       passed += ran.front().selected ? 1 : 0;
-      counted += ran.front().selected && std::any_of(ran.begin(), ran.end(), [](const auto& record) {
-                   return !record.values.empty();
-                 });
+      counted += ran.front().selected &&
+                 std::any_of(ran.begin(), ran.end(), [](const auto& record) { return !record.values.empty(); });
     }
     for (size_t i = 0; i < plan.passes.size(); ++i) {
       if (how == How::kApplication && i != number) continue;
@@ -468,8 +446,7 @@ class AmdProvider : public Provider {
       std::vector<double> row(requests.columns[i].size());
       for (const auto& ran : dispatches) {
         if (!ran.front().selected) continue;
-        const auto record =
-            std::find_if(ran.begin(), ran.end(), [&](const auto& each) { return each.pass == i; });
+        const auto record = std::find_if(ran.begin(), ran.end(), [&](const auto& each) { return each.pass == i; });
         // Dispatches that did not count this pass stay, without values, so that all passes have the same rows.
         if (record == ran.end()) {
           result.dispatches.push_back(ran.front().dispatch);
@@ -481,10 +458,9 @@ class AmdProvider : public Provider {
         result.values.insert(result.values.end(), row.begin(), row.end());
         if (!request.instances || record == ran.end()) continue;
         for (const amd::UnitValue& value : record->values)
-          result.instances.push_back(
-              {record->dispatch.index,
-               value.counter < requests.names.size() ? requests.names[value.counter] : "", value.position,
-               value.value});
+          result.instances.push_back({record->dispatch.index,
+                                      value.counter < requests.names.size() ? requests.names[value.counter] : "",
+                                      value.position, value.value});
       }
       if (!result.dispatches.empty())
         if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
@@ -495,8 +471,8 @@ class AmdProvider : public Provider {
   }
 
   // Says once for each counter why a GPU does not count it.
-  static void warn_of_missing_counters(const std::string& folder, const Device& device,
-                                       std::set<std::string>& told, Observer& observer) {
+  static void warn_of_missing_counters(const std::string& folder, const Device& device, std::set<std::string>& told,
+                                       Observer& observer) {
     std::map<std::string, std::vector<std::string>> by_reason;
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
@@ -513,8 +489,8 @@ class AmdProvider : public Provider {
       std::string some;
       for (size_t i = 0; i < counters.size() && i < 6; ++i) some += (i > 0 ? ", " : "") + counters[i];
       if (counters.size() > 6) some += fmt::format(" and {} more", counters.size() - 6);
-      observer.warn(fmt::format("{} does not count {}: {}. Metrics that need {} are not computed",
-                                device.name, some, reason, counters.size() == 1 ? "it" : "them"));
+      observer.warn(fmt::format("{} does not count {}: {}. Metrics that need {} are not computed", device.name, some,
+                                reason, counters.size() == 1 ? "it" : "them"));
     }
   }
 
@@ -533,8 +509,8 @@ class AmdProvider : public Provider {
     for (const auto& [key, count] : seen)
       if (count < passes)
         observer.warn(fmt::format(
-            "{}: {} dispatch{} of the {} that all passes need; the counters of {} are lost for it", key,
-            count, count == 1 ? "" : "es", passes,
+            "{}: {} dispatch{} of the {} that all passes need; the counters of {} are lost for it", key, count,
+            count == 1 ? "" : "es", passes,
             count + 1 == passes ? plan.passes.back().name
                                 : fmt::format("{} to {}", plan.passes[count].name, plan.passes.back().name)));
   }
@@ -548,8 +524,8 @@ class AmdProvider : public Provider {
 
   // Says once for each reason which launches were not run again.
   static void warn_of_single_runs(std::span<const std::span<const amd::CountedDispatch>> dispatches,
-                                  const std::map<uint64_t, spool::RanOnce>& broken_off, size_t passes,
-                                  int64_t patience, Observer& observer) {
+                                  const std::map<uint64_t, spool::RanOnce>& broken_off, size_t passes, int64_t patience,
+                                  Observer& observer) {
     struct Launches {
       size_t count = 0;
       std::set<std::string> names;
@@ -570,15 +546,13 @@ class AmdProvider : public Provider {
       some.resize(some.size() - more);
       std::string list = fmt::format("{}", fmt::join(some, ", "));
       if (more > 0) list += fmt::format(" and {} more", more);
-      const std::string what =
-          fmt::format("{} launch{} ({})", launches.count, launches.count == 1 ? "" : "es", list);
+      const std::string what = fmt::format("{} launch{} ({})", launches.count, launches.count == 1 ? "" : "es", list);
       observer.warn(
           once == spool::RanOnce::kNo
               ? fmt::format("{} did not run once for each pass: the program ended before", what)
-              : fmt::format(
-                    "{} ran once, measured in the first pass only: {}; --iteration-multiplexing and --replay "
-                    "application measure all passes",
-                    what, amd::sentence_of(once, patience)));
+              : fmt::format("{} ran once, measured in the first pass only: {}; --iteration-multiplexing and --replay "
+                            "application measure all passes",
+                            what, amd::sentence_of(once, patience)));
     }
   }
 
@@ -587,8 +561,7 @@ class AmdProvider : public Provider {
     const auto catalog = metric::load_catalog(architecture);
     if (!catalog) return known;
     std::vector<metric::Selection> everything;
-    for (const metric::Block& block : catalog->blocks)
-      everything.push_back({&block, nullptr, nullptr, nullptr});
+    for (const metric::Block& block : catalog->blocks) everything.push_back({&block, nullptr, nullptr, nullptr});
     const auto wanted = wanted_counters(*catalog, everything);
     if (!wanted) return known;
     for (const std::string& counter : wanted->counters) {
@@ -604,8 +577,8 @@ class AmdProvider : public Provider {
     std::string out;
     const auto add = [&](const std::string& name, const std::string& expression) {
       out += fmt::format(
-          "    - name: {}\n      description: ''\n      properties: []\n      definitions:\n        - "
-          "architectures: [{}]\n          expression: {}\n",
+          "    - name: {}\n      description: ''\n      properties: []\n      definitions:\n        - architectures: "
+          "[{}]\n          expression: {}\n",
           name, architecture.name, expression);
     };
     if (!pass.name.empty()) add(pass.name + "_ACCUM", fmt::format("accumulate({}, HIGH_RES)", pass.name));
@@ -615,8 +588,7 @@ class AmdProvider : public Provider {
       const std::string base = counter.substr(0, counter.size() - 1);
       for (int i = 0; i < channels_of(architecture); ++i)
         add(fmt::format("{}[{}]", base, i),
-            fmt::format("select({},[DIMENSION_XCC=[{}],DIMENSION_INSTANCE=[{}]])", base, i / banks,
-                        i % banks));
+            fmt::format("select({},[DIMENSION_XCC=[{}],DIMENSION_INSTANCE=[{}]])", base, i / banks, i % banks));
     }
     return out.empty() ? out : "rocprofiler-sdk:\n  counters-schema-version: 1\n  counters:\n" + out;
   }

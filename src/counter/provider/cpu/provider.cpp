@@ -1,5 +1,5 @@
-// The CPU as an OpenCL device. A layer in the target (capture/plugin/perf) reads perf_event counters around
-// each kernel that PoCL runs: hardware events where the machine has them, software events everywhere.
+// The CPU as an OpenCL device. A layer in the target (capture/plugin/perf) reads perf_event counters around each kernel
+// that PoCL runs: hardware events where the machine has them, software events everywhere.
 #include "counter/provider.h"
 
 #include <errno.h>
@@ -103,9 +103,8 @@ class CpuProvider : public Provider {
       return {};
     }
     if (const int error = probe(0); error != 0) {
-      why =
-          fmt::format("perf_event is not permitted ({}): sysctl kernel.perf_event_paranoid=2, or run as root",
-                      strerror(error));
+      why = fmt::format("perf_event is not permitted ({}): sysctl kernel.perf_event_paranoid=2, or run as root",
+                        strerror(error));
       return {};
     }
     return {cpu_device()};
@@ -157,8 +156,7 @@ class CpuProvider : public Provider {
     return {};
   }
 
-  tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan,
-                                                     const CollectRequest& request,
+  tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan, const CollectRequest& request,
                                                      Observer& observer) const override {
     Outcome outcome;
     const bool multiplexed = request.multiplex != Multiplex::kNone && plan.passes.size() > 1;
@@ -170,8 +168,8 @@ class CpuProvider : public Provider {
       if (!spool || !vendors)
         return tl::unexpected<launch::LaunchError>(
             launch::LaunchError{125, spool ? vendors.error().message : spool.error().message});
-      if (const auto status = record_operators(
-              request, {{"OCL_ICD_VENDORS", *vendors}, {"OCL_ICD_FILENAMES", ""}}, observer, outcome);
+      if (const auto status =
+              record_operators(request, {{"OCL_ICD_VENDORS", *vendors}, {"OCL_ICD_FILENAMES", ""}}, observer, outcome);
           !status)
         return tl::unexpected<launch::LaunchError>(status.error());
     }
@@ -185,12 +183,11 @@ class CpuProvider : public Provider {
       auto done = one_run(plan, request, multiplexed, run, observer, outcome, kernels_before);
       if (!done) return tl::unexpected<launch::LaunchError>(done.error());
       if (outcome.exit_code != 0) {
-        observer.warn(run + 1 < runs
-                          ? fmt::format("the program ended with code {} in run {} of {}: what it had "
-                                        "finished is kept, the rest is not made",
-                                        outcome.exit_code, run + 1, runs)
-                          : fmt::format("the program ended with code {}; what it had finished is kept",
-                                        outcome.exit_code));
+        observer.warn(run + 1 < runs ? fmt::format("the program ended with code {} in run {} of {}: what it "
+                                                   "had finished is kept, the rest is not made",
+                                                   outcome.exit_code, run + 1, runs)
+                                     : fmt::format("the program ended with code {}; what it had finished is kept",
+                                                   outcome.exit_code));
         break;
       }
       if (mpi_ends_replay(outcome, run, runs, observer)) break;
@@ -199,9 +196,8 @@ class CpuProvider : public Provider {
   }
 
  private:
-  tl::expected<void, launch::LaunchError> one_run(const Plan& plan, const CollectRequest& request,
-                                                  bool multiplexed, size_t number, Observer& observer,
-                                                  Outcome& outcome,
+  tl::expected<void, launch::LaunchError> one_run(const Plan& plan, const CollectRequest& request, bool multiplexed,
+                                                  size_t number, Observer& observer, Outcome& outcome,
                                                   std::vector<std::string>& kernels_before) const {
     const auto own_error = [](std::string message) {
       return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
@@ -249,11 +245,9 @@ class CpuProvider : public Provider {
     if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
     const uint64_t lost = spool->state().failures.load();
     if (lost > 0)
-      observer.warn(
-          fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
+      observer.warn(fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
     if (spool->state().attached.load() == 0 && run->result.exit_code == 0)
-      observer.warn(
-          "the program opened no OpenCL device: nothing was counted (the cpu device counts OpenCL kernels)");
+      observer.warn("the program opened no OpenCL device: nothing was counted (the cpu device counts OpenCL kernels)");
     if (outcome.runs == 1) outcome.seen = records->size() + lost;
 
     std::vector<std::string> kernels;
@@ -268,10 +262,10 @@ class CpuProvider : public Provider {
     if (number > 0 && kernels != kernels_before && run->result.exit_code == 0 && lost == 0) {
       const auto [now, before] =
           std::mismatch(kernels.begin(), kernels.end(), kernels_before.begin(), kernels_before.end());
-      observer.warn(fmt::format(
-          "run {} launched other kernels than the one before: dispatch {} was {}, now {}", number + 1,
-          now - kernels.begin(), before != kernels_before.end() ? *before : "not there",
-          now != kernels.end() ? *now : "not there"));
+      observer.warn(fmt::format("run {} launched other kernels than the one before: dispatch {} was {}, now {}",
+                                number + 1, now - kernels.begin(),
+                                before != kernels_before.end() ? *before : "not there",
+                                now != kernels.end() ? *now : "not there"));
     }
     kernels_before = std::move(kernels);
     join_times(dispatches, run->dispatches);
@@ -316,11 +310,9 @@ class CpuProvider : public Provider {
       if (count >= passes) continue;
       std::string lost;
       for (size_t i = count; i < passes; ++i)
-        for (const std::string& counter : plan.passes[i].counters)
-          lost += (lost.empty() ? "" : ", ") + counter;
-      observer.warn(
-          fmt::format("{}: {} dispatches of the {} that all counters need; metrics are lost that need {}",
-                      key, count, passes, lost));
+        for (const std::string& counter : plan.passes[i].counters) lost += (lost.empty() ? "" : ", ") + counter;
+      observer.warn(fmt::format("{}: {} dispatches of the {} that all counters need; metrics are lost that need {}",
+                                key, count, passes, lost));
     }
   }
 };

@@ -30,8 +30,7 @@ bool is_deterministic(std::string_view metric) {
 }
 
 std::vector<std::vector<std::string>> whole_groups(
-    std::span<const std::string> counters,
-    const std::function<size_t(const std::vector<std::string>&)>& passes) {
+    std::span<const std::string> counters, const std::function<size_t(const std::vector<std::string>&)>& passes) {
   std::vector<std::vector<std::string>> groups;
   for (const std::string& counter : counters) {
     const auto fits = [&](const std::vector<std::string>& group) {
@@ -62,8 +61,8 @@ std::vector<std::string> extrapolated(std::span<const std::string> counters, std
     for (size_t row = 0; row < launches.size(); ++row) {
       const double value = values[row * counters.size() + c];
       if (std::isnan(value)) continue;
-      varies = varies || value != std::nearbyint(value) ||
-               first.try_emplace(launches[row], value).first->second != value;
+      varies =
+          varies || value != std::nearbyint(value) || first.try_emplace(launches[row], value).first->second != value;
     }
     if (varies) found.push_back(counters[c]);
   }

@@ -1,6 +1,5 @@
-// CUPTI's profiler host library (host.h). This file declares the structures that it uses. Each begins with
-// its size, by which CUPTI tells versions apart; tests/counter compares them with CUPTI's headers where those
-// are installed.
+// CUPTI's profiler host library (host.h). This file declares the structures that it uses. Each begins with its size, by
+// which CUPTI tells versions apart; tests/counter compares them with CUPTI's headers where those are installed.
 #include "counter/provider/nvidia/host.h"
 
 #include <dlfcn.h>
@@ -90,9 +89,8 @@ Status need_library() {
   const Library& library = library_once();
   if (library.handle != nullptr) return {};
   if (library.path.empty())
-    return fail(
-        "NVIDIA metrics need CUPTI (libcupti.so), which is not installed here: install the CUDA toolkit or "
-        "set CUDA_HOME");
+    return fail("NVIDIA metrics need CUPTI (libcupti.so), which is not installed "
+                "here: install the CUDA toolkit or set CUDA_HOME");
   return fail("{} has no profiler host API: CUDA 12.6 or newer is needed", library.path);
 }
 
@@ -186,8 +184,7 @@ Result<Host::Config> Host::config(std::span<const std::string> metrics) const {
   if (const int result = call(library_once().add_metrics, add); result != 0) {
     for (const std::string& metric : metrics)
       if (!knows(metric)) return fail("{} has no metric '{}'", chip_, metric);
-    return fail("CUPTI cannot collect these {} metrics together on {}: {}", metrics.size(), chip_,
-                text_of(result));
+    return fail("CUPTI cannot collect these {} metrics together on {}: {}", metrics.size(), chip_, text_of(result));
   }
   Config config;
   abi::ConfigImageSize size{};
@@ -204,8 +201,7 @@ Result<Host::Config> Host::config(std::span<const std::string> metrics) const {
   passes.image = config.image.data();
   int result = call(library_once().image, image);
   if (result == 0) result = call(library_once().passes, passes);
-  if (result != 0)
-    return fail("CUPTI cannot plan {} metrics on {}: {}", metrics.size(), chip_, text_of(result));
+  if (result != 0) return fail("CUPTI cannot plan {} metrics on {}: {}", metrics.size(), chip_, text_of(result));
   config.passes = passes.passes;
   return config;
 }

@@ -1,6 +1,6 @@
-// Wraps CUPTI's profiler host library, which lists the metrics of a chip, plans how many passes a set of them
-// takes, and evaluates the counter data images of a run. It works for every chip it knows, without a GPU or
-// driver. tacho links no NVIDIA library; it searches for this one as the tracer does.
+// Wraps CUPTI's profiler host library, which lists the metrics of a chip, plans how many passes a set of them takes,
+// and evaluates the counter data images of a run. It works for every chip it knows, without a GPU or driver. tacho
+// links no NVIDIA library; it searches for this one as the tracer does.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +23,15 @@ struct MetricInfo {
 
 class Host {
  public:
-  /// Opens a host object for a chip. `availability` is the device's counter availability image, empty when
-  /// the device is absent. Errors: no CUPTI, an unknown chip.
-  static Result<std::unique_ptr<Host>> open(const std::string& chip,
-                                            std::span<const uint8_t> availability = {});
+  /// Opens a host object for a chip. `availability` is the device's counter availability image, empty when the device
+  /// is absent. Errors: no CUPTI, an unknown chip.
+  static Result<std::unique_ptr<Host>> open(const std::string& chip, std::span<const uint8_t> availability = {});
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  /// Another object for the same chip. Use one object for the images of one GPU only: it keeps the unit
-  /// layout of its first image, and a GPU with other units switched off would get NaN (CUPTI 13.0).
+  /// Another object for the same chip. Use one object for the images of one GPU only: it keeps the unit layout of its
+  /// first image, and a GPU with other units switched off would get NaN (CUPTI 13.0).
   Result<std::unique_ptr<Host>> another() const { return open(chip_, availability_); }
 
   static Result<std::vector<std::string>> chips();
@@ -47,8 +46,8 @@ class Host {
     std::vector<uint8_t> image;
     size_t passes = 0;
   };
-  /// The config image with which the in-process half collects these metrics. The error names a metric that
-  /// the chip lacks.
+  /// The config image with which the in-process half collects these metrics. The error names a metric that the chip
+  /// lacks.
   Result<Config> config(std::span<const std::string> metrics) const;
 
   /// Number of ranges in a counter data image; 0 when `image` is not one.

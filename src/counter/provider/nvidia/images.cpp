@@ -23,8 +23,7 @@ bool parse_launches(std::string_view bytes, std::vector<Launch>& out) {
     spool::CounterRecord record;
     if (bytes.size() < sizeof record) return false;
     memcpy(&record, bytes.data(), sizeof record);
-    if (record.magic != spool::kCounterRecordMagic || record.bytes > bytes.size() ||
-        record.name_bytes > record.bytes ||
+    if (record.magic != spool::kCounterRecordMagic || record.bytes > bytes.size() || record.name_bytes > record.bytes ||
         sizeof record + (uint64_t{record.name_bytes} + 7) / 8 * 8 != record.bytes)
       return false;
     Launch& launch = out.emplace_back();
@@ -49,8 +48,8 @@ bool parse_launches(std::string_view bytes, std::vector<Launch>& out) {
     launch.samples = record.samples;
     launch.selected = record.selected != 0;
     launch.measured = record.image != spool::kNotMeasured;
-    launch.shape = fmt::format("{}x{}x{} {}x{}x{} {}", record.grid[0], record.grid[1], record.grid[2],
-                               record.block[0], record.block[1], record.block[2], record.shared);
+    launch.shape = fmt::format("{}x{}x{} {}x{}x{} {}", record.grid[0], record.grid[1], record.grid[2], record.block[0],
+                               record.block[1], record.block[2], record.shared);
     bytes.remove_prefix(record.bytes);
   }
   return true;
@@ -114,8 +113,7 @@ Status Evaluator::take(bool keep) {
 }
 
 const std::vector<double>* Evaluator::values(const Launch& launch) const {
-  const auto found =
-      values_.find({{launch.process, static_cast<uint32_t>(launch.dispatch.gpu)}, launch.image});
+  const auto found = values_.find({{launch.process, static_cast<uint32_t>(launch.dispatch.gpu)}, launch.image});
   if (!launch.measured || found == values_.end() || launch.range >= found->second.size()) return nullptr;
   return &found->second[launch.range];
 }

@@ -1,5 +1,5 @@
-// NVIDIA GPUs: counters through CUPTI's range profiler. This side plans and evaluates with the host library;
-// the target (capture/source/cuda/counter) gets a finished config image and leaves counter data images.
+// NVIDIA GPUs: counters through CUPTI's range profiler. This side plans and evaluates with the host library; the target
+// (capture/source/cuda/counter) gets a finished config image and leaves counter data images.
 #include "counter/provider.h"
 
 #include <signal.h>
@@ -57,11 +57,10 @@ Machine inspect() {
     const vendor::NvidiaStatus status = vendor::inspect_nvidia();
     std::string text = fmt::format("driver\t{}\nproblem\t{}\n", status.driver, status.problem);
     for (const vendor::NvidiaDevice& d : status.devices)
-      text += fmt::format("device\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", d.name,
-                          d.uuid, d.multiprocessors, d.capability_major, d.capability_minor, d.memory_bytes,
-                          d.warp_size, d.sm_clock_khz, d.memory_clock_khz, d.memory_bus_bits, d.l2_bytes,
-                          d.threads_per_sm, d.blocks_per_sm, d.registers_per_sm, d.shared_per_sm,
-                          d.shared_reserved);
+      text += fmt::format("device\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", d.name, d.uuid,
+                          d.multiprocessors, d.capability_major, d.capability_minor, d.memory_bytes, d.warp_size,
+                          d.sm_clock_khz, d.memory_clock_khz, d.memory_bus_bits, d.l2_bytes, d.threads_per_sm,
+                          d.blocks_per_sm, d.registers_per_sm, d.shared_per_sm, d.shared_reserved);
     for (size_t at = 0; at < text.size();) {
       const ssize_t written = write(ends[1], text.data() + at, text.size() - at);
       if (written <= 0) break;
@@ -88,9 +87,7 @@ Machine inspect() {
     if (words.size() == 2 && words[0] == "problem") machine.problem = words[1];
     if (words.size() != 17 || words[0] != "device") continue;
     vendor::NvidiaDevice d;
-    const auto number = [&](size_t at) {
-      return static_cast<int>(std::strtol(words[at].c_str(), nullptr, 10));
-    };
+    const auto number = [&](size_t at) { return static_cast<int>(std::strtol(words[at].c_str(), nullptr, 10)); };
     d.name = words[1];
     d.uuid = words[2];
     d.multiprocessors = number(3);
@@ -210,8 +207,8 @@ class NvidiaProvider : public Provider {
       const std::string name = architecture_of(here.devices[i]);
       const std::optional<metric::Architecture> architecture = metric::built_in_architecture(name);
       if (!architecture.has_value() || !architecture->metrics) {
-        why = fmt::format("{} is of {}, for which there is no catalog (there is one for {})",
-                          here.devices[i].name, name, architectures_with_metrics());
+        why = fmt::format("{} is of {}, for which there is no catalog (there is one for {})", here.devices[i].name,
+                          name, architectures_with_metrics());
         continue;
       }
       list.push_back(device_from(here.devices[i], *architecture, i, here.driver));
@@ -235,9 +232,8 @@ class NvidiaProvider : public Provider {
     return list;
   }
 
-  // CUPTI finds the fewest passes for a group of metrics, and its images hold all passes of a kernel
-  // together. Link counters cannot share a configuration with kernel counters, so they form a second group
-  // with its own run.
+  // CUPTI finds the fewest passes for a group of metrics, and its images hold all passes of a kernel together. Link
+  // counters cannot share a configuration with kernel counters, so they form a second group with its own run.
   Result<Plan> plan(const Device& device, std::span<const std::string> counters) const override {
     return make_plan(device, counters, false);
   }
@@ -261,26 +257,21 @@ class NvidiaProvider : public Provider {
       return fail("{} has no metric '{}'", device.name, plan.unavailable.front());
     std::vector<std::string> kernel, links, whole;
     for (const std::string& counter : wanted)
-      (is_link(counter)                             ? links
-       : exact && nvidia::is_deterministic(counter) ? whole
-                                                    : kernel)
-          .push_back(counter);
+      (is_link(counter) ? links : exact && nvidia::is_deterministic(counter) ? whole : kernel).push_back(counter);
     std::vector<std::vector<std::string>> groups = {std::move(kernel), std::move(links)};
     const auto passes = [&](const std::vector<std::string>& group) -> size_t {
       const auto config = host->config(group);
       return config ? config->passes : 0;
     };
     const size_t first_whole = groups.size();
-    for (std::vector<std::string>& group : nvidia::whole_groups(whole, passes))
-      groups.push_back(std::move(group));
+    for (std::vector<std::string>& group : nvidia::whole_groups(whole, passes)) groups.push_back(std::move(group));
     // Without counters (-b 21, launch statistics), collect only the launches and their times.
     if (wanted.empty()) groups.front().emplace_back(kDuration);
     for (size_t g = 0; g < groups.size(); ++g) {
       std::vector<std::string>* const group = &groups[g];
       if (group->empty()) continue;
       TACHO_ASSIGN(Host::Config config, host->config(*group));
-      // Add the kernel's duration unless it costs a further pass, as it does beside counters from patched
-      // code alone.
+      // Add the kernel's duration unless it costs a further pass, as it does beside counters from patched code alone.
       if (std::find(group->begin(), group->end(), kDuration) == group->end()) {
         std::vector<std::string> timed = *group;
         timed.insert(std::upper_bound(timed.begin(), timed.end(), kDuration), std::string(kDuration));
@@ -307,8 +298,7 @@ class NvidiaProvider : public Provider {
   }
 
   tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan,
-                                                     const CollectRequest& request,
-                                                     Observer& observer) const override {
+                                                     const CollectRequest& request, Observer& observer) const override {
     const auto own_error = [](std::string message) {
       return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
     };
@@ -378,19 +368,16 @@ class NvidiaProvider : public Provider {
     const bool multiplex = request.multiplex != Multiplex::kNone && config->passes > 1;
     const bool application = !multiplex && request.replay == Replay::kApplication && config->passes > 1;
     const size_t runs = application ? config->passes : 1;
-    observer.note(multiplex ? fmt::format("{} metrics in {} passes, spread over the launches of a kernel",
-                                          metrics.size(), config->passes)
-                  : application
-                      ? fmt::format("{} metrics in {} passes, the program is run once for each",
-                                    metrics.size(), config->passes)
-                      : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)",
-                                    metrics.size(), config->passes, config->passes == 1 ? "pass" : "passes"));
+    observer.note(multiplex     ? fmt::format("{} metrics in {} passes, spread over the launches of a kernel",
+                                              metrics.size(), config->passes)
+                  : application ? fmt::format("{} metrics in {} passes, the program is run once for each",
+                                              metrics.size(), config->passes)
+                                : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)",
+                                              metrics.size(), config->passes, config->passes == 1 ? "pass" : "passes"));
     // A replayed kernel would find in the L2 the data of its last execution.
-    const bool replays =
-        !multiplex && !application && config->passes > 1 && request.replay != Replay::kVendor;
+    const bool replays = !multiplex && !application && config->passes > 1 && request.replay != Replay::kVendor;
     const bool empties = request.caches == Caches::kAll || (request.caches == Caches::kDefault && replays);
-    if (empties)
-      observer.note("The L2 is emptied before each measured kernel (--cache-control none leaves it)");
+    if (empties) observer.note("The L2 is emptied before each measured kernel (--cache-control none leaves it)");
 
     std::vector<nvidia::Launch> launches;
     uint64_t begun = 0;
@@ -445,9 +432,9 @@ class NvidiaProvider : public Provider {
       if (run->result.exit_code != 0 && outcome.exit_code == 0) {
         outcome.exit_code = run->result.exit_code;
         outcome.signal = run->result.signal;
-        observer.warn(fmt::format(
-            "the program ended with code {}{}; what was measured until then is kept", run->result.exit_code,
-            run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
+        observer.warn(fmt::format("the program ended with code {}{}; what was measured until then is kept",
+                                  run->result.exit_code,
+                                  run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
       }
       size_t cut = 0;
       auto seen = nvidia::read_launches(folder, cut);
@@ -455,30 +442,27 @@ class NvidiaProvider : public Provider {
         observer.warn(seen.error().message);
         break;
       }
-      if (cut > 0)
-        observer.warn("records were cut off where the program was killed; those launches are left out");
+      if (cut > 0) observer.warn("records were cut off where the program was killed; those launches are left out");
       if (const uint64_t lost = spools.back()->state().failures.load(); lost > 0)
         observer.warn(fmt::format("{} counter data images could not be written (disk full?)", lost));
-      // The folder also holds images of earlier runs: launches that a crashed run did not reach have the
-      // passes before it.
+      // The folder also holds images of earlier runs: launches that a crashed run did not reach have the passes before
+      // it.
       const bool crashed = run->result.exit_code != 0 && application;
       begun = std::max<uint64_t>(begun, spools.back()->state().dispatches.load());
       if (run_number == 0) {
         launches = std::move(*seen);
       } else if (crashed) {
-        observer.warn(
-            fmt::format("pass {} of {} is not whole, the passes before it are kept", run_number + 1, runs));
+        observer.warn(fmt::format("pass {} of {} is not whole, the passes before it are kept", run_number + 1, runs));
       } else if (!same_launches(launches, *seen, run_number, observer)) {
         observer.warn(
-            "application replay needs the same launches in every run: the values of this profile are not "
-            "complete");
+            "application replay needs the same launches in every run: the values of this profile are not complete");
         launches.clear();
         whole = false;
         break;
       }
       if (const uint64_t lost = spools.back()->state().failures_of_replay.load(); lost > 0)
-        observer.warn(fmt::format(
-            "{} batches of launches could not be run again: those launches have no values", lost));
+        observer.warn(
+            fmt::format("{} batches of launches could not be run again: those launches have no values", lost));
       if (spools.back()->state().attached.load() == 0 && spools.back()->state().refused.load() == 0)
         observer.warn("the program started no CUDA driver in any process: nothing was counted");
       const bool ends = interrupted(run->result.signal) || crashed ||
@@ -492,10 +476,9 @@ class NvidiaProvider : public Provider {
       outcome.seen = 0;
       for (const nvidia::Launch& launch : launches) outcome.seen += launch.samples_seen();
       if (begun > outcome.seen && outcome.exit_code != 0)
-        observer.warn(
-            fmt::format("the last {} launches before the end have no values: the program ended before they "
-                        "were run again",
-                        begun - outcome.seen));
+        observer.warn(fmt::format("the last {} launches before the end have no values: the "
+                                  "program ended before they were run again",
+                                  begun - outcome.seen));
       outcome.seen = std::max(outcome.seen, begun);
     }
     std::set<std::string> names;
@@ -533,13 +516,13 @@ class NvidiaProvider : public Provider {
     }
     if (count == 0) return;
     observer.warn(fmt::format(
-        "{} launch{} of collectives ({}) {} not measured: run again, {} would wait for ranks that do not run "
-        "theirs again; --iteration-multiplexing measures every kernel in its one run",
+        "{} launch{} of collectives ({}) {} not measured: run again, {} would wait for ranks that do not run theirs "
+        "again; --iteration-multiplexing measures every kernel in its one run",
         count, count == 1 ? "" : "es", name, count == 1 ? "is" : "are", count == 1 ? "it" : "they"));
   }
   // Counts that cannot differ between launches of one kernel and shape, and do.
-  static void note_extrapolated(const std::vector<nvidia::Launch>& launches,
-                                const nvidia::Evaluator& evaluator, PassResult& result, Observer& observer) {
+  static void note_extrapolated(const std::vector<nvidia::Launch>& launches, const nvidia::Evaluator& evaluator,
+                                PassResult& result, Observer& observer) {
     std::vector<std::string> shapes;
     for (const nvidia::Launch& launch : launches)
       if (evaluator.values(launch) != nullptr) shapes.push_back(launch.dispatch.kernel + '\n' + launch.shape);
@@ -550,8 +533,8 @@ class NvidiaProvider : public Provider {
       names += (i > 0 ? ", " : "") + result.extrapolated[i];
     if (result.extrapolated.size() > 3) names += fmt::format(" and {} more", result.extrapolated.size() - 3);
     observer.warn(fmt::format(
-        "{} of {} counts differ between equal launches, so CUPTI extrapolated them from a part of the units "
-        "(or the kernels' work differs): {}; --exact counts them whole",
+        "{} of {} counts differ between equal launches, so CUPTI extrapolated them from a part of the units (or the "
+        "kernels' work differs): {}; --exact counts them whole",
         result.extrapolated.size(), result.counters.size(), names));
   }
 
@@ -569,8 +552,8 @@ class NvidiaProvider : public Provider {
     return {};
   }
 
-  static bool same_launches(const std::vector<nvidia::Launch>& first,
-                            const std::vector<nvidia::Launch>& again, size_t run, Observer& observer) {
+  static bool same_launches(const std::vector<nvidia::Launch>& first, const std::vector<nvidia::Launch>& again,
+                            size_t run, Observer& observer) {
     const size_t common = std::min(first.size(), again.size());
     for (size_t i = 0; i < common; ++i)
       if (first[i].dispatch.kernel != again[i].dispatch.kernel || first[i].shape != again[i].shape) {
@@ -580,8 +563,7 @@ class NvidiaProvider : public Provider {
         return false;
       }
     if (first.size() == again.size()) return true;
-    observer.warn(
-        fmt::format("run {} launched {} kernels, the first run {}", run + 1, again.size(), first.size()));
+    observer.warn(fmt::format("run {} launched {} kernels, the first run {}", run + 1, again.size(), first.size()));
     return false;
   }
 
@@ -589,10 +571,8 @@ class NvidiaProvider : public Provider {
                          const nvidia::Evaluator& evaluator, bool multiplex) {
     PassResult result;
     result.counters = metrics;
-    const auto duration =
-        static_cast<size_t>(std::find(metrics.begin(), metrics.end(), kDuration) - metrics.begin());
-    // Multiplexed values of a shape differ by which launches were combined. Their spread is the error of each
-    // value.
+    const auto duration = static_cast<size_t>(std::find(metrics.begin(), metrics.end(), kDuration) - metrics.begin());
+    // Multiplexed values of a shape differ by which launches were combined. Their spread is the error of each value.
     std::map<std::string, std::vector<const std::vector<double>*>> groups;
     std::vector<const std::string*> keys;
     for (const nvidia::Launch& launch : launches) {
@@ -649,13 +629,12 @@ class NvidiaProvider : public Provider {
     }
     for (const auto& [gpu, count] : gpus)
       if (count.incomplete != 0)
-        observer.warn(
-            fmt::format("GPU {}: CUPTI gave no value of {} of the {} counters for {} of {} dispatches", gpu,
-                        count.counters.size(), result.counters.size(), count.incomplete, count.dispatches));
+        observer.warn(fmt::format("GPU {}: CUPTI gave no value of {} of the {} counters for {} of {} dispatches", gpu,
+                                  count.counters.size(), result.counters.size(), count.incomplete, count.dispatches));
   }
 
-  static void warn_incomplete(const std::vector<nvidia::Launch>& launches,
-                              const std::vector<std::string>& metrics, size_t passes, Observer& observer) {
+  static void warn_incomplete(const std::vector<nvidia::Launch>& launches, const std::vector<std::string>& metrics,
+                              size_t passes, Observer& observer) {
     struct Count {
       size_t seen = 0, measured = 0;
     };
@@ -672,11 +651,9 @@ class NvidiaProvider : public Provider {
     if (metrics.size() > 8) lost += fmt::format(" and {} more", metrics.size() - 8);
     for (const auto& [kernel, count] : kernels)
       if (count.measured == 0)
-        observer.warn(
-            fmt::format("{}: {} launches are too few for {} passes ({} are always enough); lost for it: {} "
-                        "(-k with kernel "
-                        "replay measures it)",
-                        kernel, count.seen, passes, 8 * passes, lost));
+        observer.warn(fmt::format("{}: {} launches are too few for {} passes ({} are always enough); "
+                                  "lost for it: {} (-k with kernel replay measures it)",
+                                  kernel, count.seen, passes, 8 * passes, lost));
   }
 };
 

@@ -37,8 +37,7 @@ std::string contents(const fs::path& path) {
 std::string find_disassembler() {
   std::vector<std::string> folders;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* const home = std::getenv(variable); home != nullptr)
-      folders.push_back(std::string(home) + "/bin");
+    if (const char* const home = std::getenv(variable); home != nullptr) folders.push_back(std::string(home) + "/bin");
   folders.emplace_back("/usr/local/cuda/bin");
   if (const char* const path = std::getenv("PATH"); path != nullptr) {
     std::istringstream parts(path);
@@ -75,8 +74,8 @@ struct Correlation {  // CUpti_GetSassToSourceCorrelationParams
   char *file, *folder;
 };
 
-// "smsp__pcsamp_warps_issue_stalled_long_scoreboard" -> "long_scoreboard". "" for names that end in
-// _not_issued: they count part of the samples of the same reason again.
+// "smsp__pcsamp_warps_issue_stalled_long_scoreboard" -> "long_scoreboard". "" for names that end in _not_issued: they
+// count part of the samples of the same reason again.
 std::string reason_of(std::string_view name) {
   if (name.ends_with("_not_issued") || name.find("pcsamp_sample") != std::string_view::npos) return {};
   constexpr std::string_view kMark = "stalled_";
@@ -108,15 +107,13 @@ bool parse_samples(std::string_view bytes, const std::map<uint32_t, std::string>
     spool::PcSampleRecord record;
     if (bytes.size() < sizeof record) return false;
     memcpy(&record, bytes.data(), sizeof record);
-    const uint64_t need =
-        sizeof record + uint64_t{record.reasons} * 8 + (uint64_t{record.name_bytes} + 7) / 8 * 8;
+    const uint64_t need = sizeof record + uint64_t{record.reasons} * 8 + (uint64_t{record.name_bytes} + 7) / 8 * 8;
     if (record.magic != spool::kSampleMagic || record.bytes != need || need > bytes.size()) return false;
     if (record.function == spool::kNoSamples) {
       out.total += record.total;
       out.dropped += record.dropped;
     } else {
-      const std::string_view name =
-          bytes.substr(sizeof record + size_t{record.reasons} * 8, record.name_bytes);
+      const std::string_view name = bytes.substr(sizeof record + size_t{record.reasons} * 8, record.name_bytes);
       const auto [place, fresh] =
           known.try_emplace({record.cubin, std::string(name), record.offset}, out.places.size());
       if (fresh) {
@@ -166,8 +163,7 @@ Disassembly parse_disassembly(std::string_view text) {
     std::string_view rest(at + 2, static_cast<size_t>(line.data() + line.size() - at - 2));
     const size_t semicolon = rest.find(';');
     const size_t first = rest.find_first_not_of(" \t");
-    if (semicolon == std::string_view::npos || first == std::string_view::npos || first >= semicolon)
-      continue;
+    if (semicolon == std::string_view::npos || first == std::string_view::npos || first >= semicolon) continue;
     rest = rest.substr(first, semicolon - first);
     while (!rest.empty() && rest.back() == ' ') rest.remove_suffix(1);
     (*function)[offset] = std::string(rest);
@@ -180,9 +176,8 @@ SourcePlace source_place(std::string_view cubin, const std::string& function, ui
   static const Correlate correlate = [] {
     const std::string path = Host::library();
     void* const library = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    return library == nullptr
-               ? nullptr
-               : reinterpret_cast<Correlate>(dlsym(library, "cuptiGetSassToSourceCorrelation"));
+    return library == nullptr ? nullptr
+                              : reinterpret_cast<Correlate>(dlsym(library, "cuptiGetSassToSourceCorrelation"));
   }();
   if (correlate == nullptr || cubin.empty()) return {};
   Correlation ask{sizeof ask, cubin.data(), function.c_str(), cubin.size(), 0, offset, nullptr, nullptr};
@@ -218,8 +213,7 @@ Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filt
   });
   const std::string disassembler = find_disassembler();
   if (disassembler.empty() && !raw.places.empty())
-    notes.push_back(
-        "cuobjdump of the CUDA toolkit was not found (PATH, CUDA_HOME): instructions are shown as offsets");
+    notes.push_back("cuobjdump of the CUDA toolkit was not found (PATH, CUDA_HOME): instructions are shown as offsets");
   std::vector<PcSample> rows;
   std::string cubin;
   Disassembly sass;
@@ -231,8 +225,7 @@ Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filt
       cubin = contents(path);
       sass.clear();
       if (!disassembler.empty() && !cubin.empty())
-        sass = parse_disassembly(
-            output_of(fmt::format("{} -sass {} 2>/dev/null", quoted(disassembler), quoted(path))));
+        sass = parse_disassembly(output_of(fmt::format("{} -sass {} 2>/dev/null", quoted(disassembler), quoted(path))));
     }
     const std::string kernel = demangle(place.function);
     if (!filter.kernel(kernel)) continue;
@@ -246,8 +239,7 @@ Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filt
       const std::string reason = reason_of(name);
       if (reason.empty()) continue;
       const bool issued = reason == "selected";
-      rows.push_back(
-          {kernel, instruction, source.line, source.path, issued ? std::string() : reason, issued, count});
+      rows.push_back({kernel, instruction, source.line, source.path, issued ? std::string() : reason, issued, count});
     }
   }
   if (without_lines && !rows.empty())

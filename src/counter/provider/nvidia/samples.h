@@ -1,5 +1,5 @@
-// Reads the PC samples that the in-process half leaves (event/spool_samples.h) and finds their instructions
-// and source lines.
+// Reads the PC samples that the in-process half leaves (event/spool_samples.h) and finds their instructions and source
+// lines.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct RawSamples {
   uint64_t total = 0, dropped = 0;
 };
 
-/// Adds the records in one file's bytes to `out`, up to the first malformed one. False when there is one. The
-/// keys of `reasons` are CUPTI's indices.
+/// Adds the records in one file's bytes to `out`, up to the first malformed one. False when there is one. The keys of
+/// `reasons` are CUPTI's indices.
 bool parse_samples(std::string_view bytes, const std::map<uint32_t, std::string>& reasons, RawSamples& out);
 /// Parses lines of the form "3 smsp__pcsamp_...".
 std::map<uint32_t, std::string> parse_reasons(std::string_view text);
@@ -43,8 +43,8 @@ struct SourcePlace {
 /// Needs CUPTI but no GPU.
 SourcePlace source_place(std::string_view cubin, const std::string& function, uint64_t offset);
 
-/// Samples in a run's folder, of kernels that pass `filter` only. `notes` gets a sentence for each thing
-/// missing from them.
+/// Samples in a run's folder, of kernels that pass `filter` only. `notes` gets a sentence for each thing missing from
+/// them.
 Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filter& filter,
                                            std::vector<std::string>& notes);
 

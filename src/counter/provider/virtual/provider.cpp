@@ -1,5 +1,5 @@
-// The virtual GPU: Oclgrind interprets the kernels, and our plugin counts exactly. Their times come from a
-// run on PoCL. The two runs are joined by kernel, launch shape and running number.
+// The virtual GPU: Oclgrind interprets the kernels, and our plugin counts exactly. Their times come from a run on PoCL.
+// The two runs are joined by kernel, launch shape and running number.
 #include "counter/provider.h"
 
 #include <signal.h>
@@ -50,8 +50,7 @@ Result<std::string> find_plugin() {
   library = library.substr(0, library.rfind('/')) + "/libtacho-oclgrind.so";
   if (access(library.c_str(), R_OK) != 0)
     return fail(
-        "the virtual GPU is not part of this build: {} is missing (building it needs liboclgrind-dev and "
-        "llvm-14-dev)",
+        "the virtual GPU is not part of this build: {} is missing (building it needs liboclgrind-dev and llvm-14-dev)",
         library);
   return library;
 }
@@ -68,9 +67,9 @@ Device virtual_device() {
   return device;
 }
 
-// Estimates the seconds that interpretation takes. Oclgrind works one element after the other on one core, so
-// both the time that PoCL needed on all cores and the number of work-items are lower bounds. Factors measured
-// on vcopy. Oclgrind also interprets the kernels that a filter excludes; it only does not count them.
+// Estimates the seconds that interpretation takes. Oclgrind works one element after the other on one core, so both the
+// time that PoCL needed on all cores and the number of work-items are lower bounds. Factors measured on vcopy. Oclgrind
+// also interprets the kernels that a filter excludes; it only does not count them.
 double estimate_seconds(const std::vector<Dispatch>& dispatches) {
   constexpr double kPerWorkItem = 1.5e-6, kAgainstOneCore = 1700;
   const double cores = static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
@@ -79,8 +78,7 @@ double estimate_seconds(const std::vector<Dispatch>& dispatches) {
     double items = 1;
     for (const uint64_t size : each.grid) items *= static_cast<double>(std::max<uint64_t>(1, size));
     const double native = static_cast<double>(each.end - each.start) * 1e-9;
-    seconds += std::max(items * kPerWorkItem,
-                        std::min(native * cores * kAgainstOneCore, items * kPerWorkItem * 200));
+    seconds += std::max(items * kPerWorkItem, std::min(native * cores * kAgainstOneCore, items * kPerWorkItem * 200));
   }
   return seconds;
 }
@@ -133,8 +131,7 @@ class VirtualProvider : public Provider {
     return plan;
   }
 
-  tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan,
-                                                     const CollectRequest& request,
+  tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan, const CollectRequest& request,
                                                      Observer& observer) const override {
     const auto own_error = [](std::string message) {
       return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
@@ -155,8 +152,7 @@ class VirtualProvider : public Provider {
       if (!spool) return own_error(spool.error().message);
       const std::string pocl = find_pocl();
       if (pocl.empty()) {
-        observer.warn(
-            "PoCL is not installed (Debian: pocl-opencl-icd), so kernels are counted but not timed");
+        observer.warn("PoCL is not installed (Debian: pocl-opencl-icd), so kernels are counted but not timed");
         return true;
       }
       observer.run_begins({}, counts_first ? 2 : 1, 2);
@@ -185,9 +181,8 @@ class VirtualProvider : public Provider {
       }
       if (interrupted(run->result.signal)) {
         outcome.seen = timed.size();
-        observer.warn(fmt::format("the program ended with code {} ({}) in the run that times it{}",
-                                  timed_code, strsignal(run->result.signal),
-                                  counts_first ? "" : ": nothing was counted"));
+        observer.warn(fmt::format("the program ended with code {} ({}) in the run that times it{}", timed_code,
+                                  strsignal(run->result.signal), counts_first ? "" : ": nothing was counted"));
         return false;
       }
       if (timed_code != 0)
@@ -195,9 +190,8 @@ class VirtualProvider : public Provider {
                                   timed.empty() ? ", before it launched a kernel" : ""));
       if (run->called_mpi && job_rank().known() && !counts_first) {
         outcome.seen = timed.size();
-        observer.warn(
-            "the program called MPI_Init, which a rank can do once in its job, in the run that times it for "
-            "--max-time: nothing was counted; leave --max-time out");
+        observer.warn("the program called MPI_Init, which a rank can do once in its job, in the run that times it for "
+                      "--max-time: nothing was counted; leave --max-time out");
         return false;
       }
       if (counts_first || timed.empty()) return true;
@@ -208,8 +202,8 @@ class VirtualProvider : public Provider {
         fraction = request.max_time_s / seconds;
         outcome.estimated = true;
         observer.warn(fmt::format(
-            "that is more than --max-time {:g} s: only {:.2g} % of the work-groups are "
-            "interpreted, so the counts are estimates and the program finds its own results incomplete",
+            "that is more than --max-time {:g} s: only {:.2g} % of the work-groups are interpreted, so the counts are "
+            "estimates and the program finds its own results incomplete",
             request.max_time_s, 100 * fraction));
       }
       return true;
@@ -251,10 +245,9 @@ class VirtualProvider : public Provider {
     ++outcome.runs;
     if (run->result.exit_code != 0) {
       if (outcome.exit_code == 0)
-        observer.warn(
-            fmt::format("the program ended with code {} on the virtual GPU{}; what it had finished is kept",
-                        run->result.exit_code,
-                        run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
+        observer.warn(fmt::format("the program ended with code {} on the virtual GPU{}; what it had finished is kept",
+                                  run->result.exit_code,
+                                  run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
       outcome.exit_code = outcome.exit_code == 0 ? run->result.exit_code : outcome.exit_code;
       outcome.signal = outcome.signal == 0 ? run->result.signal : outcome.signal;
     }
@@ -268,12 +261,10 @@ class VirtualProvider : public Provider {
     if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
     const uint64_t lost = spool->state().failures.load();
     if (lost > 0)
-      observer.warn(
-          fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
+      observer.warn(fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
     if (spool->state().attached.load() == 0) {
       if (run->result.exit_code == 0)
-        observer.warn(
-            "the program opened no OpenCL device: nothing was counted (the virtual GPU runs OpenCL only)");
+        observer.warn("the program opened no OpenCL device: nothing was counted (the virtual GPU runs OpenCL only)");
       return outcome;
     }
     outcome.seen = records->size() + lost;
@@ -281,9 +272,8 @@ class VirtualProvider : public Provider {
       if (access((spool->folder() + "/" + spool::kMpiFile).c_str(), F_OK) == 0) {
         outcome.called_mpi = true;
         observer.warn(
-            "the program called MPI_Init, which a rank can do once in its job: the run that times its "
-            "kernels "
-            "is not made, so they have counts and no times");
+            "the program called MPI_Init, which a rank can do once in its job: the run that times its kernels is not "
+            "made, so they have counts and no times");
       } else if (const auto done = time_kernels(); !done) {
         return tl::unexpected<launch::LaunchError>(done.error());
       }
@@ -303,12 +293,11 @@ class VirtualProvider : public Provider {
     if (untimed > 0 && !timed.empty()) {
       const auto first = std::find_if(dispatches.begin(), dispatches.end(),
                                       [](const Dispatch& each) { return each.end == each.start; });
-      observer.warn(fmt::format(
-          "{} of {} dispatches of the counted run have no counterpart in the timed one (first: "
-          "{} of {} work-items): "
-          "they have counts and no time",
-          untimed, records->size(), first->kernel,
-          first->grid[0] * std::max<uint64_t>(1, first->grid[1]) * std::max<uint64_t>(1, first->grid[2])));
+      observer.warn(
+          fmt::format("{} of {} dispatches of the counted run have no counterpart in the timed one "
+                      "(first: {} of {} work-items): they have counts and no time",
+                      untimed, records->size(), first->kernel,
+                      first->grid[0] * std::max<uint64_t>(1, first->grid[1]) * std::max<uint64_t>(1, first->grid[2])));
     }
     for (size_t i = 0; i < records->size(); ++i) {
       const SpooledDispatch& record = (*records)[i];
@@ -341,8 +330,8 @@ class VirtualProvider : public Provider {
     size_t count = 0;
     for (const auto& [kernel, numbers] : launches)
       if (numbers.first != numbers.second && ++count <= 3)
-        differing += fmt::format("{}{} ({} times, then {})", differing.empty() ? "" : ", ", kernel,
-                                 numbers.first, numbers.second);
+        differing += fmt::format("{}{} ({} times, then {})", differing.empty() ? "" : ", ", kernel, numbers.first,
+                                 numbers.second);
     if (count > 0)
       observer.warn(fmt::format("the two runs of the program launched different kernels: {}{}", differing,
                                 count > 3 ? fmt::format(" and {} more", count - 3) : ""));

@@ -18,8 +18,7 @@ std::string_view blob() {
 }
 
 const std::vector<Architecture>& built_in() {
-  static const std::vector<Architecture> known =
-      decode_architectures(blob()).value_or(std::vector<Architecture>());
+  static const std::vector<Architecture> known = decode_architectures(blob()).value_or(std::vector<Architecture>());
   return known;
 }
 
@@ -36,8 +35,7 @@ Result<std::vector<Architecture>> users_architectures(std::span<const std::strin
 /// The architecture that a user means by `text`.
 const Architecture* named(std::span<const Architecture> known, std::string_view text) {
   for (const Architecture& one : known)
-    if (one.metrics &&
-        (one.name == text || std::find(one.names.begin(), one.names.end(), text) != one.names.end()))
+    if (one.metrics && (one.name == text || std::find(one.names.begin(), one.names.end(), text) != one.names.end()))
       return &one;
   return nullptr;
 }
@@ -75,8 +73,7 @@ std::optional<Architecture> built_in_architecture(std::string_view name) {
   return std::nullopt;
 }
 
-Result<std::optional<Architecture>> architecture_named(std::string_view text,
-                                                       std::span<const std::string> config_dirs,
+Result<std::optional<Architecture>> architecture_named(std::string_view text, std::span<const std::string> config_dirs,
                                                        const FormulaCheck& check) {
   TACHO_ASSIGN(const std::vector<Architecture> more, users_architectures(config_dirs, check));
   std::string wanted(text);
@@ -124,9 +121,7 @@ Result<Catalog> load_catalog(std::string_view architecture, std::span<const std:
 
 Result<RuleBook> load_rules(const Catalog& catalog, std::span<const std::string> config_dirs) {
   TACHO_ASSIGN(RuleBook book, decode_rules(blob()));
-  const auto foreign = [&](const auto& each) {
-    return !each.vendor.empty() && each.vendor != catalog.vendor;
-  };
+  const auto foreign = [&](const auto& each) { return !each.vendor.empty() && each.vendor != catalog.vendor; };
   std::erase_if(book.rules, foreign);
   std::erase_if(book.checks, foreign);
   std::erase_if(book.screens, foreign);

@@ -1,5 +1,5 @@
-// tacho_catalog_compiler OUT.cpp FOLDER...: checks catalog/<vendor>/*.yaml, resolves it for every
-// architecture and writes the bytes that are linked into tacho. Runs at build time only.
+// tacho_catalog_compiler OUT.cpp FOLDER...: checks catalog/<vendor>/*.yaml, resolves it for every architecture and
+// writes the bytes that are linked into tacho. Runs at build time only.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -56,13 +56,11 @@ Status compile(const std::string& output, std::span<const std::string> folders) 
   }
 
   const std::string blob = encode_blob(architectures, catalogs, rules);
-  std::string source =
-      "// Made by tacho_catalog_compiler from catalog/*/*.yaml. Do not edit.\n"
-      "#include \"metric/catalog/builtin/bytes.h\"\n\nnamespace tacho::metric {\n\n"
-      "const size_t kEmbeddedCatalogSize = " +
-      std::to_string(blob.size()) + ";\nconst unsigned char kEmbeddedCatalog[] =";
-  // A string literal compiles many times faster than a list of numbers; octal escapes cannot swallow what
-  // follows.
+  std::string source = "// Made by tacho_catalog_compiler from catalog/*/*.yaml. Do not edit.\n"
+                       "#include \"metric/catalog/builtin/bytes.h\"\n\nnamespace tacho::metric {\n\n"
+                       "const size_t kEmbeddedCatalogSize = " +
+                       std::to_string(blob.size()) + ";\nconst unsigned char kEmbeddedCatalog[] =";
+  // A string literal compiles many times faster than a list of numbers; octal escapes cannot swallow what follows.
   size_t column = 0;
   for (const char c : blob) {
     if (column == 0) source += "\n    \"";

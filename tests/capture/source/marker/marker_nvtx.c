@@ -98,20 +98,14 @@ static const void* export_table(uint32_t id) {
 #define nvtxDomainRangeStartEx(d, a) \
   (((nvtxRangeId_t(*)(nvtxDomainHandle_t, const nvtxEventAttributes_t*))core2[2])(d, a))
 #define nvtxDomainRangeEnd(d, i) (((void (*)(nvtxDomainHandle_t, nvtxRangeId_t))core2[3])(d, i))
-#define nvtxDomainRangePushEx(d, a) \
-  (((int (*)(nvtxDomainHandle_t, const nvtxEventAttributes_t*))core2[4])(d, a))
+#define nvtxDomainRangePushEx(d, a) (((int (*)(nvtxDomainHandle_t, const nvtxEventAttributes_t*))core2[4])(d, a))
 #define nvtxDomainRangePop(d) (((int (*)(nvtxDomainHandle_t))core2[5])(d))
-#define nvtxDomainResourceCreate(d, a) \
-  (core2[6] ? ((void* (*)(nvtxDomainHandle_t, void*))core2[6])(d, a) : NULL)
+#define nvtxDomainResourceCreate(d, a) (core2[6] ? ((void* (*)(nvtxDomainHandle_t, void*))core2[6])(d, a) : NULL)
 #define nvtxDomainResourceDestroy(r) (core2[7] ? ((void (*)(void*))core2[7])(r) : (void)0)
-#define nvtxDomainNameCategoryA(d, c, t) \
-  (((void (*)(nvtxDomainHandle_t, uint32_t, const char*))core2[8])(d, c, t))
-#define nvtxDomainNameCategoryW(d, c, t) \
-  (((void (*)(nvtxDomainHandle_t, uint32_t, const wchar_t*))core2[9])(d, c, t))
-#define nvtxDomainRegisterStringA(d, t) \
-  (((nvtxStringHandle_t(*)(nvtxDomainHandle_t, const char*))core2[10])(d, t))
-#define nvtxDomainRegisterStringW(d, t) \
-  (((nvtxStringHandle_t(*)(nvtxDomainHandle_t, const wchar_t*))core2[11])(d, t))
+#define nvtxDomainNameCategoryA(d, c, t) (((void (*)(nvtxDomainHandle_t, uint32_t, const char*))core2[8])(d, c, t))
+#define nvtxDomainNameCategoryW(d, c, t) (((void (*)(nvtxDomainHandle_t, uint32_t, const wchar_t*))core2[9])(d, c, t))
+#define nvtxDomainRegisterStringA(d, t) (((nvtxStringHandle_t(*)(nvtxDomainHandle_t, const char*))core2[10])(d, t))
+#define nvtxDomainRegisterStringW(d, t) (((nvtxStringHandle_t(*)(nvtxDomainHandle_t, const wchar_t*))core2[11])(d, t))
 #define nvtxDomainCreateA(t) (((nvtxDomainHandle_t(*)(const char*))core2[12])(t))
 #define nvtxDomainCreateW(t) (((nvtxDomainHandle_t(*)(const wchar_t*))core2[13])(t))
 #define nvtxDomainDestroy(d) (core2[14] ? ((void (*)(nvtxDomainHandle_t))core2[14])(d) : (void)0)
@@ -175,8 +169,7 @@ int main(int argc, char** argv) {
   CHECK(nvtxRangePop() == 1);
   CHECK(nvtxRangePop() == 0);
   CHECK(nvtxRangePop() < 0);
-  const nvtxRangeId_t a = nvtxRangeStartA("range a"), b = nvtxRangeStartW(L"range b"),
-                      c = nvtxRangeStartEx(&event);
+  const nvtxRangeId_t a = nvtxRangeStartA("range a"), b = nvtxRangeStartW(L"range b"), c = nvtxRangeStartEx(&event);
   CHECK(a != b && b != c && a != 0);
   nvtxRangeEnd(b);
   nvtxRangeEnd(a);

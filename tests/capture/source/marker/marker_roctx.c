@@ -27,8 +27,7 @@ int main(int argc, char** argv) {
   int (*thread_id)(uint64_t*) = (int (*)(uint64_t*))dlsym(library, "roctxGetThreadId");
   int (*name_thread)(const char*) = (int (*)(const char*))dlsym(library, "roctxNameOsThread");
   int (*name_device)(const char*, int) = (int (*)(const char*, int))dlsym(library, "roctxNameHipDevice");
-  CHECK(mark && push && pop && start && stop && pause_all && resume_all && thread_id && name_thread &&
-        name_device);
+  CHECK(mark && push && pop && start && stop && pause_all && resume_all && thread_id && name_thread && name_device);
   CHECK(pop() < 0);
   mark("a mark");
   CHECK(push("outer") == 0);

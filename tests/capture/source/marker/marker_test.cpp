@@ -1,5 +1,5 @@
-// Markers from end to end of the pool: tacho.h, ROCTx, NVTX. The programs check what the functions return;
-// here is what arrived.
+// Markers from end to end of the pool: tacho.h, ROCTx, NVTX. The programs check what the functions return; here is what
+// arrived.
 #include <bit>
 
 #include "tape/pool_run.h"
@@ -116,8 +116,7 @@ TEST(TachoApi, MarkersSwitchRecordingOnAndOff) {
 void expect_roctx(const Rows& rows) {
   std::vector<std::string> seen;
   for (const Row& row : rows.rows) {
-    if (row.kind == RecordKind::kPush || row.kind == RecordKind::kMark ||
-        row.kind == RecordKind::kRangeStart) {
+    if (row.kind == RecordKind::kPush || row.kind == RecordKind::kMark || row.kind == RecordKind::kRangeStart) {
       seen.push_back(row.text);
       EXPECT_EQ(row.domain, "ROCTx");
     }
@@ -128,8 +127,8 @@ void expect_roctx(const Rows& rows) {
       seen.push_back("stop");
     }
   }
-  EXPECT_EQ(seen, (std::vector<std::string>{"a mark", "outer", "inner", "pop", "one", "two", "stop", "pop",
-                                            "stop", "resumed"}));
+  EXPECT_EQ(seen, (std::vector<std::string>{"a mark", "outer", "inner", "pop", "one", "two", "stop", "pop", "stop",
+                                            "resumed"}));
   ASSERT_EQ(rows.count(RecordKind::kThread), 1u);
   EXPECT_EQ(rows.of(RecordKind::kThread)[0]->text, "worker");
   EXPECT_EQ(rows.count(RecordKind::kProperty), 1u);
@@ -145,9 +144,7 @@ TEST(Roctx, StandInsForProgramsThatOpenTheLibrary) {
   for (const char* name :
        {"libroctx64.so", "libroctx64.so.4", "librocprofiler-sdk-roctx.so", "librocprofiler-sdk-roctx.so.1"}) {
     PoolRun run;
-    EXPECT_EQ(
-        run.run({program("marker_roctx"), name}, {"LD_LIBRARY_PATH=" + build_folder() + "/lib/roctx"}, false),
-        0)
+    EXPECT_EQ(run.run({program("marker_roctx"), name}, {"LD_LIBRARY_PATH=" + build_folder() + "/lib/roctx"}, false), 0)
         << name;
     expect_roctx(run.rows());
   }
@@ -155,10 +152,9 @@ TEST(Roctx, StandInsForProgramsThatOpenTheLibrary) {
 
 TEST(Roctx, StandInsBehaveWithoutTacho) {
   PoolRun run;
-  EXPECT_EQ(
-      run.run({program("marker_roctx"), "libroctx64.so"},
-              {"LD_LIBRARY_PATH=" + build_folder() + "/lib/roctx", "TACHO_LIBRARY=", "TACHO_POOL="}, false),
-      0);
+  EXPECT_EQ(run.run({program("marker_roctx"), "libroctx64.so"},
+                    {"LD_LIBRARY_PATH=" + build_folder() + "/lib/roctx", "TACHO_LIBRARY=", "TACHO_POOL="}, false),
+            0);
   EXPECT_TRUE(run.rows().rows.empty());
 }
 
@@ -184,10 +180,9 @@ void expect_nvtx(const Rows& rows) {
     if (row.kind == RecordKind::kPush) stack.push_back(row.domain + ":" + row.text + ":" + row.category);
     if (row.kind == RecordKind::kPop) stack.push_back("pop " + row.domain);
   }
-  EXPECT_EQ(stack, (std::vector<std::string>{"NVTX:outer:", "NVTX:inner:", "NVTX:full:", "pop NVTX",
-                                             "pop NVTX", "pop NVTX", "library:registered:library's seventh",
-                                             "andere:registered wide:other's seventh", "pop library",
-                                             "pop andere"}));
+  EXPECT_EQ(stack, (std::vector<std::string>{"NVTX:outer:", "NVTX:inner:", "NVTX:full:", "pop NVTX", "pop NVTX",
+                                             "pop NVTX", "library:registered:library's seventh",
+                                             "andere:registered wide:other's seventh", "pop library", "pop andere"}));
   const auto starts = rows.of(RecordKind::kRangeStart), stops = rows.of(RecordKind::kRangeStop);
   ASSERT_EQ(starts.size(), 4u);
   ASSERT_EQ(stops.size(), 4u);
@@ -221,9 +216,9 @@ TEST(Nvtx, RealHeaders) {
 
 TEST(Nvtx, RefusesWhenNotTraced) {
   PoolRun run;
-  EXPECT_EQ(run.run({program("marker_nvtx"), "untraced"},
-                    {"NVTX_INJECTION64_PATH=" + library_path(), "TACHO_POOL="}, false),
-            0);
+  EXPECT_EQ(
+      run.run({program("marker_nvtx"), "untraced"}, {"NVTX_INJECTION64_PATH=" + library_path(), "TACHO_POOL="}, false),
+      0);
   EXPECT_TRUE(run.rows().rows.empty());
 }
 
@@ -234,10 +229,9 @@ TEST(Python, Markers) {
   for (const bool preload : {true, false}) {
     PoolRun run;
     const std::string folder = std::string("PYTHONPATH=") + source + "/python";
-    EXPECT_EQ(
-        run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/source/marker/marker_python.py"},
-                {folder, "PYTHONDONTWRITEBYTECODE=1"}, preload),
-        0);
+    EXPECT_EQ(run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/source/marker/marker_python.py"},
+                      {folder, "PYTHONDONTWRITEBYTECODE=1"}, preload),
+              0);
     const Rows& rows = run.rows();
     const Row* full = find(rows, RecordKind::kMark, "gr\u00fc\u00df");
     ASSERT_NE(full, nullptr);
@@ -253,10 +247,8 @@ TEST(Python, Markers) {
   }
   PoolRun run;
   EXPECT_EQ(
-      run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/source/marker/marker_python.py",
-               "untraced"},
-              {std::string("PYTHONPATH=") + source + "/python", "TACHO_POOL=", "PYTHONDONTWRITEBYTECODE=1"},
-              false),
+      run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/source/marker/marker_python.py", "untraced"},
+              {std::string("PYTHONPATH=") + source + "/python", "TACHO_POOL=", "PYTHONDONTWRITEBYTECODE=1"}, false),
       0);
 }
 

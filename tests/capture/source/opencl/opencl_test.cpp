@@ -1,5 +1,5 @@
-// The OpenCL source, seen from outside: programs run with libtacho.so on a pool, their records are checked,
-// and what they print is compared with a run without it.
+// The OpenCL source, seen from outside: programs run with libtacho.so on a pool, their records are checked, and what
+// they print is compared with a run without it.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,8 +29,7 @@ void warm() {
   (void)done;
 }
 
-// A library instrumented for threads cannot be preloaded: its code runs before the runtime of the
-// instrumentation.
+// A library instrumented for threads cannot be preloaded: its code runs before the runtime of the instrumentation.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kCanPreload = false;
 #else
@@ -56,8 +55,7 @@ uint32_t kind(const event::CopyRecord& copy) {
   return copy.header.value >> 8 & 0xff;
 }
 
-// ---- the program sees what it would see without us
-// -----------------------------------------------------------------
+// The program sees what it would see without us
 
 struct Way {
   const char* name;
@@ -89,19 +87,15 @@ TEST_P(SameAsUntraced, OutputAndExitCode) {
 
 INSTANTIATE_TEST_SUITE_P(
     OpenCL, SameAsUntraced,
-    testing::Combine(testing::Values("queue_properties", "profiling", "reference_counts", "copies", "images",
-                                     "svm", "sub_buffers", "shapes", "native", "user_event", "failed_gate",
-                                     "no_finish", "storm", "early_release", "threads", "callbacks",
-                                     "many_objects", "command_buffer", "forked", "fork_beside", "builds",
-                                     "late_functions", "loaded"),
+    testing::Combine(testing::Values("queue_properties", "profiling", "reference_counts", "copies", "images", "svm",
+                                     "sub_buffers", "shapes", "native", "user_event", "failed_gate", "no_finish",
+                                     "storm", "early_release", "threads", "callbacks", "many_objects", "command_buffer",
+                                     "forked", "fork_beside", "builds", "late_functions", "loaded"),
                      testing::Values(Way{"layer", true, false}, Way{"layer_preloaded", true, true},
                                      Way{"interposed", false, true})),
-    [](const auto& info) {
-      return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param).name;
-    });
+    [](const auto& info) { return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param).name; });
 
-// ---- records
-// ---------------------------------------------------------------------------------------------------------
+// Records
 
 TEST(OpenCL, StormIsComplete) {
   const Outcome run = run_case({"storm", "20000"});
@@ -133,8 +127,8 @@ TEST(OpenCL, StormIsComplete) {
   EXPECT_EQ(run.devices[0].kind, static_cast<uint32_t>(event::DeviceKind::kCpu));
 }
 
-// A dispatch starts after the call that enqueued it and ends before clFinish returns, in the clock that the
-// queue states.
+// A dispatch starts after the call that enqueued it and ends before clFinish returns, in the clock that the queue
+// states.
 TEST(OpenCL, DeviceTimesLieInTheirCalls) {
   // Converted between two samples of both clocks, as tacho does; the rate that the target measures within 20 us at its
   // start is too coarse for that.
@@ -144,12 +138,10 @@ TEST(OpenCL, DeviceTimesLieInTheirCalls) {
   ASSERT_EQ(run.processes.size(), 1u);
   const event::ProcessRecord& process = run.processes[0];
   const bool ticks_are_tsc = process.ns_per_tick != 1.0;
-  const double slope =
-      static_cast<double>(after.raw - before.raw) / static_cast<double>(after.tsc - before.tsc);
+  const double slope = static_cast<double>(after.raw - before.raw) / static_cast<double>(after.tsc - before.tsc);
   const auto raw = [&](uint64_t ticks) {
     if (!ticks_are_tsc) return static_cast<double>(ticks);
-    return static_cast<double>(before.raw) +
-           (static_cast<double>(ticks) - static_cast<double>(before.tsc)) * slope;
+    return static_cast<double>(before.raw) + (static_cast<double>(ticks) - static_cast<double>(before.tsc)) * slope;
   };
   const Api* last = nullptr;
   for (const Api& call : run.api)
@@ -198,8 +190,7 @@ TEST(OpenCL, CopiesWithBytesAndDirection) {
   expect_sound(run);
   std::map<std::tuple<CopyDirection, CopyKind>, std::vector<uint64_t>> seen;
   for (const event::CopyRecord& copy : run.copies) {
-    seen[{static_cast<CopyDirection>(direction(copy)), static_cast<CopyKind>(kind(copy))}].push_back(
-        copy.bytes);
+    seen[{static_cast<CopyDirection>(direction(copy)), static_cast<CopyKind>(kind(copy))}].push_back(copy.bytes);
     EXPECT_LE(copy.start, copy.end);
     EXPECT_NE(run.call_of(copy.correlation), nullptr);
   }
@@ -285,8 +276,8 @@ TEST(OpenCL, SharedMemory) {
 
 TEST(OpenCL, OutOfOrderPastABlockedCommand) {
   const Outcome run = run_case({"user_event"});
-  // The program leaves through _exit while one command waits for ever. The 300 others are complete; how many
-  // of them are written depends on the flush period only for the last batch.
+  // The program leaves through _exit while one command waits for ever. The 300 others are complete; how many of them
+  // are written depends on the flush period only for the last batch.
   EXPECT_EQ(run.launches, 301u);
   EXPECT_GE(run.dispatches.size(), 256u);  // what one wait collects at most
   EXPECT_LE(run.dispatches.size(), 300u);
@@ -368,8 +359,7 @@ TEST(OpenCL, NativeKernel) {
   EXPECT_EQ(run.dispatches[0].kind, static_cast<uint32_t>(event::DispatchKind::kNativeKernel));
 }
 
-// ---- what is asked for
-// ---------------------------------------------------------------------------------------------------
+// What is asked for
 
 TEST(OpenCL, KernelFilter) {
   RunOptions options;
@@ -433,8 +423,7 @@ TEST(OpenCL, FullPoolIsCounted) {
   EXPECT_EQ(run.launches, 2000u);
 }
 
-// ---- other loaders and runtimes
-// ----------------------------------------------------------------------------------------------
+// Other loaders and runtimes
 
 class Folder {
  public:
@@ -494,8 +483,7 @@ TEST(OpenCL, TwoRuntimesInOneProcess) {
 class UnknownRuntime : public testing::Test {
  protected:
   UnknownRuntime() {
-    std::ofstream(vendors_.path() + "/odd.icd")
-        << std::filesystem::absolute(target("odd_icd.so")).string() << "\n";
+    std::ofstream(vendors_.path() + "/odd.icd") << std::filesystem::absolute(target("odd_icd.so")).string() << "\n";
     options_.env["OCL_ICD_VENDORS"] = vendors_.path() + "/";
   }
   Folder vendors_;
@@ -540,8 +528,8 @@ TEST_F(UnknownRuntime, FailedCommandsKeepTheirRow) {
   const Outcome run = run_case({"storm", "60"}, options_);
   EXPECT_TRUE(run.problems.empty());
   ASSERT_EQ(run.dispatches.size(), 60u);
-  const auto unknown = std::count_if(run.dispatches.begin(), run.dispatches.end(),
-                                     [](const Dispatch& d) { return d.end == 0; });
+  const auto unknown =
+      std::count_if(run.dispatches.begin(), run.dispatches.end(), [](const Dispatch& d) { return d.end == 0; });
   EXPECT_EQ(unknown, 20);
 }
 
@@ -557,8 +545,8 @@ TEST_F(UnknownRuntime, UnifiedSharedMemory) {
   EXPECT_EQ(run.calls("clEnqueueMemcpyINTEL"), 1u);
 }
 
-// Oclgrind's library in place of the loader: no layers, objects of one runtime only, which calls itself
-// through its exported names.
+// Oclgrind's library in place of the loader: no layers, objects of one runtime only, which calls itself through its
+// exported names.
 TEST(OpenCL, LibraryWithoutLayers) {
   if (!kCanPreload) GTEST_SKIP() << "not under this sanitizer";
   if (access(kOclgrindLibrary, R_OK) != 0) GTEST_SKIP() << "oclgrind is not installed";
@@ -607,8 +595,7 @@ TEST(OpenCL, NotTracedCostsNothingAndSaysNothing) {
 
 TEST(OpenCL, PythonProgram) {
   const std::string python = "/usr/bin/python3";
-  if (system("/usr/bin/python3 -c 'import pyopencl' 2>/dev/null") != 0)
-    GTEST_SKIP() << "pyopencl is not installed";
+  if (system("/usr/bin/python3 -c 'import pyopencl' 2>/dev/null") != 0) GTEST_SKIP() << "pyopencl is not installed";
   warm();
   const Outcome run = test::run({python, "-c", R"(
 import pyopencl as cl, numpy as np
@@ -628,25 +615,23 @@ print(np.allclose(r, a * a), q.properties)
   EXPECT_TRUE(run.problems.empty());
 }
 
-// ---- examples
-// ------------------------------------------------------------------------------------------------------------------
+// Examples
 
 TEST(OpenCL, VcopyExample) {
   warm();
   const Outcome run = test::run({example("vcopy"), "-n", "1048576", "-b", "256", "-i", "20"});
   expect_sound(run);
-  EXPECT_EQ(run.out,
-            "vcopy testing on GCD 0\n"
-            "Finished allocating vectors on the CPU\n"
-            "Finished allocating vectors on the GPU\n"
-            "Finished copying vectors to the GPU\n"
-            "sw thinks it moved 1.000000 KB per wave\n"
-            "Total threads: 1048576, Grid Size: 4096 block Size:256, Wavefronts:16384:\n"
-            "Launching the  kernel on the GPU\n"
-            "Finished executing kernel\n"
-            "Finished copying the output vector from the GPU to the CPU\n"
-            "Releasing GPU memory\n"
-            "Releasing CPU memory\n");
+  EXPECT_EQ(run.out, "vcopy testing on GCD 0\n"
+                     "Finished allocating vectors on the CPU\n"
+                     "Finished allocating vectors on the GPU\n"
+                     "Finished copying vectors to the GPU\n"
+                     "sw thinks it moved 1.000000 KB per wave\n"
+                     "Total threads: 1048576, Grid Size: 4096 block Size:256, Wavefronts:16384:\n"
+                     "Launching the  kernel on the GPU\n"
+                     "Finished executing kernel\n"
+                     "Finished copying the output vector from the GPU to the CPU\n"
+                     "Releasing GPU memory\n"
+                     "Releasing CPU memory\n");
   ASSERT_EQ(run.dispatches.size(), 20u);
   EXPECT_EQ(run.dispatches[0].kernel, "vecCopy");
   EXPECT_EQ(run.dispatches[0].grid[0], 1048576u);

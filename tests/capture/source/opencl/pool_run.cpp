@@ -71,8 +71,7 @@ class Reader {
         }
         case RecordKind::kQueue: {
           const auto record = read_record<event::QueueRecord>(here);
-          if (find(devices_, slot, record.device) == nullptr)
-            run_.problems.push_back("a queue of an unknown device");
+          if (find(devices_, slot, record.device) == nullptr) run_.problems.push_back("a queue of an unknown device");
           queues_[{slot, header.value}] = record;
           run_.queues.push_back(record);
           break;
@@ -179,8 +178,7 @@ class Reader {
     return found != nullptr ? *found : "?";
   }
   void check_queue(uint32_t slot, uint32_t queue, const char* what) {
-    if (find(queues_, slot, queue) == nullptr)
-      run_.problems.push_back(std::string(what) + " on an undefined queue");
+    if (find(queues_, slot, queue) == nullptr) run_.problems.push_back(std::string(what) + " on an undefined queue");
   }
   template <typename Record>
   Dispatch& add_dispatch(uint32_t slot, const Record& record) {
@@ -202,8 +200,7 @@ class Reader {
     dispatch.end = record.end;
     dispatch.queue = record.queue;
     dispatch.ordinal = record.ordinal;
-    if (!(dispatch.queued <= dispatch.submit && dispatch.submit <= dispatch.start &&
-          dispatch.start <= dispatch.end))
+    if (!(dispatch.queued <= dispatch.submit && dispatch.submit <= dispatch.start && dispatch.start <= dispatch.end))
       run_.problems.push_back("a dispatch whose times are out of order");
     run_.dispatches.push_back(dispatch);
     return run_.dispatches.back();

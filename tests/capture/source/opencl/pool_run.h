@@ -1,5 +1,4 @@
-// Runs a program with libtacho.so on a pool of the test's own and gives back the records that it wrote, by
-// kind.
+// Runs a program with libtacho.so on a pool of the test's own and gives back the records that it wrote, by kind.
 #pragma once
 
 #include <map>
@@ -68,8 +67,7 @@ struct Outcome {
   const Api* call_of(uint64_t correlation) const;
 };
 
-/// Runs `command` to its end. Fails the current test when the pool cannot be made or the program not be
-/// started.
+/// Runs `command` to its end. Fails the current test when the pool cannot be made or the program not be started.
 Outcome run(const std::vector<std::string>& command, const RunOptions& options = {});
 
 /// A program of tests/e2e/targets, an example, and libtacho.so of this build.

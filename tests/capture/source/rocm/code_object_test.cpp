@@ -64,12 +64,11 @@ bool read(const std::string& bytes, const char* name, KernelArguments& out) {
   return read_kernel_arguments(copy.get(), bytes.size(), name, out);
 }
 
-const std::string kTwo =
-    metadata({kernel("first", {argument("global_buffer", 8), argument("by_value", 4)}),
-              kernel("a_name_of_more_than_thirty_two_characters",
-                     {argument("by_value", 300), argument("hidden_block_count_x", 4),
-                      argument("global_buffer", 8), argument("hidden_hostcall_buffer", 8)}),
-              kernel("none", {})});
+const std::string kTwo = metadata({kernel("first", {argument("global_buffer", 8), argument("by_value", 4)}),
+                                   kernel("a_name_of_more_than_thirty_two_characters",
+                                          {argument("by_value", 300), argument("hidden_block_count_x", 4),
+                                           argument("global_buffer", 8), argument("hidden_hostcall_buffer", 8)}),
+                                   kernel("none", {})});
 
 TEST(CodeObject, ArgumentsOfAKernel) {
   KernelArguments found;
@@ -143,8 +142,7 @@ struct Image {
     const Elf64_Nhdr other{4, 5, 1}, own{7, static_cast<uint32_t>(content.size()), 32};
     std::string notes(reinterpret_cast<const char*>(&other), sizeof other);
     notes += std::string("GNU\0hello\0\0\0", 12);
-    notes +=
-        std::string(reinterpret_cast<const char*>(&own), sizeof own) + std::string("AMDGPU\0\0", 8) + content;
+    notes += std::string(reinterpret_cast<const char*>(&own), sizeof own) + std::string("AMDGPU\0\0", 8) + content;
     memcpy(note, notes.data(), notes.size());
     parts[2] = {PT_NOTE, PF_R, offsetof(Image, note), 0, 0, notes.size(), notes.size(), 4};
   }

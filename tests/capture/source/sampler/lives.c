@@ -55,16 +55,11 @@ __attribute__((noinline)) void calls_jit(void (*code)(long)) {
 __attribute__((noinline)) void any_register(uint64_t value, long rounds) {
   volatile char deep[40000];
   deep[0] = 1;
-  __asm__ volatile(
-      "pushq %%rbp\n\t.cfi_adjust_cfa_offset 8\n\t"
-      "movq %%rax, %%rbp\n"
-      "1:\n\t"
-      "decq %%rcx\n\t"
-      "jnz 1b\n\t"
-      "popq %%rbp\n\t.cfi_adjust_cfa_offset -8"
-      : "+a"(value), "+c"(rounds)
-      :
-      : "memory", "cc");
+  __asm__ volatile("pushq %%rbp\n\t.cfi_adjust_cfa_offset 8\n\tmovq %%rax, %%rbp\n"
+                   "1:\n\tdecq %%rcx\n\tjnz 1b\n\tpopq %%rbp\n\t.cfi_adjust_cfa_offset -8"
+                   : "+a"(value), "+c"(rounds)
+                   :
+                   : "memory", "cc");
   sink = (uint64_t)deep[0];
 }
 
@@ -111,8 +106,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (!strcmp(mode, "jit")) {
-    unsigned char* code =
-        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char* code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memcpy(code, kCode, sizeof kCode);
     char name[64];
     snprintf(name, sizeof name, "/tmp/perf-%d.map", getpid());
@@ -127,9 +121,8 @@ int main(int argc, char** argv) {
   }
   if (!strcmp(mode, "register")) {
     const uint64_t here = (uint64_t)(uintptr_t)&argc & ~7ull;
-    const uint64_t values[] = {
-        (uint64_t)-8,  (uint64_t)-16, (uint64_t)-24,    0, 8, 1ull << 63, here, here - 100000,
-        here + 100000, here - 20000,  0x7ffffffffff8ull};
+    const uint64_t values[] = {(uint64_t)-8,  (uint64_t)-16, (uint64_t)-24,    0, 8, 1ull << 63, here, here - 100000,
+                               here + 100000, here - 20000,  0x7ffffffffff8ull};
     for (size_t i = 0; i < sizeof values / sizeof *values; ++i) any_register(values[i], 60000000);
     return 0;
   }

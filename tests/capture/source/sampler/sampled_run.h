@@ -31,8 +31,7 @@ struct Sample {
 
 class SampledRun {
  public:
-  explicit SampledRun(const std::string& config, uint64_t pool_bytes = 64 << 20)
-      : run_(options(config, pool_bytes)) {
+  explicit SampledRun(const std::string& config, uint64_t pool_bytes = 64 << 20) : run_(options(config, pool_bytes)) {
     auto writer = trace::TraceWriter::create_temporary({});
     if (!writer) abort();
     writer_ = std::move(*writer);

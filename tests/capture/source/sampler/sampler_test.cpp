@@ -1,5 +1,5 @@
-// Call-stack sampling from the timer in the target to rows of a trace: known shares, every kind of stack and
-// thread, what programs do with signals, and Python of every version that this machine has.
+// Call-stack sampling from the timer in the target to rows of a trace: known shares, every kind of stack and thread,
+// what programs do with signals, and Python of every version that this machine has.
 #include <glob.h>
 #include <sys/resource.h>
 
@@ -167,8 +167,8 @@ TEST(Lives, FiveHundredThreadsAndChurn) {
     SampledRun run(kCpu, 256 << 20);
     ASSERT_EQ(run.run({program("lives"), mode}), 0) << mode;
     EXPECT_GT(run.samples().size(), 20u) << mode;
-    // With churn a thread may end while its last sample finds no block; and five hundred threads that start at once find only
-    // what a busy machine has backed of the pool by then. What is lost is counted.
+    // With churn a thread may end while its last sample finds no block; and five hundred threads that start at once
+    // find only what a busy machine has backed of the pool by then. What is lost is counted.
     EXPECT_LE(run.dropped() * 100, run.samples().size()) << mode;
     EXPECT_GT(run.share("work", true), 0.6) << mode;
   }
@@ -223,24 +223,21 @@ TEST(Sampler, SaysWhenThereAreNoTimers) {
   EXPECT_EQ(status, 0);
 }
 
-// ---- Python
-// -----------------------------------------------------------------------------------------------------------------
+// Python
 
 // Every interpreter of this machine that the sampler claims to read, by version.
 std::map<std::string, std::string> interpreters() {
   std::vector<std::string> candidates = {"/usr/bin/python3"};
   const char* const home = getenv("HOME");
   glob_t found{};
-  const std::string pattern =
-      std::string(home != nullptr ? home : "/root") + "/.pyenv/versions/*/bin/python3";
+  const std::string pattern = std::string(home != nullptr ? home : "/root") + "/.pyenv/versions/*/bin/python3";
   if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
     for (size_t i = 0; i < found.gl_pathc; ++i) candidates.emplace_back(found.gl_pathv[i]);
   globfree(&found);
   std::map<std::string, std::string> known;
   for (const std::string& candidate : candidates) {
-    std::FILE* const output = popen(
-        (candidate + " -c 'import sys; print(\"%d.%d.%d\" % sys.version_info[:3])' 2>/dev/null").c_str(),
-        "r");
+    std::FILE* const output =
+        popen((candidate + " -c 'import sys; print(\"%d.%d.%d\" % sys.version_info[:3])' 2>/dev/null").c_str(), "r");
     char text[32] = {};
     const bool good = output != nullptr && fgets(text, sizeof text, output) != nullptr;
     if (output != nullptr) pclose(output);
@@ -304,8 +301,7 @@ TEST(Python, LinesAndSharesOfEveryVersion) {
     // The interpreter's loop itself shows only where no Python frame could be put in its place.
     double loops = 0;
     for (const Sample& sample : run.samples())
-      for (const Frame& frame : sample.frames)
-        loops += frame.function.find("EvalFrameDefault") != std::string::npos;
+      for (const Frame& frame : sample.frames) loops += frame.function.find("EvalFrameDefault") != std::string::npos;
     EXPECT_LT(loops, all * 0.03);
   }
 }
@@ -347,9 +343,8 @@ TEST(Pace, TimeWithoutSamplesBelongsToTheNextOne) {
   SampledRun run("sampler=timer\nsample_hz=10000\nsample_clock=wall\nsample_stack=57344\n", 256 << 20);
   ASSERT_EQ(run.run({program("shares_fp"), "150", "deep"}), 0);
   ASSERT_GT(run.samples().size(), 100u);
-  const auto [first, last] =
-      std::minmax_element(run.samples().begin(), run.samples().end(),
-                          [](const Sample& a, const Sample& b) { return a.time < b.time; });
+  const auto [first, last] = std::minmax_element(run.samples().begin(), run.samples().end(),
+                                                 [](const Sample& a, const Sample& b) { return a.time < b.time; });
   const double wall = static_cast<double>(last->time - first->time) * 1e-9;
   EXPECT_NEAR(run.seconds(), wall, 0.02 * wall + 0.01);
 }
@@ -358,14 +353,13 @@ TEST(Python, ForkedWorkersAreSampled) {
   const auto known = interpreters();
   if (known.empty()) GTEST_SKIP() << "no Python 3.9 to 3.13 here";
   SampledRun run(kCpu);
-  const std::string code =
-      "import multiprocessing as m\n"
-      "def busy(n):\n"
-      "  total = 0\n"
-      "  for i in range(n): total += i\n"
-      "  return total\n"
-      "if __name__ == '__main__':\n"
-      "  with m.get_context('fork').Pool(3) as p: print(sum(p.map(busy, [3000000] * 3)))\n";
+  const std::string code = "import multiprocessing as m\n"
+                           "def busy(n):\n"
+                           "  total = 0\n"
+                           "  for i in range(n): total += i\n"
+                           "  return total\n"
+                           "if __name__ == '__main__':\n"
+                           "  with m.get_context('fork').Pool(3) as p: print(sum(p.map(busy, [3000000] * 3)))\n";
   EXPECT_EQ(run.run({known.begin()->second, "-c", code}), 0);
   std::set<int64_t> processes;
   for (const Sample& sample : run.samples())
@@ -376,8 +370,7 @@ TEST(Python, ForkedWorkersAreSampled) {
 // The examples of the interpreter's own tables: one function, compiled by three versions.
 TEST(PythonLines, OfEveryTableFormat) {
   using decode::ProcessSamples;
-  const std::vector<uint8_t> ranges = {0x08, 0x02, 0x0c, 0x01, 0x06, 0x02,
-                                       0x02, 0x01, 0x08, 0xff, 0x04, 0x02};
+  const std::vector<uint8_t> ranges = {0x08, 0x02, 0x0c, 0x01, 0x06, 0x02, 0x02, 0x01, 0x08, 0xff, 0x04, 0x02};
   const auto line10 = [&](int64_t offset) { return ProcessSamples::python_line(0x30a, 1, ranges, offset); };
   EXPECT_EQ(line10(-1), 1);
   EXPECT_EQ(line10(0), 3);
@@ -388,8 +381,7 @@ TEST(PythonLines, OfEveryTableFormat) {
   EXPECT_EQ(line10(26), 7);
   EXPECT_EQ(line10(28), 6);
   EXPECT_EQ(line10(36), 8);
-  const std::vector<uint8_t> lnotab = {0x00, 0x02, 0x08, 0x01, 0x0c, 0x02,
-                                       0x06, 0x01, 0x02, 0xff, 0x08, 0x02};
+  const std::vector<uint8_t> lnotab = {0x00, 0x02, 0x08, 0x01, 0x0c, 0x02, 0x06, 0x01, 0x02, 0xff, 0x08, 0x02};
   const auto line9 = [&](int64_t offset) { return ProcessSamples::python_line(0x309, 1, lnotab, offset); };
   EXPECT_EQ(line9(0), 3);
   EXPECT_EQ(line9(8), 4);
@@ -401,9 +393,7 @@ TEST(PythonLines, OfEveryTableFormat) {
                                           0x41, 0xdc, 0x0d, 0x12, 0x90, 0x31, 0x8b, 0x58, 0xf2, 0x00,
                                           0x03, 0x05, 0x12, 0x88, 0x01, 0xe0, 0x08, 0x09, 0x8c, 0x51,
                                           0x88, 0x71, 0xd8, 0x0f, 0x10, 0xf3, 0x03, 0x01, 0x0e, 0x12};
-  const auto line12 = [&](int64_t offset) {
-    return ProcessSamples::python_line(0x30c, 1, locations, offset);
-  };
+  const auto line12 = [&](int64_t offset) { return ProcessSamples::python_line(0x30c, 1, locations, offset); };
   EXPECT_EQ(line12(-2), 1);
   EXPECT_EQ(line12(0), 1);
   EXPECT_EQ(line12(2), 3);

@@ -141,8 +141,7 @@ TEST(Instances, BadFilesEndWhereTheyAreBad) {
     std::vector<CountedDispatch> read;
     uint64_t unknown = 0;
     const bool good = parse_instances(std::string_view(bytes).substr(0, size), read, unknown);
-    EXPECT_EQ(good,
-              size == 0 || size == sizeof(spool::InstanceDefinition) || size == whole || size == bytes.size())
+    EXPECT_EQ(good, size == 0 || size == sizeof(spool::InstanceDefinition) || size == whole || size == bytes.size())
         << size;
     EXPECT_EQ(read.size(), size < whole ? 0u : size < bytes.size() ? 1u : 2u) << size;
     EXPECT_EQ(unknown, size < bytes.size() ? 0u : 1u);
@@ -156,12 +155,11 @@ TEST(Instances, BadFilesEndWhereTheyAreBad) {
   }
 }
 
-// ---- recordings ------------------------------------------------------------------------------------------------------
+// Recordings
 
 std::string recording(const char* name) {
   const char* const data = std::getenv("TACHO_DATA");
-  const std::string path =
-      std::string(data != nullptr ? data : "../shared/data") + "/rocprofiler-sdk/" + name;
+  const std::string path = std::string(data != nullptr ? data : "../shared/data") + "/rocprofiler-sdk/" + name;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
@@ -182,8 +180,9 @@ std::string recording(const char* name) {
   return bytes;
 }
 
-// The recorded library numbers units in the id of a value: six bits for each dimension (XCC, AID, shader engine, agent, shader
-// array, WGP, instance), the counter above them. In a program, tacho asks the library (capture/source/rocm/counting.cpp).
+// The recorded library numbers units in the id of a value: six bits for each dimension (XCC, AID, shader engine, agent,
+// shader array, WGP, instance), the counter above them. In a program, tacho asks the library
+// (capture/source/rocm/counting.cpp).
 std::string spool_of(const std::string& bytes, std::map<uint64_t, std::string>& counters, size_t& values) {
   std::string made;
   std::set<uint64_t> defined;
@@ -239,8 +238,8 @@ std::string spool_of(const std::string& bytes, std::map<uint64_t, std::string>& 
 }
 
 TEST(Instances, EveryRecordedValueIsTheOneThatTheDriverInvented) {
-  const std::pair<const char*, std::array<size_t, 2>> recordings[] = {
-      {"vcopy-gfx942.records.zst", {6, 1008}}, {"many-gfx942.records.zst", {874, 146832}}};
+  const std::pair<const char*, std::array<size_t, 2>> recordings[] = {{"vcopy-gfx942.records.zst", {6, 1008}},
+                                                                      {"many-gfx942.records.zst", {874, 146832}}};
   for (const auto& [name, expected] : recordings) {
     const std::string bytes = recording(name);
     if (bytes.empty()) {
@@ -257,9 +256,8 @@ TEST(Instances, EveryRecordedValueIsTheOneThatTheDriverInvented) {
     EXPECT_EQ(unknown, 0u);
     ASSERT_EQ(dispatches.size(), expected[0]);
     // The driver gave every unit the number of waves that all kernels had launched by then.
-    std::sort(dispatches.begin(), dispatches.end(), [](const CountedDispatch& a, const CountedDispatch& b) {
-      return a.dispatch.start < b.dispatch.start;
-    });
+    std::sort(dispatches.begin(), dispatches.end(),
+              [](const CountedDispatch& a, const CountedDispatch& b) { return a.dispatch.start < b.dispatch.start; });
     uint64_t waves = 0;
     size_t checked = 0;
     Columns columns;
@@ -278,8 +276,7 @@ TEST(Instances, EveryRecordedValueIsTheOneThatTheDriverInvented) {
         ASSERT_EQ(value.value, static_cast<double>(waves)) << counted.dispatch.index;
         EXPECT_TRUE(places
                         .emplace(value.counter, value.at(spool::Dimension::kXcc),
-                                 value.at(spool::Dimension::kShaderEngine),
-                                 value.at(spool::Dimension::kInstance))
+                                 value.at(spool::Dimension::kShaderEngine), value.at(spool::Dimension::kInstance))
                         .second);
         ++checked;
       }
@@ -296,7 +293,7 @@ TEST(Instances, EveryRecordedValueIsTheOneThatTheDriverInvented) {
   }
 }
 
-// ---- the machine -----------------------------------------------------------------------------------------------------
+// The machine
 
 TEST(AmdMachine, ArchitecturesByTheirNumber) {
   EXPECT_EQ(architecture_named_by(90010), "gfx90a");

@@ -76,14 +76,14 @@ class SampledFolder : public testing::Test {
 
 TEST(AmdPcSamples, KindsHaveOtherNumbersInEachVersion) {
   amd::SampledProcess old;
-  ASSERT_TRUE(amd::parse_sampled(
-      run_piece(600, sdk::SamplingMethod::kHostTrap) + piece(2, 1, host_trap(1, 2, 3, 4)), old));
+  ASSERT_TRUE(
+      amd::parse_sampled(run_piece(600, sdk::SamplingMethod::kHostTrap) + piece(2, 1, host_trap(1, 2, 3, 4)), old));
   ASSERT_EQ(old.samples.size(), 1u);
   EXPECT_EQ(old.samples[0].offset, 2u);
   EXPECT_EQ(old.samples[0].group[2], 9u);
   amd::SampledProcess now;
-  ASSERT_TRUE(amd::parse_sampled(run_piece(10000, sdk::SamplingMethod::kHostTrap) +
-                                     piece(2, 1, host_trap(1, 2, 3, 4)) + piece(2, 2, host_trap(1, 2, 3, 4)),
+  ASSERT_TRUE(amd::parse_sampled(run_piece(10000, sdk::SamplingMethod::kHostTrap) + piece(2, 1, host_trap(1, 2, 3, 4)) +
+                                     piece(2, 2, host_trap(1, 2, 3, 4)),
                                  now));
   EXPECT_EQ(now.samples.size(), 1u);
   EXPECT_EQ(now.invalid, 1u);
@@ -97,8 +97,7 @@ TEST(AmdPcSamples, AStochasticSampleSaysWhyItWaited) {
   put(record, sdk::stochastic::waves, 7u);
   put(record, sdk::stochastic::snapshot, 3u);
   amd::SampledProcess process;
-  ASSERT_TRUE(
-      amd::parse_sampled(run_piece(10000, sdk::SamplingMethod::kStochastic) + piece(2, 3, record), process));
+  ASSERT_TRUE(amd::parse_sampled(run_piece(10000, sdk::SamplingMethod::kStochastic) + piece(2, 3, record), process));
   ASSERT_EQ(process.samples.size(), 1u);
   EXPECT_TRUE(process.samples[0].issued);
   EXPECT_EQ(process.samples[0].type, 3);
@@ -121,9 +120,8 @@ TEST(AmdPcSamples, WhatIsNotKnownIsCounted) {
 }
 
 TEST(AmdPcSamples, AFileThatIsCutOffGivesWhatWasWhole) {
-  const std::string bytes =
-      run_piece(10000, sdk::SamplingMethod::kHostTrap) + piece(2, 2, host_trap(1, 2, 3, 4)) +
-      own(sdk::Spooled::kKernel, words(sdk::SpooledKernel{1, 2, 3, 4, 5, 6, 7, 6}) + "kernel");
+  const std::string bytes = run_piece(10000, sdk::SamplingMethod::kHostTrap) + piece(2, 2, host_trap(1, 2, 3, 4)) +
+                            own(sdk::Spooled::kKernel, words(sdk::SpooledKernel{1, 2, 3, 4, 5, 6, 7, 6}) + "kernel");
   for (size_t size = 0; size < bytes.size(); ++size) {
     amd::SampledProcess process;
     amd::parse_sampled(bytes.substr(0, size), process);
@@ -185,10 +183,8 @@ TEST_F(SampledFolder, ProcessesStayApartAndFiltersApply) {
     return run_piece(10000, sdk::SamplingMethod::kHostTrap) +
            own(sdk::Spooled::kAgent, words(sdk::SpooledAgent{77, 0, 6}) + "gfx942") +
            own(sdk::Spooled::kKernel,
-               words(sdk::SpooledKernel{1, 1, 0, 0, 5, 6, 7, static_cast<uint32_t>(kernel.size())}) +
-                   kernel) +
-           piece(2, 2, host_trap(0, 2, 1, 40)) + piece(2, 2, host_trap(0, 2, 1, 4)) +
-           piece(1, 11, dispatch(1, 1));
+               words(sdk::SpooledKernel{1, 1, 0, 0, 5, 6, 7, static_cast<uint32_t>(kernel.size())}) + kernel) +
+           piece(2, 2, host_trap(0, 2, 1, 40)) + piece(2, 2, host_trap(0, 2, 1, 4)) + piece(1, 11, dispatch(1, 1));
   };
   process("0", one("first.kd"));
   process("1", one("second.kd") + std::string("cut"));
@@ -201,10 +197,9 @@ TEST_F(SampledFolder, ProcessesStayApartAndFiltersApply) {
   ASSERT_EQ(run->dispatches.size(), 2u);
   EXPECT_EQ(run->dispatches[1].dispatch.kernel, "second");
   EXPECT_EQ(run->dispatches[1].kernel, 2u);
-  EXPECT_EQ(notes,
-            (std::vector<std::string>{
-                "PC samples were cut off where the program was killed",
-                "4 PC samples are in code that rocprofiler-sdk did not name; they have an address only"}));
+  EXPECT_EQ(notes, (std::vector<std::string>{
+                       "PC samples were cut off where the program was killed",
+                       "4 PC samples are in code that rocprofiler-sdk did not name; they have an address only"}));
   tacho::counter::Filter filter;
   filter.kernels = {"second"};
   run = amd::read_sampled(folder_, filter, notes);
@@ -230,16 +225,15 @@ TEST_F(SampledFolder, FilesAreRocprofv3s) {
   ASSERT_TRUE(write_sampled_run(run, prefix, {true, true, true}, false).has_value());
   EXPECT_EQ(
       text_of(prefix + "_pc_sampling_stochastic.csv"),
-      "\"Sample_Timestamp\",\"Exec_Mask\",\"Dispatch_Id\",\"Instruction\",\"Instruction_Comment\","
-      "\"Correlation_Id\","
-      "\"Wave_Issued_Instruction\",\"Instruction_Type\",\"Stall_Reason\",\"Wave_Count\"\n"
-      "0,0,3,\"v_add_f32_e32 v0, v1, v2\",\"a,b.hip:3\",0,0,ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_NONE,"
-      "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_ALU_DEPENDENCY,0\n"
-      "0,0,3,,\"Unrecognized code object id, physical virtual address of PC:99\",0,0,"
-      "ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_NONE,"
-      "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_ALU_DEPENDENCY,0\n");
-  EXPECT_NE(text_of(prefix + "_results.json").find("\"kernel_code_entry_byte_offset\": 256"),
-            std::string::npos);
+      "\"Sample_Timestamp\",\"Exec_Mask\",\"Dispatch_Id\",\"Instruction\",\"Instruction_Comment\",\"Correlation_Id\",\"Wave_Issued_Instruction\",\"Instruction_Type\",\"Stall_Reason\",\"Wave_Count\"\n"
+      ""
+      "0,0,3,\"v_add_f32_e32 v0, v1, "
+      "v2\",\"a,b.hip:3\",0,0,ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_NONE,ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_ALU_DEPENDENCY,0\n"
+      ""
+      "0,0,3,,\"Unrecognized code object id, physical virtual address of "
+      "PC:99\",0,0,ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_NONE,ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_ALU_DEPENDENCY,0\n"
+      "");
+  EXPECT_NE(text_of(prefix + "_results.json").find("\"kernel_code_entry_byte_offset\": 256"), std::string::npos);
   EXPECT_FALSE(write_sampled_run(run, prefix, {true, true, true}, false).has_value());  // they are there
 }
 

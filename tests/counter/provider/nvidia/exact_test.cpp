@@ -15,15 +15,14 @@ namespace tacho::counter::nvidia {
 namespace {
 
 TEST(ExactCounts, KnowsWhatDependsOnNeitherTimeNorCaches) {
-  for (const char* name : {"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "l1tex__t_sectors.sum",
-                           "smsp__inst_executed.sum", "sm__ctas_launched.sum",
-                           "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "smsp__warps_launched.sum"})
+  for (const char* name :
+       {"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "l1tex__t_sectors.sum", "smsp__inst_executed.sum",
+        "sm__ctas_launched.sum", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "smsp__warps_launched.sum"})
     EXPECT_TRUE(is_deterministic(name)) << name;
   for (const char* name :
        {"l1tex__t_sectors_lookup_hit.sum", "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
         "smsp__sass_inst_executed_op_global.sum", "dram__bytes.sum", "sm__cycles_active.sum",
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.avg", "lts__t_sectors_op_write.sum",
-        "smsp__inst_issued.sum"})
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.avg", "lts__t_sectors_op_write.sum", "smsp__inst_issued.sum"})
     EXPECT_FALSE(is_deterministic(name)) << name;
 }
 
@@ -39,8 +38,7 @@ TEST(ExactCounts, OneCounterOfAUnitInAGroupAndOnePassEach) {
 }
 
 TEST(ExactCounts, CountsThatVaryBetweenEqualLaunchesAreExtrapolated) {
-  const std::vector<std::string> counters = {"l1tex__t_sectors.sum",
-                                             "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+  const std::vector<std::string> counters = {"l1tex__t_sectors.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
                                              "dram__bytes.sum", "smsp__inst_executed.sum"};
   const double nan = std::nan("");
   // The first kernel twice, another once: what differs between kernels says nothing, nor does what depends on caches.
@@ -59,8 +57,7 @@ TEST(ExactCounts, ThePlanOfABlockKeepsItsCountersAndSplitsTheExactOnes) {
   const Provider* const provider = provider_of("nvidia");
   ASSERT_TRUE(provider->can_count_exactly());
   const Device device = *provider->device_for(*metric::built_in_architecture("sm_90"));
-  const auto plain = provider->plan(device, wanted->counters),
-             exact = provider->exact_plan(device, wanted->counters);
+  const auto plain = provider->plan(device, wanted->counters), exact = provider->exact_plan(device, wanted->counters);
   ASSERT_TRUE(plain && exact);
   std::set<std::string> before, after;
   for (const Pass& pass : plain->passes) before.insert(pass.counters.begin(), pass.counters.end());
@@ -71,8 +68,7 @@ TEST(ExactCounts, ThePlanOfABlockKeepsItsCountersAndSplitsTheExactOnes) {
     size_t deterministic = 0;
     for (const std::string& counter : pass.counters) deterministic += is_deterministic(counter) ? 1 : 0;
     EXPECT_TRUE(deterministic == 0 || pass.executions == 1) << pass.definitions;
-    EXPECT_EQ(deterministic > 0, pass.definitions.find("exact: true") != std::string::npos)
-        << pass.definitions;
+    EXPECT_EQ(deterministic > 0, pass.definitions.find("exact: true") != std::string::npos) << pass.definitions;
   }
 }
 

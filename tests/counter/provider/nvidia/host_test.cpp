@@ -103,11 +103,9 @@ TEST_P(NvidiaHost, PlanKeepsLinksApart) {
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_TRUE(plan->unavailable.empty());
   ASSERT_EQ(plan->passes.size(), 2u);
-  for (const Pass& pass : plan->passes)
-    EXPECT_EQ(pass.executions, host->config(pass.counters)->passes) << pass.name;
+  for (const Pass& pass : plan->passes) EXPECT_EQ(pass.executions, host->config(pass.counters)->passes) << pass.name;
   EXPECT_GT(plan->executions(), 20u);
-  for (const std::string& counter : plan->passes[0].counters)
-    EXPECT_FALSE(counter.starts_with("pcie__")) << counter;
+  for (const std::string& counter : plan->passes[0].counters) EXPECT_FALSE(counter.starts_with("pcie__")) << counter;
   const auto again = provider->plan(*device, wanted->counters);
   ASSERT_TRUE(again);
   for (size_t i = 0; i < 2; ++i) {
@@ -122,8 +120,8 @@ TEST_P(NvidiaHost, ListsMetrics) {
   const auto metrics = host->base_metrics(true);
   ASSERT_TRUE(metrics) << metrics.error().message;
   EXPECT_GT(metrics->size(), 2500u);
-  const auto dram = std::find_if(metrics->begin(), metrics->end(),
-                                 [](const MetricInfo& m) { return m.name == "dram__bytes"; });
+  const auto dram =
+      std::find_if(metrics->begin(), metrics->end(), [](const MetricInfo& m) { return m.name == "dram__bytes"; });
   ASSERT_NE(dram, metrics->end());
   EXPECT_FALSE(dram->description.empty());
   const std::vector<std::string> rollups = host->submetrics(*dram);

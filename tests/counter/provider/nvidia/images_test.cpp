@@ -1,5 +1,5 @@
-// Counter data images of a run: evaluated, removed, and those of several GPUs told apart. The recorded ones are of two H200s,
-// two launches of 6144 warp instructions on each (tests/device/counter_images.cu, CUPTI 13.0).
+// Counter data images of a run: evaluated, removed, and those of several GPUs told apart. The recorded ones are of two
+// H200s, two launches of 6144 warp instructions on each (tests/device/counter_images.cu, CUPTI 13.0).
 #include "counter/provider/nvidia/images.h"
 
 #include <gtest/gtest.h>
@@ -45,9 +45,8 @@ class NvidiaImages : public testing::Test {
     const unsigned long long size = ZSTD_getFrameContentSize(packed.data(), packed.size());
     if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > 1u << 20) return {};
     std::string image(static_cast<size_t>(size), '\0');
-    return ZSTD_decompress(image.data(), image.size(), packed.data(), packed.size()) == image.size()
-               ? image
-               : std::string();
+    return ZSTD_decompress(image.data(), image.size(), packed.data(), packed.size()) == image.size() ? image
+                                                                                                     : std::string();
   }
   void put(const std::string& name, const std::string& bytes) const {
     std::ofstream(folder / name, std::ios::binary) << bytes;
@@ -74,8 +73,8 @@ TEST_F(NvidiaImages, OfTwoGpusInOneProcessHaveValues) {
   Evaluator evaluator(*host, metrics, folder.string());
   const Status taken = evaluator.take();
   ASSERT_TRUE(taken) << taken.error().message;
-  for (const Launch& each : {launch(0, 0, 0), launch(0, 0, 1), launch(0, 0, 0, 1), launch(0, 0, 1, 1),
-                             launch(0, 1, 1), launch(1, 0, 0)}) {
+  for (const Launch& each :
+       {launch(0, 0, 0), launch(0, 0, 1), launch(0, 0, 0, 1), launch(0, 0, 1, 1), launch(0, 1, 1), launch(1, 0, 0)}) {
     const std::vector<double>* const values = evaluator.values(each);
     ASSERT_NE(values, nullptr) << each.process << "." << each.image;
     EXPECT_EQ((*values)[0], 6144) << each.process << "." << each.image << "." << each.range;
@@ -94,8 +93,8 @@ TEST_F(NvidiaImages, AreKeptWhereTheNextRunGoesOnWithThem) {
 }
 
 TEST_F(NvidiaImages, OtherFilesAreLeftAlone) {
-  for (const char* name : {"0.0.image", "0.0.0.0.image", "a.0.0.image", "0..0.image", ".0.0.image",
-                           "0.0.0x.image", "0.0.0.image.part"})
+  for (const char* name :
+       {"0.0.image", "0.0.0.0.image", "a.0.0.image", "0..0.image", ".0.0.image", "0.0.0x.image", "0.0.0.image.part"})
     put(name, recorded(0));
   Evaluator evaluator(*host, metrics, folder.string());
   ASSERT_TRUE(evaluator.take());

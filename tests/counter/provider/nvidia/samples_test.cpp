@@ -1,5 +1,4 @@
-// PC samples of NVIDIA GPUs: records, disassembly, and source lines of a real module (lines.cubin, of
-// lines.cu).
+// PC samples of NVIDIA GPUs: records, disassembly, and source lines of a real module (lines.cubin, of lines.cu).
 #include "counter/provider/nvidia/samples.h"
 
 #include <gtest/gtest.h>
@@ -39,13 +38,11 @@ const std::map<uint32_t, std::string> kReasons = {{1, "stalled_wait"}, {2, "stal
 
 TEST(PcSamples, RecordsOfOnePlaceAreAddedUp) {
   nvidia::RawSamples raw;
-  const std::string bytes = record(7, 16, "kernel", {{1, 3}, {2, 0}}) +
-                            record(7, 16, "kernel", {{1, 4}, {2, 5}}) + record(7, 32, "kernel", {{9, 1}}) +
-                            record(8, 16, "kernel", {{1, 1}});
+  const std::string bytes = record(7, 16, "kernel", {{1, 3}, {2, 0}}) + record(7, 16, "kernel", {{1, 4}, {2, 5}}) +
+                            record(7, 32, "kernel", {{9, 1}}) + record(8, 16, "kernel", {{1, 1}});
   ASSERT_TRUE(nvidia::parse_samples(bytes, kReasons, raw));
   ASSERT_EQ(raw.places.size(), 3u);
-  EXPECT_EQ(raw.places[0].reasons,
-            (std::map<std::string, uint64_t>{{"stalled_wait", 7}, {"stalled_selected", 5}}));
+  EXPECT_EQ(raw.places[0].reasons, (std::map<std::string, uint64_t>{{"stalled_wait", 7}, {"stalled_selected", 5}}));
   EXPECT_EQ(raw.places[1].reasons.begin()->first, "reason 9");
 }
 

@@ -13,13 +13,12 @@ static cl_program program;
 static cl_mem buffer;
 static pthread_barrier_t together;
 
-static const char* const source =
-    "kernel void first(global float* x) { size_t i = get_global_id(0); for (int k = 0; k < 900; ++k) x[i] = "
-    "x[i] * 0.9f + 1; }\n"
-    "kernel void second(global float* x) { size_t i = get_global_id(0); for (int k = 0; k < 100; ++k) x[i] = "
-    "x[i] * 0.9f + 2; }\n"
-    "kernel void of_two(global float* x) { x[get_global_id(0)] += 3; }\n"
-    "kernel void of_nobody(global float* x) { x[get_global_id(0)] += 4; }\n";
+static const char* const source = "kernel void first(global float* x) { size_t i = get_global_id(0); for "
+                                  "(int k = 0; k < 900; ++k) x[i] = x[i] * 0.9f + 1; }\n"
+                                  "kernel void second(global float* x) { size_t i = get_global_id(0); for "
+                                  "(int k = 0; k < 100; ++k) x[i] = x[i] * 0.9f + 2; }\n"
+                                  "kernel void of_two(global float* x) { x[get_global_id(0)] += 3; }\n"
+                                  "kernel void of_nobody(global float* x) { x[get_global_id(0)] += 4; }\n";
 
 int set_up(void) {
   cl_platform_id platform;
@@ -69,8 +68,7 @@ static void* launcher(void* argument) {
   cl_kernel kernel = clCreateKernel(program, work->kernel, NULL);
   clSetKernelArg(kernel, 0, sizeof buffer, &buffer);
   if (work->partner) pthread_barrier_wait(&together);
-  for (int i = 0; i < work->launches; ++i)
-    clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &count, NULL, 0, NULL, NULL);
+  for (int i = 0; i < work->launches; ++i) clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &count, NULL, 0, NULL, NULL);
   clFinish(queue);
   if (work->partner) pthread_barrier_wait(&together);
   clReleaseKernel(kernel);

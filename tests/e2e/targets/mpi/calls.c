@@ -127,8 +127,7 @@ static void spawn(char** argv) {
   MPI_Comm parent, both;
   MPI_Comm_get_parent(&parent);
   if (parent == MPI_COMM_NULL) {
-    char** const words =
-        argv[2] != NULL ? argv + 2 : argv; /* "spawn PROGRAM ...": that one, else this one again */
+    char** const words = argv[2] != NULL ? argv + 2 : argv; /* "spawn PROGRAM ...": that one, else this one again */
     MPI_Comm_spawn(words[0], &words[1], 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &both, MPI_ERRCODES_IGNORE);
     int value = 41;
     MPI_Bcast(&value, 1, MPI_INT, rank == 0 ? MPI_ROOT : MPI_PROC_NULL, both);

@@ -15,12 +15,11 @@
 
 enum { kColumns = 256, kRows = 64 };
 
-static const char* kSource =
-    "kernel void heat(global const float* from, global float* to, int columns) {\n"
-    "  int x = get_global_id(0), y = get_global_id(1) + 1, i = y * columns + x;\n"
-    "  float left = x > 0 ? from[i - 1] : 0, right = x + 1 < columns ? from[i + 1] : 0;\n"
-    "  to[i] = 0.25f * (left + right + from[i - columns] + from[i + columns]);\n"
-    "}\n";
+static const char* kSource = "kernel void heat(global const float* from, global float* to, int columns) {\n"
+                             "  int x = get_global_id(0), y = get_global_id(1) + 1, i = y * columns + x;\n"
+                             "  float left = x > 0 ? from[i - 1] : 0, right = x + 1 < columns ? from[i + 1] : 0;\n"
+                             "  to[i] = 0.25f * (left + right + from[i - columns] + from[i + columns]);\n"
+                             "}\n";
 
 static void check(cl_int code, const char* what) {
   if (code == CL_SUCCESS) return;
@@ -96,8 +95,7 @@ int main(int argc, char** argv) {
     clSetKernelArg(kernel, 0, sizeof from, &from);
     clSetKernelArg(kernel, 1, sizeof to, &to);
     clSetKernelArg(kernel, 2, sizeof columns, &columns);
-    check(clEnqueueNDRangeKernel(queue, kernel, 2, NULL, size, NULL, 0, NULL, NULL),
-          "clEnqueueNDRangeKernel");
+    check(clEnqueueNDRangeKernel(queue, kernel, 2, NULL, size, NULL, 0, NULL, NULL), "clEnqueueNDRangeKernel");
     check(clFinish(queue), "clFinish");
     if (step % 2 == 1) {
       if (late && strcmp(what, "collective") == 0 && step == at) delay(milliseconds);
@@ -106,8 +104,7 @@ int main(int argc, char** argv) {
     }
     tacho_range_pop();
   }
-  check(clEnqueueReadBuffer(queue, buffers[steps % 2], CL_TRUE, 0, bytes, grid, 0, NULL, NULL),
-        "clEnqueueReadBuffer");
+  check(clEnqueueReadBuffer(queue, buffers[steps % 2], CL_TRUE, 0, bytes, grid, 0, NULL, NULL), "clEnqueueReadBuffer");
   double sum = 0, all = 0;
   for (int i = kColumns; i < (kRows + 1) * kColumns; ++i) sum += grid[i];
   MPI_Reduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);

@@ -6,8 +6,7 @@
 #include <string.h>
 
 static FILE* redirected(const char* function, const char* path, const char* mode) {
-  FILE* (*const next)(const char*, const char*) =
-      (FILE * (*)(const char*, const char*)) dlsym(RTLD_NEXT, function);
+  FILE* (*const next)(const char*, const char*) = (FILE * (*)(const char*, const char*)) dlsym(RTLD_NEXT, function);
   const char* const params = getenv("NVIDIA_PARAMS");
   return next(params != NULL && strcmp(path, "/proc/driver/nvidia/params") == 0 ? params : path, mode);
 }

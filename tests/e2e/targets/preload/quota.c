@@ -23,8 +23,7 @@ static int is_pool(int file) {
 
 static ssize_t limited(const char* function, int file, const void* bytes, size_t size, off64_t offset) {
   const char* const quota = getenv("QUOTA_BYTES");
-  if (quota != NULL && !is_pool(file) &&
-      __atomic_add_fetch(&used, (long long)size, __ATOMIC_RELAXED) > atoll(quota)) {
+  if (quota != NULL && !is_pool(file) && __atomic_add_fetch(&used, (long long)size, __ATOMIC_RELAXED) > atoll(quota)) {
     errno = EDQUOT;
     return -1;
   }

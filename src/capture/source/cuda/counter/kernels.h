@@ -1,5 +1,5 @@
-// PTX of the kernels that replay needs: they compare memory with its saved copy, read through a buffer larger
-// than the L2, and time dependent reads.
+// PTX of the kernels that replay needs: they compare memory with its saved copy, read through a buffer larger than the
+// L2, and time dependent reads.
 #pragma once
 
 namespace tacho::capture::counter {
@@ -19,11 +19,10 @@ inline constexpr char kNothing[] = R"(
 }
 )";
 
-/// tacho_compare(a, b, words, flags): 256 threads a block; block i sets byte flags[i] if any of the 16-byte
-/// words [4096 i, 4096 (i + 1)) below `words` differ. tacho_sweep(from, words, sink): reads 16-byte words,
-/// bypassing the L1. tacho_chase(from, cycles): one thread reads kChased words 4096 bytes apart, bypassing
-/// the L1. Each address depends on the word before, which must be 0. Writes the SM cycles that it took to
-/// `cycles` (u64).
+/// tacho_compare(a, b, words, flags): 256 threads a block; block i sets byte flags[i] if any of the 16-byte words [4096
+/// i, 4096 (i + 1)) below `words` differ. tacho_sweep(from, words, sink): reads 16-byte words, bypassing the L1.
+/// tacho_chase(from, cycles): one thread reads kChased words 4096 bytes apart, bypassing the L1. Each address depends
+/// on the word before, which must be 0. Writes the SM cycles that it took to `cycles` (u64).
 inline constexpr char kKernels[] = R"(
 .version 7.0
 .target sm_70

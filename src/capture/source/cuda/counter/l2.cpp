@@ -1,5 +1,5 @@
-// The kernel driver's resource manager, as far as it is needed to flush a cache (l2.h). The layouts are those of its open
-// sources (NVIDIA/open-gpu-kernel-modules: nvos.h, ctrl0000gpu.h, ctrl2080fb.h, cl0080.h, cl2080.h).
+// The kernel driver's resource manager, as far as it is needed to flush a cache (l2.h). The layouts are those of its
+// open sources (NVIDIA/open-gpu-kernel-modules: nvos.h, ctrl0000gpu.h, ctrl2080fb.h, cl0080.h, cl2080.h).
 #include "capture/source/cuda/counter/l2.h"
 
 #include <errno.h>
@@ -45,8 +45,8 @@ struct Flush {
   uint64_t block_bytes;
   uint32_t flags;
 };
-static_assert(sizeof(Allocate) == 48 && sizeof(Control) == 32 && sizeof(Device) == 56 &&
-              sizeof(Place) == 12 && sizeof(Identity) == 32 && sizeof(Flush) == 4024);
+static_assert(sizeof(Allocate) == 48 && sizeof(Control) == 32 && sizeof(Device) == 56 && sizeof(Place) == 12 &&
+              sizeof(Identity) == 32 && sizeof(Flush) == 4024);
 
 constexpr unsigned long kAllocate = _IOWR('F', 0x2b, Allocate), kControl = _IOWR('F', 0x2a, Control);
 constexpr uint32_t kClient = 0x41, kDevice = 0x80, kSubdevice = 0x2080;  // classes
@@ -67,8 +67,7 @@ bool control(int file, uint32_t client, uint32_t object, uint32_t command, Param
 }
 
 /// The new object's handle, 0 when it cannot be.
-uint32_t allocate(int file, uint32_t client, uint32_t parent, uint32_t kind, const void* parameters,
-                  uint32_t bytes) {
+uint32_t allocate(int file, uint32_t client, uint32_t parent, uint32_t kind, const void* parameters, uint32_t bytes) {
   Allocate call{client, parent, 0, kind, parameters, nullptr, bytes, 0, 0, 0};
   return ask(file, kAllocate, &call) && call.status == 0 ? call.object : 0;
 }
@@ -94,8 +93,7 @@ const char* open_objects(int file, const char* pci, L2& into) {
     device.device = identity.device;
     const uint32_t parent = allocate(file, into.client, into.client, kDevice, &device, sizeof device);
     if (parent == 0) return "the kernel driver does not open the GPU";
-    into.subdevice =
-        allocate(file, into.client, parent, kSubdevice, &identity.subdevice, sizeof identity.subdevice);
+    into.subdevice = allocate(file, into.client, parent, kSubdevice, &identity.subdevice, sizeof identity.subdevice);
     return into.subdevice == 0 ? "the kernel driver does not open the GPU's memory" : nullptr;
   }
   return "the kernel driver does not know the GPU";

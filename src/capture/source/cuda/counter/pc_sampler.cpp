@@ -1,6 +1,5 @@
-// PC sampling on NVIDIA in the target (pc_sampler.h). CUPTI samples continuously, kernels run as they would;
-// it adds up samples by instruction and stall reason, and we fetch the sums before modules go, every second,
-// and at the end.
+// PC sampling on NVIDIA in the target (pc_sampler.h). CUPTI samples continuously, kernels run as they would; it adds up
+// samples by instruction and stall reason, and we fetch the sums before modules go, every second, and at the end.
 #include "capture/source/cuda/counter/pc_sampler.h"
 
 #include <dlfcn.h>
@@ -48,8 +47,7 @@ constinit std::atomic<int64_t> g_last{0};
 
 template <typename T>
 T* zeroed(size_t count) {
-  void* const map =
-      mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const map = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return map == MAP_FAILED ? nullptr : static_cast<T*>(map);
 }
 
@@ -116,8 +114,7 @@ void write_data() {
     record.cubin = each.cubin;
     record.offset = each.offset;
     record.function = each.function;
-    record.reasons =
-        static_cast<uint32_t>(each.reason_count < g_reason_count ? each.reason_count : g_reason_count);
+    record.reasons = static_cast<uint32_t>(each.reason_count < g_reason_count ? each.reason_count : g_reason_count);
     put(record, each.reasons, each.name == nullptr ? "" : each.name);
   }
   spool::PcSampleRecord totals{};
@@ -190,9 +187,8 @@ bool set_up(void* context) {
   abi::Configure configure{sizeof configure, nullptr, context, 4, settings};
   if (const int result = g_call.configure(&configure); result != 0) {
     char line[256];
-    snprintf(line, sizeof line,
-             "PC samples cannot be taken: CUPTI does not take its settings (error %d; %d %d %d %d)", result,
-             settings[0].status, settings[1].status, settings[2].status, settings[3].status);
+    snprintf(line, sizeof line, "PC samples cannot be taken: CUPTI does not take its settings (error %d; %d %d %d %d)",
+             result, settings[0].status, settings[1].status, settings[2].status, settings[3].status);
     cuda::say_warning(line);
     return false;
   }
@@ -213,8 +209,7 @@ bool start_pc_sampler(const cuda::Cupti& cupti, const char* folder, unsigned num
   g_number = number;
   void* const library = dlopen(cupti.path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   const auto find = [&](auto& to, const char* symbol) {
-    to = library == nullptr ? nullptr
-                            : reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, symbol));
+    to = library == nullptr ? nullptr : reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, symbol));
     return to != nullptr;
   };
   if (find(g_call.enable, "cuptiPCSamplingEnable") && find(g_call.disable, "cuptiPCSamplingDisable") &&

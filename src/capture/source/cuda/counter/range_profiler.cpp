@@ -1,19 +1,21 @@
-// The in-process half of counter collection on NVIDIA: takes a ready config image and a filter (collection.h), runs CUPTI's
-// range profiler around the launches that pass (session.h), and leaves counter data images for tacho to evaluate
-// (event/spool_ranges.h). Every launch is a range of its own (auto ranges: ranges pushed by hand count the launch latency as
-// elapsed time). But CUPTI makes no range of a graph (its session fails then): before the program's own launch the graph is
-// run in a session for each pass, with a range pushed by hand around it, and memory is put back.
+// The in-process half of counter collection on NVIDIA: takes a ready config image and a filter (collection.h), runs
+// CUPTI's range profiler around the launches that pass (session.h), and leaves counter data images for tacho to
+// evaluate (event/spool_ranges.h). Every launch is a range of its own (auto ranges: ranges pushed by hand count the
+// launch latency as elapsed time). But CUPTI makes no range of a graph (its session fails then): before the program's
+// own launch the graph is run in a session for each pass, with a range pushed by hand around it, and memory is put
+// back.
 //
-// One pass: a session is opened for the first kernel that passes the filter and held over many launches; a few that do not
-// pass are let through as ranges nobody reads, since closing costs as much as a dozen of those.
+// One pass: a session is opened for the first kernel that passes the filter and held over many launches; a few that do
+// not pass are let through as ranges nobody reads, since closing costs as much as a dozen of those.
 //
 // Kernel replay: what costs is switching passes (10 to 45 ms on an H200), so launches are run again by the batch
 // (replay.h): the first pass goes along with the program, and before the program changes memory itself, or when the
 // batch is full, memory is put back and the kept launches run once for every further pass. Before each measured launch
-// the L2 is emptied, as Nsight Compute does (--cache-control all). One batch is open at a time, on one GPU. Where launches
-// cannot be kept, CUPTI replays each inside the launching call.
+// the L2 is emptied, as Nsight Compute does (--cache-control all). One batch is open at a time, on one GPU. Where
+// launches cannot be kept, CUPTI replays each inside the launching call.
 //
-// Multiplexing: multiplex.h. Application replay: one pass a run of the program; images are taken over from the run before.
+// Multiplexing: multiplex.h. Application replay: one pass a run of the program; images are taken over from the run
+// before.
 #include "capture/source/cuda/counter/range_profiler.h"
 
 #include <sched.h>
@@ -73,8 +75,8 @@ constinit uint32_t g_always = 1;
 constinit volatile uint32_t* g_fork_word = &g_always;
 constinit std::atomic<Function*> g_functions[kFunctions] = {};
 
-// One thread at a time: sessions are per context and ranges must come in a known order. Held from the entry of
-// a launching call to its exit; calls within it on the same thread go through.
+// One thread at a time: sessions are per context and ranges must come in a known order. Held from the entry of a
+// launching call to its exit; calls within it on the same thread go through.
 constinit std::atomic<uintptr_t> g_owner{0};
 constinit uint32_t g_depth = 0;
 
@@ -93,8 +95,8 @@ uintptr_t self_word() {  // unique to the thread, without a system call
   return reinterpret_cast<uintptr_t>(&tape::t_state);
 }
 
-// While launches are run again, nothing else may reach the GPU: where several threads launch, each holds the lock until its
-// launch is with the driver, measured or not.
+// While launches are run again, nothing else may reach the GPU: where several threads launch, each holds the lock until
+// its launch is with the driver, measured or not.
 constinit std::atomic<uintptr_t> g_first_thread{0};
 constinit std::atomic<bool> g_several_threads{false};
 bool holds_all() {
@@ -102,8 +104,7 @@ bool holds_all() {
   if (g_several_threads.load(std::memory_order_relaxed)) return true;
   uintptr_t first = g_first_thread.load(std::memory_order_relaxed);
   if (first == self_word()) return false;
-  if (first == 0 && g_first_thread.compare_exchange_strong(first, self_word(), std::memory_order_relaxed))
-    return false;
+  if (first == 0 && g_first_thread.compare_exchange_strong(first, self_word(), std::memory_order_relaxed)) return false;
   g_several_threads.store(true, std::memory_order_relaxed);
   return true;
 }
@@ -136,8 +137,7 @@ void note_open() {
   g_session_open.store(any, std::memory_order_relaxed);
 }
 
-// ---- kernel and application replay
-// -------------------------------------------------------------------------------------
+// Kernel and application replay
 
 void close_session(Session& session);
 
@@ -160,7 +160,8 @@ Session* open_session(void* context) {
   return configure(*session, replay, pass) && start(*session) ? session : nullptr;
 }
 
-// Where CUPTI replays each kernel it spends tens of milliseconds on it: small images lose less when the program is killed.
+// Where CUPTI replays each kernel it spends tens of milliseconds on it: small images lose less when the program is
+// killed.
 constexpr size_t kRangesByCupti = 16;
 
 // Kept launches cannot be used from here on; CUPTI replays what comes.
@@ -215,7 +216,8 @@ bool replay_batch(Session& session) {
   return good && decode(session);
 }
 
-// Launches are told apart by their place in the image: whatever else became a range would give one the counts of another.
+// Launches are told apart by their place in the image: whatever else became a range would give one the counts of
+// another.
 bool image_has(const Session& session, size_t launched) {
   const size_t ranges = ranges_in(session);
   if (ranges == launched) return true;
@@ -257,8 +259,7 @@ void close_all_open() {
 
 void say_not_emptied() {
   static constinit bool s_said = false;
-  if (!s_said)
-    cuda::say_warning("the L2 cannot be emptied before each kernel: counters of caches may be of a warm L2");
+  if (!s_said) cuda::say_warning("the L2 cannot be emptied before each kernel: counters of caches may be of a warm L2");
   s_said = true;
 }
 replay::Emptied empty_cache(void* context) {
@@ -273,10 +274,8 @@ bool can_empty(void* context) {
   if (way == replay::Emptied::kFailed) say_not_emptied();
   if (way == replay::Emptied::kBySweep && !s_said) {
     s_said = true;
-    cuda::say_warning(
-        "the kernel driver does not empty the L2 here: it is swept by reading before each kernel, which "
-        "leaves it full of other "
-        "lines");
+    cuda::say_warning("the kernel driver does not empty the L2 here: it is swept by reading "
+                      "before each kernel, which leaves it full of other lines");
   }
   return way != replay::Emptied::kFailed;
 }
@@ -294,9 +293,7 @@ Session* measure_graph(void* context, const replay::Call& call) {
   else if (!g_tracking || (g_collection.passes > 1 && !g_own_replay))
     problem = "CUPTI's own kernel replay, which is used here, cannot";
   else if (!replay::variables_known())
-    problem =
-        "the driver does not tell of all variables that their kernels may change, so these could not be put "
-        "back";
+    problem = "the driver does not tell of all variables that their kernels may change, so these could not be put back";
   else
     problem = replay::problem();
   if (problem == nullptr && g_batch != nullptr) close_session(*g_batch);
@@ -330,8 +327,7 @@ Session* measure_graph(void* context, const replay::Call& call) {
   return good && decode(*session) && image_has(*session, 1) ? session : nullptr;
 }
 
-// ---- launches
-// ----------------------------------------------------------------------------------------------------------
+// Launches
 
 uint64_t mix(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
@@ -339,8 +335,7 @@ uint64_t mix(uint64_t hash, uint64_t word) {
 }
 
 Function* function_of(void* handle, const char* name) {
-  static constinit Function s_unknown{nullptr, "unknown kernel", 1, nullptr, true, false, 0, 0, 0,
-                                      0,       nullptr,          0, 0};
+  static constinit Function s_unknown{nullptr, "unknown kernel", 1, nullptr, true, false, 0, 0, 0, 0, nullptr, 0, 0};
   const size_t first = mix(1, reinterpret_cast<uintptr_t>(handle)) % kFunctions;
   for (size_t probe = 0; probe < 64; ++probe) {
     std::atomic<Function*>& slot = g_functions[(first + probe) % kFunctions];
@@ -361,13 +356,11 @@ Function* function_of(void* handle, const char* name) {
     fresh->seen = name;
     fresh->name = strdup(name != nullptr ? name : "unknown kernel");
     if (fresh->name == nullptr) fresh->name = "unknown kernel";
-    for (const char* c = fresh->name; *c != '\0'; ++c)
-      fresh->hash = mix(fresh->hash, static_cast<unsigned char>(*c));
+    for (const char* c = fresh->name; *c != '\0'; ++c) fresh->hash = mix(fresh->hash, static_cast<unsigned char>(*c));
     fresh->selected = g_collection.name_passes(fresh->name);
     fresh->waits_for_others = event::is_collective_kernel(fresh->name);
     // CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, _LOCAL_SIZE_BYTES, _NUM_REGS; a graph has none.
-    for (const auto& [attribute, to] :
-         {std::pair{1, &fresh->shared}, {3, &fresh->local}, {4, &fresh->registers}})
+    for (const auto& [attribute, to] : {std::pair{1, &fresh->shared}, {3, &fresh->local}, {4, &fresh->registers}})
       if (name != nullptr) *to = function_attribute(handle, attribute);
     slot.store(fresh, std::memory_order_release);
     return fresh;
@@ -389,8 +382,7 @@ void enter_other(const cupti::CallbackData& call_data, Effect effect) {
     g_captures.fetch_add(1, std::memory_order_relaxed);
   } else if (effect == Effect::kChanges) {
     if (g_batch != nullptr) close_session(*g_batch);
-    if (strncmp(call_data.function, "cuMemAlloc", 10) == 0 ||
-        strncmp(call_data.function, "cuMemCreate", 11) == 0)
+    if (strncmp(call_data.function, "cuMemAlloc", 10) == 0 || strncmp(call_data.function, "cuMemCreate", 11) == 0)
       replay::give_memory_back();
   }
   note_open();
@@ -399,8 +391,7 @@ void enter_other(const cupti::CallbackData& call_data, Effect effect) {
 // Notes the variables of the function's module.
 void prepare(Function* function, const replay::Call& call) {
   void* context = nullptr;
-  if (function->generation == replay::generation() && current_context(&context) &&
-      function->prepared == context)
+  if (function->generation == replay::generation() && current_context(&context) && function->prepared == context)
     return;
   if (!replay::prepare(call) && g_batch != nullptr) close_session(*g_batch);  // which has not saved them
   function->generation = replay::generation();
@@ -433,8 +424,7 @@ Session* measure_replayed(void* context, Function* function, const replay::Call&
   return session;
 }
 
-void describe(spool::CounterRecord& record, const Session& session, const Function* function,
-              uint32_t dynamic_shared) {
+void describe(spool::CounterRecord& record, const Session& session, const Function* function, uint32_t dynamic_shared) {
   record.pid = static_cast<uint32_t>(g_collection.pid);
   record.tid = thread_id();
   record.process = g_collection.process;
@@ -467,8 +457,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
   if (effect != Effect::kLaunch) return enter_other(call_data, effect);
   const auto* const words = static_cast<const char*>(call_data.parameters);
   replay::Call call{kind, nullptr, words};
-  const bool extended = call.kind == replay::Call::Kind::kExtended,
-             graph = call.kind == replay::Call::Kind::kGraph;
+  const bool extended = call.kind == replay::Call::Kind::kExtended, graph = call.kind == replay::Call::Kind::kGraph;
   const char* shape = words;
   spool::CounterRecord record{};
   if (extended) {
@@ -489,8 +478,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
     memcpy(&record.queue, shape + 32, sizeof record.queue);
   }
   const bool capturing = g_captures.load(std::memory_order_relaxed) != 0;
-  if (capturing &&
-      is_capturing(reinterpret_cast<void*>(record.queue))) {  // into a graph: it does not run now
+  if (capturing && is_capturing(reinterpret_cast<void*>(record.queue))) {  // into a graph: it does not run now
     if (g_tracking && !graph) {
       lock();
       prepare(function_of(call.handle, call_data.symbol), call);
@@ -525,8 +513,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
     } else {
       session->used = 0;
       describe(record, *session, function, 0);
-      if (add_record(session->records, record, function->name) == SIZE_MAX)
-        give_up("get memory for records", 0);
+      if (add_record(session->records, record, function->name) == SIZE_MAX) give_up("get memory for records", 0);
       g_collection.state->dispatches_done.fetch_add(1, std::memory_order_relaxed);
       write_image(*session);
     }
@@ -654,8 +641,7 @@ void on_sampling_callback(int domain, uint32_t id, const void* data) {
     if (id != kModuleLoaded && id != kModuleUnloads) return;
     const auto& module = *static_cast<const cupti::ModuleResource*>(resource.descriptor);
     on_module(resource.context, module.image, module.bytes, id == kModuleLoaded);
-  } else if (domain == cupti::domain::kDriver &&
-             static_cast<const cupti::CallbackData*>(data)->site == cupti::kExit) {
+  } else if (domain == cupti::domain::kDriver && static_cast<const cupti::CallbackData*>(data)->site == cupti::kExit) {
     g_collection.state->dispatches.fetch_add(1, std::memory_order_relaxed);
     on_launch();
   }
@@ -677,8 +663,8 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
       note_open();
       unlock();
     } else if (id == kModuleLoaded && g_tracking) {
-      const auto& module = *static_cast<const cupti::ModuleResource*>(
-          static_cast<const cupti::ResourceData*>(data)->descriptor);
+      const auto& module =
+          *static_cast<const cupti::ModuleResource*>(static_cast<const cupti::ResourceData*>(data)->descriptor);
       replay::note_module(module.image, module.bytes);
     }
     return;
@@ -713,8 +699,7 @@ void finish() {
   write_counts();
 }
 
-// ---- start
-// -----------------------------------------------------------------------------------------------------------
+// Start
 
 // A word that reads 0 in every child, without a system call.
 void mark_process() {
@@ -740,11 +725,10 @@ void finish_before_exit() {
 bool start_range_profiler(const char* folder) {
   Collection& c = g_collection;
   char tried[1024], line[1536];
-  if (!read_collection(folder))
-    return refuse("counters cannot be collected: tacho's folder for them is gone");
+  if (!read_collection(folder)) return refuse("counters cannot be collected: tacho's folder for them is gone");
   if (!cuda::load_cupti(c.cupti, tried, sizeof tried)) {
-    snprintf(line, sizeof line,
-             "counters cannot be collected: CUPTI (libcupti.so) was not found (looked at %s)", tried);
+    snprintf(line, sizeof line, "counters cannot be collected: CUPTI (libcupti.so) was not found (looked at %s)",
+             tried);
     return refuse(line);
   }
   if (c.mode != Mode::kSampling) {
@@ -760,8 +744,7 @@ bool start_range_profiler(const char* folder) {
   }
   if (const int result = c.cupti.subscribe(&g_subscriber, on_callback, nullptr); result != 0) {
     snprintf(line, sizeof line, "counters cannot be collected: %s",
-             result == cupti::kMultipleSubscribers ? "another profiler uses CUPTI in this process"
-                                                   : text_of(result));
+             result == cupti::kMultipleSubscribers ? "another profiler uses CUPTI in this process" : text_of(result));
     return refuse(line);
   }
   set_exit_function(finish);

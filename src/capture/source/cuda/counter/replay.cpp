@@ -50,10 +50,9 @@ struct Driver {
   Result (*kernel_function)(void**, void*);
   Result (*parameter_info)(void*, size_t, size_t*, size_t*);
   Result (*kernel_parameter_info)(void*, size_t, size_t*, size_t*);
-  Result (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
-                   void**);
-  Result (*launch_cooperative)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                               void*, void**);
+  Result (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+  Result (*launch_cooperative)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
+                               void**);
   Result (*launch_extended)(const void*, void*, void**, void**);
   Result (*launch_graph)(void*, void*);
   Result (*function_load)(void*);
@@ -72,8 +71,7 @@ struct List {
     if (count + more > capacity) {
       size_t want = capacity == 0 ? 4096 / sizeof(T) + 1 : capacity * 2;
       while (want < count + more) want *= 2;
-      void* const fresh =
-          mmap(nullptr, want * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      void* const fresh = mmap(nullptr, want * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (fresh == MAP_FAILED) return nullptr;
       if (count != 0) memcpy(fresh, data, count * sizeof(T));
       if (data != nullptr) munmap(data, capacity * sizeof(T));
@@ -138,11 +136,10 @@ struct Names {
   }
   void unlock() { busy.store(false, std::memory_order_release); }
 };
-constinit Names g_names{};          // of variables
-constinit List<void*> g_modules{};  // whose variables are in g_memory
-constinit bool g_lost = false;  // there are kernels or variables about which the driver does not tell enough
-constinit bool g_managed =
-    false;  // a module has managed variables: any kernel may change what the host changes too
+constinit Names g_names{};            // of variables
+constinit List<void*> g_modules{};    // whose variables are in g_memory
+constinit bool g_lost = false;        // there are kernels or variables about which the driver does not tell enough
+constinit bool g_managed = false;     // a module has managed variables: any kernel may change what the host changes too
 constinit Names g_managed_names{};    // of these
 constinit List<void*> g_libraries{};  // that the program has loaded
 struct Loaded {
@@ -196,7 +193,7 @@ bool starts(const char* text, const char* prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-// ---- memory
+// Memory
 
 void add_memory(Address address, size_t bytes, void* context, Where where) {
   if (address == 0 || bytes == 0) return;
@@ -206,8 +203,7 @@ void add_memory(Address address, size_t bytes, void* context, Where where) {
 
 void remove_memory(Address address) {
   for (size_t i = 0; i < g_memory.count; ++i)
-    if (g_memory.data[i].address == address && g_memory.data[i].where != Where::kGlobal)
-      return g_memory.drop(i);
+    if (g_memory.data[i].address == address && g_memory.data[i].where != Where::kGlobal) return g_memory.drop(i);
 }
 
 template <typename T>
@@ -257,13 +253,11 @@ bool reserve(Buffer& buffer, size_t bytes) {
 
 // Between a piece and its copy. Copies within the device run on behind one another; the caller synchronizes.
 Result save(const Buffer& buffer, const Piece& piece) {
-  if (buffer.device != 0)
-    return g_driver.copy(buffer.device + piece.saved, piece.address, piece.bytes, nullptr);
+  if (buffer.device != 0) return g_driver.copy(buffer.device + piece.saved, piece.address, piece.bytes, nullptr);
   return g_driver.copy_out(buffer.host + piece.saved, piece.address, piece.bytes);
 }
 Result restore(const Buffer& buffer, const Piece& piece) {
-  if (buffer.device != 0)
-    return g_driver.copy(piece.address, buffer.device + piece.saved, piece.bytes, nullptr);
+  if (buffer.device != 0) return g_driver.copy(piece.address, buffer.device + piece.saved, piece.bytes, nullptr);
   return g_driver.copy_in(piece.address, buffer.host + piece.saved, piece.bytes);
 }
 
@@ -292,7 +286,7 @@ void drop_gone_memory() {
       g_memory.drop(i);
 }
 
-// ---- our kernels
+// Our kernels
 
 // A module ready to be loaded again and again; false when the driver does not make one.
 bool link_nothing(Tools& tools) {
@@ -329,9 +323,8 @@ void give_back(Tools& tools) {
 // Whether the kernel driver empties the L2: reads that find their lines in it take a fraction of those that do not.
 bool driver_empties(Tools& tools, int device) {
   char pci[64] = {};
-  if (tools.chase == nullptr || tools.sweep_bytes < (size_t{kChased} << 12) ||
-      g_driver.device_address == nullptr || g_driver.device_address(pci, sizeof pci, device) != 0 ||
-      open_l2(pci, tools.l2) != nullptr)
+  if (tools.chase == nullptr || tools.sweep_bytes < (size_t{kChased} << 12) || g_driver.device_address == nullptr ||
+      g_driver.device_address(pci, sizeof pci, device) != 0 || open_l2(pci, tools.l2) != nullptr)
     return false;
   Address from = tools.sweep_buffer, to = tools.sweep_buffer + tools.sweep_bytes;
   void* arguments[] = {&from, &to};
@@ -375,8 +368,7 @@ Tools* tools_of(void* context) {
   return g_tools.add(tools) ? &g_tools.data[g_tools.count - 1] : nullptr;
 }
 
-// Flags of all pieces one after the other, a byte for kChunk bytes; nullptr when everything counts as
-// written.
+// Flags of all pieces one after the other, a byte for kChunk bytes; nullptr when everything counts as written.
 const uint8_t* compare() {
   Tools* const tools = g_before.device == 0 ? nullptr : tools_of(g_batch_context);
   if (tools == nullptr || tools->compare == nullptr) return nullptr;
@@ -404,12 +396,11 @@ const uint8_t* compare() {
       return nullptr;
   }
   g_flags.count = 0;
-  if (g_flags.grow(chunks) == nullptr || g_driver.copy_out(g_flags.data, tools->flags, chunks) != 0)
-    return nullptr;
+  if (g_flags.grow(chunks) == nullptr || g_driver.copy_out(g_flags.data, tools->flags, chunks) != 0) return nullptr;
   return g_flags.data;
 }
 
-// ---- variables of modules
+// Variables of modules
 
 // `copy` is what is gone through: the driver may load modules meanwhile.
 template <typename Visit>
@@ -429,8 +420,7 @@ void add_name(Names& names, const char* name) {
 }
 
 bool names_variable(const Elf64_Sym& symbol, const Elf64_Shdr* sections, size_t count, const char* names) {
-  if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_size == 0 || symbol.st_shndx >= count)
-    return false;
+  if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_size == 0 || symbol.st_shndx >= count) return false;
   return starts(names + sections[symbol.st_shndx].sh_name, ".nv.global");
 }
 
@@ -519,7 +509,7 @@ void note_node(const void* parameters, size_t offset, bool any_kind) {
   if (function != nullptr) resolve_module(function);
 }
 
-// ---- arguments
+// Arguments
 
 const Layout* layout_of(void* function) {
   for (size_t i = 0; i < g_layouts.count; ++i)
@@ -535,8 +525,7 @@ const Layout* layout_of(void* function) {
     for (size_t i = 0; i < 4096; ++i) {
       size_t offset = 0, bytes = 0;
       if ((result = ask(function, i, &offset, &bytes)) != 0) break;
-      if (!g_offsets.add(static_cast<uint32_t>(offset)) || !g_sizes.add(static_cast<uint32_t>(bytes)))
-        return nullptr;
+      if (!g_offsets.add(static_cast<uint32_t>(offset)) || !g_sizes.add(static_cast<uint32_t>(bytes))) return nullptr;
       layout.bytes = static_cast<uint32_t>(offset + bytes);
       ++layout.count;
     }
@@ -584,8 +573,7 @@ bool points_to_host(const uint8_t* bytes, size_t size) {
     memcpy(&value, bytes + at, sizeof value);
     for (size_t i = 0; i < g_memory.count; ++i) {
       const Memory& memory = g_memory.data[i];
-      if (memory.where == Where::kHost && value >= memory.address && value < memory.address + memory.bytes)
-        return true;
+      if (memory.where == Where::kHost && value >= memory.address && value < memory.address + memory.bytes) return true;
     }
   }
   return false;
@@ -694,24 +682,21 @@ bool find_functions() {
          find(g_driver.fill, "cuMemsetD8_v2") && find(g_driver.synchronize, "cuCtxSynchronize") &&
          find(g_driver.push, "cuCtxPushCurrent_v2") && find(g_driver.pop, "cuCtxPopCurrent_v2") &&
          find(g_driver.current, "cuCtxGetCurrent") && find(g_driver.context_device, "cuCtxGetDevice") &&
-         find(g_driver.device_attribute, "cuDeviceGetAttribute") &&
-         find(g_driver.module_load, "cuModuleLoadData") && find(g_driver.module_unload, "cuModuleUnload") &&
-         find(g_driver.module_function, "cuModuleGetFunction") &&
+         find(g_driver.device_attribute, "cuDeviceGetAttribute") && find(g_driver.module_load, "cuModuleLoadData") &&
+         find(g_driver.module_unload, "cuModuleUnload") && find(g_driver.module_function, "cuModuleGetFunction") &&
          find(g_driver.module_global, "cuModuleGetGlobal_v2") &&
          find(g_driver.pointer_attribute, "cuPointerGetAttribute") &&
-         find(g_driver.function_module, "cuFuncGetModule") &&
-         find(g_driver.kernel_function, "cuKernelGetFunction") &&
+         find(g_driver.function_module, "cuFuncGetModule") && find(g_driver.kernel_function, "cuKernelGetFunction") &&
          find(g_driver.parameter_info, "cuFuncGetParamInfo") &&
-         find(g_driver.kernel_parameter_info, "cuKernelGetParamInfo") &&
-         find(g_driver.launch, "cuLaunchKernel") &&
+         find(g_driver.kernel_parameter_info, "cuKernelGetParamInfo") && find(g_driver.launch, "cuLaunchKernel") &&
          find(g_driver.launch_cooperative, "cuLaunchCooperativeKernel") &&
          find(g_driver.launch_extended, "cuLaunchKernelEx") && find(g_driver.launch_graph, "cuGraphLaunch");
 }
 
 void note_call(const char* function, const void* parameters, void* context) {
   if (starts(function, "cuMemAllocPitch"))
-    return add_memory(pointed(parameters), *word<const size_t*>(parameters, 8) * word<size_t>(parameters, 24),
-                      context, Where::kDevice);
+    return add_memory(pointed(parameters), *word<const size_t*>(parameters, 8) * word<size_t>(parameters, 24), context,
+                      Where::kDevice);
   if (starts(function, "cuMemAllocManaged") || starts(function, "cuMemAllocHost"))
     return add_memory(pointed(parameters), word<size_t>(parameters, 8), context, Where::kHost);
   if (starts(function, "cuMemAlloc"))
@@ -729,8 +714,7 @@ void note_call(const char* function, const void* parameters, void* context) {
     const auto from = word<Address>(parameters, 0);
     const auto bytes = word<size_t>(parameters, 8);
     for (size_t i = g_memory.count; i-- > 0;)
-      if (g_memory.data[i].where == Where::kDevice && g_memory.data[i].address - from < bytes)
-        g_memory.drop(i);
+      if (g_memory.data[i].where == Where::kDevice && g_memory.data[i].address - from < bytes) g_memory.drop(i);
     return;
   }
   if (starts(function, "cuMemFree") || starts(function, "cuMemHostUnregister"))
@@ -759,8 +743,7 @@ void note_call(const char* function, const void* parameters, void* context) {
     auto* const ask = starts(function, "cuModuleGetGlobal")    ? g_driver.module_global
                       : starts(function, "cuLibraryGetGlobal") ? g_driver.library_global
                                                                : g_driver.library_managed;
-    if (ask != nullptr &&
-        ask(&address, &bytes, word<void*>(parameters, 16), word<const char*>(parameters, 24)) == 0)
+    if (ask != nullptr && ask(&address, &bytes, word<void*>(parameters, 16), word<const char*>(parameters, 24)) == 0)
       add_variable(address, bytes);
     else
       g_lost = true;
@@ -775,8 +758,7 @@ void note_call(const char* function, const void* parameters, void* context) {
     for (size_t i = g_loaded.count; i-- > 0;)
       if (g_loaded.data[i].module == word<void*>(parameters, 0)) g_loaded.drop(i);
   if (starts(function, "cuLibraryLoad"))
-    if (auto* const library = word<void* const*>(parameters, 0); library != nullptr)
-      g_libraries.add(*library);
+    if (auto* const library = word<void* const*>(parameters, 0); library != nullptr) g_libraries.add(*library);
   if (starts(function, "cuLibraryUnload"))
     for (size_t i = g_libraries.count; i-- > 0;)
       if (g_libraries.data[i] == word<void*>(parameters, 0)) g_libraries.drop(i);
@@ -800,9 +782,8 @@ void note_module(const void* image, size_t bytes) {
   Elf64_Ehdr head;
   if (image == nullptr || bytes < sizeof head) return;
   memcpy(&head, file, sizeof head);
-  if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_shentsize != sizeof(Elf64_Shdr) ||
-      head.e_shoff > bytes || head.e_shnum > (bytes - head.e_shoff) / sizeof(Elf64_Shdr) ||
-      head.e_shstrndx >= head.e_shnum)
+  if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_shentsize != sizeof(Elf64_Shdr) || head.e_shoff > bytes ||
+      head.e_shnum > (bytes - head.e_shoff) / sizeof(Elf64_Shdr) || head.e_shstrndx >= head.e_shnum)
     return;
   const auto* const sections = reinterpret_cast<const Elf64_Shdr*>(file + head.e_shoff);
   const auto inside = [&](const Elf64_Shdr& section) {
@@ -822,8 +803,7 @@ void note_module(const void* image, size_t bytes) {
     for (size_t i = 0; i < table.sh_size / sizeof(Elf64_Sym); ++i) {
       Elf64_Sym symbol;
       memcpy(&symbol, file + table.sh_offset + i * sizeof symbol, sizeof symbol);
-      if (!names_variable(symbol, sections, head.e_shnum, file + names.sh_offset) ||
-          symbol.st_name >= strings.sh_size)
+      if (!names_variable(symbol, sections, head.e_shnum, file + names.sh_offset) || symbol.st_name >= strings.sh_size)
         continue;
       constexpr unsigned char kManaged = 4;  // what nvcc leaves in st_other of a __managed__ variable
       const char* const name = file + strings.sh_offset + symbol.st_name;
@@ -871,8 +851,7 @@ bool touches_host(const Call& call) {
   const Layout* const layout = layout_of(call.handle);
   if (layout == nullptr || arguments.values == nullptr) return layout == nullptr;
   for (uint32_t i = 0; i < layout->count; ++i)
-    if (points_to_host(static_cast<const uint8_t*>(arguments.values[i]), g_sizes.data[layout->first + i]))
-      return true;
+    if (points_to_host(static_cast<const uint8_t*>(arguments.values[i]), g_sizes.data[layout->first + i])) return true;
   return false;
 }
 
@@ -897,23 +876,19 @@ const char* begin(void* context, bool with_host) {
   for (size_t i = 0; i < g_memory.count; ++i) {
     const Memory& memory = g_memory.data[i];
     if (memory.where == Where::kHost ? !with_host : memory.context != context && !g_peers) continue;
-    if (!g_pieces.add({memory.address, memory.bytes, total}))
-      return "there is no memory for a list of what is saved";
+    if (!g_pieces.add({memory.address, memory.bytes, total})) return "there is no memory for a list of what is saved";
     total += rounded(memory.bytes);
   }
-  if (const Result result = g_driver.synchronize(); result != 0)
-    return failed("the GPU reports an error", result);
+  if (const Result result = g_driver.synchronize(); result != 0) return failed("the GPU reports an error", result);
   if (!reserve(g_before, total)) {
     snprintf(g_why, sizeof g_why,
-             "%zu MB of memory in use cannot be saved: neither the GPU nor the host has as much free",
-             total >> 20);
+             "%zu MB of memory in use cannot be saved: neither the GPU nor the host has as much free", total >> 20);
     return g_why;
   }
   for (size_t i = 0; i < g_pieces.count; ++i)
     if (const Result result = save(g_before, g_pieces.data[i]); result != 0)
       return failed("memory in use cannot be read", result);
-  if (const Result result = g_driver.synchronize(); result != 0)
-    return failed("memory in use cannot be read", result);
+  if (const Result result = g_driver.synchronize(); result != 0) return failed("memory in use cannot be read", result);
   return nullptr;
 }
 
@@ -976,8 +951,7 @@ size_t kept() {
 
 const char* first_done() {
   const InContext inside(g_batch_context);
-  if (const Result result = g_driver.synchronize(); result != 0)
-    return failed("the GPU reports an error", result);
+  if (const Result result = g_driver.synchronize(); result != 0) return failed("the GPU reports an error", result);
   const uint8_t* const flags = compare();
   g_written.count = 0;
   size_t total = 0, at = 0;
@@ -990,8 +964,7 @@ const char* first_done() {
       const size_t offset = c * kChunk, bytes = piece.bytes - offset < kChunk ? piece.bytes - offset : kChunk;
       if (seen && flags[at + c] == 0 && bytes % 16 == 0) continue;
       // Only within one allocation: a copy across the border of two neighbours is refused (CUDA_ERROR_INVALID_VALUE).
-      Piece* const last =
-          offset == 0 || g_written.count == 0 ? nullptr : &g_written.data[g_written.count - 1];
+      Piece* const last = offset == 0 || g_written.count == 0 ? nullptr : &g_written.data[g_written.count - 1];
       if (last != nullptr && last->address + last->bytes == piece.address + offset)
         last->bytes += bytes;
       else if (!g_written.add({piece.address + offset, bytes, piece.saved + offset}))
@@ -1001,8 +974,7 @@ const char* first_done() {
     at += chunks;
   }
   // What the first execution wrote lies at the same offsets of a buffer of its own, without the gaps.
-  if (!reserve(g_after, total + g_written.count * 256))
-    return "there is no memory for what the kernels wrote";
+  if (!reserve(g_after, total + g_written.count * 256)) return "there is no memory for what the kernels wrote";
   size_t place = 0;
   for (size_t i = 0; i < g_written.count; ++i) {
     const Piece& piece = g_written.data[i];
@@ -1044,13 +1016,12 @@ const char* run_again() {
     Result result = 0;
     switch (each.kind) {
       case Call::Kind::kKernel:
-        result = g_driver.launch(each.handle, each.grid[0], each.grid[1], each.grid[2], each.block[0],
-                                 each.block[1], each.block[2], each.shared, each.stream, pointers, packed);
+        result = g_driver.launch(each.handle, each.grid[0], each.grid[1], each.grid[2], each.block[0], each.block[1],
+                                 each.block[2], each.shared, each.stream, pointers, packed);
         break;
       case Call::Kind::kCooperative:
-        result =
-            g_driver.launch_cooperative(each.handle, each.grid[0], each.grid[1], each.grid[2], each.block[0],
-                                        each.block[1], each.block[2], each.shared, each.stream, pointers);
+        result = g_driver.launch_cooperative(each.handle, each.grid[0], each.grid[1], each.grid[2], each.block[0],
+                                             each.block[1], each.block[2], each.shared, each.stream, pointers);
         break;
       case Call::Kind::kExtended: {
         struct {  // CUlaunchConfig
@@ -1124,9 +1095,8 @@ Emptied empty_cache(void* context) {
   Address from = tools.sweep_buffer, sink = tools.sweep_buffer + tools.sweep_bytes;
   uint64_t words = tools.sweep_bytes / 16;
   void* arguments[] = {&from, &words, &sink};
-  return g_driver.launch(tools.sweep, 1024, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr) == 0
-             ? way
-             : Emptied::kFailed;
+  return g_driver.launch(tools.sweep, 1024, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr) == 0 ? way
+                                                                                                  : Emptied::kFailed;
 }
 
 void give_memory_back() {

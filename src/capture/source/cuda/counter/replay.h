@@ -1,11 +1,10 @@
-// Kernel replay: runs a batch of launches again. This part knows which driver calls end a batch. It saves the
-// memory that kernels can write before the batch and restores it before every further pass, and it keeps
-// launches with copies of their arguments. After the last pass it restores the results of the first
-// execution, the only ones that the program ever sees.
+// Kernel replay: runs a batch of launches again. This part knows which driver calls end a batch. It saves the memory
+// that kernels can write before the batch and restores it before every further pass, and it keeps launches with copies
+// of their arguments. After the last pass it restores the results of the first execution, the only ones that the
+// program ever sees.
 //
-// Replay does not save arrays (surfaces), memory of other processes and of graphics interfaces, or
-// device-side heaps. While a program has any of the first two, problem() says so and tacho falls back to
-// CUPTI's own kernel replay.
+// Replay does not save arrays (surfaces), memory of other processes and of graphics interfaces, or device-side heaps.
+// While a program has any of the first two, problem() says so and tacho falls back to CUPTI's own kernel replay.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +28,8 @@ namespace replay {
 /// Looks up the driver's functions; false when the driver is too old (arguments can be queried from 12.4 on).
 bool find_functions();
 
-/// Call after a driver call of effect kChanges: notes what it allocated and freed. `function`: CUPTI's name
-/// for the call.
+/// Call after a driver call of effect kChanges: notes what it allocated and freed. `function`: CUPTI's name for the
+/// call.
 void note_call(const char* function, const void* parameters, void* context);
 /// Reads the names of variables from a module's image (cubin) when it is loaded.
 void note_module(const void* image, size_t bytes);
@@ -49,14 +48,13 @@ struct Call {
 };
 Call::Kind kind_of(const char* function);
 
-/// Loads the function's module and notes its variables. False if that found new ones, which an open batch has
-/// not saved.
+/// Loads the function's module and notes its variables. False if that found new ones, which an open batch has not
+/// saved.
 bool prepare(const Call& call);
-/// False once the driver failed to name a kernel's module or the size of a variable: replay could then not
-/// restore what the kernels of a graph change.
+/// False once the driver failed to name a kernel's module or the size of a variable: replay could then not restore what
+/// the kernels of a graph change.
 bool variables_known();
-/// True if an argument points to memory that the host can write too. Such a launch must be a batch of its
-/// own.
+/// True if an argument points to memory that the host can write too. Such a launch must be a batch of its own.
 bool touches_host(const Call& call);
 
 /// Opens a batch: saves device memory and, with `with_host`, host memory. Returns nullptr, or why it cannot.
@@ -79,11 +77,10 @@ const char* drop();
 
 /// Waits until the GPU has finished all work of this context. False on an error.
 bool settle(void* context);
-/// How tacho empties the caches before it measures a kernel, so that they hold no data of the kernel and no
-/// dirty lines. kByDriver: the driver writes back and invalidates the L2, if a check has shown that this
-/// works, and loading a module makes it invalidate the instruction and constant caches. kBySweep: a kernel,
-/// as a range of its own, reads twice the size of the L2, which fills the L2 with lines of that memory.
-/// (Every launch begins with an empty L1.)
+/// How tacho empties the caches before it measures a kernel, so that they hold no data of the kernel and no dirty
+/// lines. kByDriver: the driver writes back and invalidates the L2, if a check has shown that this works, and loading a
+/// module makes it invalidate the instruction and constant caches. kBySweep: a kernel, as a range of its own, reads
+/// twice the size of the L2, which fills the L2 with lines of that memory. (Every launch begins with an empty L1.)
 enum class Emptied : uint8_t { kFailed, kByDriver, kBySweep };
 /// The method for this context; kFailed if neither works.
 Emptied emptied_by(void* context);

@@ -86,9 +86,7 @@ bool size_image(Session& session) {
   if (g_ranges == 0) {
     const size_t one = image_bytes(session, 1);
     if (one == 0) return false;
-    const size_t most = g_most_ranges != 0         ? g_most_ranges
-                        : g_collection.passes == 1 ? kMaxRangesOnePass
-                                                   : kMaxRanges;
+    const size_t most = g_most_ranges != 0 ? g_most_ranges : g_collection.passes == 1 ? kMaxRangesOnePass : kMaxRanges;
     g_ranges = kImageBudget / one;
     g_ranges = g_ranges < 1 ? 1 : g_ranges > most ? most : g_ranges;
   }
@@ -103,8 +101,8 @@ bool size_image(Session& session) {
 }
 
 void image_path(char (&path)[1152], const Session& session, const char* suffix) {
-  snprintf(path, sizeof path, "%s/%u.%u.%u.image%s", g_collection.folder, g_collection.process,
-           session.number, session.device, suffix);
+  snprintf(path, sizeof path, "%s/%u.%u.%u.image%s", g_collection.folder, g_collection.process, session.number,
+           session.device, suffix);
 }
 
 }  // namespace
@@ -116,17 +114,14 @@ Found find_session_functions() {
   };
   void* const library = dlopen(g_collection.cupti.path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   const auto find = [&](auto& to, const char* symbol) {
-    to = library == nullptr ? nullptr
-                            : reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, symbol));
+    to = library == nullptr ? nullptr : reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, symbol));
     return to != nullptr;
   };
   in_driver(g_call.function_attribute, "cuFuncGetAttribute");
   in_driver(g_call.kernel_attribute, "cuKernelGetAttribute");
   in_driver(g_call.is_capturing, "cuStreamIsCapturing");
-  if (!find(g_call.initialize, "cuptiProfilerInitialize") ||
-      !find(g_call.enable, "cuptiRangeProfilerEnable") ||
-      !find(g_call.disable, "cuptiRangeProfilerDisable") ||
-      !find(g_call.set_config, "cuptiRangeProfilerSetConfig") ||
+  if (!find(g_call.initialize, "cuptiProfilerInitialize") || !find(g_call.enable, "cuptiRangeProfilerEnable") ||
+      !find(g_call.disable, "cuptiRangeProfilerDisable") || !find(g_call.set_config, "cuptiRangeProfilerSetConfig") ||
       !find(g_call.start, "cuptiRangeProfilerStart") || !find(g_call.stop, "cuptiRangeProfilerStop") ||
       !find(g_call.push, "cuptiRangeProfilerPushRange") || !find(g_call.pop, "cuptiRangeProfilerPopRange") ||
       !find(g_call.decode, "cuptiRangeProfilerDecodeData") ||
@@ -134,8 +129,7 @@ Found find_session_functions() {
       !find(g_call.data_info, "cuptiRangeProfilerGetCounterDataInfo") ||
       !find(g_call.image_initialize, "cuptiRangeProfilerCounterDataImageInitialize"))
     return Found::kNoRangeProfiler;
-  return in_driver(g_call.context_current, "cuCtxGetCurrent") &&
-                 in_driver(g_call.context_device, "cuCtxGetDevice")
+  return in_driver(g_call.context_current, "cuCtxGetCurrent") && in_driver(g_call.context_device, "cuCtxGetDevice")
              ? Found::kAll
              : Found::kNoDriver;
 }
@@ -156,8 +150,7 @@ uint32_t function_attribute(void* function, int attribute) {
     return static_cast<uint32_t>(value);
   // The runtime of CUDA 12 and later launches kernels of libraries (CUkernel), which belong to no context.
   value = 0;
-  if (g_call.kernel_attribute != nullptr && g_call.context_device != nullptr &&
-      g_call.context_device(&device) == 0 &&
+  if (g_call.kernel_attribute != nullptr && g_call.context_device != nullptr && g_call.context_device(&device) == 0 &&
       g_call.kernel_attribute(&value, attribute, function, device) == 0)
     return static_cast<uint32_t>(value);
   return 0;
@@ -176,8 +169,7 @@ Session* known_session(void* context) {
 
 Session* rival_of(void* context) {
   bool others = false;
-  for (const Session& each : g_sessions)
-    others = others || (each.context != nullptr && each.context != context);
+  for (const Session& each : g_sessions) others = others || (each.context != nullptr && each.context != context);
   if (!others) return nullptr;
   const uint32_t device = current_device();
   for (Session& each : g_sessions)
@@ -213,8 +205,7 @@ void disable(Session& session, bool context_goes) {
   abi::Disable parameters{};
   parameters.profiler = session.profiler;
   parameters.size = abi::kSizeOf<abi::Disable>;
-  if (const int result = g_call.disable(&parameters); result != 0 && !context_goes)
-    give_up("leave a context", result);
+  if (const int result = g_call.disable(&parameters); result != 0 && !context_goes) give_up("leave a context", result);
   session.context = nullptr;  // memory stays for the place's next context
   session.profiler = nullptr;
   session.running = false;
@@ -315,8 +306,7 @@ size_t ranges_in(const Session& session) {
 size_t add_record(Bytes& records, const spool::CounterRecord& record, const char* name) {
   const size_t name_bytes = name == nullptr ? 0 : strlen(name), padded = (name_bytes + 7) / 8 * 8;
   const size_t bytes = sizeof record + padded;
-  if (!records.reserve(records.used + bytes +
-                       (records.used + bytes > records.size ? records.size + 65536 : 0)))
+  if (!records.reserve(records.used + bytes + (records.used + bytes > records.size ? records.size + 65536 : 0)))
     return SIZE_MAX;
   const size_t offset = records.used;
   spool::CounterRecord* const at = record_at(records, offset);

@@ -1,6 +1,6 @@
-// Sessions of CUPTI's range profiler: one for each context, with the counter data that its ranges fill and
-// the records that name the launches (event/spool_ranges.h). Sessions of several GPUs run side by side. Of
-// two contexts on one GPU, only one may have a profiler object at a time.
+// Sessions of CUPTI's range profiler: one for each context, with the counter data that its ranges fill and the records
+// that name the launches (event/spool_ranges.h). Sessions of several GPUs run side by side. Of two contexts on one GPU,
+// only one may have a profiler object at a time.
 #pragma once
 
 #include <stddef.h>
@@ -14,9 +14,8 @@ namespace tacho::capture::counter {
 
 namespace abi = vendor::cupti::range;
 
-/// CUPTI reserves as many ranges as an object's first configuration asks for. A killed program loses what its
-/// session holds. With a single pass the session is the only cost, as much as 25 launches, so it may hold
-/// more.
+/// CUPTI reserves as many ranges as an object's first configuration asks for. A killed program loses what its session
+/// holds. With a single pass the session is the only cost, as much as 25 launches, so it may hold more.
 inline constexpr size_t kMaxRanges = 64, kMaxRangesOnePass = 256;
 
 struct Session {
@@ -37,9 +36,8 @@ extern constinit Session g_sessions[kMaxSessions];
 /// Looks up the functions that sessions need; the result says which of CUPTI and the driver lacks one.
 enum class Found { kAll, kNoRangeProfiler, kNoDriver };
 Found find_session_functions();
-/// Sets the function to call when the program exits. CUPTI registers exit handlers when a part of it is first
-/// used, and handlers run in reverse order. Ours must run before CUPTI's, so tacho registers it again after
-/// each first use.
+/// Sets the function to call when the program exits. CUPTI registers exit handlers when a part of it is first used, and
+/// handlers run in reverse order. Ours must run before CUPTI's, so tacho registers it again after each first use.
 void set_exit_function(void (*finish)());
 
 bool current_context(void** context);
@@ -48,13 +46,12 @@ uint32_t function_attribute(void* function, int attribute);
 /// True while the stream is captured: launches go into a graph and do not run.
 bool is_capturing(void* stream);
 
-/// The context's session. Makes its profiler object if there is none or if it is of another kind (13 ms). The
-/// context must be current. nullptr when collection has ended.
+/// The context's session. Makes its profiler object if there is none or if it is of another kind (13 ms). The context
+/// must be current. nullptr when collection has ended.
 Session* session_of(void* context, int range = abi::kAutoRange);
 /// The context's existing session, nullptr when it has none.
 Session* known_session(void* context);
-/// The session of another context on the current context's GPU, which must end before this context's session
-/// can start.
+/// The session of another context on the current context's GPU, which must end before this context's session can start.
 Session* rival_of(void* context);
 /// Destroys the session's object. `context_goes`: the context is being destroyed, so ignore CUPTI's errors.
 void disable(Session& session, bool context_goes = false);

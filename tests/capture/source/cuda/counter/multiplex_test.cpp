@@ -1,5 +1,5 @@
-// Cycles of iteration multiplexing over sequences of launches, against stand-ins for CUPTI's sessions that write down which
-// launch became which range of which pass.
+// Cycles of iteration multiplexing over sequences of launches, against stand-ins for CUPTI's sessions that write down
+// which launch became which range of which pass.
 #include "capture/source/cuda/counter/multiplex.h"
 
 #include <gtest/gtest.h>
@@ -95,8 +95,7 @@ void write_image(Session& session) {
     const spool::CounterRecord& record = *record_at(session.records, at);
     if (record.image == spool::kNotMeasured) continue;
     shapes.push_back(record.queue);
-    for (const auto& pass : passes)
-      g_uneven += record.range >= pass.size() || pass[record.range] != record.queue;
+    for (const auto& pass : passes) g_uneven += record.range >= pass.size() || pass[record.range] != record.queue;
   }
   g_images.emplace_back(session.device, shapes);
   write_records(session.records);
@@ -139,8 +138,7 @@ class Multiplexing : public testing::Test {
     spool::CounterRecord record{};
     record.queue = shape;
     record.image = spool::kNotMeasured;
-    if (multiplex::defines_range(*session))
-      multiplex::note_record(*session, add_record(session->records, record, ""));
+    if (multiplex::defines_range(*session)) multiplex::note_record(*session, add_record(session->records, record, ""));
     g_recorded[context].passes.back().push_back(shape);
     multiplex::end_launch(*session, 1'000'000'000);
   }

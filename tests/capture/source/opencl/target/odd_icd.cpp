@@ -59,8 +59,7 @@ cl_ulong now() {
                 : clock == "realtime"  ? CLOCK_REALTIME
                                        : CLOCK_BOOTTIME,
                 &time);
-  const cl_ulong ns =
-      static_cast<cl_ulong>(time.tv_sec) * 1'000'000'000 + static_cast<cl_ulong>(time.tv_nsec);
+  const cl_ulong ns = static_cast<cl_ulong>(time.tv_sec) * 1'000'000'000 + static_cast<cl_ulong>(time.tv_nsec);
   return clock == "odd" ? ns + 7'000'000'000'000 : ns;
 }
 
@@ -109,16 +108,14 @@ cl_int command(cl_command_queue queue, cl_event* event, Work work, bool fails = 
   return CL_SUCCESS;
 }
 
-// ---- the API
-// ---------------------------------------------------------------------------------------------------------
+// The API
 
 cl_int CL_API_CALL get_platforms(cl_uint count, cl_platform_id* platforms, cl_uint* found) {
   if (found != nullptr) *found = 1;
   if (platforms != nullptr && count > 0) platforms[0] = &platform_object;
   return CL_SUCCESS;
 }
-cl_int CL_API_CALL platform_info(cl_platform_id, cl_platform_info what, size_t size, void* value,
-                                 size_t* size_ret) {
+cl_int CL_API_CALL platform_info(cl_platform_id, cl_platform_info what, size_t size, void* value, size_t* size_ret) {
   switch (what) {
     case CL_PLATFORM_PROFILE:
       return answer("FULL_PROFILE", size, value, size_ret);
@@ -136,14 +133,12 @@ cl_int CL_API_CALL platform_info(cl_platform_id, cl_platform_info what, size_t s
       return CL_INVALID_VALUE;
   }
 }
-cl_int CL_API_CALL get_devices(cl_platform_id, cl_device_type, cl_uint count, cl_device_id* devices,
-                               cl_uint* found) {
+cl_int CL_API_CALL get_devices(cl_platform_id, cl_device_type, cl_uint count, cl_device_id* devices, cl_uint* found) {
   if (found != nullptr) *found = 1;
   if (devices != nullptr && count > 0) devices[0] = &device_object;
   return CL_SUCCESS;
 }
-cl_int CL_API_CALL device_info(cl_device_id, cl_device_info what, size_t size, void* value,
-                               size_t* size_ret) {
+cl_int CL_API_CALL device_info(cl_device_id, cl_device_info what, size_t size, void* value, size_t* size_ret) {
   switch (what) {
     case CL_DEVICE_PLATFORM:
       return answer_value<cl_platform_id>(&platform_object, size, value, size_ret);
@@ -184,13 +179,12 @@ cl_context CL_API_CALL create_context(const cl_context_properties*, cl_uint, con
   if (code != nullptr) *code = CL_SUCCESS;
   return new _cl_context;
 }
-cl_int CL_API_CALL context_info(cl_context, cl_context_info what, size_t size, void* value,
-                                size_t* size_ret) {
+cl_int CL_API_CALL context_info(cl_context, cl_context_info what, size_t size, void* value, size_t* size_ret) {
   if (what == CL_CONTEXT_DEVICES) return answer_value<cl_device_id>(&device_object, size, value, size_ret);
   return CL_INVALID_VALUE;
 }
-cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id,
-                                          cl_command_queue_properties properties, cl_int* code) {
+cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id, cl_command_queue_properties properties,
+                                          cl_int* code) {
   if (code != nullptr) *code = CL_SUCCESS;
   auto* const queue = new _cl_command_queue;
   queue->context = context;
@@ -231,13 +225,12 @@ cl_kernel CL_API_CALL create_kernel(cl_program, const char* name, cl_int* code) 
   kernel->name = name;
   return kernel;
 }
-cl_int CL_API_CALL kernel_info(cl_kernel kernel, cl_kernel_info what, size_t size, void* value,
-                               size_t* size_ret) {
+cl_int CL_API_CALL kernel_info(cl_kernel kernel, cl_kernel_info what, size_t size, void* value, size_t* size_ret) {
   if (what == CL_KERNEL_FUNCTION_NAME) return answer(kernel->name.c_str(), size, value, size_ret);
   return CL_INVALID_VALUE;
 }
-cl_int CL_API_CALL kernel_group_info(cl_kernel, cl_device_id, cl_kernel_work_group_info what, size_t size,
-                                     void* value, size_t* size_ret) {
+cl_int CL_API_CALL kernel_group_info(cl_kernel, cl_device_id, cl_kernel_work_group_info what, size_t size, void* value,
+                                     size_t* size_ret) {
   if (what == CL_KERNEL_PRIVATE_MEM_SIZE) return answer_value<cl_ulong>(48, size, value, size_ret);
   if (what == CL_KERNEL_LOCAL_MEM_SIZE) return answer_value<cl_ulong>(1024, size, value, size_ret);
   return CL_INVALID_VALUE;
@@ -259,13 +252,12 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel, cl_uint, co
       },
       fails);
 }
-cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem buffer, cl_bool, size_t offset, size_t bytes,
-                               void* to, cl_uint, const cl_event*, cl_event* event) {
+cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem buffer, cl_bool, size_t offset, size_t bytes, void* to,
+                               cl_uint, const cl_event*, cl_event* event) {
   return command(queue, event, [&] { memcpy(to, static_cast<char*>(buffer->data) + offset, bytes); });
 }
-cl_int CL_API_CALL fill_buffer(cl_command_queue queue, cl_mem buffer, const void* pattern,
-                               size_t pattern_bytes, size_t offset, size_t bytes, cl_uint, const cl_event*,
-                               cl_event* event) {
+cl_int CL_API_CALL fill_buffer(cl_command_queue queue, cl_mem buffer, const void* pattern, size_t pattern_bytes,
+                               size_t offset, size_t bytes, cl_uint, const cl_event*, cl_event* event) {
   return command(queue, event, [&] {
     for (size_t at = 0; at < bytes; at += pattern_bytes)
       memcpy(static_cast<char*>(buffer->data) + offset + at, pattern, pattern_bytes);
@@ -274,8 +266,7 @@ cl_int CL_API_CALL fill_buffer(cl_command_queue queue, cl_mem buffer, const void
 cl_int CL_API_CALL finish(cl_command_queue) {
   return CL_SUCCESS;
 }
-cl_int CL_API_CALL event_info(cl_event event, cl_event_info what, size_t size, void* value,
-                              size_t* size_ret) {
+cl_int CL_API_CALL event_info(cl_event event, cl_event_info what, size_t size, void* value, size_t* size_ret) {
   switch (what) {
     case CL_EVENT_COMMAND_QUEUE:
       return answer_value(event->queue, size, value, size_ret);
@@ -287,8 +278,7 @@ cl_int CL_API_CALL event_info(cl_event event, cl_event_info what, size_t size, v
       return CL_INVALID_VALUE;
   }
 }
-cl_int CL_API_CALL profiling_info(cl_event event, cl_profiling_info what, size_t size, void* value,
-                                  size_t* size_ret) {
+cl_int CL_API_CALL profiling_info(cl_event event, cl_profiling_info what, size_t size, void* value, size_t* size_ret) {
   if ((event->queue->properties & CL_QUEUE_PROFILING_ENABLE) == 0 || event->status != CL_COMPLETE)
     return CL_PROFILING_INFO_NOT_AVAILABLE;
   if (what < CL_PROFILING_COMMAND_QUEUED || what > CL_PROFILING_COMMAND_END) return CL_INVALID_VALUE;
@@ -298,8 +288,7 @@ cl_int CL_API_CALL wait_for_events(cl_uint, const cl_event*) {
   return CL_SUCCESS;
 }
 
-// ---- unified shared memory
-// ---------------------------------------------------------------------------------------------
+// Unified shared memory
 
 void* CL_API_CALL usm_host(cl_context, const cl_mem_properties_intel*, size_t bytes, cl_uint, cl_int* code) {
   if (code != nullptr) *code = CL_SUCCESS;
@@ -314,15 +303,14 @@ cl_int CL_API_CALL usm_free(cl_context, void* at) {
   free(at);
   return CL_SUCCESS;
 }
-cl_int CL_API_CALL usm_copy(cl_command_queue queue, cl_bool, void* to, const void* from, size_t bytes,
-                            cl_uint, const cl_event*, cl_event* event) {
+cl_int CL_API_CALL usm_copy(cl_command_queue queue, cl_bool, void* to, const void* from, size_t bytes, cl_uint,
+                            const cl_event*, cl_event* event) {
   return command(queue, event, [&] { memcpy(to, from, bytes); });
 }
-cl_int CL_API_CALL usm_fill(cl_command_queue queue, void* to, const void* pattern, size_t pattern_bytes,
-                            size_t bytes, cl_uint, const cl_event*, cl_event* event) {
+cl_int CL_API_CALL usm_fill(cl_command_queue queue, void* to, const void* pattern, size_t pattern_bytes, size_t bytes,
+                            cl_uint, const cl_event*, cl_event* event) {
   return command(queue, event, [&] {
-    for (size_t at = 0; at < bytes; at += pattern_bytes)
-      memcpy(static_cast<char*>(to) + at, pattern, pattern_bytes);
+    for (size_t at = 0; at < bytes; at += pattern_bytes) memcpy(static_cast<char*>(to) + at, pattern, pattern_bytes);
   });
 }
 

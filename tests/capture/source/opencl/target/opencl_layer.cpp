@@ -11,12 +11,10 @@ cl_icd_dispatch next_table;
 cl_icd_dispatch own_table;
 std::atomic<int> launches{0};
 
-cl_int enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset,
-               const size_t* global, const size_t* local, cl_uint waits, const cl_event* wait_list,
-               cl_event* event) {
+cl_int enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset, const size_t* global,
+               const size_t* local, cl_uint waits, const cl_event* wait_list, cl_event* event) {
   ++launches;
-  return next_table.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list,
-                                           event);
+  return next_table.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list, event);
 }
 
 __attribute__((destructor)) void say() {

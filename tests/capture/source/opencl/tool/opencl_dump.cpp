@@ -13,8 +13,7 @@ int main(int argc, char** argv) {
   for (; at < argc && argv[at][0] == '-'; ++at) {
     if (strcmp(argv[at], "--preload") == 0) options.preload = true;
     if (strcmp(argv[at], "--no-layer") == 0) options.layer = false;
-    if (strcmp(argv[at], "--sources") == 0 && at + 1 < argc)
-      options.sources = strtoull(argv[++at], nullptr, 0);
+    if (strcmp(argv[at], "--sources") == 0 && at + 1 < argc) options.sources = strtoull(argv[++at], nullptr, 0);
     if (strcmp(argv[at], "--filter") == 0 && at + 1 < argc) options.config += std::string(argv[++at]) + "\n";
   }
   std::vector<std::string> command(argv + at, argv + argc);
@@ -22,8 +21,8 @@ int main(int argc, char** argv) {
   const tacho::test::Outcome run = tacho::test::run(command, options);
   printf("%s", run.out.c_str());
   fprintf(stderr, "%s", run.err.c_str());
-  printf("exit %d, launches %llu, dropped %llu\n", run.exit_code,
-         static_cast<unsigned long long>(run.launches), static_cast<unsigned long long>(run.dropped));
+  printf("exit %d, launches %llu, dropped %llu\n", run.exit_code, static_cast<unsigned long long>(run.launches),
+         static_cast<unsigned long long>(run.dropped));
   for (const auto& [key, text] : run.properties) printf("property %s = %s\n", key.c_str(), text.c_str());
   std::map<std::string, size_t> calls;
   for (const auto& call : run.api) ++calls[call.name + " -> " + std::to_string(call.result)];
@@ -39,11 +38,10 @@ int main(int argc, char** argv) {
     entry.second += copy.bytes;
   }
   for (const auto& [name, sum] : copies)
-    printf("copy %6zu %s, %llu bytes\n", sum.first, name.c_str(),
-           static_cast<unsigned long long>(sum.second));
-  printf("fills %zu, allocations %zu, syncs %zu, queues %zu, devices %zu, pairs %zu, processes %zu\n",
-         run.fills.size(), run.allocations.size(), run.syncs.size(), run.queues.size(), run.devices.size(),
-         run.pairs.size(), run.processes.size());
+    printf("copy %6zu %s, %llu bytes\n", sum.first, name.c_str(), static_cast<unsigned long long>(sum.second));
+  printf("fills %zu, allocations %zu, syncs %zu, queues %zu, devices %zu, pairs %zu, processes %zu\n", run.fills.size(),
+         run.allocations.size(), run.syncs.size(), run.queues.size(), run.devices.size(), run.pairs.size(),
+         run.processes.size());
   for (const auto& [what, count] : run.losses)
     printf("loss %s %s %llu\n", std::string(tacho::event::table_info(what.first).name).c_str(),
            std::string(to_string(what.second)).c_str(), static_cast<unsigned long long>(count));

@@ -11,7 +11,7 @@
 
 #include "decode/cupti/decoder.h"
 #include "tape/layout.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 using namespace tacho;
 

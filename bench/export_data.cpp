@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 using namespace tacho;
 using event::kUnknown;

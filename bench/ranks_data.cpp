@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/format.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 using namespace tacho;
 namespace row = event::row;

@@ -14,7 +14,7 @@
 
 #include "decode/decoder.h"
 #include "tape/pool.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace {
 

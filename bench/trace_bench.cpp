@@ -25,7 +25,7 @@
 #include "base/format.h"
 #include "trace/cells.h"
 #include "trace/trace.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::trace {
 namespace {

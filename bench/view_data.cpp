@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 using namespace tacho;
 namespace row = event::row;

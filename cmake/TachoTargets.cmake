@@ -52,16 +52,21 @@ function(tacho_cold target)
   target_compile_options(${target} PRIVATE "$<$<CONFIG:RelWithDebInfo>:${flags}>")
 endfunction()
 
-# tacho_library(folder [RECURSIVE] [SEPARATE] [COLD] [USES target...]): the static library of src/<folder>, with RECURSIVE of all
-# folders below too; its name is tacho_<folder with _>. SEPARATE: its files are always compiled one by one. COLD: see tacho_cold.
+# tacho_library(folder [RECURSIVE] [FOLDERS name...] [SEPARATE] [COLD] [USES target...]): the static library of src/<folder>, with
+# RECURSIVE of all folders below too, with FOLDERS of those named; its name is tacho_<folder with _>. SEPARATE: its files are always
+# compiled one by one. COLD: see tacho_cold.
 function(tacho_library folder)
-  cmake_parse_arguments(A "RECURSIVE;SEPARATE;COLD" "" "USES" ${ARGN})
+  cmake_parse_arguments(A "RECURSIVE;SEPARATE;COLD" "" "FOLDERS;USES" ${ARGN})
   string(REPLACE "/" "_" name "tacho_${folder}")
   set(glob GLOB)
   if(A_RECURSIVE)
     set(glob GLOB_RECURSE)
   endif()
   file(${glob} sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp ${CMAKE_SOURCE_DIR}/src/${folder}/*.c)
+  foreach(below IN LISTS A_FOLDERS)
+    file(GLOB more CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/${below}/*.cpp)
+    list(APPEND sources ${more})
+  endforeach()
   if(sources)
     add_library(${name} STATIC ${sources})
     target_link_libraries(${name} PUBLIC tacho_flags ${A_USES})
@@ -80,7 +85,7 @@ endfunction()
 # tacho_test(folder [RECURSIVE] [SEPARATE] [OPTIMISED] [SERIAL] [USES target...]): one GoogleTest program test_<folder> (_ for /) of
 # tests/<folder>/*.cpp, which tests src/<folder>; one CTest entry per test case. Its own code is not optimised: that halves
 # what compiling it costs, and the code that it tries is.
-# RECURSIVE: the folders below are part of it. SEPARATE: its files are always compiled one by one. OPTIMISED: its own
+# RECURSIVE: the folders below are part of it, but for folders "tool", which are programs of their own. SEPARATE: its files are always compiled one by one. OPTIMISED: its own
 # code is optimised too, because it races with what it tries. SERIAL: so is this, and nothing else runs beside its tests,
 # because they measure time.
 function(tacho_test folder)
@@ -88,6 +93,7 @@ function(tacho_test folder)
   string(REPLACE "/" "_" name "test_${folder}")
   if(A_RECURSIVE)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)
+    list(FILTER sources EXCLUDE REGEX "/tool/")
   else()
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)
   endif()

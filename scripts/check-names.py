@@ -10,7 +10,7 @@ import sys
 
 FOLDERS = ("src", "include", "tests", "bench", "examples")
 # Enumerators here are other people's names: functions of OpenCL, columns of tables, fields of Perfetto's protocol.
-FOREIGN = {"src/event/functions_opencl.h", "src/event/schema.h", "src/format/perfetto/packets.h"}
+FOREIGN = {"src/event/functions/functions_opencl.h", "src/event/schema.h", "src/format/perfetto/packets.h"}
 INTEGER = re.compile(r"\bstd::(?:size_t|ptrdiff_t|u?int(?:8|16|32|64|ptr|max)_t)\b")
 ENUM = re.compile(r"\benum class \w+[^{;()]*\{([^}]*)\}")
 CONSTANT = re.compile(

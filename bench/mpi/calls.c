@@ -31,8 +31,8 @@ int main(int argc, char** argv) {
       const double each = (now() - begin) / kCalls / (what == 3 ? 3 : 1);
       if (each < best[what]) best[what] = each;
     }
-  printf("MPI_Barrier %.0f, MPI_Allreduce %.0f, MPI_Send to nobody %.0f, MPI_Irecv + MPI_Send + MPI_Wait %.0f "
-         "ns a call\n",
+  printf("MPI_Barrier %.0f, MPI_Allreduce %.0f, MPI_Send to nobody %.0f, "
+         "MPI_Irecv + MPI_Send + MPI_Wait %.0f ns a call\n",
          best[0], best[1], best[2], best[3]);
   MPI_Finalize();
   return 0;

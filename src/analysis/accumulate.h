@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/saturating.h"
-#include "trace/summary.h"
+#include "trace/store/summary.h"
 #include "trace/trace.h"
 
 namespace tacho::analysis {

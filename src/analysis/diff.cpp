@@ -8,9 +8,9 @@
 #include <span>
 
 #include "analysis/names.h"
-#include "base/demangle.h"
+#include "base/files/sorted_file.h"
 #include "base/saturating.h"
-#include "base/sorted_file.h"
+#include "base/text/demangle.h"
 
 namespace tacho::analysis {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "base/sorted_file.h"
-#include "trace/hash.h"
+#include "base/files/sorted_file.h"
+#include "trace/store/hash.h"
 
 namespace tacho::analysis {
 

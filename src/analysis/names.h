@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "trace/scratch.h"
+#include "trace/write/scratch.h"
 
 namespace tacho::analysis {
 

@@ -12,12 +12,12 @@
 #include <unordered_map>
 
 #include "analysis/names.h"
-#include "analysis/sweep.h"
-#include "base/demangle.h"
+#include "analysis/time/sweep.h"
+#include "base/files/sorted_file.h"
 #include "base/saturating.h"
-#include "base/sorted_file.h"
+#include "base/text/demangle.h"
 #include "trace/call_key.h"
-#include "trace/scratch.h"
+#include "trace/write/scratch.h"
 
 namespace tacho::analysis {
 

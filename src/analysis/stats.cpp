@@ -10,14 +10,14 @@
 
 #include "analysis/accumulate.h"
 #include "analysis/names.h"
-#include "analysis/places.h"
-#include "base/demangle.h"
+#include "analysis/operators/places.h"
+#include "base/files/sorted_file.h"
+#include "base/files/temporary.h"
 #include "base/saturating.h"
-#include "base/sorted_file.h"
-#include "base/temporary.h"
+#include "base/text/demangle.h"
 #include "event/schema.h"
-#include "trace/hash.h"
-#include "trace/scratch.h"
+#include "trace/store/hash.h"
+#include "trace/write/scratch.h"
 
 namespace tacho::analysis {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "analysis/places.h"
+#include "analysis/operators/places.h"
 #include "base/result.h"
 #include "trace/trace.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/sweep.h"
+#include "analysis/time/sweep.h"
 #include "base/saturating.h"
 
 namespace tacho::analysis {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/sorted_file.h"
-#include "trace/copy.h"
+#include "base/files/sorted_file.h"
+#include "trace/write/copy.h"
 
 namespace tacho::analysis {
 
@@ -172,8 +172,8 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
           "{}: unaligned: it does not tell how its clock relates to that of {}: ", inputs[i].name, inputs[0].name);
       if (apart > kFar) {
         options.time_shift = inputs[0].trace->time_range().first - trace.time_range().first;
-        note += fmt::format("its times lie {:.1f} hours away and were moved so that both begin "
-                            "together; compare durations across the two, not moments",
+        note += fmt::format("its times lie {:.1f} hours away and were moved so that both begin together; compare "
+                            "durations across the two, not moments",
                             static_cast<double>(apart) / 3.6e12);
       } else {
         note += "times of the two are put together as they are";

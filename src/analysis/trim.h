@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "trace/trace.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::analysis {
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "event/spool_layout.h"
+#include "event/spool/spool_layout.h"
 
 namespace tacho::capture::counter {
 

@@ -1,4 +1,5 @@
-// The target's side of a spool (event/spool.h): the folder that tacho names, its config and its state. Sources that
+// The target's side of a spool (event/spool/spool.h): the folder that tacho names, its config and its state. Sources
+// that
 // count use it instead of the pool.
 #pragma once
 
@@ -6,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "event/spool.h"
+#include "event/spool/spool.h"
 
 namespace tacho::capture::counter {
 

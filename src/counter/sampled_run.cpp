@@ -3,11 +3,11 @@
 
 #include <array>
 
-#include "base/csv.h"
-#include "base/demangle.h"
+#include "base/files/output_file.h"
 #include "base/format.h"
-#include "base/json_writer.h"
-#include "base/output_file.h"
+#include "base/text/csv.h"
+#include "base/text/demangle.h"
+#include "base/text/json_writer.h"
 
 namespace tacho::counter {
 

@@ -13,8 +13,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/demangle.h"
-#include "event/spool_layout.h"
+#include "base/text/demangle.h"
+#include "event/spool/spool_layout.h"
 
 namespace tacho::counter {
 

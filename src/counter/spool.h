@@ -1,12 +1,13 @@
-// tacho's side of event/spool.h: creates the folder that a counting library in the target writes to, and reads it.
+// tacho's side of event/spool/spool.h: creates the folder that a counting library in the target writes to, and reads
+// it.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "base/temporary.h"
+#include "base/files/temporary.h"
 #include "counter/provider.h"
-#include "event/spool.h"
+#include "event/spool/spool.h"
 
 namespace tacho::counter {
 

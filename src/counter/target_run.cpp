@@ -20,8 +20,8 @@
 #include <tuple>
 
 #include "base/clock.h"
-#include "base/demangle.h"
 #include "base/job_rank.h"
+#include "base/text/demangle.h"
 #include "tape/layout.h"
 #include "trace/trace.h"
 

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "base/clock.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::counter {
 

@@ -9,7 +9,7 @@
 #include "decode/process_context.h"
 #include "event/records.h"
 #include "tape/layout.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::decode {
 

@@ -11,7 +11,7 @@
 
 #include "decode/clock_map.h"
 #include "tape/pool.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::decode {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "decode/records/samples.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::decode {
 

@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "event/schema.h"
 #include "trace/trace.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::format {
 

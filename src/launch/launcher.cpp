@@ -28,7 +28,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/run_name.h"
+#include "base/files/run_name.h"
 #include "base/version.h"
 #include "launch/environment.h"
 #include "launch/perf_sampler.h"
@@ -667,8 +667,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   if (refused != 0 && result.processes.empty())
     problem.clear();
   else if (result.processes.empty() && is_tacho(*executable))
-    result.warnings.push_back("the program is tacho itself, which traces the program that it starts: "
-                              "that trace has the events, and this one has none");
+    result.warnings.push_back("the program is tacho itself, which traces the program that it starts: that trace has "
+                              "the events, and this one has none");
   else if (!problem.empty())
     result.warnings.push_back(problem);
   else if (result.processes.empty() && !by_perf && options.inject && ours_loaded)

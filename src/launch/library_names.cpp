@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "base/temporary.h"
+#include "base/files/temporary.h"
 
 namespace tacho::launch {
 namespace {

@@ -9,7 +9,7 @@
 #include "event/configuration_text.h"
 #include "launch/telemetry.h"
 #include "tape/layout.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::launch {
 

@@ -10,8 +10,8 @@
 
 #include "launch/launcher.h"
 #include "tape/pool.h"
-#include "trace/copy.h"
 #include "trace/trace.h"
+#include "trace/write/copy.h"
 
 namespace tacho::launch {
 

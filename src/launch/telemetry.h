@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 #include "vendor/gpu_monitor.h"
 
 namespace tacho::launch {

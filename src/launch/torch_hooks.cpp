@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/run_name.h"
+#include "base/files/run_name.h"
 #include "launch/launcher.h"
 
 namespace tacho::launch {

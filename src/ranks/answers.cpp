@@ -6,10 +6,10 @@
 #include <set>
 #include <unordered_map>
 
-#include "base/demangle.h"
 #include "base/saturating.h"
-#include "ranks/late_senders.h"
-#include "ranks/links.h"
+#include "base/text/demangle.h"
+#include "ranks/match/late_senders.h"
+#include "ranks/match/links.h"
 #include "report/text.h"
 
 namespace tacho::ranks {
@@ -753,8 +753,8 @@ Result<Report> answer(Job& job, bool details) {
     bool one_host = true;
     for (const RankRun& run : runs) one_host = one_host && !run.host.empty() && run.host == runs[0].host;
     if (!one_host)
-      report.remarks.emplace_back("unaligned: some ranks share no collective or message with rank 0's, "
-                                  "so their clocks cannot be compared with its own");
+      report.remarks.emplace_back("unaligned: some ranks share no collective or message with rank 0's, so their clocks "
+                                  "cannot be compared with its own");
   }
   if (runs.size() == 1)
     report.remarks.push_back(fmt::format(

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "ranks/load.h"
-#include "ranks/matching.h"
-#include "ranks/messages.h"
+#include "ranks/match/matching.h"
+#include "ranks/match/messages.h"
+#include "ranks/read/load.h"
 
 namespace tacho::ranks {
 

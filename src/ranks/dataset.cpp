@@ -36,7 +36,7 @@ const std::vector<EventTable>& event_tables() {
   return tables;
 }
 
-// What ranks/communication.h's operation_of() makes of a name: the first that fits.
+// What ranks/match/communication.h's operation_of() makes of a name: the first that fits.
 std::string operation_case() {
   struct Part {
     std::string_view part, operation;

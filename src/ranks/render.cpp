@@ -6,9 +6,9 @@
 #include <numeric>
 #include <set>
 
-#include "base/json_writer.h"
 #include "base/saturating.h"
-#include "ranks/late_senders.h"
+#include "base/text/json_writer.h"
+#include "ranks/match/late_senders.h"
 #include "report/table.h"
 #include "report/text.h"
 

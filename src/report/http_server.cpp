@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "base/format.h"
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 
 namespace tacho::report {
 

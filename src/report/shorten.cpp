@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "base/format.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "report/text.h"
 
 namespace tacho::report {

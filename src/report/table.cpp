@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/csv.h"
 #include "base/format.h"
+#include "base/text/csv.h"
 #include "report/shorten.h"
 
 namespace tacho::report {

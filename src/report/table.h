@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "report/text.h"
 
 namespace tacho::report {

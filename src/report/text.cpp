@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "base/format.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 namespace tacho::report {
 

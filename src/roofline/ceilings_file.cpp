@@ -17,8 +17,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/csv.h"
-#include "base/output_file.h"
+#include "base/files/output_file.h"
+#include "base/text/csv.h"
 #include "vendor/vendor.h"
 #include "workload/ceilings.h"
 

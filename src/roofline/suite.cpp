@@ -142,8 +142,8 @@ void judge(Measurement& m, const std::vector<double>& durations, const std::vect
     m.peak_at_clock = peak_per_clock * m.clock;
   }
   if (m.of_peak() > 1.02)
-    m.error = fmt::format("{}: {:.4g} {} are {:.1f} % of the theoretical peak of {:.4g}, more "
-                          "than a device can do; the value is not to be trusted",
+    m.error = fmt::format("{}: {:.4g} {} are {:.1f} % of the theoretical peak of {:.4g}, more than a device can do; "
+                          "the value is not to be trusted",
                           m.label, m.mean, m.unit, m.of_peak() * 100, m.peak);
   else if (m.of_peak() < 0.7)
     m.warnings.push_back(fmt::format(
@@ -161,8 +161,8 @@ std::string result_line(const Measurement& m, int device) {
   if (!m.skipped.empty()) return fmt::format("{}, GPU ID: {}, not measured: {}", m.label, device, m.skipped);
   const bool bytes = m.unit == "GB/s", integer = m.unit == "GOP/s";
   const std::string_view unit = bytes ? "GB/sec" : integer ? "GOPS" : "GFLOPS";
-  return fmt::format("{}, GPU ID: {}, workgroupSize:{}, workgroups:{}, experiments:{}, "
-                     "{}:{:.0f}{}, duration:{:.3g} ms, mean:{:.1f} {}, stdev={:.1f} {}",
+  return fmt::format("{}, GPU ID: {}, workgroupSize:{}, workgroups:{}, experiments:{}, {}:{:.0f}{}, duration:{:.3g} "
+                     "ms, mean:{:.1f} {}, stdev={:.1f} {}",
                      m.label, device, m.group_size, m.groups, m.experiments,
                      bytes     ? "traffic"
                      : integer ? "IOP"

@@ -5,7 +5,7 @@
 
 namespace tacho::trace {
 
-/// Sorts by process, then by correlation. A key of base/sorted_file.h's KeyIndex.
+/// Sorts by process, then by correlation. A key of base/files/sorted_file.h's KeyIndex.
 struct CallKey {
   int64_t process, correlation;
   bool operator==(const CallKey&) const = default;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::trace {
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "base/version.h"
-#include "view/compare.h"
-#include "view/flame.h"
-#include "view/tiles.h"
+#include "view/answers/compare.h"
+#include "view/answers/flame.h"
+#include "view/index/tiles.h"
 
 namespace tacho::view {
 

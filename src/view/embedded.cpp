@@ -13,14 +13,14 @@
 #include <map>
 #include <unordered_map>
 
-#include "analysis/places.h"
-#include "base/json_writer.h"
-#include "base/temporary.h"
+#include "analysis/operators/places.h"
+#include "base/files/temporary.h"
+#include "base/text/json_writer.h"
 #include "base/version.h"
 #include "format/view/names.h"
-#include "view/details.h"
+#include "view/answers/details.h"
+#include "view/answers/flame.h"
 #include "view/document.h"
-#include "view/flame.h"
 
 namespace tacho::view {
 

@@ -14,8 +14,8 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/files/temporary.h"
 #include "base/format.h"
-#include "base/temporary.h"
 #include "base/thread.h"
 
 namespace tacho::view {

@@ -11,17 +11,17 @@
 #include <unordered_map>
 
 #include "analysis/accumulate.h"
-#include "analysis/places.h"
+#include "analysis/operators/places.h"
 #include "analysis/stats.h"
 #include "analysis/trim.h"
-#include "base/json_writer.h"
 #include "base/saturating.h"
+#include "base/text/json_writer.h"
 #include "base/thread.h"
 #include "event/times.h"
 #include "format/view/clock.h"
 #include "format/view/names.h"
 #include "report/table.h"
-#include "view/expression.h"
+#include "view/answers/expression.h"
 
 namespace tacho::view {
 

@@ -12,13 +12,13 @@
 #include <thread>
 #include <vector>
 
-#include "analysis/findings.h"
+#include "analysis/findings/findings.h"
 #include "base/result.h"
 #include "query/sql/session.h"
 #include "trace/trace.h"
-#include "view/index.h"
-#include "view/names.h"
-#include "view/tree.h"
+#include "view/index/index.h"
+#include "view/index/names.h"
+#include "view/index/tree.h"
 
 namespace tacho::view {
 

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "base/csv.h"
+#include "base/text/csv.h"
 #include "workload/layout.h"
 
 namespace tacho::workload {

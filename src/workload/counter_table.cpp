@@ -10,7 +10,7 @@
 #include <cstring>
 #include <limits>
 
-#include "base/temporary.h"
+#include "base/files/temporary.h"
 
 namespace tacho::workload {
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <system_error>
 
-#include "base/csv.h"
 #include "base/format.h"
+#include "base/text/csv.h"
 #include "workload/layout.h"
 #include "workload/workload.h"
 #include "workload/writer.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/csv.h"
+#include "base/text/csv.h"
 #include "workload/workload.h"
 
 namespace tacho::workload {

@@ -2,7 +2,7 @@
 #include <array>
 #include <cmath>
 
-#include "base/csv.h"
+#include "base/text/csv.h"
 #include "workload/workload.h"
 
 namespace tacho::workload {

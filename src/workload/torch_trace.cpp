@@ -12,9 +12,9 @@
 #include <map>
 #include <unordered_map>
 
-#include "base/csv.h"
+#include "base/files/output_file.h"
 #include "base/format.h"
-#include "base/output_file.h"
+#include "base/text/csv.h"
 
 namespace tacho::workload {
 

@@ -175,8 +175,8 @@ void choose_files(const std::string& folder, const std::vector<RunEntry>& runs, 
     if (std::find(chosen.begin(), chosen.end(), i) == chosen.end() && ++count <= 5)
       others += (others.empty() ? "" : "; ") + describe(runs[i]);
   if (count > 0)
-    workload.warnings.push_back(fmt::format("{}: {} of its {} runs had another command or other filters "
-                                            "and are left out (--run N selects one): {}{}",
+    workload.warnings.push_back(fmt::format("{}: {} of its {} runs had another command or other filters and are left "
+                                            "out (--run N selects one): {}{}",
                                             folder, count, runs.size(), others, count > 5 ? "; ..." : ""));
   if (workload.estimated)
     workload.warnings.push_back(
@@ -216,8 +216,8 @@ Status drop_contradictions(Workload& workload, const std::string& file, bool com
                 first_idle + 2, idle, count,
                 compat ? " (rocprof-compute 3.3 stops here; without --compat they are left out)" : "");
   if (idle > 0)
-    workload.warnings.push_back(fmt::format("{}: {} of {} dispatches have GRBM_GUI_ACTIVE = 0 (first: row {}), "
-                                            "so nothing was counted there; they were left out",
+    workload.warnings.push_back(fmt::format("{}: {} of {} dispatches have GRBM_GUI_ACTIVE = 0 (first: row {}), so "
+                                            "nothing was counted there; they were left out",
                                             file, idle, count, first_idle + 2));
   if (backwards > 0 && kept.empty())
     return fail("{}: row {}: End_Timestamp is before Start_Timestamp in every dispatch", file, first_backwards + 2);

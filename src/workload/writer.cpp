@@ -15,8 +15,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/output_file.h"
-#include "base/temporary.h"
+#include "base/files/output_file.h"
+#include "base/files/temporary.h"
 #include "workload/torch_trace.h"
 #include "workload/workload.h"
 

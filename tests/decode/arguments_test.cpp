@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "decode/cupti/arguments.h"
-#include "event/functions_opencl.h"
+#include "event/functions/functions_opencl.h"
 #include "vendor/amd/call_parameters.h"
 #include "vendor/nvidia/call_parameters.h"
 

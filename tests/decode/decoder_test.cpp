@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "event/functions_opencl.h"
+#include "event/functions/functions_opencl.h"
 #include "event/records.h"
 #include "memory_writer.h"
 

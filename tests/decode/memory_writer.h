@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::decode {
 

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/demangle.h"
+#include "base/text/demangle.h"
 #include "event/schema.h"
 #include "trace/trace.h"
 

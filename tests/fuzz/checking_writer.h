@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::fuzz {
 

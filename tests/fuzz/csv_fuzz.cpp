@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/csv.h"
+#include "base/text/csv.h"
 #include "workload/layout.h"
 
 namespace {

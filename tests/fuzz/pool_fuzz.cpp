@@ -14,7 +14,7 @@
 #include "event/sample.h"
 #include "tape/pool.h"
 #include "trace/trace.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "format/rocprofv3_json/rocprofv3_document.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "fuzz/text_mutator.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace {
 

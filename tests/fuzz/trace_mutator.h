@@ -15,12 +15,12 @@
 #include "base/format.h"
 #include "event/times.h"
 #include "trace/cells.h"
-#include "trace/codec.h"
 #include "trace/layout_helpers.h"
 #include "trace/raw_file.h"
-#include "trace/reader.h"
+#include "trace/read/reader.h"
+#include "trace/store/codec.h"
 #include "trace/trace.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 

@@ -32,8 +32,8 @@ void put(const fs::path& path, const std::string& text) {
 // Process `pid` with 300 ticks in user mode and 100 in the kernel, two threads, 25 resident pages.
 void put_process(const fs::path& proc, int pid, int parent) {
   const std::string stat =
-      fmt::format("{} (a (strange) name) S {} 1 1 0 -1 0 70 0 5 0 300 100 0 0 20 0 2 0 1000 1048576 "
-                  "25 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0\n",
+      fmt::format("{} (a (strange) name) S {} 1 1 0 -1 0 70 0 5 0 300 100 0 0 20 0 2 0 1000 1048576 25 "
+                  "18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0\n",
                   pid, parent);
   put(proc / std::to_string(pid) / "stat", stat);
   put(proc / std::to_string(pid) / "status", "Name:\ta\nVmHWM:\t     200 kB\n");

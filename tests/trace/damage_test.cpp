@@ -5,8 +5,8 @@
 
 #include "layout_helpers.h"
 #include "rows.h"
-#include "trace/copy.h"
-#include "trace/reader.h"
+#include "trace/read/reader.h"
+#include "trace/write/copy.h"
 
 namespace tacho::trace {
 namespace {

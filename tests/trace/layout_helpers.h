@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "trace/layout.h"
+#include "trace/store/layout.h"
 
 namespace tacho::trace {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "trace/codec.h"
-#include "trace/description.h"
-#include "trace/layout.h"
+#include "trace/store/codec.h"
+#include "trace/store/description.h"
+#include "trace/store/layout.h"
 
 namespace tacho::trace {
 

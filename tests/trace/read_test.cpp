@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "rows.h"
-#include "trace/summary.h"
+#include "trace/store/summary.h"
 
 namespace tacho::trace {
 namespace {

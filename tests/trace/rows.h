@@ -16,7 +16,7 @@
 #include "event/times.h"
 #include "trace/cells.h"
 #include "trace/trace.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::trace {
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::view {
 namespace {

@@ -56,7 +56,7 @@ export interface TableOfPage {
   rows: { id: string; metric: number; channel?: number; extrapolated?: boolean; cells: Cell[] }[];
 }
 
-/** The tables as a program over all dispatches, see metric/render/page.h. */
+/** The tables as a program over all dispatches, see metric/render/page/page.h. */
 export interface Page {
   normalisations: string[];
   kernel_names: string[];

@@ -12,8 +12,8 @@
 #include <iterator>
 #include <span>
 
-#include "base/csv.h"
-#include "base/output_file.h"
+#include "base/files/output_file.h"
+#include "base/text/csv.h"
 #include "cli/command.h"
 #include "cli/profile/profile.h"
 #include "cli/shared/command_line.h"
@@ -21,10 +21,10 @@
 #include "metric/analysis/analysis.h"
 #include "metric/analysis/compare.h"
 #include "metric/catalog/builtin/builtin.h"
-#include "metric/render/html.h"
-#include "metric/render/json.h"
-#include "metric/render/roofline_svg.h"
-#include "metric/render/text.h"
+#include "metric/render/page/html.h"
+#include "metric/render/page/json.h"
+#include "metric/render/page/roofline_svg.h"
+#include "metric/render/text/text.h"
 #include "report/html.h"
 #include "report/page_server.h"
 #include "workload/runs.h"

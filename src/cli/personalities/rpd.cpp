@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/output_file.h"
+#include "base/files/output_file.h"
 #include "cli/command.h"
+#include "cli/files/convert.h"
+#include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
-#include "cli/shared/convert.h"
-#include "cli/shared/open_trace.h"
-#include "cli/shared/run_target.h"
+#include "cli/target/run_target.h"
 #include "format/format.h"
 #include "format/rpd/tracing.h"
 

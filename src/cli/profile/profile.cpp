@@ -18,7 +18,7 @@
 #include <sstream>
 
 #include "base/job_rank.h"
-#include "base/placeholders.h"
+#include "base/text/placeholders.h"
 #include "cli/command.h"
 #include "cli/profile/options.h"
 #include "cli/profile/session.h"
@@ -34,7 +34,7 @@
 #include "metric/catalog/builtin/builtin.h"
 #include "metric/catalog/catalog.h"
 #include "roofline/ceilings_file.h"
-#include "workload/pc_sources.h"
+#include "workload/pc_samples/pc_sources.h"
 #include "workload/writer.h"
 
 namespace tacho::cli {
@@ -272,8 +272,8 @@ Result<std::string> choose_folder(const Arguments& a, const counter::Device& dev
   const std::string rank = values.job.known() ? fmt::format("{}", values.job.rank) : "";
   std::string folder = a.output_directory;
   if (!a.path.empty()) {
-    warnings.push_back("-p/--path is deprecated for profile mode and will be removed; "
-                       "use --output-directory with placeholders instead");
+    warnings.push_back("-p/--path is deprecated for profile mode and will be removed; use "
+                       "--output-directory with placeholders instead");
     if (!a.output_directory.empty())
       return fail("--path and --output-directory both say where the profile goes: choose one");
     folder = a.path;
@@ -281,8 +281,8 @@ Result<std::string> choose_folder(const Arguments& a, const counter::Device& dev
     if (a.subpath == "gpu_model" || a.subpath == "gpu") folder += "/" + values.gpu_model;
   }
   if (!a.subpath.empty())
-    warnings.push_back("--subpath is deprecated for profile mode and will be removed; "
-                       "use --output-directory with placeholders instead");
+    warnings.push_back("--subpath is deprecated for profile mode and will be removed; use "
+                       "--output-directory with placeholders instead");
   if (folder.empty()) {
     if (a.name.empty()) return fail("give the workload a name with -n NAME, or a folder with --output-directory");
     return "workloads/" + a.name + "/" + (rank.empty() ? values.gpu_model : rank);

@@ -9,9 +9,9 @@
 #include <numeric>
 
 #include "base/clock.h"
-#include "base/csv.h"
 #include "base/format.h"
-#include "cli/export.h"
+#include "base/text/csv.h"
+#include "cli/commands/export.h"
 #include "counter/to_trace.h"
 #include "trace/trace.h"
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/csv.h"
+#include "base/text/csv.h"
 #include "report/table.h"
 #include "workload/workload.h"
 #include "workload/writer.h"

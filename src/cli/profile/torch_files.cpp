@@ -7,11 +7,11 @@
 #include <optional>
 #include <tuple>
 
-#include "analysis/operators.h"
+#include "analysis/operators/operators.h"
 #include "base/clock.h"
-#include "base/csv.h"
-#include "base/demangle.h"
 #include "base/format.h"
+#include "base/text/csv.h"
+#include "base/text/demangle.h"
 #include "trace/trace.h"
 #include "workload/torch_trace.h"
 

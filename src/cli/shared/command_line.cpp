@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/output_file.h"
+#include "base/files/output_file.h"
 #include "cli/command.h"
 #include "cli/shared/suggest.h"
 #include "report/text.h"

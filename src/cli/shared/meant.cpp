@@ -8,8 +8,8 @@
 #include <fstream>
 #include <vector>
 
+#include "base/files/run_name.h"
 #include "base/format.h"
-#include "base/run_name.h"
 #include "cli/shared/suggest.h"
 #include "launch/launcher.h"
 

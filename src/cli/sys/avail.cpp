@@ -9,9 +9,9 @@
 #include <sstream>
 
 #include "base/cpu_events.h"
-#include "base/csv.h"
-#include "base/json_writer.h"
-#include "base/output_file.h"
+#include "base/files/output_file.h"
+#include "base/text/csv.h"
+#include "base/text/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/devices.h"

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "cli/export.h"
+#include "cli/commands/export.h"
 #include "cli/options/option_table.h"
 #include "cli/sys/sys.h"
 

@@ -17,16 +17,16 @@
 #include <sstream>
 
 #include "analysis/stats.h"
+#include "base/files/output_file.h"
+#include "base/files/run_name.h"
 #include "base/job_rank.h"
-#include "base/json_writer.h"
-#include "base/output_file.h"
-#include "base/placeholders.h"
-#include "base/run_name.h"
+#include "base/text/json_writer.h"
+#include "base/text/placeholders.h"
 #include "cli/command.h"
-#include "cli/export.h"
+#include "cli/commands/export.h"
+#include "cli/output/summary.h"
 #include "cli/shared/command_line.h"
-#include "cli/shared/run_target.h"
-#include "cli/shared/summary.h"
+#include "cli/target/run_target.h"
 #include "format/timemory/timemory.h"
 #include "report/table.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/output_claim.h"
+#include "base/files/output_claim.h"
 #include "cli/sys/sys.h"
 #include "format/format.h"
 #include "format/timemory/timemory.h"

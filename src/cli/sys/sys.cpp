@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <optional>
 
-#include "analysis/operators.h"
+#include "analysis/operators/operators.h"
 #include "cli/command.h"
-#include "cli/export.h"
+#include "cli/commands/export.h"
+#include "cli/files/hidden_recording.h"
 #include "cli/shared/chosen_ranks.h"
 #include "cli/shared/command_line.h"
-#include "cli/shared/hidden_recording.h"
 #include "cli/shared/meant.h"
 #include "cli/sys/output.h"
 #include "cli/sys/plan.h"

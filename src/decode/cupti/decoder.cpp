@@ -7,8 +7,8 @@
 #include <cstring>
 #include <limits>
 
-#include "base/demangle.h"
 #include "base/format.h"
+#include "base/text/demangle.h"
 #include "decode/cupti/arguments.h"
 #include "event/times.h"
 

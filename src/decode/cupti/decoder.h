@@ -19,7 +19,7 @@
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 #include "vendor/nvidia/cupti_activity.h"
 
 namespace tacho::decode {

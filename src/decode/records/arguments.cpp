@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/format.h"
-#include "event/functions_opencl.h"
+#include "event/functions/functions_opencl.h"
 #include "vendor/amd/call_parameters.h"
 
 namespace tacho::decode {

@@ -13,8 +13,8 @@
 #include "base/format.h"
 #include "decode/records/arguments.h"
 #include "decode/records/samples.h"
-#include "event/functions.h"
-#include "event/functions_opencl.h"
+#include "event/functions/functions.h"
+#include "event/functions/functions_opencl.h"
 #include "event/times.h"
 
 namespace tacho::decode {

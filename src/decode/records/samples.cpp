@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "base/demangle.h"
 #include "base/format.h"
+#include "base/text/demangle.h"
 
 namespace tacho::decode {
 

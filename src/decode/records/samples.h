@@ -20,7 +20,7 @@
 #include "event/records.h"
 #include "event/sample.h"
 #include "tape/layout.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::decode {
 

@@ -5,8 +5,8 @@
 #include <bit>
 #include <cstring>
 
-#include "base/demangle.h"
 #include "base/format.h"
+#include "base/text/demangle.h"
 #include "decode/records/arguments.h"
 #include "event/times.h"
 
@@ -18,7 +18,7 @@ namespace row = event::row;
 
 namespace {
 
-// An external correlation (capture/source/rocm/sdk_work.cpp).
+// An external correlation (capture/source/rocm/sdk/sdk_work.cpp).
 constexpr uint64_t kStreamBits = 0xffffffff;
 constexpr int kNodeShift = 32;
 

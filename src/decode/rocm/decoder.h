@@ -22,7 +22,7 @@
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 #include "vendor/amd/call_parameters.h"
 #include "vendor/amd/sdk.h"
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "base/json_writer.h"
-#include "base/output_file.h"
+#include "base/files/output_file.h"
+#include "base/text/json_writer.h"
 #include "format/view/agents.h"
 #include "format/view/clock.h"
 #include "format/view/launches.h"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "base/csv.h"
+#include "base/text/csv.h"
 #include "format/csv/parts.h"
 
 namespace tacho::format::csv {

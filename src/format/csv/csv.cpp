@@ -9,10 +9,10 @@
 #include <unordered_map>
 
 #include "analysis/stats.h"
-#include "base/csv.h"
-#include "base/decimal.h"
-#include "base/output_file.h"
+#include "base/files/output_file.h"
 #include "base/saturating.h"
+#include "base/text/csv.h"
+#include "base/text/decimal.h"
 #include "format/csv/parts.h"
 #include "format/csv/statistics.h"
 #include "format/view/clock.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/csv.h"
+#include "base/text/csv.h"
 
 namespace tacho::format::csv {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analysis/accumulate.h"
-#include "base/csv.h"
+#include "base/text/csv.h"
 #include "format/view/agents.h"
 #include "format/view/names.h"
 #include "trace/trace.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/sorted_file.h"
+#include "base/files/sorted_file.h"
 #include "event/times.h"
 #include "format/kineto/event.h"
 #include "format/kineto/input.h"

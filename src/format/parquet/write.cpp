@@ -13,8 +13,8 @@
 #include <memory>
 #include <optional>
 
-#include "base/demangle.h"
-#include "base/output_file.h"
+#include "base/files/output_file.h"
+#include "base/text/demangle.h"
 #include "format/parquet/duckdb.h"
 #include "format/parquet/parquet.h"
 #include "format/sqlite/bulk.h"

@@ -23,7 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/output_file.h"
+#include "base/files/output_file.h"
 
 namespace tacho::format::perfetto {
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/output_file.h"
+#include "base/files/output_file.h"
 #include "format/perfetto/packets.h"
 #include "format/view/agents.h"
 #include "format/view/clock.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "base/sorted_file.h"
+#include "base/files/sorted_file.h"
 #include "event/times.h"
 #include "format/kineto/json.h"
 #include "format/rocpd/rocpd.h"

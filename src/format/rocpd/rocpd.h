@@ -10,7 +10,7 @@
 #include "format/format.h"
 #include "format/sqlite/database.h"
 #include "trace/trace.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::format::rocpd {
 

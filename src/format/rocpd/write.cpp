@@ -4,10 +4,10 @@
 #include <random>
 #include <vector>
 
-#include "base/demangle.h"
-#include "base/json_writer.h"
+#include "base/files/sorted_file.h"
 #include "base/saturating.h"
-#include "base/sorted_file.h"
+#include "base/text/demangle.h"
+#include "base/text/json_writer.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rocpd/schema.h"
 #include "format/sqlite/bulk.h"

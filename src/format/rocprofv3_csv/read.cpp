@@ -8,9 +8,9 @@
 #include <map>
 #include <vector>
 
-#include "base/csv.h"
+#include "base/files/sorted_file.h"
 #include "base/format.h"
-#include "base/sorted_file.h"
+#include "base/text/csv.h"
 #include "event/times.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/view/names.h"

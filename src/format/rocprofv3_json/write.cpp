@@ -6,9 +6,9 @@
 #include <optional>
 #include <unordered_map>
 
-#include "base/demangle.h"
-#include "base/json_writer.h"
-#include "base/output_file.h"
+#include "base/files/output_file.h"
+#include "base/text/demangle.h"
+#include "base/text/json_writer.h"
 #include "format/csv/parts.h"
 #include "format/rocprofv3_json/bits.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"

@@ -7,11 +7,11 @@
 #include <functional>
 #include <utility>
 
-#include "base/sorted_file.h"
+#include "base/files/sorted_file.h"
 #include "event/times.h"
 #include "format/rpd/op_type.h"
 #include "format/rpd/rpd.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::format::rpd {
 namespace {

@@ -128,15 +128,20 @@ constexpr std::string_view kStackframe =
 #define TACHO_RPD_STRIDE(tag) "(SELECT value FROM rocpd_metadata WHERE tag = '" tag "')"
 constexpr std::string_view kNapi =
     "napi as SELECT rocpd_api.id, pid / " TACHO_RPD_STRIDE("pid_stride") " AS node, pid % " TACHO_RPD_STRIDE(
-        "pid_stride") " AS pid, tid % " TACHO_RPD_STRIDE("pid_stride") " AS tid, start, end, A.string AS domain, B.string AS category, C.string AS "
-                                                                       "apiName, D.string AS args FROM rocpd_api JOIN rocpd_string A ON A.id = domain_id "
-                                                                       "JOIN rocpd_string B ON B.id = category_id JOIN rocpd_string C ON C.id = apiName_id "
-                                                                       "JOIN rocpd_ustring D ON D.id = args_id";
+        "pid_stride") " AS pid, tid % " TACHO_RPD_STRIDE("pid_stride") " AS tid, start, end, A.string AS domain, "
+                                                                       "B.string AS category, C.string AS apiName, "
+                                                                       "D.string AS args FROM rocpd_api JOIN "
+                                                                       "rocpd_string A ON A.id = domain_id JOIN "
+                                                                       "rocpd_string B ON B.id = category_id JOIN "
+                                                                       "rocpd_string C ON C.id = apiName_id JOIN "
+                                                                       "rocpd_ustring D ON D.id = args_id";
 constexpr std::string_view kNop =
     "nop AS SELECT rocpd_op.id, gpuId / " TACHO_RPD_STRIDE("gpu_stride") " AS node, gpuId % " TACHO_RPD_STRIDE(
-        "gpu_stride") " AS gpuId, queueId % " TACHO_RPD_STRIDE("gpu_stride") " AS queueId, sequenceId, start, end, A.string AS description, B.string AS opType "
-                                                                             "FROM rocpd_op JOIN rocpd_string A ON A.id = "
-                                                                             "description_id JOIN rocpd_string B ON B.id = opType_id";
+        "gpu_stride") " AS gpuId, queueId % " TACHO_RPD_STRIDE("gpu_stride") " AS queueId, sequenceId, start, end, "
+                                                                             "A.string AS description, B.string AS "
+                                                                             "opType FROM rocpd_op JOIN rocpd_string A "
+                                                                             "ON A.id = description_id JOIN "
+                                                                             "rocpd_string B ON B.id = opType_id";
 
 constexpr ViewDefinition kViews2[] = {{"api", kApi2}, {"op", kOp},         {"busy", kBusy}, {"ktop", kKtop},
                                       {"top", kTop2}, {"kernel", kKernel}, {"copy", kCopy}, {"copyop", kCopyop}};

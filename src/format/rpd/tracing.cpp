@@ -11,10 +11,10 @@
 #include <memory>
 #include <vector>
 
-#include "base/decimal.h"
-#include "base/json_writer.h"
-#include "base/output_file.h"
-#include "base/sorted_file.h"
+#include "base/files/output_file.h"
+#include "base/files/sorted_file.h"
+#include "base/text/decimal.h"
+#include "base/text/json_writer.h"
 #include "format/rpd/rpd.h"
 #include "format/sqlite/database.h"
 #include "report/text.h"

@@ -124,8 +124,8 @@ class Trimmer {
 // that nothing else can hide in it.
 Result<std::string> Trimmer::schema(const char* type) {
   TACHO_ASSIGN(const sqlite::Statement list,
-               sqlite::prepare(db_.connection(), "SELECT sql, name FROM sqlite_schema WHERE type = ? AND sql "
-                                                 "IS NOT NULL AND name NOT LIKE 'sqlite_%'"));
+               sqlite::prepare(db_.connection(), "SELECT sql, name FROM sqlite_schema WHERE type = ? AND sql IS NOT "
+                                                 "NULL AND name NOT LIKE 'sqlite_%'"));
   sqlite3_bind_text(list.get(), 1, type, -1, SQLITE_STATIC);
   if (!trial_) {
     TACHO_ASSIGN(trial_, sqlite::open_memory());

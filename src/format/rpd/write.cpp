@@ -5,9 +5,9 @@
 #include <map>
 #include <vector>
 
-#include "base/demangle.h"
+#include "base/files/sorted_file.h"
 #include "base/saturating.h"
-#include "base/sorted_file.h"
+#include "base/text/demangle.h"
 #include "format/rpd/op_type.h"
 #include "format/rpd/rpd.h"
 #include "format/rpd/schema.h"

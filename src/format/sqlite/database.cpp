@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "base/mapping_guard.h"
+#include "base/files/mapping_guard.h"
 
 namespace tacho::sqlite {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/mapping_guard.h"
+#include "base/files/mapping_guard.h"
 #include "base/result.h"
 
 namespace tacho::sqlite {

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/output_claim.h"
-#include "base/output_file.h"
+#include "base/files/output_claim.h"
+#include "base/files/output_file.h"
 
 namespace tacho::sqlite {
 

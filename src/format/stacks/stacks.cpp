@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <unordered_map>
 
-#include "base/json_writer.h"
-#include "base/output_file.h"
+#include "base/files/output_file.h"
+#include "base/text/json_writer.h"
 #include "report/table.h"
 
 namespace tacho::format {

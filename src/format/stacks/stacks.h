@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/stacks.h"
-#include "base/json_writer.h"
+#include "analysis/stacks/stacks.h"
+#include "base/text/json_writer.h"
 #include "format/format.h"
 
 namespace tacho::format {

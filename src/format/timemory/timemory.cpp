@@ -9,11 +9,11 @@
 #include <optional>
 #include <unordered_map>
 
-#include "analysis/stacks.h"
-#include "base/demangle.h"
+#include "analysis/stacks/stacks.h"
 #include "base/format.h"
-#include "base/json_writer.h"
 #include "base/saturating.h"
+#include "base/text/demangle.h"
+#include "base/text/json_writer.h"
 #include "format/view/names.h"
 #include "report/table.h"
 

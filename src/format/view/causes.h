@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "base/sorted_file.h"
+#include "base/files/sorted_file.h"
 #include "trace/call_key.h"
 
 namespace tacho::format {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "trace/hash.h"
-#include "trace/scratch.h"
+#include "trace/store/hash.h"
+#include "trace/write/scratch.h"
 
 namespace tacho::format {
 

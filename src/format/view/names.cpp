@@ -7,9 +7,9 @@
 #include <cstring>
 #include <tuple>
 
-#include "base/demangle.h"
+#include "base/files/temporary.h"
 #include "base/format.h"
-#include "base/temporary.h"
+#include "base/text/demangle.h"
 
 namespace tacho::format {
 

@@ -16,7 +16,7 @@
 #include "metric/catalog/catalog.h"
 #include "metric/formula/program.h"
 #include "report/table.h"
-#include "workload/pc_samples.h"
+#include "workload/pc_samples/pc_samples.h"
 #include "workload/workload.h"
 
 namespace tacho::metric {

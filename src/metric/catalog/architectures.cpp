@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "metric/catalog/string_store.h"
-#include "metric/catalog/yaml_reader.h"
+#include "metric/catalog/yaml/yaml_reader.h"
 
 namespace tacho::metric {
 namespace {

@@ -44,7 +44,7 @@ struct Rule {
   std::string_view meaning;              ///< one or two sentences
   std::vector<std::string_view> advice;  ///< what to try, best first
 
-  // Of the rules of traces (catalog/trace/rules.yaml), which analysis/findings.h applies:
+  // Of the rules of traces (catalog/trace/rules.yaml), which analysis/findings/findings.h applies:
   /// The finding in one sentence with its numbers; each "{}" stands for the next of `in_sentence`.
   std::string_view sentence;
   std::vector<RuleExpression> in_sentence;
@@ -86,7 +86,8 @@ struct RuleBook {
 /// The rules of one YAML document; every metric and column in it must exist in `catalog`, where that is given.
 Result<RuleBook> parse_rules(std::string_view yaml, std::string_view file, const Catalog* catalog);
 
-/// The rules of catalog/trace: they name quantities of traces (analysis/findings.h), which are not checked here, and
+/// The rules of catalog/trace: they name quantities of traces (analysis/findings/findings.h), which are not checked
+/// here, and
 /// have the keys sentence, refuted-by and spans besides.
 Result<RuleBook> parse_trace_rules(std::string_view yaml, std::string_view file);
 

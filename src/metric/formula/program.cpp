@@ -29,8 +29,8 @@ constexpr std::array kBuiltins = {
     Builtin{"GRBM_SPI_BUSY_PER_XCD", "GRBM_SPI_BUSY / $num_xcd"},
     Builtin{"numActiveCUs",
             "TO_INT(MIN((ROUND(AVG(4 * SQ_BUSY_CU_CYCLES / $GRBM_GUI_ACTIVE_PER_XCD), 0) / $max_waves_per_cu) * 8 + "
-            "MIN(MOD(ROUND(AVG(4 * SQ_BUSY_CU_CYCLES / $GRBM_GUI_ACTIVE_PER_XCD), 0), "
-            "$max_waves_per_cu), 8), $cu_per_gpu))"},
+            "MIN(MOD(ROUND(AVG(4 * SQ_BUSY_CU_CYCLES / "
+            "$GRBM_GUI_ACTIVE_PER_XCD), 0), $max_waves_per_cu), 8), $cu_per_gpu))"},
     Builtin{"kernelBusyCycles", "ROUND(AVG((End_Timestamp - Start_Timestamp) / 1000 * $max_sclk), 0)"},
     Builtin{"hbmBandwidth", "$max_mclk / 1000 * 32 * $num_hbm_channels"},
 };

@@ -1,7 +1,7 @@
 // Tables of an analysis as files hold them: --save-dfs, and all values of all runs in one table (text.h).
-#include "metric/render/columns.h"
-#include "metric/render/pc_sample_table.h"
-#include "metric/render/text.h"
+#include "metric/render/text/columns.h"
+#include "metric/render/text/pc_sample_table.h"
+#include "metric/render/text/text.h"
 
 namespace tacho::metric {
 namespace {

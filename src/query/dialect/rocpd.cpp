@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <map>
 
-#include "base/demangle.h"
+#include "base/files/sorted_file.h"
 #include "base/format.h"
-#include "base/json_writer.h"
 #include "base/saturating.h"
-#include "base/sorted_file.h"
+#include "base/text/demangle.h"
+#include "base/text/json_writer.h"
 #include "format/rocpd/schema.h"
 #include "format/view/agents.h"
 #include "format/view/names.h"

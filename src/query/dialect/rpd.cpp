@@ -3,9 +3,9 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/files/sorted_file.h"
 #include "base/format.h"
 #include "base/saturating.h"
-#include "base/sorted_file.h"
 #include "format/rpd/op_type.h"
 #include "format/rpd/schema.h"
 #include "query/dialect/column_flags.h"

@@ -9,8 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/files/sorted_file.h"
 #include "base/saturating.h"
-#include "base/sorted_file.h"
 #include "event/times.h"
 #include "format/rpd/rpd.h"
 #include "format/rpd/schema.h"

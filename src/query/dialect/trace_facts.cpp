@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/demangle.h"
+#include "base/text/demangle.h"
 
 namespace tacho::query {
 

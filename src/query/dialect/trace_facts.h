@@ -12,13 +12,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/files/sorted_file.h"
 #include "base/result.h"
-#include "base/sorted_file.h"
 #include "format/view/clock.h"
 #include "query/engine/relation.h"
 #include "trace/call_key.h"
-#include "trace/scratch.h"
 #include "trace/trace.h"
+#include "trace/write/scratch.h"
 
 namespace tacho::query {
 

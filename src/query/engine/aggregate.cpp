@@ -9,7 +9,7 @@
 #include <cstring>
 #include <memory>
 
-#include "base/sorted_file.h"
+#include "base/files/sorted_file.h"
 #include "query/engine/aggregate_plan.h"
 #include "query/engine/group_table.h"
 #include "query/engine/text_prefix.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/files/sorted_file.h"
 #include "base/result.h"
-#include "base/sorted_file.h"
 #include "event/schema.h"
 #include "query/engine/group_table.h"
 #include "query/engine/relation.h"

@@ -13,7 +13,7 @@
 #include <map>
 #include <numeric>
 
-#include "base/temporary.h"
+#include "base/files/temporary.h"
 
 namespace tacho::query {
 

@@ -340,8 +340,8 @@ Result<report::Table> SqlSession::schema() {
       desk->connection.get(),
       // Other dialects' tables, which a statement named as tacho.NAME, lie in schemas of their own from then on.
       dialect_ == "tacho" ? "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%' ORDER BY name"
-                          : "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE "
-                            "'sqlite_%' AND schema IN ('main', 'temp') ORDER BY name");
+                          : "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%' AND schema IN "
+                            "('main', 'temp') ORDER BY name");
   const auto columns = sqlite::prepare(desk->connection.get(), "SELECT name FROM pragma_table_xinfo(?)");
   if (!list) return tl::unexpected(list.error());
   if (!columns) return tl::unexpected(columns.error());

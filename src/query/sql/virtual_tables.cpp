@@ -6,7 +6,7 @@
 #include <cstring>
 #include <map>
 
-#include "base/sorted_file.h"
+#include "base/files/sorted_file.h"
 #include "format/sqlite/database.h"
 
 namespace tacho::query {

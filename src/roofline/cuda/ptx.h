@@ -18,8 +18,8 @@
 
 namespace tacho::roofline {
 
-// Vector units: a_k = a_k * b + c in kChains independent chains per thread, kVectorUnroll times per trip.
-// fp64 uses a_k = a_k * b + a_k, since the registers cannot deliver three different 64-bit sources at the full rate.
+// Vector units: a_k = a_k * b + c in kChains independent chains per thread, kVectorUnroll times per trip. fp64 uses a_k
+// = a_k * b + a_k, since the registers cannot deliver three different 64-bit sources at the full rate.
 inline constexpr uint32_t kChains = 8, kVectorUnroll = 32;
 /// Elements of the table: kStarts values for a, then kFactors for b, then kFactors for c.
 inline constexpr uint32_t kStarts = 1U << 16, kFactors = 1024;
@@ -35,8 +35,8 @@ struct VectorKind {
 std::span<const VectorKind> vector_kinds();
 std::string vector_ptx(const VectorKind& kind);
 
-// Memory: 16 bytes per thread and access. In the dram kernels, block b takes the pieces b, b + blocks,
-// ... of kDramThreads x kMemoryUnroll vectors each.
+// Memory: 16 bytes per thread and access. In the dram kernels, block b takes the pieces b, b + blocks, ... of
+// kDramThreads x kMemoryUnroll vectors each.
 inline constexpr uint32_t kMemoryUnroll = 4, kDramThreads = 256;
 /// "dram_read", "dram_write", "dram_copy", "dram_triad", "l2", "l1", "shared"
 std::string memory_ptx(std::string_view name);

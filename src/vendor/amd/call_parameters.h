@@ -86,10 +86,10 @@ inline constexpr CallParameters kHipCallParameters[] = {
     {"hipMemsetD8", "dest:p value:c count:z"},
     {"hipMemsetD8Async", "dest:p value:c count:z stream:p"},
     {"hipModuleGetFunction", "function:p module:p kname:p"},
-    {"hipModuleLaunchCooperativeKernel", "func:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u "
-                                         "blockDimZ:u sharedMemBytes:u stream:p kernelParams:p"},
-    {"hipModuleLaunchKernel", "func:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u "
-                              "blockDimZ:u sharedMemBytes:u stream:p kernelParams:p extra:p"},
+    {"hipModuleLaunchCooperativeKernel", "func:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u blockDimZ:u "
+                                         "sharedMemBytes:u stream:p kernelParams:p"},
+    {"hipModuleLaunchKernel", "func:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u blockDimZ:u "
+                              "sharedMemBytes:u stream:p kernelParams:p extra:p"},
     {"hipModuleLoad", "module:p fname:p"},
     {"hipModuleLoadData", "module:p image:p"},
     {"hipSetDevice", "deviceId:i"},

@@ -119,12 +119,12 @@ struct Version {
 struct CoreTable {
   Version version;
 #define TACHO_HSA_CORE(name) void* name;
-#include "event/functions_hsa.def"
+#include "event/functions/functions_hsa.def"
 };
 struct AmdTable {
   Version version;
 #define TACHO_HSA_AMD(name) void* name;
-#include "event/functions_hsa.def"
+#include "event/functions/functions_hsa.def"
 };
 struct Tables {
   Version version;

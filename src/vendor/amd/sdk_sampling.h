@@ -1,5 +1,6 @@
 // The part of rocprofiler-sdk's ABI that PC sampling takes (sdk.h has the rest), from SDK 0.5 (ROCm 6.3) on, and how
-// samples go through the spool (event/spool.h). scripts/check-rocm-abi.sh compares the declarations with AMD's headers.
+// samples go through the spool (event/spool/spool.h). scripts/check-rocm-abi.sh compares the declarations with AMD's
+// headers.
 #pragma once
 
 #include <cstddef>

@@ -151,8 +151,8 @@ class Amd : public Vendor {
     else if (access("/dev/kfd", R_OK | W_OK) != 0)
       found.sources.push_back({"rocm", errno == ENOENT ? "no device" : "not permitted",
                                errno == ENOENT
-                                   ? "no /dev/kfd: load the amdgpu driver, or hand the device to the "
-                                     "container (--device /dev/kfd --device /dev/dri)"
+                                   ? "no /dev/kfd: load the amdgpu driver, or hand the device to the container "
+                                     "(--device /dev/kfd --device /dev/dri)"
                                    : "/dev/kfd cannot be opened: add yourself to the groups render and video"});
     else
       found.sources.push_back({"rocm", "ready", describe_road(runtime)});

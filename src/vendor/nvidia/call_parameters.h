@@ -34,10 +34,10 @@ inline constexpr CallParameters kCallParameters[] = {
     {"cudaEventRecord", "event:p stream:p"},
     {"cudaStreamWaitEvent", "stream:p event:p flags:u"},
     {"cudaStreamCreateWithFlags", "pStream:p flags:u"},
-    {"cuLaunchKernel", "f:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u blockDimZ:u "
-                       "sharedMemBytes:u hStream:p kernelParams:p extra:p"},
-    {"cuLaunchCooperativeKernel", "f:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u "
-                                  "blockDimZ:u sharedMemBytes:u hStream:p kernelParams:p"},
+    {"cuLaunchKernel", "f:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u blockDimZ:u sharedMemBytes:u "
+                       "hStream:p kernelParams:p extra:p"},
+    {"cuLaunchCooperativeKernel", "f:p gridDimX:u gridDimY:u gridDimZ:u blockDimX:u blockDimY:u blockDimZ:u "
+                                  "sharedMemBytes:u hStream:p kernelParams:p"},
     {"cuMemcpy", "dst:p src:p ByteCount:z"},
     {"cuMemcpyAsync", "dst:p src:p ByteCount:z hStream:p"},
     {"cuMemcpyHtoD_v2", "dstDevice:p srcHost:p ByteCount:z"},

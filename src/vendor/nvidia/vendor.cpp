@@ -103,8 +103,8 @@ class Nvidia : public Vendor {
     const int major = status.cuda_version / 1000;
     if (status.cupti.empty())
       found.push_back({"CUPTI", State::kBad,
-                       "no libcupti.so on the loader's path, in CUDA_HOME or /usr/local/cuda; only "
-                       "programs that bring their own (PyTorch) are traced",
+                       "no libcupti.so on the loader's path, in CUDA_HOME or /usr/local/cuda; only programs that bring "
+                       "their own (PyTorch) are traced",
                        install_command(fmt::format("cuda-cupti-{}-{}", major, status.cuda_version % 1000 / 10))});
     else
       found.push_back(

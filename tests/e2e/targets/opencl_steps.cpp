@@ -21,8 +21,8 @@
 
 namespace {
 
-const char* const kSource = "__kernel void copy_values(__global const float* a, __global float* b) "
-                            "{ b[get_global_id(0)] = a[get_global_id(0)]; }\n"
+const char* const kSource = "__kernel void copy_values(__global const float* a, __global float* b) { "
+                            "b[get_global_id(0)] = a[get_global_id(0)]; }\n"
                             "__kernel void _Z5scalePfi(__global const float* a, __global float* b) { "
                             "b[get_global_id(0)] = 2 * a[get_global_id(0)]; }\n";
 

@@ -136,8 +136,8 @@ TEST(BulkFile, WritesWhatSqliteAccepts) {
     const Folder folder;
     const std::string path = folder / "b.db";
     auto file = BulkFile::create(
-        path, "CREATE TABLE one(id integer primary key autoincrement, a integer, b real, c text);CREATE "
-              "TABLE two(k bigint not null primary key, v text);");
+        path, "CREATE TABLE one(id integer primary key autoincrement, a integer, b real, c text);CREATE TABLE two(k "
+              "bigint not null primary key, v text);");
     ASSERT_TRUE(file) << file.error().message;
     std::mt19937_64 random(5);
     int64_t id = 0, sum = 0, length = 0;

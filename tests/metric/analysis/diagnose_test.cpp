@@ -10,8 +10,8 @@
 
 #include "../../workload/folders.h"
 #include "metric/analysis/analysis.h"
-#include "metric/render/json.h"
-#include "metric/render/text.h"
+#include "metric/render/page/json.h"
+#include "metric/render/text/text.h"
 
 namespace tacho::metric {
 namespace {

@@ -9,11 +9,11 @@
 #include "../../workload/folders.h"
 #include "metric/analysis/compare.h"
 #include "metric/analysis/roofline_points.h"
-#include "metric/render/html.h"
-#include "metric/render/json.h"
-#include "metric/render/roofline_plot.h"
+#include "metric/render/page/html.h"
+#include "metric/render/page/json.h"
 #include "metric/render/run_names.h"
-#include "metric/render/text.h"
+#include "metric/render/text/roofline_plot.h"
+#include "metric/render/text/text.h"
 
 namespace tacho::metric {
 namespace {

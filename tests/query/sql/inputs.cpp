@@ -19,7 +19,7 @@
 #include "format/sqlite/database.h"
 #include "trace/cells.h"
 #include "trace/trace.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::query {
 

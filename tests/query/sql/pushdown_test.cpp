@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "query/sql/session.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::query {
 namespace {

@@ -156,8 +156,8 @@ std::unique_ptr<Reference> Reference::of_database(const std::string& path, std::
   // Tables are copied, views are views: what SQLite makes of a comparison depends on whether a column is computed.
   std::vector<std::string> scripts;
   {
-    const auto list = sqlite::prepare(raw, "SELECT type, name, sql FROM f.sqlite_schema WHERE type IN "
-                                           "('table', 'view') AND name NOT LIKE 'sqlite_%'");
+    const auto list = sqlite::prepare(raw, "SELECT type, name, sql FROM f.sqlite_schema WHERE type IN ('table', "
+                                           "'view') AND name NOT LIKE 'sqlite_%'");
     while (sqlite3_step(list->get()) == SQLITE_ROW) {
       const auto text = [&](int column) {
         return std::string(reinterpret_cast<const char*>(sqlite3_column_text(list->get(), column)));

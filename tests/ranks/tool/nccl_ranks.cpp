@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/format.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 using namespace tacho;
 namespace row = event::row;

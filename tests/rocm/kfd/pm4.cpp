@@ -9,9 +9,8 @@
 //   TCC, TCA               lines of 128 bytes, four bytes per work-item, taken in turn by the channels of all dies
 //   all others             2 cycles for each nanosecond that a dispatch of its size takes
 // SQ's event 4 (waves launched) and GRBM's 0 and 2 (cycles; one more on each further die) are that; any other event e
-// is
-// work * (1 + e % 7) + e + the unit's number, so that no two of a kernel's values are alike. Events whose number ends in a
-// hexadecimal f are beyond 32 bits.
+// is work * (1 + e % 7) + e + the unit's number, so that no two of a kernel's values are alike. Events whose number
+// ends in a hexadecimal f are beyond 32 bits.
 #include <cstring>
 #include <fstream>
 #include <mutex>

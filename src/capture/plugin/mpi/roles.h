@@ -1,5 +1,5 @@
 // What each function of MPI does, as far as tacho records it, and which of its parameters say so: the vocabulary of
-// event/functions_mpi.def.
+// event/functions/functions_mpi.def.
 #pragma once
 
 #include <cstddef>
@@ -263,11 +263,11 @@ struct Call {
   size_t parameters;
   Role role;
 };
-/// All of them, by the number in event/functions_mpi.def; 0 is none.
+/// All of them, by the number in event/functions/functions_mpi.def; 0 is none.
 inline constexpr Call kCalls[] = {
     {"", 0, {}},
 #define TACHO_MPI(name, parameters, role) {#name, parameters, role},
-#include "event/functions_mpi.def"
+#include "event/functions/functions_mpi.def"
 };
 
 }  // namespace roles

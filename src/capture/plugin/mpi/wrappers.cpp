@@ -1,4 +1,5 @@
-// A wrapper for each function in event/functions_mpi.def (wrappers.h). What a function does stands in kCalls; the
+// A wrapper for each function in event/functions/functions_mpi.def (wrappers.h). What a function does stands in kCalls;
+// the
 // wrappers themselves only pass parameters on, as words that mean nothing to them. Sizes, ranks and statuses are asked
 // for after the call, and only where it has succeeded: a wrong handle is the program's own business, and its error
 // handler's.

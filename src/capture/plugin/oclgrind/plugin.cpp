@@ -37,7 +37,7 @@
 
 #include "capture/plugin/oclgrind/classify.h"
 #include "capture/plugin/oclgrind/memory_model.h"
-#include "event/spool_layout.h"
+#include "event/spool/spool_layout.h"
 
 namespace tacho::plugin {
 namespace {

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "event/spool_layout.h"
+#include "event/spool/spool_layout.h"
 #include "vendor/cpu/perf_events.h"
 
 namespace tacho::plugin {

@@ -21,7 +21,7 @@
 #include <type_traits>
 
 #include "base/clock.h"
-#include "event/functions_opencl.h"
+#include "event/functions/functions_opencl.h"
 #include "event/records.h"
 #include "tape/writer.h"
 

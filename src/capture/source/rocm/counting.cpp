@@ -24,11 +24,11 @@
 #include "capture/capture.h"
 #include "capture/counter_spool.h"
 #include "capture/source/rocm/pc_samples.h"
-#include "capture/source/rocm/replay.h"
-#include "capture/source/rocm/replay_kernels.h"
+#include "capture/source/rocm/replay/replay.h"
+#include "capture/source/rocm/replay/replay_kernels.h"
 #include "capture/source/rocm/rocm.h"
-#include "capture/source/rocm/sdk.h"
-#include "event/spool_instances.h"
+#include "capture/source/rocm/sdk/sdk.h"
+#include "event/spool/spool_instances.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::rocm::counting {

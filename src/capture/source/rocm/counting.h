@@ -1,5 +1,5 @@
 // Counting on AMD GPUs: rocprofiler-sdk calls for each dispatch, and the values of all units go to the spool
-// (event/spool_instances.h).
+// (event/spool/spool_instances.h).
 #pragma once
 
 #include "vendor/amd/sdk_counting.h"

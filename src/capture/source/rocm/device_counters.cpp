@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "capture/counter_spool.h"
 #include "capture/own_thread.h"
-#include "capture/source/rocm/sdk.h"
+#include "capture/source/rocm/sdk/sdk.h"
 #include "tape/writer.h"
 #include "vendor/amd/sdk_counting.h"
 

@@ -12,10 +12,10 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 #include "capture/source/rocm/hip_calls.h"
-#include "capture/source/rocm/replay.h"
-#include "capture/source/rocm/replay_memory.h"
+#include "capture/source/rocm/replay/replay.h"
+#include "capture/source/rocm/replay/replay_memory.h"
 #include "capture/source/rocm/rocm.h"
-#include "capture/source/rocm/sdk.h"
+#include "capture/source/rocm/sdk/sdk.h"
 #include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/sampler.h"
 #include "tape/writer.h"
@@ -225,7 +225,7 @@ __attribute__((noinline)) void end(Call& call, const HipCall& does, const Word* 
     end(call, kDoes, words, number, result);                                                \
     return result;                                                                          \
   }
-#include "event/functions_hip.def"
+#include "event/functions/functions_hip.def"
 
 // By which the program's start-up code announces a `__managed__` variable: HIP puts it into memory of its own.
 extern "C" __attribute__((visibility("default"))) void __hipRegisterManagedVar(void* module, void** pointer,

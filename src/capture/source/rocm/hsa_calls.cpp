@@ -3,7 +3,7 @@
 // every list of arguments.
 #include "base/clock.h"
 #include "capture/source/rocm/rocm.h"
-#include "event/functions.h"
+#include "event/functions/functions.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::rocm {
@@ -59,12 +59,12 @@ Word traced(Word r0, Word r1, Word r2, Word r3, Word r4, Word r5, Word s0, Word 
 enum CoreNumber : uint16_t {
   kBeforeCore,
 #define TACHO_HSA_CORE(name) kCore_##name,
-#include "event/functions_hsa.def"
+#include "event/functions/functions_hsa.def"
 };
 enum AmdNumber : uint16_t {
   kBeforeAmd = event::kFirstHsaAmd - 1,
 #define TACHO_HSA_AMD(name) kAmd_##name,
-#include "event/functions_hsa.def"
+#include "event/functions/functions_hsa.def"
   kAmdEnd
 };
 static_assert(kAmdEnd < sizeof g_next / sizeof *g_next);
@@ -83,7 +83,7 @@ void trace_calls(hsa::CoreTable& core, hsa::AmdTable& amd) {
   if (TACHO_HSA_HAS(core, name)) wrap<kCore_##name>(core.name);
 #define TACHO_HSA_AMD(name) \
   if (TACHO_HSA_HAS(amd, name)) wrap<kAmd_##name>(amd.name);
-#include "event/functions_hsa.def"
+#include "event/functions/functions_hsa.def"
 }
 
 }  // namespace tacho::capture::rocm

@@ -14,8 +14,8 @@
 
 #include "capture/capture.h"
 #include "capture/source/rocm/rocm.h"
-#include "capture/source/rocm/sdk.h"
-#include "event/spool.h"
+#include "capture/source/rocm/sdk/sdk.h"
+#include "event/spool/spool.h"
 #include "tape/writer.h"
 #include "vendor/amd/sdk_sampling.h"
 

@@ -15,7 +15,7 @@
 #include "capture/kernel_filter.h"
 #include "capture/own_thread.h"
 #include "capture/source/rocm/rocm.h"
-#include "capture/source/rocm/sdk.h"
+#include "capture/source/rocm/sdk/sdk.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::rocm {
@@ -161,8 +161,8 @@ bool start(hsa::Tables* tables) {
   hsa::AmdTable& amd = *tables->amd;
   if (!TACHO_HSA_HAS(core, hsa_executable_iterate_agent_symbols) ||
       !TACHO_HSA_HAS(amd, hsa_amd_queue_intercept_register)) {
-    tape::note(event::NoteSeverity::kError, "this HSA runtime is too old for tacho (no intercept queues): the "
-                                            "trace has no AMD kernels; use ROCm 5 or later");
+    tape::note(event::NoteSeverity::kError, "this HSA runtime is too old for tacho (no intercept queues): the trace "
+                                            "has no AMD kernels; use ROCm 5 or later");
     return true;
   }
   memcpy(static_cast<void*>(&g_runtime.core), &core, core.version.size < sizeof core ? core.version.size : sizeof core);

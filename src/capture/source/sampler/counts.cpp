@@ -210,8 +210,8 @@ __attribute__((destructor)) void tell_limits() {
                "CPU counters leave out the time in the kernel (kernel.perf_event_paranoid is 2 or more): context "
                "switches and moves between CPUs count 0");
   if (g_refused.load(std::memory_order_relaxed))
-    tape::note(event::NoteSeverity::kWarning, "the kernel gave some threads no CPU counters (too many open "
-                                              "files, ulimit -n?): their counts are missing");
+    tape::note(event::NoteSeverity::kWarning, "the kernel gave some threads no CPU counters (too many open files, "
+                                              "ulimit -n?): their counts are missing");
 }
 
 }  // namespace tacho::capture::sampler

@@ -542,8 +542,8 @@ void start_process(const void* stack_end) {
   }
   if (configuration.sampler != event::Sampler::kTimer) return;
   if (!tape::permitted(tape::kCallSample)) {
-    tape::note(event::NoteSeverity::kWarning, "a process was started under a filter of system calls (seccomp) of "
-                                              "the program's: its call stacks are not sampled");
+    tape::note(event::NoteSeverity::kWarning, "a process was started under a filter of system calls (seccomp) of the "
+                                              "program's: its call stacks are not sampled");
     return;
   }
   g_clock = configuration.sample_clock;

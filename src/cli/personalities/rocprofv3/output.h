@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/placeholders.h"
+#include "base/text/placeholders.h"
 #include "trace/trace.h"
 
 namespace tacho::cli::rocprofv3 {

@@ -13,10 +13,10 @@
 #include <tuple>
 
 #include "analysis/stats.h"
-#include "base/json_writer.h"
-#include "base/name_claim.h"
+#include "base/files/name_claim.h"
+#include "base/text/json_writer.h"
 #include "cli/command.h"
-#include "cli/export.h"
+#include "cli/commands/export.h"
 #include "cli/personalities/rocprofv3/counters.h"
 #include "cli/personalities/rocprofv3/options.h"
 #include "cli/personalities/rocprofv3/output.h"
@@ -166,8 +166,8 @@ void choose_sources(const Given& given, Plan& plan) {
     plan.remarks.push_back(fmt::format(
         "{}: no device that tacho traces has such records; the option is accepted and records nothing", absent));
   if (kokkos)
-    plan.remarks.push_back("--kokkos-trace: tacho brings no Kokkos tool library; kernels are named after "
-                           "the markers that the program sets");
+    plan.remarks.push_back("--kokkos-trace: tacho brings no Kokkos tool library; kernels are "
+                           "named after the markers that the program sets");
 }
 
 // Numbers and lists in options
@@ -297,8 +297,8 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   }
   if (plan.sampling) {
     if (plan.traces && (plan.options.tables & ~bit(Table::kDispatch)) != 0)
-      plan.remarks.push_back("--pc-sampling-method: in a run that takes PC samples only kernels are "
-                             "recorded; for the other records run again without it");
+      plan.remarks.push_back("--pc-sampling-method: in a run that takes PC samples only kernels are recorded; for the "
+                             "other records run again without it");
     plan.options.tables = bit(Table::kDispatch);
     plan.traces = true;
     plan.expected.clear();

@@ -11,8 +11,8 @@
 #include <sstream>
 #include <utility>
 
-#include "base/demangle.h"
 #include "base/format.h"
+#include "base/text/demangle.h"
 
 namespace tacho::counter::amd {
 

@@ -1,4 +1,4 @@
-// tacho's side of event/spool_instances.h: dispatches with a value for every unit that counted.
+// tacho's side of event/spool/spool_instances.h: dispatches with a value for every unit that counted.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "counter/provider.h"
-#include "event/spool_instances.h"
+#include "event/spool/spool_instances.h"
 
 namespace tacho::counter::amd {
 

@@ -14,8 +14,8 @@
 #include <sstream>
 #include <tuple>
 
-#include "base/demangle.h"
 #include "base/format.h"
+#include "base/text/demangle.h"
 #include "decode/records/module.h"
 #include "vendor/amd/sdk_sampling.h"
 

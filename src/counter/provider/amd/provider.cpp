@@ -1,6 +1,7 @@
 // AMD's GPUs: counters through rocprofiler-sdk, which calls libtacho.so for every dispatch
 // (capture/source/rocm/counting.cpp). This side plans the passes, runs the program once for each of them, or once in
-// all where dispatches take turns or launches run once for each (capture/source/rocm/replay.h), and makes columns of
+// all where dispatches take turns or launches run once for each (capture/source/rocm/replay/replay.h), and makes
+// columns of
 // what the units counted.
 //
 // A hardware block has a few counter slots. A level counter (SQ_LEVEL_WAVES, ...) and its accumulator get their own
@@ -216,8 +217,8 @@ class AmdProvider : public Provider {
       if (outcome.exit_code != 0)
         observer.warn(fmt::format("the program ended with code {}; what it had finished is kept", outcome.exit_code));
       else if (outcome.called_mpi)
-        observer.warn("the program called MPI_Init, which a rank can do once in its job: its PC "
-                      "samples were taken, its dispatches are not counted");
+        observer.warn("the program called MPI_Init, which a rank can do once in its job: its PC samples were taken, "
+                      "its dispatches are not counted");
       if (outcome.exit_code != 0 || outcome.called_mpi) {
         keep_sampled_dispatches(plan, outcome, observer);
         return outcome;
@@ -233,8 +234,8 @@ class AmdProvider : public Provider {
       auto done = one_run(device, plan, request, how, run, observer, outcome, before, told);
       if (!done) return tl::unexpected<launch::LaunchError>(done.error());
       if (outcome.exit_code != 0) {
-        observer.warn(run + 1 < runs ? fmt::format("the program ended with code {} in run {} of {}: what it "
-                                                   "had finished is kept, the rest is not made",
+        observer.warn(run + 1 < runs ? fmt::format("the program ended with code {} in run {} of {}: what it had "
+                                                   "finished is kept, the rest is not made",
                                                    outcome.exit_code, run + 1, runs)
                                      : fmt::format("the program ended with code {}; what it had finished is kept",
                                                    outcome.exit_code));

@@ -183,8 +183,8 @@ class CpuProvider : public Provider {
       auto done = one_run(plan, request, multiplexed, run, observer, outcome, kernels_before);
       if (!done) return tl::unexpected<launch::LaunchError>(done.error());
       if (outcome.exit_code != 0) {
-        observer.warn(run + 1 < runs ? fmt::format("the program ended with code {} in run {} of {}: what it "
-                                                   "had finished is kept, the rest is not made",
+        observer.warn(run + 1 < runs ? fmt::format("the program ended with code {} in run {} of {}: what it had "
+                                                   "finished is kept, the rest is not made",
                                                    outcome.exit_code, run + 1, runs)
                                      : fmt::format("the program ended with code {}; what it had finished is kept",
                                                    outcome.exit_code));

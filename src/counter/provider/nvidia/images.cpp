@@ -10,9 +10,9 @@
 #include <sstream>
 #include <tuple>
 
-#include "base/demangle.h"
 #include "base/format.h"
-#include "event/spool_ranges.h"
+#include "base/text/demangle.h"
+#include "event/spool/spool_ranges.h"
 
 namespace tacho::counter::nvidia {
 

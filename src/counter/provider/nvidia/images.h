@@ -1,4 +1,4 @@
-// Reads the launch records and counter data images that the in-process half leaves (event/spool_ranges.h).
+// Reads the launch records and counter data images that the in-process half leaves (event/spool/spool_ranges.h).
 #pragma once
 
 #include <map>

@@ -26,7 +26,7 @@
 #include "counter/spool.h"
 #include "counter/target_run.h"
 #include "event/collective_kernels.h"
-#include "event/spool_ranges.h"
+#include "event/spool/spool_ranges.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "tape/layout.h"
 #include "vendor/nvidia/machine.h"
@@ -651,8 +651,8 @@ class NvidiaProvider : public Provider {
     if (metrics.size() > 8) lost += fmt::format(" and {} more", metrics.size() - 8);
     for (const auto& [kernel, count] : kernels)
       if (count.measured == 0)
-        observer.warn(fmt::format("{}: {} launches are too few for {} passes ({} are always enough); "
-                                  "lost for it: {} (-k with kernel replay measures it)",
+        observer.warn(fmt::format("{}: {} launches are too few for {} passes ({} are always enough); lost for it: {} "
+                                  "(-k with kernel replay measures it)",
                                   kernel, count.seen, passes, 8 * passes, lost));
   }
 };

@@ -15,10 +15,10 @@
 #include <sstream>
 #include <tuple>
 
-#include "base/demangle.h"
 #include "base/format.h"
+#include "base/text/demangle.h"
 #include "counter/provider/nvidia/host.h"
-#include "event/spool_samples.h"
+#include "event/spool/spool_samples.h"
 
 namespace tacho::counter::nvidia {
 

@@ -1,4 +1,5 @@
-// Reads the PC samples that the in-process half leaves (event/spool_samples.h) and finds their instructions and source
+// Reads the PC samples that the in-process half leaves (event/spool/spool_samples.h) and finds their instructions and
+// source
 // lines.
 #pragma once
 

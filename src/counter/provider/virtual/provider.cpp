@@ -20,7 +20,7 @@
 #include "counter/opencl_icd.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
-#include "event/spool.h"
+#include "event/spool/spool.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "tape/layout.h"
 
@@ -294,8 +294,8 @@ class VirtualProvider : public Provider {
       const auto first = std::find_if(dispatches.begin(), dispatches.end(),
                                       [](const Dispatch& each) { return each.end == each.start; });
       observer.warn(
-          fmt::format("{} of {} dispatches of the counted run have no counterpart in the timed one "
-                      "(first: {} of {} work-items): they have counts and no time",
+          fmt::format("{} of {} dispatches of the counted run have no counterpart in the timed one (first: {} of {} "
+                      "work-items): they have counts and no time",
                       untimed, records->size(), first->kernel,
                       first->grid[0] * std::max<uint64_t>(1, first->grid[1]) * std::max<uint64_t>(1, first->grid[2])));
     }

@@ -8,7 +8,7 @@
 #include "metric/catalog/blob.h"
 #include "metric/catalog/files.h"
 #include "metric/catalog/string_store.h"
-#include "metric/catalog/yaml.h"
+#include "metric/catalog/yaml/yaml.h"
 
 namespace tacho::metric {
 namespace {

@@ -12,7 +12,7 @@
 
 #include <set>
 
-#include "event/functions_opencl.h"
+#include "event/functions/functions_opencl.h"
 #include "tape/pool.h"
 
 extern char** environ;

@@ -10,7 +10,7 @@
 #include "event/schema.h"
 #include "tape/pool_run.h"
 #include "trace/trace.h"
-#include "trace/writer.h"
+#include "trace/write/writer.h"
 
 namespace tacho::test {
 

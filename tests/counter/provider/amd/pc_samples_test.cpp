@@ -230,8 +230,10 @@ TEST_F(SampledFolder, FilesAreRocprofv3s) {
       "0,0,3,\"v_add_f32_e32 v0, v1, "
       "v2\",\"a,b.hip:3\",0,0,ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_NONE,ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_ALU_DEPENDENCY,0\n"
       ""
+      ""
       "0,0,3,,\"Unrecognized code object id, physical virtual address of "
       "PC:99\",0,0,ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_NONE,ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_ALU_DEPENDENCY,0\n"
+      ""
       "");
   EXPECT_NE(text_of(prefix + "_results.json").find("\"kernel_code_entry_byte_offset\": 256"), std::string::npos);
   EXPECT_FALSE(write_sampled_run(run, prefix, {true, true, true}, false).has_value());  // they are there

@@ -8,7 +8,7 @@
 #include "counter/provider.h"
 #include "counter/provider/nvidia/images.h"
 #include "counter/wanted.h"
-#include "event/spool_ranges.h"
+#include "event/spool/spool_ranges.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "metric/catalog/catalog.h"
 #include "metric/formula/program.h"

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "counter/provider/nvidia/host.h"
-#include "event/spool_samples.h"
+#include "event/spool/spool_samples.h"
 
 namespace {
 

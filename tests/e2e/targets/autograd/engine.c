@@ -13,10 +13,10 @@ static cl_program program;
 static cl_mem buffer;
 static pthread_barrier_t together;
 
-static const char* const source = "kernel void first(global float* x) { size_t i = get_global_id(0); for "
-                                  "(int k = 0; k < 900; ++k) x[i] = x[i] * 0.9f + 1; }\n"
-                                  "kernel void second(global float* x) { size_t i = get_global_id(0); for "
-                                  "(int k = 0; k < 100; ++k) x[i] = x[i] * 0.9f + 2; }\n"
+static const char* const source = "kernel void first(global float* x) { size_t i = get_global_id(0); for (int k = 0; k "
+                                  "< 900; ++k) x[i] = x[i] * 0.9f + 1; }\n"
+                                  "kernel void second(global float* x) { size_t i = get_global_id(0); for (int k = 0; "
+                                  "k < 100; ++k) x[i] = x[i] * 0.9f + 2; }\n"
                                   "kernel void of_two(global float* x) { x[get_global_id(0)] += 3; }\n"
                                   "kernel void of_nobody(global float* x) { x[get_global_id(0)] += 4; }\n";
 

@@ -14,7 +14,7 @@
 #include <type_traits>
 
 #include "base/clock.h"
-#include "event/spool_samples.h"
+#include "event/spool/spool_samples.h"
 #include "vendor/nvidia/cupti_sampling.h"
 
 namespace tacho::capture::counter {

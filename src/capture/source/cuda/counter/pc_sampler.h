@@ -1,5 +1,5 @@
 // PC sampling on NVIDIA GPUs, in the target: samples the instructions that warps are at and their stall reasons, and
-// spools them (event/spool_samples.h).
+// spools them (event/spool/spool_samples.h).
 #pragma once
 
 #include "capture/source/cuda/cupti_api.h"

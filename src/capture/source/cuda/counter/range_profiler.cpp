@@ -1,6 +1,7 @@
 // The in-process half of counter collection on NVIDIA: takes a ready config image and a filter (collection.h), runs
 // CUPTI's range profiler around the launches that pass (session.h), and leaves counter data images for tacho to
-// evaluate (event/spool_ranges.h). Every launch is a range of its own (auto ranges: ranges pushed by hand count the
+// evaluate (event/spool/spool_ranges.h). Every launch is a range of its own (auto ranges: ranges pushed by hand count
+// the
 // launch latency as elapsed time). But CUPTI makes no range of a graph (its session fails then): before the program's
 // own launch the graph is run in a session for each pass, with a range pushed by hand around it, and memory is put
 // back.
@@ -39,7 +40,7 @@
 #include "capture/source/cuda/counter/session.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "event/collective_kernels.h"
-#include "event/spool_ranges.h"
+#include "event/spool/spool_ranges.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::counter {

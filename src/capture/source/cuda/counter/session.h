@@ -1,5 +1,6 @@
 // Sessions of CUPTI's range profiler: one for each context, with the counter data that its ranges fill and the records
-// that name the launches (event/spool_ranges.h). Sessions of several GPUs run side by side. Of two contexts on one GPU,
+// that name the launches (event/spool/spool_ranges.h). Sessions of several GPUs run side by side. Of two contexts on
+// one GPU,
 // only one may have a profiler object at a time.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <stdint.h>
 
 #include "capture/source/cuda/counter/collection.h"
-#include "event/spool_ranges.h"
+#include "event/spool/spool_ranges.h"
 #include "vendor/nvidia/cupti_range.h"
 
 namespace tacho::capture::counter {

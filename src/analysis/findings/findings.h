@@ -1,0 +1,81 @@
+// Findings about a trace: where its time went that it need not go, in sentences with evidence (docs/findings.md). The
+// rules are data, catalog/trace/rules.yaml; `tacho report findings`, the summary of `tacho trace` and `tacho view` show
+// the same.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/answer.h"
+#include "base/result.h"
+#include "base/text/json_writer.h"
+#include "trace/trace.h"
+
+namespace tacho::analysis {
+
+struct FindingSpan {
+  int64_t from = 0, to = 0;     ///< trace time, ns
+  std::vector<int64_t> tracks;  ///< rows of table track
+};
+
+struct TraceFinding {
+  std::string rule;       ///< "launch-bound"
+  std::string title;      ///< the finding in a few words
+  std::string where;      ///< "GPU 0"; empty = the whole run
+  bool possible = false;  ///< an interval straddles its threshold, or what would refute it is not in the trace
+  std::string doubt;      ///< why it is only possible
+  std::string sentence;   ///< with numbers and units
+  std::vector<std::string> evidence;
+  /// Wall time that it could save, ns; nullopt = cannot be told. Low is 0 for what is only possible.
+  std::optional<std::pair<int64_t, int64_t>> saves;
+  std::string model;       ///< where the range comes from
+  std::string refuted_by;  ///< what would speak against it
+  std::vector<std::string> advice;
+  std::vector<FindingSpan> spans;  ///< the worst stretches, costliest first
+};
+
+struct UnjudgedRule {
+  std::string rule, title;
+  std::string needs;  ///< "call stacks (tacho sys sample)"
+};
+
+struct Findings {
+  std::vector<TraceFinding> findings;  ///< by what could be saved, most first
+  std::vector<UnjudgedRule> not_judged;
+  size_t rules = 0;
+  int64_t from = 0, length = 0;      ///< of the run, ns: first start to last end
+  std::vector<std::string> remarks;  ///< what stands against trusting times here: sentences
+};
+
+/// One rank behind the others, which only many ranks' traces tell (ranks/match/lateness.h).
+struct RankLateness {
+  int64_t rank = 0;
+  int64_t ranks = 0;
+  int64_t waited = 0;   ///< ns of wall time that the others waited for it, at most
+  int64_t late_in = 0;  ///< collectives to which it came last
+  int64_t collectives = 0;
+  std::string cause;  ///< "the host launched late"
+  std::vector<FindingSpan> spans;
+};
+
+struct FindOptions {
+  std::optional<RankLateness> ranks;
+};
+
+/// Judges all rules. Bounded memory; some hundred ns a row. An error where the file cannot be read.
+Result<Findings> find(const trace::Trace& trace, const FindOptions& options = {});
+
+/// {"findings": [...], "not_judged": [...]} without the braces around both: members of an object that the caller has
+/// begun.
+/// Times of spans are relative to `zero`.
+void put_findings(JsonWriter& json, const Findings& findings, int64_t zero);
+
+/// One line each, for csv.
+Answer findings_answer(const Findings& findings);
+
+/// "saves 0.8 - 1.6 s"; empty where nothing can be told.
+std::string savings_text(const TraceFinding& finding);
+
+}  // namespace tacho::analysis

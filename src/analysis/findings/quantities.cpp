@@ -1,0 +1,463 @@
+// From an Activity to the quantities of the rules (quantities.h).
+#include "analysis/findings/quantities.h"
+
+#include <algorithm>
+
+#include "analysis/operators/places.h"
+#include "analysis/time/run_facts.h"
+#include "base/format.h"
+#include "base/saturating.h"
+#include "base/text/demangle.h"
+#include "report/text.h"
+
+namespace tacho::analysis {
+
+using event::Table;
+namespace column = event::column;
+
+namespace {
+
+using enum SubjectKind;
+constexpr Quantity kQuantities[] = {
+    {"run-time", "Time of the run", "ns", kRun},
+    {"top-call", "The call", "word", kRun},
+    {"top-call-thread", "Its thread", "word", kRun},
+    {"top-call-time", "Time in it", "ns", kRun},
+    {"top-call-count", "Calls", "count", kRun},
+    {"lock-time", "Waiting for Python's lock", "ns", kRun},
+    {"lock-thread-time", "Samples of that thread", "ns", kRun},
+    {"lock-thread", "The thread", "word", kRun},
+    {"gpus-used", "GPUs that did something", "count", kRun},
+    {"gpus-unused", "GPUs that did nothing", "count", kRun},
+    {"busiest-time", "Own work of the GPU with most of it", "ns", kRun},
+    {"busy-mean", "Mean own work of the GPUs used", "ns", kRun},
+    {"busiest", "The GPU with most work", "word", kRun},
+    {"least-busy", "The GPU with the least work", "word", kRun},
+    {"least-busy-time", "Its own work", "ns", kRun},
+    {"many-ranks", "the process is one rank of a job whose other ranks may use them", "reason", kRun},
+    {"late-rank", "The rank", "word", kRun},
+    {"late-cause", "Why it is late", "word", kRun},
+    {"late-collectives", "Collectives to which it came last", "count", kRun},
+    {"all-collectives", "Collectives", "count", kRun},
+    {"late-time", "Mean time that another rank waited for it", "ns", kRun},
+
+    {"device", "Device", "word", kDevice},
+    {"device-span", "First to last work of the device", "ns", kDevice},
+    {"steady-span", "First to last work of the device, its start-up left out", "ns", kDevice},
+    {"start-time", "From its first work to that which repeats", "ns", kDevice},
+    {"start-idle", "Idle in this time", "ns", kDevice},
+    {"start-cause", "What the host did in most of it", "word", kDevice},
+    {"start-left-out", "The start-up, where it is not counted", "word", kDevice},
+    {"device-busy", "Time in which the device did anything", "ns", kDevice},
+    {"cpu-device", "The device is a CPU", "reason", kDevice},
+    {"is-cpu", "The device is a CPU, to which no memory is pinned", "reason", kDevice},
+    {"launch-gaps", "Gaps while the host launched", "count", kDevice},
+    {"launch-gap-time", "Idle while the host launched", "ns", kDevice},
+    {"launch-gap-mean", "Mean gap while the host launched", "ns", kDevice},
+    {"wait-gaps", "Gaps after the host had waited", "count", kDevice},
+    {"wait-gap-time", "Idle after the host had waited", "ns", kDevice},
+    {"wait-gap-mean", "Mean gap after the host had waited", "ns", kDevice},
+    {"wait-gap-hideable", "Of it no more than the host had waited before each gap", "ns", kDevice},
+    {"copy-gaps", "Gaps after a copy that the host waited for", "count", kDevice},
+    {"copy-gap-time", "Idle after a copy that the host waited for", "ns", kDevice},
+    {"copy-gap-hideable", "Of it no more than the copies took", "ns", kDevice},
+    {"host-gaps", "Gaps while the host ran its own code", "count", kDevice},
+    {"host-gap-time", "Idle while the host ran its own code", "ns", kDevice},
+    {"host-gap-mean", "Mean gap while the host ran its own code", "ns", kDevice},
+    {"allocate-gap-time", "Idle while the host got or freed memory", "ns", kDevice},
+    {"load-gap-time", "Idle while the host compiled or loaded", "ns", kDevice},
+    {"call-gap-time", "Idle while the host was in other calls", "ns", kDevice},
+    {"queued-gaps", "Gaps with work asked for", "count", kDevice},
+    {"queued-gap-time", "Idle with work asked for", "ns", kDevice},
+    {"queued-gap-mean", "Mean gap with work asked for", "ns", kDevice},
+    {"kernels", "Kernels", "count", kDevice},
+    {"kernel-sum", "Kernels' durations added up", "ns", kDevice},
+    {"kernel-time", "Time in which a kernel ran", "ns", kDevice},
+    {"kernel-mean", "Mean kernel", "ns", kDevice},
+    {"launch-call-mean", "Mean launching call", "ns", kDevice},
+    {"launched-kernels", "Kernels with a launch of their own", "count", kDevice},
+    {"tiny-kernels", "Kernels shorter than their launch", "count", kDevice},
+    {"tiny-call-time", "Time in the calls that launched them", "ns", kDevice},
+    {"tiny-kernel-time", "Their own time", "ns", kDevice},
+    {"tiny-gap-time", "Idle while the host launched them", "ns", kDevice},
+    {"tiny-kernel", "Most frequent of them", "word", kDevice},
+    {"copies", "Copies between host and device", "count", kDevice},
+    {"copy-time", "Copies' durations added up", "ns", kDevice},
+    {"copy-bytes", "Bytes copied", "bytes", kDevice},
+    {"exposed-copy-time", "Copies with nothing beside them", "ns", kDevice},
+    {"blocking-copies", "Copies that the host waited for", "count", kDevice},
+    {"exposed-blocking-time", "Copies that the host waited for, with nothing beside them", "ns", kDevice},
+    {"pageable-copies", "Copies of pageable memory", "count", kDevice},
+    {"pageable-bytes", "Bytes of pageable memory", "bytes", kDevice},
+    {"exposed-pageable-time", "Copies of pageable memory with nothing beside them", "ns", kDevice},
+    {"small-copies", "Small copies in rows", "count", kDevice},
+    {"small-copy-rows", "Rows of them", "count", kDevice},
+    {"small-copy-time", "Time in rows of small copies", "ns", kDevice},
+    {"small-copy-floor", "What one copy each would save at least", "ns", kDevice},
+    {"small-copy-saved", "What one copy each would save at most", "ns", kDevice},
+    {"collectives", "Collectives", "count", kDevice},
+    {"collective-time", "Time in which a collective ran", "ns", kDevice},
+    {"exposed-collective-time", "Collectives with no other kernel beside them", "ns", kDevice},
+    {"streams", "Streams with a tenth of the kernels' time", "count", kDevice},
+    {"stream-overlap", "Time in which two kernels ran at once", "ns", kDevice},
+    {"stream-waits", "the program makes streams wait for each other's events, and may need to", "reason", kDevice},
+    {"serial-kernels", "Kernels that waited for one of another stream", "count", kDevice},
+    {"serial-time", "Time in which two kernels could have run at once", "ns", kDevice},
+    {"compute-units", "Compute units", "count", kDevice},
+    {"small-grid-time", "Kernels with fewer workgroups than compute units", "ns", kDevice},
+    {"small-grid-idle", "The idle units' part of it", "ns", kDevice},
+    {"small-grid-groups", "Workgroups", "count", kDevice},
+    {"small-grid-kernel", "The longest of them", "word", kDevice},
+    {"low-occupancy-time", "Kernels that leave three quarters of the threads empty", "ns", kDevice},
+    {"low-occupancy-lost", "Their time times what is missing to half of the threads", "ns", kDevice},
+    {"low-occupancy-percent", "Threads of the longest of them", "%", kDevice},
+    {"low-occupancy-kernel", "The longest of them", "word", kDevice},
+    {"low-occupancy-limit", "What limits it", "word", kDevice},
+    {"loading-time", "Idle inside a data loader", "ns", kDevice},
+    {"clock-readings", "Readings of the clock while the device was busy", "count", kDevice},
+    {"slow-readings", "Readings under 85 % of the highest", "count", kDevice},
+    {"clock-mean", "Mean clock while the device was busy", "MHz", kDevice},
+    {"clock-highest", "Highest clock read", "MHz", kDevice},
+    {"memory-used", "Most memory in use", "bytes", kDevice},
+    {"memory", "Memory of the device", "bytes", kDevice},
+
+    {"process", "Process", "word", kProcess},
+    {"load-time", "Time in calls that compile, load or start up", "ns", kProcess},
+    {"load-calls", "Calls that compile, load or start up", "count", kProcess},
+    {"first-launch-time", "What first launches took longer than later ones", "ns", kProcess},
+    {"allocations", "Memory got or freed between launches", "count", kProcess},
+    {"allocation-time", "Time in these calls", "ns", kProcess},
+    {"launches", "Kernels", "count", kProcess},
+};
+
+constexpr const char* kCalls =
+    "API calls that the device's work can be tied to (tacho trace records them; rocprofv3 with --hip-trace)";
+
+// What the host did in gaps of this kind, behind "in most of that time".
+std::string_view host_in(Gap cause) {
+  switch (cause) {
+    case Gap::kLaunch:
+      return "the host was launching";
+    case Gap::kWait:
+      return "the host had waited for the device before it launched more";
+    case Gap::kCopy:
+      return "the host was in copies that it waits for";
+    case Gap::kHost:
+      return "the thread that launches was in none of the GPU's calls";
+    case Gap::kAllocate:
+      return "the host got or freed memory";
+    case Gap::kLoad:
+      return "the host compiled or loaded code";
+    case Gap::kCall:
+      return "the host was in other calls of the API";
+    case Gap::kQueued:
+      return "the work had been asked for and the device had not begun it";
+    default:
+      return "the trace does not say what the host did";
+  }
+}
+
+class Filler {
+ public:
+  explicit Filler(Subject& subject) : subject_(subject) {}
+  void count(std::string_view slug, int64_t value) { put(slug, static_cast<double>(value), true); }
+  void time(std::string_view slug, int64_t value, double off = 0) {
+    put(slug, static_cast<double>(value), false);
+    subject_.values[slug].off = off;
+  }
+  void real(std::string_view slug, double value) { put(slug, value, false); }
+  void mean(std::string_view slug, int64_t sum, int64_t count) {
+    if (count > 0) put(slug, static_cast<double>(sum) / static_cast<double>(count), false);
+  }
+  void word(std::string_view slug, std::string text) { subject_.words[slug] = std::move(text); }
+  void spans(std::string_view slug, const Worst& worst) { subject_.spans[slug] = worst.kept(); }
+  /// A yes or no that the trace cannot decide: half, give or take a half.
+  void perhaps(std::string_view slug, bool perhaps) {
+    subject_.values[slug] = perhaps ? Measured{0.5, 0.5, true, {}} : Measured{0, 0, true, {}};
+  }
+  void missing(std::string_view needs, std::initializer_list<std::string_view> slugs) {
+    for (const std::string_view slug : slugs) subject_.values[slug] = {0, 0, true, std::string(needs)};
+  }
+
+ private:
+  void put(std::string_view slug, double value, bool exact) { subject_.values[slug] = {value, 0, exact, {}}; }
+  Subject& subject_;
+};
+
+std::string kernel_text(const trace::Trace& trace, int64_t kernel) {
+  return short_name(demangle(trace.text(Table::kKernel, kernel, column::Kernel::name)));
+}
+
+Subject device_subject(const trace::Trace& trace, const Activity& activity, const DeviceActivity& device) {
+  Subject subject;
+  subject.kind = SubjectKind::kDevice;
+  subject.text = device.text;
+  Filler fill(subject);
+  fill.word("device", device.text);
+  fill.time("device-span", device.last - device.first);
+  const int64_t steady = std::clamp(device.steady, device.first, device.last);
+  fill.time("steady-span", device.last - steady);
+  fill.time("start-time", steady - device.first);
+  int64_t start_idle = 0;
+  size_t longest = 0;
+  for (size_t gap = 0; gap < kGaps; ++gap) {
+    add_saturating(start_idle, device.start_gaps[gap]);
+    if (device.start_gaps[gap] > device.start_gaps[longest]) longest = gap;
+  }
+  fill.time("start-idle", start_idle);
+  fill.word("start-cause", std::string(host_in(static_cast<Gap>(longest))));
+  fill.word("start-left-out", start_idle > 0
+                                  ? fmt::format("; the first {}, before its work repeats, left out",
+                                                report::format_duration(static_cast<double>(steady - device.first)))
+                                  : std::string());
+  fill.spans("start", device.start_worst);
+  fill.time("device-busy", device.busy);
+  fill.perhaps("cpu-device", device.cpu);
+  fill.count("is-cpu", device.cpu ? 1 : 0);
+  fill.perhaps("stream-waits", activity.queue_waits);
+
+  struct Named {
+    Gap gap;
+    std::string_view count, time, mean, hideable;
+  };
+  static constexpr Named kNamed[] = {
+      {Gap::kLaunch, "launch-gaps", "launch-gap-time", "launch-gap-mean", {}},
+      {Gap::kWait, "wait-gaps", "wait-gap-time", "wait-gap-mean", "wait-gap-hideable"},
+      {Gap::kCopy, "copy-gaps", "copy-gap-time", {}, "copy-gap-hideable"},
+      {Gap::kHost, "host-gaps", "host-gap-time", "host-gap-mean", {}},
+      {Gap::kAllocate, {}, "allocate-gap-time", {}, {}},
+      {Gap::kLoad, {}, "load-gap-time", {}, {}},
+      {Gap::kCall, {}, "call-gap-time", {}, {}},
+      {Gap::kQueued, "queued-gaps", "queued-gap-time", "queued-gap-mean", {}},
+  };
+  // Gaps whose cause is not known may be of any kind.
+  const bool tied = activity.calls > 0 && activity.untied * 2 <= activity.operations;
+  const auto unknown = static_cast<double>(device.gap(Gap::kUnknown).time);
+  for (const Named& named : kNamed) {
+    const GapSum& sum = device.gap(named.gap);
+    for (const std::string_view slug : {named.count, named.time, named.mean, named.hideable})
+      if (!tied && !slug.empty()) fill.missing(kCalls, {slug});
+    if (!tied) continue;
+    if (!named.count.empty()) fill.count(named.count, sum.count);
+    fill.time(named.time, sum.time, unknown);
+    if (!named.mean.empty()) fill.mean(named.mean, sum.time, sum.count);
+    if (!named.hideable.empty()) fill.time(named.hideable, sum.hideable);
+    if (!named.count.empty()) fill.spans(named.count, sum.worst);
+  }
+
+  fill.count("kernels", device.kernels);
+  fill.time("kernel-sum", device.kernel_sum);
+  fill.time("kernel-time", device.kernel_time);
+  fill.mean("kernel-mean", device.kernel_sum, device.kernels);
+  if (tied) {
+    fill.mean("launch-call-mean", device.launch_calls, device.launched);
+    fill.count("launched-kernels", device.launched);
+    fill.count("tiny-kernels", device.tiny);
+    fill.time("tiny-call-time", device.tiny_calls);
+    fill.time("tiny-kernel-time", device.tiny_time);
+    fill.time("tiny-gap-time", device.tiny_gaps);
+    if (device.tiny_kernel > 0) fill.word("tiny-kernel", kernel_text(trace, device.tiny_kernel));
+    fill.spans("tiny", device.tiny_worst);
+  } else {
+    fill.missing(kCalls, {"launched-kernels", "tiny-kernels", "tiny-call-time", "tiny-gap-time"});
+  }
+
+  fill.count("copies", device.copies);
+  fill.time("copy-time", device.copy_sum);
+  fill.real("copy-bytes", static_cast<double>(device.copy_bytes));
+  fill.time("exposed-copy-time", device.exposed_copy);
+  fill.spans("exposed-copies", device.exposed_worst);
+  fill.count("blocking-copies", device.blocking);
+  fill.time("exposed-blocking-time", device.exposed_blocking);
+  fill.spans("synchronous-copies", device.blocking_worst);
+  if (device.copies > 0 && device.memory_known == 0) {
+    fill.missing("a runtime that tells whether the host's memory is pinned (OpenCL does not)",
+                 {"pageable-copies", "exposed-pageable-time"});
+  } else {
+    fill.count("pageable-copies", device.pageable);
+    fill.real("pageable-bytes", static_cast<double>(device.pageable_bytes));
+    fill.time("exposed-pageable-time", device.exposed_pageable);
+    fill.spans("pageable-copies", device.pageable_worst);
+  }
+  fill.count("small-copies", device.small);
+  fill.count("small-copy-rows", device.small_rows);
+  fill.time("small-copy-time", device.small_time);
+  fill.time("small-copy-floor", device.small_least);
+  fill.time("small-copy-saved", device.small_saved);
+  fill.spans("small-copies", device.small_worst);
+
+  fill.count("collectives", device.collectives);
+  fill.time("collective-time", device.collective_time);
+  fill.time("exposed-collective-time", device.exposed_collective);
+  fill.spans("collectives", device.collective_worst);
+
+  fill.count("streams", device.streams);
+  fill.time("stream-overlap", device.overlap);
+  fill.count("serial-kernels", device.serial_kernels);
+  fill.time("serial-time", device.serial);
+  fill.spans("serial", device.serial_worst);
+  if (device.units > 0) fill.count("compute-units", device.units);
+  if (device.kernels > 0 && device.small_grid < 0) {
+    fill.missing("the number of the device's compute units and the kernels' workgroups",
+                 {"small-grid-time", "small-grid-idle"});
+  } else {
+    fill.time("small-grid-time", std::max<int64_t>(device.small_grid, 0));
+    fill.time("small-grid-idle", device.small_grid_idle);
+    fill.count("small-grid-groups", device.small_grid_groups);
+    if (device.small_grid_kernel > 0) fill.word("small-grid-kernel", kernel_text(trace, device.small_grid_kernel));
+  }
+  if (device.kernels > 0 && device.low_occupancy < 0) {
+    fill.missing("the kernels' registers and shared memory, and facts about the GPU (known of NVIDIA's from sm_80 on)",
+                 {"low-occupancy-time", "low-occupancy-lost"});
+  } else {
+    fill.time("low-occupancy-time", std::max<int64_t>(device.low_occupancy, 0));
+    fill.real("low-occupancy-lost", device.low_occupancy_lost);
+    fill.real("low-occupancy-percent", device.low_occupancy_percent);
+    fill.word("low-occupancy-limit", device.low_occupancy_limit);
+    if (device.low_occupancy_kernel > 0)
+      fill.word("low-occupancy-kernel", kernel_text(trace, device.low_occupancy_kernel));
+  }
+  if (activity.loaders) {
+    fill.time("loading-time", device.loading);
+    fill.spans("loading", device.loading_worst);
+  } else {
+    fill.missing("ranges or functions of a data loader (markers, torch.profiler, --torch-trace)", {"loading-time"});
+  }
+  if (device.clock_readings > 0) {
+    fill.count("clock-readings", device.clock_readings);
+    fill.count("slow-readings", device.slow_readings);
+    fill.real("clock-mean", device.clock_mean);
+    fill.real("clock-highest", device.clock_highest);
+    fill.spans("slow-clock", device.slow_worst);
+  } else if (!device.cpu) {
+    fill.missing("readings of the GPU's clock (tacho trace --telemetry gpu)",
+                 {"clock-readings", "slow-readings", "clock-mean", "clock-highest"});
+  }
+  if (device.memory_used > 0 && device.memory > 0) {
+    fill.real("memory-used", device.memory_used);
+    fill.real("memory", device.memory);
+  } else if (!device.cpu) {
+    fill.missing("readings of the GPU's memory (tacho trace --telemetry gpu)", {"memory-used", "memory"});
+  }
+  return subject;
+}
+
+// Without the time in which only collectives ran: they wait for the other devices.
+int64_t own_work(const DeviceActivity& device) {
+  return device.busy - device.exposed_collective;
+}
+
+Status run_subject(const trace::Trace& trace, const Activity& activity, const FindOptions& options, Subject& subject,
+                   std::vector<std::string>& remarks) {
+  Filler fill(subject);
+  const auto [first, last] = trace.time_range();
+  fill.time("run-time", last - first);
+  TACHO_ASSIGN(const RunFacts facts, run_facts(trace));
+  if (activity.calls == 0) {
+    fill.missing(kCalls, {"top-call-time", "top-call-count"});
+  } else {
+    fill.time("top-call-time", facts.call_time);
+    fill.count("top-call-count", facts.call_count);
+    fill.word("top-call", facts.call);
+    fill.word("top-call-thread", facts.call_thread);
+    subject.spans["top-call"] = {{facts.call_first, facts.call_last, facts.call_time, facts.call_track, 0}};
+  }
+  if (facts.wall_samples == 0) {
+    fill.missing("call stacks of Python by wall time (tacho trace --sampler timer --sample-clock wall)",
+                 {"lock-time", "lock-thread-time"});
+  } else {
+    fill.time("lock-time", facts.lock_time);
+    fill.time("lock-thread-time", facts.lock_of);
+    fill.word("lock-thread", facts.lock_thread);
+    if (facts.lock_time > 0)
+      subject.spans["lock"] = {{facts.lock_first, facts.lock_last, facts.lock_time, facts.lock_track, 0}};
+  }
+
+  const DeviceActivity* busiest = nullptr;
+  const DeviceActivity* least = nullptr;
+  int64_t used = 0, busy = 0;
+  for (const DeviceActivity& device : activity.devices) {
+    if (device.cpu || device.row == 0) continue;
+    ++used;
+    busy += own_work(device);
+    if (busiest == nullptr || own_work(device) > own_work(*busiest)) busiest = &device;
+    if (least == nullptr || own_work(device) < own_work(*least)) least = &device;
+  }
+  fill.count("gpus-used", used);
+  fill.count("gpus-unused", std::max<int64_t>(facts.gpus - used, 0));
+  fill.perhaps("many-ranks", facts.ranks);
+  if (used > 0) {
+    fill.time("busiest-time", own_work(*busiest));
+    fill.time("busy-mean", busy / used);
+    fill.word("busiest", busiest->text);
+    fill.word("least-busy", least->text);
+    fill.time("least-busy-time", own_work(*least));
+  }
+
+  if (options.ranks) {
+    const RankLateness& late = *options.ranks;
+    fill.time("late-time", late.waited);
+    fill.count("late-collectives", late.late_in);
+    fill.count("all-collectives", late.collectives);
+    fill.word("late-rank", fmt::format("rank {}", late.rank));
+    fill.word("late-cause", late.cause);
+    std::vector<Stretch>& spans = subject.spans["late-rank"];
+    for (const FindingSpan& span : late.spans)
+      spans.push_back({span.from, span.to, span.to - span.from, span.tracks.empty() ? 0 : span.tracks[0],
+                       span.tracks.size() > 1 ? span.tracks[1] : 0});
+  } else if (facts.ranks || std::any_of(activity.devices.begin(), activity.devices.end(),
+                                        [](const DeviceActivity& device) { return device.collectives > 0; })) {
+    fill.missing("the traces of all ranks in one (tacho merge), or tacho ranks",
+                 {"late-time", "late-collectives", "all-collectives"});
+  }
+
+  const int64_t length = last - first;
+  if (facts.profiler_time > length / 20 && length > 0)
+    remarks.push_back(fmt::format("a profiler says that it took {} itself, {:.0f} % of the run: "
+                                  "calls are slower in this trace than without it",
+                                  report::format_duration(static_cast<double>(facts.profiler_time)),
+                                  100 * static_cast<double>(facts.profiler_time) / static_cast<double>(length)));
+  return {};
+}
+
+Subject process_subject(const trace::Trace& trace, const Activity& activity, const ProcessActivity& process) {
+  Subject subject;
+  subject.kind = SubjectKind::kProcess;
+  subject.text = process.process > 0 ? process_name(trace, process.process) : std::string("the program");
+  Filler fill(subject);
+  fill.word("process", subject.text);
+  if (activity.calls == 0) {
+    fill.missing(kCalls, {"load-time", "first-launch-time", "allocations", "allocation-time"});
+    return subject;
+  }
+  fill.time("load-time", process.load);
+  fill.count("load-calls", process.load_calls);
+  fill.time("first-launch-time", process.first_excess);
+  fill.spans("loading-code", process.load_worst);
+  fill.count("allocations", process.allocations);
+  fill.time("allocation-time", process.allocation_time);
+  fill.count("launches", process.launches);
+  fill.spans("allocations", process.allocation_worst);
+  return subject;
+}
+
+}  // namespace
+
+const Quantity* quantity_named(std::string_view slug) {
+  for (const Quantity& quantity : kQuantities)
+    if (quantity.slug == slug) return &quantity;
+  return nullptr;
+}
+
+Result<std::vector<Subject>> measure(const trace::Trace& trace, const FindOptions& options,
+                                     std::vector<std::string>& remarks) {
+  TACHO_ASSIGN(const Activity activity, analysis::activity(trace));
+  std::vector<Subject> subjects(1);
+  TACHO_TRY(run_subject(trace, activity, options, subjects[0], remarks));
+  for (const DeviceActivity& device : activity.devices) subjects.push_back(device_subject(trace, activity, device));
+  for (const ProcessActivity& process : activity.processes)
+    if (process.calls > 0 || process.launches > 0) subjects.push_back(process_subject(trace, activity, process));
+  return subjects;
+}
+
+}  // namespace tacho::analysis

@@ -1,0 +1,847 @@
+// The sweep that gives device work to operators (operators.h).
+#include "analysis/operators/operators.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "analysis/operators/graph_nodes.h"
+#include "analysis/pair_hash.h"
+#include "base/format.h"
+#include "base/saturating.h"
+#include "event/schema.h"
+
+namespace tacho::analysis {
+
+using event::kUnknown;
+using event::Table;
+namespace column = event::column;
+
+std::string_view to_string(OperatorPhase phase) {
+  static constexpr std::string_view kNames[] = {"forward", "backward", "optimizer", "data"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+namespace {
+
+// Functions of torch.nn.functional that are ATen operators under another name: nothing else tells of their calls where
+// torch's emitter runs.
+constexpr std::string_view kFunctional[] = {"adaptive_avg_pool1d",
+                                            "avg_pool1d",
+                                            "avg_pool2d",
+                                            "avg_pool3d",
+                                            "bilinear",
+                                            "channel_shuffle",
+                                            "conv1d",
+                                            "conv2d",
+                                            "conv3d",
+                                            "conv_tbc",
+                                            "conv_transpose1d",
+                                            "conv_transpose2d",
+                                            "conv_transpose3d",
+                                            "cosine_similarity",
+                                            "gelu",
+                                            "hardshrink",
+                                            "linear",
+                                            "one_hot",
+                                            "pairwise_distance",
+                                            "pdist",
+                                            "pixel_shuffle",
+                                            "pixel_unshuffle",
+                                            "prelu",
+                                            "scaled_dot_product_attention",
+                                            "softplus",
+                                            "softshrink"};
+
+constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
+
+// What the name of a range or operator says.
+struct Kind {
+  bool is = false;  // an operator at all
+  OperatorLevel level = OperatorLevel::kAten;
+  std::string name, module, place, fused;
+  uint64_t link = 0;  // of the text: "seq = 12", plus 1; 0 = none
+  bool engine = false;
+};
+
+bool all_digits(std::string_view text) {
+  return text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// "MmBackward0", "torch::autograd::AccumulateGrad", "ScaleBackward"
+bool is_backward(std::string_view name) {
+  if (name == "torch::autograd::AccumulateGrad" || name == "torch::autograd::CopyBackwards" ||
+      name == "torch::autograd::CopySlices" || name == "torch::autograd::GraphRoot")
+    return true;
+  const size_t at = name.rfind("Backward");
+  return at != std::string_view::npos && at > 0 && all_digits(name.substr(at + 8)) &&
+         name.find(' ') == std::string_view::npos;
+}
+
+// "aten::mm, seq = 7, op_id = 31": the name alone, and the 7 as 8.
+std::string_view cut_numbers(std::string_view text, uint64_t& link) {
+  constexpr std::string_view kSequence = ", seq = ";
+  if (const size_t at = text.find(kSequence); at != std::string_view::npos) {
+    uint64_t number = 0;
+    const char* const begin = text.data() + at + kSequence.size();
+    if (std::from_chars(begin, text.data() + text.size(), number).ec == std::errc()) link = number + 1;
+  }
+  for (const std::string_view counter : {kSequence, std::string_view(", op_id = "), std::string_view(", sizes = ")})
+    text = text.substr(0, text.find(counter));
+  return text;
+}
+
+// Names as torch itself gives them, in ranges of its emitter and in torch.profiler's files.
+Kind of_name(std::string_view text) {
+  Kind kind;
+  const std::string_view name = cut_numbers(text, kind.link);
+  kind.name = name;
+  kind.is = true;
+  if (name.starts_with(kEngine)) {
+    kind.level = OperatorLevel::kCall;
+    kind.name = "autograd engine";
+    kind.engine = true;
+  } else if (is_backward(name)) {
+    kind.level = OperatorLevel::kBackward;
+  } else if (name.starts_with("Optimizer.")) {
+    kind.level = OperatorLevel::kOptimizer;
+  } else if (name.starts_with("enumerate(DataLoader)")) {
+    kind.level = OperatorLevel::kData;
+  } else if (name.find("::") != std::string_view::npos && name.find(' ') == std::string_view::npos) {
+    kind.level = OperatorLevel::kAten;
+  } else {
+    kind.is = kind.link != 0;  // a function of the program's own
+    kind.level = OperatorLevel::kFunction;
+  }
+  return kind;
+}
+
+// Ranges of --torch-trace: the category is "kind place @ file:line" (python/tacho/torch_trace.py).
+Kind of_own(std::string_view name, std::string_view category) {
+  Kind kind;
+  kind.is = true;
+  kind.name = name;
+  if (const size_t at = category.rfind(" @ "); at != std::string_view::npos) {
+    kind.place = category.substr(at + 3);
+    category = category.substr(0, at);
+  }
+  const size_t space = category.find(' ');
+  const std::string_view word = category.substr(0, space),
+                         rest = space == std::string_view::npos ? std::string_view() : category.substr(space + 1);
+  if (word == "module") {
+    kind.level = OperatorLevel::kModule;
+    kind.module = rest;
+  } else if (word == "function" || word == "autograd") {
+    kind.level = OperatorLevel::kFunction;
+  } else if (word == "backward") {
+    kind.level = OperatorLevel::kBackward;
+  } else if (word == "optimizer") {
+    kind.level = OperatorLevel::kOptimizer;
+  } else if (word == "data") {
+    kind.level = OperatorLevel::kData;
+  } else if (word == "compiled") {
+    kind.level = OperatorLevel::kCompiled;
+    kind.fused = rest;
+  } else if (word == "call") {
+    kind.level = OperatorLevel::kCall;
+  } else {
+    kind.level = OperatorLevel::kUser;
+  }
+  return kind;
+}
+
+// "nn.Module: Linear_0" of torch.profiler's files with modules.
+std::optional<Kind> of_python(std::string_view name) {
+  constexpr std::string_view kModule = "nn.Module: ";
+  if (!name.starts_with(kModule)) return std::nullopt;
+  name.remove_prefix(kModule.size());
+  Kind kind;
+  kind.is = true;
+  kind.level = OperatorLevel::kModule;
+  kind.module = name;
+  const size_t number = name.rfind('_');
+  if (number != std::string_view::npos && number > 0 && all_digits(name.substr(number + 1)))
+    name = name.substr(0, number);
+  kind.name = "nn.Module." + std::string(name) + ".forward";
+  return kind;
+}
+
+// Calls of device APIs whose work may still come, and forward operators whose backward may: the newest of them.
+constexpr size_t kMostRemembered = 2'000'000;
+
+// The part of a name that an operator is.
+std::string part_of(const OperatorTree& tree, const OperatorNode& node) {
+  const std::string& name = tree.texts[node.name];
+  constexpr std::string_view kAten = "aten::";
+  if (node.level == OperatorLevel::kAten && name.starts_with(kAten)) {
+    const std::string_view short_name = std::string_view(name).substr(kAten.size());
+    if (std::find(std::begin(kFunctional), std::end(kFunctional), short_name) != std::end(kFunctional))
+      return "torch.nn.functional." + std::string(short_name);
+  }
+  return name;
+}
+
+// The operators on the way to a node that its path names, from the outermost on: ATen operators only where the next
+// outer part is neither one nor a function that stands for it.
+std::vector<uint32_t> named(const OperatorTree& tree, uint32_t node) {
+  std::vector<uint32_t> chain;
+  for (uint32_t at = node; at != 0; at = tree.nodes[at].parent) chain.push_back(at);
+  std::reverse(chain.begin(), chain.end());
+  auto last = OperatorLevel::kRoot;
+  std::erase_if(chain, [&](uint32_t at) {
+    const OperatorLevel level = tree.nodes[at].level;
+    const bool said = last == OperatorLevel::kFunction || last == OperatorLevel::kAten ||
+                      last == OperatorLevel::kBackward || last == OperatorLevel::kOptimizer ||
+                      last == OperatorLevel::kCompiled;
+    if (level == OperatorLevel::kAten && said) return true;
+    last = level;
+    return false;
+  });
+  return chain;
+}
+
+class OperatorSweep {
+ public:
+  OperatorSweep(const trace::Trace& trace, const OperatorVisitor& visitor, const GraphShares* shares)
+      : trace_(trace), visitor_(visitor), shares_(shares) {
+    tree_.texts.emplace_back();
+    tree_.nodes.emplace_back();
+  }
+
+  Result<OperatorTree> run() {
+    labels_.resize(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kLabel), 1)));
+    functions_.resize(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)));
+    TACHO_TRY(read_links());
+    TACHO_TRY(sweep());
+    return std::move(tree_);
+  }
+
+ private:
+  struct Known {
+    bool read = false;
+    bool launches = false;  // an API call, no operator
+    Kind kind;
+    uint32_t name = 0, module = 0, place = 0, fused = 0;  // texts
+    bool torch = false;
+    GraphMark graph = GraphMark::kNone;
+  };
+  struct Open {
+    int64_t end = 0, start = 0, duration = 0;
+    uint32_t node = 0;
+    OperatorPhase phase = OperatorPhase::kForward;
+    int64_t number = 0;
+    bool engine = false;
+  };
+  struct Call {
+    OperatorCall operation;
+    bool counted = false;
+  };
+  struct Forward {
+    uint32_t node;
+    int64_t track;
+    bool ambiguous;
+  };
+
+  int64_t cell(Table table, int64_t row, int at) const { return trace_.cell(table, row, at); }
+  int64_t process_of(int64_t track) const { return cell(Table::kTrack, track, column::Track::process); }
+
+  uint32_t text(const std::string& value) {
+    if (value.empty()) return 0;
+    const auto [at, fresh] = text_of_.try_emplace(value, static_cast<uint32_t>(tree_.texts.size()));
+    if (fresh) tree_.texts.push_back(value);
+    return at->second;
+  }
+
+  void fill(Known& known, Kind kind) {
+    known.read = true;
+    known.kind = std::move(kind);
+    if (!known.kind.is) return;
+    known.name = text(known.kind.name);
+    known.module = text(known.kind.module);
+    known.place = text(known.kind.place);
+    known.fused = text(known.kind.fused);
+  }
+
+  const Known& label(int64_t row) {
+    Known& known = labels_[row > 0 && static_cast<size_t>(row) < labels_.size() ? static_cast<size_t>(row) : 0];
+    if (known.read) return known;
+    const std::string_view name = trace_.text(Table::kLabel, row, column::Label::name),
+                           domain = trace_.text(Table::kLabel, row, column::Label::domain),
+                           category = trace_.text(Table::kLabel, row, column::Label::category);
+    if (domain == "torch") {
+      known.torch = true;
+      known.graph = graph_mark(trace_, row);
+      if (known.graph != GraphMark::kNone) {
+        known.read = true;
+      } else if (category.starts_with("version ")) {
+        tree_.torch_seen = true;
+        tree_.torch_version = name;
+        known.read = true;
+      } else {
+        fill(known, of_own(name, category));
+      }
+    } else if (domain.empty() || domain == "NVTX" || domain == "ROCTx") {
+      // Where torch's emitter writes; libraries have domains of their own (CUB: "CCCL").
+      fill(known, of_name(name));
+    } else {
+      known.read = true;
+    }
+    return known;
+  }
+
+  Known& function(int64_t row) {
+    Known& known = functions_[row > 0 && static_cast<size_t>(row) < functions_.size() ? static_cast<size_t>(row) : 0];
+    if (known.read) return known;
+    const auto domain = static_cast<event::Domain>(cell(Table::kFunction, row, column::Function::domain));
+    const std::string_view name = trace_.text(Table::kFunction, row, column::Function::name);
+    known.read = true;
+    if (domain == event::Domain::kOperator) {
+      Kind kind = of_name(name);
+      kind.is = true;
+      fill(known, std::move(kind));
+    } else if (domain == event::Domain::kPython) {
+      if (auto kind = of_python(name)) fill(known, std::move(*kind));
+    } else {
+      known.launches = true;
+    }
+    return known;
+  }
+
+  // Forward and backward operators of torch.profiler's files.
+  Status read_links() {
+    static constexpr int kColumns[] = {column::Link::kind, column::Link::process, column::Link::from, column::Link::to};
+    return trace::visit_chunks(trace_, Table::kLink, kColumns,
+                               [&](size_t, std::span<const std::span<const int64_t>> values) {
+                                 for (size_t i = 0; i < values[0].size(); ++i)
+                                   if (values[0][i] == static_cast<int64_t>(event::LinkKind::kFlow)) {
+                                     forward_of_[{values[1][i], values[3][i]}] = values[2][i];
+                                     linked_.insert({values[1][i], values[2][i]});
+                                   }
+                                 return true;
+                               });
+  }
+
+  uint32_t child(uint32_t parent, const Known& known, OperatorPhase phase) {
+    // A module's place in the model tells it from others of its class; of other operators the name does, and for the
+    // innermost their place in the source.
+    const std::array<uint32_t, 4> key = {parent, known.name, known.module,
+                                         known.place ^ static_cast<uint32_t>(phase) << 28};
+    const auto [at, fresh] = child_of_.try_emplace(key, static_cast<uint32_t>(tree_.nodes.size()));
+    if (fresh) {
+      OperatorNode node;
+      node.parent = parent;
+      node.name = known.name;
+      node.place = known.place;
+      node.module = known.module != 0 ? known.module : tree_.nodes[parent].module;
+      node.fused = known.fused;
+      node.level = known.kind.level;
+      node.phase = phase;
+      tree_.nodes.push_back(node);
+    }
+    return at->second;
+  }
+
+  static OperatorPhase phase_of(OperatorLevel level, bool engine, OperatorPhase outer) {
+    if (level == OperatorLevel::kBackward || engine) return OperatorPhase::kBackward;
+    if (level == OperatorLevel::kOptimizer) return OperatorPhase::kOptimizer;
+    if (level == OperatorLevel::kData) return OperatorPhase::kData;
+    return outer;
+  }
+
+  // An operator's call begins. `number`: a link of forward and backward, 0 = none; `own`: correlation of the call
+  // itself.
+  void begin(int64_t track, int64_t start, int64_t duration, const Known& known, uint64_t number, bool emitted,
+             int64_t own) {
+    std::vector<Open>& stack = open_[track];
+    while (!stack.empty() && stack.back().end <= start) stack.pop_back();
+    const uint32_t outer = stack.empty() ? 0 : stack.back().node;
+    const OperatorPhase phase = known.kind.name == "torch.autograd.backward" || known.kind.name == "torch.autograd.grad"
+                                    ? OperatorPhase::kBackward
+                                    : phase_of(known.kind.level, known.kind.engine,
+                                               stack.empty() ? OperatorPhase::kForward : stack.back().phase);
+    uint32_t parent = outer;
+    const int64_t process = process_of(track);
+    if (known.kind.level == OperatorLevel::kBackward) {
+      const uint32_t forward = forward_node(process, track, number, emitted, own);
+      if (forward != 0)
+        parent = forward;
+      else
+        ++tree_.backward_alone;
+    }
+    const uint32_t node = child(parent, known, phase);
+    OperatorNode& at = tree_.nodes[node];
+    ++at.calls;
+    const bool ended = duration != kUnknown && duration >= 0;
+    if (ended) {
+      add_saturating(at.host_ns, duration);
+      add_saturating(at.whole_ns, duration);
+      if (outer != 0 && !stack.empty() && stack.back().duration != kUnknown) tree_.nodes[outer].host_ns -= duration;
+    } else {
+      ++at.unended;
+    }
+    int64_t& count = counts_[{node, track}];
+    stack.push_back({ended ? start + duration : INT64_MAX, start, ended ? duration : kUnknown, node, phase, ++count,
+                     known.kind.engine});
+    if (phase == OperatorPhase::kForward && number != 0) remember_forward(process, track, number, emitted, node);
+    if (own != 0 && linked_.contains({process, own})) profiler_forward_[{process, own}] = node;
+  }
+
+  // Sequence numbers of the emitter and of --torch-trace are different numbers.
+  static int64_t link_key(uint64_t number, bool emitted) {
+    return static_cast<int64_t>(number << 1 | (emitted ? 1 : 0));
+  }
+
+  void remember_forward(int64_t process, int64_t track, uint64_t number, bool emitted, uint32_t node) {
+    const std::pair key(process, link_key(number, emitted));
+    const auto [at, fresh] = forwards_.try_emplace(key, Forward{node, track, false});
+    if (fresh) {
+      forward_order_.push_back(key);
+      if (forward_order_.size() > kMostRemembered) {
+        forwards_.erase(forward_order_.front());
+        forward_order_.pop_front();
+      }
+    } else {
+      // Each thread counts for itself: two that count at once cannot be told apart.
+      at->second = {node, track, at->second.ambiguous || at->second.track != track};
+    }
+  }
+
+  uint32_t forward_node(int64_t process, int64_t, uint64_t number, bool emitted, int64_t own) const {
+    if (own != 0) {
+      const auto link = forward_of_.find({process, own});
+      if (link == forward_of_.end()) return 0;
+      const auto node = profiler_forward_.find({process, link->second});
+      return node == profiler_forward_.end() ? 0 : node->second;
+    }
+    if (number == 0) return 0;
+    const auto found = forwards_.find({process, link_key(number, emitted)});
+    return found == forwards_.end() || found->second.ambiguous ? 0 : found->second.node;
+  }
+
+  // The sweep
+
+  void read_marker(std::span<const int64_t> row) {
+    const Known& known = label(row[3]);
+    if (known.graph != GraphMark::kNone) return node_mark(known.graph, row[0], row[1], row[5]);
+    if (!known.kind.is ||
+        cell(Table::kLabel, row[3], column::Label::kind) != static_cast<int64_t>(event::MarkerKind::kPushPop))
+      return;
+    uint64_t number = known.kind.link;
+    if (number == 0 &&
+        cell(Table::kLabel, row[3], column::Label::payload) == static_cast<int64_t>(event::PayloadKind::kInteger))
+      number = static_cast<uint64_t>(row[5]) + (known.torch ? 0 : 1);
+    begin(row[0], row[1], row[2], known, number, !known.torch, 0);
+  }
+
+  // A node of a CUDA graph belongs to the operator that was open when it was made.
+  void node_mark(GraphMark mark, int64_t track, int64_t time, int64_t node) {
+    OperatorCall call;
+    if (mark == GraphMark::kCopy)
+      graph_nodes_.copy(track, node);
+    else if (mark == GraphMark::kOrigin)
+      graph_nodes_.origin(track, process_of(track), node);
+    else if (launched_by(track, time, call))
+      graph_nodes_.made(process_of(track), node, call);
+  }
+
+  // Fills in the operator that is open on a thread; false when there is none.
+  bool launched_by(int64_t track, int64_t start, OperatorCall& call) {
+    const auto found = open_.find(track);
+    if (found == open_.end()) return false;
+    std::vector<Open>& stack = found->second;
+    while (!stack.empty() && stack.back().end <= start) stack.pop_back();
+    if (stack.empty()) return false;
+    call.node = stack.back().node;
+    call.process = process_of(track);
+    call.thread = cell(Table::kTrack, track, column::Track::thread);
+    call.outer = outer_of(call.node);
+    const Open* named = &stack.back();
+    for (size_t i = stack.size(); i-- > 0;)
+      if (stack[i].node == call.outer) {
+        named = &stack[i];
+        break;
+      }
+    call.start = named->start;
+    call.duration = named->duration;
+    call.number = named->number;
+    return true;
+  }
+
+  void read_call(std::span<const int64_t> row) {
+    const int64_t track = row[0], start = row[1], correlation = row[4];
+    const Known& known = function(row[3]);
+    if (known.kind.is) return begin(track, start, row[2], known, 0, false, correlation);
+    if (!known.launches || correlation == 0) return;
+    OperatorCall call;  // of the root, where no operator is open
+    launched_by(track, start, call);
+    const int64_t process = process_of(track);
+    if (!calls_.try_emplace({process, correlation}, Call{call, false}).second)
+      return;  // the driver's within the runtime's
+    order_.push_back({process, correlation});
+    if (order_.size() > kMostRemembered) {
+      calls_.erase(order_.front());
+      order_.pop_front();
+    }
+  }
+
+  // The node at which path() ends.
+  uint32_t outer_of(uint32_t node) const {
+    const std::vector<uint32_t> kept = named(tree_, node);
+    return kept.empty() ? node : kept.back();
+  }
+
+  Status sweep() {
+    static constexpr int kCallColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
+                                           column::Fact::dim, column::Fact::correlation};
+    static constexpr int kMarkerColumns[] = {column::Marker::track,       column::Marker::start,
+                                             column::Marker::duration,    column::Marker::dim,
+                                             column::Marker::correlation, column::Marker::payload};
+    static constexpr int kDispatchColumns[] = {column::Fact::track,       column::Fact::start,
+                                               column::Fact::duration,    column::Fact::dim,
+                                               column::Fact::correlation, column::Dispatch::graph_node};
+    static constexpr int kCopyColumns[] = {column::Copy::track, column::Copy::start,       column::Copy::duration,
+                                           column::Copy::dim,   column::Copy::correlation, column::Copy::graph_node,
+                                           column::Copy::bytes};
+    static constexpr int kFillColumns[] = {column::Fill::track, column::Fill::start,       column::Fill::duration,
+                                           column::Fill::dim,   column::Fill::correlation, column::Fill::graph_node,
+                                           column::Fill::bytes};
+    trace::TimeCursor calls(trace_, Table::kApi, kCallColumns), markers(trace_, Table::kMarker, kMarkerColumns);
+    bool more_calls = calls.next(), more_markers = markers.next();
+    struct Source {
+      Table table;
+      std::unique_ptr<trace::TimeCursor> cursor;
+      bool more;
+    };
+    std::vector<Source> sources;
+    const auto source = [&](Table table, std::span<const int> columns) {
+      sources.push_back({table, std::make_unique<trace::TimeCursor>(trace_, table, columns), false});
+      sources.back().more = sources.back().cursor->next();
+    };
+    source(Table::kDispatch, kDispatchColumns);
+    source(Table::kCopy, kCopyColumns);
+    source(Table::kFill, kFillColumns);
+    const auto advance = [&](int64_t time) {
+      for (;;) {
+        const bool call = more_calls && calls.start() <= time, marker = more_markers && markers.start() <= time;
+        if (!call && !marker) return;
+        // A range goes before a call of the same moment.
+        if (marker && (!call || markers.start() <= calls.start())) {
+          read_marker(markers.row());
+          more_markers = markers.next();
+        } else {
+          read_call(calls.row());
+          more_calls = calls.next();
+        }
+      }
+    };
+    constexpr int64_t kClocksDisagree = 100'000'000;
+    for (;;) {
+      Source* earliest = nullptr;
+      for (Source& each : sources)
+        if (each.more && (earliest == nullptr || each.cursor->start() < earliest->cursor->start())) earliest = &each;
+      if (earliest == nullptr) break;
+      const auto row = earliest->cursor->row();
+      const int64_t start = row[1], duration = row[2], correlation = row[4];
+      advance(start > INT64_MAX - kClocksDisagree ? start : start + kClocksDisagree);
+      const auto call = correlation != 0 ? calls_.find({process_of(row[0]), correlation}) : calls_.end();
+      const bool known = call != calls_.end();
+      DeviceWork work;
+      work.ns = duration != kUnknown && duration > 0 ? duration : 0;
+      work.kernels = earliest->table == Table::kDispatch ? 1 : 0;
+      work.bytes = earliest->table != Table::kDispatch && row[6] != kUnknown ? row[6] : 0;
+      work.launches = known && !call->second.counted ? 1 : 0;
+      if (known) call->second.counted = true;
+      const OperatorCall* operation = known && call->second.operation.node != 0 ? &call->second.operation : nullptr;
+      const OperatorCall* const launcher = operation;
+      if (row[5] != 0) {
+        const OperatorCall* const made_by = graph_nodes_.find(process_of(row[0]), row[5]);
+        if (made_by != nullptr)
+          operation = made_by;
+        else
+          ++tree_.graph_unnamed;
+        if (visitor_.graph_node)
+          visitor_.graph_node(
+              {.process = process_of(row[0]),
+               .correlation = correlation,
+               .graph = earliest->table == Table::kDispatch ? cell(Table::kKernel, row[3], column::Kernel::graph) : 0,
+               .work = work,
+               .node = made_by != nullptr ? made_by->node : 0,
+               .launcher = launcher});
+      }
+      const uint32_t node = operation != nullptr ? operation->node : 0;
+      if (const GraphShares::Graph* const graph = shared_graph(earliest->table, row[3])) {
+        divide(*graph, work, node);
+      } else {
+        tree_.nodes[node].work.add(work);
+        tree_.whole.add(work);
+      }
+      if (earliest->table == Table::kDispatch) {
+        if (visitor_.kernel) visitor_.kernel({row[0], start, duration, row[3], correlation, row[5]}, operation);
+      }
+      earliest->more = earliest->cursor->next();
+    }
+    advance(INT64_MAX);
+    for (const Source& each : sources) TACHO_TRY(each.cursor->status());
+    TACHO_TRY(calls.status());
+    return markers.status();
+  }
+
+  // Graphs whose launch is one span
+
+  // The graph of another trace that a span is a launch of; nullptr for other work, and where nothing is known of it.
+  const GraphShares::Graph* shared_graph(Table table, int64_t dim) {
+    if (shares_ == nullptr || table != Table::kDispatch ||
+        cell(Table::kKernel, dim, column::Kernel::kind) != static_cast<int64_t>(event::DispatchKind::kGraph))
+      return nullptr;
+    const auto [at, fresh] = spans_.try_emplace(dim, nullptr);
+    if (fresh) {
+      const auto found = shares_->graphs.find(std::string(trace_.text(Table::kKernel, dim, column::Kernel::name)));
+      if (found != shares_->graphs.end()) {
+        // The place of this graph among those of its name, by the order of their ids.
+        const int64_t name = cell(Table::kKernel, dim, column::Kernel::name);
+        std::set<int64_t> ids;
+        for (int64_t row = 1; row < trace_.rows(Table::kKernel); ++row)
+          if (cell(Table::kKernel, row, column::Kernel::name) == name)
+            ids.insert(cell(Table::kKernel, row, column::Kernel::graph));
+        const auto place = std::distance(ids.begin(), ids.find(cell(Table::kKernel, dim, column::Kernel::graph)));
+        const std::vector<GraphShares::Graph>& known = found->second;
+        at->second = known.size() == ids.size() ? &known[static_cast<size_t>(place)] : &together(found->first);
+      }
+    }
+    if (at->second == nullptr) ++tree_.spans_undivided;
+    return at->second;
+  }
+
+  // All graphs of a name as one.
+  const GraphShares::Graph& together(const std::string& name) {
+    const auto [at, fresh] = together_.try_emplace(name);
+    if (fresh)
+      for (const GraphShares::Graph& each : shares_->graphs.at(name)) {
+        at->second.launches += each.launches;
+        add_saturating(at->second.ns, each.ns);
+        at->second.work.insert(at->second.work.end(), each.work.begin(), each.work.end());
+      }
+    return at->second;
+  }
+
+  // The operator of the other trace, in this one.
+  uint32_t node_like(uint32_t other) {
+    if (other == 0) return 0;
+    if (const auto known = like_.find(other); known != like_.end()) return known->second;
+    const OperatorNode node = shares_->tree.nodes[other];
+    const uint32_t parent = node_like(node.parent);
+    const auto same_text = [&](uint32_t number) { return text(shares_->tree.texts[number]); };
+    Known known;
+    known.name = same_text(node.name);
+    known.place = same_text(node.place);
+    known.fused = same_text(node.fused);
+    if (node.level == OperatorLevel::kModule || node.module != shares_->tree.nodes[node.parent].module)
+      known.module = same_text(node.module);
+    known.kind.level = node.level;
+    return like_[other] = child(parent, known, node.phase);
+  }
+
+  void divide(const GraphShares::Graph& graph, const DeviceWork& span, uint32_t launcher) {
+    int64_t left = span.ns;
+    DeviceWork whole;
+    for (size_t i = 0; i < graph.work.size(); ++i) {
+      const auto& [node, measured] = graph.work[i];
+      DeviceWork part;
+      part.ns =
+          i + 1 == graph.work.size() || graph.ns <= 0
+              ? left
+              : std::min(left, static_cast<int64_t>(static_cast<double>(span.ns) * static_cast<double>(measured.ns) /
+                                                    static_cast<double>(graph.ns)));
+      left -= part.ns;
+      part.kernels = measured.kernels / graph.launches;
+      part.bytes = measured.bytes / graph.launches;
+      tree_.nodes[node == 0 ? launcher : node_like(node)].work.add(part);
+      whole.add(part);
+    }
+    tree_.nodes[launcher].work.launches += span.launches;
+    whole.launches += span.launches;
+    tree_.whole.add(whole);
+    tree_.estimated.add(whole);
+    ++tree_.spans_divided;
+    if (tree_.estimated_from == 0 || graph.launches < tree_.estimated_from) tree_.estimated_from = graph.launches;
+  }
+
+  struct KeyHash {
+    size_t operator()(const std::array<uint32_t, 4>& key) const {
+      uint64_t hash = 0xcbf29ce484222325ull;
+      for (const uint32_t part : key) hash = (hash ^ part) * 0x9e3779b97f4a7c15ull;
+      return static_cast<size_t>(hash ^ hash >> 29);
+    }
+  };
+
+  const trace::Trace& trace_;
+  const OperatorVisitor& visitor_;
+  const GraphShares* shares_;
+  std::unordered_map<int64_t, const GraphShares::Graph*> spans_;  // by row of table kernel
+  std::unordered_map<std::string, GraphShares::Graph> together_;
+  std::unordered_map<uint32_t, uint32_t> like_;
+  OperatorTree tree_;
+  std::vector<Known> labels_, functions_;
+  std::unordered_map<std::string, uint32_t> text_of_;
+  std::unordered_map<std::array<uint32_t, 4>, uint32_t, KeyHash> child_of_;
+  std::unordered_map<int64_t, std::vector<Open>> open_;     // by track
+  std::map<std::pair<uint32_t, int64_t>, int64_t> counts_;  // of calls, by (node, track)
+  std::unordered_map<std::pair<int64_t, int64_t>, Call, PairHash> calls_;
+  std::deque<std::pair<int64_t, int64_t>> order_, forward_order_;
+  std::unordered_map<std::pair<int64_t, int64_t>, Forward, PairHash> forwards_;
+  std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash>
+      forward_of_;  // torch.profiler: backward -> forward
+  GraphNodes<OperatorCall> graph_nodes_;
+  std::set<std::pair<int64_t, int64_t>> linked_;
+  std::unordered_map<std::pair<int64_t, int64_t>, uint32_t, PairHash> profiler_forward_;
+};
+
+}  // namespace
+
+std::string OperatorTree::path(uint32_t node) const {
+  std::string out;
+  for (const uint32_t each : named(*this, node)) out += (out.empty() ? "" : "/") + part_of(*this, nodes[each]);
+  return out;
+}
+
+Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisitor& visitor,
+                                   const GraphShares* shares) {
+  return OperatorSweep(trace, visitor, shares).run();
+}
+
+Result<GraphShares> graph_shares(const trace::Trace& trace) {
+  struct Launch {
+    int64_t graph = 0;
+    std::vector<std::pair<uint32_t, DeviceWork>> work;
+  };
+  std::map<std::pair<int64_t, int64_t>, Launch> open;  // by process, correlation: several may run at once
+  struct Sum {
+    GraphShares::Graph graph;
+    std::map<uint32_t, DeviceWork> work;
+  };
+  std::map<std::pair<int64_t, int64_t>, Sum> sums;  // by process, graph
+  const auto close = [&](int64_t process, const Launch& launch) {
+    if (launch.graph == 0) return;
+    Sum& sum = sums[{process, launch.graph}];
+    ++sum.graph.launches;
+    for (const auto& [node, work] : launch.work) {
+      sum.work[node].add(work);
+      add_saturating(sum.graph.ns, work.ns);
+    }
+  };
+  constexpr size_t kMostOpen = 4096;  // launches
+  OperatorVisitor visitor;
+  visitor.graph_node = [&](const GraphNodeWork& node) {
+    Launch& launch = open[{node.process, node.correlation}];
+    if (node.graph != 0) launch.graph = node.graph;
+    launch.work.emplace_back(node.node, node.work);
+    launch.work.back().second.launches = 0;
+    if (open.size() > kMostOpen) {
+      close(open.begin()->first.first, open.begin()->second);
+      open.erase(open.begin());
+    }
+  };
+  GraphShares shares;
+  TACHO_ASSIGN(shares.tree, operator_tree(trace, visitor));
+  for (const auto& [key, launch] : open) close(key.first, launch);
+  for (auto& [key, sum] : sums) {
+    const auto name = trace.property(Table::kProcess, key.first, fmt::format("cuda.graph.{}", key.second));
+    if (!name) continue;
+    sum.graph.work.assign(sum.work.begin(), sum.work.end());
+    shares.graphs[std::string(*name)].push_back(std::move(sum.graph));
+  }
+  if (shares.graphs.empty())
+    return fail("{}: no nodes of CUDA graphs; record them with tacho trace --torch-trace --graph-trace node",
+                trace.path());
+  return shares;
+}
+
+Result<std::string> torch_sentence(const trace::Trace& trace) {
+  if (trace.property(Table::kEnd, 0, "torch_trace") != "1") return std::string();
+  std::string version;
+  for (int64_t row = 1; row < trace.rows(Table::kLabel) && version.empty(); ++row)
+    if (trace.text(Table::kLabel, row, column::Label::domain) == "torch" &&
+        trace.text(Table::kLabel, row, column::Label::category).starts_with("version "))
+      version = trace.text(Table::kLabel, row, column::Label::name);
+  if (version.empty())
+    return std::string(
+        "--torch-trace: no process of the program imported PyTorch with tacho's ranges, so no operators were recorded "
+        "(python -E, -I and -S leave PYTHONPATH out, which they need)");
+  if (trace.rows(Table::kDispatch) == 0) {
+    if (version.starts_with("torch ")) version = "PyTorch" + version.substr(5);
+    return fmt::format("--torch-trace: {} launched no kernel on a GPU, so its operators have host time only", version);
+  }
+  return std::string();
+}
+
+std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) {
+  const bool modules = by == OperatorBy::kModule;
+  std::map<std::pair<std::string, OperatorPhase>, OperatorRow> rows;
+  const auto row_of = [&](const std::string& name, OperatorPhase phase) -> OperatorRow& {
+    OperatorRow& row = rows[{name, phase}];
+    row.name = name;
+    row.phase = phase;
+    return row;
+  };
+  const auto name_of = [&](const OperatorNode& node) { return tree.texts[modules ? node.module : node.name]; };
+  for (uint32_t at = 1; at < tree.nodes.size(); ++at) {
+    const OperatorNode& node = tree.nodes[at];
+    const bool own = !modules || node.level == OperatorLevel::kModule;
+    // What belongs to no module, such as the optimizer, has a row of its own in the table of modules.
+    const std::string name = modules && node.module == 0 ? fmt::format("({})", to_string(node.phase)) : name_of(node);
+    OperatorRow& self = row_of(name, node.phase);
+    if (own) self.calls += node.calls;
+    add_saturating(self.host_self, node.host_ns);
+    self.self.add(node.work);
+    if (!modules && node.fused != 0) self.kind = tree.texts[node.fused];
+    if (modules && node.level == OperatorLevel::kModule) {
+      std::string kind = tree.texts[node.name];
+      if (kind.starts_with("nn.Module.")) kind.erase(0, 10);
+      if (kind.ends_with(".forward")) kind.resize(kind.size() - 8);
+      self.kind = std::move(kind);
+    }
+    std::set<std::string> seen;
+    for (uint32_t up = at; up != 0; up = tree.nodes[up].parent) {
+      const OperatorNode& outer = tree.nodes[up];
+      if (modules && outer.module == 0 && node.module != 0) continue;
+      std::string above = modules && outer.module == 0 ? name : name_of(outer);
+      if (!seen.insert(above).second) continue;
+      OperatorRow& total = row_of(above, node.phase);
+      // Operators of the backward passes stand below their forward operators, not below the call that ran them.
+      if (outer.level != OperatorLevel::kCall) add_saturating(total.host_total, node.host_ns);
+      total.total.add(node.work);
+      // A function that is an ATen operator under another name has a row, too.
+      if (modules || outer.level != OperatorLevel::kAten || tree.nodes[outer.parent].level == OperatorLevel::kAten)
+        continue;
+      std::string function = part_of(tree, outer);
+      if (function == tree.texts[outer.name] || !seen.insert(function).second) continue;
+      OperatorRow& as_function = row_of(function, node.phase);
+      if (up == at) as_function.calls += node.calls;
+      add_saturating(as_function.host_total, node.host_ns);
+      as_function.total.add(node.work);
+    }
+    if (node.level == OperatorLevel::kCall) add_saturating(row_of(name, node.phase).host_total, node.whole_ns);
+  }
+  std::vector<OperatorRow> out;
+  for (auto& [key, row] : rows) out.push_back(std::move(row));
+  if (tree.nodes[0].work.ns > 0 || tree.nodes[0].work.kernels > 0) {
+    OperatorRow none;
+    none.name = modules ? "(no module)" : "(no operator)";
+    none.self = none.total = tree.nodes[0].work;
+    out.push_back(std::move(none));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const OperatorRow& a, const OperatorRow& b) {
+    if (a.self.ns != b.self.ns) return a.self.ns > b.self.ns;
+    if (a.total.ns != b.total.ns) return a.total.ns > b.total.ns;
+    return a.host_self > b.host_self;
+  });
+  return out;
+}
+
+}  // namespace tacho::analysis

@@ -1,0 +1,833 @@
+// Summing up call stacks, and finding the stack of a launch (stacks.h).
+#include "analysis/stacks/stacks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <deque>
+#include <memory>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "analysis/operators/graph_nodes.h"
+#include "analysis/pair_hash.h"
+#include "base/format.h"
+#include "base/saturating.h"
+#include "base/text/demangle.h"
+#include "base/text/json_writer.h"
+#include "report/table.h"
+
+namespace tacho::analysis {
+
+using event::kUnknown;
+using event::Table;
+namespace column = event::column;
+
+std::string_view to_string(StackPart part) {
+  static constexpr std::string_view kNames[] = {"root",   "process", "thread", "native",  "python", "truncated",
+                                                "marker", "api",     "device", "unknown", "folded"};
+  return kNames[static_cast<size_t>(part)];
+}
+
+namespace {
+
+// PyTorch's emit_nvtx appends numbers to an operator's name, another in every call: "aten::mm, seq = 7, op_id = 31".
+std::string_view operator_name(std::string_view text) {
+  for (const std::string_view counter : {", seq = ", ", op_id = ", ", sizes = "})
+    text = text.substr(0, text.find(counter));
+  return text;
+}
+
+std::string_view base_name(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// "python3.11", "libpython3.12.so.1.0"
+bool is_interpreter(std::string_view module) {
+  if (module.starts_with("lib")) module.remove_prefix(3);
+  if (!module.starts_with("python")) return false;
+  module.remove_prefix(6);
+  return module.empty() || (module[0] >= '0' && module[0] <= '9');
+}
+
+// Calls of device APIs whose work may still come: the newest of them.
+constexpr size_t kMostCalls = 500'000;
+// A launch without a stack of its own takes that of the nearest sample of its thread, at most this many periods away.
+constexpr int64_t kNearestPeriods = 2;
+
+class Builder {
+ public:
+  Builder(const trace::Trace& trace, const StackOptions& options) : trace_(trace), options_(options) {
+    tree_.frames.push_back({StackPart::kRoot, "all", "", 0, ""});
+    tree_.nodes.push_back({});
+  }
+
+  Result<StackTree> run() {
+    TACHO_TRY(count_processes());
+    TACHO_TRY(place_complete_stacks());
+    TACHO_TRY(read_samples());
+    if (given_up(0)) return fail("given up");
+    if (options_.gpu) TACHO_TRY(read_device_work());
+    return std::move(tree_);
+  }
+
+ private:
+  struct Moment {
+    int64_t time, stack;
+  };
+  struct Call {
+    uint32_t node;
+    int64_t start;
+    enum : uint8_t { kExact, kNear, kNone } how;
+    bool wanted;
+  };
+
+  bool given_up(double done) const { return options_.given_up && options_.given_up(done); }
+  int64_t cell(Table table, int64_t row, int at) const { return trace_.cell(table, row, at); }
+  bool wants_track(int64_t track) const {
+    return (!options_.process || cell(Table::kTrack, track, column::Track::process) == *options_.process) &&
+           (!options_.thread || cell(Table::kTrack, track, column::Track::thread) == *options_.thread);
+  }
+
+  uint32_t frame(StackPart part, std::string_view name, std::string_view file = {}, int64_t line = 0,
+                 std::string_view module = {}) {
+    // Modules by their base name: a cache has the same kernel under one path for each way in which it was built.
+    std::string key;
+    key.reserve(name.size() + file.size() + module.size() + 16);
+    key += static_cast<char>('0' + static_cast<int>(part));
+    key.append(name).append(1, '\0').append(file).append(1, '\0').append(base_name(module));
+    key += '\0';
+    const auto function = static_cast<uint32_t>(
+        function_of_key_.try_emplace(key, static_cast<uint32_t>(function_of_key_.size())).first->second);
+    key += std::to_string(line);
+    const auto [at, fresh] = frame_of_.try_emplace(std::move(key), static_cast<uint32_t>(tree_.frames.size()));
+    if (fresh) {
+      tree_.frames.push_back({part, std::string(name), std::string(file), line, std::string(module),
+                              part == StackPart::kNative && is_interpreter(base_name(module))});
+      functions_.resize(tree_.frames.size());
+      functions_.back() = function;
+    }
+    return at->second;
+  }
+
+  uint32_t child(uint32_t parent, uint32_t frame) {
+    const auto [at, fresh] =
+        child_of_.try_emplace(static_cast<uint64_t>(parent) << 32 | frame, static_cast<uint32_t>(tree_.nodes.size()));
+    if (fresh) tree_.nodes.push_back({parent, frame, 0, 0, 0, 0});
+    return at->second;
+  }
+
+  uint32_t frame_of_row(int64_t row) {
+    const auto [at, fresh] = frame_rows_.try_emplace(row, 0);
+    if (!fresh) return at->second;
+    const auto text = [&](int index) { return trace_.text(Table::kFrame, row, index); };
+    const auto kind = static_cast<event::FrameKind>(cell(Table::kFrame, row, column::Frame::kind));
+    const int64_t line = cell(Table::kFrame, row, column::Frame::line),
+                  address = cell(Table::kFrame, row, column::Frame::address);
+    std::string name(text(column::Frame::function));
+    const bool python = kind == event::FrameKind::kPython;
+    const std::string_view module = text(column::Frame::module);
+    if (name.empty()) {
+      const std::string_view base = base_name(module);
+      if (python)
+        name = "?";
+      else
+        name = base.empty() ? fmt::format("{:#x}", address) : fmt::format("[{}]", base);
+    }
+    const StackPart part = kind == event::FrameKind::kTruncated ? StackPart::kTruncated
+                           : python                             ? StackPart::kPython
+                                                                : StackPart::kNative;
+    at->second =
+        frame(part, name, text(column::Frame::file), options_.lines && line != kUnknown && line > 0 ? line : 0, module);
+    return at->second;
+  }
+
+  // The level above a thread's stacks.
+  uint32_t root_of(int64_t track) {
+    const auto [at, fresh] = root_of_.try_emplace(track, 0);
+    if (!fresh) return at->second;
+    const int64_t process = cell(Table::kTrack, track, column::Track::process),
+                  thread = cell(Table::kTrack, track, column::Track::thread);
+    uint32_t node = process_root(process);
+    if (options_.threads && thread != 0) {
+      const std::string_view name = trace_.text(Table::kThread, thread, column::Thread::name);
+      node = child(node, frame(StackPart::kThread, fmt::format("{} {}", name.empty() ? "thread" : name,
+                                                               cell(Table::kThread, thread, column::Thread::tid))));
+    }
+    at->second = node;
+    return node;
+  }
+
+  // Node of a stack (row) below a thread's root.
+  uint32_t node_of(int64_t track, int64_t stack) {
+    const uint32_t root = root_of(track);
+    const auto [at, fresh] = node_of_stack_.try_emplace({static_cast<int64_t>(root), stack}, 0);
+    if (!fresh) return at->second;
+    fold(stack);
+    uint32_t node = root;
+    if (!line_.empty() && tree_.frames[line_.back()].part == StackPart::kTruncated)
+      if (const uint32_t outer = place_of_cut(root); outer != kNowhere) {
+        node = outer;
+        line_.pop_back();
+      }
+    for (size_t i = line_.size(); i-- > 0;) node = child(node, line_[i]);
+    at->second = node;
+    return node;
+  }
+
+  // Puts the frames of a stack (row) that are shown into line_, innermost first.
+  void fold(int64_t stack) {
+    line_.clear();
+    size_t last_python = 0;  // one past the outermost Python frame, counted from the innermost
+    for (int64_t row = stack; row > 0 && line_.size() < 4096; row = cell(Table::kStack, row, column::Stack::parent)) {
+      const uint32_t next = frame_of_row(cell(Table::kStack, row, column::Stack::frame));
+      // Functions without a name that call each other are one frame: nothing tells them apart for a reader.
+      if (!line_.empty() && line_.back() == next && tree_.frames[next].name.starts_with("[")) continue;
+      line_.push_back(next);
+      if (tree_.frames[line_.back()].part == StackPart::kPython) last_python = line_.size();
+    }
+    if (last_python != 0 && last_python < line_.size() && !options_.startup) {
+      // That more was there and is cut is not startup.
+      const uint32_t outermost = line_.back();
+      line_.resize(last_python);
+      if (tree_.frames[outermost].part == StackPart::kTruncated) line_.push_back(outermost);
+    }
+  }
+
+  // Stacks that were cut
+
+  // Where line_, whose outermost frame says that the stack was cut, goes on below stacks that were not: the node above
+  // the place at which most of its frames, from the outermost on, are found, lines aside. kNowhere: at none, at several
+  // alike, or the stack was cut within a recursion, whose depth nobody knows.
+  uint32_t place_of_cut(uint32_t root) const {
+    if (line_.size() < 2) return kNowhere;
+    const size_t outermost = line_.size() - 2;
+    for (size_t i = 0; i < outermost; ++i)
+      if (functions_[line_[i]] == functions_[line_[outermost]]) return kNowhere;
+    const auto found = places_.find({static_cast<int64_t>(root), functions_[line_[outermost]]});
+    if (found == places_.end()) return kNowhere;
+    Match best;
+    uint32_t place = kNowhere;
+    for (const uint32_t candidate : found->second) {
+      const Match match = match_from(candidate, outermost);
+      if (place != kNowhere && !(best < match)) {
+        if (!(match < best)) place = kSeveral;
+        continue;
+      }
+      best = match;
+      place = tree_.nodes[candidate].parent;
+    }
+    return place == kSeveral ? kNowhere : place;
+  }
+
+  // How well line_[at] and what is further in agree with a node and what is below it.
+  struct Match {
+    size_t functions = 0, lines = 0;
+    bool operator<(const Match& other) const {
+      return functions != other.functions ? functions < other.functions : lines < other.lines;
+    }
+  };
+  Match match_from(uint32_t node, size_t at) const {
+    Match best;
+    if (at > 0)
+      for (const uint32_t below : children_[node])
+        if (functions_[tree_.nodes[below].frame] == functions_[line_[at - 1]])
+          best = std::max(best, match_from(below, at - 1));
+    return {best.functions + 1, best.lines + (tree_.nodes[node].frame == line_[at] ? 1 : 0)};
+  }
+
+  // Makes the nodes of all stacks that were not cut, so that cut ones find their place among them.
+  Status place_complete_stacks() {
+    bool any_cut = false;
+    for (int64_t row = 1; row < trace_.rows(Table::kFrame) && !any_cut; ++row)
+      any_cut = cell(Table::kFrame, row, column::Frame::kind) == static_cast<int64_t>(event::FrameKind::kTruncated);
+    if (!any_cut) return {};
+    static constexpr int kColumns[] = {column::Sample::track, column::Sample::dim};
+    TACHO_TRY(trace::visit_chunks(trace_, Table::kSample, kColumns,
+                                  [&](size_t, std::span<const std::span<const int64_t>> values) {
+                                    for (size_t i = 0; i < values[0].size(); ++i) {
+                                      if (!wants_track(values[0][i]) || is_cut(values[1][i])) continue;
+                                      node_of(values[0][i], values[1][i]);
+                                    }
+                                    return true;
+                                  }));
+    std::unordered_set<uint32_t> roots;
+    for (const auto& [track, root] : root_of_) roots.insert(root);
+    std::vector<uint32_t> top(tree_.nodes.size(), 0);
+    children_.resize(tree_.nodes.size());
+    for (uint32_t node = 1; node < tree_.nodes.size(); ++node) {
+      const uint32_t parent = tree_.nodes[node].parent;
+      if (roots.contains(node)) {
+        top[node] = node;
+        continue;
+      }
+      top[node] = top[parent];
+      children_[parent].push_back(node);
+      places_[{static_cast<int64_t>(top[node]), functions_[tree_.nodes[node].frame]}].push_back(node);
+    }
+    return {};
+  }
+
+  bool is_cut(int64_t stack) {
+    const auto [at, fresh] = cut_.try_emplace(stack, false);
+    if (!fresh) return at->second;
+    int64_t row = stack;
+    for (int64_t parent; (parent = cell(Table::kStack, row, column::Stack::parent)) > 0;) row = parent;
+    const int64_t frame = cell(Table::kStack, row, column::Stack::frame);
+    at->second = cell(Table::kFrame, frame, column::Frame::kind) == static_cast<int64_t>(event::FrameKind::kTruncated);
+    return at->second;
+  }
+
+  // Samples
+
+  Status count_processes() {
+    // How many processes there are decides whether they get a level of their own.
+    std::unordered_set<int64_t> processes;
+    TACHO_ASSIGN(const auto summaries, trace_.merged_summaries(Table::kSample));
+    for (const trace::Summary& summary : summaries)
+      if (wants_track(summary.track)) processes.insert(cell(Table::kTrack, summary.track, column::Track::process));
+    several_processes_ = processes.size() > 1;
+    return {};
+  }
+
+  Status read_samples() {
+    static constexpr int kColumns[] = {column::Sample::track, column::Sample::start, column::Sample::duration,
+                                       column::Sample::dim, column::Sample::correlation};
+    return trace::visit_chunks(
+        trace_, Table::kSample, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+          for (size_t i = 0; i < values[0].size(); ++i) {
+            const int64_t track = values[0][i], time = values[1][i], duration = values[2][i], stack = values[3][i],
+                          correlation = values[4][i];
+            if (!wants_track(track)) continue;
+            const int64_t thread = cell(Table::kTrack, track, column::Track::thread);
+            if (options_.gpu) {
+              if (correlation != 0) {
+                // The stack that was read at the launch says who launched; that of a timer that struck within the call
+                // may be a helper's, which knows nothing of the Python thread it works for.
+                const std::pair call(cell(Table::kTrack, track, column::Track::process), correlation);
+                if (duration == 0)
+                  exact_.insert_or_assign(call, stack);
+                else
+                  exact_.try_emplace(call, stack);
+              }
+              if (duration != 0) moments_[thread].push_back({time, stack});
+              if (duration > 0 && (period_ == 0 || duration < period_)) period_ = duration;
+            }
+            // A stack that was read at a launch stands for no time.
+            if (duration <= 0 || duration == kUnknown || !options_.host || time < options_.from || time >= options_.to)
+              continue;
+            StackNode& node = tree_.nodes[node_of(track, stack)];
+            add_saturating(node.host_ns, duration);
+            ++node.samples;
+            add_saturating(tree_.host_ns, duration);
+            ++tree_.samples;
+            (trace_.text(Table::kTrack, track, column::Track::category) == "sample.wall" ? tree_.wall : tree_.cpu) =
+                true;
+          }
+          return !given_up(0);
+        });
+  }
+
+  // Device work
+
+  // A range, an operator of a framework or a function of Python that is open on a thread: a row of table label or
+  // function.
+  struct Open {
+    int64_t end, row;
+    enum : uint8_t { kMarker, kOperator, kPython } what;
+  };
+
+  // "torch/nn/modules/linear.py(114): forward", as torch.profiler writes it, says where it is.
+  uint32_t python_frame(std::string_view text) {
+    const size_t close = text.find("): "), open = text.rfind('(', close);
+    int64_t line = 0;
+    if (close == std::string_view::npos || open == std::string_view::npos ||
+        std::from_chars(text.data() + open + 1, text.data() + close, line).ptr != text.data() + close)
+      return frame(StackPart::kPython, text);
+    return frame(StackPart::kPython, text.substr(close + 3), text.substr(0, open), options_.lines ? line : 0);
+  }
+
+  uint32_t frame_of_open(const Open& open) {
+    if (open.what == Open::kMarker)
+      return frame(StackPart::kMarker, operator_name(trace_.text(Table::kLabel, open.row, column::Label::name)));
+    const std::string_view name = trace_.text(Table::kFunction, open.row, column::Function::name);
+    return open.what == Open::kPython ? python_frame(name) : frame(StackPart::kMarker, name);
+  }
+
+  void push_open(int64_t track, int64_t start, int64_t duration, Open open) {
+    auto& stack = open_[track];
+    while (!stack.empty() && stack.back().end <= start) stack.pop_back();
+    open.end = duration == kUnknown ? INT64_MAX : start + duration;
+    // What begins together comes in any order: what ends later is around what ends first.
+    auto place = stack.end();
+    while (place != stack.begin() && (place - 1)->end < open.end) --place;
+    stack.insert(place, open);
+  }
+
+  uint32_t launch_node(int64_t track, int64_t start, int64_t process, int64_t correlation, int64_t function,
+                       Call& call) {
+    const int64_t thread = cell(Table::kTrack, track, column::Track::thread);
+    uint32_t node;
+    call.how = Call::kNone;
+    int64_t stack = 0;
+    if (const auto known = exact_.find({process, correlation}); correlation != 0 && known != exact_.end()) {
+      stack = known->second;
+      call.how = Call::kExact;
+    } else if (const auto samples = moments_.find(thread); samples != moments_.end()) {
+      const auto& list = samples->second;
+      const auto after = std::lower_bound(list.begin(), list.end(), start,
+                                          [](const Moment& moment, int64_t time) { return moment.time < time; });
+      int64_t distance = period_ * kNearestPeriods;
+      if (after != list.end() && after->time - start < distance) {
+        distance = after->time - start;
+        stack = after->stack;
+        call.how = Call::kNear;
+      }
+      if (after != list.begin() && start - (after - 1)->time < distance) {
+        stack = (after - 1)->stack;
+        call.how = Call::kNear;
+      }
+    }
+    const auto open = open_.find(track);
+    const bool python = call.how == Call::kNone && open != open_.end() &&
+                        std::any_of(open->second.begin(), open->second.end(),
+                                    [](const Open& each) { return each.what == Open::kPython; });
+    node = call.how != Call::kNone ? node_of(track, stack)
+           : python                ? root_of(track)
+                                   : child(root_of(track), frame(StackPart::kUnknown, "[no call stack]"));
+    if (python) call.how = Call::kExact;
+    if (open != open_.end())
+      for (const Open& each : open->second)
+        // A stack that was read holds the functions of Python already.
+        if (each.what != Open::kPython || python) node = child(node, frame_of_open(each));
+    return child(node, frame(StackPart::kApi, trace_.text(Table::kFunction, function, column::Function::name)));
+  }
+
+  // Nodes of CUDA graphs: a kernel belongs to the call that was captured, not to the one that launches the graph
+
+  struct Newest {  // the call that a thread made last
+    int64_t track, start, end, process, correlation, function;
+  };
+  struct Captured {
+    uint32_t node;
+    int how;
+  };
+
+  GraphMark mark_of(int64_t label) {
+    const auto at = static_cast<size_t>(label);
+    if (marks_.size() <= at) marks_.resize(at + 1, kUnread);
+    if (marks_[at] == kUnread) marks_[at] = static_cast<uint8_t>(graph_mark(trace_, label));
+    return static_cast<GraphMark>(marks_[at]);
+  }
+
+  void node_mark(GraphMark mark, int64_t track, int64_t time, int64_t node) {
+    const int64_t process = cell(Table::kTrack, track, column::Track::process);
+    if (mark == GraphMark::kCopy) return graph_nodes_.copy(track, node);
+    if (mark == GraphMark::kOrigin) return graph_nodes_.origin(track, process, node);
+    const auto found = newest_.find(cell(Table::kTrack, track, column::Track::thread));
+    if (found == newest_.end() || found->second.process != process || found->second.end < time) return;
+    const Newest& call = found->second;
+    close_ranges(call.track, time);
+    Call place{};
+    const uint32_t launch = launch_node(call.track, call.start, process, call.correlation, call.function, place);
+    const std::string name =
+        fmt::format("{} (captured in a graph)", trace_.text(Table::kFunction, call.function, column::Function::name));
+    graph_nodes_.made(process, node, {child(tree_.nodes[launch].parent, frame(StackPart::kApi, name)), place.how});
+  }
+
+  std::string device_name(Table table, int64_t dim) const {
+    switch (table) {
+      case Table::kDispatch:
+        return demangle(trace_.text(Table::kKernel, dim, column::Kernel::name));
+      case Table::kCopy:
+        return fmt::format("copy {}", event::to_string(static_cast<event::CopyDirection>(
+                                          cell(Table::kCopyShape, dim, column::CopyShape::direction))));
+      default:
+        return "fill";
+    }
+  }
+
+  void close_ranges(int64_t track, int64_t time) {
+    if (const auto open = open_.find(track); open != open_.end())
+      while (!open->second.empty() && open->second.back().end <= time) open->second.pop_back();
+  }
+
+  Status read_device_work() {
+    for (auto& [thread, list] : moments_)
+      std::sort(list.begin(), list.end(), [](const Moment& a, const Moment& b) { return a.time < b.time; });
+    static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
+                                       column::Fact::dim, column::Fact::correlation};
+    static constexpr int kMarkerColumns[] = {column::Marker::track, column::Marker::start, column::Marker::duration,
+                                             column::Marker::dim, column::Marker::payload};
+    static constexpr int kDispatchColumns[] = {column::Dispatch::track,       column::Dispatch::start,
+                                               column::Dispatch::duration,    column::Dispatch::dim,
+                                               column::Dispatch::correlation, column::Dispatch::graph_node};
+    static constexpr int kCopyColumns[] = {column::Copy::track, column::Copy::start,       column::Copy::duration,
+                                           column::Copy::dim,   column::Copy::correlation, column::Copy::graph_node};
+    static constexpr int kFillColumns[] = {column::Fill::track, column::Fill::start,       column::Fill::duration,
+                                           column::Fill::dim,   column::Fill::correlation, column::Fill::graph_node};
+    trace::TimeCursor calls(trace_, Table::kApi, kColumns), markers(trace_, Table::kMarker, kMarkerColumns);
+    bool more_calls = calls.next(), more_markers = markers.next();
+    struct Source {
+      Table table;
+      std::unique_ptr<trace::TimeCursor> cursor;
+      bool more;
+    };
+    std::vector<Source> sources;
+    const auto source = [&](Table table, std::span<const int> columns) {
+      sources.push_back({table, std::make_unique<trace::TimeCursor>(trace_, table, columns), false});
+      sources.back().more = sources.back().cursor->next();
+    };
+    source(Table::kDispatch, kDispatchColumns);
+    source(Table::kCopy, kCopyColumns);
+    source(Table::kFill, kFillColumns);
+    const auto advance_markers = [&](int64_t time) {
+      for (; more_markers && markers.start() <= time; more_markers = markers.next()) {
+        const auto row = markers.row();
+        if (const GraphMark mark = mark_of(row[3]); mark != GraphMark::kNone) {
+          node_mark(mark, row[0], row[1], row[4]);
+          continue;
+        }
+        if (cell(Table::kLabel, row[3], column::Label::kind) != static_cast<int64_t>(event::MarkerKind::kPushPop))
+          continue;
+        push_open(row[0], row[1], row[2], {0, row[3], Open::kMarker});
+      }
+    };
+    const auto advance_calls = [&](int64_t time) {
+      for (; more_calls && calls.start() <= time; more_calls = calls.next()) {
+        const auto row = calls.row();
+        const int64_t track = row[0], start = row[1], correlation = row[4];
+        const auto domain = static_cast<event::Domain>(cell(Table::kFunction, row[3], column::Function::domain));
+        if (domain == event::Domain::kOperator || domain == event::Domain::kPython) {
+          advance_markers(start);
+          push_open(track, start, row[2],
+                    {0, row[3], domain == event::Domain::kOperator ? Open::kOperator : Open::kPython});
+          continue;
+        }
+        if (correlation == 0) continue;
+        const int64_t process = cell(Table::kTrack, track, column::Track::process);
+        advance_markers(start);
+        close_ranges(track, start);
+        const auto [at, fresh] = calls_.try_emplace({process, correlation});
+        if (!fresh) continue;
+        Call& call = at->second;
+        call.start = start;
+        call.wanted = wants_track(track) && start >= options_.from && start < options_.to;
+        // Nodes of calls that turn out to have no device work go away in the end.
+        call.node = call.wanted ? launch_node(track, start, process, correlation, row[3], call) : 0;
+        newest_[cell(Table::kTrack, track, column::Track::thread)] = {
+            track, start, row[2] == kUnknown ? INT64_MAX : start + row[2], process, correlation, row[3]};
+        order_.push_back({process, correlation});
+        if (order_.size() > kMostCalls) {
+          calls_.erase(order_.front());
+          order_.pop_front();
+        }
+      }
+      advance_markers(time);
+    };
+    constexpr int64_t kClocksDisagree = 100'000'000;
+    int64_t all = 1;
+    for (const Source& source : sources) all += trace_.rows(source.table);
+    for (int64_t rows = 0;; ++rows) {
+      if (rows % 16'384 == 0 && given_up(static_cast<double>(rows) / static_cast<double>(all))) return fail("given up");
+      Source* earliest = nullptr;
+      for (Source& source : sources)
+        if (source.more && (earliest == nullptr || source.cursor->start() < earliest->cursor->start()))
+          earliest = &source;
+      if (earliest == nullptr) break;
+      const auto row = earliest->cursor->row();
+      const int64_t track = row[0], start = row[1], duration = row[2], dim = row[3], correlation = row[4];
+      const int64_t process = cell(Table::kTrack, track, column::Track::process);
+      advance_calls(start > INT64_MAX - kClocksDisagree ? start : start + kClocksDisagree);
+      const bool wanted_process = !options_.process || *options_.process == process;
+      if (duration != kUnknown && duration >= 0 && wanted_process) {
+        const auto call = correlation != 0 ? calls_.find({process, correlation}) : calls_.end();
+        if (call == calls_.end()) {
+          // Not launched by a call that was seen: no thread to filter by.
+          if (!options_.thread && start >= options_.from && start < options_.to) {
+            add(child(process_root(process), frame(StackPart::kUnknown, "[no call stack]")), earliest->table, dim,
+                duration, Call::kNone);
+          }
+        } else if (call->second.wanted) {
+          const Captured* const captured = row[5] != 0 ? graph_nodes_.find(process, row[5]) : nullptr;
+          if (captured != nullptr)
+            add(captured->node, earliest->table, dim, duration, captured->how);
+          else
+            add(call->second.node, earliest->table, dim, duration, call->second.how);
+        }
+      }
+      earliest->more = earliest->cursor->next();
+    }
+    for (const Source& source : sources) TACHO_TRY(source.cursor->status());
+    TACHO_TRY(calls.status());
+    return markers.status();
+  }
+
+  uint32_t process_root(int64_t process) {
+    if (!several_processes_ || process == 0) return 0;
+    // Processes of one name are one, as the ranks of a job are: their numbers differ from run to run. With threads,
+    // each stands by itself.
+    const std::string_view name = trace_.text(Table::kProcess, process, column::Process::name);
+    return child(
+        0, frame(StackPart::kProcess,
+                 options_.threads ? fmt::format("{} ({})", name, cell(Table::kProcess, process, column::Process::pid))
+                                  : std::string(name)));
+  }
+
+  void add(uint32_t node, Table table, int64_t dim, int64_t duration, int how) {
+    const auto [at, fresh] = device_frames_.try_emplace({static_cast<int64_t>(table), dim}, 0);
+    if (fresh) at->second = frame(StackPart::kDevice, device_name(table, dim));
+    StackNode& leaf = tree_.nodes[child(node, at->second)];
+    add_saturating(leaf.gpu_ns, duration);
+    ++leaf.launches;
+    add_saturating(tree_.gpu_ns, duration);
+    int64_t& by_source = how == Call::kExact  ? tree_.gpu_exact_ns
+                         : how == Call::kNear ? tree_.gpu_near_ns
+                                              : tree_.gpu_unknown_ns;
+    add_saturating(by_source, duration);
+  }
+
+  const trace::Trace& trace_;
+  StackOptions options_;
+  StackTree tree_;
+  bool several_processes_ = false;
+  int64_t period_ = 0;  // ns between two samples of a thread
+  static constexpr uint32_t kNowhere = UINT32_MAX, kSeveral = UINT32_MAX - 1;
+  std::unordered_map<std::string, uint32_t> frame_of_, function_of_key_;
+  std::vector<uint32_t> functions_ = std::vector<uint32_t>(1);  // of frames, by what they are but for the line
+  std::vector<std::vector<uint32_t>> children_;                 // of nodes of complete stacks
+  std::unordered_map<std::pair<int64_t, int64_t>, std::vector<uint32_t>, PairHash>
+      places_;                             // (root, function) -> nodes of complete stacks
+  std::unordered_map<int64_t, bool> cut_;  // by stack
+  std::unordered_map<uint64_t, uint32_t> child_of_;
+  std::unordered_map<int64_t, uint32_t> frame_rows_, root_of_;
+  std::unordered_map<std::pair<int64_t, int64_t>, uint32_t, PairHash> node_of_stack_, device_frames_;
+  std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash> exact_;  // (process, correlation) -> stack
+  std::unordered_map<int64_t, std::vector<Moment>> moments_;                  // by thread
+  std::unordered_map<int64_t, std::vector<Open>> open_;                       // by track
+  std::unordered_map<std::pair<int64_t, int64_t>, Call, PairHash> calls_;
+  std::deque<std::pair<int64_t, int64_t>> order_;
+  static constexpr uint8_t kUnread = 0xff;
+  std::vector<uint8_t> marks_;                  // GraphMark by label
+  std::unordered_map<int64_t, Newest> newest_;  // by thread
+  GraphNodes<Captured> graph_nodes_;
+  std::vector<uint32_t> line_;
+};
+
+// Calls without device work leave nodes without any time: they go.
+StackTree pruned(StackTree tree) {
+  std::vector<uint8_t> used(tree.nodes.size());
+  for (size_t i = tree.nodes.size(); i-- > 0;) {
+    const StackNode& node = tree.nodes[i];
+    if (i == 0 || used[i] != 0 || node.samples != 0 || node.launches != 0) {
+      used[i] = 1;
+      used[node.parent] = 1;
+    }
+  }
+  std::vector<uint32_t> place(tree.nodes.size());
+  std::vector<StackNode> kept;
+  for (size_t i = 0; i < tree.nodes.size(); ++i)
+    if (used[i] != 0) {
+      place[i] = static_cast<uint32_t>(kept.size());
+      kept.push_back(tree.nodes[i]);
+      kept.back().parent = place[kept.back().parent];
+    }
+  tree.nodes = std::move(kept);
+  return tree;
+}
+
+// Parts that are code of the host.
+bool host_part(StackPart part) {
+  return part == StackPart::kNative || part == StackPart::kPython;
+}
+
+}  // namespace
+
+Result<StackTree> stack_tree(const trace::Trace& trace, const StackOptions& options) {
+  Builder builder(trace, options);
+  TACHO_ASSIGN(StackTree tree, builder.run());
+  return pruned(std::move(tree));
+}
+
+std::string place_text(const StackFrame& frame) {
+  if (!frame.file.empty()) return frame.line > 0 ? fmt::format("{}:{}", frame.file, frame.line) : frame.file;
+  return frame.module;
+}
+
+std::string frame_label(const StackFrame& frame) {
+  if (frame.part == StackPart::kPython && !frame.file.empty())
+    return frame.line > 0 ? fmt::format("{} ({}:{})", frame.name, base_name(frame.file), frame.line)
+                          : fmt::format("{} ({})", frame.name, base_name(frame.file));
+  return frame.name;
+}
+
+std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
+  std::vector<StackRow> rows;
+  if (by == StackBy::kStack) {
+    for (size_t i = 1; i < tree.nodes.size(); ++i) {
+      const StackNode& node = tree.nodes[i];
+      if (node.samples == 0 && node.launches == 0) continue;
+      StackRow row;
+      row.frame = tree.frames[node.frame];
+      std::vector<uint32_t> path;
+      for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent)
+        path.push_back(tree.nodes[at].frame);
+      for (size_t k = path.size(); k-- > 0;)
+        row.stack += (row.stack.empty() ? "" : ";") + frame_label(tree.frames[path[k]]);
+      row.samples = node.samples;
+      row.self_ns = row.total_ns = node.host_ns;
+      row.gpu_ns = row.gpu_self_ns = node.gpu_ns;
+      rows.push_back(std::move(row));
+    }
+  } else {
+    // Rows by what is told apart: a function, or a line of it.
+    std::unordered_map<std::string, size_t> row_of;
+    std::vector<size_t> row_of_frame(tree.frames.size(), SIZE_MAX);
+    for (size_t i = 1; i < tree.frames.size(); ++i) {
+      const StackFrame& frame = tree.frames[i];
+      if (by == StackBy::kLine && frame.part != StackPart::kUnknown && (!host_part(frame.part) || frame.line == 0))
+        continue;
+      std::string key = fmt::format("{}\x1f{}\x1f{}\x1f{}\x1f{}", static_cast<int>(frame.part), frame.name, frame.file,
+                                    frame.module, by == StackBy::kLine ? frame.line : 0);
+      const auto [at, fresh] = row_of.try_emplace(std::move(key), rows.size());
+      if (fresh) {
+        rows.emplace_back();
+        rows.back().frame = frame;
+        if (by == StackBy::kFunction) rows.back().frame.line = 0;
+      }
+      row_of_frame[i] = at->second;
+    }
+    // What has no source line at all is a row too, so that the column of device time adds up.
+    const size_t no_line = rows.size();
+    if (by == StackBy::kLine) {
+      rows.emplace_back();
+      rows.back().frame = {StackPart::kUnknown, "[no source line]", "", 0, ""};
+    }
+    // Inclusive times from the leaves up: each node's own time goes to every distinct row on its path, once.
+    std::vector<size_t> seen(rows.size(), SIZE_MAX);
+    for (size_t i = 1; i < tree.nodes.size(); ++i) {
+      const StackNode& node = tree.nodes[i];
+      if (node.samples == 0 && node.launches == 0) continue;
+      // Time belongs to the innermost frame of the host's code; by line, to the innermost that has one, and to Python's
+      // where there is Python: what a line calls in a library is that line's.
+      size_t owner = SIZE_MAX;
+      bool owner_python = false;
+      for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent) {
+        const size_t row = row_of_frame[tree.nodes[at].frame];
+        const StackPart part = tree.frames[tree.nodes[at].frame].part;
+        if (row == SIZE_MAX) continue;
+        // Code that was made at run time ("<string>", a library's generated wrappers) has no line that one could look
+        // at.
+        const bool python = by == StackBy::kLine && part == StackPart::kPython &&
+                            !tree.frames[tree.nodes[at].frame].file.starts_with("<");
+        if ((host_part(part) || part == StackPart::kUnknown) && (owner == SIZE_MAX || (python && !owner_python))) {
+          owner = row;
+          owner_python = python;
+        }
+        if (at == i && by == StackBy::kFunction) {
+          add_saturating(rows[row].self_ns, node.host_ns);
+          rows[row].samples += node.samples;
+        }
+        if (seen[row] == i) continue;
+        seen[row] = i;
+        add_saturating(rows[row].total_ns, node.host_ns);
+        add_saturating(rows[row].gpu_ns, node.gpu_ns);
+      }
+      if (owner == SIZE_MAX && by == StackBy::kLine) {
+        owner = no_line;
+        add_saturating(rows[owner].total_ns, node.host_ns);
+        add_saturating(rows[owner].gpu_ns, node.gpu_ns);
+      }
+      if (owner != SIZE_MAX) add_saturating(rows[owner].gpu_self_ns, node.gpu_ns);
+      if (by == StackBy::kLine) {
+        add_saturating(rows[owner].self_ns, node.host_ns);
+        rows[owner].samples += node.samples;
+      }
+    }
+    std::erase_if(rows, [](const StackRow& row) { return row.total_ns == 0 && row.gpu_ns == 0; });
+  }
+  std::sort(rows.begin(), rows.end(), [](const StackRow& a, const StackRow& b) {
+    const int64_t x = saturating_add(a.self_ns, a.gpu_self_ns), y = saturating_add(b.self_ns, b.gpu_self_ns);
+    if (x != y) return x > y;
+    const int64_t u = saturating_add(a.total_ns, a.gpu_ns), v = saturating_add(b.total_ns, b.gpu_ns);
+    return u != v ? u > v
+                  : std::tie(a.frame.name, a.stack, a.frame.line) < std::tie(b.frame.name, b.stack, b.frame.line);
+  });
+  return rows;
+}
+
+std::string folded_stacks(const StackTree& tree, bool gpu) {
+  std::string out;
+  std::vector<uint32_t> path;
+  for (size_t i = 1; i < tree.nodes.size(); ++i) {
+    const int64_t ns = gpu ? tree.nodes[i].gpu_ns : tree.nodes[i].host_ns;
+    if (ns <= 0) continue;
+    path.clear();
+    for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent)
+      path.push_back(tree.nodes[at].frame);
+    for (size_t k = path.size(); k-- > 0;) {
+      std::string label = frame_label(tree.frames[path[k]]);
+      for (char& c : label)
+        if (c == ';' || c == '\n' || c == '\r') c = ':';
+      out += label;
+      out += k == 0 ? " " : ";";
+    }
+    // At least 1: what ran for less than a microsecond is still there.
+    out += fmt::format("{}\n", std::max<int64_t>(ns / 1000 + (ns % 1000 >= 500 ? 1 : 0), 1));
+  }
+  return out;
+}
+
+std::string speedscope_json(const StackTree& tree, std::string_view name) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("$schema").value("https://www.speedscope.app/file-format-schema.json");
+  json.key("name").value(name);
+  json.key("exporter").value("tacho");
+  json.key("activeProfileIndex").value(0);
+  json.key("shared").begin_object().key("frames").begin_array();
+  for (size_t i = 1; i < tree.frames.size(); ++i) {
+    const StackFrame& frame = tree.frames[i];
+    json.begin_object().key("name").value(frame.name);
+    if (const std::string& where = frame.file.empty() ? frame.module : frame.file; !where.empty())
+      json.key("file").value(where);
+    if (frame.line > 0) json.key("line").value(frame.line);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  json.key("profiles").begin_array();
+  for (const bool gpu : {false, true}) {
+    const int64_t total = gpu ? tree.gpu_ns : tree.host_ns;
+    if (gpu && total == 0) continue;
+    std::vector<int64_t> weights;
+    json.begin_object();
+    json.key("type").value("sampled").key("name").value(gpu         ? "device time by launching stack"
+                                                        : tree.wall ? "host, wall time"
+                                                                    : "host, CPU time");
+    json.key("unit").value("nanoseconds").key("startValue").value(0).key("endValue").value(total);
+    json.key("samples").begin_array();
+    std::vector<uint32_t> path;
+    for (size_t i = 1; i < tree.nodes.size(); ++i) {
+      const int64_t ns = gpu ? tree.nodes[i].gpu_ns : tree.nodes[i].host_ns;
+      if (ns <= 0) continue;
+      path.clear();
+      for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent)
+        path.push_back(tree.nodes[at].frame);
+      json.begin_array();
+      for (size_t k = path.size(); k-- > 0;) json.value(static_cast<int64_t>(path[k]) - 1);
+      json.end_array();
+      weights.push_back(ns);
+    }
+    json.end_array();
+    json.key("weights").begin_array();
+    for (const int64_t weight : weights) json.value(weight);
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+  out += "\n";
+  return out;
+}
+
+}  // namespace tacho::analysis

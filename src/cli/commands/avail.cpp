@@ -1,0 +1,135 @@
+// `tacho avail`: what tacho can trace on this machine, and what to do about the rest.
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/text/json_writer.h"
+#include "cli/command.h"
+#include "cli/shared/command_line.h"
+#include "cli/shared/devices.h"
+#include "launch/launcher.h"
+#include "report/table.h"
+#include "vendor/vendor.h"
+
+namespace tacho::cli {
+namespace {
+
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+}  // namespace
+
+int run_avail(int argc, char** argv) {
+  CommandOptions app("Devices and sources on this machine, permissions, and what to fix.", "tacho avail");
+  std::string format = "text";
+  app.add_option("--output-format", format, "text or json").one_of({"text", "json"}).capture_default_str();
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
+  report::Table devices;
+  devices.id = "devices";
+  devices.columns = {{"API"},
+                     {"Platform"},
+                     {"Type"},
+                     {"Units"},
+                     {"Memory", report::Align::kRight},
+                     {"Driver"},
+                     {"Name", report::Align::kLeft, -1, true}};
+  devices.columns[1].shrink = true;
+  devices.columns[3].leave_out = 1;
+  devices.columns[5].leave_out = 2;
+  report::Table sources;
+  sources.id = "sources";
+  sources.columns = {{"Source"}, {"State"}, {"What it means", report::Align::kLeft, -1, true}};
+  sources.columns[2].cut = report::Cut::kWrap;
+
+  const auto library = launch::find_library();
+  sources.rows.push_back({"libtacho.so", library ? "found" : "missing", library ? *library : library.error().message});
+  for (const vendor::Vendor* const vendor : vendor::vendors()) {
+    const vendor::Inspection found = vendor->inspect();
+    for (const vendor::DeviceFacts& device : found.devices)
+      devices.rows.push_back({device.api, device.platform, device.type, device.units,
+                              report::format_bytes(static_cast<double>(device.memory)), device.driver, device.name});
+    for (const vendor::SourceFacts& source : found.sources)
+      sources.rows.push_back({source.source, source.state, source.meaning});
+  }
+  const OpenClLibrary opencl;
+  if (!opencl.found()) {
+    sources.rows.push_back(
+        {"opencl", "absent", "no libOpenCL.so.1: install an ICD loader (Debian: ocl-icd-libopencl1) and a driver"});
+  } else if (!opencl.usable()) {
+    sources.rows.push_back({"opencl", "unusable", "libOpenCL.so.1 lacks basic functions: reinstall the ICD loader"});
+  } else {
+    std::string problem;
+    const auto found = opencl.list(&problem);
+    for (const OpenClLibrary::Device& device : found)
+      devices.rows.push_back({"OpenCL", device.platform, opencl_type_name(device.type),
+                              static_cast<int64_t>(device.units),
+                              report::format_bytes(static_cast<double>(device.memory)), device.driver, device.name});
+    if (!problem.empty())
+      sources.rows.push_back({"opencl", "unusable", problem});
+    else
+      sources.rows.push_back(
+          {"opencl", found.empty() ? "no device" : "ready",
+           found.empty() ? "the loader finds no device: install a driver (Debian without a GPU: pocl-opencl-icd)"
+                         : "calls, kernels, copies, fills, maps, allocations"});
+  }
+  sources.rows.push_back({"markers", "ready", "tacho.h, ROCTx, NVTX: ranges and marks of the program"});
+  const TscState tsc = tsc_state();
+  const auto clock_note = [&]() -> std::string {
+    switch (tsc) {
+      case TscState::kUsable:
+        return "records are stamped with the CPU's time stamp counter";
+      case TscState::kNotInvariant:
+        return "the CPU's time stamp counter is not invariant: a recorded call costs about 25 ns more";
+      case TscState::kNotTrusted:
+        return fmt::format("the kernel's clocksource is '{}', not tsc: a recorded call costs about 25 ns more",
+                           first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+      case TscState::kKernelDoesNotSay:
+        break;
+    }
+    return "the kernel's clocksource cannot be read (mount /sys): a recorded call costs about 25 ns more";
+  };
+  sources.rows.push_back({"clock", tsc == TscState::kUsable ? "tsc" : "vdso", clock_note()});
+  const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
+  sources.rows.push_back(
+      {"perf_event",
+       geteuid() == 0 || (!paranoid.empty() && paranoid[0] <= '2') || paranoid[0] == '-' ? "permitted" : "restricted",
+       paranoid.empty() ? "this kernel has no perf_event" : "kernel.perf_event_paranoid = " + paranoid});
+  if (access("/dev/shm", W_OK) != 0)
+    sources.rows.push_back({"pool", "elsewhere",
+                            "/dev/shm is not writable: the pool goes to $TMPDIR or /tmp, slower when that is a disk"});
+
+  std::string out;
+  if (format == "json") {
+    JsonWriter writer(out);
+    writer.begin_object().key("devices");
+    report::to_json(devices, writer);
+    writer.key("sources");
+    report::to_json(sources, writer);
+    writer.end_object();
+    out += "\n";
+  } else {
+    const report::Screen screen = report::screen_of(STDOUT_FILENO);
+    report::TextStyle style;
+    style.colour = screen.colour;
+    style.width = screen.terminal ? screen.width : 0;
+    style.indent = 2;
+    out += report::painted("Devices", report::Paint::kBold, screen.colour) + "\n";
+    out += devices.rows.empty() ? "  none\n" : report::to_text(devices, style);
+    out +=
+        "\n" + report::painted("Sources", report::Paint::kBold, screen.colour) + "\n" + report::to_text(sources, style);
+  }
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  return kOk;
+}
+
+}  // namespace tacho::cli

@@ -1,0 +1,41 @@
+// Writes traces in other formats, for `tacho export`, `tacho trace -f` and the personalities.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files/output_file.h"
+#include "format/format.h"
+
+namespace tacho::cli {
+
+/// "a,b" -> {"a", "b"}.
+std::vector<std::string> words_of(std::string_view list);
+
+/// Finds the writer of a format. The error for an unknown one names the nearest format and lists all.
+Result<const format::Writer*> writer_of(std::string_view name);
+
+struct ExportPlace {
+  std::string source;  // the trace's file, which gives default names
+  std::string file;    // -o; empty = a default name
+  std::string folder;  // -d; empty = the current one
+};
+
+/// Writes one format. Default names get a number if they are taken. Folder formats refuse place.file; for
+/// options.process 0 they write one set of files per process with records, named after its pid.
+Status export_trace(const trace::Trace& trace, const format::Writer& writer, const ExportPlace& place,
+                    format::ExportOptions options, std::vector<std::string>& written);
+
+/// Rows of table process that have timed facts or counter values among what `options` want.
+std::vector<int64_t> processes_with_records(const trace::Trace& trace, const format::ExportOptions& options);
+
+/// `prefix`, with a number if `folder` contains files named <prefix>_*.
+std::string free_prefix(const std::string& folder, const std::string& prefix);
+
+/// Turns exceeding the file size limit, or writing to a pipe without a reader, into write errors instead of signals.
+/// Started programs inherit this, so call it after starting them.
+void ignore_output_signals();
+
+}  // namespace tacho::cli

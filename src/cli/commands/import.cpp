@@ -1,0 +1,184 @@
+// `tacho import DIR`: what AMD's tools left in a folder becomes a trace, a profile folder, or both.
+#include "workload/import.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "analysis/trim.h"
+#include "base/files/temporary.h"
+#include "cli/command.h"
+#include "cli/commands/export.h"
+#include "cli/files/convert.h"
+#include "cli/files/open_trace.h"
+#include "cli/shared/command_line.h"
+#include "format/format.h"
+#include "format/rocprof_v1/rocprof_v1.h"
+
+namespace tacho::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_ending(std::string_view name, std::initializer_list<std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+// True for the JSON of rocprof v1, whatever its name.
+bool is_rocprof_json(const std::string& path) {
+  if (!has_ending(path, {".json", ".json.gz"})) return false;
+  std::ifstream file(path, std::ios::binary);
+  std::string head(4096, '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return format::rocprof_v1::accepts(path, head, false);
+}
+
+// Without X.csv beside an X.json of rocprof v1: it has the same kernels.
+void leave_out_repeated(std::vector<std::string>& traces) {
+  std::erase_if(traces, [&](const std::string& path) {
+    if (!path.ends_with(".csv")) return false;
+    const std::string stem = path.substr(0, path.size() - std::string_view(".csv").size());
+    return std::any_of(traces.begin(), traces.end(),
+                       [&](const std::string& other) { return other == stem + ".json" || other == stem + ".json.gz"; });
+  });
+}
+
+// Folders of rocprofv3's CSV files, and single files of other formats, to four levels below `folder`. A folder of CSV
+// files is read as a whole, with the folders right below it.
+std::vector<std::string> find_traces(const std::string& folder, const workload::ForeignCounters& counters) {
+  std::vector<std::string> found;
+  std::error_code error;
+  const auto is_counters = [&](const std::string& path) {
+    return std::find(counters.passes.begin(), counters.passes.end(), path) != counters.passes.end();
+  };
+  const auto csv = std::find_if(format::readers().begin(), format::readers().end(),
+                                [](const format::Reader& reader) { return reader.name == "rocprofv3 csv"; });
+  const auto look = [&](const auto& self, const std::string& where, int depth, bool within_set) -> void {
+    if (std::find(counters.folders.begin(), counters.folders.end(), where) != counters.folders.end()) return;
+    std::vector<std::string> below, traces;
+    bool set = false;
+    for (const auto& entry : fs::directory_iterator(where, fs::directory_options::skip_permission_denied, error)) {
+      std::error_code ignored;
+      const std::string path = entry.path().string(), name = entry.path().filename().string();
+      if (entry.is_directory(ignored))
+        below.push_back(path);
+      else if (name.ends_with("_trace.csv") || (name.ends_with(".csv") && name.find("_trace_") != std::string::npos))
+        set = true;
+      else if ((has_ending(name, {".db", ".rpd", ".tacho", "_results.json", "_results.json.gz", "results.csv"}) &&
+                !is_counters(path) && format::open_any(path)) ||
+               is_rocprof_json(path))
+        traces.push_back(path);
+      if (traces.size() + found.size() > 1000) break;
+    }
+    std::sort(below.begin(), below.end());
+    std::sort(traces.begin(), traces.end());
+    leave_out_repeated(traces);
+    const bool here = set && !within_set && csv != format::readers().end() && csv->accepts(where, "", true);
+    if (here) found.push_back(where);
+    found.insert(found.end(), traces.begin(), traces.end());
+    if (depth < 4)
+      for (const std::string& path : below) self(self, path, depth + 1, here);
+  };
+  look(look, folder, 0, false);
+  return found;
+}
+
+// Databases and JSON of rocprofv3 hold counters, too: as rocprofv3's CSV files in `place` they join the other passes.
+Status add_counters_of(const std::vector<std::string>& traces, const std::string& place,
+                       workload::ForeignCounters& counters) {
+  TACHO_ASSIGN(const format::Writer* const csv, writer_of("csv"));
+  for (size_t i = 0; i < traces.size(); ++i) {
+    std::error_code error;
+    if (fs::is_directory(traces[i], error)) continue;
+    TACHO_ASSIGN(const auto trace, format::open_any(traces[i]));
+    if (trace->rows(event::Table::kCounterValue) == 0) continue;
+    format::ExportOptions options;
+    options.tables = uint64_t{1} << static_cast<unsigned>(event::Table::kCounterValue);
+    std::vector<std::string> written;
+    TACHO_TRY(export_trace(*trace, *csv, {traces[i], "", fmt::format("{}/{}", place, i)}, options, written));
+  }
+  const workload::ForeignCounters more = workload::find_foreign_counters(place);
+  counters.passes.insert(counters.passes.end(), more.passes.begin(), more.passes.end());
+  if (counters.agents.empty()) counters.agents = more.agents;
+  if (counters.architecture.empty()) counters.architecture = more.architecture;
+  return {};
+}
+
+Status write_trace(const std::vector<std::string>& inputs, const std::string& output, bool overwrite,
+                   std::vector<std::string>& notes) {
+  return write_converted(output, "tacho", overwrite, [&](trace::TraceWriter& writer) -> Status {
+    if (inputs.size() == 1) return copy_trace(inputs[0], writer);
+    std::vector<analysis::MergeInput> traces;
+    for (const std::string& input : inputs) {
+      TACHO_ASSIGN(auto trace, open_trace(input));
+      traces.push_back({std::move(trace), input});
+    }
+    return analysis::merge_into(traces, writer, notes);
+  });
+}
+
+}  // namespace
+
+int run_import(int argc, char** argv) {
+  CommandOptions app(
+      "Make a trace (.tacho) and a profile folder of what AMD's tools left in a folder: rocprofv3's CSV, JSON and "
+      "databases, rocprof v1's and v2's files, folders of rocprof-compute, .rpd files.",
+      "tacho import");
+  app.footer("Examples:\n"
+             "  tacho import out                       out.tacho, or the profile folder out-profile, or both\n"
+             "  tacho import results -o vcopy --arch gfx90a");
+  std::string folder, output, architecture;
+  bool overwrite = false;
+  app.add_option("folder", folder, "folder with the tools' output, in it or up to four levels below").required();
+  app.add_option("-o,--output", output, "name of the trace and of the profile folder, without ending");
+  app.add_option("--arch", architecture, "the GPU's architecture (gfx90a ...), where no file of rocprof says it");
+  app.add_flag("--overwrite", overwrite, "replace existing outputs");
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    return complain(kBadInput,
+                    folder + (fs::exists(folder, error) ? ": is a file; tacho reads it as it is: tacho stats " + folder
+                                                        : ": there is no such folder"));
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  workload::ForeignCounters counters = workload::find_foreign_counters(folder);
+  const std::vector<std::string> traces = find_traces(folder, counters);
+  const auto place = TemporaryFolder::create(temporary_folder() + "/tacho-import-");
+  if (!place) return complain(kBadInput, place.error().message);
+  if (const Status done = add_counters_of(traces, place->path(), counters); !done)
+    return complain(kBadInput, done.error().message);
+  const bool profile = !counters.passes.empty() || !counters.folders.empty();
+  if (!profile && traces.empty())
+    return complain(kBadInput, folder + ": nothing that AMD's tools write lies in it or in the four levels below");
+  if (counters.passes.empty() && counters.folders.size() > 1)
+    return complain(kBadInput, fmt::format("{}: holds {} folders of rocprof-compute; import them one by one: {}",
+                                           folder, counters.folders.size(), counters.folders.front()));
+  std::string base =
+      output.empty() ? fs::path(fs::absolute(folder, error)).lexically_normal().filename().string() : output;
+  if (base.ends_with(".tacho")) base.resize(base.size() - 6);
+  const std::string trace_name = base + ".tacho",
+                    profile_name = output.empty() || !traces.empty() ? base + "-profile" : base;
+  for (const std::string& name : {traces.empty() ? std::string() : trace_name, profile ? profile_name : std::string()})
+    if (!name.empty() && !overwrite && fs::exists(name, error))
+      return complain(kBadInput, name + ": exists; choose another name with -o, or --overwrite replaces it");
+  ignore_output_signals();
+  std::vector<std::string> written, notes;
+  if (!traces.empty()) {
+    if (const Status done = write_trace(traces, trace_name, overwrite, notes); !done)
+      return complain(kBadInput, done.error().message);
+    written.push_back(trace_name);
+  }
+  if (profile) {
+    if (const Status done = workload::import_counters(counters, folder, profile_name, architecture, overwrite); !done)
+      return complain(kBadInput, done.error().message);
+    written.push_back(profile_name);
+  }
+  for (const std::string& note : notes) complain(kOk, note);
+  print_outputs(written);
+  if (!traces.empty()) fmt::print(stderr, "Next   tacho stats {}\n", trace_name);
+  if (profile) fmt::print(stderr, "Next   tacho analyze -p {}\n", profile_name);
+  return kOk;
+}
+
+}  // namespace tacho::cli

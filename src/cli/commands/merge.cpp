@@ -1,0 +1,46 @@
+// `tacho merge A B C -o ALL`: joins several traces (processes, ranks, hosts, runs) into one.
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/files/convert.h"
+#include "cli/files/merge_files.h"
+#include "cli/shared/command_line.h"
+#include "cli/shared/suggest.h"
+#include "ranks/read/align.h"
+
+namespace tacho::cli {
+
+int run_merge(int argc, char** argv) {
+  CommandOptions app("Put several traces together. Processes stay apart even where their "
+                     "numbers are equal (column run of table process).",
+                     "tacho merge");
+  std::vector<std::string> inputs;
+  std::string output, format;
+  bool overwrite = false;
+  app.add_option("inputs", inputs, "traces of any format that tacho reads, or folders that hold them").required();
+  app.add_option("-o,--output", output,
+                 "file to write; its ending says the format (.tacho, .rpd, .db, .json, .pftrace)")
+      .required();
+  app.add_option("-f,--format", format, "format of the output, when its name does not say it");
+  app.add_flag("--overwrite", overwrite, "replace an existing output");
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
+  std::vector<std::string> notes, files;
+  if (const Status listed = ranks::list_traces(inputs, files, notes); !listed)
+    return complain(kBadInput, listed.error().message);
+  inputs = std::move(files);
+  for (const std::string& input : inputs)
+    if (same_file(input, output)) return complain(kBadInput, output + ": is one of the inputs; choose another name");
+  const Status done = write_converted(output, format, overwrite, [&](trace::TraceWriter& writer) -> Status {
+    if (inputs.size() == 1) return copy_trace(inputs[0], writer);  // needs no trace in between
+    return merge_files(inputs, writer, notes);
+  });
+  if (!done) return complain(kBadInput, done.error().message);
+  for (const std::string& note : notes) complain(kOk, note);
+  if (inputs.size() == 1)
+    fmt::print(stderr, "tacho: {} is now {}\n", inputs[0], output);
+  else
+    fmt::print(stderr, "tacho: {} traces are now {}\n", inputs.size(), output);
+  return kOk;
+}
+
+}  // namespace tacho::cli

@@ -1,0 +1,446 @@
+// `tacho metrics [--arch A] [NAME...]`: lists the metrics of an architecture, and explains blocks, tables and metrics.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "base/text/json_writer.h"
+#include "cli/command.h"
+#include "cli/shared/command_line.h"
+#include "metric/catalog/builtin/builtin.h"
+#include "metric/catalog/catalog.h"
+#include "metric/catalog/rules.h"
+#include "metric/formula/expression.h"
+#include "report/table.h"
+
+namespace tacho::cli {
+namespace {
+
+using metric::Block;
+using metric::Catalog;
+using metric::Cell;
+using metric::ColumnRole;
+using metric::Metric;
+using metric::Reduction;
+using metric::Selection;
+using metric::Table;
+using report::Paint;
+
+struct Request {
+  std::string architecture;  // "" = newest for lists, all of them for explanations
+  std::vector<std::string> names;
+  std::vector<std::string> config_dirs;
+  metric::IdScheme ids = metric::IdScheme::kV33;
+};
+
+std::string_view kind_name(metric::Kind kind) {
+  switch (kind) {
+    case metric::Kind::kSum:
+      return "sum";
+    case metric::Kind::kRate:
+      return "rate";
+    case metric::Kind::kRatio:
+      return "ratio";
+  }
+  return "";
+}
+
+std::string shown_unit(std::string_view unit) {
+  return metric::normalised_unit(unit, "per_kernel");
+}
+
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// The counters and $values that formulas read.
+struct Inputs {
+  std::set<std::string, std::less<>> counters;
+  std::set<std::string, std::less<>> values;
+};
+
+void add_inputs(std::string_view formula, Inputs& out) {
+  static const std::set<std::string, std::less<>> kWords = {"if",     "else",   "None",  "AVG",   "MIN",
+                                                            "MAX",    "SUM",    "STD",   "MOD",   "QUANTILE",
+                                                            "MEDIAN", "TO_INT", "ROUND", "CONCAT"};
+  for (size_t i = 0; i < formula.size();) {
+    const char c = formula[i];
+    const bool value = c == '$';
+    if (!value && (!is_word(c) || (c >= '0' && c <= '9'))) {
+      // Skips a number as a whole, with its fraction and an index's range.
+      ++i;
+      while (c >= '0' && c <= '9' && i < formula.size() && (is_word(formula[i]) || formula[i] == '.')) ++i;
+      continue;
+    }
+    size_t end = i + 1;
+    while (end < formula.size() && is_word(formula[end])) ++end;
+    const std::string_view word = formula.substr(i + (value ? 1 : 0), end - i - (value ? 1 : 0));
+    if (value) {
+      if (word != "channel") out.values.emplace(word);
+    } else if (!kWords.contains(word)) {
+      out.counters.emplace(word);
+    }
+    i = end;
+  }
+}
+
+Inputs inputs_of(const Metric& metric) {
+  Inputs out;
+  for (const Cell& cell : metric.cells) add_inputs(cell.formula, out);
+  return out;
+}
+
+std::string joined(const std::set<std::string, std::less<>>& words) {
+  std::string out;
+  for (const std::string& word : words) out += fmt::format("{}{}", out.empty() ? "" : ", ", word);
+  return out;
+}
+
+/// One metric as several architectures define it.
+struct Explained {
+  std::vector<const Catalog*> catalogs;
+  std::vector<const Metric*> metrics;
+};
+
+/// A metric's formulas, one line per column; the statistics of one value share a line.
+std::string formulas(const Table& table, const std::vector<Cell>& cells) {
+  std::string out;
+  std::string statistics;
+  const Cell* shared = nullptr;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (table.columns[i].role != ColumnRole::kValue || cells[i].reduction == Reduction::kNone) continue;
+    if (shared != nullptr && shared->formula != cells[i].formula) continue;
+    shared = &cells[i];
+    statistics += fmt::format("{}{}", statistics.empty() ? "" : ", ", table.columns[i].title);
+  }
+  if (shared != nullptr) out += fmt::format("{}\n{}\n", statistics, shared->formula);
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (table.columns[i].role != ColumnRole::kValue) continue;
+    const Cell& cell = cells[i];
+    if (shared != nullptr && cell.reduction != Reduction::kNone && cell.formula == shared->formula) continue;
+    if (cell.formula.empty()) continue;
+    out += fmt::format("{}\n{}\n", table.columns[i].title, metric::formula_text(cell));
+  }
+  if (out.empty()) out = "not computable on this architecture\n";
+  return out;
+}
+
+class Printer {
+ public:
+  explicit Printer(const report::Screen& screen)
+      : colour_(screen.colour),
+        wide_(!screen.terminal || screen.width >= 108),
+        width_(std::clamp<size_t>(screen.width, 60, 110)) {}
+
+  std::string out;
+
+  void heading(std::string_view text) { out += report::painted(text, Paint::kBold, colour_) + "\n"; }
+  void paragraph(std::string_view text, size_t indent) {
+    out += std::string(indent, ' ') + report::wrapped(text, width_ - indent, indent) + "\n";
+  }
+  void labelled(std::string_view label, std::string_view text) {
+    constexpr size_t kLabel = 12;
+    out += "  " + report::painted(report::padded_right(label, kLabel - 2), Paint::kDim, colour_) +
+           report::wrapped(text, width_ - kLabel, kLabel) + "\n";
+  }
+
+  void list(const Catalog& catalog, const Block& block, const Table* only, bool explain) {
+    heading(fmt::format("{}. {}", block.number, block.title));
+    if (explain && only == nullptr) {
+      paragraph(block.description, 2);
+      std::string aliases(block.slug);
+      for (const std::string_view alias : block.aliases) aliases += fmt::format(", {}", alias);
+      labelled("names", aliases);
+    }
+    for (const Table& table : block.tables) {
+      if (only != nullptr && &table != only) continue;
+      out += fmt::format("\n  {}\n", report::painted(fmt::format("{}.{} {}", block.number, table.number, table.title),
+                                                     Paint::kBold, colour_));
+      if (table.type != metric::TableType::kMetrics) {
+        paragraph("Comes from the run's own files; it has no metrics.", 4);
+        continue;
+      }
+      if (table.metrics.empty()) {
+        paragraph(fmt::format("No metrics on {}.", catalog.architecture), 4);
+        continue;
+      }
+      for (const Metric& metric : table.metrics) {
+        const std::string id =
+            table.repeat.empty() ? to_string(metric.id) : fmt::format("{}.{}.n", block.number, table.number);
+        const std::string unit = wide_ ? report::padded_right(shown_unit(metric.unit), 22) + " " : std::string();
+        out += fmt::format("    {} {} {}{}\n", report::padded_right(id, 8),
+                           report::padded_right(report::shortened(metric.name, 34), 34), unit,
+                           report::painted(metric.slug, Paint::kCyan, colour_));
+        if (explain) paragraph(metric.description, 13);
+      }
+    }
+    out += "\n";
+  }
+
+  void explain(const Explained& what, const metric::RuleBook& rules) {
+    const Metric& metric = *what.metrics.back();
+    const Catalog& catalog = *what.catalogs.back();
+    const Table& table = catalog.table_of(metric);
+    const Block& block = *catalog.block(metric.id.block);
+    heading(fmt::format("{}  ({})", metric.name, metric.slug));
+    paragraph(metric.description, 2);
+    labelled("try", metric.advice);
+    labelled("block",
+             fmt::format("{} {}, table {}.{} {}", block.number, block.title, block.number, table.number, table.title));
+    labelled("unit",
+             fmt::format("{}, a {}", metric.unit.empty() ? "none" : shown_unit(metric.unit), kind_name(metric.kind)));
+    if (!metric.coll_level.empty())
+      labelled("pass", fmt::format("{}: counters and times of this pass only", metric.coll_level));
+
+    std::string numbers;
+    for (size_t i = 0; i < what.metrics.size(); ++i) {
+      const std::string id = table.repeat.empty() ? to_string(what.metrics[i]->id)
+                                                  : fmt::format("{}.{}.<channel>", block.number, table.number);
+      numbers += fmt::format("{}{} {}", numbers.empty() ? "" : ", ", what.catalogs[i]->architecture, id);
+    }
+    labelled("number", numbers);
+
+    // Architectures with the same formulas share a paragraph.
+    std::vector<std::string> distinct;
+    std::vector<std::string> where;
+    std::vector<const Metric*> examples;
+    for (size_t i = 0; i < what.metrics.size(); ++i) {
+      const std::string text = formulas(what.catalogs[i]->table_of(*what.metrics[i]), what.metrics[i]->cells);
+      const auto known = std::find(distinct.begin(), distinct.end(), text);
+      const std::string name(what.catalogs[i]->architecture);
+      if (known != distinct.end()) {
+        where[static_cast<size_t>(known - distinct.begin())] += ", " + name;
+      } else {
+        distinct.push_back(text);
+        where.push_back(name);
+        examples.push_back(what.metrics[i]);
+      }
+    }
+    for (size_t i = 0; i < distinct.size(); ++i) {
+      out += "\n  " +
+             report::painted(distinct.size() == 1 && what.metrics.size() > 1 ? "Formula" : "Formula on " + where[i],
+                             Paint::kBold, colour_) +
+             "\n";
+      indented_pairs(distinct[i]);
+      const Inputs inputs = inputs_of(*examples[i]);
+      if (!inputs.counters.empty()) labelled("counters", joined(inputs.counters));
+    }
+    values(catalog, inputs_of(metric));
+    compat(what);
+    findings(metric, rules);
+    out += "\n";
+  }
+
+ private:
+  /// Formats "Avg, Min\nformula\n..." as lines with label and formula.
+  void indented_pairs(std::string_view text) {
+    while (!text.empty()) {
+      const size_t first = text.find('\n');
+      const std::string_view label = text.substr(0, first);
+      text.remove_prefix(std::min(text.size(), first + 1));
+      if (text.empty()) {
+        paragraph(label, 4);
+        return;
+      }
+      const size_t second = text.find('\n');
+      out += fmt::format("    {}\n", report::painted(label, Paint::kDim, colour_));
+      paragraph(text.substr(0, second), 6);
+      text.remove_prefix(std::min(text.size(), second + 1));
+    }
+  }
+
+  void values(const Catalog& catalog, const Inputs& inputs) {
+    if (inputs.values.empty()) return;
+    out += "\n  " + report::painted("Values of the run and the machine", Paint::kBold, colour_) + "\n";
+    for (const metric::RunValue& value : catalog.run_values)
+      if (inputs.values.contains(value.name)) paragraph(fmt::format("${}: {}", value.name, value.meaning), 4);
+  }
+
+  void compat(const Explained& what) {
+    std::vector<std::pair<std::string, std::string>> groups;  // formulas, architectures
+    for (size_t i = 0; i < what.metrics.size(); ++i) {
+      if (what.metrics[i]->compat_cells.empty()) continue;
+      const std::string text = formulas(what.catalogs[i]->table_of(*what.metrics[i]), what.metrics[i]->compat_cells);
+      const auto known =
+          std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == text; });
+      if (known != groups.end()) {
+        known->second += fmt::format(", {}", what.catalogs[i]->architecture);
+      } else {
+        groups.emplace_back(text, what.catalogs[i]->architecture);
+      }
+    }
+    for (const auto& [text, where] : groups) {
+      out += "\n  " + report::painted("With --compat 3.3 on " + where, Paint::kBold, colour_) + "\n";
+      indented_pairs(text);
+    }
+  }
+
+  void findings(const Metric& metric, const metric::RuleBook& rules) {
+    std::string used;
+    for (const metric::Rule& rule : rules.rules) {
+      bool any = false;
+      metric::for_each_deciding(rule, [&](const metric::RuleExpression& quantity) {
+        for (const metric::RuleStep& step : quantity.steps)
+          any = any || (step.kind == metric::RuleStep::Kind::kMetric && step.name == metric.slug);
+      });
+      if (any) used += fmt::format("{}{} ({})", used.empty() ? "" : "; ", rule.title, rule.slug);
+    }
+    if (!used.empty()) {
+      out += "\n";
+      labelled("findings", used);
+    }
+  }
+
+  bool colour_;
+  bool wide_;  // lists have room for the unit
+  size_t width_;
+};
+
+void write_metric(JsonWriter& json, const Catalog& catalog, const Metric& metric) {
+  const Table& table = catalog.table_of(metric);
+  json.begin_object();
+  json.key("id").value(to_string(metric.id)).key("slug").value(metric.slug).key("name").value(metric.name);
+  json.key("unit").value(metric.unit).key("kind").value(kind_name(metric.kind));
+  json.key("coll_level").value(metric.coll_level);
+  json.key("description").value(metric.description).key("advice").value(metric.advice);
+  json.key("columns").begin_object();
+  for (size_t i = 0; i < metric.cells.size(); ++i) {
+    if (table.columns[i].role != ColumnRole::kValue && table.columns[i].role != ColumnRole::kText) continue;
+    json.key(table.columns[i].title).value(metric::formula_text(metric.cells[i]));
+  }
+  json.end_object();
+  json.key("counters").begin_array();
+  const Inputs inputs = inputs_of(metric);
+  for (const std::string& counter : inputs.counters) json.value(counter);
+  json.end_array();
+  json.end_object();
+}
+
+Result<std::string> as_json(const Catalog& catalog, const Request& request) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().key("schema").value("tacho-metrics/1").key("arch").value(catalog.architecture);
+  json.key("metrics").begin_array();
+  const auto write_table = [&](const Table& table) {
+    for (const Metric& metric : table.metrics) {
+      json.newline();
+      write_metric(json, catalog, metric);
+    }
+  };
+  if (request.names.empty())
+    for (const Block& block : catalog.blocks)
+      for (const Table& table : block.tables) write_table(table);
+  for (const std::string& name : request.names) {
+    TACHO_ASSIGN(const Selection selection, resolve(catalog, name, request.ids));
+    if (selection.metric != nullptr) {
+      json.newline();
+      write_metric(json, catalog, *selection.metric);
+    } else if (selection.table != nullptr) {
+      write_table(*selection.table);
+    } else {
+      for (const Table& table : selection.block->tables) write_table(table);
+    }
+  }
+  json.end_array().end_object();
+  out += "\n";
+  return out;
+}
+
+Result<std::string> as_text(const std::vector<Catalog>& catalogs, const Request& request,
+                            const report::Screen& screen) {
+  Printer printer(screen);
+  const Catalog& newest = catalogs.back();
+  if (request.names.empty()) {
+    printer.out +=
+        fmt::format("{} metrics of {} ({}); `tacho metrics NAME` explains one, --arch chooses another GPU\n\n",
+                    newest.metric_count(), newest.architecture, newest.facts.family);
+    for (const Block& block : newest.blocks) printer.list(newest, block, nullptr, false);
+    return std::move(printer.out);
+  }
+  TACHO_ASSIGN(const metric::RuleBook rules, metric::load_rules(newest, request.config_dirs));
+  for (const std::string& name : request.names) {
+    // A number may mean different metrics on different architectures: explains each of them.
+    std::vector<Explained> found;
+    const Selection* whole = nullptr;
+    Selection selection;
+    std::optional<Error> problem;
+    std::string note;
+    for (const Catalog& catalog : catalogs) {
+      auto resolved = resolve(catalog, name, request.ids);
+      if (!resolved.has_value()) {
+        problem = std::move(resolved.error());
+        continue;
+      }
+      const std::string meaning = documents_meaning(catalog, name, *resolved);
+      if (!meaning.empty() && request.ids == metric::IdScheme::kV33)
+        note = ids_note(catalog, {&meaning, 1});
+      else if (!meaning.empty())
+        note = fmt::format("in the users' documents {}; `tacho metrics {}` explains the other", meaning,
+                           resolved->elsewhere->slug);
+      if (resolved->metric == nullptr) {
+        selection = *resolved;
+        whole = &selection;
+        continue;
+      }
+      const auto same = std::find_if(found.begin(), found.end(), [&](const Explained& one) {
+        return one.metrics.front()->slug == resolved->metric->slug;
+      });
+      Explained& one = same != found.end() ? *same : found.emplace_back();
+      one.catalogs.push_back(&catalog);
+      one.metrics.push_back(resolved->metric);
+    }
+    if (whole != nullptr) {
+      printer.list(newest, *whole->block, whole->table, true);
+      continue;
+    }
+    if (found.empty()) return tl::unexpected<Error>(*problem);
+    for (const Explained& one : found) printer.explain(one, rules);
+    if (!note.empty()) complain(kOk, note);
+  }
+  return std::move(printer.out);
+}
+
+}  // namespace
+
+int run_metrics(int argc, char** argv) {
+  Request request;
+  std::string ids = "3.3";
+  std::string format = "text";
+  CommandOptions app("Lists the metrics of an architecture and explains blocks, tables and metrics.", "tacho metrics");
+  app.add_option("name", request.names, "number (11.2.3), slug (valu-utilization), block (lds) or name to explain");
+  app.add_option("--arch", request.architecture, "architecture or GPU: gfx942, mi300x, ...");
+  app.add_option("--ids", ids, "meaning of numbers: 3.3, or seed for those printed in the users' documents")
+      .one_of({"3.3", "seed"})
+      .capture_default_str();
+  app.add_option("--config-dir", request.config_dirs, "folder with further catalog files (*.yaml)");
+  app.add_option("--output-format", format, "text or json").one_of({"text", "json"}).capture_default_str();
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
+  if (ids == "seed") request.ids = metric::IdScheme::kSeedProfile;
+
+  std::vector<std::string_view> wanted;
+  const std::span<const std::string_view> known = metric::architectures();
+  if (!request.architecture.empty()) {
+    const auto named = metric::architecture_named(request.architecture, request.config_dirs, metric::check_syntax);
+    if (!named) return complain(kBadInput, named.error().message);
+    if (*named) request.architecture = std::string((*named)->name);
+    wanted.push_back(request.architecture);
+  } else if (request.names.empty() || format == "json") {
+    wanted.push_back(known.back());
+  } else {
+    wanted.assign(known.begin(), known.end());
+  }
+  std::vector<Catalog> catalogs;
+  for (const std::string_view architecture : wanted) {
+    auto catalog = metric::load_catalog(architecture, request.config_dirs, metric::check_syntax);
+    if (!catalog.has_value()) return complain(kBadInput, catalog.error().message);
+    catalogs.push_back(std::move(*catalog));
+  }
+  const auto text = format == "json" ? as_json(catalogs.back(), request)
+                                     : as_text(catalogs, request, report::screen_of(STDOUT_FILENO));
+  if (!text.has_value()) return complain(kBadInput, text.error().message);
+  std::fwrite(text->data(), 1, text->size(), stdout);
+  return kOk;
+}
+
+}  // namespace tacho::cli

@@ -1,0 +1,269 @@
+// `tacho top FILE`: GPU operations by total time; `tacho busy FILE`: how busy each GPU was. .rpd in place.
+#include "analysis/top.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "analysis/stats.h"
+#include "base/text/json_writer.h"
+#include "cli/command.h"
+#include "cli/files/convert.h"
+#include "cli/files/open_trace.h"
+#include "cli/output/pages.h"
+#include "cli/shared/command_line.h"
+#include "cli/shared/suggest.h"
+#include "format/format.h"
+#include "query/dialect/rpd_file.h"
+#include "report/table.h"
+
+namespace tacho::cli {
+namespace {
+
+struct Output {
+  std::string format = "text";
+  void options(CommandOptions& app) {
+    app.add_option("--output-format", format, "text, json or csv")
+        .one_of({"text", "json", "csv"})
+        .capture_default_str();
+  }
+  void print(const report::Table& readable, const report::Table& exact, const std::string& when_empty) const {
+    std::string out;
+    if (format == "csv") {
+      out = report::to_csv(exact);
+    } else if (format == "json") {
+      JsonWriter writer(out);
+      report::to_json(exact, writer);
+      out += "\n";
+    } else if (exact.rows.empty()) {
+      out = when_empty + "\n";
+    } else {
+      const report::Screen screen = report::screen_of(STDOUT_FILENO);
+      report::TextStyle style;
+      style.width = screen.terminal ? screen.width : 0;
+      style.colour = screen.colour;
+      out = report::to_text(readable, style);
+    }
+    std::fwrite(out.data(), 1, out.size(), stdout);
+  }
+};
+
+int parse(CommandOptions& app, int argc, char** argv) {
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
+  return -1;
+}
+
+struct TopRow {
+  std::string name;
+  int64_t calls;
+  int64_t timed;  // of them, with a known duration
+  int64_t total;  // ns
+};
+// Gives the rows one by one, longest first; false when there are no more.
+using TopSource = std::function<bool(TopRow&)>;
+
+// Merges several sorted tables of statistics into one.
+TopSource merged(std::vector<std::pair<std::string, analysis::StatTable>>&& tables) {
+  struct Head {
+    std::string prefix;
+    analysis::StatTable table;
+    size_t next = 0;
+    bool loaded = false;
+    analysis::StatRow row{};
+  };
+  const auto heads = std::make_shared<std::vector<Head>>();
+  for (auto& [prefix, table] : tables) heads->push_back({prefix, std::move(table)});
+  return [heads](TopRow& row) {
+    Head* best = nullptr;
+    for (Head& head : *heads) {
+      if (!head.loaded && head.next < head.table.size()) {
+        head.row = head.table.row(head.next++);
+        head.row.name = head.prefix + head.row.name;
+        head.loaded = true;
+      }
+      if (!head.loaded) continue;
+      if (best == nullptr || head.row.total > best->row.total ||
+          (head.row.total == best->row.total && head.row.name < best->row.name))
+        best = &head;
+    }
+    if (best == nullptr) return false;
+    best->loaded = false;
+    row = {best->row.name, best->row.count, best->row.count - best->row.unknown, best->row.total};
+    return true;
+  };
+}
+
+void print_top(const TopSource& source, size_t most, double total, const std::string& format,
+               const std::string& when_empty) {
+  Pages pages(format, when_empty);
+  report::Table table;
+  if (pages.text())
+    table.columns = {{"Time", report::Align::kRight},
+                     {"%", report::Align::kRight, 1},
+                     {"Calls", report::Align::kRight},
+                     {"Mean", report::Align::kRight},
+                     {"Name", report::Align::kLeft, -1, true}};
+  else
+    table.columns = {{"Name"}, {"Calls"}, {"TotalDurationNs"}, {"AverageNs"}, {"Percentage"}};
+  size_t given = 0;
+  for (bool more = true; more;) {
+    table.rows.clear();
+    TopRow row;
+    while (table.rows.size() < Pages::kRows && (more = (most == 0 || given < most) && source(row))) {
+      ++given;
+      const double percent = total > 0 ? static_cast<double>(row.total) / total * 100.0 : 0.0;
+      report::Cell sum, mean;  // empty: no duration is known
+      if (row.timed > 0) {
+        const double ns = static_cast<double>(row.total), each = ns / static_cast<double>(row.timed);
+        sum = pages.text() ? report::Cell(report::format_duration(ns)) : report::Cell(row.total);
+        mean = pages.text() ? report::Cell(report::format_duration(each)) : report::Cell(each);
+      }
+      if (pages.text())
+        table.rows.push_back({sum, percent, row.calls, mean, row.name});
+      else
+        table.rows.push_back({row.name, row.calls, sum, mean, percent});
+    }
+    pages.give(table, !more);
+  }
+}
+
+std::string unusable_times(int64_t count) {
+  return fmt::format("{} operation{} left out: {} times are no times", count, count == 1 ? " is" : "s are",
+                     count == 1 ? "its" : "their");
+}
+std::string disordered_times(int64_t count) {
+  return count == 1 ? std::string("1 operation ends before it starts: its duration is not known")
+                    : fmt::format("{} operations end before they start: their durations are not known", count);
+}
+
+}  // namespace
+
+int run_top(int argc, char** argv) {
+  CommandOptions app("GPU operations (kernels, copies, fills) by total time.", "tacho top");
+  std::string file;
+  size_t most = 0;
+  bool kernels = false;
+  analysis::StatOptions options;
+  Output output;
+  app.add_option("file", file, "trace of any format that tacho reads").required();
+  app.add_option("--top", most, "only the first N rows; 0 = all").capture_default_str();
+  app.add_flag("--kernels", kernels, "kernels only");
+  app.add_flag("-M,--mangled-kernels", options.mangled, "kernel names as the runtime gives them");
+  app.add_flag("-T,--truncate-kernels", options.truncate, "kernel names without arguments and templates");
+  output.options(app);
+  if (const int code = parse(app, argc, argv); code >= 0) return code;
+
+  TopSource source;
+  double total = 0;
+  std::vector<std::string> remarks;
+  std::shared_ptr<const trace::Trace> trace;  // must outlive its tables
+  if (is_rpd(file) && !kernels && !options.truncate) {
+    auto opened = sqlite::Database::open(file);
+    if (!opened) return complain(kBadInput, opened.error().message);
+    const auto top = query::rpd_top(std::make_shared<const sqlite::Database>(std::move(*opened)), false);
+    if (!top) return complain(kBadInput, top.error().message);
+    total = static_cast<double>(top->total);
+    source = [rows = top->rows, at = size_t{0}, scratch = std::string()](TopRow& row) mutable {
+      if (at >= rows->size()) return false;
+      const query::NamedSums::Row next = rows->row(at++);
+      row = {std::string(rows->name(next.code, scratch)), next.calls, next.timed, next.total};
+      return true;
+    };
+    if (top->unusable > 0) remarks.push_back(unusable_times(top->unusable));
+    if (top->disordered > 0) remarks.push_back(disordered_times(top->disordered));
+    if (top->duplicates > 0)
+      remarks.push_back(fmt::format("rpd.top counts {} operation{} less: upstream's view drops those that equal "
+                                    "another one in name, start and end",
+                                    top->duplicates, top->duplicates == 1 ? "" : "s"));
+  } else {
+    const auto opened = open_trace(file);
+    if (!opened) return complain(kBadInput, opened.error().message);
+    trace = *opened;
+    std::vector<std::pair<std::string, analysis::StatTable>> tables;
+    for (const analysis::By by : {analysis::By::kKernel, analysis::By::kCopy, analysis::By::kFill}) {
+      if (kernels && by != analysis::By::kKernel) continue;
+      auto table = analysis::StatTable::make(*trace, by, options);
+      if (!table) return complain(kBadInput, table.error().message);
+      total += static_cast<double>(table->total());
+      tables.emplace_back(by == analysis::By::kCopy ? "copy " : "", std::move(*table));
+    }
+    source = merged(std::move(tables));
+    remarks = analysis::loss_sentences(*trace);
+  }
+  print_top(source, most, total, output.format, file + ": no GPU operations");
+  for (const std::string& sentence : remarks) complain(0, sentence);
+  return kOk;
+}
+
+int run_busy(int argc, char** argv) {
+  CommandOptions app("How busy each GPU was: time in which at least one kernel, copy or fill ran.", "tacho busy");
+  std::string file;
+  Output output;
+  app.add_option("file", file, "trace of any format that tacho reads").required();
+  output.options(app);
+  if (const int code = parse(app, argc, argv); code >= 0) return code;
+
+  struct Row {
+    int64_t gpu;
+    std::string name;
+    int64_t busy, sum;
+  };
+  std::vector<Row> rows;
+  int64_t first = INT64_MAX, last = INT64_MIN;
+  std::vector<std::string> remarks;
+  if (is_rpd(file)) {
+    const auto database = sqlite::Database::open(file);
+    if (!database) return complain(kBadInput, database.error().message);
+    const auto busy = query::rpd_busy(*database, false);
+    if (!busy) return complain(kBadInput, busy.error().message);
+    for (const query::RpdBusy::Row& row : busy->rows)
+      rows.push_back({row.gpu, fmt::format("GPU {}", row.gpu), row.busy, row.sum});
+    first = busy->first;
+    last = busy->last;
+    if (busy->unusable > 0) remarks.push_back(unusable_times(busy->unusable));
+    if (busy->disordered > 0) remarks.push_back(disordered_times(busy->disordered));
+  } else {
+    const auto trace = open_trace(file);
+    if (!trace) return complain(kBadInput, trace.error().message);
+    const auto loads = analysis::device_load(**trace);
+    if (!loads) return complain(kBadInput, loads.error().message);
+    for (const analysis::DeviceLoad& load : *loads) {
+      rows.push_back({load.index, load.name, load.busy, load.sum});
+      first = std::min(first, load.first);
+      last = std::max(last, load.last);
+    }
+    remarks = analysis::loss_sentences(**trace);
+  }
+  report::Table readable, exact;
+  readable.columns = {{"GPU", report::Align::kRight},
+                      {"Busy", report::Align::kRight},
+                      {"of", report::Align::kRight},
+                      {"%", report::Align::kRight, 2},
+                      {"Name", report::Align::kLeft, -1, true}};
+  exact.columns = {{"Gpu"}, {"BusyNs"}, {"WallNs"}, {"Busy"}, {"SumNs"}, {"Name"}};
+  const int64_t wall = rows.empty() ? 0 : last - first;
+  for (const Row& row : rows) {
+    const report::Cell share =
+        wall > 0 ? report::Cell(static_cast<double>(row.busy) / static_cast<double>(wall)) : report::Cell();
+    readable.rows.push_back(
+        {row.gpu, report::format_duration(static_cast<double>(row.busy)),
+         report::format_duration(static_cast<double>(wall)),
+         wall > 0 ? report::Cell(static_cast<double>(row.busy) / static_cast<double>(wall) * 100.0) : report::Cell(),
+         row.name});
+    exact.rows.push_back({row.gpu, row.busy, wall, share, row.sum, row.name});
+    if (row.sum != row.busy && wall > 0)
+      remarks.push_back(
+          fmt::format("GPU {}: rpd.busy says {} ns, not {} ns: upstream's view counts operations that overlap twice",
+                      row.gpu, row.sum, row.busy));
+  }
+  output.print(readable, exact, file + ": no GPU operations");
+  for (const std::string& sentence : remarks) complain(0, sentence);
+  return kOk;
+}
+
+}  // namespace tacho::cli

@@ -1,0 +1,93 @@
+// Merging by collectives (merge_files.h).
+#include "cli/files/merge_files.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/trim.h"
+#include "cli/files/open_trace.h"
+#include "ranks/read/align.h"
+#include "report/text.h"
+
+namespace tacho::cli {
+
+namespace {
+
+// What is known about the clocks of `files`, for people, also as notes in the trace. Returns the trace's property
+// "clocks" for files that are all aligned.
+std::string tell_clocks(const std::vector<std::string>& files, const std::vector<ranks::Alignment>& alignments,
+                        const std::vector<std::string>& hosts, trace::TraceWriter& writer,
+                        std::vector<std::string>& notes) {
+  size_t corrected = 0, unaligned = 0, within = 0;
+  double residual = 0;
+  bool by_messages = false;
+  const auto note = [&](event::NoteSeverity severity, std::string text) {
+    writer.note(0, severity, text);
+    notes.push_back(std::move(text));
+  };
+  for (size_t i = 1; i < files.size(); ++i) {
+    const ranks::Alignment& alignment = alignments[i];
+    const bool same_host = !hosts[i].empty() && hosts[i] == hosts[0];
+    if (!alignment.related) {
+      if (same_host) continue;
+      ++unaligned;
+      if (!alignment.has_realtime || !alignments[0].has_realtime) continue;  // merge_into() says so
+      note(event::NoteSeverity::kWarning,
+           fmt::format("{}: unaligned: it shares no collectives or messages with {} by which their clocks could be "
+                       "compared; moments of the two compare only as well as their hosts' clocks agree",
+                       files[i], files[0]));
+      continue;
+    }
+    residual = std::max(residual, alignment.residual);
+    by_messages = by_messages || alignment.by_messages;
+    if (!alignment.corrected) {
+      ++within;
+      continue;
+    }
+    ++corrected;
+    note(event::NoteSeverity::kInfo,
+         fmt::format("{}: its clock is aligned with that of {} by {} {} ({} outliers): {} apart, drift {:.1f} ppm, {} "
+                     "piece{}, to within {} (95 of 100)",
+                     files[i], files[0], alignment.samples,
+                     alignment.by_messages ? "groups of messages" : "collectives", alignment.outliers,
+                     report::format_duration(std::abs(static_cast<double>(alignment.offset))), alignment.drift * 1e6,
+                     alignment.pieces, alignment.pieces == 1 ? "" : "s", report::format_duration(alignment.residual)));
+  }
+  if (unaligned > 0 || corrected + within == 0) return {};
+  return fmt::format("aligned by {} to within {} (95 of 100)", by_messages ? "collectives and messages" : "collectives",
+                     report::format_duration(residual));
+}
+
+}  // namespace
+
+Status merge_files(const std::vector<std::string>& inputs, trace::TraceWriter& writer,
+                   std::vector<std::string>& notes) {
+  std::vector<analysis::MergeInput> traces;
+  for (const std::string& input : inputs) {
+    TACHO_ASSIGN(auto trace, open_trace(input));
+    traces.push_back({std::move(trace), input, {}});
+  }
+  std::vector<std::shared_ptr<const trace::Trace>> opened;
+  std::vector<std::string> hosts;
+  bool events = true, unaligned = false;
+  std::string clocks;
+  for (const analysis::MergeInput& input : traces) {
+    opened.push_back(input.trace);
+    hosts.push_back(analysis::host_of(*input.trace));
+    events = events && !input.trace->aggregated();
+    unaligned = unaligned || !analysis::unaligned_sentence(*input.trace).empty();
+  }
+  if (events) {  // merge_into() says what is wrong with the others
+    TACHO_ASSIGN(const std::vector<ranks::Alignment> alignments, ranks::align(opened));
+    for (size_t i = 0; i < traces.size(); ++i) {
+      traces[i].time_map = alignments[i].map;
+      traces[i].related = alignments[i].related;
+    }
+    clocks = tell_clocks(inputs, alignments, hosts, writer, notes);
+  }
+  TACHO_TRY(analysis::merge_into(traces, writer, notes));
+  if (!clocks.empty() && !unaligned) writer.property(event::Table::kEnd, 0, "clocks", clocks);
+  return {};
+}
+
+}  // namespace tacho::cli

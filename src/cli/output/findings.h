@@ -1,0 +1,25 @@
+// Findings about a trace for the terminal: `tacho report findings` and the last lines of a run's summary.
+#pragma once
+
+#include <string>
+
+#include "analysis/findings/findings.h"
+#include "report/text.h"
+#include "trace/trace.h"
+
+namespace tacho::cli {
+
+/// Judges the rules of traces, with what src/ranks tells where the trace holds several ranks.
+Result<analysis::Findings> findings_of(const trace::Trace& trace);
+
+/// All of them, the most of it first; `most`: at most so many, 0 = all. Lines are no wider than the screen.
+std::string findings_text(const analysis::Findings& findings, const trace::Trace& trace, size_t most,
+                          const report::Screen& screen);
+
+/// One line for each of the first three, and where the rest is; empty where nothing was found.
+std::string findings_lines(const analysis::Findings& findings, const std::string& file, const report::Screen& screen);
+
+/// {"from": ns, "length": ns, "findings": [...], "not_judged": [...], "remarks": [...]}; spans count from `from`.
+std::string findings_json(const analysis::Findings& findings);
+
+}  // namespace tacho::cli

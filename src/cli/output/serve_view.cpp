@@ -1,0 +1,92 @@
+// The address, the browser, the server (serve_view.h).
+#include "cli/output/serve_view.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "base/thread.h"
+#include "cli/command.h"
+#include "cli/output/findings.h"
+
+extern char** environ;
+
+namespace tacho::cli {
+namespace {
+
+// Opens the address in a browser where there is a screen; what the browser prints is not for this terminal.
+void open_browser(const std::string& url) {
+  if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    posix_spawn_file_actions_addopen(&files, descriptor, "/dev/null", O_RDWR, 0);
+  std::string program = "xdg-open", address = url;
+  char* arguments[] = {program.data(), address.data(), nullptr};
+  pid_t child = 0;
+  posix_spawnp(&child, program.c_str(), &files, nullptr, arguments, environ);
+  posix_spawn_file_actions_destroy(&files);
+}
+
+}  // namespace
+
+int serve_view(view::Document& document, std::optional<uint16_t> port, bool open, int failure) {
+  auto server = report::HttpServer::listen(port, "--port");
+  if (!server) return complain(failure, server.error().message);
+  std::printf("%s\n", server->url().c_str());
+  std::fflush(stdout);
+  complain(kOk, "serving until Ctrl-C");
+  if (open) open_browser(server->url());
+  const Status served = server->serve([&](const report::HttpRequest& request) { return document.answer(request); });
+  return served ? static_cast<int>(kOk) : complain(failure, served.error().message);
+}
+
+LiveView::LiveView(report::HttpServer server, const std::string& recording, const std::string& name)
+    : server_(std::move(server)), document_(recording, name), stop_(eventfd(0, EFD_CLOEXEC)) {
+  thread_ = thread_without_signals([this] {
+    static_cast<void>(
+        server_.serve([this](const report::HttpRequest& request) { return document_.answer(request); }, stop_, false));
+  });
+}
+
+std::unique_ptr<LiveView> LiveView::begin(const std::string& recording, const std::string& name) {
+  auto server = report::HttpServer::listen(std::nullopt, "--port");
+  if (!server) {
+    complain(kOk, fmt::format("{}; the run is recorded, and not shown", server.error().message));
+    return nullptr;
+  }
+  const std::string url = server->url();
+  std::unique_ptr<LiveView> live(new LiveView(std::move(*server), recording, name));
+  complain(kOk, fmt::format("{} shows the run while it is recorded", url));
+  open_browser(url);
+  return live;
+}
+
+LiveView::~LiveView() {
+  const uint64_t one = 1;
+  (void)!write(stop_, &one, sizeof one);
+  thread_.join();
+  close(stop_);
+}
+
+void LiveView::finish(std::shared_ptr<const trace::Trace> trace) {
+  // Blocked before it takes its time: a Ctrl-C during that counts.
+  sigset_t signals, before;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, &before);
+  document_.finished(std::move(trace), findings_of);
+  complain(kOk, fmt::format("{} shows the recording until Ctrl-C", server_.url()));
+  int arrived = 0;
+  sigwait(&signals, &arrived);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace tacho::cli

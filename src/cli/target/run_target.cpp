@@ -1,0 +1,193 @@
+// A tracing run, from its request to the summary (run_target.h).
+#include "cli/target/run_target.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "analysis/operators/operators.h"
+#include "base/files/output_claim.h"
+#include "base/files/output_file.h"
+#include "base/files/run_name.h"
+#include "base/job_rank.h"
+#include "base/text/placeholders.h"
+#include "cli/command.h"
+#include "cli/commands/export.h"
+#include "cli/files/hidden_recording.h"
+#include "cli/output/findings.h"
+#include "cli/output/serve_view.h"
+#include "cli/output/summary.h"
+#include "cli/shared/chosen_ranks.h"
+#include "cli/target/static_mpi.h"
+#include "launch/launcher.h"
+#include "trace/trace.h"
+#include "view/document.h"
+
+namespace tacho::cli {
+
+namespace {
+
+// Files beside the trace, in the order of -f; their names were claimed before the start.
+struct Extra {
+  const format::Writer* writer;
+  ExportPlace place;
+  OutputClaim claim;
+};
+
+// Always records the output itself; unless -f includes "tacho", that file is removed after the exports.
+Status prepare_formats(const TraceRequest& r, std::vector<Extra>& extras) {
+  namespace fs = std::filesystem;
+  for (const std::string& name : r.formats) {
+    if (name == "tacho") continue;
+    TACHO_ASSIGN(const format::Writer* const writer, writer_of(name));
+    Extra extra{
+        writer, {r.launch.recording.output, "", fs::path(r.launch.recording.output).parent_path().string()}, {}};
+    if (!writer->folder) {
+      const std::string file = fs::path(r.launch.recording.output).replace_extension(writer->extension).string();
+      extra.place.file = file;
+      if (file != r.launch.recording.output) {  // already claimed
+        TACHO_ASSIGN(extra.claim, r.output.empty() && !r.overwrite ? OutputClaim::numbered(file)
+                                                                   : OutputClaim::exactly(file, r.overwrite));
+        extra.place.file = extra.claim.name();
+      }
+      extra.place.folder.clear();
+    }
+    extras.push_back(std::move(extra));
+  }
+  return {};
+}
+
+bool keeps_trace(const TraceRequest& r) {
+  return r.formats.empty() || std::find(r.formats.begin(), r.formats.end(), "tacho") != r.formats.end();
+}
+
+// The recording's name, reserved so that no other process takes it meanwhile.
+Result<OutputClaim> choose_output(const TraceRequest& r) {
+  if (is_standard_output(r.output))
+    return fail("-o {}: standard output is the program's; give the recording a name", r.output);
+  if (!r.output.empty() && !r.shown_as.empty()) return OutputClaim::exactly(r.output, r.overwrite);
+  if (!r.output.empty()) {
+    constexpr PlaceholderDialect kDialect = PlaceholderDialect::kFolders;
+    if (r.output.find("%gpumodel%") != std::string::npos)
+      return fail("-o {}: %gpumodel% is for folders of tacho profile; here are %rank%, %hostname% and %env{{X}}%",
+                  r.output);
+    const PlaceholderFacts facts = placeholder_facts(r.launch.command);
+    const std::string name = expand_placeholders(r.output, kDialect, facts);
+    if (name.empty()) return fail("-o {}: nothing is left when the placeholders are filled in", r.output);
+    if (uses_rank(r.output, kDialect) && !facts.job.known())
+      complain(kOk, "%rank% is ignored: no rank of an MPI launcher was detected");
+    return OutputClaim::exactly(of_rank(name), r.overwrite);
+  }
+  const std::string base = of_rank(run_name(r.launch.command) + ".tacho");
+  return r.overwrite ? OutputClaim::exactly(base, true) : OutputClaim::numbered(base);
+}
+
+// Counters of whole GPUs say by whom they were read (decode/rocm/decoder.cpp).
+bool read_device_counters(const trace::Trace& trace) {
+  for (int64_t row = 1; row < trace.rows(event::Table::kCounter); ++row)
+    if (trace.text(event::Table::kCounter, row, event::column::Counter::block) == "rocprofiler-sdk") return true;
+  return false;
+}
+
+}  // namespace
+
+std::string of_rank(const std::string& path) {
+  const JobRank job = job_rank();
+  if (!job.known() || job.rank < 0 || job.size == 1) return path;
+  const std::filesystem::path whole(path);
+  const std::string name = whole.filename().string();
+  for (size_t at = 0; at < name.size();) {
+    int64_t number = -1;  // a minus before it is a dash
+    const auto [end, error] = name[at] == '-' ? std::from_chars_result{name.data() + at, std::errc::invalid_argument}
+                                              : std::from_chars(name.data() + at, name.data() + name.size(), number);
+    if (error == std::errc() && number == job.rank) return path;
+    at = error == std::errc() ? static_cast<size_t>(end - name.data()) : at + 1;
+  }
+  return (whole.parent_path() / fmt::format("{}.{}{}", whole.stem().string(), job.rank, whole.extension().string()))
+      .string();
+}
+
+int run_target(TraceRequest& request) {
+  if (!request.ranks.empty()) {
+    std::string warning;
+    const auto chosen = is_chosen_rank(request.ranks, warning);
+    if (!chosen) return complain(kOwnError, chosen.error().message);
+    if (!warning.empty()) complain(kOk, warning);
+    if (!*chosen) return run_as_it_is(request.launch.command);
+  }
+  if (const Status ready = complete(request); !ready) return complain(kOwnError, ready.error().message);
+  const auto output = choose_output(request);
+  if (!output) return complain(kOwnError, output.error().message);
+  request.launch.recording.output = output->name();
+  std::vector<Extra> extras;
+  if (const Status ready = prepare_formats(request, extras); !ready) return complain(kOwnError, ready.error().message);
+  const bool keep = keeps_trace(request);
+  std::optional<HiddenRecording> hidden;
+  if (!keep) {
+    // Exports are named after the output; the recording is hidden beside it and removed at the end.
+    hidden.emplace(output->name());
+    request.launch.recording.output = hidden->path();
+    request.launch.recording.writer.durable = false;
+  }
+  std::unique_ptr<LiveView> live;
+  if (request.view)
+    request.launch.started = [&](const std::string& recording) {
+      live = LiveView::begin(recording, request.launch.recording.output);
+    };
+  const auto outcome = launch::run(request.launch);
+  if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
+  ignore_output_signals();
+  if (!outcome->written) return complain_of_recording(*outcome, request.launch.recording.output, hidden);
+  const auto trace = trace::Trace::open(request.launch.recording.output);
+  if (!trace) return complain(kOwnError, trace.error().message);
+  SummaryOptions options;
+  options.kept = keep;
+  for (const Extra& extra : extras) {
+    format::ExportOptions export_options;
+    export_options.overwrite = request.overwrite;
+    export_options.statistics = true;
+    export_options.rpd_schema = static_cast<int>(request.rpd_schema);
+    if (const Status done = export_trace(**trace, *extra.writer, extra.place, export_options, options.written); !done) {
+      const std::string kept = hidden ? hidden->keep() : request.launch.recording.output;
+      return complain(kOwnError, fmt::format("{}; the recording is kept in {} (tacho export writes it anew)",
+                                             done.error().message, kept));
+    }
+  }
+  if (!request.shown_as.empty()) options.written = {request.shown_as};
+  if (!request.quiet) {
+    const std::string text = summary_of_run(**trace, options, request.ranks);
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+  if ((*trace)->rows(event::Table::kCommunicator) <= 1) {
+    const auto program = launch::find_executable(request.launch.command.front());
+    if (program && holds_mpi(*program))
+      complain(kOk, fmt::format("{}: MPI is linked into this program statically, so its calls of MPI are not recorded; "
+                                "link it to MPI's shared library",
+                                request.launch.command.front()));
+  }
+  if (!request.launch.recording.target.device_counters.empty() && !read_device_counters(**trace))
+    complain(kOk,
+             "--device-counters: nothing was read; where the notes of tacho info give no reason, no process used an "
+             "AMD GPU through rocprofiler-sdk");
+  if (request.launch.torch_trace) {
+    const auto sentence = analysis::torch_sentence(**trace);
+    if (!sentence) return complain(kOwnError, sentence.error().message);
+    if (!sentence->empty()) complain(0, *sentence);
+  }
+  if (live != nullptr) {
+    live->finish(*trace);
+    if (live->computing()) {
+      // Findings that are under way cannot be stopped, and nobody waits for them any more.
+      hidden.reset();
+      std::fflush(nullptr);
+      _exit(outcome->exit_code);
+    }
+  }
+  return outcome->exit_code;
+}
+
+}  // namespace tacho::cli

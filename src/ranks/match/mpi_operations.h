@@ -1,0 +1,57 @@
+// The calls of MPI of one rank in order of start: collectives with what the ranks must agree on, all others as time in
+// MPI; and its messages.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "ranks/read/rank_pass.h"
+#include "trace/trace.h"
+
+namespace tacho::ranks {
+
+struct MpiOperation {
+  int64_t start, end;
+  bool collective;
+  // Of a collective:
+  int64_t begun;  // where MPI_Wait or its like completed it, by another call
+  uint32_t communicator, sequence;
+  Operation operation;
+  int64_t bytes;  // S of nccl-tests; 0 = unknown, or it differs between ranks
+};
+
+/// "MPI_Wait", "MPI_Barrier" ...: calls that move nothing themselves.
+bool only_waits(std::string_view function);
+
+class MpiOperations {
+ public:
+  /// Of `run`'s process; gives it calls, mpi and mpi_waiting while it goes on.
+  MpiOperations(const trace::Trace& trace, RankRun& run, Names& names);
+  bool next(MpiOperation& operation);
+  Status status() const;
+  /// After the last: ascending by `begun`.
+  std::vector<MessageEvent> take_messages();
+
+ private:
+  bool next_call();
+  bool next_collective();
+  bool of_rank(int64_t track) const;
+  uint32_t communicator(int64_t row);
+
+  const trace::Trace& trace_;
+  RankRun& run_;
+  Names& names_;
+  bool any_;
+  trace::TimeCursor calls_, messages_;
+  std::vector<uint8_t> functions_;  // by row of table function: 0 = not counted, 1 = MPI, 2 = only waits
+  std::unordered_map<int64_t, uint32_t> communicators_;                 // by row
+  std::unordered_map<int64_t, std::pair<Operation, bool>> operations_;  // by row of the function's name
+  MpiOperation call_{}, collective_{};
+  bool have_call_ = false, have_collective_ = false;
+  int64_t counted_until_ = INT64_MIN;  // time in MPI is counted up to here
+  std::vector<MessageEvent> found_;
+};
+
+}  // namespace tacho::ranks

@@ -1,0 +1,325 @@
+// Finding, opening and passing over the traces of a job (load.h).
+#include "ranks/read/load.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "base/files/temporary.h"
+#include "event/collective_kernels.h"
+#include "format/format.h"
+#include "ranks/read/align.h"
+
+namespace tacho::ranks {
+namespace {
+
+using event::Table;
+namespace column = event::column;
+namespace fs = std::filesystem;
+
+bool named_like_a_trace(const std::string& name) {
+  for (const std::string_view ending : {".tacho", ".rpd", ".db", ".json", ".json.gz"})
+    if (name.ends_with(ending)) return true;
+  return false;
+}
+
+// Where the trace's clock stands against CLOCK_REALTIME.
+Status find_realtime(const trace::Trace& trace, RankRun& run) {
+  if (const auto base = trace.property(Table::kEnd, 0, "kineto.baseTimeNanoseconds")) {
+    int64_t value = 0;
+    if (std::from_chars(base->data(), base->data() + base->size(), value).ec == std::errc()) {
+      run.clock_shift = value;
+      run.has_realtime = true;
+      return {};
+    }
+  }
+  static constexpr int kColumns[] = {column::Clock::raw, column::Clock::realtime, column::Clock::device};
+  return trace::visit_chunks(trace, Table::kClock, kColumns,
+                             [&](size_t, std::span<const std::span<const int64_t>> values) {
+                               for (size_t i = 0; i < values[0].size(); ++i)
+                                 if (values[2][i] == 0 && values[1][i] != kUnknown && values[1][i] != 0) {
+                                   run.clock_shift = values[1][i] - values[0][i];
+                                   run.has_realtime = true;
+                                   return false;
+                                 }
+                               return true;
+                             });
+}
+
+// The GPU's name, if the rank has queues of one kind of GPU only.
+std::string gpu_of(const trace::Trace& trace, int64_t process) {
+  std::string found;
+  for (int64_t track = 1; track < trace.rows(Table::kTrack); ++track) {
+    const int64_t device = trace.cell(Table::kTrack, track, column::Track::device);
+    if (device == 0 || (process != 0 && trace.cell(Table::kTrack, track, column::Track::process) != process) ||
+        trace.cell(Table::kDevice, device, column::Device::kind) != static_cast<int64_t>(event::DeviceKind::kGpu) ||
+        trace.cell(Table::kTrack, track, column::Track::kind) != static_cast<int64_t>(event::TrackKind::kQueue))
+      continue;
+    const std::string name(trace.text(Table::kDevice, device, column::Device::name));
+    if (trace.property(Table::kDevice, device, "mig") || (!found.empty() && name != found)) return {};
+    found = name;
+  }
+  return found;
+}
+
+// Calls work(i) for i in [0, count) on several threads.
+void in_parallel(size_t count, const std::function<void(size_t)>& work) {
+  const size_t threads = std::min<size_t>(count, std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 16));
+  std::atomic<size_t> next = 0;
+  const auto loop = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < threads; ++i) others.emplace_back(loop);
+  loop();
+  for (std::thread& thread : others) thread.join();
+}
+
+// The period of a run's collectives.
+Result<Period> period_of_run(const RankRun& run, const Spool<Arrival>& spool) {
+  constexpr size_t kEnough = 16384;
+  std::vector<Arrival> arrivals(std::min(run.arrivals, kEnough));
+  TACHO_TRY(spool.read(run.spool_at, arrivals.size(), arrivals.data()));
+  std::vector<uint64_t> signatures;
+  std::vector<int64_t> before;
+  for (const Arrival& arrival : arrivals) {
+    signatures.push_back((static_cast<uint64_t>(arrival.communicator) * 31 + static_cast<uint64_t>(arrival.operation)) *
+                             0x9e3779b97f4a7c15ULL +
+                         static_cast<uint64_t>(arrival.bytes));
+    before.push_back(arrival.start - arrival.from);
+  }
+  return period_of(signatures, before);
+}
+
+}  // namespace
+
+Status list_traces(const std::vector<std::string>& inputs, std::vector<std::string>& files,
+                   std::vector<std::string>& remarks) {
+  for (const std::string& input : inputs) {
+    std::error_code error;
+    if (!fs::is_directory(input, error)) {
+      files.push_back(input);
+      continue;
+    }
+    std::vector<std::string> found;
+    size_t others = 0;
+    fs::recursive_directory_iterator at(input, fs::directory_options::skip_permission_denied, error), end;
+    if (error) return fail("{}: {}", input, error.message());
+    while (at != end) {
+      if (at->is_regular_file(error)) {
+        if (named_like_a_trace(at->path().filename().string()))
+          found.push_back(at->path().string());
+        else
+          ++others;
+      }
+      at.increment(error);
+      if (error) return fail("{}: {}", input, error.message());
+    }
+    std::sort(found.begin(), found.end());
+    // rocprofv3's CSV files are one trace together.
+    const auto readable = [&](const format::Reader& reader) { return reader.accepts(input, {}, true); };
+    if (found.empty() && std::ranges::any_of(format::readers(), readable)) {
+      files.push_back(input);
+      continue;
+    }
+    if (found.empty())
+      return fail(
+          "{}: no trace lies in this folder ({} other file{}); traces end in .tacho, .json, .json.gz, .rpd or .db",
+          input, others, others == 1 ? "" : "s");
+    if (others > 0)
+      remarks.push_back(fmt::format("{}: {} file{} whose name is no trace's {} left out", input, others,
+                                    others == 1 ? "" : "s", others == 1 ? "was" : "were"));
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return {};
+}
+
+Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::string& file) {
+  std::vector<RankRun> runs;
+  std::set<int64_t> seen;
+  for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process) {
+    const int64_t rank = trace.cell(Table::kProcess, process, column::Process::rank);
+    if (rank == kUnknown || !seen.insert(rank).second) continue;
+    RankRun run;
+    run.rank = rank;
+    run.process = process;
+    run.host = trace.text(Table::kProcess, process, column::Process::host);
+    run.program = trace.text(Table::kProcess, process, column::Process::name);
+    runs.push_back(std::move(run));
+  }
+  if (runs.size() <= 1) {
+    RankRun run = runs.empty() ? RankRun{} : std::move(runs[0]);
+    run.process = 0;  // with all processes of this rank
+    if (run.rank == kUnknown) run.rank = rank_in_path(file);
+    for (int64_t process = 1; process < trace.rows(Table::kProcess) && run.host.empty(); ++process)
+      run.host = trace.text(Table::kProcess, process, column::Process::host);
+    runs.clear();
+    runs.push_back(std::move(run));
+  }
+  for (RankRun& run : runs) {
+    run.file = file;
+    run.device = gpu_of(trace, run.process);
+    TACHO_TRY(find_realtime(trace, run));
+    if (const auto world = trace.property(Table::kEnd, 0, "kineto.world_size"))
+      std::from_chars(world->data(), world->data() + world->size(), run.world);
+  }
+  return runs;
+}
+
+bool tells_of_ranks(const trace::Trace& trace) {
+  if (trace.rows(Table::kMessage) > 0) return true;
+  std::set<int64_t> ranks;
+  for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
+    if (const int64_t rank = trace.cell(Table::kProcess, process, column::Process::rank); rank != kUnknown)
+      ranks.insert(rank);
+  if (ranks.size() > 1) return true;
+  for (int64_t kernel = 1; kernel < trace.rows(Table::kKernel); ++kernel)
+    if (event::is_collective_kernel(trace.text(Table::kKernel, kernel, column::Kernel::name))) return true;
+  return false;
+}
+
+int64_t rank_in_path(const std::string& path) {
+  const fs::path whole(path);
+  const std::string name = whole.filename().string();
+  const auto number_at = [](const std::string& text, size_t at) {
+    int64_t value = kUnknown;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    return error == std::errc() && value >= 0 && value <= INT32_MAX ? value : kUnknown;
+  };
+  for (size_t at = name.find("rank"); at != std::string::npos; at = name.find("rank", at + 1)) {
+    size_t digit = at + 4;
+    while (digit < name.size() &&
+           (name[digit] == '_' || name[digit] == '-' || name[digit] == '.' || name[digit] == '='))
+      ++digit;
+    if (digit < name.size() && name[digit] >= '0' && name[digit] <= '9')
+      if (const int64_t rank = number_at(name, digit); rank != kUnknown) return rank;
+  }
+  for (fs::path folder = whole.parent_path(); !folder.empty() && folder != folder.root_path();
+       folder = folder.parent_path()) {
+    std::string part = folder.filename().string();
+    if (part.starts_with("rank")) part.erase(0, part.find_first_of("0123456789"));
+    if (!part.empty() && part.find_first_not_of("0123456789") == std::string::npos) return number_at(part, 0);
+  }
+  return kUnknown;
+}
+
+Status load_job(const std::vector<std::string>& inputs, Job& job) {
+  std::vector<std::string> files;
+  TACHO_TRY(list_traces(inputs, files, job.remarks));
+  TACHO_ASSIGN(job.spools, Spools::create());
+  struct Opened {
+    std::shared_ptr<const trace::Trace> trace;  // kept while another pass may be needed
+    std::vector<RankRun> runs;
+    Status status;
+  };
+  std::vector<Opened> opened(files.size());
+  constexpr size_t kKeptOpen = 64;
+  // Where no file tells steps, all are passed over by the period of one of them. Many files are not kept open, so the
+  // first of them says beforehand what that period probably is; `guess` is what the runs of files[1] and so on were
+  // passed with.
+  Period guess;
+  const auto open_and_pass = [&](size_t i) {
+    const auto pass = [&]() -> Status {
+      TACHO_ASSIGN(std::shared_ptr<const trace::Trace> trace, format::open_any(files[i]));
+      if (trace->aggregated())
+        return fail("{}: recorded with --aggregate: it holds no events to compare between ranks", files[i]);
+      TACHO_ASSIGN(opened[i].runs, runs_of(*trace, files[i]));
+      for (RankRun& run : opened[i].runs) {
+        TACHO_TRY(pass_over(*trace, guess, job.names, job.spools, run));
+        if (!trace->complete()) run.remarks.push_back(fmt::format("{}: {}", files[i], trace->note()));
+      }
+      const bool tells_steps =
+          std::ranges::any_of(opened[i].runs, [](const RankRun& run) { return !run.steps_from.empty(); });
+      if (files.size() <= kKeptOpen && !tells_steps) opened[i].trace = std::move(trace);
+      return {};
+    };
+    opened[i].status = pass();
+  };
+  const size_t first_of_many = files.size() > kKeptOpen ? 1 : 0;
+  if (first_of_many > 0) {
+    open_and_pass(0);
+    if (opened[0].status && opened[0].runs[0].steps_from.empty()) {
+      TACHO_ASSIGN(guess, period_of_run(opened[0].runs[0], job.spools.arrivals));
+    }
+  }
+  in_parallel(files.size() - first_of_many, [&](size_t i) { open_and_pass(i + first_of_many); });
+
+  // Unreadable files, and ranks that come twice.
+  std::map<int64_t, RankRun> by_rank;
+  std::map<int64_t, size_t> file_of;
+  std::string first_error;
+  size_t unreadable = 0, nameless = 0;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!opened[i].status) {
+      if (first_error.empty()) first_error = opened[i].status.error().message;
+      if (++unreadable <= 5) job.remarks.push_back("left out: " + opened[i].status.error().message);
+      continue;
+    }
+    for (RankRun& run : opened[i].runs) {
+      if (run.rank == kUnknown) {
+        int64_t free = 0;
+        while (by_rank.contains(free)) ++free;
+        run.rank = free;
+        ++nameless;
+      }
+      const int64_t rank = run.rank;
+      const auto [found, fresh] = by_rank.try_emplace(rank);
+      if (!fresh) {
+        job.remarks.push_back(
+            fmt::format("left out: {}: it is of rank {}, as is {}", run.file, rank, found->second.file));
+        continue;
+      }
+      found->second = std::move(run);
+      file_of[rank] = i;
+    }
+  }
+  if (unreadable > 5) job.remarks.push_back(fmt::format("left out: {} more files that cannot be read", unreadable - 5));
+  if (nameless > 0)
+    job.remarks.push_back(
+        fmt::format("{} file{} neither in {} contents nor in {} name whose rank {}: numbered in the order of names",
+                    nameless, nameless == 1 ? " tells" : "s tell", nameless == 1 ? "its" : "their",
+                    nameless == 1 ? "its" : "their", nameless == 1 ? "it is" : "they are"));
+  if (by_rank.empty()) return tl::unexpected<Error>(Error{first_error});
+  for (auto& [rank, run] : by_rank) {
+    for (const std::string& remark : run.remarks) job.remarks.push_back(remark);
+    job.runs.push_back(std::move(run));
+  }
+
+  // Steps by period where no file tells them.
+  const bool steps_known =
+      std::any_of(job.runs.begin(), job.runs.end(), [](const RankRun& run) { return !run.steps_from.empty(); });
+  Period period;
+  if (!steps_known) {
+    TACHO_ASSIGN(period, period_of_run(job.runs[0], job.spools.arrivals));
+  }
+  Status failed;
+  std::mutex mutex;
+  in_parallel(job.runs.size(), [&](size_t i) {
+    RankRun& run = job.runs[i];
+    if (!run.steps_from.empty()) return;
+    const Period& passed_with = file_of[run.rank] < first_of_many ? Period{} : guess;
+    const auto again = [&]() -> Status {
+      std::shared_ptr<const trace::Trace> trace = opened[file_of[run.rank]].trace;
+      if (trace == nullptr) {
+        TACHO_ASSIGN(trace, format::open_any(run.file));
+      }
+      return pass_over(*trace, period, job.names, job.spools, run);
+    };
+    if (passed_with != period)
+      if (Status done = again(); !done) {
+        const std::lock_guard lock(mutex);
+        failed = std::move(done);
+      }
+    if (period.collectives > 0) run.steps_from = "periodicity";
+  });
+  TACHO_TRY(std::move(failed));
+  return {};
+}
+
+}  // namespace tacho::ranks

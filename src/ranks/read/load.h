@@ -1,0 +1,33 @@
+// From files and folders to runs: which files are traces, whose rank each is, and a pass over each of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "ranks/read/rank_pass.h"
+
+namespace tacho::ranks {
+
+struct Job {
+  std::vector<RankRun> runs;  // ascending by rank, each rank once
+  Names names;
+  Spools spools;
+  std::vector<std::string> remarks;  // what was left out and why: sentences
+};
+
+/// Reads all traces among `inputs` (files; folders with all that lies below them), several at a time. Files that cannot
+/// be read, ranks that come twice and files of other programs become remarks. An error where no trace is left.
+Status load_job(const std::vector<std::string>& inputs, Job& job);
+
+/// The runs of a trace, not passed over yet: one for each rank that it says it holds, else one.
+Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::string& file);
+
+/// Whether a trace holds what these answers are about: several ranks, messages of MPI, or kernels of collectives.
+bool tells_of_ranks(const trace::Trace& trace);
+
+/// The rank that a path tells: "rank3.tacho", "kineto_rank3.json.gz", "out/3/trace.tacho"; kUnknown where it tells
+/// none.
+int64_t rank_in_path(const std::string& path);
+
+}  // namespace tacho::ranks

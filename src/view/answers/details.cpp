@@ -1,0 +1,366 @@
+// One slice with everything that is known of it, and one name with its launches (run.h).
+#include "view/answers/details.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "analysis/operators/places.h"
+#include "base/saturating.h"
+#include "base/text/demangle.h"
+#include "base/text/json_writer.h"
+#include "format/view/names.h"
+#include "report/text.h"
+#include "view/answers/partners.h"
+#include "view/run.h"
+
+namespace tacho::view {
+
+using event::kUnknown;
+using event::Table;
+namespace column = event::column;
+
+namespace {
+
+constexpr size_t kChunksForLinks = 48;  // looked at for the other end of a link, of each table
+constexpr size_t kMostLinks = 200;
+constexpr size_t kMostLaunches = 4000;
+constexpr size_t kMostHistogram = 60;
+constexpr size_t kMostFrames = 200;
+
+// "1024 x 1 x 1", or nothing when the first is unknown.
+std::string sizes(const trace::Trace& trace, int64_t kernel, int x, int y, int z) {
+  const int64_t first = trace.cell(Table::kKernel, kernel, x);
+  if (first == kUnknown) return {};
+  const auto text = [](int64_t value) { return value == kUnknown ? std::string("?") : std::to_string(value); };
+  return fmt::format("{} x {} x {}", first, text(trace.cell(Table::kKernel, kernel, y)),
+                     text(trace.cell(Table::kKernel, kernel, z)));
+}
+
+// A cell as people read it; rows of devices by their names. Empty for what is not known or says nothing.
+std::string readable_cell(const trace::Trace& trace, const analysis::DeviceNumbers& devices, const event::Column& of,
+                          int64_t value) {
+  if (of.type == event::Type::kRow)
+    return of.target == Table::kDevice && value != 0 ? devices.text(value) : std::string();
+  if (of.type == event::Type::kId && value == 0) return {};
+  if (of.type == event::Type::kBytes && value != kUnknown)
+    return value < 1024 ? fmt::format("{} bytes", value)
+                        : fmt::format("{} ({} bytes)", report::format_bytes(static_cast<double>(value)), value);
+  return format::cell_text(trace, of, value);
+}
+
+// What counters were in a dispatch, with instances added up, as on the lines of counters.
+Status add_counters(const trace::Trace& trace, int64_t track, int64_t start, int64_t ordinal, Texts& columns) {
+  struct Sum {
+    int64_t pass;
+    double value;
+  };
+  std::map<int64_t, Sum> sums;
+  using column::CounterValue;
+  constexpr int kRead[] = {CounterValue::track, CounterValue::start, CounterValue::ordinal,
+                           CounterValue::dim,   CounterValue::pass,  CounterValue::value};
+  std::vector<int64_t> cells[std::size(kRead)];
+  const auto chunks = trace.chunks(Table::kCounterValue);
+  for (size_t chunk = 0, read = 0; chunk < chunks.size() && read < kChunksForLinks; ++chunk) {
+    if (chunks[chunk].min_start > start || chunks[chunk].max_start < start) continue;
+    ++read;
+    for (size_t i = 0; i < std::size(kRead); ++i)
+      TACHO_TRY(trace.decode(Table::kCounterValue, chunk, kRead[i], cells[i]));
+    for (size_t i = 0; i < cells[0].size(); ++i) {
+      if (cells[0][i] != track || cells[1][i] != start || (ordinal != kUnknown && cells[2][i] != ordinal)) continue;
+      const double value = std::bit_cast<double>(cells[5][i]);
+      const auto [sum, fresh] = sums.try_emplace(cells[3][i], Sum{cells[4][i], value});
+      if (fresh) continue;
+      if (cells[4][i] < sum->second.pass)
+        sum->second = {cells[4][i], value};
+      else if (cells[4][i] == sum->second.pass)
+        sum->second.value += value;
+    }
+  }
+  for (const auto& [counter, sum] : sums) {
+    const std::string_view unit = trace.text(Table::kCounter, counter, column::Counter::unit);
+    columns.emplace_back(trace.text(Table::kCounter, counter, column::Counter::name),
+                         fmt::format("{}{}{}", sum.value, unit.empty() ? "" : " ", unit));
+  }
+  return {};
+}
+
+}  // namespace
+
+Texts shape_texts(const trace::Trace& trace, const analysis::DeviceNumbers& devices, Table table, int64_t dim) {
+  Texts list;
+  const auto add = [&](std::string_view title, std::string text) {
+    if (!text.empty()) list.emplace_back(title, std::move(text));
+  };
+  if (table == Table::kSample) return list;
+  const event::TableInfo& dimension = event::table_info(format::dimension_of(table));
+  if (table == Table::kDispatch) {
+    using column::Kernel;
+    add("grid", sizes(trace, dim, Kernel::grid_x, Kernel::grid_y, Kernel::grid_z));
+    add("workgroup", sizes(trace, dim, Kernel::group_x, Kernel::group_y, Kernel::group_z));
+  }
+  for (size_t i = 0; i < dimension.columns.size(); ++i) {
+    const auto at = static_cast<int>(i);
+    const int64_t value = trace.cell(dimension.table, dim, at);
+    if (table == Table::kDispatch) {
+      using column::Kernel;
+      if (at == Kernel::name || (at >= Kernel::grid_x && at <= Kernel::group_z)) continue;
+      // Offsets and clusters are 0 in nearly all launches.
+      if (value == 0 && at >= Kernel::offset_x && at <= Kernel::cluster_z) continue;
+    } else if (dimension.columns[i].name == "name") {
+      continue;
+    }
+    add(dimension.columns[i].name, readable_cell(trace, devices, dimension.columns[i], value));
+  }
+  if (table == Table::kDispatch) {
+    const std::string_view raw = trace.text(Table::kKernel, dim, column::Kernel::name);
+    if (demangle(raw) != raw) add("mangled", std::string(raw));
+  }
+  return list;
+}
+
+Result<std::vector<Run::Linked>> Run::same_correlation(Table table, int64_t process, int64_t correlation, int64_t from,
+                                                       bool backwards) {
+  std::vector<Linked> found;
+  const auto chunks = trace_->chunks(table);
+  std::vector<size_t> order;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    // Clocks may disagree a little.
+    constexpr int64_t kSlack = 100'000'000;
+    if (backwards ? chunks[i].min_start <= from + kSlack : chunks[i].max_start >= from - kSlack) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return backwards ? chunks[a].max_start > chunks[b].max_start : chunks[a].min_start < chunks[b].min_start;
+  });
+  if (order.size() > kChunksForLinks) order.resize(kChunksForLinks);
+  std::vector<int64_t> values, track;
+  for (const size_t chunk : order) {
+    TACHO_TRY(trace_->decode(table, chunk, column::Fact::correlation, values));
+    if (std::find(values.begin(), values.end(), correlation) == values.end()) continue;
+    TACHO_TRY(trace_->decode(table, chunk, column::Fact::track, track));
+    for (size_t i = 0; i < values.size() && found.size() < kMostLinks; ++i)
+      if (values[i] == correlation && trace_->cell(Table::kTrack, track[i], column::Track::process) == process) {
+        const uint64_t row = row_id(table, index_.first_row(table, chunk) + static_cast<int64_t>(i));
+        TACHO_ASSIGN(const auto slice, index_.slice(row));
+        if (slice) found.push_back({slice->first, slice->second});
+      }
+    if (!found.empty() && backwards) break;
+    if (!found.empty() && chunks[chunk].min_start > from + 1'000'000'000) break;
+  }
+  return found;
+}
+
+Result<std::pair<int64_t, bool>> Run::stack_of_sample(uint64_t row) {
+  const auto place = index_.place_of(row);
+  if (!place) return std::pair(int64_t{0}, false);
+  std::vector<int64_t> dim, duration;
+  TACHO_TRY(trace_->decode(Table::kSample, place->chunk, column::Sample::dim, dim));
+  TACHO_TRY(trace_->decode(Table::kSample, place->chunk, column::Sample::duration, duration));
+  return std::pair(dim[place->row], duration[place->row] == 0);
+}
+
+Result<std::string> Run::slice(uint64_t row) {
+  const auto place = index_.place_of(row);
+  if (!place) return fail("row {}: the trace has no such row", row);
+  const Table table = table_of_row(row);
+  TACHO_ASSIGN(const auto shown, index_.slice(row));
+  if (!shown) return fail("row {}: is not indexed yet; ask again in a moment", row);
+  const Slice& slice = shown->second;
+  const event::TableInfo& info = event::table_info(table);
+  std::vector<int64_t> cells(info.columns.size()), values;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    TACHO_TRY(trace_->decode(table, place->chunk, static_cast<int>(i), values));
+    cells[i] = values[place->row];
+  }
+  const int64_t dim = cells[column::Fact::dim], correlation = cells[column::Fact::correlation];
+  const analysis::DeviceNumbers devices(*trace_);
+  Texts columns;
+  for (size_t i = column::Fact::correlation; i < cells.size(); ++i)
+    if (std::string text = readable_cell(*trace_, devices, info.columns[i], cells[i]); !text.empty())
+      columns.emplace_back(info.columns[i].name, std::move(text));
+  for (auto& each : shape_texts(*trace_, devices, table, dim)) columns.push_back(std::move(each));
+  if (table == Table::kDispatch)
+    TACHO_TRY(add_counters(*trace_, cells[column::Dispatch::track], cells[column::Dispatch::start],
+                           cells[column::Dispatch::ordinal], columns));
+  std::string out;
+  JsonWriter json(out, kCompactJson);
+  json.begin_object()
+      .member("table", std::string(info.name))
+      .member("row", number_of_row(row))
+      .member("track", shown->first)
+      .member("lane", slice.lane)
+      .member("start", slice.start)
+      .member("duration", slice.end == kOpenEnd ? -1 : slice.end - slice.start)
+      .member("name", table == Table::kMessage ? message_title(*trace_, cells) : names_.text(slice.name))
+      .member("name_id", slice.name)
+      .member("flags", slice.flags);
+  json.name("columns").begin_array();
+  for (const auto& [title, text] : columns) json.begin_array().value(title).value(text).end_array();
+  json.end_array().name("links").begin_array();
+  const auto link = [&](const Linked& other, JsonLiteral how) {
+    json.newline()
+        .begin_object()
+        .member("row", fmt::format("{}", other.slice.row))
+        .member("table", std::string(event::table_info(table_of_row(other.slice.row)).name))
+        .member("track", other.line)
+        .member("lane", other.slice.lane)
+        .member("start", other.slice.start)
+        .member("duration", other.slice.end == kOpenEnd ? -1 : other.slice.end - other.slice.start)
+        .member("name", names_.text(other.slice.name));
+    json.name("how").text(how).end_object();
+  };
+  std::optional<Linked> launch;  // the call that the stack is of
+  if (table == Table::kApi) launch = Linked{static_cast<size_t>(shown->first), slice};
+  int64_t stack = table == Table::kSample ? dim : 0;
+  if (table == Table::kMessage) {
+    TACHO_ASSIGN(const auto partners, partners_of(*trace_, number_of_row(row), kMostLinks));
+    for (const Partner& each : partners) {
+      TACHO_ASSIGN(const auto other, index_.slice(row_id(Table::kMessage, each.row)));
+      if (other) link({static_cast<size_t>(other->first), other->second}, each.how);
+    }
+  }
+  if (correlation != 0 && table != Table::kMessage) {
+    const int64_t process = trace_->cell(Table::kTrack, cells[column::Fact::track], column::Track::process);
+    const int64_t start = cells[column::Fact::start];
+    if (table == Table::kApi) {
+      for (const Table work : {Table::kDispatch, Table::kCopy, Table::kFill}) {
+        TACHO_ASSIGN(const auto found, same_correlation(work, process, correlation, start, false));
+        for (const Linked& each : found) link(each, "launched");
+      }
+      TACHO_ASSIGN(const auto calls, same_correlation(Table::kApi, process, correlation, start, true));
+      for (const Linked& each : calls)
+        if (each.slice.row != row) link(each, "same launch");
+    } else if (table == Table::kDispatch || table == Table::kCopy || table == Table::kFill || table == Table::kSync ||
+               table == Table::kSample) {
+      TACHO_ASSIGN(const auto calls, same_correlation(Table::kApi, process, correlation, start, true));
+      for (const Linked& each : calls) link(each, "launched by");
+      if (!calls.empty() && table != Table::kSync && table != Table::kSample) launch = calls.front();
+      if ((slice.flags & kGraphNode) != 0) {
+        TACHO_ASSIGN(const auto nodes, same_correlation(table, process, correlation, start - 1'000'000'000, false));
+        for (const Linked& each : nodes)
+          if (each.slice.row != row) link(each, "same graph launch");
+      }
+    }
+  }
+  json.end_array();
+  if (launch && correlation != 0 && trace_->rows(Table::kSample) > 0) {
+    const int64_t process = trace_->cell(Table::kTrack, cells[column::Fact::track], column::Track::process);
+    TACHO_ASSIGN(const auto samples,
+                 same_correlation(Table::kSample, process, correlation, launch->slice.start + index_.t0(), true));
+    for (const Linked& each : samples) {
+      TACHO_ASSIGN(const auto of, stack_of_sample(each.slice.row));
+      if (of.second || stack == 0) stack = of.first;
+      if (of.second) break;  // read in the call itself, not by a timer that fired in it
+    }
+  }
+  // Without samples: what was open around the call on its thread, innermost first.
+  if (stack == 0 && launch) {
+    std::vector<std::pair<uint16_t, uint32_t>> around;
+    TACHO_TRY(
+        index_.visit(launch->line, launch->slice.start, launch->slice.start + 1, [&](std::span<const Slice> some) {
+          for (const Slice& each : some)
+            if (each.lane < launch->slice.lane && each.start <= launch->slice.start && each.end >= launch->slice.end)
+              around.emplace_back(each.lane, each.name);
+          return true;
+        }));
+    std::sort(around.begin(), around.end(), std::greater<>());
+    if (around.size() > kMostFrames) around.resize(kMostFrames);
+    json.name("around").begin_array();
+    for (const auto& [lane, name] : around) json.value(names_.text(name));
+    json.end_array();
+  }
+  json.name("stack").begin_array();
+  if (stack != 0) {
+    for (size_t depth = 0; stack != 0 && depth < kMostFrames; ++depth) {
+      const int64_t frame = trace_->cell(Table::kStack, stack, column::Stack::frame);
+      std::string text;
+      const std::string_view file = trace_->text(Table::kFrame, frame, column::Frame::file);
+      const int64_t line = trace_->cell(Table::kFrame, frame, column::Frame::line);
+      if (!file.empty()) text = line == kUnknown ? fmt::format("{} ", file) : fmt::format("{}:{} ", file, line);
+      const std::string_view function = trace_->text(Table::kFrame, frame, column::Frame::function);
+      text += function.empty() ? std::string(trace_->text(Table::kFrame, frame, column::Frame::module))
+                               : demangle(function);
+      json.value(text);
+      stack = trace_->cell(Table::kStack, stack, column::Stack::parent);
+    }
+  }
+  json.end_array().end_object();
+  return out;
+}
+
+Result<std::string> Run::kernel(uint32_t name, int64_t from, int64_t to) {
+  if (name == 0 || name >= names_.size()) return fail("name {}: the run has no such name", name);
+  if (to <= from) return fail("the span of time is empty: choose a `to` behind `from`");
+  std::vector<bool> wanted(names_.size());
+  wanted[name] = true;
+  TACHO_ASSIGN(auto found, index_.all_of(wanted, from, to));
+  std::vector<int64_t> durations;
+  int64_t total = 0;
+  for (const Slice& slice : found.slices) {
+    if (slice.end == kOpenEnd || (slice.flags & kUnfinished) != 0) continue;
+    durations.push_back(slice.end - slice.start);
+    add_saturating(total, durations.back());
+  }
+  std::sort(durations.begin(), durations.end());
+  const auto quantile = [&](double share) {
+    return durations[std::min(durations.size() - 1,
+                              static_cast<size_t>(share * static_cast<double>(durations.size())))];
+  };
+  std::string out;
+  JsonWriter json(out, kCompactJson);
+  json.begin_object()
+      .member("name", name)
+      .member("text", names_.text(name))
+      .member("count", found.slices.size())
+      .member("total", total)
+      .member("sampled", found.sampled)
+      .member("share_read", found.share);
+  std::vector<double> edges;
+  if (!durations.empty()) {
+    json.member("mean", static_cast<double>(total) / static_cast<double>(durations.size()))
+        .member("min", durations.front())
+        .member("max", durations.back())
+        .member("p50", quantile(0.5))
+        .member("p90", quantile(0.9))
+        .member("p99", quantile(0.99));
+    const auto least = static_cast<double>(std::max<int64_t>(durations.front(), 1));
+    const double most = std::max(static_cast<double>(durations.back()), least);
+    const size_t bars = most > least ? kMostHistogram : 1;
+    for (size_t i = 0; i <= bars; ++i)
+      edges.push_back(least * std::pow(most / least, static_cast<double>(i) / static_cast<double>(bars)));
+    edges.back() = most;
+    if (edges.front() == edges.back()) edges.back() = edges.front() + 1;
+  }
+  json.name("histogram").begin_object().name("edges").begin_array();
+  for (const double edge : edges) json.value(edge);
+  json.end_array().name("counts").begin_array();
+  for (size_t i = 0, at = 0; i + 1 < edges.size(); ++i) {
+    const size_t before = at;
+    while (at < durations.size() && (i + 2 == edges.size() || static_cast<double>(durations[at]) < edges[i + 1])) ++at;
+    json.value(at - before);
+  }
+  json.end_array().end_object();
+  // Evenly chosen ones, and always the longest.
+  std::vector<Slice>& all = found.slices;
+  std::sort(all.begin(), all.end(), [](const Slice& a, const Slice& b) { return a.start < b.start; });
+  std::vector<Slice> chosen;
+  const size_t step = (all.size() + kMostLaunches - 1) / kMostLaunches;
+  size_t longest = 0;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].end != kOpenEnd && all[i].end - all[i].start > all[longest].end - all[longest].start) longest = i;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (i % step == 0 || i == longest) chosen.push_back(all[i]);
+  json.name("launches").begin_object().member("every", step).name("start").begin_array();
+  for (const Slice& slice : chosen) json.value(slice.start);
+  json.end_array().name("duration").begin_array();
+  for (const Slice& slice : chosen) json.value(slice.end == kOpenEnd ? -1 : slice.end - slice.start);
+  json.end_array().name("row").begin_array();
+  for (const Slice& slice : chosen) json.value(fmt::format("{}", slice.row));
+  json.end_array().end_object().end_object();
+  return out;
+}
+
+}  // namespace tacho::view

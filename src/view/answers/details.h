@@ -1,0 +1,19 @@
+// What is known of a slice beyond its times, as texts.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/operators/places.h"
+#include "trace/trace.h"
+
+namespace tacho::view {
+
+/// Titles and texts.
+using Texts = std::vector<std::pair<std::string, std::string>>;
+
+/// What a row of a fact's dimension says beyond its name: grid, workgroup, direction, domain ...
+Texts shape_texts(const trace::Trace& trace, const analysis::DeviceNumbers& devices, event::Table fact, int64_t dim);
+
+}  // namespace tacho::view

@@ -1,0 +1,161 @@
+// Reading and adding up PC samples.
+#include "workload/pc_samples/pc_samples.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+
+#include "base/text/csv.h"
+#include "workload/layout.h"
+
+namespace tacho::workload {
+
+namespace {
+
+constexpr size_t kNowhere = static_cast<size_t>(-1);
+constexpr size_t kMostInstructions = size_t{1} << 20;
+
+size_t position(const std::vector<std::string>& header, std::string_view name) {
+  const auto found = std::find(header.begin(), header.end(), name);
+  return found == header.end() ? kNowhere : static_cast<size_t>(found - header.begin());
+}
+
+Result<std::vector<std::string>> read_names(CsvReader& reader) {
+  std::vector<std::string_view> fields;
+  TACHO_ASSIGN(const bool any, reader.next(fields));
+  if (!any) return fail("{}: the file is empty", reader.name());
+  return std::vector<std::string>(fields.begin(), fields.end());
+}
+
+// Dispatch_Id -> kernel, from the kernel trace beside the samples; empty where there is none.
+Result<StringMap<std::string>> kernels_of_dispatches(const std::string& path) {
+  StringMap<std::string> kernels;
+  if (access(path.c_str(), R_OK) != 0) return kernels;
+  TACHO_ASSIGN(CsvReader reader, CsvReader::open(path));
+  TACHO_ASSIGN(const std::vector<std::string> header, read_names(reader));
+  const size_t id = position(header, "Dispatch_Id"), name = position(header, "Kernel_Name");
+  if (id == kNowhere || name == kNowhere)
+    return fail("{}: the header has no Dispatch_Id or no Kernel_Name; this is no kernel trace of rocprofv3", path);
+  std::vector<std::string_view> fields;
+  for (;;) {
+    TACHO_ASSIGN(const bool more, reader.next(fields));
+    if (!more) return kernels;
+    if (fields.size() == header.size()) kernels.emplace(std::string(fields[id]), std::string(fields[name]));
+  }
+}
+
+// "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_ALU_DEPENDENCY" -> "alu dependency"
+std::string reason_of(std::string_view text) {
+  constexpr std::string_view kMark = "REASON_";
+  if (const size_t at = text.find(kMark); at != std::string_view::npos) text.remove_prefix(at + kMark.size());
+  std::string out(text);
+  for (char& c : out) c = c == '_' ? ' ' : c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return out;
+}
+
+}  // namespace
+
+Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder, std::vector<std::string>& warnings) {
+  PcSamples result;
+  for (const std::string_view method : {"stochastic", "host_trap"}) {
+    result.file = fmt::format("{}/ps_file_pc_sampling_{}.csv", folder, method);
+    result.stochastic = method == "stochastic";
+    if (access(result.file.c_str(), F_OK) == 0) break;
+    result.file.clear();
+  }
+  if (result.file.empty()) return std::optional<PcSamples>();
+  TACHO_ASSIGN(const StringMap<std::string> kernels, kernels_of_dispatches(folder + "/ps_file_kernel_trace.csv"));
+  TACHO_ASSIGN(CsvReader reader, CsvReader::open(result.file));
+  TACHO_ASSIGN(const std::vector<std::string> header, read_names(reader));
+  const size_t instruction = position(header, "Instruction"), source = position(header, "Instruction_Comment"),
+               dispatch = position(header, "Dispatch_Id"), issued = position(header, "Wave_Issued_Instruction"),
+               stall = position(header, "Stall_Reason"),
+               counts = position(header, "Samples");  // ours: a row stands for so many
+  if (instruction == kNowhere || dispatch == kNowhere)
+    return fail("{}: the header has no Instruction or no Dispatch_Id; these are no PC samples of rocprofv3",
+                result.file);
+  FaultLog log(result.file);
+  StringMap<size_t> known;
+  std::vector<StringMap<uint64_t>> stalls;
+  std::vector<std::string_view> fields;
+  std::string key;
+  for (;;) {
+    TACHO_ASSIGN(const bool more, reader.next(fields));
+    if (!more) break;
+    if (fields.size() != header.size()) {
+      log.add(reader.unterminated() ? "row is cut off at the end of the file"
+                                    : "row has another number of fields than the header",
+              "left out", reader.row(), fmt::format("{} of {} fields", fields.size(), header.size()));
+      continue;
+    }
+    uint64_t count = 1;
+    if (counts != kNowhere) {
+      const std::string_view text = fields[counts];
+      if (std::from_chars(text.data(), text.data() + text.size(), count).ec != std::errc() ||
+          count > (uint64_t{1} << 48)) {
+        log.add("row has no number of samples", "left out", reader.row(), std::string(text));
+        continue;
+      }
+    }
+    const auto kernel = kernels.find(fields[dispatch]);
+    const std::string_view kernel_name = kernel == kernels.end() ? std::string_view() : kernel->second;
+    const std::string_view comment = source == kNowhere ? std::string_view() : fields[source];
+    key.assign(kernel_name).append(1, '\0').append(fields[instruction]).append(1, '\0').append(comment);
+    auto place = known.find(key);
+    if (place == known.end()) {
+      if (known.size() == kMostInstructions) {
+        log.add("there are more than a million different instructions", "the rest was left out", reader.row(), "");
+        continue;
+      }
+      place = known.emplace(key, result.instructions.size()).first;
+      SampledInstruction added;
+      added.kernel = kernel_name;
+      added.instruction = fields[instruction];
+      added.source = comment;
+      result.instructions.push_back(std::move(added));
+      stalls.emplace_back();
+    }
+    SampledInstruction& at = result.instructions[place->second];
+    result.samples += count;
+    at.samples += count;
+    if (issued != kNowhere && (fields[issued] == "1" || fields[issued] == "True" || fields[issued] == "true")) {
+      at.issued += count;
+    } else if (stall != kNowhere && !fields[stall].empty()) {
+      const auto found = stalls[place->second].find(fields[stall]);
+      if (found != stalls[place->second].end())
+        found->second += count;
+      else
+        stalls[place->second].emplace(std::string(fields[stall]), count);
+    }
+  }
+  log.report(warnings);
+  TACHO_ASSIGN(result.sources, read_pc_sources(folder));
+  if (result.samples == 0) return fail("{}: there is not one sample in it", result.file);
+  for (size_t i = 0; i < stalls.size(); ++i) {
+    auto& reasons = result.instructions[i].stalls;
+    for (const auto& [reason, count] : stalls[i]) reasons.emplace_back(reason_of(reason), count);
+    std::sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) {
+      return a.second != b.second ? a.second > b.second : a.first < b.first;
+    });
+  }
+  std::stable_sort(result.instructions.begin(), result.instructions.end(),
+                   [](const SampledInstruction& a, const SampledInstruction& b) { return a.samples > b.samples; });
+  return std::optional<PcSamples>(std::move(result));
+}
+
+void sort_by_source(PcSamples& samples) {
+  // "file.cpp:42" -> ("file.cpp", 42)
+  const auto place = [](const SampledInstruction& each) {
+    const std::string_view text = each.source;
+    const size_t colon = text.rfind(':');
+    uint64_t line = 0;
+    if (colon != std::string_view::npos) std::from_chars(text.data() + colon + 1, text.data() + text.size(), line);
+    return std::tuple(std::string_view(each.kernel), text.substr(0, colon), line);
+  };
+  std::stable_sort(samples.instructions.begin(), samples.instructions.end(),
+                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
+}
+
+}  // namespace tacho::workload

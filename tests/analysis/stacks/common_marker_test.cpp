@@ -1,0 +1,81 @@
+// Where two runs meet: the first marker that both have.
+#include "analysis/stacks/common_marker.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trace/rows.h"
+
+namespace tacho::analysis {
+namespace {
+
+namespace row = event::row;
+using trace::Folder;
+using trace::must;
+using trace::TraceWriter;
+
+std::shared_ptr<const trace::Trace> marked(const Folder& folder, const std::string& name,
+                                           const std::vector<std::pair<int64_t, std::string>>& markers,
+                                           const std::string& mark = "") {
+  auto writer = must(TraceWriter::create(folder / name, {}));
+  const int64_t process = writer->dimension(row::Process{.pid = 1, .start = 0, .name = writer->string("p")});
+  const int64_t thread = writer->dimension(row::Thread{.process = process, .tid = 1});
+  const int64_t track = writer->dimension(
+      row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 1});
+  for (const auto& [start, text] : markers)
+    writer->add(row::Marker{
+        .track = track,
+        .start = start,
+        .duration = text == mark ? 0 : 10,
+        .dim = writer->dimension(row::Label{.name = writer->string(text), .kind = event::MarkerKind::kPushPop})});
+  return must(writer->finish_and_open());
+}
+
+TEST(CommonMarker, is_the_first_of_the_first_trace_that_the_other_has) {
+  const Folder folder;
+  const auto a = marked(folder, "a", {{100, "load"}, {200, "warm up"}, {300, "run"}});
+  const auto b = marked(folder, "b", {{1000, "run"}, {1500, "warm up"}});
+  const auto common = must(first_common_marker(*a, *b));
+  ASSERT_TRUE(common);
+  EXPECT_EQ(common->at_a, 200);
+  EXPECT_EQ(common->at_b, 1500);
+  EXPECT_EQ(common->text_a, "warm up");
+}
+
+TEST(CommonMarker, steps_go_before_others_and_their_numbers_do_not_count) {
+  const Folder folder;
+  const auto a = marked(folder, "a", {{100, "load"}, {400, "ProfilerStep#12"}, {500, "ProfilerStep#13"}});
+  const auto b = marked(folder, "b", {{50, "load"}, {700, "ProfilerStep#3"}, {600, "ProfilerStep#2"}});
+  const auto common = must(first_common_marker(*a, *b));
+  ASSERT_TRUE(common);
+  EXPECT_EQ(common->at_a, 400);
+  EXPECT_EQ(common->text_a, "ProfilerStep#12");
+  EXPECT_EQ(common->at_b, 600);
+  EXPECT_EQ(common->text_b, "ProfilerStep#2");
+}
+
+TEST(CommonMarker, ranges_go_before_marks) {
+  const Folder folder;
+  const auto a = marked(folder, "a", {{100, "Iteration begins"}, {200, "load"}, {400, "step 1"}}, "Iteration begins");
+  const auto b = marked(folder, "b", {{100, "Iteration begins"}, {200, "load"}, {600, "step 1"}}, "Iteration begins");
+  const auto common = must(first_common_marker(*a, *b));
+  ASSERT_TRUE(common);
+  EXPECT_EQ(common->text_a, "step 1");
+  EXPECT_EQ(common->at_b, 600);
+}
+
+TEST(CommonMarker, there_may_be_none) {
+  const Folder folder;
+  const auto a = marked(folder, "a", {{100, "this"}});
+  const auto b = marked(folder, "b", {{100, "that"}});
+  const auto none = marked(folder, "c", {});
+  EXPECT_FALSE(must(first_common_marker(*a, *b)));
+  EXPECT_FALSE(must(first_common_marker(*a, *none)));
+}
+
+}  // namespace
+}  // namespace tacho::analysis

@@ -1,0 +1,295 @@
+// Trees of call stacks: what stands above a kernel, and that device time adds up.
+#include "analysis/stacks/stacks.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/format.h"
+#include "trace/rows.h"
+
+namespace tacho::analysis {
+namespace {
+
+using event::Table;
+namespace row = event::row;
+using trace::Folder;
+using trace::must;
+using trace::TraceWriter;
+
+// A thread that launches once a millisecond inside of ranges, as torch.autograd.profiler.emit_nvtx makes them.
+TEST(StackTree, ranges_that_differ_by_their_numbers_only_are_one) {
+  const Folder folder;
+  auto writer = must(TraceWriter::create(folder / "t.tacho", {}));
+  const int64_t process =
+      writer->dimension(row::Process{.pid = 1, .parent_pid = 0, .start = 0, .name = writer->string("p")});
+  const int64_t thread = writer->dimension(row::Thread{.process = process, .tid = 1});
+  const int64_t host = writer->dimension(
+      row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 1});
+  const int64_t queue =
+      writer->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process, .native = 7});
+  const int64_t launch = writer->dimension(row::Function{.name = writer->string("cuLaunchKernel")});
+  const int64_t kernel = writer->dimension(row::Kernel{.name = writer->string("k")});
+  int64_t whole = 0;
+  for (int64_t i = 0; i < 20; ++i) {
+    const int64_t at = 1'000'000 * (i + 1);
+    const std::string name = i % 2 == 0 ? fmt::format("aten::mm, seq = {}, op_id = {}", i, 3 * i)
+                                        : fmt::format("aten::relu, op_id = {}, sizes = [[{}]]", i, i);
+    const int64_t label =
+        writer->dimension(row::Label{.name = writer->string(name), .kind = event::MarkerKind::kPushPop});
+    writer->add(row::Marker{.track = host, .start = at, .duration = 500'000, .dim = label});
+    writer->add(row::Api{
+        .track = host, .start = at + 1000, .duration = 2000, .dim = launch, .correlation = i + 1, .result = 0});
+    writer->add(row::Dispatch{.track = queue,
+                              .start = at + 5000,
+                              .duration = 100 + i,
+                              .dim = kernel,
+                              .correlation = i + 1,
+                              .queued_ahead = 0,
+                              .submit_ahead = 0,
+                              .ordinal = i});
+    whole += 100 + i;
+  }
+  const StackTree tree = must(stack_tree(*must(writer->finish_and_open())));
+  EXPECT_EQ(tree.gpu_ns, whole);
+  int64_t sum = 0;
+  std::vector<std::string> markers;
+  for (const StackNode& node : tree.nodes) {
+    sum += node.gpu_ns;
+    if (tree.frames[node.frame].part == StackPart::kMarker) markers.push_back(tree.frames[node.frame].name);
+  }
+  EXPECT_EQ(sum, whole);
+  EXPECT_EQ(markers, (std::vector<std::string>{"aten::mm", "aten::relu"}));
+}
+
+// Operators and functions of Python that torch.profiler recorded lie around launches as ranges do, and say which stack
+// launched.
+TEST(StackTree, operators_and_python_functions_lie_around_their_launches) {
+  const Folder folder;
+  auto writer = must(TraceWriter::create(folder / "t.tacho", {}));
+  const int64_t process =
+      writer->dimension(row::Process{.pid = 1, .parent_pid = 0, .start = 0, .name = writer->string("p")});
+  const int64_t thread = writer->dimension(row::Thread{.process = process, .tid = 1});
+  const int64_t host = writer->dimension(
+      row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 1});
+  const int64_t queue =
+      writer->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process, .native = 7});
+  const auto open = [&](std::string_view name, event::Domain domain, int64_t start, int64_t duration,
+                        int64_t correlation = 0) {
+    writer->add(row::Api{.track = host,
+                         .start = start,
+                         .duration = duration,
+                         .dim = writer->dimension(row::Function{.name = writer->string(name), .domain = domain}),
+                         .correlation = correlation,
+                         .result = 0});
+  };
+  const int64_t kernel = writer->dimension(row::Kernel{.name = writer->string("k")});
+  const auto ran = [&](int64_t start, int64_t duration, int64_t correlation) {
+    writer->add(
+        row::Dispatch{.track = queue, .start = start, .duration = duration, .dim = kernel, .correlation = correlation});
+  };
+  // The inner one comes first where both begin together.
+  open("aten::mm", event::Domain::kOperator, 100, 50);
+  open("aten::linear", event::Domain::kOperator, 100, 200);
+  open("cudaLaunchKernel", event::Domain::kCudaRuntime, 110, 10, 1);
+  open("cudaLaunchKernel", event::Domain::kCudaRuntime, 200, 10, 2);
+  open("/src/model.py(12): forward", event::Domain::kPython, 400, 200);
+  open("aten::relu", event::Domain::kOperator, 410, 100);
+  open("cudaLaunchKernel", event::Domain::kCudaRuntime, 420, 10, 3);
+  ran(500, 7, 1);
+  ran(600, 20, 2);
+  ran(700, 300, 3);
+  const StackTree tree = must(stack_tree(*must(writer->finish_and_open())));
+  std::set<std::string> stacks;
+  for (const StackRow& each : stack_rows(tree, StackBy::kStack))
+    stacks.insert(fmt::format("{} {}", each.stack, each.gpu_ns));
+  EXPECT_EQ(stacks, (std::set<std::string>{
+                        "[no call stack];aten::linear;aten::mm;cudaLaunchKernel;k 7",
+                        "[no call stack];aten::linear;cudaLaunchKernel;k 20",
+                        "forward (model.py:12);aten::relu;cudaLaunchKernel;k 300",
+                    }));
+  EXPECT_EQ(tree.gpu_exact_ns, 300);
+  EXPECT_EQ(tree.gpu_unknown_ns, 27);
+}
+
+// A sampled thread of one process.
+class Sampled {
+ public:
+  Sampled() : writer_(must(TraceWriter::create(folder_ / "t.tacho", {}))) {
+    process_ = writer_->dimension(row::Process{.pid = 1, .start = 0, .name = text("p")});
+    thread_ = writer_->dimension(row::Thread{.process = process_, .tid = 1});
+    track_ = writer_->dimension(row::Track{.kind = event::TrackKind::kThread,
+                                           .process = process_,
+                                           .thread = thread_,
+                                           .native = 1,
+                                           .category = text("sample.cpu")});
+  }
+  int64_t text(std::string_view value) { return writer_->string(value); }
+  int64_t python(std::string_view function, int64_t line) {
+    return writer_->dimension(row::Frame{
+        .kind = event::FrameKind::kPython, .function = text(function), .file = text("/src/train.py"), .line = line});
+  }
+  int64_t native(std::string_view function, std::string_view module) {
+    return writer_->dimension(row::Frame{
+        .kind = event::FrameKind::kNative, .function = text(function), .module = text(module), .address = ++address_});
+  }
+  int64_t cut() {
+    return writer_->dimension(row::Frame{.kind = event::FrameKind::kTruncated, .function = text("[truncated]")});
+  }
+  /// Frames outermost first.
+  void sample(const std::vector<int64_t>& frames, int64_t duration = 10, int64_t correlation = 0) {
+    int64_t stack = 0;
+    for (const int64_t frame : frames) stack = writer_->dimension(row::Stack{.parent = stack, .frame = frame});
+    writer_->add(row::Sample{
+        .track = track_, .start = time_ += 100, .duration = duration, .dim = stack, .correlation = correlation});
+  }
+  void call(int64_t correlation, std::string_view function) {
+    writer_->add(row::Api{.track = host(),
+                          .start = time_,
+                          .duration = 50,
+                          .dim = writer_->dimension(row::Function{.name = text(function)}),
+                          .correlation = correlation,
+                          .result = 0});
+  }
+  /// A call of this thread and the kernel that it launched, as a node of a graph if `node` is not 0.
+  void launched(int64_t correlation, int64_t kernel_ns, int64_t node = 0) {
+    call(correlation, node != 0 ? "cudaGraphLaunch" : "cuLaunchKernel");
+    writer_->add(row::Dispatch{
+        .track = writer_->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process_, .native = 7}),
+        .start = time_ + 100,
+        .duration = kernel_ns,
+        .dim = writer_->dimension(row::Kernel{.name = text("k")}),
+        .correlation = correlation,
+        .graph_node = node});
+  }
+  /// A call that was captured and became a node.
+  void captured(int64_t correlation, int64_t node) {
+    call(correlation, "cudaLaunchKernel");
+    mark("graph node", time_ + 20, node);
+  }
+  void instantiated(int64_t node, int64_t copy) {
+    mark("graph node copy", time_ + 60, copy);
+    mark("graph node origin", time_ + 61, node);
+  }
+  std::shared_ptr<const trace::Trace> open() { return must(writer_->finish_and_open()); }
+  std::string folded() {
+    const StackTree tree = must(stack_tree(*open()));
+    std::string out;
+    for (const StackRow& row : stack_rows(tree, StackBy::kStack)) out += fmt::format("{} {}\n", row.stack, row.self_ns);
+    return out;
+  }
+
+ private:
+  int64_t host() {
+    return writer_->dimension(
+        row::Track{.kind = event::TrackKind::kThread, .process = process_, .thread = thread_, .native = 1});
+  }
+  void mark(std::string_view what, int64_t time, int64_t node) {
+    writer_->add(row::Marker{.track = host(),
+                             .start = time,
+                             .duration = 0,
+                             .dim = writer_->dimension(row::Label{.name = text(what),
+                                                                  .kind = event::MarkerKind::kMark,
+                                                                  .domain = text("torch"),
+                                                                  .payload = event::PayloadKind::kInteger}),
+                             .payload = node});
+  }
+
+  Folder folder_;
+  std::unique_ptr<TraceWriter> writer_;
+  int64_t process_ = 0, thread_ = 0, track_ = 0, time_ = 0, address_ = 0;
+};
+
+TEST(StackTree, device_work_belongs_to_the_stack_of_its_launch_not_to_a_timer_s_within_the_call) {
+  for (const bool timer_first : {false, true}) {
+    Sampled of;
+    const int64_t step = of.python("step", 7), helper = of.native("launcher", "engine.so");
+    if (timer_first) of.sample({helper}, 10, 5);
+    of.sample({step}, 0, 5);
+    if (!timer_first) of.sample({helper}, 10, 5);
+    of.launched(5, 400);
+    const StackTree tree = must(stack_tree(*of.open()));
+    EXPECT_EQ(tree.gpu_ns, 400);
+    std::string above;  // the kernel, innermost first
+    for (const StackNode& node : tree.nodes)
+      for (const StackNode* at = &node; node.gpu_ns != 0; at = &tree.nodes[at->parent]) {
+        above += tree.frames[at->frame].name + ";";
+        if (at->parent == 0) break;
+      }
+    EXPECT_NE(above.find("step;"), std::string::npos) << above;
+    EXPECT_EQ(above.find("launcher;"), std::string::npos) << above;
+  }
+}
+
+TEST(StackTree, kernels_of_a_graph_belong_to_the_line_that_was_captured) {
+  Sampled of;
+  const int64_t layer = of.python("layer", 7), replay = of.python("replay", 30);
+  of.sample({layer}, 0, 5);
+  of.captured(5, 100);      // node 100, made in call 5
+  of.instantiated(100, 1);  // node 1 of the executable graph
+  for (int64_t launch = 6; launch < 9; ++launch) {
+    of.sample({replay}, 0, launch);
+    of.launched(launch, 400, 1);
+    of.launched(launch, 50, 2);  // a node that nobody saw made stays with the launch
+  }
+  const StackTree tree = must(stack_tree(*of.open()));
+  EXPECT_EQ(tree.gpu_ns, 1350);
+  std::string text;
+  for (const StackRow& row : stack_rows(tree, StackBy::kStack))
+    if (row.gpu_self_ns != 0) text += fmt::format("{} {}\n", row.stack, row.gpu_self_ns);
+  EXPECT_EQ(text, "layer (train.py:7);cudaLaunchKernel (captured in a graph);k 1200\n"
+                  "replay (train.py:30);cudaGraphLaunch;k 150\n");
+}
+
+TEST(StackTree, stacks_that_were_cut_fold_into_those_that_were_not) {
+  Sampled of;
+  const int64_t module = of.python("<module>", 50), train = of.python("train", 20), step = of.python("step", 7),
+                other = of.python("other", 3);
+  // Cut ones first: what they belong to is seen later.
+  of.sample({of.cut(), train, step});
+  of.sample({of.cut(), of.python("train", 21), step});  // the caller's line tells where it goes on
+  of.sample({module, train, step});
+  of.sample({module, of.python("train", 21), other});
+  EXPECT_EQ(of.folded(), "<module> (train.py:50);train (train.py:20);step (train.py:7) 20\n"
+                         "<module> (train.py:50);train (train.py:21);other (train.py:3) 10\n"
+                         "<module> (train.py:50);train (train.py:21);step (train.py:7) 10\n");
+}
+
+TEST(StackTree, stacks_that_may_belong_to_several_stay_cut) {
+  Sampled of;
+  const int64_t a = of.python("a", 1), b = of.python("b", 2), leaf = of.python("leaf", 3), down = of.python("down", 8);
+  of.sample({a, leaf});
+  of.sample({b, leaf});
+  of.sample({of.cut(), leaf}, 30);
+  of.sample({a, down, down, down});
+  of.sample({of.cut(), down, down, down, down}, 40);  // within a recursion
+  const std::string text = of.folded();
+  EXPECT_NE(text.find("[truncated];leaf (train.py:3) 30\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("[truncated];down (train.py:8);down"), std::string::npos) << text;
+}
+
+TEST(StackTree, a_kernel_is_one_bar_wherever_a_cache_has_it) {
+  Sampled of;
+  const int64_t start = of.native("start_thread", "/lib/libc.so.6");
+  for (const char* const path : {"/cache/AB/64-1-1/work.so", "/cache/AB/128-1-1/work.so", "/cache/CD/64-1-1/work.so"})
+    of.sample({start, of.native("_pocl_kernel_work", path)});
+  EXPECT_EQ(of.folded(), "start_thread;_pocl_kernel_work 30\n");
+}
+
+TEST(StackTree, frames_of_the_interpreter_are_marked) {
+  Sampled of;
+  of.sample({of.python("f", 1), of.native("_PyObject_Call", "/usr/lib/libpython3.12.so.1.0"),
+             of.native("vectorcall", "/usr/bin/python3.11"), of.native("gemm", "/lib/libpythonic.so"),
+             of.python("g", 2)});
+  const StackTree tree = must(stack_tree(*of.open()));
+  std::set<std::string> marked;
+  for (const StackFrame& frame : tree.frames)
+    if (frame.interpreter) marked.insert(frame.name);
+  EXPECT_EQ(marked, (std::set<std::string>{"_PyObject_Call", "vectorcall"}));
+}
+
+}  // namespace
+}  // namespace tacho::analysis

@@ -8,7 +8,6 @@ time themselves). With --goal the verdict is "met" when the interval's upper end
 lower end is above it, else "not resolved". With "--difference ms" the pairs are subtracted, not divided: A - B in
 milliseconds of wall time, for costs that do not grow with the run; --goal then is in milliseconds too.
 """
-import os
 import random
 import re
 import statistics

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Checks the tree's form: scripts/lint.py format | tidy [--build FOLDER] [--all] [PATTERN].
+"""Checks the tree's form: scripts/lint.py format | python | subjects [BASE..HEAD] | tidy [--build FOLDER] [--all] [PATTERN].
 
 format  every C and C++ file of the tree is as clang-format would write it (.clang-format), which leaves comments alone;
         none of their lines is longer than 120 columns, lines of a drawing or a table (two spaces in a row) than 140.
 tidy    clang-tidy finds nothing (.clang-tidy) in any unit of the build folder's compile_commands.json; with PATTERN, in
         those of which a source file's path holds it. A unit that passed is not read again until its text, a header that
         it includes, its command or .clang-tidy changes; --all reads them all.
+python  pyflakes and pycodestyle find nothing in any Python file; a line that says noqa is excused.
+subjects
+        subjects of commits are `area: imperative summary` in at most 72 characters: the area a folder or a command, the
+        first word of the summary a verb of VERBS. Without a range: all since SUBJECTS_SINCE.
 
-Both want version 14, Debian 12's: other versions format differently and find other things. Ends with 77 (a skipped test)
+The tools of clang want version 14, Debian 12's: other versions format differently and find other things. Ends with 77 (a skipped test)
 where the tool is missing.
 """
 import argparse
@@ -25,8 +29,30 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "include", "tests", "bench", "examples")
 SUFFIXES = (".c", ".cpp", ".h")
+PYTHON_FOLDERS = ("python", "scripts", "tests", "bench", "examples", "share", "src")
+# A lambda may have a name, functions in functions stand without a line between, and no width is kept.
+PYTHON_IGNORED = "E306,E501,E731,W503,W504"
 LONGEST_COMMENT = 120  # columns
 LONGEST_DRAWING = 140
+VERBS = frozenset("""
+    accept add adjust align allow answer apply ask assert assign attach avoid bind bless bound break bring build bundle cache
+    call carry catch cite check choose claim clean clear close collect combine compare compile complete compress compute
+    configure convert copy correct count cover create cut declare decode define delete derive describe detach detect disable
+    divide document draw drop embed enable encode end enter escape evaluate exclude expand explain export extend extract fail
+    fetch fill find fit fix flatten flush fold follow forbid format free gather generate give group grow guard handle harden
+    hide hold honour ignore import include index inline insert install interpose introduce join judge keep label lay leave let
+    lift limit link lint list load lock log look lower make map mark match measure mend merge mirror move name normalise note
+    number open order pack parse pass pin plan plant pool prefer prepare print probe profile promise prove pull push put query
+    quote raise read rebuild record recover redraw reduce refer reflow refuse reject relate release remember remove rename
+    render reorder repair repeat replace report require reset resolve respect restore restrict retry return reuse reverse
+    revert rewrite round run sample save say scale scan search see select send separate serve set settle share shorten show
+    shrink sign simplify size skip sort speed spell split start state stay step stop store stream strip subtract sum support
+    survive swap sweep switch synchronise take teach tell test tidy tie tighten time tolerate trace track translate treat trim
+    trust try turn unify unpack update upgrade use validate verify wait wake walk warn watch weigh widen withhold wrap
+    write""".split())
+LONGEST_SUBJECT = 72  # characters
+# The subjects after this commit are checked; those before it are as they are.
+SUBJECTS_SINCE = "65acb71acc05fa802d7ce44790a4031022bce56a"
 
 
 def tool(name):
@@ -144,14 +170,73 @@ def check_tidy(options):
     return 1 if findings else 0
 
 
+def areas():
+    """What a commit may be about: a folder's name or its path below src, a command, or one of a few others."""
+    folders = [path.relative_to(ROOT) for top in ("src", "tests", "docs") for path in (ROOT / top).rglob("*") if path.is_dir()]
+    commands = re.findall(r"^TACHO_COMMAND\((\w+)", (ROOT / "src/cli/commands.def").read_text(), re.M)
+    tops = [path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    return {"ci", "tree", "build", *tops, *commands, *(path.name for path in folders),
+            *(path.relative_to("src").as_posix() for path in folders if path.parts[0] == "src")}
+
+
+def check_subjects(options):
+    """Subjects of commits are `area: imperative summary`, at most 72 characters."""
+    span = options.pattern or f"{SUBJECTS_SINCE}..HEAD"
+    log = subprocess.run(["git", "log", "--no-merges", "--format=%h %s", span], cwd=ROOT, capture_output=True, text=True)
+    if log.returncode != 0:
+        print(f"lint.py: no history to read here ({log.stderr.strip()})", file=sys.stderr)
+        return 77
+    known, wrong = areas(), []
+    for line in log.stdout.splitlines():
+        commit, subject = line.split(" ", 1)
+        area, colon, summary = subject.partition(": ")
+        verb = summary.split(" ", 1)[0]
+        if not colon:
+            wrong.append(f"{commit} {subject}: there is no area before a colon")
+        elif area not in known:
+            wrong.append(f"{commit} {subject}: \"{area}\" is no folder and no command")
+        elif verb not in VERBS:
+            wrong.append(f"{commit} {subject}: the summary begins with a verb in the imperative; \"{verb}\" is not in VERBS of "
+                         "scripts/lint.py (add it there if it is one)")
+        elif len(subject) > LONGEST_SUBJECT:
+            wrong.append(f"{commit} {subject}: {len(subject)} characters, at most {LONGEST_SUBJECT}")
+    print("\n".join(wrong) if wrong else f"{len(log.stdout.splitlines())} subjects are as they should be")
+    return 1 if wrong else 0
+
+
+def check_python(_):
+    """Python files: what pyflakes and pycodestyle find; the source line of an excused finding says noqa."""
+    tools = [shutil.which("pyflakes3"), shutil.which("pycodestyle")]
+    if not all(tools):
+        print("lint.py: no pyflakes3 or no pycodestyle (scripts/packages.sh test installs them)", file=sys.stderr)
+        return 77
+    files = sorted(str(path.relative_to(ROOT)) for folder in PYTHON_FOLDERS for path in (ROOT / folder).rglob("*.py")
+                   if "node_modules" not in path.parts)
+    wrong = []
+    for command in ([tools[0]], [tools[1], f"--ignore={PYTHON_IGNORED}"]):
+        run = subprocess.run([*command, *files], cwd=ROOT, capture_output=True, text=True)
+        wrong += [line for line in (run.stdout + run.stderr).splitlines() if not excused(line)]
+    print("\n".join(wrong) if wrong else f"{len(files)} files of Python have no faults")
+    return 1 if wrong else 0
+
+
+def excused(line):
+    """Whether the line of source that a finding is about says noqa."""
+    found = re.match(r"(.+?):(\d+):", line)
+    return found is not None and "noqa" in (ROOT / found[1]).read_text().splitlines()[int(found[2]) - 1]
+
+
+CHECKS = {"format": check_format, "tidy": check_tidy, "python": check_python, "subjects": check_subjects}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("format", "tidy"))
+    parser.add_argument("what", choices=tuple(CHECKS))
     parser.add_argument("pattern", nargs="?", default="")
     parser.add_argument("--build", default=ROOT / "build")
     parser.add_argument("--all", action="store_true")
     options = parser.parse_args()
-    return check_format(options) if options.what == "format" else check_tidy(options)
+    return CHECKS[options.what](options)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ usage: nccl_ranks.py [--build DIR] [--out DIR]
 """
 import argparse
 import json
-import os
 import pathlib
 import shutil
 import subprocess

@@ -9,7 +9,6 @@ with the seed's command lines), cost.
 import argparse
 import collections
 import json
-import os
 import pathlib
 import random
 import re

@@ -4,11 +4,9 @@ import collections
 import gzip
 import json
 import os
-import pathlib
 import shutil
 import sqlite3
 import time
-import unittest
 from decimal import Decimal
 
 import engines
@@ -319,8 +317,8 @@ class EveryCommand(Databases):
             (folder / f"{pid}_kernel_trace.csv").write_text(
                 '"Kind","Agent_Id","Queue_Id","Kernel_Id","Kernel_Name","Correlation_Id","Start_Timestamp","End_Timestamp","Private_Segment_Size",'
                 '"Group_Segment_Size","Workgroup_Size_X","Workgroup_Size_Y","Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y","Grid_Size_Z"\n'
-                f'"KERNEL_DISPATCH",1,1,5,"a, ""quoted"" name",7,100,250,0,0,64,1,1,1024,1,1\n'
-                f'"KERNEL_DISPATCH",1,1,5,"bad row",7,xyz,250,0,0,64,1,1,1024,1,1\n')
+                '"KERNEL_DISPATCH",1,1,5,"a, ""quoted"" name",7,100,250,0,0,64,1,1,1024,1,1\n'
+                '"KERNEL_DISPATCH",1,1,5,"bad row",7,xyz,250,0,0,64,1,1,1024,1,1\n')
             (folder / f"{pid}_hip_api_trace.csv").write_text(
                 '"Domain","Function","Process_Id","Thread_Id","Correlation_Id","Start_Timestamp","End_Timestamp"\n"HIP_RUNTIME_API","hipLaunchKernel",11,12,7,50,90\n')
         self.assertEqual(self.query("d", "SELECT name, count(*), sum(duration) FROM tacho.dispatch GROUP BY name"), [['a, "quoted" name', 2, 300]])
@@ -526,7 +524,6 @@ class Rpd(Databases):
         self.run_command("/usr/bin/python3", wrapper, path, "t.json", env={"PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"})
         events = json.loads((self.folder / "t.json").read_text())["traceEvents"]
         self.assertIn(name, {event.get("name") for event in events})
-
 
     def test_the_python_script_of_the_personalities(self):
         # python3 .../rpd2tracing.py is what the users' documents write; the script also starts by itself and through a link.

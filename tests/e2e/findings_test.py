@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import tempfile
-import unittest
 
 from harness import Case, DATA, TACHO, TARGETS, main, need_data, sanitized
 

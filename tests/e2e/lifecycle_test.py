@@ -4,7 +4,6 @@ import pathlib
 import pty
 import re
 import resource
-import select
 import signal
 import subprocess
 import time

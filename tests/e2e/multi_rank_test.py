@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import unittest
 
 import harness
 import mpi_test

@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import unittest
 
 from harness import BUILD, SOURCE, TACHO, TARGETS, Case, main
 

@@ -445,7 +445,7 @@ class OnCpu(Profile):
         self.assertFalse((self.folder / "workloads" / "dry").exists())
 
     def test_the_programs_end(self):
-        result = self.cpu("-n", "v", command=(PATTERNS, "copy"), code=7, env={"PATTERNS_EXIT": "7"})
+        self.cpu("-n", "v", command=(PATTERNS, "copy"), code=7, env={"PATTERNS_EXIT": "7"})
         self.assertEqual(len(rows(self.folder / "workloads" / "v" / "cpu" / "pmc_perf_0.csv")), 1)
         none = self.cpu("-n", "none", command=("/bin/true",))
         self.assertIn(b"nothing was counted", none.stderr)
@@ -556,9 +556,9 @@ class Seed(Profile):
         self.shell("rocprof-compute profile --name occupancy --roof-only -- ./tests/occupancy -n 4096 -b 256")
         multiplexed = self.shell("rocprof-compute profile --name vcopy --iteration-multiplexing kernel -- ./vcopy -i 20 -n 4096 -b 256").stderr.decode()
         self.assertIn("Iteration multiplexing: kernel\n", multiplexed)
-        self.shell(f"rocprof-compute profile --name my_mpi_app --iteration-multiplexing -- ./my_mpi_app -n 4096")
-        self.shell(f"rocprof-compute profile --name my_mpi_app --set compute_thruput_util -- ./my_mpi_app -n 4096")
-        self.shell(f"rocprof-compute profile --output-directory mpi/%env{{MY_MPI_RANK}}% -- ./my_mpi_app -n 4096", env={"MY_MPI_RANK": "5"})
+        self.shell("rocprof-compute profile --name my_mpi_app --iteration-multiplexing -- ./my_mpi_app -n 4096")
+        self.shell("rocprof-compute profile --name my_mpi_app --set compute_thruput_util -- ./my_mpi_app -n 4096")
+        self.shell("rocprof-compute profile --output-directory mpi/%env{MY_MPI_RANK}% -- ./my_mpi_app -n 4096", env={"MY_MPI_RANK": "5"})
         self.assertTrue((self.folder / "mpi" / "5" / "pmc_perf_0.csv").exists())
         wrong = self.shell("rocprof-compute profile --name my_app -- mpirun -n 4 ./my_application", code=125).stderr.decode()
         self.assertIn("must wrap the profiler", wrong)

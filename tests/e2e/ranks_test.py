@@ -2,7 +2,6 @@
 import base64
 import gzip
 import json
-import pathlib
 import re
 import subprocess
 

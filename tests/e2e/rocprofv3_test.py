@@ -581,8 +581,6 @@ class Refusals(Rocprofv3):
     def test_counters_and_samples(self):
         result = self.rocprofv3("--pmc", "SQ_WAVES", "GRBM_COUNT", code=125)
         self.one_sentence(result, "--pmc", "has no counter 'GRBM_COUNT'", "--list-avail")
-        devices = self.run_command(TACHO, "avail", "--output-format", "json").stdout.decode()
-        name = json.loads(devices)["devices"]["rows"][0][-1]
         self.one_sentence(self.rocprofv3("--pc-sampling-method", "host_trap", code=125), "--pc-sampling-beta-enabled")
         self.one_sentence(self.rocprofv3("--pc-sampling-beta-enabled", "--pc-sampling-method", "host_trap", code=125), "--pc-sampling-unit", "--pc-sampling-interval")
         sampling = ("--pc-sampling-beta-enabled", "--pc-sampling-method", "host_trap", "--pc-sampling-unit", "time", "--pc-sampling-interval")

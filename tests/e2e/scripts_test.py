@@ -1,8 +1,6 @@
 """The scripts of examples/scripts: alone, under Open MPI, and with the environment that srun gives its tasks; and the README's two
 commands in their order."""
 import os
-import pathlib
-import re
 import shutil
 import unittest
 

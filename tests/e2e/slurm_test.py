@@ -12,7 +12,7 @@ import unittest
 
 import harness
 import mpi_test
-from harness import BUILD, EXAMPLES, TACHO
+from harness import EXAMPLES, TACHO
 
 VCOPY = EXAMPLES / "vcopy"
 cluster = None

@@ -4,7 +4,6 @@ import collections
 import gzip
 import json
 import os
-import pathlib
 import subprocess
 import unittest
 

@@ -1,6 +1,5 @@
 """Recording switched on and off by launches and markers: on the right side of each, in OpenCL and marker programs."""
 import harness
-from harness import TACHO
 
 STORM = harness.EXAMPLES / "many_kernels"
 

@@ -7,7 +7,6 @@ import counters_test
 import faults_test
 import harness
 import samples_test
-from harness import TACHO
 
 HUNG = "the program had ended, but rocprofiler-sdk waited for GPU work that did not end"
 

@@ -93,7 +93,7 @@ def main():
         open_at = found.end() - 1
         arity[found.group(1)] = arguments(text[open_at + 1:matching(text, open_at) - 1])
     # Names of parameters from the API's own headers: those of the dispatch table abbreviate some.
-    api = f"#define CL_TARGET_OPENCL_VERSION 300\n#define CL_USE_DEPRECATED_OPENCL_1_0_APIS\n" + "".join(
+    api = "#define CL_TARGET_OPENCL_VERSION 300\n#define CL_USE_DEPRECATED_OPENCL_1_0_APIS\n" + "".join(
         f"#define CL_USE_DEPRECATED_OPENCL_{v}_APIS\n" for v in ("1_1", "1_2", "2_0", "2_1", "2_2")) + \
         "#include <CL/cl.h>\n#include <CL/cl_ext.h>\n#include <CL/cl_gl.h>\n#include <CL/cl_egl.h>\n"
     declared = subprocess.run(["gcc", "-E", "-P", "-xc", "-"], input=api, text=True, check=True, capture_output=True).stdout

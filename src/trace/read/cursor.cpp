@@ -21,7 +21,7 @@ struct OpenChunk {
   size_t window = 0;  // rank in time of the window's first row
   size_t next = 0;    // within the window: the row that is due
   std::vector<int64_t> starts;
-  std::vector<std::vector<int64_t>> columns;
+  std::vector<int64_t> cells;  // row by row
 
   int64_t due() const { return starts[next]; }
 };
@@ -69,7 +69,7 @@ struct TimeCursor::State {
   std::vector<size_t> waiting;  // chunks by falling min_start: the next one is at the back
   std::vector<std::unique_ptr<OpenChunk>> heap;
   size_t window_rows = kMaxChunkRows;
-  std::vector<int64_t> current;
+  std::span<const int64_t> current;
   int64_t current_start = 0;
   bool started = false;
   // scratch
@@ -77,7 +77,7 @@ struct TimeCursor::State {
   std::vector<StartAndRow> order, spare;
 
   State(const Trace& of, event::Table which, std::span<const int> columns, int64_t begin, int64_t end)
-      : trace(of), table(which), wanted(columns.begin(), columns.end()), from(begin), to(end), current(columns.size()) {
+      : trace(of), table(which), wanted(columns.begin(), columns.end()), from(begin), to(end) {
     if (!event::is_fact(table)) {
       status = fail("table {} has no rows in time", event::table_info(table).name);
       return;
@@ -135,15 +135,16 @@ struct TimeCursor::State {
     open.next = 0;
     open.starts.resize(count);
     for (size_t i = 0; i < count; ++i) open.starts[i] = order[rank + i].start;
-    open.columns.resize(wanted.size());
-    for (size_t c = 0; c < wanted.size(); ++c) {
+    const size_t width = wanted.size();
+    open.cells.resize(count * width);
+    for (size_t c = 0; c < width; ++c) {
+      int64_t* to_cell = open.cells.data() + c;
       if (wanted[c] == start_column) {
-        open.columns[c] = open.starts;
+        for (size_t i = 0; i < count; ++i) to_cell[i * width] = open.starts[i];
         continue;
       }
       TACHO_TRY(trace.decode(table, open.chunk, wanted[c], decoded));
-      open.columns[c].resize(count);
-      for (size_t i = 0; i < count; ++i) open.columns[c][i] = decoded[order[rank + i].row];
+      for (size_t i = 0; i < count; ++i) to_cell[i * width] = decoded[order[rank + i].row];
     }
     return {};
   }
@@ -223,7 +224,7 @@ struct TimeCursor::State {
       waiting.clear();
       return false;
     }
-    for (size_t c = 0; c < current.size(); ++c) current[c] = top.columns[c][top.next];
+    current = {top.cells.data() + top.next * wanted.size(), wanted.size()};
     return true;
   }
 };

@@ -72,7 +72,7 @@ int with_room(size_t mib, const std::function<int()>& work) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(ManyNames, need_little_memory) {
+TEST(ManyNames, NeedLittleMemory) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers reserve memory that the limit would count";
 #endif

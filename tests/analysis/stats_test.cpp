@@ -81,7 +81,7 @@ void expect_rows(const trace::Trace& trace, const std::map<std::string, Expected
   }
 }
 
-TEST(Statistics, read_no_row_of_a_finished_trace) {
+TEST(Statistics, ReadNoRowOfAFinishedTrace) {
   const Folder folder;
   std::map<std::string, Expected> expected;
   const auto trace = many_pairs(folder, 0, expected);
@@ -91,7 +91,7 @@ TEST(Statistics, read_no_row_of_a_finished_trace) {
   EXPECT_EQ(trace->columns_decoded(), before);
 }
 
-TEST(Statistics, of_a_ring_come_from_its_rows) {
+TEST(Statistics, OfARingComeFromItsRows) {
   const Folder folder;
   std::map<std::string, Expected> expected;
   const auto trace = many_pairs(folder, 1 << 20, expected);  // roomy: nothing is overwritten
@@ -103,7 +103,7 @@ TEST(Statistics, of_a_ring_come_from_its_rows) {
   EXPECT_GT(trace->columns_decoded(), before) << "the sums of rows that were overwritten are no use";
 }
 
-TEST(Statistics, of_marks_without_duration_sort_by_name) {
+TEST(Statistics, OfMarksWithoutDurationSortByName) {
   const Folder folder;
   auto writer = must(TraceWriter::create(folder / "ties.tacho", {}));
   writer->dimension(row::Track{.native = 1});
@@ -119,7 +119,7 @@ TEST(Statistics, of_marks_without_duration_sort_by_name) {
 }
 
 // A child with room for 96 MiB more than the open trace goes through 600 000 names, each in two colours.
-TEST(Statistics, of_many_names_need_little_memory) {
+TEST(Statistics, OfManyNamesNeedLittleMemory) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers reserve memory that the limit would count";
 #endif

@@ -140,7 +140,7 @@ const Case kCases[] = {
     {"more digits than a number has", {{"PMIX_RANK", "99999999999999999999999999"}}, nullptr},
 };
 
-TEST(JobRank, every_launcher) {
+TEST(JobRank, EveryLauncher) {
   std::set<std::string> seen;
   for (const Case& each : kCases) {
     SCOPED_TRACE(each.what);
@@ -157,7 +157,7 @@ TEST(JobRank, every_launcher) {
   for (const JobLauncher& launcher : job_launchers()) EXPECT_TRUE(seen.contains(launcher.name)) << launcher.name;
 }
 
-TEST(JobRank, every_rank_variable_alone_or_with_what_it_needs) {
+TEST(JobRank, EveryRankVariableAloneOrWithWhatItNeeds) {
   for (const JobLauncher& launcher : job_launchers())
     for (const char* name : launcher.rank) {
       if (name == nullptr) break;

@@ -17,7 +17,7 @@ Result<int> quarter(int value) {
   return once / 2;
 }
 
-TEST(Result, passes_values_and_errors_on) {
+TEST(Result, PassesValuesAndErrorsOn) {
   EXPECT_EQ(quarter(8).value(), 2);
   EXPECT_EQ(quarter(6).error().message, "3 is odd");
   EXPECT_EQ(quarter(7).error().message, "7 is odd");

@@ -84,7 +84,7 @@ class DecoderTest : public ::testing::Test {
   Decoder decoder{writer, clocks};
 };
 
-TEST_F(DecoderTest, api_call_with_converted_times) {
+TEST_F(DecoderTest, ApiCallWithConvertedTimes) {
   Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
   event::ApiRecord call{};
   call.start = 2000;
@@ -103,7 +103,7 @@ TEST_F(DecoderTest, api_call_with_converted_times) {
 }
 
 // A thread that moved to another CPU of a virtual machine, whose clock lags by some nanoseconds.
-TEST_F(DecoderTest, calls_that_end_just_before_they_begin_took_no_time) {
+TEST_F(DecoderTest, CallsThatEndJustBeforeTheyBeginTookNoTime) {
   Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
   event::ApiRecord call{};
   call.start = 200'000;
@@ -120,7 +120,7 @@ TEST_F(DecoderTest, calls_that_end_just_before_they_begin_took_no_time) {
   EXPECT_LT(rows[2][column::Api::duration], 0);  // the writer counts it and calls it unknown
 }
 
-TEST_F(DecoderTest, dispatch_with_shape_and_device_clock) {
+TEST_F(DecoderTest, DispatchWithShapeAndDeviceClock) {
   Block block(0, 1, tape::BlockKind::kDefinitions);
   block.add(RecordKind::kProcess, process_record(42)).string(1, "vecCopy").string(2, "device");
   event::DeviceRecord device{};
@@ -164,7 +164,7 @@ TEST_F(DecoderTest, dispatch_with_shape_and_device_clock) {
   EXPECT_EQ(shape[column::Kernel::shared_static], 64);
 }
 
-TEST_F(DecoderTest, disordered_device_times_are_counted_and_kept) {
+TEST_F(DecoderTest, DisorderedDeviceTimesAreCountedAndKept) {
   Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
   event::DispatchRecord dispatch{};
   dispatch.start = 2000;
@@ -175,7 +175,7 @@ TEST_F(DecoderTest, disordered_device_times_are_counted_and_kept) {
   EXPECT_EQ(writer.facts[Table::kDispatch][0][column::Dispatch::duration], event::kUnknown);
 }
 
-TEST_F(DecoderTest, commands_of_killed_processes_are_counted) {
+TEST_F(DecoderTest, CommandsOfKilledProcessesAreCounted) {
   const auto progress = [&](uint32_t slot, bool ended, uint64_t launches, uint64_t copies, uint64_t filtered) {
     tape::CommandCounts at{};
     at.ended.store(ended);
@@ -220,7 +220,7 @@ TEST_F(DecoderTest, commands_of_killed_processes_are_counted) {
   EXPECT_EQ(writer.losses[event::LossReason::kFiltered], 3);
 }
 
-TEST_F(DecoderTest, markers_nest_per_domain_and_open_ones_are_kept) {
+TEST_F(DecoderTest, MarkersNestPerDomainAndOpenOnesAreKept) {
   Block definitions(0, 1, tape::BlockKind::kDefinitions);
   definitions.add(RecordKind::kProcess, process_record(42)).string(9, "io").give(decoder);
   event::PushRecord push{};
@@ -249,7 +249,7 @@ TEST_F(DecoderTest, markers_nest_per_domain_and_open_ones_are_kept) {
   EXPECT_EQ(writer.losses[event::LossReason::kOpenAtExit], 1);
 }
 
-TEST_F(DecoderTest, numbers_in_names_of_pytorchs_ranges_become_payloads) {
+TEST_F(DecoderTest, NumbersInNamesOfPytorchsRangesBecomePayloads) {
   Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
   event::PushRecord push{};
   event::PopRecord pop{};
@@ -278,7 +278,7 @@ TEST_F(DecoderTest, numbers_in_names_of_pytorchs_ranges_become_payloads) {
   }
 }
 
-TEST_F(DecoderTest, ranges_may_overlap_and_stop_on_another_thread) {
+TEST_F(DecoderTest, RangesMayOverlapAndStopOnAnotherThread) {
   Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
   event::RangeStartRecord start{};
   start.time = 2000;
@@ -292,7 +292,7 @@ TEST_F(DecoderTest, ranges_may_overlap_and_stop_on_another_thread) {
   EXPECT_EQ(writer.facts[Table::kMarker][0][column::Marker::duration], 1000);
 }
 
-TEST_F(DecoderTest, arguments_belong_to_the_record_after_them) {
+TEST_F(DecoderTest, ArgumentsBelongToTheRecordAfterThem) {
   Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
   const auto flush = static_cast<uint16_t>(event::opencl::Function::clFlush);
   event::ArgumentsRecord arguments{};
@@ -320,7 +320,7 @@ TEST_F(DecoderTest, arguments_belong_to_the_record_after_them) {
   EXPECT_EQ(writer.losses[event::LossReason::kBadInput], 1);
 }
 
-TEST_F(DecoderTest, ranges_keep_the_thread_that_began_them) {
+TEST_F(DecoderTest, RangesKeepTheThreadThatBeganThem) {
   Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
   event::RangeStartRecord start{};
   event::RangeStopRecord stop{};
@@ -349,7 +349,7 @@ TEST_F(DecoderTest, ranges_keep_the_thread_that_began_them) {
   EXPECT_EQ(tracks.size(), 3u);
 }
 
-TEST_F(DecoderTest, forked_child_uses_its_parents_numbers) {
+TEST_F(DecoderTest, ForkedChildUsesItsParentsNumbers) {
   Block parent(0, 1, tape::BlockKind::kDefinitions);
   parent.add(RecordKind::kProcess, process_record(42)).string(1, "inherited").give(decoder);
   Block child(1, 1, tape::BlockKind::kDefinitions);
@@ -366,7 +366,7 @@ TEST_F(DecoderTest, forked_child_uses_its_parents_numbers) {
   EXPECT_EQ(writer.text(labels[1][column::Label::name]), "own");
 }
 
-TEST_F(DecoderTest, nonsense_is_counted_never_believed) {
+TEST_F(DecoderTest, NonsenseIsCountedNeverBelieved) {
   Block().bytes(std::vector<std::byte>(64, std::byte{0xff})).give(decoder);  // kind 255, size 65535
   EXPECT_EQ(writer.losses[event::LossReason::kUnknownRecord], 1);
   event::RecordHeader unknown{static_cast<RecordKind>(200), 0, 16, 0};
@@ -386,7 +386,7 @@ TEST_F(DecoderTest, nonsense_is_counted_never_believed) {
   EXPECT_EQ(writer.facts[Table::kMarker].size(), 1u);
 }
 
-TEST(ClockMap, interpolates_between_tuples_and_extrapolates_beyond) {
+TEST(ClockMap, InterpolatesBetweenTuplesAndExtrapolatesBeyond) {
   ClockMap clocks;
   clocks.set_ns_per_tick(0.5);
   clocks.add({.tsc = 1000, .raw = 10'000, .monotonic = 1, .boottime = 0, .realtime = 0, .uncertainty = 0});
@@ -402,7 +402,7 @@ TEST(ClockMap, interpolates_between_tuples_and_extrapolates_beyond) {
 
 // Two tuples that are 50 us apart and misread by 20 ns say nothing of the rate 30 ms later: calls on one thread would
 // overlap.
-TEST(ClockMap, follows_the_present_without_a_line_through_near_tuples) {
+TEST(ClockMap, FollowsThePresentWithoutALineThroughNearTuples) {
   const auto tuple = [](int64_t ns, int64_t misread) {
     return ClockTuple{.tsc = static_cast<uint64_t>(2 * ns),
                       .raw = ns + misread,

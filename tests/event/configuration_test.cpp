@@ -35,7 +35,7 @@ Configuration owned(const ConfigurationView& view) {
   return out;
 }
 
-TEST(Configuration, every_key_there_and_back) {
+TEST(Configuration, EveryKeyThereAndBack) {
   const auto text = to_text(other());
   ASSERT_TRUE(text.has_value());
   for (const ConfigurationKey& key : configuration_keys())
@@ -45,7 +45,7 @@ TEST(Configuration, every_key_there_and_back) {
   EXPECT_EQ(owned(view), other());
 }
 
-TEST(Configuration, each_key_alone_leaves_the_others) {
+TEST(Configuration, EachKeyAloneLeavesTheOthers) {
   const auto text = to_text(other());
   size_t lines = 0;
   for (size_t at = 0; at < text->size(); ++lines) {
@@ -59,7 +59,7 @@ TEST(Configuration, each_key_alone_leaves_the_others) {
   EXPECT_EQ(lines, configuration_keys().size());
 }
 
-TEST(Configuration, keys_that_are_missing_keep_their_defaults) {
+TEST(Configuration, KeysThatAreMissingKeepTheirDefaults) {
   EXPECT_EQ(to_text({}).value(), "");
   ConfigurationView view;
   EXPECT_EQ(parse("", view), "");
@@ -69,7 +69,7 @@ TEST(Configuration, keys_that_are_missing_keep_their_defaults) {
   EXPECT_EQ(view.sample_stack, 16384u);
 }
 
-TEST(Configuration, wrong_lines_are_told_and_passed_over) {
+TEST(Configuration, WrongLinesAreToldAndPassedOver) {
   for (const char* wrong : {"sample_rate=5", "sample_hz=x", "sample_hz=", "sample_hz=0", "sample_hz=10001",
                             "sample_hz=99999999999", "sampler=fast", "sync_trace=yes", "sync_trace", "=1"}) {
     ConfigurationView view;
@@ -79,7 +79,7 @@ TEST(Configuration, wrong_lines_are_told_and_passed_over) {
   }
 }
 
-TEST(Configuration, a_text_holds_no_line_break) {
+TEST(Configuration, ATextHoldsNoLineBreak) {
   Configuration configuration;
   configuration.kernel_include = "a\nsampler=timer";
   EXPECT_EQ(to_text(configuration).error().message, "kernel_include: a line break cannot be in it");

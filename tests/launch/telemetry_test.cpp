@@ -86,7 +86,7 @@ TelemetryOptions options_of(const Folder& folder) {
   return options;
 }
 
-TEST(Telemetry, numbers_of_the_machine_and_of_processes) {
+TEST(Telemetry, NumbersOfTheMachineAndOfProcesses) {
   const Folder folder;
   const fs::path proc = folder / "proc";
   put_machine(proc, 100, 100);
@@ -121,7 +121,7 @@ TEST(Telemetry, numbers_of_the_machine_and_of_processes) {
 }
 
 // Each of the files away by itself: one sentence however many rounds there are, and everything else goes on.
-TEST(Telemetry, missing_entries_are_said_once) {
+TEST(Telemetry, MissingEntriesAreSaidOnce) {
   struct Case {
     const char *file, *note;
     std::vector<const char*> gone;
@@ -169,7 +169,7 @@ TEST(Telemetry, missing_entries_are_said_once) {
   }
 }
 
-TEST(Telemetry, no_proc_at_all) {
+TEST(Telemetry, NoProcAtAll) {
   const Folder folder;
   Telemetry telemetry(options_of(folder));
   for (int i = 0; i < 3; ++i) telemetry.round(40);

@@ -73,7 +73,7 @@ void read_all(const Trace& trace) {
   (void)trace.time_range();
 }
 
-TEST(Damage, not_a_trace_at_all) {
+TEST(Damage, NotATraceAtAll) {
   Folder folder;
   const auto error = [&](std::string_view text) {
     write_file(folder / "f", std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
@@ -92,7 +92,7 @@ TEST(Damage, not_a_trace_at_all) {
   EXPECT_FALSE(Trace::open("/dev/null"));
 }
 
-TEST(Damage, other_versions_are_named) {
+TEST(Damage, OtherVersionsAreNamed) {
   Folder folder;
   auto bytes = sample(folder, "t.tacho", true);
   auto other = bytes;
@@ -107,7 +107,7 @@ TEST(Damage, other_versions_are_named) {
   EXPECT_NE(trace.error().message.find("offset 0"), std::string::npos);
 }
 
-TEST(Damage, cut_at_and_around_every_section) {
+TEST(Damage, CutAtAndAroundEverySection) {
   Folder folder;
   for (const bool finished : {true, false}) {
     const auto bytes = sample(folder, finished ? "a" : "b", finished);
@@ -139,7 +139,7 @@ TEST(Damage, cut_at_and_around_every_section) {
   }
 }
 
-TEST(Damage, flipped_bits_give_a_sentence_or_the_same_data) {
+TEST(Damage, FlippedBitsGiveASentenceOrTheSameData) {
   Folder folder;
   const auto bytes = sample(folder, "t.tacho", true);
   std::map<Table, std::vector<Row>> want;
@@ -180,7 +180,7 @@ TEST(Damage, flipped_bits_give_a_sentence_or_the_same_data) {
   EXPECT_GT(sentences, 500);
 }
 
-TEST(Damage, flips_with_checksums_set_right_never_crash) {
+TEST(Damage, FlipsWithChecksumsSetRightNeverCrash) {
   Folder folder;
   const auto bytes = sample(folder, "t.tacho", true);
   std::mt19937_64 random(43);
@@ -205,7 +205,7 @@ TEST(Damage, flips_with_checksums_set_right_never_crash) {
   EXPECT_GT(opened, 100);
 }
 
-TEST(Damage, a_killed_writer_leaves_all_that_was_flushed) {
+TEST(Damage, AKilledWriterLeavesAllThatWasFlushed) {
   Folder folder;
   const std::string path = folder / "t.tacho";
   const pid_t child = fork();

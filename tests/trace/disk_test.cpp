@@ -51,7 +51,7 @@ void write_until_full(const std::string& path, bool flush) {
   }
 }
 
-TEST(Disk, a_full_file_system_leaves_a_whole_trace) {
+TEST(Disk, AFullFileSystemLeavesAWholeTrace) {
   if (geteuid() != 0) GTEST_SKIP() << "mounting a small tmpfs needs root";
   for (const bool flush : {false, true}) {
     Folder folder;
@@ -65,7 +65,7 @@ TEST(Disk, a_full_file_system_leaves_a_whole_trace) {
   }
 }
 
-TEST(Disk, a_file_system_full_from_the_start) {
+TEST(Disk, AFileSystemFullFromTheStart) {
   if (geteuid() != 0) GTEST_SKIP() << "mounting a small tmpfs needs root";
   Folder folder;
   if (mount("tacho-test", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
@@ -86,7 +86,7 @@ TEST(Disk, a_file_system_full_from_the_start) {
   umount2(folder.path().c_str(), MNT_DETACH);
 }
 
-TEST(Disk, the_limit_on_file_sizes_gives_an_error_and_no_signal) {
+TEST(Disk, TheLimitOnFileSizesGivesAnErrorAndNoSignal) {
   Folder folder;
   const std::string path = folder / "t.tacho";
   const pid_t child = fork();

@@ -86,7 +86,7 @@ int64_t plain_busy(const std::vector<Row>& rows, int64_t track) {
   return busy;
 }
 
-TEST(Histogram, buckets_cover_every_duration_in_order) {
+TEST(Histogram, BucketsCoverEveryDurationInOrder) {
   EXPECT_EQ(histogram_bucket(-5), 0);
   int last = -1;
   std::vector<int64_t> durations;
@@ -149,7 +149,7 @@ class Statistics : public testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(Shapes, Statistics, testing::Range(0, 4));
 
-TEST_P(Statistics, summaries) {
+TEST_P(Statistics, Summaries) {
   for (size_t chunk = 0; chunk < trace_->chunks(Table::kCopy).size(); ++chunk) {
     expect_equal(must(trace_->summaries(Table::kCopy, chunk)), plain_sums(chunk_rows(chunk), true));
   }
@@ -160,7 +160,7 @@ TEST_P(Statistics, summaries) {
   }
 }
 
-TEST_P(Statistics, histograms) {
+TEST_P(Statistics, Histograms) {
   const auto expect = [](const std::vector<HistogramEntry>& got, const std::vector<Row>& rows) {
     const auto want = plain_histogram(rows);
     ASSERT_EQ(got.size(), want.size());
@@ -177,7 +177,7 @@ TEST_P(Statistics, histograms) {
   expect(must(trace_->merged_histogram(Table::kCopy)), rows_);
 }
 
-TEST_P(Statistics, busy_times) {
+TEST_P(Statistics, BusyTimes) {
   for (size_t chunk = 0; chunk < trace_->chunks(Table::kCopy).size(); ++chunk) {
     const auto rows = chunk_rows(chunk);
     for (const Busy& busy : must(trace_->busy(Table::kCopy, chunk))) {
@@ -191,7 +191,7 @@ TEST_P(Statistics, busy_times) {
   }
 }
 
-TEST(Read, time_range_spans_all_timed_facts) {
+TEST(Read, TimeRangeSpansAllTimedFacts) {
   Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho"));
   writer->add(row::Dispatch{.track = 1, .start = 500, .duration = 100, .dim = 1, .ordinal = 0});
@@ -201,7 +201,7 @@ TEST(Read, time_range_spans_all_timed_facts) {
   EXPECT_EQ(trace->time_range(), (std::pair<int64_t, int64_t>(300, 600)));
 }
 
-TEST(Read, asks_for_what_is_not_there) {
+TEST(Read, AsksForWhatIsNotThere) {
   Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho"));
   writer->add(row::Api{.track = 1, .start = 2, .duration = 3, .dim = 4, .correlation = 5, .result = 6});
@@ -241,7 +241,7 @@ std::shared_ptr<const Trace> shuffled(const Folder& folder, int count, int64_t s
   return must(writer->finish_and_open());
 }
 
-TEST(ByTime, equals_a_sort) {
+TEST(ByTime, EqualsASort) {
   Folder folder;
   const int columns[] = {column::Marker::correlation, column::Marker::start, column::Marker::payload};
   const std::tuple<int, int64_t, uint32_t> shapes[] = {
@@ -276,7 +276,7 @@ TEST(ByTime, equals_a_sort) {
   }
 }
 
-TEST(ByTime, many_chunks_open_at_once_need_windows) {
+TEST(ByTime, ManyChunksOpenAtOnceNeedWindows) {
   Folder folder;
   // 3000 chunks over the same time: more than the memory that the merge may take.
   WriterOptions options;
@@ -306,7 +306,7 @@ TEST(ByTime, many_chunks_open_at_once_need_windows) {
   EXPECT_TRUE(ordered);
 }
 
-TEST(ByTime, stops_when_told_and_reads_only_what_is_due) {
+TEST(ByTime, StopsWhenToldAndReadsOnlyWhatIsDue) {
   Folder folder;
   const auto trace = shuffled(folder, 100'000, 10, 1000);
   const int columns[] = {column::Marker::start};
@@ -317,7 +317,7 @@ TEST(ByTime, stops_when_told_and_reads_only_what_is_due) {
   EXPECT_LE(trace->columns_decoded() - before, 4u) << "two or three of a hundred chunks, one column";
 }
 
-TEST(ByChunk, gives_every_row_once) {
+TEST(ByChunk, GivesEveryRowOnce) {
   Folder folder;
   const auto trace = shuffled(folder, 10'000, 100, 3000);
   const int columns[] = {column::Marker::payload, column::Marker::correlation};
@@ -337,7 +337,7 @@ TEST(ByChunk, gives_every_row_once) {
   EXPECT_EQ(sum, int64_t{10'000} * 9'999 / 2);
 }
 
-TEST(Summaries, merge_saturates_and_keeps_the_moments) {
+TEST(Summaries, MergeSaturatesAndKeepsTheMoments) {
   Summary a{1, 2, 3, 0, 30, 5, 15, 10, 50, 7, 0, 100};
   const Summary b{1, 2, 1, 1, std::numeric_limits<int64_t>::max(), 20, 20, 20, 0, 1, -5, 40};
   merge_summary(a, b);

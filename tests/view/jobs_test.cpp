@@ -18,7 +18,7 @@ Jobs::Answer wait_for(Jobs& jobs, const std::string& key, const Jobs::Work& work
   return answer;
 }
 
-TEST(Jobs, compute_an_answer_once) {
+TEST(Jobs, ComputeAnAnswerOnce) {
   Jobs jobs;
   std::atomic<int> times = 0;
   const Jobs::Work work = [&](const auto&) -> Result<std::string> { return std::to_string(++times); };
@@ -33,7 +33,7 @@ TEST(Jobs, compute_an_answer_once) {
   EXPECT_FALSE(jobs.busy());
 }
 
-TEST(Jobs, compute_first_what_was_asked_last) {
+TEST(Jobs, ComputeFirstWhatWasAskedLast) {
   Jobs jobs;
   std::atomic<bool> go = false;
   std::string order;  // written by the one thread
@@ -52,7 +52,7 @@ TEST(Jobs, compute_first_what_was_asked_last) {
   EXPECT_EQ(order, "agfed") << "what was under way, then the newest; of what nobody asks for again only a few wait";
 }
 
-TEST(Jobs, end_what_nobody_waits_for) {
+TEST(Jobs, EndWhatNobodyWaitsFor) {
   std::atomic<bool> ended = false;
   {
     Jobs jobs;

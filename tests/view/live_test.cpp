@@ -61,7 +61,7 @@ class Live : public testing::Test {
   int64_t thread_ = 0, next_ = 1'000'000;
 };
 
-TEST_F(Live, grows_state_by_state) {
+TEST_F(Live, GrowsStateByState) {
   LiveDocument live(writer_->temporary_path(), folder_ + "/run.tacho");
   EXPECT_NE(ask(live, "/api/document").body.find(R"("runs": [])"), std::string::npos);
   EXPECT_EQ(ask(live, "/api/overview").status, 404);
@@ -90,7 +90,7 @@ TEST_F(Live, grows_state_by_state) {
   EXPECT_NE(last.find(R"("events":200)"), std::string::npos);
 }
 
-TEST_F(Live, numbers_of_names_that_mean_something_else_are_told) {
+TEST_F(Live, NumbersOfNamesThatMeanSomethingElseAreTold) {
   call("one");
   std::filesystem::copy_file(writer_->temporary_path(), folder_ + "/early");
   auto early = trace::Trace::open(folder_ + "/early");
@@ -113,7 +113,7 @@ TEST_F(Live, numbers_of_names_that_mean_something_else_are_told) {
   EXPECT_FALSE(Names(**another, &before).kept());
 }
 
-TEST_F(Live, a_recording_that_is_gone_shows_nothing) {
+TEST_F(Live, ARecordingThatIsGoneShowsNothing) {
   LiveDocument live(folder_ + "/none", folder_ + "/run.tacho");
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
   EXPECT_NE(ask(live, "/api/document").body.find(R"("runs": [])"), std::string::npos);

@@ -10,7 +10,7 @@
 namespace tacho::workload {
 namespace {
 
-TEST(TorchOperator, matches_as_pure_posix_path) {
+TEST(TorchOperator, MatchesAsPurePosixPath) {
   constexpr const char* kName = "nn.Module.Net.forward/nn.Module.Conv2d.forward/torch.nn.functional.conv2d";
   for (const char* pattern :
        {"all", "*", "**", "*conv2d", "torch.nn.functional.conv2d", "*/*conv2d", "nn.Module.Conv2d.forward/*",
@@ -21,7 +21,7 @@ TEST(TorchOperator, matches_as_pure_posix_path) {
     EXPECT_FALSE(torch_operator_matches(pattern, kName)) << pattern;
 }
 
-TEST(TorchTrace, what_cannot_be_read_is_one_sentence) {
+TEST(TorchTrace, WhatCannotBeReadIsOneSentence) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(::testing::TempDir()) / "torch_trace_test";
   fs::remove_all(folder);

@@ -202,7 +202,7 @@ Findings launches(int64_t code, int64_t kernel = 10 * kUs) {
   return planted.find();
 }
 
-TEST(Findings, launch_bound) {
+TEST(Findings, LaunchBound) {
   const Findings bound = launches(20 * kUs);
   expect_state(bound, "launch-bound", "found");
   // 5 us of call and 20 of code against 10 us of work: 15 of 25 us idle, 499 times.
@@ -242,7 +242,7 @@ Findings start_and_loop(int64_t import, int64_t code_in_start, int64_t code_in_l
   return planted.find();
 }
 
-TEST(Findings, idle_start) {
+TEST(Findings, IdleStart) {
   // 60 launches of 90 us of own code, and an import of 80 ms; then the device is never without work.
   const Findings once = start_and_loop(80 * kMs, 90 * kUs, 0);
   expect_state(once, "idle-start", "possible");
@@ -267,7 +267,7 @@ TEST(Findings, idle_start) {
   expect_state(launches(20 * kUs), "idle-start", "silent");
 }
 
-TEST(Findings, host_waits) {
+TEST(Findings, HostWaits) {
   const auto steps = [](int64_t code, bool wait) {
     Planted planted;
     for (int i = 0; i < 50; ++i) {
@@ -289,7 +289,7 @@ TEST(Findings, host_waits) {
   expect_state(steps(45 * kUs, true), "host-waits", "possible");  // 55 us of 1.05 ms
 }
 
-TEST(Findings, host_computes) {
+TEST(Findings, HostComputes) {
   const auto steps = [](int64_t code) {
     Planted planted;
     for (int i = 0; i < 50; ++i) {
@@ -305,7 +305,7 @@ TEST(Findings, host_computes) {
   expect_state(steps(530 * kUs), "host-computes", "possible");
 }
 
-TEST(Findings, data_loading) {
+TEST(Findings, DataLoading) {
   const auto steps = [](int64_t loading, const char* name) {
     Planted planted;
     for (int i = 0; i < 50; ++i) {
@@ -324,7 +324,7 @@ TEST(Findings, data_loading) {
   expect_state(steps(5 * kMs, "forward"), "data-loading", "not judged");
 }
 
-TEST(Findings, queued_gaps) {
+TEST(Findings, QueuedGaps) {
   const auto steps = [](int64_t gap) {
     Planted planted;
     int64_t at = planted.now + 100 * kUs;
@@ -338,7 +338,7 @@ TEST(Findings, queued_gaps) {
   expect_state(steps(2'300), "queued-gaps", "possible");
 }
 
-TEST(Findings, allocation_churn) {
+TEST(Findings, AllocationChurn) {
   const auto steps = [](int64_t call, int warm) {
     Planted planted;
     for (int i = 0; i < 200; ++i) {
@@ -363,7 +363,7 @@ TEST(Findings, allocation_churn) {
 
 // Kernels
 
-TEST(Findings, tiny_kernels) {
+TEST(Findings, TinyKernels) {
   const auto run = [](int64_t kernel, int64_t call) {
     Planted planted;
     Launch how;
@@ -393,7 +393,7 @@ TEST(Findings, tiny_kernels) {
   expect_state(half.find(), "tiny-kernels", "found");
 }
 
-TEST(Findings, small_grids) {
+TEST(Findings, SmallGrids) {
   const auto run = [](int small, int64_t units) {
     Machine machine;
     machine.units = units;
@@ -417,7 +417,7 @@ TEST(Findings, small_grids) {
   expect_state(run(50, 8), "small-grids", "silent");
 }
 
-TEST(Findings, low_occupancy) {
+TEST(Findings, LowOccupancy) {
   const auto run = [](int64_t registers, const char* architecture) {
     Machine machine;
     machine.architecture = architecture;
@@ -437,7 +437,7 @@ TEST(Findings, low_occupancy) {
   expect_state(run(event::kUnknown, "sm_90"), "low-occupancy", "not judged");
 }
 
-TEST(Findings, serialised_streams) {
+TEST(Findings, SerialisedStreams) {
   const auto run = [](int64_t grid, bool concurrent, const char* other) {
     Planted planted;
     if (other[0] != '\0') planted.call(other, kUs);
@@ -459,7 +459,7 @@ TEST(Findings, serialised_streams) {
 }
 
 // Kernels of the default stream between those of two streams, which wait for it and it for them.
-TEST(Findings, serialised_streams_by_a_third) {
+TEST(Findings, SerialisedStreamsByAThird) {
   Machine machine;
   machine.devices = 2;  // for a third queue, moved to the first device
   Planted planted(machine);
@@ -483,7 +483,7 @@ TEST(Findings, serialised_streams_by_a_third) {
 
 // Copies
 
-TEST(Findings, exposed_copies) {
+TEST(Findings, ExposedCopies) {
   const auto run = [](int64_t copy, bool beside, event::DeviceKind kind) {
     Machine machine;
     machine.kind = kind;
@@ -506,7 +506,7 @@ TEST(Findings, exposed_copies) {
   EXPECT_NE(finding_of(cpu, "exposed-copies")->doubt.find("the device is a CPU"), std::string::npos);
 }
 
-TEST(Findings, synchronous_copies) {
+TEST(Findings, SynchronousCopies) {
   const auto run = [](int64_t copy, bool blocking, bool tell) {
     Planted planted;
     Copy how;
@@ -525,7 +525,7 @@ TEST(Findings, synchronous_copies) {
   expect_state(run(54 * kUs, true, true), "synchronous-copies", "possible");
 }
 
-TEST(Findings, pageable_copies) {
+TEST(Findings, PageableCopies) {
   const auto run = [](int64_t copy, event::MemoryKind memory) {
     Planted planted;
     Copy how;
@@ -542,7 +542,7 @@ TEST(Findings, pageable_copies) {
   expect_state(run(500 * kUs, event::MemoryKind::kUnknown), "pageable-copies", "not judged");
 }
 
-TEST(Findings, small_copies) {
+TEST(Findings, SmallCopies) {
   const auto run = [](int count, int64_t bytes, int64_t kernel) {
     Planted planted;
     Copy how;
@@ -566,7 +566,7 @@ TEST(Findings, small_copies) {
 
 // Several devices, start-up
 
-TEST(Findings, exposed_collectives) {
+TEST(Findings, ExposedCollectives) {
   const auto run = [](int64_t communication, int stream) {
     Planted planted;
     Launch compute, collective;
@@ -583,7 +583,7 @@ TEST(Findings, exposed_collectives) {
   expect_state(run(115 * kUs, 0), "exposed-collectives", "possible");
 }
 
-TEST(Findings, start_up) {
+TEST(Findings, StartUp) {
   const auto run = [](int64_t build) {
     Planted planted;
     planted.call("clBuildProgram", build, 0, event::Domain::kOpenCL);
@@ -595,7 +595,7 @@ TEST(Findings, start_up) {
   expect_state(run(58 * kMs), "start-up", "possible");
 }
 
-TEST(Findings, late_rank) {
+TEST(Findings, LateRank) {
   const auto run = [](int64_t waited, int64_t collectives) {
     Planted planted;
     for (int i = 0; i < 100; ++i) planted.launch(kMs);
@@ -624,7 +624,7 @@ TEST(Findings, late_rank) {
 }
 
 // Without a trace of many ranks, collectives alone say that one is wanted.
-TEST(Findings, late_rank_needs_the_other_ranks) {
+TEST(Findings, LateRankNeedsTheOtherRanks) {
   Planted planted;
   Launch collective;
   collective.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)";
@@ -632,7 +632,7 @@ TEST(Findings, late_rank_needs_the_other_ranks) {
   expect_state(planted.find(), "late-rank", "not judged");
 }
 
-TEST(Findings, unbalanced_and_unused_gpus) {
+TEST(Findings, UnbalancedAndUnusedGpus) {
   const auto run = [](int64_t second, int devices, int64_t rank) {
     Machine machine;
     machine.devices = devices;
@@ -660,7 +660,7 @@ TEST(Findings, unbalanced_and_unused_gpus) {
   expect_state(run(0, 1, -1), "unused-gpus", "silent");
 }
 
-TEST(Findings, slow_clock_and_full_memory) {
+TEST(Findings, SlowClockAndFullMemory) {
   const auto run = [](double slow, int slow_readings, double memory) {
     Planted planted;
     planted.writer().property(Table::kDevice, 1, "memory_bytes", "1000000000");
@@ -701,7 +701,7 @@ TEST(Findings, slow_clock_and_full_memory) {
 
 // The host
 
-TEST(Findings, dominant_call) {
+TEST(Findings, DominantCall) {
   const auto run = [](int64_t call, const char* name) {
     Planted planted;
     for (int i = 0; i < 100; ++i) {
@@ -731,7 +731,7 @@ TEST(Findings, dominant_call) {
   expect_state(near.find(), "dominant-call", "possible");
 }
 
-TEST(Findings, python_lock) {
+TEST(Findings, PythonLock) {
   const auto run = [](int waiting, const char* clock) {
     Planted planted;
     TraceWriter& writer = planted.writer();
@@ -766,7 +766,7 @@ TEST(Findings, python_lock) {
 
 // All rules
 
-TEST(Findings, rules_stand_in_the_docs) {
+TEST(Findings, RulesStandInTheDocs) {
   const char* const source = getenv("TACHO_SOURCE");
   std::ifstream file(std::string(source != nullptr ? source : ".") + "/docs/findings.md");
   const std::string docs(std::istreambuf_iterator<char>(file), {});
@@ -783,7 +783,7 @@ TEST(Findings, rules_stand_in_the_docs) {
 
 // Of each rule there is a planted run in which it fires and one in which it is silent: those of the tests above, as
 // written in this file. A rule without both fails here, whichever of the tests are run.
-TEST(Findings, rules_each_fire_and_are_silent_in_a_test) {
+TEST(Findings, RulesEachFireAndAreSilentInATest) {
   const char* const source = getenv("TACHO_SOURCE");
   std::ifstream file(std::string(source != nullptr ? source : ".") + "/tests/analysis/findings_test.cpp");
   const std::string tests(std::istreambuf_iterator<char>(file), {});
@@ -797,7 +797,7 @@ TEST(Findings, rules_each_fire_and_are_silent_in_a_test) {
   }
 }
 
-TEST(Findings, rules_name_quantities_that_exist) {
+TEST(Findings, RulesNameQuantitiesThatExist) {
   const metric::RuleBook book = must(metric::load_trace_rules());
   EXPECT_GE(book.rules.size(), 23u);
   for (const metric::Rule& rule : book.rules) {
@@ -816,7 +816,7 @@ TEST(Findings, rules_name_quantities_that_exist) {
   }
 }
 
-TEST(Findings, without_calls_are_not_judged) {
+TEST(Findings, WithoutCallsAreNotJudged) {
   Planted planted;
   for (int i = 0; i < 100; ++i) planted.kernel(planted.now + i * 50 * kUs, 10 * kUs, {}, 0);
   const Findings findings = planted.find();
@@ -825,13 +825,13 @@ TEST(Findings, without_calls_are_not_judged) {
   EXPECT_TRUE(findings.findings.empty()) << all_of(findings);
 }
 
-TEST(Findings, of_a_trace_without_device_work_are_none) {
+TEST(Findings, OfATraceWithoutDeviceWorkAreNone) {
   Planted planted;
   planted.call("cudaGetDeviceCount", kMs);
   EXPECT_TRUE(planted.find().findings.empty());
 }
 
-TEST(Findings, are_ranked_and_written_as_json) {
+TEST(Findings, AreRankedAndWrittenAsJson) {
   Planted planted;
   for (int i = 0; i < 300; ++i) {
     planted.launch(10 * kUs);

@@ -22,7 +22,7 @@ const OperatorRow* find(const std::vector<OperatorRow>& rows, std::string_view n
 
 // What --torch-trace and torch's emitter write of a convolution: the backward pass runs on a thread of its own, and its
 // operator has the sequence number of the forward operator that made it.
-TEST(Operators, backward_belongs_to_the_forward_operator_of_its_sequence_number) {
+TEST(Operators, BackwardBelongsToTheForwardOperatorOfItsSequenceNumber) {
   Recorded recorded;
   const int64_t main = recorded.main(), engine = recorded.thread(2);
   recorded.range(main, 100, 800, "nn.Module.Net.forward", "torch", "module Net @ /home/u/train.py:9");
@@ -81,7 +81,7 @@ TEST(Operators, backward_belongs_to_the_forward_operator_of_its_sequence_number)
 
 // Kernels of a graph belong to what was open when their nodes were captured; instantiating copies nodes, and the launch
 // may come from anywhere.
-TEST(Operators, nodes_of_graphs_belong_to_what_was_captured) {
+TEST(Operators, NodesOfGraphsBelongToWhatWasCaptured) {
   Recorded recorded;
   const int64_t main = recorded.main(), other = recorded.thread(5);
   recorded.range(main, 100, 100, "nn.Module.Linear.forward", "torch", "module Net.head @ /home/u/decode.py:20");
@@ -111,7 +111,7 @@ TEST(Operators, nodes_of_graphs_belong_to_what_was_captured) {
 }
 
 // A trace with nodes says how launches that are one span are divided: by graph, also where two have one name.
-TEST(Operators, spans_of_graphs_are_divided_by_nodes_of_another_trace) {
+TEST(Operators, SpansOfGraphsAreDividedByNodesOfAnotherTrace) {
   constexpr const char* kTitle = "graph of 2 nodes: k x2";
   Recorded nodes, spans;
   for (Recorded* const each : {&nodes, &spans}) {
@@ -151,7 +151,7 @@ TEST(Operators, spans_of_graphs_are_divided_by_nodes_of_another_trace) {
 }
 
 // A program that replays a graph outside of all operators: the launch is the root's, the work its nodes'.
-TEST(Operators, spans_that_no_operator_launched_are_divided_too) {
+TEST(Operators, SpansThatNoOperatorLaunchedAreDividedToo) {
   constexpr const char* kTitle = "graph of 1 node: k";
   Recorded nodes, spans;
   for (Recorded* const each : {&nodes, &spans}) {
@@ -175,7 +175,7 @@ TEST(Operators, spans_that_no_operator_launched_are_divided_too) {
 }
 
 // Each thread counts its sequence numbers for itself.
-TEST(Operators, a_sequence_number_of_two_threads_is_nobodys) {
+TEST(Operators, ASequenceNumberOfTwoThreadsIsNobodys) {
   Recorded recorded;
   const int64_t other = recorded.thread(3), engine = recorded.thread(2);
   recorded.range(recorded.main(), 100, 50, "aten::mm", "NVTX", "", 1);
@@ -190,7 +190,7 @@ TEST(Operators, a_sequence_number_of_two_threads_is_nobodys) {
   EXPECT_EQ(find(rows, "MmBackward0", OperatorPhase::kBackward)->self.kernels, 1);
 }
 
-TEST(Operators, other_ranges_are_no_operators) {
+TEST(Operators, OtherRangesAreNoOperators) {
   Recorded recorded;
   recorded.range(recorded.main(), 100, 50, "step 1", "NVTX");
   recorded.range(recorded.main(), 110, 20, "epoch", "tacho");

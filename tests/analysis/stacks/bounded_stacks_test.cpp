@@ -59,7 +59,7 @@ std::map<std::string, Times> times_of(const StackTree& tree) {
   return times;
 }
 
-TEST(BoundTrees, small_trees_stay_as_they_are) {
+TEST(BoundTrees, SmallTreesStayAsTheyAre) {
   std::mt19937 random(1);
   std::vector<StackTree> trees = {random_tree(random, 50, 10)};
   const auto before = times_of(trees[0]);
@@ -68,7 +68,7 @@ TEST(BoundTrees, small_trees_stay_as_they_are) {
   EXPECT_EQ(times_of(trees[0]), before);
 }
 
-TEST(BoundTrees, what_stays_keeps_its_times_and_the_rest_is_in_its_place) {
+TEST(BoundTrees, WhatStaysKeepsItsTimesAndTheRestIsInItsPlace) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     std::mt19937 random(seed);
     std::vector<StackTree> trees;
@@ -107,7 +107,7 @@ TEST(BoundTrees, what_stays_keeps_its_times_and_the_rest_is_in_its_place) {
   }
 }
 
-TEST(BoundTrees, the_frames_with_the_most_time_stay) {
+TEST(BoundTrees, TheFramesWithTheMostTimeStay) {
   StackTree tree;
   tree.frames.push_back({StackPart::kRoot, "all", "", 0, ""});
   tree.nodes.push_back({});

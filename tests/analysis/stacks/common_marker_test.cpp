@@ -35,7 +35,7 @@ std::shared_ptr<const trace::Trace> marked(const Folder& folder, const std::stri
   return must(writer->finish_and_open());
 }
 
-TEST(CommonMarker, is_the_first_of_the_first_trace_that_the_other_has) {
+TEST(CommonMarker, IsTheFirstOfTheFirstTraceThatTheOtherHas) {
   const Folder folder;
   const auto a = marked(folder, "a", {{100, "load"}, {200, "warm up"}, {300, "run"}});
   const auto b = marked(folder, "b", {{1000, "run"}, {1500, "warm up"}});
@@ -46,7 +46,7 @@ TEST(CommonMarker, is_the_first_of_the_first_trace_that_the_other_has) {
   EXPECT_EQ(common->text_a, "warm up");
 }
 
-TEST(CommonMarker, steps_go_before_others_and_their_numbers_do_not_count) {
+TEST(CommonMarker, StepsGoBeforeOthersAndTheirNumbersDoNotCount) {
   const Folder folder;
   const auto a = marked(folder, "a", {{100, "load"}, {400, "ProfilerStep#12"}, {500, "ProfilerStep#13"}});
   const auto b = marked(folder, "b", {{50, "load"}, {700, "ProfilerStep#3"}, {600, "ProfilerStep#2"}});
@@ -58,7 +58,7 @@ TEST(CommonMarker, steps_go_before_others_and_their_numbers_do_not_count) {
   EXPECT_EQ(common->text_b, "ProfilerStep#2");
 }
 
-TEST(CommonMarker, ranges_go_before_marks) {
+TEST(CommonMarker, RangesGoBeforeMarks) {
   const Folder folder;
   const auto a = marked(folder, "a", {{100, "Iteration begins"}, {200, "load"}, {400, "step 1"}}, "Iteration begins");
   const auto b = marked(folder, "b", {{100, "Iteration begins"}, {200, "load"}, {600, "step 1"}}, "Iteration begins");
@@ -68,7 +68,7 @@ TEST(CommonMarker, ranges_go_before_marks) {
   EXPECT_EQ(common->at_b, 600);
 }
 
-TEST(CommonMarker, there_may_be_none) {
+TEST(CommonMarker, ThereMayBeNone) {
   const Folder folder;
   const auto a = marked(folder, "a", {{100, "this"}});
   const auto b = marked(folder, "b", {{100, "that"}});

@@ -21,7 +21,7 @@ using trace::must;
 using trace::TraceWriter;
 
 // A thread that launches once a millisecond inside of ranges, as torch.autograd.profiler.emit_nvtx makes them.
-TEST(StackTree, ranges_that_differ_by_their_numbers_only_are_one) {
+TEST(StackTree, RangesThatDifferByTheirNumbersOnlyAreOne) {
   const Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho", {}));
   const int64_t process =
@@ -67,7 +67,7 @@ TEST(StackTree, ranges_that_differ_by_their_numbers_only_are_one) {
 
 // Operators and functions of Python that torch.profiler recorded lie around launches as ranges do, and say which stack
 // launched.
-TEST(StackTree, operators_and_python_functions_lie_around_their_launches) {
+TEST(StackTree, OperatorsAndPythonFunctionsLieAroundTheirLaunches) {
   const Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho", {}));
   const int64_t process =
@@ -203,7 +203,7 @@ class Sampled {
   int64_t process_ = 0, thread_ = 0, track_ = 0, time_ = 0, address_ = 0;
 };
 
-TEST(StackTree, device_work_belongs_to_the_stack_of_its_launch_not_to_a_timer_s_within_the_call) {
+TEST(StackTree, DeviceWorkBelongsToTheStackOfItsLaunchNotToATimerSWithinTheCall) {
   for (const bool timer_first : {false, true}) {
     Sampled of;
     const int64_t step = of.python("step", 7), helper = of.native("launcher", "engine.so");
@@ -224,7 +224,7 @@ TEST(StackTree, device_work_belongs_to_the_stack_of_its_launch_not_to_a_timer_s_
   }
 }
 
-TEST(StackTree, kernels_of_a_graph_belong_to_the_line_that_was_captured) {
+TEST(StackTree, KernelsOfAGraphBelongToTheLineThatWasCaptured) {
   Sampled of;
   const int64_t layer = of.python("layer", 7), replay = of.python("replay", 30);
   of.sample({layer}, 0, 5);
@@ -244,7 +244,7 @@ TEST(StackTree, kernels_of_a_graph_belong_to_the_line_that_was_captured) {
                   "replay (train.py:30);cudaGraphLaunch;k 150\n");
 }
 
-TEST(StackTree, stacks_that_were_cut_fold_into_those_that_were_not) {
+TEST(StackTree, StacksThatWereCutFoldIntoThoseThatWereNot) {
   Sampled of;
   const int64_t module = of.python("<module>", 50), train = of.python("train", 20), step = of.python("step", 7),
                 other = of.python("other", 3);
@@ -258,7 +258,7 @@ TEST(StackTree, stacks_that_were_cut_fold_into_those_that_were_not) {
                          "<module> (train.py:50);train (train.py:21);step (train.py:7) 10\n");
 }
 
-TEST(StackTree, stacks_that_may_belong_to_several_stay_cut) {
+TEST(StackTree, StacksThatMayBelongToSeveralStayCut) {
   Sampled of;
   const int64_t a = of.python("a", 1), b = of.python("b", 2), leaf = of.python("leaf", 3), down = of.python("down", 8);
   of.sample({a, leaf});
@@ -271,7 +271,7 @@ TEST(StackTree, stacks_that_may_belong_to_several_stay_cut) {
   EXPECT_NE(text.find("[truncated];down (train.py:8);down"), std::string::npos) << text;
 }
 
-TEST(StackTree, a_kernel_is_one_bar_wherever_a_cache_has_it) {
+TEST(StackTree, AKernelIsOneBarWhereverACacheHasIt) {
   Sampled of;
   const int64_t start = of.native("start_thread", "/lib/libc.so.6");
   for (const char* const path : {"/cache/AB/64-1-1/work.so", "/cache/AB/128-1-1/work.so", "/cache/CD/64-1-1/work.so"})
@@ -279,7 +279,7 @@ TEST(StackTree, a_kernel_is_one_bar_wherever_a_cache_has_it) {
   EXPECT_EQ(of.folded(), "start_thread;_pocl_kernel_work 30\n");
 }
 
-TEST(StackTree, frames_of_the_interpreter_are_marked) {
+TEST(StackTree, FramesOfTheInterpreterAreMarked) {
   Sampled of;
   of.sample({of.python("f", 1), of.native("_PyObject_Call", "/usr/lib/libpython3.12.so.1.0"),
              of.native("vectorcall", "/usr/bin/python3.11"), of.native("gemm", "/lib/libpythonic.so"),

@@ -52,13 +52,13 @@ const Expansion kExpansions[] = {
     {kRocprofSys, "%hostname%|{pid}|100%", "%hostname%|{pid}|100%"},
 };
 
-TEST(Placeholders, every_form_of_every_dialect) {
+TEST(Placeholders, EveryFormOfEveryDialect) {
   setenv("TACHO_TEST_X", "x1", 1);
   for (const Expansion& each : kExpansions)
     EXPECT_EQ(expand_placeholders(each.text, each.dialect, facts()), each.expanded) << each.text;
 }
 
-TEST(Placeholders, without_a_rank) {
+TEST(Placeholders, WithoutARank) {
   PlaceholderFacts alone = facts();
   alone.job = {};
   EXPECT_EQ(expand_placeholders("a%rank%b", kFolders, alone), "ab");
@@ -66,11 +66,11 @@ TEST(Placeholders, without_a_rank) {
   EXPECT_EQ(expand_placeholders("%rank%|%size%|%nid%", kRocprofSys, alone), "0|1|0");
 }
 
-TEST(Placeholders, a_setting_that_names_itself_ends) {
+TEST(Placeholders, ASettingThatNamesItselfEnds) {
   EXPECT_TRUE(expand_placeholders("%cfg{LOOP}%", kRocprofSys, facts()).ends_with("xx"));
 }
 
-TEST(Placeholders, what_differs_from_process_to_process) {
+TEST(Placeholders, WhatDiffersFromProcessToProcess) {
   EXPECT_TRUE(uses_rank("out/%rank%", kFolders));
   EXPECT_TRUE(uses_rank("{rank}", kRocprofv3));
   EXPECT_TRUE(uses_rank("%r", kRocprofv3));

@@ -14,7 +14,7 @@ namespace tacho::cli {
 namespace {
 
 // A kernel, two launches of a graph, the second by an operator, and a kernel again.
-TEST(TorchFiles, a_graph_is_one_dispatch_and_its_nodes_are_listed) {
+TEST(TorchFiles, AGraphIsOneDispatchAndItsNodesAreListed) {
   analysis::Recorded recorded;
   const int64_t main = recorded.main();
   recorded.range(main, 100, 100, "nn.Module.Linear.forward", "torch", "module Net.head @ /home/u/decode.py:20");

@@ -56,7 +56,7 @@ void each_metric(const Catalog& catalog, Visit visit) {
       for (const Metric& metric : table.metrics) visit(block, table, metric);
 }
 
-TEST(Catalog, has_at_least_the_metrics_of_the_reference) {
+TEST(Catalog, HasAtLeastTheMetricsOfTheReference) {
   const std::map<std::string_view, size_t> reference = {{"gfx908", 322}, {"gfx90a", 368}, {"gfx940", 369},
                                                         {"gfx941", 369}, {"gfx942", 370}, {"gfx950", 440}};
   ASSERT_EQ(architectures().size(), reference.size());
@@ -76,7 +76,7 @@ TEST(Catalog, has_at_least_the_metrics_of_the_reference) {
   }
 }
 
-TEST(Catalog, every_metric_is_named_explained_and_consistent) {
+TEST(Catalog, EveryMetricIsNamedExplainedAndConsistent) {
   std::map<std::string, std::tuple<std::string, std::string, int, int>> everywhere;
   for (const std::string_view architecture : architectures()) {
     const Catalog catalog = *load_catalog(architecture);
@@ -106,7 +106,7 @@ TEST(Catalog, every_metric_is_named_explained_and_consistent) {
   }
 }
 
-TEST(Catalog, units_suit_kinds) {
+TEST(Catalog, UnitsSuitKinds) {
   for (const std::string_view architecture : architectures()) {
     const Catalog catalog = *load_catalog(architecture);
     each_metric(catalog, [&](const Block&, const Table&, const Metric& metric) {
@@ -119,7 +119,7 @@ TEST(Catalog, units_suit_kinds) {
 }
 
 /// Each value that the catalog shows has a formula, except where it says so.
-TEST(Catalog, cells_have_formulas) {
+TEST(Catalog, CellsHaveFormulas) {
   size_t unavailable = 0;
   for (const std::string_view architecture : architectures()) {
     const Catalog catalog = *load_catalog(architecture);
@@ -158,7 +158,7 @@ std::vector<std::pair<std::string, YAML::Node>> catalog_files() {
   return files;
 }
 
-TEST(Catalog, formulas_are_written_once) {
+TEST(Catalog, FormulasAreWrittenOnce) {
   std::map<std::string, std::vector<std::string>> written;
   size_t overrides = 0;
   size_t metrics = 0;
@@ -192,7 +192,7 @@ TEST(Catalog, formulas_are_written_once) {
   }
 }
 
-TEST(Catalog, sentences_are_not_copied) {
+TEST(Catalog, SentencesAreNotCopied) {
   std::map<std::string, int> sentences;
   for (const auto& [file, root] : catalog_files()) {
     if (!root["tables"]) continue;
@@ -210,7 +210,7 @@ TEST(Catalog, sentences_are_not_copied) {
 
 class Golden : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
 
-TEST_P(Golden, rows_and_columns_are_those_of_the_catalog) {
+TEST_P(Golden, RowsAndColumnsAreThoseOfTheCatalog) {
   const auto [name, architecture] = GetParam();
   const fs::path path = data_folder() / "golden" / (std::string(name) + ".json");
   NEED_DATA(path);
@@ -264,14 +264,14 @@ INSTANTIATE_TEST_SUITE_P(Recordings, Golden,
 
 // Names
 
-TEST(Architectures, name_what_old_sysinfo_files_leave_out) {
+TEST(Architectures, NameWhatOldSysinfoFilesLeaveOut) {
   const std::vector<std::pair<std::string_view, std::string_view>> one_die = {{"num_xcd", "1"}, {"pipes_per_gpu", "4"}};
   for (const std::string_view name : {"gfx908", "gfx90a"})
     EXPECT_EQ(load_catalog(name)->facts.missing_sysinfo, one_die) << name;
   EXPECT_TRUE(load_catalog("gfx942")->facts.missing_sysinfo.empty()) << "its files have always told";
 }
 
-TEST(MetricId, is_read_and_written) {
+TEST(MetricId, IsReadAndWritten) {
   for (const char* text : {"2", "2.1", "2.1.3", "18.10.127"}) {
     const auto id = parse_metric_id(text);
     ASSERT_TRUE(id.has_value()) << text;
@@ -289,7 +289,7 @@ std::string resolved(const Catalog& catalog, std::string_view text, IdScheme sch
   return "block " + std::string(selection->block->slug);
 }
 
-TEST(Resolve, numbers_slugs_aliases_and_names) {
+TEST(Resolve, NumbersSlugsAliasesAndNames) {
   const Catalog catalog = *load_catalog("gfx90a");
   EXPECT_EQ(resolved(catalog, "12"), "block local-data-share");
   EXPECT_EQ(resolved(catalog, "lds"), "block local-data-share");
@@ -307,7 +307,7 @@ TEST(Resolve, numbers_slugs_aliases_and_names) {
   EXPECT_EQ(resolved(*load_catalog("gfx942"), "2.1.2"), "sol-mfma-flops-f8");
 }
 
-TEST(Resolve, says_what_is_wrong_and_what_is_near) {
+TEST(Resolve, SaysWhatIsWrongAndWhatIsNear) {
   const Catalog catalog = *load_catalog("gfx90a");
   EXPECT_EQ(resolved(catalog, "19"), "error: there is no block 19; `tacho metrics --arch gfx90a` lists what there is");
   EXPECT_EQ(resolved(catalog, "11.9"), "error: block 11 has no table 11.9");
@@ -319,7 +319,7 @@ TEST(Resolve, says_what_is_wrong_and_what_is_near) {
   EXPECT_NE(resolved(catalog, "").find("empty"), std::string::npos);
 }
 
-TEST(Resolve, numbers_of_the_users_documents) {
+TEST(Resolve, NumbersOfTheUsersDocuments) {
   const Catalog mi300 = *load_catalog("gfx942");
   EXPECT_EQ(resolved(mi300, "11.2.3", IdScheme::kSeedAnalyze), "salu-utilization");
   EXPECT_EQ(resolved(mi300, "11.2.7", IdScheme::kSeedProfile), "branch-utilization");
@@ -345,7 +345,7 @@ TEST(Resolve, numbers_of_the_users_documents) {
   EXPECT_EQ(resolve(mi300, "11.2")->differs, nullptr);
 }
 
-TEST(Resolve, architectures_by_their_everyday_names) {
+TEST(Resolve, ArchitecturesByTheirEverydayNames) {
   const auto named = [](std::string_view text) {
     const auto found = architecture_named(text).value();
     return found ? std::string(found->name) : std::string();
@@ -360,7 +360,7 @@ TEST(Resolve, architectures_by_their_everyday_names) {
   EXPECT_NE(load_catalog("gfx1100").error().message.find("gfx908, gfx90a"), std::string::npos);
 }
 
-TEST(Catalog, sets_are_those_of_the_reference) {
+TEST(Catalog, SetsAreThoseOfTheReference) {
   const auto ids = [](std::string_view architecture, std::string_view name) {
     const Catalog catalog = *load_catalog(architecture);
     std::string out;
@@ -381,7 +381,7 @@ TEST(Catalog, sets_are_those_of_the_reference) {
 
 // Formulas
 
-TEST(Catalog, formulas_are_expanded_and_renamed) {
+TEST(Catalog, FormulasAreExpandedAndRenamed) {
   const Catalog mi200 = *load_catalog("gfx90a");
   const Metric& reads = *mi200.metric("chart-fabric-l2-reads");
   EXPECT_EQ(reads.cells[1].formula, "ROUND(AVG(TCC_EA_RDREQ_sum / $denom), 0)");
@@ -398,7 +398,7 @@ TEST(Catalog, formulas_are_expanded_and_renamed) {
   EXPECT_EQ(formula_text({Reduction::kNone, "A"}), "A");
 }
 
-TEST(Catalog, knows_what_3_3_0_computes_differently) {
+TEST(Catalog, KnowsWhat330ComputesDifferently) {
   const auto compat = [](std::string_view architecture, std::string_view slug, size_t column) {
     const Catalog catalog = *load_catalog(architecture);
     const Metric* metric = catalog.metric(slug);
@@ -413,7 +413,7 @@ TEST(Catalog, knows_what_3_3_0_computes_differently) {
   EXPECT_EQ(load_catalog("gfx950")->metric("l2-bypass-requests")->compat_name, "Bypasss Req");
 }
 
-TEST(Catalog, units_are_normalised) {
+TEST(Catalog, UnitsAreNormalised) {
   EXPECT_EQ(normalised_unit("Instr $norm", "per_wave"), "Instr per wave");
   EXPECT_EQ(normalised_unit("GB/s", "per_wave"), "GB/s");
   EXPECT_EQ(normalised_unit("", "per_kernel"), "");
@@ -421,7 +421,7 @@ TEST(Catalog, units_are_normalised) {
 
 // The compiled form
 
-TEST(Blob, decodes_to_what_the_files_say) {
+TEST(Blob, DecodesToWhatTheFilesSay) {
   const auto files = read_catalog_folder((source_folder() / "catalog" / "amd").string());
   ASSERT_TRUE(files.has_value()) << files.error().message;
   for (const std::string_view architecture : architectures()) {
@@ -444,7 +444,7 @@ TEST(Blob, decodes_to_what_the_files_say) {
   }
 }
 
-TEST(Blob, refuses_damaged_bytes) {
+TEST(Blob, RefusesDamagedBytes) {
   const std::string blob(reinterpret_cast<const char*>(kEmbeddedCatalog), kEmbeddedCatalogSize);
   const auto decode = [](std::string_view bytes, std::string_view architecture) -> Result<Catalog> {
     TACHO_ASSIGN(const std::vector<Architecture> known, decode_architectures(bytes));

@@ -16,7 +16,7 @@ namespace {
 
 using State = RuleValue::State;
 
-TEST(Rules, there_are_enough_and_they_are_complete) {
+TEST(Rules, ThereAreEnoughAndTheyAreComplete) {
   size_t all = 0;
   for (const std::string_view newest : {"gfx950", "sm_90", "virtual"}) {
     const Catalog catalog = *load_catalog(newest);
@@ -39,7 +39,7 @@ TEST(Rules, there_are_enough_and_they_are_complete) {
   EXPECT_GE(all, 60U);
 }
 
-TEST(Rules, most_apply_on_every_architecture) {
+TEST(Rules, MostApplyOnEveryArchitecture) {
   for (const std::string_view architecture : architectures()) {
     const auto book = load_rules(*load_catalog(architecture));
     ASSERT_TRUE(book.has_value());
@@ -70,7 +70,7 @@ RuleValue value_of(std::string_view text, std::vector<const RuleStep*>* used = n
   return expression ? evaluate(*expression, lookup, used) : RuleValue{};
 }
 
-TEST(RuleExpressions, arithmetic) {
+TEST(RuleExpressions, Arithmetic) {
   EXPECT_EQ(value_of("1 + 2 * 3").number, 7);
   EXPECT_EQ(value_of("(1 + 2) * 3 - 4 / 8").number, 8.5);
   EXPECT_EQ(value_of("100 * (lds-bytes + lds-bytes) / lds-bytes.peak").number, 1.6) << "- in a name is no minus";
@@ -80,7 +80,7 @@ TEST(RuleExpressions, arithmetic) {
   EXPECT_EQ(value_of("or($none, lds-bytes.peak)").number, 1000);
 }
 
-TEST(RuleExpressions, what_cannot_be_computed) {
+TEST(RuleExpressions, WhatCannotBeComputed) {
   EXPECT_EQ(value_of("1 / (lds-bytes - 8)").state, State::kUndefined);
   EXPECT_EQ(value_of("missing + undefined").state, State::kMissing) << "what can be collected comes first";
   EXPECT_EQ(value_of("missing + absent").state, State::kAbsent) << "nobody can collect that";
@@ -88,7 +88,7 @@ TEST(RuleExpressions, what_cannot_be_computed) {
   EXPECT_EQ(value_of("or(missing, lds-bytes)").number, 8);
 }
 
-TEST(RuleExpressions, rest_on_the_side_of_an_or_that_is_taken) {
+TEST(RuleExpressions, RestOnTheSideOfAnOrThatIsTaken) {
   std::vector<const RuleStep*> used;
   value_of("or($roof, lds-bytes.peak)", &used);
   ASSERT_EQ(used.size(), 1U);
@@ -97,7 +97,7 @@ TEST(RuleExpressions, rest_on_the_side_of_an_or_that_is_taken) {
   EXPECT_EQ(used.size(), 2U);
 }
 
-TEST(RuleExpressions, errors) {
+TEST(RuleExpressions, Errors) {
   const auto error = [](std::string_view text) {
     const auto result = parsed(text);
     return result ? std::string("none") : result.error().message;
@@ -143,7 +143,7 @@ Judgement judged(const Rule& rule, const std::map<std::string_view, Named>& valu
   });
 }
 
-TEST(Verdicts, the_whole_interval_the_half_of_it_and_none) {
+TEST(Verdicts, TheWholeIntervalTheHalfOfItAndNone) {
   const Rule rule = rule_of(rule_with("    when: busy > 60\n"));
   const Named cost{40, 40};
   EXPECT_EQ(judged(rule, {{"busy", {61, 70}}, {"cost", cost}}).verdict, Verdict::kFound);
@@ -158,7 +158,7 @@ TEST(Verdicts, the_whole_interval_the_half_of_it_and_none) {
   EXPECT_EQ(judged(rule, {{"busy", {61, 70}}, {"cost", {-5, -5}}}).verdict, Verdict::kSilent);
 }
 
-TEST(Verdicts, what_is_missing_is_not_judged_and_what_is_undefined_does_not_hold) {
+TEST(Verdicts, WhatIsMissingIsNotJudgedAndWhatIsUndefinedDoesNotHold) {
   const Rule rule = rule_of(rule_with("    when: [busy > 60, other < 5]\n"));
   const Named cost{40, 40};
   EXPECT_EQ(judged(rule, {{"other", {1, 1}}, {"cost", cost}}).verdict, Verdict::kNotJudged);
@@ -169,7 +169,7 @@ TEST(Verdicts, what_is_missing_is_not_judged_and_what_is_undefined_does_not_hold
             Verdict::kSilent);
 }
 
-TEST(Verdicts, one_of_any_is_enough) {
+TEST(Verdicts, OneOfAnyIsEnough) {
   const Rule rule = rule_of(rule_with("    when: busy > 60\n    any: [left > 5, right > 5]\n"));
   const Named yes{61, 70}, cost{40, 40};
   EXPECT_EQ(judged(rule, {{"busy", yes}, {"left", {6, 7}}, {"cost", cost}}).verdict, Verdict::kFound);
@@ -180,7 +180,7 @@ TEST(Verdicts, one_of_any_is_enough) {
             Verdict::kPossible);
 }
 
-TEST(Verdicts, what_refutes_a_rule_silences_it_and_what_might_makes_it_possible) {
+TEST(Verdicts, WhatRefutesARuleSilencesItAndWhatMightMakesItPossible) {
   const Rule rule = rule_of(rule_with("    when: busy > 60\n    unless: memory > 60\n"));
   const Named yes{61, 70}, cost{40, 40};
   EXPECT_EQ(judged(rule, {{"busy", yes}, {"memory", {10, 20}}, {"cost", cost}}).verdict, Verdict::kFound);
@@ -206,7 +206,7 @@ std::string file_with(std::string_view when, std::string_view saves, std::string
                      when, saves, more);
 }
 
-TEST(Rules, errors_name_file_line_and_column) {
+TEST(Rules, ErrorsNameFileLineAndColumn) {
   EXPECT_EQ(error_of(file_with("ipc > 1", "0 .. ipc")), "no error");
   EXPECT_EQ(error_of(file_with("ipc > x", "0 .. ipc")), "r.yaml:4:11: \"x\" is not a number");
   EXPECT_EQ(error_of(file_with("ipc = 1", "0 .. ipc")),
@@ -232,7 +232,7 @@ TEST(Rules, errors_name_file_line_and_column) {
   EXPECT_NE(error_of(std::string(50000, '[')), "no error");
 }
 
-TEST(Rules, quantities_stand_for_their_arithmetic_wherever_they_are_written) {
+TEST(Rules, QuantitiesStandForTheirArithmeticWhereverTheyAreWritten) {
   const Catalog catalog = *load_catalog("gfx950");
   const auto book = parse_rules(file_with("share > 5", "0 .. share") +
                                     "quantities:\n  - {quantity: share, name: Share, unit: '%', value: 2 * ipc}\n",
@@ -244,7 +244,7 @@ TEST(Rules, quantities_stand_for_their_arithmetic_wherever_they_are_written) {
   EXPECT_EQ(evaluate(quantity, [](const RuleStep&) { return RuleValue{State::kNumber, 3}; }).number, 6);
 }
 
-TEST(Rules, a_rule_with_a_known_name_replaces_it) {
+TEST(Rules, ARuleWithAKnownNameReplacesIt) {
   const Catalog catalog = *load_catalog("gfx950");
   auto book = *load_rules(catalog);
   const size_t before = book.rules.size();

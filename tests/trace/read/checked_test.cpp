@@ -76,7 +76,7 @@ std::vector<uint8_t> cut_off(std::vector<uint8_t> bytes) {
 
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
 
-TEST(Checked, every_reference_of_every_table) {
+TEST(Checked, EveryReferenceOfEveryTable) {
   Folder folder;
   const RawFile file = file_of_every_table(folder);
   int columns = 0;
@@ -104,7 +104,7 @@ TEST(Checked, every_reference_of_every_table) {
   EXPECT_GT(columns, 50);
 }
 
-TEST(Checked, every_code_of_every_table) {
+TEST(Checked, EveryCodeOfEveryTable) {
   Folder folder;
   const RawFile file = file_of_every_table(folder);
   for (const event::TableInfo& info : event::all_tables()) {
@@ -120,7 +120,7 @@ TEST(Checked, every_code_of_every_table) {
   }
 }
 
-TEST(Checked, times_durations_and_bytes) {
+TEST(Checked, TimesDurationsAndBytes) {
   Folder folder;
   const RawFile file = file_of_every_table(folder);
   using event::kFarthestTime;
@@ -154,7 +154,7 @@ TEST(Checked, times_durations_and_bytes) {
   }
 }
 
-TEST(Checked, statistics_refer_to_rows_that_exist) {
+TEST(Checked, StatisticsReferToRowsThatExist) {
   Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho"));
   make_targets(*writer);
@@ -205,7 +205,7 @@ TEST(Checked, statistics_refer_to_rows_that_exist) {
   EXPECT_EQ(again[0].min, 5);
 }
 
-TEST(Checked, a_stack_comes_after_its_caller) {
+TEST(Checked, AStackComesAfterItsCaller) {
   Folder folder;
   const RawFile file = file_of_every_table(folder);
   const event::TableInfo& info = event::table_info(Table::kStack);
@@ -215,7 +215,7 @@ TEST(Checked, a_stack_comes_after_its_caller) {
   }
 }
 
-TEST(Checked, durations_by_one_rule) {
+TEST(Checked, DurationsByOneRule) {
   using event::duration_between;
   static_assert(duration_between(5, 9) == 4 && duration_between(5, 5) == 0);
   static_assert(duration_between(9, 5) == kUnknown);
@@ -237,7 +237,7 @@ TEST(Checked, durations_by_one_rule) {
   EXPECT_EQ(lost(*trace, Table::kDispatch, event::LossReason::kBadInput), 1);
 }
 
-TEST(Checked, first_outside_finds_one_cell_anywhere) {
+TEST(Checked, FirstOutsideFindsOneCellAnywhere) {
   const CellBounds bounds{0, 9, false, 0, true};
   for (const size_t size : {1u, 7u, 64u, 1001u}) {
     std::vector<int64_t> cells(size, 9);

@@ -34,7 +34,7 @@ std::vector<uint8_t> round_trip(const std::vector<int64_t>& values) {
   return bytes;
 }
 
-TEST(Bitpack, every_width_and_length) {
+TEST(Bitpack, EveryWidthAndLength) {
   std::mt19937_64 random(1);
   for (unsigned width = 0; width <= 64; ++width) {
     for (const size_t count : {size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{200}}) {
@@ -54,7 +54,7 @@ TEST(Bitpack, every_width_and_length) {
   }
 }
 
-TEST(Codec, constant_is_tiny_whatever_its_value) {
+TEST(Codec, ConstantIsTinyWhateverItsValue) {
   for (const int64_t value : {int64_t{0}, int64_t{7}, kMin, kMax, event::kUnknown}) {
     for (const size_t size : kSizes) {
       const auto bytes = round_trip(std::vector<int64_t>(size, value));
@@ -64,7 +64,7 @@ TEST(Codec, constant_is_tiny_whatever_its_value) {
   }
 }
 
-TEST(Codec, small_range_is_packed) {
+TEST(Codec, SmallRangeIsPacked) {
   std::mt19937_64 random(2);
   for (const size_t size : kSizes) {
     std::vector<int64_t> values(size);
@@ -77,7 +77,7 @@ TEST(Codec, small_range_is_packed) {
   }
 }
 
-TEST(Codec, times_become_deltas) {
+TEST(Codec, TimesBecomeDeltas) {
   std::mt19937_64 random(3);
   for (const size_t size : kSizes) {
     std::vector<int64_t> values(size);
@@ -91,7 +91,7 @@ TEST(Codec, times_become_deltas) {
   }
 }
 
-TEST(Codec, an_even_clock_becomes_delta_of_delta) {
+TEST(Codec, AnEvenClockBecomesDeltaOfDelta) {
   std::vector<int64_t> values(65536);
   int64_t now = 5;
   int64_t step = 1'000'000;
@@ -104,7 +104,7 @@ TEST(Codec, an_even_clock_becomes_delta_of_delta) {
   EXPECT_LT(bytes.size(), values.size());
 }
 
-TEST(Codec, few_far_values_become_a_dictionary) {
+TEST(Codec, FewFarValuesBecomeADictionary) {
   std::mt19937_64 random(4);
   std::vector<int64_t> kinds(20);
   for (int64_t& kind : kinds) kind = static_cast<int64_t>(random());
@@ -115,14 +115,14 @@ TEST(Codec, few_far_values_become_a_dictionary) {
   EXPECT_LE(bytes.size(), values.size() * 5 / 8 + 2048);
 }
 
-TEST(Codec, noise_stays_raw) {
+TEST(Codec, NoiseStaysRaw) {
   std::mt19937_64 random(5);
   std::vector<int64_t> values(65536);
   for (int64_t& value : values) value = static_cast<int64_t>(random());
   EXPECT_EQ(encoding_of(round_trip(values)), Encoding::kRaw);
 }
 
-TEST(Codec, a_repeated_sequence_is_found_by_zstd) {
+TEST(Codec, ARepeatedSequenceIsFoundByZstd) {
   std::mt19937_64 random(6);
   std::vector<int64_t> step(700);
   for (int64_t& value : step) value = static_cast<int64_t>(random() % 180);
@@ -133,7 +133,7 @@ TEST(Codec, a_repeated_sequence_is_found_by_zstd) {
   EXPECT_LT(bytes.size(), 4000u);
 }
 
-TEST(Codec, outliers_on_both_sides_cost_only_themselves) {
+TEST(Codec, OutliersOnBothSidesCostOnlyThemselves) {
   std::mt19937_64 random(7);
   std::vector<int64_t> values(65536);
   for (int64_t& value : values) value = 1'000'000 + static_cast<int64_t>(random() % 256);
@@ -142,7 +142,7 @@ TEST(Codec, outliers_on_both_sides_cost_only_themselves) {
   EXPECT_LT(round_trip(values).size(), plain + 66 * 40);
 }
 
-TEST(Codec, unknown_among_values) {
+TEST(Codec, UnknownAmongValues) {
   std::mt19937_64 random(8);
   for (const size_t size : kSizes) {
     for (const unsigned one_in : {1000u, 10u, 2u}) {
@@ -157,7 +157,7 @@ TEST(Codec, unknown_among_values) {
   }
 }
 
-TEST(Codec, extreme_and_random_values) {
+TEST(Codec, ExtremeAndRandomValues) {
   std::mt19937_64 random(9);
   const int64_t special[] = {kMin, kMax, kMin + 1,        kMax - 1,         0,
                              -1,   1,    event::kUnknown, int64_t{1} << 32, -(int64_t{1} << 53)};
@@ -178,7 +178,7 @@ TEST(Codec, extreme_and_random_values) {
   }
 }
 
-TEST(Codec, remembers_where_zstd_does_not_pay) {
+TEST(Codec, RemembersWhereZstdDoesNotPay) {
   std::mt19937_64 random(10);
   ColumnEncoder encoder;
   ColumnMemory memory;
@@ -203,7 +203,7 @@ TEST(Codec, remembers_where_zstd_does_not_pay) {
   EXPECT_TRUE(found);
 }
 
-TEST(Codec, values_that_never_repeat_cost_no_trial_of_zstd) {
+TEST(Codec, ValuesThatNeverRepeatCostNoTrialOfZstd) {
   std::mt19937_64 random(12);
   ColumnEncoder encoder;
   ColumnMemory memory;
@@ -223,7 +223,7 @@ TEST(Codec, values_that_never_repeat_cost_no_trial_of_zstd) {
   EXPECT_EQ(back, column);
 }
 
-TEST(Codec, refuses_cut_bytes_and_wrong_counts) {
+TEST(Codec, RefusesCutBytesAndWrongCounts) {
   std::mt19937_64 random(11);
   std::vector<std::vector<int64_t>> columns(5, std::vector<int64_t>(3000));
   for (size_t i = 0; i < 3000; ++i) {
@@ -250,7 +250,7 @@ TEST(Codec, refuses_cut_bytes_and_wrong_counts) {
   }
 }
 
-TEST(Codec, flipped_bits_never_leave_the_bounds) {
+TEST(Codec, FlippedBitsNeverLeaveTheBounds) {
   std::mt19937_64 random(12);
   std::vector<int64_t> values(2000);
   for (int kind = 0; kind < 4; ++kind) {
@@ -273,7 +273,7 @@ TEST(Codec, flipped_bits_never_leave_the_bounds) {
 }
 
 // What the encoding tells of a column without a look at its values holds for every value.
-TEST(Codec, range_holds_every_value) {
+TEST(Codec, RangeHoldsEveryValue) {
   std::mt19937_64 random(13);
   for (int round = 0; round < 400; ++round) {
     const size_t size = 1 + random() % 5000;

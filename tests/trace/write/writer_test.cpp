@@ -15,7 +15,7 @@ using event::LossReason;
 namespace column = event::column;
 namespace row = event::row;
 
-TEST(Writer, every_table_there_and_back) {
+TEST(Writer, EveryTableThereAndBack) {
   Folder folder;
   for (const bool extremes : {false, true}) {
     for (const uint32_t slab_rows : {100u, 65536u}) {
@@ -51,7 +51,7 @@ TEST(Writer, every_table_there_and_back) {
   }
 }
 
-TEST(Writer, empty_trace) {
+TEST(Writer, EmptyTrace) {
   Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho"));
   const auto trace = must(writer->finish_and_open());
@@ -64,7 +64,7 @@ TEST(Writer, empty_trace) {
   EXPECT_TRUE(must(trace->merged_summaries(Table::kDispatch)).empty());
 }
 
-TEST(Writer, chunks_are_sorted_and_zone_maps_hold) {
+TEST(Writer, ChunksAreSortedAndZoneMapsHold) {
   Folder folder;
   WriterOptions options;
   options.slab_rows = 3000;
@@ -103,7 +103,7 @@ TEST(Writer, chunks_are_sorted_and_zone_maps_hold) {
   }
 }
 
-TEST(Writer, equal_rows_of_a_chunk_keep_their_order_of_arrival) {
+TEST(Writer, EqualRowsOfAChunkKeepTheirOrderOfArrival) {
   Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho"));
   make_targets(*writer);
@@ -124,7 +124,7 @@ TEST(Writer, equal_rows_of_a_chunk_keep_their_order_of_arrival) {
   }
 }
 
-TEST(Writer, strings_and_dimensions_are_deduplicated) {
+TEST(Writer, StringsAndDimensionsAreDeduplicated) {
   Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho"));
   EXPECT_EQ(writer->string(""), 0);
@@ -175,7 +175,7 @@ int64_t cell(const event::Column& column, Table table, int64_t row, uint64_t wor
   return column.enumeration->values[word % column.enumeration->values.size()].code;
 }
 
-TEST(Writer, many_dimension_rows_of_every_table) {
+TEST(Writer, ManyDimensionRowsOfEveryTable) {
   Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho"));
   std::mt19937_64 random(5);
@@ -217,7 +217,7 @@ TEST(Writer, many_dimension_rows_of_every_table) {
   for (int i = 0; i < 200'000; i += 7) ASSERT_EQ(trace->string(i + 1), fmt::format("string number {}", i));
 }
 
-TEST(Writer, what_was_flushed_is_readable_while_writing_and_counted_once) {
+TEST(Writer, WhatWasFlushedIsReadableWhileWritingAndCountedOnce) {
   Folder folder;
   WriterOptions options;
   options.slab_rows = 4000;
@@ -262,7 +262,7 @@ TEST(Writer, what_was_flushed_is_readable_while_writing_and_counted_once) {
   EXPECT_LT(flushed_size, trace->file_size() * 2);
 }
 
-TEST(Writer, refuses_and_replaces_existing_files) {
+TEST(Writer, RefusesAndReplacesExistingFiles) {
   Folder folder;
   write_file(folder / "old", std::vector<uint8_t>{1, 2, 3});
   const auto refused = TraceWriter::create(folder / "old");
@@ -301,7 +301,7 @@ TEST(Writer, refuses_and_replaces_existing_files) {
   EXPECT_NE(late.error().message.find(".partial-"), std::string::npos) << late.error().message;
 }
 
-TEST(Writer, temporary_trace_has_no_name) {
+TEST(Writer, TemporaryTraceHasNoName) {
   auto writer = must(TraceWriter::create_temporary());
   make_targets(*writer);
   EXPECT_EQ(writer->temporary_path(), "");
@@ -330,7 +330,7 @@ std::vector<Row> fill(TraceWriter& writer, int count, uint64_t seed) {
   return rows;
 }
 
-TEST(Policies, max_size_is_kept_and_the_rest_counted) {
+TEST(Policies, MaxSizeIsKeptAndTheRestCounted) {
   Folder folder;
   for (const uint64_t limit : {uint64_t{64} << 10, uint64_t{300} << 10, uint64_t{2} << 20}) {
     WriterOptions options;
@@ -352,7 +352,7 @@ TEST(Policies, max_size_is_kept_and_the_rest_counted) {
   }
 }
 
-TEST(Policies, ring_keeps_the_newest) {
+TEST(Policies, RingKeepsTheNewest) {
   Folder folder;
   for (const uint64_t limit : {uint64_t{100} << 10, uint64_t{1} << 20}) {
     WriterOptions options;
@@ -409,7 +409,7 @@ TEST(Policies, ring_keeps_the_newest) {
   }
 }
 
-TEST(Policies, aggregate_keeps_sums_only) {
+TEST(Policies, AggregateKeepsSumsOnly) {
   Folder folder;
   WriterOptions options;
   auto full = must(TraceWriter::create(folder / "full.tacho", options));
@@ -452,7 +452,7 @@ TEST(Policies, aggregate_keeps_sums_only) {
   EXPECT_FALSE(must(b->merged_busy(Table::kApi)).empty());
 }
 
-TEST(Policies, aggregate_is_bounded_and_loses_no_time) {
+TEST(Policies, AggregateIsBoundedAndLosesNoTime) {
   Folder folder;
   WriterOptions options;
   options.aggregate = true;

@@ -83,7 +83,7 @@ class Details : public ::testing::Test {
   std::unique_ptr<view::Run> run_;
 };
 
-TEST_F(Details, a_message_knows_its_other_half) {
+TEST_F(Details, AMessageKnowsItsOtherHalf) {
   // Two of one tag: the second receive to end was the first to begin. One of another tag between them, and one
   // unmatched.
   message(0, MessageKind::kSend, 100, 5);
@@ -104,7 +104,7 @@ TEST_F(Details, a_message_knows_its_other_half) {
   EXPECT_EQ(of(Table::kMessage, at(Table::kMessage, 400)).find("received by"), std::string::npos);
 }
 
-TEST_F(Details, bytes_have_their_unit) {
+TEST_F(Details, BytesHaveTheirUnit) {
   const int64_t copy = out_.dimension(row::CopyShape{.direction = event::CopyDirection::kHostToDevice});
   for (const auto& [start, bytes] : {std::pair<int64_t, int64_t>{10, 512}, {20, 231'424}, {30, kUnknown}})
     out_.add(row::Copy{.track = thread_[0], .start = kBase + start, .duration = 5, .dim = copy, .bytes = bytes});
@@ -114,7 +114,7 @@ TEST_F(Details, bytes_have_their_unit) {
   EXPECT_EQ(of(Table::kCopy, at(Table::kCopy, 30)).find("\"bytes\""), std::string::npos);
 }
 
-TEST_F(Details, a_collective_knows_the_other_ranks) {
+TEST_F(Details, ACollectiveKnowsTheOtherRanks) {
   message(0, MessageKind::kCollective, 100, kUnknown, 0, 0);
   message(1, MessageKind::kCollective, 120, kUnknown, 0, 0);
   message(0, MessageKind::kCollective, 200, kUnknown, 0, 1);
@@ -125,7 +125,7 @@ TEST_F(Details, a_collective_knows_the_other_ranks) {
   EXPECT_NE(text.find("MPI_Allreduce"), std::string::npos) << text;
 }
 
-TEST_F(Details, messages_have_a_line_below_their_thread) {
+TEST_F(Details, MessagesHaveALineBelowTheirThread) {
   out_.add(
       row::Api{.track = thread_[0],
                .start = kBase + 100,
@@ -140,7 +140,7 @@ TEST_F(Details, messages_have_a_line_below_their_thread) {
   EXPECT_EQ(run().index().events(static_cast<size_t>(line)), 1);
 }
 
-TEST_F(Details, counters_and_stack_of_a_kernel) {
+TEST_F(Details, CountersAndStackOfAKernel) {
   const int64_t device = out_.dimension(row::Device{.kind = event::DeviceKind::kGpu, .index = 0});
   const int64_t queue = out_.dimension(
       row::Track{.kind = event::TrackKind::kQueue, .process = process_[0], .device = device, .native = 3});

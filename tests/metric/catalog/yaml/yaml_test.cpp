@@ -46,7 +46,7 @@ std::string error_of_catalog(std::string_view yaml) {
   return catalog.has_value() ? "no error" : catalog.error().message;
 }
 
-TEST(CatalogYaml, reads_a_block) {
+TEST(CatalogYaml, ReadsABlock) {
   const auto catalog = parse_catalog(kGood, "f.yaml", "gfx942");
   ASSERT_TRUE(catalog.has_value()) << catalog.error().message;
   const Metric* metric = catalog->metric("my-metric");
@@ -58,7 +58,7 @@ TEST(CatalogYaml, reads_a_block) {
   EXPECT_EQ(resolve(*catalog, "my")->block->number, 90);
 }
 
-TEST(CatalogYaml, errors_name_file_line_and_column) {
+TEST(CatalogYaml, ErrorsNameFileLineAndColumn) {
   EXPECT_EQ(error_of_catalog(replaced("unit: pct", "unti: pct")).substr(0, 50),
             "f.yaml:14:9: a metric has no key \"unti\"; known are");
   EXPECT_EQ(error_of_catalog(replaced("kind: ratio", "kind: share")),
@@ -96,7 +96,7 @@ TEST(CatalogYaml, errors_name_file_line_and_column) {
   EXPECT_EQ(error_of_catalog("just words"), "f.yaml:1:1: a catalog file must be a mapping of keys to values");
 }
 
-TEST(CatalogYaml, an_override_must_change_something) {
+TEST(CatalogYaml, AnOverrideMustChangeSomething) {
   EXPECT_EQ(
       error_of_catalog(replaced("unit: pct", "unit: pct\n        arch: {gfx942: {value: 100 * SQ_WAVES / $denom}}")),
       "f.yaml:15:32: the value for gfx942 equals the default");
@@ -106,7 +106,7 @@ TEST(CatalogYaml, an_override_must_change_something) {
             "f.yaml:2:44: the override for gfx942 equals the default");
 }
 
-TEST(CatalogYaml, definitions_are_expanded) {
+TEST(CatalogYaml, DefinitionsAreExpanded) {
   const auto value_of = [](std::string_view definitions, std::string_view value) -> std::string {
     const std::string yaml = fmt::format("{}definitions:\n{}", replaced("100 * SQ_WAVES / $denom", value), definitions);
     const auto catalog = parse_catalog(yaml, "f.yaml", "gfx942");
@@ -127,7 +127,7 @@ TEST(CatalogYaml, definitions_are_expanded) {
   EXPECT_NE(value_of(doubling, "$a39").find("longer than"), std::string::npos);
 }
 
-TEST(CatalogYaml, hostile_input_ends_in_a_sentence) {
+TEST(CatalogYaml, HostileInputEndsInASentence) {
   EXPECT_NE(error_of_catalog(std::string(100000, '[')), "no error");
   EXPECT_NE(error_of_catalog(std::string(100000, '{')), "no error");
   EXPECT_NE(error_of_catalog(std::string(5 << 20, ' ')), "no error");
@@ -142,7 +142,7 @@ TEST(CatalogYaml, hostile_input_ends_in_a_sentence) {
             "f.yaml:2:1: a catalog file is one document, and a second one begins here");
 }
 
-TEST(CatalogYaml, adds_to_and_changes_the_built_in_catalog) {
+TEST(CatalogYaml, AddsToAndChangesTheBuiltInCatalog) {
   Catalog catalog = *load_catalog("gfx942");
   const size_t before = catalog.metric_count();
   ASSERT_TRUE(add_yaml(catalog, kGood, "f.yaml").has_value());
@@ -185,7 +185,7 @@ tables:
   EXPECT_EQ(formula_text(catalog.metric("sol-ipc")->cells[1]), "AVG(SQ_INSTS / SQ_BUSY_CU_CYCLES)");
 }
 
-TEST(CatalogYaml, formulas_of_users_are_checked_where_they_stand) {
+TEST(CatalogYaml, FormulasOfUsersAreCheckedWhereTheyStand) {
   const FormulaCheck check = [](std::string_view formula) -> Status {
     if (formula.find("BAD") != std::string_view::npos) return fail("BAD is no counter");
     return {};
@@ -196,7 +196,7 @@ TEST(CatalogYaml, formulas_of_users_are_checked_where_they_stand) {
   EXPECT_EQ(added.error().message, "f.yaml:16:16: BAD is no counter");
 }
 
-TEST(CatalogYaml, folders_of_users) {
+TEST(CatalogYaml, FoldersOfUsers) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / fmt::format("tacho-catalog-test-{}", ::getpid());
   fs::create_directories(folder);

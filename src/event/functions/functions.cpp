@@ -61,7 +61,56 @@ constexpr std::string_view kHipWithoutResult[] = {"hipApiName",       "hipCreate
                                                   "hipGetErrorName",  "hipGetErrorString",    "hipGetStreamDeviceId",
                                                   "hipKernelNameRef", "hipKernelNameRefByPtr"};
 
+// OpenCL's by number: those of the dispatch table from 1, extension functions from 1000.
+struct OpenClFunction {
+  std::string_view name, parameters;
+};
+constexpr OpenClFunction kOpenClCore[] = {
+#define TACHO_CL_FUNCTION(number, name, count, parameters) {#name, parameters},
+#define TACHO_CL_OPAQUE(number, name) {#name, ""},
+#include "event/functions/functions_opencl.def"
+};
+constexpr OpenClFunction kOpenClExtensions[] = {
+#define TACHO_CL_EXTENSION(number, name, parameters) {#name, parameters},
+#include "event/functions/functions_opencl.def"
+};
+constexpr auto kFirstOpenClExtension = static_cast<size_t>(opencl::Function::clCreateCommandBufferKHR);
+static_assert(static_cast<size_t>(opencl::Function::clSetContextDestructorCallback) == std::size(kOpenClCore));
+static_assert(static_cast<size_t>(opencl::Function::clCreateCommandQueueWithPropertiesKHR) + 1 ==
+              kFirstOpenClExtension + std::size(kOpenClExtensions));
+
+OpenClFunction opencl_function(size_t number) {
+  if (number >= 1 && number <= std::size(kOpenClCore)) return kOpenClCore[number - 1];
+  if (number >= kFirstOpenClExtension && number - kFirstOpenClExtension < std::size(kOpenClExtensions))
+    return kOpenClExtensions[number - kFirstOpenClExtension];
+  return {};
+}
+
 }  // namespace
+
+namespace opencl {
+
+std::string_view function_name(uint16_t number) {
+  return opencl_function(number).name;
+}
+
+std::string_view function_parameters(uint16_t number) {
+  return opencl_function(number).parameters;
+}
+
+bool has_result(uint16_t number) {
+  switch (static_cast<Function>(number)) {
+    case Function::clGetExtensionFunctionAddress:
+    case Function::clGetExtensionFunctionAddressForPlatform:
+    case Function::clSVMAlloc:
+    case Function::clSVMFree:
+      return false;
+    default:
+      return !function_name(number).empty();
+  }
+}
+
+}  // namespace opencl
 
 std::string_view function_name(Domain domain, uint32_t number) {
   if (domain == Domain::kOpenCL) return opencl::function_name(static_cast<uint16_t>(number));

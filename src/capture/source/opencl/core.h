@@ -35,15 +35,12 @@ namespace bit = tape::source_bit;
 /// The number (event::opencl::Function) of a member of cl_icd_dispatch.
 template <auto Member>
 struct SlotOf;
-#define TACHO_CL_FUNCTION(number, name, parameters) \
-  template <>                                       \
-  struct SlotOf<&cl_icd_dispatch::name> {           \
-    static constexpr uint16_t kNumber = number;     \
+#define TACHO_CL_FUNCTION(number, name, count, parameters) \
+  template <>                                              \
+  struct SlotOf<&cl_icd_dispatch::name> {                  \
+    static constexpr uint16_t kNumber = number;            \
   };
-#define TACHO_CL_OPAQUE(number, name)
-#include "capture/source/opencl/functions.inc"
-#undef TACHO_CL_FUNCTION
-#undef TACHO_CL_OPAQUE
+#include "event/functions/functions_opencl.def"
 
 template <typename Member>
 struct PointeeOf;

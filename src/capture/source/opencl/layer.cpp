@@ -40,11 +40,9 @@ bool set_up() {
   wiped->alive.store(1, std::memory_order_relaxed);
   g_wiped = wiped;
   g_arguments = tape::configuration().api_args;
-#define TACHO_CL_FUNCTION(number, name, parameters) g_hooks.name = Plain<&D::name>::call;
+#define TACHO_CL_FUNCTION(number, name, count, parameters) g_hooks.name = Plain<&D::name>::call;
 #define TACHO_CL_OPAQUE(number, name) g_hooks.name = g_next.name;
-#include "capture/source/opencl/functions.inc"
-#undef TACHO_CL_FUNCTION
-#undef TACHO_CL_OPAQUE
+#include "event/functions/functions_opencl.def"
   install_objects(g_hooks);
   install_queues(g_hooks);
   install_enqueue(g_hooks);
@@ -54,12 +52,9 @@ bool set_up() {
 }
 
 void refuse_what_is_missing() {
-#define TACHO_CL_FUNCTION(number, name, parameters) \
+#define TACHO_CL_FUNCTION(number, name, count, parameters) \
   if (g_next.name == nullptr) g_next.name = &Refusal<FunctionOf<&D::name>>::answer;
-#define TACHO_CL_OPAQUE(number, name)
-#include "capture/source/opencl/functions.inc"
-#undef TACHO_CL_FUNCTION
-#undef TACHO_CL_OPAQUE
+#include "event/functions/functions_opencl.def"
 }
 
 // Interposition
@@ -97,13 +92,10 @@ void find_all_real(const void* caller) {
       Dl_info at{};
       return found != nullptr && dladdr(found, &at) != 0 && at.dli_fbase == self.dli_fbase ? nullptr : found;
     };
-#define TACHO_CL_FUNCTION(number, name, parameters)                                      \
+#define TACHO_CL_FUNCTION(number, name, count, parameters)                               \
   g_real.name = reinterpret_cast<FunctionOf<&D::name>>(other(find_real(#name, caller))); \
   if (g_real.name == nullptr) g_real.name = &Refusal<FunctionOf<&D::name>>::answer;
-#define TACHO_CL_OPAQUE(number, name)
-#include "capture/source/opencl/functions.inc"
-#undef TACHO_CL_FUNCTION
-#undef TACHO_CL_OPAQUE
+#include "event/functions/functions_opencl.def"
     g_real_found.store(true, std::memory_order_release);
   }
   g_starting.store(0, std::memory_order_release);
@@ -165,11 +157,8 @@ void set_entry(FunctionOf<Member> function) {
 
 void set_entries() {
   const bool hooked = g_mode.load(std::memory_order_acquire) == Mode::kInterposed;
-#define TACHO_CL_FUNCTION(number, name, parameters) set_entry<&D::name>(hooked ? g_hooks.name : g_real.name);
-#define TACHO_CL_OPAQUE(number, name)
-#include "capture/source/opencl/functions.inc"
-#undef TACHO_CL_FUNCTION
-#undef TACHO_CL_OPAQUE
+#define TACHO_CL_FUNCTION(number, name, count, parameters) set_entry<&D::name>(hooked ? g_hooks.name : g_real.name);
+#include "event/functions/functions_opencl.def"
 }
 
 template <auto Member, typename F>
@@ -333,12 +322,9 @@ TACHO_EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch* target, 
 #define TACHO_A12 TACHO_A11, a11
 #define TACHO_A13 TACHO_A12, a12
 #define TACHO_A14 TACHO_A13, a13
-#define TACHO_CL_FUNCTION(number, name, parameters)                                                         \
-  TACHO_EXPORT tacho::capture::opencl::Result<&cl_icd_dispatch::name> name(TACHO_P##parameters(name)) {     \
+#define TACHO_CL_FUNCTION(number, name, count, parameters)                                                  \
+  TACHO_EXPORT tacho::capture::opencl::Result<&cl_icd_dispatch::name> name(TACHO_P##count(name)) {          \
     return tacho::capture::opencl::Exported<&cl_icd_dispatch::name, decltype(cl_icd_dispatch::name)>::call( \
-        __builtin_return_address(0) TACHO_A##parameters);                                                   \
+        __builtin_return_address(0) TACHO_A##count);                                                        \
   }
-#define TACHO_CL_OPAQUE(number, name)
-#include "capture/source/opencl/functions.inc"
-#undef TACHO_CL_FUNCTION
-#undef TACHO_CL_OPAQUE
+#include "event/functions/functions_opencl.def"

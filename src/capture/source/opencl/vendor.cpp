@@ -58,11 +58,8 @@ void find_loops(Vendor& vendor, const cl_icd_dispatch* table) {
     if (own != nullptr && dladdr(own, &own_at) != 0 && own_at.dli_fbase == home.dli_fbase) vendor.own[number] = own;
     g_detours.store(true, std::memory_order_release);
   };
-#define TACHO_CL_FUNCTION(number, name, parameters) look(number, #name, reinterpret_cast<void*>(table->name));
-#define TACHO_CL_OPAQUE(number, name)
-#include "capture/source/opencl/functions.inc"
-#undef TACHO_CL_FUNCTION
-#undef TACHO_CL_OPAQUE
+#define TACHO_CL_FUNCTION(number, name, count, parameters) look(number, #name, reinterpret_cast<void*>(table->name));
+#include "event/functions/functions_opencl.def"
   if (library != nullptr) dlclose(library);
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "metric/catalog/fields.h"
 #include "metric/catalog/string_store.h"
 #include "metric/catalog/yaml/yaml_reader.h"
 
@@ -344,30 +345,31 @@ Result<RuleBook> parse_trace_rules(std::string_view yaml, std::string_view file)
   return parse_book(yaml, file, nullptr, true);
 }
 
+namespace {
+/// Puts copies of all text into a store.
+class TextKeeper {
+ public:
+  explicit TextKeeper(StringStore& strings) : strings_(strings) {}
+  void operator()(auto&... fields) { (visit_fields(*this, fields), ...); }
+  void value(std::string_view& text) { text = strings_.intern(text); }
+  template <typename T>
+  requires(!std::is_class_v<T>) void value(T&) {}
+  void list(auto&) {}
+
+ private:
+  StringStore& strings_;
+};
+}  // namespace
+
 Status add_rules(RuleBook& book, const RuleBook& more) {
-  const auto store = [&](std::string_view& text) { text = book.strings->intern(text); };
-  const auto store_expression = [&](RuleExpression& expression) {
-    store(expression.text);
-    store(expression.name);
-    store(expression.unit);
-    for (RuleStep& step : expression.steps) {
-      store(step.name);
-      store(step.column);
-    }
+  TextKeeper keep(*book.strings);
+  const auto replaces = [](const auto& one, const auto& other) {
+    return other.vendor == one.vendor || one.vendor.empty();
   };
   for (Rule rule : more.rules) {
-    for (std::string_view* text : {&rule.slug, &rule.vendor, &rule.title, &rule.meaning, &rule.model,
-                                   &rule.only_possible, &rule.sentence, &rule.refuted_by, &rule.spans})
-      store(*text);
-    for (RuleExpression& each : rule.in_sentence) store_expression(each);
-    for (std::vector<RuleCondition>* list : {&rule.when, &rule.any, &rule.unless})
-      for (RuleCondition& condition : *list) store_expression(condition.quantity);
-    for (RuleExpression* each : {&rule.saves_low, &rule.saves_high, &rule.of}) store_expression(*each);
-    for (RuleExpression& each : rule.evidence) store_expression(each);
-    for (std::string_view& advice : rule.advice) store(advice);
-    const auto same = std::find_if(book.rules.begin(), book.rules.end(), [&](const Rule& other) {
-      return other.slug == rule.slug && (other.vendor == rule.vendor || rule.vendor.empty());
-    });
+    keep(rule);
+    const auto same = std::find_if(book.rules.begin(), book.rules.end(),
+                                   [&](const Rule& other) { return other.slug == rule.slug && replaces(rule, other); });
     if (same != book.rules.end()) {
       *same = std::move(rule);
     } else {
@@ -375,21 +377,14 @@ Status add_rules(RuleBook& book, const RuleBook& more) {
     }
   }
   for (RuleCheck check : more.checks) {
-    for (std::string_view* text : {&check.slug, &check.vendor, &check.says}) store(*text);
-    store_expression(check.when.quantity);
-    for (std::string_view& suspect : check.suspects) store(suspect);
-    std::erase_if(book.checks, [&](const RuleCheck& other) {
-      return other.slug == check.slug && (other.vendor == check.vendor || check.vendor.empty());
-    });
+    keep(check);
+    std::erase_if(book.checks,
+                  [&](const RuleCheck& other) { return other.slug == check.slug && replaces(check, other); });
     book.checks.push_back(std::move(check));
   }
   for (RuleScreen screen : more.screens) {
-    store(screen.vendor);
-    store(screen.weight_words);
-    store_expression(screen.weight);
-    for (RuleExpression& each : screen.bars) store_expression(each);
-    std::erase_if(book.screens,
-                  [&](const RuleScreen& other) { return other.vendor == screen.vendor || screen.vendor.empty(); });
+    keep(screen);
+    std::erase_if(book.screens, [&](const RuleScreen& other) { return replaces(screen, other); });
     book.screens.push_back(std::move(screen));
   }
   return {};

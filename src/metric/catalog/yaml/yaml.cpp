@@ -80,21 +80,76 @@ class CatalogReader : YamlReader {
     return {};
   }
 
+  /// The entries of a mapping of the top level; none where the document lacks it.
+  Result<Fields> section(const Document& document, std::string_view key) {
+    file_ = document.file;
+    const YAML::Node* node = find(document.fields, key);
+    return node != nullptr ? fields(*node, key) : Fields();
+  }
+  /// The items of a list of the top level; none where the document lacks it.
+  Result<YAML::Node> list(const Document& document, std::string_view key) {
+    file_ = document.file;
+    const YAML::Node* node = find(document.fields, key);
+    if (node == nullptr) return YAML::Node(YAML::NodeType::Sequence);
+    if (!node->IsSequence()) return fail_at(*node, "{} must be a list", key);
+    return *node;
+  }
+
+  using YamlReader::find;
+  static const YAML::Node* find(const Layer& layer, std::string_view key) {
+    const auto entry = layer.entries.find(key);
+    return entry != layer.entries.end() ? &entry->second : nullptr;
+  }
+
+  /// Stores the text of each key that the mapping has.
+  Status texts(const auto& keys, std::initializer_list<std::pair<std::string_view, std::string_view*>> wanted) {
+    for (const auto& [key, out] : wanted)
+      if (const YAML::Node* node = find(keys, key); node != nullptr) {
+        TACHO_ASSIGN(const std::string value, text(*node, key));
+        *out = store(value);
+      }
+    return {};
+  }
+  Status slug_of(const Fields& keys, std::string_view& out) {
+    if (const YAML::Node* node = find(keys, "slug"); node != nullptr) {
+      TACHO_ASSIGN(out, slug(*node, "slug"));
+    }
+    return {};
+  }
+
+  /// Whether "only" and "except" let the entry hold for this catalog.
+  Result<bool> holds_here(const Fields& keys) const {
+    bool holds = true;
+    if (const YAML::Node* only = find(keys, "only"); only != nullptr) {
+      TACHO_ASSIGN(holds, includes_us(*only, "only"));
+    }
+    if (const YAML::Node* except = find(keys, "except"); except != nullptr) {
+      TACHO_ASSIGN(const bool excluded, includes_us(*except, "except"));
+      holds = holds && !excluded;
+    }
+    return holds;
+  }
+
+  /// The block or table of that number in its sorted list, and whether it is new.
+  template <typename Numbered>
+  static std::pair<Numbered&, bool> numbered(std::vector<Numbered>& list, int number) {
+    const auto place =
+        std::find_if(list.begin(), list.end(), [&](const Numbered& each) { return each.number >= number; });
+    if (place != list.end() && place->number == number) return {*place, false};
+    Numbered& fresh = *list.insert(place, Numbered{});
+    fresh.number = number;
+    return {fresh, true};
+  }
+
   /// The facts are read by architectures.cpp; here the names count, for "only", "except" and "arch".
   Status read_architectures(const Document& document) {
-    file_ = document.file;
-    const YAML::Node* node = find(document.fields, "architectures");
-    if (node == nullptr) return {};
-    TACHO_ASSIGN(const Fields entries, fields(*node, "architectures"));
+    TACHO_ASSIGN(const Fields entries, section(document, "architectures"));
     for (const auto& [name, details] : entries) add_group(name, rank_of(name));
     return {};
   }
 
   Status read_families(const Document& document) {
-    file_ = document.file;
-    const YAML::Node* node = find(document.fields, "families");
-    if (node == nullptr) return {};
-    TACHO_ASSIGN(const Fields entries, fields(*node, "families"));
+    TACHO_ASSIGN(const Fields entries, section(document, "families"));
     for (const auto& [name, list] : entries) {
       TACHO_ASSIGN(const std::vector<std::string> members, words(list, "a family"));
       bool contains = false;
@@ -155,10 +210,7 @@ class CatalogReader : YamlReader {
   };
 
   Status read_run_values(const Document& document) {
-    file_ = document.file;
-    const YAML::Node* node = find(document.fields, "run_values");
-    if (node == nullptr) return {};
-    TACHO_ASSIGN(const Fields entries, fields(*node, "run_values", {}));
+    TACHO_ASSIGN(const Fields entries, section(document, "run_values"));
     for (const auto& [name, meaning] : entries) {
       TACHO_ASSIGN(const std::string sentence, text(meaning, "the meaning of a value"));
       std::erase_if(catalog_.run_values, [&word = name](const RunValue& known) { return known.name == word; });
@@ -168,10 +220,7 @@ class CatalogReader : YamlReader {
   }
 
   Status collect_definitions(const Document& document) {
-    file_ = document.file;
-    const YAML::Node* node = find(document.fields, "definitions");
-    if (node == nullptr) return {};
-    TACHO_ASSIGN(const Fields entries, fields(*node, "definitions", {}));
+    TACHO_ASSIGN(const Fields entries, section(document, "definitions"));
     for (const auto& [name, value] : entries) {
       if (name.empty() || !is_identifier_start(name.front()) ||
           !std::all_of(name.begin(), name.end(), is_identifier_char))
@@ -317,25 +366,9 @@ class CatalogReader : YamlReader {
       return {};
     }
     TACHO_ASSIGN(const int block_number, number(*number_node, "block"));
-    auto place = std::find_if(catalog_.blocks.begin(), catalog_.blocks.end(),
-                              [&](const Block& block) { return block.number >= block_number; });
-    const bool fresh = place == catalog_.blocks.end() || place->number != block_number;
-    if (fresh) {
-      place = catalog_.blocks.insert(place, Block{});
-      place->number = block_number;
-    }
-    Block& block = *place;
-    if (const YAML::Node* node = find(document.fields, "slug"); node != nullptr) {
-      TACHO_ASSIGN(block.slug, slug(*node, "slug"));
-    }
-    if (const YAML::Node* node = find(document.fields, "title"); node != nullptr) {
-      TACHO_ASSIGN(const std::string title, text(*node, "title"));
-      block.title = store(title);
-    }
-    if (const YAML::Node* node = find(document.fields, "description"); node != nullptr) {
-      TACHO_ASSIGN(const std::string description, text(*node, "description"));
-      block.description = store(description);
-    }
+    const auto [block, fresh] = numbered(catalog_.blocks, block_number);
+    TACHO_TRY(slug_of(document.fields, block.slug));
+    TACHO_TRY(texts(document.fields, {{"title", &block.title}, {"description", &block.description}}));
     if (const YAML::Node* node = find(document.fields, "aliases"); node != nullptr) {
       TACHO_ASSIGN(const std::vector<std::string> aliases, words(*node, "aliases"));
       for (const std::string& alias : aliases) {
@@ -359,48 +392,29 @@ class CatalogReader : YamlReader {
     const YAML::Node* number_node = find(keys, "table");
     if (number_node == nullptr) return fail_at(node, "a table needs its number: \"table: 1\"");
     TACHO_ASSIGN(const int table_number, number(*number_node, "table"));
-    auto place = std::find_if(block.tables.begin(), block.tables.end(),
-                              [&](const Table& table) { return table.number >= table_number; });
-    const bool fresh = place == block.tables.end() || place->number != table_number;
-    if (fresh) {
-      place = block.tables.insert(place, Table{});
-      place->number = table_number;
-      place->block = block.number;
-    }
-    Table& table = *place;
-    if (const YAML::Node* entry = find(keys, "slug"); entry != nullptr) {
-      TACHO_ASSIGN(table.slug, slug(*entry, "slug"));
-    }
-    if (const YAML::Node* entry = find(keys, "title"); entry != nullptr) {
-      TACHO_ASSIGN(const std::string title, text(*entry, "title"));
-      table.title = store(title);
-    }
-    if (const YAML::Node* entry = find(keys, "type"); entry != nullptr) {
-      TACHO_TRY(choose(*entry, "type", table.type,
-                       {{"metrics", TableType::kMetrics},
-                        {"top-kernels", TableType::kTopKernels},
-                        {"dispatches", TableType::kDispatches},
-                        {"system-info", TableType::kSystemInfo},
-                        {"roofline", TableType::kRoofline},
-                        {"pc-sampling", TableType::kPcSampling}}));
-    }
-    if (const YAML::Node* entry = find(keys, "style"); entry != nullptr) {
-      TACHO_TRY(choose(*entry, "style", table.style,
-                       {{"table", TableStyle::kTable},
-                        {"bar", TableStyle::kBar},
-                        {"box", TableStyle::kBox},
-                        {"multi-bar", TableStyle::kMultiBar},
-                        {"memory-chart", TableStyle::kMemoryChart}}));
-    }
+    const auto [table, fresh] = numbered(block.tables, table_number);
+    table.block = block.number;
+    TACHO_TRY(slug_of(keys, table.slug));
+    TACHO_TRY(texts(keys, {{"title", &table.title}, {"repeat", &table.repeat}}));
+    TACHO_TRY(choose_of(keys, "type", table.type,
+                        {{"metrics", TableType::kMetrics},
+                         {"top-kernels", TableType::kTopKernels},
+                         {"dispatches", TableType::kDispatches},
+                         {"system-info", TableType::kSystemInfo},
+                         {"roofline", TableType::kRoofline},
+                         {"pc-sampling", TableType::kPcSampling}}));
+    TACHO_TRY(choose_of(keys, "style", table.style,
+                        {{"table", TableStyle::kTable},
+                         {"bar", TableStyle::kBar},
+                         {"box", TableStyle::kBox},
+                         {"multi-bar", TableStyle::kMultiBar},
+                         {"memory-chart", TableStyle::kMemoryChart}}));
     if (const YAML::Node* entry = find(keys, "comparable"); entry != nullptr) {
       TACHO_ASSIGN(table.comparable, truth(*entry, "comparable"));
     }
-    if (const YAML::Node* entry = find(keys, "repeat"); entry != nullptr) {
-      TACHO_ASSIGN(const std::string repeat, text(*entry, "repeat"));
-      if (repeat.size() < 2 || repeat.front() != '$')
-        return fail_at(*entry, "repeat must be a specification value such as $total_l2_chan, not \"{}\"", repeat);
-      table.repeat = store(repeat);
-    }
+    if (const YAML::Node* entry = find(keys, "repeat");
+        entry != nullptr && (table.repeat.size() < 2 || table.repeat.front() != '$'))
+      return fail_at(*entry, "repeat must be a specification value such as $total_l2_chan, not \"{}\"", table.repeat);
     if (const YAML::Node* entry = find(keys, "columns"); entry != nullptr) {
       if (!fresh) return fail_at(*entry, "the columns of table {}.{} are fixed", block.number, table_number);
       TACHO_TRY(read_columns(table, *entry));
@@ -408,32 +422,22 @@ class CatalogReader : YamlReader {
     if (fresh && (table.slug.empty() || table.title.empty()))
       return fail_at(*number_node, "the new table {}.{} needs a slug and a title", block.number, table_number);
 
-    Defaults defaults;
-    if (const YAML::Node* entry = find(keys, "kind"); entry != nullptr) {
-      TACHO_ASSIGN(defaults.kind, kind(*entry));
-    }
-    if (const YAML::Node* entry = find(keys, "unit"); entry != nullptr) {
-      TACHO_ASSIGN(defaults.unit, text(*entry, "unit"));
-    }
-    if (const YAML::Node* entry = find(keys, "compat_unit"); entry != nullptr) {
-      TACHO_ASSIGN(defaults.compat_unit, text(*entry, "compat_unit"));
-    }
-    if (const YAML::Node* entry = find(keys, "coll_level"); entry != nullptr) {
-      TACHO_ASSIGN(defaults.coll_level, text(*entry, "coll_level"));
-    }
+    Metric defaults;
+    TACHO_TRY(read_kind(keys, defaults.kind));
+    TACHO_TRY(texts(
+        keys,
+        {{"unit", &defaults.unit}, {"compat_unit", &defaults.compat_unit}, {"coll_level", &defaults.coll_level}}));
     const YAML::Node* metrics = find(keys, "metrics");
     if (metrics == nullptr) return {};
     if (table.type != TableType::kMetrics) return fail_at(*metrics, "a table of this type has no metrics of its own");
     if (table.columns.empty()) return fail_at(*metrics, "table {}.{} needs columns", block.number, table_number);
     if (!metrics->IsSequence()) return fail_at(*metrics, "metrics must be a list");
-    for (const auto& metric : *metrics) TACHO_TRY(read_metric(table, metric, defaults));
+    for (const auto& metric : *metrics) TACHO_TRY(read_metric(table, metric, defaults, find(keys, "kind") != nullptr));
     return {};
   }
 
-  Result<Kind> kind(const YAML::Node& node) const {
-    Kind out = Kind::kRatio;
-    TACHO_TRY(choose(node, "kind", out, {{"sum", Kind::kSum}, {"rate", Kind::kRate}, {"ratio", Kind::kRatio}}));
-    return out;
+  Status read_kind(const Fields& keys, Kind& out) const {
+    return choose_of(keys, "kind", out, {{"sum", Kind::kSum}, {"rate", Kind::kRate}, {"ratio", Kind::kRatio}});
   }
 
   Status read_columns(Table& table, const YAML::Node& node) {
@@ -458,9 +462,8 @@ class CatalogReader : YamlReader {
         {"pct", "Pct of Peak", ColumnRole::kValue, Reduction::kNone},
         {"rounded", "Value", ColumnRole::kValue, Reduction::kNone},
     };
-    static const std::set<std::string, std::less<>> kReserved = {
-        "slug",   "name", "unit",   "kind", "value",  "coll_level", "description",
-        "advice", "only", "except", "arch", "compat", "unavailable"};
+    static const Words kReserved = {"slug",   "name", "unit",   "kind", "value",  "coll_level", "description",
+                                    "advice", "only", "except", "arch", "compat", "unavailable"};
     if (!node.IsSequence()) return fail_at(node, "columns must be a list");
     for (const auto& item : node) {
       Column column;
@@ -472,26 +475,20 @@ class CatalogReader : YamlReader {
       } else {
         TACHO_ASSIGN(const Fields keys, fields(item, "a column", {"key", "title", "function", "text"}));
         const YAML::Node* key = find(keys, "key");
-        const YAML::Node* title = find(keys, "title");
-        const YAML::Node* function = find(keys, "function");
-        const YAML::Node* is_text = find(keys, "text");
-        if (key == nullptr || title == nullptr) return fail_at(item, "a column needs a key and a title");
+        if (key == nullptr || find(keys, "title") == nullptr) return fail_at(item, "a column needs a key and a title");
         TACHO_ASSIGN(column.key, slug(*key, "key"));
         if (kReserved.contains(column.key)) return fail_at(*key, "\"{}\" cannot be a column's key", column.key);
-        TACHO_ASSIGN(const std::string heading, text(*title, "title"));
-        column.title = store(heading);
-        if (function != nullptr) {
-          TACHO_TRY(choose(*function, "function", column.reduction,
-                           {{"avg", Reduction::kAvg},
-                            {"min", Reduction::kMin},
-                            {"max", Reduction::kMax},
-                            {"median", Reduction::kMedian},
-                            {"std", Reduction::kStd},
-                            {"q1", Reduction::kQ1},
-                            {"q3", Reduction::kQ3},
-                            {"sum", Reduction::kSum}}));
-        }
-        if (is_text != nullptr) {
+        TACHO_TRY(texts(keys, {{"title", &column.title}}));
+        TACHO_TRY(choose_of(keys, "function", column.reduction,
+                            {{"avg", Reduction::kAvg},
+                             {"min", Reduction::kMin},
+                             {"max", Reduction::kMax},
+                             {"median", Reduction::kMedian},
+                             {"std", Reduction::kStd},
+                             {"q1", Reduction::kQ1},
+                             {"q3", Reduction::kQ3},
+                             {"sum", Reduction::kSum}}));
+        if (const YAML::Node* is_text = find(keys, "text"); is_text != nullptr) {
           TACHO_ASSIGN(const bool yes, truth(*is_text, "text"));
           if (yes) column.role = ColumnRole::kText;
         }
@@ -506,13 +503,6 @@ class CatalogReader : YamlReader {
 
   // Metrics
 
-  struct Defaults {
-    std::optional<Kind> kind;
-    std::string unit;
-    std::string compat_unit;
-    std::string coll_level;
-  };
-
   /// Whether the statistics of `column` are taken of the metric's own value (and not of a key of the column).
   static bool shows_value(const Column& column) {
     return column.role == ColumnRole::kValue && column.key != "peak" && column.key != "pct" &&
@@ -523,110 +513,60 @@ class CatalogReader : YamlReader {
            key == "q3";
   }
 
-  Status read_metric(Table& table, const YAML::Node& node, const Defaults& defaults) {
-    std::set<std::string, std::less<>> layer_keys = {"value", "unit", "coll_level"};
+  /// `defaults` are the table's, whose kind counts only where it `has_kind`.
+  Status read_metric(Table& table, const YAML::Node& node, const Metric& defaults, bool has_kind) {
+    Words layer_keys = {"value", "unit", "coll_level"};
     for (const Column& column : table.columns)
-      if (column.role == ColumnRole::kValue || column.role == ColumnRole::kText)
-        layer_keys.insert(std::string(column.key));
-    std::set<std::string, std::less<>> known = layer_keys;
+      if (column.role == ColumnRole::kValue || column.role == ColumnRole::kText) layer_keys.emplace(column.key);
+    Words known = layer_keys;
     for (const char* key :
          {"slug", "name", "kind", "description", "advice", "only", "except", "unavailable", "arch", "compat"})
       known.insert(key);
     TACHO_ASSIGN(const Fields keys, fields(node, "a metric", known));
-
     const YAML::Node* slug_node = find(keys, "slug");
     if (slug_node == nullptr) return fail_at(node, "a metric needs a slug");
     TACHO_ASSIGN(const std::string_view metric_slug, slug(*slug_node, "slug"));
-
-    bool present = true;
-    if (const YAML::Node* only = find(keys, "only"); only != nullptr) {
-      TACHO_ASSIGN(present, includes_us(*only, "only"));
-    }
-    if (const YAML::Node* except = find(keys, "except"); except != nullptr) {
-      TACHO_ASSIGN(const bool excluded, includes_us(*except, "except"));
-      present = present && !excluded;
-    }
+    TACHO_ASSIGN(const bool present, holds_here(keys));
     bool unavailable = false;
     if (const YAML::Node* entry = find(keys, "unavailable"); entry != nullptr) {
       TACHO_ASSIGN(unavailable, includes_us(*entry, "unavailable"));
     }
 
     // What holds here: the metric's own entries, over them those of a family, over them those of the architecture.
-    Layer own;
+    Layer own, compat;
     for (const auto& [key, value] : keys)
       if (layer_keys.contains(key)) own.entries.insert_or_assign(key, value);
-    Layer compat;
-    std::set<std::string, std::less<>> compat_keys = layer_keys;
+    Words compat_keys = layer_keys;
     compat_keys.erase("coll_level");
     compat_keys.insert("name");
     if (const YAML::Node* entry = find(keys, "compat"); entry != nullptr)
       TACHO_TRY(read_layer(*entry, "compat", compat_keys, compat));
-    if (const YAML::Node* entry = find(keys, "arch"); entry != nullptr) {
+    if (const YAML::Node* entry = find(keys, "arch"); entry != nullptr)
       TACHO_TRY(read_overrides(*entry, layer_keys, compat_keys, own, compat));
-    }
 
-    Metric* existing = nullptr;
-    for (Block& block : catalog_.blocks)
-      for (Table& other : block.tables)
-        for (Metric& metric : other.metrics)
-          if (metric.slug == metric_slug) existing = &metric;
-    if (existing != nullptr) {
-      if (defined_here_.contains(metric_slug))
-        return fail_at(*slug_node, "the slug \"{}\" stands here for the second time", metric_slug);
-      if (existing->id.block != table.block || existing->id.table != table.number)
-        return fail_at(*slug_node, "the slug \"{}\" belongs to metric {}; a metric cannot move to another table",
-                       metric_slug, to_string(existing->id));
-    }
-    if (!slugs_.insert(metric_slug).second)
-      return fail_at(*slug_node, "the slug \"{}\" stands here for the second time", metric_slug);
+    TACHO_ASSIGN(Metric* const existing, known_metric(table, metric_slug, *slug_node));
     if (!present) {
       if (existing != nullptr) {
-        const auto row = static_cast<size_t>(existing->id.row);
-        table.metrics.erase(table.metrics.begin() + static_cast<ptrdiff_t>(row));
+        table.metrics.erase(table.metrics.begin() + existing->id.row);
         renumber(table);
       }
       return {};
     }
-
-    Metric fresh;
+    Metric fresh = defaults;
     Metric& metric = existing != nullptr ? *existing : fresh;
     if (existing == nullptr) {
-      metric.slug = metric_slug;
-      metric.unit = store(defaults.unit);
-      metric.compat_unit = store(defaults.compat_unit);
-      metric.coll_level = store(defaults.coll_level);
-      metric.kind = defaults.kind.value_or(Kind::kRatio);
-      metric.cells.resize(table.columns.size());
+      fresh.slug = metric_slug;
+      fresh.cells.resize(table.columns.size());
       if (find(keys, "name") == nullptr) return fail_at(node, "metric \"{}\" needs a name", metric_slug);
-      if (!defaults.kind.has_value() && find(keys, "kind") == nullptr)
+      if (!has_kind && find(keys, "kind") == nullptr)
         return fail_at(node, "metric \"{}\" needs a kind (sum, rate or ratio)", metric_slug);
       for (const char* key : {"description", "advice"})
         if (find(keys, key) == nullptr) return fail_at(node, "metric \"{}\" needs \"{}\"", metric_slug, key);
     }
-    if (const YAML::Node* entry = find(keys, "name"); entry != nullptr) {
-      TACHO_ASSIGN(const std::string name, text(*entry, "name"));
-      if (name.empty()) return fail_at(*entry, "the name is empty");
-      metric.name = store(name);
-    }
-    if (const YAML::Node* entry = find(keys, "kind"); entry != nullptr) {
-      TACHO_ASSIGN(metric.kind, kind(*entry));
-    }
-    if (const YAML::Node* entry = find(keys, "description"); entry != nullptr) {
-      TACHO_ASSIGN(const std::string description, text(*entry, "description"));
-      metric.description = store(description);
-    }
-    if (const YAML::Node* entry = find(keys, "advice"); entry != nullptr) {
-      TACHO_ASSIGN(const std::string advice, text(*entry, "advice"));
-      metric.advice = store(advice);
-    }
-    if (const auto entry = own.entries.find("unit"); entry != own.entries.end()) {
-      TACHO_ASSIGN(const std::string unit, text(entry->second, "unit"));
-      metric.unit = store(unit);
-    }
-    if (const auto entry = own.entries.find("coll_level"); entry != own.entries.end()) {
-      TACHO_ASSIGN(const std::string level, text(entry->second, "coll_level"));
-      metric.coll_level = store(level);
-    }
+    TACHO_TRY(texts(keys, {{"name", &metric.name}, {"description", &metric.description}, {"advice", &metric.advice}}));
+    if (metric.name.empty()) return fail_at(*find(keys, "name"), "the name is empty");
+    TACHO_TRY(read_kind(keys, metric.kind));
+    TACHO_TRY(texts(own, {{"unit", &metric.unit}, {"coll_level", &metric.coll_level}}));
     if (unavailable) {
       // The peak is the hardware's and stays.
       metric.value = {};
@@ -636,29 +576,7 @@ class CatalogReader : YamlReader {
     }
     TACHO_TRY(fill_cells(table, own, metric.value, metric.cells));
     if (existing == nullptr && !unavailable) TACHO_TRY(check_filled(table, own, metric, node));
-
-    if (!compat.entries.empty()) {
-      metric.compat_cells = metric.cells;
-      std::string_view value = metric.value;
-      TACHO_TRY(fill_cells(table, compat, value, metric.compat_cells));
-      if (metric.compat_cells == metric.cells) {
-        metric.compat_cells.clear();
-        if (!compat.entries.contains("unit") && !compat.entries.contains("name"))
-          return fail_at(node, "the compat entries of \"{}\" equal what the catalog has", metric_slug);
-      }
-      if (const auto entry = compat.entries.find("unit"); entry != compat.entries.end()) {
-        TACHO_ASSIGN(const std::string unit, text(entry->second, "unit"));
-        if (unit == metric.unit)
-          return fail_at(entry->second, "the compat unit of \"{}\" equals its unit", metric_slug);
-        metric.compat_unit = store(unit);
-      }
-      if (const auto entry = compat.entries.find("name"); entry != compat.entries.end()) {
-        TACHO_ASSIGN(const std::string name, text(entry->second, "name"));
-        if (name == metric.name)
-          return fail_at(entry->second, "the compat name of \"{}\" equals its name", metric_slug);
-        metric.compat_name = store(name);
-      }
-    }
+    if (!compat.entries.empty()) TACHO_TRY(read_compat(table, compat, metric, node));
     if (existing == nullptr) {
       table.metrics.push_back(std::move(fresh));
       renumber(table);
@@ -667,13 +585,45 @@ class CatalogReader : YamlReader {
     return {};
   }
 
+  /// The metric of that slug that the catalog has already, nullptr where it is new. A slug stands once in these files.
+  Result<Metric*> known_metric(const Table& table, std::string_view slug, const YAML::Node& node) {
+    Metric* existing = nullptr;
+    for (Block& block : catalog_.blocks)
+      for (Table& other : block.tables)
+        for (Metric& metric : other.metrics)
+          if (metric.slug == slug) existing = &metric;
+    if (existing != nullptr && !defined_here_.contains(slug) &&
+        (existing->id.block != table.block || existing->id.table != table.number))
+      return fail_at(node, "the slug \"{}\" belongs to metric {}; a metric cannot move to another table", slug,
+                     to_string(existing->id));
+    if (!slugs_.insert(slug).second) return fail_at(node, "the slug \"{}\" stands here for the second time", slug);
+    return existing;
+  }
+
+  /// What upstream computes and prints instead (Metric::compat_cells); it must differ from what the metric has.
+  Status read_compat(const Table& table, const Layer& compat, Metric& metric, const YAML::Node& node) {
+    metric.compat_cells = metric.cells;
+    std::string_view value = metric.value;
+    TACHO_TRY(fill_cells(table, compat, value, metric.compat_cells));
+    if (metric.compat_cells == metric.cells) {
+      metric.compat_cells.clear();
+      if (!compat.entries.contains("unit") && !compat.entries.contains("name"))
+        return fail_at(node, "the compat entries of \"{}\" equal what the catalog has", metric.slug);
+    }
+    TACHO_TRY(texts(compat, {{"unit", &metric.compat_unit}, {"name", &metric.compat_name}}));
+    for (const auto& [key, ours, theirs] :
+         {std::tuple{"unit", metric.unit, metric.compat_unit}, {"name", metric.name, metric.compat_name}})
+      if (const auto entry = compat.entries.find(key); entry != compat.entries.end() && ours == theirs)
+        return fail_at(entry->second, "the compat {} of \"{}\" equals its {}", key, metric.slug, key);
+    return {};
+  }
+
   static void renumber(Table& table) {
     for (size_t row = 0; row < table.metrics.size(); ++row)
       table.metrics[row].id = {table.block, table.number, static_cast<int>(row)};
   }
 
-  Status read_layer(const YAML::Node& node, std::string_view what, const std::set<std::string, std::less<>>& known,
-                    Layer& out) {
+  Status read_layer(const YAML::Node& node, std::string_view what, const Words& known, Layer& out) {
     TACHO_ASSIGN(const Fields keys, fields(node, what, known));
     for (const auto& [key, value] : keys) {
       if (!value.IsScalar()) return fail_at(value, "{} of {} must be a single value", key, what);
@@ -682,10 +632,10 @@ class CatalogReader : YamlReader {
     return {};
   }
 
-  Status read_overrides(const YAML::Node& node, const std::set<std::string, std::less<>>& layer_keys,
-                        const std::set<std::string, std::less<>>& compat_keys, Layer& own, Layer& compat) {
+  Status read_overrides(const YAML::Node& node, const Words& layer_keys, const Words& compat_keys, Layer& own,
+                        Layer& compat) {
     TACHO_ASSIGN(const Fields entries, fields(node, "arch", {}));
-    std::set<std::string, std::less<>> known = layer_keys;
+    Words known = layer_keys;
     known.insert("compat");
     std::map<int, std::pair<Layer, Layer>> layers;  // by rank: what holds and what --compat takes
     for (const auto& [name, value] : entries) {
@@ -780,11 +730,8 @@ class CatalogReader : YamlReader {
   // Ids and sets
 
   Status read_seed_ids(const Document& document) {
-    file_ = document.file;
-    const YAML::Node* node = find(document.fields, "seed_ids");
-    if (node == nullptr) return {};
-    if (!node->IsSequence()) return fail_at(*node, "seed_ids must be a list");
-    for (const auto& item : *node) {
+    TACHO_ASSIGN(const YAML::Node seeds, list(document, "seed_ids"));
+    for (const auto& item : seeds) {
       TACHO_ASSIGN(const Fields keys, fields(item, "a seed id", {"id", "slug", "in"}));
       const YAML::Node* id_node = find(keys, "id");
       const YAML::Node* slug_node = find(keys, "slug");
@@ -808,21 +755,13 @@ class CatalogReader : YamlReader {
   }
 
   Status read_sets(const Document& document) {
-    file_ = document.file;
-    const YAML::Node* node = find(document.fields, "sets");
-    if (node == nullptr) return {};
-    if (!node->IsSequence()) return fail_at(*node, "sets must be a list");
-    for (const auto& item : *node) {
+    TACHO_ASSIGN(const YAML::Node sets, list(document, "sets"));
+    for (const auto& item : sets) {
       TACHO_ASSIGN(const Fields keys, fields(item, "a set", {"set", "title", "description", "metrics"}));
       MetricSet set;
       for (const char* key : {"set", "title", "description", "metrics"})
         if (find(keys, key) == nullptr) return fail_at(item, "a set needs a \"{}\"", key);
-      TACHO_ASSIGN(const std::string name, text(*find(keys, "set"), "set"));
-      TACHO_ASSIGN(const std::string title, text(*find(keys, "title"), "title"));
-      TACHO_ASSIGN(const std::string description, text(*find(keys, "description"), "description"));
-      set.name = store(name);
-      set.title = store(title);
-      set.description = store(description);
+      TACHO_TRY(texts(keys, {{"set", &set.name}, {"title", &set.title}, {"description", &set.description}}));
       const YAML::Node& list = *find(keys, "metrics");
       if (!list.IsSequence()) return fail_at(list, "metrics of a set must be a list");
       for (const auto& entry : list) {
@@ -832,14 +771,7 @@ class CatalogReader : YamlReader {
           const YAML::Node* slug_node = find(parts, "slug");
           if (slug_node == nullptr) return fail_at(entry, "a metric of a set needs its slug");
           which.reset(*slug_node);
-          bool present = true;
-          if (const YAML::Node* only = find(parts, "only"); only != nullptr) {
-            TACHO_ASSIGN(present, includes_us(*only, "only"));
-          }
-          if (const YAML::Node* except = find(parts, "except"); except != nullptr) {
-            TACHO_ASSIGN(const bool excluded, includes_us(*except, "except"));
-            present = present && !excluded;
-          }
+          TACHO_ASSIGN(const bool present, holds_here(parts));
           if (!present) continue;
         }
         TACHO_ASSIGN(const std::string_view member, slug(which, "slug"));

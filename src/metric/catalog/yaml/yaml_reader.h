@@ -71,6 +71,14 @@ class YamlReader {
     return fail_at(node, "{} must be one of {}, not \"{}\"", what, list, word);
   }
 
+  /// The same for a key of a mapping; nothing where it is missing.
+  template <typename Enum>
+  Status choose_of(const Fields& keys, std::string_view key, Enum& out,
+                   std::initializer_list<std::pair<std::string_view, Enum>> choices) const {
+    const YAML::Node* node = find(keys, key);
+    return node != nullptr ? choose(*node, key, out, choices) : Status();
+  }
+
   std::string_view file_;  ///< named in errors
 };
 

@@ -91,9 +91,6 @@ Result<RuleBook> parse_rules(std::string_view yaml, std::string_view file, const
 /// have the keys sentence, refuted-by and spans besides.
 Result<RuleBook> parse_trace_rules(std::string_view yaml, std::string_view file);
 
-/// Adds rules to a book; one with a known slug replaces that. The book keeps the text of `more` alive.
-Status add_rules(RuleBook& book, const RuleBook& more);
-
 /// Whether all metrics that the rule needs (conditions and savings) exist on the catalog's architecture.
 bool can_evaluate(const Rule& rule, const Catalog& catalog);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "metric/catalog/add_rules.h"
 #include "metric/catalog/architectures.h"
 #include "metric/catalog/blob.h"
 #include "metric/catalog/builtin/bytes.h"
@@ -129,7 +130,7 @@ Result<RuleBook> load_rules(const Catalog& catalog, std::span<const std::string>
     TACHO_ASSIGN(const std::vector<CatalogFile> files, read_catalog_folder(folder));
     for (const CatalogFile& file : files) {
       TACHO_ASSIGN(RuleBook more, parse_rules(file.text, file.name, &catalog));
-      TACHO_TRY(add_rules(book, more));
+      add_rules(book, more);
     }
   }
   std::erase_if(book.rules, [&](const Rule& rule) { return !can_evaluate(rule, catalog); });

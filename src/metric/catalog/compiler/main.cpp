@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "metric/catalog/add_rules.h"
 #include "metric/catalog/architectures.h"
 #include "metric/catalog/blob.h"
 #include "metric/catalog/files.h"
@@ -22,16 +23,16 @@ Status compile(const std::string& output, std::span<const std::string> folders) 
     const std::string vendor = std::filesystem::path(folder).filename().string();
     TACHO_ASSIGN(const std::vector<CatalogFile> files, read_catalog_folder(folder));
     const std::string_view owner = rules.strings->intern(vendor);
-    const auto add_owned = [&](RuleBook more) -> Status {
+    const auto add_owned = [&](RuleBook more) {
       for (Rule& rule : more.rules) rule.vendor = owner;
       for (RuleCheck& check : more.checks) check.vendor = owner;
       for (RuleScreen& screen : more.screens) screen.vendor = owner;
-      return add_rules(rules, more);
+      add_rules(rules, more);
     };
     if (vendor == kTraceRules) {
       for (const CatalogFile& file : files) {
         TACHO_ASSIGN(RuleBook more, parse_trace_rules(file.text, file.name));
-        TACHO_TRY(add_owned(std::move(more)));
+        add_owned(std::move(more));
       }
       continue;
     }
@@ -51,7 +52,7 @@ Status compile(const std::string& output, std::span<const std::string> folders) 
     for (const CatalogFile& file : files) {
       // Every rule must make sense on the newest architecture; load_rules drops it where metrics are missing.
       TACHO_ASSIGN(RuleBook more, parse_rules(file.text, file.name, &catalogs.back()));
-      TACHO_TRY(add_owned(std::move(more)));
+      add_owned(std::move(more));
     }
   }
 

@@ -785,7 +785,7 @@ TEST(Findings, RulesStandInTheDocs) {
 // written in this file. A rule without both fails here, whichever of the tests are run.
 TEST(Findings, RulesEachFireAndAreSilentInATest) {
   const char* const source = getenv("TACHO_SOURCE");
-  std::ifstream file(std::string(source != nullptr ? source : ".") + "/tests/analysis/findings_test.cpp");
+  std::ifstream file(std::string(source != nullptr ? source : ".") + "/tests/analysis/findings/findings_test.cpp");
   const std::string tests(std::istreambuf_iterator<char>(file), {});
   ASSERT_FALSE(tests.empty());
   const auto expected = [&](std::string_view rule, std::string_view state) {

@@ -3,16 +3,20 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <iterator>
 #include <system_error>
 
 namespace tacho {
 namespace {
 
+constexpr std::string_view kSuffixes[] = {" [clone .kd]", " (.kd)", ".kd"};
+constexpr std::string_view kStaticPrefix = "__nv_static_";
+
 std::string_view without_suffix(std::string_view symbol) {
-  for (const std::string_view suffix :
-       {std::string_view(" [clone .kd]"), std::string_view(" (.kd)"), std::string_view(".kd")})
+  for (const std::string_view suffix : kSuffixes)
     if (symbol.size() > suffix.size() && symbol.ends_with(suffix))
       return symbol.substr(0, symbol.size() - suffix.size());
   return symbol;
@@ -21,10 +25,9 @@ std::string_view without_suffix(std::string_view symbol) {
 // nvcc calls a kernel with internal linkage "__nv_static_N__", N characters for its file, and its symbol, where device
 // code is linked by itself (-rdc=true).
 std::string_view without_file(std::string_view symbol) {
-  constexpr std::string_view kPrefix = "__nv_static_";
-  if (!symbol.starts_with(kPrefix)) return symbol;
+  if (!symbol.starts_with(kStaticPrefix)) return symbol;
   size_t length = 0;
-  const char* const begin = symbol.data() + kPrefix.size();
+  const char* const begin = symbol.data() + kStaticPrefix.size();
   const char* const end = symbol.data() + symbol.size();
   const auto [after, error] = std::from_chars(begin, end, length);
   const std::string_view rest(after, static_cast<size_t>(end - after));
@@ -33,6 +36,12 @@ std::string_view without_file(std::string_view symbol) {
 }
 
 }  // namespace
+
+bool may_be_mangled(std::string_view text) {
+  return text.starts_with("_Z") || text.starts_with(kStaticPrefix) ||
+         std::any_of(std::begin(kSuffixes), std::end(kSuffixes),
+                     [&](std::string_view end) { return text.ends_with(end); });
+}
 
 std::string demangle(std::string_view symbol) {
   std::string text(without_file(without_suffix(symbol)));

@@ -10,6 +10,8 @@ namespace tacho {
 /// what nvcc puts before the symbol of a static kernel ("__nv_static_..."). Returns any other text unchanged but for
 /// these.
 std::string demangle(std::string_view symbol);
+/// False for most texts that demangle() would return as they are, without trying.
+bool may_be_mangled(std::string_view text);
 
 /// The bare name in a demangled signature, without scope, template arguments, parameters and return type:
 /// "vectorized_elementwise_kernel".

@@ -205,7 +205,7 @@ class Source {
   std::string_view shown_name(int64_t kernel) {
     const int64_t row = trace_.cell(Table::kKernel, kernel, column::Kernel::name);
     const std::string_view raw = trace_.string(row);
-    if (options_.mangled || (!raw.starts_with("_Z") && !options_.truncate)) return raw;
+    if (options_.mangled || (!may_be_mangled(raw) && !options_.truncate)) return raw;
     auto& known = names_[row];
     if (!known) {
       known = std::make_unique<std::string>(demangle(raw));

@@ -20,8 +20,7 @@ using event::Table;
 std::string_view KernelNames::name(int64_t kernel) {
   const int64_t string = trace_.cell(Table::kKernel, kernel, column::Kernel::name);
   const std::string_view raw = trace_.string(string);
-  const bool changes = raw.starts_with("_Z") || raw.ends_with(".kd") || raw.ends_with(".kd]") || raw.ends_with(".kd)");
-  if (!options_.truncate && (options_.mangled || !changes)) return raw;
+  if (!options_.truncate && (options_.mangled || !may_be_mangled(raw))) return raw;
   int64_t& where = names_.of(string);
   if (where != 0) {
     const char* const at = reinterpret_cast<const char*>(where);

@@ -64,7 +64,7 @@ Status TraceStrings::decode(int, size_t, int, std::vector<int64_t>&) {
 
 std::string_view TraceFacts::readable(int64_t string_row, std::string& scratch) {
   const std::string_view raw = trace_->string(string_row);
-  if (!demangle_ || !raw.starts_with("_Z")) return raw;
+  if (!demangle_ || !may_be_mangled(raw)) return raw;
   constexpr size_t kMostKnown = 1 << 17;
   const auto found = readable_.find(string_row);
   if (found != readable_.end()) return *found->second;

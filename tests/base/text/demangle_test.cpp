@@ -28,6 +28,16 @@ TEST(Demangle, StaticKernelsOfNvcc) {
     EXPECT_EQ(demangle(text), text);
 }
 
+TEST(Demangle, OnlyWhatMayBeMangledChanges) {
+  for (const char* const text :
+       {"_Z3addPf", "add.kd", "_Z3addPf.kd", "add [clone .kd]", "add (.kd)", "__nv_static_3__a_b__Z3addPf"})
+    EXPECT_TRUE(may_be_mangled(text)) << text;
+  for (const char* const text : {"", "add", "void add<int>(int*)", "Cijk_Alik_Bljk", ".kdx"}) {
+    EXPECT_FALSE(may_be_mangled(text)) << text;
+    EXPECT_EQ(demangle(text), text);
+  }
+}
+
 TEST(ShortName, WithoutScopeArgumentsAndReturnType) {
   EXPECT_EQ(short_name("void at::native::vectorized_elementwise_kernel<4, float>(int, float)"),
             "vectorized_elementwise_kernel");

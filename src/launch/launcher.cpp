@@ -499,8 +499,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   if (const Status sound = check(recording); !sound) return own_error(125, sound.error().message);
   auto library = find_library();
   if (!library) return own_error(125, library.error().message);
-  auto names = library_names(*library);
-  if (!names) return own_error(125, names.error().message);
+  auto links = LibraryLinks::create(*library);
+  if (!links) return own_error(125, links.error().message);
 
   std::optional<std::pair<std::string, std::string>> torch;
   if (options.torch_trace) {
@@ -544,7 +544,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   describe_run(**writer, options);
 
   EnvironmentOptions environment_options;
-  environment_options.names = std::move(*names);
+  environment_options.names = links->names();
   environment_options.pool = pool->path();
   environment_options.preload = options.preload;
   environment_options.inject = options.inject;
@@ -644,8 +644,10 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     if (process.pid != static_cast<uint32_t>(child->pid) && kill(static_cast<pid_t>(process.pid), 0) == 0)
       result.still_running = true;
   if (!result.still_running) result.still_running = anybody_has(pool->path(), child->pid);
-  if (result.still_running)
+  if (result.still_running) {
+    links->keep();
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
+  }
   const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
                                        [](const auto& process) { return process.sees(event::Domain::kOpenCL); });
   // Libraries such as torch bring OpenCL along without a call: where libtacho.so is, nothing is missing.

@@ -13,10 +13,29 @@ struct LibraryNames {
   std::string preload;  ///< for LD_PRELOAD: the same file
 };
 
-/// Names of `library`, an absolute path. Where it lies below a folder whose name cannot be in a list, both are links in
-/// a folder of this user's in $XDG_RUNTIME_DIR, $TMPDIR or /tmp, which stays for programs that outlive tacho. The error
-/// says why there is none.
-Result<LibraryNames> library_names(const std::string& library);
+/// The names of libtacho.so for one run, and the links that some of them are. Movable; empty until created.
+///
+/// If the library lies below a folder whose name cannot be in a list, the names are links in a folder of this user's in
+/// $XDG_RUNTIME_DIR, $TMPDIR or /tmp. Runs of the same library share that folder; the last of them removes it. Creating
+/// one also removes such folders whose library is gone.
+class LibraryLinks {
+ public:
+  LibraryLinks() = default;
+  /// Of `library`, an absolute path. The error says why there are no names.
+  static Result<LibraryLinks> create(const std::string& library);
+  LibraryLinks(LibraryLinks&& other) noexcept;
+  LibraryLinks& operator=(LibraryLinks&& other) noexcept;
+  ~LibraryLinks();
+
+  const LibraryNames& names() const { return names_; }
+  /// The folder stays, for programs that outlive tacho. A later run removes it once the library is gone.
+  void keep();
+
+ private:
+  LibraryNames names_;
+  std::string folder_;   // "" where there are no links
+  int descriptor_ = -1;  // of the folder, locked for sharing
+};
 
 /// AddressSanitizer refuses to run behind a library whose name does not look like its own. libtacho.so interposes
 /// nothing that it checks for, so that it is preloaded as a link of this name.

@@ -193,13 +193,16 @@ class Places(attack.Attack):
         temporary = self.folder / "tmp"
         temporary.mkdir()
         environment = self.environment({"TMPDIR": str(temporary)}, without=["XDG_RUNTIME_DIR"])
-        command = [place / "bin" / "tacho", "trace", "--quiet", "--overwrite", "-o", "t.tacho", "--", str(WORKLOAD), "5"]
-        self.assertEqual(subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, timeout=60).returncode, 0)
-        made = list(temporary.glob("tacho-*"))
-        self.assertEqual(len(made), 1)
-        made[0].chmod(0o777)
-        result = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, timeout=60)
+        command = [place / "bin" / "tacho", "trace", "--quiet", "--overwrite", "-o", "t.tacho", "--"]
+        during = subprocess.run([*command, "/bin/ls", temporary], cwd=self.folder, env=environment, capture_output=True, timeout=60)
+        names = during.stdout.decode().split()
+        self.assertEqual((during.returncode, len(names)), (0, 1), during.stderr)
+        self.assertEqual(list(temporary.iterdir()), [], "the links end with the run")
+        (temporary / names[0]).mkdir()
+        (temporary / names[0]).chmod(0o777)
+        result = subprocess.run([*command, str(WORKLOAD), "5"], cwd=self.folder, env=environment, capture_output=True, timeout=60)
         self.assertEqual((result.returncode, result.stderr), (0, b""))  # by way of /tmp
+        self.assertEqual(list((temporary / names[0]).iterdir()), [])
         self.assertEqual(self.markers(), 50)
 
 

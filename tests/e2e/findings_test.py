@@ -5,13 +5,11 @@ import csv
 import io
 import json
 import os
-import pathlib
-import tempfile
 
-from harness import Case, DATA, TACHO, TARGETS, main, need_data, sanitized
+from harness import BUILD, Case, DATA, TACHO, TARGETS, main, need_data, sanitized
 
 PROGRAM = TARGETS / "opencl_findings"
-CACHE = pathlib.Path(tempfile.gettempdir()) / "tacho-test-pocl"
+CACHE = BUILD / "pocl-cache"
 
 
 def setUpModule():

@@ -42,6 +42,15 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tacho-test-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.addCleanup(self.leaves_no_links)
+
+    def leaves_no_links(self):
+        """The links by which tacho preloads its library end with its run (src/launch/library_names.h)."""
+        for link in pathlib.Path(tempfile.gettempdir()).glob("tacho-*/libtacho.so"):
+            try:
+                self.assertFalse(os.readlink(link).startswith(f"{self.folder}/"), f"{link} was left behind")
+            except OSError:  # gone meanwhile, or no link
+                pass
 
     def run_command(self, *command, code=0, timeout=120, env=None, **options):
         result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -7,13 +7,12 @@ import pathlib
 import re
 import sqlite3
 import subprocess
-import tempfile
 import unittest
 
 from harness import BUILD, Case, DEBIAN_PYTHON, EXAMPLES, TACHO, TARGETS, main
 
 CASES = TARGETS / "opencl_cases"
-CACHE = pathlib.Path(tempfile.gettempdir()) / "tacho-test-pocl"
+CACHE = BUILD / "pocl-cache"
 OCLGRIND = pathlib.Path("/usr/lib/oclgrind/liboclgrind-rt.so")
 OCLGRIND_ICD = pathlib.Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
 

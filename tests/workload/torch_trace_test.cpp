@@ -75,6 +75,7 @@ TEST(TorchTrace, WhatCannotBeReadIsOneSentence) {
   EXPECT_EQ(read->graph_parts[0].name, "a/b");
   EXPECT_EQ(read->graph_parts[0].kernels, 100);
   EXPECT_EQ(read->graph_parts[0].ns, 4000);
+  fs::remove_all(folder);
 }
 
 }  // namespace

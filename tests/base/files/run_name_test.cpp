@@ -7,6 +7,8 @@
 #include <sstream>
 #include <vector>
 
+#include "base/files/temporary.h"
+
 namespace tacho {
 namespace {
 
@@ -62,7 +64,9 @@ TEST(RunName, MayRunPython) {
 }
 
 TEST(RunName, Interpreters) {
-  const std::string folder = ::testing::TempDir();
+  auto made = TemporaryFolder::create(::testing::TempDir() + "run-name-");
+  ASSERT_TRUE(made) << made.error().message;
+  const std::string folder = made->path() + "/";
   const auto file = [&](const std::string& name, const std::string& text) {
     std::ofstream(folder + name, std::ios::binary) << text;
     return folder + name;

@@ -100,6 +100,8 @@ TEST(Csv, FilesLargerThanTheBufferAndGzipGiveTheSameRecords) {
 
   std::filesystem::resize_file(packed, std::filesystem::file_size(packed) / 2);
   auto cut = read_all(std::move(*CsvReader::open(packed)));
+  std::filesystem::remove(path);
+  std::filesystem::remove(packed);
   ASSERT_FALSE(cut.has_value());
   EXPECT_NE(cut.error().message.find("gzip"), std::string::npos) << cut.error().message;
 }

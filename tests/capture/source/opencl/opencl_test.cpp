@@ -18,15 +18,9 @@ namespace {
 using event::AllocationOperation, event::CopyDirection, event::CopyKind, event::LossReason, event::MemoryKind,
     event::Table;
 
-// One folder for PoCL's compiled kernels, warm after the first test.
+// The folder of PoCL's compiled kernels, warm after the first test.
 void warm() {
-  static const bool done = [] {
-    const std::string folder = std::filesystem::temp_directory_path() / "tacho-test-pocl";
-    std::filesystem::create_directories(folder);
-    setenv("POCL_CACHE_DIR", folder.c_str(), 0);
-    return true;
-  }();
-  (void)done;
+  std::filesystem::create_directories(getenv("POCL_CACHE_DIR"));
 }
 
 // A library instrumented for threads cannot be preloaded: its code runs before the runtime of the instrumentation.

@@ -41,7 +41,7 @@ std::vector<Row> by_time(const Trace& trace, Table table) {
   return rows;
 }
 
-TEST(TypedRows, come_in_order_of_time_with_the_cells_of_their_columns) {
+TEST(TypedRows, ComeInOrderOfTimeWithTheCellsOfTheirColumns) {
   const auto trace = sample();
   const std::vector<Row> want = by_time(*trace, Table::kMessage);
   size_t at = 0;
@@ -59,7 +59,7 @@ TEST(TypedRows, come_in_order_of_time_with_the_cells_of_their_columns) {
   EXPECT_EQ(at, want.size());
 }
 
-TEST(TypedRows, keep_to_a_stretch_of_time) {
+TEST(TypedRows, KeepToAStretchOfTime) {
   const auto trace = sample();
   const std::vector<Row> all = by_time(*trace, Table::kApi);
   const int64_t from = all[1000][1], to = all[2000][1];
@@ -75,7 +75,7 @@ TEST(TypedRows, keep_to_a_stretch_of_time) {
             std::count_if(all.begin(), all.end(), [&](const Row& row) { return row[1] >= from && row[1] < to; }));
 }
 
-TEST(TypedRows, give_doubles_and_tell_unknown_ones) {
+TEST(TypedRows, GiveDoublesAndTellUnknownOnes) {
   const auto trace = sample();
   const std::vector<Row> want = by_time(*trace, Table::kReading);
   RowCursor<column::Reading::value> reading(*trace);
@@ -91,7 +91,7 @@ TEST(TypedRows, give_doubles_and_tell_unknown_ones) {
   EXPECT_GT(unknown, 0u);
 }
 
-TEST(TypedRows, decode_only_the_columns_that_were_chosen) {
+TEST(TypedRows, DecodeOnlyTheColumnsThatWereChosen) {
   const auto trace = sample();
   const size_t chunks = trace->chunks(Table::kMessage).size();
   const uint64_t before = trace->columns_decoded();
@@ -107,7 +107,7 @@ TEST(TypedRows, decode_only_the_columns_that_were_chosen) {
   EXPECT_EQ(trace->columns_decoded() - before, 4 * chunks) << "the tag, and the start for the order";
 }
 
-TEST(TypedRows, have_the_five_columns_of_every_timed_table) {
+TEST(TypedRows, HaveTheFiveColumnsOfEveryTimedTable) {
   const auto trace = sample();
   for (const Table table : {Table::kMessage, Table::kApi}) {
     const std::vector<Row> want = by_time(*trace, table);
@@ -123,7 +123,7 @@ TEST(TypedRows, have_the_five_columns_of_every_timed_table) {
   }
 }
 
-TEST(TypedRows, are_refused_for_a_table_without_these_columns) {
+TEST(TypedRows, AreRefusedForATableWithoutTheseColumns) {
   const auto trace = sample();
   for (const Table table : {Table::kReading, Table::kLoss}) {
     RowCursor<F::track, F::duration> cursor(*trace, table);
@@ -133,7 +133,7 @@ TEST(TypedRows, are_refused_for_a_table_without_these_columns) {
   }
 }
 
-TEST(TypedChunks, have_columns_by_name_in_file_order) {
+TEST(TypedChunks, HaveColumnsByNameInFileOrder) {
   const auto trace = sample();
   const std::vector<Row> want = all_rows(*trace, Table::kMessage);
   size_t at = 0, number = 0;
@@ -151,7 +151,7 @@ TEST(TypedChunks, have_columns_by_name_in_file_order) {
   EXPECT_GT(number, 3u);
 }
 
-TEST(TypedChunks, can_be_read_one_by_one) {
+TEST(TypedChunks, CanBeReadOneByOne) {
   const auto trace = sample();
   ChunkReader<F::dim> calls(*trace, Table::kApi);
   must(calls.read(2));
@@ -182,7 +182,7 @@ std::shared_ptr<const Trace> damaged(std::vector<uint8_t>& bytes) {
   abort();
 }
 
-TEST(TypedRows, tell_of_damage) {
+TEST(TypedRows, TellOfDamage) {
   std::vector<uint8_t> bytes;
   const auto trace = damaged(bytes);
   Status status;
@@ -193,7 +193,7 @@ TEST(TypedRows, tell_of_damage) {
   EXPECT_FALSE(status);
 }
 
-TEST(TypedDimensions, give_rows_cells_and_texts) {
+TEST(TypedDimensions, GiveRowsCellsAndTexts) {
   auto writer = must(TraceWriter::create_temporary());
   const int64_t function = writer->dimension(
       event::row::Function{.name = writer->string("cuLaunchKernel"), .domain = event::Domain::kCudaDriver});

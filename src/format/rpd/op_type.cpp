@@ -57,33 +57,33 @@ OpType parse_op_type(std::string_view word) {
   return type;
 }
 
-std::string_view op_type_of_dispatch(DispatchKind kind) {
+Word op_type_of_dispatch(DispatchKind kind) {
   switch (kind) {
     case DispatchKind::kTask:
-      return "Task";
+      return Word::kTask;
     case DispatchKind::kNativeKernel:
-      return "NativeKernel";
+      return Word::kNativeKernel;
     case DispatchKind::kGraph:
-      return "Graph";
+      return Word::kGraph;
     default:
-      return "KernelExecution";
+      return Word::kKernelExecution;
   }
 }
 
-std::string_view op_type_of_copy(CopyDirection direction) {
+Word op_type_of_copy(CopyDirection direction) {
   switch (direction) {
     case CopyDirection::kHostToHost:
-      return "CopyHostToHost";
+      return Word::kCopyHostToHost;
     case CopyDirection::kHostToDevice:
-      return "CopyHostToDevice";
+      return Word::kCopyHostToDevice;
     case CopyDirection::kDeviceToHost:
-      return "CopyDeviceToHost";
+      return Word::kCopyDeviceToHost;
     case CopyDirection::kDeviceToDevice:
-      return "CopyDeviceToDevice";
+      return Word::kCopyDeviceToDevice;
     case CopyDirection::kPeerToPeer:
-      return "CopyPeerToPeer";
+      return Word::kCopyPeerToPeer;
     default:
-      return "Memcpy";
+      return Word::kMemcpy;
   }
 }
 

@@ -20,11 +20,42 @@ struct OpType {
 /// Meaning of a word in rocpd_op.opType; knows those of roctracer, rocprofiler-sdk and the CUPTI backend.
 OpType parse_op_type(std::string_view word);
 
-/// The word for a dispatch, a copy or a fill. CUDA traces get the same words as all others, so that queries written for
-/// one vendor work for every vendor.
-std::string_view op_type_of_dispatch(event::DispatchKind kind);
-std::string_view op_type_of_copy(event::CopyDirection direction);
-inline constexpr std::string_view kOpTypeOfFill = "FillBuffer";
+/// Texts that only .rpd files have: types of operations and of calls.
+enum class Word : uint8_t {
+  kUserMarker,
+  kKernelExecution,
+  kTask,
+  kNativeKernel,
+  kGraph,
+  kCopyHostToHost,
+  kCopyHostToDevice,
+  kCopyDeviceToHost,
+  kCopyDeviceToDevice,
+  kCopyPeerToPeer,
+  kMemcpy,
+  kFillBuffer,
+  kRoctx,
+};
+inline constexpr std::string_view kWords[] = {"UserMarker",
+                                              "KernelExecution",
+                                              "Task",
+                                              "NativeKernel",
+                                              "Graph",
+                                              "CopyHostToHost",
+                                              "CopyHostToDevice",
+                                              "CopyDeviceToHost",
+                                              "CopyDeviceToDevice",
+                                              "CopyPeerToPeer",
+                                              "Memcpy",
+                                              "FillBuffer",
+                                              "roctx"};
+/// Schema 2 lacks the last one.
+inline constexpr size_t kWordsOfSchema2 = std::size(kWords) - 1;
+
+/// The word for a dispatch or a copy; a fill's is kFillBuffer. CUDA traces get the same words as all others, so that
+/// queries written for one vendor work for every vendor.
+Word op_type_of_dispatch(event::DispatchKind kind);
+Word op_type_of_copy(event::CopyDirection direction);
 
 /// Values of rocpd_monitor.deviceType for telemetry: a GPU (deviceId is its number), a process (its pid), the whole
 /// machine (0). Upstream's own files have only GPUs.

@@ -4,75 +4,49 @@
 
 #include <vector>
 
+#include "format/rpd/relations.h"
+
 namespace tacho::format::rpd {
 namespace {
 
-struct TableColumns {
-  std::string_view name;
-  std::string_view columns;  // "name:type" separated by spaces; see column_definition()
-};
-
-// Types: k = integer primary key that the file counts up, p>TABLE = primary key that is a row of TABLE, i = integer, b
-// = flag, r = real, s = any text, sN = text of about N characters, >TABLE = row of TABLE.
-constexpr TableColumns kTables2[] = {
-    {"rocpd_kernelcodeobject", "id:k vgpr:i sgpr:i fbar:i"},
-    {"rocpd_string", "id:k string:s4096"},
-    {"rocpd_barrierop", "op_ptr_id:p>op signalCount:i aquireFence:s8 releaseFence:s8"},
-    {"rocpd_copyapi", "api_ptr_id:p>api stream:s18 size:i width:i height:i kind:i dst:s18 "
-                      "src:s18 dstDevice:i srcDevice:i sync:b pinned:b"},
-    {"rocpd_op_inputSignals", "id:k from_op_id:>op to_op_id:>op"},
-    {"rocpd_op",
-     "id:k gpuId:i queueId:i sequenceId:i completionSignal:s18 start:i end:i description_id:>string opType_id:>string"},
-    {"rocpd_api", "id:k pid:i tid:i start:i end:i apiName_id:>string args_id:>string"},
-    {"rocpd_api_ops", "id:k api_id:>api op_id:>op"},
-    {"rocpd_kernelapi",
-     "api_ptr_id:p>api stream:s18 gridX:i gridY:i gridZ:i workgroupX:i workgroupY:i workgroupZ:i groupSegmentSize:i "
-     "privateSegmentSize:i kernelArgAddress:s18 aquireFence:s8 releaseFence:s8 "
-     "codeObject_id:>kernelcodeobject kernelName_id:>string"},
-    {"rocpd_metadata", "id:k tag:s4096 value:s4096"},
-    {"rocpd_monitor", "id:k deviceType:s16 deviceId:i monitorType:s16 start:i end:i value:s255"},
-};
-constexpr TableColumns kTables3[] = {
-    {"rocpd_metadata", "id:k tag:s4096 value:s4096"},
-    {"rocpd_string", "id:k string:s4096"},
-    {"rocpd_ustring", "id:k string:s4096"},
-    {"rocpd_api",
-     "id:k pid:i tid:i start:i end:i apiName_id:>string category_id:>string domain_id:>string args_id:>ustring"},
-    {"rocpd_copyapi", "api_ptr_id:p>api stream:s18 size:i width:i height:i kind:i dst:s18 "
-                      "src:s18 dstDevice:i srcDevice:i sync:b pinned:b"},
-    {"rocpd_kernelapi",
-     "api_ptr_id:p>api stream:s18 gridX:i gridY:i gridZ:i workgroupX:i workgroupY:i workgroupZ:i groupSegmentSize:i "
-     "privateSegmentSize:i kernelName_id:>string"},
-    {"rocpd_op", "id:k gpuId:i queueId:i sequenceId:i start:i end:i description_id:>string opType_id:>string"},
-    {"rocpd_api_ops", "id:k api_id:>api op_id:>op"},
-    {"rocpd_monitor", "id:k deviceType:s16 deviceId:i monitorType:s16 start:i end:i value:s255"},
-    {"rocpd_counter", "id:k value:r op_id:>op name_id:>string"},
-    {"rocpd_stackframe", "id:k api_ptr_id:>api depth:i name_id:>string"},
-};
-
-std::string column_definition(std::string_view name, std::string_view type, int version) {
-  std::string text = "\"" + std::string(name) + "\" ";
-  const std::string_view whole = version >= 3 ? "bigint" : "integer";
-  const auto reference = [](std::string_view table) {
-    return " REFERENCES \"rocpd_" + std::string(table) + "\" (\"id\") DEFERRABLE INITIALLY DEFERRED";
-  };
-  switch (type.front()) {
-    case 'k':
-      return text + "integer NOT NULL PRIMARY KEY AUTOINCREMENT";
-    case 'p':
-      return text + std::string(whole) + " NOT NULL PRIMARY KEY" + reference(type.substr(2));
-    case 'b':
-      return text + "bool NOT NULL";
-    case 'r':
-      return text + "real NOT NULL";
-    case 's':
-      return text + "varchar(" + std::string(type.substr(1)) + ") NOT NULL";
-    case '>':
-      return text + std::string(whole) + " NOT NULL" + reference(type.substr(1));
-    default:
-      return text + "integer NOT NULL";
+// Reads the list of a table as the columns of its CREATE TABLE.
+class SchemaFace {
+ public:
+  explicit SchemaFace(int version) : version_(version) {}
+  int version() const { return version_; }
+  void relation(std::string_view name) { sql_ = "CREATE TABLE \"" + std::string(name) + "\" ("; }
+  void keep(auto) {}
+  void column(std::string_view name, std::string_view type, unsigned, auto) {
+    sql_ += (sql_.back() == '(' ? "\"" : ", \"") + std::string(name) + "\" " + definition(type);
   }
-}
+  const std::string& sql() const { return sql_; }
+
+ private:
+  std::string definition(std::string_view type) const {
+    const std::string whole = version_ >= 3 ? "bigint" : "integer";
+    const auto reference = [](std::string_view table) {
+      return " REFERENCES \"rocpd_" + std::string(table) + "\" (\"id\") DEFERRABLE INITIALLY DEFERRED";
+    };
+    switch (type.front()) {
+      case 'k':
+        return "integer NOT NULL PRIMARY KEY AUTOINCREMENT";
+      case 'p':
+        return whole + " NOT NULL PRIMARY KEY" + reference(type.substr(2));
+      case 'b':
+        return "bool NOT NULL";
+      case 'r':
+        return "real NOT NULL";
+      case 's':
+        return "varchar(" + std::string(type.substr(1)) + ") NOT NULL";
+      case '>':
+        return whole + " NOT NULL" + reference(type.substr(1));
+      default:
+        return "integer NOT NULL";
+    }
+  }
+  int version_;
+  std::string sql_;
+};
 
 constexpr std::string_view kApi2 =
     "api AS SELECT rocpd_api.id,pid,tid,start,end,A.string AS apiName, B.string AS args FROM rocpd_api JOIN "
@@ -128,20 +102,15 @@ constexpr std::string_view kStackframe =
 #define TACHO_RPD_STRIDE(tag) "(SELECT value FROM rocpd_metadata WHERE tag = '" tag "')"
 constexpr std::string_view kNapi =
     "napi as SELECT rocpd_api.id, pid / " TACHO_RPD_STRIDE("pid_stride") " AS node, pid % " TACHO_RPD_STRIDE(
-        "pid_stride") " AS pid, tid % " TACHO_RPD_STRIDE("pid_stride") " AS tid, start, end, A.string AS domain, "
-                                                                       "B.string AS category, C.string AS apiName, "
-                                                                       "D.string AS args FROM rocpd_api JOIN "
-                                                                       "rocpd_string A ON A.id = domain_id JOIN "
-                                                                       "rocpd_string B ON B.id = category_id JOIN "
-                                                                       "rocpd_string C ON C.id = apiName_id JOIN "
-                                                                       "rocpd_ustring D ON D.id = args_id";
+        "pid_stride") " AS pid, tid % " TACHO_RPD_STRIDE("pid_stride") " AS tid, start, end, A.string AS domain, B.string AS category, C.string AS "
+                                                                       "apiName, D.string AS args FROM rocpd_api JOIN rocpd_string A ON A.id = domain_id "
+                                                                       "JOIN rocpd_string B ON B.id = category_id JOIN rocpd_string C ON C.id = apiName_id "
+                                                                       "JOIN rocpd_ustring D ON D.id = args_id";
 constexpr std::string_view kNop =
     "nop AS SELECT rocpd_op.id, gpuId / " TACHO_RPD_STRIDE("gpu_stride") " AS node, gpuId % " TACHO_RPD_STRIDE(
-        "gpu_stride") " AS gpuId, queueId % " TACHO_RPD_STRIDE("gpu_stride") " AS queueId, sequenceId, start, end, "
-                                                                             "A.string AS description, B.string AS "
-                                                                             "opType FROM rocpd_op JOIN rocpd_string A "
-                                                                             "ON A.id = description_id JOIN "
-                                                                             "rocpd_string B ON B.id = opType_id";
+        "gpu_stride") " AS gpuId, queueId % " TACHO_RPD_STRIDE("gpu_stride") " AS queueId, sequenceId, start, end, A.string AS description, B.string AS opType "
+                                                                             "FROM rocpd_op JOIN rocpd_string A ON A.id = "
+                                                                             "description_id JOIN rocpd_string B ON B.id = opType_id";
 
 constexpr ViewDefinition kViews2[] = {{"api", kApi2}, {"op", kOp},         {"busy", kBusy}, {"ktop", kKtop},
                                       {"top", kTop2}, {"kernel", kKernel}, {"copy", kCopy}, {"copyop", kCopyop}};
@@ -154,22 +123,21 @@ constexpr ViewDefinition kViews3[] = {
 
 std::string table_schema(int version) {
   std::string sql;
-  const std::span<const TableColumns> tables =
-      version >= 3 ? std::span<const TableColumns>(kTables3) : std::span<const TableColumns>(kTables2);
-  for (const TableColumns& table : tables) {
-    sql += "CREATE TABLE \"" + std::string(table.name) + "\" (";
-    std::string_view rest = table.columns;
-    bool first = true;
-    while (!rest.empty()) {
-      const size_t space = rest.find(' ');
-      const std::string_view one = rest.substr(0, space);
-      const size_t colon = one.find(':');
-      sql += (first ? "" : ", ") + column_definition(one.substr(0, colon), one.substr(colon + 1), version);
-      first = false;
-      rest.remove_prefix(space == std::string_view::npos ? rest.size() : space + 1);
-    }
-    sql += ");\n";
-  }
+  const auto tables = [&](auto... lists) {
+    const auto table = [&](auto list) {
+      SchemaFace face(version);
+      list(face);
+      sql += face.sql() + ");\n";
+    };
+    (table(lists), ...);
+  };
+  // In upstream's order.
+  if (version >= 3)
+    tables(kMetadataTable, kStringTable, kUstringTable, kApiTable, kCopyapiTable, kKernelapiTable, kOpTable,
+           kApiOpsTable, kMonitorTable, kCounterTable, kStackframeTable);
+  else
+    tables(kKernelcodeobjectTable, kStringTable, kBarrieropTable, kCopyapiTable, kOpInputSignalsTable, kOpTable,
+           kApiTable, kApiOpsTable, kKernelapiTable, kMetadataTable, kMonitorTable);
   return sql;
 }
 

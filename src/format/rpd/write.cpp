@@ -9,6 +9,7 @@
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "format/rpd/op_type.h"
+#include "format/rpd/relations.h"
 #include "format/rpd/rpd.h"
 #include "format/rpd/schema.h"
 #include "format/sqlite/bulk.h"
@@ -34,30 +35,58 @@ class Writer {
       : trace_(trace), options_(options), version_(options.rpd_schema), file_(file), clock_(std::move(clock)) {}
   Status run();
 
+  // What the lists of relations.h ask. Codes of texts are ids of rocpd_string or, in columns that hold the text itself,
+  // rows of the trace's string table.
+  const trace::Trace& trace() const { return trace_; }
+  int64_t clock(int64_t time) const { return clock_(time); }
+  int64_t unknown_end(int64_t start) const { return clock_(start); }  // the file's columns are NOT NULL
+  int64_t reading_end(int64_t) const { return clock_(reading_end_); }
+  const auto& track(int64_t row) const { return tracks_[static_cast<size_t>(row)]; }
+  int64_t id(int64_t) const { return id_; }
+  int64_t operation(int64_t) const { return operation_; }
+  int64_t call(int64_t, int64_t) const { return call_; }
+  bool call_counts_items() const { return call_counts_items_; }
+  int64_t no_text() const { return 1; }
+  int64_t word(Word word) {
+    int64_t& known = words_[static_cast<size_t>(word)];
+    return known != 0 ? known : known = text(kWords[static_cast<size_t>(word)]);
+  }
+  int64_t kernel_name(int64_t kernel);
+  int64_t function_name(int64_t function) const { return functions_[static_cast<size_t>(function)].name; }
+  int64_t function_domain(int64_t function) const { return functions_[static_cast<size_t>(function)].domain; }
+  int64_t argument(int64_t row);  // id of a marker's text or a call's arguments
+  int64_t counter_name(int64_t counter) const { return trace_.cell(Table::kCounter, counter, column::Counter::name); }
+
  private:
   struct LaunchRow {
-    int64_t call, kernel, stream, items;
+    int64_t call, track, kernel, items;
     bool operator<(const LaunchRow& other) const { return call < other.call; }
   };
   struct CopyRow {
-    int64_t call, shape, bytes, stream;
+    int64_t call, track, shape, bytes;
     bool operator<(const CopyRow& other) const { return call < other.call; }
   };
   struct Track {
     int64_t process = 0, pid = 0, tid = 0, gpu = 0, queue = 0, sequence = 0, native = 0;
     bool wanted = true;
   };
+  struct Function {
+    int64_t name = 0, domain = 0;
+    bool wanted = true, items = false;
+  };
 
   void read_tracks();
+  void read_functions();
   Status calls();
   Status operations();
   Status launches();
   Status copies();
   Status readings();
-  int64_t text(std::string_view value);           // rocpd_string.id
-  int64_t text_of_row(int64_t row, bool kernel);  // the same, by row of the trace's string table
-  int64_t argument(int64_t row);                  // id of a marker's text or a call's arguments, for args_id
+  int64_t text(std::string_view value);  // rocpd_string.id
+  int64_t text_of_row(int64_t row);      // the same, by row of the trace's string table
   std::string_view domain_word(Domain domain) const;
+  template <typename List, typename Stored>
+  void put(BulkTable& table, const List& list, int64_t id, Table from, const Stored& stored);
 
   const trace::Trace& trace_;
   const ExportOptions& options_;
@@ -65,14 +94,61 @@ class Writer {
   sqlite::BulkFile& file_;
   OutputClock clock_;
   std::vector<Track> tracks_;
+  std::vector<Function> functions_;
   HashIds texts_;
-  RowNumbers rows_{trace_.rows(Table::kString)}, kernel_rows_{trace_.rows(Table::kString)},
-      arguments_{trace_.rows(Table::kString)};
+  RowNumbers rows_{trace_.rows(Table::kString)}, arguments_{trace_.rows(Table::kString)},
+      kernel_names_{trace_.rows(Table::kKernel)};
+  int64_t words_[std::size(kWords)] = {};
   int64_t next_text_ = 1, next_argument_ = 1;
   Causes causes_;  // of API calls: id * 2, + 1 if the function's grid is in work-items
   SortedFile<LaunchRow> launch_rows_;
   SortedFile<CopyRow> copy_rows_;
+  // About the row that is being written.
+  int64_t id_ = 0, operation_ = 0, call_ = kUnknown, reading_end_ = 0;
+  bool call_counts_items_ = false;
 };
+
+// Reads the list of a table as one row of it.
+template <typename Stored>
+class RowFace {
+ public:
+  RowFace(Writer& facts, BulkTable& table, int version, Table from, const Stored& stored)
+      : facts_(facts), table_(table), version_(version), from_(from), stored_(stored) {}
+  int version() const { return version_; }
+  void relation(const char*) {}
+  void keep(auto) {}
+  void column(const char*, std::string_view type, unsigned flags, auto derivation) {
+    if (type[0] == 'k' || (type[0] == 'p' && version_ < 3)) return void(table_.null());  // the rowid
+    const int64_t value = relation::value_of(derivation, from_, facts_, stored_);
+    if ((flags & kHex) != 0)
+      table_.text(fmt::format("0x{:x}", static_cast<uint64_t>(value)));
+    else if ((flags & kDecimal) != 0)
+      table_.text(fmt::format("{}", __builtin_bit_cast(double, value)));
+    else if ((flags & kMonitor) != 0)
+      table_.text(kMonitorTypes[static_cast<size_t>(value)]);
+    else if ((flags & kText) != 0 || type[0] == 's')
+      table_.text(value == 0 ? std::string() : sqlite::valid_utf8(facts_.trace().string(value)));
+    else
+      table_.integer(value == kUnknown ? 0 : value);  // NOT NULL
+  }
+
+ private:
+  Writer& facts_;
+  BulkTable& table_;
+  int version_;
+  Table from_;
+  const Stored& stored_;
+};
+
+// Writes a row. stored(column) gives the stored columns of the trace's row.
+template <typename List, typename Stored>
+void Writer::put(BulkTable& table, const List& list, int64_t id, Table from, const Stored& stored) {
+  id_ = id;
+  table.begin(id);
+  RowFace<Stored> face(*this, table, version_, from, stored);
+  list(face);
+  table.end();
+}
 
 int64_t Writer::text(std::string_view value) {
   int64_t& known = texts_.of(value);
@@ -84,16 +160,21 @@ int64_t Writer::text(std::string_view value) {
   return id;
 }
 
-int64_t Writer::text_of_row(int64_t row, bool kernel) {
-  int64_t& known = (kernel ? kernel_rows_ : rows_).of(row);
+int64_t Writer::text_of_row(int64_t row) {
+  int64_t& known = rows_.of(row);
+  return known != 0 ? known : known = text(trace_.string(row));
+}
+
+int64_t Writer::kernel_name(int64_t kernel) {
+  int64_t& known = kernel_names_.of(kernel);
   if (known != 0) return known;
-  const std::string_view raw = trace_.string(row);
-  return known = kernel && !options_.mangled ? text(options_.truncate ? short_name(demangle(raw)) : demangle(raw))
-                                             : text(raw);
+  const std::string_view raw = trace_.text(Table::kKernel, kernel, column::Kernel::name);
+  if (options_.mangled) return known = text(raw);
+  return known = text(options_.truncate ? short_name(demangle(raw)) : demangle(raw));
 }
 
 int64_t Writer::argument(int64_t row) {
-  if (version_ < 3) return text_of_row(row, false);
+  if (version_ < 3) return text_of_row(row);
   if (row == 0) return 1;
   int64_t& known = arguments_.of(row);
   if (known != 0) return known;
@@ -155,6 +236,18 @@ void Writer::read_tracks() {
   }
 }
 
+void Writer::read_functions() {
+  functions_.resize(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)));
+  for (int64_t row = 1; row < static_cast<int64_t>(functions_.size()); ++row) {
+    Function& function = functions_[static_cast<size_t>(row)];
+    const auto domain = static_cast<Domain>(trace_.cell(Table::kFunction, row, column::Function::domain));
+    function.name = text_of_row(trace_.cell(Table::kFunction, row, column::Function::name));
+    function.domain = version_ >= 3 ? text(domain_word(domain)) : 0;
+    function.wanted = options_.wants(domain);
+    function.items = launches_items(trace_.text(Table::kFunction, row, column::Function::name));
+  }
+}
+
 Status Writer::calls() {
   static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
                                      column::Fact::dim, column::Fact::correlation};
@@ -163,47 +256,22 @@ Status Writer::calls() {
   trace::TimeCursor api(trace_, Table::kApi, kApiColumns), marker(trace_, Table::kMarker, kColumns);
   bool more_api = options_.wants(Table::kApi) && api.next(),
        more_marker = options_.wants(Table::kMarker) && marker.next();
-  struct Function {
-    int64_t name, domain;
-    bool wanted, items;
-  };
-  std::vector<Function> functions(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)),
-                                  Function{0, 0, true, false});
-  for (size_t row = 1; row < functions.size(); ++row) {
-    const auto domain =
-        static_cast<Domain>(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
-    functions[row].name =
-        text_of_row(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::name), false);
-    functions[row].domain = version_ >= 3 ? text(domain_word(domain)) : 0;
-    functions[row].wanted = options_.wants(domain);
-    functions[row].items =
-        launches_items(trace_.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name));
-  }
-  const int64_t user_marker = text("UserMarker"), roctx = version_ >= 3 ? text("roctx") : 0;
+  read_functions();
+  word(Word::kUserMarker);
+  if (version_ >= 3) word(Word::kRoctx);
   BulkTable& table = file_.table("rocpd_api");
   int64_t id = 0;
   while (more_api || more_marker) {
     const bool take_api = more_api && (!more_marker || api.start() <= marker.start());
     const std::span<const int64_t> row = take_api ? api.row() : marker.row();
-    const Track& track = tracks_[static_cast<size_t>(row[0])];
-    const auto dim = static_cast<size_t>(row[3]);
-    if (track.wanted && (!take_api || functions[dim].wanted)) {
+    const Track& of = track(row[0]);
+    const Function* const function = take_api ? &functions_[static_cast<size_t>(row[3])] : nullptr;
+    if (of.wanted && (function == nullptr || function->wanted)) {
       ++id;
-      const int64_t start = clock_(row[1]);
-      const int64_t end = row[2] == kUnknown ? start : clock_(row[1] + row[2]);
-      table.begin(id);
-      table.null().integer(track.pid).integer(track.tid).integer(start).integer(end);
-      if (take_api) {
-        table.integer(functions[dim].name);
-        if (version_ >= 3) table.integer(1).integer(functions[dim].domain);
-        table.integer(row[5] != 0 ? argument(row[5]) : 1);
-        if (row[4] != 0) causes_.add(track.process, row[4], id * 2 + (functions[dim].items ? 1 : 0));
-      } else {
-        table.integer(user_marker);
-        if (version_ >= 3) table.integer(1).integer(roctx);
-        table.integer(argument(trace_.cell(Table::kLabel, row[3], column::Label::name)));
-      }
-      table.end();
+      // The first five columns by their numbers, then a call's arguments.
+      put(table, kApiTable, id, take_api ? Table::kApi : Table::kMarker,
+          [&](int16_t at) { return row[at < 5 ? static_cast<size_t>(at) : 5]; });
+      if (function != nullptr && row[4] != 0) causes_.add(of.process, row[4], id * 2 + (function->items ? 1 : 0));
     }
     if (take_api)
       more_api = api.next();
@@ -228,55 +296,22 @@ Status Writer::operations() {
   trace::TimeCursor* const cursors[] = {&dispatch, &copy, &fill};
   bool more[3];
   for (int i = 0; i < 3; ++i) more[i] = options_.wants(kTables[i]) && cursors[i]->next();
-  struct Kernel {
-    int64_t name, type;
-  };
-  std::vector<Kernel> kernels(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kKernel), 1)), Kernel{0, 0});
-  int64_t fill_type = 0;
-  std::vector<int64_t> copy_types(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kCopyShape), 1)), 0);
   BulkTable& ops = file_.table("rocpd_op");
   BulkTable& links = file_.table("rocpd_api_ops");
-  int64_t id = 0, link = 0;
+  int64_t link = 0;
   while (more[0] || more[1] || more[2]) {
     int which = -1;
     for (int i = 0; i < 3; ++i)
       if (more[i] && (which < 0 || cursors[i]->start() < cursors[which]->start())) which = i;
     const std::span<const int64_t> row = cursors[which]->row();
-    const Track& track = tracks_[static_cast<size_t>(row[0])];
-    if (track.wanted) {
-      int64_t description = 1, type = 0;
-      const auto dim = static_cast<size_t>(row[3]);
-      if (which == 0) {
-        Kernel& kernel = kernels[dim];
-        if (kernel.type == 0) {
-          kernel.name = text_of_row(trace_.cell(Table::kKernel, row[3], column::Kernel::name), true);
-          kernel.type = text(op_type_of_dispatch(
-              static_cast<event::DispatchKind>(trace_.cell(Table::kKernel, row[3], column::Kernel::kind))));
-        }
-        description = kernel.name;
-        type = kernel.type;
-      } else if (which == 1) {
-        if (copy_types[dim] == 0)
-          copy_types[dim] = text(op_type_of_copy(
-              static_cast<event::CopyDirection>(trace_.cell(Table::kCopyShape, row[3], column::CopyShape::direction))));
-        type = copy_types[dim];
-      } else {
-        if (fill_type == 0) fill_type = text(kOpTypeOfFill);
-        type = fill_type;
-      }
-      ++id;
-      const int64_t start = clock_(row[1]);
-      const int64_t end = row[2] == kUnknown ? start : clock_(row[1] + row[2]);
-      ops.begin(id);
-      ops.null().integer(track.gpu).integer(track.queue).integer(track.sequence);
-      if (version_ < 3) ops.text("");
-      ops.integer(start).integer(end).integer(description).integer(type).end();
-      if (const int64_t cause = causes_.find(track.process, row[4]); cause != 0) {
-        const int64_t call = cause / 2;
-        links.begin(++link);
-        links.null().integer(call).integer(id).end();
-        if (which == 0 && row[5] == 0) launch_rows_.add({call, row[3], track.native, cause % 2});
-        if (which == 1 && row[6] == 0) copy_rows_.add({call, row[3], row[5], track.native});
+    if (const Track& of = track(row[0]); of.wanted) {
+      const auto stored = [&](int16_t at) { return row[static_cast<size_t>(at)]; };  // the first five columns
+      put(ops, kOpTable, ++operation_, kTables[which], stored);
+      if (const int64_t cause = causes_.find(of.process, row[4]); cause != 0) {
+        call_ = cause / 2;
+        put(links, kApiOpsTable, ++link, kTables[which], stored);
+        if (which == 0 && row[5] == 0) launch_rows_.add({call_, row[0], row[3], cause % 2});
+        if (which == 1 && row[6] == 0) copy_rows_.add({call_, row[0], row[3], row[5]});
       }
     }
     more[which] = cursors[which]->next();
@@ -292,28 +327,10 @@ Status Writer::launches() {
   int64_t last = 0, number = 0;
   while (launch_rows_.next(row)) {
     if (row.call == last) continue;  // several kernels of one call: the first represents it
-    last = row.call;
-    using K = column::Kernel;
-    const auto cell = [&](int at) { return trace_.cell(Table::kKernel, row.kernel, at); };
-    const auto known = [](int64_t value) { return value == kUnknown ? 0 : value; };
-    table.begin(version_ >= 3 ? ++number : row.call);
-    if (version_ >= 3)
-      table.integer(row.call);
-    else
-      table.null();
-    table.text(fmt::format("0x{:x}", static_cast<uint64_t>(row.stream)));
-    for (int i = 0; i < 3; ++i) {
-      const int64_t items = cell(K::grid_x + i), each = cell(K::group_x + i);
-      // Workgroups, except for the launch functions that upstream records in work-items.
-      table.integer(items == kUnknown                                 ? 0
-                    : row.items != 0 || each == kUnknown || each <= 0 ? items
-                                                                      : (items + each - 1) / each);
-    }
-    for (int i = 0; i < 3; ++i) table.integer(known(cell(K::group_x + i)));
-    table.integer(saturating_add(known(cell(K::shared_static)), known(cell(K::shared_dynamic))))
-        .integer(known(cell(K::private_bytes)));
-    if (version_ < 3) table.text("").text("").text("").text("");
-    table.integer(text_of_row(cell(K::name), true)).end();
+    last = call_ = row.call;
+    call_counts_items_ = row.items != 0;
+    put(table, kKernelapiTable, version_ >= 3 ? ++number : call_, Table::kDispatch,
+        [&](int16_t at) { return at == column::Fact::dim ? row.kernel : row.track; });
   }
   return {};
 }
@@ -325,31 +342,10 @@ Status Writer::copies() {
   int64_t last = 0, number = 0;
   while (copy_rows_.next(row)) {
     if (row.call == last) continue;
-    last = row.call;
-    using C = column::CopyShape;
-    const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, row.shape, at); };
-    const auto device = [&](int at) {
-      const int64_t index = cell(at) > 0 ? trace_.cell(Table::kDevice, cell(at), column::Device::index) : 0;
-      return index == kUnknown ? 0 : index;
-    };
-    table.begin(version_ >= 3 ? ++number : row.call);
-    if (version_ >= 3)
-      table.integer(row.call);
-    else
-      table.null();
-    table.text(fmt::format("0x{:x}", static_cast<uint64_t>(row.stream)))
-        .integer(row.bytes == kUnknown ? 0 : row.bytes)
-        .text("")
-        .text("");
-    const int64_t direction = cell(C::direction);
-    table.integer(direction >= 1 && direction <= 4 ? direction - 1 : 4)
-        .text("")
-        .text("");  // the runtime's memcpy kind; no addresses
-    const auto pinned = static_cast<int64_t>(event::MemoryKind::kPinned);
-    table.integer(device(C::target_device))
-        .integer(device(C::source_device))
-        .integer(cell(C::asynchronous) == 0 ? 1 : 0);
-    table.integer(cell(C::source_memory) == pinned || cell(C::target_memory) == pinned ? 1 : 0).end();
+    last = call_ = row.call;
+    put(table, kCopyapiTable, version_ >= 3 ? ++number : call_, Table::kCopy, [&](int16_t at) {
+      return at == column::Copy::dim ? row.shape : at == column::Copy::bytes ? row.bytes : row.track;
+    });
   }
   return {};
 }
@@ -364,21 +360,13 @@ Status Writer::readings() {
   std::vector<Run> runs(tracks_.size());
   BulkTable& table = file_.table("rocpd_monitor");
   int64_t id = 0;
-  const auto put = [&](size_t at, const Run& run, int64_t end) {
-    const auto cell = [&](int column) { return trace_.cell(Table::kTrack, static_cast<int64_t>(at), column); };
-    const int64_t counter = cell(column::Track::counter);
-    const size_t type = monitor_type(cell(column::Track::device), tracks_[at].process);
-    table.begin(++id);
-    table.null()
-        .text(kMonitorTypes[type])
-        .integer(type == kMonitorOfGpu       ? tracks_[at].gpu
-                 : type == kMonitorOfProcess ? tracks_[at].pid
-                                             : 0)
-        .text(sqlite::valid_utf8(trace_.text(Table::kCounter, counter, column::Counter::name)));
-    table.integer(clock_(run.start))
-        .integer(clock_(end))
-        .text(fmt::format("{}", __builtin_bit_cast(double, run.value)))
-        .end();
+  const auto put_run = [&](size_t at, const Run& run, int64_t end) {
+    reading_end_ = end;
+    put(table, kMonitorTable, ++id, Table::kReading, [&](int16_t column) {
+      return column == column::Reading::track   ? static_cast<int64_t>(at)
+             : column == column::Reading::start ? run.start
+                                                : run.value;
+    });
   };
   TACHO_TRY(
       trace::visit_by_time(trace_, Table::kReading, kColumns, INT64_MIN, INT64_MAX, [&](std::span<const int64_t> row) {
@@ -386,7 +374,7 @@ Status Writer::readings() {
         if (!tracks_[at].wanted) return true;
         Run& run = runs[at];
         if (run.start != kUnknown && run.value != row[2]) {
-          put(at, run, row[1]);
+          put_run(at, run, row[1]);
           run.start = kUnknown;
         }
         if (run.start == kUnknown) run.start = row[1];
@@ -395,7 +383,7 @@ Status Writer::readings() {
         return true;
       }));
   for (size_t at = 0; at < runs.size(); ++at)
-    if (runs[at].start != kUnknown) put(at, runs[at], runs[at].last);
+    if (runs[at].start != kUnknown) put_run(at, runs[at], runs[at].last);
   return {};
 }
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <string>
 
+#include "format/json/tokens.h"
 #include "format/kineto/event.h"
-#include "format/kineto/json.h"
 #include "format/kineto/kineto.h"
 #include "fuzz/checking_writer.h"
 
@@ -16,6 +16,7 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 namespace {
 
+using namespace tacho::format::json;
 using namespace tacho::format::kineto;
 
 constexpr const char* kSeeds[] = {
@@ -39,7 +40,7 @@ void read_events(const uint8_t* data, size_t size) {
   text.append(64, '\0');
   text.shrink_to_fit();
   Event event;
-  Json json(text.data(), text.data() + size);
+  JsonTokens json(text.data(), text.data() + size);
   for (int events = 0; events < 1000 && !json.at_end(); ++events) {
     const char* const before = json.at();
     const JsonOutcome outcome = parse_event(json, event);

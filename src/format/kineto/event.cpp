@@ -2,6 +2,10 @@
 #include "format/kineto/event.h"
 
 namespace tacho::format::kineto {
+
+using json::integer;
+using json::real;
+using json::thousandfold;
 namespace {
 
 #define KINETO_TRY(expression)                                                                    \
@@ -9,7 +13,7 @@ namespace {
     if (const JsonOutcome outcome_ = (expression); outcome_ != JsonOutcome::kOk) return outcome_; \
   } while (0)
 
-JsonOutcome text_value(Json& json, Event& event, std::string_view& text) {
+JsonOutcome text_value(JsonTokens& json, Event& event, std::string_view& text) {
   if (json.peek() != '"') return json.skip();
   std::string& buffer =
       event.buffers_used < std::size(event.buffers) ? event.buffers[event.buffers_used] : event.buffers[0];
@@ -20,7 +24,7 @@ JsonOutcome text_value(Json& json, Event& event, std::string_view& text) {
 
 // A number, or a number in quotes as some tools write it; anything else leaves `value` unchanged.
 template <typename Parse, typename T>
-JsonOutcome number_value(Json& json, Parse parse, T& value) {
+JsonOutcome number_value(JsonTokens& json, Parse parse, T& value) {
   std::string_view text;
   const char c = json.peek();
   if (c == '"') {
@@ -36,7 +40,7 @@ JsonOutcome number_value(Json& json, Parse parse, T& value) {
   return JsonOutcome::kOk;
 }
 
-JsonOutcome id_value(Json& json, Event& event, Id& id) {
+JsonOutcome id_value(JsonTokens& json, Event& event, Id& id) {
   const char c = json.peek();
   std::string_view text;
   id = Id{};
@@ -53,7 +57,7 @@ JsonOutcome id_value(Json& json, Event& event, Id& id) {
   return JsonOutcome::kOk;
 }
 
-JsonOutcome triple(Json& json, int64_t (&values)[3]) {
+JsonOutcome triple(JsonTokens& json, int64_t (&values)[3]) {
   if (json.peek() != '[') return json.skip();
   json.step();
   for (int i = 0;; ++i) {
@@ -71,7 +75,7 @@ JsonOutcome triple(Json& json, int64_t (&values)[3]) {
   return JsonOutcome::kOk;
 }
 
-JsonOutcome argument(Json& json, Event& event, std::string_view key, bool numbers) {
+JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, bool numbers) {
   switch (key.size()) {
     case 4:
       if (key == "grid") return triple(json, event.grid);
@@ -141,7 +145,7 @@ JsonOutcome argument(Json& json, Event& event, std::string_view key, bool number
 
 // Calls member(key) for each member of the object at the reader's place.
 template <typename Member>
-JsonOutcome object(Json& json, Member member) {
+JsonOutcome object(JsonTokens& json, Member member) {
   KINETO_TRY(json.expect('{'));
   if (json.peek() == '}') {
     json.step();
@@ -176,7 +180,7 @@ void clear(Event& event) {
 
 }  // namespace
 
-JsonOutcome parse_event(Json& json, Event& event) {
+JsonOutcome parse_event(JsonTokens& json, Event& event) {
   clear(event);
   return object(json, [&](std::string_view key) {
     switch (key.size()) {

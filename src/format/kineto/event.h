@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "event/schema.h"
-#include "format/kineto/json.h"
+#include "format/json/tokens.h"
 
 namespace tacho::format::kineto {
+
+using json::JsonOutcome;
+using json::JsonTokens;
 
 /// An id that may be a number or text ("Spans").
 struct Id {
@@ -50,6 +53,6 @@ struct Event {
 };
 
 /// Parses the event object at the reader's place into `event` (cleared first). kBad: json.what() says why.
-JsonOutcome parse_event(Json& json, Event& event);
+JsonOutcome parse_event(JsonTokens& json, Event& event);
 
 }  // namespace tacho::format::kineto

@@ -9,8 +9,8 @@
 
 #include "base/files/sorted_file.h"
 #include "event/times.h"
+#include "format/json/input.h"
 #include "format/kineto/event.h"
-#include "format/kineto/input.h"
 #include "format/kineto/kineto.h"
 
 namespace tacho::format::kineto {
@@ -19,6 +19,8 @@ namespace {
 using event::Domain;
 using event::kUnknown;
 using event::Table;
+using json::InputWindow;
+using json::integer;
 namespace column = event::column;
 namespace row = event::row;
 
@@ -73,7 +75,7 @@ class Reader {
 
   Status top_level();
   Status events();
-  Status error(const Json& json, const char* what) const;
+  Status error(const JsonTokens& json, const char* what) const;
   Status cut_off() const;
   Status member(const std::string& key);
   Status whole_value(std::string& text);
@@ -582,7 +584,7 @@ void Reader::take(Event& event) {
   }
 }
 
-Status Reader::error(const Json& json, const char* what) const {
+Status Reader::error(const JsonTokens& json, const char* what) const {
   const auto at = static_cast<uint64_t>(json.at() - input_.begin()) + input_.offset();
   return fail("{}: not valid JSON near byte {}: {}", input_.path(), at, what);
 }
@@ -600,7 +602,7 @@ Status Reader::events() {
   Event event;
   bool first = true;
   while (true) {
-    Json json(input_.begin(), input_.end());
+    JsonTokens json(input_.begin(), input_.end());
     while (true) {
       char c = json.peek();
       if (c == ',' && !first) {
@@ -618,7 +620,7 @@ Status Reader::events() {
       const JsonOutcome outcome = parse_event(json, event);
       if (outcome == JsonOutcome::kBad) return error(json, json.what());
       if (outcome == JsonOutcome::kMore) {
-        json = Json(start, input_.end());
+        json = JsonTokens(start, input_.end());
         break;
       }
       first = false;
@@ -643,7 +645,7 @@ Status Reader::events() {
 // The whole value at the input's place; it must fit the window, so only for small values.
 Status Reader::whole_value(std::string& text) {
   while (true) {
-    Json json(input_.begin(), input_.end());
+    JsonTokens json(input_.begin(), input_.end());
     json.skip_space();
     const char* const start = json.at();
     const JsonOutcome outcome = json.skip();
@@ -660,7 +662,7 @@ Status Reader::whole_value(std::string& text) {
 void Reader::device_properties(std::string_view value) {
   std::string text(value);
   text.append(InputWindow::kPadding, '\0');
-  Json json(text.data(), text.data() + value.size());
+  JsonTokens json(text.data(), text.data() + value.size());
   if (json.expect('[') != JsonOutcome::kOk) return;
   // [{"id": 0, "name": "...", ...}, ...]
   while (json.peek() == '{') {
@@ -696,7 +698,7 @@ void Reader::device_properties(std::string_view value) {
 Status Reader::member(const std::string& key) {
   if (key == "traceEvents") {
     while (true) {
-      Json json(input_.begin(), input_.end());
+      JsonTokens json(input_.begin(), input_.end());
       const char c = json.peek();
       if (c == '[') {
         json.step();
@@ -737,7 +739,7 @@ Status Reader::member(const std::string& key) {
 Status Reader::top_level() {
   bool first = true;
   while (true) {
-    Json json(input_.begin(), input_.end());
+    JsonTokens json(input_.begin(), input_.end());
     char c = json.peek();
     if (json.at_end()) {
       if (input_.more()) continue;
@@ -855,7 +857,7 @@ Status Reader::run() {
 
 bool accepts(std::string_view path, std::string_view head, bool folder) {
   if (folder) return false;
-  const std::string text = unpacked_head(head);
+  const std::string text = json::unpacked_head(head);
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || (text[first] != '{' && text[first] != '[')) return false;
   if (text.find("\"rocprofiler-sdk-tool\"") != std::string::npos) return false;

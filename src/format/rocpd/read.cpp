@@ -9,7 +9,7 @@
 
 #include "base/files/sorted_file.h"
 #include "event/times.h"
-#include "format/kineto/json.h"
+#include "format/json/tokens.h"
 #include "format/rocpd/rocpd.h"
 
 namespace tacho::format::rocpd {
@@ -32,8 +32,8 @@ bool sane(int64_t time) {
 bool member(std::string_view object, std::string_view key, std::string& value) {
   std::string text(object);
   text.append(64, '\0');
-  kineto::Json json(text.data(), text.data() + object.size());
-  using kineto::JsonOutcome;
+  json::JsonTokens json(text.data(), text.data() + object.size());
+  using json::JsonOutcome;
   if (json.expect('{') != JsonOutcome::kOk) return false;
   while (json.peek() == '"') {
     std::string_view name, found;

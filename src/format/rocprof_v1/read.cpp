@@ -16,9 +16,9 @@
 
 #include "base/format.h"
 #include "event/times.h"
-#include "format/kineto/input.h"
+#include "format/json/input.h"
+#include "format/json/stream.h"
 #include "format/rocprof_v1/rocprof_v1.h"
-#include "format/rocprofv3_json/stream.h"
 
 namespace tacho::format::rocprof_v1 {
 namespace {
@@ -26,7 +26,7 @@ namespace {
 using event::Domain;
 using event::kUnknown;
 using event::Table;
-using rocprofv3::JsonStream;
+using json::JsonStream;
 namespace row = event::row;
 
 constexpr int64_t kMarkers = 0, kHipCalls = 2, kHsaCalls = 3, kFirstGpu = 6, kFirstBarrier = 518;
@@ -351,7 +351,7 @@ class Reader {
 
 bool accepts(std::string_view, std::string_view head, bool folder) {
   if (folder) return false;
-  std::string text = kineto::unpacked_head(head);
+  std::string text = json::unpacked_head(head);
   std::erase_if(text, [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; });
   return text.starts_with(R"({"traceEvents":[{},)");
 }

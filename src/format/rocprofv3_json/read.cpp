@@ -10,9 +10,9 @@
 
 #include "event/schema.h"
 #include "event/times.h"
+#include "format/json/stream.h"
 #include "format/rocprofv3_json/bits.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
-#include "format/rocprofv3_json/stream.h"
 #include "format/view/names.h"
 
 namespace tacho::format::rocprofv3 {
@@ -21,6 +21,7 @@ namespace {
 using event::Domain;
 using event::kUnknown;
 using event::Table;
+using json::JsonStream;
 namespace row = event::row;
 
 struct Symbol {
@@ -634,7 +635,7 @@ class Reader {
         if (in_->peek() == '"') {
           std::string hex;
           in_->string(hex);
-          kineto::integer(hex, record.address);
+          json::integer(hex, record.address);
         } else {
           record.address = in_->handle();
         }
@@ -744,7 +745,7 @@ class Reader {
 
 bool accepts(std::string_view, std::string_view head, bool folder) {
   if (folder) return false;
-  const std::string text = kineto::unpacked_head(head);
+  const std::string text = json::unpacked_head(head);
   const size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string::npos && text[first] == '{' && text.find("\"rocprofiler-sdk-tool\"") != std::string::npos;
 }

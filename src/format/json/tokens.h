@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace tacho::format::kineto {
+namespace tacho::format::json {
 
 enum class JsonOutcome : uint8_t { kOk, kMore, kBad };
 
@@ -25,12 +25,12 @@ struct WordCharacters {
 inline constexpr WordCharacters kWord;
 
 /// Reads tokens. A text that it returns points into the input, or into the caller's buffer if it had escapes.
-class Json {
+class JsonTokens {
  public:
   static constexpr int kDeepest = 512;
 
   /// The caller keeps the text; 64 readable bytes, all zero, must follow `end`.
-  Json(const char* at, const char* end) : at_(at), end_(end) {}
+  JsonTokens(const char* at, const char* end) : at_(at), end_(end) {}
 
   const char* at() const { return at_; }
   const char* end() const { return end_; }
@@ -137,4 +137,4 @@ bool thousandfold(std::string_view text, int64_t& value);
 bool integer(std::string_view text, int64_t& value);
 bool real(std::string_view text, double& value);
 
-}  // namespace tacho::format::kineto
+}  // namespace tacho::format::json

@@ -11,7 +11,7 @@
 
 struct z_stream_s;
 
-namespace tacho::format::kineto {
+namespace tacho::format::json {
 
 class InputWindow {
  public:
@@ -53,4 +53,4 @@ class InputWindow {
 /// The first bytes of a file's text, unpacked if they are gzip, for guessing the format.
 std::string unpacked_head(std::string_view head);
 
-}  // namespace tacho::format::kineto
+}  // namespace tacho::format::json

@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "format/kineto/input.h"
-#include "format/kineto/json.h"
+#include "format/json/input.h"
+#include "format/json/tokens.h"
 
-namespace tacho::format::rocprofv3 {
+namespace tacho::format::json {
 
 /// After an error every function returns false (or 0). status() keeps the first error with its place in the file.
 class JsonStream {
@@ -69,8 +69,8 @@ class JsonStream {
   template <typename Read>
   bool retry(Read read);
 
-  std::unique_ptr<kineto::InputWindow> input_;
+  std::unique_ptr<InputWindow> input_;
   Status status_;
 };
 
-}  // namespace tacho::format::rocprofv3
+}  // namespace tacho::format::json

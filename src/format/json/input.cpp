@@ -1,5 +1,5 @@
 // Reads and unpacks the window (input.h).
-#include "format/kineto/input.h"
+#include "format/json/input.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace tacho::format::kineto {
+namespace tacho::format::json {
 
 Result<std::unique_ptr<InputWindow>> InputWindow::open(const std::string& path) {
   std::unique_ptr<InputWindow> input(new InputWindow);
@@ -126,4 +126,4 @@ std::string unpacked_head(std::string_view head) {
   return text;
 }
 
-}  // namespace tacho::format::kineto
+}  // namespace tacho::format::json

@@ -1,14 +1,11 @@
 // Reads tokens from the moving window (stream.h).
-#include "format/rocprofv3_json/stream.h"
+#include "format/json/stream.h"
 
-namespace tacho::format::rocprofv3 {
-
-using kineto::Json;
-using kineto::JsonOutcome;
+namespace tacho::format::json {
 
 Result<JsonStream> JsonStream::open(const std::string& path) {
   JsonStream stream;
-  TACHO_ASSIGN(stream.input_, kineto::InputWindow::open(path));
+  TACHO_ASSIGN(stream.input_, InputWindow::open(path));
   return stream;
 }
 
@@ -26,7 +23,7 @@ bool JsonStream::bad(std::string_view what) {
 template <typename Read>
 bool JsonStream::retry(Read read) {
   while (ok()) {
-    Json json(input_->begin(), input_->end());
+    JsonTokens json(input_->begin(), input_->end());
     switch (read(json)) {
       case JsonOutcome::kOk:
         input_->consume(json.at());
@@ -44,7 +41,7 @@ bool JsonStream::retry(Read read) {
 
 char JsonStream::peek() {
   while (ok()) {
-    Json json(input_->begin(), input_->end());
+    JsonTokens json(input_->begin(), input_->end());
     const char c = json.peek();
     input_->consume(json.at());
     if (json.at() < input_->end()) return c;
@@ -66,13 +63,13 @@ bool JsonStream::expect(char c) {
 }
 
 bool JsonStream::string(std::string& text) {
-  return retry([&](Json& json) {
+  return retry([&](JsonTokens& json) {
     std::string_view view;
     bool escaped = false;
     const JsonOutcome outcome = json.raw_string(view, escaped);
     if (outcome == JsonOutcome::kOk) {
       if (escaped)
-        Json::unescape(view, text);
+        JsonTokens::unescape(view, text);
       else
         text.assign(view);
     }
@@ -81,7 +78,7 @@ bool JsonStream::string(std::string& text) {
 }
 
 bool JsonStream::word(std::string& text) {
-  return retry([&](Json& json) {
+  return retry([&](JsonTokens& json) {
     std::string_view view;
     const JsonOutcome outcome = json.word(view);
     if (outcome == JsonOutcome::kOk) text.assign(view);
@@ -95,7 +92,7 @@ int64_t JsonStream::integer() {
   if (!word(text) || text == "null") return 0;
   if (text == "true") return 1;
   if (text == "false") return 0;
-  if (!kineto::integer(text, value)) bad(fmt::format("'{}' is not a whole number", text.substr(0, 40)));
+  if (!json::integer(text, value)) bad(fmt::format("'{}' is not a whole number", text.substr(0, 40)));
   return value;
 }
 
@@ -103,7 +100,7 @@ double JsonStream::real() {
   std::string text;
   double value = 0;
   if (!word(text) || text == "null") return 0;
-  if (!kineto::real(text, value)) bad(fmt::format("'{}' is not a number", text.substr(0, 40)));
+  if (!json::real(text, value)) bad(fmt::format("'{}' is not a number", text.substr(0, 40)));
   return value;
 }
 
@@ -138,4 +135,4 @@ bool JsonStream::skip_nested(int depth) {
   }
 }
 
-}  // namespace tacho::format::rocprofv3
+}  // namespace tacho::format::json

@@ -1,11 +1,11 @@
-// Parses values of JSON texts (json.h).
-#include "format/kineto/json.h"
+// Parses values of JSON texts (tokens.h).
+#include "format/json/tokens.h"
 
 #include <charconv>
 #include <cmath>
 #include <system_error>
 
-namespace tacho::format::kineto {
+namespace tacho::format::json {
 namespace {
 
 void put_utf8(std::string& out, uint32_t point) {
@@ -34,7 +34,7 @@ bool hex4(std::string_view text, size_t at, uint32_t& value) {
 
 }  // namespace
 
-void Json::unescape(std::string_view text, std::string& out) {
+void JsonTokens::unescape(std::string_view text, std::string& out) {
   out.clear();
   out.reserve(text.size());
   size_t i = 0;
@@ -91,7 +91,7 @@ void Json::unescape(std::string_view text, std::string& out) {
   }
 }
 
-JsonOutcome Json::skip() {
+JsonOutcome JsonTokens::skip() {
   int depth = 0;
   do {
     switch (peek()) {
@@ -193,4 +193,4 @@ bool real(std::string_view text, double& value) {
   return error == std::errc() && stop == text.data() + text.size() && std::isfinite(value);
 }
 
-}  // namespace tacho::format::kineto
+}  // namespace tacho::format::json

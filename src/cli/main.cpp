@@ -23,6 +23,7 @@ namespace tacho::cli {
 #undef TACHO_COMMAND
 #define TACHO_PERSONALITY(function, name) int personality_##function(int argc, char** argv);
 #include "cli/personalities/personalities.def"
+#include "report/output.h"
 #undef TACHO_PERSONALITY
 
 namespace {
@@ -85,7 +86,7 @@ int run_command(int argc, char** argv) {
     return kOk;
   }
   if (word == "--version" || word == "-V") {
-    fmt::print("tacho {}\n", tacho::program_version_text());
+    report::print("tacho {}\n", tacho::program_version_text());
     return kOk;
   }
   for (const Command& command : kCommands)
@@ -104,14 +105,10 @@ int run_command(int argc, char** argv) {
   return complain(kBadInput, not_a_command(words, names));
 }
 
-// Writes out standard output's buffer at the end: an answer that is cut off is an error.
+// An answer that is cut off is an error: the one place where a write that failed becomes an exit code.
 int checked_output(int code) {
-  errno = 0;
-  const bool flushed = std::fflush(stdout) == 0;
-  if (flushed && std::ferror(stdout) == 0) return code;
-  return complain(code != kOk ? code : static_cast<int>(kBadInput),
-                  fmt::format("standard output cannot be written{}{}", errno != 0 ? ": " : "",
-                              errno != 0 ? std::strerror(errno) : ""));
+  const Status written = report::output_status();
+  return written ? code : complain(code != kOk ? code : static_cast<int>(kBadInput), written.error().message);
 }
 
 // The exit code for tacho's own errors, for a command that starts a program or for one that does not.

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/progress.h"
 #include "base/result.h"
 #include "event/schema.h"
+#include "report/progress.h"
 #include "trace/trace.h"
 #include "trace/write/writer.h"
 
@@ -37,7 +37,7 @@ struct ExportOptions {
   int rpd_schema = 2;
   bool rocprof_sys = false;                     // pftrace: tracks, categories and samples like rocprof-sys
   bool annotations = true;                      // pftrace: write the events' arguments
-  Progress* progress = nullptr;                 // gets updates now and then; may be null
+  report::Progress* progress = nullptr;         // gets updates now and then; may be null
   std::vector<std::string>* remarks = nullptr;  // gets sentences about what was left out; may be null
 
   bool wants(event::Table table) const { return (tables >> static_cast<unsigned>(table) & 1) != 0; }

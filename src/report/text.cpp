@@ -128,19 +128,23 @@ std::string padded_left(std::string_view text, size_t width) {
   return used < width ? std::string(width - used, ' ') + std::string(text) : std::string(text);
 }
 
-std::string wrapped(std::string_view text, size_t width, size_t indent) {
+namespace {
+
+// As wrapped(), with the width of the first line.
+std::string broken(std::string_view text, size_t first, size_t width, size_t indent) {
   std::string out;
-  size_t used = 0;
+  size_t used = 0, room = first;
   while (!text.empty()) {
     const size_t space = text.find(' ');
     const std::string_view word = text.substr(0, space);
     text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
     if (word.empty()) continue;
     const size_t length = display_width(word);
-    if (used > 0 && used + 1 + length > width) {
+    if (used > 0 && used + 1 + length > room) {
       out += '\n';
       out.append(indent, ' ');
       used = 0;
+      room = width;
     } else if (used > 0) {
       out += ' ';
       ++used;
@@ -149,6 +153,34 @@ std::string wrapped(std::string_view text, size_t width, size_t indent) {
     used += length;
   }
   return out;
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view text, size_t width, size_t indent) {
+  return broken(text, width, width, indent);
+}
+
+std::string paragraph(std::string_view text, size_t width, size_t indent, size_t further) {
+  std::string out;
+  for (bool more = true; more;) {
+    const size_t end = text.find('\n');
+    more = end != std::string_view::npos;
+    const std::string_view line = text.substr(0, end);
+    out.append(indent, ' ');
+    if (width == 0)
+      out += line;
+    else
+      out += broken(line, width - std::min(width - 1, indent), width - std::min(width - 1, further), further);
+    if (more) out += '\n';
+    text.remove_prefix(more ? end + 1 : text.size());
+  }
+  return out;
+}
+
+std::string Screen::sentence(std::string_view text) const {
+  const size_t indent = std::min(text.find_first_not_of(' '), text.size());
+  return paragraph(text.substr(indent), fit(), indent, indent == 0 ? 2 : indent) + "\n";
 }
 
 Screen screen_of(int descriptor) {

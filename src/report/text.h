@@ -33,12 +33,23 @@ std::string padded_left(std::string_view text, size_t width);
 /// line stay whole.
 std::string wrapped(std::string_view text, size_t width, size_t indent = 0);
 
+/// The text in lines of at most `width` columns (0 = any), broken at spaces: the first begins after `indent` blanks,
+/// the others after `further`. Words longer than a line stay whole; newlines in the text begin a line like the first.
+std::string paragraph(std::string_view text, size_t width, size_t indent = 0, size_t further = 0);
+
 /// What a stream can show. Colour: only on a terminal, not with NO_COLOR set nor TERM=dumb. Width: of the terminal, or
 /// $COLUMNS, or 80; at least 40.
 struct Screen {
   bool terminal = false;
   bool colour = false;
   size_t width = 80;
+
+  /// What tables and sentences that are an answer by themselves must fit into: a terminal's width. 0, any, elsewhere:
+  /// names in files and pipes stay whole, for grep. Reports of several parts fit `width` everywhere.
+  size_t fit() const { return terminal ? width : 0; }
+  /// The sentence and a newline, wrapped to fit(). It may begin with blanks; further lines begin two columns further
+  /// right, or below it where it is indented.
+  std::string sentence(std::string_view text) const;
 };
 Screen screen_of(int descriptor);
 

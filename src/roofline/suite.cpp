@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/clock.h"
+#include "report/output.h"
 #include "vendor/vendor.h"
 
 namespace tacho::roofline {
@@ -21,7 +22,7 @@ class Bar {
  public:
   explicit Bar(bool shown) : shown_(shown) {}
   ~Bar() {
-    if (drawn_) fmt::print(stderr, "\r\033[K");
+    if (drawn_) report::print_error("\r\033[K");
   }
   void at(double share) {
     const int percent = static_cast<int>(share * 100);
@@ -30,9 +31,8 @@ class Bar {
     drawn_ = true;
     constexpr int kWidth = 60;
     const int filled = percent * kWidth / 100;
-    fmt::print(stderr, "\r{:3d}% [{}{}]", percent, std::string(static_cast<size_t>(filled), '|'),
-               std::string(static_cast<size_t>(kWidth - filled), ' '));
-    std::fflush(stderr);
+    report::print_error("\r{:3d}% [{}{}]", percent, std::string(static_cast<size_t>(filled), '|'),
+                        std::string(static_cast<size_t>(kWidth - filled), ' '));
   }
 
  private:

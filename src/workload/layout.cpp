@@ -8,7 +8,7 @@
 #include <map>
 #include <tuple>
 
-#include "base/progress.h"
+#include "report/progress.h"
 
 namespace tacho::workload {
 
@@ -221,7 +221,7 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
   size_t r = 0;
   std::string last_name;  // long runs of one kernel are common
   uint32_t last_kernel = 0;
-  Progress progress("reading " + path);
+  report::Progress progress("reading " + path);
   for (;;) {
     TACHO_ASSIGN(const bool more, reader.next(fields));
     if (!more) break;
@@ -354,7 +354,7 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
     uint32_t last_kernel = 0, last_counter_number = 0, group_number = 0;
     bool have_name = false, have_counter = false, have_group = false;
     Key last_key{};
-    Progress progress("reading " + path);
+    report::Progress progress("reading " + path);
     for (;;) {
       TACHO_ASSIGN(const bool more, reader.next(fields));
       if (!more) break;

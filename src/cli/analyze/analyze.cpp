@@ -26,6 +26,7 @@
 #include "metric/render/page/roofline_svg.h"
 #include "metric/render/text/text.h"
 #include "report/html.h"
+#include "report/output.h"
 #include "report/page_server.h"
 #include "workload/runs.h"
 #include "workload/torch_trace.h"
@@ -64,7 +65,7 @@ Status list_catalog(const std::string& architecture, const Arguments& arguments,
   TACHO_ASSIGN(const metric::Catalog catalog, metric::load_catalog(name, folders, metric::check_syntax));
   // People read a list next to a profile run, so its seed ids are those of the profile document.
   const std::string out = metrics ? list_of_metrics(catalog, arguments.ids == "seed") : list_of_blocks(catalog);
-  std::fputs(out.c_str(), stdout);
+  report::put(out);
   if (metrics && arguments.ids == "seed") complain_of_seed_ids(catalog);
   return {};
 }
@@ -252,13 +253,6 @@ Status save_tables(const metric::Analysis& run, const std::string& folder, const
   return OutputFile::commit_all(files);
 }
 
-// A closed pipe or a full disk behind stdout is an error of the command.
-Status print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    return fail("standard output: {}", std::strerror(errno));
-  return {};
-}
-
 // The port given with --gui; nullopt if there is none.
 Result<std::optional<uint16_t>> parse_port(const std::string& text) {
   if (text.empty()) return std::optional<uint16_t>();
@@ -294,7 +288,7 @@ Status write_roofline_page(const Arguments& a, std::span<const metric::Analysis>
   file.write(page);
   TACHO_TRY(file.commit());
   std::error_code ignored;
-  fmt::print(stderr, "Roofline plot: {}\n", (std::filesystem::current_path(ignored) / name).string());
+  report::print_error("Roofline plot: {}\n", (std::filesystem::current_path(ignored) / name).string());
   return {};
 }
 
@@ -402,7 +396,7 @@ Status list_operators(const Arguments& a, AnalyzeFace face) {
       out += report::to_text(table, style);
       if (!trace.graph_parts.empty()) out += graph_text(trace, style, screen);
     }
-    TACHO_TRY(print(out));
+    report::put(out);
   }
   return {};
 }
@@ -447,7 +441,7 @@ Status analyze_operators(Arguments& a, AnalyzeFace face) {
     std::vector<metric::Analysis> one;
     one.push_back(std::move(*run));
     TACHO_TRY(metric::check_columns(one.front().catalog(), a.text.columns));
-    TACHO_TRY(print(head + "\n" + metric::to_text(one, a.text)));
+    report::put(head + "\n" + metric::to_text(one, a.text));
   }
   if (shown == 0) return fail("--torch-operator: -k, -d and --gpu-id leave nothing of the operators that match");
   return {};
@@ -456,8 +450,9 @@ Status analyze_operators(Arguments& a, AnalyzeFace face) {
 Status serve(std::string page, std::optional<uint16_t> port, bool anywhere) {
   TACHO_ASSIGN(report::PageServer server, anywhere ? report::PageServer::listen_anywhere(std::move(page))
                                                    : report::PageServer::listen(std::move(page), port));
-  TACHO_TRY(print(server.url() + "\n"));
-  std::fputs("tacho: serving this report to browsers on this machine until Ctrl-C\n", stderr);
+  report::print("{}\n", server.url());
+  report::flush_output();
+  report::put("tacho: serving this report to browsers on this machine until Ctrl-C\n", report::Stream::kError);
   return server.serve();
 }
 
@@ -572,7 +567,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       TACHO_ASSIGN(const std::string text, runs.front().explain(each));
       out += (out.empty() ? "" : "\n") + text;
     }
-    TACHO_TRY(print(out));
+    report::put(out);
     return kOk;
   }
   if (!a.save_folder.empty()) {
@@ -609,7 +604,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       output->write(out);
       TACHO_TRY(output->commit());
     } else {
-      TACHO_TRY(print(out));
+      report::put(out);
     }
   }
   const std::vector<std::string>& blocks = a.analysis.blocks;

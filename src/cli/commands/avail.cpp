@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "cli/shared/command_line.h"
 #include "cli/shared/devices.h"
 #include "launch/launcher.h"
+#include "report/output.h"
 #include "report/table.h"
 #include "vendor/vendor.h"
 
@@ -128,7 +128,7 @@ int run_avail(int argc, char** argv) {
     out +=
         "\n" + report::painted("Sources", report::Paint::kBold, screen.colour) + "\n" + report::to_text(sources, style);
   }
-  std::fwrite(out.data(), 1, out.size(), stdout);
+  report::put(out);
   return kOk;
 }
 

@@ -1,8 +1,6 @@
 // `tacho convert A B`: converts a trace to the format that B's name implies.
 #include "cli/files/convert.h"
 
-#include <cstdio>
-
 #include "analysis/trim.h"
 #include "cli/command.h"
 #include "cli/commands/export.h"

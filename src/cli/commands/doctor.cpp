@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -33,6 +32,7 @@
 #include "cli/shared/devices.h"
 #include "counter/provider.h"
 #include "launch/launcher.h"
+#include "report/output.h"
 #include "report/table.h"
 #include "vendor/vendor.h"
 
@@ -459,7 +459,7 @@ int run_doctor(int argc, char** argv) {
     out = checks_text(sections, screen.terminal ? screen.width : 0, screen.colour);
     out += report::painted(verdict(sections), report::Paint::kBold, screen.colour) + "\n";
   }
-  std::fwrite(out.data(), 1, out.size(), stdout);
+  report::put(out);
   if (report_option.count() > 0) {
     if (file.empty()) file = free_name("tacho-doctor.txt");
     auto target = OutputFile::create(file, false);

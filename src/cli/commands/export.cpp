@@ -4,7 +4,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include "cli/command.h"
@@ -125,7 +124,7 @@ Status export_trace(const trace::Trace& trace, const format::Writer& writer, con
       target.file = (fs::path(place.folder) / (stem + std::string(writer.extension))).string();
       if (!options.overwrite) target.file = free_name(target.file);
     }
-    Progress progress(fmt::format("writing {}", target.file));
+    report::Progress progress(fmt::format("writing {}", target.file));
     options.progress = &progress;
     return writer.write(trace, target, options, written);
   }
@@ -141,7 +140,7 @@ Status export_trace(const trace::Trace& trace, const format::Writer& writer, con
     target.prefix = pid > 0 ? fmt::format("{}", pid) : stem;
     if (!options.overwrite) target.prefix = free_prefix(place.folder, target.prefix);
     options.process = process;
-    Progress progress(fmt::format("writing {}", target.prefix));
+    report::Progress progress(fmt::format("writing {}", target.prefix));
     options.progress = &progress;
     TACHO_TRY(writer.write(trace, target, options, written));
   }

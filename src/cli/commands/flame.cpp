@@ -1,5 +1,4 @@
 // `tacho flame FILE -o x.html`: a flame graph of host and device time as one self-contained page.
-#include <cstdio>
 #include <filesystem>
 
 #include "base/files/output_file.h"

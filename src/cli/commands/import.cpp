@@ -15,6 +15,7 @@
 #include "cli/shared/command_line.h"
 #include "format/format.h"
 #include "format/rocprof_v1/rocprof_v1.h"
+#include "report/output.h"
 
 namespace tacho::cli {
 namespace {
@@ -176,8 +177,8 @@ int run_import(int argc, char** argv) {
   }
   for (const std::string& note : notes) complain(kOk, note);
   print_outputs(written);
-  if (!traces.empty()) fmt::print(stderr, "Next   tacho stats {}\n", trace_name);
-  if (profile) fmt::print(stderr, "Next   tacho analyze -p {}\n", profile_name);
+  if (!traces.empty()) report::print_error("Next   tacho stats {}\n", trace_name);
+  if (profile) report::print_error("Next   tacho analyze -p {}\n", profile_name);
   return kOk;
 }
 

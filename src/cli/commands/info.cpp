@@ -1,14 +1,13 @@
 // `tacho info FILE`: what a trace contains.
 #include <unistd.h>
 
-#include <cstdio>
-
 #include "cli/command.h"
 #include "cli/files/open_trace.h"
 #include "cli/output/summary.h"
 #include "cli/shared/command_line.h"
 #include "event/schema.h"
 #include "format/format.h"
+#include "report/output.h"
 #include "report/shorten.h"
 #include "report/table.h"
 
@@ -75,7 +74,7 @@ int run_info(int argc, char** argv) {
       out += (screen.terminal ? report::wrapped(text, screen.width, 2) : text) + "\n";
     }
   }
-  std::fwrite(out.data(), 1, out.size(), stdout);
+  report::put(out);
   return kOk;
 }
 

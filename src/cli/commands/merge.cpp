@@ -1,5 +1,4 @@
 // `tacho merge A B C -o ALL`: joins several traces (processes, ranks, hosts, runs) into one.
-#include <cstdio>
 
 #include "cli/command.h"
 #include "cli/files/convert.h"
@@ -7,6 +6,7 @@
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"
 #include "ranks/read/align.h"
+#include "report/output.h"
 
 namespace tacho::cli {
 
@@ -37,9 +37,9 @@ int run_merge(int argc, char** argv) {
   if (!done) return complain(kBadInput, done.error().message);
   for (const std::string& note : notes) complain(kOk, note);
   if (inputs.size() == 1)
-    fmt::print(stderr, "tacho: {} is now {}\n", inputs[0], output);
+    report::print_error("tacho: {} is now {}\n", inputs[0], output);
   else
-    fmt::print(stderr, "tacho: {} traces are now {}\n", inputs.size(), output);
+    report::print_error("tacho: {} traces are now {}\n", inputs.size(), output);
   return kOk;
 }
 

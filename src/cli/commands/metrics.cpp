@@ -12,6 +12,7 @@
 #include "metric/catalog/catalog.h"
 #include "metric/catalog/rules.h"
 #include "metric/formula/expression.h"
+#include "report/output.h"
 #include "report/table.h"
 
 namespace tacho::cli {
@@ -439,7 +440,7 @@ int run_metrics(int argc, char** argv) {
   const auto text = format == "json" ? as_json(catalogs.back(), request)
                                      : as_text(catalogs, request, report::screen_of(STDOUT_FILENO));
   if (!text.has_value()) return complain(kBadInput, text.error().message);
-  std::fwrite(text->data(), 1, text->size(), stdout);
+  report::put(*text);
   return kOk;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/shared/command_line.h"
 #include "cli/shared/time_limit.h"
 #include "query/sql/session.h"
+#include "report/output.h"
 #include "report/table.h"
 
 namespace tacho::cli {
@@ -18,8 +19,7 @@ namespace {
 // Prints rows as they come: csv and JSON at once, tables in pages of thousands of rows.
 class RowPrinter {
  public:
-  RowPrinter(std::string format, std::FILE* out)
-      : format_(std::move(format)), out_(out), screen_(report::screen_of(STDOUT_FILENO)) {}
+  explicit RowPrinter(std::string format) : format_(std::move(format)), screen_(report::screen_of(STDOUT_FILENO)) {}
   void columns(std::span<const std::string> names) {
     for (const std::string& name : names) table_.columns.push_back({name, report::Align::kAutomatic, -1, true});
     if (format_ == "csv") {
@@ -51,14 +51,10 @@ class RowPrinter {
     } else if (format_ == "csv" || rows_ == 0 || !table_.rows.empty()) {
       flush();
     }
-    std::fflush(out_);
   }
-  bool failed() const { return failed_; }
 
  private:
-  void put(const std::string& text) {
-    failed_ = failed_ || std::fwrite(text.data(), 1, text.size(), out_) != text.size();
-  }
+  void put(const std::string& text) { failed_ = !report::put(text) || failed_; }
   void put_json() {
     put(text_);
     text_.clear();
@@ -81,7 +77,6 @@ class RowPrinter {
   }
 
   std::string format_;
-  std::FILE* out_;
   report::Screen screen_;
   report::Table table_;
   std::string text_;
@@ -101,9 +96,8 @@ int print(const query::Explanation& explanation, const std::string& format, RowP
       text += fmt::format("{:<8}{}\n", part == last ? "" : part, line);
       last = part;
     }
-    return std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0
-               ? complain(kBadInput, "standard output cannot be written")
-               : static_cast<int>(kOk);
+    report::put(text);
+    return kOk;
   }
   const std::string names[] = {"part", "text"};
   printer.columns(names);
@@ -112,7 +106,7 @@ int print(const query::Explanation& explanation, const std::string& format, RowP
     printer.row(row);
   }
   printer.end();
-  return printer.failed() ? complain(kBadInput, "standard output cannot be written") : static_cast<int>(kOk);
+  return kOk;
 }
 
 }  // namespace
@@ -158,7 +152,7 @@ int run_query(int argc, char** argv) {
   if (!session) return complain(kBadInput, session.error().message);
   if (!(*session)->unknown().empty()) complain(kOk, (*session)->unknown());
   if (!(*session)->unaligned().empty()) complain(kOk, fmt::format("{}: {}", file, (*session)->unaligned()));
-  RowPrinter printer(format, stdout);
+  RowPrinter printer(format);
   if (explain) {
     const auto explanation = (*session)->explain(sql);
     if (!explanation) return complain(kBadInput, explanation.error().message);
@@ -181,7 +175,7 @@ int run_query(int argc, char** argv) {
                                             }});
   if (!done) return complain(kBadInput, done.error().message);
   printer.end();
-  return printer.failed() ? complain(kBadInput, "standard output cannot be written") : static_cast<int>(kOk);
+  return kOk;
 }
 
 }  // namespace tacho::cli

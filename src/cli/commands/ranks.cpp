@@ -2,12 +2,11 @@
 #include <malloc.h>
 #include <unistd.h>
 
-#include <cstdio>
-
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
 #include "ranks/dataset.h"
 #include "ranks/render.h"
+#include "report/output.h"
 #include "report/text.h"
 
 namespace tacho::cli {
@@ -32,8 +31,8 @@ int run_ranks(int argc, char** argv) {
   app.footer("docs/ranks.md defines every number.");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   const auto print = [](std::string_view text) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
+    report::put(text);
+    report::flush_output();
   };
   if (!sql.empty()) {
     if (inputs.size() != 1)

@@ -1,9 +1,9 @@
 // `tacho recover [POOL]`: saves the trace of a run whose tacho was killed.
-#include <cstdio>
 
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
 #include "launch/launcher.h"
+#include "report/output.h"
 
 namespace tacho::cli {
 
@@ -22,7 +22,7 @@ int run_recover(int argc, char** argv) {
   if (list || pool.empty()) {
     const std::vector<std::string> pools = launch::abandoned_pools();
     if (list) {
-      for (const std::string& path : pools) fmt::print("{}\n", path);
+      for (const std::string& path : pools) report::print("{}\n", path);
       return kOk;
     }
     if (pools.empty()) return complain(kBadInput, "there is no abandoned pool of yours on this machine");
@@ -34,7 +34,7 @@ int run_recover(int argc, char** argv) {
   std::vector<std::string> notes;
   if (const Status done = launch::recover(pool, output, overwrite, !keep, notes); !done)
     return complain(kBadInput, done.error().message);
-  for (const std::string& note : notes) fmt::print("{}\n", note);
+  for (const std::string& note : notes) report::print("{}\n", note);
   print_outputs({&output, 1});
   return kOk;
 }

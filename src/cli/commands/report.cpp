@@ -13,6 +13,7 @@
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"
 #include "format/format.h"
+#include "report/output.h"
 #include "report/table.h"
 
 namespace tacho::cli {
@@ -33,7 +34,7 @@ void show(analysis::Answer& answer, size_t most, const std::string& format, cons
     pages.give(pages.text() ? analysis::readable_table(answer) : analysis::exact_table(answer), !more);
     answer.rows.clear();
   }
-  std::fflush(stdout);
+  report::flush_output();
   for (const std::string& sentence : answer.remarks) complain(0, sentence);
 }
 
@@ -47,11 +48,11 @@ int show_findings(const trace::Trace& trace, size_t top, const std::string& form
   }
   if (format == "json") {
     if (top != 0 && findings->findings.size() > top) findings->findings.resize(top);
-    fmt::print("{}", findings_json(*findings));
+    report::print("{}", findings_json(*findings));
   } else {
-    fmt::print("{}", findings_text(*findings, trace, top, report::screen_of(1)));
+    report::print("{}", findings_text(*findings, trace, top, report::screen_of(1)));
   }
-  std::fflush(stdout);
+  report::flush_output();
   for (const std::string& remark : findings->remarks) complain(0, remark);
   return kOk;
 }
@@ -186,9 +187,10 @@ int run_diff(int argc, char** argv) {
   const double change =
       diff->total_a > 0 ? (static_cast<double>(diff->total_b) / static_cast<double>(diff->total_a) - 1) * 100.0 : 0.0;
   if (format == "text" && diff->rows > 0)
-    fmt::print("A  {}  {}\nB  {}  {}  ({:+.2f} %)\n\n", report::format_duration(static_cast<double>(diff->total_a)),
-               report::clean(a), report::format_duration(static_cast<double>(diff->total_b)), report::clean(b), change);
-  std::fflush(stdout);
+    report::print("A  {}  {}\nB  {}  {}  ({:+.2f} %)\n\n", report::format_duration(static_cast<double>(diff->total_a)),
+                  report::clean(a), report::format_duration(static_cast<double>(diff->total_b)), report::clean(b),
+                  change);
+  report::flush_output();
   show(answer, top, format, fmt::format("neither trace has anything to compare by {}", by_text));
   if (percent >= 0 && change > percent)
     return complain(kFailAbove, fmt::format("{} takes {:.2f} % more than {}: above the {} % that --fail-above allows",

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 
 #include "base/files/output_file.h"
 #include "base/text/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
+#include "report/output.h"
 #include "report/table.h"
 #include "roofline/ceilings_file.h"
 #include "roofline/suite.h"
@@ -118,12 +118,6 @@ std::string json_text(const std::vector<DeviceCeilings>& all) {
   return out + "\n";
 }
 
-Status print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    return fail("standard output: {}", std::strerror(errno));
-  return {};
-}
-
 Result<int> run(const Arguments& a) {
   std::vector<std::string> notes;
   const std::vector<NumberedDevice> devices = roofline::list_devices(notes, a.backend);
@@ -134,7 +128,7 @@ Result<int> run(const Arguments& a) {
   }
   const report::Screen screen = report::screen_of(STDOUT_FILENO);
   if (a.list) {
-    TACHO_TRY(print(list_text(devices, screen)));
+    report::put(list_text(devices, screen));
     return kOk;
   }
   std::vector<NumberedDevice> chosen;
@@ -157,8 +151,8 @@ Result<int> run(const Arguments& a) {
   options.bar = !a.quiet && isatty(STDERR_FILENO) == 1;
   if (!a.quiet)
     options.line = [&](std::string_view line) {
-      fmt::print(lines_out ? stdout : stderr, "{}\n", line);
-      std::fflush(lines_out ? stdout : stderr);
+      report::print(lines_out ? report::Stream::kOut : report::Stream::kError, "{}\n", line);
+      report::flush_output();
     };
   const auto say = [&](const std::string& line) {
     if (options.line) options.line(line);
@@ -201,7 +195,7 @@ Result<int> run(const Arguments& a) {
     output->write(text);
     TACHO_TRY(output->commit());
   } else {
-    TACHO_TRY(print(text));
+    report::put(text);
   }
   return code;
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,6 +19,7 @@
 #include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
 #include "format/format.h"
+#include "report/output.h"
 #include "report/table.h"
 
 namespace tacho::cli {
@@ -241,7 +241,7 @@ int stack_stats(const std::string& file, const std::string& by_text, const std::
                       report::format_duration(static_cast<double>(tree->host_ns))));
     say(attribution_sentence(*tree));
   }
-  std::fwrite(out.data(), 1, out.size(), stdout);
+  report::put(out);
   for (const std::string& sentence : analysis::loss_sentences(**trace)) complain(0, sentence);
   return kOk;
 }
@@ -337,7 +337,7 @@ int place_stats(const std::string& file, analysis::Place place, const std::strin
     if (const std::string sentence = left_out_sentence(left_out); !sentence.empty())
       out += "\n" + report::wrapped(sentence, screen.width, 2) + "\n";
   }
-  std::fwrite(out.data(), 1, out.size(), stdout);
+  report::put(out);
   for (const std::string& sentence : analysis::loss_sentences(**trace)) complain(0, sentence);
   return kOk;
 }
@@ -520,7 +520,7 @@ int operator_stats(const std::string& file, bool modules, const std::string& for
           "{} calls of backward operators belong to forward operators that are not known; they stand by themselves.",
           tree->backward_alone));
   }
-  std::fwrite(out.data(), 1, out.size(), stdout);
+  report::put(out);
   if (const auto sentence = analysis::torch_sentence(**trace); sentence && !sentence->empty()) complain(0, *sentence);
   for (const std::string& sentence : analysis::loss_sentences(**trace)) complain(0, sentence);
   return kOk;
@@ -561,7 +561,7 @@ void print_rows(const analysis::StatTable& table, size_t count, bool bytes, cons
       if (const std::string sentence = left_out_sentence(left_out); !sentence.empty() && done == count)
         out += "\n" + report::wrapped(sentence, screen.width, 2) + "\n";
     }
-    std::fwrite(out.data(), 1, out.size(), stdout);
+    report::put(out);
     out.clear();
   } while (done < count);
 }

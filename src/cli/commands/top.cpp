@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "cli/shared/suggest.h"
 #include "format/format.h"
 #include "query/dialect/rpd_file.h"
+#include "report/output.h"
 #include "report/table.h"
 
 namespace tacho::cli {
@@ -49,7 +49,7 @@ struct Output {
       style.colour = screen.colour;
       out = report::to_text(readable, style);
     }
-    std::fwrite(out.data(), 1, out.size(), stdout);
+    report::put(out);
   }
 };
 

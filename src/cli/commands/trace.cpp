@@ -1,5 +1,4 @@
 // `tacho trace [options] -- command`: runs a program and records what it does on its devices.
-#include <cstdio>
 
 #include "cli/command.h"
 #include "cli/shared/command_line.h"

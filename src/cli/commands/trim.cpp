@@ -1,8 +1,6 @@
 // `tacho trim IN OUT --start --end`: cuts a time span out of a trace, into the same or another format.
 #include "analysis/trim.h"
 
-#include <cstdio>
-
 #include "cli/command.h"
 #include "cli/files/convert.h"
 #include "cli/files/open_trace.h"
@@ -12,6 +10,7 @@
 #include "format/format.h"
 #include "format/rpd/rpd.h"
 #include "format/rpd/trim.h"
+#include "report/output.h"
 
 namespace tacho::cli {
 namespace {
@@ -42,8 +41,8 @@ Status trim_rpd(const TrimRequest& request) {
   TACHO_ASSIGN(const auto span, span_of(request, range.first, range.second));
   TACHO_ASSIGN(const format::rpd::TrimResult result,
                format::rpd::trim(request.in, request.out, span.first, span.second, request.overwrite));
-  fmt::print(stderr, "tacho: kept {} of {} API calls and {} of {} GPU operations\n", result.calls_kept, result.calls,
-             result.operations_kept, result.operations);
+  report::print_error("tacho: kept {} of {} API calls and {} of {} GPU operations\n", result.calls_kept, result.calls,
+                      result.operations_kept, result.operations);
   return {};
 }
 
@@ -56,7 +55,7 @@ Status trim_trace(const TrimRequest& request) {
   TACHO_TRY(write_converted(request.out, request.format, request.overwrite, [&](trace::TraceWriter& writer) {
     return analysis::trim_into(*trace, writer, span.first, span.second, counts);
   }));
-  fmt::print(stderr, "tacho: kept {} of {} events\n", counts.kept, counts.kept + counts.dropped);
+  report::print_error("tacho: kept {} of {} events\n", counts.kept, counts.kept + counts.dropped);
   return {};
 }
 

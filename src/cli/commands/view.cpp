@@ -150,7 +150,7 @@ int run_view(int argc, char** argv) {
   }
   if (!output.empty()) return write_page(document, output, overwrite);
   const int code = serve_view(document, port, !no_open, kBadInput);
-  std::fflush(nullptr);
+  report::flush_output();
   // Findings that are under way cannot be stopped, and nobody waits for them any more.
   if (document.computing()) _exit(code);
   return code;

@@ -3,8 +3,9 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <utility>
+
+#include "report/output.h"
 
 namespace tacho::cli {
 
@@ -38,7 +39,7 @@ void Pages::give(const report::Table& page, bool last) {
       else if (first_)
         out_ += when_empty_ + "\n";
   }
-  std::fwrite(out_.data(), 1, out_.size(), stdout);
+  report::put(out_);
   out_.clear();
   first_ = false;
 }

@@ -7,13 +7,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "base/thread.h"
 #include "cli/command.h"
 #include "cli/output/findings.h"
+#include "report/output.h"
 
 extern char** environ;
 
@@ -39,8 +39,8 @@ void open_browser(const std::string& url) {
 int serve_view(view::Document& document, std::optional<uint16_t> port, bool open, int failure) {
   auto server = report::HttpServer::listen(port, "--port");
   if (!server) return complain(failure, server.error().message);
-  std::printf("%s\n", server->url().c_str());
-  std::fflush(stdout);
+  report::print("{}\n", server->url());
+  report::flush_output();
   complain(kOk, "serving until Ctrl-C");
   if (open) open_browser(server->url());
   const Status served = server->serve([&](const report::HttpRequest& request) { return document.answer(request); });

@@ -1,5 +1,4 @@
 // rocprof-compute (and its old name omniperf): which modes tacho supports, and with which options.
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "cli/analyze/analyze.h"
 #include "cli/command.h"
 #include "cli/profile/profile.h"
+#include "report/output.h"
 
 namespace tacho::cli {
 
@@ -28,7 +28,7 @@ int personality_rocprof_compute(int argc, char** argv) {
   while (mode < argc && is_general_flag(argv[mode])) ++mode;
   const std::string_view word = mode < argc ? argv[mode] : "";
   if (word == "-v" || word == "--version") {
-    fmt::print("{} personality of tacho\n", program);
+    report::print("{} personality of tacho\n", program);
     return kOk;
   }
   if (word == "analyze" || (word.starts_with("--list-") && word != "--list-sets")) {
@@ -53,13 +53,13 @@ int personality_rocprof_compute(int argc, char** argv) {
     return profile(static_cast<int>(rest.size()) - 1, rest.data(), ProfileFace::kRocprofCompute);
   }
   if (word.empty() || word == "-h" || word == "--help") {
-    fmt::print(
+    report::print(
         "{0}: tacho in the manner of ROCm Compute Profiler\n\nusage: {0} profile -n NAME [options] -- command\n       "
         "{0} analyze -p DIR [options]\n",
         program);
     return word.empty() ? kBadInput : kOk;
   }
-  fmt::print(stderr, "{}: there is no mode '{}'; the modes are profile and analyze\n", program, word);
+  report::print_error("{}: there is no mode '{}'; the modes are profile and analyze\n", program, word);
   return kBadInput;
 }
 

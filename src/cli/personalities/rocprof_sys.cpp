@@ -1,9 +1,9 @@
 // rocprof-sys's executables: -run, -sample and -avail are tacho sys with rocprof-sys's file names; the others name
 // tacho's substitute.
-#include <cstdio>
 
 #include "cli/command.h"
 #include "cli/sys/sys.h"
+#include "report/output.h"
 
 namespace tacho::cli {
 namespace {
@@ -12,7 +12,7 @@ int start(sys::Verb verb, int argc, char** argv) {
   auto request = sys::parse(sys::Face::kRocprofSys, verb, argc, argv);
   if (!request) return complain(kOwnError, request.error().message);
   if (request->help) {
-    fmt::print("{}", sys::help_text(request->face, request->verb));
+    report::print("{}", sys::help_text(request->face, request->verb));
     return kOk;
   }
   return sys::run(*request);

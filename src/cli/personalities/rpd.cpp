@@ -2,7 +2,6 @@
 // Chrome JSON or to a Perfetto file.
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -14,6 +13,7 @@
 #include "cli/target/run_target.h"
 #include "format/format.h"
 #include "format/rpd/tracing.h"
+#include "report/output.h"
 
 namespace tacho::cli {
 namespace {
@@ -49,10 +49,10 @@ int personality_run_tracer(int argc, char** argv) {
   int at = 1;
   constexpr const char* kUsage = "usage: runTracer.sh [-o FILE.rpd] COMMAND [ARGUMENTS ...]";
   if (at < argc && (std::string_view(argv[at]) == "--help" || std::string_view(argv[at]) == "-h")) {
-    fmt::print("{}\n\nRuns COMMAND and records its GPU kernels, copies, API calls "
-               "and markers to FILE.rpd (default trace.rpd).\n"
-               "An existing file is renamed to FILE.rpd.1, .2 and so on.\n",
-               kUsage);
+    report::print("{}\n\nRuns COMMAND and records its GPU kernels, copies, API calls "
+                  "and markers to FILE.rpd (default trace.rpd).\n"
+                  "An existing file is renamed to FILE.rpd.1, .2 and so on.\n",
+                  kUsage);
     return kOk;
   }
   if (at < argc && std::string_view(argv[at]) == "-o") {
@@ -133,14 +133,14 @@ int personality_rpd2tracing(int argc, char** argv) {
   }
   const auto result = format::rpd::write_tracing(input, output, options);
   if (!result) return complain(kBadInput, result.error().message);
-  std::FILE* const out = message_stream({&output, 1});
-  if (result->version < 3) fmt::print(out, "Schema: v{}\n", result->version);
-  fmt::print(out,
-             "Timestamps:\n\t    first: \t{} us\n\t     last: \t{} us\n\t "
-             "duration: \t{} seconds\n\nOutput duration: {} seconds\n",
-             static_cast<double>(result->first) / 1000, static_cast<double>(result->last) / 1000,
-             static_cast<double>(result->last - result->first) / 1e9, (result->to - result->from) / 1e6);
-  if (!result->has_monitor) fmt::print(out, "Did not find SMI data\n");
+  const report::Stream out = message_stream({&output, 1});
+  if (result->version < 3) report::print(out, "Schema: v{}\n", result->version);
+  report::print(out,
+                "Timestamps:\n\t    first: \t{} us\n\t     last: \t{} us\n\t "
+                "duration: \t{} seconds\n\nOutput duration: {} seconds\n",
+                static_cast<double>(result->first) / 1000, static_cast<double>(result->last) / 1000,
+                static_cast<double>(result->last - result->first) / 1e9, (result->to - result->from) / 1e6);
+  if (!result->has_monitor) report::print(out, "Did not find SMI data\n");
   return kOk;
 }
 

@@ -33,6 +33,7 @@
 #include "launch/torch_hooks.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "metric/catalog/catalog.h"
+#include "report/output.h"
 #include "roofline/ceilings_file.h"
 #include "workload/pc_samples/pc_sources.h"
 #include "workload/writer.h"
@@ -424,11 +425,11 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
                                                                                      : ""));
     const bool seed = a.ids == "seed";
     if (a.list_metrics) {
-      std::fputs(list_of_metrics(catalog, seed).c_str(), stdout);
+      report::put(list_of_metrics(catalog, seed));
       if (seed) complain_of_seed_ids(catalog);
     }
-    if (a.list_blocks) std::fputs(list_of_blocks(catalog).c_str(), stdout);
-    if (a.list_sets) std::fputs(list_of_sets(catalog, program, seed).c_str(), stdout);
+    if (a.list_blocks) report::put(list_of_blocks(catalog));
+    if (a.list_sets) report::put(list_of_sets(catalog, program, seed));
     return kOk;
   }
   TACHO_TRY(check_conflicts(a));
@@ -450,7 +451,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
     TACHO_ASSIGN(chosen, counter::choose_device(a.device));
   }
   if (a.specs) {
-    std::fputs(specs_text(chosen.device).c_str(), stdout);
+    report::put(specs_text(chosen.device));
     return kOk;
   }
   TACHO_ASSIGN(const metric::Catalog catalog, metric::load_catalog(chosen.device.facts, a.config_dirs));
@@ -479,10 +480,11 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   if (a.dry_run) {
     for (const std::string& note : selected.notes) complain(kOk, note);
     if (!plan.unavailable.empty()) complain(kOk, not_available(chosen.device, plan));
-    fmt::print("{}: {} metric{}, {} counter{}, {} {}\n{}{}", chosen.device.model, wanted.metrics,
-               wanted.metrics == 1 ? "" : "s", wanted.counters.size(), wanted.counters.size() == 1 ? "" : "s",
-               plan.executions(), plan.executions() == 1 ? "pass" : "passes", plan_text(plan),
-               wants_pc_samples(*chosen.provider, selected) ? "and one more run of the program for PC samples\n" : "");
+    report::print(
+        "{}: {} metric{}, {} counter{}, {} {}\n{}{}", chosen.device.model, wanted.metrics,
+        wanted.metrics == 1 ? "" : "s", wanted.counters.size(), wanted.counters.size() == 1 ? "" : "s",
+        plan.executions(), plan.executions() == 1 ? "pass" : "passes", plan_text(plan),
+        wants_pc_samples(*chosen.provider, selected) ? "and one more run of the program for PC samples\n" : "");
     return kOk;
   }
   TACHO_TRY(check_command(a, program));

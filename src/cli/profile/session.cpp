@@ -13,6 +13,7 @@
 #include "base/text/csv.h"
 #include "cli/commands/export.h"
 #include "counter/to_trace.h"
+#include "report/output.h"
 #include "trace/trace.h"
 
 namespace tacho::cli {
@@ -160,8 +161,7 @@ void ProfileSession::log(std::string_view line) {
 
 void ProfileSession::clear_bar() {
   if (bar_) {
-    std::fputs("\r\033[K", stderr);
-    std::fflush(stderr);
+    report::print_error("\r\033[K");
   }
   bar_ = false;
   drawn_percent_ = -1;
@@ -169,13 +169,13 @@ void ProfileSession::clear_bar() {
 
 void ProfileSession::show(std::string_view line) {
   clear_bar();
-  fmt::print(stderr, "{}{}\n", options_.face == ProfileFace::kTacho ? "tacho: " : "", line);
+  report::print_error("{}{}\n", options_.face == ProfileFace::kTacho ? "tacho: " : "", line);
 }
 
 void ProfileSession::header(std::string_view line) {
   const std::lock_guard guard(lock_);
   log(line);
-  if (!options_.quiet) fmt::print(stderr, "{}\n", line);
+  if (!options_.quiet) report::print_error("{}\n", line);
 }
 
 void ProfileSession::run_begins(std::span<const size_t> passes, size_t number, size_t total) {
@@ -246,9 +246,9 @@ void ProfileSession::progress(uint64_t done, uint64_t total) {
   bar_ = true;
   const double passed = static_cast<double>(raw_now() - began_) * 1e-9;
   const auto filled = static_cast<size_t>(percent * 40 / 100);
-  fmt::print(stderr, "\r\033[K{:3}% [{}{}]{}", percent, std::string(filled, '|'), std::string(40 - filled, ' '),
-             share > 0.02 && passed > 2 ? fmt::format(" {:.0f} s left", passed / share * (1 - share)) : std::string());
-  std::fflush(stderr);
+  report::print_error(
+      "\r\033[K{:3}% [{}{}]{}", percent, std::string(filled, '|'), std::string(40 - filled, ' '),
+      share > 0.02 && passed > 2 ? fmt::format(" {:.0f} s left", passed / share * (1 - share)) : std::string());
 }
 
 Status ProfileSession::pass_done(const counter::PassResult& result) {

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 
 #include "base/files/output_file.h"
 #include "cli/command.h"
 #include "cli/shared/suggest.h"
+#include "report/output.h"
 #include "report/text.h"
 
 namespace tacho::cli {
@@ -71,7 +71,7 @@ std::string wrapped_help(std::string_view text, size_t width) {
 void print_help_text(std::string_view text, int descriptor) {
   const report::Screen screen = report::screen_of(descriptor);
   const std::string shown = screen.terminal ? wrapped_help(text, screen.width) : std::string(text);
-  std::fwrite(shown.data(), 1, shown.size(), descriptor == STDERR_FILENO ? stderr : stdout);
+  report::put(shown, descriptor == STDERR_FILENO ? report::Stream::kError : report::Stream::kOut);
 }
 
 std::string check_seconds(const std::string& text) {
@@ -106,13 +106,14 @@ Result<uint64_t> parse_size(const std::string& text) {
   return fail("'{}' is not a size; write bytes or a number with k, M, G or T, as in 64M", text);
 }
 
-std::FILE* message_stream(std::span<const std::string> outputs) {
-  return std::any_of(outputs.begin(), outputs.end(), is_standard_output) ? stderr : stdout;
+report::Stream message_stream(std::span<const std::string> outputs) {
+  return std::any_of(outputs.begin(), outputs.end(), is_standard_output) ? report::Stream::kError
+                                                                         : report::Stream::kOut;
 }
 
 void print_outputs(std::span<const std::string> outputs) {
   for (const std::string& path : outputs)
-    if (!is_standard_output(path)) fmt::print(message_stream(outputs), "{}\n", path);
+    if (!is_standard_output(path)) report::print(message_stream(outputs), "{}\n", path);
 }
 
 std::string free_name(const std::string& name) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "base/result.h"
 #include "cli/shared/command_options.h"
+#include "report/output.h"
 
 namespace tacho::cli {
 
@@ -36,7 +36,7 @@ Result<uint64_t> parse_size(const std::string& text);
 
 /// Where a command that wrote `outputs` prints everything else: standard output, or standard error if one of the
 /// outputs went to standard output, which must then hold nothing else.
-std::FILE* message_stream(std::span<const std::string> outputs);
+report::Stream message_stream(std::span<const std::string> outputs);
 /// Prints the paths of `outputs`, except standard output, one per line to their message_stream().
 void print_outputs(std::span<const std::string> outputs);
 

@@ -19,6 +19,7 @@
 #include "cli/shared/suggest.h"
 #include "cli/sys/sys.h"
 #include "report/html.h"
+#include "report/output.h"
 #include "report/table.h"
 #include "vendor/vendor.h"
 
@@ -269,7 +270,7 @@ int avail(Face face, int argc, char** argv) {
     if (!file) return complain(kBadInput, file.error().message + (view.force ? "" : " (--force replaces a file)"));
     file->write(text);
     if (const Status done = file->commit(); !done) return complain(kBadInput, done.error().message);
-    fmt::print(stderr, "[rocprof-sys-avail] Outputting text configuration file '{}'...\n", view.config_file);
+    report::print_error("[rocprof-sys-avail] Outputting text configuration file '{}'...\n", view.config_file);
     return kOk;
   }
 
@@ -457,7 +458,7 @@ int avail(Face face, int argc, char** argv) {
     if (const Status done = file->commit(); !done) return complain(kBadInput, done.error().message);
     return kOk;
   }
-  std::fwrite(out.data(), 1, out.size(), stdout);
+  report::put(out);
   return kOk;
 }
 

@@ -28,6 +28,7 @@
 #include "cli/shared/command_line.h"
 #include "cli/target/run_target.h"
 #include "format/timemory/timemory.h"
+#include "report/output.h"
 #include "report/table.h"
 
 namespace tacho::cli::sys {
@@ -125,7 +126,7 @@ Usage children_usage() {
 // Prints what the program would have printed, had it written the file itself.
 void say(const Request& request, const std::string& text) {
   if (!talks(request) || request.quiet) return;
-  fmt::print(stderr, "{}\n", text);
+  report::print_error("{}\n", text);
 }
 
 Status write_text(const std::string& path, std::string_view text, std::vector<std::string>& written) {
@@ -198,7 +199,7 @@ Status write_tables(const trace::Trace& trace, const Request& request, const Pla
   }
   for (const auto& component : components) {
     const std::string text = format::timemory::to_text(component, options);
-    if (request.settings.on("COUT_OUTPUT")) std::fwrite(text.data(), 1, text.size(), stderr);
+    if (request.settings.on("COUT_OUTPUT")) report::put(text, report::Stream::kError);
     if (!request.settings.on("FILE_OUTPUT")) continue;
     if (request.settings.on("TEXT_OUTPUT")) TACHO_TRY(write_text(name(component.name, ".txt"), text, written));
     if (request.settings.on("JSON_OUTPUT"))
@@ -397,7 +398,7 @@ bool write_outputs(const trace::Trace& trace, Request& request, Plan& plan, cons
              fmt::format("{}; the recording is kept in {}", done.error().message, plan.launch.recording.output));
   if (request.quiet || !talks(request)) return done.has_value();
   const std::string text = summary_of_run(trace, options, request.ranks);
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  report::put(text, report::Stream::kError);
   return done.has_value();
 }
 

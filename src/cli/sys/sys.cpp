@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 
@@ -16,6 +15,7 @@
 #include "cli/shared/meant.h"
 #include "cli/sys/output.h"
 #include "cli/sys/plan.h"
+#include "report/output.h"
 
 namespace tacho::cli::sys {
 
@@ -43,7 +43,7 @@ int run(Request& request) {
   if (settings.number("VERBOSE") > 0 || settings.on("DEBUG"))
     for (const Setting& setting : sys::settings())
       if (settings.given(setting.name))
-        fmt::print(stderr, "[rocprof-sys] {}{} = {}\n", kPrefix, setting.name, settings.text(setting.name));
+        report::print_error("[rocprof-sys] {}{} = {}\n", kPrefix, setting.name, settings.text(setting.name));
   const auto outcome = launch::run(plan.launch);
   if (!outcome) {
     std::error_code ignored;

@@ -24,6 +24,7 @@
 #include "cli/shared/chosen_ranks.h"
 #include "cli/target/static_mpi.h"
 #include "launch/launcher.h"
+#include "report/output.h"
 #include "trace/trace.h"
 #include "view/document.h"
 
@@ -160,7 +161,7 @@ int run_target(TraceRequest& request) {
   if (!request.shown_as.empty()) options.written = {request.shown_as};
   if (!request.quiet) {
     const std::string text = summary_of_run(**trace, options, request.ranks);
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    report::put(text, report::Stream::kError);
   }
   if ((*trace)->rows(event::Table::kCommunicator) <= 1) {
     const auto program = launch::find_executable(request.launch.command.front());
@@ -183,7 +184,7 @@ int run_target(TraceRequest& request) {
     if (live->computing()) {
       // Findings that are under way cannot be stopped, and nobody waits for them any more.
       hidden.reset();
-      std::fflush(nullptr);
+      report::flush_output();
       _exit(outcome->exit_code);
     }
   }

@@ -27,6 +27,7 @@
 #include "format/view/names.h"
 #include "launch/environment.h"
 #include "launch/launcher.h"
+#include "report/output.h"
 #include "report/table.h"
 
 namespace tacho::cli {
@@ -559,7 +560,7 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
       const bool named = writer->extension.starts_with("_results");
       const std::string name = fmt::format("{}{}{}", place.prefix, named ? "" : "_results", writer->extension);
       target.file = (fs::path(place.folder) / name).string();
-      Progress progress(fmt::format("writing {} of process {}", writer->name, facts.pid));
+      report::Progress progress(fmt::format("writing {} of process {}", writer->name, facts.pid));
       plan.options.progress = &progress;
       const Status done = writer->write(trace, target, plan.options, written);
       plan.options.progress = nullptr;
@@ -586,9 +587,8 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
         say(plan, kWarning, fmt::format("--summary-groups '{}' matches no domain that has records", group));
       if (processes.size() > 1) text = fmt::format("Process {}\n\n", facts.pid) + text;
       if (plan.summary.indented) {
-        std::FILE* const stream = plan.summary_output == "stdout" ? stdout : stderr;
-        std::fwrite(text.data(), 1, text.size(), stream);
-        std::fflush(stream);
+        report::put(text, plan.summary_output == "stdout" ? report::Stream::kOut : report::Stream::kError);
+        report::flush_output();
       } else {
         const std::string path =
             (fs::path(place.folder) / fmt::format("{}_{}.txt", place.prefix, plan.summary_output)).string();
@@ -699,18 +699,18 @@ int run(int argc, char** argv) {
   auto line = parse_command_line(argc, argv);
   if (!line) return complain(kOwnError, line.error().message);
   if (line->help) {
-    fmt::print("{}", help_text());
+    report::print("{}", help_text());
     return kOk;
   }
   if (line->version) {
-    fmt::print("rocprofv3 (tacho {})\n", TACHO_PROGRAM_VERSION);
+    report::print("rocprofv3 (tacho {})\n", TACHO_PROGRAM_VERSION);
     return kOk;
   }
   if (line->given.on("list-avail")) {
     char name[] = "avail";
     char* words[] = {name, nullptr};
     run_avail(1, words);
-    fmt::print("\nCounters\n{}", available_counters());
+    report::print("\nCounters\n{}", available_counters());
     return kOk;
   }
   std::vector<Job> jobs(1);
@@ -722,8 +722,8 @@ int run(int argc, char** argv) {
   if (line->command.empty())
     return complain(kOwnError, "no program to run; write it after --, as in: rocprofv3 --sys-trace -- ./app");
   if (line->given.on("echo")) {
-    for (const std::string& word : line->command) fmt::print("{} ", word);
-    fmt::print("\n");
+    for (const std::string& word : line->command) report::print("{} ", word);
+    report::print("\n");
     return kOk;
   }
   // Checks every job before running the first one.

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tacho {
+namespace tacho::report {
 
 /// Draws one line on stderr ("tacho: writing run.pftrace: 43 %, 5 s left") once the work has taken two seconds, and
 /// removes it at the end. Does nothing if stderr is not a terminal.
@@ -23,4 +23,4 @@ class Progress {
   bool terminal_ = false;
 };
 
-}  // namespace tacho
+}  // namespace tacho::report

@@ -17,10 +17,10 @@
 #include "base/files/temporary.h"
 #include "base/text/json_writer.h"
 #include "base/version.h"
-#include "format/view/names.h"
 #include "view/answers/details.h"
 #include "view/answers/flame.h"
 #include "view/document.h"
+#include "walk/names.h"
 
 namespace tacho::view {
 
@@ -370,7 +370,7 @@ Status embedded_page(Document& document, const std::function<void(std::string_vi
           json, packed, table, list, of,
           [&](int64_t dim) {
             auto& known = shape_of_row[table];
-            if (known.empty()) known.resize(static_cast<size_t>(trace.rows(format::dimension_of(table))) + 1);
+            if (known.empty()) known.resize(static_cast<size_t>(trace.rows(walk::dimension_of(table))) + 1);
             uint32_t& number = known[static_cast<size_t>(dim)];
             if (number == 0) {
               const auto [text, fresh] =

@@ -18,10 +18,10 @@
 #include "base/text/json_writer.h"
 #include "base/thread.h"
 #include "event/times.h"
-#include "format/view/clock.h"
-#include "format/view/names.h"
 #include "report/table.h"
 #include "view/answers/expression.h"
+#include "walk/clock.h"
+#include "walk/names.h"
 
 namespace tacho::view {
 
@@ -166,7 +166,7 @@ std::string Run::document(std::string_view summary) {
       .member("command", std::string(trace_->property(Table::kEnd, 0, "command").value_or("")))
       .member("machine", std::string(trace_->property(Table::kEnd, 0, "machine").value_or("")));
   json.name("started");
-  const auto clock = format::OutputClock::make(*trace_, format::OutputClock::Clock::kRealtime);
+  const auto clock = walk::OutputClock::make(*trace_, walk::OutputClock::Clock::kRealtime);
   if (!clock || !clock->known()) {
     json.null();
   } else {

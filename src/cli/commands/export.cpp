@@ -11,7 +11,7 @@
 #include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"
-#include "format/view/names.h"
+#include "walk/names.h"
 
 namespace tacho::cli {
 
@@ -50,8 +50,8 @@ std::vector<int64_t> processes_with_records(const trace::Trace& trace, const for
     // Ignores read errors: the code that reads the rows themselves reports them.
     static_cast<void>(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
       for (const trace::Summary& summary : summaries) {
-        if (table == Table::kApi &&
-            !options.wants(format::domain_of(trace.cell(Table::kFunction, summary.dim, column::Function::domain))))
+        if (table == Table::kApi && !options.wants(event::from_cell<event::Domain>(
+                                        trace.cell(Table::kFunction, summary.dim, column::Function::domain))))
           continue;
         const int64_t process = trace.cell(Table::kTrack, summary.track, column::Track::process);
         if (process > 0 && process < static_cast<int64_t>(seen.size())) seen[static_cast<size_t>(process)] = true;
@@ -191,9 +191,9 @@ int run_export(int argc, char** argv) {
   app.add_flag("--no-stats", no_statistics, "csv: no *_stats.csv");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   options.statistics = !no_statistics;
-  options.agent_index = agent_index == "absolute"   ? format::AgentIndex::kAbsolute
-                        : agent_index == "relative" ? format::AgentIndex::kRelative
-                                                    : format::AgentIndex::kTypeRelative;
+  options.agent_index = agent_index == "absolute"   ? walk::AgentIndex::kAbsolute
+                        : agent_index == "relative" ? walk::AgentIndex::kRelative
+                                                    : walk::AgentIndex::kTypeRelative;
   std::vector<const format::Writer*> wanted;
   bool own_format = false;
   for (const std::string& name : words_of(formats)) {

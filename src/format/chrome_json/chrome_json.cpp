@@ -8,18 +8,34 @@
 
 #include "base/files/output_file.h"
 #include "base/text/json_writer.h"
-#include "format/view/agents.h"
-#include "format/view/clock.h"
-#include "format/view/launches.h"
-#include "format/view/names.h"
-#include "format/view/timeline.h"
-#include "format/view/tracks.h"
+#include "format/shared/rocprof_words.h"
+#include "walk/agents.h"
+#include "walk/clock.h"
+#include "walk/launches.h"
+#include "walk/names.h"
+#include "walk/timeline.h"
+#include "walk/tracks.h"
 
 namespace tacho::format {
 
 namespace column = event::column;
 using event::kUnknown;
 using event::Table;
+using walk::Agents;
+using walk::cell_text;
+using walk::check_has_events;
+using walk::dimension_of;
+using walk::Happening;
+using walk::KernelNames;
+using walk::kTimedColumns;
+using walk::Lane;
+using walk::Launch;
+using walk::Launches;
+using walk::LaunchIndex;
+using walk::name_of_event;
+using walk::OutputClock;
+using walk::Timeline;
+using walk::Tracks;
 
 namespace {
 
@@ -38,7 +54,7 @@ class Exporter {
         agents_(trace, options.process),
         tracks_(trace, agents_, options),
         kernels_(trace, options),
-        timeline_(trace, options, ~0ull),
+        timeline_(trace, options, options.group_by_queue, ~0ull),
         calls_(trace.rows(Table::kApi)) {
     named_processes_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
     if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, true);
@@ -55,7 +71,10 @@ class Exporter {
 
   // Visitor of Timeline
 
-  bool keep_going() const { return !file_.failed(); }
+  bool keep_going(uint64_t done, uint64_t all) const {
+    if (options_.progress != nullptr) options_.progress->at(done, all);
+    return !file_.failed();
+  }
 
   void lane_opened(uint32_t number) {
     if (lanes_.size() <= number) lanes_.resize(number + 1);
@@ -279,7 +298,7 @@ class Exporter {
         break;
       case Table::kApi: {
         const std::string_view api =
-            api_of(domain_of(trace_.cell(Table::kFunction, what.dim, column::Function::domain)));
+            api_of(event::from_cell<event::Domain>(trace_.cell(Table::kFunction, what.dim, column::Function::domain)));
         category = api.empty() ? "none" : fmt::format("{}_api", api);
         name = trace_.text(Table::kFunction, what.dim, column::Function::name);
         break;

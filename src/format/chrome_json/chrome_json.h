@@ -1,7 +1,7 @@
 // Writes Chrome's trace event JSON, for Perfetto, chrome://tracing and every tool that reads torch.profiler's files.
 #pragma once
 
-#include "format/format.h"
+#include "format/shared/options.h"
 
 namespace tacho::format {
 

@@ -10,6 +10,9 @@ namespace tacho::format::csv {
 
 namespace column = event::column;
 using event::Table;
+using walk::Agent;
+using walk::Agents;
+using walk::type_word;
 
 namespace {
 

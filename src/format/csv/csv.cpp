@@ -15,9 +15,10 @@
 #include "base/text/decimal.h"
 #include "format/csv/parts.h"
 #include "format/csv/statistics.h"
-#include "format/view/clock.h"
-#include "format/view/launches.h"
-#include "format/view/tracks.h"
+#include "format/shared/rocprof_words.h"
+#include "walk/clock.h"
+#include "walk/launches.h"
+#include "walk/tracks.h"
 
 namespace tacho::format {
 
@@ -25,6 +26,16 @@ namespace column = event::column;
 using event::kUnknown;
 using event::Table;
 using namespace csv;
+using walk::Agents;
+using walk::cell_text;
+using walk::dimension_of;
+using walk::KernelNames;
+using walk::Launch;
+using walk::Launches;
+using walk::name_of_event;
+using walk::OutputClock;
+using walk::time_after;
+using walk::Tracks;
 
 namespace {
 
@@ -435,7 +446,8 @@ class Exporter {
       Function& function = functions[at];
       if (!function.wanted) continue;
       if (function.sink == nullptr) {
-        const auto domain = domain_of(trace_.cell(Table::kFunction, row[3], column::Function::domain));
+        const auto domain =
+            event::from_cell<event::Domain>(trace_.cell(Table::kFunction, row[3], column::Function::domain));
         function.wanted = options_.wants(domain);
         if (!function.wanted) continue;
         const std::string_view api = api_of(domain).empty() ? "unknown" : api_of(domain);

@@ -1,7 +1,7 @@
 // Writes CSV files with rocprofv3's names, headers and number formats, one for each domain with records.
 #pragma once
 
-#include "format/format.h"
+#include "format/shared/options.h"
 
 namespace tacho::format {
 

@@ -8,9 +8,9 @@
 
 #include "analysis/accumulate.h"
 #include "base/text/csv.h"
-#include "format/view/agents.h"
-#include "format/view/names.h"
 #include "trace/trace.h"
+#include "walk/agents.h"
+#include "walk/names.h"
 
 namespace tacho::format::csv {
 
@@ -35,7 +35,7 @@ inline constexpr std::string_view kStatisticsHeader =
 void add_statistics(std::string& out, std::string_view name, const analysis::Sums& sums, double stddev, double total);
 
 /// The trace's facts about an agent, by the names of agent_info's columns ("Cu_Count"). Omits unknown ones.
-std::vector<std::pair<std::string_view, uint64_t>> agent_facts(const trace::Trace& trace, const Agent& agent);
-std::string agent_info(const trace::Trace& trace, const Agents& agents);
+std::vector<std::pair<std::string_view, uint64_t>> agent_facts(const trace::Trace& trace, const walk::Agent& agent);
+std::string agent_info(const trace::Trace& trace, const walk::Agents& agents);
 
 }  // namespace tacho::format::csv

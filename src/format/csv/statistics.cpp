@@ -6,10 +6,13 @@
 #include <set>
 #include <unordered_map>
 
+#include "format/shared/rocprof_words.h"
+
 namespace tacho::format::csv {
 
 namespace column = event::column;
 using event::Table;
+using walk::KernelNames;
 
 namespace {
 
@@ -69,7 +72,7 @@ Result<std::vector<DomainSums>> domain_sums(const trace::Trace& trace, const Exp
     std::string domain_name = file;
     for (char& c : domain_name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
     TACHO_TRY(add(file, domain_name, Table::kApi, [&](int64_t dim) -> Name {
-      const auto domain = domain_of(trace.cell(Table::kFunction, dim, column::Function::domain));
+      const auto domain = event::from_cell<event::Domain>(trace.cell(Table::kFunction, dim, column::Function::domain));
       if (!options.wants(domain) || api_of(domain) != api) return {};
       return Name(trace.text(Table::kFunction, dim, column::Function::name));
     }));

@@ -7,8 +7,8 @@
 
 #include "base/result.h"
 #include "format/csv/parts.h"
-#include "format/format.h"
-#include "format/view/names.h"
+#include "format/shared/options.h"
+#include "walk/names.h"
 
 namespace tacho::format::csv {
 
@@ -20,7 +20,7 @@ struct DomainSums {
 /// Domains wanted by the options, in rocprofv3's order, without those that have no records. From summaries alone.
 /// `without`: tables that are left out.
 Result<std::vector<DomainSums>> domain_sums(const trace::Trace& trace, const ExportOptions& options,
-                                            KernelNames& kernels, std::span<const event::Table> without = {});
+                                            walk::KernelNames& kernels, std::span<const event::Table> without = {});
 /// All rows of a domain together.
 analysis::Sums total_of(const DomainSums& domain);
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "format/format.h"
+#include "format/shared/options.h"
 #include "trace/trace.h"
 
 namespace tacho::format::parquet {

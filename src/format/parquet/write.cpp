@@ -18,8 +18,8 @@
 #include "format/parquet/duckdb.h"
 #include "format/parquet/parquet.h"
 #include "format/sqlite/bulk.h"
-#include "format/view/clock.h"
-#include "format/view/names.h"
+#include "walk/clock.h"
+#include "walk/names.h"
 
 namespace tacho::format::parquet {
 namespace {
@@ -29,6 +29,9 @@ namespace column = event::column;
 using event::kUnknown;
 using event::Table;
 using event::Type;
+using walk::dimension_of;
+using walk::OutputClock;
+using walk::time_after;
 
 // A column of the output: a number from a fact's row, and what it stands for.
 struct Output {
@@ -141,7 +144,7 @@ class Source {
   bool wanted(size_t at) const {
     if (tracked()) {
       if (!ours(trace_.cell(Table::kTrack, values_[0][at], column::Track::process))) return false;
-      if (table_ == Table::kApi && !options_.wants(domain_of(trace_.cell(
+      if (table_ == Table::kApi && !options_.wants(event::from_cell<event::Domain>(trace_.cell(
                                        Table::kFunction, values_[column::Api::dim][at], column::Function::domain))))
         return false;
     } else if (process_column_ >= 0 && !ours(values_[static_cast<size_t>(process_column_)][at])) {

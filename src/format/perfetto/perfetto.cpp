@@ -11,13 +11,14 @@
 
 #include "base/files/output_file.h"
 #include "format/perfetto/packets.h"
-#include "format/view/agents.h"
-#include "format/view/clock.h"
-#include "format/view/hash_ids.h"
-#include "format/view/launches.h"
-#include "format/view/names.h"
-#include "format/view/timeline.h"
-#include "format/view/tracks.h"
+#include "format/shared/rocprof_words.h"
+#include "walk/agents.h"
+#include "walk/clock.h"
+#include "walk/hash_ids.h"
+#include "walk/launches.h"
+#include "walk/names.h"
+#include "walk/timeline.h"
+#include "walk/tracks.h"
 
 namespace tacho::format {
 
@@ -25,6 +26,24 @@ namespace column = event::column;
 using event::kUnknown;
 using event::Table;
 using namespace perfetto;
+using walk::Agents;
+using walk::cell_text;
+using walk::check_has_events;
+using walk::clock_moments;
+using walk::dimension_of;
+using walk::Happening;
+using walk::KernelNames;
+using walk::kTimedColumns;
+using walk::Lane;
+using walk::Launch;
+using walk::Launches;
+using walk::name_of_event;
+using walk::OutputClock;
+using walk::RowNumbers;
+using walk::Threads;
+using walk::Timeline;
+using walk::Tracks;
+using walk::type_word;
 
 namespace {
 
@@ -42,7 +61,7 @@ class Exporter {
         agents_(trace, options.process),
         tracks_(trace, agents_, options),
         kernels_(trace, options),
-        timeline_(trace, options, ~0ull) {
+        timeline_(trace, options, options.group_by_queue, ~0ull) {
     more_.keep_annotations(options.annotations);
     scratch_.keep_annotations(options.annotations);
     if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, true);
@@ -62,7 +81,10 @@ class Exporter {
 
   // Visitor of Timeline
 
-  bool keep_going() const { return !file_.failed(); }
+  bool keep_going(uint64_t done, uint64_t all) const {
+    if (options_.progress != nullptr) options_.progress->at(done, all);
+    return !file_.failed();
+  }
 
   void lane_opened(uint32_t number) {
     if (lanes_.size() <= number) lanes_.resize(number + 1);
@@ -207,7 +229,8 @@ class Exporter {
         if (!launch_stacks_.empty()) python_stack(what);
         unfinished(what);
         return remembered(what, [&](EventBody& body) {
-          const auto domain = domain_of(trace_.cell(Table::kFunction, what.dim, column::Function::domain));
+          const auto domain =
+              event::from_cell<event::Domain>(trace_.cell(Table::kFunction, what.dim, column::Function::domain));
           const int64_t name = trace_.cell(Table::kFunction, what.dim, column::Function::name);
           body.category(api_category(domain));
           set_name(body, name, trace_.string(name));

@@ -2,7 +2,7 @@
 // know.
 #pragma once
 
-#include "format/format.h"
+#include "format/shared/options.h"
 
 namespace tacho::format {
 

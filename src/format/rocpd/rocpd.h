@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "format/format.h"
+#include "format/shared/options.h"
 #include "format/sqlite/database.h"
 #include "trace/trace.h"
 #include "trace/write/writer.h"

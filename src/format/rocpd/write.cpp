@@ -10,14 +10,15 @@
 #include "base/text/json_writer.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rocpd/schema.h"
+#include "format/shared/rocprof_words.h"
 #include "format/sqlite/bulk.h"
 #include "format/sqlite/output.h"
-#include "format/view/agents.h"
-#include "format/view/causes.h"
-#include "format/view/clock.h"
-#include "format/view/hash_ids.h"
-#include "format/view/names.h"
 #include "report/text.h"
+#include "walk/agents.h"
+#include "walk/causes.h"
+#include "walk/clock.h"
+#include "walk/hash_ids.h"
+#include "walk/names.h"
 
 namespace tacho::format::rocpd {
 namespace {
@@ -27,6 +28,11 @@ using event::kUnknown;
 using event::Table;
 using sqlite::BulkTable;
 namespace column = event::column;
+using walk::Agent;
+using walk::Agents;
+using walk::Causes;
+using walk::HashIds;
+using walk::OutputClock;
 
 // A UUID of version 7: milliseconds since 1970, then random bits.
 std::string make_guid(int64_t realtime_ns) {
@@ -395,7 +401,8 @@ Status Writer::regions() {
   };
   std::vector<Function> functions(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)));
   for (size_t row = 0; row < functions.size(); ++row) {
-    const Domain domain = domain_of(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
+    const Domain domain = event::from_cell<event::Domain>(
+        trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
     functions[row].name = text(trace_.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name));
     functions[row].category = text(api_domain_name(domain));
     functions[row].wanted = options_.wants(domain);

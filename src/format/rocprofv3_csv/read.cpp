@@ -13,7 +13,8 @@
 #include "base/text/csv.h"
 #include "event/times.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
-#include "format/view/names.h"
+#include "format/shared/rocprof_words.h"
+#include "walk/names.h"
 
 namespace tacho::format::rocprofv3_csv {
 namespace {

@@ -13,7 +13,7 @@
 #include "format/json/stream.h"
 #include "format/rocprofv3_json/bits.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
-#include "format/view/names.h"
+#include "format/shared/rocprof_words.h"
 
 namespace tacho::format::rocprofv3 {
 namespace {

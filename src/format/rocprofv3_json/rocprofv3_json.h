@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "format/format.h"
+#include "format/shared/options.h"
 #include "trace/trace.h"
 #include "trace/write/writer.h"
 

@@ -12,10 +12,11 @@
 #include "format/csv/parts.h"
 #include "format/rocprofv3_json/bits.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
-#include "format/view/clock.h"
-#include "format/view/launches.h"
-#include "format/view/timeline.h"
-#include "format/view/tracks.h"
+#include "format/shared/rocprof_words.h"
+#include "walk/clock.h"
+#include "walk/launches.h"
+#include "walk/timeline.h"
+#include "walk/tracks.h"
 
 namespace tacho::format::rocprofv3 {
 
@@ -23,6 +24,15 @@ namespace column = event::column;
 using event::Domain;
 using event::kUnknown;
 using event::Table;
+using walk::Agent;
+using walk::Agents;
+using walk::check_has_events;
+using walk::KernelNames;
+using walk::Launch;
+using walk::Launches;
+using walk::OutputClock;
+using walk::time_after;
+using walk::Tracks;
 
 namespace {
 
@@ -228,7 +238,8 @@ class Exporter {
     functions_.resize(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)));
     for (size_t row = 1; row < functions_.size(); ++row) {
       const auto at = static_cast<int64_t>(row);
-      const size_t kind = kind_of(domain_of(trace_.cell(Table::kFunction, at, column::Function::domain)));
+      const size_t kind =
+          kind_of(event::from_cell<event::Domain>(trace_.cell(Table::kFunction, at, column::Function::domain)));
       functions_[row] = {kind, operations[kind].size()};
       operations[kind].push_back(trace_.text(Table::kFunction, at, column::Function::name));
     }
@@ -428,7 +439,8 @@ class Exporter {
   Status write_calls() {
     std::map<std::string, uint64_t> buffers = {{"hip_api", 0}, {"hsa_api", 0}, {"rccl_api", 0}};
     for (size_t row = 1; row < functions_.size(); ++row) {
-      const auto domain = domain_of(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
+      const auto domain = event::from_cell<event::Domain>(
+          trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
       // "marker_api" contains ranges and marks.
       const std::string_view api = domain == Domain::kMarker ? "marker_core" : api_of(domain);
       if (options_.wants(domain))
@@ -442,7 +454,8 @@ class Exporter {
         trace::TimeCursor cursor(trace_, Table::kApi, kColumns);
         while (cursor.next() && !file_.failed()) {
           const auto row = cursor.row();
-          const auto domain = domain_of(trace_.cell(Table::kFunction, row[3], column::Function::domain));
+          const auto domain =
+              event::from_cell<event::Domain>(trace_.cell(Table::kFunction, row[3], column::Function::domain));
           if (!of_process(row[0]) || (domains >> static_cast<unsigned>(domain) & 1) == 0) continue;
           const FunctionPlace& place =
               functions_[row[3] > 0 && row[3] < static_cast<int64_t>(functions_.size()) ? static_cast<size_t>(row[3])

@@ -14,9 +14,9 @@
 #include "format/rpd/schema.h"
 #include "format/sqlite/bulk.h"
 #include "format/sqlite/output.h"
-#include "format/view/causes.h"
-#include "format/view/clock.h"
-#include "format/view/hash_ids.h"
+#include "walk/causes.h"
+#include "walk/clock.h"
+#include "walk/hash_ids.h"
 
 namespace tacho::format::rpd {
 namespace {
@@ -26,6 +26,10 @@ using event::kUnknown;
 using event::Table;
 using sqlite::BulkTable;
 namespace column = event::column;
+using walk::Causes;
+using walk::HashIds;
+using walk::OutputClock;
+using walk::RowNumbers;
 
 constexpr int64_t kPidStride = 10'000'000, kGpuStride = 1000;
 

@@ -7,7 +7,7 @@
 
 #include "analysis/stacks/stacks.h"
 #include "base/text/json_writer.h"
-#include "format/format.h"
+#include "format/shared/options.h"
 
 namespace tacho::format {
 

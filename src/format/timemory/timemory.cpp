@@ -14,14 +14,16 @@
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "base/text/json_writer.h"
-#include "format/view/names.h"
+#include "format/shared/rocprof_words.h"
 #include "report/table.h"
+#include "walk/names.h"
 
 namespace tacho::format::timemory {
 
 using event::kUnknown;
 using event::Table;
 namespace column = event::column;
+using walk::Threads;
 
 namespace {
 

@@ -10,11 +10,12 @@
 #include "base/text/demangle.h"
 #include "base/text/json_writer.h"
 #include "format/rocpd/schema.h"
-#include "format/view/agents.h"
-#include "format/view/names.h"
+#include "format/shared/rocprof_words.h"
 #include "query/dialect/column_flags.h"
 #include "query/dialect/dialect.h"
 #include "query/dialect/top_rows.h"
+#include "walk/agents.h"
+#include "walk/names.h"
 
 namespace tacho::query {
 
@@ -35,7 +36,7 @@ struct Column {
 struct Context {
   std::shared_ptr<TraceStore> store;
   std::shared_ptr<TraceFacts> facts;
-  std::shared_ptr<format::Agents> agents;
+  std::shared_ptr<walk::Agents> agents;
   std::vector<std::string> words;  // texts that the trace's own strings may lack
   int64_t strings = 1;
 
@@ -68,7 +69,7 @@ struct Context {
   int64_t thread(int64_t track) const {
     return std::max<int64_t>(trace().cell(Table::kTrack, track, column::Track::thread), 0);
   }
-  const format::Agent& agent_of_track(int64_t track) const { return agents->of(facts->track(track).device); }
+  const walk::Agent& agent_of_track(int64_t track) const { return agents->of(facts->track(track).device); }
 };
 using C = std::shared_ptr<Context>;
 
@@ -179,8 +180,8 @@ int64_t function_name(const Context& c, int64_t dim) {
   return c.facts->string_row(Table::kFunction, dim, column::Function::name);
 }
 int64_t function_category(const Context& c, int64_t dim) {
-  return c.word(
-      format::api_domain_name(format::domain_of(c.trace().cell(Table::kFunction, dim, column::Function::domain))));
+  return c.word(format::api_domain_name(
+      event::from_cell<event::Domain>(c.trace().cell(Table::kFunction, dim, column::Function::domain))));
 }
 int64_t marker_call(const Context& c, int64_t dim) {
   const auto kind = static_cast<event::MarkerKind>(c.trace().cell(Table::kLabel, dim, column::Label::kind));
@@ -607,7 +608,7 @@ std::vector<Relation> flat_views(const C& c) {
   kernels.columns[18].text = numbered("Stream");
   const auto agent = [&](int64_t (*value)(const Context&, int64_t)) { return of_track(c, value); };
   const auto type = [](const Context& of, int64_t track) {
-    const format::Agent& about = of.agent_of_track(track);
+    const walk::Agent& about = of.agent_of_track(track);
     return of.word(about.kind == event::DeviceKind::kCpu ? "CPU" : "GPU");
   };
   add(kernels, Table::kDispatch, 1,
@@ -764,7 +765,7 @@ std::vector<ResultTable> small_tables(const C& c) {
                   RC{"vendor_name", kT}, RC{"product_name", kT}, RC{"user_name", kT}, RC{"extdata", kT}},
                  [c, guid, none]() -> Result<Rows> {
                    Rows rows;
-                   for (const format::Agent& agent : c->agents->all()) {
+                   for (const walk::Agent& agent : c->agents->all()) {
                      const auto text = [&](int at) {
                        return std::string(agent.device > 0 ? c->trace().text(Table::kDevice, agent.device, at) : "");
                      };
@@ -890,8 +891,8 @@ Result<Rows> busy(const C& c) {
   }
   Rows rows;
   for (const auto& [agent, sum] : time) {
-    const format::Agent* about = nullptr;
-    for (const format::Agent& one_agent : c->agents->all())
+    const walk::Agent* about = nullptr;
+    for (const walk::Agent& one_agent : c->agents->all())
       if (one_agent.node == agent) about = &one_agent;
     const bool cpu = about != nullptr && (about->device == 0 || about->kind == event::DeviceKind::kCpu);
     rows.push_back(
@@ -907,7 +908,7 @@ Dialect rocpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFa
   const C c = std::make_shared<Context>();
   c->store = store;
   c->facts = facts;
-  c->agents = std::make_shared<format::Agents>(facts->trace(), 0);
+  c->agents = std::make_shared<walk::Agents>(facts->trace(), 0);
   c->words = {"KERNEL_DISPATCH",
               "MEMORY_COPY",
               "MEMORY_ALLOCATION",

@@ -1,6 +1,6 @@
 // The tacho dialect, derived from the event schema so that it never falls behind it.
-#include "format/view/names.h"
 #include "query/dialect/dialect.h"
+#include "walk/names.h"
 
 namespace tacho::query {
 
@@ -61,7 +61,7 @@ TextOf name_text(const std::shared_ptr<TraceFacts>& facts, Table table) {
         return facts->trace().text(Table::kFrame, frame, column::Frame::function);
       };
     default:
-      return [facts, table](int64_t dim, std::string&) { return format::name_of_event(facts->trace(), table, dim); };
+      return [facts, table](int64_t dim, std::string&) { return walk::name_of_event(facts->trace(), table, dim); };
   }
 }
 

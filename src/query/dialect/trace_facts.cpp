@@ -14,10 +14,10 @@ namespace column = event::column;
 Result<std::shared_ptr<TraceFacts>> TraceFacts::make(std::shared_ptr<const trace::Trace> trace) {
   auto facts = std::make_shared<TraceFacts>();
   facts->trace_ = trace;
-  TACHO_ASSIGN(auto monotonic, format::OutputClock::make(*trace, format::OutputClock::Clock::kMonotonic));
-  TACHO_ASSIGN(auto boottime, format::OutputClock::make(*trace, format::OutputClock::Clock::kBoottime));
-  facts->monotonic_ = std::make_unique<format::OutputClock>(std::move(monotonic));
-  facts->boottime_ = std::make_unique<format::OutputClock>(std::move(boottime));
+  TACHO_ASSIGN(auto monotonic, walk::OutputClock::make(*trace, walk::OutputClock::Clock::kMonotonic));
+  TACHO_ASSIGN(auto boottime, walk::OutputClock::make(*trace, walk::OutputClock::Clock::kBoottime));
+  facts->monotonic_ = std::make_unique<walk::OutputClock>(std::move(monotonic));
+  facts->boottime_ = std::make_unique<walk::OutputClock>(std::move(boottime));
   // Names in .rpd files are demangled already. If their writer could not demangle one, upstream's views show it mangled
   // too.
   const bool from_rpd = trace->property(Table::kEnd, 0, "source").value_or("") == "rpd";

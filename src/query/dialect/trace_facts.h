@@ -14,11 +14,11 @@
 
 #include "base/files/sorted_file.h"
 #include "base/result.h"
-#include "format/view/clock.h"
 #include "query/engine/relation.h"
 #include "trace/call_key.h"
 #include "trace/trace.h"
 #include "trace/write/scratch.h"
+#include "walk/clock.h"
 
 namespace tacho::query {
 
@@ -59,8 +59,8 @@ class TraceFacts {
   int64_t call_track(int64_t row) { return call_cell(row, 0); }
   const Status& status() const { return status_; }
 
-  format::OutputClock& monotonic() { return *monotonic_; }
-  format::OutputClock& boottime() { return *boottime_; }
+  walk::OutputClock& monotonic() { return *monotonic_; }
+  walk::OutputClock& boottime() { return *boottime_; }
 
  private:
   // The correlations of one process that share their upper half. Drivers count them up, so an array holds the rows of
@@ -80,7 +80,7 @@ class TraceFacts {
   std::vector<Track> tracks_;
   tsl::robin_map<int64_t, std::unique_ptr<std::string>> readable_;
   bool demangle_ = true;
-  std::unique_ptr<format::OutputClock> monotonic_, boottime_;
+  std::unique_ptr<walk::OutputClock> monotonic_, boottime_;
   std::vector<Range> ranges_;
   tsl::robin_map<uint64_t, std::vector<uint32_t>> range_index_;
   Range* last_range_ = nullptr;

@@ -12,10 +12,10 @@
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "base/text/json_writer.h"
-#include "format/view/names.h"
 #include "report/text.h"
 #include "view/answers/partners.h"
 #include "view/run.h"
+#include "walk/names.h"
 
 namespace tacho::view {
 
@@ -49,7 +49,7 @@ std::string readable_cell(const trace::Trace& trace, const analysis::DeviceNumbe
   if (of.type == event::Type::kBytes && value != kUnknown)
     return value < 1024 ? fmt::format("{} bytes", value)
                         : fmt::format("{} ({} bytes)", report::format_bytes(static_cast<double>(value)), value);
-  return format::cell_text(trace, of, value);
+  return walk::cell_text(trace, of, value);
 }
 
 // What counters were in a dispatch, with instances added up, as on the lines of counters.
@@ -96,7 +96,7 @@ Texts shape_texts(const trace::Trace& trace, const analysis::DeviceNumbers& devi
     if (!text.empty()) list.emplace_back(title, std::move(text));
   };
   if (table == Table::kSample) return list;
-  const event::TableInfo& dimension = event::table_info(format::dimension_of(table));
+  const event::TableInfo& dimension = event::table_info(walk::dimension_of(table));
   if (table == Table::kDispatch) {
     using column::Kernel;
     add("grid", sizes(trace, dim, Kernel::grid_x, Kernel::grid_y, Kernel::grid_z));

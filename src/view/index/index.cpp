@@ -15,7 +15,7 @@
 #include "base/saturating.h"
 #include "base/thread.h"
 #include "event/times.h"
-#include "format/view/names.h"
+#include "walk/names.h"
 
 namespace tacho::view {
 

@@ -4,9 +4,9 @@
 #include "analysis/call_kind.h"
 #include "base/text/demangle.h"
 #include "event/collective_kernels.h"
-#include "format/view/hash_ids.h"
-#include "format/view/names.h"
 #include "trace/store/hash.h"
+#include "walk/hash_ids.h"
+#include "walk/names.h"
 
 namespace tacho::view {
 
@@ -56,7 +56,7 @@ std::string display_name(const trace::Trace& trace, Table fact, int64_t dim) {
                               : demangle(function);
     }
     default:
-      return std::string(format::name_of_event(trace, fact, dim));
+      return std::string(walk::name_of_event(trace, fact, dim));
   }
 }
 
@@ -66,7 +66,7 @@ uint32_t hue_of(std::string_view text) {
 
 Names::Names(const trace::Trace& trace, const Names* before)
     : trace_(trace), numbers_(static_cast<size_t>(Table::kEnd)) {
-  format::HashIds ids;  // from 1
+  walk::HashIds ids;  // from 1
   const auto number_of = [&](std::string_view text, Table fact, int64_t dim) {
     if (text.empty()) return uint32_t{0};
     int64_t& id = ids.of(text);
@@ -82,12 +82,12 @@ Names::Names(const trace::Trace& trace, const Names* before)
   // A growing recording appends rows to its dimensions: the same row has the same name.
   for (uint32_t i = 1; before != nullptr && kept_ && i < before->size(); ++i) {
     const auto [fact, dim] = before->first_[i];
-    const bool there = static_cast<int64_t>(dim) < trace.rows(format::dimension_of(fact));
+    const bool there = static_cast<int64_t>(dim) < trace.rows(walk::dimension_of(fact));
     const std::string text = there ? display_name(trace, fact, dim) : std::string();
     kept_ = there && text == before->text(i) && number_of(text, fact, dim) == i;
   }
   for (const Table fact : slice_tables()) {
-    const int64_t rows = trace.rows(format::dimension_of(fact));
+    const int64_t rows = trace.rows(walk::dimension_of(fact));
     if (trace.rows(fact) == 0 && !trace.aggregated()) continue;
     Numbers& numbers = numbers_[static_cast<size_t>(fact)];
     numbers.rows = static_cast<uint64_t>(rows);

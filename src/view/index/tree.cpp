@@ -6,8 +6,8 @@
 #include <set>
 
 #include "analysis/operators/places.h"
-#include "format/view/tracks.h"
 #include "view/index/names.h"
+#include "walk/tracks.h"
 
 namespace tacho::view {
 
@@ -70,7 +70,7 @@ std::vector<RowsOfTrack> rows_of_tracks(const trace::Trace& trace) {
 }
 
 // "stream 7", "queue 0x5581", or what the program called it.
-std::string queue_name(const trace::Trace& trace, const format::Tracks& tracks, int64_t track) {
+std::string queue_name(const trace::Trace& trace, const walk::Tracks& tracks, int64_t track) {
   const std::string_view own = trace.text(Table::kTrack, track, column::Track::name);
   if (!own.empty()) return std::string(own);
   if (const int64_t stream = tracks.stream(track); stream != kUnknown) return fmt::format("stream {}", stream);
@@ -91,7 +91,7 @@ std::string thread_name(const trace::Trace& trace, int64_t track) {
 }
 
 // What is measured, of which device: "GPU 0 sclk".
-std::string counter_name(const trace::Trace& trace, const format::Tracks& tracks, int64_t track,
+std::string counter_name(const trace::Trace& trace, const walk::Tracks& tracks, int64_t track,
                          const std::string& device) {
   std::string name = tracks.name(track);
   const int64_t counter = trace.cell(Table::kTrack, track, column::Track::counter);
@@ -121,9 +121,9 @@ void name_queues(std::vector<Line>& lines) {
 Tree::Tree(const trace::Trace& trace) {
   if (trace.aggregated()) return;  // holds sums and nothing to draw
   const auto rows = rows_of_tracks(trace);
-  const format::ExportOptions options;
-  const format::Agents agents(trace, 0);
-  const format::Tracks tracks(trace, agents, options);
+  const walk::Naming naming;
+  const walk::Agents agents(trace, 0);
+  const walk::Tracks tracks(trace, agents, naming);
   const analysis::DeviceNumbers devices(trace);
   line_.assign(rows.size(), -1);
   sample_line_.assign(rows.size(), -1);
@@ -223,7 +223,7 @@ Tree::Tree(const trace::Trace& trace) {
     const auto kind = event::from_cell<TrackKind>(trace.cell(Table::kTrack, track, column::Track::kind));
     int64_t number = -1;
     if (kind == TrackKind::kQueue) {
-      const auto [place, fresh] = queues.try_emplace(format::queue_identity(trace, track, false), -1);
+      const auto [place, fresh] = queues.try_emplace(walk::queue_identity(trace, track, false), -1);
       if (!fresh) number = place->second;
       if (number < 0) {
         const int64_t device = trace.cell(Table::kTrack, track, column::Track::device);

@@ -154,7 +154,7 @@ TEST(Csv, OtherTraces) {
       ""
       "\"MEMORY_FILL\",\"Agent 1\",3,0,1500,1507,64\n");
   options.extra_columns = true;
-  options.agent_index = format::AgentIndex::kTypeRelative;
+  options.agent_index = walk::AgentIndex::kTypeRelative;
   files = files_of(*sample(true), options);
   const auto copies = fields(files.at("77_memory_copy_trace.csv"));
   EXPECT_EQ(copies[0].back(), "Size_Bytes");

@@ -107,7 +107,7 @@ TEST(Perfetto, TracksSlicesFlowsAndClocks) {
 
   format::ExportOptions options;
   options.group_by_queue = true;
-  options.agent_index = format::AgentIndex::kTypeRelative;
+  options.agent_index = walk::AgentIndex::kTypeRelative;
   options.mangled = true;
   const PerfettoTrace grouped = perfetto_of(*trace, options);
   ASSERT_NE(named(grouped, "_Z7vecCopyPdS_ii"), nullptr);

@@ -24,11 +24,11 @@
 #include "cli/shared/devices.h"
 #include "cli/shared/regular_expression.h"
 #include "cli/shared/suggest.h"
-#include "format/view/names.h"
 #include "launch/environment.h"
 #include "launch/launcher.h"
 #include "report/output.h"
 #include "report/table.h"
+#include "walk/names.h"
 
 namespace tacho::cli {
 
@@ -318,9 +318,9 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   plan.options.extra_columns = given.on("extra-columns");
   plan.options.group_by_queue = given.on("group-by-queue");
   const std::string index = given.value("agent-index", "relative");
-  plan.options.agent_index = index == "absolute"   ? format::AgentIndex::kAbsolute
-                             : index == "relative" ? format::AgentIndex::kRelative
-                                                   : format::AgentIndex::kTypeRelative;
+  plan.options.agent_index = index == "absolute"   ? walk::AgentIndex::kAbsolute
+                             : index == "relative" ? walk::AgentIndex::kRelative
+                                                   : walk::AgentIndex::kTypeRelative;
   if (given.has("minimum-output-data")) {
     TACHO_ASSIGN(const double kilobytes, positive(given.value("minimum-output-data"), "minimum-output-data",
                                                   given.value("minimum-output-data")));

@@ -92,7 +92,7 @@ Status check_groups(const std::vector<std::string>& groups) {
 
 Result<std::string> summary_tables(const trace::Trace& trace, const SummaryRequest& request,
                                    const format::ExportOptions& options, std::vector<std::string>& unmatched) {
-  format::KernelNames kernels(trace, options);
+  walk::KernelNames kernels(trace, options);
   TACHO_ASSIGN(auto domains, format::csv::domain_sums(trace, options, kernels));
   std::stable_sort(domains.begin(), domains.end(),
                    [](const auto& a, const auto& b) { return rank_of(a.domain) < rank_of(b.domain); });

@@ -1,12 +1,12 @@
 // Numbers the agents (agents.h).
-#include "format/view/agents.h"
+#include "walk/agents.h"
 
 #include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
 
-namespace tacho::format {
+namespace tacho::walk {
 
 namespace column = event::column;
 using event::Table;
@@ -98,4 +98,4 @@ std::string Agents::label(int64_t device, AgentIndex index) const {
   return fmt::format("{} {}", word, number);
 }
 
-}  // namespace tacho::format
+}  // namespace tacho::walk

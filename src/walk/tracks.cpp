@@ -1,5 +1,5 @@
 // Numbers and names of tracks (tracks.h).
-#include "format/view/tracks.h"
+#include "walk/tracks.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-namespace tacho::format {
+namespace tacho::walk {
 
 namespace column = event::column;
 using event::kUnknown;
@@ -39,8 +39,8 @@ std::array<int64_t, 6> queue_identity(const trace::Trace& trace, int64_t track, 
   return identity;
 }
 
-Tracks::Tracks(const trace::Trace& trace, const Agents& agents, const ExportOptions& options)
-    : trace_(trace), agents_(agents), options_(options), threads_(trace) {
+Tracks::Tracks(const trace::Trace& trace, const Agents& agents, const Naming& naming)
+    : trace_(trace), agents_(agents), naming_(naming), threads_(trace) {
   const int64_t processes = std::max<int64_t>(trace.rows(Table::kProcess), 1);
   pids_.resize(static_cast<size_t>(processes));
   std::set<int64_t> taken, hosts, runs;
@@ -139,8 +139,8 @@ std::string Tracks::name(int64_t track) const {
     }
     case TrackKind::kQueue: {
       const int64_t device = cell(column::Track::device);
-      const auto [word, number] = agents_.label_parts(device, options_.agent_index);
-      if (stream_[at] != kUnknown && !options_.group_by_queue) {
+      const auto [word, number] = agents_.label_parts(device, naming_.agent_index);
+      if (stream_[at] != kUnknown && !naming_.group_by_queue) {
         std::string name = fmt::format("STREAM [\" {} \"] ", stream_[at]);
         // rocprofv3 has one such line for all devices, but two devices in one line would be wrong.
         if (shared_stream_[at]) name += fmt::format("{} [{}]", word, number);
@@ -160,4 +160,4 @@ std::string Tracks::name(int64_t track) const {
   return category.empty() ? fmt::format("track {}", track) : std::string(category);
 }
 
-}  // namespace tacho::format
+}  // namespace tacho::walk

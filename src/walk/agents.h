@@ -7,10 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "format/format.h"
 #include "trace/trace.h"
+#include "walk/filter.h"
 
-namespace tacho::format {
+namespace tacho::walk {
 
 struct Agent {
   int64_t device = 0;   // row; 0 = the host, if the trace has no device for it
@@ -44,4 +44,4 @@ class Agents {
 /// "CPU", "GPU", or "UNK" for anything else, as in rocprofv3.
 std::string_view type_word(event::DeviceKind kind);
 
-}  // namespace tacho::format
+}  // namespace tacho::walk

@@ -1,11 +1,11 @@
 // Numbers of texts and rows that writers remember (hash_ids.h).
-#include "format/view/hash_ids.h"
+#include "walk/hash_ids.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace tacho::format {
+namespace tacho::walk {
 namespace {
 
 TEST(HashIds, EveryTextKeepsItsNumberWhileTheTableGrows) {
@@ -34,4 +34,4 @@ TEST(RowNumbers, RowsThatDoNotExistAreRowZero) {
 }
 
 }  // namespace
-}  // namespace tacho::format
+}  // namespace tacho::walk

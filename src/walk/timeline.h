@@ -10,10 +10,10 @@
 #include <span>
 #include <vector>
 
-#include "format/format.h"
 #include "trace/trace.h"
+#include "walk/filter.h"
 
-namespace tacho::format {
+namespace tacho::walk {
 
 /// What a visitor gets. Times are trace time, ns.
 struct Happening {
@@ -46,8 +46,9 @@ struct Lane {
 
 class Timeline {
  public:
-  /// `tables`: bits of event::Table, on top of the filter options.tables. The trace must outlive this.
-  Timeline(const trace::Trace& trace, const ExportOptions& options, uint64_t tables);
+  /// The events that `filter` wants, of `tables` (bits of event::Table). `by_queue`: see queue_identity(). The trace
+  /// must outlive this.
+  Timeline(const trace::Trace& trace, const EventFilter& filter, bool by_queue, uint64_t tables);
   /// The row that represents all rows of the same queue; they differ only in the launching thread.
   int64_t track_of(int64_t track) const { return same_[static_cast<size_t>(track)]; }
   const Lane& lane(uint32_t number) const { return lanes_[number].lane; }
@@ -58,7 +59,7 @@ class Timeline {
   ///   visitor.begin(const Happening&)               a slice begins
   ///   visitor.end(const Happening&, int64_t time)   it ends at `time`: its end, or the trace's if unknown
   ///   visitor.point(const Happening&)               marks, samples, readings, allocations, unfinished work
-  ///   visitor.keep_going() -> bool                  asked now and then; returns false to stop the sweep
+  ///   visitor.keep_going(done, all) -> bool         asked now and then, `done` of `all` rows; false stops the sweep
   template <typename Visitor>
   Status run(Visitor& visitor);
 
@@ -94,7 +95,7 @@ class Timeline {
   }
 
   const trace::Trace& trace_;
-  ExportOptions options_;
+  EventFilter filter_;
   std::vector<int64_t> same_;
   std::vector<event::TrackKind> kind_;
   std::vector<Source> sources_;
@@ -150,10 +151,7 @@ Status Timeline::run(Visitor& visitor) {
         any = true;
       }
     if (!any) break;
-    if (round % 4096 == 0) {
-      if (!visitor.keep_going()) break;
-      if (options_.progress != nullptr) options_.progress->at(taken, total_);
-    }
+    if (round % 4096 == 0 && !visitor.keep_going(taken, total_)) break;
     now = start;
     close(start);
     together_.clear();
@@ -179,4 +177,4 @@ Status Timeline::run(Visitor& visitor) {
   return {};
 }
 
-}  // namespace tacho::format
+}  // namespace tacho::walk

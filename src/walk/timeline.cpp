@@ -1,13 +1,13 @@
 // Sources, tracks and lanes of the sweep (timeline.h).
-#include "format/view/timeline.h"
+#include "walk/timeline.h"
 
 #include <map>
 #include <tuple>
 
-#include "format/view/names.h"
-#include "format/view/tracks.h"
+#include "walk/names.h"
+#include "walk/tracks.h"
 
-namespace tacho::format {
+namespace tacho::walk {
 
 namespace column = event::column;
 using event::kUnknown;
@@ -73,8 +73,8 @@ Status check_has_events(const trace::Trace& trace) {
               trace.path());
 }
 
-Timeline::Timeline(const trace::Trace& trace, const ExportOptions& options, uint64_t tables)
-    : trace_(trace), options_(options) {
+Timeline::Timeline(const trace::Trace& trace, const EventFilter& filter, bool by_queue, uint64_t tables)
+    : trace_(trace), filter_(filter) {
   const int64_t tracks = std::max<int64_t>(trace.rows(Table::kTrack), 1);
   same_.resize(static_cast<size_t>(tracks));
   kind_.resize(static_cast<size_t>(tracks));
@@ -88,7 +88,7 @@ Timeline::Timeline(const trace::Trace& trace, const ExportOptions& options, uint
     kind_[at] =
         kind >= 0 && kind < static_cast<int64_t>(TrackKind::kEnd) ? static_cast<TrackKind>(kind) : TrackKind::kUnknown;
     if (kind_[at] == TrackKind::kQueue)
-      same_[at] = queues.try_emplace(queue_identity(trace, track, options.group_by_queue), track).first->second;
+      same_[at] = queues.try_emplace(queue_identity(trace, track, by_queue), track).first->second;
   }
   std::vector<Table> order(std::begin(kOrder), std::end(kOrder));
   for (const event::TableInfo& info : event::all_tables())
@@ -96,7 +96,7 @@ Timeline::Timeline(const trace::Trace& trace, const ExportOptions& options, uint
     if (info.timed && info.table != Table::kMessage && std::find(order.begin(), order.end(), info.table) == order.end())
       order.push_back(info.table);
   for (const Table table : order)
-    if (options.wants(table) && (tables >> static_cast<unsigned>(table) & 1) != 0 && trace.rows(table) > 0) {
+    if (filter.wants(table) && (tables >> static_cast<unsigned>(table) & 1) != 0 && trace.rows(table) > 0) {
       sources_.push_back({table, std::make_unique<trace::TimeCursor>(trace, table, timeline_columns(table)), false});
       total_ += static_cast<uint64_t>(trace.rows(table));
     }
@@ -127,12 +127,13 @@ Happening Timeline::happening(const Source& source) const {
 }
 
 bool Timeline::wanted(const Happening& what) const {
-  if (options_.process != 0) {
+  if (filter_.process != 0) {
     const int64_t process = trace_.cell(Table::kTrack, what.track, column::Track::process);
-    if (process != options_.process && !(process == 0 && what.table == Table::kReading)) return false;
+    if (process != filter_.process && !(process == 0 && what.table == Table::kReading)) return false;
   }
-  if (what.table == Table::kApi && options_.domains != ~0ull)
-    return options_.wants(domain_of(trace_.cell(Table::kFunction, what.dim, column::Function::domain)));
+  if (what.table == Table::kApi && filter_.domains != ~0ull)
+    return filter_.wants(
+        event::from_cell<event::Domain>(trace_.cell(Table::kFunction, what.dim, column::Function::domain)));
   return true;
 }
 
@@ -181,4 +182,4 @@ uint32_t Timeline::add_lane(int64_t track) {
   return number;
 }
 
-}  // namespace tacho::format
+}  // namespace tacho::walk

@@ -1,10 +1,10 @@
 // Converts clocks with the trace's tuples (clock.h).
-#include "format/view/clock.h"
+#include "walk/clock.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace tacho::format {
+namespace tacho::walk {
 
 namespace column = event::column;
 using event::kUnknown;
@@ -65,4 +65,4 @@ const OutputClock::Piece& OutputClock::find(int64_t raw) const {
   return pieces_[at_];
 }
 
-}  // namespace tacho::format
+}  // namespace tacho::walk

@@ -7,7 +7,7 @@
 #include "base/files/sorted_file.h"
 #include "trace/call_key.h"
 
-namespace tacho::format {
+namespace tacho::walk {
 
 class Causes {
  public:
@@ -23,4 +23,4 @@ class Causes {
   KeyIndex<int64_t, trace::CallKey> index_;
 };
 
-}  // namespace tacho::format
+}  // namespace tacho::walk

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "format/view/agents.h"
-#include "format/view/names.h"
 #include "trace/trace.h"
+#include "walk/agents.h"
+#include "walk/names.h"
 
-namespace tacho::format {
+namespace tacho::walk {
 
 /// Identifies a queue's track in a timeline, so that rows that differ only in the launching thread share a line:
 /// process, device, stream or queue, context, name, category. A stream that ran on several hardware queues (property
@@ -20,7 +20,7 @@ std::array<int64_t, 6> queue_identity(const trace::Trace& trace, int64_t track, 
 
 class Tracks {
  public:
-  Tracks(const trace::Trace& trace, const Agents& agents, const ExportOptions& options);
+  Tracks(const trace::Trace& trace, const Agents& agents, const Naming& naming);
   /// The process id. If it is unknown, 0 or taken by an earlier row (another host or run), a number that no other
   /// process of the trace has. Always positive.
   int64_t pid(int64_t process) const { return pids_[static_cast<size_t>(process)]; }
@@ -43,7 +43,7 @@ class Tracks {
  private:
   const trace::Trace& trace_;
   const Agents& agents_;
-  ExportOptions options_;
+  Naming naming_;
   Threads threads_;
   std::vector<int64_t> pids_;
   std::vector<int64_t> queue_index_;  // for queue tracks: index among their agent's queues
@@ -52,4 +52,4 @@ class Tracks {
   bool several_hosts_ = false, several_runs_ = false;
 };
 
-}  // namespace tacho::format
+}  // namespace tacho::walk

@@ -1,13 +1,13 @@
 // The sweep behind Launches (launches.h).
-#include "format/view/launches.h"
+#include "walk/launches.h"
 
 #include <algorithm>
 #include <bit>
 #include <limits>
 
-#include "format/view/clock.h"
+#include "walk/clock.h"
 
-namespace tacho::format {
+namespace tacho::walk {
 
 namespace column = event::column;
 using event::kUnknown;
@@ -103,4 +103,4 @@ Status Launches::status() const {
   return {};
 }
 
-}  // namespace tacho::format
+}  // namespace tacho::walk

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "trace/trace.h"
 
-namespace tacho::format {
+namespace tacho::walk {
 
 /// start + duration, ns, limited to the range of int64 (files may contain anything).
 inline int64_t time_after(int64_t start, int64_t duration) {
@@ -54,4 +54,4 @@ class OutputClock {
   bool known_ = false;
 };
 
-}  // namespace tacho::format
+}  // namespace tacho::walk

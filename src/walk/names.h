@@ -7,18 +7,18 @@
 #include <string_view>
 #include <vector>
 
-#include "format/format.h"
-#include "format/view/hash_ids.h"
 #include "trace/trace.h"
+#include "walk/filter.h"
+#include "walk/hash_ids.h"
 
-namespace tacho::format {
+namespace tacho::walk {
 
-/// Display names of kernels (options mangled, truncate); computes each one once.
+/// Display names of kernels as `naming` asks for; computes each one once.
 class KernelNames {
  public:
-  KernelNames(const trace::Trace& trace, const ExportOptions& options)
+  KernelNames(const trace::Trace& trace, const Naming& naming)
       : trace_(trace),
-        options_(options),
+        naming_(naming),
         names_(trace.rows(event::Table::kString)),
         ids_(trace.rows(event::Table::kString)) {}
   /// The name of a row of table kernel. Valid as long as this object.
@@ -29,7 +29,7 @@ class KernelNames {
 
  private:
   const trace::Trace& trace_;
-  ExportOptions options_;
+  Naming naming_;
   std::string_view keep(std::string_view text, int64_t& where);
   RowNumbers names_;  // by string row: place of the name, its length first; only if it differs from the string
   RowNumbers ids_;
@@ -59,25 +59,4 @@ std::string_view name_of_event(const trace::Trace& trace, event::Table fact, int
 /// A column's cell as text: numbers, texts, enumerators; "" for unknown values and references to rows.
 std::string cell_text(const trace::Trace& trace, const event::Column& column, int64_t cell);
 
-/// rocprofv3's dispatch ids count from 1, a trace's ordinals from 0; kUnknown for none, and for the last number there
-/// is.
-inline int64_t dispatch_id(int64_t ordinal) {
-  return ordinal == event::kUnknown || ordinal == std::numeric_limits<int64_t>::max() ? event::kUnknown : ordinal + 1;
-}
-
-/// "MEMORY_COPY_HOST_TO_DEVICE" and so on.
-std::string_view copy_direction_name(int64_t direction);
-/// "MEMORY_ALLOCATION_ALLOCATE" or "MEMORY_ALLOCATION_FREE", for a cell of AllocationOperation.
-std::string_view allocation_name(int64_t operation);
-bool is_free(int64_t operation);
-/// The API of a domain as it appears in rocprofv3's file names ("hip", "opencl", "cuda"); "" for kUnknown.
-std::string_view api_of(event::Domain domain);
-/// The text in column Domain of an API trace: "HIP_RUNTIME_API_EXT", "OPENCL_API", "CUDA_DRIVER_API" ...
-std::string_view api_domain_name(event::Domain domain);
-/// The domain for a kind of calls in rocprofv3's files: the names of api_domain_name() and rocprofv3's other kinds
-/// ("HIP_COMPILER_API", "HSA_AMD_EXT_API"); kHost for calls of other libraries.
-event::Domain domain_of_kind(std::string_view kind);
-/// The domain in a cell; kUnknown if the value is invalid.
-event::Domain domain_of(int64_t cell);
-
-}  // namespace tacho::format
+}  // namespace tacho::walk

@@ -11,7 +11,7 @@
 #include "trace/store/hash.h"
 #include "trace/write/scratch.h"
 
-namespace tacho::format {
+namespace tacho::walk {
 
 class HashIds {
  public:
@@ -69,4 +69,4 @@ class RowNumbers {
   trace::Scratch cells_;
 };
 
-}  // namespace tacho::format
+}  // namespace tacho::walk

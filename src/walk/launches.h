@@ -7,10 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "format/view/names.h"
 #include "trace/trace.h"
 
-namespace tacho::format {
+namespace tacho::walk {
 
 struct Launch {
   int64_t track = 0;  // of the calling thread
@@ -64,4 +63,4 @@ class Launches {
   std::unordered_map<int64_t, std::vector<Open>> open_;  // by track
 };
 
-}  // namespace tacho::format
+}  // namespace tacho::walk

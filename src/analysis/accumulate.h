@@ -18,11 +18,26 @@ struct Sums {
   int64_t total = 0;         // ns
   int64_t min = 0, max = 0;  // ns
   double mean = 0, m2 = 0;   // ns, ns^2: merged after Chan, Golub, LeVeque (1983)
-  int64_t bytes = 0;
+  int64_t bytes = 0;         // over the `sized` rows, whose size is known
+  int64_t sized = 0;
+  int64_t sized_ns = 0;  // time of those that also have a duration: bytes / sized_ns is their rate in GB/s
 
+  /// One row of `size` bytes (kUnknown: it does not count) that took `duration` (kUnknown likewise).
+  void add_size(int64_t size, int64_t duration) {
+    if (size == event::kUnknown) return;
+    ++sized;
+    add_saturating(bytes, size);
+    if (duration != event::kUnknown) add_saturating(sized_ns, duration);
+  }
+  /// For traces of --aggregate, which keep the sum of the bytes only: all rows have a size, or none has.
+  void assume_sizes() {
+    if (bytes <= 0) return;
+    sized = count + unknown;
+    sized_ns = total;
+  }
+  /// Leaves the bytes out: summaries of chunks do not say how many rows have a size. See add_size().
   void add(const trace::Summary& summary) {
     unknown += summary.unknown;
-    add_saturating(bytes, summary.bytes);
     if (summary.count == 0) return;
     min = count == 0 ? summary.min : std::min(min, summary.min);
     max = count == 0 ? summary.max : std::max(max, summary.max);
@@ -42,8 +57,10 @@ struct Sums {
     summary.max = other.max;
     summary.mean = other.mean;
     summary.m2 = other.m2;
-    summary.bytes = other.bytes;
     add(summary);
+    add_saturating(bytes, other.bytes);
+    sized += other.sized;
+    add_saturating(sized_ns, other.sized_ns);
   }
   void add(int64_t duration) {
     min = count == 0 ? duration : std::min(min, duration);

@@ -9,13 +9,17 @@
 #include <tuple>
 
 #include "analysis/accumulate.h"
+#include "analysis/call_kind.h"
 #include "analysis/names.h"
 #include "analysis/operators/places.h"
 #include "base/files/sorted_file.h"
 #include "base/files/temporary.h"
+#include "base/format.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "event/schema.h"
+#include "event/times.h"
+#include "trace/read/rows.h"
 #include "trace/store/hash.h"
 #include "trace/write/scratch.h"
 
@@ -149,6 +153,8 @@ void close(Accumulator& sum) {
   sum.row.count = sum.sums.count + sum.sums.unknown;
   sum.row.unknown = sum.sums.unknown;
   sum.row.bytes = sum.sums.bytes;
+  sum.row.sized = sum.sums.sized;
+  sum.row.sized_ns = sum.sums.sized_ns;
   sum.row.total = sum.sums.total;
   sum.row.min = sum.sums.min;
   sum.row.max = sum.sums.max;
@@ -222,8 +228,29 @@ struct StatTable::State {
 
   Sums& sum(int64_t dim) const { return static_cast<Sums*>(sums.data())[dim]; }
   std::span<int64_t> dims() const { return {static_cast<int64_t*>(order.data()), rows}; }
+  bool wants_function(int64_t dim) const;
+  template <auto track, auto duration, auto dim, auto bytes>
+  Status add_sizes();
   Status fill();
 };
+
+bool StatTable::State::wants_function(int64_t dim) const {
+  const auto domain = static_cast<event::Domain>(trace->cell(Table::kFunction, dim, column::Function::domain));
+  if (options.domain && domain != *options.domain) return false;
+  return !options.runtime_calls ||
+         call_kind(domain, trace->text(Table::kFunction, dim, column::Function::name)) != CallKind::kNone;
+}
+
+// Bytes of a table's rows, which its summaries give without the number of rows that have a size.
+template <auto track, auto duration, auto dim, auto bytes>
+Status StatTable::State::add_sizes() {
+  Status status;
+  for (const auto& chunk : trace::chunks<track, duration, dim, bytes>(*trace, status))
+    for (size_t i = 0; i < chunk.size(); ++i)
+      if (!options.process || trace::cell<column::Track::process>(*trace, chunk.track[i]) == *options.process)
+        sum(chunk.dim[i]).add_size(chunk.bytes[i], event::known_duration(chunk.duration[i]));
+  return status;
+}
 
 Status StatTable::State::fill() {
   const std::string folder = temporary_folder();
@@ -235,16 +262,24 @@ Status StatTable::State::fill() {
       if (options.process && trace->cell(Table::kTrack, summary.track, column::Track::process) != *options.process)
         continue;
       sum(summary.dim).add(summary);
+      if (trace->aggregated()) add_saturating(sum(summary.dim).bytes, summary.bytes);
     }
   }));
+  if (trace->aggregated()) {
+    for (size_t dim = 0; dim < known; ++dim) sum(static_cast<int64_t>(dim)).assume_sizes();
+  } else if (by == By::kCopy) {
+    using C = column::Copy;
+    TACHO_TRY((add_sizes<C::track, C::duration, C::dim, C::bytes>()));
+  } else if (by == By::kFill) {
+    using F = column::Fill;
+    TACHO_TRY((add_sizes<F::track, F::duration, F::dim, F::bytes>()));
+  }
 
   SortedFile<Named> names;
   for (int64_t dim = 0; dim < static_cast<int64_t>(known); ++dim) {
     const Sums& of_dim = sum(dim);
     if (of_dim.count == 0 && of_dim.unknown == 0) continue;
-    if (by == By::kApi && options.domain &&
-        trace->cell(Table::kFunction, dim, column::Function::domain) != static_cast<int64_t>(*options.domain))
-      continue;
+    if (by == By::kApi && !wants_function(dim)) continue;
     auto [name, group] = name_of(*trace, by, dim, options);
     if (!options.groups) group.clear();
     grouped |= !group.empty();
@@ -352,6 +387,17 @@ Result<By> parse_by(std::string_view text) {
       "--by {}: choose kernel, api, copy, fill, marker, domain, sync, overhead, allocation, process, rank, thread, "
       "device, stream, stack, function, line, operator or module",
       text);
+}
+
+std::string unsized_sentence(std::span<const StatRow> rows) {
+  int64_t all = 0, sized = 0;
+  for (const StatRow& row : rows) {
+    all += row.count;
+    sized += row.sized;
+  }
+  if (sized == all) return {};
+  if (sized == 0) return fmt::format("none of {} has a size", all);
+  return fmt::format("{} of {} have no size: bytes and GB/s are those of the others", all - sized, all);
 }
 
 Result<std::vector<StatRow>> statistics(const trace::Trace& trace, By by, const StatOptions& options) {

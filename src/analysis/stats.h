@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,19 +24,30 @@ struct StatRow {
   double mean = 0;           // ns
   double stddev = 0;         // ns, sample standard deviation (n - 1); 0 for one call
   double percent = 0;        // of the sum of `total` over all rows of this answer
-  int64_t bytes = 0;         // copies and fills
+  int64_t bytes = 0;         // copies and fills: over the `sized` rows, whose size is known
+  int64_t sized = 0;
+  int64_t sized_ns = 0;  // time of the sized rows
+
+  /// Bytes per nanosecond, which is GB/s, of the rows that have a size; nullopt where none has.
+  std::optional<double> rate() const {
+    if (sized == 0 || sized_ns == 0) return std::nullopt;
+    return static_cast<double>(bytes) / static_cast<double>(sized_ns);
+  }
 };
+/// "184 of 550 have no size: bytes and GB/s are those of the others", or "" when all have one.
+std::string unsized_sentence(std::span<const StatRow> rows);
 
 enum class By { kKernel, kApi, kCopy, kFill, kMarker, kDomain, kSync, kOverhead, kAllocation };
 Result<By> parse_by(std::string_view text);
 
 struct StatOptions {
-  bool groups = true;                   // rows of one name in several groups (a marker's domain) stay apart
-  bool mangled = false;                 // keep kernel names as the runtime gives them
-  bool truncate = false;                // kernels by short_name()
-  bool per_shape = false;               // kernels: one row per launch shape
-  std::optional<int64_t> process;       // row of table process
-  std::optional<event::Domain> domain;  // kApi only
+  bool groups = true;                        // rows of one name in several groups (a marker's domain) stay apart
+  bool mangled = false;                      // keep kernel names as the runtime gives them
+  bool truncate = false;                     // kernels by short_name()
+  bool per_shape = false;                    // kernels: one row per launch shape
+  std::optional<int64_t> process = {};       // row of table process
+  std::optional<event::Domain> domain = {};  // kApi only
+  bool runtime_calls = false;  // kApi: without operators, functions of Python, MPI and the like (call_kind.h)
 };
 
 /// Statistics of any number of names in bounded memory: row() makes texts on request, and the numbers of many names lie

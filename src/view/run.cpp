@@ -77,8 +77,9 @@ void put_sums(JsonWriter& json, const Names& names, uint32_t name, const analysi
   if (sums.unknown > 0) json.member("unknown", sums.unknown);
   json.member("share", whole > 0 ? static_cast<double>(sums.total) / static_cast<double>(whole) : 0.0);
   if (bytes) {
-    json.member("bytes", sums.bytes);
-    if (sums.total > 0) json.member("rate", static_cast<double>(sums.bytes) / static_cast<double>(sums.total));
+    if (sums.sized > 0) json.member("bytes", sums.bytes);
+    if (sums.sized_ns > 0) json.member("rate", static_cast<double>(sums.bytes) / static_cast<double>(sums.sized_ns));
+    if (sums.sized < sums.count + sums.unknown) json.member("unsized", sums.count + sums.unknown - sums.sized);
   }
   json.end_object();
 }
@@ -392,15 +393,19 @@ Result<std::string> Run::overview() {
 
 Result<Run::Sums> Run::sums(Table table, int64_t from, int64_t to) {
   Sums result;
-  const auto add = [&](const trace::Summary& entry) { result.of[names_.of(table, entry.dim)].add(entry); };
-  const bool bytes = table == Table::kCopy || table == Table::kFill;  // which sums of names lack
+  const bool bytes = table == Table::kCopy || table == Table::kFill;  // which no summary holds with their number
   const int64_t t0 = index_.t0();
   const bool whole = from <= 0 && to >= index_.length();
-  if (trace_->aggregated() || (whole && bytes)) {
+  if (trace_->aggregated()) {
     TACHO_TRY(trace_->visit_summaries(table, [&](std::span<const trace::Summary> entries) {
-      for (const trace::Summary& entry : entries) add(entry);
+      for (const trace::Summary& entry : entries) {
+        analysis::Sums& sums = result.of[names_.of(table, entry.dim)];
+        sums.add(entry);
+        add_saturating(sums.bytes, entry.bytes);
+      }
     }));
-  } else if (whole) {
+    for (auto& [name, sums] : result.of) sums.assume_sizes();
+  } else if (whole && !bytes) {
     for (const NameSum& sum : index_.name_sums(table)) add_name(sum, result);
   } else {
     std::vector<int64_t> start, duration, dim, moved;
@@ -408,19 +413,19 @@ Result<Run::Sums> Run::sums(Table table, int64_t from, int64_t to) {
     for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
       const trace::Chunk& zone = chunks[chunk];
       if (zone.rows == 0 || zone.min_start - t0 >= to || std::max(zone.max_end, zone.max_start) - t0 < from) continue;
-      if (zone.min_start - t0 >= from && zone.max_end - t0 <= to && zone.max_start - t0 < to) {
-        if (const auto known = bytes ? std::nullopt : index_.name_sums(table, chunk)) {
+      if (!bytes && zone.min_start - t0 >= from && zone.max_end - t0 <= to && zone.max_start - t0 < to) {
+        if (const auto known = index_.name_sums(table, chunk)) {
           for (const NameSum& sum : *known) add_name(sum, result);
           continue;
         }
         TACHO_ASSIGN(const auto entries, trace_->summaries(table, chunk));
-        for (const trace::Summary& entry : entries) add(entry);
+        for (const trace::Summary& entry : entries) result.of[names_.of(table, entry.dim)].add(entry);
         continue;
       }
       TACHO_TRY(trace_->decode(table, chunk, column::Fact::start, start));
       TACHO_TRY(trace_->decode(table, chunk, column::Fact::duration, duration));
       TACHO_TRY(trace_->decode(table, chunk, column::Fact::dim, dim));
-      moved.assign(start.size(), 0);
+      moved.assign(start.size(), kUnknown);
       if (table == Table::kCopy) TACHO_TRY(trace_->decode(table, chunk, column::Copy::bytes, moved));
       if (table == Table::kFill) TACHO_TRY(trace_->decode(table, chunk, column::Fill::bytes, moved));
       for (size_t i = 0; i < start.size(); ++i) {
@@ -428,11 +433,12 @@ Result<Run::Sums> Run::sums(Table table, int64_t from, int64_t to) {
         const int64_t end = known == kUnknown ? begin : begin + known;
         if (begin >= to || (end <= from && begin < from)) continue;
         analysis::Sums& sums = result.of[names_.of(table, dim[i])];
-        if (known == kUnknown)
+        const int64_t inside = known == kUnknown ? kUnknown : std::min(end, to) - std::max(begin, from);
+        if (inside == kUnknown)
           ++sums.unknown;
         else
-          sums.add(std::min(end, to) - std::max(begin, from));
-        if (moved[i] > 0) sums.bytes = saturating_add(sums.bytes, moved[i]);
+          sums.add(inside);
+        sums.add_size(moved[i], inside);
       }
     }
   }

@@ -160,5 +160,56 @@ TEST(Statistics, OfManyNamesNeedLittleMemory) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+TEST(Stats, BytesAreThoseOfTheCopiesThatHaveASize) {
+  const Folder folder;
+  {
+    auto writer = must(TraceWriter::create(folder / "copies.tacho", {}));
+    writer->dimension(row::Track{.native = 1});
+    const auto shape = [&](event::CopyDirection direction) {
+      return writer->dimension(row::CopyShape{.direction = direction});
+    };
+    const int64_t in = shape(event::CopyDirection::kHostToDevice), out = shape(event::CopyDirection::kDeviceToHost);
+    writer->add(row::Copy{.track = 1, .start = 0, .duration = 10, .dim = in, .bytes = 400});
+    writer->add(row::Copy{.track = 1, .start = 20, .duration = 90, .dim = in});
+    writer->add(row::Copy{.track = 1, .start = 200, .dim = in, .bytes = 5});
+    writer->add(row::Copy{.track = 1, .start = 300, .duration = 7, .dim = out});
+    ASSERT_TRUE(writer->finish());
+  }
+  const auto rows = must(statistics(*must(trace::Trace::open(folder / "copies.tacho")), By::kCopy));
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].count, 3);
+  EXPECT_EQ(rows[0].total, 100);
+  EXPECT_EQ(rows[0].sized, 2);
+  EXPECT_EQ(rows[0].bytes, 405);
+  EXPECT_DOUBLE_EQ(*rows[0].rate(), 40.5) << "the time of the copy without a size does not count";
+  EXPECT_EQ(rows[1].sized, 0);
+  EXPECT_FALSE(rows[1].rate());
+  EXPECT_EQ(unsized_sentence(rows), "2 of 4 have no size: bytes and GB/s are those of the others");
+  EXPECT_EQ(unsized_sentence({&rows[1], 1}), "none of 1 has a size");
+}
+
+TEST(Stats, RuntimeCallsAreNeitherOperatorsNorFramesOfPython) {
+  const Folder folder;
+  {
+    auto writer = must(TraceWriter::create(folder / "calls.tacho", {}));
+    writer->dimension(row::Track{.native = 1});
+    const auto call = [&](const char* name, event::Domain domain, int64_t start) {
+      const int64_t function = writer->dimension(row::Function{.name = writer->string(name), .domain = domain});
+      writer->add(row::Api{.track = 1, .start = start, .duration = 10, .dim = function});
+    };
+    call("cudaLaunchKernel", event::Domain::kCudaRuntime, 0);
+    call("aten::mm", event::Domain::kOperator, 0);
+    call("train.py(3): step", event::Domain::kPython, 0);
+    call("MPI_Send", event::Domain::kMpi, 20);
+    ASSERT_TRUE(writer->finish());
+  }
+  const auto trace = must(trace::Trace::open(folder / "calls.tacho"));
+  EXPECT_EQ(must(statistics(*trace, By::kApi)).size(), 4u);
+  const auto rows = must(statistics(*trace, By::kApi, {.runtime_calls = true}));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].name, "cudaLaunchKernel");
+  EXPECT_EQ(rows[0].percent, 100);
+}
+
 }  // namespace
 }  // namespace tacho::analysis

@@ -38,7 +38,7 @@ report::Table exact_table(std::span<const analysis::StatRow> rows, bool grouped,
     table.rows.push_back({row.name, row.count, whole(row.total), real(row.mean), real(row.percent), whole(row.min),
                           whole(row.max), real(row.stddev)});
     if (grouped) table.rows.back().emplace_back(row.group);
-    if (bytes) table.rows.back().emplace_back(row.bytes);
+    if (bytes) table.rows.back().push_back(row.sized > 0 ? report::Cell(row.bytes) : report::Cell());
   }
   return table;
 }
@@ -74,9 +74,9 @@ report::Table readable_table(std::span<const analysis::StatRow> rows, bool group
                                        time(static_cast<double>(row.max)),
                                        time(row.stddev)};
     if (bytes) {
-      cells.emplace_back(report::format_bytes(static_cast<double>(row.bytes)));
-      cells.emplace_back(row.total > 0 ? report::Cell(static_cast<double>(row.bytes) / static_cast<double>(row.total))
-                                       : report::Cell());
+      cells.push_back(row.sized > 0 ? report::Cell(report::format_bytes(static_cast<double>(row.bytes)))
+                                    : report::Cell());
+      cells.push_back(row.rate() ? report::Cell(*row.rate()) : report::Cell());
     }
     if (grouped) cells.emplace_back(row.group);
     cells.emplace_back(row.name);
@@ -624,6 +624,12 @@ int run_stats(int argc, char** argv) {
   const size_t most = top.value_or(0), count = most != 0 ? std::min(most, table->size()) : table->size();
   print_rows(*table, count, bytes, format,
              count == 0 ? fmt::format("{}: no {} records\n", file, by_text) : std::string());
+  if (bytes) {
+    std::vector<analysis::StatRow> rows;
+    for (size_t i = 0; i < table->size(); ++i) rows.push_back(table->row(i));
+    if (const std::string unsized = analysis::unsized_sentence(rows); !unsized.empty())
+      complain(0, fmt::format("{}: {}", *by == analysis::By::kCopy ? "copies" : "fills", unsized));
+  }
   for (const std::string& sentence : analysis::loss_sentences(**trace)) complain(0, sentence);
   return kOk;
 }

@@ -50,8 +50,8 @@ report::TextStyle style_of(const report::Screen& screen) {
 }
 
 void add_stats(std::string& out, const trace::Trace& trace, const report::Screen& screen, analysis::By by,
-               const std::string& title, size_t top, bool with_group) {
-  const auto rows = analysis::StatTable::make(trace, by);
+               const std::string& title, size_t top, const analysis::StatOptions& options = {}) {
+  const auto rows = analysis::StatTable::make(trace, by, options);
   if (!rows) {
     out += "\n" + rows.error().message + "\n";
     return;
@@ -74,8 +74,7 @@ void add_stats(std::string& out, const trace::Trace& trace, const report::Screen
     const bool timed = row.count > row.unknown;
     const auto time = [&](double value) { return timed ? report::format_duration(value) : std::string("—"); };
     table.rows.push_back({time(static_cast<double>(row.total)), row.percent, row.count, time(row.mean),
-                          time(static_cast<double>(row.min)), time(static_cast<double>(row.max)),
-                          with_group && !row.group.empty() ? row.name + "  [" + row.group + "]" : row.name});
+                          time(static_cast<double>(row.min)), time(static_cast<double>(row.max)), row.name});
   }
   report::TextStyle style = style_of(screen);
   style.decimals = 1;
@@ -96,13 +95,13 @@ void add_copies(std::string& out, const trace::Trace& trace, const report::Scree
                    {"Direction", report::Align::kLeft, -1, true}};
   for (const auto* rows : {&*copies, &*fills})
     for (const analysis::StatRow& row : *rows)
-      table.rows.push_back({report::format_duration(static_cast<double>(row.total)), row.count,
-                            report::format_bytes(static_cast<double>(row.bytes)),
-                            row.total > 0
-                                ? report::Cell(static_cast<double>(row.bytes) / static_cast<double>(row.total))
-                                : report::Cell(),
-                            row.name});
+      table.rows.push_back(
+          {report::format_duration(static_cast<double>(row.total)), row.count,
+           row.sized > 0 ? report::Cell(report::format_bytes(static_cast<double>(row.bytes))) : report::Cell(),
+           row.rate() ? report::Cell(*row.rate()) : report::Cell(), row.name});
   out += report::to_text(table, style_of(screen));
+  if (const std::string unsized = analysis::unsized_sentence(*copies); !unsized.empty())
+    out += indented("Copies: " + unsized + ".", screen);
 }
 
 void add_devices(std::string& out, const trace::Trace& trace, const report::Screen& screen, double wall) {
@@ -384,12 +383,14 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   else if (const auto exit = trace.property(Table::kEnd, 0, "exit_code"); exit && *exit != "0")
     out += fmt::format("  the program exited with code {}\n", *exit);
 
-  add_stats(out, trace, screen, analysis::By::kKernel, "Kernels", options.top, false);
+  add_stats(out, trace, screen, analysis::By::kKernel, "Kernels", options.top);
   add_devices(out, trace, screen, seconds > 0 ? seconds * 1e9 : static_cast<double>(last - first));
   add_copies(out, trace, screen);
-  add_stats(out, trace, screen, analysis::By::kApi, "API calls", std::min<size_t>(options.top, 8), false);
-  add_stats(out, trace, screen, analysis::By::kMarker, "Markers", std::min<size_t>(options.top, 8), false);
-  add_host_time(out, trace, screen, std::min<size_t>(options.top, 8));
+  const size_t fewer = std::min<size_t>(options.top, 8);
+  add_stats(out, trace, screen, analysis::By::kApi, "API calls", fewer, {.runtime_calls = true});
+  add_stats(out, trace, screen, analysis::By::kApi, "MPI calls", fewer, {.domain = event::Domain::kMpi});
+  add_stats(out, trace, screen, analysis::By::kMarker, "Markers", fewer);
+  add_host_time(out, trace, screen, fewer);
   add_mpi(out, trace, screen, seconds);
   add_findings(out, trace, screen, options);
 

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "decode/decoder.h"
+#include "launch/installation.h"
 #include "launch/recording.h"
 
 namespace tacho::launch {
@@ -44,21 +45,9 @@ struct RunResult {
   std::jthread giving_back = {};
 };
 
-/// An error before the target ran, with its exit code (125, 126, 127).
-struct LaunchError {
-  int exit_code;
-  std::string message;
-};
-
 /// Runs the target to its end and writes the trace. Blocks, and forwards signals meanwhile. The calling process must be
 /// single-threaded.
 tl::expected<RunResult, LaunchError> run(const LaunchOptions& options);
-
-/// Absolute path of `command` as execvp would find it, or an error with exit code 126 or 127.
-tl::expected<std::string, LaunchError> find_executable(const std::string& command);
-
-/// libtacho.so of this installation: beside the executable (../lib), or $TACHO_LIBRARY.
-Result<std::string> find_library();
 
 /// Writes `output` from the pool of a tacho that died and from its unfinished trace file, if the pool names one that
 /// still exists. Then removes both if `remove_sources`.

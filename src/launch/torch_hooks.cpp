@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/files/run_name.h"
-#include "launch/launcher.h"
+#include "launch/installation.h"
 
 namespace tacho::launch {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/text/csv.h"
-#include "workload/layout.h"
+#include "workload/fault_log.h"
 
 namespace tacho::workload {
 

@@ -48,21 +48,6 @@ constexpr std::array kColumnRenames = {
     ColumnRename{"EndNs", "End_Timestamp"},
 };
 
-constexpr std::string_view kStart = "Start_Timestamp";
-constexpr std::string_view kEnd = "End_Timestamp";
-
-constexpr std::array<std::string_view, 9> kIdColumns = {
-    "Grid_Size",
-    "Workgroup_Size",
-    "LDS_Per_Workgroup",
-    "Scratch_Per_Workitem",
-    "Arch_VGPR",
-    "Accum_VGPR",
-    "SGPR",
-    kStart,
-    kEnd,
-};
-
 // Positions in a header; npos where the file has no such column.
 struct Header {
   static constexpr size_t npos = static_cast<size_t>(-1);
@@ -130,41 +115,9 @@ uint32_t NameTable::add(std::string_view name) {
   return number;
 }
 
-void FaultLog::add(std::string_view kind, std::string_view consequence, uint64_t row, std::string detail) {
-  for (Fault& fault : faults_)
-    if (fault.kind == kind) {
-      ++fault.count;
-      return;
-    }
-  faults_.push_back({std::string(kind), std::string(consequence), std::move(detail), row, 1});
-}
-
-void FaultLog::report(std::vector<std::string>& warnings) const {
-  for (const Fault& fault : faults_) {
-    const std::string detail = fault.detail.empty() ? "" : fmt::format(" ({})", fault.detail);
-    if (fault.count == 1) {
-      warnings.push_back(
-          fmt::format("{}: row {}: {}{}; {}", file_, fault.first_row, fault.kind, detail, fault.consequence));
-    } else {
-      warnings.push_back(fmt::format("{}: {} times, first in row {}: {}{}; {}", file_, fault.count, fault.first_row,
-                                     fault.kind, detail, fault.consequence));
-    }
-  }
-}
-
 std::string_view canonical_column(std::string_view name) {
   for (const ColumnRename& rename : kColumnRenames)
     if (rename.old_name == name) return rename.name;
-  return name;
-}
-
-bool is_id_column(std::string_view name) {
-  return std::find(kIdColumns.begin(), kIdColumns.end(), name) != kIdColumns.end();
-}
-
-std::string_view plain_kernel_name(std::string_view name) {
-  for (const std::string_view suffix : {" [clone .kd]", " (.kd)", ".kd"})
-    if (name.size() > suffix.size() && name.ends_with(suffix)) return name.substr(0, name.size() - suffix.size());
   return name;
 }
 

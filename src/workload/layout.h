@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "base/text/csv.h"
-#include "workload/workload.h"
+#include "workload/dispatch.h"
+#include "workload/fault_log.h"
 
 namespace tacho::workload {
 
@@ -20,23 +21,6 @@ class NameTable {
  private:
   std::vector<std::string> names_;
   StringMap<uint32_t> index_;
-};
-
-/// Counts the faults of one file by kind, so that ten thousand bad cells give one sentence.
-class FaultLog {
- public:
-  explicit FaultLog(std::string file) : file_(std::move(file)) {}
-  /// `consequence` says what the reader did about the fault ("they were left out").
-  void add(std::string_view kind, std::string_view consequence, uint64_t row, std::string detail);
-  void report(std::vector<std::string>& warnings) const;
-
- private:
-  struct Fault {
-    std::string kind, consequence, detail;
-    uint64_t first_row, count;
-  };
-  std::string file_;
-  std::vector<Fault> faults_;
 };
 
 /// Counter values of one file or of several joined ones, with the columns that identify their rows.

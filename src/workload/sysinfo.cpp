@@ -1,9 +1,10 @@
 // sysinfo.csv: one row that describes the machine. Column names changed over the years; they are read into today's.
+#include "workload/sysinfo.h"
+
 #include <array>
 #include <cmath>
 
 #include "base/text/csv.h"
-#include "workload/workload.h"
 
 namespace tacho::workload {
 

@@ -17,8 +17,8 @@
 
 #include "base/files/output_file.h"
 #include "base/files/temporary.h"
+#include "workload/sysinfo.h"
 #include "workload/torch_trace.h"
-#include "workload/workload.h"
 
 namespace tacho::workload {
 

@@ -11,32 +11,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "workload/runs.h"
 
 namespace tacho::workload {
-
-/// One run's entry in profiling_config.yaml.
-struct RunEntry {
-  int number = 0;  ///< from 1
-  std::vector<std::string> command;
-  std::vector<std::string> kernels, dispatches;  ///< -k, -d as given
-  std::vector<std::string> blocks;               ///< -b as given, or the metrics of --set
-  std::string set, device, replay, multiplexing, tool, timestamp;
-  std::vector<std::string> files;  ///< pass files, in the folder: "pmc_perf_0.csv"
-  bool estimated = false;          ///< values were extrapolated; the CI gate refuses them
-  bool roofline_only = false;
-  int exit_code = 0;
-  int seen = 0, measured = 0;  ///< dispatches that passed the filter, and those with values; 0 = not told
-
-  /// True if analyze joins the two runs.
-  bool same_target(const RunEntry& other) const {
-    return command == other.command && kernels == other.kernels && dispatches == other.dispatches;
-  }
-};
-
-/// The entries of a folder; none when tacho wrote no profiling_config.yaml there.
-Result<std::vector<RunEntry>> read_runs(const std::string& folder);
-/// profiling_config.yaml: rocprof-compute's keys of the newest run first, then `runs:`.
-std::string config_text(const std::vector<RunEntry>& runs);
 
 /// A value as text for counter files: integers without a fraction, others with all digits, NaN as "".
 std::string csv_number(double value);

@@ -24,6 +24,7 @@
 #include "metric/render/page/html.h"
 #include "metric/render/page/json.h"
 #include "metric/render/page/roofline_svg.h"
+#include "metric/render/text/columns.h"
 #include "metric/render/text/text.h"
 #include "report/html.h"
 #include "report/output.h"

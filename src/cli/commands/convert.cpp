@@ -3,8 +3,9 @@
 
 #include "analysis/trim.h"
 #include "cli/command.h"
-#include "cli/commands/export.h"
+#include "cli/files/export_trace.h"
 #include "cli/files/open_trace.h"
+#include "cli/files/writer_names.h"
 #include "cli/shared/command_line.h"
 #include "format/format.h"
 

@@ -1,17 +1,12 @@
 // `tacho export FILE -f FORMAT`: writes a trace in another tool's format.
-#include "cli/commands/export.h"
-
-#include <signal.h>
-
-#include <algorithm>
 #include <filesystem>
 
 #include "cli/command.h"
 #include "cli/files/convert.h"
+#include "cli/files/export_trace.h"
 #include "cli/files/open_trace.h"
+#include "cli/files/writer_names.h"
 #include "cli/shared/command_line.h"
-#include "cli/shared/suggest.h"
-#include "walk/names.h"
 
 namespace tacho::cli {
 
@@ -19,82 +14,7 @@ namespace column = event::column;
 namespace fs = std::filesystem;
 using event::Table;
 
-std::vector<std::string> words_of(std::string_view list) {
-  std::vector<std::string> words;
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    if (end > begin) words.emplace_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
-
-Result<const format::Writer*> writer_of(std::string_view name) {
-  std::vector<std::string> names;
-  for (const format::Writer& writer : format::writers()) {
-    if (writer.name == name) return &writer;
-    names.emplace_back(writer.name);
-  }
-  const std::string best = nearest(name, names);
-  std::string all;
-  for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
-  return fail("there is no format '{}'{}; formats are {}", name, best.empty() ? "" : ", did you mean '" + best + "'",
-              all);
-}
-
-std::vector<int64_t> processes_with_records(const trace::Trace& trace, const format::ExportOptions& options) {
-  std::vector<bool> seen(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
-  for (size_t i = 0; i < event::kFactTables; ++i) {
-    const auto table = static_cast<Table>(i);
-    if (!event::is_timed(table) || !options.wants(table)) continue;
-    // Ignores read errors: the code that reads the rows themselves reports them.
-    static_cast<void>(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
-      for (const trace::Summary& summary : summaries) {
-        if (table == Table::kApi && !options.wants(event::from_cell<event::Domain>(
-                                        trace.cell(Table::kFunction, summary.dim, column::Function::domain))))
-          continue;
-        const int64_t process = trace.cell(Table::kTrack, summary.track, column::Track::process);
-        if (process > 0 && process < static_cast<int64_t>(seen.size())) seen[static_cast<size_t>(process)] = true;
-      }
-    }));
-  }
-  if (options.wants(Table::kCounterValue) && trace.rows(Table::kCounterValue) > 0) {
-    static constexpr int kTracks[] = {column::CounterValue::track};
-    static_cast<void>(trace::visit_chunks(
-        trace, Table::kCounterValue, kTracks, [&](size_t, std::span<const std::span<const int64_t>> columns) {
-          for (const int64_t track : columns[0]) {
-            const int64_t process = trace.cell(Table::kTrack, track, column::Track::process);
-            if (process > 0 && process < static_cast<int64_t>(seen.size())) seen[static_cast<size_t>(process)] = true;
-          }
-          return true;
-        }));
-  }
-  std::vector<int64_t> found;
-  for (size_t row = 1; row < seen.size(); ++row)
-    if (seen[row]) found.push_back(static_cast<int64_t>(row));
-  return found;
-}
-
-std::string free_prefix(const std::string& folder, const std::string& prefix) {
-  const auto taken = [&](const std::string& candidate) {
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, ignored))
-      if (entry.path().filename().string().starts_with(candidate + "_")) return true;
-    return false;
-  };
-  if (!taken(prefix)) return prefix;
-  for (int i = 1;; ++i)
-    if (const std::string candidate = fmt::format("{}.{}", prefix, i); !taken(candidate)) return candidate;
-}
-
 namespace {
-
-std::string stem_of(const std::string& source) {
-  std::string name = fs::path(source).filename().string();
-  for (const char* ending : {".gz", ".tacho", ".json", ".rpd", ".db", "_results"})
-    if (name.size() > std::strlen(ending) && name.ends_with(ending)) name.resize(name.size() - std::strlen(ending));
-  return name.empty() ? std::string("trace") : name;
-}
 
 // -f tacho: converts a trace from another format to .tacho.
 Status export_own_format(const ExportPlace& place, bool overwrite, std::vector<std::string>& written) {
@@ -112,47 +32,6 @@ Status export_own_format(const ExportPlace& place, bool overwrite, std::vector<s
 }
 
 }  // namespace
-
-Status export_trace(const trace::Trace& trace, const format::Writer& writer, const ExportPlace& place,
-                    format::ExportOptions options, std::vector<std::string>& written) {
-  const std::string stem = stem_of(place.source);
-  if (!place.folder.empty()) TACHO_TRY(create_folders(place.folder));
-  if (!writer.folder) {
-    format::ExportTarget target;
-    target.file = place.file;
-    if (target.file.empty()) {
-      target.file = (fs::path(place.folder) / (stem + std::string(writer.extension))).string();
-      if (!options.overwrite) target.file = free_name(target.file);
-    }
-    report::Progress progress(fmt::format("writing {}", target.file));
-    options.progress = &progress;
-    return writer.write(trace, target, options, written);
-  }
-  if (!place.file.empty())
-    return fail("-f {} writes several files: give their folder with -d instead of -o", writer.name);
-  std::vector<int64_t> processes = {options.process};
-  if (options.process == 0) processes = processes_with_records(trace, options);
-  if (processes.empty()) processes = {0};
-  for (const int64_t process : processes) {
-    format::ExportTarget target;
-    target.folder = place.folder;
-    const int64_t pid = trace.cell(Table::kProcess, process, column::Process::pid);
-    target.prefix = pid > 0 ? fmt::format("{}", pid) : stem;
-    if (!options.overwrite) target.prefix = free_prefix(place.folder, target.prefix);
-    options.process = process;
-    report::Progress progress(fmt::format("writing {}", target.prefix));
-    options.progress = &progress;
-    TACHO_TRY(writer.write(trace, target, options, written));
-  }
-  return {};
-}
-
-void ignore_output_signals() {
-  struct sigaction ignore {};
-  ignore.sa_handler = SIG_IGN;
-  sigaction(SIGXFSZ, &ignore, nullptr);
-  sigaction(SIGPIPE, &ignore, nullptr);
-}
 
 int run_export(int argc, char** argv) {
   CommandOptions app("Write a trace in another tool's format.", "tacho export");

@@ -6,8 +6,8 @@
 
 #include "analysis/trim.h"
 #include "base/files/output_file.h"
-#include "cli/commands/export.h"
 #include "cli/files/open_trace.h"
+#include "cli/files/writer_names.h"
 #include "format/format.h"
 #include "format/rpd/rpd.h"
 

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "cli/commands/export.h"
+#include "cli/files/writer_names.h"
 #include "cli/shared/chosen_ranks.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"

@@ -3,13 +3,13 @@
 
 #include <string>
 
+#include "cli/profile/face.h"
+
 namespace tacho::metric {
 struct Catalog;
 }
 
 namespace tacho::cli {
-
-enum class ProfileFace { kTacho, kRocprofCompute };
 
 /// argv[0] is the name shown in help and messages ("tacho profile", "rocprof-compute profile").
 int profile(int argc, char** argv, ProfileFace face);

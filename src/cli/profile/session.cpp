@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/text/csv.h"
-#include "cli/commands/export.h"
+#include "cli/files/writer_names.h"
 #include "counter/to_trace.h"
 #include "report/output.h"
 #include "trace/trace.h"

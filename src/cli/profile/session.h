@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/profile/profile.h"
+#include "cli/profile/face.h"
 #include "counter/provider.h"
 #include "workload/writer.h"
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "cli/commands/export.h"
+#include "cli/files/writer_names.h"
 #include "cli/options/option_table.h"
 #include "cli/sys/sys.h"
 

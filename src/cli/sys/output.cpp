@@ -23,7 +23,7 @@
 #include "base/text/json_writer.h"
 #include "base/text/placeholders.h"
 #include "cli/command.h"
-#include "cli/commands/export.h"
+#include "cli/files/export_trace.h"
 #include "cli/output/summary.h"
 #include "cli/shared/command_line.h"
 #include "cli/target/run_target.h"

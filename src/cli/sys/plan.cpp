@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "base/cpu_events.h"
-#include "cli/commands/export.h"
+#include "cli/files/writer_names.h"
 #include "cli/shared/suggest.h"
 #include "event/records.h"
 

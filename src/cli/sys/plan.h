@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/files/output_claim.h"
-#include "cli/sys/sys.h"
+#include "cli/sys/request.h"
 #include "format/format.h"
 #include "format/timemory/timemory.h"
 #include "launch/launcher.h"

@@ -8,7 +8,7 @@
 
 #include "analysis/operators/operators.h"
 #include "cli/command.h"
-#include "cli/commands/export.h"
+#include "cli/files/export_trace.h"
 #include "cli/files/hidden_recording.h"
 #include "cli/shared/chosen_ranks.h"
 #include "cli/shared/command_line.h"

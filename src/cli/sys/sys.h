@@ -1,35 +1,11 @@
 // System profiling (`tacho sys`, rocprof-sys-run, rocprof-sys-sample): command line, run and outputs.
 #pragma once
 
-#include <cstdint>
-#include <span>
 #include <string>
-#include <vector>
 
-#include "cli/sys/settings.h"
-#include "launch/launcher.h"
+#include "cli/sys/request.h"
 
 namespace tacho::cli::sys {
-
-/// Whose command line and outputs to imitate.
-enum class Face : uint8_t { kTacho, kRocprofSys };
-enum class Verb : uint8_t { kRun, kSample };
-
-struct Request {
-  Face face = Face::kTacho;
-  Verb verb = Verb::kRun;
-  std::string called;  // "tacho sys run", "rocprof-sys-sample"
-  Settings settings;
-  std::vector<std::string> command;
-  std::vector<std::string> config_files;
-  std::vector<std::string> remarks;  // for the user, printed before the start
-  std::string output;                // tacho: -o FILE.tacho
-  std::string ranks;                 // --ranks; empty = all
-  event::Sampler sampler = event::Sampler::kTimer;
-  bool overwrite = false, quiet = false, help = false;
-  bool launch_stacks = true, torch_trace = false;
-  uint32_t sample_stack = 16384;
-};
 
 /// Parses options up to `--` or the first word that is no option; then reads config files and environment.
 Result<Request> parse(Face face, Verb verb, int argc, char** argv);
@@ -39,12 +15,5 @@ std::string help_text(Face face, Verb verb);
 
 /// rocprof-sys-avail, `tacho sys avail`.
 int avail(Face face, int argc, char** argv);
-
-/// Every category: its name, its meaning, and the trace tables that it covers (0 = telemetry so named).
-struct Category {
-  std::string_view name, text;
-  uint64_t tables;
-};
-std::span<const Category> categories();
 
 }  // namespace tacho::cli::sys

@@ -12,6 +12,7 @@
 
 #include "metric/analysis/diagnose.h"
 #include "metric/analysis/explain.h"
+#include "metric/analysis/reduction.h"
 #include "metric/analysis/roofline_points.h"
 #include "metric/catalog/builtin/builtin.h"
 
@@ -125,30 +126,6 @@ class Regex {
 };
 
 }  // namespace
-
-std::pair<Op, double> reduction_op(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::kNone:
-      return {Op::kNone, 0};
-    case Reduction::kAvg:
-      return {Op::kAvg, 0};
-    case Reduction::kMin:
-      return {Op::kMin, 0};
-    case Reduction::kMax:
-      return {Op::kMax, 0};
-    case Reduction::kMedian:
-      return {Op::kMedian, 0};
-    case Reduction::kStd:
-      return {Op::kStd, 0};
-    case Reduction::kQ1:
-      return {Op::kQuantile, 0.25};
-    case Reduction::kQ3:
-      return {Op::kQuantile, 0.75};
-    case Reduction::kSum:
-      return {Op::kSum, 0};
-  }
-  return {Op::kNone, 0};
-}
 
 double time_unit_divisor(std::string_view unit) {
   if (unit == "ns") return 1;

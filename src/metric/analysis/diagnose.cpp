@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "metric/analysis/reduction.h"
 #include "metric/formula/student.h"
 #include "report/text.h"
 

@@ -7,8 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "metric/analysis/analysis.h"
+#include "metric/analysis/results.h"
 #include "metric/catalog/rules.h"
+#include "metric/formula/program.h"
+#include "workload/workload.h"
 
 namespace tacho::metric {
 

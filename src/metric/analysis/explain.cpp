@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "metric/analysis/analysis.h"
+#include "metric/analysis/reduction.h"
 #include "report/table.h"
 
 namespace tacho::metric {

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "metric/analysis/analysis.h"
+#include "metric/analysis/results.h"
+#include "workload/workload.h"
 
 namespace tacho::metric {
 

@@ -1,5 +1,4 @@
-// The columns and cells of reports: which ones --cols chooses, and how --compat 3.3 changes values and units. Internal
-// to the renderers.
+// The columns and cells of reports: which ones --cols chooses, and how --compat 3.3 changes values and units.
 #pragma once
 
 #include <optional>
@@ -8,7 +7,7 @@
 #include <vector>
 
 #include "metric/analysis/analysis.h"
-#include "metric/render/text/text.h"
+#include "metric/render/text/text_options.h"
 #include "report/table.h"
 
 namespace tacho::metric {
@@ -29,5 +28,11 @@ double round_decimals(double value, int decimals);
 /// the letters "ns" divided by the time unit and labelled with it.
 void apply_display_faults(const ResultTable& table, const ResultRow& row, const AnalysisOptions& options,
                           std::vector<report::Cell>& cells);
+
+/// Checks --cols against the catalog's columns; the error names the columns there are.
+Status check_columns(const Catalog& catalog, const std::vector<std::string>& columns);
+
+/// A unit as rocprof-compute 3.3 displays it ("GFLOP/s" -> "Gflop/s").
+std::string capitalised(std::string_view unit);
 
 }  // namespace tacho::metric

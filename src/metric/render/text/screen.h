@@ -5,7 +5,8 @@
 #include <span>
 #include <string>
 
-#include "metric/render/text/text.h"
+#include "metric/analysis/analysis.h"
+#include "metric/render/text/text_options.h"
 
 namespace tacho::metric {
 

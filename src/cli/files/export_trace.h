@@ -3,19 +3,12 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/files/output_file.h"
 #include "format/format.h"
 
 namespace tacho::cli {
-
-/// "a,b" -> {"a", "b"}.
-std::vector<std::string> words_of(std::string_view list);
-
-/// Finds the writer of a format. The error for an unknown one names the nearest format and lists all.
-Result<const format::Writer*> writer_of(std::string_view name);
 
 struct ExportPlace {
   std::string source;  // the trace's file, which gives default names
@@ -27,6 +20,9 @@ struct ExportPlace {
 /// options.process 0 they write one set of files per process with records, named after its pid.
 Status export_trace(const trace::Trace& trace, const format::Writer& writer, const ExportPlace& place,
                     format::ExportOptions options, std::vector<std::string>& written);
+
+/// The name of a trace's file without its endings; "trace" where nothing is left.
+std::string stem_of(const std::string& source);
 
 /// Rows of table process that have timed facts or counter values among what `options` want.
 std::vector<int64_t> processes_with_records(const trace::Trace& trace, const format::ExportOptions& options);

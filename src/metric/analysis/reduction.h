@@ -1,0 +1,14 @@
+// The operation of formulas behind a column's reduction.
+#pragma once
+
+#include <utility>
+
+#include "metric/catalog/catalog.h"
+#include "metric/formula/expression.h"
+
+namespace tacho::metric {
+
+/// {Avg -> AVG, Q1 -> QUANTILE 0.25, ...}
+std::pair<Op, double> reduction_op(Reduction reduction);
+
+}  // namespace tacho::metric

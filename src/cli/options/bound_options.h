@@ -22,68 +22,105 @@ using Place = std::variant<bool& (*)(Request&), std::string& (*)(Request&), uint
                            double& (*)(Request&), std::vector<std::string>& (*)(Request&),
                            Status (*)(Request&, const std::string&)>;
 
-enum class Shows : uint8_t { kNothing, kDefault };  ///< whether --help names the default
+/// What only some options have.
+struct Details {
+  bool shows_default = false;                               ///< --help names the default
+  std::string_view default_text = {};                       ///< for --help; empty = what the member holds
+  double least = 0, most = 0;                               ///< limits of a number; both 0 = none
+  std::string (*check)(const std::string& text) = nullptr;  ///< returns "" or what is wrong with the text
+  bool optional_value = false;                              ///< the option may stand without a value, which is then ""
+
+  constexpr Details within(double low, double high) const {
+    Details more = *this;
+    more.least = low;
+    more.most = high;
+    return more;
+  }
+};
+/// --help names the default: what the member holds, or `text`.
+constexpr Details shows_default(std::string_view text = {}) {
+  return {.shows_default = true, .default_text = text};
+}
+constexpr Details within(double least, double most) {
+  return Details{}.within(least, most);
+}
+constexpr Details checked(std::string (*check)(const std::string& text)) {
+  return {.check = check};
+}
+constexpr Details optional_value() {
+  return {.optional_value = true};
+}
 
 template <typename Request>
 struct Row {
-  std::string_view names;       ///< "-o,--output"; "!--no-x": a flag that makes its member false
-  std::string_view group = {};  ///< heading in --help; empty = none
-  std::string_view help = {};
+  std::string_view names;  ///< "-o,--output"; "!--no-x": a flag that makes its member false
   Place<Request> place;
+  std::string_view help = {};
   std::string_view value_name = {};  ///< in --help; empty = by type
   std::string_view choices = {};     ///< words with spaces between them; empty = any
-  Shows shows = Shows::kNothing;
-  double least = 0, most = 0;                               ///< limits of a number; both 0 = none
-  std::string (*check)(const std::string& text) = nullptr;  ///< returns "" or what is wrong with the text
-  std::string_view default_text = {};                       ///< for Shows::kDefault of a function; members know theirs
-  bool optional_value = false;                              ///< the option may stand without a value, which is then ""
+  Details details = {};
+};
+
+/// The heading in --help of the rows behind it.
+template <typename Request>
+constexpr Row<Request> heading(std::string_view text) {
+  return {{}, static_cast<bool& (*)(Request&)>(nullptr), text};
+}
+
+template <typename Class, typename Member>
+Class class_of(Member Class::*);
+
+/// The member of a request that a path of members leads to, as a Place: at<&Request::launch, &LaunchOptions::preload>.
+template <auto First, auto... Rest>
+constexpr auto* at = +[](decltype(class_of(First))& request) -> auto& {
+  return ((request.*First).*....*Rest);
 };
 
 /// Declares `rows` on `app`. `refusal` gets the first error of a Place function: check it after parsing.
 template <typename Request>
 void declare(CommandOptions& app, std::span<const Row<Request>> rows, Request& request, std::optional<Error>& refusal) {
-  std::string_view open_group;
   for (const Row<Request>& row : rows) {
-    if (row.group != open_group) {
-      open_group = row.group;
-      app.open_group(std::string(row.group));
+    if (row.names.empty()) {
+      app.open_group(std::string(row.help));
+      continue;
     }
-    const auto declared = [&, names = std::string(row.names), help = std::string(row.help)] {
-      if (const auto* const flag = std::get_if<bool& (*)(Request&)>(&row.place))
-        return app.add_flag(names, (*flag)(request), help);
-      if (const auto* const text = std::get_if<std::string& (*)(Request&)>(&row.place))
-        return app.add_option(names, (*text)(request), help);
-      if (const auto* const count = std::get_if<uint32_t& (*)(Request&)>(&row.place))
-        return app.add_option(names, (*count)(request), help);
-      if (const auto* const whole = std::get_if<int& (*)(Request&)>(&row.place))
-        return app.add_option(names, (*whole)(request), help);
-      if (const auto* const list = std::get_if<std::vector<std::string>& (*)(Request&)>(&row.place))
-        return app.add_option(names, (*list)(request), help).expected(1, -1);
-      if (const auto* const number = std::get_if<double& (*)(Request&)>(&row.place))
-        return app.add_option(names, (*number)(request), help);
-      return app.add_option_function(
-          names,
-          [&row, &request, &refusal](const std::string& value) {
-            const auto taken = std::get<Status (*)(Request&, const std::string&)>(row.place)(request, value);
-            if (!taken && !refusal) refusal = taken.error();
-          },
-          help);
+    const std::string names(row.names), help(row.help);
+    const auto declared = [&](auto place) {
+      using Value = std::remove_cvref_t<decltype(*place)>;
+      if constexpr (std::is_invocable_v<Value, Request&, const std::string&>) {
+        return app.add_option_function(
+            names,
+            [place, &request, &refusal](const std::string& value) {
+              const Status taken = place(request, value);
+              if (!taken && !refusal) refusal = taken.error();
+            },
+            help);
+      } else {
+        auto& member = place(request);
+        using Member = std::remove_reference_t<decltype(member)>;
+        if constexpr (std::is_same_v<Member, bool>) return app.add_flag(names, member, help);
+        if constexpr (std::is_same_v<Member, std::vector<std::string>>)
+          return app.add_option(names, member, help).expected(1, -1);
+        else if constexpr (!std::is_same_v<Member, bool>)
+          return app.add_option(names, member, help);
+      }
     };
-    CommandOption option = declared();
-    if (row.optional_value) option.expected(0, 1);
+    CommandOption option = std::visit(declared, row.place);
+    const Details& details = row.details;
+    if (details.optional_value) option.expected(0, 1);
     if (!row.choices.empty()) option.one_of(choices_of(row.choices));
-    if (row.least != 0 || row.most != 0) {
+    if (details.least != 0 || details.most != 0) {
       if (std::holds_alternative<double& (*)(Request&)>(row.place))
-        option.between(row.least, row.most);
+        option.between(details.least, details.most);
       else
-        option.between(static_cast<int>(row.least), static_cast<int>(row.most));
+        option.between(static_cast<int>(details.least), static_cast<int>(details.most));
     }
-    if (row.check != nullptr) option.check(row.check);
-    if (row.shows == Shows::kDefault) {
-      if (row.default_text.empty())
+    if (details.check != nullptr) option.check(details.check);
+    if (details.shows_default) {
+      if (details.default_text.empty())
         option.capture_default_str();
       else
-        option.default_str(std::string(row.default_text));
+        option.default_str(std::string(details.default_text));
     }
     if (!row.value_name.empty()) option.type_name(std::string(row.value_name));
   }

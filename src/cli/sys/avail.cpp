@@ -3,16 +3,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <set>
 #include <sstream>
+#include <variant>
 
 #include "base/cpu_events.h"
 #include "base/files/output_file.h"
 #include "base/text/csv.h"
 #include "base/text/json_writer.h"
 #include "cli/command.h"
+#include "cli/options/word_reader.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/devices.h"
 #include "cli/shared/regular_expression.h"
@@ -32,7 +35,7 @@ struct View {
   bool available = false, ignore_case = false, alphabetical = false, brief = false, description = false, values = false,
        names = false;
   bool markdown = false, csv = false, force = false, help = false, config = false;
-  std::string format = "txt", separator = ",", output, config_file;
+  std::string format = "txt", separator = ",", output, config_file, tag;
   std::vector<std::string> filters, category_filters, category_views;
   size_t width = 0, total_width = 0;
 };
@@ -95,101 +98,84 @@ std::string box(const report::Table& table) {
   return out + rule;
 }
 
+// An option by its names, and the member that it sets; none for one that has no effect here.
+struct ViewOption {
+  std::string_view names;
+  std::variant<std::monostate, bool View::*, size_t View::*, std::string View::*, std::vector<std::string> View::*>
+      member = {};
+};
+constexpr ViewOption kViewOptions[] = {
+    {" -h -? --help ", &View::help},
+    {" -S --settings ", &View::settings},
+    {" -C --components ", &View::components},
+    {" -H --hw-counters ", &View::counters},
+    {" --devices ", &View::devices},
+    {" --advanced ", &View::advanced},
+    {" --list-categories ", &View::categories},
+    {" --list-keys --expand-keys ", &View::keys},
+    {" -A --available ", &View::available},
+    {" -r --filter ", &View::filters},
+    {" -R --category-filter ", &View::category_filters},
+    {" -i --ignore-case ", &View::ignore_case},
+    {" --alphabetical ", &View::alphabetical},
+    {" -b --brief ", &View::brief},
+    {" -d --description ", &View::description},
+    {" -s --string ", &View::names},
+    {" -v --value ", &View::values},
+    {" -c --categories ", &View::category_views},
+    {" -w --width ", &View::width},
+    {" -W --max-width ", &View::total_width},
+    {" -F --config-format ", &View::format},
+    {" -O --output ", &View::output},
+    {" -t --config-tag ", &View::tag},
+    {" -M --markdown ", &View::markdown},
+    {" --csv ", &View::csv},
+    {" --csv-separator ", &View::separator},
+    {" --force ", &View::force},
+    {" -f --filename -p --hl --highlight --monochrome --debug --verbose "},
+};
+
+// Sets the member of an option from its words.
+Status take_option(View& view, const ViewOption& option, const options::Spelling& given, options::WordReader& words) {
+  if (const auto* const flag = std::get_if<bool View::*>(&option.member)) view.** flag = true;
+  if (const auto* const list = std::get_if<std::vector<std::string> View::*>(&option.member)) {
+    const auto more = given.attached ? std::vector<std::string>{*given.attached}
+                                     : words.take_while([](const std::string& word) { return !word.starts_with("-"); });
+    if (more.empty()) return fail("{} wants a value", given.name);
+    (view.**list).insert((view.**list).end(), more.begin(), more.end());
+  }
+  if (const auto* const text = std::get_if<std::string View::*>(&option.member)) {
+    TACHO_ASSIGN(view.**text, words.value(given));
+  }
+  if (const auto* const number = std::get_if<size_t View::*>(&option.member)) {
+    TACHO_ASSIGN(const std::string text, words.value(given));
+    view.** number = std::strtoul(text.c_str(), nullptr, 10);
+  }
+  return {};
+}
+
 Result<View> parse_view(int argc, char** argv) {
   View view;
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  for (size_t i = 0; i < words.size(); ++i) {
-    std::string word = words[i], value;
-    bool has_value = false;
-    if (word.starts_with("--"))
-      if (const size_t equals = word.find('='); equals != std::string::npos) {
-        value = word.substr(equals + 1);
-        word.resize(equals);
-        has_value = true;
-      }
-    const auto next = [&]() -> Result<std::string> {
-      if (has_value) return value;
-      if (i + 1 >= words.size()) return fail("{} wants a value", word);
-      return words[++i];
-    };
-    const auto several = [&](std::vector<std::string>& out) -> Status {
-      if (has_value) {
-        out.push_back(value);
-        return {};
-      }
-      const size_t before = out.size();
-      while (i + 1 < words.size() && !words[i + 1].starts_with("-")) out.push_back(words[++i]);
-      if (out.size() == before) return fail("{} wants a value", word);
-      return {};
-    };
-    const auto is = [&](std::initializer_list<std::string_view> names) {
-      return std::find(names.begin(), names.end(), word) != names.end();
-    };
-    if (is({"-h", "-?", "--help"}))
-      view.help = true;
-    else if (is({"-S", "--settings"}))
-      view.settings = true;
-    else if (is({"-C", "--components"}))
-      view.components = true;
-    else if (is({"-H", "--hw-counters"}))
-      view.counters = true;
-    else if (is({"--devices"}))
-      view.devices = true;
-    else if (is({"-a", "--all"}))
+  options::WordReader words(argc, argv);
+  while (words.left()) {
+    const options::Spelling given = words.take_option();
+    if (given.name == "-a" || given.name == "--all") {
       view.settings = view.components = view.counters = view.devices = view.description = view.advanced = true;
-    else if (is({"--advanced"}))
-      view.advanced = true;
-    else if (is({"--list-categories"}))
-      view.categories = true;
-    else if (is({"--list-keys", "--expand-keys"}))
-      view.keys = true;
-    else if (is({"-A", "--available"}))
-      view.available = true;
-    else if (is({"-r", "--filter"})) {
-      TACHO_TRY(several(view.filters));
-    } else if (is({"-R", "--category-filter"})) {
-      TACHO_TRY(several(view.category_filters));
-    } else if (is({"-i", "--ignore-case"}))
-      view.ignore_case = true;
-    else if (is({"--alphabetical"}))
-      view.alphabetical = true;
-    else if (is({"-b", "--brief"}))
-      view.brief = true;
-    else if (is({"-d", "--description"}))
-      view.description = true;
-    else if (is({"-s", "--string"}))
-      view.names = true;
-    else if (is({"-v", "--value"}))
-      view.values = true;
-    else if (is({"-c", "--categories"})) {
-      TACHO_TRY(several(view.category_views));
-    } else if (is({"-w", "--width", "-W", "--max-width"})) {
-      TACHO_ASSIGN(const std::string text, next());
-      (word == "-w" || word == "--width" ? view.width : view.total_width) = std::strtoul(text.c_str(), nullptr, 10);
-    } else if (is({"-G", "--generate-config"})) {
+      continue;
+    }
+    if (given.name == "-G" || given.name == "--generate-config") {
       view.config = true;
-      view.config_file = "rocprof-sys.cfg";
-      if (has_value)
-        view.config_file = value;
-      else if (i + 1 < words.size() && !words[i + 1].starts_with("-"))
-        view.config_file = words[++i];
-    } else if (is({"-F", "--config-format"})) {
-      TACHO_ASSIGN(view.format, next());
-    } else if (is({"-O", "--output"})) {
-      TACHO_ASSIGN(view.output, next());
-    } else if (is({"-t", "--config-tag"})) {
-      TACHO_ASSIGN([[maybe_unused]] const std::string tag, next());
-    } else if (is({"-M", "--markdown"}))
-      view.markdown = true;
-    else if (is({"--csv"}))
-      view.csv = true;
-    else if (is({"--csv-separator"})) {
-      TACHO_ASSIGN(view.separator, next());
-    } else if (is({"--force"}))
-      view.force = true;
-    // These have no effect here.
-    else if (!is({"-f", "--filename", "-p", "--hl", "--highlight", "--monochrome", "--debug", "--verbose"}))
-      return fail("there is no option {}; see --help", word);
+      view.config_file = given.attached                                   ? *given.attached
+                         : words.more() && !words.peek().starts_with("-") ? words.take()
+                                                                          : "rocprof-sys.cfg";
+      continue;
+    }
+    const std::string padded = fmt::format(" {} ", given.name);
+    const auto* const option =
+        std::find_if(std::begin(kViewOptions), std::end(kViewOptions),
+                     [&](const ViewOption& each) { return each.names.find(padded) != std::string_view::npos; });
+    if (option == std::end(kViewOptions)) return fail("there is no option {}; see --help", given.name);
+    TACHO_TRY(take_option(view, *option, given, words));
   }
   if (view.format != "txt" && view.format != "json" && view.format != "xml")
     return fail("-F {}: choose txt, json or xml", view.format);
@@ -219,120 +205,134 @@ constexpr std::string_view kHelp =
     "  -G, --generate-config [FILE]   a config file with comments; -F txt|json, --force replaces a file\n"
     "  -O, --output FILE        write there;   -M markdown   --csv, --csv-separator S\n";
 
-}  // namespace
+// `hint` ends the sentence about a file that cannot be made.
+Status write_file(const std::string& path, bool replace, std::string_view text, std::string_view hint = {}) {
+  auto file = OutputFile::create(path, replace);
+  if (!file) return fail("{}{}", file.error().message, hint);
+  file->write(text);
+  return file->commit();
+}
 
-int avail(Face face, int argc, char** argv) {
-  auto parsed = parse_view(argc, argv);
-  if (!parsed) return complain(kBadInput, parsed.error().message);
-  View& view = *parsed;
-  if (view.help) {
-    print_help_text(
-        fmt::format("Usage: {} [options]\n\n{}", face == Face::kTacho ? "tacho sys avail" : "rocprof-sys-avail", kHelp),
-        STDOUT_FILENO);
-    return kOk;
+// The tables that a view asks for.
+class Tables {
+ public:
+  static Result<Tables> make(const View& view) {
+    Tables out(view);
+    TACHO_TRY(out.values_.read_environment());
+    TACHO_ASSIGN(out.filter_, Filter::make(view.filters, view.ignore_case));
+    TACHO_ASSIGN(out.category_filter_, Filter::make(view.category_filters, view.ignore_case));
+    TACHO_TRY(out.choose_categories());
+    return out;
   }
-  Settings values;
-  if (const Status good = values.read_environment(); !good) return complain(kBadInput, good.error().message);
-  auto filter = Filter::make(view.filters, view.ignore_case);
-  if (!filter) return complain(kBadInput, filter.error().message);
-  auto category_filter = Filter::make(view.category_filters, view.ignore_case);
-  if (!category_filter) return complain(kBadInput, category_filter.error().message);
-  std::set<std::string> known = {"cpu", "gpu"};  // first of counters, then of settings
-  for (const Setting& setting : settings()) {
-    std::istringstream words{std::string(setting.categories)};
-    for (std::string word; words >> word;) known.insert(word);
+
+  const Settings& values() const { return values_; }
+
+  std::vector<report::Table> run() {
+    if (view_.settings) add_settings();
+    if (view_.components) add("components", {{"COMPONENT"}, {"AVAILABLE"}, {"DESCRIPTION"}}, rows_of(kComponents));
+    if (view_.counters)
+      add("hw_counters", {{"HARDWARE COUNTER"}, {"AVAILABLE"}, {"DEVICE"}, {"DESCRIPTION"}}, counters());
+    if (view_.devices) add("devices", {{"DEVICE"}, {"API"}, {"TYPE"}}, devices());
+    if (view_.categories) {
+      Rows rows;
+      for (const Category& category : categories())
+        rows.push_back({std::string(category.name), std::string(category.text)});
+      add("categories", {{"CATEGORY"}, {"DESCRIPTION"}}, rows);
+    }
+    if (view_.keys) add("keys", {{"KEY"}, {"DESCRIPTION"}}, rows_of(kKeys));
+    return std::move(tables_);
   }
-  for (std::string& wanted : view.category_views) {
-    const std::string given = wanted;
-    for (char& c : wanted) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (wanted.starts_with("settings::")) wanted.erase(0, 10);
-    if (!known.contains(wanted))
-      return complain(kBadInput,
-                      fmt::format("-c {}: there is no such category; there are {}", given, fmt::join(known, ", ")));
+
+ private:
+  using Rows = std::vector<std::vector<std::string>>;
+
+  explicit Tables(const View& view) : view_(view) {}
+
+  template <size_t Count, size_t Width>
+  static Rows rows_of(const std::array<std::string_view, Width> (&list)[Count]) {
+    Rows rows;
+    for (const auto& row : list) rows.emplace_back(row.begin(), row.end());
+    return rows;
   }
-  const auto in_categories = [&](std::string_view categories) {
-    if (!category_filter->accepts({categories})) return false;
-    if (view.category_views.empty()) return true;
-    return std::any_of(view.category_views.begin(), view.category_views.end(), [&](const std::string& wanted) {
+
+  // Checks -c and brings its words into the form that settings have.
+  Status choose_categories() {
+    chosen_ = view_.category_views;
+    std::set<std::string> known = {"cpu", "gpu"};  // first of counters, then of settings
+    for (const Setting& setting : settings()) {
+      std::istringstream words{std::string(setting.categories)};
+      for (std::string word; words >> word;) known.insert(word);
+    }
+    for (std::string& wanted : chosen_) {
+      const std::string given = wanted;
+      for (char& c : wanted) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      if (wanted.starts_with("settings::")) wanted.erase(0, 10);
+      if (!known.contains(wanted))
+        return fail("-c {}: there is no such category; there are {}", given, fmt::join(known, ", "));
+    }
+    return {};
+  }
+
+  bool in_categories(std::string_view categories) const {
+    if (!category_filter_.accepts({categories})) return false;
+    if (chosen_.empty()) return true;
+    return std::any_of(chosen_.begin(), chosen_.end(), [&](const std::string& wanted) {
       const std::string padded = " " + std::string(categories) + " ";
       return padded.find(" " + wanted + " ") != std::string::npos;
     });
-  };
-
-  if (view.config) {
-    std::string text;
-    if (view.format == "txt") {
-      text = default_config(values, view.advanced);
-    } else {
-      return complain(kBadInput, fmt::format("-F {}: config files are written, and read, as text", view.format));
-    }
-    auto file = OutputFile::create(view.config_file, view.force);
-    if (!file) return complain(kBadInput, file.error().message + (view.force ? "" : " (--force replaces a file)"));
-    file->write(text);
-    if (const Status done = file->commit(); !done) return complain(kBadInput, done.error().message);
-    report::print_error("[rocprof-sys-avail] Outputting text configuration file '{}'...\n", view.config_file);
-    return kOk;
   }
 
-  std::vector<report::Table> tables;
-  const auto sort = [&](report::Table& table) {
-    if (view.alphabetical)
+  void add(report::Table table) {
+    if (view_.alphabetical)
       std::stable_sort(table.rows.begin(), table.rows.end(), [](const auto& a, const auto& b) {
         return std::get<std::string>(a[0]) < std::get<std::string>(b[0]);
       });
-    tables.push_back(std::move(table));
-  };
-  if (view.settings) {
+    tables_.push_back(std::move(table));
+  }
+
+  // A table of texts, of which the filters choose the rows.
+  void add(const char* id, std::vector<report::Column> columns, const Rows& rows) {
+    report::Table table;
+    table.id = id;
+    table.columns = std::move(columns);
+    for (const auto& row : rows) {
+      bool accepted = row.size() > 2 ? filter_.accepts({row[0], row[1], row[2]}) : filter_.accepts({row[0], row[1]});
+      if (view_.available && row[1] == "false") accepted = false;
+      if (accepted) table.rows.emplace_back(row.begin(), row.end());
+    }
+    add(std::move(table));
+  }
+
+  void add_settings() {
     report::Table table;
     table.id = "settings";
     table.columns = {{"ENVIRONMENT VARIABLE"}};
-    if (!view.brief) table.columns.push_back({"VALUE"});
-    if (view.description || view.csv) {
+    if (!view_.brief) table.columns.push_back({"VALUE"});
+    if (view_.description || view_.csv) {
       table.columns.push_back({"DESCRIPTION"});
       table.columns.push_back({"CATEGORIES"});
     }
     for (const Setting& setting : settings()) {
       const bool supported = setting.use == SettingUse::kUsed;
-      if ((setting.advanced && !view.advanced && view.filters.empty()) || (view.available && !supported) ||
+      if ((setting.advanced && !view_.advanced && view_.filters.empty()) || (view_.available && !supported) ||
           !in_categories(setting.categories))
         continue;
-      const std::string name = std::string(kPrefix) + std::string(setting.name), value = values.text(setting.name);
+      const std::string name = std::string(kPrefix) + std::string(setting.name), value = values_.text(setting.name);
       const std::string text = (supported ? "" : "[not supported by tacho] ") + std::string(setting.text);
-      if (!filter->accepts({name, value, text})) continue;
+      if (!filter_.accepts({name, value, text})) continue;
       std::vector<report::Cell> row = {name};
-      if (!view.brief) row.emplace_back(value);
-      if (view.description || view.csv) {
+      if (!view_.brief) row.emplace_back(value);
+      if (view_.description || view_.csv) {
         row.emplace_back(text);
         row.emplace_back(std::string(setting.categories));
       }
       table.rows.push_back(std::move(row));
     }
-    sort(table);
+    add(std::move(table));
   }
-  const auto simple = [&](const char* id, std::vector<report::Column> columns,
-                          const std::vector<std::vector<std::string>>& rows) {
-    report::Table table;
-    table.id = id;
-    table.columns = std::move(columns);
-    for (const auto& row : rows) {
-      bool accepted = row.size() > 2 ? filter->accepts({row[0], row[1], row[2]}) : filter->accepts({row[0], row[1]});
-      if (view.available && row[1] == "false") accepted = false;
-      if (accepted) table.rows.emplace_back(row.begin(), row.end());
-    }
-    sort(table);
-  };
-  if (view.components)
-    simple("components", {{"COMPONENT"}, {"AVAILABLE"}, {"DESCRIPTION"}},
-           {{"wall_clock", "true", "time of calls, markers and what they launched: wall_clock-<pid>.txt"},
-            {"trip_count", "true", "how often: trip_count-<pid>.txt"},
-            {"sampling_wall_clock", "true", "wall time of sampled stacks"},
-            {"sampling_cpu_clock", "true", "CPU time of sampled stacks"},
-            {"sampling_percent", "true", "share of sampled time"},
-            {"process_sampling", "true", "telemetry of processes and cores: tracks of the trace"},
-            {"papi_array", "true", "CPU counters of samples and launching calls (-C): tracks of the trace"},
-            {"sampling_gpu_busy", "true", "GPU telemetry: tracks of the trace"}});
-  if (view.counters) {
-    std::vector<std::vector<std::string>> rows;
+
+  Rows counters() const {
+    Rows rows;
     for (const CpuEvent& event : cpu_events()) {
       std::string text(event.text);
       text += fmt::format(" ({}{}{})", event.perf, event.preset.empty() ? "" : ", ", event.preset);
@@ -353,10 +353,11 @@ int avail(Face face, int argc, char** argv) {
       for (char& c : device) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
       return !in_categories(device);
     });
-    simple("hw_counters", {{"HARDWARE COUNTER"}, {"AVAILABLE"}, {"DEVICE"}, {"DESCRIPTION"}}, rows);
+    return rows;
   }
-  if (view.devices) {
-    std::vector<std::vector<std::string>> rows;
+
+  static Rows devices() {
+    Rows rows;
     for (const vendor::Vendor* const vendor : vendor::vendors())
       for (const vendor::DeviceFacts& device : vendor->inspect().devices)
         rows.push_back({device.name, device.api, device.type});
@@ -364,99 +365,143 @@ int avail(Face face, int argc, char** argv) {
     if (opencl.usable())
       for (const OpenClLibrary::Device& device : opencl.list())
         rows.push_back({device.name, "OpenCL", opencl_type_name(device.type)});
-    simple("devices", {{"DEVICE"}, {"API"}, {"TYPE"}}, rows);
+    return rows;
   }
-  if (view.categories) {
-    std::vector<std::vector<std::string>> rows;
-    for (const Category& category : categories())
-      rows.push_back({std::string(category.name), std::string(category.text)});
-    simple("categories", {{"CATEGORY"}, {"DESCRIPTION"}}, rows);
+
+  static constexpr std::array<std::string_view, 3> kComponents[] = {
+      {{"wall_clock", "true", "time of calls, markers and what they launched: wall_clock-<pid>.txt"}},
+      {{"trip_count", "true", "how often: trip_count-<pid>.txt"}},
+      {{"sampling_wall_clock", "true", "wall time of sampled stacks"}},
+      {{"sampling_cpu_clock", "true", "CPU time of sampled stacks"}},
+      {{"sampling_percent", "true", "share of sampled time"}},
+      {{"process_sampling", "true", "telemetry of processes and cores: tracks of the trace"}},
+      {{"papi_array", "true", "CPU counters of samples and launching calls (-C): tracks of the trace"}},
+      {{"sampling_gpu_busy", "true", "GPU telemetry: tracks of the trace"}}};
+  static constexpr std::array<std::string_view, 2> kKeys[] = {{{"%argv%", "the command line, joined by _"}},
+                                                              {{"%argt%", "the same with the program's base name"}},
+                                                              {{"%args%", "the arguments"}},
+                                                              {{"%tag%", "base name of the program"}},
+                                                              {{"%arg<N>%", "the N-th word"}},
+                                                              {{"%pid%", "number of the process"}},
+                                                              {{"%ppid%", "of its parent"}},
+                                                              {{"%job%", "SLURM's job"}},
+                                                              {{"%rank%", "MPI rank"}},
+                                                              {{"%size%", "number of ranks"}},
+                                                              {{"%nid%", "node or rank"}},
+                                                              {{"%launch_time%", "time of the launch, TIME_FORMAT"}},
+                                                              {{"%env{X}%", "variable X of the environment"}},
+                                                              {{"%cfg{X}%", "value of a setting"}},
+                                                              {{"%m", "host"}},
+                                                              {{"%p", "%pid%"}},
+                                                              {{"%j", "%job%"}},
+                                                              {{"%r", "%rank%"}},
+                                                              {{"%s", "%size%"}}};
+
+  const View& view_;
+  Settings values_;
+  Filter filter_, category_filter_;
+  std::vector<std::string> chosen_;  // -c
+  std::vector<report::Table> tables_;
+};
+
+Status write_config(const View& view, const Settings& values) {
+  if (view.format != "txt") return fail("-F {}: config files are written, and read, as text", view.format);
+  TACHO_TRY(write_file(view.config_file, view.force, default_config(values, view.advanced),
+                       view.force ? "" : " (--force replaces a file)"));
+  report::print_error("[rocprof-sys-avail] Outputting text configuration file '{}'...\n", view.config_file);
+  return {};
+}
+
+std::string xml(std::span<const report::Table> tables) {
+  std::string out = "<?xml version=\"1.0\"?>\n<avail>\n";
+  for (const report::Table& table : tables) {
+    out += fmt::format("  <table id=\"{}\">\n", table.id);
+    for (const auto& row : table.rows) {
+      out += "    <row>";
+      for (size_t i = 0; i < row.size(); ++i)
+        if (const auto* text = std::get_if<std::string>(&row[i]))
+          out += fmt::format("<cell column=\"{}\">{}</cell>", report::markup_text(table.columns[i].title),
+                             report::markup_text(*text));
+      out += "</row>\n";
+    }
+    out += "  </table>\n";
   }
-  if (view.keys)
-    simple("keys", {{"KEY"}, {"DESCRIPTION"}},
-           {{"%argv%", "the command line, joined by _"},
-            {"%argt%", "the same with the program's base name"},
-            {"%args%", "the arguments"},
-            {"%tag%", "base name of the program"},
-            {"%arg<N>%", "the N-th word"},
-            {"%pid%", "number of the process"},
-            {"%ppid%", "of its parent"},
-            {"%job%", "SLURM's job"},
-            {"%rank%", "MPI rank"},
-            {"%size%", "number of ranks"},
-            {"%nid%", "node or rank"},
-            {"%launch_time%", "time of the launch, TIME_FORMAT"},
-            {"%env{X}%", "variable X of the environment"},
-            {"%cfg{X}%", "value of a setting"},
-            {"%m", "host"},
-            {"%p", "%pid%"},
-            {"%j", "%job%"},
-            {"%r", "%rank%"},
-            {"%s", "%size%"}});
+  return out + "</avail>\n";
+}
 
-  const bool filtered = !view.filters.empty() || !view.category_filters.empty() || !view.category_views.empty();
-  if (filtered &&
-      std::all_of(tables.begin(), tables.end(), [](const report::Table& table) { return table.rows.empty(); }))
-    complain(0, "nothing matches these filters");
-
+std::string markdown(const report::Table& table) {
   std::string out;
+  for (const report::Column& column : table.columns) out += "| " + column.title + " ";
+  out += "|\n";
+  for (size_t i = 0; i < table.columns.size(); ++i) out += "|---";
+  out += "|\n";
+  for (const auto& row : table.rows) {
+    for (const report::Cell& cell : row) out += "| " + std::get<std::string>(cell) + " ";
+    out += "|\n";
+  }
+  return out;
+}
+
+std::string csv(const report::Table& table, const std::string& separator) {
+  std::string out;
+  for (size_t i = 0; i < table.columns.size(); ++i)
+    out += (i == 0 ? "" : separator) + csv_field(table.columns[i].title);
+  out += "\n";
+  for (const auto& row : table.rows) {
+    for (size_t i = 0; i < row.size(); ++i) out += (i == 0 ? "" : separator) + csv_field(std::get<std::string>(row[i]));
+    out += "\n";
+  }
+  return out;
+}
+
+std::string text_of(std::vector<report::Table> tables, const View& view) {
+  std::string out;
+  if (view.format == "xml") return xml(tables);
   if (view.format == "json") {
     JsonWriter json(out);
     json.begin_array();
     for (const report::Table& table : tables) report::to_json(table, json);
     json.end_array();
-    out += "\n";
-  } else if (view.format == "xml") {
-    out = "<?xml version=\"1.0\"?>\n<avail>\n";
-    for (const report::Table& table : tables) {
-      out += fmt::format("  <table id=\"{}\">\n", table.id);
-      for (const auto& row : table.rows) {
-        out += "    <row>";
-        for (size_t i = 0; i < row.size(); ++i)
-          if (const auto* text = std::get_if<std::string>(&row[i]))
-            out += fmt::format("<cell column=\"{}\">{}</cell>", report::markup_text(table.columns[i].title),
-                               report::markup_text(*text));
-        out += "</row>\n";
-      }
-      out += "  </table>\n";
-    }
-    out += "</avail>\n";
-  } else {
-    for (report::Table& table : tables) {
-      if (view.width > 3)
-        for (auto& row : table.rows)
-          for (report::Cell& cell : row)
-            if (auto* text = std::get_if<std::string>(&cell)) *text = report::shortened(*text, view.width);
-      if (!out.empty()) out += "\n";
-      if (view.csv) {
-        for (size_t i = 0; i < table.columns.size(); ++i)
-          out += (i == 0 ? "" : view.separator) + csv_field(table.columns[i].title);
-        out += "\n";
-        for (const auto& row : table.rows) {
-          for (size_t i = 0; i < row.size(); ++i)
-            out += (i == 0 ? "" : view.separator) + csv_field(std::get<std::string>(row[i]));
-          out += "\n";
-        }
-      } else if (view.markdown) {
-        for (const report::Column& column : table.columns) out += "| " + column.title + " ";
-        out += "|\n";
-        for (size_t i = 0; i < table.columns.size(); ++i) out += "|---";
-        out += "|\n";
-        for (const auto& row : table.rows) {
-          for (const report::Cell& cell : row) out += "| " + std::get<std::string>(cell) + " ";
-          out += "|\n";
-        }
-      } else {
-        out += box(table);
-      }
-    }
+    return out + "\n";
   }
-  if (!view.output.empty()) {
-    auto file = OutputFile::create(view.output, view.force);
-    if (!file) return complain(kBadInput, file.error().message);
-    file->write(out);
-    if (const Status done = file->commit(); !done) return complain(kBadInput, done.error().message);
+  for (report::Table& table : tables) {
+    if (view.width > 3)
+      for (auto& row : table.rows)
+        for (report::Cell& cell : row)
+          if (auto* text = std::get_if<std::string>(&cell)) *text = report::shortened(*text, view.width);
+    if (!out.empty()) out += "\n";
+    out += view.csv ? csv(table, view.separator) : view.markdown ? markdown(table) : box(table);
+  }
+  return out;
+}
+
+}  // namespace
+
+int avail(Face face, int argc, char** argv) {
+  const auto parsed = parse_view(argc, argv);
+  if (!parsed) return complain(kBadInput, parsed.error().message);
+  const View& view = *parsed;
+  if (view.help) {
+    print_help_text(
+        fmt::format("Usage: {} [options]\n\n{}", face == Face::kTacho ? "tacho sys avail" : "rocprof-sys-avail", kHelp),
+        STDOUT_FILENO);
     return kOk;
+  }
+  auto asked = Tables::make(view);
+  if (!asked) return complain(kBadInput, asked.error().message);
+  if (view.config) {
+    const Status written = write_config(view, asked->values());
+    return written ? kOk : complain(kBadInput, written.error().message);
+  }
+  std::vector<report::Table> tables = asked->run();
+  const bool filtered = !view.filters.empty() || !view.category_filters.empty() || !view.category_views.empty();
+  if (filtered &&
+      std::all_of(tables.begin(), tables.end(), [](const report::Table& table) { return table.rows.empty(); }))
+    complain(0, "nothing matches these filters");
+  const std::string out = text_of(std::move(tables), view);
+  if (!view.output.empty()) {
+    const Status written = write_file(view.output, view.force, out);
+    return written ? kOk : complain(kBadInput, written.error().message);
   }
   report::put(out);
   return kOk;

@@ -5,6 +5,7 @@
 
 #include "cli/files/writer_names.h"
 #include "cli/options/option_table.h"
+#include "cli/options/word_reader.h"
 #include "cli/sys/sys.h"
 
 namespace tacho::cli::sys {
@@ -16,295 +17,85 @@ namespace {
 using options::Kind;
 using options::Option;
 
-constexpr std::string_view kOptionsHeading = "Options";
+using options::Spelling;
+
+namespace row {
+constexpr Option option(Kind kind, std::string_view name, std::string_view short_name, std::string_view help,
+                        std::string_view sets) {
+  return {.name = name, .short_name = short_name, .kind = kind, .group = "Options", .help = help, .sets = sets};
+}
+constexpr Option flag(std::string_view name, std::string_view short_name, std::string_view help,
+                      std::string_view sets = {}) {
+  return option(Kind::kFlag, name, short_name, help, sets);
+}
+constexpr Option value(std::string_view name, std::string_view short_name, std::string_view help,
+                       std::string_view sets = {}) {
+  return option(Kind::kValue, name, short_name, help, sets);
+}
+constexpr Option list(std::string_view name, std::string_view short_name, std::string_view help,
+                      std::string_view sets = {}) {
+  return option(Kind::kList, name, short_name, help, sets);
+}
+}  // namespace row
 
 constexpr Option kOptions[] = {
-    {.name = "help", .short_name = "-h", .kind = Kind::kFlag, .group = kOptionsHeading, .help = "this text"},
-    {.name = "config",
-     .short_name = "-c",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "config file(s): KEY = value lines"},
-    {.name = "output",
-     .short_name = "-o",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "rocprof-sys: PATH [PREFIX] of the output folder; tacho sys: the .tacho file"},
-    {.name = "trace",
-     .short_name = "-T",
-     .kind = Kind::kFlag,
-     .group = kOptionsHeading,
-     .help = "write a Perfetto trace",
-     .sets = "TRACE"},
-    {.name = "profile",
-     .short_name = "-P",
-     .kind = Kind::kFlag,
-     .group = kOptionsHeading,
-     .help = "write tables of calls",
-     .sets = "PROFILE"},
-    {.name = "flat-profile",
-     .short_name = "-F",
-     .kind = Kind::kFlag,
-     .group = kOptionsHeading,
-     .help = "tables without hierarchy",
-     .sets = "FLAT_PROFILE"},
-    {.name = "sample",
-     .short_name = "-S",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "call stacks: cputime, realtime"},
-    {.name = "host",
-     .short_name = "-H",
-     .kind = Kind::kFlag,
-     .group = kOptionsHeading,
-     .help = "telemetry of the machine and the processes"},
-    {.name = "device", .short_name = "-D", .kind = Kind::kFlag, .group = kOptionsHeading, .help = "telemetry of GPUs"},
-    {.name = "wait",
-     .short_name = "-w",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "seconds before anything is recorded"},
-    {.name = "duration",
-     .short_name = "-d",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "seconds of recording"},
-    {.name = "periods",
-     .short_name = "",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "DELAY:DURATION[:REPEAT] ...",
-     .sets = "TRACE_PERIODS"},
-    {.name = "include",
-     .short_name = "-I",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "switch sources on: all kokkosp mpip mutex-locks ompt rcclp amd-smi rocprofiler-sdk rw-locks spin-locks"},
-    {.name = "exclude",
-     .short_name = "-E",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "switch sources off"},
-    {.name = "trace-file",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "name of the Perfetto file",
-     .sets = "PERFETTO_FILE"},
-    {.name = "trace-buffer-size",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "see PERFETTO_BUFFER_SIZE_KB",
-     .sets = "PERFETTO_BUFFER_SIZE_KB"},
-    {.name = "trace-fill-policy",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "discard, ring_buffer",
-     .sets = "PERFETTO_FILL_POLICY"},
-    {.name = "trace-wait",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "seconds before recording starts",
-     .sets = "TRACE_DELAY"},
-    {.name = "trace-duration",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "seconds of recording",
-     .sets = "TRACE_DURATION"},
-    {.name = "trace-periods",
-     .short_name = "",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "DELAY:DURATION[:REPEAT] ...",
-     .sets = "TRACE_PERIODS"},
-    {.name = "trace-clock-id",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "clock of the above",
-     .sets = "TRACE_PERIOD_CLOCK_ID"},
-    {.name = "profile-format",
-     .short_name = "",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "text, json, console"},
-    {.name = "profile-diff",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "not supported",
-     .sets = "DIFF_OUTPUT"},
-    {.name = "process-freq",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "telemetry readings a second",
-     .sets = "PROCESS_SAMPLING_FREQ"},
-    {.name = "process-wait",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "accepted; telemetry starts with the program"},
-    {.name = "process-duration",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "seconds of telemetry",
-     .sets = "PROCESS_SAMPLING_DURATION"},
-    {.name = "cpus",
-     .short_name = "",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "cores that are read",
-     .sets = "SAMPLING_CPUS"},
-    {.name = "gpus",
-     .short_name = "",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "GPUs that are read",
-     .sets = "SAMPLING_GPUS"},
-    {.name = "sampling-freq",
-     .short_name = "-f",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "samples a second and thread",
-     .sets = "SAMPLING_FREQ"},
-    {.name = "freq",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "likewise",
-     .sets = "SAMPLING_FREQ"},
-    {.name = "sampling-wait",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "seconds before the first sample",
-     .sets = "SAMPLING_DELAY"},
-    {.name = "sampling-duration",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "seconds of sampling",
-     .sets = "SAMPLING_DURATION"},
-    {.name = "tids",
-     .short_name = "-t",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "threads that are sampled, by number",
-     .sets = "SAMPLING_TIDS"},
-    {.name = "sample-cputime",
-     .short_name = "",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "by CPU time: [FREQ [DELAY [THREADS]]]"},
-    {.name = "sample-realtime",
-     .short_name = "",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "by wall time: [FREQ [DELAY [THREADS]]]"},
-    {.name = "sample-overflow",
-     .short_name = "",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "by hardware events: not supported",
-     .sets = "SAMPLING_OVERFLOW"},
-    {.name = "cputime", .short_name = "", .kind = Kind::kList, .group = kOptionsHeading, .help = "as --sample-cputime"},
-    {.name = "realtime",
-     .short_name = "",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "as --sample-realtime"},
-    {.name = "cpu-events",
-     .short_name = "-C",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "CPU counters of samples and launching calls, by their perf, perf:: or PAPI names (sys avail -H)",
-     .sets = "PAPI_EVENTS"},
-    {.name = "gpu-events",
-     .short_name = "-G",
-     .kind = Kind::kList,
-     .group = kOptionsHeading,
-     .help = "GPU counters: see rocprof-compute, tacho profile",
-     .sets = "ROCM_EVENTS"},
-    {.name = "inlines",
-     .short_name = "-i",
-     .kind = Kind::kFlag,
-     .group = kOptionsHeading,
-     .help = "not supported",
-     .sets = "SAMPLING_INCLUDE_INLINES"},
-    {.name = "hsa-interrupt",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "HSA_ENABLE_INTERRUPT of the program: 0 or 1"},
-    {.name = "monochrome",
-     .short_name = "",
-     .kind = Kind::kFlag,
-     .group = kOptionsHeading,
-     .help = "no colours",
-     .sets = "MONOCHROME"},
-    {.name = "debug",
-     .short_name = "",
-     .kind = Kind::kFlag,
-     .group = kOptionsHeading,
-     .help = "say everything",
-     .sets = "DEBUG"},
-    {.name = "verbose",
-     .short_name = "-v",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "how much is said; -1 = nothing",
-     .sets = "VERBOSE"},
-    {.name = "fork",
-     .short_name = "",
-     .kind = Kind::kFlag,
-     .group = kOptionsHeading,
-     .help = "accepted; tacho always does"},
-    {.name = "sampler",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "tacho: timer (in the program), perf (from outside, native frames only)"},
-    {.name = "sample-stack",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "tacho: bytes of stack copied per sample"},
-    {.name = "no-launch-stacks",
-     .short_name = "",
-     .kind = Kind::kFlag,
-     .group = kOptionsHeading,
-     .help = "tacho: do not read Python's stack at every launch"},
-    {.name = "torch-trace",
-     .short_name = "",
-     .kind = Kind::kFlag,
-     .group = kOptionsHeading,
-     .help = "tacho sys: PyTorch's operators and modules as ranges"},
-    {.name = "ranks",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "tacho: record only these ranks of a parallel job (0,2-3)"},
-    {.name = "profile-mpi-ranks",
-     .short_name = "",
-     .kind = Kind::kValue,
-     .group = kOptionsHeading,
-     .help = "tacho: the same"},
-    {.name = "overwrite",
-     .short_name = "",
-     .kind = Kind::kFlag,
-     .group = kOptionsHeading,
-     .help = "tacho sys: replace an existing file"},
-    {.name = "quiet",
-     .short_name = "-q",
-     .kind = Kind::kFlag,
-     .group = kOptionsHeading,
-     .help = "tacho sys: no summary"},
+    row::flag("help", "-h", "this text"),
+    row::list("config", "-c", "config file(s): KEY = value lines"),
+    row::value("output", "-o", "rocprof-sys: PATH [PREFIX] of the output folder; tacho sys: the .tacho file"),
+    row::flag("trace", "-T", "write a Perfetto trace", "TRACE"),
+    row::flag("profile", "-P", "write tables of calls", "PROFILE"),
+    row::flag("flat-profile", "-F", "tables without hierarchy", "FLAT_PROFILE"),
+    row::list("sample", "-S", "call stacks: cputime, realtime"),
+    row::flag("host", "-H", "telemetry of the machine and the processes"),
+    row::flag("device", "-D", "telemetry of GPUs"),
+    row::value("wait", "-w", "seconds before anything is recorded"),
+    row::value("duration", "-d", "seconds of recording"),
+    row::list("periods", "", "DELAY:DURATION[:REPEAT] ...", "TRACE_PERIODS"),
+    row::list("include", "-I",
+              "switch sources on: all kokkosp mpip mutex-locks ompt rcclp amd-smi rocprofiler-sdk rw-locks spin-locks"),
+    row::list("exclude", "-E", "switch sources off"),
+    row::value("trace-file", "", "name of the Perfetto file", "PERFETTO_FILE"),
+    row::value("trace-buffer-size", "", "see PERFETTO_BUFFER_SIZE_KB", "PERFETTO_BUFFER_SIZE_KB"),
+    row::value("trace-fill-policy", "", "discard, ring_buffer", "PERFETTO_FILL_POLICY"),
+    row::value("trace-wait", "", "seconds before recording starts", "TRACE_DELAY"),
+    row::value("trace-duration", "", "seconds of recording", "TRACE_DURATION"),
+    row::list("trace-periods", "", "DELAY:DURATION[:REPEAT] ...", "TRACE_PERIODS"),
+    row::value("trace-clock-id", "", "clock of the above", "TRACE_PERIOD_CLOCK_ID"),
+    row::list("profile-format", "", "text, json, console"),
+    row::value("profile-diff", "", "not supported", "DIFF_OUTPUT"),
+    row::value("process-freq", "", "telemetry readings a second", "PROCESS_SAMPLING_FREQ"),
+    row::value("process-wait", "", "accepted; telemetry starts with the program"),
+    row::value("process-duration", "", "seconds of telemetry", "PROCESS_SAMPLING_DURATION"),
+    row::list("cpus", "", "cores that are read", "SAMPLING_CPUS"),
+    row::list("gpus", "", "GPUs that are read", "SAMPLING_GPUS"),
+    row::value("sampling-freq", "-f", "samples a second and thread", "SAMPLING_FREQ"),
+    row::value("freq", "", "likewise", "SAMPLING_FREQ"),
+    row::value("sampling-wait", "", "seconds before the first sample", "SAMPLING_DELAY"),
+    row::value("sampling-duration", "", "seconds of sampling", "SAMPLING_DURATION"),
+    row::list("tids", "-t", "threads that are sampled, by number", "SAMPLING_TIDS"),
+    row::list("sample-cputime", "", "by CPU time: [FREQ [DELAY [THREADS]]]"),
+    row::list("sample-realtime", "", "by wall time: [FREQ [DELAY [THREADS]]]"),
+    row::list("sample-overflow", "", "by hardware events: not supported", "SAMPLING_OVERFLOW"),
+    row::list("cputime", "", "as --sample-cputime"),
+    row::list("realtime", "", "as --sample-realtime"),
+    row::list("cpu-events", "-C",
+              "CPU counters of samples and launching calls, by their perf, perf:: or PAPI names (sys avail -H)",
+              "PAPI_EVENTS"),
+    row::list("gpu-events", "-G", "GPU counters: see rocprof-compute, tacho profile", "ROCM_EVENTS"),
+    row::flag("inlines", "-i", "not supported", "SAMPLING_INCLUDE_INLINES"),
+    row::value("hsa-interrupt", "", "HSA_ENABLE_INTERRUPT of the program: 0 or 1"),
+    row::flag("monochrome", "", "no colours", "MONOCHROME"),
+    row::flag("debug", "", "say everything", "DEBUG"),
+    row::value("verbose", "-v", "how much is said; -1 = nothing", "VERBOSE"),
+    row::flag("fork", "", "accepted; tacho always does"),
+    row::value("sampler", "", "tacho: timer (in the program), perf (from outside, native frames only)"),
+    row::value("sample-stack", "", "tacho: bytes of stack copied per sample"),
+    row::flag("no-launch-stacks", "", "tacho: do not read Python's stack at every launch"),
+    row::flag("torch-trace", "", "tacho sys: PyTorch's operators and modules as ranges"),
+    row::value("ranks", "", "tacho: record only these ranks of a parallel job (0,2-3)"),
+    row::value("profile-mpi-ranks", "", "tacho: the same"),
+    row::flag("overwrite", "", "tacho sys: replace an existing file"),
+    row::flag("quiet", "-q", "tacho sys: no summary"),
 };
 
 // What -I and -E can name.
@@ -330,22 +121,12 @@ bool numeric_word(std::string_view word) {
 
 class Parser {
  public:
-  Parser(Request& request, int argc, char** argv) : request_(request), words_(argv + 1, argv + argc) {
-    separator_ = static_cast<size_t>(std::find(words_.begin(), words_.end(), "--") - words_.begin());
-  }
+  Parser(Request& request, int argc, char** argv) : request_(request), words_(argc, argv) {}
 
   Status run() {
-    while (at_ < words_.size()) {
-      const std::string word = words_[at_];
-      if (word == "--") {
-        ++at_;
-        break;
-      }
-      if (word.size() < 2 || word[0] != '-') break;
-      ++at_;
-      TACHO_TRY(option(word));
-    }
-    request_.command.assign(words_.begin() + static_cast<ptrdiff_t>(std::min(at_, words_.size())), words_.end());
+    while (words_.more() && words_.peek().size() > 1 && words_.peek()[0] == '-')
+      TACHO_TRY(option(words_.take_option()));
+    request_.command = words_.rest();
     return {};
   }
 
@@ -358,62 +139,40 @@ class Parser {
   // The words that belong to a list option: all up to the next option if `--` ends the options anyway, else those that
   // it accepts.
   template <typename Accepts>
-  std::vector<std::string> list(Accepts accepts) {
-    std::vector<std::string> out;
-    while (at_ < words_.size() && words_[at_] != "--" && !words_[at_].empty() &&
-           (words_[at_][0] != '-' || numeric_word(words_[at_].substr(1)))) {
-      if (words_[at_][0] == '-') break;
-      if (!accepts(words_[at_])) break;
-      out.push_back(words_[at_++]);
-    }
-    return out;
+  std::vector<std::string> list(const Spelling& given, Accepts accepts) {
+    if (given.attached) return words_of(*given.attached);
+    return words_.take_while([&](const std::string& word) { return !word.empty() && word[0] != '-' && accepts(word); });
   }
 
-  Status option(const std::string& word) {
-    std::string name = word, value;
-    bool has_value = false;
-    if (word.starts_with("--"))
-      if (const size_t equals = word.find('='); equals != std::string::npos) {
-        name = word.substr(0, equals);
-        value = word.substr(equals + 1);
-        has_value = true;
-      }
+  Status option(const Spelling& given) {
+    const std::string& name = given.name;
     const Option* const found =
         name.starts_with("--") ? options::find(kOptions, name.substr(2)) : options::find_short(kOptions, name);
-    if (found == nullptr) {
-      // Every setting is also an option.
-      const Setting* const setting = name.starts_with("--") ? find_setting(std::string_view(name).substr(2)) : nullptr;
-      if (setting == nullptr) return unknown(name);
-      if (!has_value) {
-        const bool next_is_value =
-            at_ < words_.size() &&
-            (setting->kind != SettingKind::kBool ? words_[at_] != "--" : truth_word(words_[at_]));
-        if (next_is_value)
-          value = words_[at_++];
-        else if (setting->kind == SettingKind::kBool)
-          value = "true";
-        else
-          return fail("{} wants a value", name);
-      }
-      return settings().set(*setting, value, Origin::kOption, name);
-    }
+    if (found == nullptr) return setting(given);
     switch (found->kind) {
       case Kind::kFlag:
-        if (!has_value) {
-          value = "true";
-          if (at_ < words_.size() && truth_word(words_[at_])) value = words_[at_++];
-        }
-        return flag(*found, name, value);
-      case Kind::kValue:
-        if (!has_value) {
-          if (at_ >= words_.size() || words_[at_] == "--") return fail("{} wants a value", name);
-          value = words_[at_++];
-        }
+        if (!given.attached)
+          return flag(*found, name, words_.more() && truth_word(words_.peek()) ? words_.take() : "true");
+        return flag(*found, name, *given.attached);
+      case Kind::kValue: {
+        TACHO_ASSIGN(const std::string value, words_.value(given));
         return single(*found, name, value);
+      }
       case Kind::kList:
         break;
     }
-    return several(*found, name, has_value, value);
+    return several(*found, given);
+  }
+
+  // Every setting is also an option.
+  Status setting(const Spelling& given) {
+    const std::string& name = given.name;
+    const Setting* const setting = name.starts_with("--") ? find_setting(std::string_view(name).substr(2)) : nullptr;
+    if (setting == nullptr) return unknown(name);
+    if (setting->kind == SettingKind::kBool && !given.attached && !(words_.more() && truth_word(words_.peek())))
+      return settings().set(*setting, "true", Origin::kOption, name);
+    TACHO_ASSIGN(const std::string value, words_.value(given));
+    return settings().set(*setting, value, Origin::kOption, name);
   }
 
   Status unknown(const std::string& name) {
@@ -452,8 +211,7 @@ class Parser {
       }
       TACHO_TRY(set("OUTPUT_PATH", value, name));
       // A second word is a prefix only if `--` shows where the command begins.
-      if (at_ < words_.size() && separator_ < words_.size() && at_ < separator_ && words_[at_][0] != '-')
-        TACHO_TRY(set("OUTPUT_PREFIX", words_[at_++], name));
+      if (words_.before_separator() && words_.peek()[0] != '-') TACHO_TRY(set("OUTPUT_PREFIX", words_.take(), name));
       return {};
     }
     if (option.name == "wait") {
@@ -482,17 +240,17 @@ class Parser {
     return {};
   }
 
-  Status several(const Option& option, const std::string& name, bool has_value, const std::string& value) {
+  Status several(const Option& option, const Spelling& given) {
+    const std::string& name = given.name;
     std::vector<std::string> words;
-    const auto take = [&](auto accepts) { words = has_value ? words_of(value) : list(accepts); };
+    const auto take = [&](auto accepts) { words = list(given, accepts); };
     if (option.name == "config") {
-      if (has_value)
-        words = {value};
-      else if (at_ < words_.size() && words_[at_] != "--")
-        words.push_back(words_[at_++]);
+      if (given.attached)
+        words = {*given.attached};
+      else if (words_.more())
+        words.push_back(words_.take());
       // Takes further words only if `--` shows where the command begins.
-      while (!has_value && separator_ < words_.size() && at_ < separator_ && words_[at_][0] != '-')
-        words.push_back(words_[at_++]);
+      while (!given.attached && words_.before_separator() && words_.peek()[0] != '-') words.push_back(words_.take());
       if (words.empty()) return fail("{} wants the name of a config file", name);
       request_.config_files.insert(request_.config_files.end(), words.begin(), words.end());
       return {};
@@ -507,7 +265,7 @@ class Parser {
       if (words.empty()) {
         std::string all = "all";
         for (const auto& [source, setting] : kSources) all += " " + std::string(source);
-        return fail("{}{}: choose from {}", name, at_ < words_.size() ? " " + words_[at_] : "", all);
+        return fail("{}{}: choose from {}", name, words_.left() ? " " + words_.peek() : "", all);
       }
       for (const std::string& word : words) {
         bool known = word == "all";
@@ -560,7 +318,7 @@ class Parser {
     if (numbers)
       take([](const std::string& word) { return numeric_word(word) || word == "all" || word == "none"; });
     else
-      take([this](const std::string&) { return separator_ < words_.size(); });
+      take([this](const std::string&) { return words_.separated(); });
     if (words.empty() && find_setting(option.sets)->kind != SettingKind::kBool) return fail("{} wants a value", name);
     if (find_setting(option.sets)->kind == SettingKind::kBool) return set(option.sets, "true", name);
     std::string joined;
@@ -570,8 +328,7 @@ class Parser {
   }
 
   Request& request_;
-  std::vector<std::string> words_;
-  size_t at_ = 0, separator_ = 0;
+  options::WordReader words_;
 };
 
 }  // namespace

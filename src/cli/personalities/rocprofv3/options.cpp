@@ -5,6 +5,8 @@
 #include <array>
 
 #include "base/format.h"
+#include "cli/files/writer_names.h"
+#include "cli/options/word_reader.h"
 
 namespace tacho::cli::rocprofv3 {
 namespace {
@@ -120,16 +122,6 @@ constexpr Option kOptions[] = {
     {"att-serialize-all", "", Kind::kFlag, kThreadTrace, "serialise all kernels", ""},
 };
 
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> words;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(separator, begin), text.size());
-    if (end > begin) words.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
-
 }  // namespace
 
 std::span<const Option> options_table() {
@@ -142,73 +134,58 @@ const Option* find_option(std::string_view name) {
 
 Result<CommandLine> parse_command_line(int argc, char** argv) {
   CommandLine line;
-  std::vector<std::string> words(argv + 1, argv + argc);
-  const auto separator = std::find(words.begin(), words.end(), "--");
-  const bool separated = separator != words.end();
-  line.command.assign(separated ? separator + 1 : words.end(), words.end());
-  words.erase(separator, words.end());
-  size_t at = 0;
-  while (at < words.size()) {
-    const std::string word = words[at];
-    if (word == "-h" || word == "--help") {
-      line.help = true;
-      ++at;
+  options::WordReader words(argc, argv);
+  const auto is_option = [](const std::string& text) {
+    return text.size() > 1 && text[0] == '-' && (text[1] < '0' || text[1] > '9');
+  };
+  while (words.more()) {
+    if (words.peek().size() < 2 || words.peek()[0] != '-') {
+      if (words.separated()) return fail("'{}' stands before -- but belongs to no option", words.peek());
+      break;  // the command begins: everything else belongs to it
+    }
+    options::Spelling word = words.take_option();
+    if (word.name == "-v" || (word.name == "--version" && !word.attached)) {
+      line.version = true;
       continue;
     }
-    if (word == "-v" || word == "--version") {
-      line.version = true;
-      ++at;
+    if (word.name == "-h" || (word.name == "--help" && !word.attached)) {
+      line.help = true;
       continue;
     }
     const Option* option = nullptr;
-    std::optional<std::string> attached;
-    if (word.starts_with("--")) {
-      const size_t equals = word.find('=');
-      const std::string name = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
-      if (equals != std::string::npos) attached = word.substr(equals + 1);
-      option = find_option(name);
+    if (word.name.starts_with("--")) {
+      option = find_option(word.name.substr(2));
       if (option == nullptr) {
-        const std::string close = options::suggestion(kOptions, "--" + name);
-        return fail("unknown option --{}{}{}; see rocprofv3 --help", name, close, close.empty() ? "" : "?");
+        const std::string close = options::suggestion(kOptions, word.name);
+        return fail("unknown option {}{}{}; see rocprofv3 --help", word.name, close, close.empty() ? "" : "?");
       }
-    } else if (word.size() > 1 && word[0] == '-') {
-      option = options::find_short(kOptions, word.substr(0, 2));
-      if (option == nullptr) return fail("unknown option {}; see rocprofv3 --help", word);
-      if (word.size() > 2) attached = word[2] == '=' ? word.substr(3) : word.substr(2);
-    } else if (separated) {
-      return fail("'{}' stands before -- but belongs to no option", word);
     } else {
-      // The command begins: everything else belongs to it.
-      line.command.assign(words.begin() + static_cast<ptrdiff_t>(at), words.end());
-      return line;
+      option = options::find_short(kOptions, word.name.substr(0, 2));
+      if (option == nullptr) return fail("unknown option {}; see rocprofv3 --help", word.name);
+      if (word.name.size() > 2) word.attached = word.name.substr(word.name[2] == '=' ? 3 : 2);
     }
-    ++at;
     std::vector<std::string> values;
-    if (attached) values.push_back(*attached);
-    const auto is_option = [](const std::string& text) {
-      return text.size() > 1 && text[0] == '-' && (text[1] < '0' || text[1] > '9');
-    };
-    switch (option->kind) {
-      case Kind::kFlag:
-        // `--stats no`: a yes or no that follows belongs to the flag; any other word starts the command.
-        if (!attached && at < words.size() && options::truth(words[at])) values.push_back(words[at++]);
-        break;
-      case Kind::kValue:
-        if (!attached && at < words.size() && !is_option(words[at])) values.push_back(words[at++]);
-        break;
-      case Kind::kList:
-        while (at < words.size() && !is_option(words[at])) values.push_back(words[at++]);
-        if (option->name == "output-format") {
-          std::vector<std::string> formats;
-          for (const std::string& value : values)
-            for (std::string& format : split(value, ',')) formats.push_back(std::move(format));
-          values = std::move(formats);
-        }
-        break;
+    if (word.attached) values.push_back(*word.attached);
+    // `--stats no`: a yes or no that follows belongs to the flag; any other word starts the command.
+    if (option->kind == Kind::kFlag && !word.attached && words.more() && options::truth(words.peek()))
+      values.push_back(words.take());
+    if (option->kind == Kind::kValue && !word.attached && words.more() && !is_option(words.peek()))
+      values.push_back(words.take());
+    if (option->kind == Kind::kList) {
+      const auto more = words.take_while([&](const std::string& text) { return !is_option(text); });
+      values.insert(values.end(), more.begin(), more.end());
+      if (option->name == "output-format") {
+        std::vector<std::string> formats;
+        for (const std::string& value : values)
+          for (std::string& format : words_of(value)) formats.push_back(std::move(format));
+        values = std::move(formats);
+      }
     }
-    TACHO_TRY(line.given.set(*option, std::move(values),
-                             word.starts_with("--") ? "--" + std::string(option->name) : word.substr(0, 2)));
+    TACHO_TRY(line.given.set(
+        *option, std::move(values),
+        word.name.starts_with("--") ? fmt::format("--{}", option->name) : std::string(option->short_name)));
   }
+  line.command = words.rest();
   return line;
 }
 

@@ -20,14 +20,15 @@
 #include "base/job_rank.h"
 #include "base/text/placeholders.h"
 #include "cli/command.h"
+#include "cli/profile/not_matched.h"
 #include "cli/profile/options.h"
+#include "cli/profile/selection.h"
 #include "cli/profile/session.h"
 #include "cli/profile/specs.h"
 #include "cli/profile/torch_files.h"
 #include "cli/shared/chosen_ranks.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/devices.h"
-#include "cli/shared/suggest.h"
 #include "counter/sampled_run.h"
 #include "counter/wanted.h"
 #include "launch/torch_hooks.h"
@@ -44,6 +45,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using profiling::Arguments;
+using profiling::Selected;
 
 std::string joined(const std::vector<std::string>& words, std::string_view separator) {
   std::string out;
@@ -142,128 +144,6 @@ Status check_command(const Arguments& a, std::string_view program) {
   return {};
 }
 
-// The architecture for the lists: the one asked for, else this machine's device, else virtual.
-Result<metric::Catalog> catalog_for_lists(const Arguments& a, const std::string& asked) {
-  std::string name = !asked.empty() ? asked : a.arch;
-  if (name.empty()) {
-    const auto chosen = counter::choose_device(a.device);
-    if (!chosen && !a.device.empty()) return fail("{}", chosen.error().message);
-    name = chosen ? chosen->device.architecture : std::string(counter::kEverywhere);
-  }
-  TACHO_ASSIGN(const auto known, metric::architecture_named(name, a.config_dirs));
-  return known ? metric::load_catalog(*known, a.config_dirs) : metric::load_catalog(name, a.config_dirs);
-}
-
-// What a text means on another architecture, if it means nothing on this one.
-std::optional<std::string> known_elsewhere(const std::string& text, metric::IdScheme scheme) {
-  for (const auto& provider : counter::providers()) {
-    const auto list = metric::architectures(provider->vendor());
-    for (auto each = list.rbegin(); each != list.rend(); ++each) {
-      const auto catalog = metric::load_catalog(*each);
-      if (!catalog) continue;
-      const auto selection = metric::resolve(*catalog, text, scheme);
-      if (!selection) continue;
-      return selection->metric != nullptr  ? std::string(selection->metric->name)
-             : selection->table != nullptr ? std::string(selection->table->title)
-                                           : std::string(selection->block->title);
-    }
-  }
-  return std::nullopt;
-}
-
-struct Selected {
-  std::vector<metric::Selection> selections;
-  std::vector<std::string> recorded;  // what profiling_config.yaml and the header show
-  std::vector<std::string> notes;
-};
-
-Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catalog) {
-  const metric::IdScheme scheme = a.ids == "seed" ? metric::IdScheme::kSeedProfile : metric::IdScheme::kV33;
-  Selected selected;
-  if (!a.set.empty()) {
-    const auto set =
-        std::find_if(catalog.sets.begin(), catalog.sets.end(), [&](const auto& each) { return each.name == a.set; });
-    if (set == catalog.sets.end()) {
-      std::string known;
-      for (const metric::MetricSet& each : catalog.sets)
-        known += fmt::format("{}{}", known.empty() ? "" : ", ", each.name);
-      return fail("--set {}: {} has no such set; it has {}", a.set, catalog.architecture,
-                  known.empty() ? "none" : known);
-    }
-    for (const std::string_view slug : set->metrics) {
-      TACHO_ASSIGN(const metric::Selection selection, metric::resolve(catalog, slug));
-      selected.selections.push_back(selection);
-      selected.recorded.push_back(metric::to_string(selection.metric->id));
-    }
-    return selected;
-  }
-  std::vector<std::string> texts = a.blocks;
-  if (a.roof_only) {
-    texts = {catalog.block(4) != nullptr ? "4" : "2"};
-    if (catalog.block(4) == nullptr)
-      selected.notes.push_back(
-          fmt::format("{} has no roofline: --roof-only collects its {} alone", catalog.architecture,
-                      catalog.block(2) != nullptr ? catalog.block(2)->title : std::string_view("block 2")));
-  }
-  std::string left_out;
-  std::vector<std::string> meanings;
-  for (const std::string& text : texts) {
-    auto selection = metric::resolve(catalog, text, scheme);
-    if (!selection && scheme == metric::IdScheme::kSeedProfile) {
-      // The documents' analyze may use this number for something else.
-      auto other = metric::resolve(catalog, text, metric::IdScheme::kSeedAnalyze);
-      if (other && other->metric != nullptr) {
-        selected.notes.push_back(fmt::format("{}; {}, which analyze prints under this number, is collected",
-                                             selection.error().message, other->metric->name));
-        selection = std::move(other);
-      }
-    }
-    if (!selection) {
-      const auto elsewhere = known_elsewhere(text, scheme);
-      if (!elsewhere) return fail("-b {}: {}", text, selection.error().message);
-      selected.notes.push_back(
-          fmt::format("{} ({}) cannot be computed on {}: left out", text, *elsewhere, catalog.architecture));
-      left_out += fmt::format("{}{} ({})", left_out.empty() ? "" : ", ", text, *elsewhere);
-      continue;
-    }
-    const std::string meaning = documents_meaning(catalog, text, *selection);
-    const metric::Metric* also = nullptr;
-    if (!meaning.empty() && scheme == metric::IdScheme::kV33) {
-      meanings.push_back(meaning);
-    } else if (!meaning.empty()) {
-      // The user also wants what the documents' analyze shows under this number.
-      also = catalog.metric(selection->elsewhere->slug);
-      selected.notes.push_back(fmt::format("in the users' documents {}; both are collected", meaning));
-    }
-    selected.selections.push_back(*selection);
-    if (!a.roof_only) {
-      // Numbers of the documents change meaning when the folder is read: record what the user meant.
-      const bool number = metric::parse_metric_id(text).has_value();
-      selected.recorded.push_back(number && selection->metric != nullptr ? metric::to_string(selection->metric->id)
-                                                                         : text);
-    }
-    if (also != nullptr) {
-      TACHO_ASSIGN(const metric::Selection other, metric::resolve(catalog, also->slug));
-      selected.selections.push_back(other);
-      selected.recorded.push_back(metric::to_string(also->id));
-    }
-  }
-  // "Nothing left to count" must not become "nothing asked for", which means everything.
-  if (!left_out.empty() && selected.selections.empty())
-    return fail("-b: {} cannot be computed on {}; --list-blocks shows what can", left_out, catalog.architecture);
-  if (std::string note = metric::ids_note(catalog, meanings); !note.empty()) selected.notes.push_back(std::move(note));
-  return selected;
-}
-
-// Every run that has the counters for the roofline's points gets ceilings, unless --no-roof.
-bool wants_roofline(const Arguments& a, const metric::Catalog& catalog,
-                    const std::vector<metric::Selection>& selections) {
-  if (a.no_roof || catalog.block(4) == nullptr) return false;
-  if (a.roof_only || selections.empty()) return true;
-  return std::any_of(selections.begin(), selections.end(),
-                     [](const metric::Selection& each) { return each.block != nullptr && each.block->number == 4; });
-}
-
 // Chooses the run's folder; `warnings` gets what the user should know about the choice.
 Result<std::string> choose_folder(const Arguments& a, const counter::Device& device,
                                   std::vector<std::string>& warnings) {
@@ -360,314 +240,344 @@ bool wants_pc_samples(const counter::Provider& provider, const Selected& selecte
                      [](const metric::Selection& each) { return each.block != nullptr && each.block->number == 21; });
 }
 
-// "; did you mean vecCopy?" for a part of a name that matches no kernel.
-std::string nearest_kernel(const std::string& wanted, const std::vector<std::string>& kernels) {
-  // People write the name without its arguments and do not remember its capitals.
-  const auto small = [](std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-    return text;
-  };
-  std::vector<std::string> names, small_names;
-  for (const std::string& kernel : kernels) {
-    std::string name = kernel.substr(0, kernel.find_first_of("(<"));
-    name = name.substr(std::max(name.rfind(' ') + 1, name.rfind(':') + 1));
-    for (std::string& each : std::array{std::move(name), kernel})
-      if (!each.empty()) names.push_back(std::move(each));
+Result<int> print_lists(const Arguments& a, const std::string& program) {
+  TACHO_ASSIGN(const metric::Catalog catalog, profiling::catalog_for_lists(a, a.list_metrics  ? a.list_metrics_arch
+                                                                              : a.list_blocks ? a.list_blocks_arch
+                                                                                              : ""));
+  const bool seed = a.ids == "seed";
+  if (a.list_metrics) {
+    report::put(list_of_metrics(catalog, seed));
+    if (seed) complain_of_seed_ids(catalog);
   }
-  for (const std::string& name : names) small_names.push_back(small(name));
-  const std::string best = nearest(small(wanted), small_names);
-  const auto found = std::find(small_names.begin(), small_names.end(), best);
-  if (best.empty() || found == small_names.end()) return {};
-  return fmt::format("; did you mean {}?", names[static_cast<size_t>(found - small_names.begin())]);
+  if (a.list_blocks) report::put(list_of_blocks(catalog));
+  if (a.list_sets) report::put(list_of_sets(catalog, program, seed));
+  return kOk;
 }
 
-// What the filters asked for and the program did not launch; if nothing was measured, what it launched.
-std::vector<std::string> not_matched(const Arguments& a, const std::vector<counter::Filter::Range>& ranges,
-                                     const counter::Outcome& outcome) {
-  if (outcome.seen == 0)
-    return {outcome.exit_code == 0
-                ? "the program launched no kernel, so there is nothing to profile"
-                : "the program ended before a kernel of it had finished, so there is nothing to profile"};
-  std::vector<std::string> sentences;
-  for (const std::string& wanted : a.kernels)
-    if (outcome.seen_kernels.size() < counter::Outcome::kMostNames &&
-        std::none_of(outcome.seen_kernels.begin(), outcome.seen_kernels.end(),
-                     [&](const std::string& kernel) { return kernel.find(wanted) != std::string::npos; }))
-      sentences.push_back(fmt::format("-k {}: no kernel of that name was launched{}", wanted,
-                                      nearest_kernel(wanted, outcome.seen_kernels)));
-  for (size_t i = 0; i < ranges.size(); ++i)
-    if (ranges[i].first >= outcome.seen)
-      sentences.push_back(fmt::format("-d {}: no such dispatch; the program launched {}, numbered from 0",
-                                      a.dispatches[i], outcome.seen));
-  if (outcome.measured > 0) return sentences;
-  if (a.kernels.empty() && a.dispatches.empty())
-    return {fmt::format("none of the program's launches has values, {} in all", outcome.seen)};
-  std::string names;
-  for (size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) {
-    // Template names can be pages long.
-    constexpr size_t kLongest = 80;
-    const std::string& name = outcome.seen_kernels[i];
-    size_t end = std::min(name.size(), kLongest);
-    while (end < name.size() && (name[end] & 0xc0) == 0x80) --end;
-    names += (i > 0 ? ", " : "") + name.substr(0, end) + (end < name.size() ? "…" : "");
-  }
-  if (outcome.seen_kernels.size() > 8) names += ", ...";
-  sentences.push_back(fmt::format(
-      "no dispatch passed{}{}; the program launched {}", a.kernels.empty() ? "" : " -k " + joined(a.kernels, " "),
-      a.dispatches.empty() ? "" : (a.kernels.empty() ? " -d " : " and -d ") + joined(a.dispatches, " "), names));
-  return sentences;
+// The device to count on; with --arch, for a plan alone, one of that architecture, which need not be here.
+Result<counter::Chosen> choose_device(const Arguments& a) {
+  if (a.arch.empty()) return counter::choose_device(a.device);
+  if (!a.dry_run)
+    return fail("--arch {}: a program runs on a device that is here; with --dry-run its plan is shown", a.arch);
+  TACHO_ASSIGN(const auto architecture, metric::architecture_named(a.arch, a.config_dirs));
+  counter::Chosen chosen;
+  for (const auto& provider : counter::providers())
+    if (auto device = architecture ? provider->device_for(*architecture) : std::nullopt)
+      chosen = {provider.get(), std::move(*device)};
+  if (chosen.provider != nullptr) return chosen;
+  TACHO_TRY(metric::load_catalog(a.arch, a.config_dirs));
+  return fail("--arch {}: there is no plan for this architecture", a.arch);
 }
+
+// One run of the command: what is counted, how, and what it leaves in the folder.
+class Run {
+ public:
+  Run(const Arguments& arguments, ProfileFace face, std::vector<counter::Filter::Range> ranges, counter::Chosen chosen)
+      : arguments_(arguments), face_(face), ranges_(std::move(ranges)), chosen_(std::move(chosen)) {}
+
+  // Which counters the metrics need, and in which passes.
+  Status plan() {
+    TACHO_ASSIGN(catalog_, metric::load_catalog(chosen_.device.facts, arguments_.config_dirs));
+    TACHO_ASSIGN(selected_, profiling::select_metrics(arguments_, catalog_));
+    wanted_selections_ = selected_.selections;
+    if (!arguments_.blocks.empty() && selected_.selections.empty()) {
+      // The device has none of what the user asked for: measures only the launch.
+      TACHO_ASSIGN(const metric::Selection launch, metric::resolve(catalog_, "grid-size"));
+      wanted_selections_ = {launch};
+    }
+    TACHO_ASSIGN(wanted_, counter::wanted_counters(catalog_, wanted_selections_));
+    for (const std::string& level : wanted_.levels) wanted_.counters.push_back(level);
+    pc_samples_ = wants_pc_samples(provider(), selected_);
+    const std::string& name = chosen_.device.name;
+    const char* const sampling = arguments_.sampling_method.empty() ? "--pc-sampling-interval" : "--pc-sampling-method";
+    const bool says_how = !arguments_.sampling_method.empty() || arguments_.sampling_interval != 0;
+    if (says_how && !provider().chooses_pc_sampling())
+      return fail("{}: {} leaves no choice of how to sample", sampling, name);
+    if (says_how && !pc_samples_) return fail("{} needs -b 21, which takes PC samples in a run of their own", sampling);
+    if (arguments_.exact && !provider().can_count_exactly()) return fail("--exact: {} counts exactly without it", name);
+    if (arguments_.instances && !provider().counts_instances())
+      return fail("--instances: {} has one value for each counter", name);
+    TACHO_ASSIGN(plan_, arguments_.exact ? provider().exact_plan(chosen_.device, wanted_.counters)
+                                         : provider().plan(chosen_.device, wanted_.counters));
+    return {};
+  }
+
+  void print_plan() const {
+    for (const std::string& note : selected_.notes) complain(kOk, note);
+    if (!plan_.unavailable.empty()) complain(kOk, not_available(chosen_.device, plan_));
+    report::print("{}: {} metric{}, {} counter{}, {} {}\n{}{}", chosen_.device.model, wanted_.metrics,
+                  wanted_.metrics == 1 ? "" : "s", wanted_.counters.size(), wanted_.counters.size() == 1 ? "" : "s",
+                  plan_.executions(), plan_.executions() == 1 ? "pass" : "passes", plan_text(plan_),
+                  pc_samples_ ? "and one more run of the program for PC samples\n" : "");
+  }
+
+  // What the arguments ask of a device that cannot do it.
+  Status check_device() {
+    const std::string& name = chosen_.device.name;
+    replays_itself_ = owner_of_replay(arguments_.replay);
+    if (replays_itself_ != nullptr && replays_itself_ != chosen_.provider)
+      return fail("--replay {}: {} is no {}", arguments_.replay, name, replays_itself_->own_replay()->device);
+    if (arguments_.replay == "kernel" && !provider().can_replay_kernels() && plan_.passes.size() > 1)
+      return fail(
+          "--replay kernel: {} cannot put the memory of a kernel back; --replay application runs the program once a "
+          "pass",
+          name);
+    if (!arguments_.cache_control.empty() && !provider().can_empty_caches())
+      return fail("--cache-control {}: {} has no caches that could be emptied", arguments_.cache_control, name);
+    if (arguments_.max_time > 0 && !provider().simulates())
+      return fail("--max-time {:g}: {} runs kernels as they are; only the virtual GPU can interpret part of one",
+                  arguments_.max_time, name);
+    return {};
+  }
+
+  // Chooses the folder and checks what must be there before anything in it changes.
+  Status prepare() {
+    TACHO_ASSIGN(folder_, choose_folder(arguments_, chosen_.device, warnings_));
+    for (const bool stochastic : {true, false})
+      if (const std::string file = counter::sample_file(folder_ + "/ps_file", stochastic);
+          pc_samples_ && !arguments_.overwrite && fs::exists(file))
+        return fail(
+            "{} is there already: PC samples of two runs cannot be told apart; choose another -n, or --overwrite",
+            file);
+    TACHO_TRY(provider().ready());
+    TACHO_TRY(launch::find_library());
+    return {};
+  }
+
+  Result<int> collect() {
+    // --overwrite removes nothing before the program runs, so errors until then leave the folder as it was.
+    TACHO_ASSIGN(const workload::FolderWriter writer, workload::FolderWriter::open(folder_, arguments_.overwrite));
+    TACHO_TRY(check_same_device(folder_, chosen_.device));
+    const counter::CollectRequest request = request_of(writer);
+    ProfileSession session(writer, plan_, session_options());
+    print_header(arguments_, face_, chosen_, absolute(folder_), selected_, session);
+    TACHO_TRY(begin(session, writer, request));
+    const auto outcome = provider().collect(chosen_.device, plan_, request, session);
+    session.finish();
+    if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
+    TACHO_TRY(write_operators(session, writer, *outcome));
+    const workload::RunEntry entry = entry_of(session, writer, *outcome);
+    TACHO_TRY(writer.add_run(entry));
+    TACHO_TRY(write_tables(session, writer, *outcome, entry.number));
+    if (profiling::wants_roofline(arguments_, catalog_, wanted_selections_)) {
+      roofline::SuiteOptions roofs;
+      roofs.line = [&](std::string_view line) { session.header(line); };
+      roofs.bar = !arguments_.quiet && isatty(STDERR_FILENO) == 1;
+      TACHO_TRY(roofline::add_roofline(folder_, chosen_.device.vendor, chosen_.device.id, roofs));
+    }
+    if (outcome->measured > 0 || (outcome->samples.empty() && !outcome->sampled))
+      for (const std::string& sentence : profiling::not_matched(arguments_, ranges_, *outcome)) session.warn(sentence);
+    if (outcome->measured > 0)
+      session.note(fmt::format("{} {} measured in {} {}; tacho analyze -p {}", outcome->measured,
+                               outcome->measured == 1 ? "dispatch" : "dispatches", outcome->runs,
+                               outcome->runs == 1 ? "run" : "runs", folder_));
+    session.finish();
+    if (outcome->exit_code == 0 && outcome->measured == 0 && outcome->seen == 0) return kOk;
+    return outcome->exit_code;
+  }
+
+ private:
+  const counter::Provider& provider() const { return *chosen_.provider; }
+  bool replays() const { return plan_.executions() > 1 && !arguments_.multiplexing; }
+
+  counter::CollectRequest request_of(const workload::FolderWriter& writer) const {
+    counter::CollectRequest request;
+    request.command = arguments_.command;
+    request.filter.kernels = arguments_.kernels;
+    request.filter.dispatches = ranges_;
+    request.replay = arguments_.replay == "kernel"        ? counter::Replay::kKernel
+                     : arguments_.replay == "application" ? counter::Replay::kApplication
+                     : replays_itself_ != nullptr         ? counter::Replay::kVendor
+                                                          : counter::Replay::kDefault;
+    if (arguments_.multiplexing)
+      request.multiplex =
+          *arguments_.multiplexing == "kernel" ? counter::Multiplex::kKernel : counter::Multiplex::kLaunchParams;
+    request.caches = arguments_.cache_control == "all"    ? counter::Caches::kAll
+                     : arguments_.cache_control == "none" ? counter::Caches::kNone
+                                                          : counter::Caches::kDefault;
+    request.pc_samples = pc_samples_;
+    request.only_samples = pc_samples_ && selected_.selections.size() == 1;
+    request.pc_sampling.method = arguments_.sampling_method;
+    request.pc_sampling.interval = static_cast<uint64_t>(arguments_.sampling_interval);
+    request.operators = arguments_.torch_trace;
+    request.instances = arguments_.instances;
+    request.max_time_s = arguments_.max_time;
+    request.folder = writer.folder();
+    return request;
+  }
+
+  ProfileSession::Options session_options() const {
+    ProfileSession::Options options;
+    options.face = face_;
+    options.quiet = arguments_.quiet;
+    options.rocpd = arguments_.format == "rocpd";
+    options.tool = provider().tool();
+    options.retain_rocpd = arguments_.retain_rocpd;
+    options.device = chosen_.device;
+    options.command = arguments_.command;
+    return options;
+  }
+
+  // What the user should know before the program runs, and the files that describe the run.
+  Status begin(ProfileSession& session, const workload::FolderWriter& writer,
+               const counter::CollectRequest& request) const {
+    for (const std::string& warning : warnings_) session.warn(warning);
+    for (const std::string& note : selected_.notes) session.warn(note);
+    if (arguments_.device.empty() && provider().simulates())
+      if (const std::vector<std::string> gpus = installed_gpus(); !gpus.empty())
+        session.warn(fmt::format("{} cannot be profiled (--device 0 says why): these are counts of the virtual GPU",
+                                 joined(gpus, ", ")));
+    if (arguments_.no_native_tool)
+      session.note("--no-native-tool: tacho has one way of collecting counters, which is used");
+    if (!plan_.unavailable.empty()) session.warn(not_available(chosen_.device, plan_));
+    TACHO_TRY(session.write_inputs(request.filter));
+    if (!fs::exists(folder_ + "/sysinfo.csv"))
+      TACHO_TRY(writer.write(
+          "sysinfo.csv",
+          sysinfo_csv(chosen_.device, arguments_.name.empty() ? fs::path(folder_).filename().string() : arguments_.name,
+                      joined(arguments_.command, " "), arguments_.roof_only)));
+    const bool by_kernel = request.replay == counter::Replay::kKernel || request.replay == counter::Replay::kVendor ||
+                           (request.replay == counter::Replay::kDefault && provider().replays_by_default());
+    if (replays())
+      session.note(fmt::format("Replay: {}", by_kernel ? "kernel, each kernel is run again with its memory put back"
+                                                       : "application, the program is run once a pass"));
+    if (replays() && !by_kernel && job_rank().known())
+      session.warn(fmt::format(
+          "this rank's program would be run {} times, and one that calls MPI_Init can be run once only: then the first "
+          "run's counters are kept; --iteration-multiplexing counts all in one run, --set NAME a few",
+          plan_.executions()));
+    if (pc_samples_ && job_rank().known())
+      session.warn(
+          "PC sampling (block 21) may fail to collect data of ranks that communicate by MPI: it takes a run of its "
+          "own, and a rank can call MPI_Init once");
+    session.note(
+        "Kernels are serialized while they are measured: their times are not those of kernels that run side by side");
+    if (arguments_.multiplexing && plan_.executions() == 1)
+      session.note("All counters fit in one pass: there is nothing to spread over iterations");
+    return {};
+  }
+
+  // Which operators of PyTorch launched the kernels.
+  Status write_operators(ProfileSession& session, const workload::FolderWriter& writer,
+                         const counter::Outcome& outcome) const {
+    if (outcome.operators.empty()) {
+      if (arguments_.torch_trace)
+        session.warn(
+            "--torch-trace: the run that records PyTorch's operators left no trace, so kernels have no operators");
+      return {};
+    }
+    std::vector<std::string> notes;
+    const Status written = write_torch_files(writer, outcome.operators, session.files(), notes);
+    unlink(outcome.operators.c_str());
+    TACHO_TRY(written);
+    for (const std::string& note : notes) session.warn(note);
+    return {};
+  }
+
+  workload::RunEntry entry_of(const ProfileSession& session, const workload::FolderWriter& writer,
+                              const counter::Outcome& outcome) const {
+    workload::RunEntry entry;
+    entry.number = writer.earlier().empty() ? 1 : writer.earlier().back().number + 1;
+    entry.command = arguments_.command;
+    entry.kernels = arguments_.kernels;
+    entry.dispatches = arguments_.dispatches;
+    entry.blocks = selected_.recorded;
+    entry.set = arguments_.set;
+    entry.device = chosen_.device.id;
+    entry.tool = provider().tool();
+    entry.replay = !replays() ? ""
+                   : !arguments_.replay.empty()
+                       ? arguments_.replay
+                       : std::string(provider().replays_by_default() ? "kernel" : "application");
+    entry.multiplexing = arguments_.multiplexing.value_or("");
+    entry.timestamp = now_text();
+    entry.files = session.files();
+    entry.estimated = outcome.estimated;
+    entry.roofline_only = arguments_.roof_only;
+    entry.exit_code = outcome.exit_code;
+    if (outcome.left_out != 0) {
+      constexpr uint64_t kMost = std::numeric_limits<int>::max();
+      entry.seen = static_cast<int>(std::min(kMost, outcome.measured + outcome.left_out));
+      entry.measured = static_cast<int>(std::min(kMost, outcome.measured));
+    }
+    return entry;
+  }
+
+  // Times of the dispatches and PC samples with their sources.
+  Status write_tables(const ProfileSession& session, const workload::FolderWriter& writer,
+                      const counter::Outcome& outcome, int number) const {
+    if (!session.dispatches().empty()) {
+      std::ifstream old(folder_ + "/timestamps.csv", std::ios::binary);
+      std::ostringstream existing;
+      if (old) existing << old.rdbuf();
+      TACHO_TRY(writer.write("timestamps.csv", timestamps_csv(existing.str(), number, session.dispatches()), true));
+    }
+    if (!outcome.samples.empty()) {
+      TACHO_TRY(writer.write(std::string(kPcSamplesFile), pc_samples_csv(outcome.samples)));
+      TACHO_TRY(writer.write("ps_file_kernel_trace.csv", pc_kernels_csv(outcome.samples)));
+    }
+    if (!arguments_.no_source) {
+      std::vector<workload::SampledLine> lines;
+      for (const counter::PcSample& each : outcome.samples) lines.push_back({each.source, each.path});
+      if (outcome.sampled)
+        for (const auto& each : outcome.sampled->instructions)
+          lines.push_back({each.source, std::string(workload::split_source(each.source).first)});
+      if (const std::string text = workload::pc_sources_csv(lines); !text.empty())
+        TACHO_TRY(writer.write(workload::kPcSourcesFile, text));
+    }
+    if (outcome.sampled)
+      TACHO_TRY(counter::write_sampled_run(*outcome.sampled, folder_ + "/ps_file",
+                                           {.samples = true, .dispatches = true, .json = true}, arguments_.overwrite));
+    return {};
+  }
+
+  const Arguments& arguments_;
+  ProfileFace face_;
+  std::vector<counter::Filter::Range> ranges_;
+  counter::Chosen chosen_;
+  metric::Catalog catalog_;
+  Selected selected_;
+  std::vector<metric::Selection> wanted_selections_;
+  counter::WantedCounters wanted_;
+  counter::Plan plan_;
+  bool pc_samples_ = false;
+  const counter::Provider* replays_itself_ = nullptr;
+  std::string folder_;
+  std::vector<std::string> warnings_;
+};
 
 Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
-  if (a.list_metrics || a.list_blocks || a.list_sets) {
-    TACHO_ASSIGN(const metric::Catalog catalog, catalog_for_lists(a, a.list_metrics  ? a.list_metrics_arch
-                                                                     : a.list_blocks ? a.list_blocks_arch
-                                                                                     : ""));
-    const bool seed = a.ids == "seed";
-    if (a.list_metrics) {
-      report::put(list_of_metrics(catalog, seed));
-      if (seed) complain_of_seed_ids(catalog);
-    }
-    if (a.list_blocks) report::put(list_of_blocks(catalog));
-    if (a.list_sets) report::put(list_of_sets(catalog, program, seed));
-    return kOk;
-  }
+  if (a.list_metrics || a.list_blocks || a.list_sets) return print_lists(a, program);
   TACHO_TRY(check_conflicts(a));
-  TACHO_ASSIGN(const std::vector<counter::Filter::Range> ranges, parse_dispatches(a.dispatches));
-
-  counter::Chosen chosen;
-  if (!a.arch.empty()) {
-    if (!a.dry_run)
-      return fail("--arch {}: a program runs on a device that is here; with --dry-run its plan is shown", a.arch);
-    TACHO_ASSIGN(const auto architecture, metric::architecture_named(a.arch, a.config_dirs));
-    for (const auto& provider : counter::providers())
-      if (auto device = architecture ? provider->device_for(*architecture) : std::nullopt)
-        chosen = {provider.get(), std::move(*device)};
-    if (chosen.provider == nullptr) {
-      TACHO_TRY(metric::load_catalog(a.arch, a.config_dirs));
-      return fail("--arch {}: there is no plan for this architecture", a.arch);
-    }
-  } else {
-    TACHO_ASSIGN(chosen, counter::choose_device(a.device));
-  }
+  TACHO_ASSIGN(std::vector<counter::Filter::Range> ranges, parse_dispatches(a.dispatches));
+  TACHO_ASSIGN(counter::Chosen chosen, choose_device(a));
   if (a.specs) {
     report::put(specs_text(chosen.device));
     return kOk;
   }
-  TACHO_ASSIGN(const metric::Catalog catalog, metric::load_catalog(chosen.device.facts, a.config_dirs));
-  TACHO_ASSIGN(const Selected selected, select_metrics(a, catalog));
-  std::vector<metric::Selection> wanted_selections = selected.selections;
-  counter::WantedCounters wanted;
-  if (!a.blocks.empty() && selected.selections.empty()) {
-    // The device has none of what the user asked for: measures only the launch.
-    TACHO_ASSIGN(const metric::Selection launch, metric::resolve(catalog, "grid-size"));
-    wanted_selections = {launch};
-  }
-  TACHO_ASSIGN(wanted, counter::wanted_counters(catalog, wanted_selections));
-  for (const std::string& level : wanted.levels) wanted.counters.push_back(level);
-  if ((!a.sampling_method.empty() || a.sampling_interval != 0) && !chosen.provider->chooses_pc_sampling())
-    return fail("{}: {} leaves no choice of how to sample",
-                a.sampling_method.empty() ? "--pc-sampling-interval" : "--pc-sampling-method", chosen.device.name);
-  if ((!a.sampling_method.empty() || a.sampling_interval != 0) && !wants_pc_samples(*chosen.provider, selected))
-    return fail("{} needs -b 21, which takes PC samples in a run of their own",
-                a.sampling_method.empty() ? "--pc-sampling-interval" : "--pc-sampling-method");
-  if (a.exact && !chosen.provider->can_count_exactly())
-    return fail("--exact: {} counts exactly without it", chosen.device.name);
-  if (a.instances && !chosen.provider->counts_instances())
-    return fail("--instances: {} has one value for each counter", chosen.device.name);
-  TACHO_ASSIGN(const counter::Plan plan, a.exact ? chosen.provider->exact_plan(chosen.device, wanted.counters)
-                                                 : chosen.provider->plan(chosen.device, wanted.counters));
+  Run run(a, face, std::move(ranges), std::move(chosen));
+  TACHO_TRY(run.plan());
   if (a.dry_run) {
-    for (const std::string& note : selected.notes) complain(kOk, note);
-    if (!plan.unavailable.empty()) complain(kOk, not_available(chosen.device, plan));
-    report::print(
-        "{}: {} metric{}, {} counter{}, {} {}\n{}{}", chosen.device.model, wanted.metrics,
-        wanted.metrics == 1 ? "" : "s", wanted.counters.size(), wanted.counters.size() == 1 ? "" : "s",
-        plan.executions(), plan.executions() == 1 ? "pass" : "passes", plan_text(plan),
-        wants_pc_samples(*chosen.provider, selected) ? "and one more run of the program for PC samples\n" : "");
+    run.print_plan();
     return kOk;
   }
   TACHO_TRY(check_command(a, program));
-  const counter::Provider* const replays_itself = owner_of_replay(a.replay);
-  if (replays_itself != nullptr && replays_itself != chosen.provider)
-    return fail("--replay {}: {} is no {}", a.replay, chosen.device.name, replays_itself->own_replay()->device);
-  if (a.replay == "kernel" && !chosen.provider->can_replay_kernels() && plan.passes.size() > 1)
-    return fail(
-        "--replay kernel: {} cannot put the memory of a kernel back; --replay application runs the program once a pass",
-        chosen.device.name);
-  if (!a.cache_control.empty() && !chosen.provider->can_empty_caches())
-    return fail("--cache-control {}: {} has no caches that could be emptied", a.cache_control, chosen.device.name);
-  if (a.max_time > 0 && !chosen.provider->simulates())
-    return fail("--max-time {:g}: {} runs kernels as they are; only the virtual GPU can interpret part of one",
-                a.max_time, chosen.device.name);
+  TACHO_TRY(run.check_device());
   const auto executable = launch::find_executable(a.command.front());
   if (!executable) return complain(executable.error().exit_code, executable.error().message);
   if (!a.ranks.empty()) {
     std::string warning;
-    TACHO_ASSIGN(const bool chosen, is_chosen_rank(a.ranks, warning));
+    TACHO_ASSIGN(const bool chosen_rank, is_chosen_rank(a.ranks, warning));
     if (!warning.empty()) complain(kOk, warning);
-    if (!chosen) return run_as_it_is(a.command);
+    if (!chosen_rank) return run_as_it_is(a.command);
   }
   if (a.torch_trace) {
     if (face == ProfileFace::kRocprofCompute && !a.experimental)
       return fail("--torch-trace is experimental: add --experimental in front of profile");
     TACHO_TRY(launch::torch_hooks(a.command));
   }
-
-  std::vector<std::string> warnings;
-  TACHO_ASSIGN(const std::string folder, choose_folder(a, chosen.device, warnings));
-  const bool pc_samples = wants_pc_samples(*chosen.provider, selected);
-  for (const bool stochastic : {true, false})
-    if (const std::string file = counter::sample_file(folder + "/ps_file", stochastic);
-        pc_samples && !a.overwrite && fs::exists(file))
-      return fail("{} is there already: PC samples of two runs cannot be told apart; choose another -n, or --overwrite",
-                  file);
-  TACHO_TRY(chosen.provider->ready());
-  TACHO_TRY(launch::find_library());
-  // --overwrite removes nothing before the program runs, so errors until then leave the folder as it was.
-  TACHO_ASSIGN(const workload::FolderWriter writer, workload::FolderWriter::open(folder, a.overwrite));
-  TACHO_TRY(check_same_device(folder, chosen.device));
-
-  counter::CollectRequest request;
-  request.command = a.command;
-  request.filter.kernels = a.kernels;
-  request.filter.dispatches = ranges;
-  request.replay = a.replay == "kernel"        ? counter::Replay::kKernel
-                   : a.replay == "application" ? counter::Replay::kApplication
-                   : replays_itself != nullptr ? counter::Replay::kVendor
-                                               : counter::Replay::kDefault;
-  if (a.multiplexing)
-    request.multiplex = *a.multiplexing == "kernel" ? counter::Multiplex::kKernel : counter::Multiplex::kLaunchParams;
-  request.caches = a.cache_control == "all"    ? counter::Caches::kAll
-                   : a.cache_control == "none" ? counter::Caches::kNone
-                                               : counter::Caches::kDefault;
-  request.pc_samples = pc_samples;
-  request.only_samples = pc_samples && selected.selections.size() == 1;
-  request.pc_sampling.method = a.sampling_method;
-  request.pc_sampling.interval = static_cast<uint64_t>(a.sampling_interval);
-  request.operators = a.torch_trace;
-  request.instances = a.instances;
-  request.max_time_s = a.max_time;
-  request.folder = writer.folder();
-
-  ProfileSession::Options session_options;
-  session_options.face = face;
-  session_options.quiet = a.quiet;
-  session_options.rocpd = a.format == "rocpd";
-  session_options.tool = chosen.provider->tool();
-  session_options.retain_rocpd = a.retain_rocpd;
-  session_options.device = chosen.device;
-  session_options.command = a.command;
-  ProfileSession session(writer, plan, session_options);
-  print_header(a, face, chosen, absolute(folder), selected, session);
-  for (const std::string& warning : warnings) session.warn(warning);
-  for (const std::string& note : selected.notes) session.warn(note);
-  if (a.device.empty() && chosen.provider->simulates())
-    if (const std::vector<std::string> gpus = installed_gpus(); !gpus.empty())
-      session.warn(fmt::format("{} cannot be profiled (--device 0 says why): these are counts of the virtual GPU",
-                               joined(gpus, ", ")));
-  if (a.no_native_tool) session.note("--no-native-tool: tacho has one way of collecting counters, which is used");
-  if (!plan.unavailable.empty()) session.warn(not_available(chosen.device, plan));
-  TACHO_TRY(session.write_inputs(request.filter));
-  const bool had_sysinfo = fs::exists(folder + "/sysinfo.csv");
-  if (!had_sysinfo)
-    TACHO_TRY(writer.write("sysinfo.csv",
-                           sysinfo_csv(chosen.device, a.name.empty() ? fs::path(folder).filename().string() : a.name,
-                                       joined(a.command, " "), a.roof_only)));
-  const bool replays = plan.executions() > 1 && !a.multiplexing;
-  const bool by_kernel = request.replay == counter::Replay::kKernel || request.replay == counter::Replay::kVendor ||
-                         (request.replay == counter::Replay::kDefault && chosen.provider->replays_by_default());
-  if (replays)
-    session.note(fmt::format("Replay: {}", by_kernel ? "kernel, each kernel is run again with its memory put back"
-                                                     : "application, the program is run once a pass"));
-  if (replays && !by_kernel && job_rank().known())
-    session.warn(fmt::format(
-        "this rank's program would be run {} times, and one that calls MPI_Init can be run once only: then the first "
-        "run's counters are kept; --iteration-multiplexing counts all in one run, --set NAME a few",
-        plan.executions()));
-  if (pc_samples && job_rank().known())
-    session.warn(
-        "PC sampling (block 21) may fail to collect data of ranks that communicate by MPI: it takes a run of its own, "
-        "and a rank can call MPI_Init once");
-  session.note(
-      "Kernels are serialized while they are measured: their times are not those of kernels that run side by side");
-  if (a.multiplexing && plan.executions() == 1)
-    session.note("All counters fit in one pass: there is nothing to spread over iterations");
-
-  const auto outcome = chosen.provider->collect(chosen.device, plan, request, session);
-  session.finish();
-  if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
-  if (!outcome->operators.empty()) {
-    std::vector<std::string> notes;
-    const Status written = write_torch_files(writer, outcome->operators, session.files(), notes);
-    unlink(outcome->operators.c_str());
-    TACHO_TRY(written);
-    for (const std::string& note : notes) session.warn(note);
-  } else if (a.torch_trace) {
-    session.warn("--torch-trace: the run that records PyTorch's operators left no trace, so kernels have no operators");
-  }
-
-  workload::RunEntry entry;
-  entry.number = writer.earlier().empty() ? 1 : writer.earlier().back().number + 1;
-  entry.command = a.command;
-  entry.kernels = a.kernels;
-  entry.dispatches = a.dispatches;
-  entry.blocks = selected.recorded;
-  entry.set = a.set;
-  entry.device = chosen.device.id;
-  entry.tool = chosen.provider->tool();
-  entry.replay = !replays            ? ""
-                 : !a.replay.empty() ? a.replay
-                                     : std::string(chosen.provider->replays_by_default() ? "kernel" : "application");
-  entry.multiplexing = a.multiplexing.value_or("");
-  entry.timestamp = now_text();
-  entry.files = session.files();
-  entry.estimated = outcome->estimated;
-  entry.roofline_only = a.roof_only;
-  entry.exit_code = outcome->exit_code;
-  if (outcome->left_out != 0) {
-    constexpr uint64_t kMost = std::numeric_limits<int>::max();
-    entry.seen = static_cast<int>(std::min(kMost, outcome->measured + outcome->left_out));
-    entry.measured = static_cast<int>(std::min(kMost, outcome->measured));
-  }
-  TACHO_TRY(writer.add_run(entry));
-  if (!session.dispatches().empty()) {
-    std::ifstream old(folder + "/timestamps.csv", std::ios::binary);
-    std::ostringstream existing;
-    if (old) existing << old.rdbuf();
-    TACHO_TRY(writer.write("timestamps.csv", timestamps_csv(existing.str(), entry.number, session.dispatches()), true));
-  }
-  if (!outcome->samples.empty()) {
-    TACHO_TRY(writer.write(std::string(kPcSamplesFile), pc_samples_csv(outcome->samples)));
-    TACHO_TRY(writer.write("ps_file_kernel_trace.csv", pc_kernels_csv(outcome->samples)));
-  }
-  if (!a.no_source) {
-    std::vector<workload::SampledLine> lines;
-    for (const counter::PcSample& each : outcome->samples) lines.push_back({each.source, each.path});
-    if (outcome->sampled)
-      for (const auto& each : outcome->sampled->instructions)
-        lines.push_back({each.source, std::string(workload::split_source(each.source).first)});
-    if (const std::string text = workload::pc_sources_csv(lines); !text.empty())
-      TACHO_TRY(writer.write(workload::kPcSourcesFile, text));
-  }
-  if (outcome->sampled)
-    TACHO_TRY(counter::write_sampled_run(*outcome->sampled, folder + "/ps_file",
-                                         {.samples = true, .dispatches = true, .json = true}, a.overwrite));
-  if (wants_roofline(a, catalog, wanted_selections)) {
-    roofline::SuiteOptions roofs;
-    roofs.line = [&](std::string_view line) { session.header(line); };
-    roofs.bar = !a.quiet && isatty(STDERR_FILENO) == 1;
-    TACHO_TRY(roofline::add_roofline(folder, chosen.device.vendor, chosen.device.id, roofs));
-  }
-  if (outcome->measured > 0 || (outcome->samples.empty() && !outcome->sampled))
-    for (const std::string& sentence : not_matched(a, ranges, *outcome)) session.warn(sentence);
-  if (outcome->measured > 0)
-    session.note(fmt::format("{} {} measured in {} {}; tacho analyze -p {}", outcome->measured,
-                             outcome->measured == 1 ? "dispatch" : "dispatches", outcome->runs,
-                             outcome->runs == 1 ? "run" : "runs", folder));
-  session.finish();
-  if (outcome->exit_code == 0 && outcome->measured == 0 && outcome->seen == 0) return kOk;
-  return outcome->exit_code;
+  TACHO_TRY(run.prepare());
+  return run.collect();
 }
 
 }  // namespace

@@ -1,0 +1,16 @@
+// What the filters of a profile run asked for and the program did not launch.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/profile/options.h"
+#include "counter/provider.h"
+
+namespace tacho::cli::profiling {
+
+/// Sentences for the user; if nothing was measured, they say what the program launched. `ranges` are those of -d.
+std::vector<std::string> not_matched(const Arguments& a, const std::vector<counter::Filter::Range>& ranges,
+                                     const counter::Outcome& outcome);
+
+}  // namespace tacho::cli::profiling

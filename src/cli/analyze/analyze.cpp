@@ -457,25 +457,25 @@ Status serve(std::string page, std::optional<uint16_t> port, bool anywhere) {
   return server.serve();
 }
 
-Result<int> run(Arguments& a, AnalyzeFace face) {
-  const std::string architecture = a.list_metrics.value_or(a.list_blocks.value_or(""));
-  if (a.list_metrics || a.list_blocks) {
-    std::string name = architecture;
-    if (name.empty() && !a.paths.empty()) {
-      TACHO_ASSIGN(const std::string folder, workload::find_workload(a.paths.front()));
-      TACHO_ASSIGN(const workload::SysInfo info, workload::read_sysinfo(folder));
-      name = info.get("gpu_arch");
-    }
-    if (name.empty()) {
-      std::string known;
-      for (const std::string_view each : metric::architectures())
-        known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
-      return fail("{} needs an architecture ({}) or a profile folder with -p",
-                  a.list_metrics ? "--list-metrics" : "--list-blocks", known);
-    }
-    TACHO_TRY(list_catalog(name, a, a.list_metrics.has_value()));
-    return kOk;
+Status print_catalog(const Arguments& a) {
+  std::string name = a.list_metrics.value_or(a.list_blocks.value_or(""));
+  if (name.empty() && !a.paths.empty()) {
+    TACHO_ASSIGN(const std::string folder, workload::find_workload(a.paths.front()));
+    TACHO_ASSIGN(const workload::SysInfo info, workload::read_sysinfo(folder));
+    name = info.get("gpu_arch");
   }
+  if (name.empty()) {
+    std::string known;
+    for (const std::string_view each : metric::architectures())
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
+    return fail("{} needs an architecture ({}) or a profile folder with -p",
+                a.list_metrics ? "--list-metrics" : "--list-blocks", known);
+  }
+  return list_catalog(name, a, a.list_metrics.has_value());
+}
+
+// Checks what the options say together, and brings their words into the form that the analysis takes.
+Status complete(Arguments& a, AnalyzeFace face) {
   if (!a.baseline.empty()) a.paths.insert(a.paths.begin(), a.baseline);
   if (a.paths.empty()) return fail("which profile folder? give it with -p DIR");
   if (!a.fail_above_text.empty()) {
@@ -520,31 +520,36 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       a.text.memory_levels.push_back(name == "vl1d" ? "l1" : name);
   }
   TACHO_ASSIGN(a.analysis.specs_correction, parse_corrections(a.specs));
-  if (a.list_operators) {
-    TACHO_TRY(list_operators(a, face));
-    return kOk;
-  }
-  if (a.operators) {
-    if (face == AnalyzeFace::kRocprofCompute && a.text.data_types.empty()) a.text.data_types = {"FP32"};
-    TACHO_TRY(analyze_operators(a, face));
-    return kOk;
-  }
-  const bool csv_folder = a.format == "csv" && !a.output_name.empty() && !a.output_name.ends_with(".csv") &&
-                          !is_standard_output(a.output_name);
-  const std::string file = a.output_name.empty() || csv_folder ? a.output_name : with_ending(a.output_name, a.format);
-  std::optional<OutputFile> output;  // opened before any work, so that a taken name fails at once
-  if (!file.empty() && !csv_folder) {
-    TACHO_ASSIGN(output, OutputFile::create(file, a.overwrite));
-  }
+  return {};
+}
 
-  std::optional<uint16_t> port;
+// Where the report goes.
+struct Destination {
+  bool csv_folder = false;
+  std::string file;                  // empty: standard output
+  std::optional<OutputFile> output;  // opened before any work, so that a taken name fails at once
+  std::optional<uint16_t> port;      // of --gui
+};
+
+Result<Destination> open_destination(Arguments& a) {
+  Destination to;
+  to.csv_folder = a.format == "csv" && !a.output_name.empty() && !a.output_name.ends_with(".csv") &&
+                  !is_standard_output(a.output_name);
+  to.file = a.output_name.empty() || to.csv_folder ? a.output_name : with_ending(a.output_name, a.format);
+  if (!to.file.empty() && !to.csv_folder) {
+    TACHO_ASSIGN(to.output, OutputFile::create(to.file, a.overwrite));
+  }
   if (a.gui || a.random_port) {
-    TACHO_ASSIGN(port, parse_port(a.gui.value_or("")));
-    if (a.random_port && port) return fail("--gui {} and --random-port contradict each other", *port);
-    if (!file.empty() || csv_folder || a.format != "text")
+    TACHO_ASSIGN(to.port, parse_port(a.gui.value_or("")));
+    if (a.random_port && to.port) return fail("--gui {} and --random-port contradict each other", *to.port);
+    if (!to.file.empty() || to.csv_folder || a.format != "text")
       return fail("--gui serves the report; --output-format and --output-name write one: give one of them");
     a.format = "html";
   }
+  return to;
+}
+
+Result<std::vector<metric::Analysis>> analyze_all(Arguments& a, AnalyzeFace face) {
   if (a.format == "svg" && a.analysis.blocks.empty()) a.analysis.blocks = {"4"};
   if (face == AnalyzeFace::kRocprofCompute && a.text.data_types.empty()) a.text.data_types = {"FP32"};
   a.analysis.every_normalisation = a.format == "html";
@@ -557,10 +562,94 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       for (const std::string& note : analysis.id_notes()) complain(kOk, note);
     runs.push_back(std::move(analysis));
   }
+  return runs;
+}
+
+Result<std::string> render(const std::vector<metric::Analysis>& runs, const Arguments& a) {
+  if (a.format == "json") {
+    return metric::to_json(runs, {a.text.per_kernel, false});
+  } else if (a.format == "html") {
+    return metric::to_html(runs);
+  } else if (a.format == "svg") {
+    metric::SvgOptions svg;
+    svg.data_types = a.text.data_types;
+    svg.memory_levels = a.text.memory_levels;
+    svg.dispatches = a.text.roofline_dispatches;
+    svg.axes = a.axes == "whole"    ? metric::RooflineAxes::kWhole
+               : a.axes == "points" ? metric::RooflineAxes::kPoints
+                                    : metric::RooflineAxes::kFit;
+    return metric::roofline_svg(runs, svg);
+  } else if (a.format == "csv") {
+    return report::to_csv(metric::tidy_table(runs));
+  } else {
+    return metric::to_text(runs, a.text);
+  }
+}
+
+Status write_report(const std::vector<metric::Analysis>& runs, const Arguments& a, Destination& to) {
+  if (to.csv_folder) {
+    if (runs.size() > 1)
+      return fail("--output-format csv with a folder saves one run; give one -p, or NAME.csv for one table of all");
+    return save_tables(runs.front(), a.output_name, a);
+  }
+  TACHO_ASSIGN(std::string out, render(runs, a));
+  if (a.gui || a.random_port) return serve(std::move(out), to.port, a.random_port);
+  if (!to.output) {
+    report::put(out);
+    return {};
+  }
+  to.output->write(out);
+  return to.output->commit();
+}
+
+// The exit code of --fail-above, which judges the largest change against the first run.
+Result<int> judge_changes(const std::vector<metric::Analysis>& runs, const Arguments& a) {
+  bool counts_only = false;
+  for (const metric::Analysis& each : runs) {
+    if (each.workload().estimated)
+      return fail("{}: its counts are estimates (profile --max-time), which --fail-above does not judge; profile "
+                  "it without --max-time",
+                  each.workload().path);
+    // A virtual GPU counts the same on every machine, but its times are those of the machine that ran it.
+    if (const counter::Provider* const provider = counter::provider_of(each.catalog().vendor); provider != nullptr)
+      counts_only = counts_only || provider->simulates();
+  }
+  const metric::LargestChange largest = metric::largest_change(runs, counts_only);
+  if (largest.percent > *a.fail_above)
+    return complain(
+        kFailAbove,
+        fmt::format("{} {}{} changed {} in run {} ({}), more than the {} % allowed", largest.id, largest.name,
+                    largest.kernel.empty() ? "" : fmt::format(" of kernel {}", largest.kernel),
+                    std::isinf(largest.percent) ? "from 0" : fmt::format("by {:.2f} %", largest.percent), largest.run,
+                    runs[largest.run].workload().path, *a.fail_above));
+  if (largest.judged == 0) return fail("--fail-above: the runs have no value in common, so there is nothing to judge");
+  if (largest.missing > 0)
+    complain(kOk, fmt::format("--fail-above judged {} values; {} of the first run are missing in another one",
+                              largest.judged, largest.missing));
+  return kOk;
+}
+
+Result<int> run(Arguments& a, AnalyzeFace face) {
+  if (a.list_metrics || a.list_blocks) {
+    TACHO_TRY(print_catalog(a));
+    return kOk;
+  }
+  TACHO_TRY(complete(a, face));
+  if (a.list_operators) {
+    TACHO_TRY(list_operators(a, face));
+    return kOk;
+  }
+  if (a.operators) {
+    if (face == AnalyzeFace::kRocprofCompute && a.text.data_types.empty()) a.text.data_types = {"FP32"};
+    TACHO_TRY(analyze_operators(a, face));
+    return kOk;
+  }
+  TACHO_ASSIGN(Destination to, open_destination(a));
+  TACHO_ASSIGN(const std::vector<metric::Analysis> runs, analyze_all(a, face));
   TACHO_TRY(metric::check_columns(runs.front().catalog(), a.text.columns));
   a.text.boxed = face == AnalyzeFace::kRocprofCompute;
   a.text.screen = report::screen_of(STDOUT_FILENO);
-  if (!file.empty()) a.text.screen = report::Screen{};
+  if (!to.file.empty()) a.text.screen = report::Screen{};
 
   if (!a.explain.empty()) {
     std::string out;
@@ -575,39 +664,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     if (runs.size() > 1) return fail("--save-dfs saves one run; give one folder");
     TACHO_TRY(save_tables(runs.front(), a.save_folder, a));
   }
-  if (csv_folder) {
-    if (runs.size() > 1)
-      return fail("--output-format csv with a folder saves one run; give one -p, or NAME.csv for one table of all");
-    TACHO_TRY(save_tables(runs.front(), a.output_name, a));
-  } else {
-    std::string out;
-    if (a.format == "json") {
-      out = metric::to_json(runs, {a.text.per_kernel, false});
-    } else if (a.format == "html") {
-      TACHO_ASSIGN(out, metric::to_html(runs));
-    } else if (a.format == "svg") {
-      metric::SvgOptions svg;
-      svg.data_types = a.text.data_types;
-      svg.memory_levels = a.text.memory_levels;
-      svg.dispatches = a.text.roofline_dispatches;
-      svg.axes = a.axes == "whole"    ? metric::RooflineAxes::kWhole
-                 : a.axes == "points" ? metric::RooflineAxes::kPoints
-                                      : metric::RooflineAxes::kFit;
-      TACHO_ASSIGN(out, metric::roofline_svg(runs, svg));
-    } else if (a.format == "csv") {
-      out = report::to_csv(metric::tidy_table(runs));
-    } else {
-      out = metric::to_text(runs, a.text);
-    }
-    if (a.gui || a.random_port) {
-      TACHO_TRY(serve(std::move(out), port, a.random_port));
-    } else if (output) {
-      output->write(out);
-      TACHO_TRY(output->commit());
-    } else {
-      report::put(out);
-    }
-  }
+  TACHO_TRY(write_report(runs, a, to));
   const std::vector<std::string>& blocks = a.analysis.blocks;
   const bool roofline_wanted =
       blocks.empty() || std::any_of(blocks.begin(), blocks.end(), [](const std::string& block) {
@@ -617,31 +674,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   if (face == AnalyzeFace::kRocprofCompute && a.format == "text" && roofline_wanted && !a.text.statistics_only)
     if (const Status done = write_roofline_page(a, runs); !done)
       complain(kOk, "no roofline page: " + done.error().message);
-  if (a.fail_above) {
-    bool counts_only = false;
-    for (const metric::Analysis& each : runs) {
-      if (each.workload().estimated)
-        return fail("{}: its counts are estimates (profile --max-time), which --fail-above does not judge; profile "
-                    "it without --max-time",
-                    each.workload().path);
-      // A virtual GPU counts the same on every machine, but its times are those of the machine that ran it.
-      if (const counter::Provider* const provider = counter::provider_of(each.catalog().vendor); provider != nullptr)
-        counts_only = counts_only || provider->simulates();
-    }
-    const metric::LargestChange largest = metric::largest_change(runs, counts_only);
-    if (largest.percent > *a.fail_above)
-      return complain(
-          kFailAbove,
-          fmt::format("{} {}{} changed {} in run {} ({}), more than the {} % allowed", largest.id, largest.name,
-                      largest.kernel.empty() ? "" : fmt::format(" of kernel {}", largest.kernel),
-                      std::isinf(largest.percent) ? "from 0" : fmt::format("by {:.2f} %", largest.percent), largest.run,
-                      runs[largest.run].workload().path, *a.fail_above));
-    if (largest.judged == 0)
-      return fail("--fail-above: the runs have no value in common, so there is nothing to judge");
-    if (largest.missing > 0)
-      complain(kOk, fmt::format("--fail-above judged {} values; {} of the first run are missing in another one",
-                                largest.judged, largest.missing));
-  }
+  if (a.fail_above) return judge_changes(runs, a);
   return kOk;
 }
 

@@ -41,15 +41,17 @@ Result<launch::Recording::Period> parse_period(const std::string& word, std::str
   return period;
 }
 
+// The words of a setting, which commas, spaces or semicolons separate.
+std::vector<std::string> words_in(std::string list) {
+  for (char& c : list)
+    if (c == ' ' || c == ';') c = ',';
+  return words_of(list);
+}
+
 void choose_categories(const Settings& settings, Plan& plan) {
   uint64_t covered = 0, hidden = 0;
-  const auto names = [&](const char* setting) {
-    std::string list = settings.text(setting);
-    for (char& c : list)
-      if (c == ' ' || c == ';') c = ',';
-    return words_of(list);
-  };
-  const std::vector<std::string> enabled = names("ENABLE_CATEGORIES"), disabled = names("DISABLE_CATEGORIES");
+  const std::vector<std::string> enabled = words_in(settings.text("ENABLE_CATEGORIES")),
+                                 disabled = words_in(settings.text("DISABLE_CATEGORIES"));
   const auto in = [](const std::vector<std::string>& list, std::string_view name) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };
@@ -76,12 +78,9 @@ void choose_categories(const Settings& settings, Plan& plan) {
 
 // CPU counters: an unknown name is a mistake; a counter that only this machine lacks causes a remark.
 Status choose_cpu_events(Request& request, launch::Recording& recording) {
-  std::string list = request.settings.text("PAPI_EVENTS");
-  for (char& c : list)
-    if (c == ' ' || c == ';') c = ',';
   std::string events, names, missing;
   size_t count = 0;
-  for (const std::string& word : words_of(list)) {
+  for (const std::string& word : words_in(request.settings.text("PAPI_EVENTS"))) {
     if (word.empty()) continue;
     const CpuEvent* const event = find_cpu_event(word);
     const std::string sees = request.face == Face::kTacho ? "tacho sys avail -H" : "rocprof-sys-avail -H";
@@ -118,15 +117,9 @@ Status choose_cpu_events(Request& request, launch::Recording& recording) {
   return {};
 }
 
-}  // namespace
-
-Result<Plan> make_plan(Request& request) {
-  namespace source = tape::source_bit;
+// Which presets the mode and the outputs imply.
+void choose_mode(Request& request, Plan& plan) {
   const Settings& settings = request.settings;
-  Plan plan;
-  launch::Recording& recording = plan.launch.recording;
-  plan.launch.command = request.command;
-  for (const auto& variable : settings.program_environment()) plan.launch.environment.push_back(variable);
   if (const std::string mode = settings.text("MODE"); mode == "sampling" && !settings.given("USE_SAMPLING")) {
     request.settings.preset("USE_SAMPLING", "true");
   } else if (mode != "sampling" && mode != "trace") {
@@ -139,15 +132,14 @@ Result<Plan> make_plan(Request& request) {
   if (request.face == Face::kTacho && !settings.given("PROFILE")) plan.profile = false;
   plan.rocpd = settings.on("USE_ROCPD");
   plan.sampling = settings.on("USE_SAMPLING");
+}
 
-  // sources
+Status choose_sources(const Request& request, Plan& plan) {
+  namespace source = tape::source_bit;
+  const Settings& settings = request.settings;
   uint64_t sources = 0;
   if (settings.on("USE_ROCM")) {
-    for (const std::string& raw : words_of([&] {
-           std::string list = settings.text("ROCM_DOMAINS");
-           std::replace(list.begin(), list.end(), ' ', ',');
-           return list;
-         }())) {
+    for (const std::string& raw : words_in(settings.text("ROCM_DOMAINS"))) {
       if (raw == "hip_runtime_api" || raw == "hip_api" || raw == "hip_compiler_api" || raw == "hsa_api" ||
           raw == "rccl_api")
         sources |= source::kApi | source::kSync | source::kOverhead;
@@ -169,88 +161,85 @@ Result<Plan> make_plan(Request& request) {
   if (plan.sampling) sources |= source::kSample;
   plan.launch.torch_trace = request.torch_trace;
   if (request.torch_trace) sources |= source::kMarker | source::kApi;
-  recording.sources = sources;
-  TACHO_TRY(choose_cpu_events(request, recording));
-  choose_categories(settings, plan);
+  plan.launch.recording.sources = sources;
+  return {};
+}
 
-  // call stacks
+Status choose_stacks(Request& request, launch::Recording& recording) {
+  const Settings& settings = request.settings;
   event::Configuration& target = recording.target;
-  if (plan.sampling) {
-    const bool wall = settings.on("SAMPLING_REALTIME");
-    if (wall && settings.on("SAMPLING_CPUTIME"))
-      request.remarks.push_back(
-          "CPU-time and wall-time sampling were both asked for: wall time is sampled, which holds the CPU "
-          "time too");
-    const std::string kind = wall ? "SAMPLING_REALTIME_" : "SAMPLING_CPUTIME_";
-    double hz = settings.number(kind + "FREQ");
-    if (hz <= 0) hz = settings.number("SAMPLING_FREQ");
-    if (hz < 1 || hz > 10'000)
-      return fail("{:g} samples a second: choose from 1 to 10000 (ROCPROFSYS_SAMPLING_FREQ)", hz);
-    double delay = settings.number(kind + "DELAY");
-    if (delay <= 0) delay = std::max(0.0, settings.number("SAMPLING_DELAY"));
-    recording.sample_delay_s = delay;
-    recording.sample_duration_s = std::max(0.0, settings.number("SAMPLING_DURATION"));
-    std::string threads = settings.text(kind + "TIDS");
-    if (threads.empty()) threads = settings.text("SAMPLING_TIDS");
-    TACHO_ASSIGN(const std::set<int> numbers, parse_ranges(threads, "ROCPROFSYS_SAMPLING_TIDS"));
-    target.sampler = request.sampler;
-    target.sample_hz = static_cast<uint32_t>(std::nearbyint(hz));
-    target.sample_clock = wall ? event::SampleClock::kWall : event::SampleClock::kCpu;
-    target.sample_stack = request.sample_stack;
-    target.launch_stacks = request.launch_stacks;
-    std::replace(threads.begin(), threads.end(), ' ', ',');
-    if (!numbers.empty()) target.sample_threads = threads;
-  }
+  const bool wall = settings.on("SAMPLING_REALTIME");
+  if (wall && settings.on("SAMPLING_CPUTIME"))
+    request.remarks.push_back(
+        "CPU-time and wall-time sampling were both asked for: wall time is sampled, which holds the CPU "
+        "time too");
+  const std::string kind = wall ? "SAMPLING_REALTIME_" : "SAMPLING_CPUTIME_";
+  double hz = settings.number(kind + "FREQ");
+  if (hz <= 0) hz = settings.number("SAMPLING_FREQ");
+  if (hz < 1 || hz > 10'000)
+    return fail("{:g} samples a second: choose from 1 to 10000 (ROCPROFSYS_SAMPLING_FREQ)", hz);
+  double delay = settings.number(kind + "DELAY");
+  if (delay <= 0) delay = std::max(0.0, settings.number("SAMPLING_DELAY"));
+  recording.sample_delay_s = delay;
+  recording.sample_duration_s = std::max(0.0, settings.number("SAMPLING_DURATION"));
+  std::string threads = settings.text(kind + "TIDS");
+  if (threads.empty()) threads = settings.text("SAMPLING_TIDS");
+  TACHO_ASSIGN(const std::set<int> numbers, parse_ranges(threads, "ROCPROFSYS_SAMPLING_TIDS"));
+  target.sampler = request.sampler;
+  target.sample_hz = static_cast<uint32_t>(std::nearbyint(hz));
+  target.sample_clock = wall ? event::SampleClock::kWall : event::SampleClock::kCpu;
+  target.sample_stack = request.sample_stack;
+  target.launch_stacks = request.launch_stacks;
+  std::replace(threads.begin(), threads.end(), ' ', ',');
+  if (!numbers.empty()) target.sample_threads = threads;
+  return {};
+}
 
-  // telemetry
-  launch::TelemetryOptions& telemetry = recording.telemetry;
-  if (settings.on("USE_PROCESS_SAMPLING")) {
-    telemetry.cpu = telemetry.process = settings.on("CPU_FREQ_ENABLED");
-    telemetry.gpu = settings.on("USE_AMD_SMI");
-    const auto numbers = [&](const char* name, std::optional<std::set<int>>& out) -> Status {
-      const std::string list = settings.text(name);
-      if (list == "all" || list.empty()) return {};
-      if (list == "none") {
-        out = std::set<int>{};
-        return {};
-      }
-      TACHO_ASSIGN(out, parse_ranges(list, std::string(kPrefix) + name));
+Status choose_telemetry(const Request& request, launch::TelemetryOptions& telemetry) {
+  const Settings& settings = request.settings;
+  telemetry.cpu = telemetry.process = settings.on("CPU_FREQ_ENABLED");
+  telemetry.gpu = settings.on("USE_AMD_SMI");
+  const auto numbers = [&](const char* name, std::optional<std::set<int>>& out) -> Status {
+    const std::string list = settings.text(name);
+    if (list == "all" || list.empty()) return {};
+    if (list == "none") {
+      out = std::set<int>{};
       return {};
-    };
-    // -H alone asks for every core.
-    if (settings.given("SAMPLING_CPUS")) TACHO_TRY(numbers("SAMPLING_CPUS", telemetry.cpus));
-    TACHO_TRY(numbers("SAMPLING_GPUS", telemetry.gpus));
-    const std::string metrics = settings.text("AMD_SMI_METRICS");
-    if (metrics != "all" && !metrics.empty() &&
-        (request.face == Face::kRocprofSys || settings.given("AMD_SMI_METRICS"))) {
-      std::set<std::string> chosen;
-      std::string list = metrics;
-      std::replace(list.begin(), list.end(), ' ', ',');
-      for (const std::string& word : words_of(list)) {
-        if (word == "none" || word == "vcn_activity" || word == "jpeg_activity") continue;
-        if (std::find(std::begin(launch::kGpuMetrics), std::end(launch::kGpuMetrics), word) ==
-            std::end(launch::kGpuMetrics))
-          return fail("ROCPROFSYS_AMD_SMI_METRICS: there is no metric '{}'; choose busy, "
-                      "temp, power, mem_usage, clock, pcie, link, energy",
-                      word);
-        chosen.insert(word);
-      }
-      telemetry.gpu_metrics = chosen;
     }
-    telemetry.hz = settings.number("PROCESS_SAMPLING_FREQ");
-    if (telemetry.hz <= 0) telemetry.hz = std::min(50.0, std::max(1.0, settings.number("SAMPLING_FREQ")));
-    telemetry.hz = std::min(telemetry.hz, 1000.0);
-    const double duration = settings.number("PROCESS_SAMPLING_DURATION");
-    telemetry.duration_s = duration >= 0 ? duration : std::max(0.0, settings.number("SAMPLING_DURATION"));
+    TACHO_ASSIGN(out, parse_ranges(list, std::string(kPrefix) + name));
+    return {};
+  };
+  // -H alone asks for every core.
+  if (settings.given("SAMPLING_CPUS")) TACHO_TRY(numbers("SAMPLING_CPUS", telemetry.cpus));
+  TACHO_TRY(numbers("SAMPLING_GPUS", telemetry.gpus));
+  const std::string metrics = settings.text("AMD_SMI_METRICS");
+  if (metrics != "all" && !metrics.empty() &&
+      (request.face == Face::kRocprofSys || settings.given("AMD_SMI_METRICS"))) {
+    std::set<std::string> chosen;
+    for (const std::string& word : words_in(metrics)) {
+      if (word == "none" || word == "vcn_activity" || word == "jpeg_activity") continue;
+      if (std::find(std::begin(launch::kGpuMetrics), std::end(launch::kGpuMetrics), word) ==
+          std::end(launch::kGpuMetrics))
+        return fail("ROCPROFSYS_AMD_SMI_METRICS: there is no metric '{}'; choose busy, "
+                    "temp, power, mem_usage, clock, pcie, link, energy",
+                    word);
+      chosen.insert(word);
+    }
+    telemetry.gpu_metrics = chosen;
   }
+  telemetry.hz = settings.number("PROCESS_SAMPLING_FREQ");
+  if (telemetry.hz <= 0) telemetry.hz = std::min(50.0, std::max(1.0, settings.number("SAMPLING_FREQ")));
+  telemetry.hz = std::min(telemetry.hz, 1000.0);
+  const double duration = settings.number("PROCESS_SAMPLING_DURATION");
+  telemetry.duration_s = duration >= 0 ? duration : std::max(0.0, settings.number("SAMPLING_DURATION"));
+  return {};
+}
 
-  // when
+Status choose_periods(const Settings& settings, launch::Recording& recording) {
   recording.delay_s = std::max(0.0, settings.number("TRACE_DELAY"));
   recording.duration_s = std::max(0.0, settings.number("TRACE_DURATION"));
-  std::string periods = settings.text("TRACE_PERIODS"), clock = settings.text("TRACE_PERIOD_CLOCK_ID");
-  for (char& c : periods)
-    if (c == ';' || c == ' ') c = ',';
-  for (const std::string& word : words_of(periods)) {
+  std::string clock = settings.text("TRACE_PERIOD_CLOCK_ID");
+  for (const std::string& word : words_in(settings.text("TRACE_PERIODS"))) {
     TACHO_ASSIGN(const auto period, parse_period(word, clock));
     recording.periods.push_back(period);
   }
@@ -259,19 +248,24 @@ Result<Plan> make_plan(Request& request) {
   if (clock_name.find("cpu") != std::string::npos)
     return fail("ROCPROFSYS_TRACE_PERIOD_CLOCK_ID={}: periods by CPU time are not possible; use realtime or monotonic",
                 clock);
+  return {};
+}
 
-  // how much
+Status choose_size(const Settings& settings, trace::WriterOptions& writer) {
   const std::string policy = settings.text("PERFETTO_FILL_POLICY");
   if (policy != "discard" && policy != "fill" && policy != "ring_buffer")
     return fail("ROCPROFSYS_PERFETTO_FILL_POLICY={}: choose discard or ring_buffer", policy);
   const double kilobytes = settings.number("PERFETTO_BUFFER_SIZE_KB");
   if (kilobytes <= 0) return fail("ROCPROFSYS_PERFETTO_BUFFER_SIZE_KB={:g}: must be positive", kilobytes);
   if (policy == "ring_buffer")
-    recording.writer.ring_size = static_cast<uint64_t>(kilobytes * 1024);
+    writer.ring_size = static_cast<uint64_t>(kilobytes * 1024);
   else if (settings.given("PERFETTO_BUFFER_SIZE_KB"))
-    recording.writer.max_size = static_cast<uint64_t>(kilobytes * 1024);
+    writer.max_size = static_cast<uint64_t>(kilobytes * 1024);
+  return {};
+}
 
-  // outputs
+Status choose_tables(Request& request, Plan& plan) {
+  const Settings& settings = request.settings;
   plan.exports.rocprof_sys = true;
   plan.exports.annotations = settings.on("PERFETTO_ANNOTATIONS");
   plan.exports.group_by_queue = settings.on("ROCM_GROUP_BY_QUEUE");
@@ -291,15 +285,33 @@ Result<Plan> make_plan(Request& request) {
   tables.tables = plan.exports.tables;
   if (!format::timemory::unit_seconds(tables.time_unit))
     return fail("ROCPROFSYS_TIMING_UNITS={}: choose sec, msec, usec, nsec or min", tables.time_unit);
-  std::string components = settings.text("TIMEMORY_COMPONENTS");
-  std::replace(components.begin(), components.end(), ' ', ',');
-  for (const std::string& component : words_of(components)) {
+  for (const std::string& component : words_in(settings.text("TIMEMORY_COMPONENTS"))) {
     if (component == "wall_clock" || component == "trip_count")
       plan.components.push_back(component);
     else
       request.remarks.push_back(fmt::format(
           "ROCPROFSYS_TIMEMORY_COMPONENTS: {} is not one that tacho has (wall_clock, trip_count)", component));
   }
+  return {};
+}
+
+}  // namespace
+
+Result<Plan> make_plan(Request& request) {
+  const Settings& settings = request.settings;
+  Plan plan;
+  launch::Recording& recording = plan.launch.recording;
+  plan.launch.command = request.command;
+  for (const auto& variable : settings.program_environment()) plan.launch.environment.push_back(variable);
+  choose_mode(request, plan);
+  TACHO_TRY(choose_sources(request, plan));
+  TACHO_TRY(choose_cpu_events(request, recording));
+  choose_categories(settings, plan);
+  if (plan.sampling) TACHO_TRY(choose_stacks(request, recording));
+  if (settings.on("USE_PROCESS_SAMPLING")) TACHO_TRY(choose_telemetry(request, recording.telemetry));
+  TACHO_TRY(choose_periods(settings, recording));
+  TACHO_TRY(choose_size(settings, recording.writer));
+  TACHO_TRY(choose_tables(request, plan));
   TACHO_TRY(launch::check(recording));
   return plan;
 }

@@ -1,15 +1,7 @@
 // Start of libtacho.so in a target (capture.h).
 #include "capture/capture.h"
 
-#include <errno.h>
-#include <sys/prctl.h>
-
-#include <cstring>
-
-#include "capture/source/mpi/watch.h"
 #include "capture/source/sampler/counts.h"
-#include "capture/source/sampler/sampler.h"
-#include "tape/permitted.h"
 #include "tape/writer.h"
 
 namespace tacho::capture {
@@ -18,51 +10,6 @@ bool start() {
   if (!tape::attach()) return false;
   sampler::start_counts();
   return true;
-}
-
-namespace {
-// In a frame of its own, which is gone when the first sample comes: it is larger than the piece of stack that samples
-// keep.
-[[gnu::noinline]] bool sampler_asked_for() {
-  char memory[tape::kConfigBytes];
-  event::ConfigurationView configuration;
-  return tape::peek_configuration(memory, configuration) && configuration.sampler != event::Sampler::kOff;
-}
-}  // namespace
-
-void before_main(const void* stack_end) {
-  mpi::watch();
-  // Without a sampler a process attaches when it first has something to record.
-  if (sampler_asked_for() && start()) sampler::start_process(stack_end);
-}
-
-void thread_begins() {
-  sampler::begin_thread();
-}
-
-namespace {
-// The thread's name as the kernel has it, if it is not just the program's.
-void describe_thread() {
-  char name[16] = {};
-  if (!tape::permitted(tape::kCallName)) return;
-  if (prctl(PR_GET_NAME, name, 0, 0, 0) != 0 || name[0] == '\0') return;
-  if (strncmp(name, program_invocation_short_name, sizeof name - 1) == 0) return;
-  event::ThreadRecord record{};
-  record.header = {event::RecordKind::kThread, 0, sizeof record, tape::t_state.thread_index};
-  record.tid = tape::t_state.tid;
-  record.name = tape::intern(name);
-  tape::define(&record.header);
-}
-}  // namespace
-
-void thread_ends() {
-  if (tape::t_state.hidden >= tape::kHiddenForGood) return;
-  // Only of threads that recorded something in this process image.
-  const tape::ThreadState& state = tape::t_state;
-  if (state.generation != 0 && state.generation == tape::process_generation() && state.block != nullptr)
-    describe_thread();
-  sampler::end_thread();
-  tape::flush_thread();
 }
 
 }  // namespace tacho::capture

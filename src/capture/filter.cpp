@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "capture/source/sampler/own_signal.h"
 #include "capture/source/sampler/sampler.h"
 #include "tape/permitted.h"
 #include "tape/writer.h"

@@ -10,7 +10,8 @@
 
 #include <atomic>
 
-#include "capture/capture.h"
+#include "capture/lifecycle.h"
+#include "capture/room/next_symbol.h"
 #include "tape/writer.h"
 
 namespace tacho::capture {
@@ -23,15 +24,7 @@ namespace tacho::capture {
 
 namespace {
 
-template <typename Signature>
-Signature* next_symbol(std::atomic<void*>& slot, const char* name) {
-  void* at = slot.load(std::memory_order_relaxed);
-  if (at == nullptr) {
-    at = dlsym(RTLD_NEXT, name);
-    slot.store(at, std::memory_order_relaxed);
-  }
-  return reinterpret_cast<Signature*>(at);
-}
+using tacho::capture::next_symbol;
 
 // What a thread is to run, on its way from pthread_create to the thread. A slot is used for microseconds; when all are
 // in use the thread starts without us.

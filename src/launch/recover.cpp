@@ -10,6 +10,7 @@
 
 #include "launch/launcher.h"
 #include "tape/pool.h"
+#include "trace/store/file.h"
 #include "trace/trace.h"
 #include "trace/write/copy.h"
 
@@ -31,7 +32,7 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
   options.overwrite = overwrite;
   const std::string unfinished(header.output, strnlen(header.output, sizeof header.output));
   // Looked for before our own temporary file exists beside it.
-  const std::string partial = unfinished.empty() ? std::string() : trace::temporary_name(unfinished);
+  const std::string partial = unfinished.empty() ? std::string() : trace::left_by_killed_writer(unfinished);
   TACHO_ASSIGN(auto writer, trace::TraceWriter::create(output, options));
   {
     if (!partial.empty()) {

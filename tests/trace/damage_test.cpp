@@ -223,12 +223,12 @@ TEST(Damage, AKilledWriterLeavesAllThatWasFlushed) {
   waitpid(child, &status, 0);
   ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_FALSE(std::filesystem::exists(path));
-  const std::string left = temporary_name(path);
+  const std::string left = left_by_killed_writer(path);
   ASSERT_FALSE(left.empty());
   const auto trace = must(Trace::open(left));
   EXPECT_FALSE(trace->complete());
   EXPECT_EQ(trace->rows(Table::kSync), 1000);
-  EXPECT_EQ(temporary_name(folder / "other"), "");
+  EXPECT_EQ(left_by_killed_writer(folder / "other"), "");
 }
 
 }  // namespace

@@ -9,16 +9,12 @@
 #include <vector>
 
 #include "analysis/answer.h"
+#include "analysis/findings/rank_lateness.h"
 #include "base/result.h"
 #include "base/text/json_writer.h"
 #include "trace/trace.h"
 
 namespace tacho::analysis {
-
-struct FindingSpan {
-  int64_t from = 0, to = 0;     ///< trace time, ns
-  std::vector<int64_t> tracks;  ///< rows of table track
-};
 
 struct TraceFinding {
   std::string rule;       ///< "launch-bound"
@@ -47,21 +43,6 @@ struct Findings {
   size_t rules = 0;
   int64_t from = 0, length = 0;      ///< of the run, ns: first start to last end
   std::vector<std::string> remarks;  ///< what stands against trusting times here: sentences
-};
-
-/// One rank behind the others, which only many ranks' traces tell (ranks/match/lateness.h).
-struct RankLateness {
-  int64_t rank = 0;
-  int64_t ranks = 0;
-  int64_t waited = 0;   ///< ns of wall time that the others waited for it, at most
-  int64_t late_in = 0;  ///< collectives to which it came last
-  int64_t collectives = 0;
-  std::string cause;  ///< "the host launched late"
-  std::vector<FindingSpan> spans;
-};
-
-struct FindOptions {
-  std::optional<RankLateness> ranks;
 };
 
 /// Judges all rules. Bounded memory; some hundred ns a row. An error where the file cannot be read.

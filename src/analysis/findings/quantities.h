@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/findings/findings.h"
+#include "analysis/findings/rank_lateness.h"
 #include "analysis/time/activity.h"
 #include "base/result.h"
 #include "trace/trace.h"

@@ -5,7 +5,7 @@
 #include "cli/files/merge_files.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"
-#include "ranks/read/align.h"
+#include "ranks/read/load.h"
 #include "report/output.h"
 
 namespace tacho::cli {

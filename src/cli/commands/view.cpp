@@ -17,7 +17,7 @@
 #include "cli/shared/command_line.h"
 #include "metric/analysis/analysis.h"
 #include "metric/render/page/json.h"
-#include "ranks/read/align.h"
+#include "ranks/read/load.h"
 #include "ranks/render.h"
 #include "view/document.h"
 #include "workload/workload.h"

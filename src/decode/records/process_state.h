@@ -17,8 +17,8 @@
 
 #include "decode/block_decoder.h"
 #include "decode/clock_map.h"
-#include "decode/decoder.h"
 #include "decode/process_context.h"
+#include "decode/process_facts.h"
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"

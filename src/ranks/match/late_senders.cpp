@@ -9,6 +9,7 @@
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "format/format.h"
+#include "ranks/read/rank_pass.h"
 #include "report/text.h"
 #include "trace/trace.h"
 

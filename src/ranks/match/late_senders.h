@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ranks/match/messages.h"
-#include "ranks/read/rank_pass.h"
+#include "ranks/read/rank_run.h"
 
 namespace tacho::ranks {
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ranks/answers.h"
+#include "ranks/read/rank_pass.h"
 
 namespace tacho::ranks {
 

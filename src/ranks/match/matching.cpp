@@ -181,12 +181,4 @@ std::vector<uint32_t> drop_equal_clocks(std::span<const RankRun> runs, std::span
   return odd;
 }
 
-int64_t common_time(std::span<const RunClock> clocks, uint32_t run, int64_t time) {
-  while (run < clocks.size() && clocks[run].against != run) {
-    time = clocks[run].fit.aligned(time);
-    run = clocks[run].against;
-  }
-  return time;
-}
-
 }  // namespace tacho::ranks

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "ranks/match/matching.h"
-#include "ranks/read/rank_pass.h"
+#include "ranks/match/run_clock.h"
+#include "ranks/read/rank_run.h"
 
 namespace tacho::ranks {
 

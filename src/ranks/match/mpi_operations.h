@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "ranks/read/rank_pass.h"
+#include "ranks/read/rank_run.h"
 #include "trace/trace.h"
 
 namespace tacho::ranks {

@@ -6,6 +6,7 @@
 
 #include "ranks/match/matching.h"
 #include "ranks/read/load.h"
+#include "ranks/read/rank_pass.h"
 
 namespace tacho::ranks {
 

@@ -30,9 +30,4 @@ struct Alignment {
 /// One for each of `traces`; the first is always related. Clocks of one known host are never corrected.
 Result<std::vector<Alignment>> align(std::span<const std::shared_ptr<const trace::Trace>> traces);
 
-/// Files of `inputs` in the order given; of a folder all below it that are named like traces, in order of their names.
-/// `remarks` gets a sentence about what is left out. An error for a folder without traces.
-Status list_traces(const std::vector<std::string>& inputs, std::vector<std::string>& files,
-                   std::vector<std::string>& remarks);
-
 }  // namespace tacho::ranks

@@ -14,7 +14,7 @@
 #include "base/files/temporary.h"
 #include "event/collective_kernels.h"
 #include "format/format.h"
-#include "ranks/read/align.h"
+#include "ranks/read/rank_pass.h"
 
 namespace tacho::ranks {
 namespace {

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "ranks/read/rank_pass.h"
+#include "ranks/read/rank_run.h"
+#include "trace/trace.h"
 
 namespace tacho::ranks {
 
@@ -19,6 +20,11 @@ struct Job {
 /// Reads all traces among `inputs` (files; folders with all that lies below them), several at a time. Files that cannot
 /// be read, ranks that come twice and files of other programs become remarks. An error where no trace is left.
 Status load_job(const std::vector<std::string>& inputs, Job& job);
+
+/// Files of `inputs` in the order given; of a folder all below it that are named like traces, in order of their names.
+/// `remarks` gets a sentence about what is left out. An error for a folder without traces.
+Status list_traces(const std::vector<std::string>& inputs, std::vector<std::string>& files,
+                   std::vector<std::string>& remarks);
 
 /// The runs of a trace, not passed over yet: one for each rank that it says it holds, else one.
 Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::string& file);

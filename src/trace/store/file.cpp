@@ -18,7 +18,6 @@
 #include "base/files/output_claim.h"
 #include "base/files/output_file.h"
 #include "base/files/temporary.h"
-#include "trace/write/copy.h"
 
 namespace tacho::trace {
 namespace {
@@ -179,7 +178,7 @@ Status RandomAccessFile::publish(bool sync) {
   return {};
 }
 
-std::string temporary_name(const std::string& path) {
+std::string left_by_killed_writer(const std::string& path) {
   const std::string path_start = partial_start(resolve(path));
   const std::string folder = folder_of(path_start);
   const std::string start = path_start.substr(path_start.rfind('/') + 1);

@@ -49,6 +49,10 @@ class RandomAccessFile {
   bool overwrite_ = false;
 };
 
+/// The file that a killed TraceWriter::create(path) left behind (PATH.partial-XXXXXXXX; the newest of several), empty
+/// when there is none.
+std::string left_by_killed_writer(const std::string& path);
+
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);

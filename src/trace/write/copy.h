@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 
 #include "base/result.h"
 #include "trace/trace.h"
@@ -23,9 +22,5 @@ struct CopyOptions {
 
 /// Appends every fact, dimension, property, note and loss of `from` to `writer`.
 Status copy_into(const Trace& from, TraceWriter& writer, const CopyOptions& options = {});
-
-/// The file that a killed TraceWriter::create(path) left behind (PATH.partial-XXXXXXXX; the newest of several), empty
-/// when there is none.
-std::string temporary_name(const std::string& path);
 
 }  // namespace tacho::trace

@@ -5,6 +5,7 @@
 
 #include "event/collective_kernels.h"
 #include "ranks/read/load.h"
+#include "ranks/read/rank_pass.h"
 
 namespace tacho::ranks {
 namespace {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <random>
 
+#include "ranks/match/matching.h"
+
 namespace tacho::ranks {
 namespace {
 

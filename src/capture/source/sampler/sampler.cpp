@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -20,13 +19,12 @@
 #include <algorithm>
 #include <atomic>
 
-#include "capture/capture.h"
 #include "capture/per_thread.h"
 #include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/memory.h"
+#include "capture/source/sampler/own_signal.h"
 #include "capture/source/sampler/pace.h"
 #include "capture/source/sampler/python.h"
-#include "capture/source/sampler/signals.h"
 #include "capture/source/sampler/waits.h"
 #include "event/sample.h"
 #include "tape/permitted.h"
@@ -55,7 +53,6 @@ struct Thread {
 constinit PerThread<Thread> g_threads;
 
 // Set before the first timer.
-constinit std::atomic<int> g_signal{0};
 constinit event::SampleClock g_clock = event::SampleClock::kCpu;
 constinit uint64_t g_period = 10'000'000;  // ns
 constinit uint32_t g_stack_bytes = 16384;
@@ -133,7 +130,7 @@ int32_t make_thread_timer(uint32_t tid) {
   uint64_t first = ((tid + static_cast<uint64_t>(now_coarse_ns())) * 0x9e3779b97f4a7c15ULL >> 20) % g_period;
   if (cpu) first = first > g_tick ? first - g_tick : 0;
   first += 1;
-  const int32_t timer = make_timer(clock, g_signal.load(std::memory_order_relaxed), tid, g_period, first);
+  const int32_t timer = make_timer(clock, own_signal(), tid, g_period, first);
   if (timer == 0) g_without_timer.fetch_add(1, std::memory_order_relaxed);
   return timer;
 }
@@ -368,17 +365,6 @@ void on_signal(int, siginfo_t* info, void* context) {
 
 // Start
 
-// A real-time signal that nobody has taken, from above: programs take them from below.
-int free_signal() {
-  for (int number = SIGRTMAX - 3; number > SIGRTMIN + 4; --number) {
-    struct sigaction action {};
-    if (real_sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_DFL &&
-        (action.sa_flags & SA_SIGINFO) == 0)
-      return number;
-  }
-  return 0;
-}
-
 int describe_module(dl_phdr_info* info, size_t, void*) {
   char self[4096];
   const char* path = info->dlpi_name;
@@ -420,7 +406,7 @@ void learn_stack(Thread& thread) {
 
 // In a forked child, which has no timers: its one thread is sampled again, as a new process from its first sample on.
 void after_fork() {
-  if (g_signal.load(std::memory_order_relaxed) == 0 || g_stopped.load(std::memory_order_relaxed)) return;
+  if (own_signal() == 0 || g_stopped.load(std::memory_order_relaxed)) return;
   const Thread* const before = g_threads.at(tape::t_state.thread_index);
   g_forked = {};
   if (before != nullptr && tape::t_state.thread_index != 0) {
@@ -477,7 +463,7 @@ void record_launch_stack(uint64_t correlation) {
 }
 
 void stop() {
-  if (g_stopped.exchange(true) || g_signal.load(std::memory_order_relaxed) == 0) return;
+  if (g_stopped.exchange(true) || own_signal() == 0) return;
   const uint32_t last = g_last_index.load(std::memory_order_relaxed);
   for (uint32_t index = 1; index <= last; ++index)
     if (Thread* const thread = g_threads.at(index); thread != nullptr && thread->timer != 0) {
@@ -486,54 +472,8 @@ void stop() {
     }
 }
 
-namespace {
-constinit std::atomic<bool> g_on_alternate_stacks{true}, g_within_handlers{true};
-
-bool set_handler(int signal) {
-  struct sigaction action {};
-  action.sa_sigaction = on_signal;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
-  if (g_on_alternate_stacks.load(std::memory_order_relaxed)) action.sa_flags |= SA_ONSTACK;
-  sigfillset(&action.sa_mask);  // no handler of the program's may run inside ours
-  return real_sigaction(signal, &action, nullptr) == 0;
-}
-
-// The handlers on alternate stacks that the program has already.
-void block_own_in_handlers(int own) {
-  for (int number = 1; number <= 64; ++number) {
-    struct sigaction action {};
-    if (number == own || number == SIGKILL || number == SIGSTOP || real_sigaction(number, nullptr, &action) != 0 ||
-        (action.sa_flags & SA_ONSTACK) == 0 || sigismember(&action.sa_mask, own) == 1)
-      continue;
-    sigaddset(&action.sa_mask, own);
-    real_sigaction(number, &action, nullptr);
-  }
-}
-}  // namespace
-
-bool samples_on_alternate_stacks() {
-  return g_within_handlers.load(std::memory_order_relaxed);
-}
-
-void alternate_stack(size_t bytes) {
-  constexpr size_t kHandler = 8192;     // our handler takes less
-  constexpr size_t kTheirs = 8192;      // and the program's is taken to
-  constexpr size_t kLeastFrame = 2048;  // where the kernel does not tell
-  const size_t frame = std::max<size_t>(getauxval(AT_MINSIGSTKSZ), kLeastFrame);
-  if (bytes < 2 * frame + kHandler + kTheirs && g_within_handlers.exchange(false))
-    if (const int signal = own_signal(); signal != 0 && tape::permitted(tape::kCallSample))
-      block_own_in_handlers(signal);
-  if (bytes >= frame + kHandler || !g_on_alternate_stacks.exchange(false)) return;
-  const int signal = own_signal();
-  if (signal != 0 && tape::permitted(tape::kCallSample)) set_handler(signal);
-}
-
-int own_signal() {
-  return g_signal.load(std::memory_order_relaxed);
-}
-
 void start_process(const void* stack_end) {
-  if (g_signal.load(std::memory_order_relaxed) != 0) return;
+  if (own_signal() != 0) return;
   if ((tape::pool()->sources & tape::source_bit::kSample) == 0) return;
   const event::ConfigurationView& configuration = tape::configuration();
   if (configuration.launch_stacks) {
@@ -572,13 +512,7 @@ void start_process(const void* stack_end) {
 
   dl_iterate_phdr(describe_module, nullptr);
   find_python();
-  stack_t alternate{};  // a library may have set one before main
-  if (syscall(SYS_sigaltstack, nullptr, &alternate) == 0 && (alternate.ss_flags & SS_DISABLE) == 0)
-    alternate_stack(alternate.ss_size);
-  if (!set_handler(signal)) return;
-  if (!samples_on_alternate_stacks()) block_own_in_handlers(signal);
-  g_signal.store(signal, std::memory_order_release);
-  unblock(signal);
+  if (!take_signal(signal, on_signal)) return;
   pthread_atfork(nullptr, nullptr, after_fork);
   start_thread(*thread);
   if (thread->timer == 0) {
@@ -588,18 +522,18 @@ void start_process(const void* stack_end) {
 }
 
 void begin_thread() {
-  if (g_signal.load(std::memory_order_acquire) == 0 || g_stopped.load(std::memory_order_relaxed)) return;
+  if (own_signal() == 0 || g_stopped.load(std::memory_order_relaxed)) return;
   find_python();  // may have been loaded meanwhile
   Thread* const thread = g_threads.get();
   if (thread == nullptr) return;
   learn_stack(*thread);
-  unblock(g_signal.load(std::memory_order_relaxed));
+  unblock_own_signal();
   start_thread(*thread);
 }
 
 void end_thread() {
   end_counts();
-  if (g_signal.load(std::memory_order_acquire) == 0 || tape::t_state.generation != tape::process_generation()) return;
+  if (own_signal() == 0 || tape::t_state.generation != tape::process_generation()) return;
   Thread* const thread = g_threads.get();
   if (thread == nullptr || thread->tid != tape::t_state.tid) return;
   if (thread->timer != 0 && tape::permitted(tape::kCallSample)) syscall(SYS_timer_delete, thread->timer - 1);

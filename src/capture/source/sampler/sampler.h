@@ -31,15 +31,4 @@ inline void launch_stack(uint64_t correlation) {
 /// Ends sampling of this process for good: no timer goes off after it, and none is made.
 void stop();
 
-/// A thread gets an alternate stack of so many bytes. The kernel kills a program whose alternate stack overflows, so
-/// from then on
-/// - our handler runs on the threads' own stacks if those bytes are too few for a signal's frame and our handler;
-/// - the program's handlers on alternate stacks block our signal if they are too few for theirs and ours together.
-void alternate_stack(size_t bytes);
-/// Our signal may interrupt the program's handlers on alternate stacks.
-bool samples_on_alternate_stacks();
-
-/// The signal that belongs to us, 0 while not sampling. The program must not see it (signals.cpp).
-int own_signal();
-
 }  // namespace tacho::capture::sampler

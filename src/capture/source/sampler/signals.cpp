@@ -2,63 +2,24 @@
 // handler, blocked, or waited for; programs that do so with all signals (thread pools that block everything, crash
 // handlers that catch everything) go on working and are sampled all the same. Without sampling every call passes
 // straight on.
-#include "capture/source/sampler/signals.h"
-
-#include <dlfcn.h>
-#include <errno.h>
+#include <signal.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 
-#include "capture/source/sampler/sampler.h"
+#include "capture/room/next_symbol.h"
+#include "capture/source/sampler/own_signal.h"
 
 #define TACHO_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
 
+using tacho::capture::sampler::alternate_stack;
 using tacho::capture::sampler::less;
 using tacho::capture::sampler::own_signal;
-
-template <typename Signature>
-Signature* next_symbol(std::atomic<void*>& slot, const char* name) {
-  void* at = slot.load(std::memory_order_relaxed);
-  if (__builtin_expect(at == nullptr, 0)) {
-    at = dlsym(RTLD_NEXT, name);
-    slot.store(at, std::memory_order_relaxed);
-  }
-  return reinterpret_cast<Signature*>(at);
-}
-
-#define TACHO_NEXT(name, signature)                  \
-  static constinit std::atomic<void*> slot{nullptr}; \
-  auto* const next = next_symbol<signature>(slot, #name)
+using tacho::capture::sampler::samples_on_alternate_stacks;
 
 }  // namespace
-
-namespace tacho::capture::sampler {
-
-const sigset_t* less(const sigset_t* set, sigset_t& without) {
-  const int own = own_signal();
-  if (own == 0 || set == nullptr || sigismember(set, own) != 1) return set;
-  without = *set;
-  sigdelset(&without, own);
-  return &without;
-}
-
-int real_sigaction(int number, const struct sigaction* action, struct sigaction* previous) {
-  TACHO_NEXT(sigaction, int(int, const struct sigaction*, struct sigaction*));
-  return next(number, action, previous);
-}
-
-void unblock(int number) {
-  // The kernel's call: signals are bits from 1 on.
-  const uint64_t bit = 1ULL << (number - 1);
-  syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, nullptr, sizeof bit);
-}
-
-}  // namespace tacho::capture::sampler
 
 TACHO_EXPORT int sigaction(int number, const struct sigaction* action, struct sigaction* previous) noexcept {
   if (__builtin_expect(number != 0 && number == own_signal(), 0)) {
@@ -83,7 +44,7 @@ TACHO_EXPORT int sigaction(int number, const struct sigaction* action, struct si
       wanted.fetch_or(bit, std::memory_order_relaxed);
     else
       wanted.fetch_and(~bit, std::memory_order_relaxed);
-    if ((changed.sa_flags & SA_ONSTACK) != 0 && !tacho::capture::sampler::samples_on_alternate_stacks())
+    if ((changed.sa_flags & SA_ONSTACK) != 0 && !samples_on_alternate_stacks())
       sigaddset(&changed.sa_mask, own);
     else
       sigdelset(&changed.sa_mask, own);
@@ -99,7 +60,7 @@ TACHO_EXPORT int sigaction(int number, const struct sigaction* action, struct si
 }
 
 TACHO_EXPORT int sigaltstack(const stack_t* stack, stack_t* previous) noexcept {
-  if (stack != nullptr && (stack->ss_flags & SS_DISABLE) == 0) tacho::capture::sampler::alternate_stack(stack->ss_size);
+  if (stack != nullptr && (stack->ss_flags & SS_DISABLE) == 0) alternate_stack(stack->ss_size);
   TACHO_NEXT(sigaltstack, int(const stack_t*, stack_t*));
   return next(stack, previous);
 }

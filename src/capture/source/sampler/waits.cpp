@@ -6,7 +6,6 @@
 // calls that the program or libc makes by themselves.
 #include "capture/source/sampler/waits.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <semaphore.h>
@@ -23,14 +22,15 @@
 #include <atomic>
 
 #include "capture/per_thread.h"
+#include "capture/room/next_symbol.h"
 #include "capture/source/sampler/memory.h"
-#include "capture/source/sampler/sampler.h"
-#include "capture/source/sampler/signals.h"
+#include "capture/source/sampler/own_signal.h"
 
 #define TACHO_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
 
+using tacho::capture::next_symbol;
 using tacho::capture::PerThread;
 using tacho::capture::sampler::less;
 using tacho::capture::sampler::own_signal;
@@ -45,20 +45,6 @@ struct Wait {
 };
 enum : uint32_t { kNoHold, kHold, kHeld };
 constinit PerThread<Wait> g_waits;
-
-template <typename Signature>
-Signature* next_symbol(std::atomic<void*>& slot, const char* name) {
-  void* at = slot.load(std::memory_order_relaxed);
-  if (__builtin_expect(at == nullptr, 0)) {
-    at = dlsym(RTLD_NEXT, name);
-    slot.store(at, std::memory_order_relaxed);
-  }
-  return reinterpret_cast<Signature*>(at);
-}
-
-#define TACHO_NEXT(name, ...)                        \
-  static constinit std::atomic<void*> slot{nullptr}; \
-  auto* const next = next_symbol<__VA_ARGS__>(slot, #name)
 
 Wait* sampled() {
   return __builtin_expect(own_signal() != 0, 0) ? g_waits.get() : nullptr;

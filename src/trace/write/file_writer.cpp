@@ -3,8 +3,6 @@
 // What flush() writes may be provisional: rows stay in their buffers, and the next flush writes the slab again with
 // more rows, under the same sequence number and a higher revision, and then frees the room of the old one. So flushing
 // every second leaves no small slabs behind.
-#include "trace/write/writer.h"
-
 #include <sys/random.h>
 #include <xxhash.h>
 
@@ -25,6 +23,7 @@
 #include "trace/trace.h"
 #include "trace/write/copy.h"
 #include "trace/write/interner.h"
+#include "trace/write/writer.h"
 
 namespace tacho::trace {
 namespace {

@@ -1,0 +1,22 @@
+// What the decoder knows of a traced process in the end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "event/schema.h"
+
+namespace tacho::decode {
+
+/// Facts about a traced process, for the summary and for checks.
+struct ProcessFacts {
+  int64_t row = 0;  // of table process
+  uint32_t pid = 0;
+  std::string name;
+  double hook_ns = 0;     // measured cost of one hook
+  int64_t hooks = 0;      // records that hooks wrote (calls, markers)
+  uint64_t attached = 0;  // bits (1 << Domain) of the APIs whose calls a source saw
+  bool sees(event::Domain domain) const { return (attached >> static_cast<uint32_t>(domain) & 1) != 0; }
+};
+
+}  // namespace tacho::decode

@@ -14,6 +14,7 @@
 #include "base/text/demangle.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "report/text.h"
+#include "walk/span.h"
 
 namespace tacho::analysis {
 namespace {
@@ -291,9 +292,9 @@ Result<Findings> find(const trace::Trace& trace, const FindOptions& options) {
   TACHO_ASSIGN(const metric::RuleBook book, metric::load_trace_rules());
   Findings out;
   out.rules = book.rules.size();
-  const auto [first, last] = trace.time_range();
-  out.from = first;
-  out.length = last - first;
+  TACHO_ASSIGN(const walk::Span run, walk::run_span(trace));
+  out.from = run.first;
+  out.length = run.length();
   if (trace.aggregated()) {
     out.remarks.emplace_back("a trace of --aggregate holds sums only, and findings need the events: record without it");
     return out;

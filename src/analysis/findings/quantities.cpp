@@ -9,6 +9,7 @@
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "report/text.h"
+#include "walk/span.h"
 
 namespace tacho::analysis {
 
@@ -350,8 +351,8 @@ int64_t own_work(const DeviceActivity& device) {
 Status run_subject(const trace::Trace& trace, const Activity& activity, const FindOptions& options, Subject& subject,
                    std::vector<std::string>& remarks) {
   Filler fill(subject);
-  const auto [first, last] = trace.time_range();
-  fill.time("run-time", last - first);
+  TACHO_ASSIGN(const walk::Span run, walk::run_span(trace));
+  fill.time("run-time", run.length());
   TACHO_ASSIGN(const RunFacts facts, run_facts(trace));
   if (activity.calls == 0) {
     fill.missing(kCalls, {"top-call-time", "top-call-count"});
@@ -411,7 +412,7 @@ Status run_subject(const trace::Trace& trace, const Activity& activity, const Fi
                  {"late-time", "late-collectives", "all-collectives"});
   }
 
-  const int64_t length = last - first;
+  const int64_t length = run.length();
   if (facts.profiler_time > length / 20 && length > 0)
     remarks.push_back(fmt::format("a profiler says that it took {} itself, {:.0f} % of the run: "
                                   "calls are slower in this trace than without it",

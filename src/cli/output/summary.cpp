@@ -17,6 +17,7 @@
 #include "ranks/match/mpi_operations.h"
 #include "report/shorten.h"
 #include "report/table.h"
+#include "walk/span.h"
 
 namespace tacho::cli {
 namespace {
@@ -104,7 +105,7 @@ void add_copies(std::string& out, const trace::Trace& trace, const report::Scree
     out += indented("Copies: " + unsized + ".", screen);
 }
 
-void add_devices(std::string& out, const trace::Trace& trace, const report::Screen& screen, double wall) {
+void add_devices(std::string& out, const trace::Trace& trace, const report::Screen& screen, double run) {
   const auto busy = analysis::device_busy(trace);
   if (!busy || busy->empty()) return;
   out += heading("Devices", screen);
@@ -122,7 +123,7 @@ void add_devices(std::string& out, const trace::Trace& trace, const report::Scre
                     : report::Cell();
     };
     shared = shared || device.processes > 1;
-    table.rows.push_back({report::format_duration(static_cast<double>(device.busy)), share(wall),
+    table.rows.push_back({report::format_duration(static_cast<double>(device.busy)), share(run),
                           share(static_cast<double>(device.span)), device.processes, device.number,
                           device.name == device.number ? std::string() : device.name});
   }
@@ -201,7 +202,7 @@ int64_t recorded(const trace::Trace& trace, Table table) {
 }
 
 // What share of the run the program spent in MPI.
-void add_mpi(std::string& out, const trace::Trace& trace, const report::Screen& screen, double seconds) {
+void add_mpi(std::string& out, const trace::Trace& trace, const report::Screen& screen, double run) {
   const auto sums = trace.merged_summaries(Table::kApi);
   if (!sums) return;
   int64_t inside = 0, waiting = 0, calls = 0, thread = 0;
@@ -225,8 +226,8 @@ void add_mpi(std::string& out, const trace::Trace& trace, const report::Screen& 
       fmt::format("{} in {} call{} besides MPI_Init and MPI_Finalize", time(inside), calls, calls == 1 ? "" : "s");
   if (several)
     text += ", summed over threads";
-  else if (seconds > 0)
-    text += fmt::format(", {:.1f} % of the run", static_cast<double>(inside) / seconds / 1e7);
+  else if (run > 0)
+    text += fmt::format(", {:.1f} % of the run", static_cast<double>(inside) / run * 100);
   text += fmt::format("; {} of it in calls that only wait. tacho ranks shows for whom, given the traces of all ranks",
                       time(waiting));
   out += heading("MPI", screen) + indented(text, screen);
@@ -323,13 +324,17 @@ std::string rank_of(const SummaryOptions& options) {
                      options.ranks > 0 ? fmt::format(" of {}", options.ranks) : std::string());
 }
 
-// "ran 1.20 s" or, where the file does not tell how long the program ran, how much time its records cover.
+// The run's length; 0 where rows are damaged, which is said where they are shown.
+double run_length(const trace::Trace& trace) {
+  const auto run = walk::run_span(trace);
+  return run ? static_cast<double>(run->length()) : 0;
+}
+
+// "run of 1.15 s" and, where tacho started the program, how long that ran.
 std::string how_long(const trace::Trace& trace) {
   const double seconds = number_property(trace, "target_seconds");
-  const auto [first, last] = trace.time_range();
-  const double covered = first < last ? static_cast<double>(last - first) : 0;
-  return fmt::format("{}ran {}", seconds > 0 ? "" : "recording ",
-                     report::format_duration(seconds > 0 ? seconds * 1e9 : covered));
+  return fmt::format("run of {}{}", report::format_duration(run_length(trace)),
+                     seconds > 0 ? fmt::format(", program {}", report::format_duration(seconds * 1e9)) : std::string());
 }
 
 // "; ended by signal 11", "; exited with code 3", or nothing.
@@ -361,8 +366,7 @@ std::string rank_line(const trace::Trace& trace, const report::Screen& screen, c
 std::string summary_text(const trace::Trace& trace, const report::Screen& screen, const SummaryOptions& options) {
   std::string out;
   const auto command = trace.property(Table::kEnd, 0, "command");
-  const double seconds = number_property(trace, "target_seconds");
-  const auto [first, last] = trace.time_range();
+  const double run = run_length(trace);
   out += report::painted("tacho", report::Paint::kBold, screen.colour);
   if (command)
     out += "  " + report::shortened_middle(report::clean(*command), screen.width > 20 ? screen.width - 7 : 13);
@@ -384,14 +388,14 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
     out += fmt::format("  the program exited with code {}\n", *exit);
 
   add_stats(out, trace, screen, analysis::By::kKernel, "Kernels", options.top);
-  add_devices(out, trace, screen, seconds > 0 ? seconds * 1e9 : static_cast<double>(last - first));
+  add_devices(out, trace, screen, run);
   add_copies(out, trace, screen);
   const size_t fewer = std::min<size_t>(options.top, 8);
   add_stats(out, trace, screen, analysis::By::kApi, "API calls", fewer, {.runtime_calls = true});
   add_stats(out, trace, screen, analysis::By::kApi, "MPI calls", fewer, {.domain = event::Domain::kMpi});
   add_stats(out, trace, screen, analysis::By::kMarker, "Markers", fewer);
   add_host_time(out, trace, screen, fewer);
-  add_mpi(out, trace, screen, seconds);
+  add_mpi(out, trace, screen, run);
   add_findings(out, trace, screen, options);
 
   std::string account;

@@ -1,0 +1,24 @@
+// How long a run was: one definition for all answers (docs/definitions.md).
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "trace/trace.h"
+
+namespace tacho::walk {
+
+/// From a moment to a later one, trace time in ns.
+struct Span {
+  int64_t first = 0, last = 0;
+  int64_t length() const { return last - first; }
+};
+
+/// The run: from the first begin to the last end of all rows that are work of a device (dispatches, copies, fills) or
+/// call-stack samples, and of all others that have a length. Rows that had not ended when the trace was closed count
+/// with their begin. Marks, allocations and other moments do not stretch it. A trace of nothing but moments runs from
+/// the first to the last of them; one without events is {0, 0}. Reads summaries, and rows only of chunks whose
+/// summaries leave it open. Errors: damaged data.
+Result<Span> run_span(const trace::Trace& trace);
+
+}  // namespace tacho::walk

@@ -2,104 +2,73 @@
 #include "walk/launches.h"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
-
-#include "walk/clock.h"
 
 namespace tacho::walk {
 
 namespace column = event::column;
-using event::kUnknown;
 using event::Table;
 
-namespace {
-
-constexpr int kCallColumns[] = {column::Api::track, column::Api::start, column::Api::correlation};
-constexpr int kMarkerColumns[] = {column::Marker::track, column::Marker::start, column::Marker::duration,
-                                  column::Marker::dim};
-constexpr int64_t kSlack = 100'000'000;  // ns
-
-}  // namespace
-
-LaunchIndex::LaunchIndex(int64_t calls) {
-  constexpr size_t kMostBuckets = size_t{1} << 19;
-  const size_t buckets =
-      std::bit_ceil(std::clamp<size_t>(static_cast<size_t>(std::max<int64_t>(calls, 0)) / kWays * 2, 64, kMostBuckets));
-  entries_.resize(buckets * kWays);
-  oldest_.resize(buckets);
-  mask_ = buckets - 1;
-}
-
-size_t LaunchIndex::bucket(int64_t process, int64_t correlation) const {
-  // A thread's ids are consecutive. Neighbours go to neighbouring buckets, so that the oldest calls are replaced first.
-  const auto id = static_cast<uint64_t>(correlation);
-  return static_cast<size_t>(id + (id >> 40) * 0x9e3779b1u + static_cast<uint64_t>(process) * 0x85ebca6bu) & mask_;
-}
-
-void LaunchIndex::add(int64_t process, int64_t correlation, const Launch& launch) {
-  const size_t at = bucket(process, correlation);
-  entries_[at * kWays + oldest_[at]] = {process, correlation, launch};
-  oldest_[at] = static_cast<uint8_t>((oldest_[at] + 1) % kWays);
-}
-
-const Launch* LaunchIndex::find(int64_t process, int64_t correlation) const {
-  if (correlation == 0) return nullptr;
-  const size_t at = bucket(process, correlation) * kWays;
-  for (size_t way = 0; way < kWays; ++way) {
-    const Entry& entry = entries_[at + way];
-    if (entry.correlation == correlation && entry.process == process) return &entry.launch;
+std::vector<bool> calls_of_runtimes(const trace::Trace& trace) {
+  std::vector<bool> calls(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), true);
+  for (size_t row = 1; row < calls.size(); ++row) {
+    const auto domain = trace::cell<column::Function::domain>(trace, static_cast<int64_t>(row));
+    calls[row] = domain != event::Domain::kOperator && domain != event::Domain::kPython;
   }
-  return nullptr;
+  return calls;
 }
 
-Launches::Launches(const trace::Trace& trace, bool labels) : trace_(trace), index_(trace.rows(Table::kApi)) {
+Launches::Launches(const trace::Trace& trace, Around around)
+    : trace_(trace),
+      calls_runtime_(calls_of_runtimes(trace)),
+      index_(trace.rows(Table::kApi)),
+      ranges_(around == Around::kRanges) {
   if (trace.rows(Table::kApi) == 0) return;
-  calls_ = std::make_unique<trace::TimeCursor>(trace, Table::kApi, kCallColumns);
+  calls_.emplace(trace);
   more_calls_ = calls_->next();
-  if (labels && trace.rows(Table::kMarker) > 0) {
-    markers_ = std::make_unique<trace::TimeCursor>(trace, Table::kMarker, kMarkerColumns);
+  if (ranges_ && trace.rows(Table::kMarker) > 0) {
+    markers_.emplace(trace);
     more_markers_ = markers_->next();
   }
 }
 
-void Launches::advance(int64_t time) {
-  while (more_calls_ && calls_->start() <= time) {
-    const auto call = calls_->row();
-    while (more_markers_ && markers_->start() <= call[1]) {
-      const auto marker = markers_->row();
-      const int64_t kind = trace_.cell(Table::kLabel, marker[3], column::Label::kind);
-      if (kind == static_cast<int64_t>(event::MarkerKind::kPushPop)) {
-        auto& stack = open_[marker[0]];
-        while (!stack.empty() && stack.back().end <= marker[1]) stack.pop_back();
-        stack.push_back({marker[2] == kUnknown ? std::numeric_limits<int64_t>::max() : time_after(marker[1], marker[2]),
-                         marker[3]});
-      }
-      more_markers_ = markers_->next();
-    }
-    const int64_t process = trace_.cell(Table::kTrack, call[0], column::Track::process);
-    int64_t label = 0;
-    if (markers_ != nullptr) {
-      if (const auto found = open_.find(call[0]); found != open_.end()) {
-        auto& stack = found->second;
-        while (!stack.empty() && stack.back().end < call[1]) stack.pop_back();
-        if (!stack.empty()) label = stack.back().label;
-      }
-    }
-    index_.add(process, call[2], {call[0], call[1], label});
-    more_calls_ = calls_->next();
+void Launches::read_markers(int64_t time) {
+  for (; more_markers_ && markers_->start() <= time; more_markers_ = markers_->next()) {
+    const auto& marker = **markers_;
+    if (trace::cell<column::Label::kind>(trace_, marker.dim) == event::MarkerKind::kPushPop)
+      open_.push(marker.track, marker.start, marker.duration, {Open::kLabel, marker.dim});
+  }
+}
+
+void Launches::read_call() {
+  const auto& call = **calls_;
+  read_markers(call.start);
+  const auto function = static_cast<size_t>(call.dim);
+  if (function < calls_runtime_.size() && !calls_runtime_[function]) {
+    if (!ranges_) return;
+    const bool python = trace::cell<column::Function::domain>(trace_, call.dim) == event::Domain::kPython;
+    return open_.push(call.track, call.start, call.duration, {python ? Open::kPython : Open::kOperator, call.dim});
+  }
+  if (call.correlation == 0) return;
+  Launch* const launch = index_.add(trace::cell<column::Track::process>(trace_, call.track), call.correlation,
+                                    {call.track, call.start, call.duration, call.dim});
+  if (launch == nullptr || !ranges_) return;
+  for (const auto& range : open_.at(call.track, call.start)) {
+    int64_t& around = range.value.kind == Open::kLabel    ? launch->label
+                      : range.value.kind == Open::kPython ? launch->python
+                                                          : launch->operator_around;
+    around = range.value.row;
   }
 }
 
 const Launch* Launches::find(int64_t process, int64_t correlation, int64_t time) {
-  if (calls_ == nullptr || correlation == 0) return nullptr;
-  advance(time > std::numeric_limits<int64_t>::max() - kSlack ? time : time + kSlack);
+  if (!calls_ || correlation == 0) return nullptr;
+  for (; more_calls_ && calls_->start() <= launched_by(time); more_calls_ = calls_->next()) read_call();
   return index_.find(process, correlation);
 }
 
 Status Launches::status() const {
-  if (calls_ != nullptr) TACHO_TRY(calls_->status());
-  if (markers_ != nullptr) TACHO_TRY(markers_->status());
+  if (calls_) TACHO_TRY(calls_->status());
+  if (markers_) TACHO_TRY(markers_->status());
   return {};
 }
 

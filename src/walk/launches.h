@@ -1,66 +1,63 @@
-// Finds the launch of each dispatch: joins device work to the API calls and markers around its launch, in one sweep
-// over time, with bounded memory however large the trace is.
+// Finds the launch of each piece of device work: the API call with its correlation and the ranges around that call, in
+// one sweep over time, with bounded memory however large the trace is.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <unordered_map>
+#include <optional>
 #include <vector>
 
-#include "trace/trace.h"
+#include "trace/read/rows.h"
+#include "walk/call_index.h"
+#include "walk/open_ranges.h"
 
 namespace tacho::walk {
 
 struct Launch {
-  int64_t track = 0;  // of the calling thread
-  int64_t start = 0;  // of the call, trace time
-  int64_t label = 0;  // innermost push/pop marker open on that thread then (row of label); 0 = none
+  int64_t track = 0;                   // of the calling thread
+  int64_t start = 0;                   // of the call, trace time
+  int64_t duration = event::kUnknown;  // of the call, ns
+  int64_t function = 0;                // row of table function
+  // The innermost of each kind that is open on the thread then; 0 = none, or not asked for.
+  int64_t label = 0;            // push/pop marker: row of table label
+  int64_t operator_around = 0;  // operator of a framework: row of table function
+  int64_t python = 0;           // Python function: row of table function
 };
 
-/// Remembers the newest API calls, up to two million, by process and correlation.
-class LaunchIndex {
- public:
-  /// `calls`: an estimate of how many will come.
-  explicit LaunchIndex(int64_t calls);
-  void add(int64_t process, int64_t correlation, const Launch& launch);
-  /// nullptr = unknown, or too long ago. Valid until the next add().
-  const Launch* find(int64_t process, int64_t correlation) const;
+/// Which rows of table function call a GPU's runtime: all but operators of frameworks and Python functions, which are
+/// ranges around calls.
+std::vector<bool> calls_of_runtimes(const trace::Trace& trace);
 
- private:
-  struct Entry {
-    int64_t process = 0, correlation = 0;
-    Launch launch;
-  };
-  static constexpr size_t kWays = 4;
-  size_t bucket(int64_t process, int64_t correlation) const;
-
-  std::vector<Entry> entries_;
-  std::vector<uint8_t> oldest_;  // for each bucket, the entry to replace next
-  size_t mask_ = 0;
-};
-
-/// A LaunchIndex that fills itself: it follows the API calls up to a moment that only moves forward.
+/// A CallIndex that fills itself: it follows the API calls up to a moment that only moves forward.
 class Launches {
  public:
-  /// With `labels` it also follows markers. The trace must outlive this object.
-  Launches(const trace::Trace& trace, bool labels);
+  enum class Around { kNothing, kRanges };
+  /// With kRanges, launches have label, operator_around and python. The trace must outlive this object.
+  Launches(const trace::Trace& trace, Around around);
   /// The call of `process` (row) with this correlation; nullptr = not found. Ask in ascending `time`, the start of the
-  /// device work. Clocks may disagree, so it also looks at calls up to 0.1 s later.
+  /// device work. Clocks may disagree, so it also looks at calls up to kClockSlack later. Valid until the next call.
   const Launch* find(int64_t process, int64_t correlation, int64_t time);
+  /// How many find() asked for whose calls may have been forgotten; forgotten_sentence() says so to users.
+  int64_t forgotten() const { return index_.forgotten(); }
   /// The error if the API or marker table is damaged.
   Status status() const;
 
  private:
+  using A = event::column::Api;
+  using M = event::column::Marker;
   struct Open {
-    int64_t end, label;
+    enum : uint8_t { kLabel, kOperator, kPython } kind;
+    int64_t row;
   };
-  void advance(int64_t time);
+  void read_call();
+  void read_markers(int64_t time);
 
   const trace::Trace& trace_;
-  LaunchIndex index_;
-  std::unique_ptr<trace::TimeCursor> calls_, markers_;
-  bool more_calls_ = false, more_markers_ = false;
-  std::unordered_map<int64_t, std::vector<Open>> open_;  // by track
+  std::vector<bool> calls_runtime_;  // by row of table function
+  CallIndex<Launch> index_;
+  OpenRanges<Open> open_;
+  std::optional<trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation>> calls_;
+  std::optional<trace::RowCursor<M::track, M::start, M::duration, M::dim>> markers_;
+  bool ranges_, more_calls_ = false, more_markers_ = false;
 };
 
 }  // namespace tacho::walk

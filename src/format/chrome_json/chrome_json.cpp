@@ -22,6 +22,7 @@ namespace column = event::column;
 using event::kUnknown;
 using event::Table;
 using walk::Agents;
+using walk::CallIndex;
 using walk::cell_text;
 using walk::check_has_events;
 using walk::dimension_of;
@@ -31,7 +32,6 @@ using walk::kTimedColumns;
 using walk::Lane;
 using walk::Launch;
 using walk::Launches;
-using walk::LaunchIndex;
 using walk::name_of_event;
 using walk::OutputClock;
 using walk::Timeline;
@@ -55,9 +55,10 @@ class Exporter {
         tracks_(trace, agents_, options),
         kernels_(trace, options),
         timeline_(trace, options, options.group_by_queue, ~0ull),
-        calls_(trace.rows(Table::kApi)) {
+        calls_(trace.rows(Table::kApi)),
+        calls_runtime_(walk::calls_of_runtimes(trace)) {
     named_processes_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
-    if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, true);
+    if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, Launches::Around::kRanges);
     counter_names_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
   }
 
@@ -87,8 +88,11 @@ class Exporter {
     // An event without an end lasts to the end of the trace, as far as anybody knows.
     const int64_t end = what.end == kUnknown ? std::max(last_, start) : clock_(what.end);
     const Line& line = lanes_[what.lane];
-    if (what.table == Table::kApi && what.correlation != 0)
-      calls_.add(tracks_.process(what.track), what.correlation, {what.track, what.start, 0});
+    if (what.table == Table::kApi && what.correlation != 0 &&
+        calls_runtime_[what.dim > 0 && what.dim < static_cast<int64_t>(calls_runtime_.size())
+                           ? static_cast<size_t>(what.dim)
+                           : 0])
+      calls_.add(tracks_.process(what.track), what.correlation, {what.track, what.start});
     begin_event("X", line, start, [&](auto& json) { json.name("dur").microseconds(end - start); });
     describe(what);
     if (what.table == Table::kDispatch || what.table == Table::kCopy || what.table == Table::kFill)
@@ -428,7 +432,8 @@ class Exporter {
   Tracks tracks_;
   KernelNames kernels_;
   Timeline timeline_;
-  LaunchIndex calls_;                   // where arrows start; the sweep itself fills it
+  CallIndex<Launch> calls_;             // where arrows start; the sweep itself fills it
+  std::vector<bool> calls_runtime_;     // by row of table function
   std::unique_ptr<Launches> launches_;  // names for --kernel-rename
   std::vector<Line> lanes_;
   std::unordered_map<int64_t, Line> points_;

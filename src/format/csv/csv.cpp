@@ -194,7 +194,8 @@ class Exporter {
   }
 
   Launches& launches() {
-    if (!launches_) launches_.emplace(trace_, options_.kernel_rename);
+    if (!launches_)
+      launches_.emplace(trace_, options_.kernel_rename ? Launches::Around::kRanges : Launches::Around::kNothing);
     return *launches_;
   }
 
@@ -312,7 +313,11 @@ class Exporter {
           arguments(out, row[6]);
           out.end();
         });
-    if (launches_) TACHO_TRY(launches_->status());
+    if (launches_) {
+      TACHO_TRY(launches_->status());
+      if (launches_->forgotten() > 0 && options_.remarks != nullptr)
+        options_.remarks->push_back(walk::forgotten_sentence(launches_->forgotten()));
+    }
     launches_.reset();  // its sweep only moves forward; later tables need a new one
     return done;
   }

@@ -64,7 +64,7 @@ class Exporter {
         timeline_(trace, options, options.group_by_queue, ~0ull) {
     more_.keep_annotations(options.annotations);
     scratch_.keep_annotations(options.annotations);
-    if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, true);
+    if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, Launches::Around::kRanges);
     processes_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
     track_facts_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
   }

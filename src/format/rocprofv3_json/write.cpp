@@ -383,7 +383,7 @@ class Exporter {
     json_.name("kernel_dispatch").begin_array();
     if (options_.wants(Table::kDispatch) && trace_.rows(Table::kDispatch) > 0) {
       trace::TimeCursor cursor(trace_, Table::kDispatch, kDispatchColumns);
-      Launches launches(trace_, false);
+      Launches launches(trace_, Launches::Around::kNothing);
       while (cursor.next() && !file_.failed()) {
         const auto row = cursor.row();
         if (of_process(row[0])) write_dispatch({row[0], row[1], row[2], row[3], row[4], row[5]}, launches);
@@ -404,7 +404,7 @@ class Exporter {
                                         column::CounterValue::value};
       trace::TimeCursor values(trace_, Table::kCounterValue, kValues),
           dispatches(trace_, Table::kDispatch, kDispatchColumns);
-      Launches launches(trace_, false);
+      Launches launches(trace_, Launches::Around::kNothing);
       bool more = values.next();
       while (more && dispatches.next() && !file_.failed()) {
         const auto at = dispatches.row();

@@ -29,7 +29,9 @@ constexpr int kMarker[] = {TACHO_TIMED, column::Marker::payload};
 constexpr int kReading[] = {column::Reading::track, column::Reading::start, column::Reading::value};
 constexpr int kCounterValue[] = {column::CounterValue::track, column::CounterValue::start,
                                  column::CounterValue::dim,   column::CounterValue::ordinal,
-                                 column::CounterValue::value, column::CounterValue::instance};
+                                 column::CounterValue::value, column::CounterValue::instance,
+                                 column::CounterValue::pass};
+constexpr size_t kPass = 6;  // its place among these
 
 // The order of rows that begin and end together; other tables come after these.
 constexpr Table kOrder[] = {Table::kDispatch, Table::kCopy,    Table::kFill,        Table::kMarker,
@@ -126,7 +128,18 @@ Happening Timeline::happening(const Source& source) const {
   return what;
 }
 
-bool Timeline::wanted(const Happening& what) const {
+Status Timeline::read_passes() {
+  const auto counters = [](const Source& source) { return source.table == Table::kCounterValue; };
+  if (std::none_of(sources_.begin(), sources_.end(), counters)) return {};
+  TACHO_ASSIGN(FirstPasses passes, FirstPasses::make(trace_));
+  passes_.emplace(std::move(passes));
+  return {};
+}
+
+bool Timeline::wanted(const Source& source, const Happening& what) const {
+  if (source.table == Table::kCounterValue &&
+      !passes_->count(what.track, what.start, what.extra[0], what.dim, source.cursor->row()[kPass]))
+    return false;
   if (filter_.process != 0) {
     const int64_t process = trace_.cell(Table::kTrack, what.track, column::Track::process);
     if (process != filter_.process && !(process == 0 && what.table == Table::kReading)) return false;

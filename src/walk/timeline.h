@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "trace/trace.h"
+#include "walk/counters.h"
 #include "walk/filter.h"
 
 namespace tacho::walk {
@@ -29,7 +31,8 @@ struct Happening {
 
 /// The columns that fill Happening::extra, beyond the five of every timed fact. dispatch: ordinal, graph_node,
 /// arguments; copy: bytes, arguments; fill: bytes; allocation: bytes, address; api: result, arguments; marker: payload;
-/// reading: value; counter value: ordinal, value, instance (dim is the counter); any other table: the first three after
+/// reading: value; counter value: ordinal, value, instance (dim is the counter; only those of the
+/// first pass come); any other table: the first three after
 /// the five.
 std::span<const int> timeline_columns(event::Table table);
 /// The index of the first of those columns in a timed fact.
@@ -83,8 +86,9 @@ class Timeline {
   static constexpr size_t kMostTogether = 65536;  // rows with equal start that are sorted together
 
   static bool later(const Open& a, const Open& b) { return a.end != b.end ? a.end > b.end : a.order < b.order; }
+  Status read_passes();
   Happening happening(const Source& source) const;
-  bool wanted(const Happening& what) const;
+  bool wanted(const Source& source, const Happening& what) const;
   /// The lane for a slice, or kNoLane; `fresh` is set if the lane is new.
   uint32_t choose_lane(const Happening& what, int64_t end, bool& fresh);
   uint32_t first_lane(const Happening& what, bool& fresh);
@@ -99,6 +103,7 @@ class Timeline {
   std::vector<int64_t> same_;
   std::vector<event::TrackKind> kind_;
   std::vector<Source> sources_;
+  std::optional<FirstPasses> passes_;  // where the trace has counter values
   std::vector<LaneState> lanes_;
   std::vector<std::vector<uint32_t>> lanes_of_;  // by track
   std::vector<Open> open_;                       // heap, earliest end first
@@ -141,6 +146,7 @@ Status Timeline::run(Visitor& visitor) {
     open_.push_back({what, order++, end});
     std::push_heap(open_.begin(), open_.end(), later);
   };
+  TACHO_TRY(read_passes());
   for (Source& source : sources_) source.more = source.cursor->next();
   for (uint64_t round = 0;; ++round) {
     int64_t start = kNever;
@@ -158,7 +164,7 @@ Status Timeline::run(Visitor& visitor) {
     for (Source& source : sources_)
       while (source.more && source.cursor->start() == start && together_.size() < kMostTogether) {
         Happening what = happening(source);
-        if (wanted(what)) together_.push_back(what);
+        if (wanted(source, what)) together_.push_back(what);
         source.more = source.cursor->next();
         ++taken;
       }

@@ -16,7 +16,9 @@
 #include "format/csv/parts.h"
 #include "format/csv/statistics.h"
 #include "format/shared/rocprof_words.h"
+#include "trace/read/rows.h"
 #include "walk/clock.h"
+#include "walk/counters.h"
 #include "walk/launches.h"
 #include "walk/tracks.h"
 
@@ -501,7 +503,7 @@ class Exporter {
 
   struct Collected {
     int64_t track, start, ordinal;
-    std::vector<std::pair<int64_t, double>> values;  // by counter, in order of appearance
+    walk::CounterSums sums;
   };
   struct Launched {
     int64_t track, start, duration, dim, correlation;
@@ -509,14 +511,11 @@ class Exporter {
 
   Status counters() {
     if (!options_.wants(Table::kCounterValue) || trace_.rows(Table::kCounterValue) == 0) return {};
-    static constexpr int kValues[] = {column::CounterValue::track, column::CounterValue::start,
-                                      column::CounterValue::ordinal, column::CounterValue::dim,
-                                      column::CounterValue::value};
-    static constexpr int kDispatches[] = {column::Dispatch::track,       column::Dispatch::start,
-                                          column::Dispatch::duration,    column::Dispatch::dim,
-                                          column::Dispatch::correlation, column::Dispatch::ordinal};
-    trace::TimeCursor values(trace_, Table::kCounterValue, kValues);
-    trace::TimeCursor dispatches(trace_, Table::kDispatch, kDispatches);
+    using C = column::CounterValue;
+    using D = column::Dispatch;
+    TACHO_ASSIGN(const walk::FirstPasses passes, walk::FirstPasses::make(trace_));
+    trace::RowCursor<C::track, C::start, C::ordinal, C::dim, C::pass, C::value> values(trace_);
+    trace::RowCursor<D::track, D::start, D::duration, D::dim, D::correlation, D::ordinal> dispatches(trace_);
     bool more = dispatches.next();
     // Dispatches whose values may still come; a value carries its dispatch's start.
     std::unordered_map<uint64_t, Launched> waiting;
@@ -544,12 +543,15 @@ class Exporter {
       return {};
     };
     while (values.next()) {
-      const auto row = values.row();
-      if (!of_process(row[0])) continue;
-      while (more && (dispatches.start() <= row[1] || !waiting.contains(key(tracks_.process(row[0]), row[2])))) {
-        const auto dispatch = dispatches.row();
-        const uint64_t at = key(tracks_.process(dispatch[0]), dispatch[5]);
-        if (waiting.insert_or_assign(at, Launched{dispatch[0], dispatch[1], dispatch[2], dispatch[3], dispatch[4]})
+      const auto& value = *values;
+      if (!of_process(value.track)) continue;
+      while (more && (dispatches.start() <= value.start ||
+                      !waiting.contains(key(tracks_.process(value.track), value.ordinal)))) {
+        const auto& dispatch = *dispatches;
+        const uint64_t at = key(tracks_.process(dispatch.track), dispatch.ordinal);
+        if (waiting
+                .insert_or_assign(
+                    at, Launched{dispatch.track, dispatch.start, dispatch.duration, dispatch.dim, dispatch.correlation})
                 .second)
           order.push_back(at);
         if (order.size() > kMostWaiting) {
@@ -558,16 +560,11 @@ class Exporter {
         }
         more = dispatches.next();
       }
-      if (now && (now->track != row[0] || now->start != row[1] || now->ordinal != row[2])) TACHO_TRY(flush());
-      if (!now) now = Collected{row[0], row[1], row[2], {}};
-      const double value = std::bit_cast<double>(row[4]);
-      bool known = false;
-      for (auto& [counter, sum] : now->values)
-        if (counter == row[3]) {
-          sum += value;
-          known = true;
-        }
-      if (!known) now->values.emplace_back(row[3], value);
+      if (now && (now->track != value.track || now->start != value.start || now->ordinal != value.ordinal))
+        TACHO_TRY(flush());
+      if (!now) now = Collected{value.track, value.start, value.ordinal, {}};
+      if (passes.count(value.track, value.start, value.ordinal, value.dim, value.pass))
+        now->sums.add(value.dim, value.value.value());
     }
     TACHO_TRY(flush());
     TACHO_TRY(values.status());
@@ -606,7 +603,7 @@ class Exporter {
       for (int i = 0; i < 6; ++i) end = after.find(',', i == 0 ? 0 : end + 1);
       sizes = after.substr(1, end - 1);
     }
-    for (const auto& [counter, value] : collected.values) {
+    for (const auto& [counter, value] : collected.sums.values()) {
       out.text(head);
       out.text(sizes);
       out.text(fmt::format(",{},{},", csv_quoted(trace_.text(Table::kCounter, counter, column::Counter::name)),

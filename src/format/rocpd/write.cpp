@@ -14,9 +14,11 @@
 #include "format/sqlite/bulk.h"
 #include "format/sqlite/output.h"
 #include "report/text.h"
+#include "trace/read/rows.h"
 #include "walk/agents.h"
 #include "walk/causes.h"
 #include "walk/clock.h"
+#include "walk/counters.h"
 #include "walk/hash_ids.h"
 #include "walk/names.h"
 
@@ -621,58 +623,53 @@ Status Writer::counters() {
   BulkTable& info = table("rocpd_info_pmc");
   BulkTable& values = table("rocpd_pmc_event");
   int64_t id = 0;
-  static constexpr int kColumns[] = {column::CounterValue::track, column::CounterValue::start,
-                                     column::CounterValue::dim, column::CounterValue::value,
-                                     column::CounterValue::instance};
-  return trace::visit_chunks(
-      trace_, Table::kCounterValue, kColumns, [&](size_t, std::span<const std::span<const int64_t>> columns) {
-        for (size_t i = 0; i < columns[0].size(); ++i) {
-          const Track& on = track(columns[0][i]);
-          if (!on.wanted) continue;
-          const auto* const found = dispatch_events_.find({columns[0][i], columns[1][i]});
-          if (found == nullptr) continue;
-          const auto [known, fresh] =
-              infos.try_emplace({on.agent, columns[2][i]}, static_cast<int64_t>(infos.size()) + 1);
-          if (fresh) {
-            const Process& of = process(on.process);
-            const auto text_of = [&](int at) {
-              return sqlite::valid_utf8(trace_.text(Table::kCounter, columns[2][i], at));
-            };
-            const std::string name = text_of(column::Counter::name);
-            begin(info, known->second)
-                .integer(of.node)
-                .integer(of.id)
-                .integer(on.agent)
-                .text("GPU")
-                .integer(known->second)
-                .integer(0)
-                .text(name)
-                .text(name)
-                .text(text_of(column::Counter::text));
-            info.text("")
-                .text("tacho")
-                .text(text_of(column::Counter::unit))
-                .text("ABS")
-                .text(text_of(column::Counter::block))
-                .text("")
-                .integer(0)
-                .integer(0)
-                .text("{}")
-                .end();
-          }
-          begin(values, ++id)
-              .integer(found->value)
-              .integer(known->second)
-              .real(__builtin_bit_cast(double, columns[3][i]));
-          std::string about;
-          JsonWriter json(about);
-          json.begin_object();
-          if (columns[4][i] != 0) json.member("instance", columns[4][i]);
-          json.end_object();
-          values.text(about).end();
-        }
-        return true;
-      });
+  using C = column::CounterValue;
+  TACHO_ASSIGN(const walk::FirstPasses passes, walk::FirstPasses::make(trace_));
+  Status status;
+  for (const auto& read :
+       trace::chunks<C::track, C::start, C::ordinal, C::dim, C::instance, C::pass, C::value>(trace_, status))
+    for (size_t i = 0; i < read.size(); ++i) {
+      const int64_t counter = read.dim[i];
+      const Track& on = track(read.track[i]);
+      if (!on.wanted || !passes.count(read.track[i], read.start[i], read.ordinal[i], counter, read.pass[i])) continue;
+      const auto* const found = dispatch_events_.find({read.track[i], read.start[i]});
+      if (found == nullptr) continue;
+      const auto [known, fresh] = infos.try_emplace({on.agent, counter}, static_cast<int64_t>(infos.size()) + 1);
+      if (fresh) {
+        const Process& of = process(on.process);
+        const auto of_counter = trace::row<event::row::Counter>(trace_, counter);
+        const auto text_of = [&](int64_t string) { return sqlite::valid_utf8(trace_.string(string)); };
+        const std::string name = text_of(of_counter.name);
+        begin(info, known->second)
+            .integer(of.node)
+            .integer(of.id)
+            .integer(on.agent)
+            .text("GPU")
+            .integer(known->second)
+            .integer(0)
+            .text(name)
+            .text(name)
+            .text(text_of(of_counter.text));
+        info.text("")
+            .text("tacho")
+            .text(text_of(of_counter.unit))
+            .text("ABS")
+            .text(text_of(of_counter.block))
+            .text("")
+            .integer(0)
+            .integer(0)
+            .text("{}")
+            .end();
+      }
+      begin(values, ++id).integer(found->value).integer(known->second).real(read.value[i].value());
+      std::string about;
+      JsonWriter json(about);
+      json.begin_object();
+      if (read.instance[i] != 0) json.member("instance", read.instance[i]);
+      json.end_object();
+      values.text(about).end();
+    }
+  return status;
 }
 
 Status Writer::run() {

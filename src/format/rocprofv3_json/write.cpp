@@ -14,6 +14,7 @@
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/shared/rocprof_words.h"
 #include "walk/clock.h"
+#include "walk/counters.h"
 #include "walk/launches.h"
 #include "walk/timeline.h"
 #include "walk/tracks.h"
@@ -399,11 +400,10 @@ class Exporter {
   Status write_callback_records() {
     json_.newline().name("callback_records").begin_object().name("counter_collection").begin_array();
     if (options_.wants(Table::kCounterValue) && trace_.rows(Table::kCounterValue) > 0) {
-      static constexpr int kValues[] = {column::CounterValue::track, column::CounterValue::start,
-                                        column::CounterValue::ordinal, column::CounterValue::dim,
-                                        column::CounterValue::value};
-      trace::TimeCursor values(trace_, Table::kCounterValue, kValues),
-          dispatches(trace_, Table::kDispatch, kDispatchColumns);
+      using C = column::CounterValue;
+      TACHO_ASSIGN(const walk::FirstPasses passes, walk::FirstPasses::make(trace_));
+      trace::RowCursor<C::track, C::start, C::ordinal, C::dim, C::pass, C::value> values(trace_);
+      trace::TimeCursor dispatches(trace_, Table::kDispatch, kDispatchColumns);
       Launches launches(trace_, Launches::Around::kNothing);
       bool more = values.next();
       while (more && dispatches.next() && !file_.failed()) {
@@ -413,10 +413,12 @@ class Exporter {
         std::string values_json;
         JsonWriter records(values_json, kCompactJson);
         while (more && values.start() == row.start) {
-          const auto value = values.row();
-          if (value[0] != row.track || value[2] != row.ordinal) break;
-          put_handle(records.begin_object(), "counter_id", value[3]);
-          records.member("value", std::bit_cast<double>(value[4])).end_object();
+          const auto& value = *values;
+          if (value.track != row.track || value.ordinal != row.ordinal) break;
+          if (passes.count(value.track, value.start, value.ordinal, value.dim, value.pass)) {
+            put_handle(records.begin_object(), "counter_id", value.dim);
+            records.member("value", value.value.value()).end_object();
+          }
           more = values.next();
         }
         if (values_json.empty() || !of_process(row.track)) continue;

@@ -43,7 +43,7 @@ class ChosenRanks(harness.Case):
     def test_how_the_program_of_another_rank_ended(self):
         for end, told in (("exit 3", "; exited with code 3  t.1.tacho"), ("kill -9 $$", "; ended by signal 9  t.1.tacho")):
             said = self.run_rank(1, "trace", "-o", "t.tacho", "--overwrite", "--", "/bin/sh", "-c", end, code=None).stderr.decode()
-            self.assertRegex(said, rf"^tacho  rank 1 of 4: ran [0-9.]+ m?s, 0 kernels, 0 calls{re.escape(told)}\n$")
+            self.assertRegex(said, rf"^tacho  rank 1 of 4: program [0-9.]+ m?s, 0 kernels, 0 calls{re.escape(told)}\n$")
 
     def test_bad_lists(self):
         for text, needle in (("", "is no rank"), ("a", "'a' is no rank"), ("1,", "'' is no rank"), ("3-1", "ends before it begins"), ("-1", "no rank"),
@@ -92,11 +92,11 @@ class OpenMpi(harness.Case):
             self.assertEqual(said.count("Kernels ("), 1, said)
             self.assertIn("  rank 0 of 4; every other recorded rank has one line\n", said)
             for line in lines.values():
-                self.assertRegex(line, r": ran [0-9.]+ m?s, 1 kernel, 25 calls  ")
+                self.assertRegex(line, r": run of [0-9.]+ [mu]?s, program [0-9.]+ m?s, 1 kernel, 25 calls  ")
             self.assertNotIn("tacho ranks", said)  # no collective, no message: it would have nothing to say
         said, lines = self.summaries("trace", "-o", "s.tacho", "--ranks", "1,3", "--", VCOPY, "-n", "4096")
         self.assertEqual(sorted(lines), [3], said)
-        self.assertRegex(lines[3], r"tacho  rank 3 of 4: ran [0-9.]+ m?s, 1 kernel, 25 calls  s\.3\.tacho$")
+        self.assertRegex(lines[3], r"tacho  rank 3 of 4: run of [0-9.]+ [mu]?s, program [0-9.]+ m?s, 1 kernel, 25 calls  s\.3\.tacho$")
         self.assertIn("  rank 1 of 4; every other", said)
 
     def test_each_rank_says_what_it_lost(self):

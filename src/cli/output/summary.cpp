@@ -332,9 +332,11 @@ double run_length(const trace::Trace& trace) {
 
 // "run of 1.15 s" and, where tacho started the program, how long that ran.
 std::string how_long(const trace::Trace& trace) {
-  const double seconds = number_property(trace, "target_seconds");
-  return fmt::format("run of {}{}", report::format_duration(run_length(trace)),
-                     seconds > 0 ? fmt::format(", program {}", report::format_duration(seconds * 1e9)) : std::string());
+  const double seconds = number_property(trace, "target_seconds"), run = run_length(trace);
+  const std::string program =
+      seconds > 0 ? fmt::format("program {}", report::format_duration(seconds * 1e9)) : std::string();
+  if (run == 0 && !program.empty()) return program;
+  return fmt::format("run of {}{}{}", report::format_duration(run), program.empty() ? "" : ", ", program);
 }
 
 // "; ended by signal 11", "; exited with code 3", or nothing.

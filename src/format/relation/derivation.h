@@ -12,7 +12,9 @@
 // virtual table. The SQL types are codes of the format; the derivation says how a row of a trace gives the value.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "event/schema.h"
 
@@ -25,6 +27,17 @@ inline constexpr unsigned kFew = 1, kText = 2, kTime = 4, kId = 8, kReal = 16;
 inline constexpr unsigned kHex = 32, kDecimal = 64;
 /// The first flag that a format may give a meaning of its own.
 inline constexpr unsigned kOwnFlag = 128;
+
+/// An SQL type: a format's code of it.
+struct ColumnType {
+  template <size_t kSize>
+  consteval ColumnType(const char (&type)[kSize]) : ColumnType(std::string_view(type, kSize - 1)) {}
+  explicit constexpr ColumnType(std::string_view type)
+      : text(type), code(type.front()), text_id(type.ends_with("string")) {}
+  std::string_view text;
+  char code;     // its first character
+  bool text_id;  // the id of a text in another table
+};
 
 /// In place of a stored column: the row's number within its table.
 inline constexpr int16_t kRowNumber = -1;
@@ -45,6 +58,12 @@ struct Stored {
 };
 template <int16_t kColumn>
 inline constexpr Derivation<Stored, kColumn> kStored;
+
+/// In Face::keep: the table lacks no row.
+struct EveryRow {
+  int64_t operator()(const auto&) const { return 1; }
+};
+inline constexpr Derivation<EveryRow> kEveryRow;
 
 /// One derivation for rows of table kTable, another one for those of the list's other tables.
 template <event::Table kTable, typename Then, typename Else>

@@ -1,93 +1,76 @@
 // Tables and views of rocpd databases (schema.h). Names, columns and results match rocprofv3's databases.
 #include "format/rocpd/schema.h"
 
-#include <array>
+#include <utility>
+
+#include "format/rocpd/relations.h"
 
 namespace tacho::format::rocpd {
 namespace {
 
-// Column types: k = integer primary key, g = the guid, t = text, T = required text, i = integer, I = required integer,
-// b = bigint, B = required bigint, r = real, j = JSON text; after a colon: the row referred to.
-struct TableText {
-  std::string_view name, columns, more;  // more: constraints
-};
-constexpr TableText kTables[] = {
-    {"rocpd_metadata", "id k tag T value T", ""},
-    {"rocpd_string", "id k guid g string U", ""},
-    {"rocpd_info_node",
-     "id k guid g hash N machine_id U system_name t hostname t release t version t hardware_name t domain_name t", ""},
-    {"rocpd_info_process",
-     "id k guid g nid I:rocpd_info_node ppid i pid I init b fini b start b end b command t environment j extdata j",
-     ""},
-    {"rocpd_info_thread",
-     "id k guid g nid I:rocpd_info_node ppid i pid I:rocpd_info_process tid I name t start b end b extdata j", ""},
-    {"rocpd_info_agent",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process type t absolute_index i logical_index i type_index i "
-     "uuid i name t model_name t vendor_name t product_name t user_name t extdata j",
-     ", CHECK (\"type\" IN ('CPU', 'GPU'))"},
-    {"rocpd_info_queue", "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process name t extdata j", ""},
-    {"rocpd_info_stream", "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process name t extdata j", ""},
-    {"rocpd_info_pmc",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process agent_id i:rocpd_info_agent target_arch t event_code "
-     "i instance_id i name T symbol T description t long_description e component t units e value_type t block t "
-     "expression t is_constant i is_derived i extdata j",
-     ", CHECK (\"target_arch\" IN ('CPU', 'GPU')), CHECK (\"value_type\" IN ('ABS', 'ACCUM', 'RELATIVE'))"},
-    {"rocpd_info_code_object",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process agent_id i:rocpd_info_agent uri t load_base b "
-     "load_size b load_delta b storage_type t extdata j",
-     ", CHECK (\"storage_type\" IN ('FILE', 'MEMORY'))"},
-    {"rocpd_info_kernel_symbol",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process code_object_id I:rocpd_info_code_object kernel_name t "
-     "display_name t kernel_object i kernarg_segment_size i kernarg_segment_alignment i group_segment_size i "
-     "private_segment_size i sgpr_count i arch_vgpr_count i accum_vgpr_count i extdata j",
-     ""},
-    {"rocpd_track",
-     "id k guid g nid I:rocpd_info_node pid i:rocpd_info_process tid "
-     "i:rocpd_info_thread name_id i:rocpd_string extdata j",
-     ""},
-    {"rocpd_event",
-     "id k guid g category_id i:rocpd_string stack_id i parent_stack_id i "
-     "correlation_id i call_stack j line_info j extdata j",
-     ""},
-    {"rocpd_arg", "id k guid g event_id I:rocpd_event position I type T name T value t extdata j", ""},
-    {"rocpd_pmc_event", "id k guid g event_id i:rocpd_event pmc_id I:rocpd_info_pmc value r extdata J", ""},
-    {"rocpd_region",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process tid I:rocpd_info_thread start B end B name_id "
-     "I:rocpd_string event_id i:rocpd_event extdata j",
-     ""},
-    {"rocpd_sample", "id k guid g track_id I:rocpd_track timestamp B event_id i:rocpd_event extdata j", ""},
-    {"rocpd_kernel_dispatch",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process tid i:rocpd_info_thread agent_id I:rocpd_info_agent "
-     "kernel_id I:rocpd_info_kernel_symbol dispatch_id I queue_id I:rocpd_info_queue stream_id I:rocpd_info_stream "
-     "start B end B private_segment_size i group_segment_size i workgroup_size_x I workgroup_size_y I workgroup_size_z "
-     "I grid_size_x I grid_size_y I grid_size_z I region_name_id i:rocpd_string event_id i:rocpd_event extdata j",
-     ""},
-    {"rocpd_memory_copy",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process tid i:rocpd_info_thread start B end B name_id "
-     "I:rocpd_string dst_agent_id i:rocpd_info_agent dst_address i src_agent_id i:rocpd_info_agent src_address i size "
-     "I queue_id i:rocpd_info_queue stream_id i:rocpd_info_stream "
-     "region_name_id i:rocpd_string event_id i:rocpd_event extdata j",
-     ""},
-    {"rocpd_memory_allocate",
-     "id k guid g nid I:rocpd_info_node pid I:rocpd_info_process tid i:rocpd_info_thread agent_id i:rocpd_info_agent "
-     "type t level t start B end B address i size I queue_id i:rocpd_info_queue "
-     "stream_id i:rocpd_info_stream event_id i:rocpd_event extdata j",
-     ", CHECK (\"type\" IN ('ALLOC', 'FREE', 'REALLOC', 'RECLAIM')), "
-     "CHECK (\"level\" IN ('REAL', 'VIRTUAL', 'SCRATCH'))"},
-};
-
-// Calls each(column, type) for the pairs of a column list.
-template <typename Each>
-void columns_of(std::string_view list, Each each) {
-  while (!list.empty()) {
-    const size_t first = list.find(' ');
-    const std::string_view name = list.substr(0, first);
-    list.remove_prefix(first + 1);
-    const size_t second = list.find(' ');
-    each(name, list.substr(0, second));
-    list.remove_prefix(second == std::string_view::npos ? list.size() : second + 1);
-  }
+// Calls each(list) for every table, in the order of their creation.
+void for_each_table(const auto& each) {
+  const auto all = [&](auto... lists) { (each(lists), ...); };
+  all(kMetadataTable, kStringTable, kNodeTable, kProcessTable, kThreadTable, kAgentTable, kQueueTable, kStreamTable,
+      kPmcTable, kCodeObjectTable, kKernelSymbolTable, kTrackTable, kEventTable, kArgTable, kPmcEventTable,
+      kRegionTable, kSampleTable, kKernelDispatchTable, kMemoryCopyTable, kMemoryAllocateTable);
 }
+
+// Reads the list of a table as its CREATE TABLE.
+class SchemaFace {
+ public:
+  SchemaFace(std::string suffix, std::string guid) : suffix_(std::move(suffix)), guid_(std::move(guid)) {}
+  void relation(std::string_view name, std::string_view constraints = {}) {
+    name_ = name;
+    constraints_ = constraints;
+  }
+  void keep(auto) {}
+  void column(std::string_view name, relation::ColumnType type, unsigned, auto) {
+    columns_ += (columns_.empty() ? "\"" : ", \"") + std::string(name) + "\" " + definition(type.code);
+    if (type.text.size() > 1)
+      keys_ += ", FOREIGN KEY (\"" + std::string(name) + "\") REFERENCES \"" + std::string(type.text.substr(2)) +
+               suffix_ + "\" (id) ON UPDATE CASCADE";
+  }
+  const std::string& name() const { return name_; }
+  std::string sql() const {
+    return "CREATE TABLE \"" + name_ + suffix_ + "\" (" + columns_ + constraints_ + keys_ + ");\n";
+  }
+
+ private:
+  std::string definition(char type) const {
+    switch (type) {
+      case 'k':
+        return "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT";
+      case 'g':
+        return "TEXT DEFAULT '" + guid_ + "' NOT NULL";
+      case 't':
+        return "TEXT";
+      case 'e':
+        return "TEXT DEFAULT ''";
+      case 'T':
+        return "TEXT NOT NULL";
+      case 'U':
+        return "TEXT NOT NULL UNIQUE";
+      case 'N':
+        return "BIGINT NOT NULL UNIQUE";
+      case 'i':
+        return "INTEGER";
+      case 'I':
+        return "INTEGER NOT NULL";
+      case 'b':
+        return "BIGINT";
+      case 'B':
+        return "BIGINT NOT NULL";
+      case 'r':
+        return "REAL DEFAULT 0.0";
+      case 'j':
+        return "JSONB DEFAULT '{}' NOT NULL";
+      default:
+        return "JSONB DEFAULT '{}'";
+    }
+  }
+  std::string suffix_, guid_, name_, constraints_, columns_, keys_;
+};
 
 std::string category(const char* alias) {
   const std::string e = alias;
@@ -104,92 +87,26 @@ std::string join(const char* kind, const char* table, const char* alias, const s
 
 }  // namespace
 
-std::span<const std::string_view> table_names() {
-  static constexpr auto kNames = [] {
-    std::array<std::string_view, std::size(kTables)> names{};
-    for (size_t i = 0; i < names.size(); ++i) names[i] = kTables[i].name;
-    return names;
-  }();
-  return kNames;
-}
-
-std::string_view table_columns(std::string_view table) {
-  for (const TableText& text : kTables)
-    if (text.name == table) return text.columns;
-  return {};
-}
-
 std::string table_schema(const std::string& suffix, const std::string& guid) {
   std::string sql;
-  for (const TableText& table : kTables) {
-    sql += "CREATE TABLE \"" + std::string(table.name) + suffix + "\" (";
-    std::string keys;
-    bool first = true;
-    columns_of(table.columns, [&](std::string_view name, std::string_view type) {
-      sql += (first ? "\"" : ", \"") + std::string(name) + "\" ";
-      first = false;
-      switch (type[0]) {
-        case 'k':
-          sql += "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT";
-          break;
-        case 'g':
-          sql += "TEXT DEFAULT '" + guid + "' NOT NULL";
-          break;
-        case 't':
-          sql += "TEXT";
-          break;
-        case 'e':
-          sql += "TEXT DEFAULT ''";
-          break;
-        case 'T':
-          sql += "TEXT NOT NULL";
-          break;
-        case 'U':
-          sql += "TEXT NOT NULL UNIQUE";
-          break;
-        case 'N':
-          sql += "BIGINT NOT NULL UNIQUE";
-          break;
-        case 'i':
-          sql += "INTEGER";
-          break;
-        case 'I':
-          sql += "INTEGER NOT NULL";
-          break;
-        case 'b':
-          sql += "BIGINT";
-          break;
-        case 'B':
-          sql += "BIGINT NOT NULL";
-          break;
-        case 'r':
-          sql += "REAL DEFAULT 0.0";
-          break;
-        case 'j':
-          sql += "JSONB DEFAULT '{}' NOT NULL";
-          break;
-        default:
-          sql += "JSONB DEFAULT '{}'";
-          break;
-      }
-      if (type.size() > 1)
-        keys += ", FOREIGN KEY (\"" + std::string(name) + "\") REFERENCES \"" + std::string(type.substr(2)) + suffix +
-                "\" (id) ON UPDATE CASCADE";
-    });
-    sql += std::string(table.more) + keys + ");\n";
-  }
+  for_each_table([&](const auto& list) {
+    SchemaFace face(suffix, guid);
+    list(face);
+    sql += face.sql();
+  });
   return sql;
 }
 
 std::vector<ViewDefinition> plain_views(std::span<const std::string> suffixes) {
   std::vector<ViewDefinition> views;
-  for (const TableText& table : kTables) {
+  for_each_table([&](const auto& list) {
+    SchemaFace face({}, {});
+    list(face);
     std::string select;
     for (const std::string& suffix : suffixes)
-      select += (select.empty() ? "SELECT * FROM \"" : " UNION ALL SELECT * FROM \"") + std::string(table.name) +
-                suffix + "\"";
-    views.push_back({std::string(table.name), select});
-  }
+      select += (select.empty() ? "SELECT * FROM \"" : " UNION ALL SELECT * FROM \"") + face.name() + suffix + "\"";
+    views.push_back({face.name(), select});
+  });
   return views;
 }
 

@@ -8,10 +8,6 @@
 
 namespace tacho::format::rocpd {
 
-/// Names of the tables without suffix, in the order of their creation.
-std::span<const std::string_view> table_names();
-/// The columns of a table in stored order, separated by spaces.
-std::string_view table_columns(std::string_view table);
 /// CREATE TABLE statements; `suffix` is "_" + the guid with underscores.
 std::string table_schema(const std::string& suffix, const std::string& guid);
 

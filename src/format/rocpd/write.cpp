@@ -8,6 +8,7 @@
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "base/text/json_writer.h"
+#include "format/rocpd/relations.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rocpd/schema.h"
 #include "format/shared/rocprof_words.h"
@@ -35,6 +36,7 @@ using walk::Agents;
 using walk::Causes;
 using walk::HashIds;
 using walk::OutputClock;
+using walk::RowNumbers;
 
 // A UUID of version 7: milliseconds since 1970, then random bits.
 std::string make_guid(int64_t realtime_ns) {
@@ -58,14 +60,54 @@ class Writer {
         agents_(trace, options.process) {}
   Status run();
 
+  // What the lists of relations.h ask
+
+  const trace::Trace& trace() const { return trace_; }
+  int64_t clock(int64_t time) const { return clock_(time); }
+  int64_t unknown_end(int64_t start) const { return clock_(start); }  // the columns are NOT NULL
+  int64_t id(int64_t) const { return id_; }
+  int64_t event(int64_t) const { return event_; }
+  int64_t node(int64_t track) const { return tracks_[static_cast<size_t>(track)].node; }
+  int64_t process(int64_t track) const { return tracks_[static_cast<size_t>(track)].process_id; }
+  int64_t thread(int64_t track) const { return tracks_[static_cast<size_t>(track)].thread; }
+  int64_t agent(int64_t track) const { return tracks_[static_cast<size_t>(track)].agent; }
+  int64_t agent_of(int64_t device) const { return agents_.of(device).node; }
+  int64_t queue(int64_t track) const { return tracks_[static_cast<size_t>(track)].queue; }
+  int64_t sample_track(int64_t track);
+  int64_t launching_thread(int64_t track, int64_t correlation);
+  int64_t symbol(int64_t kernel) { return symbol(process_, kernel); }
+  int64_t code_object() const { return code_object_; }
+  int64_t pmc(int64_t) const { return pmc_; }
+  int64_t pmc_agent() const { return pmc_agent_; }
+  int64_t dispatch_event(int64_t, int64_t) const { return event_; }
+  int64_t owner_node() const { return process_of(process_).node; }
+  int64_t owner() const { return process_of(process_).id; }
+  int64_t text_cell(Table table, int64_t row, int at) const { return trace_.cell(table, row, at); }
+
+  // What the columns of a row ask
+
+  const std::string& guid() const { return guid_; }
+  std::string_view text(int64_t code) const { return code >= 0 ? trace_.string(code) : words().text(code); }
+  int64_t text_id(int64_t code);  // rocpd_string.id
+  std::string_view own_text(unsigned flags, int64_t value, std::string& scratch) const {
+    if ((flags & kReadable) != 0) return shown_name_;
+    if ((flags & kKernelNames) != 0) return kernel_names_;
+    return object_text(trace_, flags, value, scratch);
+  }
+
  private:
   struct Process {
     int64_t id = 0, pid = 0, node = 0, main_thread = 0;
     bool wanted = true;
   };
   struct Track {
-    int64_t process = 0, thread = 0, queue = 0, agent = 0;  // process: row; the others: ids in the database
+    // A row of the trace; ids in the database.
+    int64_t process = 0, process_id = 0, node = 0, thread = 0, queue = 0, agent = 0;
     bool wanted = true;
+  };
+  struct Place {
+    int64_t track, start;
+    auto operator<=>(const Place&) const = default;
   };
 
   BulkTable& table(const char* name) { return file_.table(std::string(name) + suffix_); }
@@ -74,22 +116,31 @@ class Writer {
     table.begin(id);
     return table.null().text(guid_);
   }
-  int64_t text(std::string_view value);
-  int64_t event(int64_t category, int64_t stack, std::string_view extdata);
-  void nodes_and_processes();
-  void agents_and_queues();
+  template <typename List, typename Stored>
+  void put(BulkTable& table, const List& list, int64_t id, Table from, const Stored& stored);
+  template <typename Stored>
+  void put_event(Table from, const Stored& stored) {
+    event_ = next_event_++;
+    put(events_, kEventTable, event_, from, stored);
+  }
+  int64_t text_id_of(std::string_view value);
+  std::vector<std::pair<int64_t, int64_t>> processes();  // (id, row), ascending
+  void write_processes(std::span<const std::pair<int64_t, int64_t>> order);
+  void write_nodes(const std::map<std::string, int64_t>& nodes);
+  void threads_and_tracks();
+  void agents();
+  void queues();
   int64_t symbol(int64_t process, int64_t kernel);
+  void write_symbol(int64_t id, int64_t process, int64_t kernel);
   Status regions();
   Status operations();
   Status allocations();
   Status counters();
-  int64_t thread_of(const Track& track, int64_t correlation);
-  const Process& process(int64_t row) const {
+  const Process& process_of(int64_t row) const {
     const auto count = static_cast<int64_t>(processes_.size());
     const int64_t at = row > 0 && row < count ? row : 0;
     return processes_[static_cast<size_t>(at == 0 && processes_[0].id == 0 && count > 1 ? 1 : at)];
   }
-  const Track& track(int64_t row) const { return tracks_[static_cast<size_t>(row)]; }
 
   const trace::Trace& trace_;
   const ExportOptions& options_;
@@ -97,32 +148,78 @@ class Writer {
   OutputClock clock_;
   std::string suffix_, guid_;
   Agents agents_;
+  bool nameless_ = false;  // some track names no process: row 0 then stands for that process
   std::vector<Process> processes_;
   std::vector<Track> tracks_;
   HashIds texts_;
-  int64_t next_text_ = 1, next_event_ = 1, empty_text_ = 0;
+  RowNumbers text_rows_{trace_.rows(Table::kString)};
+  std::vector<int64_t> word_ids_ = std::vector<int64_t>(words().size(), 0);
+  int64_t next_text_ = 1, next_event_ = 1;
   HashIds symbols_;    // by process, name and resource needs
   HashIds symbol_of_;  // by process and row of table kernel
   int64_t symbol_count_ = 0;
-  std::map<int64_t, int64_t> code_objects_;
-  int64_t host_agent_ = 0;
+  std::map<int64_t, int64_t> code_objects_, marks_;  // by process; by thread: rocpd_track.id
+  BulkTable& events_ = table("rocpd_event");
   Causes threads_;  // of API calls: the calling thread's id
-  struct Place {
-    int64_t track, start;
-    bool operator<(const Place& other) const {
-      return track != other.track ? track < other.track : start < other.start;
-    }
-    bool operator==(const Place& other) const { return track == other.track && start == other.start; }
-  };
   KeyIndex<int64_t, Place> dispatch_events_;
+  // About the row that is being written.
+  int64_t id_ = 0, event_ = 0, process_ = 0, code_object_ = 0, pmc_ = 0, pmc_agent_ = 0;
+  std::string shown_name_, kernel_names_;
 };
+
+// Reads the list of a table as one row of it.
+template <typename Stored>
+class RowFace {
+ public:
+  RowFace(Writer& facts, BulkTable& table, Table from, const Stored& stored)
+      : facts_(facts), table_(table), from_(from), stored_(stored) {}
+  void relation(std::string_view, std::string_view = {}) {}
+  void keep(auto) {}
+  [[gnu::always_inline]] void column(std::string_view, relation::ColumnType type, unsigned flags, auto derivation) {
+    if (type.code == 'k') return void(table_.null());  // the rowid
+    if (type.code == 'g') return void(table_.text(facts_.guid()));
+    if ((flags & kObject) != 0) return void(table_.text("{}"));
+    const int64_t value = relation::value_of(derivation, from_, facts_, stored_);
+    if (flags >= relation::kOwnFlag) return void(table_.text(facts_.own_text(flags, value, scratch_)));
+    if (type.text_id) return void(table_.integer(facts_.text_id(value)));
+    switch (type.code) {
+      case 't':
+      case 'T':
+      case 'e':
+        return void(table_.text(sqlite::valid_utf8(facts_.text(value))));
+      case 'r':
+        return void(value == kUnknown ? table_.null() : table_.real(__builtin_bit_cast(double, value)));
+      case 'i':
+        return void(table_.known(value));
+      default:
+        table_.integer(value == kUnknown ? 0 : value);  // NOT NULL
+    }
+  }
+
+ private:
+  Writer& facts_;
+  BulkTable& table_;
+  Table from_;
+  const Stored& stored_;
+  std::string scratch_;
+};
+
+// Writes a row. stored(column) gives the stored columns of the trace's row.
+template <typename List, typename Stored>
+void Writer::put(BulkTable& table, const List& list, int64_t id, Table from, const Stored& stored) {
+  id_ = id;
+  table.begin(id);
+  RowFace<Stored> face(*this, table, from, stored);
+  list(face);
+  table.end();
+}
 
 template <size_t kCount>
 std::string_view bytes_of(const int64_t (&numbers)[kCount]) {
   return {reinterpret_cast<const char*>(numbers), sizeof numbers};
 }
 
-int64_t Writer::text(std::string_view value) {
+int64_t Writer::text_id_of(std::string_view value) {
   const std::string clean = sqlite::valid_utf8(value);
   int64_t& known = texts_.of(clean);
   if (known != 0) return known;
@@ -131,34 +228,24 @@ int64_t Writer::text(std::string_view value) {
   return id;
 }
 
-int64_t Writer::event(int64_t category, int64_t stack, std::string_view extdata) {
-  const int64_t id = next_event_++;
-  begin(table("rocpd_event"), id)
-      .integer(category)
-      .integer(stack)
-      .integer(0)
-      .integer(0)
-      .text("{}")
-      .text("{}")
-      .text(extdata)
-      .end();
-  return id;
+int64_t Writer::text_id(int64_t code) {
+  int64_t& known = code < 0 ? word_ids_[~static_cast<uint64_t>(code)] : text_rows_.of(code);
+  return known != 0 ? known : known = text_id_of(text(code));
 }
 
-void Writer::nodes_and_processes() {
+std::vector<std::pair<int64_t, int64_t>> Writer::processes() {
   std::map<std::string, int64_t> nodes;
   const int64_t count = std::max<int64_t>(trace_.rows(Table::kProcess), 1);
   processes_.resize(static_cast<size_t>(count));
   std::map<int64_t, int64_t> pids;
   int64_t next_extra = 1;
-  BulkTable& info = table("rocpd_info_process");
-  std::vector<std::pair<int64_t, int64_t>> order;  // (id, row): ids must ascend in the file
-  bool nameless = count == 1;
-  for (int64_t row = 1; row < trace_.rows(Table::kTrack) && !nameless; ++row)
-    nameless = trace_.cell(Table::kTrack, row, column::Track::process) <= 0;
+  std::vector<std::pair<int64_t, int64_t>> order;
+  nameless_ = count == 1;
+  for (int64_t row = 1; row < trace_.rows(Table::kTrack) && !nameless_; ++row)
+    nameless_ = trace_.cell(Table::kTrack, row, column::Track::process) <= 0;
   for (int64_t row = 0; row < count; ++row) {
     Process& process = processes_[static_cast<size_t>(row)];
-    if (row == 0 && !nameless) continue;
+    if (row == 0 && !nameless_) continue;
     process.wanted = options_.process == 0 || options_.process == row;
     std::string host(row > 0 ? trace_.text(Table::kProcess, row, column::Process::host) : std::string_view());
     // Row 0 stands for tracks that name no process; it becomes a process only if such tracks are used.
@@ -175,6 +262,12 @@ void Writer::nodes_and_processes() {
     pids[process.id] = row;
     order.emplace_back(process.id, row);
   }
+  write_nodes(nodes);
+  std::sort(order.begin(), order.end());  // ids must ascend in the file
+  return order;
+}
+
+void Writer::write_nodes(const std::map<std::string, int64_t>& nodes) {
   BulkTable& info_node = table("rocpd_info_node");
   std::vector<std::pair<int64_t, std::string>> by_id;
   for (const auto& [host, id] : nodes) by_id.emplace_back(id, host);
@@ -192,7 +285,10 @@ void Writer::nodes_and_processes() {
         .null()
         .null()
         .end();
-  std::sort(order.begin(), order.end());
+}
+
+void Writer::write_processes(std::span<const std::pair<int64_t, int64_t>> order) {
+  BulkTable& info = table("rocpd_info_process");
   const auto [first, last] = trace_.time_range();
   for (const auto& [id, row] : order) {
     const int64_t start = row > 0 ? trace_.cell(Table::kProcess, row, column::Process::start) : kUnknown;
@@ -201,9 +297,9 @@ void Writer::nodes_and_processes() {
     const std::string_view command =
         row > 0 ? trace_.text(Table::kProcess, row, column::Process::command) : std::string_view();
     begin(info, id)
-        .integer(process(row).node)
+        .integer(process_of(row).node)
         .known(parent)
-        .integer(process(row).pid)
+        .integer(process_of(row).pid)
         .integer(from)
         .integer(to)
         .integer(from)
@@ -213,6 +309,10 @@ void Writer::nodes_and_processes() {
         .text("{}")
         .end();
   }
+}
+
+void Writer::threads_and_tracks() {
+  const auto count = static_cast<int64_t>(processes_.size());
   // A thread's id is its tid, unless another thread has taken that.
   std::vector<std::array<int64_t, 3>> threads;  // (id, process row, thread row)
   std::map<int64_t, bool> used;
@@ -232,7 +332,7 @@ void Writer::nodes_and_processes() {
         trace_.cell(Table::kThread, row, column::Thread::tid) == processes_[static_cast<size_t>(of)].pid)
       processes_[static_cast<size_t>(of)].main_thread = id;
   }
-  for (int64_t row = nameless ? 0 : 1; row < count; ++row) {
+  for (int64_t row = nameless_ ? 0 : 1; row < count; ++row) {
     Process& of = processes_[static_cast<size_t>(row)];
     if (of.main_thread != 0) continue;
     of.main_thread = number(of.pid);
@@ -241,7 +341,7 @@ void Writer::nodes_and_processes() {
   std::sort(threads.begin(), threads.end());
   BulkTable& info_thread = table("rocpd_info_thread");
   for (const auto& [id, of, row] : threads) {
-    const Process& owner = process(of);
+    const Process& owner = process_of(of);
     const int64_t parent = of > 0 ? trace_.cell(Table::kProcess, of, column::Process::parent_pid) : kUnknown;
     begin(info_thread, id)
         .integer(owner.node)
@@ -260,6 +360,8 @@ void Writer::nodes_and_processes() {
   for (int64_t row = 0; row < tracks; ++row) {
     Track& one = tracks_[static_cast<size_t>(row)];
     one.process = trace_.cell(Table::kTrack, row, column::Track::process);
+    one.process_id = process_of(one.process).id;
+    one.node = process_of(one.process).node;
     const int64_t thread = trace_.cell(Table::kTrack, row, column::Track::thread);
     one.thread =
         thread > 0 ? thread_ids[static_cast<size_t>(thread)] : processes_[static_cast<size_t>(one.process)].main_thread;
@@ -267,25 +369,24 @@ void Writer::nodes_and_processes() {
   }
 }
 
-void Writer::agents_and_queues() {
+void Writer::agents() {
   BulkTable& info = table("rocpd_info_agent");
   std::vector<const Agent*> order;
   for (const Agent& agent : agents_.all()) order.push_back(&agent);
   std::sort(order.begin(), order.end(), [](const Agent* a, const Agent* b) { return a->node < b->node; });
-  const Process& first = process(processes_.size() > 1 ? 1 : 0);
+  const Process& first = process_of(processes_.size() > 1 ? 1 : 0);
   int64_t last = -1;
   for (const Agent* const agent : order) {
     if (agent->node == last) continue;  // the same device, seen by another process
     last = agent->node;
     const int64_t owner = agent->device > 0 ? trace_.cell(Table::kDevice, agent->device, column::Device::process) : 0;
-    const Process& of = owner > 0 ? process(owner) : first;
+    const Process& of = owner > 0 ? process_of(owner) : first;
     const auto cell = [&](int at) {
       return agent->device > 0 ? sqlite::valid_utf8(trace_.text(Table::kDevice, agent->device, at)) : std::string();
     };
     const std::string product = agent->device > 0 ? cell(column::Device::name) : "host",
                       architecture = cell(column::Device::architecture);
     const bool cpu = agent->kind == event::DeviceKind::kCpu || agent->device == 0;
-    if (cpu && host_agent_ == 0) host_agent_ = agent->node;
     begin(info, agent->node)
         .integer(of.node)
         .integer(of.id)
@@ -302,7 +403,10 @@ void Writer::agents_and_queues() {
         .text("{}")
         .end();
   }
-  host_agent_ = agents_.of(0).node;
+}
+
+void Writer::queues() {
+  const Process& first = process_of(processes_.size() > 1 ? 1 : 0);
   // Each line of device work gets a queue and a stream, numbered in order; 0 are the default ones.
   BulkTable& queues = table("rocpd_info_queue");
   BulkTable& streams = table("rocpd_info_stream");
@@ -323,7 +427,7 @@ void Writer::agents_and_queues() {
     one.queue = found->second;
     if (!fresh) continue;
     ++next;
-    const Process& of = process(one.process);
+    const Process& of = process_of(one.process);
     begin(queues, one.queue).integer(of.node).integer(of.id).text(fmt::format("Queue {}", one.queue)).text("{}").end();
     begin(streams, one.queue)
         .integer(of.node)
@@ -350,45 +454,38 @@ int64_t Writer::symbol(int64_t process_row, int64_t kernel) {
   int64_t& id = symbols_.of(bytes_of(key));
   if (id == 0) {
     id = ++symbol_count_;
-    const Process& of = process(process_row);
-    const auto [object, first] = code_objects_.try_emplace(process_row, static_cast<int64_t>(code_objects_.size()) + 1);
-    if (first)
-      begin(table("rocpd_info_code_object"), object->second)
-          .integer(of.node)
-          .integer(of.id)
-          .null()
-          .text("")
-          .integer(0)
-          .integer(0)
-          .integer(0)
-          .null()
-          .text("{}")
-          .end();
-    const std::string_view raw = trace_.string(cell(K::name));
-    const std::string readable = demangle(raw), truncated = short_name(readable);
-    const std::string shown = options_.mangled ? std::string(raw) : options_.truncate ? truncated : readable;
-    BulkTable& info = table("rocpd_info_kernel_symbol");
-    begin(info, id)
-        .integer(of.node)
-        .integer(of.id)
-        .integer(object->second)
-        .text(sqlite::valid_utf8(raw))
-        .text(sqlite::valid_utf8(shown))
-        .null()
-        .null()
-        .null();
-    info.known(cell(K::shared_static))
-        .known(cell(K::private_bytes))
-        .known(cell(K::scalar_registers))
-        .known(cell(K::registers))
-        .known(cell(K::accum_registers));
-    std::string about;
-    JsonWriter json(about);
-    json.begin_object().member("kernel_id", id).member("formatted_kernel_name", readable);
-    json.member("demangled_kernel_name", readable).member("truncated_kernel_name", truncated).end_object();
-    info.text(about).end();
+    write_symbol(id, process_row, kernel);
   }
   return known = id;
+}
+
+void Writer::write_symbol(int64_t id, int64_t process_row, int64_t kernel) {
+  const Process& of = process_of(process_row);
+  const auto [object, first] = code_objects_.try_emplace(process_row, static_cast<int64_t>(code_objects_.size()) + 1);
+  code_object_ = object->second;
+  if (first)
+    begin(table("rocpd_info_code_object"), code_object_)
+        .integer(of.node)
+        .integer(of.id)
+        .null()
+        .text("")
+        .integer(0)
+        .integer(0)
+        .integer(0)
+        .null()
+        .text("{}")
+        .end();
+  const std::string_view raw = trace_.text(Table::kKernel, kernel, column::Kernel::name);
+  const std::string readable = demangle(raw), truncated = short_name(readable);
+  shown_name_ = sqlite::valid_utf8(options_.mangled ? raw : options_.truncate ? truncated : readable);
+  kernel_names_.clear();
+  JsonWriter json(kernel_names_);
+  json.begin_object().member("kernel_id", id).member("formatted_kernel_name", readable);
+  json.member("demangled_kernel_name", readable).member("truncated_kernel_name", truncated).end_object();
+  const int64_t row = std::exchange(id_, id);
+  put(table("rocpd_info_kernel_symbol"), kKernelSymbolTable, id, Table::kKernel,
+      [&](int16_t at) { return trace_.cell(Table::kKernel, kernel, at); });
+  id_ = row;
 }
 
 Status Writer::regions() {
@@ -397,77 +494,31 @@ Status Writer::regions() {
   trace::TimeCursor api(trace_, Table::kApi, kColumns), marker(trace_, Table::kMarker, kColumns);
   bool more_api = options_.wants(Table::kApi) && api.next(),
        more_marker = options_.wants(Table::kMarker) && marker.next();
-  struct Function {
-    int64_t name = 0, category = 0;
-    bool wanted = true;
-  };
-  std::vector<Function> functions(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)));
-  for (size_t row = 0; row < functions.size(); ++row) {
-    const Domain domain = event::from_cell<event::Domain>(
-        trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
-    functions[row].name = text(trace_.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name));
-    functions[row].category = text(api_domain_name(domain));
-    functions[row].wanted = options_.wants(domain);
+  std::vector<bool> wanted(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)));
+  for (size_t row = 0; row < wanted.size(); ++row) {
+    const int64_t domain = trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain);
+    text_id(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::name));
+    text_id(words().of_domain(domain));
+    wanted[row] = options_.wants(event::from_cell<Domain>(domain));
   }
-  const int64_t marker_category = text("MARKER_CORE_API");
-  const int64_t pushed = text("roctxThreadRangeA"), started = text("roctxProcessRangeA"), marked = text("roctxMarkA");
-  BulkTable& regions = table("rocpd_region");
+  for (const Word word : {Word::kMarkerCoreApi, Word::kRoctxThreadRange, Word::kRoctxProcessRange, Word::kRoctxMark})
+    text_id(code_of(word));
+  BulkTable& region_rows = table("rocpd_region");
   BulkTable& samples = table("rocpd_sample");
-  BulkTable& sample_tracks = table("rocpd_track");
-  std::map<int64_t, int64_t> marks;  // thread -> rocpd_track
   int64_t region = 0, sample = 0;
-  std::string extdata;
   while (more_api || more_marker) {
     const bool take_api = more_api && (!more_marker || api.start() <= marker.start());
     const std::span<const int64_t> row = take_api ? api.row() : marker.row();
-    const Track& on = track(row[0]);
-    const auto dim = static_cast<size_t>(row[3]);
-    if (on.wanted && (!take_api || functions[dim].wanted)) {
-      const Process& of = process(on.process);
-      const int64_t start = clock_(row[1]), end = row[2] == kUnknown ? start : clock_(row[1] + row[2]);
-      if (take_api) {
-        const int64_t about = event(functions[dim].category, row[4], "{}");
-        begin(regions, ++region)
-            .integer(of.node)
-            .integer(of.id)
-            .integer(on.thread)
-            .integer(start)
-            .integer(end)
-            .integer(functions[dim].name)
-            .integer(about)
-            .text("{}")
-            .end();
-        if (row[4] != 0) threads_.add(on.process, row[4], on.thread);
-      } else {
-        extdata.clear();
-        JsonWriter(extdata)
-            .begin_object()
-            .member("message", trace_.text(Table::kLabel, row[3], column::Label::name))
-            .end_object();
-        const int64_t about = event(marker_category, row[4], extdata);
-        const auto kind = static_cast<event::MarkerKind>(trace_.cell(Table::kLabel, row[3], column::Label::kind));
-        if (kind == event::MarkerKind::kMark) {
-          const auto [found, fresh] = marks.try_emplace(on.thread, static_cast<int64_t>(marks.size()) + 1);
-          if (fresh)
-            begin(sample_tracks, found->second)
-                .integer(of.node)
-                .integer(of.id)
-                .integer(on.thread)
-                .integer(marked)
-                .text("{}")
-                .end();
-          begin(samples, ++sample).integer(found->second).integer(start).integer(about).text("{}").end();
-        } else {
-          begin(regions, ++region)
-              .integer(of.node)
-              .integer(of.id)
-              .integer(on.thread)
-              .integer(start)
-              .integer(end)
-              .integer(kind == event::MarkerKind::kPushPop ? pushed : started);
-          regions.integer(about).text("{}").end();
-        }
-      }
+    const Track& on = tracks_[static_cast<size_t>(row[0])];
+    if (on.wanted && (!take_api || wanted[static_cast<size_t>(row[3])])) {
+      const auto stored = [&](int16_t at) { return row[static_cast<size_t>(at)]; };  // the first five columns
+      const Table from = take_api ? Table::kApi : Table::kMarker;
+      put_event(from, stored);
+      if (relation::value_of(derive::kIsRegion, from, *this, stored) != 0)
+        put(region_rows, kRegionTable, ++region, from, stored);
+      else
+        put(samples, kSampleTable, ++sample, from, stored);
+      if (take_api && row[4] != 0) threads_.add(on.process, row[4], on.thread);
     }
     if (take_api)
       more_api = api.next();
@@ -479,9 +530,24 @@ Status Writer::regions() {
   return threads_.finish();
 }
 
-int64_t Writer::thread_of(const Track& on, int64_t correlation) {
-  const int64_t thread = threads_.find(on.process, correlation);
-  return thread != 0 ? thread : process(on.process).main_thread;
+int64_t Writer::sample_track(int64_t track) {
+  const Track& on = tracks_[static_cast<size_t>(track)];
+  const auto [found, fresh] = marks_.try_emplace(on.thread, static_cast<int64_t>(marks_.size()) + 1);
+  if (fresh)
+    begin(table("rocpd_track"), found->second)
+        .integer(node(track))
+        .integer(process(track))
+        .integer(on.thread)
+        .integer(text_id(code_of(Word::kRoctxMark)))
+        .text("{}")
+        .end();
+  return found->second;
+}
+
+int64_t Writer::launching_thread(int64_t track, int64_t correlation) {
+  const int64_t process = tracks_[static_cast<size_t>(track)].process;
+  const int64_t thread = threads_.find(process, correlation);
+  return thread != 0 ? thread : process_of(process).main_thread;
 }
 
 Status Writer::operations() {
@@ -497,81 +563,26 @@ Status Writer::operations() {
   bool more[3];
   for (int i = 0; i < 3; ++i) more[i] = options_.wants(kTables[i]) && cursors[i]->next();
   const bool counters = trace_.rows(Table::kCounterValue) > 0;
-  const int64_t dispatch_category = text("KERNEL_DISPATCH"), copy_category = text("MEMORY_COPY"),
-                fill_name = text("MEMORY_FILL");
+  for (const Word word : {Word::kKernelDispatch, Word::kMemoryCopy, Word::kMemoryFill}) text_id(code_of(word));
   BulkTable& dispatches = table("rocpd_kernel_dispatch");
   BulkTable& copies = table("rocpd_memory_copy");
-  int64_t dispatch_id = 0, copy_id = 0;
+  int64_t dispatch_count = 0, copy_count = 0;
   while (more[0] || more[1] || more[2]) {
     int which = -1;
     for (int i = 0; i < 3; ++i)
       if (more[i] && (which < 0 || cursors[i]->start() < cursors[which]->start())) which = i;
     const std::span<const int64_t> row = cursors[which]->row();
-    const Track& on = track(row[0]);
+    const Track& on = tracks_[static_cast<size_t>(row[0])];
     if (on.wanted) {
-      const Process& of = process(on.process);
-      const int64_t start = clock_(row[1]), end = row[2] == kUnknown ? start : clock_(row[1] + row[2]);
-      const int64_t thread = thread_of(on, row[4]);
-      const int64_t about = event(which == 0 ? dispatch_category : copy_category, row[4], "{}");
-      if (which == 0) {
-        using K = column::Kernel;
-        const auto cell = [&](int at) {
-          const int64_t value = trace_.cell(Table::kKernel, row[3], at);
-          return value == kUnknown ? 0 : value;
-        };
-        ++dispatch_id;
-        begin(dispatches, dispatch_id)
-            .integer(of.node)
-            .integer(of.id)
-            .integer(thread)
-            .integer(on.agent)
-            .integer(symbol(on.process, row[3]))
-            .integer(row[5] == kUnknown ? dispatch_id : saturating_add(row[5], 1));
-        dispatches.integer(on.queue)
-            .integer(on.queue)
-            .integer(start)
-            .integer(end)
-            .integer(cell(K::private_bytes))
-            .integer(saturating_add(cell(K::shared_static), cell(K::shared_dynamic)));
-        for (const int at : {K::group_x, K::group_y, K::group_z, K::grid_x, K::grid_y, K::grid_z})
-          dispatches.integer(cell(at));
-        dispatches.integer(empty_text_).integer(about).text("{}").end();
-        if (counters) dispatch_events_.add({row[0], row[1]}, about);
-      } else {
-        int64_t name = fill_name, from = on.agent, to = on.agent;
-        if (which == 1) {
-          const int64_t direction = trace_.cell(Table::kCopyShape, row[3], column::CopyShape::direction);
-          name = text(copy_direction_name(direction));
-          using event::CopyDirection;
-          const auto way = static_cast<CopyDirection>(direction);
-          const auto agent = [&](int at, bool host) {
-            const int64_t device = trace_.cell(Table::kCopyShape, row[3], at);
-            return device > 0 ? agents_.of(device).node : host ? host_agent_ : on.agent;
-          };
-          from = agent(column::CopyShape::source_device,
-                       way == CopyDirection::kHostToDevice || way == CopyDirection::kHostToHost);
-          to = agent(column::CopyShape::target_device,
-                     way == CopyDirection::kDeviceToHost || way == CopyDirection::kHostToHost);
-        }
-        begin(copies, ++copy_id)
-            .integer(of.node)
-            .integer(of.id)
-            .integer(thread)
-            .integer(start)
-            .integer(end)
-            .integer(name)
-            .integer(to)
-            .integer(0)
-            .integer(from)
-            .integer(0);
-        copies.integer(row[5] == kUnknown ? 0 : row[5])
-            .integer(on.queue)
-            .integer(on.queue)
-            .integer(empty_text_)
-            .integer(about)
-            .text("{}")
-            .end();
-      }
+      // The first five columns by their numbers, then a dispatch's ordinal or a copy's bytes.
+      const auto stored = [&](int16_t at) { return at < 0 ? 0 : row[std::min<size_t>(static_cast<size_t>(at), 5)]; };
+      process_ = on.process;
+      put_event(kTables[which], stored);
+      if (which == 0)
+        put(dispatches, kKernelDispatchTable, ++dispatch_count, Table::kDispatch, stored);
+      else
+        put(copies, kMemoryCopyTable, ++copy_count, kTables[which], stored);
+      if (which == 0 && counters) dispatch_events_.add({row[0], row[1]}, event_);
     }
     more[which] = cursors[which]->next();
   }
@@ -584,37 +595,18 @@ Status Writer::allocations() {
   static constexpr int kColumns[] = {
       column::Allocation::track,       column::Allocation::start, column::Allocation::duration, column::Allocation::dim,
       column::Allocation::correlation, column::Allocation::bytes, column::Allocation::address};
-  const int64_t category = text("MEMORY_ALLOCATION");
+  text_id(code_of(Word::kMemoryAllocation));
   BulkTable& rows = table("rocpd_memory_allocate");
-  int64_t id = 0;
-  return trace::visit_by_time(
-      trace_, Table::kAllocation, kColumns, INT64_MIN, INT64_MAX, [&](std::span<const int64_t> row) {
-        const Track& on = track(row[0]);
-        if (!on.wanted) return true;
-        const Process& of = process(on.process);
-        const int64_t about = event(category, row[4], "{}");
-        const int64_t device = trace_.cell(Table::kAllocationShape, row[3], column::AllocationShape::device);
-        const bool freed = trace_.cell(Table::kAllocationShape, row[3], column::AllocationShape::operation) ==
-                           static_cast<int64_t>(event::AllocationOperation::kFree);
-        const int64_t start = clock_(row[1]), end = row[2] == kUnknown ? start : clock_(row[1] + row[2]);
-        begin(rows, ++id)
-            .integer(of.node)
-            .integer(of.id)
-            .integer(on.thread)
-            .integer(device > 0 ? agents_.of(device).node : host_agent_)
-            .text(freed ? "FREE" : "ALLOC")
-            .text("REAL");
-        rows.integer(start)
-            .integer(end)
-            .integer(row[6])
-            .integer(row[5] == kUnknown ? 0 : row[5])
-            .integer(0)
-            .integer(0)
-            .integer(about)
-            .text("{}")
-            .end();
-        return true;
-      });
+  int64_t count = 0;
+  return trace::visit_by_time(trace_, Table::kAllocation, kColumns, INT64_MIN, INT64_MAX,
+                              [&](std::span<const int64_t> row) {
+                                if (!tracks_[static_cast<size_t>(row[0])].wanted) return true;
+                                // kColumns are the table's first seven columns.
+                                const auto stored = [&](int16_t at) { return row[static_cast<size_t>(at)]; };
+                                put_event(Table::kAllocation, stored);
+                                put(rows, kMemoryAllocateTable, ++count, Table::kAllocation, stored);
+                                return true;
+                              });
 }
 
 Status Writer::counters() {
@@ -630,52 +622,31 @@ Status Writer::counters() {
        trace::chunks<C::track, C::start, C::ordinal, C::dim, C::instance, C::pass, C::value>(trace_, status))
     for (size_t i = 0; i < read.size(); ++i) {
       const int64_t counter = read.dim[i];
-      const Track& on = track(read.track[i]);
+      const Track& on = tracks_[static_cast<size_t>(read.track[i])];
       if (!on.wanted || !passes.count(read.track[i], read.start[i], read.ordinal[i], counter, read.pass[i])) continue;
       const auto* const found = dispatch_events_.find({read.track[i], read.start[i]});
       if (found == nullptr) continue;
       const auto [known, fresh] = infos.try_emplace({on.agent, counter}, static_cast<int64_t>(infos.size()) + 1);
-      if (fresh) {
-        const Process& of = process(on.process);
-        const auto of_counter = trace::row<event::row::Counter>(trace_, counter);
-        const auto text_of = [&](int64_t string) { return sqlite::valid_utf8(trace_.string(string)); };
-        const std::string name = text_of(of_counter.name);
-        begin(info, known->second)
-            .integer(of.node)
-            .integer(of.id)
-            .integer(on.agent)
-            .text("GPU")
-            .integer(known->second)
-            .integer(0)
-            .text(name)
-            .text(name)
-            .text(text_of(of_counter.text));
-        info.text("")
-            .text("tacho")
-            .text(text_of(of_counter.unit))
-            .text("ABS")
-            .text(text_of(of_counter.block))
-            .text("")
-            .integer(0)
-            .integer(0)
-            .text("{}")
-            .end();
-      }
-      begin(values, ++id).integer(found->value).integer(known->second).real(read.value[i].value());
-      std::string about;
-      JsonWriter json(about);
-      json.begin_object();
-      if (read.instance[i] != 0) json.member("instance", read.instance[i]);
-      json.end_object();
-      values.text(about).end();
+      process_ = on.process;
+      pmc_agent_ = on.agent;
+      pmc_ = known->second;
+      event_ = found->value;
+      if (fresh)
+        put(info, kPmcTable, pmc_, Table::kCounter,
+            [&](int16_t at) { return at < 0 ? 0 : trace_.cell(Table::kCounter, counter, at); });
+      put(values, kPmcEventTable, ++id, Table::kCounterValue, [&](int16_t at) {
+        return at == C::value ? read.value[i].cell : at == C::instance ? read.instance[i] : 0;
+      });
     }
   return status;
 }
 
 Status Writer::run() {
-  empty_text_ = text("");
-  nodes_and_processes();
-  agents_and_queues();
+  text_id(0);
+  write_processes(processes());
+  threads_and_tracks();
+  agents();
+  queues();
   TACHO_TRY(regions());
   TACHO_TRY(operations());
   TACHO_TRY(allocations());

@@ -183,7 +183,8 @@ inline constexpr auto kApiTable = [](auto& face) {
     face.column("category_id", ">string", kFew, derive::from<>([](auto& x) { return x.no_text(); }));
     face.column("domain_id", ">string", kFew, derive::kApiDomain);
   }
-  face.column("args_id", face.version() >= 3 ? ">ustring" : ">string", kFew, derive::kArguments);
+  face.column("args_id", face.version() >= 3 ? relation::ColumnType(">ustring") : relation::ColumnType(">string"), kFew,
+              derive::kArguments);
 };
 
 inline constexpr auto kApiOpsTable = [](auto& face) {

@@ -16,8 +16,8 @@ class SchemaFace {
   int version() const { return version_; }
   void relation(std::string_view name) { sql_ = "CREATE TABLE \"" + std::string(name) + "\" ("; }
   void keep(auto) {}
-  void column(std::string_view name, std::string_view type, unsigned, auto) {
-    sql_ += (sql_.back() == '(' ? "\"" : ", \"") + std::string(name) + "\" " + definition(type);
+  void column(std::string_view name, relation::ColumnType type, unsigned, auto) {
+    sql_ += (sql_.back() == '(' ? "\"" : ", \"") + std::string(name) + "\" " + definition(type.text);
   }
   const std::string& sql() const { return sql_; }
 

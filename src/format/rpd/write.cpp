@@ -119,10 +119,10 @@ class RowFace {
   RowFace(Writer& facts, BulkTable& table, int version, Table from, const Stored& stored)
       : facts_(facts), table_(table), version_(version), from_(from), stored_(stored) {}
   int version() const { return version_; }
-  void relation(const char*) {}
+  void relation(std::string_view) {}
   void keep(auto) {}
-  void column(const char*, std::string_view type, unsigned flags, auto derivation) {
-    if (type[0] == 'k' || (type[0] == 'p' && version_ < 3)) return void(table_.null());  // the rowid
+  [[gnu::always_inline]] void column(std::string_view, relation::ColumnType type, unsigned flags, auto derivation) {
+    if (type.code == 'k' || (type.code == 'p' && version_ < 3)) return void(table_.null());  // the rowid
     const int64_t value = relation::value_of(derivation, from_, facts_, stored_);
     if ((flags & kHex) != 0)
       table_.text(fmt::format("0x{:x}", static_cast<uint64_t>(value)));
@@ -130,7 +130,7 @@ class RowFace {
       table_.text(fmt::format("{}", __builtin_bit_cast(double, value)));
     else if ((flags & kMonitor) != 0)
       table_.text(kMonitorTypes[static_cast<size_t>(value)]);
-    else if ((flags & kText) != 0 || type[0] == 's')
+    else if ((flags & kText) != 0 || type.code == 's')
       table_.text(value == 0 ? std::string() : sqlite::valid_utf8(facts_.trace().string(value)));
     else
       table_.integer(value == kUnknown ? 0 : value);  // NOT NULL

@@ -14,9 +14,9 @@
 namespace tacho::query {
 
 /// `Facts` answers the lists of one format about a trace; each column gets a copy. Beyond what the lists ask it has
-///   static bool is_text(type), is_text_id(type)   of an SQL type: a text, the id of a text in another table
+///   static bool is_text(code)                     of an SQL type
 ///   text_id(code), text(code, scratch)            that id, and the text, for the code of a text
-///   own_text(code)                                the text of a value in a column with format::relation::kOwnFlag
+///   own_text(flags, code, scratch)                the text of a value in a column with flags of the format's own
 ///   first_id                                      the row id of the table's first row
 template <typename Facts>
 class RelationFace {
@@ -45,16 +45,25 @@ class RelationFace {
   // What lists call
 
   int version() const { return version_; }
-  void relation(const char* name) {
+  void relation(std::string_view name, std::string_view = {}) {
     relation_.name = name;
     relation_.clock = [facts = *facts_](int64_t time) { return facts.clock(time); };
   }
-  void keep(auto derivation) { part_.keep.push_back(stored(derivation, false)); }
-  void column(const char* name, std::string_view type, unsigned flags, auto derivation) {
+  template <typename Function, int16_t... kBase>
+  void keep(format::relation::Derivation<Function, kBase...> derivation) {
+    if constexpr (std::is_same_v<Function, format::relation::EveryRow>) return;
+    part_.keep.push_back(stored(derivation, false));
+    if (!part_.keep.back().derive) part_.keep.back().derive = [](const int64_t* base) { return base[0]; };
+  }
+  template <event::Table kTable, typename Then, typename Else>
+  void keep(format::relation::Choice<kTable, Then, Else>) {
+    return table_ == kTable ? keep(Then{}) : keep(Else{});
+  }
+  void column(std::string_view name, format::relation::ColumnType type, unsigned flags, auto derivation) {
     namespace relation = format::relation;
     if (relation_.parts.empty()) {
-      const bool text = (flags & relation::kText) != 0 || Facts::is_text(type);
-      relation_.columns.push_back({.name = name,
+      const bool text = (flags & relation::kText) != 0 || Facts::is_text(type.code);
+      relation_.columns.push_back({.name = std::string(name),
                                    .type = text                             ? ValueType::kText
                                            : (flags & relation::kReal) != 0 ? ValueType::kReal
                                                                             : ValueType::kInteger,
@@ -63,7 +72,7 @@ class RelationFace {
                                    .time = (flags & relation::kTime) != 0,
                                    .id = (flags & relation::kId) != 0});
     }
-    part_.columns.push_back(stored(derivation, Facts::is_text_id(type)));
+    part_.columns.push_back(stored(derivation, type.text_id));
   }
 
  private:
@@ -79,7 +88,9 @@ class RelationFace {
       return made([](int64_t code) { return fmt::format("0x{:x}", static_cast<uint64_t>(code)); });
     if ((flags & relation::kDecimal) != 0)
       return made([](int64_t code) { return fmt::format("{}", __builtin_bit_cast(double, code)); });
-    if ((flags & relation::kOwnFlag) != 0) return made([](int64_t code) { return Facts::own_text(code); });
+    if (flags >= relation::kOwnFlag)
+      return
+          [facts = *facts_, flags](int64_t code, std::string& scratch) { return facts.own_text(flags, code, scratch); };
     return [facts = *facts_](int64_t code, std::string& scratch) { return facts.text(code, scratch); };
   }
 

@@ -21,7 +21,7 @@ namespace column = event::column;
 
 namespace {
 
-constexpr int kVersion = 2;  // of the schema
+constexpr int kRpdVersion = 2;  // of the schema
 constexpr Table kOps[] = {Table::kDispatch, Table::kCopy, Table::kFill};
 
 // What the lists of format/rpd/relations.h ask about a trace. Codes of texts are rows of the string table; negative
@@ -58,9 +58,10 @@ struct RpdFacts {
     if (code >= 0) return facts->readable(code, scratch);
     return place < std::size(format::rpd::kWords) ? format::rpd::kWords[place] : std::string_view();
   }
-  static std::string_view own_text(int64_t code) { return format::rpd::kMonitorTypes[static_cast<size_t>(code)]; }
-  static bool is_text(std::string_view type) { return type.starts_with('s'); }
-  static bool is_text_id(std::string_view type) { return type == ">string"; }
+  static std::string_view own_text(unsigned, int64_t code, std::string&) {
+    return format::rpd::kMonitorTypes[static_cast<size_t>(code)];
+  }
+  static bool is_text(char type) { return type == 's'; }
 };
 
 // The first id of a table's rows within the operations.
@@ -199,17 +200,17 @@ Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFact
   const auto with = [&](int64_t first_id) { return RpdFacts{about.facts, about.strings, first_id}; };
   const auto add = [&](Relation relation) { dialect.relations.emplace_back(store, std::move(relation)); };
   const auto of_operations = [&](const auto& list) {
-    RelationFace<RpdFacts> face(kVersion);
+    RelationFace<RpdFacts> face(kRpdVersion);
     for (const Table table : kOps) face.add(list, table, with(first_operation(facts->trace(), table)));
     add(face.take());
   };
   const auto of_calls = [&](const auto& list) {
-    RelationFace<RpdFacts> face(kVersion);
+    RelationFace<RpdFacts> face(kRpdVersion);
     face.add(list, Table::kApi, about).add(list, Table::kMarker, with(facts->trace().rows(Table::kApi) + 1));
     add(face.take());
   };
   const auto of = [&](const auto& list, Table table, const RpdFacts& these) {
-    add(RelationFace<RpdFacts>(kVersion).add(list, table, these).take());
+    add(RelationFace<RpdFacts>(kRpdVersion).add(list, table, these).take());
   };
   of_operations(kOpTable);
   of_operations(kOpView);
@@ -220,11 +221,11 @@ Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFact
   of(kKernelView, Table::kDispatch, about);
   of(kCopyapiTable, Table::kCopy, with(first_operation(facts->trace(), Table::kCopy)));
   of(kMonitorTable, Table::kReading, about);
-  const auto empty = [&](const auto& list) { add(RelationFace<RpdFacts>(kVersion).empty(list, about).take()); };
+  const auto empty = [&](const auto& list) { add(RelationFace<RpdFacts>(kRpdVersion).empty(list, about).take()); };
   empty(kKernelcodeobjectTable);
   empty(kBarrieropTable);
   empty(kOpInputSignalsTable);
-  Relation texts = RelationFace<RpdFacts>(kVersion).empty(kStringTable, about).take();
+  Relation texts = RelationFace<RpdFacts>(kRpdVersion).empty(kStringTable, about).take();
   texts.parts.push_back(
       {0,
        {PartColumn{{kRowNumber, kNoBase, kNoBase, kNoBase}, [](const int64_t* base) { return base[0] + 1; }},
@@ -252,7 +253,7 @@ Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFact
                                    {int64_t{1}, std::string("schema_version"), std::string("2")},
                                    {int64_t{2}, std::string("session_count"), std::string("1")}};
                              }});
-  for (const format::rpd::ViewDefinition& view : format::rpd::views(kVersion))
+  for (const format::rpd::ViewDefinition& view : format::rpd::views(kRpdVersion))
     if (view.name == "copy" || view.name == "copyop")
       dialect.views.push_back({std::string(view.name), std::string(view.select)});
   return dialect;

@@ -1,0 +1,43 @@
+// The words of rocpd databases (words.h).
+#include "format/rocpd/words.h"
+
+#include <algorithm>
+
+#include "format/shared/rocprof_words.h"
+
+namespace tacho::format::rocpd {
+
+Words::Words()
+    : texts_{"KERNEL_DISPATCH",
+             "MEMORY_COPY",
+             "MEMORY_ALLOCATION",
+             "MARKER_CORE_API",
+             "MEMORY_FILL",
+             "roctxThreadRangeA",
+             "roctxProcessRangeA",
+             "roctxMarkA",
+             "GPU",
+             "CPU",
+             "ABS",
+             "REAL",
+             "ALLOC",
+             "FREE",
+             "tacho"} {
+  for (size_t i = 0; i < domains_.size(); ++i) domains_[i] = code(api_domain_name(static_cast<event::Domain>(i)));
+  for (size_t i = 0; i < directions_.size(); ++i) directions_[i] = code(copy_direction_name(static_cast<int64_t>(i)));
+}
+
+int64_t Words::code(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto found = std::find(texts_.begin(), texts_.end(), text);
+  const int64_t place = found - texts_.begin();
+  if (found == texts_.end()) texts_.push_back(text);
+  return -place - 1;
+}
+
+const Words& words() {
+  static const Words all;
+  return all;
+}
+
+}  // namespace tacho::format::rocpd

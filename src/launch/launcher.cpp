@@ -4,13 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -20,17 +16,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/files/run_name.h"
 #include "base/version.h"
+#include "launch/address_space.h"
+#include "launch/drain_thread.h"
 #include "launch/environment.h"
+#include "launch/gate.h"
 #include "launch/perf_sampler.h"
 #include "launch/signals.h"
 #include "launch/torch_hooks.h"
@@ -45,99 +42,6 @@ using event::Table;
 tl::unexpected<LaunchError> own_error(int code, std::string message) {
   return tl::unexpected<LaunchError>(LaunchError{code, std::move(message)});
 }
-
-double thread_cpu_s() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-// Drains the pool in a thread of its own until told to stop.
-class DrainThread {
- public:
-  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, std::unique_ptr<PerfSampler> perf)
-      : pool_(pool),
-        writer_(writer),
-        telemetry_(telemetry),
-        drainer_(pool),
-        grower_(std::in_place, pool),
-        decoder_(writer, clocks_),
-        perf_(std::move(perf)),
-        outside_(writer, decoder_) {
-    clocks_.add(sample_clocks());
-    pool.header().first_clocks = pool.header().last_clocks = clocks_.tuples().front();
-    thread_ = std::thread([this] { loop(); });
-  }
-  ~DrainThread() { stop(); }
-
-  /// Last pass (every target gone, or given up), then what decoding still has.
-  void stop() {
-    if (!thread_.joinable()) return;
-    stopping_.store(true);
-    drainer_.wake();
-    thread_.join();
-    grower_.reset();
-    last_pass();
-  }
-  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  double cpu_s() const { return cpu_s_; }
-  decode::Decoder& decoder() { return decoder_; }
-
- private:
-  void tuple() {
-    const ClockTuple now = sample_clocks();
-    clocks_.follow(now, 100'000'000);
-    pool_.header().last_clocks = now;
-  }
-  uint64_t pass(bool final) {
-    tuple();
-    const uint64_t taken = drainer_.pass([this](const tape::Piece& piece) { decoder_.piece(piece); }, final);
-    bytes_.fetch_add(taken, std::memory_order_relaxed);
-    // After the pool: what libtacho.so says about a process comes first.
-    if (perf_ != nullptr)
-      if (const uint64_t lost = perf_->read(outside_); lost != 0)
-        writer_.lose(0, Table::kSample, event::LossReason::kPoolFull, static_cast<int64_t>(lost));
-    return taken;
-  }
-  void loop() {
-    pthread_setname_np(pthread_self(), "tacho-drain");
-    int64_t last_flush = raw_now();
-    while (!stopping_.load(std::memory_order_relaxed)) {
-      pass(false);
-      telemetry_.deliver(writer_);
-      const int64_t now = raw_now();
-      // Slabs reach the disk at least this often, so that a killed tacho loses little.
-      if (now - last_flush > 1'000'000'000) {
-        static_cast<void>(writer_.flush());  // a write error stays in the writer and is reported by finish()
-        last_flush = now;
-      }
-      drainer_.sleep();
-    }
-    cpu_s_ = thread_cpu_s();
-  }
-  void last_pass() {
-    const double before = thread_cpu_s();
-    pass(false);
-    pass(true);
-    outside_.finish();
-    decoder_.finish();
-    cpu_s_ += thread_cpu_s() - before;
-  }
-
-  tape::Pool& pool_;
-  trace::TraceWriter& writer_;
-  Telemetry& telemetry_;
-  decode::ClockMap clocks_;
-  tape::Drainer drainer_;
-  std::optional<tape::Grower> grower_;
-  decode::Decoder decoder_;
-  std::unique_ptr<PerfSampler> perf_;
-  decode::OutsideStacks outside_;
-  std::atomic<bool> stopping_{false};
-  std::atomic<uint64_t> bytes_{0};
-  double cpu_s_ = 0;
-  std::thread thread_;
-};
 
 struct Child {
   pid_t pid = -1;
@@ -207,16 +111,6 @@ Result<Child> start_target(const std::string& path, const std::vector<std::strin
   return child;
 }
 
-std::string human_size(double bytes) {
-  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
-  int unit = 0;
-  while (bytes >= 1000 && unit < 4) {
-    bytes /= 1000;
-    ++unit;
-  }
-  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
-}
-
 void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
   const auto about = [&](std::string_view key, std::string_view value) { writer.property(Table::kEnd, 0, key, value); };
   std::string command;
@@ -239,134 +133,6 @@ void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
   if (options.torch_trace) about("torch_trace", "1");
   about("started_unix_ns", fmt::format("{}", now.tv_sec * 1'000'000'000LL + now.tv_nsec));
   for (const auto& [name, value] : recorded_environment()) about("env." + name, value);
-}
-
-// Switches recording on and off by time, signal, launches and markers.
-class Gate {
- public:
-  Gate(tape::PoolHeader& header, const Recording& recording) : header_(header), plan_(recording) {
-    begin_ = raw_now();
-    recording_ = header.enabled.load(std::memory_order_relaxed) != 0;
-    samples_ = recording.sample_delay_s <= 0;
-    if (!samples_) store();
-    if (!recording.periods.empty()) {
-      periods_ = recording.periods;
-    } else if (recording.delay_s > 0 || recording.duration_s > 0) {
-      periods_ = {{recording.delay_s, recording.duration_s, 1}};
-    }
-    if (!periods_.empty()) {
-      set(false);
-      phase_begin_ = begin_;
-      tick();
-    }
-  }
-  void set(bool on) {
-    recording_ = on;
-    store();
-  }
-  void signal(int number) {
-    if (plan_.start_trigger.kind == Trigger::Kind::kSignal && plan_.start_trigger.signal == number) set(true);
-    if (plan_.stop_trigger.kind == Trigger::Kind::kSignal && plan_.stop_trigger.signal == number) set(false);
-  }
-  bool wants(int number) const {
-    return (plan_.start_trigger.kind == Trigger::Kind::kSignal && plan_.start_trigger.signal == number) ||
-           (plan_.stop_trigger.kind == Trigger::Kind::kSignal && plan_.stop_trigger.signal == number);
-  }
-  // Advances the collection periods and the window of call stacks; returns ms to the next change, -1 when there is
-  // none.
-  int tick() {
-    const int periods = tick_periods(), samples = tick_samples();
-    return periods < 0 ? samples : samples < 0 ? periods : std::min(periods, samples);
-  }
-
- private:
-  void store() {
-    uint64_t bits = recording_ ? plan_.sources | tape::source_bit::kRecording : 0;
-    if (!samples_) bits &= ~tape::source_bit::kSample;
-    header_.enabled.store(bits, std::memory_order_relaxed);
-  }
-  int tick_samples() {
-    const double seconds = static_cast<double>(raw_now() - begin_) * 1e-9;
-    const double until = plan_.sample_delay_s + plan_.sample_duration_s;
-    const bool ended = plan_.sample_duration_s > 0 && seconds >= until;
-    const bool on = seconds >= plan_.sample_delay_s && !ended;
-    if (on != samples_) {
-      samples_ = on;
-      // What triggers or the program itself switched meanwhile stays.
-      const uint64_t now = header_.enabled.load(std::memory_order_relaxed), bit = tape::source_bit::kSample;
-      if (now != 0) header_.enabled.store(on ? now | (plan_.sources & bit) : now & ~bit, std::memory_order_relaxed);
-    }
-    if (ended || (on && plan_.sample_duration_s <= 0)) return -1;
-    return static_cast<int>(std::min(((on ? until : plan_.sample_delay_s) - seconds) * 1000, 1e6)) + 1;
-  }
-  int tick_periods() {
-    const int64_t now = raw_now();
-    while (index_ < periods_.size()) {
-      const Recording::Period& period = periods_[index_];
-      const double length = on_ ? period.duration_s : period.delay_s;
-      if (on_ && period.duration_s <= 0) return -1;  // to the end
-      const int64_t until = phase_begin_ + static_cast<int64_t>(length * 1e9);
-      if (now < until) return static_cast<int>((until - now) / 1'000'000 + 1);
-      phase_begin_ = until;
-      on_ = !on_;
-      set(on_);
-      if (!on_ && ++round_ >= period.repeat && period.repeat != 0) {
-        ++index_;
-        round_ = 0;
-      }
-    }
-    return -1;
-  }
-
-  tape::PoolHeader& header_;
-  const Recording& plan_;
-  bool recording_ = true, samples_ = true;
-  std::vector<Recording::Period> periods_;
-  int64_t begin_ = 0, phase_begin_ = 0;
-  size_t index_ = 0;
-  uint64_t round_ = 0;
-  bool on_ = false;
-};
-
-// How much address space there is (ulimit -v): for the pool, in the target as well as here.
-struct Room {
-  uint64_t pool_max;
-  std::string sentence;  // what was reduced
-};
-Result<Room> address_space(const Recording& recording, const TargetLimits& limits) {
-  // Threads, buffers of rows and of names, and libraries that are loaded late.
-  constexpr uint64_t kOwnNeeds = 160ull << 20;
-  constexpr uint64_t kLeastPool = 1ull << 20;
-  // The target has more to do with its memory than to hold a pool.
-  constexpr uint64_t kShare = 8;
-  Room room{recording.pool_max, {}};
-  const rlim_t of_target = limits.target_space(), own = limits.own_space();
-  if (of_target != RLIM_INFINITY) {
-    room.pool_max = std::min<uint64_t>(room.pool_max, std::max<uint64_t>(of_target / kShare, kLeastPool));
-    if (room.pool_max < recording.pool_max)
-      room.sentence =
-          fmt::format("the address space is limited to {} (ulimit -v): the pool has at most {} "
-                      "instead of {}, and more events may be lost in bursts",
-                      human_size(static_cast<double>(of_target)), human_size(static_cast<double>(room.pool_max)),
-                      human_size(static_cast<double>(recording.pool_max)));
-  }
-  if (own == RLIM_INFINITY) return room;
-  // A thread's stack and heap take 72 MiB and more of it by default.
-  mallopt(M_ARENA_MAX, 1);
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) == 0) {
-    pthread_attr_setstacksize(&attributes, 1 << 20);
-    pthread_setattr_default_np(&attributes);
-    pthread_attr_destroy(&attributes);
-  }
-  const uint64_t needed = kOwnNeeds + room.pool_max;
-  void* const held = mmap(nullptr, needed, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (held == MAP_FAILED)
-    return fail("the address space is limited to {} (ulimit -v), and tacho needs {} "
-                "more than it has: raise the limit, also the hard one",
-                human_size(static_cast<double>(own)), human_size(static_cast<double>(needed)));
-  munmap(held, needed);
-  return room;
 }
 
 // Whether a process that is younger than `since` has the pool in its environment: one that outlives the target, and
@@ -413,6 +179,146 @@ bool maps_mention(pid_t pid, const char* library) {
   return found;
 }
 
+// Pool and configuration as the recording wants them.
+Result<tape::Pool> make_pool(const Recording& recording, uint64_t max_bytes) {
+  tape::PoolOptions options;
+  options.initial_bytes = std::min(recording.pool_initial, max_bytes);
+  options.max_bytes = max_bytes;
+  options.sources = recording.sources | tape::source_bit::kRecording;
+  // Paused before the target starts, not after: its first records come at once.
+  options.start_paused = recording.starts_paused();
+  options.flush_period_ms = recording.flush_period_ms;
+  options.output = recording.output;
+  event::Configuration config = recording.target;
+  config.start_marker = recording.start_trigger.marker;
+  config.stop_marker = recording.stop_trigger.marker;
+  auto config_text = event::to_text(config);
+  if (!config_text) return fail("--{}", config_text.error().message);
+  options.config = std::move(*config_text);
+  options.start_launch = recording.start_trigger.launch;
+  options.stop_launch = recording.stop_trigger.launch;
+  return tape::Pool::create(options);
+}
+
+// The sampler that looks at the target from outside; nothing where it cannot, which a warning says.
+std::unique_ptr<PerfSampler> open_sampler(pid_t pid, const event::Configuration& target,
+                                          std::vector<std::string>& warnings) {
+  auto opened = PerfSampler::open(pid, target.sample_hz, target.sample_stack);
+  if (!opened) {
+    warnings.push_back("call stacks are not sampled: " + opened.error().message);
+    return nullptr;
+  }
+  if (!(*opened)->kernel_time())
+    warnings.push_back(
+        "call stacks are without the time spent in the kernel (kernel.perf_event_paranoid is 2 or more)");
+  return std::move(*opened);
+}
+
+// What was seen of the target while it ran.
+struct Watched {
+  bool opencl_loaded = false, ours_loaded = false;
+  int wait_status = 0;
+};
+
+// Forwards signals and advances the gate until the target ends.
+Watched wait_for_end(pid_t child, int64_t began, SignalInbox& signals, Gate& gate, const LaunchOptions& options) {
+  Watched seen;
+  for (int64_t last_look = began;;) {
+    const int change_ms = gate.tick();
+    pollfd wait{signals.descriptor(), POLLIN, 0};
+    const int longest = options.tick ? 200 : 1000;
+    const int timeout = change_ms >= 0 ? std::min(change_ms, longest) : longest;
+    poll(&wait, 1, timeout);
+    bool ended = false;
+    while (const auto signal = signals.next()) {
+      if (signal->number != SIGCHLD && gate.wants(signal->number))
+        gate.signal(signal->number);
+      else if (signal->from_terminal && signal->number == SIGTSTP)
+        // Ctrl-Z stopped the target; stop with it, so that the shell sees the job stopped.
+        raise(SIGSTOP);
+      else if (signal->for_target)
+        kill(child, signal->number);
+    }
+    const pid_t waited = waitpid(child, &seen.wait_status, WNOHANG);
+    if (waited == child) ended = true;
+    const int64_t now = raw_now();
+    if (ended) break;
+    if (options.tick) options.tick();
+    if (now - last_look > 500'000'000) {
+      last_look = now;
+      if (!seen.opencl_loaded) seen.opencl_loaded = maps_mention(child, "libOpenCL.so");
+      if (!seen.ours_loaded) seen.ours_loaded = maps_mention(child, "/libtacho.so");
+    }
+  }
+  return seen;
+}
+
+// Counts what the pool could not take.
+void count_losses(tape::Pool& pool, trace::TraceWriter& writer, decode::Decoder& decoder) {
+  tape::PoolHeader& header = pool.header();
+  for (size_t i = 0; i <= event::kFactTables; ++i) {
+    const uint64_t dropped = header.dropped[i].load(std::memory_order_relaxed);
+    if (dropped != 0)
+      writer.lose(0, i < event::kFactTables ? static_cast<Table>(i) : Table::kEnd, event::LossReason::kPoolFull,
+                  static_cast<int64_t>(dropped));
+  }
+  uint64_t dropped[event::kFactTables];
+  for (size_t i = 0; i < event::kFactTables; ++i) dropped[i] = header.dropped[i].load(std::memory_order_relaxed);
+  decoder.count_in_flight(dropped);
+}
+
+// Why the trace lacks what the user may expect in it, as warnings.
+void explain_gaps(const LaunchOptions& options, const std::string& executable, const Watched& seen, uint32_t refused,
+                  RunResult& result) {
+  const bool by_perf = options.recording.target.sampler == event::Sampler::kPerf;
+  const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
+                                       [](const auto& process) { return process.sees(event::Domain::kOpenCL); });
+  // Libraries such as torch bring OpenCL along without a call: where libtacho.so is, nothing is missing.
+  if (seen.opencl_loaded && !opencl_seen && !seen.ours_loaded && result.processes.empty() && options.inject)
+    result.warnings.push_back(
+        "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
+        "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
+  std::string problem;
+  for (const vendor::Vendor* const vendor : vendor::vendors())
+    if (problem.empty() && std::none_of(result.processes.begin(), result.processes.end(),
+                                        [&](const auto& process) { return process.sees(vendor->api()); }))
+      problem = vendor->program_problem(executable);
+  if (refused != 0)
+    result.warnings.push_back(
+        fmt::format("{} process{} of the program could not be recorded: {} as another user (setuid, su, sudo), who may "
+                    "not open the pool; run tacho as that user",
+                    refused, refused == 1 ? "" : "es", refused == 1 ? "it ran" : "they ran"));
+  if (refused != 0 && result.processes.empty())
+    problem.clear();
+  else if (result.processes.empty() && is_tacho(executable))
+    result.warnings.push_back("the program is tacho itself, which traces the program that it starts: that trace has "
+                              "the events, and this one has none");
+  else if (!problem.empty())
+    result.warnings.push_back(problem);
+  else if (result.processes.empty() && !by_perf && options.inject && seen.ours_loaded)
+    result.warnings.push_back(
+        "the program made no call of a GPU runtime and set no marker: none is in this trace (call stacks need a "
+        "sampler: tacho sys sample, rocprof-sys-sample)");
+  else if (result.processes.empty() && !by_perf && options.inject)
+    result.warnings.push_back(
+        "no process attached: the program is statically linked or setuid, clears its environment, sees another "
+        "/dev/shm (a container), or made no GPU API call and set no marker "
+        "(--sampler perf samples its call stacks from outside)");
+}
+
+void describe_end(trace::TraceWriter& writer, const RunResult& result, uint32_t refused) {
+  const auto about = [&](std::string_view key, const std::string& value) {
+    writer.property(Table::kEnd, 0, key, value);
+  };
+  about("exit_code", fmt::format("{}", result.exit_code));
+  if (result.signal != 0) about("signal", fmt::format("{}", result.signal));
+  about("target_seconds", fmt::format("{:.6f}", result.seconds));
+  about("pool_bytes", fmt::format("{}", result.pool_bytes));
+  about("drain_cpu_seconds", fmt::format("{:.6f}", result.drain_cpu_s));
+  about("pid", fmt::format("{}", result.pid));
+  if (refused != 0) about("unrecorded_processes", fmt::format("{}", refused));
+}
+
 }  // namespace
 
 tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
@@ -444,23 +350,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
 
   auto writer = trace::TraceWriter::create(recording.output, recording.writer);
   if (!writer) return own_error(125, writer.error().message);
-  tape::PoolOptions pool_options;
-  pool_options.initial_bytes = std::min(recording.pool_initial, room->pool_max);
-  pool_options.max_bytes = room->pool_max;
-  pool_options.sources = recording.sources | tape::source_bit::kRecording;
-  // Paused before the target starts, not after: its first records come at once.
-  pool_options.start_paused = recording.starts_paused();
-  pool_options.flush_period_ms = recording.flush_period_ms;
-  pool_options.output = recording.output;
-  event::Configuration config = recording.target;
-  config.start_marker = recording.start_trigger.marker;
-  config.stop_marker = recording.stop_trigger.marker;
-  auto config_text = event::to_text(config);
-  if (!config_text) return own_error(125, "--" + config_text.error().message);
-  pool_options.config = std::move(*config_text);
-  pool_options.start_launch = recording.start_trigger.launch;
-  pool_options.stop_launch = recording.stop_trigger.launch;
-  auto pool = tape::Pool::create(pool_options);
+  auto pool = make_pool(recording, room->pool_max);
   if (!pool) return own_error(125, pool.error().message);
   // Before the target starts: its threads sample as soon as they are there.
   if (recording.sample_delay_s > 0)
@@ -479,18 +369,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   const int64_t began = raw_now();
   std::unique_ptr<PerfSampler> perf;
   std::function<void(pid_t)> before_exec;
-  if (by_perf)
-    before_exec = [&](pid_t pid) {
-      auto opened = PerfSampler::open(pid, recording.target.sample_hz, recording.target.sample_stack);
-      if (!opened) {
-        result.warnings.push_back("call stacks are not sampled: " + opened.error().message);
-        return;
-      }
-      perf = std::move(*opened);
-      if (!perf->kernel_time())
-        result.warnings.push_back(
-            "call stacks are without the time spent in the kernel (kernel.perf_event_paranoid is 2 or more)");
-    };
+  if (by_perf) before_exec = [&](pid_t pid) { perf = open_sampler(pid, recording.target, result.warnings); };
   auto child = start_target(*executable, options.command, environment, signals, limits, options, before_exec);
   if (!child || child->error != 0) {
     if (!child) return own_error(125, child.error().message);
@@ -507,41 +386,13 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   DrainThread drain(*pool, **writer, telemetry, std::move(perf));
   Gate gate(pool->header(), recording);
 
-  bool opencl_loaded = false, ours_loaded = false;
-  int wait_status = 0;
-  for (int64_t last_look = began;;) {
-    const int change_ms = gate.tick();
-    pollfd wait{signals.descriptor(), POLLIN, 0};
-    const int longest = options.tick ? 200 : 1000;
-    const int timeout = change_ms >= 0 ? std::min(change_ms, longest) : longest;
-    poll(&wait, 1, timeout);
-    bool ended = false;
-    while (const auto signal = signals.next()) {
-      if (signal->number != SIGCHLD && gate.wants(signal->number))
-        gate.signal(signal->number);
-      else if (signal->from_terminal && signal->number == SIGTSTP)
-        // Ctrl-Z stopped the target; stop with it, so that the shell sees the job stopped.
-        raise(SIGSTOP);
-      else if (signal->for_target)
-        kill(child->pid, signal->number);
-    }
-    const pid_t waited = waitpid(child->pid, &wait_status, WNOHANG);
-    if (waited == child->pid) ended = true;
-    const int64_t now = raw_now();
-    if (ended) break;
-    if (options.tick) options.tick();
-    if (now - last_look > 500'000'000) {
-      last_look = now;
-      if (!opencl_loaded) opencl_loaded = maps_mention(child->pid, "libOpenCL.so");
-      if (!ours_loaded) ours_loaded = maps_mention(child->pid, "/libtacho.so");
-    }
-  }
+  const Watched seen = wait_for_end(child->pid, began, signals, gate, options);
   result.seconds = static_cast<double>(raw_now() - began) * 1e-9;
-  if (WIFSIGNALED(wait_status)) {
-    result.signal = WTERMSIG(wait_status);
+  if (WIFSIGNALED(seen.wait_status)) {
+    result.signal = WTERMSIG(seen.wait_status);
     result.exit_code = 128 + result.signal;
   } else {
-    result.exit_code = WEXITSTATUS(wait_status);
+    result.exit_code = WEXITSTATUS(seen.wait_status);
   }
   pool->header().closing.store(1, std::memory_order_relaxed);
   telemetry.stop();
@@ -553,17 +404,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   result.pool_bytes = drain.bytes();
   result.drain_cpu_s = drain.cpu_s();
 
-  // What the pool could not take.
-  tape::PoolHeader& header = pool->header();
-  for (size_t i = 0; i <= event::kFactTables; ++i) {
-    const uint64_t dropped = header.dropped[i].load(std::memory_order_relaxed);
-    if (dropped != 0)
-      (*writer)->lose(0, i < event::kFactTables ? static_cast<Table>(i) : Table::kEnd, event::LossReason::kPoolFull,
-                      static_cast<int64_t>(dropped));
-  }
-  uint64_t dropped[event::kFactTables];
-  for (size_t i = 0; i < event::kFactTables; ++i) dropped[i] = header.dropped[i].load(std::memory_order_relaxed);
-  drain.decoder().count_in_flight(dropped);
+  count_losses(*pool, **writer, drain.decoder());
   for (const decode::ProcessFacts& process : result.processes)
     if (process.pid != static_cast<uint32_t>(child->pid) && kill(static_cast<pid_t>(process.pid), 0) == 0)
       result.still_running = true;
@@ -572,52 +413,11 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     links->keep();
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
   }
-  const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
-                                       [](const auto& process) { return process.sees(event::Domain::kOpenCL); });
-  // Libraries such as torch bring OpenCL along without a call: where libtacho.so is, nothing is missing.
-  if (opencl_loaded && !opencl_seen && !ours_loaded && result.processes.empty() && options.inject)
-    result.warnings.push_back(
-        "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
-        "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
-  std::string problem;
-  for (const vendor::Vendor* const vendor : vendor::vendors())
-    if (problem.empty() && std::none_of(result.processes.begin(), result.processes.end(),
-                                        [&](const auto& process) { return process.sees(vendor->api()); }))
-      problem = vendor->program_problem(*executable);
   const uint32_t refused = pool->refused();
-  if (refused != 0)
-    result.warnings.push_back(
-        fmt::format("{} process{} of the program could not be recorded: {} as another user (setuid, su, sudo), who may "
-                    "not open the pool; run tacho as that user",
-                    refused, refused == 1 ? "" : "es", refused == 1 ? "it ran" : "they ran"));
-  if (refused != 0 && result.processes.empty())
-    problem.clear();
-  else if (result.processes.empty() && is_tacho(*executable))
-    result.warnings.push_back("the program is tacho itself, which traces the program that it starts: that trace has "
-                              "the events, and this one has none");
-  else if (!problem.empty())
-    result.warnings.push_back(problem);
-  else if (result.processes.empty() && !by_perf && options.inject && ours_loaded)
-    result.warnings.push_back(
-        "the program made no call of a GPU runtime and set no marker: none is in this trace (call stacks need a "
-        "sampler: tacho sys sample, rocprof-sys-sample)");
-  else if (result.processes.empty() && !by_perf && options.inject)
-    result.warnings.push_back(
-        "no process attached: the program is statically linked or setuid, clears its environment, sees another "
-        "/dev/shm (a container), or made no GPU API call and set no marker "
-        "(--sampler perf samples its call stacks from outside)");
+  explain_gaps(options, *executable, seen, refused, result);
   for (const std::string& warning : result.warnings) (*writer)->note(0, event::NoteSeverity::kWarning, warning);
 
-  const auto about = [&](std::string_view key, const std::string& value) {
-    (*writer)->property(Table::kEnd, 0, key, value);
-  };
-  about("exit_code", fmt::format("{}", result.exit_code));
-  if (result.signal != 0) about("signal", fmt::format("{}", result.signal));
-  about("target_seconds", fmt::format("{:.6f}", result.seconds));
-  about("pool_bytes", fmt::format("{}", result.pool_bytes));
-  about("drain_cpu_seconds", fmt::format("{:.6f}", result.drain_cpu_s));
-  about("pid", fmt::format("{}", child->pid));
-  if (refused != 0) about("unrecorded_processes", fmt::format("{}", refused));
+  describe_end(**writer, result, refused);
   result.written = (*writer)->finish();
   // Not before: `tacho recover` finds an unfinished trace by its pool.
   pool->unlink();

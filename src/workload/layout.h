@@ -7,37 +7,10 @@
 #include <vector>
 
 #include "base/text/csv.h"
+#include "workload/counter_file.h"
 #include "workload/dispatch.h"
-#include "workload/fault_log.h"
 
 namespace tacho::workload {
-
-/// Distinct names, numbered in order of appearance.
-class NameTable {
- public:
-  uint32_t add(std::string_view name);
-  const std::vector<std::string>& names() const { return names_; }
-
- private:
-  std::vector<std::string> names_;
-  StringMap<uint32_t> index_;
-};
-
-/// Counter values of one file or of several joined ones, with the columns that identify their rows.
-struct RawTable {
-  std::string file;  // for messages
-  std::vector<Dispatch> dispatches;
-  CounterTable counters;
-};
-
-/// The current name of a column ("KernelName" -> "Kernel_Name", "BeginNs" -> "Start_Timestamp").
-std::string_view canonical_column(std::string_view name);
-
-/// The level of a pass that an earlier run's file forced to take a number: "SQ_LEVEL_WAVES_2" -> "SQ_LEVEL_WAVES".
-std::string_view level_name(std::string_view stem);
-
-/// True if the file's header has Counter_Name and Counter_Value.
-Result<bool> is_long_form(const std::string& path);
 
 /// Reads one row per dispatch. Skips and logs rows that do not fit the header.
 Result<RawTable> read_wide(const CsvSource& source, const ReadOptions& options, NameTable& kernels,

@@ -278,6 +278,96 @@ static void read_extrapolated(const std::string& folder, const std::vector<std::
   out.erase(std::unique(out.begin(), out.end()), out.end());
 }
 
+namespace {
+
+// The passes of a folder without a joined file. `levels_joined` tells whether those of levels are among them.
+Result<RawTable> read_passes(Files& files, bool of_tacho, const ReadOptions& options, NameTable& kernels,
+                             Workload& workload, bool& levels_joined) {
+  std::vector<char> is_long;
+  for (const std::string& path : files.passes) {
+    TACHO_ASSIGN(const bool each, is_long_form(path));
+    is_long.push_back(each);
+  }
+  const bool any_long = std::find(is_long.begin(), is_long.end(), true) != is_long.end();
+  const bool any_wide = std::find(is_long.begin(), is_long.end(), false) != is_long.end();
+  // Other tools' long form has its levels in the same files.
+  if (any_long && !any_wide && !of_tacho) files.levels.clear();
+  workload.long_form = any_long && !any_wide && files.levels.empty();
+  if (workload.long_form) {
+    std::vector<CsvSource> sources;
+    for (const std::string& path : files.passes) sources.push_back({path});
+    // Of values given twice the last one counts; runs of ours come with the newest first.
+    if (of_tacho) std::reverse(sources.begin(), sources.end());
+    return read_long(sources, options, kernels, workload.warnings);
+  }
+  std::vector<RawTable> passes;
+  for (size_t i = 0; i < files.passes.size(); ++i) {
+    TACHO_ASSIGN(RawTable pass, is_long[i]
+                                    ? read_long({CsvSource{files.passes[i]}}, options, kernels, workload.warnings)
+                                    : read_wide({files.passes[i]}, options, kernels, workload.warnings));
+    passes.push_back(std::move(pass));
+  }
+  for (const std::string& path : files.levels) {
+    TACHO_ASSIGN(RawTable pass, read_wide({path}, options, kernels, workload.warnings));
+    passes.push_back(std::move(pass));
+  }
+  levels_joined = true;
+  return join_passes(std::move(passes), kernels, workload.warnings);
+}
+
+// For every dispatch of `main` its row in a level pass.
+std::vector<uint32_t> rows_in_level(const RawTable& main, const RawTable& level, const NameTable& kernels, bool compat,
+                                    bool& same) {
+  std::vector<uint32_t> order(main.dispatches.size(), CounterTable::kNoRow);
+  same = level.dispatches.size() == order.size();
+  for (size_t r = 0; r < order.size() && r < level.dispatches.size(); ++r) {
+    order[r] = static_cast<uint32_t>(r);
+    same = same && plain_kernel_name(kernels.names()[main.dispatches[r].kernel]) ==
+                       plain_kernel_name(kernels.names()[level.dispatches[r].kernel]);
+  }
+  if (!same && !compat) order = match_rows(main, level, kernels);
+  return order;
+}
+
+// The pass of one level, which several runs may have read, each with the counters that it asked for. Nothing where no
+// file of it can be read.
+Result<std::optional<Pass>> read_level(const std::string& name, const Files& files, const RawTable& main,
+                                       const ReadOptions& options, NameTable& kernels, bool tell_faults,
+                                       Workload& workload) {
+  std::vector<std::string> level_warnings;
+  std::vector<RawTable> tables;
+  for (const std::string& path : files.levels) {
+    if (level_name(stem(path)) != name) continue;
+    if (auto read = read_wide({path}, options, kernels, level_warnings))
+      tables.push_back(std::move(*read));
+    else
+      workload.warnings.push_back(fmt::format("{}; metrics of that pass are not computable", read.error().message));
+  }
+  if (tables.empty()) return std::nullopt;
+  const std::string path = tables.front().file;
+  auto read = tables.size() == 1 ? Result<RawTable>(std::move(tables.front()))
+                                 : join_passes(std::move(tables), kernels, level_warnings);
+  if (!read) {
+    workload.warnings.push_back(fmt::format("{}; metrics of {} are not computable", read.error().message, name));
+    return std::nullopt;
+  }
+  if (tell_faults) workload.warnings.insert(workload.warnings.end(), level_warnings.begin(), level_warnings.end());
+  bool same = false;
+  const std::vector<uint32_t> order = rows_in_level(main, *read, kernels, options.compat, same);
+  if (!same && !options.compat) {
+    const auto missing = std::count(order.begin(), order.end(), CounterTable::kNoRow);
+    if (missing > 0)
+      workload.warnings.push_back(
+          fmt::format("{}: {} of the {} dispatches of {} are not in this pass; its metrics leave them out", path,
+                      missing, order.size(), main.file));
+  }
+  if (same) return Pass{name, std::move(read->counters)};
+  TACHO_ASSIGN(CounterTable matched, read->counters.reordered(order));
+  return Pass{name, std::move(matched)};
+}
+
+}  // namespace
+
 Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const ReadOptions& options) {
   Files files = files_of(folder);
   Workload workload;
@@ -298,37 +388,7 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
       TACHO_ASSIGN(main, read_wide({files.joined}, options, kernels, workload.warnings));
     }
   } else if (!files.passes.empty() || (!chosen.empty() && !files.levels.empty())) {
-    std::vector<char> is_long;
-    for (const std::string& path : files.passes) {
-      TACHO_ASSIGN(const bool each, is_long_form(path));
-      is_long.push_back(each);
-    }
-    const bool any_long = std::find(is_long.begin(), is_long.end(), true) != is_long.end();
-    const bool any_wide = std::find(is_long.begin(), is_long.end(), false) != is_long.end();
-    // Other tools' long form has its levels in the same files.
-    if (any_long && !any_wide && chosen.empty()) files.levels.clear();
-    workload.long_form = any_long && !any_wide && files.levels.empty();
-    if (workload.long_form) {
-      std::vector<CsvSource> sources;
-      for (const std::string& path : files.passes) sources.push_back({path});
-      // Of values given twice the last one counts; runs of ours come with the newest first.
-      if (!chosen.empty()) std::reverse(sources.begin(), sources.end());
-      TACHO_ASSIGN(main, read_long(sources, options, kernels, workload.warnings));
-    } else {
-      std::vector<RawTable> passes;
-      for (size_t i = 0; i < files.passes.size(); ++i) {
-        TACHO_ASSIGN(RawTable pass, is_long[i]
-                                        ? read_long({CsvSource{files.passes[i]}}, options, kernels, workload.warnings)
-                                        : read_wide({files.passes[i]}, options, kernels, workload.warnings));
-        passes.push_back(std::move(pass));
-      }
-      for (const std::string& path : files.levels) {
-        TACHO_ASSIGN(RawTable pass, read_wide({path}, options, kernels, workload.warnings));
-        passes.push_back(std::move(pass));
-      }
-      TACHO_ASSIGN(main, join_passes(std::move(passes), kernels, workload.warnings));
-      levels_joined = true;
-    }
+    TACHO_ASSIGN(main, read_passes(files, !chosen.empty(), options, kernels, workload, levels_joined));
   } else if (!files.sampled.empty()) {
     TACHO_ASSIGN(main, read_wide({files.sampled}, options, kernels, workload.warnings));
   } else {
@@ -337,52 +397,14 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
 
   std::vector<Pass> levels;
   if (!workload.long_form) {
-    // A level may have been read by several runs, of which each has the counters that it asked for.
     std::vector<std::string> names;
     for (const std::string& path : files.levels)
       if (std::find(names.begin(), names.end(), level_name(stem(path))) == names.end())
         names.emplace_back(level_name(stem(path)));
     for (const std::string& name : names) {
-      std::vector<std::string> level_warnings;
-      std::vector<RawTable> tables;
-      for (const std::string& path : files.levels) {
-        if (level_name(stem(path)) != name) continue;
-        if (auto read = read_wide({path}, options, kernels, level_warnings))
-          tables.push_back(std::move(*read));
-        else
-          workload.warnings.push_back(fmt::format("{}; metrics of that pass are not computable", read.error().message));
-      }
-      if (tables.empty()) continue;
-      const std::string path = tables.front().file;
-      auto read = tables.size() == 1 ? Result<RawTable>(std::move(tables.front()))
-                                     : join_passes(std::move(tables), kernels, level_warnings);
-      if (!read) {
-        workload.warnings.push_back(fmt::format("{}; metrics of {} are not computable", read.error().message, name));
-        continue;
-      }
-      if (!levels_joined)
-        workload.warnings.insert(workload.warnings.end(), level_warnings.begin(), level_warnings.end());
-      std::vector<uint32_t> order(main.dispatches.size(), CounterTable::kNoRow);
-      bool same = read->dispatches.size() == order.size();
-      for (size_t r = 0; r < order.size() && r < read->dispatches.size(); ++r) {
-        order[r] = static_cast<uint32_t>(r);
-        same = same && plain_kernel_name(kernels.names()[main.dispatches[r].kernel]) ==
-                           plain_kernel_name(kernels.names()[read->dispatches[r].kernel]);
-      }
-      if (!same && !options.compat) {
-        order = match_rows(main, *read, kernels);
-        const auto missing = std::count(order.begin(), order.end(), CounterTable::kNoRow);
-        if (missing > 0)
-          workload.warnings.push_back(
-              fmt::format("{}: {} of the {} dispatches of {} are not in this pass; its metrics leave them out", path,
-                          missing, order.size(), main.file));
-      }
-      if (same) {
-        levels.push_back({name, std::move(read->counters)});
-      } else {
-        TACHO_ASSIGN(CounterTable matched, read->counters.reordered(order));
-        levels.push_back({name, std::move(matched)});
-      }
+      TACHO_ASSIGN(std::optional<Pass> level,
+                   read_level(name, files, main, options, kernels, !levels_joined, workload));
+      if (level) levels.push_back(std::move(*level));
     }
   }
   workload.kernels = kernels.names();

@@ -816,97 +816,46 @@ struct Program::Impl {
     return freedom == 0 ? kNaN : student(freedom) * std::sqrt(variance) / count;
   }
 
-  void evaluate(Node id) {
-    NodeData& node = nodes[id];
+  void column(NodeData& node) {
+    const std::span<const double> from = inputs[static_cast<size_t>(node.number)];
+    if (!env.rows) {
+      node.values = from.data();
+      return;
+    }
+    double* const out = take_buffer();
+    for (size_t i = 0; i < rows; ++i) out[i] = from[(*env.rows)[i]];
+    node.values = node.buffer = out;
+  }
+
+  void select(NodeData& node) {
+    const NodeData& a = nodes[node.a];
+    const NodeData& b = nodes[node.b];
+    const NodeData& c = nodes[node.c];
+    if (!node.column) {
+      node.number = c.number != 0 ? a.number : b.number;
+      return;
+    }
+    double* const out = take_buffer();
+    for (size_t i = 0; i < rows; ++i) {
+      const bool take = (c.column ? c.values[i] : c.number) != 0;
+      out[i] = take ? (a.column ? a.values[i] : a.number) : (b.column ? b.values[i] : b.number);
+    }
+    node.values = node.buffer = out;
+  }
+
+  void sum_list(NodeData& node) {
+    double* const out = take_buffer();
+    std::fill_n(out, rows, 0.0);
+    for (Node i = 0; i < node.b; ++i) {
+      const double* const values = nodes[lists[node.a + i]].values;
+      for (size_t r = 0; r < rows; ++r) out[r] += values[r];
+    }
+    node.values = node.buffer = out;
+  }
+
+  // One number of a column.
+  void reduce(NodeData& node) {
     switch (node.kind) {
-      case Kind::kMissing:
-        node.number = kNaN;
-        return;
-      case Kind::kConstant:
-        return;
-      case Kind::kColumn: {
-        const std::span<const double> from = inputs[static_cast<size_t>(node.number)];
-        if (!env.rows) {
-          node.values = from.data();
-          return;
-        }
-        double* const out = take_buffer();
-        for (size_t i = 0; i < rows; ++i) out[i] = from[(*env.rows)[i]];
-        node.values = node.buffer = out;
-        return;
-      }
-      case Kind::kNegate:
-        return each(node, [](double x) { return -x; });
-      case Kind::kNot:
-        return each(node, [](double x) { return x == 0 ? 1.0 : 0.0; });
-      case Kind::kToInt:
-        return each(node, truncated);
-      case Kind::kAdd:
-        return elementwise(node, [](double x, double y) { return x + y; });
-      case Kind::kSubtract:
-        return elementwise(node, [](double x, double y) { return x - y; });
-      case Kind::kMultiply:
-        return elementwise(node, [](double x, double y) { return x * y; });
-      case Kind::kDivide:
-        return elementwise(node, [](double x, double y) { return x / y; });
-      case Kind::kModulo:
-        return elementwise(node, python_modulo);
-      case Kind::kFloorDivide:
-        return elementwise(node, [](double x, double y) { return std::floor(x / y); });
-      case Kind::kPower:
-        return elementwise(node, [](double x, double y) { return std::pow(x, y); });
-      case Kind::kLess:
-        return elementwise(node, [](double x, double y) { return x < y ? 1.0 : 0.0; });
-      case Kind::kLessEqual:
-        return elementwise(node, [](double x, double y) { return x <= y ? 1.0 : 0.0; });
-      case Kind::kGreater:
-        return elementwise(node, [](double x, double y) { return x > y ? 1.0 : 0.0; });
-      case Kind::kGreaterEqual:
-        return elementwise(node, [](double x, double y) { return x >= y ? 1.0 : 0.0; });
-      case Kind::kEqual:
-        return elementwise(node, [](double x, double y) { return x == y ? 1.0 : 0.0; });
-      case Kind::kNotEqual:
-        return elementwise(node, [](double x, double y) { return x != y ? 1.0 : 0.0; });
-      case Kind::kAnd:
-        return elementwise(node, [](double x, double y) { return x != 0 && y != 0 ? 1.0 : 0.0; });
-      case Kind::kOr:
-        return elementwise(node, [](double x, double y) { return x != 0 || y != 0 ? 1.0 : 0.0; });
-      case Kind::kSmaller:
-        return elementwise(node,
-                           [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y < x ? y : x); });
-      case Kind::kLarger:
-        return elementwise(node,
-                           [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y > x ? y : x); });
-      case Kind::kOnlyWhere:
-        return elementwise(node, [](double x, double y) { return std::isnan(y) ? kNaN : x; });
-      case Kind::kRound:
-        return elementwise(node, round_to);
-      case Kind::kSelect: {
-        const NodeData& a = nodes[node.a];
-        const NodeData& b = nodes[node.b];
-        const NodeData& c = nodes[node.c];
-        if (!node.column) {
-          node.number = c.number != 0 ? a.number : b.number;
-          return;
-        }
-        double* const out = take_buffer();
-        for (size_t i = 0; i < rows; ++i) {
-          const bool take = (c.column ? c.values[i] : c.number) != 0;
-          out[i] = take ? (a.column ? a.values[i] : a.number) : (b.column ? b.values[i] : b.number);
-        }
-        node.values = node.buffer = out;
-        return;
-      }
-      case Kind::kSumList: {
-        double* const out = take_buffer();
-        std::fill_n(out, rows, 0.0);
-        for (Node i = 0; i < node.b; ++i) {
-          const double* const values = nodes[lists[node.a + i]].values;
-          for (size_t r = 0; r < rows; ++r) out[r] += values[r];
-        }
-        node.values = node.buffer = out;
-        return;
-      }
       case Kind::kAvg: {
         const Totals total = totals(nodes[node.a].values);
         node.number = total.count == 0 ? kNaN : total.sum / static_cast<double>(total.count);
@@ -954,19 +903,95 @@ struct Program::Impl {
         node.number = quantile_of(values, node.number);
         return;
       }
-      case Kind::kConcat: {
-        const auto text = [&](Node part) {
-          if (const auto found = texts.find(part); found != texts.end()) return found->second;
-          const double x = nodes[part].number;
-          return x == std::trunc(x) && std::fabs(x) < 1e15 ? fmt::format("{:.0f}", x) : fmt::format("{}", x);
-        };
-        const auto usable = [&](Node part) {
-          return texts.contains(part) || (!nodes[part].column && !std::isnan(nodes[part].number));
-        };
-        if (usable(node.a) && usable(node.b)) texts[id] = text(node.a) + text(node.b);
+      default:
+        return;
+    }
+  }
+
+  void concat(Node id, NodeData& node) {
+    const auto text = [&](Node part) {
+      if (const auto found = texts.find(part); found != texts.end()) return found->second;
+      const double x = nodes[part].number;
+      return x == std::trunc(x) && std::fabs(x) < 1e15 ? fmt::format("{:.0f}", x) : fmt::format("{}", x);
+    };
+    const auto usable = [&](Node part) {
+      return texts.contains(part) || (!nodes[part].column && !std::isnan(nodes[part].number));
+    };
+    if (usable(node.a) && usable(node.b)) texts[id] = text(node.a) + text(node.b);
+    node.number = kNaN;
+  }
+
+  void evaluate(Node id) {
+    NodeData& node = nodes[id];
+    switch (node.kind) {
+      case Kind::kMissing:
         node.number = kNaN;
         return;
-      }
+      case Kind::kConstant:
+        return;
+      case Kind::kColumn:
+        return column(node);
+      case Kind::kNegate:
+        return each(node, [](double x) { return -x; });
+      case Kind::kNot:
+        return each(node, [](double x) { return x == 0 ? 1.0 : 0.0; });
+      case Kind::kToInt:
+        return each(node, truncated);
+      case Kind::kAdd:
+        return elementwise(node, [](double x, double y) { return x + y; });
+      case Kind::kSubtract:
+        return elementwise(node, [](double x, double y) { return x - y; });
+      case Kind::kMultiply:
+        return elementwise(node, [](double x, double y) { return x * y; });
+      case Kind::kDivide:
+        return elementwise(node, [](double x, double y) { return x / y; });
+      case Kind::kModulo:
+        return elementwise(node, python_modulo);
+      case Kind::kFloorDivide:
+        return elementwise(node, [](double x, double y) { return std::floor(x / y); });
+      case Kind::kPower:
+        return elementwise(node, [](double x, double y) { return std::pow(x, y); });
+      case Kind::kLess:
+        return elementwise(node, [](double x, double y) { return x < y ? 1.0 : 0.0; });
+      case Kind::kLessEqual:
+        return elementwise(node, [](double x, double y) { return x <= y ? 1.0 : 0.0; });
+      case Kind::kGreater:
+        return elementwise(node, [](double x, double y) { return x > y ? 1.0 : 0.0; });
+      case Kind::kGreaterEqual:
+        return elementwise(node, [](double x, double y) { return x >= y ? 1.0 : 0.0; });
+      case Kind::kEqual:
+        return elementwise(node, [](double x, double y) { return x == y ? 1.0 : 0.0; });
+      case Kind::kNotEqual:
+        return elementwise(node, [](double x, double y) { return x != y ? 1.0 : 0.0; });
+      case Kind::kAnd:
+        return elementwise(node, [](double x, double y) { return x != 0 && y != 0 ? 1.0 : 0.0; });
+      case Kind::kOr:
+        return elementwise(node, [](double x, double y) { return x != 0 || y != 0 ? 1.0 : 0.0; });
+      case Kind::kSmaller:
+        return elementwise(node,
+                           [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y < x ? y : x); });
+      case Kind::kLarger:
+        return elementwise(node,
+                           [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y > x ? y : x); });
+      case Kind::kOnlyWhere:
+        return elementwise(node, [](double x, double y) { return std::isnan(y) ? kNaN : x; });
+      case Kind::kRound:
+        return elementwise(node, round_to);
+      case Kind::kSelect:
+        return select(node);
+      case Kind::kSumList:
+        return sum_list(node);
+      case Kind::kAvg:
+      case Kind::kSum:
+      case Kind::kMin:
+      case Kind::kMax:
+      case Kind::kStd:
+      case Kind::kError:
+      case Kind::kMedian:
+      case Kind::kQuantile:
+        return reduce(node);
+      case Kind::kConcat:
+        return concat(id, node);
     }
   }
 };

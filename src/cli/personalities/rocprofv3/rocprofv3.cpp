@@ -268,21 +268,8 @@ Status choose_formats(const Given& given, Plan& plan) {
   return {};
 }
 
-Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std::string>& command) {
-  Plan plan;
-  plan.launch.command = command;
-  const std::string level = given.value("log-level", "warning");
-  plan.level = level == "fatal"   ? kFatal
-               : level == "error" ? kError
-               : level == "info"  ? kInfo
-               : level == "trace" ? kTrace
-                                  : kWarning;
-  if (given.has("pid") || given.has("attach"))
-    return fail("--pid: attaching to a running process is not possible; start the program under rocprofv3");
-  TACHO_TRY(check_iterations(given));
-  TACHO_ASSIGN(plan.sampling, plan_sampling(given));
-  TACHO_ASSIGN(plan.counters, plan_counters(given, job));
-  choose_sources(given, plan);
+// Runs that count or take PC samples record kernels alone.
+void restrict_tables(Plan& plan) {
   if (plan.counters) {
     if (plan.traces) {
       const uint64_t also = plan.options.tables & ~(bit(Table::kDispatch) | bit(Table::kCounterValue));
@@ -305,12 +292,9 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
     plan.traces = true;
     plan.expected.clear();
   }
-  TACHO_TRY(choose_formats(given, plan));
-  TACHO_TRY(choose_periods(given, plan));
-  plan.launch.recording.start_paused = given.on("selected-regions");
-  if (plan.launch.recording.start_paused && !plan.launch.recording.periods.empty())
-    return fail("--selected-regions and --collection-period both say when to record: choose one");
+}
 
+Status choose_export(const Given& given, Plan& plan) {
   plan.options.mangled = given.on("mangled-kernels");
   plan.options.truncate = given.on("truncate-kernels");
   if (plan.options.mangled && plan.options.truncate)
@@ -328,7 +312,10 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
     plan.options.minimum_bytes = static_cast<uint64_t>(kilobytes * 1024);
   }
   plan.options.overwrite = given.on("overwrite");
+  return {};
+}
 
+Status choose_outputs(const Given& given, Plan& plan) {
   plan.summary.all = given.on("summary");
   plan.summary.per_domain = given.on("summary-per-domain");
   plan.summary.groups = given.list("summary-groups");
@@ -340,7 +327,6 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   plan.keep_trace = given.value("keep-trace");
   plan.directory = given.value("output-directory");
   plan.file = given.value("output-file");
-  plan.pass = job.folder;
   for (const char* option : {"output-directory", "output-file", "summary-output-file"})
     if (given.has(option) && given.value(option).empty()) return fail("--{} is empty", option);
 
@@ -349,7 +335,11 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
       if (given.has(option) && (option == std::string_view("summary-groups") || given.on(option)))
         return fail("--{} has nothing to show: no tracing option is on; add --kernel-trace or --sys-trace", option);
   }
+  return {};
+}
 
+// What is accepted and changes nothing.
+Status remark_on_ignored(const Given& given, Plan& plan) {
   const auto remark = [&](std::string text) { plan.remarks.push_back(std::move(text)); };
   for (const char* option : {"kernel-include-regex", "kernel-exclude-regex", "kernel-iteration-range"})
     if (given.has(option) && !plan.counters) {
@@ -387,6 +377,35 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
         "{}: this tacho has no source that loads rocprofiler-sdk; the option is accepted and changes nothing", unused));
   if (given.has("rocm-root") && !fs::is_directory(given.value("rocm-root")))
     return fail("--rocm-root {}: is not a folder", given.value("rocm-root"));
+  return {};
+}
+
+Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std::string>& command) {
+  Plan plan;
+  plan.launch.command = command;
+  const std::string level = given.value("log-level", "warning");
+  plan.level = level == "fatal"   ? kFatal
+               : level == "error" ? kError
+               : level == "info"  ? kInfo
+               : level == "trace" ? kTrace
+                                  : kWarning;
+  if (given.has("pid") || given.has("attach"))
+    return fail("--pid: attaching to a running process is not possible; start the program under rocprofv3");
+  TACHO_TRY(check_iterations(given));
+  TACHO_ASSIGN(plan.sampling, plan_sampling(given));
+  TACHO_ASSIGN(plan.counters, plan_counters(given, job));
+  choose_sources(given, plan);
+  restrict_tables(plan);
+  TACHO_TRY(choose_formats(given, plan));
+  TACHO_TRY(choose_periods(given, plan));
+  plan.launch.recording.start_paused = given.on("selected-regions");
+  if (plan.launch.recording.start_paused && !plan.launch.recording.periods.empty())
+    return fail("--selected-regions and --collection-period both say when to record: choose one");
+
+  TACHO_TRY(choose_export(given, plan));
+  plan.pass = job.folder;
+  TACHO_TRY(choose_outputs(given, plan));
+  TACHO_TRY(remark_on_ignored(given, plan));
   return plan;
 }
 

@@ -90,6 +90,230 @@ std::string duration_text(double seconds) {
   return fmt::format("about {:.1f} h", seconds / 3600);
 }
 
+// One collection: the program runs on PoCL, which times its kernels, and on Oclgrind, which counts.
+class Collection {
+ public:
+  using Failure = tl::unexpected<launch::LaunchError>;
+
+  Collection(const Plan& plan, const CollectRequest& request, Observer& observer)
+      : plan_(plan), request_(request), observer_(observer) {}
+
+  tl::expected<Outcome, launch::LaunchError> run() {
+    auto plugin = find_plugin();
+    if (!plugin) return own_error(plugin.error().message);
+    if (!counts_first_) {
+      const auto goes_on = time_kernels();
+      if (!goes_on) return Failure(goes_on.error());
+      if (!*goes_on) return outcome_;
+    }
+    auto spool = Spool::create(request_.folder, request_.filter, {{"fraction", fmt::format("{}", fraction_)}});
+    if (!spool) return own_error(spool.error().message);
+    auto vendors = vendor_folder(spool->folder(), "oclgrind", find_oclgrind());
+    if (!vendors) return own_error(vendors.error().message);
+    TargetRunOptions options;
+    options.command = request_.command;
+    std::string plugins = *plugin;
+    if (const char* others = std::getenv("OCLGRIND_PLUGINS"); others != nullptr && *others != '\0')
+      plugins += std::string(":") + others;
+    options.environment = {{"OCL_ICD_VENDORS", *vendors},
+                           {"OCL_ICD_FILENAMES", ""},
+                           {"OCLGRIND_PLUGINS", plugins},
+                           {spool::kSpoolVariable, spool->folder()}};
+    options.inject = false;
+    options.folder = request_.folder;
+    options.tick = [&] {
+      const spool::SpoolState& state = spool->state();
+      const uint64_t done = state.dispatches_done.load(), total = state.groups_total.load();
+      // Count steps within a dispatch, so that one long kernel shows progress too.
+      const uint64_t within = total > 0 ? 1000 * std::min(state.groups_done.load(), total) / total : 0;
+      const bool running = state.dispatches.load() > done;
+      observer_.progress(done * 1000 + (running ? within : 0), std::max<uint64_t>(timed_.size(), done) * 1000);
+    };
+    const size_t number = timed_.empty() && outcome_.runs == 0 ? 1 : 2;
+    const size_t all[] = {0};
+    observer_.run_begins(all, number, counts_first_ ? 2 : number);
+    auto run = run_target(options, observer_);
+    if (!run) return Failure(run.error());
+    ++outcome_.runs;
+    if (run->result.exit_code != 0) {
+      if (outcome_.exit_code == 0)
+        observer_.warn(fmt::format("the program ended with code {} on the virtual GPU{}; what it had finished is kept",
+                                   run->result.exit_code,
+                                   run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
+      outcome_.exit_code = outcome_.exit_code == 0 ? run->result.exit_code : outcome_.exit_code;
+      outcome_.signal = outcome_.signal == 0 ? run->result.signal : outcome_.signal;
+    }
+
+    size_t cut = 0;
+    auto records = spool->read(cut);
+    if (!records) {
+      observer_.warn(records.error().message);
+      return outcome_;
+    }
+    if (cut > 0) observer_.warn("a record was cut off where the program was killed; it is left out");
+    const uint64_t lost = spool->state().failures.load();
+    if (lost > 0)
+      observer_.warn(fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
+    if (spool->state().attached.load() == 0) {
+      if (run->result.exit_code == 0)
+        observer_.warn("the program opened no OpenCL device: nothing was counted (the virtual GPU runs OpenCL only)");
+      return outcome_;
+    }
+    outcome_.seen = records->size() + lost;
+    if (counts_first_ && run->result.exit_code == 0) {
+      if (access((spool->folder() + "/" + spool::kMpiFile).c_str(), F_OK) == 0) {
+        outcome_.called_mpi = true;
+        observer_.warn(
+            "the program called MPI_Init, which a rank can do once in its job: the run that times its kernels is not "
+            "made, so they have counts and no times");
+      } else if (const auto done = time_kernels(); !done) {
+        return Failure(done.error());
+      }
+      outcome_.seen = records->size() + lost;
+    }
+    if (run->result.exit_code == timed_code_ && lost == 0) check_against(timed_, *records, observer_);
+
+    pass_on(*records);
+    return outcome_;
+  }
+
+ private:
+  static Failure own_error(std::string message) { return Failure(launch::LaunchError{125, std::move(message)}); }
+
+  // PoCL times the kernels. False: the program was interrupted, or cannot run once more.
+  tl::expected<bool, launch::LaunchError> time_kernels() {
+    auto spool = Spool::create(request_.folder, {}, {});
+    if (!spool) return own_error(spool.error().message);
+    const std::string pocl = find_pocl();
+    if (pocl.empty()) {
+      observer_.warn("PoCL is not installed (Debian: pocl-opencl-icd), so kernels are counted but not timed");
+      return true;
+    }
+    observer_.run_begins({}, counts_first_ ? 2 : 1, 2);
+    observer_.note(counts_first_ ? "Timing the kernels on PoCL"
+                                 : "Timing the kernels on PoCL; their counts come from a second run");
+    auto vendors = vendor_folder(spool->folder(), "pocl", pocl);
+    if (!vendors) return own_error(vendors.error().message);
+    TargetRunOptions options;
+    options.command = request_.command;
+    options.environment = {{"OCL_ICD_VENDORS", *vendors}, {"OCL_ICD_FILENAMES", ""}};
+    options.sources = tape::source_bit::kDispatch;
+    options.folder = request_.folder;
+    if (request_.operators) {
+      options.torch_trace = true;
+      options.keep = operators_file(request_.folder);
+    }
+    auto run = run_target(options, observer_);
+    if (!run) return Failure(run.error());
+    ++outcome_.runs;
+    timed_ = std::move(run->dispatches);
+    if (request_.operators && access(options.keep.c_str(), R_OK) == 0) outcome_.operators = options.keep;
+    timed_code_ = run->result.exit_code;
+    if (outcome_.exit_code == 0) {
+      outcome_.exit_code = timed_code_;
+      outcome_.signal = run->result.signal;
+    }
+    if (interrupted(run->result.signal)) {
+      outcome_.seen = timed_.size();
+      observer_.warn(fmt::format("the program ended with code {} ({}) in the run that times it{}", timed_code_,
+                                 strsignal(run->result.signal), counts_first_ ? "" : ": nothing was counted"));
+      return false;
+    }
+    if (timed_code_ != 0)
+      observer_.warn(fmt::format("the program ended with code {} in the run that times it{}", timed_code_,
+                                 timed_.empty() ? ", before it launched a kernel" : ""));
+    if (run->called_mpi && job_rank().known() && !counts_first_) {
+      outcome_.seen = timed_.size();
+      observer_.warn("the program called MPI_Init, which a rank can do once in its job, in the run that times it for "
+                     "--max-time: nothing was counted; leave --max-time out");
+      return false;
+    }
+    if (!counts_first_ && !timed_.empty()) choose_fraction();
+    return true;
+  }
+
+  // How much of each kernel is interpreted, so that --max-time suffices.
+  void choose_fraction() {
+    const double seconds = estimate_seconds(timed_);
+    observer_.note(fmt::format("Interpreting {} {} on the virtual GPU will take {}", timed_.size(),
+                               timed_.size() == 1 ? "dispatch" : "dispatches", duration_text(seconds)));
+    if (request_.max_time_s > 0 && seconds > request_.max_time_s) {
+      fraction_ = request_.max_time_s / seconds;
+      outcome_.estimated = true;
+      observer_.warn(fmt::format(
+          "that is more than --max-time {:g} s: only {:.2g} % of the work-groups are interpreted, so the counts are "
+          "estimates and the program finds its own results incomplete",
+          request_.max_time_s, 100 * fraction_));
+    }
+  }
+
+  // Hands the counts to the observer, with the times of the other run.
+  void pass_on(const std::vector<SpooledDispatch>& records) {
+    PassResult result;
+    result.counters = plan_.passes.front().counters;
+    std::vector<size_t> columns;
+    for (const std::string& counter : result.counters) columns.push_back(index_of(counter));
+    std::set<std::string> names;
+    // Join times before filtering, so that running numbers mean the same in both runs.
+    std::vector<Dispatch> dispatches;
+    for (const SpooledDispatch& record : records) dispatches.push_back(record.dispatch);
+    const size_t untimed = join_times(dispatches, timed_);
+    if (untimed > 0 && !timed_.empty()) {
+      const auto first = std::find_if(dispatches.begin(), dispatches.end(),
+                                      [](const Dispatch& each) { return each.end == each.start; });
+      observer_.warn(
+          fmt::format("{} of {} dispatches of the counted run have no counterpart in the timed one (first: {} of {} "
+                      "work-items): they have counts and no time",
+                      untimed, records.size(), first->kernel,
+                      first->grid[0] * std::max<uint64_t>(1, first->grid[1]) * std::max<uint64_t>(1, first->grid[2])));
+    }
+    for (size_t i = 0; i < records.size(); ++i) {
+      const SpooledDispatch& record = records[i];
+      if (names.size() < Outcome::kMostNames) names.insert(record.dispatch.kernel);
+      if (!record.selected || record.values.size() != kCounters.size()) continue;
+      if (record.groups_run < record.groups) outcome_.estimated = true;
+      result.dispatches.push_back(dispatches[i]);
+      for (const size_t column : columns) result.values.push_back(record.values[column]);
+    }
+    outcome_.seen_kernels.assign(names.begin(), names.end());
+    outcome_.measured = result.dispatches.size();
+    if (!result.dispatches.empty())
+      if (const Status done = observer_.pass_done(result); !done) observer_.warn(done.error().message);
+  }
+
+  static bool interrupted(int signal) {
+    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+  }
+
+  // Warns if the two runs launched different kernels.
+  static void check_against(const std::vector<Dispatch>& timed, const std::vector<SpooledDispatch>& counted,
+                            Observer& observer) {
+    if (timed.empty()) return;
+    std::map<std::string, std::pair<size_t, size_t>> launches;
+    for (const Dispatch& each : timed) ++launches[each.kernel].first;
+    for (const SpooledDispatch& each : counted) ++launches[each.dispatch.kernel].second;
+    std::string differing;
+    size_t count = 0;
+    for (const auto& [kernel, numbers] : launches)
+      if (numbers.first != numbers.second && ++count <= 3)
+        differing += fmt::format("{}{} ({} times, then {})", differing.empty() ? "" : ", ", kernel, numbers.first,
+                                 numbers.second);
+    if (count > 0)
+      observer.warn(fmt::format("the two runs of the program launched different kernels: {}{}", differing,
+                                count > 3 ? fmt::format(" and {} more", count - 3) : ""));
+  }
+
+  const Plan& plan_;
+  const CollectRequest& request_;
+  Observer& observer_;
+  Outcome outcome_;
+  std::vector<Dispatch> timed_;
+  int timed_code_ = 0;
+  double fraction_ = 1;
+  // A rank of a job can call MPI_Init once, and whether it does shows in the first run: that one counts, then.
+  const bool counts_first_ = job_rank().known() && request_.max_time_s <= 0;
+};
+
 class VirtualProvider : public Provider {
  public:
   std::string_view name() const override { return kName; }
@@ -133,208 +357,7 @@ class VirtualProvider : public Provider {
 
   tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan, const CollectRequest& request,
                                                      Observer& observer) const override {
-    const auto own_error = [](std::string message) {
-      return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
-    };
-    auto plugin = find_plugin();
-    if (!plugin) return own_error(plugin.error().message);
-    Outcome outcome;
-    const size_t all[] = {0};
-
-    // PoCL times the kernels. False: the program was interrupted, or cannot run once more.
-    std::vector<Dispatch> timed;
-    int timed_code = 0;
-    double fraction = 1;
-    // A rank of a job can call MPI_Init once, and whether it does shows in the first run: that one counts, then.
-    const bool counts_first = job_rank().known() && request.max_time_s <= 0;
-    const auto time_kernels = [&]() -> tl::expected<bool, launch::LaunchError> {
-      auto spool = Spool::create(request.folder, {}, {});
-      if (!spool) return own_error(spool.error().message);
-      const std::string pocl = find_pocl();
-      if (pocl.empty()) {
-        observer.warn("PoCL is not installed (Debian: pocl-opencl-icd), so kernels are counted but not timed");
-        return true;
-      }
-      observer.run_begins({}, counts_first ? 2 : 1, 2);
-      observer.note(counts_first ? "Timing the kernels on PoCL"
-                                 : "Timing the kernels on PoCL; their counts come from a second run");
-      auto vendors = vendor_folder(spool->folder(), "pocl", pocl);
-      if (!vendors) return own_error(vendors.error().message);
-      TargetRunOptions options;
-      options.command = request.command;
-      options.environment = {{"OCL_ICD_VENDORS", *vendors}, {"OCL_ICD_FILENAMES", ""}};
-      options.sources = tape::source_bit::kDispatch;
-      options.folder = request.folder;
-      if (request.operators) {
-        options.torch_trace = true;
-        options.keep = operators_file(request.folder);
-      }
-      auto run = run_target(options, observer);
-      if (!run) return tl::unexpected<launch::LaunchError>(run.error());
-      ++outcome.runs;
-      timed = std::move(run->dispatches);
-      if (request.operators && access(options.keep.c_str(), R_OK) == 0) outcome.operators = options.keep;
-      timed_code = run->result.exit_code;
-      if (outcome.exit_code == 0) {
-        outcome.exit_code = timed_code;
-        outcome.signal = run->result.signal;
-      }
-      if (interrupted(run->result.signal)) {
-        outcome.seen = timed.size();
-        observer.warn(fmt::format("the program ended with code {} ({}) in the run that times it{}", timed_code,
-                                  strsignal(run->result.signal), counts_first ? "" : ": nothing was counted"));
-        return false;
-      }
-      if (timed_code != 0)
-        observer.warn(fmt::format("the program ended with code {} in the run that times it{}", timed_code,
-                                  timed.empty() ? ", before it launched a kernel" : ""));
-      if (run->called_mpi && job_rank().known() && !counts_first) {
-        outcome.seen = timed.size();
-        observer.warn("the program called MPI_Init, which a rank can do once in its job, in the run that times it for "
-                      "--max-time: nothing was counted; leave --max-time out");
-        return false;
-      }
-      if (counts_first || timed.empty()) return true;
-      const double seconds = estimate_seconds(timed);
-      observer.note(fmt::format("Interpreting {} {} on the virtual GPU will take {}", timed.size(),
-                                timed.size() == 1 ? "dispatch" : "dispatches", duration_text(seconds)));
-      if (request.max_time_s > 0 && seconds > request.max_time_s) {
-        fraction = request.max_time_s / seconds;
-        outcome.estimated = true;
-        observer.warn(fmt::format(
-            "that is more than --max-time {:g} s: only {:.2g} % of the work-groups are interpreted, so the counts are "
-            "estimates and the program finds its own results incomplete",
-            request.max_time_s, 100 * fraction));
-      }
-      return true;
-    };
-    if (!counts_first) {
-      const auto goes_on = time_kernels();
-      if (!goes_on) return tl::unexpected<launch::LaunchError>(goes_on.error());
-      if (!*goes_on) return outcome;
-    }
-
-    // Oclgrind counts.
-    auto spool = Spool::create(request.folder, request.filter, {{"fraction", fmt::format("{}", fraction)}});
-    if (!spool) return own_error(spool.error().message);
-    auto vendors = vendor_folder(spool->folder(), "oclgrind", find_oclgrind());
-    if (!vendors) return own_error(vendors.error().message);
-    TargetRunOptions options;
-    options.command = request.command;
-    std::string plugins = *plugin;
-    if (const char* others = std::getenv("OCLGRIND_PLUGINS"); others != nullptr && *others != '\0')
-      plugins += std::string(":") + others;
-    options.environment = {{"OCL_ICD_VENDORS", *vendors},
-                           {"OCL_ICD_FILENAMES", ""},
-                           {"OCLGRIND_PLUGINS", plugins},
-                           {spool::kSpoolVariable, spool->folder()}};
-    options.inject = false;
-    options.folder = request.folder;
-    options.tick = [&] {
-      const spool::SpoolState& state = spool->state();
-      const uint64_t done = state.dispatches_done.load(), total = state.groups_total.load();
-      // Count steps within a dispatch, so that one long kernel shows progress too.
-      const uint64_t within = total > 0 ? 1000 * std::min(state.groups_done.load(), total) / total : 0;
-      const bool running = state.dispatches.load() > done;
-      observer.progress(done * 1000 + (running ? within : 0), std::max<uint64_t>(timed.size(), done) * 1000);
-    };
-    const size_t number = timed.empty() && outcome.runs == 0 ? 1 : 2;
-    observer.run_begins(all, number, counts_first ? 2 : number);
-    auto run = run_target(options, observer);
-    if (!run) return tl::unexpected<launch::LaunchError>(run.error());
-    ++outcome.runs;
-    if (run->result.exit_code != 0) {
-      if (outcome.exit_code == 0)
-        observer.warn(fmt::format("the program ended with code {} on the virtual GPU{}; what it had finished is kept",
-                                  run->result.exit_code,
-                                  run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
-      outcome.exit_code = outcome.exit_code == 0 ? run->result.exit_code : outcome.exit_code;
-      outcome.signal = outcome.signal == 0 ? run->result.signal : outcome.signal;
-    }
-
-    size_t cut = 0;
-    auto records = spool->read(cut);
-    if (!records) {
-      observer.warn(records.error().message);
-      return outcome;
-    }
-    if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
-    const uint64_t lost = spool->state().failures.load();
-    if (lost > 0)
-      observer.warn(fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
-    if (spool->state().attached.load() == 0) {
-      if (run->result.exit_code == 0)
-        observer.warn("the program opened no OpenCL device: nothing was counted (the virtual GPU runs OpenCL only)");
-      return outcome;
-    }
-    outcome.seen = records->size() + lost;
-    if (counts_first && run->result.exit_code == 0) {
-      if (access((spool->folder() + "/" + spool::kMpiFile).c_str(), F_OK) == 0) {
-        outcome.called_mpi = true;
-        observer.warn(
-            "the program called MPI_Init, which a rank can do once in its job: the run that times its kernels is not "
-            "made, so they have counts and no times");
-      } else if (const auto done = time_kernels(); !done) {
-        return tl::unexpected<launch::LaunchError>(done.error());
-      }
-      outcome.seen = records->size() + lost;
-    }
-    if (run->result.exit_code == timed_code && lost == 0) check_against(timed, *records, observer);
-
-    PassResult result;
-    result.counters = plan.passes.front().counters;
-    std::vector<size_t> columns;
-    for (const std::string& counter : result.counters) columns.push_back(index_of(counter));
-    std::set<std::string> names;
-    // Join times before filtering, so that running numbers mean the same in both runs.
-    std::vector<Dispatch> dispatches;
-    for (const SpooledDispatch& record : *records) dispatches.push_back(record.dispatch);
-    const size_t untimed = join_times(dispatches, timed);
-    if (untimed > 0 && !timed.empty()) {
-      const auto first = std::find_if(dispatches.begin(), dispatches.end(),
-                                      [](const Dispatch& each) { return each.end == each.start; });
-      observer.warn(
-          fmt::format("{} of {} dispatches of the counted run have no counterpart in the timed one (first: {} of {} "
-                      "work-items): they have counts and no time",
-                      untimed, records->size(), first->kernel,
-                      first->grid[0] * std::max<uint64_t>(1, first->grid[1]) * std::max<uint64_t>(1, first->grid[2])));
-    }
-    for (size_t i = 0; i < records->size(); ++i) {
-      const SpooledDispatch& record = (*records)[i];
-      if (names.size() < Outcome::kMostNames) names.insert(record.dispatch.kernel);
-      if (!record.selected || record.values.size() != kCounters.size()) continue;
-      if (record.groups_run < record.groups) outcome.estimated = true;
-      result.dispatches.push_back(dispatches[i]);
-      for (const size_t column : columns) result.values.push_back(record.values[column]);
-    }
-    outcome.seen_kernels.assign(names.begin(), names.end());
-    outcome.measured = result.dispatches.size();
-    if (!result.dispatches.empty())
-      if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
-    return outcome;
-  }
-
- private:
-  static bool interrupted(int signal) {
-    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
-  }
-
-  // Warns if the two runs launched different kernels.
-  static void check_against(const std::vector<Dispatch>& timed, const std::vector<SpooledDispatch>& counted,
-                            Observer& observer) {
-    if (timed.empty()) return;
-    std::map<std::string, std::pair<size_t, size_t>> launches;
-    for (const Dispatch& each : timed) ++launches[each.kernel].first;
-    for (const SpooledDispatch& each : counted) ++launches[each.dispatch.kernel].second;
-    std::string differing;
-    size_t count = 0;
-    for (const auto& [kernel, numbers] : launches)
-      if (numbers.first != numbers.second && ++count <= 3)
-        differing += fmt::format("{}{} ({} times, then {})", differing.empty() ? "" : ", ", kernel, numbers.first,
-                                 numbers.second);
-    if (count > 0)
-      observer.warn(fmt::format("the two runs of the program launched different kernels: {}{}", differing,
-                                count > 3 ? fmt::format(" and {} more", count - 3) : ""));
+    return Collection(plan, request, observer).run();
   }
 };
 

@@ -10,7 +10,7 @@
 
 #include "base/format.h"
 #include "base/text/csv.h"
-#include "workload/layout.h"
+#include "workload/layout/layout.h"
 #include "workload/workload.h"
 #include "workload/writer.h"
 

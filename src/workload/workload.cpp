@@ -7,7 +7,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "workload/layout.h"
+#include "workload/layout/layout.h"
 #include "workload/runs.h"
 
 namespace tacho::workload {

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "base/text/csv.h"
-#include "workload/layout.h"
+#include "workload/layout/layout.h"
 
 namespace tacho::workload {
 

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "report/progress.h"
-#include "workload/layout.h"
+#include "workload/layout/layout.h"
 
 namespace tacho::workload {
 namespace {

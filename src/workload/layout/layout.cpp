@@ -1,5 +1,5 @@
 // The reader of wide counter files, and the join of passes (layout.h).
-#include "workload/layout.h"
+#include "workload/layout/layout.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Limits of address space (address_space.h).
-#include "launch/address_space.h"
+#include "launch/run/address_space.h"
 
 #include <malloc.h>
 #include <pthread.h>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/text/csv.h"
-#include "workload/counter_file.h"
+#include "workload/layout/counter_file.h"
 #include "workload/dispatch.h"
 
 namespace tacho::workload {

@@ -1,5 +1,5 @@
 // Headers and cells of counter files (counter_file.h).
-#include "workload/counter_file.h"
+#include "workload/layout/counter_file.h"
 
 namespace tacho::workload {
 namespace {

@@ -14,6 +14,7 @@
 
 #include "base/files/output_file.h"
 #include "base/text/csv.h"
+#include "cli/analyze/options.h"
 #include "cli/command.h"
 #include "cli/profile/profile.h"
 #include "cli/shared/command_line.h"
@@ -37,26 +38,7 @@ namespace tacho::cli {
 
 namespace {
 
-struct Arguments {
-  std::vector<std::string> paths;
-  std::string baseline;
-  metric::AnalysisOptions analysis;
-  metric::TextOptions text;
-  std::vector<std::string> include_columns;
-  std::vector<std::string> memory_levels;
-  std::string sort = "kernels", sampling_sort = "count", axes = "fit";
-  std::string ratio = "avg", compat, ids = "3.3", format = "text", output_name, save_folder, specs;
-  std::vector<std::string> explain;
-  std::optional<std::string> list_metrics, list_blocks;
-  std::optional<double> fail_above;
-  std::string fail_above_text;
-  std::optional<std::string> gui;
-  bool random_port = false;
-  bool overwrite = false, no_advice = false, ignored = false, experimental = false;
-  bool list_operators = false;
-  std::optional<std::vector<std::string>> operators;  // patterns; none given = all
-  int ignored_level = 5;
-};
+using analyzing::Arguments;
 
 /// Prints a list of all metrics of an architecture in the layout of the users' documents.
 Status list_catalog(const std::string& architecture, const Arguments& arguments, bool metrics) {
@@ -95,138 +77,6 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_corrections(const
     corrections.emplace_back(name, value);
   }
   return corrections;
-}
-
-void add_options(CommandOptions& app, Arguments& a, AnalyzeFace face) {
-  auto& o = a.analysis;
-  app.add_option("-p,--path,paths", a.paths, "profile folder; several are compared with the first")
-      .type_name("DIR")
-      .expected(1, -1);
-  app.add_option("--baseline", a.baseline, "the folder that the others are compared with").type_name("DIR");
-  app.add_option("-b,--block", o.blocks, "only these blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization")
-      .expected(1, -1)
-      .type_name("ID");
-  app.add_option("-k,--kernel", o.kernels, "only these kernels: ids of table 0.1, names, regular expressions")
-      .expected(1, -1)
-      .type_name("KERNEL");
-  app.add_option("-d,--dispatch", o.dispatches, "only these dispatches: 3, 2:5, '> 10'")
-      .expected(1, -1)
-      .type_name("ID");
-  app.add_option("--gpu-id", o.gpus, "only dispatches on these GPUs").expected(1, -1).type_name("ID");
-  app.add_option("-n,--normal-unit", o.normalisation, "what counts are divided by")
-      .one_of({"per_wave", "per_cycle", "per_second", "per_kernel"})
-      .type_name("UNIT")
-      .capture_default_str();
-  app.add_option("-t,--time-unit", o.time_unit, "s, ms, us or ns")
-      .one_of({"s", "ms", "us", "ns"})
-      .type_name("UNIT")
-      .capture_default_str();
-  app.add_option("--ratio", a.ratio,
-                 "ratios over several dispatches: avg = mean of ratios (3.3 to 3.6), sum = ratio of totals (3.7)")
-      .one_of({"avg", "sum"})
-      .type_name("KIND")
-      .capture_default_str();
-  app.add_option("--ids", a.ids, "what numbers mean: 3.3, or seed as in the users' documents")
-      .one_of({"3.3", "seed"})
-      .type_name("SCHEME")
-      .capture_default_str();
-  app.add_option("--compat", a.compat, "3.3: values as rocprof-compute 3.3 gives them, its faults included")
-      .one_of({"3.3"})
-      .type_name("VERSION");
-  app.add_option("--specs-correction", a.specs, "overrides values of sysinfo.csv: max_sclk:2100,max_mclk:1300")
-      .type_name("NAME:VALUE,...");
-  app.add_option("--config-dir", o.config_dirs, "folder with metric or rule YAML of your own")
-      .expected(1, -1)
-      .type_name("DIR");
-  app.add_option("--explain", a.explain, "how these metrics come about on this run, step by step")
-      .expected(1, -1)
-      .type_name("METRIC");
-  app.add_option("--list-metrics,--list-available-metrics", a.list_metrics, "all metrics of an architecture")
-      .expected(0, 1)
-      .type_name("ARCH");
-  app.add_option("--list-blocks", a.list_blocks, "all blocks and their short names").expected(0, 1).type_name("ARCH");
-  app.add_flag("--list-stats", a.text.statistics_only, "only the kernels and dispatches of the run");
-  app.add_flag("--full", a.text.full, "every table; without it, and without -b, one screen with the findings");
-  app.add_flag("--per-kernel", a.text.per_kernel, "every table once for each kernel");
-  app.add_flag("--errors", a.text.errors,
-               "beside each mean how far it may be off (95 %), where launches were repeated");
-  app.add_flag("--no-advice", a.no_advice, "no findings");
-  app.add_option("--max-stat-num", a.text.max_stat_num, "rows of the Top Stats tables")
-      .type_name("N")
-      .capture_default_str();
-  app.add_option("--decimal", a.text.decimals, "decimals of printed numbers")
-      .between(0, 15)
-      .type_name("N")
-      .capture_default_str();
-  app.add_option("--cols", a.text.columns, "only these columns: numbers from 0, or titles")
-      .expected(1, -1)
-      .type_name("COLUMN");
-  app.add_option("--include-cols", a.include_columns, "columns that are hidden: Description")
-      .expected(1, -1)
-      .type_name("COLUMN");
-  app.add_option("--report-diff", a.text.report_diff, "several runs: mark changes above this many percent")
-      .type_name("PCT");
-  app.add_option("--fail-above", a.fail_above_text,
-                 "several runs: exit 3 when a metric changed by more than this many percent (1 or 1%)")
-      .type_name("PCT");
-  app.add_option("--run", o.run, "of a folder with several runs of tacho profile: the number of one")
-      .positive()
-      .type_name("N");
-  app.add_option("--output-format", a.format, "text, json, csv, html, or svg: the roofline alone")
-      .one_of({"text", "json", "csv", "html", "svg", "stdout", "txt"})
-      .type_name("FORMAT")
-      .capture_default_str();
-  app.add_option("-o,--output-name,--output", a.output_name, "write there instead of to standard output")
-      .type_name("NAME");
-  app.add_option("--save-dfs", a.save_folder, "also write every table as a csv file into this folder").type_name("DIR");
-  app.add_option("-R,--roofline-data-type", a.text.data_types,
-                 face == AnalyzeFace::kTacho
-                     ? "data types of the roofs: FP32, FP64, I8, ... (default: those that the kernels use)"
-                     : "data types of the roofs: FP32, FP64, I8, ... (default: FP32)")
-      .one_of({"FP4", "FP6", "FP8", "FP16", "BF16", "TF32", "FP32", "FP64", "I8", "I32", "I64"})
-      .expected(1, -1)
-      .type_name("TYPE");
-  app.add_option("--roofline-axes", a.axes,
-                 "of the svg: fit, points (their decades alone) or whole (0.01 to 1000 FLOP/byte)")
-      .one_of({"fit", "points", "whole"})
-      .type_name("RANGE")
-      .capture_default_str();
-  app.add_option("--pc-sampling-sorting-type", a.sampling_sort, "table 21.1 by count, or by source line (offset)")
-      .one_of({"count", "offset"})
-      .type_name("KIND")
-      .capture_default_str();
-  app.add_option("--sort", a.sort, "roofline points of kernels or dispatches")
-      .one_of({"kernels", "dispatches"})
-      .type_name("KIND")
-      .capture_default_str();
-  app.add_option("-m,--mem-level", a.memory_levels, "memory roofs: HBM, L2, vL1D, LDS")
-      .one_of_ignoring_case({"HBM", "L2", "vL1D", "LDS", "ALL"})
-      .expected(1, -1)
-      .type_name("LEVEL");
-  app.add_option("--gui", a.gui, "serve the HTML report on 127.0.0.1 until Ctrl-C; its address goes to standard output")
-      .expected(0, 1)
-      .type_name("PORT");
-  app.add_flag("--random-port", a.random_port, "--gui takes any free port");
-  app.add_flag("--overwrite", a.overwrite, "outputs may replace files");
-  app.add_flag("--list-torch-operators", a.list_operators,
-               "operators of PyTorch in the folder (profile --torch-trace): calls, kernels, device time");
-  app.add_list_function(
-         "--torch-operator",
-         [&a](const std::vector<std::string>& patterns) {
-           a.operators.emplace();
-           for (const std::string& each : patterns)
-             if (!each.empty()) a.operators->push_back(each);
-         },
-         "tables for each operator that matches: '*conv2d', '*/*conv2d', torch.nn.functional.relu; all without one")
-      .expected(0, -1)
-      .type_name("GLOB");
-  if (face == AnalyzeFace::kRocprofCompute) {
-    app.add_flag("-q,--quiet", a.ignored, "accepted, changes nothing");
-    app.add_flag("-V,--verbose", a.ignored, "accepted, changes nothing");
-    app.add_flag("--experimental", a.experimental, "allows --list-torch-operators and --torch-operator");
-    app.add_option("--kernel-verbose", a.ignored_level, "accepted, changes nothing: names are shown as recorded")
-        .between(1, 5);
-  }
 }
 
 // The file name with the format's extension added, unless it has one.
@@ -684,7 +534,7 @@ int analyze(int argc, char** argv, AnalyzeFace face) {
   CommandOptions app("Metrics, roofline and findings of the profile folders of rocprof-compute, Omniperf and tacho.",
                      argv[0]);
   Arguments arguments;
-  add_options(app, arguments, face);
+  analyzing::add_options(app, arguments, face);
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if ((arguments.list_operators || arguments.operators) && face == AnalyzeFace::kRocprofCompute &&
       !arguments.experimental)

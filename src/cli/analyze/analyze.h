@@ -1,10 +1,9 @@
 // `tacho analyze`, also for its personalities.
 #pragma once
 
-namespace tacho::cli {
+#include "cli/analyze/face.h"
 
-/// How the command presents itself.
-enum class AnalyzeFace { kTacho, kRocprofCompute };
+namespace tacho::cli {
 
 /// argv[0] is the name shown in help and messages ("tacho analyze", "rocprof-compute analyze").
 int analyze(int argc, char** argv, AnalyzeFace face);

@@ -19,8 +19,8 @@ namespace tacho::cli::options {
 /// Where an option's value goes: to a member, or to a function that takes the text and may refuse it.
 template <typename Request>
 using Place = std::variant<bool& (*)(Request&), std::string& (*)(Request&), uint32_t& (*)(Request&), int& (*)(Request&),
-                           double& (*)(Request&), std::vector<std::string>& (*)(Request&),
-                           Status (*)(Request&, const std::string&)>;
+                           size_t& (*)(Request&), double& (*)(Request&), std::optional<std::string>& (*)(Request&),
+                           std::vector<std::string>& (*)(Request&), Status (*)(Request&, const std::string&)>;
 
 /// What only some options have.
 struct Details {
@@ -98,10 +98,11 @@ void declare(CommandOptions& app, std::span<const Row<Request>> rows, Request& r
       } else {
         auto& member = place(request);
         using Member = std::remove_reference_t<decltype(member)>;
-        if constexpr (std::is_same_v<Member, bool>) return app.add_flag(names, member, help);
-        if constexpr (std::is_same_v<Member, std::vector<std::string>>)
+        if constexpr (std::is_same_v<Member, bool>)
+          return app.add_flag(names, member, help);
+        else if constexpr (std::is_same_v<Member, std::vector<std::string>>)
           return app.add_option(names, member, help).expected(1, -1);
-        else if constexpr (!std::is_same_v<Member, bool>)
+        else
           return app.add_option(names, member, help);
       }
     };

@@ -51,44 +51,24 @@ std::string shown_unit(std::string_view unit) {
   return metric::normalised_unit(unit, "per_kernel");
 }
 
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /// The counters and $values that formulas read.
 struct Inputs {
   std::set<std::string, std::less<>> counters;
   std::set<std::string, std::less<>> values;
 };
 
-void add_inputs(std::string_view formula, Inputs& out) {
-  static const std::set<std::string, std::less<>> kWords = {"if",     "else",   "None",  "AVG",   "MIN",
-                                                            "MAX",    "SUM",    "STD",   "MOD",   "QUANTILE",
-                                                            "MEDIAN", "TO_INT", "ROUND", "CONCAT"};
-  for (size_t i = 0; i < formula.size();) {
-    const char c = formula[i];
-    const bool value = c == '$';
-    if (!value && (!is_word(c) || (c >= '0' && c <= '9'))) {
-      // Skips a number as a whole, with its fraction and an index's range.
-      ++i;
-      while (c >= '0' && c <= '9' && i < formula.size() && (is_word(formula[i]) || formula[i] == '.')) ++i;
-      continue;
-    }
-    size_t end = i + 1;
-    while (end < formula.size() && is_word(formula[end])) ++end;
-    const std::string_view word = formula.substr(i + (value ? 1 : 0), end - i - (value ? 1 : 0));
-    if (value) {
-      if (word != "channel") out.values.emplace(word);
-    } else if (!kWords.contains(word)) {
-      out.counters.emplace(word);
-    }
-    i = end;
-  }
-}
-
-Inputs inputs_of(const Metric& metric) {
+Inputs inputs_of(const Table& table, const Metric& metric) {
   Inputs out;
-  for (const Cell& cell : metric.cells) add_inputs(cell.formula, out);
+  for (size_t i = 0; i < metric.cells.size(); ++i) {
+    if (table.columns[i].role != ColumnRole::kValue) continue;
+    const auto formula = metric::parse_formula(metric.cells[i].formula);
+    if (!formula) continue;
+    for (const metric::Step& step : formula->steps) {
+      if (step.op == metric::Op::kCounter || step.op == metric::Op::kChannel || step.op == metric::Op::kSumOf)
+        out.counters.emplace(step.text);
+      if (step.op == metric::Op::kValue && step.text != "channel") out.values.emplace(step.text);
+    }
+  }
   return out;
 }
 
@@ -205,7 +185,7 @@ class Printer {
     // Architectures with the same formulas share a paragraph.
     std::vector<std::string> distinct;
     std::vector<std::string> where;
-    std::vector<const Metric*> examples;
+    std::vector<Inputs> inputs;
     for (size_t i = 0; i < what.metrics.size(); ++i) {
       const std::string text = formulas(what.catalogs[i]->table_of(*what.metrics[i]), what.metrics[i]->cells);
       const auto known = std::find(distinct.begin(), distinct.end(), text);
@@ -215,7 +195,7 @@ class Printer {
       } else {
         distinct.push_back(text);
         where.push_back(name);
-        examples.push_back(what.metrics[i]);
+        inputs.push_back(inputs_of(what.catalogs[i]->table_of(*what.metrics[i]), *what.metrics[i]));
       }
     }
     for (size_t i = 0; i < distinct.size(); ++i) {
@@ -224,10 +204,9 @@ class Printer {
                              Paint::kBold, colour_) +
              "\n";
       indented_pairs(distinct[i]);
-      const Inputs inputs = inputs_of(*examples[i]);
-      if (!inputs.counters.empty()) labelled("counters", joined(inputs.counters));
+      if (!inputs[i].counters.empty()) labelled("counters", joined(inputs[i].counters));
     }
-    values(catalog, inputs_of(metric));
+    values(catalog, inputs_of(table, metric));
     compat(what);
     findings(metric, rules);
     out += "\n";
@@ -312,7 +291,7 @@ void write_metric(JsonWriter& json, const Catalog& catalog, const Metric& metric
   }
   json.end_object();
   json.key("counters").begin_array();
-  const Inputs inputs = inputs_of(metric);
+  const Inputs inputs = inputs_of(table, metric);
   for (const std::string& counter : inputs.counters) json.value(counter);
   json.end_array();
   json.end_object();

@@ -38,10 +38,10 @@ namespace tacho::cli {
 
 namespace {
 
-using analyzing::Arguments;
+using analyzing::AnalyzeArguments;
 
 /// Prints a list of all metrics of an architecture in the layout of the users' documents.
-Status list_catalog(const std::string& architecture, const Arguments& arguments, bool metrics) {
+Status list_catalog(const std::string& architecture, const AnalyzeArguments& arguments, bool metrics) {
   const std::vector<std::string>& folders = arguments.analysis.config_dirs;
   TACHO_ASSIGN(const auto known, metric::architecture_named(architecture, folders, metric::check_syntax));
   const std::string name = known ? std::string(known->name) : architecture;
@@ -93,7 +93,7 @@ std::string with_ending(const std::string& name, std::string_view format) {
   return name + std::string(ending);
 }
 
-Status save_tables(const metric::Analysis& run, const std::string& folder, const Arguments& arguments) {
+Status save_tables(const metric::Analysis& run, const std::string& folder, const AnalyzeArguments& arguments) {
   TACHO_TRY(create_folders(folder));
   std::vector<OutputFile> files;
   for (const metric::SavedTable& saved : metric::saved_tables(run, arguments.text)) {
@@ -116,7 +116,7 @@ Result<std::optional<uint16_t>> parse_port(const std::string& text) {
 
 // Writes the page with only the roofline, for all runs that have one, to the current directory like rocprof-compute,
 // never into the workload. It replaces an older page of tacho's.
-Status write_roofline_page(const Arguments& a, std::span<const metric::Analysis> all) {
+Status write_roofline_page(const AnalyzeArguments& a, std::span<const metric::Analysis> all) {
   metric::AnalysisOptions options = a.analysis;
   options.blocks = {"4"};
   options.advice = false;
@@ -146,7 +146,7 @@ Status write_roofline_page(const Arguments& a, std::span<const metric::Analysis>
 // Operators of PyTorch
 
 // The operators of the folder's run that --run chooses.
-Result<workload::TorchTrace> torch_operators(const Arguments& a, const std::string& path) {
+Result<workload::TorchTrace> torch_operators(const AnalyzeArguments& a, const std::string& path) {
   TACHO_ASSIGN(const std::string folder, workload::find_workload(path));
   TACHO_ASSIGN(const std::vector<workload::RunEntry> runs, workload::read_runs(folder));
   std::vector<std::string> files;
@@ -194,7 +194,7 @@ std::string graph_text(const workload::TorchTrace& trace, const report::TextStyl
   return out;
 }
 
-Status list_operators(const Arguments& a, AnalyzeFace face) {
+Status list_operators(const AnalyzeArguments& a, AnalyzeFace face) {
   for (const std::string& path : a.paths) {
     TACHO_ASSIGN(const workload::TorchTrace trace, torch_operators(a, path));
     std::vector<const workload::TorchOperator*> sorted;
@@ -253,7 +253,7 @@ Status list_operators(const Arguments& a, AnalyzeFace face) {
 }
 
 // The tables once for each operator that matches, over its dispatches alone.
-Status analyze_operators(Arguments& a, AnalyzeFace face) {
+Status analyze_operators(AnalyzeArguments& a, AnalyzeFace face) {
   if (a.paths.size() > 1) return fail("--torch-operator shows one run; give one folder");
   if (a.format != "text" || !a.output_name.empty() || !a.save_folder.empty() || a.gui || a.random_port)
     return fail(
@@ -307,7 +307,7 @@ Status serve(std::string page, std::optional<uint16_t> port, bool anywhere) {
   return server.serve();
 }
 
-Status print_catalog(const Arguments& a) {
+Status print_catalog(const AnalyzeArguments& a) {
   std::string name = a.list_metrics.value_or(a.list_blocks.value_or(""));
   if (name.empty() && !a.paths.empty()) {
     TACHO_ASSIGN(const std::string folder, workload::find_workload(a.paths.front()));
@@ -325,7 +325,7 @@ Status print_catalog(const Arguments& a) {
 }
 
 // Checks what the options say together, and brings their words into the form that the analysis takes.
-Status complete(Arguments& a, AnalyzeFace face) {
+Status complete(AnalyzeArguments& a, AnalyzeFace face) {
   if (!a.baseline.empty()) a.paths.insert(a.paths.begin(), a.baseline);
   if (a.paths.empty()) return fail("which profile folder? give it with -p DIR");
   if (!a.fail_above_text.empty()) {
@@ -381,7 +381,7 @@ struct Destination {
   std::optional<uint16_t> port;      // of --gui
 };
 
-Result<Destination> open_destination(Arguments& a) {
+Result<Destination> open_destination(AnalyzeArguments& a) {
   Destination to;
   to.csv_folder = a.format == "csv" && !a.output_name.empty() && !a.output_name.ends_with(".csv") &&
                   !is_standard_output(a.output_name);
@@ -399,7 +399,7 @@ Result<Destination> open_destination(Arguments& a) {
   return to;
 }
 
-Result<std::vector<metric::Analysis>> analyze_all(Arguments& a, AnalyzeFace face) {
+Result<std::vector<metric::Analysis>> analyze_all(AnalyzeArguments& a, AnalyzeFace face) {
   if (a.format == "svg" && a.analysis.blocks.empty()) a.analysis.blocks = {"4"};
   if (face == AnalyzeFace::kRocprofCompute && a.text.data_types.empty()) a.text.data_types = {"FP32"};
   a.analysis.every_normalisation = a.format == "html";
@@ -415,7 +415,7 @@ Result<std::vector<metric::Analysis>> analyze_all(Arguments& a, AnalyzeFace face
   return runs;
 }
 
-Result<std::string> render(const std::vector<metric::Analysis>& runs, const Arguments& a) {
+Result<std::string> render(const std::vector<metric::Analysis>& runs, const AnalyzeArguments& a) {
   if (a.format == "json") {
     return metric::to_json(runs, {a.text.per_kernel, false});
   } else if (a.format == "html") {
@@ -436,7 +436,7 @@ Result<std::string> render(const std::vector<metric::Analysis>& runs, const Argu
   }
 }
 
-Status write_report(const std::vector<metric::Analysis>& runs, const Arguments& a, Destination& to) {
+Status write_report(const std::vector<metric::Analysis>& runs, const AnalyzeArguments& a, Destination& to) {
   if (to.csv_folder) {
     if (runs.size() > 1)
       return fail("--output-format csv with a folder saves one run; give one -p, or NAME.csv for one table of all");
@@ -453,7 +453,7 @@ Status write_report(const std::vector<metric::Analysis>& runs, const Arguments& 
 }
 
 // The exit code of --fail-above, which judges the largest change against the first run.
-Result<int> judge_changes(const std::vector<metric::Analysis>& runs, const Arguments& a) {
+Result<int> judge_changes(const std::vector<metric::Analysis>& runs, const AnalyzeArguments& a) {
   bool counts_only = false;
   for (const metric::Analysis& each : runs) {
     if (each.workload().estimated)
@@ -479,7 +479,7 @@ Result<int> judge_changes(const std::vector<metric::Analysis>& runs, const Argum
   return kOk;
 }
 
-Result<int> run(Arguments& a, AnalyzeFace face) {
+Result<int> run(AnalyzeArguments& a, AnalyzeFace face) {
   if (a.list_metrics || a.list_blocks) {
     TACHO_TRY(print_catalog(a));
     return kOk;
@@ -533,7 +533,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
 int analyze(int argc, char** argv, AnalyzeFace face) {
   CommandOptions app("Metrics, roofline and findings of the profile folders of rocprof-compute, Omniperf and tacho.",
                      argv[0]);
-  Arguments arguments;
+  AnalyzeArguments arguments;
   analyzing::add_options(app, arguments, face);
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if ((arguments.list_operators || arguments.operators) && face == AnalyzeFace::kRocprofCompute &&

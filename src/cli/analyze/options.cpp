@@ -16,13 +16,13 @@ using options::Row;
 using options::shows_default;
 
 template <auto Member>
-constexpr auto* analysis_at = at<&Arguments::analysis, Member>;
+constexpr auto* analysis_at = at<&AnalyzeArguments::analysis, Member>;
 template <auto Member>
-constexpr auto* text_at = at<&Arguments::text, Member>;
+constexpr auto* text_at = at<&AnalyzeArguments::text, Member>;
 
-constexpr Row<Arguments> kSelection[] = {
-    {"-p,--path,paths", at<&Arguments::paths>, "profile folder; several are compared with the first", "DIR"},
-    {"--baseline", at<&Arguments::baseline>, "the folder that the others are compared with", "DIR"},
+constexpr Row<AnalyzeArguments> kSelection[] = {
+    {"-p,--path,paths", at<&AnalyzeArguments::paths>, "profile folder; several are compared with the first", "DIR"},
+    {"--baseline", at<&AnalyzeArguments::baseline>, "the folder that the others are compared with", "DIR"},
     {"-b,--block", analysis_at<&AnalysisOptions::blocks>,
      "only these blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization", "ID"},
     {"-k,--kernel", analysis_at<&AnalysisOptions::kernels>,
@@ -33,65 +33,67 @@ constexpr Row<Arguments> kSelection[] = {
      "per_wave per_cycle per_second per_kernel", shows_default()},
     {"-t,--time-unit", analysis_at<&AnalysisOptions::time_unit>, "s, ms, us or ns", "UNIT", "s ms us ns",
      shows_default()},
-    {"--ratio", at<&Arguments::ratio>,
+    {"--ratio", at<&AnalyzeArguments::ratio>,
      "ratios over several dispatches: avg = mean of ratios (3.3 to 3.6), sum = ratio of totals (3.7)", "KIND",
      "avg sum", shows_default()},
-    {"--ids", at<&Arguments::ids>, "what numbers mean: 3.3, or seed as in the users' documents", "SCHEME", "3.3 seed",
-     shows_default()},
-    {"--compat", at<&Arguments::compat>, "3.3: values as rocprof-compute 3.3 gives them, its faults included",
+    {"--ids", at<&AnalyzeArguments::ids>, "what numbers mean: 3.3, or seed as in the users' documents", "SCHEME",
+     "3.3 seed", shows_default()},
+    {"--compat", at<&AnalyzeArguments::compat>, "3.3: values as rocprof-compute 3.3 gives them, its faults included",
      "VERSION", "3.3"},
-    {"--specs-correction", at<&Arguments::specs>, "overrides values of sysinfo.csv: max_sclk:2100,max_mclk:1300",
+    {"--specs-correction", at<&AnalyzeArguments::specs>, "overrides values of sysinfo.csv: max_sclk:2100,max_mclk:1300",
      "NAME:VALUE,..."},
     {"--config-dir", analysis_at<&AnalysisOptions::config_dirs>, "folder with metric or rule YAML of your own", "DIR"},
-    {"--explain", at<&Arguments::explain>, "how these metrics come about on this run, step by step", "METRIC"},
-    {"--list-metrics,--list-available-metrics", at<&Arguments::list_metrics>, "all metrics of an architecture", "ARCH",
-     "", optional_value()},
-    {"--list-blocks", at<&Arguments::list_blocks>, "all blocks and their short names", "ARCH", "", optional_value()},
+    {"--explain", at<&AnalyzeArguments::explain>, "how these metrics come about on this run, step by step", "METRIC"},
+    {"--list-metrics,--list-available-metrics", at<&AnalyzeArguments::list_metrics>, "all metrics of an architecture",
+     "ARCH", "", optional_value()},
+    {"--list-blocks", at<&AnalyzeArguments::list_blocks>, "all blocks and their short names", "ARCH", "",
+     optional_value()},
     {"--list-stats", text_at<&TextOptions::statistics_only>, "only the kernels and dispatches of the run"},
     {"--full", text_at<&TextOptions::full>, "every table; without it, and without -b, one screen with the findings"},
     {"--per-kernel", text_at<&TextOptions::per_kernel>, "every table once for each kernel"},
     {"--errors", text_at<&TextOptions::errors>,
      "beside each mean how far it may be off (95 %), where launches were repeated"},
-    {"--no-advice", at<&Arguments::no_advice>, "no findings"},
+    {"--no-advice", at<&AnalyzeArguments::no_advice>, "no findings"},
     {"--max-stat-num", text_at<&TextOptions::max_stat_num>, "rows of the Top Stats tables", "N", "", shows_default()},
     {"--decimal", text_at<&TextOptions::decimals>, "decimals of printed numbers", "N", "",
      shows_default().within(0, 15)},
     {"--cols", text_at<&TextOptions::columns>, "only these columns: numbers from 0, or titles", "COLUMN"},
-    {"--include-cols", at<&Arguments::include_columns>, "columns that are hidden: Description", "COLUMN"},
+    {"--include-cols", at<&AnalyzeArguments::include_columns>, "columns that are hidden: Description", "COLUMN"},
     {"--report-diff", text_at<&TextOptions::report_diff>, "several runs: mark changes above this many percent", "PCT"},
-    {"--fail-above", at<&Arguments::fail_above_text>,
+    {"--fail-above", at<&AnalyzeArguments::fail_above_text>,
      "several runs: exit 3 when a metric changed by more than this many percent (1 or 1%)", "PCT"},
 };
-constexpr Row<Arguments> kOutputs[] = {
-    {"--output-format", at<&Arguments::format>, "text, json, csv, html, or svg: the roofline alone", "FORMAT",
+constexpr Row<AnalyzeArguments> kOutputs[] = {
+    {"--output-format", at<&AnalyzeArguments::format>, "text, json, csv, html, or svg: the roofline alone", "FORMAT",
      "text json csv html svg stdout txt", shows_default()},
-    {"-o,--output-name,--output", at<&Arguments::output_name>, "write there instead of to standard output", "NAME"},
-    {"--save-dfs", at<&Arguments::save_folder>, "also write every table as a csv file into this folder", "DIR"},
+    {"-o,--output-name,--output", at<&AnalyzeArguments::output_name>, "write there instead of to standard output",
+     "NAME"},
+    {"--save-dfs", at<&AnalyzeArguments::save_folder>, "also write every table as a csv file into this folder", "DIR"},
 };
-constexpr Row<Arguments> kRoofline[] = {
-    {"--roofline-axes", at<&Arguments::axes>,
+constexpr Row<AnalyzeArguments> kRoofline[] = {
+    {"--roofline-axes", at<&AnalyzeArguments::axes>,
      "of the svg: fit, points (their decades alone) or whole (0.01 to 1000 FLOP/byte)", "RANGE", "fit points whole",
      shows_default()},
-    {"--pc-sampling-sorting-type", at<&Arguments::sampling_sort>, "table 21.1 by count, or by source line (offset)",
-     "KIND", "count offset", shows_default()},
-    {"--sort", at<&Arguments::sort>, "roofline points of kernels or dispatches", "KIND", "kernels dispatches",
+    {"--pc-sampling-sorting-type", at<&AnalyzeArguments::sampling_sort>,
+     "table 21.1 by count, or by source line (offset)", "KIND", "count offset", shows_default()},
+    {"--sort", at<&AnalyzeArguments::sort>, "roofline points of kernels or dispatches", "KIND", "kernels dispatches",
      shows_default()},
 };
-constexpr Row<Arguments> kPages[] = {
-    {"--gui", at<&Arguments::gui>,
+constexpr Row<AnalyzeArguments> kPages[] = {
+    {"--gui", at<&AnalyzeArguments::gui>,
      "serve the HTML report on 127.0.0.1 until Ctrl-C; its address goes to standard output", "PORT", "",
      optional_value()},
-    {"--random-port", at<&Arguments::random_port>, "--gui takes any free port"},
-    {"--overwrite", at<&Arguments::overwrite>, "outputs may replace files"},
-    {"--list-torch-operators", at<&Arguments::list_operators>,
+    {"--random-port", at<&AnalyzeArguments::random_port>, "--gui takes any free port"},
+    {"--overwrite", at<&AnalyzeArguments::overwrite>, "outputs may replace files"},
+    {"--list-torch-operators", at<&AnalyzeArguments::list_operators>,
      "operators of PyTorch in the folder (profile --torch-trace): calls, kernels, device time"},
 };
 
 }  // namespace
 
-void add_options(CommandOptions& app, Arguments& a, AnalyzeFace face) {
+void add_options(CommandOptions& app, AnalyzeArguments& a, AnalyzeFace face) {
   std::optional<Error> none;  // no option goes to a function
-  const auto declare = [&](std::span<const Row<Arguments>> rows) { options::declare(app, rows, a, none); };
+  const auto declare = [&](std::span<const Row<AnalyzeArguments>> rows) { options::declare(app, rows, a, none); };
   declare(kSelection);
   app.add_option("--run", a.analysis.run, "of a folder with several runs of tacho profile: the number of one")
       .positive()

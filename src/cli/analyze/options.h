@@ -12,7 +12,7 @@
 
 namespace tacho::cli::analyzing {
 
-struct Arguments {
+struct AnalyzeArguments {
   std::vector<std::string> paths;
   std::string baseline;
   metric::AnalysisOptions analysis;
@@ -34,6 +34,6 @@ struct Arguments {
 };
 
 /// Declares the options on `app`; parsing fills in `a`.
-void add_options(CommandOptions& app, Arguments& a, AnalyzeFace face);
+void add_options(CommandOptions& app, AnalyzeArguments& a, AnalyzeFace face);
 
 }  // namespace tacho::cli::analyzing

@@ -33,7 +33,7 @@ std::string nearest_kernel(const std::string& wanted, const std::vector<std::str
 
 }  // namespace
 
-std::vector<std::string> not_matched(const Arguments& a, const std::vector<counter::Filter::Range>& ranges,
+std::vector<std::string> not_matched(const ProfileArguments& a, const std::vector<counter::Filter::Range>& ranges,
                                      const counter::Outcome& outcome) {
   if (outcome.seen == 0)
     return {outcome.exit_code == 0

@@ -10,7 +10,7 @@
 namespace tacho::cli::profiling {
 
 /// Sentences for the user; if nothing was measured, they say what the program launched. `ranges` are those of -d.
-std::vector<std::string> not_matched(const Arguments& a, const std::vector<counter::Filter::Range>& ranges,
+std::vector<std::string> not_matched(const ProfileArguments& a, const std::vector<counter::Filter::Range>& ranges,
                                      const counter::Outcome& outcome);
 
 }  // namespace tacho::cli::profiling

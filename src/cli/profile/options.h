@@ -10,7 +10,7 @@
 
 namespace tacho::cli::profiling {
 
-struct Arguments {
+struct ProfileArguments {
   std::string name, path, subpath, output_directory, set, replay, cache_control, format = "csv", device, ids = "3.3";
   std::vector<std::string> blocks, kernels, dispatches, config_dirs;
   std::optional<std::string> multiplexing;
@@ -27,6 +27,6 @@ struct Arguments {
   std::vector<std::string> command;
 };
 
-std::span<const options::Row<Arguments>> option_rows();
+std::span<const options::Row<ProfileArguments>> option_rows();
 
 }  // namespace tacho::cli::profiling

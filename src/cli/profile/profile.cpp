@@ -44,7 +44,7 @@ namespace tacho::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using profiling::Arguments;
+using profiling::ProfileArguments;
 using profiling::Selected;
 
 std::string joined(const std::vector<std::string>& words, std::string_view separator) {
@@ -88,7 +88,7 @@ const counter::Provider* owner_of_replay(std::string_view name) {
   return nullptr;
 }
 
-Status check_conflicts(const Arguments& a) {
+Status check_conflicts(const ProfileArguments& a) {
   const auto both = [](std::string_view one, std::string_view other) {
     return fail("{} and {} cannot be used together", one, other);
   };
@@ -124,7 +124,7 @@ Status check_conflicts(const Arguments& a) {
   return {};
 }
 
-Status check_command(const Arguments& a, std::string_view program) {
+Status check_command(const ProfileArguments& a, std::string_view program) {
   if (a.command.empty()) return fail("which program? give it after --, as in: {} -n vcopy -- ./vcopy", program);
   if (const auto found = find_launcher(a.command)) {
     const std::vector<std::string>& words = found->words;
@@ -145,7 +145,7 @@ Status check_command(const Arguments& a, std::string_view program) {
 }
 
 // Chooses the run's folder; `warnings` gets what the user should know about the choice.
-Result<std::string> choose_folder(const Arguments& a, const counter::Device& device,
+Result<std::string> choose_folder(const ProfileArguments& a, const counter::Device& device,
                                   std::vector<std::string>& warnings) {
   constexpr PlaceholderDialect kDialect = PlaceholderDialect::kFolders;
   PlaceholderFacts values = placeholder_facts();
@@ -188,7 +188,7 @@ std::string absolute(const std::string& path) {
   return error ? path : full.lexically_normal().string();
 }
 
-void print_header(const Arguments& a, ProfileFace face, const counter::Chosen& chosen, const std::string& folder,
+void print_header(const ProfileArguments& a, ProfileFace face, const counter::Chosen& chosen, const std::string& folder,
                   const Selected& selected, ProfileSession& session) {
   if (face == ProfileFace::kRocprofCompute)
     session.header(fmt::format("rocprofiler-compute personality of tacho {}", TACHO_PROGRAM_VERSION));
@@ -240,7 +240,7 @@ bool wants_pc_samples(const counter::Provider& provider, const Selected& selecte
                      [](const metric::Selection& each) { return each.block != nullptr && each.block->number == 21; });
 }
 
-Result<int> print_lists(const Arguments& a, const std::string& program) {
+Result<int> print_lists(const ProfileArguments& a, const std::string& program) {
   TACHO_ASSIGN(const metric::Catalog catalog, profiling::catalog_for_lists(a, a.list_metrics  ? a.list_metrics_arch
                                                                               : a.list_blocks ? a.list_blocks_arch
                                                                                               : ""));
@@ -255,7 +255,7 @@ Result<int> print_lists(const Arguments& a, const std::string& program) {
 }
 
 // The device to count on; with --arch, for a plan alone, one of that architecture, which need not be here.
-Result<counter::Chosen> choose_device(const Arguments& a) {
+Result<counter::Chosen> choose_device(const ProfileArguments& a) {
   if (a.arch.empty()) return counter::choose_device(a.device);
   if (!a.dry_run)
     return fail("--arch {}: a program runs on a device that is here; with --dry-run its plan is shown", a.arch);
@@ -272,7 +272,8 @@ Result<counter::Chosen> choose_device(const Arguments& a) {
 // One run of the command: what is counted, how, and what it leaves in the folder.
 class Run {
  public:
-  Run(const Arguments& arguments, ProfileFace face, std::vector<counter::Filter::Range> ranges, counter::Chosen chosen)
+  Run(const ProfileArguments& arguments, ProfileFace face, std::vector<counter::Filter::Range> ranges,
+      counter::Chosen chosen)
       : arguments_(arguments), face_(face), ranges_(std::move(ranges)), chosen_(std::move(chosen)) {}
 
   // Which counters the metrics need, and in which passes.
@@ -531,7 +532,7 @@ class Run {
     return {};
   }
 
-  const Arguments& arguments_;
+  const ProfileArguments& arguments_;
   ProfileFace face_;
   std::vector<counter::Filter::Range> ranges_;
   counter::Chosen chosen_;
@@ -546,7 +547,7 @@ class Run {
   std::vector<std::string> warnings_;
 };
 
-Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
+Result<int> run(ProfileArguments& a, ProfileFace face, const std::string& program) {
   if (a.list_metrics || a.list_blocks || a.list_sets) return print_lists(a, program);
   TACHO_TRY(check_conflicts(a));
   TACHO_ASSIGN(std::vector<counter::Filter::Range> ranges, parse_dispatches(a.dispatches));
@@ -585,7 +586,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
 int profile(int argc, char** argv, ProfileFace face) {
   // What follows the first -- is the program; options with several words end there.
   std::vector<char*> own(argv, argv + argc);
-  Arguments arguments;
+  ProfileArguments arguments;
   for (int i = 1; i < argc; ++i)
     if (std::string_view(argv[i]) == "--") {
       own.resize(static_cast<size_t>(i));

@@ -31,7 +31,7 @@ std::optional<std::string> known_elsewhere(const std::string& text, metric::IdSc
 
 }  // namespace
 
-Result<metric::Catalog> catalog_for_lists(const Arguments& a, const std::string& asked) {
+Result<metric::Catalog> catalog_for_lists(const ProfileArguments& a, const std::string& asked) {
   std::string name = !asked.empty() ? asked : a.arch;
   if (name.empty()) {
     const auto chosen = counter::choose_device(a.device);
@@ -42,7 +42,7 @@ Result<metric::Catalog> catalog_for_lists(const Arguments& a, const std::string&
   return known ? metric::load_catalog(*known, a.config_dirs) : metric::load_catalog(name, a.config_dirs);
 }
 
-Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catalog) {
+Result<Selected> select_metrics(const ProfileArguments& a, const metric::Catalog& catalog) {
   const metric::IdScheme scheme = a.ids == "seed" ? metric::IdScheme::kSeedProfile : metric::IdScheme::kV33;
   Selected selected;
   if (!a.set.empty()) {
@@ -120,7 +120,7 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
   return selected;
 }
 
-bool wants_roofline(const Arguments& a, const metric::Catalog& catalog,
+bool wants_roofline(const ProfileArguments& a, const metric::Catalog& catalog,
                     const std::vector<metric::Selection>& selections) {
   if (a.no_roof || catalog.block(4) == nullptr) return false;
   if (a.roof_only || selections.empty()) return true;

@@ -17,13 +17,13 @@ struct Selected {
 
 /// The metrics that the arguments name. The error is one sentence: a set or a block that the catalog lacks, or nothing
 /// that the device can count.
-Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catalog);
+Result<Selected> select_metrics(const ProfileArguments& a, const metric::Catalog& catalog);
 
 /// Every run that has the counters for the roofline's points gets ceilings, unless --no-roof.
-bool wants_roofline(const Arguments& a, const metric::Catalog& catalog,
+bool wants_roofline(const ProfileArguments& a, const metric::Catalog& catalog,
                     const std::vector<metric::Selection>& selections);
 
 /// The catalog for the lists: of the architecture asked for, else of this machine's device, else of virtual.
-Result<metric::Catalog> catalog_for_lists(const Arguments& a, const std::string& asked);
+Result<metric::Catalog> catalog_for_lists(const ProfileArguments& a, const std::string& asked);
 
 }  // namespace tacho::cli::profiling

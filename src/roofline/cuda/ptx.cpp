@@ -135,116 +135,148 @@ std::string vector_ptx(const VectorKind& kind) {
   return text;
 }
 
-std::string memory_ptx(std::string_view name) {
-  const bool is_float = name == "dram_triad";
-  const bool small = name == "l1" || name == "shared";
-  std::string text = begin("7.4", "sm_70", small ? kSmallThreads : 256);
-  const std::string_view type = is_float ? "f32" : "u32";
-  text += fmt::format("  .reg .{} %v<{}>, %w<{}>, %s<4>;\n", type, 4 * kMemoryUnroll, 4 * kMemoryUnroll);
-  const auto load = [&](std::string_view how, std::string_view reg, uint32_t j, std::string_view address) {
-    text += fmt::format("  {}.v4.{} {}, [{}];\n", how, type, registers(reg, 4 * j, 4), address);
-  };
-  const auto add_up = [&] {
+namespace {
+
+// The text of a kernel that reads or writes memory.
+class MemoryKernel {
+ public:
+  explicit MemoryKernel(std::string_view name) : name_(name) {}
+
+  std::string text() && {
+    const bool small = name_ == "l1" || name_ == "shared";
+    text_ = begin("7.4", "sm_70", small ? kSmallThreads : 256);
+    text_ += fmt::format("  .reg .{} %v<{}>, %w<{}>, %s<4>;\n", type(), 4 * kMemoryUnroll, 4 * kMemoryUnroll);
+    if (name_.starts_with("dram_")) {
+      add_dram();
+    } else if (name_ == "l2") {
+      add_l2();
+    } else {
+      add_small();
+    }
+    text_ += kEnd;
+    return std::move(text_);
+  }
+
+ private:
+  bool is_float() const { return name_ == "dram_triad"; }
+  std::string_view type() const { return is_float() ? "f32" : "u32"; }
+
+  void load(std::string_view how, std::string_view reg, uint32_t j, std::string_view address) {
+    text_ += fmt::format("  {}.v4.{} {}, [{}];\n", how, type(), registers(reg, 4 * j, 4), address);
+  }
+  void add_up() {
     for (uint32_t j = 0; j < 4 * kMemoryUnroll; ++j)
-      text += fmt::format("  add.u32 %s{}, %s{}, %v{};\n", j % 4, j % 4, j);
-  };
+      text_ += fmt::format("  add.u32 %s{}, %s{}, %v{};\n", j % 4, j % 4, j);
+  }
   // Four sums a thread, put together and stored for the check.
-  const auto begin_sums = [&] {
-    for (int i = 0; i < 4; ++i) text += fmt::format("  mov.u32 %s{}, 0;\n", i);
-  };
-  const auto end_sums = [&] {
-    text += "  add.u32 %s0, %s0, %s1;\n  add.u32 %s2, %s2, %s3;\n  add.u32 %s0, %s0, %s2;\n";
-    text += "  mul.wide.u32 %p, %thread, 4;\n  add.u64 %p, %p, %out;\n  st.global.u32 [%p], %s0;\n";
-  };
-  if (name.starts_with("dram_")) {
-    const bool reads = name != "dram_write", writes = name != "dram_read";
+  void begin_sums() {
+    for (int i = 0; i < 4; ++i) text_ += fmt::format("  mov.u32 %s{}, 0;\n", i);
+  }
+  void end_sums() {
+    text_ += "  add.u32 %s0, %s0, %s1;\n  add.u32 %s2, %s2, %s3;\n  add.u32 %s0, %s0, %s2;\n";
+    text_ += "  mul.wide.u32 %p, %thread, 4;\n  add.u64 %p, %p, %out;\n  st.global.u32 [%p], %s0;\n";
+  }
+
+  void add_dram() {
+    const bool reads = name_ != "dram_write", writes = name_ != "dram_read";
     constexpr uint32_t kStep = kDramThreads * 16, kPiece = kStep * kMemoryUnroll;
-    text +=
+    text_ +=
         fmt::format("  mul.wide.u32 %q, %block, {};\n  mul.wide.u32 %p, %local, 16;\n  add.u64 %q, %q, %p;\n", kPiece);
-    text += fmt::format("  mul.wide.u32 %s, %blocks, {};\n", kPiece);
-    if (name == "dram_triad") text += "  .reg .b64 %r;\n  add.u64 %r, %q, %out;\n";
-    if (reads) text += "  add.u64 %p, %q, %table;\n";
-    if (writes) text += "  add.u64 %q, %q, %target;\n";
-    if (name == "dram_read") begin_sums();
-    if (name == "dram_write") {
+    text_ += fmt::format("  mul.wide.u32 %s, %blocks, {};\n", kPiece);
+    if (name_ == "dram_triad") text_ += "  .reg .b64 %r;\n  add.u64 %r, %q, %out;\n";
+    if (reads) text_ += "  add.u64 %p, %q, %table;\n";
+    if (writes) text_ += "  add.u64 %q, %q, %target;\n";
+    if (name_ == "dram_read") begin_sums();
+    if (name_ == "dram_write") {
       // What is written: a vector of the table's for each thread.
-      text += fmt::format("  and.b32 %x, %thread, {};\n  mul.wide.u32 %p, %x, 16;\n  add.u64 %p, %p, %table;\n",
-                          kStarts - 1);
+      text_ += fmt::format("  and.b32 %x, %thread, {};\n  mul.wide.u32 %p, %x, 16;\n  add.u64 %p, %p, %table;\n",
+                           kStarts - 1);
       load("ld.global", "v", 0, "%p");
     }
-    text += kStartClock;
-    text += kLoop;
+    text_ += kStartClock;
+    text_ += kLoop;
     for (uint32_t j = 0; reads && j < kMemoryUnroll; ++j)
       load("ld.global.L1::no_allocate", "v", j, fmt::format("%p+{}", j * kStep));
-    for (uint32_t j = 0; is_float && j < kMemoryUnroll; ++j)
+    for (uint32_t j = 0; is_float() && j < kMemoryUnroll; ++j)
       load("ld.global.L1::no_allocate", "w", j, fmt::format("%r+{}", j * kStep));
-    for (uint32_t j = 0; is_float && j < 4 * kMemoryUnroll; ++j)
-      text += fmt::format("  fma.rn.f32 %v{}, %w{}, 0f{:08X}, %v{};\n", j, j, 0x3F400000U, j);
+    for (uint32_t j = 0; is_float() && j < 4 * kMemoryUnroll; ++j)
+      text_ += fmt::format("  fma.rn.f32 %v{}, %w{}, 0f{:08X}, %v{};\n", j, j, 0x3F400000U, j);
     for (uint32_t j = 0; writes && j < kMemoryUnroll; ++j)
-      text += fmt::format("  st.global.v4.{} [%q+{}], {};\n", type, j * kStep, registers("v", reads ? 4 * j : 0, 4));
-    if (reads) text += "  add.u64 %p, %p, %s;\n";
-    if (is_float) text += "  add.u64 %r, %r, %s;\n";
-    if (writes) text += "  add.u64 %q, %q, %s;\n";
-    if (name == "dram_read") add_up();
-    text += kNext;
-    text += kStopClock;
-    if (name == "dram_read") end_sums();
-  } else if (name == "l2") {
-    // Every block walks through the whole set, from a place of its own; past the L1, whose lines would serve others.
+      text_ += fmt::format("  st.global.v4.{} [%q+{}], {};\n", type(), j * kStep, registers("v", reads ? 4 * j : 0, 4));
+    if (reads) text_ += "  add.u64 %p, %p, %s;\n";
+    if (is_float()) text_ += "  add.u64 %r, %r, %s;\n";
+    if (writes) text_ += "  add.u64 %q, %q, %s;\n";
+    if (name_ == "dram_read") add_up();
+    text_ += kNext;
+    text_ += kStopClock;
+    if (name_ == "dram_read") end_sums();
+  }
+
+  // Every block walks through the whole set, from a place of its own; past the L1, whose lines would serve others.
+  void add_l2() {
     begin_sums();
-    text += R"(  mul.wide.u32 %p, %block, 4096;
+    text_ += R"(  mul.wide.u32 %p, %block, 4096;
   cvt.u32.u64 %y, %p;
   mul.lo.u32 %y, %y, 37;
   mad.lo.u32 %y, %local, 16, %y;
 )";
-    text += kStartClock;
-    text += kLoop;
+    text_ += kStartClock;
+    text_ += kLoop;
     for (uint32_t j = 0; j < kMemoryUnroll; ++j) {
-      text += "  and.b32 %x, %y, %extra;\n  cvt.u64.u32 %p, %x;\n  add.u64 %p, %p, %table;\n";
+      text_ += "  and.b32 %x, %y, %extra;\n  cvt.u64.u32 %p, %x;\n  add.u64 %p, %p, %table;\n";
       load("ld.global.cg", "v", j, "%p");
-      text += "  mad.lo.u32 %y, %threads, 16, %y;\n";
+      text_ += "  mad.lo.u32 %y, %threads, 16, %y;\n";
     }
     add_up();
-    text += kNext;
-    text += kStopClock;
-    end_sums();
-  } else {
-    // A block reads its own 32 KiB again and again, a step further in every round so that no load is like the last.
-    const bool shared = name == "shared";
-    begin_sums();
-    if (shared) {
-      text += fmt::format("  .shared .align 128 .b8 set[{}];\n", kSmallSet);
-      text += "  .reg .b32 %base;\n  mov.u32 %base, set;\n";
-      for (uint32_t j = 0; j < kSmallSet / (16 * kSmallThreads); ++j) {
-        text += fmt::format("  mad.lo.u32 %x, %local, 16, {};\n  cvt.u64.u32 %p, %x;\n  add.u64 %p, %p, %table;\n",
-                            j * 16 * kSmallThreads);
-        load("ld.global", "v", 0, "%p");
-        text += fmt::format("  add.u32 %x, %x, %base;\n  st.shared.v4.u32 [%x], {};\n", registers("v", 0, 4));
-      }
-    } else {
-      text += fmt::format("  mul.wide.u32 %q, %block, {};\n  add.u64 %q, %q, %table;\n", kSmallSet);
-    }
-    text += "  mul.lo.u32 %y, %local, 16;\n";
-    text += kStartClock;
-    text += kLoop;
-    for (uint32_t j = 0; j < kMemoryUnroll; ++j) {
-      text += fmt::format("  and.b32 %x, %y, {};\n", kSmallSet - 1);
-      if (shared) {
-        text += "  add.u32 %x, %x, %base;\n";
-        load("ld.shared", "v", j, "%x");
-      } else {
-        text += "  cvt.u64.u32 %p, %x;\n  add.u64 %p, %p, %q;\n";
-        load("ld.global.ca", "v", j, "%p");
-      }
-      text += fmt::format("  add.u32 %y, %y, {};\n", 16 * kSmallThreads);
-    }
-    add_up();
-    text += kNext;
-    text += kStopClock;
+    text_ += kNext;
+    text_ += kStopClock;
     end_sums();
   }
-  text += kEnd;
-  return text;
+
+  // A block reads its own 32 KiB again and again, a step further in every round so that no load is like the last.
+  void add_small() {
+    const bool shared = name_ == "shared";
+    begin_sums();
+    if (shared) {
+      text_ += fmt::format("  .shared .align 128 .b8 set[{}];\n", kSmallSet);
+      text_ += "  .reg .b32 %base;\n  mov.u32 %base, set;\n";
+      for (uint32_t j = 0; j < kSmallSet / (16 * kSmallThreads); ++j) {
+        text_ += fmt::format("  mad.lo.u32 %x, %local, 16, {};\n  cvt.u64.u32 %p, %x;\n  add.u64 %p, %p, %table;\n",
+                             j * 16 * kSmallThreads);
+        load("ld.global", "v", 0, "%p");
+        text_ += fmt::format("  add.u32 %x, %x, %base;\n  st.shared.v4.u32 [%x], {};\n", registers("v", 0, 4));
+      }
+    } else {
+      text_ += fmt::format("  mul.wide.u32 %q, %block, {};\n  add.u64 %q, %q, %table;\n", kSmallSet);
+    }
+    text_ += "  mul.lo.u32 %y, %local, 16;\n";
+    text_ += kStartClock;
+    text_ += kLoop;
+    for (uint32_t j = 0; j < kMemoryUnroll; ++j) {
+      text_ += fmt::format("  and.b32 %x, %y, {};\n", kSmallSet - 1);
+      if (shared) {
+        text_ += "  add.u32 %x, %x, %base;\n";
+        load("ld.shared", "v", j, "%x");
+      } else {
+        text_ += "  cvt.u64.u32 %p, %x;\n  add.u64 %p, %p, %q;\n";
+        load("ld.global.ca", "v", j, "%p");
+      }
+      text_ += fmt::format("  add.u32 %y, %y, {};\n", 16 * kSmallThreads);
+    }
+    add_up();
+    text_ += kNext;
+    text_ += kStopClock;
+    end_sums();
+  }
+
+  std::string_view name_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string memory_ptx(std::string_view name) {
+  return MemoryKernel(name).text();
 }
 
 std::string mma_ptx(const MmaKind& kind) {

@@ -441,34 +441,40 @@ class AmdProvider : public Provider {
     }
     for (size_t i = 0; i < plan.passes.size(); ++i) {
       if (how == How::kApplication && i != number) continue;
-      PassResult result;
-      result.pass = i;
-      result.counters = plan.passes[i].counters;
-      std::vector<double> row(requests.columns[i].size());
-      for (const auto& ran : dispatches) {
-        if (!ran.front().selected) continue;
-        const auto record = std::find_if(ran.begin(), ran.end(), [&](const auto& each) { return each.pass == i; });
-        // Dispatches that did not count this pass stay, without values, so that all passes have the same rows.
-        if (record == ran.end()) {
-          result.dispatches.push_back(ran.front().dispatch);
-          std::fill(row.begin(), row.end(), std::numeric_limits<double>::quiet_NaN());
-        } else {
-          result.dispatches.push_back(record->dispatch);
-          requests.columns[i].fill(*record, banks_of(device.facts), row.data());
-        }
-        result.values.insert(result.values.end(), row.begin(), row.end());
-        if (!request.instances || record == ran.end()) continue;
-        for (const amd::UnitValue& value : record->values)
-          result.instances.push_back({record->dispatch.index,
-                                      value.counter < requests.names.size() ? requests.names[value.counter] : "",
-                                      value.position, value.value});
-      }
-      if (!result.dispatches.empty())
-        if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
+      pass_on(device, plan, i, requests, request.instances, dispatches, observer);
     }
     outcome.measured = std::max(outcome.measured, counted);
     outcome.left_out = std::max(outcome.left_out, passed - counted);
     return true;
+  }
+
+  // Hands the values of one pass to the observer.
+  static void pass_on(const Device& device, const Plan& plan, size_t pass, const Requests& requests, bool instances,
+                      std::span<const std::span<const amd::CountedDispatch>> dispatches, Observer& observer) {
+    PassResult result;
+    result.pass = pass;
+    result.counters = plan.passes[pass].counters;
+    std::vector<double> row(requests.columns[pass].size());
+    for (const auto& ran : dispatches) {
+      if (!ran.front().selected) continue;
+      const auto record = std::find_if(ran.begin(), ran.end(), [&](const auto& each) { return each.pass == pass; });
+      // Dispatches that did not count this pass stay, without values, so that all passes have the same rows.
+      if (record == ran.end()) {
+        result.dispatches.push_back(ran.front().dispatch);
+        std::fill(row.begin(), row.end(), std::numeric_limits<double>::quiet_NaN());
+      } else {
+        result.dispatches.push_back(record->dispatch);
+        requests.columns[pass].fill(*record, banks_of(device.facts), row.data());
+      }
+      result.values.insert(result.values.end(), row.begin(), row.end());
+      if (!instances || record == ran.end()) continue;
+      for (const amd::UnitValue& value : record->values)
+        result.instances.push_back({record->dispatch.index,
+                                    value.counter < requests.names.size() ? requests.names[value.counter] : "",
+                                    value.position, value.value});
+    }
+    if (!result.dispatches.empty())
+      if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
   }
 
   // Says once for each counter why a GPU does not count it.

@@ -309,7 +309,7 @@ class NvidiaProvider : public Provider {
       if (const auto status = record_operators(request, {}, observer, outcome); !status)
         return tl::unexpected<launch::LaunchError>(status.error());
     for (size_t group = 0; group < plan.passes.size(); ++group) {
-      const auto status = collect_group(**host, plan, group, request, observer, outcome);
+      const auto status = GroupRun(**host, plan, group, request, observer, outcome).run();
       if (!status) return tl::unexpected<launch::LaunchError>(status.error());
       if (outcome.exit_code != 0) break;
     }
@@ -355,153 +355,203 @@ class NvidiaProvider : public Provider {
     return {};
   }
 
-  tl::expected<void, launch::LaunchError> collect_group(const Host& host, const Plan& plan, size_t group,
-                                                        const CollectRequest& request, Observer& observer,
-                                                        Outcome& outcome) const {
-    const auto own_error = [](std::string message) {
-      return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
-    };
-    const std::vector<std::string>& metrics = plan.passes[group].counters;
-    auto config = host.config(metrics);
-    if (!config) return own_error(config.error().message);
+  // One group of metrics, which the program runs once for or, with application replay, once a pass.
+  class GroupRun {
+   public:
+    using Failure = tl::unexpected<launch::LaunchError>;
 
-    const bool multiplex = request.multiplex != Multiplex::kNone && config->passes > 1;
-    const bool application = !multiplex && request.replay == Replay::kApplication && config->passes > 1;
-    const size_t runs = application ? config->passes : 1;
-    observer.note(multiplex     ? fmt::format("{} metrics in {} passes, spread over the launches of a kernel",
-                                              metrics.size(), config->passes)
-                  : application ? fmt::format("{} metrics in {} passes, the program is run once for each",
-                                              metrics.size(), config->passes)
-                                : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)",
-                                              metrics.size(), config->passes, config->passes == 1 ? "pass" : "passes"));
-    // A replayed kernel would find in the L2 the data of its last execution.
-    const bool replays = !multiplex && !application && config->passes > 1 && request.replay != Replay::kVendor;
-    const bool empties = request.caches == Caches::kAll || (request.caches == Caches::kDefault && replays);
-    if (empties) observer.note("The L2 is emptied before each measured kernel (--cache-control none leaves it)");
+    GroupRun(const Host& host, const Plan& plan, size_t group, const CollectRequest& request, Observer& observer,
+             Outcome& outcome)
+        : host_(host),
+          group_(group),
+          metrics_(plan.passes[group].counters),
+          request_(request),
+          observer_(observer),
+          outcome_(outcome) {}
 
-    std::vector<nvidia::Launch> launches;
-    uint64_t begun = 0;
-    std::vector<std::pair<std::string, std::string>> settings = {
-        {"mode", multiplex     ? "multiplex"
-                 : application ? "application"
-                               : "kernel"},
-        {"passes", std::to_string(config->passes)},
-        {"by", request.multiplex == Multiplex::kKernel ? "kernel" : "params"},
-        {"replayer", request.replay == Replay::kVendor ? "cupti" : "own"},
-        {"cache", empties ? "all" : "none"}};
-    for (const std::string& metric : metrics) settings.emplace_back("metric", metric);
-    std::vector<std::unique_ptr<Spool>> spools;
-    std::unique_ptr<nvidia::Evaluator> evaluator;
-    const size_t all[] = {group};
-    bool whole = true;  // every run finished
-    for (size_t run_number = 0; run_number < runs; ++run_number) {
-      auto run_settings = settings;
+    tl::expected<void, launch::LaunchError> run() {
+      auto config = host_.config(metrics_);
+      if (!config) return own_error(config.error().message);
+      config_ = std::move(*config);
+      choose();
+      for (size_t number = 0; number < runs_; ++number) {
+        const auto goes_on = run_once(number);
+        if (!goes_on) return Failure(goes_on.error());
+        if (!*goes_on) break;
+      }
+      finish();
+      return {};
+    }
+
+   private:
+    static Failure own_error(std::string message) { return Failure(launch::LaunchError{125, std::move(message)}); }
+
+    // How the passes are made, which the user hears.
+    void choose() {
+      multiplex_ = request_.multiplex != Multiplex::kNone && config_.passes > 1;
+      application_ = !multiplex_ && request_.replay == Replay::kApplication && config_.passes > 1;
+      runs_ = application_ ? config_.passes : 1;
+      observer_.note(multiplex_ ? fmt::format("{} metrics in {} passes, spread over the launches of a kernel",
+                                              metrics_.size(), config_.passes)
+                     : application_
+                         ? fmt::format("{} metrics in {} passes, the program is run once for each", metrics_.size(),
+                                       config_.passes)
+                         : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)",
+                                       metrics_.size(), config_.passes, config_.passes == 1 ? "pass" : "passes"));
+      // A replayed kernel would find in the L2 the data of its last execution.
+      const bool replays = !multiplex_ && !application_ && config_.passes > 1 && request_.replay != Replay::kVendor;
+      const bool empties = request_.caches == Caches::kAll || (request_.caches == Caches::kDefault && replays);
+      if (empties) observer_.note("The L2 is emptied before each measured kernel (--cache-control none leaves it)");
+
+      settings_ = {{"mode", multiplex_     ? "multiplex"
+                            : application_ ? "application"
+                                           : "kernel"},
+                   {"passes", std::to_string(config_.passes)},
+                   {"by", request_.multiplex == Multiplex::kKernel ? "kernel" : "params"},
+                   {"replayer", request_.replay == Replay::kVendor ? "cupti" : "own"},
+                   {"cache", empties ? "all" : "none"}};
+      for (const std::string& metric : metrics_) settings_.emplace_back("metric", metric);
+    }
+
+    // A spool for a run, with the configuration of its counters. Nothing where images of the run before cannot be kept.
+    tl::expected<bool, launch::LaunchError> prepare(size_t run_number) {
+      auto run_settings = settings_;
       run_settings.emplace_back("pass", std::to_string(run_number));
-      auto spool = Spool::create(request.folder, request.filter, run_settings);
+      auto spool = Spool::create(request_.folder, request_.filter, run_settings);
       if (!spool) return own_error(spool.error().message);
       if (run_number > 0)  // later runs continue the images of earlier ones
-        if (const Status moved = move_images(spools.back()->folder(), spool->folder()); !moved) {
-          observer.warn(moved.error().message);
-          break;
+        if (const Status moved = move_images(spools_.back()->folder(), spool->folder()); !moved) {
+          observer_.warn(moved.error().message);
+          return false;
         }
-      spools.push_back(std::make_unique<Spool>(std::move(*spool)));
-      const std::string folder = spools.back()->folder();
+      spools_.push_back(std::make_unique<Spool>(std::move(*spool)));
+      const std::string folder = spools_.back()->folder();
       {
         std::ofstream file(folder + "/counter.config", std::ios::binary);
-        file.write(reinterpret_cast<const char*>(config->image.data()),
-                   static_cast<std::streamsize>(config->image.size()));
+        file.write(reinterpret_cast<const char*>(config_.image.data()),
+                   static_cast<std::streamsize>(config_.image.size()));
         if (!file.flush()) return own_error(fmt::format("{}/counter.config: cannot be written", folder));
       }
-      const bool last = run_number + 1 == runs;
-      evaluator = std::make_unique<nvidia::Evaluator>(host, metrics, folder);
+      return true;
+    }
+
+    // Runs the program. False where no further run makes sense.
+    tl::expected<bool, launch::LaunchError> run_once(size_t run_number) {
+      if (const auto ready = prepare(run_number); !ready || !*ready) return ready;
+      const std::string folder = spools_.back()->folder();
+      evaluator_ = std::make_unique<nvidia::Evaluator>(host_, metrics_, folder);
       TargetRunOptions options;
-      options.command = request.command;
+      options.command = request_.command;
       options.target.counter_folder = folder;
       options.sources = tape::source_bit::kCounter;
-      options.folder = request.folder;
+      options.folder = request_.folder;
       options.tick = [&] {
-        const spool::SpoolState& state = spools.back()->state();
-        observer.progress(state.dispatches_done.load(), launches.size());
-        if (!application) static_cast<void>(evaluator->take());
+        const spool::SpoolState& state = spools_.back()->state();
+        observer_.progress(state.dispatches_done.load(), launches_.size());
+        if (!application_) static_cast<void>(evaluator_->take());
       };
-      observer.run_begins(all, run_number + 1, runs);
-      auto run = run_target(options, observer);
+      const size_t all[] = {group_};
+      observer_.run_begins(all, run_number + 1, runs_);
+      auto run = run_target(options, observer_);
       if (!run) return tl::unexpected<launch::LaunchError>(run.error());
-      ++outcome.runs;
-      outcome.called_mpi = run->called_mpi;
-      if (run->result.exit_code != 0 && outcome.exit_code == 0) {
-        outcome.exit_code = run->result.exit_code;
-        outcome.signal = run->result.signal;
-        observer.warn(fmt::format("the program ended with code {}{}; what was measured until then is kept",
-                                  run->result.exit_code,
-                                  run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
+      ++outcome_.runs;
+      outcome_.called_mpi = run->called_mpi;
+      if (run->result.exit_code != 0 && outcome_.exit_code == 0) {
+        outcome_.exit_code = run->result.exit_code;
+        outcome_.signal = run->result.signal;
+        observer_.warn(fmt::format("the program ended with code {}{}; what was measured until then is kept",
+                                   run->result.exit_code,
+                                   run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
       }
       size_t cut = 0;
       auto seen = nvidia::read_launches(folder, cut);
       if (!seen) {
-        observer.warn(seen.error().message);
-        break;
+        observer_.warn(seen.error().message);
+        return false;
       }
-      if (cut > 0) observer.warn("records were cut off where the program was killed; those launches are left out");
-      if (const uint64_t lost = spools.back()->state().failures.load(); lost > 0)
-        observer.warn(fmt::format("{} counter data images could not be written (disk full?)", lost));
+      if (cut > 0) observer_.warn("records were cut off where the program was killed; those launches are left out");
+      if (const uint64_t lost = spools_.back()->state().failures.load(); lost > 0)
+        observer_.warn(fmt::format("{} counter data images could not be written (disk full?)", lost));
+      return keep(run_number, run->result, std::move(*seen));
+    }
+
+    // Takes what a run counted. False where it was the last that makes sense.
+    bool keep(size_t run_number, const launch::RunResult& result, std::vector<nvidia::Launch> seen) {
       // The folder also holds images of earlier runs: launches that a crashed run did not reach have the passes before
       // it.
-      const bool crashed = run->result.exit_code != 0 && application;
-      begun = std::max<uint64_t>(begun, spools.back()->state().dispatches.load());
+      const bool crashed = result.exit_code != 0 && application_;
+      begun_ = std::max<uint64_t>(begun_, spools_.back()->state().dispatches.load());
       if (run_number == 0) {
-        launches = std::move(*seen);
+        launches_ = std::move(seen);
       } else if (crashed) {
-        observer.warn(fmt::format("pass {} of {} is not whole, the passes before it are kept", run_number + 1, runs));
-      } else if (!same_launches(launches, *seen, run_number, observer)) {
-        observer.warn(
+        observer_.warn(fmt::format("pass {} of {} is not whole, the passes before it are kept", run_number + 1, runs_));
+      } else if (!same_launches(launches_, seen, run_number, observer_)) {
+        observer_.warn(
             "application replay needs the same launches in every run: the values of this profile are not complete");
-        launches.clear();
-        whole = false;
-        break;
+        launches_.clear();
+        whole_ = false;
+        return false;
       }
-      if (const uint64_t lost = spools.back()->state().failures_of_replay.load(); lost > 0)
-        observer.warn(
+      if (const uint64_t lost = spools_.back()->state().failures_of_replay.load(); lost > 0)
+        observer_.warn(
             fmt::format("{} batches of launches could not be run again: those launches have no values", lost));
-      if (spools.back()->state().attached.load() == 0 && spools.back()->state().refused.load() == 0)
-        observer.warn("the program started no CUDA driver in any process: nothing was counted");
-      const bool ends = interrupted(run->result.signal) || crashed ||
-                        (application && mpi_ends_replay(outcome, run_number, runs, observer));
-      whole = whole && !ends;
-      if (last || !application || ends)
-        if (const Status taken = evaluator->take(); !taken) observer.warn(taken.error().message);
-      if (ends) break;
+      if (spools_.back()->state().attached.load() == 0 && spools_.back()->state().refused.load() == 0)
+        observer_.warn("the program started no CUDA driver in any process: nothing was counted");
+      const bool ends = interrupted(result.signal) || crashed ||
+                        (application_ && mpi_ends_replay(outcome_, run_number, runs_, observer_));
+      whole_ = whole_ && !ends;
+      if (run_number + 1 == runs_ || !application_ || ends)
+        if (const Status taken = evaluator_->take(); !taken) observer_.warn(taken.error().message);
+      return !ends;
     }
-    if (group == 0) {
-      outcome.seen = 0;
-      for (const nvidia::Launch& launch : launches) outcome.seen += launch.samples_seen();
-      if (begun > outcome.seen && outcome.exit_code != 0)
-        observer.warn(fmt::format("the last {} launches before the end have no values: the "
-                                  "program ended before they were run again",
-                                  begun - outcome.seen));
-      outcome.seen = std::max(outcome.seen, begun);
+
+    void finish() {
+      if (group_ == 0) {
+        outcome_.seen = 0;
+        for (const nvidia::Launch& launch : launches_) outcome_.seen += launch.samples_seen();
+        if (begun_ > outcome_.seen && outcome_.exit_code != 0)
+          observer_.warn(fmt::format("the last {} launches before the end have no values: the "
+                                     "program ended before they were run again",
+                                     begun_ - outcome_.seen));
+        outcome_.seen = std::max(outcome_.seen, begun_);
+      }
+      std::set<std::string> names;
+      for (const nvidia::Launch& launch : launches_)
+        if (names.size() < Outcome::kMostNames) names.insert(launch.dispatch.kernel);
+      outcome_.seen_kernels.assign(names.begin(), names.end());
+      PassResult result = rows(launches_, metrics_, *evaluator_, multiplex_);
+      result.pass = group_;
+      if (multiplex_) warn_incomplete(launches_, metrics_, config_.passes, observer_);
+      if (whole_) warn_missing(result, observer_);  // else the user already knows why values are missing
+      if (group_ == 0) {
+        outcome_.measured = result.dispatches.size();
+        uint64_t passed = 0;
+        for (const nvidia::Launch& launch : launches_)
+          if (launch.selected) passed += launch.samples_seen();
+        outcome_.left_out = passed > outcome_.measured ? passed - outcome_.measured : 0;
+      }
+      if (group_ == 0 && !multiplex_) tell_collectives(launches_, observer_);
+      if (!multiplex_) note_extrapolated(launches_, *evaluator_, result, observer_);
+      if (!result.dispatches.empty())
+        if (const Status done = observer_.pass_done(result); !done) observer_.warn(done.error().message);
     }
-    std::set<std::string> names;
-    for (const nvidia::Launch& launch : launches)
-      if (names.size() < Outcome::kMostNames) names.insert(launch.dispatch.kernel);
-    outcome.seen_kernels.assign(names.begin(), names.end());
-    PassResult result = rows(launches, metrics, *evaluator, multiplex);
-    result.pass = group;
-    if (multiplex) warn_incomplete(launches, metrics, config->passes, observer);
-    if (whole) warn_missing(result, observer);  // else the user already knows why values are missing
-    if (group == 0) {
-      outcome.measured = result.dispatches.size();
-      uint64_t passed = 0;
-      for (const nvidia::Launch& launch : launches)
-        if (launch.selected) passed += launch.samples_seen();
-      outcome.left_out = passed > outcome.measured ? passed - outcome.measured : 0;
-    }
-    if (group == 0 && !multiplex) tell_collectives(launches, observer);
-    if (!multiplex) note_extrapolated(launches, *evaluator, result, observer);
-    if (!result.dispatches.empty())
-      if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
-    return {};
-  }
+
+    const Host& host_;
+    const size_t group_;
+    const std::vector<std::string>& metrics_;
+    const CollectRequest& request_;
+    Observer& observer_;
+    Outcome& outcome_;
+    Host::Config config_;
+    bool multiplex_ = false, application_ = false;
+    size_t runs_ = 1;
+    std::vector<std::pair<std::string, std::string>> settings_;
+    std::vector<std::unique_ptr<Spool>> spools_;
+    std::unique_ptr<nvidia::Evaluator> evaluator_;
+    std::vector<nvidia::Launch> launches_;
+    uint64_t begun_ = 0;
+    bool whole_ = true;  // every run finished
+  };
 
   // Launches of NCCL that kernel replay passed over (capture/source/cuda/counter/range_profiler.cpp).
   static void tell_collectives(const std::vector<nvidia::Launch>& launches, Observer& observer) {

@@ -89,32 +89,89 @@ std::vector<report::Cell> summary(std::span<const double> values) {
   return {count, report::number_cell(least), report::number_cell(mean), report::number_cell(most)};
 }
 
-}  // namespace
+// A column that is computed: its formula, the nodes of its steps and of its value.
+struct Shown {
+  size_t column;
+  Formula formula;
+  std::vector<Program::Node> steps;
+  Program::Node result;
+};
 
-std::string explain_metric(const Metric& metric, const Table& table, const std::vector<Cell>& cells,
-                           std::string_view id, const Environment& environment) {
-  Program program(environment);
+// Name, unit, meaning and where the numbers come from.
+std::string heading(const Metric& metric, const Table& table, std::string_view id, const Environment& environment) {
   std::string out = fmt::format("{}  {}  ({})", id, metric.name, metric.slug);
   if (!metric.unit.empty()) out += fmt::format("  [{}]", normalised_unit(metric.unit, environment.normalisation));
   out += "\n  " + report::wrapped(metric.description, 76, 2) + "\n";
   if (!metric.advice.empty()) out += "  " + report::wrapped(metric.advice, 76, 2) + "\n";
-  const Context context{metric.coll_level, table.repeat.empty() ? -1 : 0};
   if (!metric.coll_level.empty())
     out += fmt::format("  counters and timestamps are those of the pass {}\n",
                        environment.workload->long_form ? "that holds " + std::string(metric.coll_level)
                                                        : std::string(metric.coll_level));
   if (!table.repeat.empty()) out += "  one row a channel; the values below are those of channel 0\n";
+  return out;
+}
+
+report::Table inputs_table(const Program& program, const std::vector<Input>& inputs,
+                           const std::vector<Program::Node>& nodes) {
+  report::Table table;
+  table.columns = {{"name"}, {"pass"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::vector<report::Cell> row = {inputs[i].name, inputs[i].pass.empty() ? std::string("sysinfo") : inputs[i].pass};
+    if (!inputs[i].available) {
+      row.emplace_back(std::string("missing"));
+    } else if (program.is_column(nodes[i])) {
+      for (report::Cell& cell : summary(program.column(nodes[i]))) row.push_back(std::move(cell));
+    } else {
+      const Value value = program.value(nodes[i]);
+      row.emplace_back();
+      row.emplace_back();
+      row.push_back(value.kind == Value::Kind::kNumber ? report::Cell{value.number} : report::Cell{});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  table.columns[2].align = report::Align::kRight;
+  return table;
+}
+
+report::Table steps_table(const Program& program, const Shown& entry) {
+  report::Table steps;
+  steps.columns = {{"step"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
+  steps.columns[0].shrink = true;
+  for (size_t s = 0; s < entry.steps.size(); ++s) {
+    const Op op = entry.formula.steps[s].op;
+    if (op == Op::kNumber || op == Op::kNone || op == Op::kCounter || op == Op::kChannel) continue;
+    std::string text = step_text(entry.formula, static_cast<uint32_t>(s));
+    if (text.size() > 2 && text.front() == '(' && text.back() == ')') text = text.substr(1, text.size() - 2);
+    std::vector<report::Cell> row = {std::move(text)};
+    if (program.is_column(entry.steps[s])) {
+      for (report::Cell& value : summary(program.column(entry.steps[s]))) row.push_back(std::move(value));
+    } else {
+      const Value value = program.value(entry.steps[s]);
+      row.emplace_back();
+      row.emplace_back();
+      if (value.kind == Value::Kind::kText)
+        row.emplace_back(value.text);
+      else
+        row.push_back(value.kind == Value::Kind::kNumber ? report::Cell{value.number} : report::Cell{});
+    }
+    steps.rows.push_back(std::move(row));
+  }
+  for (size_t c = 1; c < steps.columns.size(); ++c) steps.columns[c].align = report::Align::kRight;
+  return steps;
+}
+
+}  // namespace
+
+std::string explain_metric(const Metric& metric, const Table& table, const std::vector<Cell>& cells,
+                           std::string_view id, const Environment& environment) {
+  Program program(environment);
+  std::string out = heading(metric, table, id, environment);
+  const Context context{metric.coll_level, table.repeat.empty() ? -1 : 0};
 
   report::TextStyle style;
   style.indent = 4;
   style.decimals = 4;
   std::vector<Input> inputs;
-  struct Shown {
-    size_t column;
-    Formula formula;
-    std::vector<Program::Node> steps;
-    Program::Node result;
-  };
   std::vector<Shown> shown;
   for (size_t c = 0; c < cells.size() && c < table.columns.size(); ++c) {
     if (table.columns[c].role != ColumnRole::kValue || cells[c].formula.empty()) continue;
@@ -128,10 +185,6 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
     entry.result = program.keep(program.compile(entry.formula, context), op, q);
     shown.push_back(std::move(entry));
   }
-  struct Counter {
-    Formula formula;
-    Program::Node node;
-  };
   std::vector<Program::Node> input_nodes;
   std::vector<std::string> texts;
   texts.reserve(inputs.size());
@@ -145,24 +198,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
   program.run();
 
   out += "\n  inputs\n";
-  report::Table input_table;
-  input_table.columns = {{"name"}, {"pass"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    std::vector<report::Cell> row = {inputs[i].name, inputs[i].pass.empty() ? std::string("sysinfo") : inputs[i].pass};
-    if (!inputs[i].available) {
-      row.emplace_back(std::string("missing"));
-    } else if (program.is_column(input_nodes[i])) {
-      for (report::Cell& cell : summary(program.column(input_nodes[i]))) row.push_back(std::move(cell));
-    } else {
-      const Value value = program.value(input_nodes[i]);
-      row.emplace_back();
-      row.emplace_back();
-      row.push_back(value.kind == Value::Kind::kNumber ? report::Cell{value.number} : report::Cell{});
-    }
-    input_table.rows.push_back(std::move(row));
-  }
-  input_table.columns[2].align = report::Align::kRight;
-  out += report::to_text(input_table, style);
+  out += report::to_text(inputs_table(program, inputs, input_nodes), style);
 
   std::string_view last_formula;
   for (const Shown& entry : shown) {
@@ -170,29 +206,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
     out += fmt::format("\n  {} = {}\n", table.columns[entry.column].title, report::wrapped(formula_text(cell), 72, 8));
     if (cell.formula != last_formula) {
       last_formula = cell.formula;
-      report::Table steps;
-      steps.columns = {{"step"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
-      steps.columns[0].shrink = true;
-      for (size_t s = 0; s < entry.steps.size(); ++s) {
-        const Op op = entry.formula.steps[s].op;
-        if (op == Op::kNumber || op == Op::kNone || op == Op::kCounter || op == Op::kChannel) continue;
-        std::string text = step_text(entry.formula, static_cast<uint32_t>(s));
-        if (text.size() > 2 && text.front() == '(' && text.back() == ')') text = text.substr(1, text.size() - 2);
-        std::vector<report::Cell> row = {std::move(text)};
-        if (program.is_column(entry.steps[s])) {
-          for (report::Cell& value : summary(program.column(entry.steps[s]))) row.push_back(std::move(value));
-        } else {
-          const Value value = program.value(entry.steps[s]);
-          row.emplace_back();
-          row.emplace_back();
-          if (value.kind == Value::Kind::kText)
-            row.emplace_back(value.text);
-          else
-            row.push_back(value.kind == Value::Kind::kNumber ? report::Cell{value.number} : report::Cell{});
-        }
-        steps.rows.push_back(std::move(row));
-      }
-      for (size_t c = 1; c < steps.columns.size(); ++c) steps.columns[c].align = report::Align::kRight;
+      const report::Table steps = steps_table(program, entry);
       report::TextStyle fitted = style;
       fitted.width = 110;
       if (!steps.rows.empty()) out += report::to_text(steps, fitted);

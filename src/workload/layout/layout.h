@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/text/csv.h"
-#include "workload/layout/counter_file.h"
 #include "workload/dispatch.h"
+#include "workload/layout/counter_file.h"
 
 namespace tacho::workload {
 

@@ -203,7 +203,7 @@ class Exporter {
         arguments(what.extra[1]);
         [[fallthrough]];
       case Table::kFill:
-        number("bytes", what.extra[0]);
+        if (what.extra[0] != kUnknown) number("bytes", what.extra[0]);
         break;
       case Table::kAllocation:
         if (what.extra[0] != kUnknown) number("bytes", what.extra[0]);

@@ -237,7 +237,7 @@ class Exporter {
         });
       }
       case Table::kCopy:
-        more_.add_int(key("copy_bytes"), what.extra[0]);
+        if (what.extra[0] != kUnknown) more_.add_int(key("copy_bytes"), what.extra[0]);
         arguments(what.extra[1]);
         more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
         return remembered(what, [&](EventBody& body) {
@@ -252,7 +252,7 @@ class Exporter {
           body.add_string(key("dst_agent"), agent(cell(column::CopyShape::target_device)));
         });
       case Table::kFill:
-        more_.add_int(key("fill_bytes"), what.extra[0]);
+        if (what.extra[0] != kUnknown) more_.add_int(key("fill_bytes"), what.extra[0]);
         more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
         return remembered(what, [&](EventBody& body) {
           body.category(category(options_.rocprof_sys ? "rocm_memory_copy" : "memory_fill"));

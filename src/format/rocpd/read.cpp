@@ -28,6 +28,11 @@ bool sane(int64_t time) {
   return event::is_time(time);
 }
 
+// Sizes are NOT NULL: writers that do not know one, tacho among them, say 0.
+int64_t known_size(int64_t size) {
+  return size <= 0 ? kUnknown : size;
+}
+
 // The text of a member of a flat JSON object; false if the object lacks it.
 bool member(std::string_view object, std::string_view key, std::string& value) {
   std::string text(object);
@@ -448,7 +453,7 @@ Status Reader::copies() {
         // A copy is shown on the line of the GPU that takes part.
         const int64_t agent = direction == CopyDirection::kDeviceToHost ? source : target;
         const int64_t track = queue_track(scan.number(0), agent, scan.number(7), scan.number(8));
-        const int64_t bytes = scan.number(6, kUnknown);
+        const int64_t bytes = known_size(scan.number(6, kUnknown));
         if (fill) {
           writer_.add(row::Fill{.track = track,
                                 .start = start,
@@ -492,7 +497,7 @@ Status Reader::allocations() {
                                             .duration = end < start ? kUnknown : end - start,
                                             .dim = shape,
                                             .correlation = about.stack,
-                                            .bytes = scan.number(8, kUnknown),
+                                            .bytes = known_size(scan.number(8, kUnknown)),
                                             .address = scan.number(7)});
                 return true;
               });

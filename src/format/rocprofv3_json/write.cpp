@@ -510,7 +510,7 @@ class Exporter {
       begin_record(kMemoryCopy, operation, thread_of(row[0]), row[4], row[1], row[2]);
       put_handle(json_, "src_agent_id", handle(cell(column::CopyShape::source_device)));
       put_handle(json_, "dst_agent_id", handle(cell(column::CopyShape::target_device)));
-      json_.member("bytes", known(row[5]));
+      if (row[5] != kUnknown) json_.member("bytes", row[5]);
       put_stream(row[0]);
       json_.end_object();
     });
@@ -527,7 +527,8 @@ class Exporter {
                    row[4], row[1], row[2]);
       put_handle(json_, "agent_id", handle(cell(column::AllocationShape::device)));
       json_.member("address", fmt::format("{:#x}", static_cast<uint64_t>(row[6])));
-      json_.member("allocation_size", known(row[5])).end_object();
+      if (row[5] != kUnknown) json_.member("allocation_size", row[5]);
+      json_.end_object();
     });
   }
 

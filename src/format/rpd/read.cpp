@@ -274,7 +274,8 @@ Status Reader::read_copy_calls() {
   NamedScan scan(db_, *table, {"api_ptr_id", "size", "sync"});
   while (scan.next()) {
     const int64_t size = scan.number(1, kUnknown);
-    copy_calls_.add(scan.number(0), {size < 0 ? kUnknown : size, scan.number(2, 0)});
+    // The column is NOT NULL: writers that do not know a size, tacho among them, say 0.
+    copy_calls_.add(scan.number(0), {size <= 0 ? kUnknown : size, scan.number(2, 0)});
   }
   TACHO_TRY(scan.status());
   return copy_calls_.finish();

@@ -334,15 +334,138 @@ std::string HttpServer::url() const {
   return fmt::format("http://127.0.0.1:{}/?token={}", port_, token_);
 }
 
-Status HttpServer::serve(const Handler& handler, int stop, bool until_signal) {
-  sigset_t signals, before;
-  sigemptyset(&signals);
-  if (until_signal) {
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
+namespace {
+
+using State = Connection::State;
+
+// Takes what has come. True: the connection is at its end.
+bool read_some(Connection& from, SteadyTime now, Work& work, const std::string& token, uint16_t port) {
+  char buffer[16384];
+  const ssize_t got = recv(from.socket, buffer, sizeof buffer, 0);
+  if (got <= 0) return got == 0 || (errno != EAGAIN && errno != EINTR);
+  if (from.in.empty()) from.began = now;
+  from.in.append(buffer, static_cast<size_t>(got));
+  take_request(from, work, token, port);
+  from.since = now;
+  return false;
+}
+
+// Sends what the socket takes of an answer. True: the connection is at its end.
+bool write_some(Connection& to, SteadyTime now, Work& work, const std::string& token, uint16_t port) {
+  bool done = false;
+  const ssize_t put = send(to.socket, to.out.data() + to.sent, to.out.size() - to.sent, MSG_NOSIGNAL);
+  if (put > 0) {
+    to.since = now;
+    to.sent += static_cast<size_t>(put);
+  } else if (put < 0 && errno != EAGAIN && errno != EINTR) {
+    done = true;
   }
-  pthread_sigmask(SIG_BLOCK, &signals, &before);
-  const int arrived = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (to.sent == to.out.size()) {
+    if (to.keep) {
+      to.state = State::kReading;
+      to.out = std::string();
+      to.began = now;
+      if (!to.in.empty()) take_request(to, work, token, port);
+    } else {
+      done = true;
+    }
+  }
+  return done || now - to.since > kPatience || now - to.began > kAnswerTime;
+}
+
+// Does what can be done without waiting. True: the connection is at its end.
+bool go_on(Connection& with, short events, SteadyTime now, Work& work, const std::string& token, uint16_t port) {
+  bool done = false;
+  if (with.state == State::kReading) {
+    done = now - with.began > (with.in.empty() && with.welcome ? kIdleTime : kRequestTime);
+    if (events != 0) done = read_some(with, now, work, token, port) || done;
+  } else if (with.state == State::kWorking) {
+    done = (events & (POLLERR | POLLHUP)) != 0;
+  }
+  if (with.state == State::kWriting) done = write_some(with, now, work, token, port) || done;
+  return done;
+}
+
+void take_answers(Work& work, std::deque<Connection>& connections, SteadyTime now) {
+  for (auto& [id, bytes] : work.answers()) {
+    const auto asked = std::find_if(connections.begin(), connections.end(),
+                                    [wanted = id](const Connection& each) { return each.number == wanted; });
+    if (asked == connections.end()) continue;  // it went away meanwhile
+    asked->out = std::move(bytes);
+    asked->sent = 0;
+    asked->since = now;
+    asked->state = State::kWriting;
+  }
+}
+
+// Closes a connection for a new one: the oldest without the token, else the one that has been idle for longest. False:
+// all are in use.
+bool make_room(std::deque<Connection>& connections) {
+  auto oldest =
+      std::find_if(connections.begin(), connections.end(), [](const Connection& each) { return !each.welcome; });
+  if (oldest == connections.end())
+    oldest = std::find_if(connections.begin(), connections.end(),
+                          [](const Connection& each) { return each.state == State::kReading && each.in.empty(); });
+  if (oldest == connections.end()) return false;
+  close(oldest->socket);
+  connections.erase(oldest);
+  return true;
+}
+
+void accept_all(int socket, std::deque<Connection>& connections, uint64_t& number, SteadyTime now) {
+  while (true) {
+    const int accepted = accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (accepted < 0) return;
+    const int yes = 1;
+    setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    if (connections.size() >= kMostConnections && !make_room(connections)) {
+      close(accepted);
+      return;
+    }
+    Connection fresh;
+    fresh.number = ++number;
+    fresh.socket = accepted;
+    fresh.began = fresh.since = now;
+    connections.push_back(std::move(fresh));
+  }
+}
+
+// SIGINT and SIGTERM arrive at a descriptor while this lives.
+class StopSignals {
+ public:
+  explicit StopSignals(bool wanted) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    if (wanted) {
+      sigaddset(&signals, SIGINT);
+      sigaddset(&signals, SIGTERM);
+    }
+    pthread_sigmask(SIG_BLOCK, &signals, &before_);
+    arrived_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  }
+  ~StopSignals() {
+    if (arrived_ >= 0) {
+      // The signal that came is used up, so that it does not end the process when it is let through again.
+      signalfd_siginfo used;
+      while (read(arrived_, &used, sizeof used) > 0) {
+      }
+      close(arrived_);
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  int descriptor() const { return arrived_; }
+
+ private:
+  sigset_t before_;
+  int arrived_;
+};
+
+}  // namespace
+
+Status HttpServer::serve(const Handler& handler, int stop, bool until_signal) {
+  const StopSignals signals(until_signal);
   const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   Work work(wake);
   std::vector<std::thread> threads;
@@ -350,16 +473,14 @@ Status HttpServer::serve(const Handler& handler, int stop, bool until_signal) {
   std::deque<Connection> connections;
   std::vector<pollfd> waiting;
   uint64_t number = 0;
-  using State = Connection::State;
   while (true) {
-    waiting.assign({{arrived, POLLIN, 0}, {stop, POLLIN, 0}, {wake, POLLIN, 0}, {socket_, POLLIN, 0}});
-    for (const Connection& each : connections)
+    waiting.assign({{signals.descriptor(), POLLIN, 0}, {stop, POLLIN, 0}, {wake, POLLIN, 0}, {socket_, POLLIN, 0}});
+    const size_t first = waiting.size();
+    for (const Connection& each : connections) {
       // While a request is worked on, only the end of the connection matters.
-      waiting.push_back({each.socket,
-                         static_cast<short>(each.state == State::kReading   ? POLLIN
-                                            : each.state == State::kWriting ? POLLOUT
-                                                                            : 0),
-                         0});
+      const short events = each.state == State::kReading ? POLLIN : each.state == State::kWriting ? POLLOUT : 0;
+      waiting.push_back({each.socket, events, 0});
+    }
     if (poll(waiting.data(), waiting.size(), connections.empty() ? -1 : 1000) < 0 && errno != EINTR) break;
     if (waiting[0].revents != 0 || waiting[1].revents != 0) break;
     const SteadyTime now = std::chrono::steady_clock::now();
@@ -367,102 +488,21 @@ Status HttpServer::serve(const Handler& handler, int stop, bool until_signal) {
       uint64_t count = 0;
       (void)!read(wake, &count, sizeof count);
     }
-    for (auto& [id, bytes] : work.answers()) {
-      const auto asked = std::find_if(connections.begin(), connections.end(),
-                                      [wanted = id](const Connection& each) { return each.number == wanted; });
-      if (asked == connections.end()) continue;  // it went away meanwhile
-      asked->out = std::move(bytes);
-      asked->sent = 0;
-      asked->since = now;
-      asked->state = State::kWriting;
-    }
+    take_answers(work, connections, now);
     for (size_t i = 0; i < connections.size(); ++i) {
       Connection& each = connections[i];
-      const short events = waiting[i + 4].revents;
-      bool done = false;
-      if (each.state == State::kReading) {
-        done = each.in.empty() && each.welcome ? now - each.began > kIdleTime : now - each.began > kRequestTime;
-        if (events != 0) {
-          char buffer[16384];
-          const ssize_t got = recv(each.socket, buffer, sizeof buffer, 0);
-          if (got > 0) {
-            if (each.in.empty()) each.began = now;
-            each.in.append(buffer, static_cast<size_t>(got));
-            take_request(each, work, token_, port_);
-            each.since = now;
-          } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-            done = true;
-          }
-        }
-      } else if (each.state == State::kWorking) {
-        done = (events & (POLLERR | POLLHUP)) != 0;
-      }
-      if (each.state == State::kWriting) {
-        const ssize_t put = send(each.socket, each.out.data() + each.sent, each.out.size() - each.sent, MSG_NOSIGNAL);
-        if (put > 0) {
-          each.since = now;
-          each.sent += static_cast<size_t>(put);
-        } else if (put < 0 && errno != EAGAIN && errno != EINTR) {
-          done = true;
-        }
-        if (each.sent == each.out.size()) {
-          if (each.keep) {
-            each.state = State::kReading;
-            each.out = std::string();
-            each.began = now;
-            if (!each.in.empty()) take_request(each, work, token_, port_);
-          } else {
-            done = true;
-          }
-        }
-        done |= now - each.since > kPatience || now - each.began > kAnswerTime;
-      }
-      if (done) {
-        shutdown(each.socket, SHUT_WR);
-        close(each.socket);
-        each.socket = -1;
-      }
+      if (!go_on(each, waiting[first + i].revents, now, work, token_, port_)) continue;
+      shutdown(each.socket, SHUT_WR);
+      close(each.socket);
+      each.socket = -1;
     }
     std::erase_if(connections, [](const Connection& each) { return each.socket < 0; });
-    // Who has the token goes on; of the others the oldest makes room, then the one that has been idle for longest.
-    while (waiting[3].revents != 0) {
-      const int accepted = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (accepted < 0) break;
-      const int yes = 1;
-      setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-      if (connections.size() >= kMostConnections) {
-        auto oldest =
-            std::find_if(connections.begin(), connections.end(), [](const Connection& each) { return !each.welcome; });
-        if (oldest == connections.end())
-          oldest = std::find_if(connections.begin(), connections.end(), [](const Connection& each) {
-            return each.state == State::kReading && each.in.empty();
-          });
-        if (oldest == connections.end()) {
-          close(accepted);
-          break;
-        }
-        close(oldest->socket);
-        connections.erase(oldest);
-      }
-      Connection fresh;
-      fresh.number = ++number;
-      fresh.socket = accepted;
-      fresh.began = fresh.since = now;
-      connections.push_back(std::move(fresh));
-    }
+    if (waiting[3].revents != 0) accept_all(socket_, connections, number, now);
   }
   work.end();
   for (std::thread& thread : threads) thread.join();
   for (const Connection& each : connections) close(each.socket);
   close(wake);
-  if (arrived >= 0) {
-    // The signal that ended this is used up, so that it does not end the process when it is let through again.
-    signalfd_siginfo used;
-    while (read(arrived, &used, sizeof used) > 0) {
-    }
-    close(arrived);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return {};
 }
 

@@ -98,7 +98,52 @@ struct Summarizer::Scratch {
   std::vector<int64_t> dims;    // in order of appearance
   std::vector<uint32_t> dense;  // dim number * kHistogramBuckets + bucket -> count
   std::vector<uint32_t> keys;   // the same keys, unsorted, where dims are many
+
+  void gather_summaries(int64_t track);
+  void gather_histogram();
 };
+
+// What `slots` hold of a track becomes summaries, sorted by dim.
+void Summarizer::Scratch::gather_summaries(int64_t track) {
+  const size_t first = result.summaries.size();
+  for (const Slot& slot : slots) {
+    const int64_t sum = saturate(slot.sum);
+    result.summaries.push_back({track, slot.dim, slot.count, slot.unknown, sum, slot.min, slot.max,
+                                ratio(sum, slot.count), slot.m2, slot.bytes, slot.first, slot.last});
+  }
+  std::sort(result.summaries.begin() + static_cast<ptrdiff_t>(first), result.summaries.end(),
+            [](const Summary& a, const Summary& b) { return a.dim < b.dim; });
+}
+
+// What was counted in `dense` and `keys` becomes entries, sorted by dim and bucket.
+void Summarizer::Scratch::gather_histogram() {
+  for (size_t key = 0; key < dense.size(); ++key) {
+    if (dense[key] == 0) continue;
+    result.histogram.push_back({dims[key / kHistogramBuckets], static_cast<int>(key % kHistogramBuckets), dense[key]});
+  }
+  std::sort(keys.begin(), keys.end());
+  for (size_t i = 0; i < keys.size();) {
+    size_t next = i + 1;
+    while (next < keys.size() && keys[next] == keys[i]) ++next;
+    result.histogram.push_back({dims[keys[i] / kHistogramBuckets], static_cast<int>(keys[i] % kHistogramBuckets),
+                                static_cast<int64_t>(next - i)});
+    i = next;
+  }
+  std::sort(result.histogram.begin(), result.histogram.end(), [](const HistogramEntry& a, const HistogramEntry& b) {
+    return a.dim != b.dim ? a.dim < b.dim : a.bucket < b.bucket;
+  });
+  // A dim may have been counted on both ways when the 512th dim appeared within a later track.
+  size_t kept = 0;
+  for (size_t i = 0; i < result.histogram.size(); ++i) {
+    const HistogramEntry entry = result.histogram[i];
+    if (kept > 0 && result.histogram[kept - 1].dim == entry.dim && result.histogram[kept - 1].bucket == entry.bucket) {
+      result.histogram[kept - 1].count += entry.count;
+    } else {
+      result.histogram[kept++] = entry;
+    }
+  }
+  result.histogram.resize(kept);
+}
 
 Summarizer::Summarizer() : scratch_(std::make_unique<Scratch>()) {}
 Summarizer::~Summarizer() = default;
@@ -195,46 +240,13 @@ TACHO_MULTIVERSION const ChunkStatistics& Summarizer::compute(const TimedRows& r
       }
     }
 
-    const size_t first = s.result.summaries.size();
-    for (const Scratch::Slot& slot : s.slots) {
-      const int64_t sum = saturate(slot.sum);
-      s.result.summaries.push_back({track, slot.dim, slot.count, slot.unknown, sum, slot.min, slot.max,
-                                    ratio(sum, slot.count), slot.m2, slot.bytes, slot.first, slot.last});
-      if (direct) s.direct[index(slot.dim)] = 0;
-    }
-    std::sort(s.result.summaries.begin() + static_cast<ptrdiff_t>(first), s.result.summaries.end(),
-              [](const Summary& a, const Summary& b) { return a.dim < b.dim; });
+    s.gather_summaries(track);
+    if (direct)
+      for (const Scratch::Slot& slot : s.slots) s.direct[index(slot.dim)] = 0;
     begin = end;
   }
 
-  for (size_t key = 0; key < s.dense.size(); ++key) {
-    if (s.dense[key] == 0) continue;
-    s.result.histogram.push_back(
-        {s.dims[key / kHistogramBuckets], static_cast<int>(key % kHistogramBuckets), s.dense[key]});
-  }
-  std::sort(s.keys.begin(), s.keys.end());
-  for (size_t i = 0; i < s.keys.size();) {
-    size_t next = i + 1;
-    while (next < s.keys.size() && s.keys[next] == s.keys[i]) ++next;
-    s.result.histogram.push_back({s.dims[s.keys[i] / kHistogramBuckets],
-                                  static_cast<int>(s.keys[i] % kHistogramBuckets), static_cast<int64_t>(next - i)});
-    i = next;
-  }
-  std::sort(s.result.histogram.begin(), s.result.histogram.end(), [](const HistogramEntry& a, const HistogramEntry& b) {
-    return a.dim != b.dim ? a.dim < b.dim : a.bucket < b.bucket;
-  });
-  // A dim may have been counted on both ways when the 512th dim appeared within a later track.
-  size_t kept = 0;
-  for (size_t i = 0; i < s.result.histogram.size(); ++i) {
-    const HistogramEntry entry = s.result.histogram[i];
-    if (kept > 0 && s.result.histogram[kept - 1].dim == entry.dim &&
-        s.result.histogram[kept - 1].bucket == entry.bucket) {
-      s.result.histogram[kept - 1].count += entry.count;
-    } else {
-      s.result.histogram[kept++] = entry;
-    }
-  }
-  s.result.histogram.resize(kept);
+  s.gather_histogram();
   return s.result;
 }
 

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <deque>
-#include <memory>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -16,6 +14,11 @@
 #include "base/text/demangle.h"
 #include "base/text/json_writer.h"
 #include "report/table.h"
+#include "trace/read/rows.h"
+#include "walk/call_index.h"
+#include "walk/merge.h"
+#include "walk/open_ranges.h"
+#include "walk/work.h"
 
 namespace tacho::analysis {
 
@@ -51,14 +54,13 @@ bool is_interpreter(std::string_view module) {
   return module.empty() || (module[0] >= '0' && module[0] <= '9');
 }
 
-// Calls of device APIs whose work may still come: the newest of them.
-constexpr size_t kMostCalls = 500'000;
 // A launch without a stack of its own takes that of the nearest sample of its thread, at most this many periods away.
 constexpr int64_t kNearestPeriods = 2;
 
 class Builder {
  public:
-  Builder(const trace::Trace& trace, const StackOptions& options) : trace_(trace), options_(options) {
+  Builder(const trace::Trace& trace, const StackOptions& options)
+      : trace_(trace), options_(options), calls_(options.gpu ? trace.rows(Table::kApi) : 0) {
     tree_.frames.push_back({StackPart::kRoot, "all", "", 0, ""});
     tree_.nodes.push_back({});
   }
@@ -77,10 +79,9 @@ class Builder {
     int64_t time, stack;
   };
   struct Call {
-    uint32_t node;
-    int64_t start;
-    enum : uint8_t { kExact, kNear, kNone } how;
-    bool wanted;
+    uint32_t node = 0;
+    enum : uint8_t { kExact, kNear, kNone } how = kNone;
+    bool wanted = false;
   };
 
   bool given_up(double done) const { return options_.given_up && options_.given_up(done); }
@@ -334,7 +335,7 @@ class Builder {
   // A range, an operator of a framework or a function of Python that is open on a thread: a row of table label or
   // function.
   struct Open {
-    int64_t end, row;
+    int64_t row;
     enum : uint8_t { kMarker, kOperator, kPython } what;
   };
 
@@ -355,18 +356,9 @@ class Builder {
     return open.what == Open::kPython ? python_frame(name) : frame(StackPart::kMarker, name);
   }
 
-  void push_open(int64_t track, int64_t start, int64_t duration, Open open) {
-    auto& stack = open_[track];
-    while (!stack.empty() && stack.back().end <= start) stack.pop_back();
-    open.end = duration == kUnknown ? INT64_MAX : start + duration;
-    // What begins together comes in any order: what ends later is around what ends first.
-    auto place = stack.end();
-    while (place != stack.begin() && (place - 1)->end < open.end) --place;
-    stack.insert(place, open);
-  }
-
-  uint32_t launch_node(int64_t track, int64_t start, int64_t process, int64_t correlation, int64_t function,
-                       Call& call) {
+  // `time`: when the ranges around the call are looked at.
+  uint32_t launch_node(int64_t track, int64_t start, int64_t time, int64_t process, int64_t correlation,
+                       int64_t function, Call& call) {
     const int64_t thread = cell(Table::kTrack, track, column::Track::thread);
     uint32_t node;
     call.how = Call::kNone;
@@ -389,18 +381,17 @@ class Builder {
         call.how = Call::kNear;
       }
     }
-    const auto open = open_.find(track);
-    const bool python = call.how == Call::kNone && open != open_.end() &&
-                        std::any_of(open->second.begin(), open->second.end(),
-                                    [](const Open& each) { return each.what == Open::kPython; });
+    const auto& open = open_.at(track, time);
+    const bool python = call.how == Call::kNone && std::any_of(open.begin(), open.end(), [](const auto& each) {
+                          return each.value.what == Open::kPython;
+                        });
     node = call.how != Call::kNone ? node_of(track, stack)
            : python                ? root_of(track)
                                    : child(root_of(track), frame(StackPart::kUnknown, "[no call stack]"));
     if (python) call.how = Call::kExact;
-    if (open != open_.end())
-      for (const Open& each : open->second)
-        // A stack that was read holds the functions of Python already.
-        if (each.what != Open::kPython || python) node = child(node, frame_of_open(each));
+    for (const auto& each : open)
+      // A stack that was read holds the functions of Python already.
+      if (each.value.what != Open::kPython || python) node = child(node, frame_of_open(each.value));
     return child(node, frame(StackPart::kApi, trace_.text(Table::kFunction, function, column::Function::name)));
   }
 
@@ -428,9 +419,8 @@ class Builder {
     const auto found = newest_.find(cell(Table::kTrack, track, column::Track::thread));
     if (found == newest_.end() || found->second.process != process || found->second.end < time) return;
     const Newest& call = found->second;
-    close_ranges(call.track, time);
     Call place{};
-    const uint32_t launch = launch_node(call.track, call.start, process, call.correlation, call.function, place);
+    const uint32_t launch = launch_node(call.track, call.start, time, process, call.correlation, call.function, place);
     const std::string name =
         fmt::format("{} (captured in a graph)", trace_.text(Table::kFunction, call.function, column::Function::name));
     graph_nodes_.made(process, node, {child(tree_.nodes[launch].parent, frame(StackPart::kApi, name)), place.how});
@@ -448,120 +438,72 @@ class Builder {
     }
   }
 
-  void close_ranges(int64_t track, int64_t time) {
-    if (const auto open = open_.find(track); open != open_.end())
-      while (!open->second.empty() && open->second.back().end <= time) open->second.pop_back();
-  }
-
   Status read_device_work() {
     for (auto& [thread, list] : moments_)
       std::sort(list.begin(), list.end(), [](const Moment& a, const Moment& b) { return a.time < b.time; });
-    static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
-                                       column::Fact::dim, column::Fact::correlation};
-    static constexpr int kMarkerColumns[] = {column::Marker::track, column::Marker::start, column::Marker::duration,
-                                             column::Marker::dim, column::Marker::payload};
-    static constexpr int kDispatchColumns[] = {column::Dispatch::track,       column::Dispatch::start,
-                                               column::Dispatch::duration,    column::Dispatch::dim,
-                                               column::Dispatch::correlation, column::Dispatch::graph_node};
-    static constexpr int kCopyColumns[] = {column::Copy::track, column::Copy::start,       column::Copy::duration,
-                                           column::Copy::dim,   column::Copy::correlation, column::Copy::graph_node};
-    static constexpr int kFillColumns[] = {column::Fill::track, column::Fill::start,       column::Fill::duration,
-                                           column::Fill::dim,   column::Fill::correlation, column::Fill::graph_node};
-    trace::TimeCursor calls(trace_, Table::kApi, kColumns), markers(trace_, Table::kMarker, kMarkerColumns);
-    bool more_calls = calls.next(), more_markers = markers.next();
-    struct Source {
-      Table table;
-      std::unique_ptr<trace::TimeCursor> cursor;
-      bool more;
-    };
-    std::vector<Source> sources;
-    const auto source = [&](Table table, std::span<const int> columns) {
-      sources.push_back({table, std::make_unique<trace::TimeCursor>(trace_, table, columns), false});
-      sources.back().more = sources.back().cursor->next();
-    };
-    source(Table::kDispatch, kDispatchColumns);
-    source(Table::kCopy, kCopyColumns);
-    source(Table::kFill, kFillColumns);
-    const auto advance_markers = [&](int64_t time) {
-      for (; more_markers && markers.start() <= time; more_markers = markers.next()) {
-        const auto row = markers.row();
-        if (const GraphMark mark = mark_of(row[3]); mark != GraphMark::kNone) {
-          node_mark(mark, row[0], row[1], row[4]);
-          continue;
-        }
-        if (cell(Table::kLabel, row[3], column::Label::kind) != static_cast<int64_t>(event::MarkerKind::kPushPop))
-          continue;
-        push_open(row[0], row[1], row[2], {0, row[3], Open::kMarker});
-      }
-    };
-    const auto advance_calls = [&](int64_t time) {
-      for (; more_calls && calls.start() <= time; more_calls = calls.next()) {
-        const auto row = calls.row();
-        const int64_t track = row[0], start = row[1], correlation = row[4];
-        const auto domain = static_cast<event::Domain>(cell(Table::kFunction, row[3], column::Function::domain));
-        if (domain == event::Domain::kOperator || domain == event::Domain::kPython) {
-          advance_markers(start);
-          push_open(track, start, row[2],
-                    {0, row[3], domain == event::Domain::kOperator ? Open::kOperator : Open::kPython});
-          continue;
-        }
-        if (correlation == 0) continue;
-        const int64_t process = cell(Table::kTrack, track, column::Track::process);
-        advance_markers(start);
-        close_ranges(track, start);
-        const auto [at, fresh] = calls_.try_emplace({process, correlation});
-        if (!fresh) continue;
-        Call& call = at->second;
-        call.start = start;
-        call.wanted = wants_track(track) && start >= options_.from && start < options_.to;
-        // Nodes of calls that turn out to have no device work go away in the end.
-        call.node = call.wanted ? launch_node(track, start, process, correlation, row[3], call) : 0;
-        newest_[cell(Table::kTrack, track, column::Track::thread)] = {
-            track, start, row[2] == kUnknown ? INT64_MAX : start + row[2], process, correlation, row[3]};
-        order_.push_back({process, correlation});
-        if (order_.size() > kMostCalls) {
-          calls_.erase(order_.front());
-          order_.pop_front();
-        }
-      }
-      advance_markers(time);
-    };
-    constexpr int64_t kClocksDisagree = 100'000'000;
-    int64_t all = 1;
-    for (const Source& source : sources) all += trace_.rows(source.table);
-    for (int64_t rows = 0;; ++rows) {
+    Host host(trace_);
+    walk::WorkCursor work(trace_);
+    const int64_t all = 1 + trace_.rows(Table::kDispatch) + trace_.rows(Table::kCopy) + trace_.rows(Table::kFill);
+    for (int64_t rows = 0; work.next(); ++rows) {
       if (rows % 16'384 == 0 && given_up(static_cast<double>(rows) / static_cast<double>(all))) return fail("given up");
-      Source* earliest = nullptr;
-      for (Source& source : sources)
-        if (source.more && (earliest == nullptr || source.cursor->start() < earliest->cursor->start()))
-          earliest = &source;
-      if (earliest == nullptr) break;
-      const auto row = earliest->cursor->row();
-      const int64_t track = row[0], start = row[1], duration = row[2], dim = row[3], correlation = row[4];
-      const int64_t process = cell(Table::kTrack, track, column::Track::process);
-      advance_calls(start > INT64_MAX - kClocksDisagree ? start : start + kClocksDisagree);
-      const bool wanted_process = !options_.process || *options_.process == process;
-      if (duration != kUnknown && duration >= 0 && wanted_process) {
-        const auto call = correlation != 0 ? calls_.find({process, correlation}) : calls_.end();
-        if (call == calls_.end()) {
-          // Not launched by a call that was seen: no thread to filter by.
-          if (!options_.thread && start >= options_.from && start < options_.to) {
-            add(child(process_root(process), frame(StackPart::kUnknown, "[no call stack]")), earliest->table, dim,
-                duration, Call::kNone);
-          }
-        } else if (call->second.wanted) {
-          const Captured* const captured = row[5] != 0 ? graph_nodes_.find(process, row[5]) : nullptr;
-          if (captured != nullptr)
-            add(captured->node, earliest->table, dim, duration, captured->how);
-          else
-            add(call->second.node, earliest->table, dim, duration, call->second.how);
-        }
-      }
-      earliest->more = earliest->cursor->next();
+      host.take_up_to(walk::launched_by(work->start), [&](const auto& row) { read(row); });
+      add_work(*work);
     }
-    for (const Source& source : sources) TACHO_TRY(source.cursor->status());
-    TACHO_TRY(calls.status());
-    return markers.status();
+    tree_.forgotten = calls_.forgotten();
+    TACHO_TRY(work.status());
+    return host.status();
+  }
+
+  using M = column::Marker;
+  using A = column::Api;
+  using MarkerRow = event::RowOf<M::track, M::start, M::duration, M::dim, M::payload>;
+  using CallRow = event::RowOf<A::track, A::start, A::duration, A::dim, A::correlation>;
+  // A range goes before a call of the same moment.
+  using Host = walk::Merge<trace::RowCursor<M::track, M::start, M::duration, M::dim, M::payload>,
+                           trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation>>;
+
+  void read(const MarkerRow& marker) {
+    if (const GraphMark mark = mark_of(marker.dim); mark != GraphMark::kNone)
+      node_mark(mark, marker.track, marker.start, marker.payload);
+    else if (trace::cell<column::Label::kind>(trace_, marker.dim) == event::MarkerKind::kPushPop)
+      open_.push(marker.track, marker.start, marker.duration, {marker.dim, Open::kMarker});
+  }
+
+  void read(const CallRow& row) {
+    const auto domain = trace::cell<column::Function::domain>(trace_, row.dim);
+    if (domain == event::Domain::kOperator || domain == event::Domain::kPython)
+      return open_.push(row.track, row.start, row.duration,
+                        {row.dim, domain == event::Domain::kOperator ? Open::kOperator : Open::kPython});
+    if (row.correlation == 0) return;
+    const int64_t process = trace::cell<column::Track::process>(trace_, row.track);
+    Call* const call = calls_.add(process, row.correlation, {});
+    if (call == nullptr) return;
+    call->wanted = wants_track(row.track) && row.start >= options_.from && row.start < options_.to;
+    // Nodes of calls that turn out to have no device work go away in the end.
+    if (call->wanted)
+      call->node = launch_node(row.track, row.start, row.start, process, row.correlation, row.dim, *call);
+    newest_[trace::cell<column::Track::thread>(trace_, row.track)] = {
+        row.track, row.start,       row.duration == kUnknown ? INT64_MAX : row.start + row.duration,
+        process,   row.correlation, row.dim};
+  }
+
+  void add_work(const walk::Work& work) {
+    const int64_t process = trace::cell<column::Track::process>(trace_, work.track);
+    const bool wanted_process = !options_.process || *options_.process == process;
+    if (work.duration == kUnknown || work.duration < 0 || !wanted_process) return;
+    const Call* const call = calls_.find(process, work.correlation);
+    if (call == nullptr) {
+      // Not launched by a call that was seen: no thread to filter by.
+      if (!options_.thread && work.start >= options_.from && work.start < options_.to)
+        add(child(process_root(process), frame(StackPart::kUnknown, "[no call stack]")), work.table, work.dim,
+            work.duration, Call::kNone);
+    } else if (call->wanted) {
+      const Captured* const captured = work.graph_node != 0 ? graph_nodes_.find(process, work.graph_node) : nullptr;
+      if (captured != nullptr)
+        add(captured->node, work.table, work.dim, work.duration, captured->how);
+      else
+        add(call->node, work.table, work.dim, work.duration, call->how);
+    }
   }
 
   uint32_t process_root(int64_t process) {
@@ -605,9 +547,8 @@ class Builder {
   std::unordered_map<std::pair<int64_t, int64_t>, uint32_t, PairHash> node_of_stack_, device_frames_;
   std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash> exact_;  // (process, correlation) -> stack
   std::unordered_map<int64_t, std::vector<Moment>> moments_;                  // by thread
-  std::unordered_map<int64_t, std::vector<Open>> open_;                       // by track
-  std::unordered_map<std::pair<int64_t, int64_t>, Call, PairHash> calls_;
-  std::deque<std::pair<int64_t, int64_t>> order_;
+  walk::OpenRanges<Open> open_;
+  walk::CallIndex<Call> calls_;
   static constexpr uint8_t kUnread = 0xff;
   std::vector<uint8_t> marks_;                  // GraphMark by label
   std::unordered_map<int64_t, Newest> newest_;  // by thread

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <deque>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -16,6 +15,11 @@
 #include "base/format.h"
 #include "base/saturating.h"
 #include "event/schema.h"
+#include "trace/read/rows.h"
+#include "walk/call_index.h"
+#include "walk/merge.h"
+#include "walk/open_ranges.h"
+#include "walk/work.h"
 
 namespace tacho::analysis {
 
@@ -172,7 +176,7 @@ std::optional<Kind> of_python(std::string_view name) {
   return kind;
 }
 
-// Calls of device APIs whose work may still come, and forward operators whose backward may: the newest of them.
+// Forward operators whose backward may still come: the newest of them.
 constexpr size_t kMostRemembered = 2'000'000;
 
 // The part of a name that an operator is.
@@ -209,7 +213,7 @@ std::vector<uint32_t> named(const OperatorTree& tree, uint32_t node) {
 class OperatorSweep {
  public:
   OperatorSweep(const trace::Trace& trace, const OperatorVisitor& visitor, const GraphShares* shares)
-      : trace_(trace), visitor_(visitor), shares_(shares) {
+      : trace_(trace), visitor_(visitor), shares_(shares), calls_(trace.rows(Table::kApi)) {
     tree_.texts.emplace_back();
     tree_.nodes.emplace_back();
   }
@@ -232,7 +236,7 @@ class OperatorSweep {
     GraphMark graph = GraphMark::kNone;
   };
   struct Open {
-    int64_t end = 0, start = 0, duration = 0;
+    int64_t start = 0, duration = 0;
     uint32_t node = 0;
     OperatorPhase phase = OperatorPhase::kForward;
     int64_t number = 0;
@@ -358,13 +362,13 @@ class OperatorSweep {
   // itself.
   void begin(int64_t track, int64_t start, int64_t duration, const Known& known, uint64_t number, bool emitted,
              int64_t own) {
-    std::vector<Open>& stack = open_[track];
-    while (!stack.empty() && stack.back().end <= start) stack.pop_back();
-    const uint32_t outer = stack.empty() ? 0 : stack.back().node;
+    auto& stack = open_.at(track, start);
+    const Open* const around = stack.empty() ? nullptr : &stack.back().value;
+    const uint32_t outer = around == nullptr ? 0 : around->node;
     const OperatorPhase phase = known.kind.name == "torch.autograd.backward" || known.kind.name == "torch.autograd.grad"
                                     ? OperatorPhase::kBackward
                                     : phase_of(known.kind.level, known.kind.engine,
-                                               stack.empty() ? OperatorPhase::kForward : stack.back().phase);
+                                               around == nullptr ? OperatorPhase::kForward : around->phase);
     uint32_t parent = outer;
     const int64_t process = process_of(track);
     if (known.kind.level == OperatorLevel::kBackward) {
@@ -381,13 +385,13 @@ class OperatorSweep {
     if (ended) {
       add_saturating(at.host_ns, duration);
       add_saturating(at.whole_ns, duration);
-      if (outer != 0 && !stack.empty() && stack.back().duration != kUnknown) tree_.nodes[outer].host_ns -= duration;
+      if (outer != 0 && around->duration != kUnknown) tree_.nodes[outer].host_ns -= duration;
     } else {
       ++at.unended;
     }
     int64_t& count = counts_[{node, track}];
-    stack.push_back({ended ? start + duration : INT64_MAX, start, ended ? duration : kUnknown, node, phase, ++count,
-                     known.kind.engine});
+    stack.push_back({ended ? start + duration : INT64_MAX,
+                     {start, ended ? duration : kUnknown, node, phase, ++count, known.kind.engine}});
     if (phase == OperatorPhase::kForward && number != 0) remember_forward(process, track, number, emitted, node);
     if (own != 0 && linked_.contains({process, own})) profiler_forward_[{process, own}] = node;
   }
@@ -426,17 +430,22 @@ class OperatorSweep {
 
   // The sweep
 
-  void read_marker(std::span<const int64_t> row) {
-    const Known& known = label(row[3]);
-    if (known.graph != GraphMark::kNone) return node_mark(known.graph, row[0], row[1], row[5]);
-    if (!known.kind.is ||
-        cell(Table::kLabel, row[3], column::Label::kind) != static_cast<int64_t>(event::MarkerKind::kPushPop))
-      return;
+  using M = column::Marker;
+  using A = column::Api;
+  using MarkerRow = event::RowOf<M::track, M::start, M::duration, M::dim, M::payload>;
+  using CallRow = event::RowOf<A::track, A::start, A::duration, A::dim, A::correlation>;
+  // A range goes before a call of the same moment.
+  using Host = walk::Merge<trace::RowCursor<M::track, M::start, M::duration, M::dim, M::payload>,
+                           trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation>>;
+
+  void read(const MarkerRow& marker) {
+    const Known& known = label(marker.dim);
+    if (known.graph != GraphMark::kNone) return node_mark(known.graph, marker.track, marker.start, marker.payload);
+    if (!known.kind.is || trace::cell<column::Label::kind>(trace_, marker.dim) != event::MarkerKind::kPushPop) return;
     uint64_t number = known.kind.link;
-    if (number == 0 &&
-        cell(Table::kLabel, row[3], column::Label::payload) == static_cast<int64_t>(event::PayloadKind::kInteger))
-      number = static_cast<uint64_t>(row[5]) + (known.torch ? 0 : 1);
-    begin(row[0], row[1], row[2], known, number, !known.torch, 0);
+    if (number == 0 && trace::cell<column::Label::payload>(trace_, marker.dim) == event::PayloadKind::kInteger)
+      number = static_cast<uint64_t>(marker.payload) + (known.torch ? 0 : 1);
+    begin(marker.track, marker.start, marker.duration, known, number, !known.torch, 0);
   }
 
   // A node of a CUDA graph belongs to the operator that was open when it was made.
@@ -452,19 +461,16 @@ class OperatorSweep {
 
   // Fills in the operator that is open on a thread; false when there is none.
   bool launched_by(int64_t track, int64_t start, OperatorCall& call) {
-    const auto found = open_.find(track);
-    if (found == open_.end()) return false;
-    std::vector<Open>& stack = found->second;
-    while (!stack.empty() && stack.back().end <= start) stack.pop_back();
+    const auto& stack = open_.at(track, start);
     if (stack.empty()) return false;
-    call.node = stack.back().node;
+    call.node = stack.back().value.node;
     call.process = process_of(track);
     call.thread = cell(Table::kTrack, track, column::Track::thread);
     call.outer = outer_of(call.node);
-    const Open* named = &stack.back();
+    const Open* named = &stack.back().value;
     for (size_t i = stack.size(); i-- > 0;)
-      if (stack[i].node == call.outer) {
-        named = &stack[i];
+      if (stack[i].value.node == call.outer) {
+        named = &stack[i].value;
         break;
       }
     call.start = named->start;
@@ -473,21 +479,13 @@ class OperatorSweep {
     return true;
   }
 
-  void read_call(std::span<const int64_t> row) {
-    const int64_t track = row[0], start = row[1], correlation = row[4];
-    const Known& known = function(row[3]);
-    if (known.kind.is) return begin(track, start, row[2], known, 0, false, correlation);
-    if (!known.launches || correlation == 0) return;
-    OperatorCall call;  // of the root, where no operator is open
-    launched_by(track, start, call);
-    const int64_t process = process_of(track);
-    if (!calls_.try_emplace({process, correlation}, Call{call, false}).second)
-      return;  // the driver's within the runtime's
-    order_.push_back({process, correlation});
-    if (order_.size() > kMostRemembered) {
-      calls_.erase(order_.front());
-      order_.pop_front();
-    }
+  void read(const CallRow& row) {
+    const Known& known = function(row.dim);
+    if (known.kind.is) return begin(row.track, row.start, row.duration, known, 0, false, row.correlation);
+    if (!known.launches) return;
+    Call* const call = calls_.add(process_of(row.track), row.correlation, {});
+    // Of the root, where no operator is open.
+    if (call != nullptr) launched_by(row.track, row.start, call->operation);
   }
 
   // The node at which path() ends.
@@ -497,99 +495,50 @@ class OperatorSweep {
   }
 
   Status sweep() {
-    static constexpr int kCallColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
-                                           column::Fact::dim, column::Fact::correlation};
-    static constexpr int kMarkerColumns[] = {column::Marker::track,       column::Marker::start,
-                                             column::Marker::duration,    column::Marker::dim,
-                                             column::Marker::correlation, column::Marker::payload};
-    static constexpr int kDispatchColumns[] = {column::Fact::track,       column::Fact::start,
-                                               column::Fact::duration,    column::Fact::dim,
-                                               column::Fact::correlation, column::Dispatch::graph_node};
-    static constexpr int kCopyColumns[] = {column::Copy::track, column::Copy::start,       column::Copy::duration,
-                                           column::Copy::dim,   column::Copy::correlation, column::Copy::graph_node,
-                                           column::Copy::bytes};
-    static constexpr int kFillColumns[] = {column::Fill::track, column::Fill::start,       column::Fill::duration,
-                                           column::Fill::dim,   column::Fill::correlation, column::Fill::graph_node,
-                                           column::Fill::bytes};
-    trace::TimeCursor calls(trace_, Table::kApi, kCallColumns), markers(trace_, Table::kMarker, kMarkerColumns);
-    bool more_calls = calls.next(), more_markers = markers.next();
-    struct Source {
-      Table table;
-      std::unique_ptr<trace::TimeCursor> cursor;
-      bool more;
-    };
-    std::vector<Source> sources;
-    const auto source = [&](Table table, std::span<const int> columns) {
-      sources.push_back({table, std::make_unique<trace::TimeCursor>(trace_, table, columns), false});
-      sources.back().more = sources.back().cursor->next();
-    };
-    source(Table::kDispatch, kDispatchColumns);
-    source(Table::kCopy, kCopyColumns);
-    source(Table::kFill, kFillColumns);
-    const auto advance = [&](int64_t time) {
-      for (;;) {
-        const bool call = more_calls && calls.start() <= time, marker = more_markers && markers.start() <= time;
-        if (!call && !marker) return;
-        // A range goes before a call of the same moment.
-        if (marker && (!call || markers.start() <= calls.start())) {
-          read_marker(markers.row());
-          more_markers = markers.next();
-        } else {
-          read_call(calls.row());
-          more_calls = calls.next();
-        }
-      }
-    };
-    constexpr int64_t kClocksDisagree = 100'000'000;
-    for (;;) {
-      Source* earliest = nullptr;
-      for (Source& each : sources)
-        if (each.more && (earliest == nullptr || each.cursor->start() < earliest->cursor->start())) earliest = &each;
-      if (earliest == nullptr) break;
-      const auto row = earliest->cursor->row();
-      const int64_t start = row[1], duration = row[2], correlation = row[4];
-      advance(start > INT64_MAX - kClocksDisagree ? start : start + kClocksDisagree);
-      const auto call = correlation != 0 ? calls_.find({process_of(row[0]), correlation}) : calls_.end();
-      const bool known = call != calls_.end();
+    Host host(trace_);
+    walk::WorkCursor cursor(trace_);
+    while (cursor.next()) {
+      const walk::Work& row = *cursor;
+      host.take_up_to(walk::launched_by(row.start), [&](const auto& at) { read(at); });
+      const bool dispatch = row.table == Table::kDispatch;
+      const int64_t process = process_of(row.track);
+      Call* const call = calls_.find(process, row.correlation);
       DeviceWork work;
-      work.ns = duration != kUnknown && duration > 0 ? duration : 0;
-      work.kernels = earliest->table == Table::kDispatch ? 1 : 0;
-      work.bytes = earliest->table != Table::kDispatch && row[6] != kUnknown ? row[6] : 0;
-      work.launches = known && !call->second.counted ? 1 : 0;
-      if (known) call->second.counted = true;
-      const OperatorCall* operation = known && call->second.operation.node != 0 ? &call->second.operation : nullptr;
+      work.ns = row.duration != kUnknown && row.duration > 0 ? row.duration : 0;
+      work.kernels = dispatch ? 1 : 0;
+      work.bytes = row.bytes != kUnknown ? row.bytes : 0;
+      work.launches = call != nullptr && !call->counted ? 1 : 0;
+      if (call != nullptr) call->counted = true;
+      const OperatorCall* operation = call != nullptr && call->operation.node != 0 ? &call->operation : nullptr;
       const OperatorCall* const launcher = operation;
-      if (row[5] != 0) {
-        const OperatorCall* const made_by = graph_nodes_.find(process_of(row[0]), row[5]);
+      if (row.graph_node != 0) {
+        const OperatorCall* const made_by = graph_nodes_.find(process, row.graph_node);
         if (made_by != nullptr)
           operation = made_by;
         else
           ++tree_.graph_unnamed;
         if (visitor_.graph_node)
-          visitor_.graph_node(
-              {.process = process_of(row[0]),
-               .correlation = correlation,
-               .graph = earliest->table == Table::kDispatch ? cell(Table::kKernel, row[3], column::Kernel::graph) : 0,
-               .work = work,
-               .node = made_by != nullptr ? made_by->node : 0,
-               .launcher = launcher});
+          visitor_.graph_node({.process = process,
+                               .correlation = row.correlation,
+                               .graph = dispatch ? trace::cell<column::Kernel::graph>(trace_, row.dim) : 0,
+                               .work = work,
+                               .node = made_by != nullptr ? made_by->node : 0,
+                               .launcher = launcher});
       }
       const uint32_t node = operation != nullptr ? operation->node : 0;
-      if (const GraphShares::Graph* const graph = shared_graph(earliest->table, row[3])) {
+      if (const GraphShares::Graph* const graph = shared_graph(row.table, row.dim)) {
         divide(*graph, work, node);
       } else {
         tree_.nodes[node].work.add(work);
         tree_.whole.add(work);
       }
-      if (earliest->table == Table::kDispatch) {
-        if (visitor_.kernel) visitor_.kernel({row[0], start, duration, row[3], correlation, row[5]}, operation);
-      }
-      earliest->more = earliest->cursor->next();
+      if (dispatch && visitor_.kernel)
+        visitor_.kernel({row.track, row.start, row.duration, row.dim, row.correlation, row.graph_node}, operation);
     }
-    advance(INT64_MAX);
-    for (const Source& each : sources) TACHO_TRY(each.cursor->status());
-    TACHO_TRY(calls.status());
-    return markers.status();
+    host.take_up_to(INT64_MAX, [&](const auto& at) { read(at); });
+    tree_.forgotten = calls_.forgotten();
+    TACHO_TRY(cursor.status());
+    return host.status();
   }
 
   // Graphs whose launch is one span
@@ -690,10 +639,10 @@ class OperatorSweep {
   std::vector<Known> labels_, functions_;
   std::unordered_map<std::string, uint32_t> text_of_;
   std::unordered_map<std::array<uint32_t, 4>, uint32_t, KeyHash> child_of_;
-  std::unordered_map<int64_t, std::vector<Open>> open_;     // by track
+  walk::OpenRanges<Open> open_;
   std::map<std::pair<uint32_t, int64_t>, int64_t> counts_;  // of calls, by (node, track)
-  std::unordered_map<std::pair<int64_t, int64_t>, Call, PairHash> calls_;
-  std::deque<std::pair<int64_t, int64_t>> order_, forward_order_;
+  walk::CallIndex<Call> calls_;
+  std::deque<std::pair<int64_t, int64_t>> forward_order_;
   std::unordered_map<std::pair<int64_t, int64_t>, Forward, PairHash> forwards_;
   std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash>
       forward_of_;  // torch.profiler: backward -> forward

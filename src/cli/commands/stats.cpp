@@ -21,6 +21,7 @@
 #include "format/format.h"
 #include "report/output.h"
 #include "report/table.h"
+#include "walk/call_index.h"
 
 namespace tacho::cli {
 namespace {
@@ -161,9 +162,10 @@ std::string attribution_sentence(const analysis::StackTree& tree) {
   if (tree.gpu_ns <= 0) return {};
   const auto share = [&](int64_t ns) { return 100.0 * static_cast<double>(ns) / static_cast<double>(tree.gpu_ns); };
   return fmt::format("device time {}: {:.1f} % by the stack read at its launch, {:.1f} % by the nearest sample of the "
-                     "thread, {:.1f} % without a stack",
+                     "thread, {:.1f} % without a stack{}",
                      report::format_duration(static_cast<double>(tree.gpu_ns)), share(tree.gpu_exact_ns),
-                     share(tree.gpu_near_ns), share(tree.gpu_unknown_ns));
+                     share(tree.gpu_near_ns), share(tree.gpu_unknown_ns),
+                     tree.forgotten > 0 ? "; " + walk::forgotten_sentence(tree.forgotten) : std::string());
 }
 
 namespace {
@@ -519,6 +521,7 @@ int operator_stats(const std::string& file, bool modules, const std::string& for
       say(fmt::format(
           "{} calls of backward operators belong to forward operators that are not known; they stand by themselves.",
           tree->backward_alone));
+    if (tree->forgotten > 0) say(walk::forgotten_sentence(tree->forgotten) + ".");
   }
   report::put(out);
   if (const auto sentence = analysis::torch_sentence(**trace); sentence && !sentence->empty()) complain(0, *sentence);

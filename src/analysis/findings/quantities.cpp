@@ -189,12 +189,13 @@ std::string kernel_text(const trace::Trace& trace, int64_t kernel) {
   return short_name(demangle(trace.text(Table::kKernel, kernel, column::Kernel::name)));
 }
 
-Subject device_subject(const trace::Trace& trace, const Activity& activity, const DeviceActivity& device) {
-  Subject subject;
-  subject.kind = SubjectKind::kDevice;
-  subject.text = device.text;
-  Filler fill(subject);
-  fill.word("device", device.text);
+// Whether most work of the trace is tied to the call that caused it.
+bool tied_to_calls(const Activity& activity) {
+  return activity.calls > 0 && activity.untied * 2 <= activity.operations;
+}
+
+// How long the device was in use, and what held it up before its work began to repeat.
+void fill_span(Filler& fill, const Activity& activity, const DeviceActivity& device) {
   fill.time("device-span", device.last - device.first);
   const int64_t steady = std::clamp(device.steady, device.first, device.last);
   fill.time("steady-span", device.last - steady);
@@ -216,7 +217,9 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
   fill.perhaps("cpu-device", device.cpu);
   fill.count("is-cpu", device.cpu ? 1 : 0);
   fill.perhaps("stream-waits", activity.queue_waits);
+}
 
+void fill_gaps(Filler& fill, const Activity& activity, const DeviceActivity& device) {
   struct Named {
     Gap gap;
     std::string_view count, time, mean, hideable;
@@ -232,7 +235,7 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
       {Gap::kQueued, "queued-gaps", "queued-gap-time", "queued-gap-mean", {}},
   };
   // Gaps whose cause is not known may be of any kind.
-  const bool tied = activity.calls > 0 && activity.untied * 2 <= activity.operations;
+  const bool tied = tied_to_calls(activity);
   const auto unknown = static_cast<double>(device.gap(Gap::kUnknown).time);
   for (const Named& named : kNamed) {
     const GapSum& sum = device.gap(named.gap);
@@ -245,7 +248,9 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
     if (!named.hideable.empty()) fill.time(named.hideable, sum.hideable);
     if (!named.count.empty()) fill.spans(named.count, sum.worst);
   }
+}
 
+void fill_kernels(Filler& fill, const trace::Trace& trace, bool tied, const DeviceActivity& device) {
   fill.count("kernels", device.kernels);
   fill.time("kernel-sum", device.kernel_sum);
   fill.time("kernel-time", device.kernel_time);
@@ -262,7 +267,9 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
   } else {
     fill.missing(kCalls, {"launched-kernels", "tiny-kernels", "tiny-call-time", "tiny-gap-time"});
   }
+}
 
+void fill_copies(Filler& fill, const DeviceActivity& device) {
   fill.count("copies", device.copies);
   fill.time("copy-time", device.copy_sum);
   fill.real("copy-bytes", static_cast<double>(device.copy_bytes));
@@ -286,7 +293,9 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
   fill.time("small-copy-floor", device.small_least);
   fill.time("small-copy-saved", device.small_saved);
   fill.spans("small-copies", device.small_worst);
+}
 
+void fill_streams(Filler& fill, const DeviceActivity& device) {
   fill.count("collectives", device.collectives);
   fill.time("collective-time", device.collective_time);
   fill.time("exposed-collective-time", device.exposed_collective);
@@ -297,6 +306,10 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
   fill.count("serial-kernels", device.serial_kernels);
   fill.time("serial-time", device.serial);
   fill.spans("serial", device.serial_worst);
+}
+
+// How much of the device the kernels use.
+void fill_occupancy(Filler& fill, const trace::Trace& trace, const DeviceActivity& device) {
   if (device.units > 0) fill.count("compute-units", device.units);
   if (device.kernels > 0 && device.small_grid < 0) {
     fill.missing("the number of the device's compute units and the kernels' workgroups",
@@ -318,12 +331,9 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
     if (device.low_occupancy_kernel > 0)
       fill.word("low-occupancy-kernel", kernel_text(trace, device.low_occupancy_kernel));
   }
-  if (activity.loaders) {
-    fill.time("loading-time", device.loading);
-    fill.spans("loading", device.loading_worst);
-  } else {
-    fill.missing("ranges or functions of a data loader (markers, torch.profiler, --torch-trace)", {"loading-time"});
-  }
+}
+
+void fill_readings(Filler& fill, const DeviceActivity& device) {
   if (device.clock_readings > 0) {
     fill.count("clock-readings", device.clock_readings);
     fill.count("slow-readings", device.slow_readings);
@@ -340,6 +350,27 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
   } else if (!device.cpu) {
     fill.missing("readings of the GPU's memory (tacho trace --telemetry gpu)", {"memory-used", "memory"});
   }
+}
+
+Subject device_subject(const trace::Trace& trace, const Activity& activity, const DeviceActivity& device) {
+  Subject subject;
+  subject.kind = SubjectKind::kDevice;
+  subject.text = device.text;
+  Filler fill(subject);
+  fill.word("device", device.text);
+  fill_span(fill, activity, device);
+  fill_gaps(fill, activity, device);
+  fill_kernels(fill, trace, tied_to_calls(activity), device);
+  fill_copies(fill, device);
+  fill_streams(fill, device);
+  fill_occupancy(fill, trace, device);
+  if (activity.loaders) {
+    fill.time("loading-time", device.loading);
+    fill.spans("loading", device.loading_worst);
+  } else {
+    fill.missing("ranges or functions of a data loader (markers, torch.profiler, --torch-trace)", {"loading-time"});
+  }
+  fill_readings(fill, device);
   return subject;
 }
 

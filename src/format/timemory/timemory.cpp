@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <map>
-#include <memory>
 #include <optional>
 #include <unordered_map>
 
@@ -16,7 +14,11 @@
 #include "base/text/json_writer.h"
 #include "format/shared/rocprof_words.h"
 #include "report/table.h"
+#include "trace/read/rows.h"
+#include "walk/call_index.h"
+#include "walk/merge.h"
 #include "walk/names.h"
+#include "walk/span.h"
 
 namespace tacho::format::timemory {
 
@@ -139,128 +141,147 @@ std::optional<double> unit_seconds(std::string_view unit) {
   return std::nullopt;
 }
 
-Result<Component> wall_clock(const trace::Trace& trace, const Options& options) {
-  Component component{"wall_clock",
-                      "REAL-CLOCK TIMER (I.E. WALL-CLOCK TIMER)",
-                      "Real-clock timer (i.e. wall-clock timer)",
-                      options.time_unit,
-                      1 / unit_seconds(options.time_unit).value_or(1),
-                      true,
-                      false,
-                      {}};
-  Forest forest(options);
-  const Threads threads(trace);
-  const auto cell = [&](Table table, int64_t row, int at) { return trace.cell(table, row, at); };
-  const auto track_process = [&](int64_t track) { return cell(Table::kTrack, track, column::Track::process); };
+namespace {
 
-  // Roots: a thread lasts from its first event to its last, the main thread as long as the program ran.
-  struct Span {
-    int64_t first = INT64_MAX, last = INT64_MIN;
-  };
-  std::map<int64_t, Span> spans;  // by thread row
-  for (const Table table : {Table::kApi, Table::kMarker, Table::kSample}) {
-    TACHO_ASSIGN(const auto summaries, trace.merged_summaries(table));
-    for (const trace::Summary& summary : summaries) {
-      const int64_t thread = cell(Table::kTrack, summary.track, column::Track::thread);
-      if (track_process(summary.track) != options.process || thread == 0) continue;
-      Span& span = spans[thread];
-      span.first = std::min(span.first, summary.first);
-      span.last = std::max(span.last, summary.last);
-    }
+// Calls, ranges and device work of one process as a tree by thread: work is below the call that launched it.
+class WallClock {
+ public:
+  WallClock(const trace::Trace& trace, const Options& options)
+      : trace_(trace), options_(options), forest_(options), threads_(trace), calls_(trace.rows(Table::kApi)) {
+    name_ = trace.text(Table::kProcess, options.process, column::Process::name);
+    if (name_.empty()) name_ = options.name;
   }
-  std::string name(trace.text(Table::kProcess, options.process, column::Process::name));
-  if (name.empty()) name = options.name;
-  const int64_t pid = cell(Table::kProcess, options.process, column::Process::pid);
-  double whole = 0;
-  if (const auto launched = trace.property(Table::kEnd, 0, "pid");
-      options.process == 0 || (launched && *launched == std::to_string(pid)))
-    if (const auto seconds = trace.property(Table::kEnd, 0, "target_seconds"))
-      whole = std::strtod(std::string(*seconds).c_str(), nullptr);
-  std::unordered_map<int64_t, size_t> root_of;
-  const auto root = [&](int64_t thread) {
-    const auto [at, fresh] = root_of.try_emplace(thread, 0);
-    if (fresh) {
-      const int64_t index = threads.index(thread);
-      at->second = forest.root(index, index == 0 ? name : "start_thread");
-      const auto span = spans.find(thread);
-      double seconds = span != spans.end() ? static_cast<double>(span->second.last - span->second.first) * 1e-9 : 0;
-      if (index == 0 && whole > 0) seconds = whole;
-      forest.add(at->second, seconds);
-    }
-    return at->second;
-  };
-  if (spans.empty()) forest.add(forest.root(0, name), whole);
-  for (const auto& [thread, span] : spans) root(thread);
 
+  Result<std::vector<Row>> rows() {
+    TACHO_TRY(find_spans());
+    if (spans_.empty()) forest_.add(forest_.root(0, name_), program_seconds());
+    for (const auto& [thread, span] : spans_) root(thread);
+    walk::Merge<FactCursor<M>, FactCursor<A>, FactCursor<D>, FactCursor<C>, FactCursor<L>> facts(trace_);
+    while (facts.more()) facts.take([&](const auto& fact) { add(fact); });
+    TACHO_TRY(facts.status());
+    return forest_.rows();
+  }
+
+ private:
+  using M = column::Marker;
+  using A = column::Api;
+  using D = column::Dispatch;
+  using C = column::Copy;
+  using L = column::Fill;
+  template <typename Of>
+  using FactCursor = trace::RowCursor<Of::track, Of::start, Of::duration, Of::dim, Of::correlation>;
   struct Open {
     int64_t end;
     size_t node;
   };
-  std::unordered_map<int64_t, std::vector<Open>> open;  // by track
-  std::unordered_map<int64_t, size_t> calls;            // correlation -> node
-  std::deque<int64_t> order;
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
-                                     column::Fact::dim, column::Fact::correlation};
-  struct Source {
-    Table table;
-    std::unique_ptr<trace::TimeCursor> cursor;
-    bool more;
-  };
-  std::vector<Source> sources;
-  for (const Table table : {Table::kMarker, Table::kApi, Table::kDispatch, Table::kCopy, Table::kFill}) {
-    if ((options.tables >> static_cast<unsigned>(table) & 1) == 0) continue;
-    sources.push_back({table, std::make_unique<trace::TimeCursor>(trace, table, kColumns), false});
-    sources.back().more = sources.back().cursor->next();
-  }
-  for (;;) {
-    Source* next = nullptr;
-    for (Source& source : sources)
-      if (source.more && (next == nullptr || source.cursor->start() < next->cursor->start())) next = &source;
-    if (next == nullptr) break;
-    const auto row = next->cursor->row();
-    const int64_t track = row[0], start = row[1], duration = row[2], dim = row[3], correlation = row[4];
-    if (track_process(track) == options.process && duration != kUnknown) {
-      const double seconds = static_cast<double>(duration) * 1e-9;
-      if (next->table == Table::kMarker || next->table == Table::kApi) {
-        const bool marker = next->table == Table::kMarker;
-        const bool nests = !marker || cell(Table::kLabel, dim, column::Label::kind) ==
-                                          static_cast<int64_t>(event::MarkerKind::kPushPop);
-        const int64_t thread = cell(Table::kTrack, track, column::Track::thread);
-        auto& stack = open[track];
-        while (!stack.empty() && stack.back().end < start + duration) stack.pop_back();
-        const size_t parent = stack.empty() || !nests ? root(thread) : stack.back().node;
-        const std::string label(marker ? trace.text(Table::kLabel, dim, column::Label::name)
-                                       : trace.text(Table::kFunction, dim, column::Function::name));
-        const size_t at = forest.child(parent, label);
-        forest.add(at, seconds);
-        if (nests) {
-          forest.inside(parent, seconds);
-          stack.push_back({start + duration, at});
-        }
-        if (!marker && correlation != 0) {
-          calls[correlation] = at;
-          order.push_back(correlation);
-          if (order.size() > 1'000'000) {
-            calls.erase(order.front());
-            order.pop_front();
-          }
-        }
-      } else {
-        std::string label =
-            next->table == Table::kDispatch ? demangle(trace.text(Table::kKernel, dim, column::Kernel::name))
-            : next->table == Table::kCopy
-                ? std::string(copy_direction_name(cell(Table::kCopyShape, dim, column::CopyShape::direction)))
-                : "MEMORY_FILL";
-        const auto call = calls.find(correlation);
-        const size_t parent = correlation != 0 && call != calls.end() ? call->second : forest.root(0, name);
-        forest.add(forest.child(parent, label), seconds);
+
+  int64_t process_of(int64_t track) const { return trace::cell<column::Track::process>(trace_, track); }
+
+  // A thread lasts from its first event to its last.
+  Status find_spans() {
+    for (const Table table : {Table::kApi, Table::kMarker, Table::kSample}) {
+      TACHO_ASSIGN(const auto summaries, trace_.merged_summaries(table));
+      for (const trace::Summary& summary : summaries) {
+        const int64_t thread = trace::cell<column::Track::thread>(trace_, summary.track);
+        if (process_of(summary.track) != options_.process || thread == 0) continue;
+        walk::Span& span = spans_.try_emplace(thread, walk::Span{summary.first, summary.last}).first->second;
+        span.first = std::min(span.first, summary.first);
+        span.last = std::max(span.last, summary.last);
       }
     }
-    next->more = next->cursor->next();
+    return {};
   }
-  for (const Source& source : sources) TACHO_TRY(source.cursor->status());
-  component.rows = forest.rows();
-  return component;
+
+  // How long the program ran, where this is its process; else 0.
+  double program_seconds() const {
+    const auto launched = trace_.property(Table::kEnd, 0, "pid");
+    const int64_t pid = trace_.cell(Table::kProcess, options_.process, column::Process::pid);
+    if (options_.process != 0 && (!launched || *launched != std::to_string(pid))) return 0;
+    const auto seconds = trace_.property(Table::kEnd, 0, "target_seconds");
+    return seconds ? std::strtod(std::string(*seconds).c_str(), nullptr) : 0;
+  }
+
+  // The root of a thread; the main thread's lasts as long as the program ran.
+  size_t root(int64_t thread) {
+    const auto [at, fresh] = roots_.try_emplace(thread, 0);
+    if (fresh) {
+      const int64_t index = threads_.index(thread);
+      at->second = forest_.root(index, index == 0 ? name_ : "start_thread");
+      const auto span = spans_.find(thread);
+      const double whole = index == 0 ? program_seconds() : 0;
+      const double seconds = span != spans_.end() ? static_cast<double>(span->second.length()) * 1e-9 : 0;
+      forest_.add(at->second, whole > 0 ? whole : seconds);
+    }
+    return at->second;
+  }
+
+  template <typename Fact>
+  void add(const Fact& fact) {
+    const bool wanted = (options_.tables >> static_cast<unsigned>(Fact::kTable) & 1) != 0;
+    if (!wanted || fact.duration == kUnknown || process_of(fact.track) != options_.process) return;
+    const double seconds = static_cast<double>(fact.duration) * 1e-9;
+    if constexpr (Fact::kTable == Table::kMarker || Fact::kTable == Table::kApi) {
+      add_range(fact, seconds);
+    } else {
+      std::string label;
+      if constexpr (Fact::kTable == Table::kDispatch)
+        label = demangle(trace::text<column::Kernel::name>(trace_, fact.dim));
+      else if constexpr (Fact::kTable == Table::kCopy)
+        label = copy_direction_name(trace_.cell(Table::kCopyShape, fact.dim, column::CopyShape::direction));
+      else
+        label = "MEMORY_FILL";
+      const size_t* const call = calls_.find(options_.process, fact.correlation);
+      forest_.add(forest_.child(call != nullptr ? *call : forest_.root(0, name_), label), seconds);
+    }
+  }
+
+  // A call or a marker's range: below what is open on its thread.
+  template <typename Fact>
+  void add_range(const Fact& fact, double seconds) {
+    bool nests = true;
+    std::string label;
+    if constexpr (Fact::kTable == Table::kMarker) {
+      nests = trace::cell<column::Label::kind>(trace_, fact.dim) == event::MarkerKind::kPushPop;
+      label = trace::text<column::Label::name>(trace_, fact.dim);
+    } else {
+      label = trace::text<column::Function::name>(trace_, fact.dim);
+    }
+    auto& stack = open_[fact.track];
+    while (!stack.empty() && stack.back().end < fact.start + fact.duration) stack.pop_back();
+    const size_t parent =
+        stack.empty() || !nests ? root(trace::cell<column::Track::thread>(trace_, fact.track)) : stack.back().node;
+    const size_t at = forest_.child(parent, label);
+    forest_.add(at, seconds);
+    if (nests) {
+      forest_.inside(parent, seconds);
+      stack.push_back({fact.start + fact.duration, at});
+    }
+    if constexpr (Fact::kTable == Table::kApi) calls_.add(options_.process, fact.correlation, at);
+  }
+
+  const trace::Trace& trace_;
+  const Options& options_;
+  Forest forest_;
+  const Threads threads_;
+  std::string name_;
+  std::map<int64_t, walk::Span> spans_;  // by thread row
+  std::unordered_map<int64_t, size_t> roots_;
+  std::unordered_map<int64_t, std::vector<Open>> open_;  // by track
+  walk::CallIndex<size_t> calls_;                        // -> node
+};
+
+}  // namespace
+
+Result<Component> wall_clock(const trace::Trace& trace, const Options& options) {
+  TACHO_ASSIGN(std::vector<Row> rows, WallClock(trace, options).rows());
+  return Component{"wall_clock",
+                   "REAL-CLOCK TIMER (I.E. WALL-CLOCK TIMER)",
+                   "Real-clock timer (i.e. wall-clock timer)",
+                   options.time_unit,
+                   1 / unit_seconds(options.time_unit).value_or(1),
+                   true,
+                   false,
+                   std::move(rows)};
 }
 
 Component trip_count(const Component& wall_clock) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes functions.inc (beside this file) and src/event/functions/functions_opencl.h from the installed Khronos headers.
+"""Writes src/event/functions/functions_opencl.def from the installed Khronos headers.
 
 Run by hand when the headers grow: `python3 src/capture/source/opencl/generate.py`. The number of a function is its slot
 in the ICD dispatch table plus one; the table is an ABI that is only ever appended to, so numbers stay. Extension

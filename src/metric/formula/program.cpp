@@ -816,7 +816,7 @@ struct Program::Impl {
     return freedom == 0 ? kNaN : student(freedom) * std::sqrt(variance) / count;
   }
 
-  void column(NodeData& node) {
+  void evaluate_column(NodeData& node) {
     const std::span<const double> from = inputs[static_cast<size_t>(node.number)];
     if (!env.rows) {
       node.values = from.data();
@@ -827,7 +827,7 @@ struct Program::Impl {
     node.values = node.buffer = out;
   }
 
-  void select(NodeData& node) {
+  void evaluate_choice(NodeData& node) {
     const NodeData& a = nodes[node.a];
     const NodeData& b = nodes[node.b];
     const NodeData& c = nodes[node.c];
@@ -843,7 +843,7 @@ struct Program::Impl {
     node.values = node.buffer = out;
   }
 
-  void sum_list(NodeData& node) {
+  void evaluate_sum(NodeData& node) {
     double* const out = take_buffer();
     std::fill_n(out, rows, 0.0);
     for (Node i = 0; i < node.b; ++i) {
@@ -854,7 +854,7 @@ struct Program::Impl {
   }
 
   // One number of a column.
-  void reduce(NodeData& node) {
+  void evaluate_reduction(NodeData& node) {
     switch (node.kind) {
       case Kind::kAvg: {
         const Totals total = totals(nodes[node.a].values);
@@ -908,7 +908,7 @@ struct Program::Impl {
     }
   }
 
-  void concat(Node id, NodeData& node) {
+  void evaluate_text(Node id, NodeData& node) {
     const auto text = [&](Node part) {
       if (const auto found = texts.find(part); found != texts.end()) return found->second;
       const double x = nodes[part].number;
@@ -930,7 +930,7 @@ struct Program::Impl {
       case Kind::kConstant:
         return;
       case Kind::kColumn:
-        return column(node);
+        return evaluate_column(node);
       case Kind::kNegate:
         return each(node, [](double x) { return -x; });
       case Kind::kNot:
@@ -978,9 +978,9 @@ struct Program::Impl {
       case Kind::kRound:
         return elementwise(node, round_to);
       case Kind::kSelect:
-        return select(node);
+        return evaluate_choice(node);
       case Kind::kSumList:
-        return sum_list(node);
+        return evaluate_sum(node);
       case Kind::kAvg:
       case Kind::kSum:
       case Kind::kMin:
@@ -989,9 +989,9 @@ struct Program::Impl {
       case Kind::kError:
       case Kind::kMedian:
       case Kind::kQuantile:
-        return reduce(node);
+        return evaluate_reduction(node);
       case Kind::kConcat:
-        return concat(id, node);
+        return evaluate_text(id, node);
     }
   }
 };

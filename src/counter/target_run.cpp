@@ -244,7 +244,7 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
   tee.finish();
   if (!outcome) {
     unlink(launch.recording.output.c_str());
-    return tl::unexpected<launch::LaunchError>(outcome.error());
+    return launch::fail_with(outcome);
   }
   TargetRun run;
   run.result = std::move(*outcome);
@@ -298,7 +298,7 @@ tl::expected<void, launch::LaunchError> record_operators(const CollectRequest& r
   options.keep = operators_file(request.folder);
   observer.run_begins({}, 1, 1);
   auto run = run_target(options, observer);
-  if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+  if (!run) return launch::fail_with(run);
   ++outcome.runs;
   if (run->result.exit_code != 0)
     observer.warn(

@@ -14,7 +14,7 @@ namespace tacho::launch {
 namespace {
 
 tl::unexpected<LaunchError> not_runnable(int code, std::string message) {
-  return tl::unexpected<LaunchError>(LaunchError{code, std::move(message)});
+  return tl::unexpected<LaunchError>(LaunchError(code, std::move(message)));
 }
 
 }  // namespace

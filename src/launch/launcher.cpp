@@ -39,10 +39,6 @@ namespace {
 
 using event::Table;
 
-tl::unexpected<LaunchError> own_error(int code, std::string message) {
-  return tl::unexpected<LaunchError>(LaunchError{code, std::move(message)});
-}
-
 struct Child {
   pid_t pid = -1;
   int error = 0;  // errno of a failed exec
@@ -325,41 +321,34 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   const Recording& recording = options.recording;
   const bool by_perf = recording.target.sampler == event::Sampler::kPerf;
   auto executable = find_executable(options.command.empty() ? "" : options.command[0]);
-  if (!executable) return tl::unexpected<LaunchError>(executable.error());
-  if (const Status sound = check(recording); !sound) return own_error(125, sound.error().message);
-  auto library = find_library();
-  if (!library) return own_error(125, library.error().message);
-  auto links = LibraryLinks::create(*library);
-  if (!links) return own_error(125, links.error().message);
+  if (!executable) return fail_with(executable);
+  TACHO_TRY(check(recording));
+  TACHO_ASSIGN(const std::string library, find_library());
+  TACHO_ASSIGN(LibraryLinks links, LibraryLinks::create(library));
 
   std::optional<std::pair<std::string, std::string>> torch;
   if (options.torch_trace) {
-    auto hooks = torch_hooks(options.command);
-    if (!hooks) return own_error(125, hooks.error().message);
-    torch = std::move(*hooks);
+    TACHO_ASSIGN(torch, torch_hooks(options.command));
   }
 
   // From here on nothing ends tacho before the trace is written and the pool is gone.
   SignalInbox signals;
-  if (signals.descriptor() < 0) return own_error(125, fmt::format("signalfd: {}", strerror(errno)));
+  if (signals.descriptor() < 0) return fail("signalfd: {}", strerror(errno));
   const TargetLimits limits;
   RunResult result;
-  const auto room = address_space(recording, limits);
-  if (!room) return own_error(125, room.error().message);
-  if (!room->sentence.empty()) result.warnings.push_back(room->sentence);
+  TACHO_ASSIGN(const Room room, address_space(recording, limits));
+  if (!room.sentence.empty()) result.warnings.push_back(room.sentence);
 
-  auto writer = trace::TraceWriter::create(recording.output, recording.writer);
-  if (!writer) return own_error(125, writer.error().message);
-  auto pool = make_pool(recording, room->pool_max);
-  if (!pool) return own_error(125, pool.error().message);
+  TACHO_ASSIGN(const auto writer, trace::TraceWriter::create(recording.output, recording.writer));
+  TACHO_ASSIGN(tape::Pool pool, make_pool(recording, room.pool_max));
   // Before the target starts: its threads sample as soon as they are there.
   if (recording.sample_delay_s > 0)
-    pool->header().enabled.fetch_and(~tape::source_bit::kSample, std::memory_order_relaxed);
-  describe_run(**writer, options);
+    pool.header().enabled.fetch_and(~tape::source_bit::kSample, std::memory_order_relaxed);
+  describe_run(*writer, options);
 
   EnvironmentOptions environment_options;
-  environment_options.names = links->names();
-  environment_options.pool = pool->path();
+  environment_options.names = links.names();
+  environment_options.pool = pool.path();
   environment_options.preload = options.preload;
   environment_options.inject = options.inject;
   environment_options.extra = options.environment;
@@ -370,23 +359,24 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   std::unique_ptr<PerfSampler> perf;
   std::function<void(pid_t)> before_exec;
   if (by_perf) before_exec = [&](pid_t pid) { perf = open_sampler(pid, recording.target, result.warnings); };
-  auto child = start_target(*executable, options.command, environment, signals, limits, options, before_exec);
-  if (!child || child->error != 0) {
-    if (!child) return own_error(125, child.error().message);
-    waitpid(child->pid, nullptr, 0);
-    return own_error(child->error == ENOENT ? 127 : 126,
-                     fmt::format("{}: {}", *executable,
-                                 child->error == ENOENT ? "its interpreter (#! line or loader) was not found"
-                                                        : strerror(child->error)));
+  TACHO_ASSIGN(const Child child,
+               start_target(*executable, options.command, environment, signals, limits, options, before_exec));
+  if (child.error != 0) {
+    waitpid(child.pid, nullptr, 0);
+    return tl::unexpected<LaunchError>(
+        LaunchError(child.error == ENOENT ? 127 : 126,
+                    fmt::format("{}: {}", *executable,
+                                child.error == ENOENT ? "its interpreter (#! line or loader) was not found"
+                                                      : strerror(child.error))));
   }
-  result.pid = child->pid;
-  if (options.started) options.started((*writer)->temporary_path());
+  result.pid = child.pid;
+  if (options.started) options.started(writer->temporary_path());
   Telemetry telemetry(recording.telemetry);
-  telemetry.start(child->pid);
-  DrainThread drain(*pool, **writer, telemetry, std::move(perf));
-  Gate gate(pool->header(), recording);
+  telemetry.start(child.pid);
+  DrainThread drain(pool, *writer, telemetry, std::move(perf));
+  Gate gate(pool.header(), recording);
 
-  const Watched seen = wait_for_end(child->pid, began, signals, gate, options);
+  const Watched seen = wait_for_end(child.pid, began, signals, gate, options);
   result.seconds = static_cast<double>(raw_now() - began) * 1e-9;
   if (WIFSIGNALED(seen.wait_status)) {
     result.signal = WTERMSIG(seen.wait_status);
@@ -394,34 +384,34 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   } else {
     result.exit_code = WEXITSTATUS(seen.wait_status);
   }
-  pool->header().closing.store(1, std::memory_order_relaxed);
+  pool.header().closing.store(1, std::memory_order_relaxed);
   telemetry.stop();
   drain.stop();
   result.processes = drain.decoder().processes();
   std::map<uint32_t, int64_t> process_rows;
   for (const decode::ProcessFacts& process : result.processes) process_rows[process.pid] = process.row;
-  telemetry.finish(**writer, process_rows);
+  telemetry.finish(*writer, process_rows);
   result.pool_bytes = drain.bytes();
   result.drain_cpu_s = drain.cpu_s();
 
-  count_losses(*pool, **writer, drain.decoder());
+  count_losses(pool, *writer, drain.decoder());
   for (const decode::ProcessFacts& process : result.processes)
-    if (process.pid != static_cast<uint32_t>(child->pid) && kill(static_cast<pid_t>(process.pid), 0) == 0)
+    if (process.pid != static_cast<uint32_t>(child.pid) && kill(static_cast<pid_t>(process.pid), 0) == 0)
       result.still_running = true;
-  if (!result.still_running) result.still_running = anybody_has(pool->path(), child->pid);
+  if (!result.still_running) result.still_running = anybody_has(pool.path(), child.pid);
   if (result.still_running) {
-    links->keep();
+    links.keep();
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
   }
-  const uint32_t refused = pool->refused();
+  const uint32_t refused = pool.refused();
   explain_gaps(options, *executable, seen, refused, result);
-  for (const std::string& warning : result.warnings) (*writer)->note(0, event::NoteSeverity::kWarning, warning);
+  for (const std::string& warning : result.warnings) writer->note(0, event::NoteSeverity::kWarning, warning);
 
-  describe_end(**writer, result, refused);
-  result.written = (*writer)->finish();
+  describe_end(*writer, result, refused);
+  result.written = writer->finish();
   // Not before: `tacho recover` finds an unfinished trace by its pool.
-  pool->unlink();
-  result.giving_back = std::jthread([gone = std::move(*pool)] {});
+  pool.unlink();
+  result.giving_back = std::jthread([gone = std::move(pool)] {});
   return result;
 }
 

@@ -112,22 +112,17 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
                                                         const std::vector<std::string>& command,
                                                         const std::string& trace,
                                                         const std::function<void(std::string_view)>& say) {
-  const auto own_error = [](std::string message) {
-    return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
-  };
   Collected observer(say);
   counter::CollectRequest request;
   request.command = command;
   const auto folder = std::filesystem::path(trace).parent_path().string();
   request.folder = folder.empty() ? "." : folder;
   const auto outcome = plan.chosen.provider->collect(plan.chosen.device, plan.plan, request, observer);
-  if (!outcome) return tl::unexpected<launch::LaunchError>(outcome.error());
+  if (!outcome) return launch::fail_with(outcome);
 
   Pattern include, exclude;
-  if (const Status ok = include.compile(plan.include, "kernel-include-regex"); !ok)
-    return own_error(ok.error().message);
-  if (const Status ok = exclude.compile(plan.exclude, "kernel-exclude-regex"); !ok)
-    return own_error(ok.error().message);
+  TACHO_TRY(include.compile(plan.include, "kernel-include-regex"));
+  TACHO_TRY(exclude.compile(plan.exclude, "kernel-exclude-regex"));
   for (counter::PassResult& result : observer.results) {
     counter::PassResult kept;
     kept.pass = result.pass;
@@ -148,9 +143,7 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
     }
     result = std::move(kept);
   }
-  if (const Status written = counter::write_counter_trace(trace, plan.chosen.device, command, observer.results);
-      !written)
-    return own_error(written.error().message);
+  TACHO_TRY(counter::write_counter_trace(trace, plan.chosen.device, command, observer.results));
   return outcome->exit_code;
 }
 
@@ -200,12 +193,11 @@ tl::expected<std::pair<std::shared_ptr<const counter::SampledRun>, int>, launch:
   request.pc_samples = true;
   request.pc_sampling = plan.how;
   const auto outcome = plan.chosen.provider->collect(plan.chosen.device, {}, request, observer);
-  if (!outcome) return tl::unexpected<launch::LaunchError>(outcome.error());
+  if (!outcome) return launch::fail_with(outcome);
   counter::PassResult kernels;
   if (outcome->sampled)
     for (const counter::SampledRun::Ran& ran : outcome->sampled->dispatches) kernels.dispatches.push_back(ran.dispatch);
-  if (const Status written = counter::write_counter_trace(trace, plan.chosen.device, command, {&kernels, 1}); !written)
-    return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, written.error().message});
+  TACHO_TRY(counter::write_counter_trace(trace, plan.chosen.device, command, {&kernels, 1}));
   return std::pair(outcome->sampled, outcome->exit_code);
 }
 

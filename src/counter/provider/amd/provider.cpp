@@ -212,8 +212,7 @@ class AmdProvider : public Provider {
     // A rank whose program calls MPI_Init runs once: where samples are all that was asked for, that run takes them.
     const bool samples_first = request.pc_samples && request.only_samples && job_rank().known();
     if (samples_first) {
-      if (auto done = sample(device, request, observer, outcome); !done)
-        return tl::unexpected<launch::LaunchError>(done.error());
+      if (auto done = sample(device, request, observer, outcome); !done) return launch::fail_with(done);
       if (outcome.exit_code != 0)
         observer.warn(fmt::format("the program ended with code {}; what it had finished is kept", outcome.exit_code));
       else if (outcome.called_mpi)
@@ -232,7 +231,7 @@ class AmdProvider : public Provider {
         if (how != How::kApplication || i == run) passes.push_back(i);
       observer.run_begins(passes, run + 1, runs);
       auto done = one_run(device, plan, request, how, run, observer, outcome, before, told);
-      if (!done) return tl::unexpected<launch::LaunchError>(done.error());
+      if (!done) return launch::fail_with(done);
       if (outcome.exit_code != 0) {
         observer.warn(run + 1 < runs ? fmt::format("the program ended with code {} in run {} of {}: what it had "
                                                    "finished is kept, the rest is not made",
@@ -244,8 +243,7 @@ class AmdProvider : public Provider {
       if (!*done || mpi_ends_replay(outcome, run, runs, observer)) break;
     }
     if (request.pc_samples && !samples_first && outcome.exit_code == 0 && !mpi_ends_sampling(outcome, observer))
-      if (auto done = sample(device, request, observer, outcome); !done)
-        return tl::unexpected<launch::LaunchError>(done.error());
+      if (auto done = sample(device, request, observer, outcome); !done) return launch::fail_with(done);
     return outcome;
   }
 
@@ -256,9 +254,6 @@ class AmdProvider : public Provider {
   static tl::expected<void, launch::LaunchError> sample(const Device& device, const CollectRequest& request,
                                                         Observer& observer, Outcome& outcome) {
     using vendor::sdk::SamplingMethod, vendor::sdk::SamplingUnit;
-    const auto own_error = [](std::string message) {
-      return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
-    };
     const PcSampling& wanted = request.pc_sampling;
     // The hardware samples from MI300 on.
     const bool has_hardware = device.architecture.starts_with("gfx94") || device.architecture.starts_with("gfx95");
@@ -275,7 +270,7 @@ class AmdProvider : public Provider {
     auto spool = Spool::create(
         request.folder, request.filter,
         {{"sampling", fmt::format("{} {} {}", static_cast<int>(method), static_cast<int>(unit), interval)}});
-    if (!spool) return own_error(spool.error().message);
+    if (!spool) return fail_with(std::move(spool));
     observer.note(fmt::format("PC sampling: one more run of the program, in which kernels run as "
                               "they would; a sample of each busy unit every {} {}",
                               interval,
@@ -290,14 +285,14 @@ class AmdProvider : public Provider {
     options.folder = request.folder;
     observer.run_begins({}, 1, 1);
     auto run = run_target(options, observer);
-    if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+    if (!run) return launch::fail_with(run);
     ++outcome.runs;
     outcome.called_mpi = outcome.called_mpi || run->called_mpi;
     outcome.exit_code = run->result.exit_code;
     outcome.signal = run->result.signal;
     std::vector<std::string> notes;
     auto sampled = amd::read_sampled(spool->folder(), request.filter, notes);
-    if (!sampled) return own_error(sampled.error().message);
+    if (!sampled) return fail_with(std::move(sampled));
     for (const std::string& note : notes) observer.warn(note);
     if (const uint64_t failures = spool->state().failures.load(); failures > 0)
       observer.warn(fmt::format("{} records of samples could not be written (disk full?)", failures));
@@ -368,9 +363,6 @@ class AmdProvider : public Provider {
   tl::expected<bool, launch::LaunchError> one_run(const Device& device, const Plan& plan, const CollectRequest& request,
                                                   How how, size_t number, Observer& observer, Outcome& outcome,
                                                   std::vector<std::string>& before, std::set<std::string>& told) const {
-    const auto own_error = [](std::string message) {
-      return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
-    };
     Requests requests = requests_of(plan);
     requests.settings.emplace_back("policy", how == How::kApplication                  ? fmt::format("{}", number)
                                              : how == How::kReplayed                   ? "replay"
@@ -379,7 +371,7 @@ class AmdProvider : public Provider {
     const int64_t patience = patience_s();
     if (how == How::kReplayed) requests.settings.emplace_back("patience", fmt::format("{}", patience * 1000));
     auto spool = Spool::create(request.folder, request.filter, requests.settings);
-    if (!spool) return own_error(spool.error().message);
+    if (!spool) return fail_with(std::move(spool));
     TargetRunOptions options;
     options.command = request.command;
     options.target.counter_folder = spool->folder();
@@ -387,7 +379,7 @@ class AmdProvider : public Provider {
     options.folder = request.folder;
     options.tick = [&] { observer.progress(spool->state().dispatches_done.load(), outcome.seen); };
     auto run = run_target(options, observer);
-    if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+    if (!run) return launch::fail_with(run);
     ++outcome.runs;
     outcome.called_mpi = run->called_mpi;
     outcome.exit_code = run->result.exit_code;
@@ -396,7 +388,7 @@ class AmdProvider : public Provider {
     size_t cut = 0;
     uint64_t unknown = 0;
     auto records = amd::read_instances(spool->folder(), cut, unknown);
-    if (!records) return own_error(records.error().message);
+    if (!records) return fail_with(std::move(records));
     if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
     if (const uint64_t lost = spool->state().failures.load() + unknown; lost > 0)
       observer.warn(fmt::format("{} values or dispatches could not be recorded (disk full?)", lost));

@@ -163,15 +163,12 @@ class CpuProvider : public Provider {
     const size_t runs = multiplexed ? 1 : plan.passes.size();
     std::vector<std::string> kernels_before;
     if (request.operators) {
-      auto spool = Spool::create(request.folder, {}, {});
-      auto vendors = spool ? vendor_folder(spool->folder(), "pocl", find_pocl()) : Result<std::string>();
-      if (!spool || !vendors)
-        return tl::unexpected<launch::LaunchError>(
-            launch::LaunchError{125, spool ? vendors.error().message : spool.error().message});
+      TACHO_ASSIGN(const Spool spool, Spool::create(request.folder, {}, {}));
+      TACHO_ASSIGN(const std::string vendors, vendor_folder(spool.folder(), "pocl", find_pocl()));
       if (const auto status =
-              record_operators(request, {{"OCL_ICD_VENDORS", *vendors}, {"OCL_ICD_FILENAMES", ""}}, observer, outcome);
+              record_operators(request, {{"OCL_ICD_VENDORS", vendors}, {"OCL_ICD_FILENAMES", ""}}, observer, outcome);
           !status)
-        return tl::unexpected<launch::LaunchError>(status.error());
+        return launch::fail_with(status);
     }
     for (size_t run = 0; run < runs; ++run) {
       std::vector<size_t> passes;
@@ -181,7 +178,7 @@ class CpuProvider : public Provider {
         passes = {run};
       observer.run_begins(passes, run + 1, runs);
       auto done = one_run(plan, request, multiplexed, run, observer, outcome, kernels_before);
-      if (!done) return tl::unexpected<launch::LaunchError>(done.error());
+      if (!done) return launch::fail_with(done);
       if (outcome.exit_code != 0) {
         observer.warn(run + 1 < runs ? fmt::format("the program ended with code {} in run {} of {}: what it had "
                                                    "finished is kept, the rest is not made",
@@ -199,11 +196,8 @@ class CpuProvider : public Provider {
   tl::expected<void, launch::LaunchError> one_run(const Plan& plan, const CollectRequest& request, bool multiplexed,
                                                   size_t number, Observer& observer, Outcome& outcome,
                                                   std::vector<std::string>& kernels_before) const {
-    const auto own_error = [](std::string message) {
-      return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
-    };
     auto layer = find_layer();
-    if (!layer) return own_error(layer.error().message);
+    if (!layer) return fail_with(std::move(layer));
     std::vector<std::pair<std::string, std::string>> settings;
     for (const Pass& pass : plan.passes) {
       std::string events;
@@ -215,9 +209,9 @@ class CpuProvider : public Provider {
                                     : request.multiplex == Multiplex::kKernel ? "kernel"
                                                                               : "launch");
     auto spool = Spool::create(request.folder, request.filter, settings);
-    if (!spool) return own_error(spool.error().message);
+    if (!spool) return fail_with(std::move(spool));
     auto vendors = vendor_folder(spool->folder(), "pocl", find_pocl());
-    if (!vendors) return own_error(vendors.error().message);
+    if (!vendors) return fail_with(std::move(vendors));
     TargetRunOptions options;
     options.command = request.command;
     std::string layers = *layer;
@@ -225,7 +219,7 @@ class CpuProvider : public Provider {
     if (const char* others = std::getenv("OPENCL_LAYERS"); others != nullptr && *others != '\0')
       layers += std::string(":") + others;
     auto library = launch::find_library();
-    if (!library) return own_error(library.error().message);
+    if (!library) return fail_with(std::move(library));
     options.environment = {{"OCL_ICD_VENDORS", *vendors},
                            {"OCL_ICD_FILENAMES", ""},
                            {"OPENCL_LAYERS", *library + ":" + layers},
@@ -234,14 +228,14 @@ class CpuProvider : public Provider {
     options.folder = request.folder;
     options.tick = [&] { observer.progress(spool->state().dispatches_done.load(), outcome.seen); };
     auto run = run_target(options, observer);
-    if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+    if (!run) return launch::fail_with(run);
     ++outcome.runs;
     outcome.called_mpi = run->called_mpi;
     outcome.exit_code = run->result.exit_code;
     outcome.signal = run->result.signal;
     size_t cut = 0;
     auto records = spool->read(cut);
-    if (!records) return own_error(records.error().message);
+    if (!records) return fail_with(std::move(records));
     if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
     const uint64_t lost = spool->state().failures.load();
     if (lost > 0)

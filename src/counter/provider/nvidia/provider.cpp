@@ -299,23 +299,19 @@ class NvidiaProvider : public Provider {
 
   tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan,
                                                      const CollectRequest& request, Observer& observer) const override {
-    const auto own_error = [](std::string message) {
-      return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
-    };
     auto host = Host::open(chip_of(device));
-    if (!host) return own_error(host.error().message);
+    if (!host) return fail_with(std::move(host));
     Outcome outcome;
     if (request.operators)
       if (const auto status = record_operators(request, {}, observer, outcome); !status)
-        return tl::unexpected<launch::LaunchError>(status.error());
+        return launch::fail_with(status);
     for (size_t group = 0; group < plan.passes.size(); ++group) {
       const auto status = GroupRun(**host, plan, group, request, observer, outcome).run();
-      if (!status) return tl::unexpected<launch::LaunchError>(status.error());
+      if (!status) return launch::fail_with(status);
       if (outcome.exit_code != 0) break;
     }
     if (request.pc_samples && outcome.exit_code == 0 && !mpi_ends_sampling(outcome, observer))
-      if (const auto status = sample(request, observer, outcome); !status)
-        return tl::unexpected<launch::LaunchError>(status.error());
+      if (const auto status = sample(request, observer, outcome); !status) return launch::fail_with(status);
     return outcome;
   }
 
@@ -323,7 +319,7 @@ class NvidiaProvider : public Provider {
   static tl::expected<void, launch::LaunchError> sample(const CollectRequest& request, Observer& observer,
                                                         Outcome& outcome) {
     auto spool = Spool::create(request.folder, request.filter, {{"mode", "sampling"}});
-    if (!spool) return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, spool.error().message});
+    if (!spool) return fail_with(std::move(spool));
     observer.note("PC sampling: one more run of the program, in which kernels run as they would");
     if (!request.filter.dispatches.empty())
       observer.note("PC samples are of all dispatches: -d does not choose among them");
@@ -334,7 +330,7 @@ class NvidiaProvider : public Provider {
     options.folder = request.folder;
     observer.run_begins({}, 1, 1);
     auto run = run_target(options, observer);
-    if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+    if (!run) return launch::fail_with(run);
     ++outcome.runs;
     outcome.exit_code = run->result.exit_code;
     outcome.signal = run->result.signal;
@@ -358,8 +354,6 @@ class NvidiaProvider : public Provider {
   // One group of metrics, which the program runs once for or, with application replay, once a pass.
   class GroupRun {
    public:
-    using Failure = tl::unexpected<launch::LaunchError>;
-
     GroupRun(const Host& host, const Plan& plan, size_t group, const CollectRequest& request, Observer& observer,
              Outcome& outcome)
         : host_(host),
@@ -371,12 +365,12 @@ class NvidiaProvider : public Provider {
 
     tl::expected<void, launch::LaunchError> run() {
       auto config = host_.config(metrics_);
-      if (!config) return own_error(config.error().message);
+      if (!config) return fail_with(std::move(config));
       config_ = std::move(*config);
       choose();
       for (size_t number = 0; number < runs_; ++number) {
         const auto goes_on = run_once(number);
-        if (!goes_on) return Failure(goes_on.error());
+        if (!goes_on) return launch::fail_with(goes_on);
         if (!*goes_on) break;
       }
       finish();
@@ -384,8 +378,6 @@ class NvidiaProvider : public Provider {
     }
 
    private:
-    static Failure own_error(std::string message) { return Failure(launch::LaunchError{125, std::move(message)}); }
-
     // How the passes are made, which the user hears.
     void choose() {
       multiplex_ = request_.multiplex != Multiplex::kNone && config_.passes > 1;
@@ -418,7 +410,7 @@ class NvidiaProvider : public Provider {
       auto run_settings = settings_;
       run_settings.emplace_back("pass", std::to_string(run_number));
       auto spool = Spool::create(request_.folder, request_.filter, run_settings);
-      if (!spool) return own_error(spool.error().message);
+      if (!spool) return fail_with(std::move(spool));
       if (run_number > 0)  // later runs continue the images of earlier ones
         if (const Status moved = move_images(spools_.back()->folder(), spool->folder()); !moved) {
           observer_.warn(moved.error().message);
@@ -430,7 +422,7 @@ class NvidiaProvider : public Provider {
         std::ofstream file(folder + "/counter.config", std::ios::binary);
         file.write(reinterpret_cast<const char*>(config_.image.data()),
                    static_cast<std::streamsize>(config_.image.size()));
-        if (!file.flush()) return own_error(fmt::format("{}/counter.config: cannot be written", folder));
+        if (!file.flush()) return fail("{}/counter.config: cannot be written", folder);
       }
       return true;
     }
@@ -453,7 +445,7 @@ class NvidiaProvider : public Provider {
       const size_t all[] = {group_};
       observer_.run_begins(all, run_number + 1, runs_);
       auto run = run_target(options, observer_);
-      if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+      if (!run) return launch::fail_with(run);
       ++outcome_.runs;
       outcome_.called_mpi = run->called_mpi;
       if (run->result.exit_code != 0 && outcome_.exit_code == 0) {

@@ -93,23 +93,21 @@ std::string duration_text(double seconds) {
 // One collection: the program runs on PoCL, which times its kernels, and on Oclgrind, which counts.
 class Collection {
  public:
-  using Failure = tl::unexpected<launch::LaunchError>;
-
   Collection(const Plan& plan, const CollectRequest& request, Observer& observer)
       : plan_(plan), request_(request), observer_(observer) {}
 
   tl::expected<Outcome, launch::LaunchError> run() {
     auto plugin = find_plugin();
-    if (!plugin) return own_error(plugin.error().message);
+    if (!plugin) return fail_with(std::move(plugin));
     if (!counts_first_) {
       const auto goes_on = time_kernels();
-      if (!goes_on) return Failure(goes_on.error());
+      if (!goes_on) return launch::fail_with(goes_on);
       if (!*goes_on) return outcome_;
     }
     auto spool = Spool::create(request_.folder, request_.filter, {{"fraction", fmt::format("{}", fraction_)}});
-    if (!spool) return own_error(spool.error().message);
+    if (!spool) return fail_with(std::move(spool));
     auto vendors = vendor_folder(spool->folder(), "oclgrind", find_oclgrind());
-    if (!vendors) return own_error(vendors.error().message);
+    if (!vendors) return fail_with(std::move(vendors));
     TargetRunOptions options;
     options.command = request_.command;
     std::string plugins = *plugin;
@@ -133,7 +131,7 @@ class Collection {
     const size_t all[] = {0};
     observer_.run_begins(all, number, counts_first_ ? 2 : number);
     auto run = run_target(options, observer_);
-    if (!run) return Failure(run.error());
+    if (!run) return launch::fail_with(run);
     ++outcome_.runs;
     if (run->result.exit_code != 0) {
       if (outcome_.exit_code == 0)
@@ -167,7 +165,7 @@ class Collection {
             "the program called MPI_Init, which a rank can do once in its job: the run that times its kernels is not "
             "made, so they have counts and no times");
       } else if (const auto done = time_kernels(); !done) {
-        return Failure(done.error());
+        return launch::fail_with(done);
       }
       outcome_.seen = records->size() + lost;
     }
@@ -178,12 +176,10 @@ class Collection {
   }
 
  private:
-  static Failure own_error(std::string message) { return Failure(launch::LaunchError{125, std::move(message)}); }
-
   // PoCL times the kernels. False: the program was interrupted, or cannot run once more.
   tl::expected<bool, launch::LaunchError> time_kernels() {
     auto spool = Spool::create(request_.folder, {}, {});
-    if (!spool) return own_error(spool.error().message);
+    if (!spool) return fail_with(std::move(spool));
     const std::string pocl = find_pocl();
     if (pocl.empty()) {
       observer_.warn("PoCL is not installed (Debian: pocl-opencl-icd), so kernels are counted but not timed");
@@ -193,7 +189,7 @@ class Collection {
     observer_.note(counts_first_ ? "Timing the kernels on PoCL"
                                  : "Timing the kernels on PoCL; their counts come from a second run");
     auto vendors = vendor_folder(spool->folder(), "pocl", pocl);
-    if (!vendors) return own_error(vendors.error().message);
+    if (!vendors) return fail_with(std::move(vendors));
     TargetRunOptions options;
     options.command = request_.command;
     options.environment = {{"OCL_ICD_VENDORS", *vendors}, {"OCL_ICD_FILENAMES", ""}};
@@ -204,7 +200,7 @@ class Collection {
       options.keep = operators_file(request_.folder);
     }
     auto run = run_target(options, observer_);
-    if (!run) return Failure(run.error());
+    if (!run) return launch::fail_with(run);
     ++outcome_.runs;
     timed_ = std::move(run->dispatches);
     if (request_.operators && access(options.keep.c_str(), R_OK) == 0) outcome_.operators = options.keep;

@@ -1,7 +1,6 @@
 // What `tacho view` serves: one or several runs, and the answers to a page's requests.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,14 +36,6 @@ class Document {
   std::vector<std::unique_ptr<Run>> runs_;
   Jobs jobs_;  // ends before the runs that it reads
 };
-
-/// A run with more slices comes into a self-contained page as a summary.
-inline constexpr int64_t kMostEmbedded = 2'000'000;
-/// One page that needs no server: the first run with all of its slices, compressed; of a run with more than `most` only
-/// bins of covered time, and a sentence that says so. Waits for the index.
-/// Passes its text to `put` piece by piece.
-Status embedded_page(Document& document, const std::function<void(std::string_view)>& put,
-                     int64_t most = kMostEmbedded);
 
 /// The page as it is served.
 std::string served_page();

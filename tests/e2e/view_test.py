@@ -482,9 +482,9 @@ class View(harness.Case):
         text = (self.folder / "run.html").read_text()
         self.assertNotIn("connect-src 'self'", text)
         data = gzip.decompress(base64.b64decode(re.search(r'id="tacho-data"[^>]*>([^<]*)<', text)[1]))
-        magic, version, size, _ = struct.unpack_from("<4sIII", data)
-        self.assertEqual((magic, version), (b"TEMB", 1))
-        header, columns = json.loads(data[16:16 + size]), data[16 + size:]
+        self.assertEqual(struct.unpack_from("<4sI", data), (b"TEMB", 2))
+        end = len(data) - 4 - struct.unpack("<I", data[-4:])[0]
+        header, columns = json.loads(data[end:-4]), data[8:end]
 
         def values(place):
             out, value, shift = [], 0, 0
@@ -505,16 +505,17 @@ class View(harness.Case):
 
         t0 = int(header["document"]["runs"][0]["t0"])
         for number, table in ((0, "dispatch"), (4, "api")):
+            self.assertEqual(header["tables"][number], table)
             got = []
-            for track in header["tracks"]:
-                for part in track.get("parts", []):
-                    if part["table"] == number:
-                        self.assertEqual(header["tables"][number], table)
-                        zeros = [0] * part["count"]
-                        start = differences(values(part["columns"]["start"]) if "start" in part["columns"] else zeros)
-                        duration = values(part["columns"]["duration"]) if "duration" in part["columns"] else zeros
-                        name = values(part["columns"]["name"]) if "name" in part["columns"] else zeros
-                        got += [(s + t0, d - 1, header["names"]["texts"][n]) for s, d, n in zip(start, duration, name)]
+            for line in header["lines"]:
+                slices = line.get("slices", {"count": 0, "columns": {}})
+
+                def column(name):
+                    place = slices["columns"].get(name)
+                    return [0] * slices["count"] if place is None else values(place)
+
+                each = zip(differences(column("start")), column("duration"), column("name"), column("table"))
+                got += [(s + t0, d - 1, header["names"]["texts"][n]) for s, d, n, of in each if of == number]
             self.assertEqual(sorted(got), sorted((s, d, n) for s, d, n in self.query(file, f"SELECT start, duration, name FROM {table}")))
         again = self.run_command(TACHO, "view", file, "-o", "run.html", code=1)
         self.assertIn(b"--overwrite", again.stderr)

@@ -115,6 +115,19 @@ function block(track, kind, level, lanes, count, columns) {
   return Buffer.concat([head, body]);
 }
 
+/** Work of a group as stretches that do not overlap; each belongs to what began first. */
+function stretchesOf(trace, slices) {
+  const stretches = [];
+  let until = -Infinity;
+  for (const slice of [...slices].sort((a, b) => a.start - b.start || endOf(trace, b) - endOf(trace, a))) {
+    const [start, end] = [Math.max(slice.start, until), Math.min(endOf(trace, slice), trace.length)];
+    if (until > slice.start && end <= until) continue;
+    until = Math.max(until, end);
+    stretches.push({ ...slice, start, duration: Math.max(0, end - start) });
+  }
+  return stretches;
+}
+
 /** A tile as the contract describes it. `most`: slices up to which they are sent one by one. */
 export function tile(trace, track, level, index, most = 4096) {
   const width = 2 ** level;
@@ -140,15 +153,17 @@ export function tile(trace, track, level, index, most = 4096) {
     .filter((slice) => slice.start < end && (endOf(trace, slice) > begin || (slice.start >= begin && slice.start < end)))
     .sort((a, b) => a.lane - b.lane || a.start - b.start);
   if (inside.length === 0) return block(track, 0, level, about.lanes, 0, []);
-  if (!group && inside.length <= most)
-    return block(track, 2, level, about.lanes, inside.length, [
-      column(Float64Array, inside.map((slice) => slice.start)),
-      column(Float64Array, inside.map((slice) => slice.duration)),
-      column(BigUint64Array, inside.map((slice) => BigInt(idOf(slice)))),
-      column(Uint32Array, inside.map((slice) => slice.name)),
-      column(Uint16Array, inside.map((slice) => slice.lane)),
-      column(Uint16Array, inside.map((slice) => slice.flags)),
+  if (inside.length <= most) {
+    const sent = group ? stretchesOf(trace, inside) : inside;
+    return block(track, 2, level, about.lanes, sent.length, [
+      column(Float64Array, sent.map((slice) => slice.start)),
+      column(Float64Array, sent.map((slice) => slice.duration)),
+      column(BigUint64Array, sent.map((slice) => (group ? 2n ** 64n - 1n : BigInt(idOf(slice))))),
+      column(Uint32Array, sent.map((slice) => slice.name)),
+      column(Uint16Array, sent.map((slice) => slice.lane)),
+      column(Uint16Array, sent.map((slice) => (group ? 0 : slice.flags))),
     ]);
+  }
   const bins = new Map();
   for (const slice of inside) {
     const stop = endOf(trace, slice);
@@ -296,40 +311,64 @@ function varint(values) {
 const zigzag = (value) => (value < 0 ? -2 * value - 1 : 2 * value);
 const differences = (values) => values.map((value, i) => zigzag(value - (i > 0 ? values[i - 1] : 0)));
 
-/** What stands in <script id="tacho-data">. */
-export function embedded(trace) {
-  const columns = [];
+/** What stands in <script id="tacho-data">: tiles of bins as far down as a server would send them, and the slices. */
+export function embedded(trace, most = 4096) {
+  const bodies = [];
   let at = 0;
   const put = (buffer) => {
-    columns.push(buffer);
+    bodies.push(buffer);
     at += buffer.length;
     return [at - buffer.length, buffer.length];
   };
-  const tracks = [];
-  for (const track of trace.tracks) {
-    const mine = trace.slices.filter((slice) => slice.track === track.id);
-    if (mine.length > 0) {
-      const parts = [...new Set(mine.map((slice) => slice.table))].map((table) => {
-        const of = mine.filter((slice) => slice.table === table).sort((a, b) => a.start - b.start);
-        return {
-          table, count: of.length,
-          columns: { start: put(varint(differences(of.map((each) => each.start)))), duration: put(varint(of.map((each) => each.duration + 1))), name: put(varint(of.map((each) => each.name))), lane: put(varint(of.map((each) => each.lane))), flags: put(varint(of.map((each) => each.flags))), row: put(varint(differences(of.map((each) => each.row)))), shape: put(varint(of.map(() => 1))) },
-        };
-      });
-      tracks.push({ track: track.id, kind: 'slices', parts });
-    } else if (track.kind === 'telemetry') {
-      const mineReadings = trace.readings.filter((each) => each.track === track.id);
-      tracks.push({ track: track.id, kind: 'counter', count: mineReadings.length, columns: { start: put(varint(differences(mineReadings.map((each) => each.start)))), value: put(Buffer.from(Float64Array.from(mineReadings, (each) => each.value).buffer)) } });
+  const lines = trace.tracks.map((track) => {
+    const line = { line: track.id };
+    if (track.kind === 'telemetry') {
+      const mine = trace.readings.filter((each) => each.track === track.id);
+      const value = Buffer.from(Float64Array.from(mine, (each) => each.value).buffer);
+      return { ...line, readings: { count: mine.length, columns: { start: put(varint(differences(mine.map((each) => each.start)))), value: put(value) } } };
     }
-  }
-  const header = Buffer.from(JSON.stringify({ document: documentOf(trace), overview: overviewOf(trace), names: { texts: trace.names, colors: trace.names.map(hue), kinds: trace.kinds }, tables: kTables, shapes: [[], [['grid', '1024 x 1 x 1']]], tracks }));
-  const head = Buffer.alloc(16);
-  head.writeUInt32LE(0x424d4554, 0);
-  head.writeUInt32LE(1, 4);
-  head.writeUInt32LE(header.length, 8);
-  return gzipSync(Buffer.concat([head, header, ...columns])).toString('base64');
+    const tiles = [];
+    const visit = (level, index) => {
+      const bytes = tile(trace, track.id, level, index, most);
+      if (bytes.readUInt8(8) !== 1) return;
+      const count = bytes.readUInt32LE(12);
+      const columns = [];
+      let from = 32;
+      for (const wide of [2, 2, 2, 4, 4]) {
+        columns.push(Array.from({ length: count }, (_, i) => bytes.readUIntLE(from + i * wide, wide)));
+        from += (count * wide + 7) & ~7;
+      }
+      tiles.push({ level, index, columns });
+      if (level > 0) for (const half of [0, 1]) visit(level - 1, 2 * index + half);
+    };
+    visit(Math.ceil(Math.log2(trace.length / 512)), 0);
+    if (tiles.length > 0) {
+      const [lane, bin, cover, events, name] = [0, 1, 2, 3, 4].map((i) => tiles.flatMap((each) => each.columns[i]));
+      const of = (key) => put(varint(tiles.map((each) => each[key])));
+      line.tiles = {
+        count: tiles.length, entries: lane.length,
+        columns: { level: of('level'), index: of('index'), size: put(varint(tiles.map((each) => each.columns[0].length))), lane: put(varint(lane)), bin: put(varint(differences(bin))), cover: put(varint(cover)), events: put(varint(events)), name: put(varint(name)) },
+      };
+    }
+    if (track.kind === 'host' || track.kind === 'process') {
+      const within = (id) => id === track.id || (id >= 0 && within(trace.tracks[id].parent));
+      return { ...line, below: trace.tracks.filter((each) => ['queue', 'copy'].includes(each.kind) && within(each.id)).map((each) => each.id) };
+    }
+    const mine = trace.slices.filter((slice) => slice.track === track.id).sort((a, b) => a.start - b.start || b.duration - a.duration || a.table - b.table);
+    const column = (key, more = 0) => put(varint(mine.map((each) => each[key] + more)));
+    const rows = {};
+    for (const table of new Set(mine.map((each) => each.table))) {
+      const of = mine.filter((each) => each.table === table);
+      rows[table] = { count: of.length, columns: { row: put(varint(differences(of.map((each) => each.row)))), shape: put(varint(of.map(() => 1))) } };
+    }
+    return { ...line, ...(track.kind === 'queue' || track.kind === 'copy' ? { device: 0 } : {}), slices: { count: mine.length, columns: { start: put(varint(differences(mine.map((each) => each.start)))), duration: column('duration', 1), name: column('name'), lane: column('lane'), flags: column('flags'), table: column('table') }, rows } };
+  });
+  const names = { texts: trace.names, colors: trace.names.map(hue), kinds: trace.kinds, framework: [], communicates: [] };
+  const header = Buffer.from(JSON.stringify({ document: documentOf(trace), overview: overviewOf(trace), names, tables: kTables, lines, details: {}, shapes: [[], [['grid', '1024 x 1 x 1']]] }));
+  const end = Buffer.alloc(4);
+  end.writeUInt32LE(header.length, 0);
+  return gzipSync(Buffer.concat([Buffer.from('TEMB\x02\0\0\0'), ...bodies, header, end])).toString('base64');
 }
-
 /** Answers of the server for a path of the contract; null = 404. */
 export function answer(trace, url, most) {
   const query = (key) => url.searchParams.get(key);

@@ -20,6 +20,7 @@
 #include "ranks/read/load.h"
 #include "ranks/render.h"
 #include "view/document.h"
+#include "view/page/embedded.h"
 #include "workload/workload.h"
 
 namespace tacho::cli {
@@ -30,7 +31,9 @@ int write_page(view::Document& document, const std::string& output, bool overwri
     return complain(kBadInput, "-o writes one run into a page; give one trace, or leave -o out to look at several");
   auto target = OutputFile::create(output, overwrite);
   if (!target) return complain(kBadInput, target.error().message);
-  if (const Status made = view::embedded_page(document, [&](std::string_view text) { target->write(text); }); !made)
+  if (const Status made =
+          view::embedded_page(*document.runs().front(), [&](std::string_view text) { target->write(text); });
+      !made)
     return complain(kBadInput, made.error().message);
   if (const Status done = target->commit(); !done) return complain(kBadInput, done.error().message);
   print_outputs({&output, 1});

@@ -40,18 +40,6 @@ std::string sizes(const trace::Trace& trace, int64_t kernel, int x, int y, int z
                      text(trace.cell(Table::kKernel, kernel, z)));
 }
 
-// A cell as people read it; rows of devices by their names. Empty for what is not known or says nothing.
-std::string readable_cell(const trace::Trace& trace, const analysis::DeviceNumbers& devices, const event::Column& of,
-                          int64_t value) {
-  if (of.type == event::Type::kRow)
-    return of.target == Table::kDevice && value != 0 ? devices.text(value) : std::string();
-  if (of.type == event::Type::kId && value == 0) return {};
-  if (of.type == event::Type::kBytes && value != kUnknown)
-    return value < 1024 ? fmt::format("{} bytes", value)
-                        : fmt::format("{} ({} bytes)", report::format_bytes(static_cast<double>(value)), value);
-  return walk::cell_text(trace, of, value);
-}
-
 // What counters were in a dispatch, with instances added up, as on the lines of counters.
 Status add_counters(const trace::Trace& trace, int64_t track, int64_t start, int64_t ordinal, Texts& columns) {
   struct Sum {
@@ -89,6 +77,17 @@ Status add_counters(const trace::Trace& trace, int64_t track, int64_t start, int
 }
 
 }  // namespace
+
+std::string readable_cell(const trace::Trace& trace, const analysis::DeviceNumbers& devices, const event::Column& of,
+                          int64_t value) {
+  if (of.type == event::Type::kRow)
+    return of.target == Table::kDevice && value != 0 ? devices.text(value) : std::string();
+  if (of.type == event::Type::kId && value == 0) return {};
+  if (of.type == event::Type::kBytes && value != kUnknown)
+    return value < 1024 ? fmt::format("{} bytes", value)
+                        : fmt::format("{} ({} bytes)", report::format_bytes(static_cast<double>(value)), value);
+  return walk::cell_text(trace, of, value);
+}
 
 Texts shape_texts(const trace::Trace& trace, const analysis::DeviceNumbers& devices, Table table, int64_t dim) {
   Texts list;

@@ -162,12 +162,6 @@ void unpack_lanes(const std::vector<uint8_t>& packed, std::vector<uint16_t>& lan
     std::copy(raw.begin(), raw.end(), lanes.begin());
 }
 
-bool later_or_shorter(const Slice& a, const Slice& b) {
-  if (a.start != b.start) return a.start < b.start;
-  if (a.end != b.end) return a.end > b.end;
-  return a.row < b.row;
-}
-
 }  // namespace
 
 TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree, const Names& names,
@@ -569,7 +563,7 @@ void TileIndex::process(std::vector<std::shared_ptr<Loaded>>& open, int64_t unti
              each.loaded,
              i});
       }
-    const auto less = [](const Item& a, const Item& b) { return later_or_shorter(a.slice, b.slice); };
+    const auto less = [](const Item& a, const Item& b) { return earlier_or_longer(a.slice, b.slice); };
     if (!std::is_sorted(items.begin(), items.end(), less)) std::sort(items.begin(), items.end(), less);
     std::vector<size_t> groups;
     for (int64_t at = shown.parent; at >= 0; at = tree_.lines()[static_cast<size_t>(at)].parent)
@@ -870,16 +864,16 @@ Result<TileIndex::All> TileIndex::all_of(const std::vector<bool>& names, int64_t
   return all;
 }
 
-std::vector<size_t> TileIndex::lines_below(size_t line) const {
+std::vector<size_t> TileIndex::lines_below(size_t group) const {
   std::vector<size_t> below;
   const auto& lines = tree_.lines();
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].group() || lines[i].kind == LineKind::kSample || lines[i].kind == LineKind::kCounter ||
         lines[i].kind == LineKind::kMessage)
       continue;
-    if ((lines[i].kind == LineKind::kQueue) == group_of_threads_[line]) continue;
+    if ((lines[i].kind == LineKind::kQueue) == group_of_threads_[group]) continue;
     for (int64_t at = lines[i].parent; at >= 0; at = lines[static_cast<size_t>(at)].parent)
-      if (static_cast<size_t>(at) == line) below.push_back(i);
+      if (static_cast<size_t>(at) == group) below.push_back(i);
   }
   return below;
 }
@@ -896,16 +890,58 @@ Result<std::vector<Tile::Density>> TileIndex::bins_of(size_t line, unsigned leve
   return bins;
 }
 
+// The union of what is below, from the slices themselves: each stretch belongs to what began first.
+Result<Tile> TileIndex::fine_group_tile(size_t group, unsigned level, int64_t index) {
+  const int64_t first_bin = index << kTileBits, from = first_bin << level, to = from + (kTileBins << level);
+  std::vector<Slice> all;
+  for (const size_t below : lines_below(group)) {
+    const bool queue = tree_.lines()[below].kind == LineKind::kQueue;
+    TACHO_TRY(visit(below, from, to, [&](std::span<const Slice> slices) {
+      for (const Slice& slice : slices)
+        if (slice.overlaps(from, to) && (queue ? device_work(table_of_row(slice.row)) : slice.lane == 0))
+          all.push_back(slice);
+      return true;
+    }));
+  }
+  std::sort(all.begin(), all.end(), earlier_or_longer);
+  Tile tile;
+  tile.lanes = 1;
+  const bool few = all.size() <= limits_.slices;
+  std::vector<BinSum> sums(few ? 0 : kTileBins);
+  int64_t until = std::numeric_limits<int64_t>::min();
+  for (const Slice& slice : all) {
+    const int64_t start = std::max(slice.start, until), end = std::min(slice.end, length_);
+    if (until > slice.start && end <= until) continue;
+    until = std::max(until, end);
+    if (few) {
+      tile.slices.push_back({start, std::max(end, start), kNoRow, slice.name, 0, 0});
+      continue;
+    }
+    for_bins(start, std::max(end, start), level, first_bin, first_bin + kTileBins,
+             [&](int64_t bin, int64_t covered, bool) {
+               BinSum& sum = sums[static_cast<size_t>(bin - first_bin)];
+               sum.bin = bin;
+               sum.add(covered, 1, false, slice.name, std::max<int64_t>(covered, 1));
+             });
+  }
+  for (const BinSum& sum : sums)
+    if (sum.bin >= 0) tile.density.push_back({0, sum.entry(level)});
+  if (!all.empty()) tile.kind = few ? Tile::Kind::kSlices : Tile::Kind::kDensity;
+  return tile;
+}
+
 Result<Tile> TileIndex::tile(size_t number, unsigned level, int64_t index) {
   Tile tile;
   if (number >= lines_.size() || index < 0) return tile;
   if (level > kMostLevel - kTileBits || index > (length_ >> level >> kTileBits)) return tile;
   const int64_t from = (index << kTileBits) << level, to = from + (kTileBins << level);
   const bool group = tree_.lines()[number].group();
+  size_t most = 0;
   {
     const std::shared_lock held(lock_);
     TACHO_TRY(status_);
     const LineState& line = lines_[number];
+    most = most_slices(line);
     if (line.counts) {
       tile = counter_tile(line, level, index);
       tile.provisional = !finished_ && line.values.empty();
@@ -934,38 +970,15 @@ Result<Tile> TileIndex::tile(size_t number, unsigned level, int64_t index) {
     }
   }
   if (group && level < base_) {
-    // The union of what is below, from the slices themselves.
-    std::vector<Slice> all;
-    for (const size_t below : lines_below(number))
-      TACHO_TRY(visit(below, from, to, [&](std::span<const Slice> slices) {
-        for (const Slice& slice : slices)
-          if (slice.overlaps(from, to) && (slice.lane == 0 || tree_.lines()[below].kind == LineKind::kQueue) &&
-              (tree_.lines()[below].kind != LineKind::kQueue || device_work(table_of_row(slice.row))))
-            all.push_back(slice);
-        return true;
-      }));
-    std::sort(all.begin(), all.end(), later_or_shorter);
-    std::vector<BinSum> sums(kTileBins);
-    int64_t until = std::numeric_limits<int64_t>::min();
-    for (const Slice& slice : all) {
-      const int64_t start = std::max(slice.start, until), end = std::min(slice.end, length_);
-      if (until > slice.start && end <= until) continue;
-      until = std::max(until, end);
-      for_bins(start, std::max(end, start), level, index << kTileBits, (index + 1) << kTileBits,
-               [&](int64_t bin, int64_t covered, bool) {
-                 BinSum& sum = sums[static_cast<size_t>(bin - (index << kTileBits))];
-                 sum.bin = bin;
-                 sum.add(covered, 1, false, slice.name, std::max<int64_t>(covered, 1));
-               });
-    }
-    for (const BinSum& sum : sums)
-      if (sum.bin >= 0) tile.density.push_back({0, sum.entry(level)});
+    TACHO_ASSIGN(Tile fine, fine_group_tile(number, level, index));
+    fine.provisional = tile.provisional;
+    return fine;
   }
   if (!group) {
     size_t events = 0;
     for (const Tile::Density& each : tile.density) events += each.entry.events;
     // A slice counts once in each of its bins, so a tile with more may still hold few.
-    if (level < base_ || events <= limits_.slices * 4 || tile.provisional) {
+    if (level < base_ || events <= most * 4 || tile.provisional) {
       std::vector<Slice> few;
       std::vector<BinSum> sums;  // by lane, bin
       const int64_t first_bin = index << kTileBits;
@@ -980,7 +993,7 @@ Result<Tile> TileIndex::tile(size_t number, unsigned level, int64_t index) {
         });
       };
       if (level >= base_) {
-        TACHO_ASSIGN(auto found, slices(number, from, to, limits_.slices, kChunksForSlices));
+        TACHO_ASSIGN(auto found, slices(number, from, to, most, kChunksForSlices));
         if (found) {
           tile.slices = std::move(*found);
           tile.kind = Tile::Kind::kSlices;
@@ -989,7 +1002,7 @@ Result<Tile> TileIndex::tile(size_t number, unsigned level, int64_t index) {
         TACHO_TRY(visit(number, from, to, [&](std::span<const Slice> slices) {
           for (const Slice& slice : slices) {
             if (!slice.overlaps(from, to)) continue;
-            if (sums.empty() && few.size() < limits_.slices) {
+            if (sums.empty() && few.size() < most) {
               few.push_back(slice);
               continue;
             }
@@ -1011,7 +1024,7 @@ Result<Tile> TileIndex::tile(size_t number, unsigned level, int64_t index) {
   if (tile.kind == Tile::Kind::kSlices) {
     tile.density.clear();
     std::sort(tile.slices.begin(), tile.slices.end(), [](const Slice& a, const Slice& b) {
-      return a.lane != b.lane ? a.lane < b.lane : later_or_shorter(a, b);
+      return a.lane != b.lane ? a.lane < b.lane : earlier_or_longer(a, b);
     });
     if (tile.slices.empty()) tile.kind = Tile::Kind::kEmpty;
   } else if (!tile.density.empty()) {

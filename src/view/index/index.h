@@ -7,6 +7,7 @@
 // All times here are ns since the run's t0.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bitset>
 #include <condition_variable>
@@ -44,6 +45,16 @@ struct Slice {
   bool overlaps(int64_t from, int64_t to) const { return start < to && (end > from || start >= from); }
 };
 
+/// The order in which slices of a line get their lanes.
+inline bool earlier_or_longer(const Slice& a, const Slice& b) {
+  if (a.start != b.start) return a.start < b.start;
+  if (a.end != b.end) return a.end > b.end;
+  return a.row < b.row;
+}
+
+/// Row of what is no row: a stretch of work on a group's line.
+inline constexpr uint64_t kNoRow = UINT64_MAX;
+
 /// A row of a fact table as one number: the table in the upper 16 bits, the row from 0 in file order below.
 constexpr uint64_t row_id(event::Table table, int64_t row) {
   return static_cast<uint64_t>(table) << 48 | static_cast<uint64_t>(row);
@@ -75,7 +86,7 @@ struct Limits {
   size_t chunks = 24;                 // decoded chunks kept
   size_t together = 8;                // chunks that the background reads at once
   size_t sums = size_t{1} << 18;      // sums of names in chunks kept
-  size_t slices = 4096;               // sent one by one in a tile
+  size_t slices = 4096;               // sent one by one in a tile, for each of its first four lanes
   int64_t most_bins = 65536;          // of the finest level of bins
 };
 
@@ -124,6 +135,8 @@ class TileIndex {
   uint16_t lanes(size_t line) const;
   /// [index, index + 1) * 512 * 2^level ns of a line. Errors: damage in the file.
   Result<Tile> tile(size_t line, unsigned level, int64_t index);
+  /// The lines whose work a group shows: queues, or threads where there are none.
+  std::vector<size_t> lines_below(size_t group) const;
   /// The bins of a line at a level from base_level() on, whatever lies in them: by lane, bin.
   Result<std::vector<Tile::Density>> bins_of(size_t line, unsigned level, int64_t index) const;
   /// Slices of a line that overlap [from, to), in no order. nullopt: more than `most`, or they lie in more than
@@ -241,7 +254,11 @@ class TileIndex {
   void process(std::vector<std::shared_ptr<Loaded>>& open, int64_t until);
   Result<std::shared_ptr<const Rows>> rows(size_t part);
   Tile counter_tile(const LineState& line, unsigned level, int64_t index) const;
-  std::vector<size_t> lines_below(size_t line) const;
+  // Slices of a line that a tile sends one by one: a lane costs the page as much on any line.
+  size_t most_slices(const LineState& line) const {
+    return limits_.slices * std::clamp<size_t>(line.lanes.count(), 1, 4);
+  }
+  Result<Tile> fine_group_tile(size_t group, unsigned level, int64_t index);
 
   std::shared_ptr<const trace::Trace> trace_;
   const Tree& tree_;

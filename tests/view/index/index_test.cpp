@@ -278,6 +278,48 @@ TEST_P(Indexed, GroupsAndDevicesAreUnions) {
     }
 }
 
+// A group's fine tiles are the union of the queues below, whether they are stretches or bins.
+TEST_P(Indexed, FineTilesOfGroupsAreUnions) {
+  const unsigned seed = GetParam();
+  const auto trace = random_trace(seed + 4000, 2500, 100);
+  const Tree tree(*trace);
+  const Names names(*trace);
+  TileIndex index(
+      trace, tree, names,
+      {.resident = 500, .chunks = 3, .together = 3, .slices = seed % 2 == 0 ? 4096u : 20u, .most_bins = 1024});
+  index.start();
+  ASSERT_TRUE(index.wait());
+  const auto slices = plain_slices(*trace, tree, index.t0());
+  for (size_t group = 0; group < tree.lines().size(); ++group) {
+    if (!tree.lines()[group].group()) continue;
+    const auto below = index.lines_below(group);
+    for (unsigned level = 0; level < index.base_level(); ++level) {
+      const int64_t number = (index.length() / 2) >> level >> kTileBits;
+      const int64_t from = number << kTileBits << level, to = from + (kTileBins << level);
+      std::vector<bool> expected(static_cast<size_t>(kTileBins)), got(expected);
+      for (const PlainSlice& slice : slices)
+        if (std::find(below.begin(), below.end(), static_cast<size_t>(slice.line)) != below.end() &&
+            (slice.table == Table::kDispatch || slice.table == Table::kCopy) && touches(slice, from, to))
+          for_bins(slice.start, std::max(std::min(slice.end, index.length()), slice.start), level, number << kTileBits,
+                   (number + 1) << kTileBits, [&](int64_t bin, int64_t, bool) {
+                     expected[static_cast<size_t>(bin - (number << kTileBits))] = true;
+                   });
+      const auto tile = index.tile(group, level, number);
+      ASSERT_TRUE(tile);
+      for (const Tile::Density& each : tile->density) got[each.entry.bin] = true;
+      int64_t until = std::numeric_limits<int64_t>::min();
+      for (const Slice& stretch : tile->slices) {
+        EXPECT_EQ(stretch.row, kNoRow);
+        EXPECT_GE(stretch.start, until) << "stretches overlap";
+        until = stretch.end;
+        for_bins(stretch.start, stretch.end, level, number << kTileBits, (number + 1) << kTileBits,
+                 [&](int64_t bin, int64_t, bool) { got[static_cast<size_t>(bin - (number << kTileBits))] = true; });
+      }
+      EXPECT_EQ(got, expected) << "group " << group << " level " << level;
+    }
+  }
+}
+
 TEST_P(Indexed, CountersKeepTheirExtremes) {
   const auto trace = random_trace(GetParam() + 2000, 1500, 100);
   const Tree tree(*trace);

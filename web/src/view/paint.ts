@@ -205,7 +205,7 @@ export class Raster {
           } else if (x1 > x0) {
             this.spread(x0, x1, 1, tile.name[i]);
             const column = this.touch(x0, x1);
-            if (wide >= 4 && s0 >= piece.from && column >= 0 && column < width) this.mark[column] |= 2;
+            if (labels !== null && wide >= 4 && s0 >= piece.from && column >= 0 && column < width) this.mark[column] |= 2;
           }
           if ((tile.flags[i] & kFailed) !== 0) {
             this.anyFailed = true;

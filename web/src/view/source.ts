@@ -71,8 +71,12 @@ export interface Entry {
   min?: number;
   max?: number;
   share?: number;
+  /** Entries without an end, of `count`. */
+  unknown?: number;
   bytes?: number;
   rate?: number;
+  /** Copies that no size is known of, of `count`. */
+  unsized?: number;
 }
 
 export interface Finding {
@@ -121,7 +125,10 @@ export interface DeviceTime {
   busy: number;
   idle: number;
   longest_gap?: number;
+  copy?: number;
   overlap_copy?: number;
+  exposed_copy?: number;
+  comm?: number;
 }
 
 export interface SpanTables {
@@ -180,7 +187,7 @@ export interface KernelDetails extends Entry {
   p90?: number;
   p99?: number;
   histogram: { edges: number[]; counts: number[] };
-  launches: { start: number[]; duration: number[]; row: string[] };
+  launches: { every?: number; start: number[]; duration: number[]; row: string[] };
   sampled: boolean;
 }
 

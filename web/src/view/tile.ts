@@ -5,23 +5,24 @@ export const kBins = 512;
 /** Width of a tile of this level in ns. */
 export const tileSpan = (level: number): number => kBins * 2 ** level;
 
-interface Common {
+export interface Common {
   track: number;
   level: number;
   index: number;
   lanes: number;
   /** The index of the trace is still being built: ask again. */
   provisional: boolean;
-  bytes: number;
 }
 
 export interface EmptyTile extends Common {
   kind: 'empty';
+  bytes: number;
 }
 
 /** Per (lane, bin) with anything in it, sorted. */
 export interface DensityTile extends Common {
   kind: 'density';
+  bytes: number;
   lane: Uint16Array;
   bin: Uint16Array;
   /** Part of the bin that is covered, of 65535; at least 1. */
@@ -30,11 +31,14 @@ export interface DensityTile extends Common {
   name: Uint32Array;
   /** Where each lane's entries begin; one more than lanes. */
   lanesAt: Uint32Array;
+  /** The source has nothing finer of its time. */
+  finest?: boolean;
 }
 
 /** Every slice that overlaps the tile, by (lane, start). */
 export interface SlicesTile extends Common {
   kind: 'slices';
+  bytes: number;
   start: Float64Array;
   /** -1 = not ended, 0 = a point. */
   duration: Float64Array;
@@ -48,6 +52,7 @@ export interface SlicesTile extends Common {
 /** Per bin with readings. */
 export interface CounterTile extends Common {
   kind: 'counter';
+  bytes: number;
   bin: Uint16Array;
   min: Float64Array;
   max: Float64Array;
@@ -61,6 +66,9 @@ export type Tile = EmptyTile | DensityTile | SlicesTile | CounterTile;
 export const kMark = 1;
 export const kFailed = 2;
 export const kGraphNode = 4;
+export const kUnfinished = 8;
+
+export const emptyTile = (common: Common): EmptyTile => ({ ...common, kind: 'empty', bytes: 32 });
 
 const kMagic = 0x4c495454; // 'TTIL'
 const padded = (bytes: number): number => (bytes + 7) & ~7;
@@ -86,7 +94,8 @@ export function decodeTiles(buffer: ArrayBuffer, level: number, index: number): 
     const bytes = view.getUint32(at + 16, true);
     const provisional = (view.getUint32(at + 20, true) & 1) !== 0;
     if (bytes < 32 || at + bytes > buffer.byteLength) throw new Error('The server sent a tile that is cut off.');
-    const common = { track, level, index, lanes, provisional, bytes };
+    const common = { track, level, index, lanes, provisional };
+    const sized = { ...common, bytes };
     let offset = at + 32;
     const end = at + bytes;
     const column = <T>(Type: { new (buffer: ArrayBuffer, offset: number, length: number): T; BYTES_PER_ELEMENT: number }, length = count): T => {
@@ -97,17 +106,17 @@ export function decodeTiles(buffer: ArrayBuffer, level: number, index: number): 
     };
     if (kind === 1) {
       const [lane, bin, cover, events, name] = [column(Uint16Array), column(Uint16Array), column(Uint16Array), column(Uint32Array), column(Uint32Array)];
-      tiles.push({ ...common, kind: 'density', lane, bin, cover, events, name, lanesAt: laneOffsets(lane, lanes) });
+      tiles.push({ ...sized, kind: 'density', lane, bin, cover, events, name, lanesAt: laneOffsets(lane, lanes) });
     } else if (kind === 2) {
       const [start, duration, row] = [column(Float64Array), column(Float64Array), column(BigUint64Array)];
       const [name, lane, flags] = [column(Uint32Array), column(Uint16Array), column(Uint16Array)];
-      tiles.push({ ...common, kind: 'slices', start, duration, row, name, lane, flags, lanesAt: laneOffsets(lane, lanes) });
+      tiles.push({ ...sized, kind: 'slices', start, duration, row, name, lane, flags, lanesAt: laneOffsets(lane, lanes) });
     } else if (kind === 3) {
       const before = column(Float64Array, 1)[0];
       const [bin, min, max, last] = [column(Uint16Array), column(Float64Array), column(Float64Array), column(Float64Array)];
-      tiles.push({ ...common, kind: 'counter', bin, min, max, last, before });
+      tiles.push({ ...sized, kind: 'counter', bin, min, max, last, before });
     } else {
-      tiles.push({ ...common, kind: 'empty' });
+      tiles.push(emptyTile(common));
     }
     at += bytes;
   }

@@ -1,7 +1,7 @@
 // The tiles that the page holds: bounded in bytes, asked for as the view needs them, given up when the view has moved on.
 
 import type { Source } from './source';
-import { kBins, tileSpan, type Tile } from './tile';
+import { emptyTile, kBins, tileSpan, type Tile } from './tile';
 
 /** A tile and the stretch of time that it stands for in this drawing. */
 export interface Piece {
@@ -31,6 +31,10 @@ const kBatch = 48;
 const kMostRequests = 5;
 const kAgainAfter = 700;
 const keyOf = (level: number, index: number): number => level * 2 ** 40 + index;
+
+/** Slices, or nothing at all, are the whole truth of their time at any finer level. */
+const isComplete = (tile: Tile): boolean =>
+  tile.kind === 'slices' || tile.kind === 'empty' || (tile.kind === 'density' && tile.finest === true);
 
 export class TileStore {
   private readonly held = new Map<number, Map<number, Held>>();
@@ -137,8 +141,7 @@ export class TileStore {
         found = this.find(track, up, at);
         if (found !== undefined) break;
       }
-      // Slices, or nothing at all, are the whole truth of their time at any finer level.
-      const complete = found !== undefined && !found.tile.provisional && (found.tile.kind === 'slices' || found.tile.kind === 'empty');
+      const complete = found !== undefined && !found.tile.provisional && isComplete(found.tile);
       if (found !== undefined && complete) {
         add(found.tile, a, b);
         continue;
@@ -198,7 +201,7 @@ export class TileStore {
       const missing = tracks.filter((track) => {
         for (let up = at, i = index; up <= this.topLevel; ++up, i = Math.floor(i / 2)) {
           const tile = this.held.get(track)?.get(keyOf(up, i))?.tile;
-          if (tile !== undefined && (up === at || tile.kind === 'slices' || tile.kind === 'empty')) return false;
+          if (tile !== undefined && (up === at || isComplete(tile))) return false;
         }
         return true;
       });
@@ -223,7 +226,7 @@ export class TileStore {
         }
         // A track that the answer leaves out has nothing there.
         for (const track of tracks)
-          if (!given.has(track)) this.put({ kind: 'empty', track, level, index, lanes: 1, provisional: false, bytes: 32 });
+          if (!given.has(track)) this.put(emptyTile({ track, level, index, lanes: 1, provisional: false }));
         this.changed();
       },
       (error: unknown) => {

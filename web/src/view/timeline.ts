@@ -621,7 +621,19 @@ export class Timeline {
           const distance = at < s0 ? s0 - at : at > s1 ? at - s1 : 0;
           if (distance <= slack && distance < nearest) {
             nearest = distance;
-            best = { what: 'slice', row, lane, index: String(tile.row[i]), name: tile.name[i], start: s0, duration: tile.duration[i], flags: tile.flags[i] };
+            best =
+              row.what === 'group' // stretches of work, which are no slices
+                ? { what: 'density', row, lane, from: s0, to: s1, events: 1, name: tile.name[i], cover: 1 }
+                : {
+                    what: 'slice',
+                    row,
+                    lane,
+                    index: String(tile.row[i]),
+                    name: tile.name[i],
+                    start: s0,
+                    duration: tile.duration[i],
+                    flags: tile.flags[i],
+                  };
           }
           if (s1 < at - slack) break;
         }

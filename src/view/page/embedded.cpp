@@ -1,0 +1,104 @@
+// The self-contained page (embedded.h): what its server would answer about the whole run, and columns for the rest.
+#include "view/page/embedded.h"
+
+#include <fmt/format.h>
+
+#include "base/version.h"
+#include "view/answers/flame.h"
+#include "view/page/lines.h"
+#include "view/page/packed.h"
+
+namespace tacho::view {
+
+extern const std::string_view kViewPage;
+
+using event::Table;
+
+namespace {
+
+void put_names(JsonWriter& json, Packed& packed, const Names& names) {
+  const auto list = [&](JsonLiteral name, auto value_of) {
+    json.name(name).begin_array();
+    for (uint32_t i = 0; i < names.size(); ++i) {
+      value_of(i);
+      packed.written();
+    }
+    json.end_array();
+  };
+  json.name("names").begin_object();
+  list("texts", [&](uint32_t i) { json.value(names.text(i)); });
+  list("colors", [&](uint32_t i) { json.value(hue_of(names.text(i))); });
+  list("kinds", [&](uint32_t i) {
+    json.value(names.table(i) == Table::kEnd ? std::string_view() : event::table_info(names.table(i)).name);
+  });
+  const auto those = [&](JsonLiteral name, auto wanted) {
+    list(name, [&](uint32_t i) {
+      if (wanted(i)) json.value(i);
+    });
+  };
+  those("framework", [&](uint32_t i) { return names.framework(i); });
+  those("communicates", [&](uint32_t i) { return names.communicates(i); });
+  json.end_object();
+}
+
+Status put_header(JsonWriter& json, Packed& packed, Run& run, PageLines& lines, const std::string& summary) {
+  json.begin_object().name("document").begin_object().member("version", kProgramVersion);
+  json.name("runs").begin_array().ready(run.document(summary)).end_array();
+  json.name("views").begin_array();
+  if (summary.empty()) json.value("kernel");
+  json.value("flame").end_array().name("compare").begin_object().name("aligned_on").null().end_object().end_object();
+  TACHO_ASSIGN(const std::string overview, run.overview());
+  json.name("overview").ready(overview);
+  TACHO_ASSIGN(const std::string stacks, flame(run, nullptr, {}, kMostFlameNodesEmbedded));
+  json.name("flame").ready(stacks);
+  put_names(json, packed, run.names());
+  json.name("tables").begin_array();
+  for (const event::TableInfo& info : event::all_tables())
+    if (event::is_fact(info.table)) json.value(info.name);
+  json.end_array();
+  lines.put(json);
+  // Why there is nothing to see in a view is something to see.
+  json.name("extras").begin_object();
+  for (const std::string& view : run.views()) {
+    const Result<std::string> made = run.offered(view);
+    json.key(view);
+    made ? json.ready(*made) : json.begin_object().member("error", made.error().message).end_object();
+    packed.written();
+  }
+  json.end_object().end_object();
+  return {};
+}
+
+}  // namespace
+
+Status embedded_page(Run& run, const std::function<void(std::string_view)>& put, int64_t most) {
+  TACHO_TRY(run.wait());
+  int64_t slices = 0;
+  for (const Table table : slice_tables()) slices += run.trace().rows(table);
+  const std::string summary =
+      slices <= most
+          ? std::string()
+          : fmt::format(
+                "This page holds a summary: the run has {} events, a page holds {}. `tacho view {}` shows every one.",
+                slices, most, run.path());
+
+  constexpr std::string_view kStart = "/*TACHO_START*/null", kData = "/*TACHO_DATA*/";
+  const size_t start = kViewPage.find(kStart), data = kViewPage.find(kData);
+  if (start == std::string_view::npos || data == std::string_view::npos || data < start)
+    return fail("the page has no place for its data");
+  put(kViewPage.substr(0, start));
+  put(fmt::format("{{\"served\": false, \"version\": {}, \"live\": false}}", json_quoted(kProgramVersion)));
+  const size_t after = start + kStart.size();
+  put(kViewPage.substr(after, data - after));
+  Packed packed(put);
+  TACHO_TRY(packed.begin());
+  PageLines lines(run, packed);
+  TACHO_TRY(lines.pack(!summary.empty()));
+  JsonWriter json(packed.json, kCompactJson);
+  TACHO_TRY(put_header(json, packed, run, lines, summary));
+  TACHO_TRY(packed.finish());
+  put(kViewPage.substr(data + kData.size()));
+  return {};
+}
+
+}  // namespace tacho::view

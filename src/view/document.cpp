@@ -8,7 +8,7 @@
 #include "base/version.h"
 #include "view/answers/compare.h"
 #include "view/answers/flame.h"
-#include "view/index/tiles.h"
+#include "view/index/tile_bytes.h"
 
 namespace tacho::view {
 

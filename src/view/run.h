@@ -79,7 +79,8 @@ class Run {
   int64_t t0() const { return index_.t0(); }
 
  private:
-  struct Sums;
+  struct Sums;    // name_sums.h
+  struct Shares;  // overview.cpp
   struct Linked {
     size_t line;
     Slice slice;
@@ -92,6 +93,8 @@ class Run {
   static void add_name(const NameSum& sum, Sums& to);
   Sums calls_of(const Sums& all, bool framework) const;
   Result<Sums> sums(event::Table table, int64_t from, int64_t to);
+  Result<Sums> longest(event::Table table);
+  Result<Shares> shares(int64_t width, size_t bins);
   std::vector<double> estimated_busy(int64_t width, size_t bins) const;
   Status open_session(std::string_view dialect);  // under sql_lock_
   void find();

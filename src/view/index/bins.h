@@ -16,6 +16,8 @@ namespace tacho::view {
 
 inline constexpr unsigned kTileBits = 9;
 inline constexpr int64_t kTileBins = int64_t{1} << kTileBits;
+/// Levels end here: times fit in 61 bits.
+inline constexpr unsigned kMostLevel = 60;
 /// End of a slice that never ended.
 inline constexpr int64_t kOpenEnd = std::numeric_limits<int64_t>::max();
 

@@ -55,6 +55,11 @@ inline bool earlier_or_longer(const Slice& a, const Slice& b) {
 /// Row of what is no row: a stretch of work on a group's line.
 inline constexpr uint64_t kNoRow = UINT64_MAX;
 
+/// What a device does, as opposed to what it waits for and what is said of it.
+constexpr bool is_device_work(event::Table table) {
+  return table == event::Table::kDispatch || table == event::Table::kCopy || table == event::Table::kFill;
+}
+
 /// A row of a fact table as one number: the table in the upper 16 bits, the row from 0 in file order below.
 constexpr uint64_t row_id(event::Table table, int64_t row) {
   return static_cast<uint64_t>(table) << 48 | static_cast<uint64_t>(row);
@@ -209,8 +214,11 @@ class TileIndex {
     std::vector<uint32_t> name;
     std::vector<uint16_t> lane, flags;
     std::vector<Run> runs;  // rows of one line, in order
+    uint64_t first_id = 0;  // row_id() of the first
+    Slice slice(size_t i) const { return {start[i], end[i], first_id + i, name[i], lane[i], flags[i]}; }
   };
   using NameSet = std::bitset<2048>;  // by name modulo its size
+  static NameSet set_of(const std::vector<bool>& names);
   struct Part {
     event::Table table;
     uint32_t chunk;
@@ -229,7 +237,6 @@ class TileIndex {
   struct Loaded : Rows {
     uint32_t part = 0;
     event::Table table = event::Table::kEnd;
-    int64_t first_row = 0;
     size_t left = 0;  // rows that are not indexed
     std::vector<NameSum> sums;
   };
@@ -251,13 +258,25 @@ class TileIndex {
   // `sums`: also by name.
   Result<std::shared_ptr<Loaded>> load(size_t part, bool sums) const;
   const Part* part_of(event::Table table, size_t chunk) const;
+  struct Window;
+  // Puts what begins before `until` into its lines.
   void process(std::vector<std::shared_ptr<Loaded>>& open, int64_t until);
+  void process_line(size_t number, Window& window);
+  void process_sums(Window& window, int64_t until);
+  Work work_of(event::Table table, uint32_t name) const {
+    return table == event::Table::kCopy   ? Work::kCopy
+           : table == event::Table::kFill ? Work::kFill
+           : names_.communicates(name)    ? Work::kCollective
+                                          : Work::kKernel;
+  }
   Result<std::shared_ptr<const Rows>> rows(size_t part);
   Tile counter_tile(const LineState& line, unsigned level, int64_t index) const;
   // Slices of a line that a tile sends one by one: a lane costs the page as much on any line.
   size_t most_slices(const LineState& line) const {
     return limits_.slices * std::clamp<size_t>(line.lanes.count(), 1, 4);
   }
+  Status density_of_bins(size_t number, unsigned level, int64_t index, Tile& tile) const;
+  Status slices_or_bins(size_t number, unsigned level, int64_t index, size_t most, Tile& tile);
   Result<Tile> fine_group_tile(size_t group, unsigned level, int64_t index);
 
   std::shared_ptr<const trace::Trace> trace_;

@@ -1,5 +1,5 @@
-// The bytes of a tile (tiles.h).
-#include "view/index/tiles.h"
+// The bytes of a tile (tile_bytes.h).
+#include "view/index/tile_bytes.h"
 
 #include <cstring>
 

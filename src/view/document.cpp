@@ -130,52 +130,102 @@ Result<std::string> Document::background(const std::string& key, const Jobs::Wor
   return fmt::format(R"({{"pending": true, "done": {:.3f}}})", std::clamp(jobs_.done(key), 0.0, 1.0));
 }
 
-// Flame graphs, and what compares `run` with the one named `base`.
-std::optional<Result<std::string>> Document::compared(std::string_view what, Run& run,
-                                                      const report::HttpRequest& request) {
-  const auto answer = [&]() -> Result<std::string> {
-    const Run* base = nullptr;
-    if (what != "flame" || !request.parameter("base").empty()) {
-      TACHO_ASSIGN(const auto number, number_of<size_t>(request, "base"));
-      if (number >= runs_.size()) return fail("there is no run {}", number);
-      base = runs_[number].get();
-    }
-    const size_t base_number = base == nullptr ? SIZE_MAX : base->number();
-    if (what == "align")
-      return background(fmt::format("align {} {}", base_number, run.number()),
-                        [base, &run](const auto&) { return alignment(*base, run); });
-    if (what == "diff") {
-      std::string by(request.parameter("by"));
-      if (by.empty()) by = "kernel";
-      return background(fmt::format("diff {} {} {}", base_number, run.number(), by),
-                        [base, &run, by](const auto&) { return compare(*base, run, by); });
-    }
-    FlameChoice choice;
-    TACHO_ASSIGN(choice.from, time_of(request, "from", choice.from));
-    TACHO_ASSIGN(choice.to, time_of(request, "to", choice.to));
-    choice.threads = request.parameter("threads") == "1";
-    // Lines move from one build to the next.
-    if (base != nullptr) choice.by = analysis::FramesBy::kFunction;
-    if (const std::string_view by = request.parameter("by"); !by.empty()) {
-      TACHO_ASSIGN(choice.by, analysis::parse_frames_by(by));
-    }
-    return background(fmt::format("flame {} {} {} {} {} {}", run.number(), base_number, choice.from, choice.to,
-                                  choice.threads, static_cast<int>(choice.by)),
-                      [&run, base, choice](const Jobs::GivenUp& given_up) {
-                        FlameChoice until = choice;
-                        until.given_up = given_up;
-                        return flame(run, base, until);
-                      });
+// The run that `run` is compared with.
+Result<const Run*> Document::base_of(const report::HttpRequest& request) const {
+  TACHO_ASSIGN(const auto number, number_of<size_t>(request, "base"));
+  if (number >= runs_.size()) return fail("there is no run {}", number);
+  return runs_[number].get();
+}
+
+Result<std::string> Document::flame_graph(Run& run, const report::HttpRequest& request) {
+  const Run* base = nullptr;
+  FlameChoice choice;
+  if (!request.parameter("base").empty()) {
+    TACHO_ASSIGN(base, base_of(request));
+    choice.by = analysis::FramesBy::kFunction;  // lines move from one build to the next
+  }
+  TACHO_ASSIGN(choice.from, time_of(request, "from", choice.from));
+  TACHO_ASSIGN(choice.to, time_of(request, "to", choice.to));
+  choice.threads = request.parameter("threads") == "1";
+  if (const std::string_view by = request.parameter("by"); !by.empty()) {
+    TACHO_ASSIGN(choice.by, analysis::parse_frames_by(by));
+  }
+  return background(fmt::format("flame {} {} {} {} {} {}", run.number(), base == nullptr ? SIZE_MAX : base->number(),
+                                choice.from, choice.to, choice.threads, static_cast<int>(choice.by)),
+                    [&run, base, choice](const Jobs::GivenUp& given_up) {
+                      FlameChoice until = choice;
+                      until.given_up = given_up;
+                      return flame(run, base, until);
+                    });
+}
+
+Result<std::string> Document::difference(Run& run, const report::HttpRequest& request) {
+  TACHO_ASSIGN(const Run* const base, base_of(request));
+  std::string by(request.parameter("by"));
+  if (by.empty()) by = "kernel";
+  return background(fmt::format("diff {} {} {}", base->number(), run.number(), by),
+                    [base, &run, by](const auto&) { return compare(*base, run, by); });
+}
+
+Result<std::string> Document::aligned(Run& run, const report::HttpRequest& request) {
+  TACHO_ASSIGN(const Run* const base, base_of(request));
+  return background(fmt::format("align {} {}", base->number(), run.number()),
+                    [base, &run](const auto&) { return alignment(*base, run); });
+}
+
+// What the page may ask of a run. Other names are those of the run's offers.
+const Document::Route* Document::route_of(std::string_view name) {
+  using Request = report::HttpRequest;
+  static constexpr Route kRoutes[] = {
+      {"tiles", [](Document& document, Run& run, const Request& request) { return document.tiles(run, request); }},
+      {"names",
+       [](Document&, Run& run, const Request& request) -> Result<std::string> {
+         TACHO_ASSIGN(const auto ids, numbers_of<uint32_t>(request, "ids", kMostNamesOfRequest));
+         return names_json(run.names(), ids);
+       }},
+      {"overview", [](Document&, Run& run, const Request&) { return run.overview(); }},
+      {"span",
+       [](Document&, Run& run, const Request& request) -> Result<std::string> {
+         TACHO_ASSIGN(const int64_t from, time_of(request, "from", 0));
+         TACHO_ASSIGN(const int64_t to, time_of(request, "to", run.index().length()));
+         return run.span(from, to);
+       }},
+      {"kernel",
+       [](Document&, Run& run, const Request& request) -> Result<std::string> {
+         TACHO_ASSIGN(const int64_t from, time_of(request, "from", 0));
+         TACHO_ASSIGN(const int64_t to, time_of(request, "to", run.index().length()));
+         TACHO_ASSIGN(const auto name, number_of<uint32_t>(request, "name"));
+         return run.kernel(name, from, to);
+       }},
+      {"slice",
+       [](Document&, Run& run, const Request& request) -> Result<std::string> {
+         TACHO_ASSIGN(const auto row, number_of<uint64_t>(request, "row"));
+         return run.slice(row);
+       }},
+      {"search",
+       [](Document&, Run& run, const Request& request) -> Result<std::string> {
+         TACHO_ASSIGN(const auto limit, number_of<size_t>(request, "limit", 1000));
+         return run.search(std::string(request.parameter("q")), request.parameter("case") == "1",
+                           std::min(std::max<size_t>(limit, 1), kMostHits), request.parameter("after"));
+       }},
+      {"flame",
+       [](Document& document, Run& run, const Request& request) { return document.flame_graph(run, request); }},
+      {"diff", [](Document& document, Run& run, const Request& request) { return document.difference(run, request); }},
+      {"align", [](Document& document, Run& run, const Request& request) { return document.aligned(run, request); }},
+      {"schema", [](Document&, Run& run, const Request&) { return run.schema(); }},
+      {"query",
+       [](Document&, Run& run, const Request& request) { return run.sql(request.body, request.parameter("dialect")); }},
   };
-  if (what != "flame" && what != "diff" && what != "align") return std::nullopt;
-  return answer();
+  const auto* const found =
+      std::find_if(std::begin(kRoutes), std::end(kRoutes), [&](const Route& route) { return route.name == name; });
+  return found == std::end(kRoutes) ? nullptr : found;
 }
 
 report::HttpResponse Document::answer(const report::HttpRequest& request) {
   const std::string& path = request.path;
-  const bool read = request.method == "GET" || request.method == "HEAD";
-  if (request.method == "POST" ? path != "/api/query" : !read)
-    return report::http_error(405, path == "/api/query" ? "a query is a POST" : "only GET");
+  const bool query = path == "/api/query", read = request.method == "GET" || request.method == "HEAD";
+  if (query ? request.method != "POST" : !read)
+    return report::http_error(405, query ? "a query is a POST" : "only GET");
   report::HttpResponse response;
   if (path == "/") {
     response.type = "text/html";
@@ -192,49 +242,13 @@ report::HttpResponse Document::answer(const report::HttpRequest& request) {
   if (!number) return report::http_error(400, number.error().message);
   if (*number >= runs_.size()) return report::http_error(404, fmt::format("there is no run {}", *number));
   Run& run = *runs_[*number];
-  const auto done = [&](Result<std::string> body) {
-    if (!body) return report::http_error(400, body.error().message);
-    response.body = std::move(*body);
-    return response;
-  };
-  if (what == "tiles") {
-    response.type = "application/octet-stream";
-    return done(tiles(run, request));
-  }
-  if (what == "names") {
-    const auto ids = numbers_of<uint32_t>(request, "ids", kMostNamesOfRequest);
-    if (!ids) return report::http_error(400, ids.error().message);
-    return done(names_json(run.names(), *ids));
-  }
-  if (what == "overview") return done(run.overview());
-  if (what == "span" || what == "kernel") {
-    const auto from = time_of(request, "from", 0), to = time_of(request, "to", run.index().length());
-    if (!from) return report::http_error(400, from.error().message);
-    if (!to) return report::http_error(400, to.error().message);
-    if (what == "span") return done(run.span(*from, *to));
-    const auto name = number_of<uint32_t>(request, "name");
-    if (!name) return report::http_error(400, name.error().message);
-    return done(run.kernel(*name, *from, *to));
-  }
-  if (what == "slice") {
-    const auto row = number_of<uint64_t>(request, "row");
-    if (!row) return report::http_error(400, row.error().message);
-    return done(run.slice(*row));
-  }
-  if (what == "search") {
-    const auto limit = number_of<size_t>(request, "limit", 1000);
-    if (!limit) return report::http_error(400, limit.error().message);
-    return done(run.search(std::string(request.parameter("q")), request.parameter("case") == "1",
-                           std::min(std::max<size_t>(*limit, 1), kMostHits), request.parameter("after")));
-  }
-  if (what == "schema") return done(run.schema());
-  if (auto body = compared(what, run, request)) return done(std::move(*body));
-  if (what == "query") {
-    if (request.method != "POST") return report::http_error(405, "a query is a POST");
-    return done(run.sql(request.body, request.parameter("dialect")));
-  }
-  if (run.offers(what)) return done(run.offered(what));
-  return report::http_error(404, "there is no such data");
+  const Route* const route = route_of(what);
+  if (route == nullptr && !run.offers(what)) return report::http_error(404, "there is no such data");
+  Result<std::string> body = route != nullptr ? route->answer(*this, run, request) : run.offered(what);
+  if (!body) return report::http_error(400, body.error().message);
+  if (what == "tiles") response.type = "application/octet-stream";
+  response.body = std::move(*body);
+  return response;
 }
 
 }  // namespace tacho::view

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +30,15 @@ class Document {
   Result<std::string> tiles(Run& run, const report::HttpRequest& request);
   std::string document();
   Result<std::string> background(const std::string& key, const Jobs::Work& work);
-  std::optional<Result<std::string>> compared(std::string_view what, Run& run, const report::HttpRequest& request);
+  struct Route {
+    std::string_view name;
+    Result<std::string> (*answer)(Document& document, Run& run, const report::HttpRequest& request);
+  };
+  static const Route* route_of(std::string_view name);
+  Result<const Run*> base_of(const report::HttpRequest& request) const;
+  Result<std::string> flame_graph(Run& run, const report::HttpRequest& request);
+  Result<std::string> difference(Run& run, const report::HttpRequest& request);
+  Result<std::string> aligned(Run& run, const report::HttpRequest& request);
 
   std::vector<std::unique_ptr<Run>> runs_;
   Jobs jobs_;  // ends before the runs that it reads

@@ -119,7 +119,9 @@ std::string Run::document(std::string_view summary) {
   }
   json.name("t0");
   put_time_text(json, index_.t0());
-  json.member("length", index_.length()).member("complete", live_ || trace_->complete());
+  json.member("length", index_.length())
+      .member("run_length", index_.run_length())
+      .member("complete", live_ || trace_->complete());
   json.member("note", live_ ? std::string() : std::string(trace_->note()));
   if (!summary.empty()) json.member("summary", summary);
   json.name("losses").begin_array();

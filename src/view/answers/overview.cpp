@@ -144,13 +144,13 @@ Result<std::string> Run::overview() {
   add_saturating(moved.total, filled.total);
   json.name("totals")
       .begin_object()
-      .member("span", length)
+      .member("span", index_.run_length())
       .member("devices", index_.devices().size())
       .member("api", api.total)
       .member("kernels", kernels.total);
   if (ready)
     json.member("gpu_busy", shares.whole.busy)
-        .member("gpu_idle", length * static_cast<int64_t>(index_.devices().size()) - shares.whole.busy)
+        .member("gpu_idle", index_.run_length() * static_cast<int64_t>(index_.devices().size()) - shares.whole.busy)
         .member("compute", shares.whole.kernels)
         .member("copy", shares.whole.copies)
         .member("exposed_copy", shares.whole.exposed)

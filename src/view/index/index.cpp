@@ -8,6 +8,7 @@
 #include "base/saturating.h"
 #include "base/thread.h"
 #include "event/times.h"
+#include "walk/span.h"
 
 namespace tacho::view {
 
@@ -46,6 +47,8 @@ TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree
   }
   t0_ = first;
   length_ = std::max<int64_t>(last - first, 1);
+  const auto run = walk::run_span(*trace_);  // damage shows again in the pass
+  run_length_ = run ? std::max<int64_t>(run->length(), 1) : length_;
   long_ = std::max<int64_t>(length_ / kLongShare, 1);
   if (!trace_->aggregated())
     for (const Table table : slice_tables()) {

@@ -122,8 +122,11 @@ class TileIndex {
   TileIndex(const TileIndex&) = delete;
   TileIndex& operator=(const TileIndex&) = delete;
 
+  /// What there is to draw reaches from t0() on for length() ns: marks and readings beside the run included.
   int64_t t0() const { return t0_; }
   int64_t length() const { return length_; }
+  /// How long the run was (walk/span.h), ns.
+  int64_t run_length() const { return run_length_; }
   /// The finest level of bins.
   unsigned base_level() const { return base_; }
 
@@ -283,7 +286,7 @@ class TileIndex {
   const Tree& tree_;
   const Names& names_;
   Limits limits_;
-  int64_t t0_ = 0, length_ = 1, long_ = 1;
+  int64_t t0_ = 0, length_ = 1, run_length_ = 1, long_ = 1;
   unsigned base_ = 0, levels_ = 1;
   std::vector<std::vector<int64_t>> first_row_;  // by table, chunk; one more at the end
 

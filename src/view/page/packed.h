@@ -1,5 +1,5 @@
-// The data of a self-contained page, as it is written: columns of numbers, then a JSON that says where each of them lies,
-// all of it compressed.
+// The data of a self-contained page, as it is written: columns of numbers, then a JSON that says where each of them
+// lies, all of it compressed.
 //
 //   u32 'TEMB' | u32 2 | columns | JSON | u32 bytes of the JSON
 //

@@ -31,7 +31,10 @@ export interface Run {
   machine?: string;
   started?: string | null;
   t0: string;
+  /** What there is to draw: marks and readings beside the run included. */
   length: number;
+  /** From the first begin to the last end of what takes time. */
+  run_length?: number;
   complete?: boolean;
   note?: string;
   losses?: string[];

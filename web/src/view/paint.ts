@@ -6,6 +6,7 @@
 
 import { blend, type Pixel, type Theme } from './colour';
 import type { Piece } from './tile_store';
+import type { Row } from './rows';
 import { kBins, kFailed, tileSpan, type CounterTile } from './tile';
 
 /** Alpha (of 256) of a column that is hardly covered, and what full cover adds to it. */
@@ -329,4 +330,28 @@ export function counterColumns(pieces: Piece[], scale: Scale): CounterColumns {
   }
   if (!first) hold(width);
   return { min, max, value };
+}
+
+/** A counter as an area with its line: columns of `pixels`, which are `width` wide, from y0 on. */
+export function paintCounter(row: Row, columns: CounterColumns, pixels: Uint32Array, y0: number, rowHeight: number, width: number, height: number, ratio: number, theme: Theme): void {
+  const low = Math.min(0, row.track.min ?? 0);
+  const high = Math.max(row.track.max ?? 1, low + 1e-12);
+  const top = y0 + Math.round(4 * ratio);
+  const bottom = y0 + rowHeight - Math.round(3 * ratio);
+  const yOf = (value: number): number => Math.round(bottom - ((value - low) / (high - low)) * (bottom - top));
+  const area = blend(theme.lane, theme.accentPixel, 58);
+  const line = blend(theme.lane, theme.accentPixel, 220);
+  const thick = Math.max(1, Math.round(ratio));
+  const base = yOf(0);
+  for (let x = 0; x < width; ++x) {
+    const value = columns.value[x];
+    if (Number.isNaN(value)) continue;
+    const a = Math.max(top, Math.min(bottom, yOf(columns.max[x])));
+    const b = Math.max(top, Math.min(bottom, yOf(columns.min[x])));
+    const put = (from: number, to: number, colour: number): void => {
+      for (let y = Math.max(0, from); y < Math.min(height, to); ++y) pixels[y * width + x] = colour;
+    };
+    put(Math.min(base, b), Math.max(base, b), area);
+    put(a, b + thick, line);
+  }
 }

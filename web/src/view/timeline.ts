@@ -1,50 +1,18 @@
 // The timeline's canvases: what lies under the rows in view, drawn from tiles, and the mouse and keys on it. The tree of names
 // beside it and everything around are Svelte's.
 
-import { css, blend, type Theme } from './colour';
+import { blend } from './colour';
+import { Labels } from './labels';
+import { kRuler, type Listener, type Look, type Shown, type Under } from './look';
 import type { NameStore } from './names';
-import { counterColumns, lowerTime, Raster, type Label } from './paint';
+import { drawOverlay, drawRuler } from './overlay';
+import { counterColumns, paintCounter, Raster, type Label } from './paint';
 import { rowAt, kLane, type Row } from './rows';
-import type { Place, SliceLink } from './source';
-import { kBins, tileSpan } from './tile';
 import type { TileStore } from './tile_store';
-import { moment, reading, tickStep, time } from './units';
+import { findUnder } from './under';
+import { tickStep } from './units';
 
-export const kRuler = 26;
-
-/** What lies under a point of the timeline. */
-export type Under =
-  | { what: 'slice'; row: Row; lane: number; index: string; name: number; start: number; duration: number; flags: number }
-  | { what: 'density'; row: Row; lane: number; from: number; to: number; events: number; name: number; cover: number }
-  | { what: 'counter'; row: Row; at: number; value: number; min: number; max: number }
-  | { what: 'row'; row: Row; at: number };
-
-export interface Selection extends Place {
-  links: SliceLink[];
-}
-
-/** What the timeline tells the page. */
-export interface Listener {
-  moved(from: number, to: number, scroll: number): void;
-  hovered(under: Under | null, x: number, y: number): void;
-  clicked(under: Under | null): void;
-  spanned(from: number, to: number, done: boolean): void;
-}
-
-export interface Shown {
-  rows: Row[];
-  height: number;
-  theme: Theme;
-  selection: Selection | null;
-  span: [number, number] | null;
-  /** A stretch that a finding points to. */
-  evidence: [number, number] | null;
-  chosen: ReadonlySet<number> | null;
-}
-
-const kFont = '11px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif';
-
-export class Timeline {
+export class Timeline implements Look {
   from = 0;
   to = 1;
   scroll = 0;
@@ -52,24 +20,22 @@ export class Timeline {
   length = 1;
   /** Times of the last frames' drawing and the moments at which they began, in ms; for the bench. */
   readonly frames: { at: number; took: number }[] = [];
-  labelsDrawn = 0;
 
   private raster = new Raster(1);
   private image: ImageData | null = null;
   private pixels = new Uint32Array(0);
   private queued = false;
   private overlayQueued = false;
-  private width = 0;
-  private height = 0;
-  private ratio = 1;
+  width = 0;
+  height = 0;
+  ratio = 1;
   private mouse: { x: number; y: number } | null = null;
-  private under: Under | null = null;
+  under: Under | null = null;
   private drag: { kind: 'pan' | 'span' | 'edge'; x: number; y: number; from: number; to: number; scroll: number; anchor: number; moved: boolean } | null = null;
   private readonly keys = new Set<string>();
   private keyAt = 0;
   private flight: { from: [number, number]; to: [number, number]; scroll: [number, number]; began: number } | null = null;
-  private readonly widths = new Map<number, number>();
-  private readonly cuts = new Map<string, string>();
+  private readonly labels: Labels;
   private readonly context: CanvasRenderingContext2D;
   private readonly overContext: CanvasRenderingContext2D;
   private readonly rulerContext: CanvasRenderingContext2D;
@@ -91,6 +57,7 @@ export class Timeline {
       return made;
     };
     this.context = context(canvas, false);
+    this.labels = new Labels(this.context, names);
     this.overContext = context(over, true);
     this.rulerContext = context(ruler, false);
     const signal = this.stop.signal;
@@ -196,6 +163,12 @@ export class Timeline {
     if (y >= this.scroll + 8 && y + row.lane <= this.scroll + this.height - 8) return this.scroll;
     return Math.max(0, y - this.height / 2);
   }
+  get pointer(): { x: number; y: number } | null {
+    return this.drag === null ? this.mouse : null;
+  }
+  get labelsDrawn(): number {
+    return this.labels.drawn;
+  }
   timeAt(x: number): number {
     return this.from + ((this.to - this.from) * x) / this.width;
   }
@@ -224,8 +197,8 @@ export class Timeline {
     requestAnimationFrame(() => {
       this.overlayQueued = false;
       if (this.stop.signal.aborted) return;
-      this.drawOver();
-      this.drawRuler();
+      drawOverlay(this.overContext, this);
+      drawRuler(this.rulerContext, this);
     });
   }
 
@@ -308,7 +281,7 @@ export class Timeline {
       if (row.what === 'counter') {
         drawn.push(row.track.id);
         const pieces = this.tiles.pieces(row.track.id, level, this.from, this.to);
-        this.counter(row, counterColumns(pieces, scale), y0, Math.round(row.height * ratio), width, height);
+        paintCounter(row, counterColumns(pieces, scale), pixels, y0, Math.round(row.height * ratio), width, height, ratio, theme);
         counters.push({ row, y: row.top - this.scroll });
       } else {
         drawn.push(row.track.id);
@@ -332,330 +305,18 @@ export class Timeline {
       if (y1 - 1 >= 0 && y1 - 1 < height) pixels.fill(lineColour, (y1 - 1) * width, y1 * width);
     }
     this.context.putImageData(image, 0, 0);
-    this.text(texts, counters);
+    this.labels.draw(texts, counters, this);
     this.tiles.end(level, this.from, this.to, drawn);
     this.names.flush();
-    this.drawOver();
-    this.drawRuler();
-  }
-
-  private counter(row: Row, columns: ReturnType<typeof counterColumns>, y0: number, rowHeight: number, width: number, height: number): void {
-    const { theme } = this.shown;
-    const low = Math.min(0, row.track.min ?? 0);
-    const high = Math.max(row.track.max ?? 1, low + 1e-12);
-    const top = y0 + Math.round(4 * this.ratio);
-    const bottom = y0 + rowHeight - Math.round(3 * this.ratio);
-    const yOf = (value: number): number => Math.round(bottom - ((value - low) / (high - low)) * (bottom - top));
-    const area = blend(theme.lane, theme.accentPixel, 58);
-    const line = blend(theme.lane, theme.accentPixel, 220);
-    const thick = Math.max(1, Math.round(this.ratio));
-    const base = yOf(0);
-    for (let x = 0; x < width; ++x) {
-      const value = columns.value[x];
-      if (Number.isNaN(value)) continue;
-      const a = Math.max(top, Math.min(bottom, yOf(columns.max[x])));
-      const b = Math.max(top, Math.min(bottom, yOf(columns.min[x])));
-      const put = (from: number, to: number, colour: number): void => {
-        for (let y = Math.max(0, from); y < Math.min(height, to); ++y) this.pixels[y * width + x] = colour;
-      };
-      put(Math.min(base, b), Math.max(base, b), area);
-      put(a, b + thick, line);
-    }
-  }
-
-  /** `name` so that it fits into `room`, cut in the middle, where little fits at the end; empty when nothing sensible fits. */
-  private fitted(name: number, text: string, room: number): string {
-    const context = this.context;
-    let full = this.widths.get(name);
-    if (full === undefined) {
-      full = context.measureText(text).width;
-      this.widths.set(name, full);
-      if (this.widths.size > 20000) this.widths.clear();
-    }
-    if (full <= room) return text;
-    const keep = Math.floor((text.length * room) / full) - 1;
-    if (keep < 3) return '';
-    const key = `${name}:${keep}`;
-    let cut = this.cuts.get(key);
-    if (cut === undefined) {
-      let letters = [...text];
-      const scale = letters.length / text.length;
-      let rest = Math.floor(keep * scale);
-      do {
-        const head = rest < 14 ? rest : Math.ceil(rest * 0.6);
-        cut = rest < 3 ? '' : `${letters.slice(0, head).join('')}…${letters.slice(letters.length - (rest - head)).join('')}`;
-        --rest;
-      } while (cut !== '' && context.measureText(cut).width > room);
-      letters = [];
-      this.cuts.set(key, cut);
-      if (this.cuts.size > 40000) this.cuts.clear();
-    }
-    return cut;
-  }
-
-  private text(texts: { y: number; labels: Label[] }[], counters: { row: Row; y: number }[]): void {
-    const { context, ratio } = this;
-    const { theme, chosen } = this.shown;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.font = kFont;
-    context.textBaseline = 'middle';
-    context.textAlign = 'left';
-    context.direction = 'ltr';
-    this.labelsDrawn = 0;
-    for (const { y, labels } of texts)
-      for (const label of labels) {
-        const x0 = label.x0 / ratio;
-        const room = (label.x1 - label.x0) / ratio - 8;
-        const line = this.names.line(label.name);
-        if (line === undefined || room < 16) continue;
-        const text = this.fitted(label.name, line, room);
-        if (text === '') continue;
-        context.fillStyle = chosen !== null && !chosen.has(label.name) ? theme.muted : theme.label;
-        context.fillText(text, x0 + 5, y + 0.5);
-        ++this.labelsDrawn;
-      }
-    context.font = '10px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif';
-    context.textAlign = 'right';
-    context.fillStyle = theme.muted;
-    for (const { row, y } of counters) {
-      if (row.track.max === undefined) continue;
-      const text = reading(row.track.max, row.track.unit);
-      const wide = context.measureText(text).width;
-      context.fillStyle = css(theme.lane);
-      context.globalAlpha = 0.8;
-      context.fillRect(this.width - wide - 12, y + 2, wide + 8, 14);
-      context.globalAlpha = 1;
-      context.fillStyle = theme.muted;
-      context.fillText(text, this.width - 8, y + 9.5);
-    }
-    context.textAlign = 'left';
-  }
-
-  private drawRuler(): void {
-    const context = this.rulerContext;
-    const { theme, span } = this.shown;
-    const ratio = this.ratio;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.fillStyle = css(theme.back);
-    context.fillRect(0, 0, this.width, kRuler);
-    if (span !== null) {
-      const [a, b] = [this.xOf(span[0]), this.xOf(span[1])];
-      context.globalAlpha = 0.18;
-      context.fillStyle = theme.accent;
-      context.fillRect(a, 0, Math.max(1, b - a), kRuler);
-      context.globalAlpha = 1;
-    }
-    const step = tickStep(((this.to - this.from) / this.width) * 110);
-    context.font = kFont;
-    context.textBaseline = 'middle';
-    context.strokeStyle = theme.line;
-    context.lineWidth = 1;
-    context.beginPath();
-    for (let tick = Math.floor(this.from / step) * step; tick < this.to; tick += step) {
-      for (let i = 0; i < 5; ++i) {
-        const x = Math.floor(this.xOf(tick + (i * step) / 5)) + 0.5;
-        context.moveTo(x, kRuler - (i === 0 ? 11 : 4));
-        context.lineTo(x, kRuler);
-      }
-    }
-    context.moveTo(0, kRuler - 0.5);
-    context.lineTo(this.width, kRuler - 0.5);
-    context.stroke();
-    context.fillStyle = theme.muted;
-    // Far inside a long run ticks are told from the left edge of the view, whose own moment stands there.
-    const digits = Math.log10(Math.max(Math.abs(this.to), 1) / step);
-    const relative = digits > 6;
-    const base = relative ? Math.ceil(this.from / (step * 10)) * step * 10 : 0;
-    for (let tick = Math.floor(this.from / step) * step; tick < this.to; tick += step) {
-      const x = this.xOf(tick);
-      if (x < -100) continue;
-      const isBase = relative && Math.abs(tick - base) < step / 2;
-      const text = relative && !isBase ? `${tick - base < 0 ? '−' : '+'}${moment(Math.abs(Math.round((tick - base) / step)) * step, step)}` : moment(Math.round(tick / step) * step, step);
-      if (x + 4 + context.measureText(text).width > this.width) continue;
-      context.fillStyle = isBase ? theme.text : theme.muted;
-      context.fillText(text, x + 4, 10);
-    }
-    if (this.mouse !== null && this.drag === null) {
-      const text = moment(this.timeAt(this.mouse.x), Math.max(1, 10 ** Math.floor(Math.log10((this.to - this.from) / this.width))));
-      const w = context.measureText(text).width + 10;
-      const x = Math.min(Math.max(0, this.mouse.x - w / 2), this.width - w);
-      context.fillStyle = css(theme.group);
-      context.fillRect(x, 2, w, 16);
-      context.fillStyle = theme.text;
-      context.fillText(text, x + 5, 10);
-    }
-  }
-
-  private yOf(track: number, lane: number): { y: number; exact: boolean } | null {
-    const row = this.shown.rows.find((each) => each.track.id === track);
-    if (row === undefined) return null;
-    return { y: row.top - this.scroll + row.first + (row.what === 'slices' ? lane * row.lane : 0) + (row.lane - 2) / 2, exact: row.what === 'slices' };
-  }
-
-  private drawOver(): void {
-    const context = this.overContext;
-    const { theme, selection, span, evidence } = this.shown;
-    const ratio = this.ratio;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, this.width, this.height);
-    if (evidence !== null) {
-      const [a, b] = [this.xOf(evidence[0]), this.xOf(evidence[1])];
-      context.fillStyle = theme.exposed;
-      context.globalAlpha = 0.1;
-      context.fillRect(a, 0, Math.max(1, b - a), this.height);
-      context.globalAlpha = 0.7;
-      context.fillRect(a - 1, 0, 1, this.height);
-      context.fillRect(b, 0, 1, this.height);
-      context.globalAlpha = 1;
-    }
-    if (span !== null) {
-      const [a, b] = [this.xOf(span[0]), this.xOf(span[1])];
-      context.globalAlpha = theme.dark ? 0.45 : 0.32;
-      context.fillStyle = css(theme.back);
-      context.fillRect(0, 0, Math.max(0, a), this.height);
-      context.fillRect(b, 0, Math.max(0, this.width - b), this.height);
-      context.globalAlpha = 1;
-      context.fillStyle = theme.accent;
-      context.fillRect(Math.round(a) - 1, 0, 1, this.height);
-      context.fillRect(Math.round(b), 0, 1, this.height);
-      const text = time(span[1] - span[0]);
-      context.font = `600 ${kFont}`;
-      const w = context.measureText(text).width + 12;
-      const x = Math.min(Math.max((Math.max(a, 0) + Math.min(b, this.width)) / 2 - w / 2, 2), this.width - w - 2);
-      context.fillRect(x, 4, w, 18);
-      context.fillStyle = css(theme.back);
-      context.textBaseline = 'middle';
-      context.fillText(text, x + 6, 13.5);
-    }
-    if (this.mouse !== null && this.drag === null) {
-      context.fillStyle = theme.muted;
-      context.globalAlpha = 0.35;
-      context.fillRect(Math.round(this.mouse.x), 0, 1, this.height);
-      context.globalAlpha = 1;
-    }
-    const outline = (start: number, stop: number, row: Row, lane: number, colour: string, thick: number): void => {
-      const y = row.top - this.scroll + row.first + (row.what === 'slices' ? lane * row.lane : 0);
-      const a = Math.max(-4, this.xOf(start));
-      const b = Math.min(this.width + 4, this.xOf(stop));
-      context.strokeStyle = colour;
-      context.lineWidth = thick;
-      context.strokeRect(a - thick / 2, y - thick / 2, Math.max(b - a, 1) + thick, row.lane - 2 + thick);
-    };
-    if (this.under !== null && this.drag === null) {
-      if (this.under.what === 'slice') outline(this.under.start, this.under.duration < 0 ? this.length : this.under.start + this.under.duration, this.under.row, this.under.lane, theme.text, 1);
-      else if (this.under.what === 'density') outline(this.under.from, this.under.to, this.under.row, this.under.lane, theme.text, 1);
-      else if (this.under.what === 'counter' && this.mouse !== null) {
-        const row = this.under.row;
-        const low = Math.min(0, row.track.min ?? 0);
-        const high = Math.max(row.track.max ?? 1, low + 1e-12);
-        const y = row.top - this.scroll + row.height - 3 - ((this.under.value - low) / (high - low)) * (row.height - 7);
-        context.fillStyle = theme.text;
-        context.beginPath();
-        context.arc(this.mouse.x, y, 3, 0, 2 * Math.PI);
-        context.fill();
-      }
-    }
-    if (selection === null) return;
-    const row = this.shown.rows.find((each) => each.track.id === selection.track);
-    if (row !== undefined) outline(selection.start, selection.duration < 0 ? this.length : selection.start + selection.duration, row, selection.lane, theme.accent, 2);
-    const here = this.yOf(selection.track, selection.lane);
-    for (const link of selection.links) {
-      const there = this.yOf(link.track, link.lane);
-      if (here === null || there === null) continue;
-      // From the one that came first: the end of a call's begin to the begin of what it caused.
-      const caused = link.start >= selection.start;
-      const [a, b] = caused ? [selection, link] : [link, selection];
-      const [ya, yb] = caused ? [here.y, there.y] : [there.y, here.y];
-      const xa = this.xOf(a.start + Math.min(Math.max(a.duration, 0), Math.max(0, b.start - a.start)));
-      const xb = this.xOf(b.start);
-      if (Math.max(xa, xb) < -50 || Math.min(xa, xb) > this.width + 50) continue;
-      const bend = Math.max(16, Math.min(120, Math.abs(xb - xa) / 2));
-      context.strokeStyle = theme.accent;
-      context.lineWidth = 1.5;
-      context.globalAlpha = 0.9;
-      context.beginPath();
-      context.moveTo(xa, ya);
-      context.bezierCurveTo(xa + bend, ya, xb - bend, yb, xb - 5, yb);
-      context.stroke();
-      context.fillStyle = theme.accent;
-      context.beginPath();
-      context.moveTo(xb, yb);
-      context.lineTo(xb - 7, yb - 4);
-      context.lineTo(xb - 7, yb + 4);
-      context.fill();
-      context.beginPath();
-      context.arc(xa, ya, 2.5, 0, 2 * Math.PI);
-      context.fill();
-      context.globalAlpha = 1;
-    }
+    drawOverlay(this.overContext, this);
+    drawRuler(this.rulerContext, this);
   }
 
   // ---- what lies where
 
-  find(x: number, y: number): Under | null {
-    const rows = this.shown.rows;
-    const row = rows[rowAt(rows, y + this.scroll)];
-    if (row === undefined) return null;
-    const at = this.timeAt(x);
-    const perPixel = (this.to - this.from) / Math.max(1, this.canvas.width);
-    const slack = ((this.to - this.from) / this.width) * 2;
-    const level = this.tiles.levelFor(perPixel);
-    const pieces = this.tiles.pieces(row.track.id, level, this.from, this.to);
-    if (row.what === 'counter') {
-      const column = Math.floor(x * this.ratio);
-      const columns = counterColumns(pieces, { from: this.from, perPixel, width: this.canvas.width });
-      const value = columns.value[column];
-      return value === undefined || Number.isNaN(value) ? { what: 'row', row, at } : { what: 'counter', row, at, value, min: columns.min[column], max: columns.max[column] };
-    }
-    const lane = row.what === 'group' ? 0 : Math.floor((y + this.scroll - row.top - row.first) / row.lane);
-    if (lane < 0 || lane >= row.lanes) return { what: 'row', row, at };
-    let best: Under | null = null;
-    let nearest = Infinity;
-    for (const { tile, from, to } of pieces) {
-      if (at < from - slack || at >= to + slack) continue;
-      if (tile.kind === 'slices' && lane < tile.lanes) {
-        const [begin, stop] = [tile.lanesAt[lane], tile.lanesAt[lane + 1]];
-        for (let i = lowerTime(tile.start, begin, stop, at + slack) - 1; i >= begin; --i) {
-          const s0 = tile.start[i];
-          const s1 = tile.duration[i] < 0 ? this.length : s0 + tile.duration[i];
-          const distance = at < s0 ? s0 - at : at > s1 ? at - s1 : 0;
-          if (distance <= slack && distance < nearest) {
-            nearest = distance;
-            best =
-              row.what === 'group' // stretches of work, which are no slices
-                ? { what: 'density', row, lane, from: s0, to: s1, events: 1, name: tile.name[i], cover: 1 }
-                : {
-                    what: 'slice',
-                    row,
-                    lane,
-                    index: String(tile.row[i]),
-                    name: tile.name[i],
-                    start: s0,
-                    duration: tile.duration[i],
-                    flags: tile.flags[i],
-                  };
-          }
-          if (s1 < at - slack) break;
-        }
-      } else if (tile.kind === 'density' && lane < tile.lanes) {
-        const binSpan = 2 ** tile.level;
-        const begin = tile.index * tileSpan(tile.level);
-        const wanted = Math.floor((at - begin) / binSpan);
-        for (let i = tile.lanesAt[lane]; i < tile.lanesAt[lane + 1]; ++i) {
-          const distance = Math.abs(tile.bin[i] - wanted) * binSpan;
-          if (distance > Math.max(slack, 0) || distance >= nearest || tile.bin[i] >= kBins) continue;
-          nearest = distance;
-          const a = begin + tile.bin[i] * binSpan;
-          best = { what: 'density', row, lane, from: a, to: a + binSpan, events: tile.events[i], name: tile.name[i], cover: tile.cover[i] / 65535 };
-        }
-      }
-    }
-    return best ?? { what: 'row', row, at };
-  }
-
   private hover(): void {
     if (this.mouse === null || this.drag !== null) return;
-    this.under = this.find(this.mouse.x, this.mouse.y);
+    this.under = findUnder(this, this.tiles, this.mouse.x, this.mouse.y);
     this.over.style.cursor = this.under !== null && this.under.what !== 'row' ? 'pointer' : 'default';
     this.listener.hovered(this.under, this.mouse.x, this.mouse.y);
   }
@@ -717,7 +378,7 @@ export class Timeline {
       if (drag.kind !== 'pan' && this.shown.span !== null) this.listener.spanned(this.shown.span[0], this.shown.span[1], true);
       this.over.style.cursor = 'default';
     } else {
-      this.listener.clicked(drag.kind === 'span' && event.currentTarget === this.ruler ? null : this.find(x, y));
+      this.listener.clicked(drag.kind === 'span' && event.currentTarget === this.ruler ? null : findUnder(this, this.tiles, x, y));
     }
     this.hover();
     this.redrawOver();
@@ -745,7 +406,7 @@ export class Timeline {
   }
   private zoomIn(): void {
     if (this.mouse === null) return;
-    const under = this.find(this.mouse.x, this.mouse.y);
+    const under = findUnder(this, this.tiles, this.mouse.x, this.mouse.y);
     if (under === null) return;
     if (under.what === 'slice' && under.duration > 0) this.fly(under.start - under.duration * 0.1, under.start + under.duration * 1.1);
     else {

@@ -11,7 +11,9 @@ import { fileURLToPath } from 'node:url';
 const source = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 const build = process.env.TACHO_BUILD ?? path.join(source, 'build');
 const tacho = process.env.TACHO ?? path.join(build, 'bin/tacho');
-const playwright = createRequire(path.join(process.env.TACHO_NODE_MODULES ?? path.join(build, 'web'), 'package.json'))('playwright-core');
+const playwright = createRequire(path.join(process.env.TACHO_NODE_MODULES ?? path.join(build, 'web'), 'package.json'))(
+  'playwright-core',
+);
 const seconds = Number(process.env.SECONDS ?? 4);
 const files = process.argv.slice(2);
 if (files.length === 0) {
@@ -44,7 +46,10 @@ const quantile = (values, share) => {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
 };
 
-const browser = await playwright.chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--enable-precise-memory-info'] });
+const browser = await playwright.chromium.launch({
+  executablePath: '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu', '--enable-precise-memory-info'],
+});
 for (const file of files) {
   const html = file.endsWith('.html');
   const began = performance.now();
@@ -56,12 +61,22 @@ for (const file of files) {
   const painted = performance.now();
   console.log(`\n${path.basename(file)}  ${(statSync(file).size / 2 ** 20).toFixed(1)} MiB`);
   if (server !== null) console.log(`  tacho serves after      ${(opened - began).toFixed(0)} ms`);
-  console.log(`  overview painted after  ${(painted - opened).toFixed(0)} ms of the page${server === null ? '' : `, ${(painted - began).toFixed(0)} ms of the command`}`);
-  await page.waitForFunction(() => (window.tacho.app.current.ready ?? 1) >= 1 && window.tacho.app.overview.provisional !== true, undefined, { timeout: 600000 });
+  console.log(
+    `  overview painted after  ${(painted - opened).toFixed(0)} ms of the page${server === null ? '' : `, ${(painted - began).toFixed(0)} ms of the command`}`,
+  );
+  await page.waitForFunction(
+    () => (window.tacho.app.current.ready ?? 1) >= 1 && window.tacho.app.overview.provisional !== true,
+    undefined,
+    { timeout: 600000 },
+  );
   if (server !== null) console.log(`  index complete after    ${(performance.now() - began).toFixed(0)} ms`);
   await page.evaluate(() => (window.tacho.app.view = 'timeline'));
   await page.waitForFunction(() => window.tacho.timeline() && window.tacho.app.tiles.settled);
-  const run = await page.evaluate(() => ({ events: window.tacho.app.current.events, rows: window.tacho.app.shown.rows.length, length: window.tacho.app.length }));
+  const run = await page.evaluate(() => ({
+    events: window.tacho.app.current.events,
+    rows: window.tacho.app.shown.rows.length,
+    length: window.tacho.app.length,
+  }));
   console.log(`  ${run.events.toLocaleString('en-US')} events, ${run.rows} rows, ${(run.length / 1e9).toFixed(3)} s`);
 
   const all = [];
@@ -79,7 +94,11 @@ for (const file of files) {
         const span = app.length * share;
         timeline.set(app.length / 2 - span / 2, app.length / 2 + span / 2, 0);
         await new Promise((done) => setTimeout(done, 300));
-        const move = { zoom: () => timeline.zoom(value, 600), pan: () => timeline.pan(value), scroll: () => timeline.set(timeline.from, timeline.to, timeline.scroll + value) }[kind];
+        const move = {
+          zoom: () => timeline.zoom(value, 600),
+          pan: () => timeline.pan(value),
+          scroll: () => timeline.set(timeline.from, timeline.to, timeline.scroll + value),
+        }[kind];
         const intervals = [];
         const first = timeline.frames.length;
         timeline.frames.splice(0, first);
@@ -97,17 +116,26 @@ for (const file of files) {
       [start, move, by, seconds],
     );
     all.push(...intervals);
-    console.log(`  ${what.padEnd(16)} ${String(intervals.length).padStart(4)} frames, every ${quantile(intervals, 0.5).toFixed(1)} ms (p99 ${quantile(intervals, 0.99).toFixed(1)}); drawing ${quantile(took, 0.5).toFixed(1)} ms (p99 ${quantile(took, 0.99).toFixed(1)})`);
+    console.log(
+      `  ${what.padEnd(16)} ${String(intervals.length).padStart(4)} frames, every ${quantile(intervals, 0.5).toFixed(1)} ms (p99 ${quantile(intervals, 0.99).toFixed(1)}); drawing ${quantile(took, 0.5).toFixed(1)} ms (p99 ${quantile(took, 0.99).toFixed(1)})`,
+    );
   }
-  console.log(`  all movements    ${(1000 / quantile(all, 0.5)).toFixed(0)} frames/s median, p99 ${quantile(all, 0.99).toFixed(1)} ms`);
-  const name = await page.evaluate(() => window.tacho.app.overview.kernels?.[0]?.text ?? window.tacho.app.overview.calls_top?.[0]?.text ?? 'a');
+  console.log(
+    `  all movements    ${(1000 / quantile(all, 0.5)).toFixed(0)} frames/s median, p99 ${quantile(all, 0.99).toFixed(1)} ms`,
+  );
+  const name = await page.evaluate(
+    () => window.tacho.app.overview.kernels?.[0]?.text ?? window.tacho.app.overview.calls_top?.[0]?.text ?? 'a',
+  );
   const search = await page.evaluate(async (text) => {
     const began = performance.now();
     await window.tacho.app.source.search(0, text.slice(0, 40).replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), false, null);
     return performance.now() - began;
   }, name);
   console.log(`  search, first hits      ${search.toFixed(0)} ms`);
-  const heap = await page.evaluate(() => [performance.memory.usedJSHeapSize / 2 ** 20, window.tacho.app.tiles.heldBytes / 2 ** 20]);
+  const heap = await page.evaluate(() => [
+    performance.memory.usedJSHeapSize / 2 ** 20,
+    window.tacho.app.tiles.heldBytes / 2 ** 20,
+  ]);
   console.log(`  page's heap ${heap[0].toFixed(0)} MiB, its tiles ${heap[1].toFixed(1)} MiB`);
   if (server !== null) {
     console.log(`  tacho: ${memory(server.child.pid)}`);

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Checks the tree's form: scripts/lint.py format | python | subjects [BASE..HEAD] | tidy [--build FOLDER] [--all] [PATTERN].
+"""Checks the tree's form: scripts/lint.py format | python | web | subjects [BASE..HEAD] | tidy [--build FOLDER] [--all] [PATTERN].
 
 format  every C and C++ file of the tree is as clang-format would write it (.clang-format), which leaves comments alone;
         none of their lines is longer than 120 columns, lines of a drawing or a table (two spaces in a row) than 140.
 tidy    clang-tidy finds nothing (.clang-tidy) in any unit of the build folder's compile_commands.json; with PATTERN, in
         those of which a source file's path holds it. A unit that passed is not read again until its text, a header that
         it includes, its command or .clang-tidy changes; --all reads them all.
+web     eslint finds nothing in web/src, and prettier would change no file of it and no script of tests, benchmarks and
+        scripts; both are those of the build folder's web/node_modules.
 python  pyflakes and pycodestyle find nothing in any Python file; a line that says noqa is excused.
 subjects
         subjects of commits are `area: imperative summary` in at most 72 characters: the area a folder or a command, the
@@ -226,7 +228,27 @@ def excused(line):
     return found is not None and "noqa" in (ROOT / found[1]).read_text().splitlines()[int(found[2]) - 1]
 
 
-CHECKS = {"format": check_format, "tidy": check_tidy, "python": check_python, "subjects": check_subjects}
+def check_web(options):
+    """The pages' sources: what eslint finds, and what prettier would write otherwise."""
+    web = pathlib.Path(options.build).resolve() / "web"
+    if not (web / "node_modules/prettier").exists():
+        print(f"lint.py: no prettier in {web}/node_modules (the target web_page installs it)", file=sys.stderr)
+        return 77
+    # Both look for their configurations and plugins where the packages are.
+    for name in ("eslint.config.js", ".prettierrc.json", "svelte.config.js"):
+        shutil.copy(ROOT / "web" / name, web / name)
+    shutil.rmtree(web / "src", ignore_errors=True)
+    shutil.copytree(ROOT / "web/src", web / "src")
+    scripts = sorted(str(path) for folder in ("tests", "bench", "scripts") for path in (ROOT / folder).rglob("*.mjs")
+                     if "node_modules" not in path.parts)
+    sources = sorted(str(path) for path in (ROOT / "web/src").rglob("*") if path.suffix in (".ts", ".svelte", ".css"))
+    formatted = subprocess.run(["node", "node_modules/prettier/bin/prettier.cjs", "--check", "--config", ".prettierrc.json",
+                                *sources, *scripts], cwd=web)
+    found = subprocess.run(["node", "node_modules/eslint/bin/eslint.js", "src"], cwd=web)
+    return 1 if formatted.returncode or found.returncode else 0
+
+
+CHECKS = {"format": check_format, "web": check_web, "tidy": check_tidy, "python": check_python, "subjects": check_subjects}
 
 
 def main():

@@ -21,7 +21,9 @@ const page = (file) => {
 const servers = [];
 const compared = (...files) =>
   new Promise((done, failed) => {
-    const child = spawn(tacho, ['view', ...files.map((file) => path.join(data, file)), '--no-open', '--port', '0'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    const child = spawn(tacho, ['view', ...files.map((file) => path.join(data, file)), '--no-open', '--port', '0'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
     servers.push(child);
     child.stdout.once('data', (text) => done(String(text).trim()));
     child.once('exit', (code) => failed(new Error(`tacho view ended with ${code}`)));
@@ -34,57 +36,124 @@ const kMi300x = 'traces/kineto_mi300x_qwen1.5-0.5b.json.gz';
 await start();
 for (const [name, file, hash, colorScheme, act] of [
   ['view-overview', kAmd, 'view=overview', 'light'],
-  ['view-timeline', kH100, 'view=timeline&from=19900000&to=20500000', 'dark', async (on) => {
-    // The longest kernel in view, with what launched it.
-    const row = await on.evaluate(async () => {
-      const { app } = window.tacho;
-      const tables = await app.source.span(0, app.from, app.to);
-      const text = tables.kernels[0].text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-      const { hits } = await app.source.search(0, `^${text}$`, true, null);
-      return hits.find((hit) => hit.start > app.from + (app.to - app.from) * 0.1).row;
-    });
-    await on.evaluate((id) => window.tacho.app.select(id), row);
-    await on.waitForFunction(() => window.tacho.app.slice !== null);
-    await settled(on);
-  }],
-  ['view-kernels', kAmd, 'view=kernels', 'light', async (on) => {
-    await on.locator('.kernels .row').first().click();
-    await on.locator('.plots .facts').waitFor();
-  }],
-  ['view-flame', kH100, 'view=flame&flame=gpu.functions', 'light', async (on) => {
-    await asked(on);
-    // Into one layer of the model.
-    const box = await on.evaluate(() => window.tacho.panel().drawn().find((each) => /Layer_0$/.test(each.label)));
-    const area = await on.locator('#canvas').boundingBox();
-    await on.mouse.click(area.x + box.x + box.w / 2, area.y + box.depth * 19 + 10);
-    const operator = await on.evaluate(() => window.tacho.panel().drawn().filter((each) => each.label.startsWith('aten::')).sort((x, y) => y.w - x.w)[0]);
-    await on.mouse.move(area.x + operator.x + operator.w / 2, area.y + operator.depth * 19 + 10);
-  }],
+  [
+    'view-timeline',
+    kH100,
+    'view=timeline&from=19900000&to=20500000',
+    'dark',
+    async (on) => {
+      // The longest kernel in view, with what launched it.
+      const row = await on.evaluate(async () => {
+        const { app } = window.tacho;
+        const tables = await app.source.span(0, app.from, app.to);
+        const text = tables.kernels[0].text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+        const { hits } = await app.source.search(0, `^${text}$`, true, null);
+        return hits.find((hit) => hit.start > app.from + (app.to - app.from) * 0.1).row;
+      });
+      await on.evaluate((id) => window.tacho.app.select(id), row);
+      await on.waitForFunction(() => window.tacho.app.slice !== null);
+      await settled(on);
+    },
+  ],
+  [
+    'view-kernels',
+    kAmd,
+    'view=kernels',
+    'light',
+    async (on) => {
+      await on.locator('.kernels .row').first().click();
+      await on.locator('.plots .facts').waitFor();
+    },
+  ],
+  [
+    'view-flame',
+    kH100,
+    'view=flame&flame=gpu.functions',
+    'light',
+    async (on) => {
+      await asked(on);
+      // Into one layer of the model.
+      const box = await on.evaluate(() =>
+        window.tacho
+          .panel()
+          .drawn()
+          .find((each) => /Layer_0$/.test(each.label)),
+      );
+      const area = await on.locator('#canvas').boundingBox();
+      await on.mouse.click(area.x + box.x + box.w / 2, area.y + box.depth * 19 + 10);
+      const operator = await on.evaluate(
+        () =>
+          window.tacho
+            .panel()
+            .drawn()
+            .filter((each) => each.label.startsWith('aten::'))
+            .sort((x, y) => y.w - x.w)[0],
+      );
+      await on.mouse.move(area.x + operator.x + operator.w / 2, area.y + operator.depth * 19 + 10);
+    },
+  ],
   ['view-diff', [kH100, kMi300x], 'view=diff&diff=0.1.table.operator', 'light', asked],
-  ['view-flame-diff', [kH100, kMi300x], 'view=diff&diff=0.1.flame&flame=gpu.operators', 'dark', async (on) => {
-    await asked(on);
-    const area = await on.locator('#canvas').boundingBox();
-    const box = await on.evaluate(() => window.tacho.panel().drawn().filter((each) => each.label === 'aten::mm').sort((x, y) => y.w - x.w)[0]);
-    await on.mouse.move(area.x + box.x + box.w / 2, area.y + box.depth * 19 + 10);
-  }],
-  ['view-sql', [kH100], 'view=sql', 'light', async (on) => {
-    await on.fill('textarea[aria-label=SQL]', "SELECT start, duration, name FROM tacho.dispatch WHERE name LIKE '%gemm%' ORDER BY start");
-    await on.click('button.primary');
-    const press = (name) => on.locator('.sql .work').getByRole('button', { name, exact: true }).click();
-    await press('Plot');
-    await press('Points');
-    const mark = await on.evaluate(() => window.tacho.panel().drawn().marks.reduce((best, each) => (each.y > best.y ? each : best)));
-    const area = await on.locator('.sql canvas').boundingBox();
-    await on.mouse.move(area.x + mark.left, area.y + mark.top);
-  }],
+  [
+    'view-flame-diff',
+    [kH100, kMi300x],
+    'view=diff&diff=0.1.flame&flame=gpu.operators',
+    'dark',
+    async (on) => {
+      await asked(on);
+      const area = await on.locator('#canvas').boundingBox();
+      const box = await on.evaluate(
+        () =>
+          window.tacho
+            .panel()
+            .drawn()
+            .filter((each) => each.label === 'aten::mm')
+            .sort((x, y) => y.w - x.w)[0],
+      );
+      await on.mouse.move(area.x + box.x + box.w / 2, area.y + box.depth * 19 + 10);
+    },
+  ],
+  [
+    'view-sql',
+    [kH100],
+    'view=sql',
+    'light',
+    async (on) => {
+      await on.fill(
+        'textarea[aria-label=SQL]',
+        "SELECT start, duration, name FROM tacho.dispatch WHERE name LIKE '%gemm%' ORDER BY start",
+      );
+      await on.click('button.primary');
+      const press = (name) => on.locator('.sql .work').getByRole('button', { name, exact: true }).click();
+      await press('Plot');
+      await press('Points');
+      const mark = await on.evaluate(() =>
+        window.tacho
+          .panel()
+          .drawn()
+          .marks.reduce((best, each) => (each.y > best.y ? each : best)),
+      );
+      const area = await on.locator('.sql canvas').boundingBox();
+      await on.mouse.move(area.x + mark.left, area.y + mark.top);
+    },
+  ],
   ['view-ranks', 'ranks4', 'view=ranks', 'light', (on) => on.locator('.arrivals svg').waitFor()],
-  ['view-counters', 'workloads/vcopy/MI200', '', 'dark', async (on) => {
-    await on.locator('nav[aria-label="contents"] a[href="#sol"]').click();
-    await on.locator('svg[data-chart="roofline"]').waitFor();
-  }],
+  [
+    'view-counters',
+    'workloads/vcopy/MI200',
+    '',
+    'dark',
+    async (on) => {
+      await on.locator('nav[aria-label="contents"] a[href="#sol"]').click();
+      await on.locator('svg[data-chart="roofline"]').waitFor();
+    },
+  ],
 ]) {
   if (process.argv.length > 3 && !process.argv.slice(3).includes(name)) continue;
-  const opened = await open(Array.isArray(file) ? await compared(...file) : page(file), { hash, colorScheme, viewport: { width: 1360, height: 820 } });
+  const opened = await open(Array.isArray(file) ? await compared(...file) : page(file), {
+    hash,
+    colorScheme,
+    viewport: { width: 1360, height: 820 },
+  });
   await opened.page.waitForTimeout(600);
   if (hash.includes('timeline')) await settled(opened.page);
   if (act !== undefined) await act(opened.page);

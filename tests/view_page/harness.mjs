@@ -19,13 +19,17 @@ if (chromium === undefined) {
   console.log(`SKIPPED: ${text}`);
   process.exit(77);
 }
-const playwright = createRequire(path.join(process.env.TACHO_NODE_MODULES ?? path.join(build, 'web'), 'package.json'))('playwright-core');
+const playwright = createRequire(path.join(process.env.TACHO_NODE_MODULES ?? path.join(build, 'web'), 'package.json'))(
+  'playwright-core',
+);
 
 export const folder = mkdtempSync(path.join(tmpdir(), 'tacho-view-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 
-const fill = (start, data) => page.replace('/*TACHO_START*/null', () => JSON.stringify(start)).replace('/*TACHO_DATA*/', () => data);
-export const servedPage = () => fill({ served: true, version: 'test' }, '').replace("connect-src 'none'", () => "connect-src 'self'");
+const fill = (start, data) =>
+  page.replace('/*TACHO_START*/null', () => JSON.stringify(start)).replace('/*TACHO_DATA*/', () => data);
+export const servedPage = () =>
+  fill({ served: true, version: 'test' }, '').replace("connect-src 'none'", () => "connect-src 'self'");
 
 /** A server of the contract for one trace; `delay` in ms before each tile. */
 export async function serve(trace, { most = 4096, delay = 0 } = {}) {
@@ -54,8 +58,16 @@ export async function serve(trace, { most = 4096, delay = 0 } = {}) {
     else send();
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  server.unref();  // whoever forgets to close it still ends
-  return { address: `http://127.0.0.1:${server.address().port}/?token=T`, asked, close: () => new Promise((done) => { server.close(done); server.closeAllConnections(); }) };
+  server.unref(); // whoever forgets to close it still ends
+  return {
+    address: `http://127.0.0.1:${server.address().port}/?token=T`,
+    asked,
+    close: () =>
+      new Promise((done) => {
+        server.close(done);
+        server.closeAllConnections();
+      }),
+  };
 }
 
 let files = 0;
@@ -77,20 +89,27 @@ export async function stop() {
 /** Opens an address or a file. Errors in the page fail the test, and any request of a file beyond itself. */
 export async function open(address, { hash = '', allow = [], ...options } = {}) {
   const file = address.startsWith('/');
-  const context = await browser.newContext({ viewport: { width: 1600, height: 900 }, offline: file, reducedMotion: 'reduce', ...options });
+  const context = await browser.newContext({
+    viewport: { width: 1600, height: 900 },
+    offline: file,
+    reducedMotion: 'reduce',
+    ...options,
+  });
   const page = await context.newPage();
   const faults = [];
   page.on('pageerror', (error) => faults.push(`error: ${error.message}`));
   page.on('console', (message) => {
     // The tests read the canvas back; the page does not.
     if (message.text().includes('willReadFrequently')) return;
-    if (['error', 'warning'].includes(message.type()) && !allow.some((each) => message.text().includes(each))) faults.push(`console: ${message.text()}`);
+    if (['error', 'warning'].includes(message.type()) && !allow.some((each) => message.text().includes(each)))
+      faults.push(`console: ${message.text()}`);
   });
   const url = (file ? `file://${address}` : address) + (hash === '' ? '' : `#${hash}`);
   const origin = file ? `file://${address}` : new URL(address).origin;
   page.on('request', (request) => {
     const to = request.url();
-    if (file ? to.split('#')[0] !== origin : !to.startsWith(origin)) if (!to.startsWith('data:')) faults.push(`loads ${to}`);
+    if (file ? to.split('#')[0] !== origin : !to.startsWith(origin))
+      if (!to.startsWith('data:')) faults.push(`loads ${to}`);
   });
   await page.goto(url);
   await page.waitForFunction(() => window.tacho?.app.overview !== null && window.tacho?.app.overview !== undefined);
@@ -111,7 +130,14 @@ export const settled = (page) =>
     for (let i = 0; i < 600; ++i) {
       await frame();
       const { app, timeline } = window.tacho;
-      if (timeline() !== null && timeline() !== undefined && app.goal === null && !timeline().moving && app.tiles.settled && app.names.settled) {
+      if (
+        timeline() !== null &&
+        timeline() !== undefined &&
+        app.goal === null &&
+        !timeline().moving &&
+        app.tiles.settled &&
+        app.names.settled
+      ) {
         await frame();
         if (app.tiles.settled) return;
       }

@@ -66,7 +66,12 @@ async function compare(page, trace, exact) {
     // Groups are drawn as densities always.
     const slack = ['host', 'process'].includes(trace.tracks[track].kind) ? 1 : exact;
     // Two columns more on each side: what lies just outside of the view may show within the slack.
-    const { cover, must, touched } = Object.fromEntries(Object.entries(plain(trace, track, lane, from - 2 * perPixel, perPixel, width + 4)).map(([key, values]) => [key, { at: (x) => values[x + 2] ?? 0 }]));
+    const { cover, must, touched } = Object.fromEntries(
+      Object.entries(plain(trace, track, lane, from - 2 * perPixel, perPixel, width + 4)).map(([key, values]) => [
+        key,
+        { at: (x) => values[x + 2] ?? 0 },
+      ]),
+    );
     for (let x = 0; x < width; ++x) {
       const drawn = !empty.has(pixels[x]);
       const near = (values, test) => {
@@ -76,13 +81,21 @@ async function compare(page, trace, exact) {
       const where = `track ${track} lane ${lane} column ${x} of ${from}..${to}`;
       // A slice's strongest column is coloured, and so is what is covered by a tenth or more.
       if ((must.at(x) === 1 || cover.at(x) > 0.1) && slack === 0) assert.ok(drawn, `${where}: missing`);
-      if (must.at(x) === 1 && slack > 0 && x > 0 && x + 1 < width) assert.ok([-1, 0, 1].some((d) => !empty.has(pixels[x + d])), `${where}: missing`);
+      if (must.at(x) === 1 && slack > 0 && x > 0 && x + 1 < width)
+        assert.ok(
+          [-1, 0, 1].some((d) => !empty.has(pixels[x + d])),
+          `${where}: missing`,
+        );
       if (drawn) {
         ++columns;
-        assert.ok(near(touched, (each) => each === 1), `${where}: invented`);
+        assert.ok(
+          near(touched, (each) => each === 1),
+          `${where}: invented`,
+        );
       }
       // A gap that is wider than what a bin may blur stays a gap, at every zoom.
-      if (slack > 0 && [-1, 0, 1].every((d) => cover.at(x + d) >= 0.999)) assert.ok(drawn, `${where}: full, but missing`);
+      if (slack > 0 && [-1, 0, 1].every((d) => cover.at(x + d) >= 0.999))
+        assert.ok(drawn, `${where}: full, but missing`);
     }
   }
   return columns;
@@ -104,7 +117,10 @@ async function look(page, from, to) {
   await settled(page);
 }
 
-for (const [what, most, slack] of [['slices', 4096, 0], ['densities', 12, 1]])
+for (const [what, most, slack] of [
+  ['slices', 4096, 0],
+  ['densities', 12, 1],
+])
   test(`what is drawn of ${what} is what a plain renderer draws, at many zooms`, async () => {
     let columns = 0;
     for (const seed of [1, 2, 3]) {
@@ -152,12 +168,32 @@ test('the tiles made in the page equal those of the server', async () => {
   const { page, close } = await open(selfContained(trace), { hash: 'view=timeline' });
   const made = await open(server.address, { hash: 'view=timeline' });
   let compared = 0;
-  for (const [level, index] of [[17, 0], [14, 0], [14, 2], [10, 5], [8, 100], [4, 1000]]) {
+  for (const [level, index] of [
+    [17, 0],
+    [14, 0],
+    [14, 2],
+    [10, 5],
+    [8, 100],
+    [4, 1000],
+  ]) {
     const tiles = (on) =>
-      on.evaluate(async ([l, i, ids]) => {
-        const list = await window.tacho.app.source.tiles(0, l, i, ids, new AbortController().signal);
-        return list.map((each) => Object.fromEntries(Object.entries(each).filter(([key]) => key !== 'bytes').map(([key, value]) => [key, ArrayBuffer.isView(value) ? [...value].map(String) : value])));
-      }, [level, index, trace.tracks.filter((track) => !['host', 'process'].includes(track.kind)).map((track) => track.id)]);
+      on.evaluate(
+        async ([l, i, ids]) => {
+          const list = await window.tacho.app.source.tiles(0, l, i, ids, new AbortController().signal);
+          return list.map((each) =>
+            Object.fromEntries(
+              Object.entries(each)
+                .filter(([key]) => key !== 'bytes')
+                .map(([key, value]) => [key, ArrayBuffer.isView(value) ? [...value].map(String) : value]),
+            ),
+          );
+        },
+        [
+          level,
+          index,
+          trace.tracks.filter((track) => !['host', 'process'].includes(track.kind)).map((track) => track.id),
+        ],
+      );
     const [inPage, served] = [await tiles(page), await tiles(made.page)];
     for (const [a, b] of inPage.map((each, i) => [each, served[i]])) {
       // Where two names cover a bin alike either may stand there.
@@ -178,20 +214,41 @@ test('numbers of the overview, of a span and of the kernels are what the slices 
   const trace = makeTrace(17, { slices: 500 });
   for (const address of [(await serve(trace)).address, selfContained(trace)]) {
     const { page, close } = await open(address, { hash: 'view=overview' });
-    const shown = (selector) => page.locator(`${selector} tbody tr`).evaluateAll((rows) => rows.map((row) => [Number(row.dataset.name), ...[...row.cells].slice(2).map((cell) => cell.title || cell.textContent)]));
+    const shown = (selector) =>
+      page
+        .locator(`${selector} tbody tr`)
+        .evaluateAll((rows) =>
+          rows.map((row) => [
+            Number(row.dataset.name),
+            ...[...row.cells].slice(2).map((cell) => cell.title || cell.textContent),
+          ]),
+        );
     const ns = (x) => `${x.toLocaleString('en-US', { maximumFractionDigits: 3 })} ns`;
-    const expected = (entries) => entries.map((each) => [each.name, ns(each.total), each.count.toLocaleString('en-US'), ns(each.mean), ns(each.min), ns(each.max)]);
+    const expected = (entries) =>
+      entries.map((each) => [
+        each.name,
+        ns(each.total),
+        each.count.toLocaleString('en-US'),
+        ns(each.mean),
+        ns(each.min),
+        ns(each.max),
+      ]);
     const overview = overviewOf(trace);
     assert.deepEqual(await shown('table[data-kind="kernel"]'), expected(overview.kernels));
     assert.deepEqual(await shown('table[data-kind="api"]'), expected(overview.calls_top));
     const share = (x) => `${((100 * x) / trace.length).toFixed(1)} %`;
     const headline = await page.locator('.headline').textContent();
-    for (const part of [overview.totals.compute, overview.totals.exposed_copy, overview.totals.gpu_idle]) assert.ok(headline.includes(share(part)), `${headline} has no ${share(part)}`);
+    for (const part of [overview.totals.compute, overview.totals.exposed_copy, overview.totals.gpu_idle])
+      assert.ok(headline.includes(share(part)), `${headline} has no ${share(part)}`);
 
     // Exactly the span that was selected, parts of slices at its ends included.
     await page.evaluate(() => (window.tacho.app.view = 'timeline'));
     await settled(page);
-    for (const [from, to] of [[100000, 230001], [500, 900], [0, trace.length]]) {
+    for (const [from, to] of [
+      [100000, 230001],
+      [500, 900],
+      [0, trace.length],
+    ]) {
       await page.evaluate((span) => window.tacho.app.choose(span, true), [from, to]);
       await page.waitForFunction(() => window.tacho.app.tables !== null && !window.tacho.app.tablesBusy);
       const entries = entriesOf(trace, ['dispatch'], from, to);
@@ -208,8 +265,13 @@ test('numbers of the overview, of a span and of the kernels are what the slices 
     await page.waitForFunction((count) => document.querySelectorAll('.kernels .row').length === count, entries.length);
     assert.equal(await page.locator('.kernels .row').first().getAttribute('data-name'), String(entries[0].name));
     await page.locator('.kernels .head button', { hasText: 'Count' }).click();
-    const counts = await page.locator('.kernels .row').evaluateAll((rows) => rows.map((row) => Number(row.children[3].textContent.replaceAll(',', ''))));
-    assert.deepEqual(counts, entries.map((each) => each.count).sort((a, b) => b - a));
+    const counts = await page
+      .locator('.kernels .row')
+      .evaluateAll((rows) => rows.map((row) => Number(row.children[3].textContent.replaceAll(',', ''))));
+    assert.deepEqual(
+      counts,
+      entries.map((each) => each.count).sort((a, b) => b - a),
+    );
     await close();
   }
 });
@@ -222,9 +284,15 @@ test('names with markup, bidirectional text, emoji and a megabyte are text', asy
       await page.evaluate((name) => (window.tacho.app.view = name), view);
       await page.waitForTimeout(150);
       for (const name of [1, 2, 3, 5]) {
-        await page.evaluate(([each, text]) => window.tacho.app.chooseKernel({ name: each, text }), [name, trace.names[name]]);
+        await page.evaluate(
+          ([each, text]) => window.tacho.app.chooseKernel({ name: each, text }),
+          [name, trace.names[name]],
+        );
         const slice = trace.slices.find((each) => each.name === name);
-        await page.evaluate((row) => window.tacho.app.select(row), String((BigInt(slice.table) << 48n) | BigInt(slice.row)));
+        await page.evaluate(
+          (row) => window.tacho.app.select(row),
+          String((BigInt(slice.table) << 48n) | BigInt(slice.row)),
+        );
         await page.waitForFunction(() => window.tacho.app.slice !== null);
         await page.waitForTimeout(30);
       }
@@ -249,8 +317,14 @@ test('search: as one types, n of m, next and previous, what cannot be found, wha
   await page.keyboard.press('/');
   await page.keyboard.type('kernel_[12]$');
   const found = searchOf(trace, 'kernel_[12]$', false, 1e9, null);
-  await page.waitForFunction((text) => document.querySelector('.search .status').textContent === text, found.hits.length.toLocaleString('en-US'));
-  assert.deepEqual(await page.locator('.drop button bdi').allTextContents(), found.names.map((each) => each.text));
+  await page.waitForFunction(
+    (text) => document.querySelector('.search .status').textContent === text,
+    found.hits.length.toLocaleString('en-US'),
+  );
+  assert.deepEqual(
+    await page.locator('.drop button bdi').allTextContents(),
+    found.names.map((each) => each.text),
+  );
   await page.keyboard.press('Enter');
   await settled(page);
   await page.waitForFunction(() => window.tacho.app.slice !== null);
@@ -293,9 +367,15 @@ test('the address holds the view: a link shows the same', async () => {
   const link = await first.page.evaluate(() => location.hash.slice(1));
   const second = await open(server.address, { hash: link });
   await settled(second.page);
-  await second.page.waitForFunction(() => window.tacho.app.tables !== null && window.tacho.app.slice !== null && window.tacho.app.found !== null);
+  await second.page.waitForFunction(
+    () => window.tacho.app.tables !== null && window.tacho.app.slice !== null && window.tacho.app.found !== null,
+  );
   await settled(second.page);
-  const state = (page) => page.evaluate(() => { const { app } = window.tacho; return [app.view, app.from, app.to, app.span, app.selected, [...app.closed], app.query, app.hash()]; });
+  const state = (page) =>
+    page.evaluate(() => {
+      const { app } = window.tacho;
+      return [app.view, app.from, app.to, app.span, app.selected, [...app.closed], app.query, app.hash()];
+    });
   assert.deepEqual(await state(second.page), await state(first.page));
   assert.deepEqual((await lines(second.page)).found, (await lines(first.page)).found);
   await first.close();
@@ -329,7 +409,10 @@ test('mouse and keys: zoom at the mouse, pan, select, span, help', async () => {
   await page.mouse.move(x + 200, y, { steps: 4 });
   await page.mouse.up();
   const dragged = await view();
-  assert.ok(Math.abs(dragged[0] - (moved[0] - (200 * (moved[1] - moved[0])) / box.width)) < 2, 'dragging moves by what the mouse moves');
+  assert.ok(
+    Math.abs(dragged[0] - (moved[0] - (200 * (moved[1] - moved[0])) / box.width)) < 2,
+    'dragging moves by what the mouse moves',
+  );
   await page.keyboard.down('Control');
   await page.mouse.wheel(0, -200);
   await page.keyboard.up('Control');
@@ -353,13 +436,19 @@ test('mouse and keys: zoom at the mouse, pan, select, span, help', async () => {
   // A click selects what lies under it, with what launched it.
   const slice = trace.slices.filter((each) => each.table === 0).sort((a, b) => b.duration - a.duration)[0];
   await look(page, slice.start - slice.duration, slice.start + 2 * slice.duration);
-  const row = await page.evaluate((track) => { const found = window.tacho.app.shown.rows.find((each) => each.track.id === track); return found.top + found.first + 6; }, slice.track);
+  const row = await page.evaluate((track) => {
+    const found = window.tacho.app.shown.rows.find((each) => each.track.id === track);
+    return found.top + found.first + 6;
+  }, slice.track);
   await page.mouse.move(box.x + box.width / 2, box.y + row);
   await page.locator('.tip').waitFor();
   assert.ok((await page.locator('.tip').textContent()).includes('duration'));
   await page.mouse.click(box.x + box.width / 2, box.y + row);
   await page.waitForFunction(() => window.tacho.app.slice !== null);
-  assert.equal(await page.evaluate(() => window.tacho.app.selected), String((BigInt(slice.table) << 48n) | BigInt(slice.row)));
+  assert.equal(
+    await page.evaluate(() => window.tacho.app.selected),
+    String((BigInt(slice.table) << 48n) | BigInt(slice.row)),
+  );
   await page.locator('.below .links button').first().click();
   await page.waitForFunction(() => window.tacho.app.slice?.table === 'api');
   await page.keyboard.press('?');
@@ -371,7 +460,9 @@ test('mouse and keys: zoom at the mouse, pan, select, span, help', async () => {
   await page.getByText('show it').click();
   await settled(page);
   const shown = await view();
-  assert.ok(shown[0] <= 0.4 * trace.length && shown[1] >= 0.5 * trace.length && shown[1] - shown[0] < 0.2 * trace.length);
+  assert.ok(
+    shown[0] <= 0.4 * trace.length && shown[1] >= 0.5 * trace.length && shown[1] - shown[0] < 0.2 * trace.length,
+  );
   await close();
   await server.close();
 });
@@ -411,7 +502,10 @@ test('a server that went away is said in one sentence', async () => {
   await server.close();
   await page.evaluate(() => window.tacho.timeline().set(1e6, 1.2e6));
   await page.locator('.banner.float').waitFor();
-  assert.equal(await page.locator('.banner.float').textContent(), 'tacho does not answer any more; run tacho view again and open the address that it prints.');
+  assert.equal(
+    await page.locator('.banner.float').textContent(),
+    'tacho does not answer any more; run tacho view again and open the address that it prints.',
+  );
   await page.context().close();
 });
 
@@ -423,7 +517,13 @@ test('no view is wider than the window, at 1600 and at 1024 pixels', async () =>
     for (const view of ['overview', 'timeline', 'kernels', 'sql']) {
       await page.evaluate((name) => (window.tacho.app.view = name), view);
       await page.waitForTimeout(120);
-      const wide = await page.evaluate(() => Math.max(...[...document.querySelectorAll('header, main, footer, main > *')].map((each) => each.getBoundingClientRect().right)));
+      const wide = await page.evaluate(() =>
+        Math.max(
+          ...[...document.querySelectorAll('header, main, footer, main > *')].map(
+            (each) => each.getBoundingClientRect().right,
+          ),
+        ),
+      );
       assert.ok(wide <= width + 0.5, `${view}: ${wide} of ${width}`);
     }
     await close();
@@ -433,11 +533,20 @@ test('no view is wider than the window, at 1600 and at 1024 pixels', async () =>
 
 test('kernels are shown by what tells them apart, and a filter that is no expression is looked for as it stands', async () => {
   const trace = makeTrace(23, { slices: 300, odd: false });
-  const names = ['void at::native::(anonymous namespace)::elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int, float*)', 'void first::scale<float>(float*)', 'void second::scale<float>(float*)', 'aten::plain'];
+  const names = [
+    'void at::native::(anonymous namespace)::elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int, float*)',
+    'void first::scale<float>(float*)',
+    'void second::scale<float>(float*)',
+    'aten::plain',
+  ];
   names.forEach((name, i) => (trace.names[1 + i] = name));
   const { page, close } = await open(selfContained(trace), { hash: 'view=kernels' });
   await page.locator('.kernels .row').first().waitFor();
-  const shown = Object.fromEntries(await page.locator('.kernels .row .name').evaluateAll((cells) => cells.map((cell) => [cell.title, cell.querySelector('bdi').textContent])));
+  const shown = Object.fromEntries(
+    await page
+      .locator('.kernels .row .name')
+      .evaluateAll((cells) => cells.map((cell) => [cell.title, cell.querySelector('bdi').textContent])),
+  );
   assert.equal(shown[names[0]], 'elementwise_kernel<4, CUDAFunctor_add<float> >');
   assert.equal(shown[names[1]], names[1], 'without its namespace it is the same as another');
   assert.equal(shown[names[2]], names[2]);
@@ -446,6 +555,10 @@ test('kernels are shown by what tells them apart, and a filter that is no expres
   await page.locator('.kernels .note', { hasText: 'no regular expression, looked for as it stands' }).waitFor();
   await page.waitForFunction(() => document.querySelectorAll('.kernels .row').length === 2);
   await page.getByLabel('filter kernels').fill('scale.*\\(');
-  await page.waitForFunction(() => document.querySelectorAll('.kernels .row').length === 2 && !/no regular/.test(document.querySelector('.kernels').textContent));
+  await page.waitForFunction(
+    () =>
+      document.querySelectorAll('.kernels .row').length === 2 &&
+      !/no regular/.test(document.querySelector('.kernels').textContent),
+  );
   await close();
 });

@@ -23,8 +23,15 @@ async function answers() {
   const { source, length } = app;
   const told = {};
   // The same numbers everywhere: places are spread evenly over what there is.
-  const spread = (count, many) => [...new Set(Array.from({ length: many }, (_, i) => Math.floor((i * (count - 1)) / Math.max(1, many - 1))))];
-  const round = (_, value) => (typeof value === 'bigint' ? String(value) : ArrayBuffer.isView(value) ? [...value].map((each) => (typeof each === 'bigint' ? String(each) : Number.isNaN(each) ? 'nan' : each)) : value);
+  const spread = (count, many) => [
+    ...new Set(Array.from({ length: many }, (_, i) => Math.floor((i * (count - 1)) / Math.max(1, many - 1)))),
+  ];
+  const round = (_, value) =>
+    typeof value === 'bigint'
+      ? String(value)
+      : ArrayBuffer.isView(value)
+        ? [...value].map((each) => (typeof each === 'bigint' ? String(each) : Number.isNaN(each) ? 'nan' : each))
+        : value;
   const tracks = app.current.tracks.map((each) => each.id);
   const rows = new Set();
   let top = 0;
@@ -37,7 +44,11 @@ async function answers() {
         if (tile.kind === 'slices') for (const i of spread(tile.row.length, 2)) rows.add(String(tile.row[i]));
       }
   }
-  const spans = [[0, length], [Math.floor(length * 0.31), Math.floor(length * 0.47)], [Math.floor(length * 0.5), Math.floor(length * 0.5001) + 2]];
+  const spans = [
+    [0, length],
+    [Math.floor(length * 0.31), Math.floor(length * 0.47)],
+    [Math.floor(length * 0.5), Math.floor(length * 0.5001) + 2],
+  ];
   for (const span of spans) {
     const tables = await source.span(0, ...span);
     for (const what of ['kernels', 'calls', 'copies', 'markers', 'devices']) told[`${what} of ${span}`] = tables[what];
@@ -54,7 +65,10 @@ async function answers() {
   const all = [...rows];
   for (const row of spread(all.length, 400).map((i) => all[i])) {
     const { row: _, name_id, flags, around, links, stack, ...rest } = await source.slice(0, row);
-    told[`slice ${row}`] = { ...rest, links: (links ?? []).map((each) => JSON.stringify(each, Object.keys(each).sort())).sort() };
+    told[`slice ${row}`] = {
+      ...rest,
+      links: (links ?? []).map((each) => JSON.stringify(each, Object.keys(each).sort())).sort(),
+    };
     if ((stack ?? []).length === 0) told[`around ${row}`] = around ?? [];
   }
   for (const words of ['e', '^cuda|^hip', 'kernel.*<', 'nothing is called so']) {
@@ -74,7 +88,13 @@ for (const file of files)
       await close();
     }
     const [served, embedded] = told;
-    const differ = [...new Set([...Object.keys(served), ...Object.keys(embedded)])].filter((key) => !isDeepStrictEqual(served[key], embedded[key]));
+    const differ = [...new Set([...Object.keys(served), ...Object.keys(embedded)])].filter(
+      (key) => !isDeepStrictEqual(served[key], embedded[key]),
+    );
     const short = (value) => JSON.stringify(value)?.slice(0, 1000);
-    assert.equal(differ.length, 0, `${differ.length} differ: ${differ.slice(0, 3).map((key) => `\n${key}\n  served: ${short(served[key])}\n  in the page: ${short(embedded[key])}`)}`);
+    assert.equal(
+      differ.length,
+      0,
+      `${differ.length} differ: ${differ.slice(0, 3).map((key) => `\n${key}\n  served: ${short(served[key])}\n  in the page: ${short(embedded[key])}`)}`,
+    );
   });

@@ -21,26 +21,45 @@ const ask = async (on, sql) => {
   await answer;
   await on.waitForFunction(() => !document.querySelector('.sql').textContent.includes('running …'));
 };
-const cells = (on) => on.locator('.result tbody tr:has(td)').evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => ({ text: cell.textContent, title: cell.title, none: cell.classList.contains('null') }))));
+const cells = (on) =>
+  on.locator('.result tbody tr:has(td)').evaluateAll((rows) =>
+    rows.map((row) =>
+      [...row.cells].map((cell) => ({
+        text: cell.textContent,
+        title: cell.title,
+        none: cell.classList.contains('null'),
+      })),
+    ),
+  );
 
 test('a table shows the values as they stand, NULL told from empty, and times readable on request', async () => {
   const { page: on, close } = await at();
-  const sql = "SELECT start, duration, 2048 AS size_bytes, NULL AS none, '' AS empty, 'NULL' AS word, name FROM tacho.dispatch ORDER BY start LIMIT 12";
+  const sql =
+    "SELECT start, duration, 2048 AS size_bytes, NULL AS none, '' AS empty, 'NULL' AS word, name FROM tacho.dispatch ORDER BY start LIMIT 12";
   const expected = await query(file, sql);
   await ask(on, sql);
   let shown = await cells(on);
   assert.equal(shown.length, 12);
   const t0 = BigInt(await on.evaluate(() => String(window.tacho.app.current.t0)));
   shown.forEach((row, i) => {
-    assert.deepEqual(row.slice(1, 6).map(({ text }) => text), [String(expected[i][1]), '2048', 'NULL', '', 'NULL']);
-    assert.deepEqual(row.map(({ none }) => none), [false, false, false, true, false, false, false]);
+    assert.deepEqual(
+      row.slice(1, 6).map(({ text }) => text),
+      [String(expected[i][1]), '2048', 'NULL', '', 'NULL'],
+    );
+    assert.deepEqual(
+      row.map(({ none }) => none),
+      [false, false, false, true, false, false, false],
+    );
     assert.equal(row[6].title, expected[i][6]);
     assert.ok(row[0].title.startsWith(`${row[0].text}\n`) && row[0].title.includes('after the beginning of the run'));
   });
   await on.getByRole('button', { name: 'readable' }).click();
   shown = await cells(on);
-  const raw = await on.evaluate(async (text) => (await window.tacho.app.source.query(0, text)).rows.map((row) => String(row[0])), sql);
-  const number = (text) => Number(text.split(' ')[0]) * { ns: 1, 'µs': 1e3, ms: 1e6, s: 1e9 }[text.split(' ')[1]];
+  const raw = await on.evaluate(
+    async (text) => (await window.tacho.app.source.query(0, text)).rows.map((row) => String(row[0])),
+    sql,
+  );
+  const number = (text) => Number(text.split(' ')[0]) * { ns: 1, µs: 1e3, ms: 1e6, s: 1e9 }[text.split(' ')[1]];
   shown.forEach((row, i) => {
     assert.ok(Math.abs(number(row[0].text) - Number(BigInt(raw[i]) - t0)) < 0.6, `${row[0].text} ${raw[i]}`);
     assert.ok(Math.abs(number(row[1].text) / expected[i][1] - 1) < 1e-3);
@@ -79,46 +98,82 @@ test('plots draw the rows, their axes have units, and what is pointed at shows i
   const { page: on, close } = await at();
   const drawn = () => on.evaluate(() => window.tacho.panel().drawn());
   const press = (name) => on.locator('.sql').getByRole('button', { name, exact: true }).click();
-  const sums = 'SELECT name, count(*) AS launches, sum(duration) AS total_ns FROM tacho.dispatch GROUP BY name ORDER BY total_ns DESC';
+  const sums =
+    'SELECT name, count(*) AS launches, sum(duration) AS total_ns FROM tacho.dispatch GROUP BY name ORDER BY total_ns DESC';
   const expected = await query(file, sums);
   await ask(on, sums);
   await press('Plot');
   let plot = await drawn();
   assert.deepEqual([plot.kind, plot.x, plot.y, plot.titles], ['bars', 0, 2, ['name', 'total_ns']]);
-  assert.deepEqual(plot.marks.map(({ y }) => y), expected.map((row) => row[2]));
-  assert.ok(plot.across.length >= 3 && plot.across.slice(1).every((text) => /^[\d.]+ (ns|µs|ms|s)$/.test(text)), String(plot.across));
+  assert.deepEqual(
+    plot.marks.map(({ y }) => y),
+    expected.map((row) => row[2]),
+  );
+  assert.ok(
+    plot.across.length >= 3 && plot.across.slice(1).every((text) => /^[\d.]+ (ns|µs|ms|s)$/.test(text)),
+    String(plot.across),
+  );
   const over = async (mark) => {
     const box = await on.locator('.sql canvas').boundingBox();
     await on.mouse.move(box.x + mark.left, box.y + mark.top);
     await on.waitForSelector('.row-tip');
-    return on.locator('.row-tip dl').evaluate((list) => [...list.querySelectorAll('dt')].map((term) => [term.textContent, term.nextElementSibling.textContent]));
+    return on
+      .locator('.row-tip dl')
+      .evaluate((list) =>
+        [...list.querySelectorAll('dt')].map((term) => [term.textContent, term.nextElementSibling.textContent]),
+      );
   };
   const bar = await over({ left: plot.marks[1].left - 4, top: plot.marks[1].top });
-  assert.deepEqual(bar.map(([name]) => name), ['name', 'launches', 'total_ns']);
+  assert.deepEqual(
+    bar.map(([name]) => name),
+    ['name', 'launches', 'total_ns'],
+  );
   assert.equal(bar[1][1], String(expected[1][1]));
   assert.equal(Number(/\(([\d,]+) ns\)/.exec(bar[2][1])[1].replaceAll(',', '')), expected[1][2]);
   // Another column.
   await on.selectOption('select[aria-label="column of the values"]', '1');
   plot = await drawn();
   assert.deepEqual([plot.titles[1], plot.marks.map(({ y }) => y)], ['launches', expected.map((row) => row[1])]);
-  assert.ok(plot.across.every((text) => /^[\d.]+$/.test(text)), String(plot.across));
+  assert.ok(
+    plot.across.every((text) => /^[\d.]+$/.test(text)),
+    String(plot.across),
+  );
 
   // Points over time, what has no value left out; a moment keeps every digit.
-  const points = 'SELECT start, CASE WHEN id % 5 = 0 THEN NULL ELSE duration END AS duration, name FROM tacho.dispatch ORDER BY name, start';
+  const points =
+    'SELECT start, CASE WHEN id % 5 = 0 THEN NULL ELSE duration END AS duration, name FROM tacho.dispatch ORDER BY name, start';
   await ask(on, points);
   await press('Points');
   plot = await drawn();
   assert.deepEqual(plot.titles, ['start, since the beginning of the run', 'duration']);
-  const rows = await on.evaluate(async (text) => (await window.tacho.app.source.query(0, text)).rows.map(([start, duration]) => [String(start), duration]), points);
+  const rows = await on.evaluate(
+    async (text) =>
+      (await window.tacho.app.source.query(0, text)).rows.map(([start, duration]) => [String(start), duration]),
+    points,
+  );
   const t0 = BigInt(await on.evaluate(() => String(window.tacho.app.current.t0)));
-  const whole = rows.flatMap(([start, duration], row) => (duration === null ? [] : [[row, Number(BigInt(start) - t0), duration]]));
+  const whole = rows.flatMap(([start, duration], row) =>
+    duration === null ? [] : [[row, Number(BigInt(start) - t0), duration]],
+  );
   assert.ok(whole.length > 1000 && whole.length < rows.length);
-  assert.deepEqual(plot.marks.map(({ row, x, y }) => [row, x, y]), whole);
-  assert.ok((await on.locator('.sql').textContent()).includes(`${rows.length - whole.length} rows have no number there`));
-  for (const texts of [plot.across, plot.down]) assert.ok(texts.length >= 3 && texts.every((text) => text === '0' || /^[\d.]+ (ns|µs|ms|s)$/.test(text)), String(texts));
+  assert.deepEqual(
+    plot.marks.map(({ row, x, y }) => [row, x, y]),
+    whole,
+  );
+  assert.ok(
+    (await on.locator('.sql').textContent()).includes(`${rows.length - whole.length} rows have no number there`),
+  );
+  for (const texts of [plot.across, plot.down])
+    assert.ok(
+      texts.length >= 3 && texts.every((text) => text === '0' || /^[\d.]+ (ns|µs|ms|s)$/.test(text)),
+      String(texts),
+    );
   const top = plot.marks.reduce((best, each) => (each.y > best.y ? each : best));
   const tip = await over(top);
-  assert.deepEqual(tip.map(([name]) => name), ['start', 'duration', 'name']);
+  assert.deepEqual(
+    tip.map(([name]) => name),
+    ['start', 'duration', 'name'],
+  );
   assert.equal(Number(/\(([\d,]+) ns\)/.exec(tip[1][1])[1].replaceAll(',', '')), top.y);
   // Every mark is on the canvas; a line goes from left to right.
   const size = await on.locator('.sql canvas').boundingBox();
@@ -133,7 +188,10 @@ test('plots draw the rows, their axes have units, and what is pointed at shows i
   plot = await drawn();
   assert.ok(plot.down.length >= 2 && new Set(plot.down).size === plot.down.length, String(plot.down));
   await press('Bars');
-  assert.deepEqual((await drawn()).marks.map(({ y }) => y), [-5, -5]);
+  assert.deepEqual(
+    (await drawn()).marks.map(({ y }) => y),
+    [-5, -5],
+  );
   await ask(on, 'SELECT 7 AS only');
   assert.equal(await on.locator('.result td').textContent(), '7');
   await close();
@@ -144,7 +202,9 @@ test('the tables at the side are the same after a statement named some of them',
   const listed = async () => {
     const { page: on, close } = await open(address, { hash: 'view=sql' });
     await on.waitForFunction(() => document.querySelectorAll('.sql aside .table').length > 20);
-    const names = await on.locator('.sql aside .table').evaluateAll((all) => all.map((each) => each.textContent.trim()));
+    const names = await on
+      .locator('.sql aside .table')
+      .evaluateAll((all) => all.map((each) => each.textContent.trim()));
     await ask(on, 'SELECT count(*) FROM tacho.dispatch JOIN tacho.api ON true WHERE false');
     await close();
     return names;

@@ -23,7 +23,10 @@ export const kOdd = [
 ];
 
 /** A trace: names, tracks, slices {table, row, track, lane, start, duration, name, flags}, readings {track, start, value}. */
-export function makeTrace(seed, { queues = 3, threads = 2, slices = 400, length = 1e6, odd = true, megabyte = false } = {}) {
+export function makeTrace(
+  seed,
+  { queues = 3, threads = 2, slices = 400, length = 1e6, odd = true, megabyte = false } = {},
+) {
   const next = random(seed);
   const whole = (limit) => Math.floor(next() * limit);
   const names = ['', ...(odd ? kOdd : [])];
@@ -69,7 +72,10 @@ export function makeTrace(seed, { queues = 3, threads = 2, slices = 400, length 
   }
   for (let q = 0; q < queues; ++q) {
     const copies = q === queues - 1;
-    const id = track(process, copies ? 'copy' : 'queue', copies ? 'Copies' : `Stream ${q}`, { process: 1, device: 'GPU 0' });
+    const id = track(process, copies ? 'copy' : 'queue', copies ? 'Copies' : `Stream ${q}`, {
+      process: 1,
+      device: 'GPU 0',
+    });
     let at = whole(length / 20);
     // Bursts of short slices, some long ones, gaps of every size, points.
     for (let i = 0; i < slices && at < length; ++i) {
@@ -80,13 +86,15 @@ export function makeTrace(seed, { queues = 3, threads = 2, slices = 400, length 
     }
   }
   const counter = track(host, 'telemetry', 'GPU 0 power', { unit: 'W', min: 0, max: 700, device: 'GPU 0' });
-  for (let at = whole(1000); at < length; at += 1 + whole(length / 150)) readings.push({ track: counter, start: at, value: Math.round(next() * 700) });
+  for (let at = whole(1000); at < length; at += 1 + whole(length / 150))
+    readings.push({ track: counter, start: at, value: Math.round(next() * 700) });
   tracks[counter].events = readings.length;
   return { names, kinds, tracks, slices: all, readings, length };
 }
 
 const hue = (text) => [...text].reduce((sum, each) => (sum * 31 + each.codePointAt(0)) % 360, 7);
-const endOf = (trace, slice) => (slice.duration < 0 ? Math.max(trace.length, slice.start) : slice.start + slice.duration);
+const endOf = (trace, slice) =>
+  slice.duration < 0 ? Math.max(trace.length, slice.start) : slice.start + slice.duration;
 const idOf = (slice) => ((BigInt(slice.table) << 48n) | BigInt(slice.row)).toString();
 
 /** Slices of a track, or of the queues below a group as one lane. */
@@ -94,7 +102,9 @@ export function slicesOf(trace, track) {
   const kind = trace.tracks[track].kind;
   if (kind !== 'host' && kind !== 'process') return trace.slices.filter((slice) => slice.track === track);
   const within = (id) => id === track || (id >= 0 && within(trace.tracks[id].parent));
-  return trace.slices.filter((slice) => ['queue', 'copy'].includes(trace.tracks[slice.track].kind) && within(slice.track)).map((slice) => ({ ...slice, lane: 0 }));
+  return trace.slices
+    .filter((slice) => ['queue', 'copy'].includes(trace.tracks[slice.track].kind) && within(slice.track))
+    .map((slice) => ({ ...slice, lane: 0 }));
 }
 
 const pad = (buffer) => Buffer.concat([buffer, Buffer.alloc((8 - (buffer.length % 8)) % 8)]);
@@ -143,25 +153,62 @@ export function tile(trace, track, level, index, most = 4096) {
       if (start < begin || start >= end) continue;
       const bin = Math.floor((start - begin) / width);
       const known = bins.get(bin);
-      bins.set(bin, known === undefined ? { min: value, max: value, last: value } : { min: Math.min(known.min, value), max: Math.max(known.max, value), last: value });
+      bins.set(
+        bin,
+        known === undefined
+          ? { min: value, max: value, last: value }
+          : { min: Math.min(known.min, value), max: Math.max(known.max, value), last: value },
+      );
     }
     const list = [...bins];
-    return block(track, 3, level, 1, list.length, [column(Float64Array, [before]), column(Uint16Array, list.map(([bin]) => bin)), ...['min', 'max', 'last'].map((each) => column(Float64Array, list.map(([, values]) => values[each])))]);
+    return block(track, 3, level, 1, list.length, [
+      column(Float64Array, [before]),
+      column(
+        Uint16Array,
+        list.map(([bin]) => bin),
+      ),
+      ...['min', 'max', 'last'].map((each) =>
+        column(
+          Float64Array,
+          list.map(([, values]) => values[each]),
+        ),
+      ),
+    ]);
   }
   const group = about.kind === 'host' || about.kind === 'process';
   const inside = slicesOf(trace, track)
-    .filter((slice) => slice.start < end && (endOf(trace, slice) > begin || (slice.start >= begin && slice.start < end)))
+    .filter(
+      (slice) => slice.start < end && (endOf(trace, slice) > begin || (slice.start >= begin && slice.start < end)),
+    )
     .sort((a, b) => a.lane - b.lane || a.start - b.start);
   if (inside.length === 0) return block(track, 0, level, about.lanes, 0, []);
   if (inside.length <= most) {
     const sent = group ? stretchesOf(trace, inside) : inside;
     return block(track, 2, level, about.lanes, sent.length, [
-      column(Float64Array, sent.map((slice) => slice.start)),
-      column(Float64Array, sent.map((slice) => slice.duration)),
-      column(BigUint64Array, sent.map((slice) => (group ? 2n ** 64n - 1n : BigInt(idOf(slice))))),
-      column(Uint32Array, sent.map((slice) => slice.name)),
-      column(Uint16Array, sent.map((slice) => slice.lane)),
-      column(Uint16Array, sent.map((slice) => (group ? 0 : slice.flags))),
+      column(
+        Float64Array,
+        sent.map((slice) => slice.start),
+      ),
+      column(
+        Float64Array,
+        sent.map((slice) => slice.duration),
+      ),
+      column(
+        BigUint64Array,
+        sent.map((slice) => (group ? 2n ** 64n - 1n : BigInt(idOf(slice)))),
+      ),
+      column(
+        Uint32Array,
+        sent.map((slice) => slice.name),
+      ),
+      column(
+        Uint16Array,
+        sent.map((slice) => slice.lane),
+      ),
+      column(
+        Uint16Array,
+        sent.map((slice) => (group ? 0 : slice.flags)),
+      ),
     ]);
   }
   const bins = new Map();
@@ -191,11 +238,26 @@ export function tile(trace, track, level, index, most = 4096) {
     return covered >= width ? 65535 : Math.max(1, Math.min(65534, Math.floor((covered / width) * 65535)));
   };
   return block(track, 1, level, about.lanes, list.length, [
-    column(Uint16Array, list.map(([key]) => Math.floor(key / 512))),
-    column(Uint16Array, list.map(([key]) => key % 512)),
-    column(Uint16Array, list.map(([, bin]) => cover(bin))),
-    column(Uint32Array, list.map(([, bin]) => bin.events)),
-    column(Uint32Array, list.map(([, bin]) => [...bin.names].sort((a, b) => b[1] - a[1])[0][0])),
+    column(
+      Uint16Array,
+      list.map(([key]) => Math.floor(key / 512)),
+    ),
+    column(
+      Uint16Array,
+      list.map(([key]) => key % 512),
+    ),
+    column(
+      Uint16Array,
+      list.map(([, bin]) => cover(bin)),
+    ),
+    column(
+      Uint32Array,
+      list.map(([, bin]) => bin.events),
+    ),
+    column(
+      Uint32Array,
+      list.map(([, bin]) => [...bin.names].sort((a, b) => b[1] - a[1])[0][0]),
+    ),
   ]);
 }
 
@@ -203,7 +265,20 @@ export function documentOf(trace) {
   return {
     version: 'test',
     views: ['kernel'],
-    runs: [{ id: 0, name: 'random.tacho', command: './random <b>x</b>', t0: '1000', length: trace.length, complete: true, events: trace.slices.length, tracks: trace.tracks, ready: 1, losses: [] }],
+    runs: [
+      {
+        id: 0,
+        name: 'random.tacho',
+        command: './random <b>x</b>',
+        t0: '1000',
+        length: trace.length,
+        complete: true,
+        events: trace.slices.length,
+        tracks: trace.tracks,
+        ready: 1,
+        losses: [],
+      },
+    ],
   };
 }
 
@@ -217,7 +292,10 @@ function union(parts) {
   return covered;
 }
 const partsOf = (trace, tables, from, to) =>
-  trace.slices.filter((slice) => tables.includes(kTables[slice.table])).map((slice) => [Math.max(from, slice.start), Math.min(to, endOf(trace, slice))]).filter(([a, b]) => b > a);
+  trace.slices
+    .filter((slice) => tables.includes(kTables[slice.table]))
+    .map((slice) => [Math.max(from, slice.start), Math.min(to, endOf(trace, slice))])
+    .filter(([a, b]) => b > a);
 
 export function entriesOf(trace, tables, from, to) {
   const byName = new Map();
@@ -226,20 +304,30 @@ export function entriesOf(trace, tables, from, to) {
     const stop = endOf(trace, slice);
     if (slice.start >= to || (stop <= from && !(slice.start === stop && slice.start >= from))) continue;
     const time = Math.min(to, stop) - Math.max(from, slice.start);
-    const known = byName.get(slice.name) ?? { name: slice.name, text: trace.names[slice.name], count: 0, total: 0, min: Infinity, max: 0 };
+    const known = byName.get(slice.name) ?? {
+      name: slice.name,
+      text: trace.names[slice.name],
+      count: 0,
+      total: 0,
+      min: Infinity,
+      max: 0,
+    };
     byName.set(slice.name, known);
     ++known.count;
     known.total += time;
     known.min = Math.min(known.min, time);
     known.max = Math.max(known.max, time);
   }
-  return [...byName.values()].map((each) => ({ ...each, mean: each.total / each.count })).sort((a, b) => b.total - a.total || (a.text < b.text ? -1 : 1));
+  return [...byName.values()]
+    .map((each) => ({ ...each, mean: each.total / each.count }))
+    .sort((a, b) => b.total - a.total || (a.text < b.text ? -1 : 1));
 }
 
 export function overviewOf(trace) {
   const bins = 400;
   const width = trace.length / bins;
-  const share = (tables) => Array.from({ length: bins }, (_, i) => union(partsOf(trace, tables, i * width, (i + 1) * width)) / width);
+  const share = (tables) =>
+    Array.from({ length: bins }, (_, i) => union(partsOf(trace, tables, i * width, (i + 1) * width)) / width);
   const busy = share(['dispatch']);
   const any = share(['dispatch', 'copy']);
   const total = (tables) => union(partsOf(trace, tables, 0, trace.length));
@@ -247,12 +335,43 @@ export function overviewOf(trace) {
   const gpu = total(['dispatch']);
   const both = total(['dispatch', 'copy']);
   return {
-    span: [0, trace.length], bins, bin_width: width, busy: any, compute: busy, copies: share(['copy']), exposed_copies: any.map((each, i) => each - busy[i]),
-    totals: { gpu_busy: both, compute: gpu, gpu_idle: trace.length - both, copy: total(['copy']), exposed_copy: both - gpu, api: sum(['api']), kernels: sum(['dispatch']), span: trace.length, devices: 1 },
+    span: [0, trace.length],
+    bins,
+    bin_width: width,
+    busy: any,
+    compute: busy,
+    copies: share(['copy']),
+    exposed_copies: any.map((each, i) => each - busy[i]),
+    totals: {
+      gpu_busy: both,
+      compute: gpu,
+      gpu_idle: trace.length - both,
+      copy: total(['copy']),
+      exposed_copy: both - gpu,
+      api: sum(['api']),
+      kernels: sum(['dispatch']),
+      span: trace.length,
+      devices: 1,
+    },
     kernels: entriesOf(trace, ['dispatch'], 0, trace.length).slice(0, 10),
     calls_top: entriesOf(trace, ['api'], 0, trace.length).slice(0, 10),
     copies_top: [],
-    findings: [{ rule: 'gap', state: 'found', sentence: 'The GPU waits for the host <b>here</b>.', evidence: ['12 gaps'], saves: [1000, 2000], spans: [{ from: trace.length * 0.4, to: trace.length * 0.5, tracks: [trace.tracks.find((each) => each.kind === 'queue').id] }] }],
+    findings: [
+      {
+        rule: 'gap',
+        state: 'found',
+        sentence: 'The GPU waits for the host <b>here</b>.',
+        evidence: ['12 gaps'],
+        saves: [1000, 2000],
+        spans: [
+          {
+            from: trace.length * 0.4,
+            to: trace.length * 0.5,
+            tracks: [trace.tracks.find((each) => each.kind === 'queue').id],
+          },
+        ],
+      },
+    ],
     not_judged: [{ rule: 'occupancy', needs: 'counters' }],
   };
 }
@@ -260,38 +379,91 @@ export function overviewOf(trace) {
 export function sliceOf(trace, row) {
   const slice = trace.slices.find((each) => idOf(each) === row);
   if (slice === undefined) return null;
-  const place = (each) => ({ row: idOf(each), table: kTables[each.table], track: each.track, lane: each.lane, start: each.start, duration: each.duration });
-  const cause = trace.slices.filter((each) => each.table === 2 && each.start <= slice.start).sort((a, b) => b.start - a.start)[0];
-  return { ...place(slice), name: trace.names[slice.name], columns: [['grid', '1024 x 1 x 1'], ['note', kOdd[0]]], links: slice.table === 0 && cause !== undefined ? [{ ...place(cause), how: 'launched by' }] : [], stack: [] };
+  const place = (each) => ({
+    row: idOf(each),
+    table: kTables[each.table],
+    track: each.track,
+    lane: each.lane,
+    start: each.start,
+    duration: each.duration,
+  });
+  const cause = trace.slices
+    .filter((each) => each.table === 2 && each.start <= slice.start)
+    .sort((a, b) => b.start - a.start)[0];
+  return {
+    ...place(slice),
+    name: trace.names[slice.name],
+    columns: [
+      ['grid', '1024 x 1 x 1'],
+      ['note', kOdd[0]],
+    ],
+    links: slice.table === 0 && cause !== undefined ? [{ ...place(cause), how: 'launched by' }] : [],
+    stack: [],
+  };
 }
 
 export function searchOf(trace, expression, matchCase, limit, after) {
   const pattern = new RegExp(expression, matchCase ? 'u' : 'iu');
   const matching = new Set(trace.names.flatMap((text, name) => (text !== '' && pattern.test(text) ? [name] : [])));
-  const hits = trace.slices.filter((slice) => matching.has(slice.name)).sort((a, b) => a.start - b.start || Number(BigInt(idOf(a)) - BigInt(idOf(b))));
+  const hits = trace.slices
+    .filter((slice) => matching.has(slice.name))
+    .sort((a, b) => a.start - b.start || Number(BigInt(idOf(a)) - BigInt(idOf(b))));
   const from = Number(after ?? 0);
   const names = [...matching].map((name) => {
     const of = hits.filter((slice) => slice.name === name);
-    return { name, text: trace.names[name], kind: trace.kinds[name], count: of.length, total: of.reduce((sum, slice) => sum + endOf(trace, slice) - slice.start, 0) };
+    return {
+      name,
+      text: trace.names[name],
+      kind: trace.kinds[name],
+      count: of.length,
+      total: of.reduce((sum, slice) => sum + endOf(trace, slice) - slice.start, 0),
+    };
   });
   return {
     names: names.filter((each) => each.count > 0).sort((a, b) => b.total - a.total),
-    hits: hits.slice(from, from + limit).map((slice) => ({ row: idOf(slice), track: slice.track, lane: slice.lane, start: slice.start, duration: slice.duration, name: slice.name })),
+    hits: hits.slice(from, from + limit).map((slice) => ({
+      row: idOf(slice),
+      track: slice.track,
+      lane: slice.lane,
+      start: slice.start,
+      duration: slice.duration,
+      name: slice.name,
+    })),
     more: from + limit < hits.length ? String(from + limit) : null,
   };
 }
 
 export function kernelOf(trace, name, from, to) {
-  const launches = trace.slices.filter((slice) => slice.table === 0 && slice.name === name && slice.start < to && endOf(trace, slice) >= from).sort((a, b) => a.start - b.start);
+  const launches = trace.slices
+    .filter((slice) => slice.table === 0 && slice.name === name && slice.start < to && endOf(trace, slice) >= from)
+    .sort((a, b) => a.start - b.start);
   if (launches.length === 0) return null;
   const sorted = launches.map((slice) => slice.duration).sort((a, b) => a - b);
   const total = sorted.reduce((sum, each) => sum + each, 0);
-  const edges = Array.from({ length: 21 }, (_, i) => Math.max(1, sorted[0]) * (Math.max(2, sorted.at(-1)) / Math.max(1, sorted[0])) ** (i / 20));
+  const edges = Array.from(
+    { length: 21 },
+    (_, i) => Math.max(1, sorted[0]) * (Math.max(2, sorted.at(-1)) / Math.max(1, sorted[0])) ** (i / 20),
+  );
   const counts = new Array(20).fill(0);
   for (const each of sorted) ++counts[Math.max(0, Math.min(19, edges.findIndex((edge) => edge >= each) - 1))];
   return {
-    name, text: trace.names[name], count: launches.length, total, mean: total / launches.length, min: sorted[0], max: sorted.at(-1), p50: sorted[Math.ceil(sorted.length / 2) - 1], p90: sorted[Math.ceil(sorted.length * 0.9) - 1], p99: sorted[Math.ceil(sorted.length * 0.99) - 1],
-    histogram: { edges, counts }, launches: { start: launches.map((each) => each.start), duration: launches.map((each) => each.duration), row: launches.map(idOf) }, sampled: false,
+    name,
+    text: trace.names[name],
+    count: launches.length,
+    total,
+    mean: total / launches.length,
+    min: sorted[0],
+    max: sorted.at(-1),
+    p50: sorted[Math.ceil(sorted.length / 2) - 1],
+    p90: sorted[Math.ceil(sorted.length * 0.9) - 1],
+    p99: sorted[Math.ceil(sorted.length * 0.99) - 1],
+    histogram: { edges, counts },
+    launches: {
+      start: launches.map((each) => each.start),
+      duration: launches.map((each) => each.duration),
+      row: launches.map(idOf),
+    },
+    sampled: false,
   };
 }
 
@@ -325,7 +497,13 @@ export function embedded(trace, most = 4096) {
     if (track.kind === 'telemetry') {
       const mine = trace.readings.filter((each) => each.track === track.id);
       const value = Buffer.from(Float64Array.from(mine, (each) => each.value).buffer);
-      return { ...line, readings: { count: mine.length, columns: { start: put(varint(differences(mine.map((each) => each.start)))), value: put(value) } } };
+      return {
+        ...line,
+        readings: {
+          count: mine.length,
+          columns: { start: put(varint(differences(mine.map((each) => each.start)))), value: put(value) },
+        },
+      };
     }
     const tiles = [];
     const visit = (level, index) => {
@@ -346,25 +524,76 @@ export function embedded(trace, most = 4096) {
       const [lane, bin, cover, events, name] = [0, 1, 2, 3, 4].map((i) => tiles.flatMap((each) => each.columns[i]));
       const of = (key) => put(varint(tiles.map((each) => each[key])));
       line.tiles = {
-        count: tiles.length, entries: lane.length,
-        columns: { level: of('level'), index: of('index'), size: put(varint(tiles.map((each) => each.columns[0].length))), lane: put(varint(lane)), bin: put(varint(differences(bin))), cover: put(varint(cover)), events: put(varint(events)), name: put(varint(name)) },
+        count: tiles.length,
+        entries: lane.length,
+        columns: {
+          level: of('level'),
+          index: of('index'),
+          size: put(varint(tiles.map((each) => each.columns[0].length))),
+          lane: put(varint(lane)),
+          bin: put(varint(differences(bin))),
+          cover: put(varint(cover)),
+          events: put(varint(events)),
+          name: put(varint(name)),
+        },
       };
     }
     if (track.kind === 'host' || track.kind === 'process') {
       const within = (id) => id === track.id || (id >= 0 && within(trace.tracks[id].parent));
-      return { ...line, below: trace.tracks.filter((each) => ['queue', 'copy'].includes(each.kind) && within(each.id)).map((each) => each.id) };
+      return {
+        ...line,
+        below: trace.tracks
+          .filter((each) => ['queue', 'copy'].includes(each.kind) && within(each.id))
+          .map((each) => each.id),
+      };
     }
-    const mine = trace.slices.filter((slice) => slice.track === track.id).sort((a, b) => a.start - b.start || b.duration - a.duration || a.table - b.table);
+    const mine = trace.slices
+      .filter((slice) => slice.track === track.id)
+      .sort((a, b) => a.start - b.start || b.duration - a.duration || a.table - b.table);
     const column = (key, more = 0) => put(varint(mine.map((each) => each[key] + more)));
     const rows = {};
     for (const table of new Set(mine.map((each) => each.table))) {
       const of = mine.filter((each) => each.table === table);
-      rows[table] = { count: of.length, columns: { row: put(varint(differences(of.map((each) => each.row)))), shape: put(varint(of.map(() => 1))) } };
+      rows[table] = {
+        count: of.length,
+        columns: { row: put(varint(differences(of.map((each) => each.row)))), shape: put(varint(of.map(() => 1))) },
+      };
     }
-    return { ...line, ...(track.kind === 'queue' || track.kind === 'copy' ? { device: 0 } : {}), slices: { count: mine.length, columns: { start: put(varint(differences(mine.map((each) => each.start)))), duration: column('duration', 1), name: column('name'), lane: column('lane'), flags: column('flags'), table: column('table') }, rows } };
+    return {
+      ...line,
+      ...(track.kind === 'queue' || track.kind === 'copy' ? { device: 0 } : {}),
+      slices: {
+        count: mine.length,
+        columns: {
+          start: put(varint(differences(mine.map((each) => each.start)))),
+          duration: column('duration', 1),
+          name: column('name'),
+          lane: column('lane'),
+          flags: column('flags'),
+          table: column('table'),
+        },
+        rows,
+      },
+    };
   });
-  const names = { texts: trace.names, colors: trace.names.map(hue), kinds: trace.kinds, framework: [], communicates: [] };
-  const header = Buffer.from(JSON.stringify({ document: documentOf(trace), overview: overviewOf(trace), names, tables: kTables, lines, details: {}, shapes: [[], [['grid', '1024 x 1 x 1']]] }));
+  const names = {
+    texts: trace.names,
+    colors: trace.names.map(hue),
+    kinds: trace.kinds,
+    framework: [],
+    communicates: [],
+  };
+  const header = Buffer.from(
+    JSON.stringify({
+      document: documentOf(trace),
+      overview: overviewOf(trace),
+      names,
+      tables: kTables,
+      lines,
+      details: {},
+      shapes: [[], [['grid', '1024 x 1 x 1']]],
+    }),
+  );
   const end = Buffer.alloc(4);
   end.writeUInt32LE(header.length, 0);
   return gzipSync(Buffer.concat([Buffer.from('TEMB\x02\0\0\0'), ...bodies, header, end])).toString('base64');
@@ -379,7 +608,11 @@ export function answer(trace, url, most) {
     case '/api/overview':
       return overviewOf(trace);
     case '/api/tiles':
-      return Buffer.concat(query('tracks').split(',').map((track) => tile(trace, Number(track), number('level'), number('index'), most)));
+      return Buffer.concat(
+        query('tracks')
+          .split(',')
+          .map((track) => tile(trace, Number(track), number('level'), number('index'), most)),
+      );
     case '/api/names': {
       const ids = query('ids').split(',').map(Number);
       return { names: ids.map((id) => trace.names[id]), colors: ids.map((id) => hue(trace.names[id])) };
@@ -387,7 +620,13 @@ export function answer(trace, url, most) {
     case '/api/span': {
       const [from, to] = [number('from'), number('to')];
       const busy = union(partsOf(trace, ['dispatch', 'copy'], from, to));
-      return { kernels: entriesOf(trace, ['dispatch'], from, to), calls: entriesOf(trace, ['api'], from, to), copies: entriesOf(trace, ['copy'], from, to), markers: entriesOf(trace, ['marker'], from, to), devices: [{ text: 'GPU 0', busy, idle: to - from - busy }] };
+      return {
+        kernels: entriesOf(trace, ['dispatch'], from, to),
+        calls: entriesOf(trace, ['api'], from, to),
+        copies: entriesOf(trace, ['copy'], from, to),
+        markers: entriesOf(trace, ['marker'], from, to),
+        devices: [{ text: 'GPU 0', busy, idle: to - from - busy }],
+      };
     }
     case '/api/slice':
       return sliceOf(trace, query('row'));
@@ -400,9 +639,25 @@ export function answer(trace, url, most) {
     case '/api/kernel':
       return kernelOf(trace, number('name'), number('from'), number('to'));
     case '/api/schema':
-      return { tables: [{ name: 'dispatch', columns: [{ name: 'start', type: 'INTEGER', meaning: 'begin' }, { name: 'duration', type: 'INTEGER', meaning: 'end - begin' }] }] };
+      return {
+        tables: [
+          {
+            name: 'dispatch',
+            columns: [
+              { name: 'start', type: 'INTEGER', meaning: 'begin' },
+              { name: 'duration', type: 'INTEGER', meaning: 'end - begin' },
+            ],
+          },
+        ],
+      };
     case '/api/query':
-      return { columns: ['name', 'total'], types: ['TEXT', 'INTEGER'], rows: entriesOf(trace, ['dispatch'], 0, trace.length).map((each) => [each.text, each.total]), cut: false, seconds: 0.0012 };
+      return {
+        columns: ['name', 'total'],
+        types: ['TEXT', 'INTEGER'],
+        rows: entriesOf(trace, ['dispatch'], 0, trace.length).map((each) => [each.text, each.total]),
+        cut: false,
+        seconds: 0.0012,
+      };
     default:
       return null;
   }

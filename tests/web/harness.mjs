@@ -54,7 +54,11 @@ export async function stop() {
 
 /** Opens a page; whatever it loads beyond itself, and every error it makes, fails the test at the end. */
 export async function open(address, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, offline: address.startsWith('/'), ...options });
+  const context = await browser.newContext({
+    viewport: { width: 1400, height: 900 },
+    offline: address.startsWith('/'),
+    ...options,
+  });
   const page = await context.newPage();
   const faults = [];
   page.on('pageerror', (error) => faults.push(`error: ${error.message}`));
@@ -95,7 +99,8 @@ export async function openPlain(file, options = {}) {
   };
 }
 
-const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+const settle = (page) =>
+  page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
 /** Sets the filters of the page as a user does. */
 export async function choose(page, { normalisation, time, dispatches, kernels }) {
@@ -119,13 +124,20 @@ export const shownTables = (page, run = 0) =>
         // tacho view has the report as one of its views.
         Object.entries((window.tacho.app?.analysis ?? window.tacho).tables[at]).map(([table, rows]) => [
           table,
-          Object.fromEntries(Object.entries(rows).map(([id, cells]) => [id, cells.map((cell) => (cell === Infinity ? 'inf' : cell === -Infinity ? '-inf' : cell))])),
+          Object.fromEntries(
+            Object.entries(rows).map(([id, cells]) => [
+              id,
+              cells.map((cell) => (cell === Infinity ? 'inf' : cell === -Infinity ? '-inf' : cell)),
+            ]),
+          ),
         ]),
       ),
     run,
   );
 
-const close = (a, b) => a === b || (typeof a === 'number' && typeof b === 'number' && Math.abs(a - b) <= 1e-12 * Math.max(Math.abs(a), Math.abs(b)));
+const close = (a, b) =>
+  a === b ||
+  (typeof a === 'number' && typeof b === 'number' && Math.abs(a - b) <= 1e-12 * Math.max(Math.abs(a), Math.abs(b)));
 
 /** Every cell of every table of the document stands in `tables`; returns how many numbers were compared. */
 export function compareTables(document, tables) {
@@ -137,7 +149,8 @@ export function compareTables(document, tables) {
       const cells = tables[table.id]?.[row.id];
       row.cells.forEach((cell, c) => {
         if (typeof cell === 'number') ++numbers;
-        if (cells === undefined || !close(cell, cells[c])) differing.push(`${row.id} ${row.slug} ${table.columns[c]}: ${cell} in JSON, ${cells?.[c]} in the page`);
+        if (cells === undefined || !close(cell, cells[c]))
+          differing.push(`${row.id} ${row.slug} ${table.columns[c]}: ${cell} in JSON, ${cells?.[c]} in the page`);
       });
     }
   }

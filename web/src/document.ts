@@ -87,7 +87,18 @@ export interface Page {
     kinds: number[];
   };
   fixed?: { kernel: number | null; values: Cell[][] }[];
-  points?: { kernel: number; calls: number; duration: Cell; flops: Cell; l1: Cell; l2: Cell; hbm: Cell; lds: Cell; kinds: Cell[]; bandwidth: Cell[] }[];
+  points?: {
+    kernel: number;
+    calls: number;
+    duration: Cell;
+    flops: Cell;
+    l1: Cell;
+    l2: Cell;
+    hbm: Cell;
+    lds: Cell;
+    kinds: Cell[];
+    bandwidth: Cell[];
+  }[];
   statistics?: { kernel: number; count: number; sum: number; mean: Cell; median: Cell; share: Cell }[];
 }
 

@@ -13,6 +13,9 @@ if (app !== null && data !== null) {
   if (report === null || report.schema !== 'tacho-analysis/1') {
     app.textContent = 'This page was made without data.';
   } else {
-    mount(App, { target: app, props: { report, expose: (shown) => ((window as unknown as { tacho: unknown }).tacho = shown) } });
+    mount(App, {
+      target: app,
+      props: { report, expose: (shown) => ((window as unknown as { tacho: unknown }).tacho = shown) },
+    });
   }
 }

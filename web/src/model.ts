@@ -86,7 +86,10 @@ export function plainName(name: string): string {
 /** Ranges of dispatch ids, or a sentence about what is wrong. */
 export function parseDispatches(text: string): [number, number][] | string {
   const ranges: [number, number][] = [];
-  const words = text.replaceAll('>', ' > ').split(/[\s,]+/).filter((word) => word !== '');
+  const words = text
+    .replaceAll('>', ' > ')
+    .split(/[\s,]+/)
+    .filter((word) => word !== '');
   for (let i = 0; i < words.length; ++i) {
     if (words[i] === '>') {
       const after = words[++i] ?? '';
@@ -148,7 +151,9 @@ export class Model {
   #chosen(choice: Choice): (kernel: number) => boolean {
     if (choice.kernels === null) return () => true;
     const plain = new Set([...choice.kernels].map(plainName));
-    const chosen = this.page.kernel_names.map((name) => choice.kernels?.has(name) === true || plain.has(plainName(name)));
+    const chosen = this.page.kernel_names.map(
+      (name) => choice.kernels?.has(name) === true || plain.has(plainName(name)),
+    );
     return (kernel) => chosen[kernel];
   }
 
@@ -163,7 +168,15 @@ export class Model {
         const metric = page.metrics[row.metric];
         const unit = metric.unit === 'ns' ? choice.timeUnit : normalised(metric.unit, choice.normalisation);
         const cells = row.cells.map((cell, c) => (from.columns[c].role === 'unit' ? unit : cell));
-        return { id: row.id, metric, channel: row.channel ?? -1, cells, error: null, hasValue: false, extrapolated: row.extrapolated === true };
+        return {
+          id: row.id,
+          metric,
+          channel: row.channel ?? -1,
+          cells,
+          error: null,
+          hasValue: false,
+          extrapolated: row.extrapolated === true,
+        };
       }),
     }));
     for (let i = 0; i < page.places.length; i += 3) {
@@ -172,7 +185,8 @@ export class Model {
       const c = page.places[i + 2];
       const cell = value(i / 3);
       if (c === row.cells.length) {
-        if (typeof cell === 'number' && Number.isFinite(cell)) row.error = row.metric.unit === 'ns' ? cell / divisor : cell;
+        if (typeof cell === 'number' && Number.isFinite(cell))
+          row.error = row.metric.unit === 'ns' ? cell / divisor : cell;
         continue;
       }
       row.cells[c] = typeof cell === 'number' && row.metric.unit === 'ns' ? cell / divisor : cell;
@@ -183,7 +197,11 @@ export class Model {
 
   #computedView(choice: Choice, program: Program): View {
     // Normalisation and time unit need nothing new of the dispatches.
-    const key = JSON.stringify([choice.kernels === null ? null : [...choice.kernels], choice.dispatches, choice.gpus === null ? null : [...choice.gpus]]);
+    const key = JSON.stringify([
+      choice.kernels === null ? null : [...choice.kernels],
+      choice.dispatches,
+      choice.gpus === null ? null : [...choice.gpus],
+    ]);
     if (this.#last?.key !== key) this.#last = { key, ...this.#select(choice, program) };
     const { evaluation, shared } = this.#last;
     const values = this.page.values?.[this.page.normalisations.indexOf(choice.normalisation)] ?? [];
@@ -251,7 +269,10 @@ export class Model {
         share: (numeric(point.duration) / total) * 100,
         performance: numeric(point.flops),
         intensity: { hbm: numeric(point.hbm), l2: numeric(point.l2), l1: numeric(point.l1), lds: numeric(point.lds) },
-        bandwidth: Object.fromEntries(kLevels.map((level, i) => [level, numeric(point.bandwidth[i])])) as Record<Level, number>,
+        bandwidth: Object.fromEntries(kLevels.map((level, i) => [level, numeric(point.bandwidth[i])])) as Record<
+          Level,
+          number
+        >,
         type: this.#mainType(point.kinds.map(numeric)),
       }));
     return {
@@ -336,7 +357,14 @@ export class Model {
     };
     const ratio = ({ above, below, count }: Pair) => (below === 0 || count === 0 ? (compat ? 0 : NaN) : above / below);
     const ofAll = ({ above, below, count }: Pair) => (below === 0 || count === 0 ? NaN : above / below);
-    const groups: { row: number; calls: number; duration: number; flops: number[]; pairs: Record<Level | 'rate', Pair>; rates: Record<Level, Pair> }[] = [];
+    const groups: {
+      row: number;
+      calls: number;
+      duration: number;
+      flops: number[];
+      pairs: Record<Level | 'rate', Pair>;
+      rates: Record<Level, Pair>;
+    }[] = [];
     const byName = new Map<string, (typeof groups)[number]>();
     let total = 0;
     rows.forEach((row, i) => {
@@ -377,8 +405,18 @@ export class Model {
         duration: group.duration,
         share: (group.duration / total) * 100,
         performance: ratio(group.pairs.rate),
-        intensity: { hbm: ratio(group.pairs.hbm), l2: ratio(group.pairs.l2), l1: ratio(group.pairs.l1), lds: ratio(group.pairs.lds) },
-        bandwidth: { hbm: ofAll(group.rates.hbm), l2: ofAll(group.rates.l2), l1: ofAll(group.rates.l1), lds: ofAll(group.rates.lds) },
+        intensity: {
+          hbm: ratio(group.pairs.hbm),
+          l2: ratio(group.pairs.l2),
+          l1: ratio(group.pairs.l1),
+          lds: ratio(group.pairs.lds),
+        },
+        bandwidth: {
+          hbm: ofAll(group.rates.hbm),
+          l2: ofAll(group.rates.l2),
+          l1: ofAll(group.rates.l1),
+          lds: ofAll(group.rates.lds),
+        },
         type: this.#mainType(group.flops),
       }))
       .sort((a, b) => b.duration - a.duration);
@@ -404,7 +442,8 @@ export function boundOf(point: Point, roofs: Record<string, Roof>): Bound | null
     for (const [roof, [, , peak]] of Object.entries(roofs)) {
       if (!isLevel(roof)) continue;
       const reached = (point.bandwidth[roof] / peak) * 100;
-      if (reached > 0 && Number.isFinite(reached) && (best === null || reached > best.reached)) best = { roof, limit: peak, reached, bandwidth: true };
+      if (reached > 0 && Number.isFinite(reached) && (best === null || reached > best.reached))
+        best = { roof, limit: peak, reached, bandwidth: true };
     }
     return best;
   }
@@ -415,7 +454,8 @@ export function boundOf(point: Point, roofs: Record<string, Roof>): Bound | null
     if (isLevel(roof)) limit *= point.intensity[roof];
     else if (roof !== compute) continue;
     if (!(limit > 0) || !Number.isFinite(limit)) continue;
-    if (best === null || limit < best.limit) best = { roof, limit, reached: (point.performance / limit) * 100, bandwidth: false };
+    if (best === null || limit < best.limit)
+      best = { roof, limit, reached: (point.performance / limit) * 100, bandwidth: false };
   }
   return best;
 }
@@ -425,7 +465,9 @@ export function find(view: View, slug: string, key = 'avg'): Cell {
   for (const table of view.tables) {
     const row = table.rows.find((each) => each.metric.slug === slug);
     if (row === undefined) continue;
-    const c = table.from.columns.findIndex((column) => column.key === key || (key === 'avg' && column.role === 'value'));
+    const c = table.from.columns.findIndex(
+      (column) => column.key === key || (key === 'avg' && column.role === 'value'),
+    );
     return c < 0 ? null : row.cells[c];
   }
   return null;

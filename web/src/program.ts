@@ -131,8 +131,8 @@ const kReductions: Record<string, (values: Column) => number> = {
 };
 
 const kStudent = [
-  12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12, 2.11, 2.101, 2.093,
-  2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
+  12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12, 2.11,
+  2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
 /** Half of the 95 % confidence interval of the mean; `launch` says of which launch each value is a repeat. */
@@ -186,7 +186,15 @@ export class Program {
 
   /** Over the given dispatches (ascending). Nodes are computed when first asked for. */
   over(rows: Uint32Array): Evaluation {
-    return new Evaluation(this.#operations, this.#nodes, this.#lists, this.#constants, this.#inputs, this.#repeats, rows);
+    return new Evaluation(
+      this.#operations,
+      this.#nodes,
+      this.#lists,
+      this.#constants,
+      this.#inputs,
+      this.#repeats,
+      rows,
+    );
   }
 }
 

@@ -41,10 +41,14 @@ function hide(): void {
 }
 
 /** Svelte action: <td use:tip={() => ({title, lines})}>; made when it is needed. */
-export function tip(node: Element, make: (() => Tip) | null): { update(next: (() => Tip) | null): void; destroy(): void } {
+export function tip(
+  node: Element,
+  make: (() => Tip) | null,
+): { update(next: (() => Tip) | null): void; destroy(): void } {
   let current = make;
   const move = (event: Event) => {
-    if (current !== null && event instanceof MouseEvent) show(current(), event.clientX, event.clientY, node.getRootNode());
+    if (current !== null && event instanceof MouseEvent)
+      show(current(), event.clientX, event.clientY, node.getRootNode());
   };
   const focus = () => {
     const { left, bottom } = node.getBoundingClientRect();

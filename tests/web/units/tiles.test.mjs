@@ -9,8 +9,14 @@ const { decodeTiles, kBins, tileSpan } = await load('view/tile');
 const { EmbeddedSource } = await load('view/embedded_source');
 const { TileStore } = await load('view/tile_store');
 
-const decoded = (bytes, level, index) => decodeTiles(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length), level, index);
-const comparable = ({ bytes: _, ...each }) => JSON.parse(JSON.stringify(each, (_, value) => (typeof value === 'bigint' ? String(value) : Number.isNaN(value) ? 'nan' : value)));
+const decoded = (bytes, level, index) =>
+  decodeTiles(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length), level, index);
+const comparable = ({ bytes: _, ...each }) =>
+  JSON.parse(
+    JSON.stringify(each, (_, value) =>
+      typeof value === 'bigint' ? String(value) : Number.isNaN(value) ? 'nan' : value,
+    ),
+  );
 const signal = new AbortController().signal;
 
 test('a tile that is cut off or none at all is told', () => {
@@ -34,12 +40,18 @@ test('a page makes the tiles that a server sends, of every line, level and kind'
           assert.deepEqual(comparable(made), comparable(sent), `track ${id} level ${level} index ${index}`);
         }
       }
-    assert.deepEqual([...kinds].sort(), most === 60 ? ['counter', 'density', 'empty', 'slices'] : ['counter', 'empty', 'slices']);
+    assert.deepEqual(
+      [...kinds].sort(),
+      most === 60 ? ['counter', 'density', 'empty', 'slices'] : ['counter', 'empty', 'slices'],
+    );
   }
 });
 
 test('data that is damaged ends in a sentence', async () => {
-  await assert.rejects(EmbeddedSource.open(gzipSync(Buffer.from('TEMB\x01\0\0\0    ')).toString('base64')), /a form that this page does not know/);
+  await assert.rejects(
+    EmbeddedSource.open(gzipSync(Buffer.from('TEMB\x01\0\0\0    ')).toString('base64')),
+    /a form that this page does not know/,
+  );
   await assert.rejects(EmbeddedSource.open(gzipSync(Buffer.from('something else')).toString('base64')), /damaged/);
 });
 
@@ -50,8 +62,24 @@ function fakeSource(finest) {
     asked,
     tiles(_run, level, index, tracks) {
       asked.push([level, index]);
-      const common = { level: Math.max(level, finest), index: level >= finest ? index : Math.floor(index / 2 ** (finest - level)), lanes: 1, provisional: false, bytes: 100 };
-      return Promise.resolve(tracks.map((track) => ({ ...common, track, kind: 'density', finest: level <= finest, lane: new Uint16Array(0), bin: new Uint16Array(0), lanesAt: new Uint32Array(2) })));
+      const common = {
+        level: Math.max(level, finest),
+        index: level >= finest ? index : Math.floor(index / 2 ** (finest - level)),
+        lanes: 1,
+        provisional: false,
+        bytes: 100,
+      };
+      return Promise.resolve(
+        tracks.map((track) => ({
+          ...common,
+          track,
+          kind: 'density',
+          finest: level <= finest,
+          lane: new Uint16Array(0),
+          bin: new Uint16Array(0),
+          lanesAt: new Uint32Array(2),
+        })),
+      );
     },
   };
 }
@@ -77,5 +105,8 @@ test('the store draws the coarser tile while a finer one is on its way, and asks
   const [piece] = await frame(2, 0, 100);
   assert.equal(piece.tile.level, 4);
   await frame(2, 0, 100);
-  assert.ok(source.asked.slice(before).every(([level]) => level !== 2), JSON.stringify(source.asked));
+  assert.ok(
+    source.asked.slice(before).every(([level]) => level !== 2),
+    JSON.stringify(source.asked),
+  );
 });

@@ -9,14 +9,30 @@ const { compactName, compactNames } = await load('view/compact');
 const { filterOf } = await load('view/filter');
 
 test('a time has four digits and the unit in which it is at least one', () => {
-  const texts = { 0: '0', 1: '1 ns', 999: '999 ns', 1000: '1.000 µs', 1234567: '1.235 ms', 4.2e9: '4.200 s', 1e13: '10,000 s' };
+  const texts = {
+    0: '0',
+    1: '1 ns',
+    999: '999 ns',
+    1000: '1.000 µs',
+    1234567: '1.235 ms',
+    4.2e9: '4.200 s',
+    1e13: '10,000 s',
+  };
   for (const [ns, text] of Object.entries(texts)) assert.equal(units.time(Number(ns)), text);
   assert.equal(units.time(NaN), '—');
   assert.equal(units.time(999960), '1.000 ms', 'rounding never gives 1000 of a unit');
 });
 
 test('ticks are 1, 2 or 5 times a power of ten apart', () => {
-  for (const [least, step] of [[1, 1], [1.1, 2], [2.1, 5], [5.1, 10], [99, 100], [0.3, 0.5]]) assert.equal(units.tickStep(least), step);
+  for (const [least, step] of [
+    [1, 1],
+    [1.1, 2],
+    [2.1, 5],
+    [5.1, 10],
+    [99, 100],
+    [0.3, 0.5],
+  ])
+    assert.equal(units.tickStep(least), step);
 });
 
 test('a moment has the digits that its step needs', () => {
@@ -45,16 +61,31 @@ test('a label stays on one line and within its length', () => {
 });
 
 test('numbers in diagrams take five characters', () => {
-  for (const [value, text] of [[0, '0'], [1234567, '1.23M'], [9999, '9,999'], [-2500000000, '-2.50G'], [Infinity, '∞']])
+  for (const [value, text] of [
+    [0, '0'],
+    [1234567, '1.23M'],
+    [9999, '9,999'],
+    [-2500000000, '-2.50G'],
+    [Infinity, '∞'],
+  ])
     assert.equal(format.short(value), text);
 });
 
 test('a change says its direction', () => {
-  for (const [value, text] of [[12.34, '+12.3 %'], [-0.001, '−<0.1 %'], [0, '0 %'], [null, '']]) assert.equal(format.change(value), text);
+  for (const [value, text] of [
+    [12.34, '+12.3 %'],
+    [-0.001, '−<0.1 %'],
+    [0, '0 %'],
+    [null, ''],
+  ])
+    assert.equal(format.change(value), text);
 });
 
 test('a kernel is shown without return type, namespaces and parameters, unless that hides a difference', () => {
-  assert.equal(compactName('void at::native::(anonymous namespace)::scale<float, at::Half>(float*, int) const'), 'scale<float, Half>');
+  assert.equal(
+    compactName('void at::native::(anonymous namespace)::scale<float, at::Half>(float*, int) const'),
+    'scale<float, Half>',
+  );
   assert.equal(compactName('plain_name'), 'plain_name');
   const names = ['void one::scale<float>(int)', 'void two::scale<float>(int)', 'void three::other<int>()'];
   assert.deepEqual(compactNames(names), [names[0], names[1], 'other<int>']);

@@ -71,8 +71,12 @@ export const kParts: Record<string, [string, number, number]> = {
 
 export const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 // A cache of kernels has one kernel under many paths: native frames are told apart by their file's name alone.
-const placeOf = (frame: { part: string; file: string }): string => (frame.part === 'python' ? frame.file : baseName(frame.file));
-export const label = (frame: Frame): string => (frame.part === 'python' && frame.file !== '' ? `${frame.name} (${baseName(frame.file)}${frame.line > 0 ? `:${frame.line}` : ''})` : frame.name);
+const placeOf = (frame: { part: string; file: string }): string =>
+  frame.part === 'python' ? frame.file : baseName(frame.file);
+export const label = (frame: Frame): string =>
+  frame.part === 'python' && frame.file !== ''
+    ? `${frame.name} (${baseName(frame.file)}${frame.line > 0 ? `:${frame.line}` : ''})`
+    : frame.name;
 
 function hashOf(text: string): [number, number] {
   let [a, b] = [2166136261, 0x9e3779b9];
@@ -83,13 +87,27 @@ function hashOf(text: string): [number, number] {
   }
   return [a >>> 0, b >>> 0];
 }
-const below = ([a, b]: [number, number], [c, d]: [number, number]): [number, number] => [Math.imul(a ^ c, 16777619) >>> 0, (Math.imul(b ^ d, 0xc2b2ae35) + 0x27d4eb2f) >>> 0];
-export const pathOf = (node: FlameNode): string => (node.parent === null ? '' : node.hash.map((each) => each.toString(36)).join('.'));
+const below = ([a, b]: [number, number], [c, d]: [number, number]): [number, number] => [
+  Math.imul(a ^ c, 16777619) >>> 0,
+  (Math.imul(b ^ d, 0xc2b2ae35) + 0x27d4eb2f) >>> 0,
+];
+export const pathOf = (node: FlameNode): string =>
+  node.parent === null ? '' : node.hash.map((each) => each.toString(36)).join('.');
 /** For colours: of a function, wherever it lies. */
 export const shade = (frame: Frame): number => hashOf(frame.name + baseName(frame.file))[0];
 
 function make(frame: Frame, parent: FlameNode | null): FlameNode {
-  return { frame, parent, depth: parent === null ? 0 : parent.depth + 1, children: new Map(), host: [0, 0], gpu: [0, 0], samples: [0, 0], launches: [0, 0], hash: parent === null ? [1, 1] : below(parent.hash, frame.hash) };
+  return {
+    frame,
+    parent,
+    depth: parent === null ? 0 : parent.depth + 1,
+    children: new Map(),
+    host: [0, 0],
+    gpu: [0, 0],
+    samples: [0, 0],
+    launches: [0, 0],
+    hash: parent === null ? [1, 1] : below(parent.hash, frame.hash),
+  };
 }
 function child(parent: FlameNode, frame: Frame): FlameNode {
   let node = parent.children.get(frame.key);
@@ -101,13 +119,22 @@ const kHost = new Set(['python', 'native', 'truncated', 'api', 'thread']);
 
 /** The tree of all runs. Frames that are left out give their place to what they called. */
 export function load(runs: FlameRun[], detail: Detail, interpreter: boolean): FlameNode {
-  const root = make({ name: 'all', part: 'root', file: '', line: 0, kernel: 0, hidden: false, key: 'all', hash: [0, 0] }, null);
+  const root = make(
+    { name: 'all', part: 'root', file: '', line: 0, kernel: 0, hidden: false, key: 'all', hash: [0, 0] },
+    null,
+  );
   runs.forEach((run, r) => {
     const [f, n] = [run.frames, run.nodes];
     const frames = f.name.map((name, i): Frame => {
       const frame = { name, part: f.part[i], file: f.file[i], line: detail === 'lines' ? f.line[i] : 0 };
       const key = [frame.part, name, placeOf(frame), frame.line].join('\u0000');
-      return { ...frame, kernel: r === 0 ? (f.kernel?.[i] ?? 0) : 0, hidden: detail === 'operators' ? kHost.has(frame.part) : !interpreter && f.interpreter[i], key, hash: hashOf(key) };
+      return {
+        ...frame,
+        kernel: r === 0 ? (f.kernel?.[i] ?? 0) : 0,
+        hidden: detail === 'operators' ? kHost.has(frame.part) : !interpreter && f.interpreter[i],
+        key,
+        hash: hashOf(key),
+      };
     });
     // By node of the run: where its children go, and, of hidden frames, where its own time goes. Time that was spent in the
     // interpreter itself keeps its frames; they are made when there is some.
@@ -138,10 +165,21 @@ export function load(runs: FlameRun[], detail: Detail, interpreter: boolean): Fl
 }
 
 /** What a node has of its own, beside its children. */
-export function self(node: FlameNode): { host: [number, number]; gpu: [number, number]; samples: [number, number]; launches: [number, number] } {
-  const own = { host: [...node.host], gpu: [...node.gpu], samples: [...node.samples], launches: [...node.launches] } as ReturnType<typeof self>;
+export function self(node: FlameNode): {
+  host: [number, number];
+  gpu: [number, number];
+  samples: [number, number];
+  launches: [number, number];
+} {
+  const own = {
+    host: [...node.host],
+    gpu: [...node.gpu],
+    samples: [...node.samples],
+    launches: [...node.launches],
+  } as ReturnType<typeof self>;
   for (const each of node.children.values())
-    for (const what of ['host', 'gpu', 'samples', 'launches'] as const) for (const r of [0, 1]) own[what][r] -= each[what][r];
+    for (const what of ['host', 'gpu', 'samples', 'launches'] as const)
+      for (const r of [0, 1]) own[what][r] -= each[what][r];
   return own;
 }
 
@@ -149,7 +187,8 @@ export function self(node: FlameNode): { host: [number, number]; gpu: [number, n
 export function invert(root: FlameNode): FlameNode {
   const top = make(root.frame, null);
   const add = (to: FlameNode, own: ReturnType<typeof self>): void => {
-    for (const what of ['host', 'gpu', 'samples', 'launches'] as const) for (const r of [0, 1]) to[what][r] += own[what][r];
+    for (const what of ['host', 'gpu', 'samples', 'launches'] as const)
+      for (const r of [0, 1]) to[what][r] += own[what][r];
   };
   const queue = [root];
   for (let i = 0; i < queue.length; ++i) {
@@ -211,8 +250,9 @@ export class Widths {
     if (known !== undefined) return known;
     // Parents are at least as wide as their children together: those first.
     const list = [node];
-    for (let i = 0; i < list.length; ++i) for (const each of list[i].children.values()) if (!this.known.has(each)) list.push(each);
-    for (let i = list.length; i-- > 0; ) {
+    for (let i = 0; i < list.length; ++i)
+      for (const each of list[i].children.values()) if (!this.known.has(each)) list.push(each);
+    for (let i = list.length; i-- > 0;) {
       let sum = 0;
       for (const each of list[i].children.values()) sum += this.known.get(each) ?? 0;
       this.known.set(list[i], Math.max(sum, this.value(list[i], 0), this.value(list[i], 1)));
@@ -227,7 +267,9 @@ export function layout(root: FlameNode, focus: FlameNode | null, widths: Widths,
   const top = focus ?? root;
   const path: FlameNode[] = [];
   for (let up: FlameNode | null = top; up !== null; up = up.parent) path.unshift(up);
-  path.forEach((node, depth) => boxes.push({ node, x: 0, w: room, depth, outer: node !== top, count: 1, value: widths.of(node) }));
+  path.forEach((node, depth) =>
+    boxes.push({ node, x: 0, w: room, depth, outer: node !== top, count: 1, value: widths.of(node) }),
+  );
   const whole = widths.of(top);
   if (whole <= 0) return boxes;
   const scale = room / whole;
@@ -235,7 +277,9 @@ export function layout(root: FlameNode, focus: FlameNode | null, widths: Widths,
   for (let i = 0; i < list.length; ++i) {
     const { node, depth } = list[i];
     let { x } = list[i];
-    const children = [...node.children.values()].map((each) => ({ each, width: widths.of(each) })).filter(({ width }) => width > 0);
+    const children = [...node.children.values()]
+      .map((each) => ({ each, width: widths.of(each) }))
+      .filter(({ width }) => width > 0);
     children.sort((a, b) => b.width - a.width || (a.each.frame.key < b.each.frame.key ? -1 : 1));
     let count = 0;
     let rest = 0;

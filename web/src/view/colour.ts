@@ -33,7 +33,8 @@ export function blend(under: Pixel, over: Pixel, alpha: number): Pixel {
   return (0xff000000 | redBlue | green) >>> 0;
 }
 
-const fromHex = (hex: string): Pixel => pixel(parseInt(hex.slice(1, 3), 16), parseInt(hex.slice(3, 5), 16), parseInt(hex.slice(5, 7), 16));
+const fromHex = (hex: string): Pixel =>
+  pixel(parseInt(hex.slice(1, 3), 16), parseInt(hex.slice(3, 5), 16), parseInt(hex.slice(5, 7), 16));
 
 /** What the canvases draw with; the same values stand in view.css for the rest of the page. */
 export interface Theme {
@@ -65,14 +66,50 @@ function makeTheme(dark: boolean): Theme {
   const names = Array.from({ length: 360 }, (_, hue) => pixel(...oklch(dark ? 0.6 : 0.78, dark ? 0.095 : 0.09, hue)));
   return dark
     ? {
-        dark, names, back: fromHex('#14171b'), lane: fromHex('#191c21'), group: fromHex('#1d2127'), grid: fromHex('#22262c'), outside: fromHex('#101215'),
-        unknown: fromHex('#5b6470'), faded: fromHex('#33383f'), text: '#dde2e8', muted: '#8f99a4', line: '#2c3138', accent: '#6aa9f7', accentPixel: fromHex('#6aa9f7'),
-        label: '#0d1013', failed: '#ff6b5e', busy: '#5aa578', copies: '#5f93d6', exposed: '#e0954f', comm: '#8f7fc4', cpu: '#77818c',
+        dark,
+        names,
+        back: fromHex('#14171b'),
+        lane: fromHex('#191c21'),
+        group: fromHex('#1d2127'),
+        grid: fromHex('#22262c'),
+        outside: fromHex('#101215'),
+        unknown: fromHex('#5b6470'),
+        faded: fromHex('#33383f'),
+        text: '#dde2e8',
+        muted: '#8f99a4',
+        line: '#2c3138',
+        accent: '#6aa9f7',
+        accentPixel: fromHex('#6aa9f7'),
+        label: '#0d1013',
+        failed: '#ff6b5e',
+        busy: '#5aa578',
+        copies: '#5f93d6',
+        exposed: '#e0954f',
+        comm: '#8f7fc4',
+        cpu: '#77818c',
       }
     : {
-        dark, names, back: fromHex('#ffffff'), lane: fromHex('#f8f9fa'), group: fromHex('#f1f3f5'), grid: fromHex('#ebeef1'), outside: fromHex('#eceef0'),
-        unknown: fromHex('#b6bdc6'), faded: fromHex('#dfe3e7'), text: '#1d2329', muted: '#66707b', line: '#dfe3e8', accent: '#1a5fb4', accentPixel: fromHex('#1a5fb4'),
-        label: '#14181d', failed: '#c4261c', busy: '#58a878', copies: '#5b91d4', exposed: '#de8a3c', comm: '#9b8ad0', cpu: '#9aa4ae',
+        dark,
+        names,
+        back: fromHex('#ffffff'),
+        lane: fromHex('#f8f9fa'),
+        group: fromHex('#f1f3f5'),
+        grid: fromHex('#ebeef1'),
+        outside: fromHex('#eceef0'),
+        unknown: fromHex('#b6bdc6'),
+        faded: fromHex('#dfe3e7'),
+        text: '#1d2329',
+        muted: '#66707b',
+        line: '#dfe3e8',
+        accent: '#1a5fb4',
+        accentPixel: fromHex('#1a5fb4'),
+        label: '#14181d',
+        failed: '#c4261c',
+        busy: '#58a878',
+        copies: '#5b91d4',
+        exposed: '#de8a3c',
+        comm: '#9b8ad0',
+        cpu: '#9aa4ae',
       };
 }
 

@@ -16,11 +16,13 @@ export function meanings(columns: string[], schema: Schema | null): Meaning[] {
       if (!known.has(name)) known.set(name, type);
     }
   return columns.map((column) => {
-    const inner = /^(sum|total|avg|mean|median|min|max|any_value|first|last)\((?:distinct )?(?:\w+\.)*"?(\w+)"?\)$/i.exec(column);
+    const inner =
+      /^(sum|total|avg|mean|median|min|max|any_value|first|last)\((?:distinct )?(?:\w+\.)*"?(\w+)"?\)$/i.exec(column);
     const name = inner?.[2] ?? column;
     const meaning = known.get(name) ?? known.get(name.toLowerCase());
     // A sum or a mean of moments is none.
-    if (meaning !== undefined) return meaning === 'time' && inner !== null && /^(sum|total)$/i.test(inner[1]) ? '' : meaning;
+    if (meaning !== undefined)
+      return meaning === 'time' && inner !== null && /^(sum|total)$/i.test(inner[1]) ? '' : meaning;
     if (/(^|_)(start|end|timestamp|at)(_ns)?$/i.test(name) && !/duration/i.test(name)) return 'time';
     if (/(^|_)ns$|(^|_)duration$/i.test(name)) return 'duration';
     if (/(^|_)bytes$/i.test(name)) return 'bytes';
@@ -58,7 +60,12 @@ export function plotted(value: Value, meaning: Meaning, t0: bigint): number | nu
 }
 
 /** As it stands, on one line. */
-export const plain = (value: Value): string => (value === null ? 'NULL' : typeof value === 'number' && !Number.isInteger(value) ? String(Number(value.toPrecision(12))) : oneLine(String(value), 400));
+export const plain = (value: Value): string =>
+  value === null
+    ? 'NULL'
+    : typeof value === 'number' && !Number.isInteger(value)
+      ? String(Number(value.toPrecision(12)))
+      : oneLine(String(value), 400);
 
 /** "1.234 ms", "2.5 s after the beginning", "1.2 GiB"; what has no unit as it stands. */
 export function readable(value: Value, meaning: Meaning, t0: bigint): string {
@@ -72,7 +79,8 @@ export function readable(value: Value, meaning: Meaning, t0: bigint): string {
 /** A moment with all digits: "1.234567890 s". */
 export function fromBeginning(ns: number): string {
   const size = Math.abs(ns);
-  const [divisor, unit, digits] = size < 1e3 ? [1, 'ns', 0] : size < 1e6 ? [1e3, 'µs', 3] : size < 1e9 ? [1e6, 'ms', 6] : [1e9, 's', 9];
+  const [divisor, unit, digits] =
+    size < 1e3 ? [1, 'ns', 0] : size < 1e6 ? [1e3, 'µs', 3] : size < 1e9 ? [1e6, 'ms', 6] : [1e9, 's', 9];
   return ns === 0 ? '0' : `${(ns / divisor).toFixed(digits)} ${unit}`;
 }
 /** What a tooltip says beside the value itself. */
@@ -85,7 +93,8 @@ export function spelled(value: Value, meaning: Meaning, t0: bigint): string {
 }
 
 /** The title of an axis; ticks carry the unit. */
-export const axisTitle = (column: string, meaning: Meaning): string => (meaning === 'time' ? `${oneLine(column, 60)}, since the beginning of the run` : oneLine(column, 60));
+export const axisTitle = (column: string, meaning: Meaning): string =>
+  meaning === 'time' ? `${oneLine(column, 60)}, since the beginning of the run` : oneLine(column, 60);
 
 /** The distance of ticks: 1, 2 or 5 times a power of ten, of bytes a power of two. */
 function stepOf(least: number, meaning: Meaning): number {
@@ -99,7 +108,12 @@ function tickText(value: number, step: number, meaning: Meaning): string {
   if (meaning === 'time' || meaning === 'duration') return tickTime(value);
   if (meaning === 'bytes') return bytes(value);
   const size = Math.abs(value);
-  const steps: [number, string][] = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e4, 'k']];
+  const steps: [number, string][] = [
+    [1e12, 'T'],
+    [1e9, 'G'],
+    [1e6, 'M'],
+    [1e4, 'k'],
+  ];
   const [limit, letter] = steps.find(([from]) => size >= from) ?? [1, ''];
   const divisor = letter === 'k' ? 1e3 : limit;
   const digits = Math.max(0, Math.min(12, Math.ceil(-Math.log10(step / divisor) - 1e-9)));
@@ -112,6 +126,7 @@ export function ticks(low: number, high: number, most: number, meaning: Meaning)
   if (!(high > low)) return list;
   const step = stepOf((high - low) / Math.max(1, most), meaning);
   const first = Math.ceil(low / step - 1e-9);
-  for (let i = first; i * step <= high + step * 1e-9 && list.length < 100; ++i) list.push({ at: i * step, text: tickText(i * step, step, meaning) });
+  for (let i = first; i * step <= high + step * 1e-9 && list.length < 100; ++i)
+    list.push({ at: i * step, text: tickText(i * step, step, meaning) });
   return list;
 }

@@ -21,7 +21,7 @@ function parametersOf(name: string): number {
 // Without what stands before a "::": namespaces, classes, and the anonymous namespace.
 function unqualified(name: string): string {
   let out = '';
-  for (let i = 0; i < name.length; ) {
+  for (let i = 0; i < name.length;) {
     if (name.startsWith(kAnonymous, i)) {
       i += kAnonymous.length;
     } else if (name.startsWith('::', i)) {

@@ -67,7 +67,11 @@ interface Piece {
 
 export const rowId = (table: number, row: number): bigint => (BigInt(table) << 48n) | BigInt(row);
 
-function readSlices(packed: Packed, { count, columns, rows }: NonNullable<LineHeader['slices']>, lanes: number): Slices {
+function readSlices(
+  packed: Packed,
+  { count, columns, rows }: NonNullable<LineHeader['slices']>,
+  lanes: number,
+): Slices {
   const table = Uint8Array.from(packed.integers(columns, 'table', count));
   const lane = Uint16Array.from(packed.integers(columns, 'lane', count));
   const numbers = new Map(
@@ -178,7 +182,9 @@ export class Lines {
       return pieces(line.slices, from, to).filter((each) => (queue ? this.work.has(each.table) : each.lane === 0));
     });
     const endOf = (each: Piece): number => (each.duration < 0 ? Infinity : each.start + each.duration);
-    all.sort((a, b) => a.start - b.start || (endOf(b) > endOf(a) ? 1 : endOf(b) < endOf(a) ? -1 : a.row < b.row ? -1 : 1));
+    all.sort(
+      (a, b) => a.start - b.start || (endOf(b) > endOf(a) ? 1 : endOf(b) < endOf(a) ? -1 : a.row < b.row ? -1 : 1),
+    );
     const found: Piece[] = [];
     let until = -Infinity;
     for (const each of all) {
@@ -217,7 +223,7 @@ function pieces(slices: Slices, from: number, to: number): Piece[] {
   for (let each = 0; each + 1 < lanesAt.length; ++each) {
     const [first, stop] = [lanesAt[each], lanesAt[each + 1]];
     let at = first;
-    for (let end = stop; at < end; ) {
+    for (let end = stop; at < end;) {
       const middle = (at + end) >> 1;
       if (start[order[middle]] < from) at = middle + 1;
       else end = middle;

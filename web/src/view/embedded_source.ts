@@ -181,7 +181,8 @@ export class EmbeddedSource implements Source {
     for (const { line, slices } of this.lines.withSlices()) {
       if (line.header.device === undefined) continue;
       let device = byDevice.get(line.header.device);
-      if (device === undefined) byDevice.set(line.header.device, (device = { text: line.track.device ?? '', work: [] }));
+      if (device === undefined)
+        byDevice.set(line.header.device, (device = { text: line.track.device ?? '', work: [] }));
       for (let i = 0; i < slices.count && slices.start[i] < to; ++i) {
         const start = Math.max(slices.start[i], from);
         const end = Math.min(slices.duration[i] < 0 ? Infinity : slices.start[i] + slices.duration[i], to);
@@ -195,8 +196,16 @@ export class EmbeddedSource implements Source {
       .map(([, { text, work }]) => {
         work.sort((a, b) => a.start - b.start);
         const all = covered(work, from, to);
-        const kernels = covered(work.filter((each) => !each.copy), from, to);
-        const copies = covered(work.filter((each) => each.copy), from, to);
+        const kernels = covered(
+          work.filter((each) => !each.copy),
+          from,
+          to,
+        );
+        const copies = covered(
+          work.filter((each) => each.copy),
+          from,
+          to,
+        );
         const exposed = all.time - kernels.time;
         return {
           text,
@@ -206,7 +215,11 @@ export class EmbeddedSource implements Source {
           copy: copies.time,
           overlap_copy: copies.time - exposed,
           exposed_copy: exposed,
-          comm: covered(work.filter((each) => each.collective), from, to).time,
+          comm: covered(
+            work.filter((each) => each.collective),
+            from,
+            to,
+          ).time,
         };
       });
   }
@@ -252,14 +265,16 @@ export class EmbeddedSource implements Source {
           ranks.set(table, (ranks.get(table) ?? new Set()).add(at));
       }
       for (let each = 0; ranks.size > 0 && each < other.slices.count; ++each)
-        if (ranks.get(other.slices.table[each])?.has(other.slices.rank[each]) === true) found.push({ ...other, i: each });
+        if (ranks.get(other.slices.table[each])?.has(other.slices.rank[each]) === true)
+          found.push({ ...other, i: each });
     }
     const order = ({ slices: of, i: at }: At): [number, number] => [of.table[at], of.row[at]];
     return found.sort((a, b) => order(a)[0] - order(b)[0] || order(a)[1] - order(b)[1]);
   }
   /** What was open around a call on its thread, innermost first. */
   private around({ line, slices, i }: At): string[] {
-    const endOf = (each: number): number => (slices.duration[each] < 0 ? Infinity : slices.start[each] + slices.duration[each]);
+    const endOf = (each: number): number =>
+      slices.duration[each] < 0 ? Infinity : slices.start[each] + slices.duration[each];
     const open: number[] = [];
     for (let each = 0; each < slices.count && slices.start[each] <= slices.start[i]; ++each)
       if (slices.lane[each] < slices.lane[i] && endOf(each) >= endOf(i)) open.push(each);
@@ -284,17 +299,28 @@ export class EmbeddedSource implements Source {
     let launch: At | undefined;
     if (named(at) === 'api') {
       const work = others.filter((each) => this.lines.work.has(each.slices.table[each.i]));
-      links.push(...work.map((each) => this.link(each, 'launched')), ...calls.map((each) => this.link(each, 'same launch')));
+      links.push(
+        ...work.map((each) => this.link(each, 'launched')),
+        ...calls.map((each) => this.link(each, 'same launch')),
+      );
       launch = at;
     } else if (this.lines.work.has(table) || ['sync', 'sample'].includes(named(at))) {
       links.push(...calls.map((each) => this.link(each, 'launched by')));
       if (this.lines.work.has(table)) launch = calls.at(0);
       if ((slices.flags[i] & kGraphNode) !== 0)
-        links.push(...others.filter((each) => named(each) === named(at)).map((each) => this.link(each, 'same graph launch')));
+        links.push(
+          ...others.filter((each) => named(each) === named(at)).map((each) => this.link(each, 'same graph launch')),
+        );
     }
     const { how: _, ...place } = this.link(at, '');
     const around = launch === undefined ? [] : this.around(launch);
-    return Promise.resolve({ ...place, name: this.text(slices.name[i]), columns, links: links.slice(0, kMostLinks), around });
+    return Promise.resolve({
+      ...place,
+      name: this.text(slices.name[i]),
+      columns,
+      links: links.slice(0, kMostLinks),
+      around,
+    });
   }
 
   search(_run: number, expression: string, matchCase: boolean, after: string | null): Promise<SearchResult> {
@@ -307,7 +333,8 @@ export class EmbeddedSource implements Source {
     const { texts, kinds } = this.header.names;
     const matching = new Map<number, FoundName>();
     texts.forEach((text, name) => {
-      if (name > 0 && pattern.test(text)) matching.set(name, { name, text, kind: kinds[name] ?? '', count: 0, total: 0 });
+      if (name > 0 && pattern.test(text))
+        matching.set(name, { name, text, kind: kinds[name] ?? '', count: 0, total: 0 });
     });
     const hits: { at: At; start: number; id: bigint }[] = [];
     for (const { line, slices } of this.lines.withSlices())
@@ -320,7 +347,9 @@ export class EmbeddedSource implements Source {
       }
     hits.sort((a, b) => a.start - b.start || (a.id < b.id ? -1 : 1));
     const from = after === null ? 0 : Number(after);
-    const shown = hits.slice(from, from + kMostHits).map(({ at }): Hit => ({ ...this.place(at), name: at.slices.name[at.i] }));
+    const shown = hits
+      .slice(from, from + kMostHits)
+      .map(({ at }): Hit => ({ ...this.place(at), name: at.slices.name[at.i] }));
     const names = [...matching.values()].sort((a, b) => b.total - a.total || b.count - a.count || a.name - b.name);
     const more = from + kMostHits < hits.length ? String(from + kMostHits) : null;
     return Promise.resolve({ names: names.slice(0, kMostHits), hits: shown, more });

@@ -5,7 +5,8 @@ import type { Detail, Metric, Order, Settings } from '../flame/tree';
 /** `first`: what is told apart unless the word says otherwise. */
 export function flameSettings(word: string, anyHost: boolean, first: Detail = 'lines'): Settings {
   const words = new Set(word.split('.'));
-  const one = <T extends string>(list: readonly T[], otherwise: T): T => list.find((each) => words.has(each)) ?? otherwise;
+  const one = <T extends string>(list: readonly T[], otherwise: T): T =>
+    list.find((each) => words.has(each)) ?? otherwise;
   return {
     metric: one<Metric>(['host', 'gpu', 'both'], anyHost ? 'host' : 'gpu'),
     order: one<Order>(['top-down', 'bottom-up'], 'top-down'),
@@ -14,5 +15,13 @@ export function flameSettings(word: string, anyHost: boolean, first: Detail = 'l
   };
 }
 export function flameWord(settings: Settings, threads: boolean, first: Detail = 'lines'): string {
-  return [settings.metric, settings.order === 'top-down' ? '' : settings.order, settings.detail === first ? '' : settings.detail, settings.interpreter ? 'interpreter' : '', threads ? 'threads' : ''].filter(Boolean).join('.');
+  return [
+    settings.metric,
+    settings.order === 'top-down' ? '' : settings.order,
+    settings.detail === first ? '' : settings.detail,
+    settings.interpreter ? 'interpreter' : '',
+    threads ? 'threads' : '',
+  ]
+    .filter(Boolean)
+    .join('.');
 }

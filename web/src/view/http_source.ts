@@ -1,6 +1,20 @@
 // The source of the served page: requests to the server that sent it, with the token that stands in the page's address.
 
-import { SourceError, type Alignment, type Diff, type Flame, type KernelDetails, type Overview, type QueryResult, type Schema, type SearchResult, type SliceDetails, type Source, type SpanTables, type ViewDocument } from './source';
+import {
+  SourceError,
+  type Alignment,
+  type Diff,
+  type Flame,
+  type KernelDetails,
+  type Overview,
+  type QueryResult,
+  type Schema,
+  type SearchResult,
+  type SliceDetails,
+  type Source,
+  type SpanTables,
+  type ViewDocument,
+} from './source';
 import { decodeTiles, type Tile } from './tile';
 
 export class HttpSource implements Source {
@@ -15,12 +29,23 @@ export class HttpSource implements Source {
 
   private async ask(path: string, signal?: AbortSignal, body?: string): Promise<Response> {
     let response: Response;
-    const about = this.generation === 0 || /[?&]generation=/.test(path) ? path : `${path}${path.includes('?') ? '&' : '?'}generation=${this.generation}`;
+    const about =
+      this.generation === 0 || /[?&]generation=/.test(path)
+        ? path
+        : `${path}${path.includes('?') ? '&' : '?'}generation=${this.generation}`;
     try {
-      response = await fetch(about, { method: body === undefined ? 'GET' : 'POST', body, signal, headers: { 'X-Tacho-Token': this.token }, cache: 'no-store' });
+      response = await fetch(about, {
+        method: body === undefined ? 'GET' : 'POST',
+        body,
+        signal,
+        headers: { 'X-Tacho-Token': this.token },
+        cache: 'no-store',
+      });
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new SourceError('tacho does not answer any more; run tacho view again and open the address that it prints.');
+      throw new SourceError(
+        'tacho does not answer any more; run tacho view again and open the address that it prints.',
+      );
     }
     if (!response.ok) {
       const text = await response.text();
@@ -54,7 +79,10 @@ export class HttpSource implements Source {
     return this.json(`/api/overview?run=${run}`);
   }
   async tiles(run: number, level: number, index: number, tracks: number[], signal: AbortSignal): Promise<Tile[]> {
-    const response = await this.ask(`/api/tiles?run=${run}&level=${level}&index=${index}&tracks=${tracks.join(',')}`, signal);
+    const response = await this.ask(
+      `/api/tiles?run=${run}&level=${level}&index=${index}&tracks=${tracks.join(',')}`,
+      signal,
+    );
     return decodeTiles(await response.arrayBuffer(), level, index);
   }
   names(run: number, ids: number[]): Promise<{ names: string[]; colors: number[] }> {
@@ -66,9 +94,18 @@ export class HttpSource implements Source {
   slice(run: number, row: string): Promise<SliceDetails> {
     return this.json(`/api/slice?run=${run}&row=${row}`);
   }
-  search(run: number, expression: string, matchCase: boolean, after: string | null, signal?: AbortSignal): Promise<SearchResult> {
+  search(
+    run: number,
+    expression: string,
+    matchCase: boolean,
+    after: string | null,
+    signal?: AbortSignal,
+  ): Promise<SearchResult> {
     const cursor = after === null ? '' : `&after=${encodeURIComponent(after)}`;
-    return this.json(`/api/search?run=${run}&q=${encodeURIComponent(expression)}&case=${matchCase ? 1 : 0}&limit=1000${cursor}`, signal);
+    return this.json(
+      `/api/search?run=${run}&q=${encodeURIComponent(expression)}&case=${matchCase ? 1 : 0}&limit=1000${cursor}`,
+      signal,
+    );
   }
   kernel(run: number, name: number, from: number, to: number, signal?: AbortSignal): Promise<KernelDetails | null> {
     return this.optional(`/api/kernel?run=${run}&name=${name}&from=${Math.floor(from)}&to=${Math.ceil(to)}`, signal);
@@ -76,7 +113,10 @@ export class HttpSource implements Source {
   async query(run: number, sql: string, signal?: AbortSignal): Promise<QueryResult> {
     const text = await (await this.ask(`/api/query?run=${run}`, signal, sql)).text();
     // Integers that a double cannot hold stay as they are written.
-    const keep = (_: string, value: unknown, context?: { source?: string }): unknown => (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) ? (context?.source ?? value) : value);
+    const keep = (_: string, value: unknown, context?: { source?: string }): unknown =>
+      typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)
+        ? (context?.source ?? value)
+        : value;
     return JSON.parse(text, keep as (key: string, value: unknown) => unknown) as QueryResult;
   }
   schema(): Promise<Schema> {
@@ -95,9 +135,19 @@ export class HttpSource implements Source {
       signal?.throwIfAborted();
     }
   }
-  flame(run: number, choice: { from?: number; to?: number; threads?: boolean; base?: number; by?: 'function' | 'line' }, signal?: AbortSignal): Promise<Flame> {
-    const span = choice.from === undefined || choice.to === undefined ? '' : `&from=${Math.floor(choice.from)}&to=${Math.ceil(choice.to)}`;
-    return this.computed(`/api/flame?run=${run}${span}${choice.threads === true ? '&threads=1' : ''}${choice.base === undefined ? '' : `&base=${choice.base}`}${choice.by === undefined ? '' : `&by=${choice.by}`}`, signal);
+  flame(
+    run: number,
+    choice: { from?: number; to?: number; threads?: boolean; base?: number; by?: 'function' | 'line' },
+    signal?: AbortSignal,
+  ): Promise<Flame> {
+    const span =
+      choice.from === undefined || choice.to === undefined
+        ? ''
+        : `&from=${Math.floor(choice.from)}&to=${Math.ceil(choice.to)}`;
+    return this.computed(
+      `/api/flame?run=${run}${span}${choice.threads === true ? '&threads=1' : ''}${choice.base === undefined ? '' : `&base=${choice.base}`}${choice.by === undefined ? '' : `&by=${choice.by}`}`,
+      signal,
+    );
   }
   diff(a: number, b: number, by: string, signal?: AbortSignal): Promise<Diff> {
     return this.computed(`/api/diff?run=${b}&base=${a}&by=${by}`, signal);

@@ -38,7 +38,10 @@ export class Labels {
       let rest = Math.floor(keep * scale);
       do {
         const head = rest < 14 ? rest : Math.ceil(rest * 0.6);
-        cut = rest < 3 ? '' : `${letters.slice(0, head).join('')}…${letters.slice(letters.length - (rest - head)).join('')}`;
+        cut =
+          rest < 3
+            ? ''
+            : `${letters.slice(0, head).join('')}…${letters.slice(letters.length - (rest - head)).join('')}`;
         --rest;
       } while (cut !== '' && context.measureText(cut).width > room);
       letters = [];

@@ -8,7 +8,16 @@ export const kRuler = 26;
 
 /** What lies under a point of the timeline. */
 export type Under =
-  | { what: 'slice'; row: Row; lane: number; index: string; name: number; start: number; duration: number; flags: number }
+  | {
+      what: 'slice';
+      row: Row;
+      lane: number;
+      index: string;
+      name: number;
+      start: number;
+      duration: number;
+      flags: number;
+    }
   | { what: 'density'; row: Row; lane: number; from: number; to: number; events: number; name: number; cover: number }
   | { what: 'counter'; row: Row; at: number; value: number; min: number; max: number }
   | { what: 'row'; row: Row; at: number };

@@ -44,13 +44,19 @@ export function drawRuler(context: CanvasRenderingContext2D, look: Look): void {
     const x = look.xOf(tick);
     if (x < -100) continue;
     const isBase = relative && Math.abs(tick - base) < step / 2;
-    const text = relative && !isBase ? `${tick - base < 0 ? '−' : '+'}${moment(Math.abs(Math.round((tick - base) / step)) * step, step)}` : moment(Math.round(tick / step) * step, step);
+    const text =
+      relative && !isBase
+        ? `${tick - base < 0 ? '−' : '+'}${moment(Math.abs(Math.round((tick - base) / step)) * step, step)}`
+        : moment(Math.round(tick / step) * step, step);
     if (x + 4 + context.measureText(text).width > look.width) continue;
     context.fillStyle = isBase ? theme.text : theme.muted;
     context.fillText(text, x + 4, 10);
   }
   if (look.pointer !== null) {
-    const text = moment(look.timeAt(look.pointer.x), Math.max(1, 10 ** Math.floor(Math.log10((look.to - look.from) / look.width))));
+    const text = moment(
+      look.timeAt(look.pointer.x),
+      Math.max(1, 10 ** Math.floor(Math.log10((look.to - look.from) / look.width))),
+    );
     const w = context.measureText(text).width + 10;
     const x = Math.min(Math.max(0, look.pointer.x - w / 2), look.width - w);
     context.fillStyle = css(theme.group);
@@ -64,7 +70,10 @@ export function drawRuler(context: CanvasRenderingContext2D, look: Look): void {
 function yOf(look: Look, track: number, lane: number): { y: number; exact: boolean } | null {
   const row = look.shown.rows.find((each) => each.track.id === track);
   if (row === undefined) return null;
-  return { y: row.top - look.scroll + row.first + (row.what === 'slices' ? lane * row.lane : 0) + (row.lane - 2) / 2, exact: row.what === 'slices' };
+  return {
+    y: row.top - look.scroll + row.first + (row.what === 'slices' ? lane * row.lane : 0) + (row.lane - 2) / 2,
+    exact: row.what === 'slices',
+  };
 }
 
 /** What lies over the rows: a span, the mouse, what is selected and what it is connected with. */
@@ -117,8 +126,17 @@ export function drawOverlay(context: CanvasRenderingContext2D, look: Look): void
     context.strokeRect(a - thick / 2, y - thick / 2, Math.max(b - a, 1) + thick, row.lane - 2 + thick);
   };
   if (look.pointer !== null && look.under !== null) {
-    if (look.under.what === 'slice') outline(look.under.start, look.under.duration < 0 ? look.length : look.under.start + look.under.duration, look.under.row, look.under.lane, theme.text, 1);
-    else if (look.under.what === 'density') outline(look.under.from, look.under.to, look.under.row, look.under.lane, theme.text, 1);
+    if (look.under.what === 'slice')
+      outline(
+        look.under.start,
+        look.under.duration < 0 ? look.length : look.under.start + look.under.duration,
+        look.under.row,
+        look.under.lane,
+        theme.text,
+        1,
+      );
+    else if (look.under.what === 'density')
+      outline(look.under.from, look.under.to, look.under.row, look.under.lane, theme.text, 1);
     else if (look.under.what === 'counter' && look.pointer !== null) {
       const row = look.under.row;
       const low = Math.min(0, row.track.min ?? 0);
@@ -132,7 +150,15 @@ export function drawOverlay(context: CanvasRenderingContext2D, look: Look): void
   }
   if (selection === null) return;
   const row = look.shown.rows.find((each) => each.track.id === selection.track);
-  if (row !== undefined) outline(selection.start, selection.duration < 0 ? look.length : selection.start + selection.duration, row, selection.lane, theme.accent, 2);
+  if (row !== undefined)
+    outline(
+      selection.start,
+      selection.duration < 0 ? look.length : selection.start + selection.duration,
+      row,
+      selection.lane,
+      theme.accent,
+      2,
+    );
   const here = yOf(look, selection.track, selection.lane);
   for (const link of selection.links) {
     const there = yOf(look, link.track, link.lane);

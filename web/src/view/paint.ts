@@ -121,7 +121,17 @@ export class Raster {
   }
 
   /** Makes `row` from the pieces of one lane over its ground (columns of colour `under`, and the grid); `labels` gets what is wide enough for one. */
-  lane(pieces: Piece[], lane: number, scale: Scale, under: Pixel, ground: Uint32Array, ink: Ink, end: number, labels: Label[] | null, leastLabel: number): boolean {
+  lane(
+    pieces: Piece[],
+    lane: number,
+    scale: Scale,
+    under: Pixel,
+    ground: Uint32Array,
+    ink: Ink,
+    end: number,
+    labels: Label[] | null,
+    leastLabel: number,
+  ): boolean {
     const { from, perPixel } = scale;
     const width = this.width;
     this.cover.fill(0);
@@ -139,7 +149,8 @@ export class Raster {
         const [x0, x1] = [Math.max(0, run.x0), Math.min(width, run.x1)];
         const before = labels[labels.length - 1];
         // What goes on from one tile to the next has one label.
-        if (before !== undefined && before.name === run.name && before.x1 >= x0 - 0.5) before.x1 = Math.max(before.x1, x1);
+        if (before !== undefined && before.name === run.name && before.x1 >= x0 - 0.5)
+          before.x1 = Math.max(before.x1, x1);
         else if (x1 - x0 >= leastLabel) labels.push({ x0, x1, name: run.name, flags: 0, dense: true });
       }
       run = null;
@@ -167,7 +178,8 @@ export class Raster {
           any = true;
           const cover = tile.cover[i];
           if (labels !== null) {
-            if (run !== null && cover === 65535 && run.name === tile.name[i] && Math.abs(run.x1 - x0) < 0.01) run.x1 = x1;
+            if (run !== null && cover === 65535 && run.name === tile.name[i] && Math.abs(run.x1 - x0) < 0.01)
+              run.x1 = x1;
             else {
               endRun();
               if (cover === 65535) run = { x0, x1, name: tile.name[i], flags: 0 };
@@ -175,7 +187,9 @@ export class Raster {
           }
           this.spread(x0, x1, cover === 65535 ? 1 : cover / 65535, tile.name[i]);
           if (binWidth <= 1) this.touch(x0, x1);
-          else for (let column = Math.max(0, Math.floor(x0)); column < Math.min(width, x1); ++column) this.mark[column] |= 1;
+          else
+            for (let column = Math.max(0, Math.floor(x0)); column < Math.min(width, x1); ++column)
+              this.mark[column] |= 1;
         }
       } else if (tile.kind === 'slices') {
         endRun();
@@ -206,7 +220,8 @@ export class Raster {
           } else if (x1 > x0) {
             this.spread(x0, x1, 1, tile.name[i]);
             const column = this.touch(x0, x1);
-            if (labels !== null && wide >= 4 && s0 >= piece.from && column >= 0 && column < width) this.mark[column] |= 2;
+            if (labels !== null && wide >= 4 && s0 >= piece.from && column >= 0 && column < width)
+              this.mark[column] |= 2;
           }
           if ((tile.flags[i] & kFailed) !== 0) {
             this.anyFailed = true;
@@ -219,8 +234,10 @@ export class Raster {
             const l0 = Math.max(0, (s0 - from) / perPixel);
             const l1 = Math.min(width, (s1 - from) / perPixel);
             // The pieces of a slice that spans tiles have one label.
-            if (before !== undefined && before.name === tile.name[i] && before.dense === true && before.x1 >= l0 - 0.5) before.x1 = Math.max(before.x1, l1);
-            else if (before === undefined || before.x0 !== l0 || before.name !== tile.name[i]) labels.push({ x0: l0, x1: l1, name: tile.name[i], flags: tile.flags[i] });
+            if (before !== undefined && before.name === tile.name[i] && before.dense === true && before.x1 >= l0 - 0.5)
+              before.x1 = Math.max(before.x1, l1);
+            else if (before === undefined || before.x0 !== l0 || before.name !== tile.name[i])
+              labels.push({ x0: l0, x1: l1, name: tile.name[i], flags: tile.flags[i] });
           }
         }
       }
@@ -333,7 +350,17 @@ export function counterColumns(pieces: Piece[], scale: Scale): CounterColumns {
 }
 
 /** A counter as an area with its line: columns of `pixels`, which are `width` wide, from y0 on. */
-export function paintCounter(row: Row, columns: CounterColumns, pixels: Uint32Array, y0: number, rowHeight: number, width: number, height: number, ratio: number, theme: Theme): void {
+export function paintCounter(
+  row: Row,
+  columns: CounterColumns,
+  pixels: Uint32Array,
+  y0: number,
+  rowHeight: number,
+  width: number,
+  height: number,
+  ratio: number,
+  theme: Theme,
+): void {
   const low = Math.min(0, row.track.min ?? 0);
   const high = Math.max(row.track.max ?? 1, low + 1e-12);
   const top = y0 + Math.round(4 * ratio);

@@ -140,13 +140,47 @@ export interface HeatChoice {
 }
 /** What can colour the heat map. */
 export const kHeat: HeatChoice[] = [
-  { id: 'late', title: 'late', about: 'the latest arrival at a collective behind the first rank', colour: 'exposed', of: (step) => step.late_ns, others: true },
-  { id: 'waited', title: 'waited', about: 'time waited for other ranks', colour: 'copies', of: (step) => step.waited_ns, others: true },
-  { id: 'caused', title: 'made others wait', about: 'time that the others waited for this rank', colour: 'exposed', of: (step) => step.caused_ns, others: true },
-  { id: 'exposed', title: 'exposed communication', about: 'communication beside no compute', colour: 'comm', of: (step) => step.exposed_communication_ns },
-  { id: 'compute', title: 'compute', about: 'some kernel ran that is no collective', colour: 'busy', of: (step) => step.compute_ns },
+  {
+    id: 'late',
+    title: 'late',
+    about: 'the latest arrival at a collective behind the first rank',
+    colour: 'exposed',
+    of: (step) => step.late_ns,
+    others: true,
+  },
+  {
+    id: 'waited',
+    title: 'waited',
+    about: 'time waited for other ranks',
+    colour: 'copies',
+    of: (step) => step.waited_ns,
+    others: true,
+  },
+  {
+    id: 'caused',
+    title: 'made others wait',
+    about: 'time that the others waited for this rank',
+    colour: 'exposed',
+    of: (step) => step.caused_ns,
+    others: true,
+  },
+  {
+    id: 'exposed',
+    title: 'exposed communication',
+    about: 'communication beside no compute',
+    colour: 'comm',
+    of: (step) => step.exposed_communication_ns,
+  },
+  {
+    id: 'compute',
+    title: 'compute',
+    about: 'some kernel ran that is no collective',
+    colour: 'busy',
+    of: (step) => step.compute_ns,
+  },
   { id: 'idle', title: 'idle', about: 'the GPU did nothing', colour: 'cpu', of: (step) => step.idle_ns },
 ];
 
 /** "all-reduce 3" as a title of a collective. */
-export const collectiveTitle = (each: { operation: string; number: number }): string => `${each.operation} ${each.number}`;
+export const collectiveTitle = (each: { operation: string; number: number }): string =>
+  `${each.operation} ${each.number}`;

@@ -30,7 +30,9 @@ export class TrackTree {
     // Tracks on which nothing happened are no rows, nor are groups of such tracks.
     const alive = new Set<number>();
     for (const track of run.tracks)
-      if (track.events > 0 || run.live === true) for (let at: Track | undefined = track; at !== undefined && !alive.has(at.id); at = this.byId.get(at.parent)) alive.add(at.id);
+      if (track.events > 0 || run.live === true)
+        for (let at: Track | undefined = track; at !== undefined && !alive.has(at.id); at = this.byId.get(at.parent))
+          alive.add(at.id);
     for (const track of run.tracks) {
       if (!alive.has(track.id)) continue;
       const parent = this.byId.has(track.parent) && track.parent !== track.id ? track.parent : -1;
@@ -68,7 +70,12 @@ export class TrackTree {
 
   ancestors(id: number): number[] {
     const list: number[] = [];
-    for (let at = this.byId.get(id); at !== undefined && at.parent !== at.id && list.length < 64; at = this.byId.get(at.parent)) if (at.id !== id) list.push(at.id);
+    for (
+      let at = this.byId.get(id);
+      at !== undefined && at.parent !== at.id && list.length < 64;
+      at = this.byId.get(at.parent)
+    )
+      if (at.id !== id) list.push(at.id);
     return list;
   }
 
@@ -80,10 +87,27 @@ export class TrackTree {
       const below = this.children.get(track.id) ?? [];
       const open = !closed.has(track.id);
       const counter = track.kind === 'counter' || track.kind === 'telemetry';
-      const group = !counter && (track.kind === 'host' || track.kind === 'process' || track.kind === 'rank' || track.kind === 'group' || (track.events === 0 && below.length > 0));
+      const group =
+        !counter &&
+        (track.kind === 'host' ||
+          track.kind === 'process' ||
+          track.kind === 'rank' ||
+          track.kind === 'group' ||
+          (track.events === 0 && below.length > 0));
       const lanes = group ? 1 : Math.max(1, track.lanes);
       const height = counter ? kCounter : group ? kGroup : lanes * kLane + 6;
-      rows.push({ track, depth, top, height, what: counter ? 'counter' : group ? 'group' : 'slices', lane: group ? kGroup - 10 : counter ? kCounter - 6 : kLane, first: group ? 5 : 3, lanes, children: below.length > 0, open });
+      rows.push({
+        track,
+        depth,
+        top,
+        height,
+        what: counter ? 'counter' : group ? 'group' : 'slices',
+        lane: group ? kGroup - 10 : counter ? kCounter - 6 : kLane,
+        first: group ? 5 : 3,
+        lanes,
+        children: below.length > 0,
+        open,
+      });
       top += height;
       if (open) for (const child of below) visit(child, depth + 1);
     };

@@ -4,7 +4,20 @@
 import type { FlameRun } from '../flame/tree';
 import type { Tile } from './tile';
 
-export type TrackKind = 'host' | 'process' | 'thread' | 'queue' | 'copy' | 'marker' | 'operator' | 'counter' | 'telemetry' | 'sample' | 'message' | 'rank' | 'group';
+export type TrackKind =
+  | 'host'
+  | 'process'
+  | 'thread'
+  | 'queue'
+  | 'copy'
+  | 'marker'
+  | 'operator'
+  | 'counter'
+  | 'telemetry'
+  | 'sample'
+  | 'message'
+  | 'rank'
+  | 'group';
 
 export interface Track {
   id: number;
@@ -111,7 +124,18 @@ export interface Overview {
   exposed_copies?: number[];
   comm?: number[];
   calls?: number[];
-  totals: { gpu_busy?: number; compute?: number; gpu_idle?: number; copy?: number; exposed_copy?: number; comm?: number; api?: number; kernels?: number; span: number; devices: number };
+  totals: {
+    gpu_busy?: number;
+    compute?: number;
+    gpu_idle?: number;
+    copy?: number;
+    exposed_copy?: number;
+    comm?: number;
+    api?: number;
+    kernels?: number;
+    span: number;
+    devices: number;
+  };
   kernels?: Entry[];
   calls_top?: Entry[];
   copies_top?: Entry[];
@@ -252,13 +276,23 @@ export interface Source {
   names(run: number, ids: number[]): Promise<{ names: string[]; colors: number[] }>;
   span(run: number, from: number, to: number, signal?: AbortSignal): Promise<SpanTables>;
   slice(run: number, row: string): Promise<SliceDetails>;
-  search(run: number, expression: string, matchCase: boolean, after: string | null, signal?: AbortSignal): Promise<SearchResult>;
+  search(
+    run: number,
+    expression: string,
+    matchCase: boolean,
+    after: string | null,
+    signal?: AbortSignal,
+  ): Promise<SearchResult>;
   /** null where the source does not have it. */
   kernel(run: number, name: number, from: number, to: number, signal?: AbortSignal): Promise<KernelDetails | null>;
   query(run: number, sql: string, signal?: AbortSignal): Promise<QueryResult>;
   schema(): Promise<Schema>;
   /** The stacks of a run, or of the span [from, to); null where the source cannot tell. `base`: compared with another run, by functions unless `by` says otherwise. */
-  flame(run: number, choice: { from?: number; to?: number; threads?: boolean; base?: number; by?: 'function' | 'line' }, signal?: AbortSignal): Promise<Flame | null>;
+  flame(
+    run: number,
+    choice: { from?: number; to?: number; threads?: boolean; base?: number; by?: 'function' | 'line' },
+    signal?: AbortSignal,
+  ): Promise<Flame | null>;
   /** What changed from run a to run b; served only. */
   diff(a: number, b: number, by: string, signal?: AbortSignal): Promise<Diff>;
   align(a: number, b: number, signal?: AbortSignal): Promise<Alignment>;

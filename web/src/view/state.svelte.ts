@@ -4,7 +4,19 @@ import { themeOf, type Theme } from './colour';
 import { NameStore } from './names';
 import { plainName } from '../model';
 import { TrackTree } from './rows';
-import type { FoundName, Hit, Overview, Place, Run, SearchResult, SliceDetails, Source, SpanTables, Track, ViewDocument } from './source';
+import type {
+  FoundName,
+  Hit,
+  Overview,
+  Place,
+  Run,
+  SearchResult,
+  SliceDetails,
+  Source,
+  SpanTables,
+  Track,
+  ViewDocument,
+} from './source';
 import { kNoRow, TileStore } from './tile_store';
 
 export type ViewName = 'overview' | 'timeline' | 'kernels' | 'flame' | 'counters' | 'ranks' | 'sql' | 'diff';
@@ -74,12 +86,18 @@ export class App {
 
   readonly dark = $derived(this.theme === 'dark' || (this.theme === 'auto' && this.systemDark));
   readonly colours: Theme = $derived(themeOf(this.dark));
-  readonly current: Run | null = $derived(this.document?.runs.find((run) => run.id === this.run) ?? this.document?.runs[0] ?? null);
+  readonly current: Run | null = $derived(
+    this.document?.runs.find((run) => run.id === this.run) ?? this.document?.runs[0] ?? null,
+  );
   readonly length = $derived(Math.max(1, this.current?.length ?? 1));
   readonly shown = $derived(this.tree.rows(this.closed));
   /** Names that stay in colour: the kernel chosen, or what the search found. */
   readonly chosen: ReadonlySet<number> | null = $derived(
-    this.found !== null && this.query !== '' ? new Set(this.found.names.map((each) => each.name)) : this.kernel !== null && this.kernel.name >= 0 ? new Set([this.kernel.name]) : null,
+    this.found !== null && this.query !== ''
+      ? new Set(this.found.names.map((each) => each.name))
+      : this.kernel !== null && this.kernel.name >= 0
+        ? new Set([this.kernel.name])
+        : null,
   );
 
   private readonly extras = new Map<string, Promise<unknown>>();
@@ -183,7 +201,8 @@ export class App {
       if (run !== this.run) return;
       this.overview = overview;
       this.overviewFault = '';
-      if (overview.provisional === true || overview.findings_ready === false) setTimeout(() => void this.loadOverview(), 500);
+      if (overview.provisional === true || overview.findings_ready === false)
+        setTimeout(() => void this.loadOverview(), 500);
     } catch (error) {
       this.overviewFault = sentence(error);
     }
@@ -214,7 +233,11 @@ export class App {
       this.document = next;
       const now = this.current;
       if (before === null || now === null) continue;
-      if (now.tracks.length !== before.tracks.length || now.tracks.some((track, i) => track.lanes !== before.tracks[i].lanes || track.max !== before.tracks[i].max)) this.tree = new TrackTree(now);
+      if (
+        now.tracks.length !== before.tracks.length ||
+        now.tracks.some((track, i) => track.lanes !== before.tracks[i].lanes || track.max !== before.tracks[i].max)
+      )
+        this.tree = new TrackTree(now);
       if (now.length !== before.length || now.events !== before.events) {
         const follows = this.to >= before.length * 0.999;
         this.tiles.grow(now.length);
@@ -232,14 +255,22 @@ export class App {
     const follows = this.to >= before.length * 0.999;
     if (this.source.generation !== undefined) this.source.generation = now.generation ?? 0;
     this.document = next;
-    const same = (a: Track, b: Track | undefined): boolean => b !== undefined && a.id === b.id && a.parent === b.parent && a.kind === b.kind && a.name === b.name;
-    if (before.t0 !== now.t0 || before.tracks.length !== now.tracks.length || !now.tracks.every((track, i) => same(track, before.tracks[i]))) {
+    const same = (a: Track, b: Track | undefined): boolean =>
+      b !== undefined && a.id === b.id && a.parent === b.parent && a.kind === b.kind && a.name === b.name;
+    if (
+      before.t0 !== now.t0 ||
+      before.tracks.length !== now.tracks.length ||
+      !now.tracks.every((track, i) => same(track, before.tracks[i]))
+    ) {
       const old = this.tree;
-      const pathIn = (tree: TrackTree, id: number): string => [...tree.ancestors(id), id].map((each) => tree.byId.get(each)?.name ?? '').join('\n');
+      const pathIn = (tree: TrackTree, id: number): string =>
+        [...tree.ancestors(id), id].map((each) => tree.byId.get(each)?.name ?? '').join('\n');
       const known = new Map([...old.byId.keys()].map((id) => [pathIn(old, id), this.closed.has(id)]));
       this.tree = new TrackTree(now);
       const first = this.tree.closedAtFirst();
-      this.closed = new Set([...this.tree.byId.keys()].filter((id) => known.get(pathIn(this.tree, id)) ?? first.has(id)));
+      this.closed = new Set(
+        [...this.tree.byId.keys()].filter((id) => known.get(pathIn(this.tree, id)) ?? first.has(id)),
+      );
       this.tiles = new TileStore(this.source, this.run, now.length, this.dataArrived);
     } else {
       this.tree = new TrackTree(now);
@@ -267,7 +298,11 @@ export class App {
     const run = number('run');
     if (run !== null && run !== this.run && this.document?.runs.some((each) => each.id === run)) this.open(run);
     const view = hash.get('view');
-    if (view !== null && ['overview', 'timeline', 'kernels', 'flame', 'counters', 'ranks', 'sql', 'diff'].includes(view)) this.view = view as ViewName;
+    if (
+      view !== null &&
+      ['overview', 'timeline', 'kernels', 'flame', 'counters', 'ranks', 'sql', 'diff'].includes(view)
+    )
+      this.view = view as ViewName;
     const [from, to] = [number('from'), number('to')];
     if (from !== null && to !== null && to > from) {
       this.from = from;
@@ -275,7 +310,13 @@ export class App {
       this.goal = { from, to };
     }
     const tracks = hash.get('tracks');
-    if (tracks !== null) this.closed = new Set(tracks.split(',').filter((each) => each !== '').map(Number));
+    if (tracks !== null)
+      this.closed = new Set(
+        tracks
+          .split(',')
+          .filter((each) => each !== '')
+          .map(Number),
+      );
     const scroll = number('scroll');
     if (scroll !== null) this.scroll = scroll;
     const [a, b] = (hash.get('span') ?? '').split('-').map(Number);
@@ -308,18 +349,26 @@ export class App {
   hash(): string {
     const parts = [`view=${this.view}`];
     if ((this.document?.runs.length ?? 0) > 1) parts.push(`run=${this.run}`);
-    if (this.from !== 0 || this.to !== this.length) parts.push(`from=${Number(this.from.toFixed(3))}`, `to=${Number(this.to.toFixed(3))}`);
+    if (this.from !== 0 || this.to !== this.length)
+      parts.push(`from=${Number(this.from.toFixed(3))}`, `to=${Number(this.to.toFixed(3))}`);
     if (this.scroll > 0) parts.push(`scroll=${Math.round(this.scroll)}`);
     if (this.span !== null) parts.push(`span=${Math.round(this.span[0])}-${Math.round(this.span[1])}`);
     if (this.selected !== null) parts.push(`sel=${this.selected}`);
-    if (this.kernel !== null) parts.push(this.kernel.name >= 0 ? `kernel=${this.kernel.name}` : `kernel-name=${encodeURIComponent(this.kernel.text.slice(0, 2000))}`);
+    if (this.kernel !== null)
+      parts.push(
+        this.kernel.name >= 0
+          ? `kernel=${this.kernel.name}`
+          : `kernel-name=${encodeURIComponent(this.kernel.text.slice(0, 2000))}`,
+      );
     if (this.rank !== null) parts.push(`rank=${this.rank}`);
     if (this.heat !== 'late') parts.push(`heat=${this.heat}`);
     if (this.jobStep !== null) parts.push(`step=${this.jobStep}`);
     if (this.collective !== null) parts.push(`collective=${this.collective}`);
     const first = this.tree.closedAtFirst();
-    if (first.size !== this.closed.size || [...this.closed].some((id) => !first.has(id))) parts.push(`tracks=${[...this.closed].join(',')}`);
-    for (const [key, word] of Object.entries(this.words)) if (word !== '') parts.push(`${key}=${encodeURIComponent(word)}`);
+    if (first.size !== this.closed.size || [...this.closed].some((id) => !first.has(id)))
+      parts.push(`tracks=${[...this.closed].join(',')}`);
+    for (const [key, word] of Object.entries(this.words))
+      if (word !== '') parts.push(`${key}=${encodeURIComponent(word)}`);
     if (this.query !== '') parts.push(`q=${encodeURIComponent(this.query)}`);
     if (this.matchCase) parts.push('case=1');
     return parts.join('&');
@@ -338,7 +387,9 @@ export class App {
     this.closed = closed;
   }
   closeAll(close: boolean): void {
-    this.closed = close ? new Set([...this.tree.children.keys()].filter((id) => id >= 0 && this.tree.byId.get(id)?.parent !== -1)) : new Set();
+    this.closed = close
+      ? new Set([...this.tree.children.keys()].filter((id) => id >= 0 && this.tree.byId.get(id)?.parent !== -1))
+      : new Set();
   }
 
   /** Shows this stretch of time in the timeline. */
@@ -371,7 +422,10 @@ export class App {
     let [from, to] = [this.from, this.to];
     if (least < span / 60 || least > span * 0.9) {
       const wide = Math.max(least * 12, 200);
-      [from, to] = [place.start + Math.max(place.duration, 0) / 2 - wide / 2, place.start + Math.max(place.duration, 0) / 2 + wide / 2];
+      [from, to] = [
+        place.start + Math.max(place.duration, 0) / 2 - wide / 2,
+        place.start + Math.max(place.duration, 0) / 2 + wide / 2,
+      ];
     } else if (place.start < from + span * 0.02 || stop > to - span * 0.02) {
       from = (place.start + stop) / 2 - span / 2;
       to = from + span;
@@ -438,11 +492,13 @@ export class App {
     this.kernel = { name: -1, text };
     const wanted = plainName(text);
     const exact = `^${wanted.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}( \\[clone \\.kd\\]| \\(\\.kd\\)|\\.kd)?$`;
-    const same = (each: FoundName): boolean => (each.kind === 'kernel' || each.kind === 'dispatch') && plainName(each.text) === wanted;
+    const same = (each: FoundName): boolean =>
+      (each.kind === 'kernel' || each.kind === 'dispatch') && plainName(each.text) === wanted;
     // Not found, or a name that no search takes: it stays without a number.
     const found = await this.source.search(run, exact, true, null).catch(() => null);
     const name = found?.names.find(same);
-    if (name !== undefined && run === this.run && this.kernel?.text === text) this.kernel = { name: name.name, text: name.text };
+    if (name !== undefined && run === this.run && this.kernel?.text === text)
+      this.kernel = { name: name.name, text: name.text };
   }
   /** Shows another run; the kernel chosen stays so where that one has it. */
   async change(run: number): Promise<void> {
@@ -451,7 +507,15 @@ export class App {
     if (before === null) return;
     await this.chooseKernelNamed(before.text);
     const now: { name: number; text: string } | null = this.kernel;
-    if (this.run === run && now !== null && now.name < 0 && now.text === before.text && (this.current?.events ?? 0) > 0 && !this.has('analysis')) this.kernel = null;
+    if (
+      this.run === run &&
+      now !== null &&
+      now.name < 0 &&
+      now.text === before.text &&
+      (this.current?.events ?? 0) > 0 &&
+      !this.has('analysis')
+    )
+      this.kernel = null;
   }
   private async chooseKernelByNumber(name: number): Promise<void> {
     const { names } = await this.source.names(this.run, [name]);
@@ -490,7 +554,14 @@ export class App {
   }
   /** How many slices the search found in all. */
   get hitCount(): number {
-    return this.found === null ? 0 : this.found.more === null ? this.found.hits.length : Math.max(this.found.hits.length, this.found.names.reduce((sum, each) => sum + each.count, 0));
+    return this.found === null
+      ? 0
+      : this.found.more === null
+        ? this.found.hits.length
+        : Math.max(
+            this.found.hits.length,
+            this.found.names.reduce((sum, each) => sum + each.count, 0),
+          );
   }
   /** To the next hit (or the one before); the first is the first one in view. */
   async step(by: 1 | -1): Promise<void> {

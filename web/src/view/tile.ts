@@ -85,8 +85,9 @@ export function laneOffsets(lane: Uint16Array, lanes: number): Uint32Array {
 export function decodeTiles(buffer: ArrayBuffer, level: number, index: number): Tile[] {
   const view = new DataView(buffer);
   const tiles: Tile[] = [];
-  for (let at = 0; at < buffer.byteLength; ) {
-    if (at + 32 > buffer.byteLength || view.getUint32(at, true) !== kMagic) throw new Error('The server sent something that is no tile.');
+  for (let at = 0; at < buffer.byteLength;) {
+    if (at + 32 > buffer.byteLength || view.getUint32(at, true) !== kMagic)
+      throw new Error('The server sent something that is no tile.');
     const track = view.getUint32(at + 4, true);
     const kind = view.getUint8(at + 8);
     const lanes = Math.max(1, view.getUint16(at + 10, true));
@@ -98,22 +99,47 @@ export function decodeTiles(buffer: ArrayBuffer, level: number, index: number): 
     const sized = { ...common, bytes };
     let offset = at + 32;
     const end = at + bytes;
-    const column = <T>(Type: { new (buffer: ArrayBuffer, offset: number, length: number): T; BYTES_PER_ELEMENT: number }, length = count): T => {
-      if (offset + length * Type.BYTES_PER_ELEMENT > end) throw new Error('The server sent a tile whose columns are cut off.');
+    const column = <T>(
+      Type: { new (buffer: ArrayBuffer, offset: number, length: number): T; BYTES_PER_ELEMENT: number },
+      length = count,
+    ): T => {
+      if (offset + length * Type.BYTES_PER_ELEMENT > end)
+        throw new Error('The server sent a tile whose columns are cut off.');
       const made = new Type(buffer, offset, length);
       offset += padded(length * Type.BYTES_PER_ELEMENT);
       return made;
     };
     if (kind === 1) {
-      const [lane, bin, cover, events, name] = [column(Uint16Array), column(Uint16Array), column(Uint16Array), column(Uint32Array), column(Uint32Array)];
+      const [lane, bin, cover, events, name] = [
+        column(Uint16Array),
+        column(Uint16Array),
+        column(Uint16Array),
+        column(Uint32Array),
+        column(Uint32Array),
+      ];
       tiles.push({ ...sized, kind: 'density', lane, bin, cover, events, name, lanesAt: laneOffsets(lane, lanes) });
     } else if (kind === 2) {
       const [start, duration, row] = [column(Float64Array), column(Float64Array), column(BigUint64Array)];
       const [name, lane, flags] = [column(Uint32Array), column(Uint16Array), column(Uint16Array)];
-      tiles.push({ ...sized, kind: 'slices', start, duration, row, name, lane, flags, lanesAt: laneOffsets(lane, lanes) });
+      tiles.push({
+        ...sized,
+        kind: 'slices',
+        start,
+        duration,
+        row,
+        name,
+        lane,
+        flags,
+        lanesAt: laneOffsets(lane, lanes),
+      });
     } else if (kind === 3) {
       const before = column(Float64Array, 1)[0];
-      const [bin, min, max, last] = [column(Uint16Array), column(Float64Array), column(Float64Array), column(Float64Array)];
+      const [bin, min, max, last] = [
+        column(Uint16Array),
+        column(Float64Array),
+        column(Float64Array),
+        column(Float64Array),
+      ];
       tiles.push({ ...sized, kind: 'counter', bin, min, max, last, before });
     } else {
       tiles.push(emptyTile(common));

@@ -179,10 +179,12 @@ export class TileStore {
       if (entry.tracks.size === 0) this.wanted.delete(keyOf(request.level, request.index));
     }
     const middle = (from + to) / 2;
-    const distance = (entry: { level: number; index: number }): number => Math.abs((entry.index + 0.5) * tileSpan(entry.level) - middle);
+    const distance = (entry: { level: number; index: number }): number =>
+      Math.abs((entry.index + 0.5) * tileSpan(entry.level) - middle);
     for (const entry of [...this.wanted.values()].sort((a, b) => distance(a) - distance(b))) {
       const rest = [...entry.tracks];
-      for (let at = 0; at < rest.length && this.requests.length < kMostRequests; at += kBatch) this.ask(entry.level, entry.index, rest.slice(at, at + kBatch), false);
+      for (let at = 0; at < rest.length && this.requests.length < kMostRequests; at += kBatch)
+        this.ask(entry.level, entry.index, rest.slice(at, at + kBatch), false);
     }
     if (this.requests.length === 0) this.prefetch(level, from, to, tracks);
     this.evict();
@@ -195,7 +197,8 @@ export class TileStore {
       [level, Math.ceil(to / span)],
       [level, Math.floor(from / span) - 1],
     ];
-    if (level < this.topLevel) places.push([level + 1, Math.floor(from / span / 2)], [level + 1, Math.floor((Math.ceil(to / span) - 1) / 2)]);
+    if (level < this.topLevel)
+      places.push([level + 1, Math.floor(from / span / 2)], [level + 1, Math.floor((Math.ceil(to / span) - 1) / 2)]);
     for (const [at, index] of places) {
       if (index < 0 || (at === level && index > last) || this.requests.length >= 2) continue;
       const missing = tracks.filter((track) => {
@@ -254,7 +257,9 @@ export class TileStore {
   private evict(): void {
     if (this.bytes <= this.limit) return;
     const all: { track: number; key: number; held: Held }[] = [];
-    for (const [track, tiles] of this.held) for (const [key, held] of tiles) if (held.used < this.frame && held.tile.level < this.topLevel) all.push({ track, key, held });
+    for (const [track, tiles] of this.held)
+      for (const [key, held] of tiles)
+        if (held.used < this.frame && held.tile.level < this.topLevel) all.push({ track, key, held });
     all.sort((a, b) => a.held.used - b.held.used);
     for (const { track, key, held } of all) {
       if (this.bytes <= this.limit * 0.8) break;

@@ -31,10 +31,20 @@ export class Timeline implements Look {
   ratio = 1;
   private mouse: { x: number; y: number } | null = null;
   under: Under | null = null;
-  private drag: { kind: 'pan' | 'span' | 'edge'; x: number; y: number; from: number; to: number; scroll: number; anchor: number; moved: boolean } | null = null;
+  private drag: {
+    kind: 'pan' | 'span' | 'edge';
+    x: number;
+    y: number;
+    from: number;
+    to: number;
+    scroll: number;
+    anchor: number;
+    moved: boolean;
+  } | null = null;
   private readonly keys = new Set<string>();
   private keyAt = 0;
-  private flight: { from: [number, number]; to: [number, number]; scroll: [number, number]; began: number } | null = null;
+  private flight: { from: [number, number]; to: [number, number]; scroll: [number, number]; began: number } | null =
+    null;
   private readonly labels: Labels;
   private readonly context: CanvasRenderingContext2D;
   private readonly overContext: CanvasRenderingContext2D;
@@ -281,7 +291,17 @@ export class Timeline implements Look {
       if (row.what === 'counter') {
         drawn.push(row.track.id);
         const pieces = this.tiles.pieces(row.track.id, level, this.from, this.to);
-        paintCounter(row, counterColumns(pieces, scale), pixels, y0, Math.round(row.height * ratio), width, height, ratio, theme);
+        paintCounter(
+          row,
+          counterColumns(pieces, scale),
+          pixels,
+          y0,
+          Math.round(row.height * ratio),
+          width,
+          height,
+          ratio,
+          theme,
+        );
         counters.push({ row, y: row.top - this.scroll });
       } else {
         drawn.push(row.track.id);
@@ -294,11 +314,26 @@ export class Timeline implements Look {
           if (a >= height) break;
           const labels: Label[] | null = row.what === 'slices' ? [] : null;
           const under = row.what === 'group' ? theme.group : theme.lane;
-          if (!this.raster.lane(pieces, lane, scale, under, row.what === 'group' ? groupGround : plain, ink, end, labels, 26 * ratio)) continue;
+          if (
+            !this.raster.lane(
+              pieces,
+              lane,
+              scale,
+              under,
+              row.what === 'group' ? groupGround : plain,
+              ink,
+              end,
+              labels,
+              26 * ratio,
+            )
+          )
+            continue;
           fillRows(a, b, this.raster.row);
           const red = Math.max(1, Math.round(2 * ratio));
           for (let x = 0; this.raster.anyFailed && x < width; ++x)
-            if (this.raster.failed(x)) for (let y = Math.max(0, b - red); y < Math.min(height, b); ++y) pixels[y * width + x] = theme.dark ? 0xff5e6bff : 0xff1c26c4;
+            if (this.raster.failed(x))
+              for (let y = Math.max(0, b - red); y < Math.min(height, b); ++y)
+                pixels[y * width + x] = theme.dark ? 0xff5e6bff : 0xff1c26c4;
           if (labels !== null && labels.length > 0) texts.push({ y: top + (row.lane - 2) / 2, labels });
         }
       }
@@ -375,10 +410,13 @@ export class Timeline implements Look {
     const { x, y } = this.place(event);
     this.mouse = { x, y };
     if (drag.moved) {
-      if (drag.kind !== 'pan' && this.shown.span !== null) this.listener.spanned(this.shown.span[0], this.shown.span[1], true);
+      if (drag.kind !== 'pan' && this.shown.span !== null)
+        this.listener.spanned(this.shown.span[0], this.shown.span[1], true);
       this.over.style.cursor = 'default';
     } else {
-      this.listener.clicked(drag.kind === 'span' && event.currentTarget === this.ruler ? null : findUnder(this, this.tiles, x, y));
+      this.listener.clicked(
+        drag.kind === 'span' && event.currentTarget === this.ruler ? null : findUnder(this, this.tiles, x, y),
+      );
     }
     this.hover();
     this.redrawOver();
@@ -408,7 +446,8 @@ export class Timeline implements Look {
     if (this.mouse === null) return;
     const under = findUnder(this, this.tiles, this.mouse.x, this.mouse.y);
     if (under === null) return;
-    if (under.what === 'slice' && under.duration > 0) this.fly(under.start - under.duration * 0.1, under.start + under.duration * 1.1);
+    if (under.what === 'slice' && under.duration > 0)
+      this.fly(under.start - under.duration * 0.1, under.start + under.duration * 1.1);
     else {
       const at = this.timeAt(this.mouse.x);
       const span = (this.to - this.from) / 10;

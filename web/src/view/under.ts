@@ -21,7 +21,9 @@ export function findUnder(look: Look, tiles: TileStore, x: number, y: number): U
     const column = Math.floor(x * look.ratio);
     const columns = counterColumns(pieces, { from: look.from, perPixel, width: wide });
     const value = columns.value[column];
-    return value === undefined || Number.isNaN(value) ? { what: 'row', row, at } : { what: 'counter', row, at, value, min: columns.min[column], max: columns.max[column] };
+    return value === undefined || Number.isNaN(value)
+      ? { what: 'row', row, at }
+      : { what: 'counter', row, at, value, min: columns.min[column], max: columns.max[column] };
   }
   const lane = row.what === 'group' ? 0 : Math.floor((y + look.scroll - row.top - row.first) / row.lane);
   if (lane < 0 || lane >= row.lanes) return { what: 'row', row, at };
@@ -62,7 +64,16 @@ export function findUnder(look: Look, tiles: TileStore, x: number, y: number): U
         if (distance > Math.max(slack, 0) || distance >= nearest || tile.bin[i] >= kBins) continue;
         nearest = distance;
         const a = begin + tile.bin[i] * binSpan;
-        best = { what: 'density', row, lane, from: a, to: a + binSpan, events: tile.events[i], name: tile.name[i], cover: tile.cover[i] / 65535 };
+        best = {
+          what: 'density',
+          row,
+          lane,
+          from: a,
+          to: a + binSpan,
+          events: tile.events[i],
+          name: tile.name[i],
+          cover: tile.cover[i] / 65535,
+        };
       }
     }
   }

@@ -9,7 +9,8 @@ export function time(ns: number): string {
   if (!Number.isFinite(ns)) return '—';
   const size = Math.abs(ns);
   if (size === 0) return '0';
-  const [divisor, unit] = size < 999.95 ? [1, 'ns'] : size < 999.95e3 ? [1e3, 'µs'] : size < 999.95e6 ? [1e6, 'ms'] : [1e9, 's'];
+  const [divisor, unit] =
+    size < 999.95 ? [1, 'ns'] : size < 999.95e3 ? [1e3, 'µs'] : size < 999.95e6 ? [1e6, 'ms'] : [1e9, 's'];
   const value = ns / divisor;
   if (unit === 'ns') return `${Number(value.toFixed(1))} ns`;
   if (unit === 's' && size >= 9999.5e9) return `${shownWhole(value)} s`;
@@ -17,7 +18,8 @@ export function time(ns: number): string {
 }
 
 /** All digits: "1,234,567 ns". */
-export const exactTime = (ns: number): string => `${Number.isInteger(ns) ? ns.toLocaleString('en-US') : ns.toLocaleString('en-US', { maximumFractionDigits: 3 })} ns`;
+export const exactTime = (ns: number): string =>
+  `${Number.isInteger(ns) ? ns.toLocaleString('en-US') : ns.toLocaleString('en-US', { maximumFractionDigits: 3 })} ns`;
 
 /** A moment, in seconds, milliseconds … after the begin of the run, with the digits that `step` (ns) needs. */
 export function moment(ns: number, step: number): string {
@@ -65,14 +67,19 @@ export function bytes(count: number): string {
 /** A value of a counter with its unit. */
 export function reading(value: number, unit: string | undefined): string {
   if (!Number.isFinite(value)) return '—';
-  const text = Math.abs(value) >= 1e5 || (value !== 0 && Math.abs(value) < 1e-3) ? short(value) : String(Number(value.toPrecision(5)));
+  const text =
+    Math.abs(value) >= 1e5 || (value !== 0 && Math.abs(value) < 1e-3)
+      ? short(value)
+      : String(Number(value.toPrecision(5)));
   return unit ? `${text} ${unit}` : text;
 }
 
 /** Text on one line and of bounded length, for labels and tips: control characters become spaces, the middle is left out. */
 export function oneLine(text: string, most = 600): string {
-  const cut = text.length <= most ? text : `${text.slice(0, Math.ceil(most * 0.6))}…${text.slice(text.length - Math.floor(most * 0.4))}`;
-  // eslint-disable-next-line no-control-regex
+  const cut =
+    text.length <= most
+      ? text
+      : `${text.slice(0, Math.ceil(most * 0.6))}…${text.slice(text.length - Math.floor(most * 0.4))}`;
   return cut.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ');
 }
 

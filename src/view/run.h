@@ -19,6 +19,7 @@
 #include "view/index/index.h"
 #include "view/index/names.h"
 #include "view/index/tree.h"
+#include "walk/counters.h"
 
 namespace tacho::view {
 
@@ -88,6 +89,8 @@ class Run {
   // Rows of `table` with this correlation in a process, looked for from a time of the trace on, or from there back.
   Result<std::vector<Linked>> same_correlation(event::Table table, int64_t process, int64_t correlation, int64_t from,
                                                bool backwards);
+  Status add_counters(int64_t track, int64_t start, int64_t ordinal,
+                      std::vector<std::pair<std::string, std::string>>& columns);
   // The stack of a row of table sample, and whether a launch took it, not a timer.
   Result<std::pair<int64_t, bool>> stack_of_sample(uint64_t row);
   static void add_name(const NameSum& sum, Sums& to);
@@ -120,6 +123,8 @@ class Run {
   };
   std::vector<std::string> view_names_;
   std::map<std::string, Offer, std::less<>> offers_;
+  std::mutex passes_lock_;
+  std::optional<walk::FirstPasses> passes_;  // made when it is asked for
   std::mutex sql_lock_;
   std::unique_ptr<query::Session> session_;
   std::string session_dialect_;

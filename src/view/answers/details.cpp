@@ -13,8 +13,10 @@
 #include "base/text/demangle.h"
 #include "base/text/json_writer.h"
 #include "report/text.h"
+#include "trace/read/rows.h"
 #include "view/answers/partners.h"
 #include "view/run.h"
+#include "walk/call_index.h"
 #include "walk/names.h"
 
 namespace tacho::view {
@@ -38,42 +40,6 @@ std::string sizes(const trace::Trace& trace, int64_t kernel, int x, int y, int z
   const auto text = [](int64_t value) { return value == kUnknown ? std::string("?") : std::to_string(value); };
   return fmt::format("{} x {} x {}", first, text(trace.cell(Table::kKernel, kernel, y)),
                      text(trace.cell(Table::kKernel, kernel, z)));
-}
-
-// What counters were in a dispatch, with instances added up, as on the lines of counters.
-Status add_counters(const trace::Trace& trace, int64_t track, int64_t start, int64_t ordinal, Texts& columns) {
-  struct Sum {
-    int64_t pass;
-    double value;
-  };
-  std::map<int64_t, Sum> sums;
-  using column::CounterValue;
-  constexpr int kRead[] = {CounterValue::track, CounterValue::start, CounterValue::ordinal,
-                           CounterValue::dim,   CounterValue::pass,  CounterValue::value};
-  std::vector<int64_t> cells[std::size(kRead)];
-  const auto chunks = trace.chunks(Table::kCounterValue);
-  for (size_t chunk = 0, read = 0; chunk < chunks.size() && read < kChunksForLinks; ++chunk) {
-    if (chunks[chunk].min_start > start || chunks[chunk].max_start < start) continue;
-    ++read;
-    for (size_t i = 0; i < std::size(kRead); ++i)
-      TACHO_TRY(trace.decode(Table::kCounterValue, chunk, kRead[i], cells[i]));
-    for (size_t i = 0; i < cells[0].size(); ++i) {
-      if (cells[0][i] != track || cells[1][i] != start || (ordinal != kUnknown && cells[2][i] != ordinal)) continue;
-      const double value = std::bit_cast<double>(cells[5][i]);
-      const auto [sum, fresh] = sums.try_emplace(cells[3][i], Sum{cells[4][i], value});
-      if (fresh) continue;
-      if (cells[4][i] < sum->second.pass)
-        sum->second = {cells[4][i], value};
-      else if (cells[4][i] == sum->second.pass)
-        sum->second.value += value;
-    }
-  }
-  for (const auto& [counter, sum] : sums) {
-    const std::string_view unit = trace.text(Table::kCounter, counter, column::Counter::unit);
-    columns.emplace_back(trace.text(Table::kCounter, counter, column::Counter::name),
-                         fmt::format("{}{}{}", sum.value, unit.empty() ? "" : " ", unit));
-  }
-  return {};
 }
 
 }  // namespace
@@ -127,21 +93,23 @@ Result<std::vector<Run::Linked>> Run::same_correlation(Table table, int64_t proc
   const auto chunks = trace_->chunks(table);
   std::vector<size_t> order;
   for (size_t i = 0; i < chunks.size(); ++i) {
-    // Clocks may disagree a little.
-    constexpr int64_t kSlack = 100'000'000;
-    if (backwards ? chunks[i].min_start <= from + kSlack : chunks[i].max_start >= from - kSlack) order.push_back(i);
+    if (backwards ? chunks[i].min_start <= walk::launched_by(from) : chunks[i].max_start >= from - walk::kClockSlack)
+      order.push_back(i);
   }
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return backwards ? chunks[a].max_start > chunks[b].max_start : chunks[a].min_start < chunks[b].min_start;
   });
   if (order.size() > kChunksForLinks) order.resize(kChunksForLinks);
-  std::vector<int64_t> values, track;
+  using F = column::Fact;
+  trace::ChunkReader<F::correlation> correlations(*trace_, table);
+  trace::ChunkReader<F::track> tracks(*trace_, table);
   for (const size_t chunk : order) {
-    TACHO_TRY(trace_->decode(table, chunk, column::Fact::correlation, values));
+    TACHO_TRY(correlations.read(chunk));
+    const auto values = correlations->correlation;
     if (std::find(values.begin(), values.end(), correlation) == values.end()) continue;
-    TACHO_TRY(trace_->decode(table, chunk, column::Fact::track, track));
+    TACHO_TRY(tracks.read(chunk));
     for (size_t i = 0; i < values.size() && found.size() < kMostLinks; ++i)
-      if (values[i] == correlation && trace_->cell(Table::kTrack, track[i], column::Track::process) == process) {
+      if (values[i] == correlation && trace::cell<column::Track::process>(*trace_, tracks->track[i]) == process) {
         const uint64_t row = row_id(table, index_.first_row(table, chunk) + static_cast<int64_t>(i));
         TACHO_ASSIGN(const auto slice, index_.slice(row));
         if (slice) found.push_back({slice->first, slice->second});
@@ -149,7 +117,39 @@ Result<std::vector<Run::Linked>> Run::same_correlation(Table table, int64_t proc
     if (!found.empty() && backwards) break;
     if (!found.empty() && chunks[chunk].min_start > from + 1'000'000'000) break;
   }
+  // The outermost comes first.
+  std::sort(found.begin(), found.end(),
+            [](const Linked& a, const Linked& b) { return earlier_or_longer(a.slice, b.slice); });
   return found;
+}
+
+// What counters were in a dispatch, as on the lines of counters.
+Status Run::add_counters(int64_t track, int64_t start, int64_t ordinal, Texts& columns) {
+  const auto chunks = trace_->chunks(Table::kCounterValue);
+  if (chunks.empty()) return {};
+  const std::lock_guard held(passes_lock_);
+  if (!passes_) {
+    TACHO_ASSIGN(passes_, walk::FirstPasses::make(*trace_));
+  }
+  walk::CounterSums sums;
+  using C = column::CounterValue;
+  trace::ChunkReader<C::track, C::start, C::ordinal, C::dim, C::pass, C::value> reader(*trace_);
+  for (size_t chunk = 0, read = 0; chunk < chunks.size() && read < kChunksForLinks; ++chunk) {
+    if (chunks[chunk].min_start > start || chunks[chunk].max_start < start) continue;
+    ++read;
+    TACHO_TRY(reader.read(chunk));
+    for (size_t i = 0; i < reader->size(); ++i)
+      if (reader->track[i] == track && reader->start[i] == start &&
+          (ordinal == kUnknown || reader->ordinal[i] == ordinal) &&
+          passes_->count(track, start, reader->ordinal[i], reader->dim[i], reader->pass[i]))
+        sums.add(reader->dim[i], reader->value[i].value());
+  }
+  for (const auto& [counter, sum] : sums.values()) {
+    const std::string_view unit = trace::text<column::Counter::unit>(*trace_, counter);
+    columns.emplace_back(trace::text<column::Counter::name>(*trace_, counter),
+                         fmt::format("{}{}{}", sum, unit.empty() ? "" : " ", unit));
+  }
+  return {};
 }
 
 Result<std::pair<int64_t, bool>> Run::stack_of_sample(uint64_t row) {
@@ -182,7 +182,7 @@ Result<std::string> Run::slice(uint64_t row) {
       columns.emplace_back(info.columns[i].name, std::move(text));
   for (auto& each : shape_texts(*trace_, devices, table, dim)) columns.push_back(std::move(each));
   if (table == Table::kDispatch)
-    TACHO_TRY(add_counters(*trace_, cells[column::Dispatch::track], cells[column::Dispatch::start],
+    TACHO_TRY(add_counters(cells[column::Dispatch::track], cells[column::Dispatch::start],
                            cells[column::Dispatch::ordinal], columns));
   std::string out;
   JsonWriter json(out, kCompactJson);

@@ -56,6 +56,7 @@ struct Run::Shares {
   // Of each bin, over all devices.
   std::vector<double> busy, compute, copies, exposed, collectives, calls;
   Activity whole;
+  int64_t idle = 0;  // of their spans
 };
 
 Result<Run::Shares> Run::shares(int64_t width, size_t bins) {
@@ -68,6 +69,7 @@ Result<Run::Shares> Run::shares(int64_t width, size_t bins) {
   for (const size_t device : devices) {
     TACHO_ASSIGN(const Activity whole, index_.activity(device, 0, length));
     shares.whole.busy += whole.busy;
+    shares.idle += std::max<int64_t>(index_.span_of(device).length(), 0) - whole.busy;
     shares.whole.kernels += whole.kernels;
     shares.whole.copies += whole.copies;
     shares.whole.exposed += whole.exposed;
@@ -150,7 +152,7 @@ Result<std::string> Run::overview() {
       .member("kernels", kernels.total);
   if (ready)
     json.member("gpu_busy", shares.whole.busy)
-        .member("gpu_idle", index_.run_length() * static_cast<int64_t>(index_.devices().size()) - shares.whole.busy)
+        .member("gpu_idle", shares.idle)
         .member("compute", shares.whole.kernels)
         .member("copy", shares.whole.copies)
         .member("exposed_copy", shares.whole.exposed)

@@ -66,6 +66,7 @@ DeviceActivity::DeviceActivity(int64_t bins, int64_t width)
     : width_(width), bins_(static_cast<size_t>(std::max<int64_t>(bins, 1))) {}
 
 void DeviceActivity::add(int64_t start, int64_t end, Work work) {
+  span_ = {std::min(span_.first, start), std::max(span_.last, end)};
   all_.add(start, end);
   if (work == Work::kKernel || work == Work::kCollective) kernels_.add(start, end);
   if (work == Work::kCopy || work == Work::kFill) copies_.add(start, end);

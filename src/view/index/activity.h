@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
+
+#include "walk/span.h"
 
 namespace tacho::view {
 
@@ -48,6 +51,8 @@ class DeviceActivity {
   void add(int64_t start, int64_t end, Work work);
   /// No work that begins before `time` comes any more.
   void advance(int64_t time);
+  /// From the first begin to the last end of what was added; its first lies behind its last before that.
+  const walk::Span& span() const { return span_; }
   int64_t bins() const { return static_cast<int64_t>(bins_.size()); }
   int64_t width() const { return width_; }
   /// The bins [from, to) together.
@@ -64,6 +69,7 @@ class DeviceActivity {
 
   int64_t width_;
   std::vector<Bin> bins_;
+  walk::Span span_{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
   Union all_, kernels_, copies_, collectives_;
 };
 

@@ -1,4 +1,6 @@
 // Readings of counters, and tiles of them (index.h).
+#include "walk/counters.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -34,37 +36,35 @@ Status TileIndex::read_counters() {
   return {};
 }
 
-// Values of one dispatch's instances (channels, dies) add up; of a counter that several passes read, the first pass
-// counts.
 Status TileIndex::read_dispatch_counters(std::vector<std::vector<std::pair<int64_t, double>>>& values) {
   struct Value {
-    int64_t start, ordinal, pass;
+    int64_t start, ordinal;
     double value;
   };
   std::vector<std::vector<Value>> read(lines_.size());
+  TACHO_ASSIGN(const auto passes, walk::FirstPasses::make(*trace_));
   using C = column::CounterValue;
   Status status;
   for (const auto& rows : trace::chunks<C::track, C::start, C::ordinal, C::dim, C::pass, C::value>(*trace_, status)) {
     if (stop_) break;
     for (size_t i = 0; i < rows.size(); ++i)
       if (const int64_t line = tree_.line_of_counter(rows.track[i], rows.dim[i]);
-          line >= 0 && rows.start[i] != kUnknown)
-        read[static_cast<size_t>(line)].push_back(
-            {rows.start[i] - t0_, rows.ordinal[i], rows.pass[i], rows.value[i].value()});
+          line >= 0 && rows.start[i] != kUnknown &&
+          passes.count(rows.track[i], rows.start[i], rows.ordinal[i], rows.dim[i], rows.pass[i]))
+        read[static_cast<size_t>(line)].push_back({rows.start[i] - t0_, rows.ordinal[i], rows.value[i].value()});
   }
   TACHO_TRY(status);
   for (size_t line = 0; line < read.size(); ++line) {
     std::stable_sort(read[line].begin(), read[line].end(), [](const Value& a, const Value& b) {
-      return std::tie(a.start, a.ordinal, a.pass) < std::tie(b.start, b.ordinal, b.pass);
+      return std::tie(a.start, a.ordinal) < std::tie(b.start, b.ordinal);
     });
     const Value* before = nullptr;
     for (const Value& each : read[line]) {
-      const bool same = before != nullptr && before->start == each.start && before->ordinal == each.ordinal;
-      if (!same)
-        values[line].emplace_back(each.start, each.value);
-      else if (before->pass == each.pass)
+      if (before != nullptr && before->start == each.start && before->ordinal == each.ordinal)
         values[line].back().second += each.value;
-      if (!same) before = &each;
+      else
+        values[line].emplace_back(each.start, each.value);
+      before = &each;
     }
   }
   return {};

@@ -60,6 +60,11 @@ Result<Activity> TileIndex::activity(size_t device, int64_t from, int64_t to) {
   return sum;
 }
 
+walk::Span TileIndex::span_of(size_t device) const {
+  const std::shared_lock held(lock_);
+  return activity_.at(device).span();
+}
+
 Activity TileIndex::bins(size_t device, int64_t from, int64_t to) const {
   const std::shared_lock held(lock_);
   const auto found = activity_.find(device);

@@ -192,6 +192,9 @@ class TileIndex {
 
   /// Physical devices with work, by DeviceNumbers::device().
   std::vector<size_t> devices() const;
+  /// From the first begin to the last end of a device's work, as far as it is indexed; its length is below 0 without
+  /// any.
+  walk::Span span_of(size_t device) const;
   /// What a device did in [from, to).
   Result<Activity> activity(size_t device, int64_t from, int64_t to);
   /// The same from whole bins of activity_width() only; both times are multiples of it.

@@ -175,8 +175,8 @@ void TileIndex::process_line(size_t number, Window& window) {
     line.bins[slice.lane].add(slice.start, std::max(end, slice.start), slice.name, store_);
     if (line.resident || slice.end - slice.start >= long_) line.kept[slice.lane].push_back(slice);
     const Table table = item.loaded->table;
-    if (device != nullptr && is_device_work(table) && end > slice.start)
-      device->push_back({slice.start, end, static_cast<uint32_t>(work_of(table, slice.name))});
+    if (device != nullptr && is_device_work(table))
+      device->push_back({slice.start, std::max(end, slice.start), static_cast<uint32_t>(work_of(table, slice.name))});
     if (api && table == Table::kApi && !names_.framework(slice.name)) window.calls.push_back({slice.start, end, 0});
     if (queue ? is_device_work(table) : table != Table::kSample && table != Table::kMessage && slice.lane == 0)
       shared.push_back({slice.start, end, slice.name});

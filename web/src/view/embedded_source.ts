@@ -183,43 +183,41 @@ export class EmbeddedSource implements Source {
       let device = byDevice.get(line.header.device);
       if (device === undefined)
         byDevice.set(line.header.device, (device = { text: line.track.device ?? '', work: [] }));
-      for (let i = 0; i < slices.count && slices.start[i] < to; ++i) {
-        const start = Math.max(slices.start[i], from);
-        const end = Math.min(slices.duration[i] < 0 ? Infinity : slices.start[i] + slices.duration[i], to);
-        if (end <= start || !this.lines.work.has(slices.table[i])) continue;
+      for (let i = 0; i < slices.count; ++i) {
+        if (!this.lines.work.has(slices.table[i])) continue;
         const copy = this.header.tables[slices.table[i]] !== 'dispatch';
-        device.work.push({ start, end, copy, collective: !copy && this.communicates.has(slices.name[i]) });
+        const collective = !copy && this.communicates.has(slices.name[i]);
+        const end = slices.start[i] + Math.max(slices.duration[i], 0);
+        device.work.push({ start: slices.start[i], end, copy, collective });
       }
     }
     return [...byDevice]
       .sort(([a], [b]) => a - b)
       .map(([, { text, work }]) => {
         work.sort((a, b) => a.start - b.start);
-        const all = covered(work, from, to);
-        const kernels = covered(
-          work.filter((each) => !each.copy),
-          from,
-          to,
+        // Before its first and after its last operation a device is not in use, which is no idling.
+        const first = Math.max(from, work[0]?.start ?? to);
+        const last = Math.max(
+          first,
+          Math.min(
+            to,
+            work.reduce((most, each) => Math.max(most, each.end), -Infinity),
+          ),
         );
-        const copies = covered(
-          work.filter((each) => each.copy),
-          from,
-          to,
-        );
-        const exposed = all.time - kernels.time;
+        const time = (which: (each: Interval) => boolean): { time: number; gap: number } =>
+          covered(work.filter(which), first, last);
+        const all = time(() => true);
+        const copies = time((each) => each.copy).time;
+        const exposed = all.time - time((each) => !each.copy).time;
         return {
           text,
           busy: all.time,
-          idle: to - from - all.time,
+          idle: last - first - all.time,
           longest_gap: all.gap,
-          copy: copies.time,
-          overlap_copy: copies.time - exposed,
+          copy: copies,
+          overlap_copy: copies - exposed,
           exposed_copy: exposed,
-          comm: covered(
-            work.filter((each) => each.collective),
-            from,
-            to,
-          ).time,
+          comm: time((each) => each.collective).time,
         };
       });
   }
@@ -251,7 +249,7 @@ export class EmbeddedSource implements Source {
         if (slices.table[i] === table) return { line, slices, i };
     return null;
   }
-  /** The slices with the same correlation in its process, itself included, by table and row. */
+  /** The slices with the same correlation in its process, itself included, the outermost first. */
   private linked({ line, slices, i }: At): At[] {
     const wanted = this.values(line, slices.table[i], 'correlation')?.[slices.rank[i]] ?? 0;
     if (wanted === 0) return [];
@@ -268,8 +266,9 @@ export class EmbeddedSource implements Source {
         if (ranks.get(other.slices.table[each])?.has(other.slices.rank[each]) === true)
           found.push({ ...other, i: each });
     }
-    const order = ({ slices: of, i: at }: At): [number, number] => [of.table[at], of.row[at]];
-    return found.sort((a, b) => order(a)[0] - order(b)[0] || order(a)[1] - order(b)[1]);
+    const startOf = ({ slices: of, i: at }: At): number => of.start[at];
+    const lengthOf = ({ slices: of, i: at }: At): number => (of.duration[at] < 0 ? Infinity : of.duration[at]);
+    return found.sort((a, b) => startOf(a) - startOf(b) || (lengthOf(b) > lengthOf(a) ? 1 : -1));
   }
   /** What was open around a call on its thread, innermost first. */
   private around({ line, slices, i }: At): string[] {
@@ -444,9 +443,11 @@ export class EmbeddedSource implements Source {
 function covered(intervals: { start: number; end: number }[], from: number, to: number): { time: number; gap: number } {
   let [time, gap, until] = [0, 0, from];
   for (const { start, end } of intervals) {
+    const stop = Math.min(end, to);
+    if (stop <= start || stop <= until) continue;
     gap = Math.max(gap, start - until);
-    time += Math.max(0, end - Math.max(start, until));
-    until = Math.max(until, end);
+    time += stop - Math.max(start, until);
+    until = stop;
   }
   return { time, gap: Math.max(gap, to - until) };
 }

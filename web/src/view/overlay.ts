@@ -67,7 +67,7 @@ export function drawRuler(context: CanvasRenderingContext2D, look: Look): void {
 }
 
 /** The middle of a lane of a track; null where its row is closed. */
-function yOf(look: Look, track: number, lane: number): { y: number; exact: boolean } | null {
+export function yOf(look: Look, track: number, lane: number): { y: number; exact: boolean } | null {
   const row = look.shown.rows.find((each) => each.track.id === track);
   if (row === undefined) return null;
   return {

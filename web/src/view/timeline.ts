@@ -5,7 +5,7 @@ import { blend } from './colour';
 import { Labels } from './labels';
 import { kRuler, type Listener, type Look, type Shown, type Under } from './look';
 import type { NameStore } from './names';
-import { drawOverlay, drawRuler } from './overlay';
+import { drawOverlay, drawRuler, yOf } from './overlay';
 import { counterColumns, paintCounter, Raster, type Label } from './paint';
 import { rowAt, kLane, type Row } from './rows';
 import type { TileStore } from './tile_store';
@@ -349,9 +349,18 @@ export class Timeline implements Look {
 
   // ---- what lies where
 
+  /** What lies under a point; null below the rows. */
+  find(x: number, y: number): Under | null {
+    return findUnder(this, this.tiles, x, y);
+  }
+  /** The middle of a lane of a track; null where its row is closed. */
+  yOf(track: number, lane: number): { y: number; exact: boolean } | null {
+    return yOf(this, track, lane);
+  }
+
   private hover(): void {
     if (this.mouse === null || this.drag !== null) return;
-    this.under = findUnder(this, this.tiles, this.mouse.x, this.mouse.y);
+    this.under = this.find(this.mouse.x, this.mouse.y);
     this.over.style.cursor = this.under !== null && this.under.what !== 'row' ? 'pointer' : 'default';
     this.listener.hovered(this.under, this.mouse.x, this.mouse.y);
   }
@@ -414,9 +423,7 @@ export class Timeline implements Look {
         this.listener.spanned(this.shown.span[0], this.shown.span[1], true);
       this.over.style.cursor = 'default';
     } else {
-      this.listener.clicked(
-        drag.kind === 'span' && event.currentTarget === this.ruler ? null : findUnder(this, this.tiles, x, y),
-      );
+      this.listener.clicked(drag.kind === 'span' && event.currentTarget === this.ruler ? null : this.find(x, y));
     }
     this.hover();
     this.redrawOver();
@@ -444,7 +451,7 @@ export class Timeline implements Look {
   }
   private zoomIn(): void {
     if (this.mouse === null) return;
-    const under = findUnder(this, this.tiles, this.mouse.x, this.mouse.y);
+    const under = this.find(this.mouse.x, this.mouse.y);
     if (under === null) return;
     if (under.what === 'slice' && under.duration > 0)
       this.fly(under.start - under.duration * 0.1, under.start + under.duration * 1.1);

@@ -12,12 +12,14 @@
 #include <unordered_map>
 
 #include "analysis/names.h"
-#include "analysis/time/sweep.h"
 #include "base/files/sorted_file.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
-#include "trace/call_key.h"
+#include "trace/read/rows.h"
 #include "trace/write/scratch.h"
+#include "walk/busy_time.h"
+#include "walk/launches.h"
+#include "walk/sweep.h"
 
 namespace tacho::analysis {
 
@@ -28,11 +30,6 @@ namespace column = event::column;
 namespace {
 
 constexpr Table kOperations[] = {Table::kDispatch, Table::kCopy, Table::kFill};
-
-struct Call {
-  int64_t start, end, function;
-};
-using Calls = KeyIndex<Call, trace::CallKey>;
 
 int64_t process_of(const trace::Trace& trace, int64_t track) {
   return trace.cell(Table::kTrack, track, column::Track::process);
@@ -48,29 +45,6 @@ std::string device_name(const trace::Trace& trace, int64_t device) {
   const std::string number = index == kUnknown ? std::string() : std::to_string(index);
   if (name.empty()) return "GPU " + number;
   return name.find("GPU " + number) != std::string_view::npos ? std::string(name) : number + ": " + std::string(name);
-}
-
-// API calls by (process, correlation), for those that may have caused device work.
-Status index_calls(const trace::Trace& trace, Calls& calls) {
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
-                                     column::Fact::dim, column::Fact::correlation};
-  std::vector<bool> skip(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), false);
-  for (size_t row = 1; row < skip.size(); ++row) {
-    const auto domain =
-        static_cast<event::Domain>(trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
-    skip[row] = domain == event::Domain::kOperator || domain == event::Domain::kPython;
-  }
-  TACHO_TRY(
-      trace::visit_chunks(trace, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-        for (size_t i = 0; i < values[0].size(); ++i) {
-          const auto dim = static_cast<size_t>(values[3][i]);
-          if (values[4][i] == 0 || skip[dim]) continue;
-          calls.add({process_of(trace, values[0][i]), values[4][i]},
-                    {values[1][i], values[2][i] == kUnknown ? kUnknown : values[1][i] + values[2][i], values[3][i]});
-        }
-        return true;
-      }));
-  return calls.finish();
 }
 
 // Steps of a device's queue depth in order of time: up when the call begins, down when the operation ends.
@@ -98,18 +72,15 @@ constexpr const char* kNoCalls = "the trace holds no API calls that device work 
 }  // namespace
 
 Result<Answer> gaps(const trace::Trace& trace) {
-  Calls calls;
-  TACHO_TRY(index_calls(trace, calls));
+  walk::Launches launches(trace, walk::Launches::Around::kNothing);
   struct State {
-    int64_t until = INT64_MIN, operations = 0, busy = 0;
-    int64_t gaps = 0, idle = 0, longest = 0;
+    walk::BusyTime time;
+    int64_t operations = 0, gaps = 0, longest = 0;
     int64_t queued_gaps = 0, queued = 0;
-    bool any = false;
   };
   std::map<int64_t, State> states;
-  static constexpr int kExtra[] = {column::Fact::correlation};
-  Sweep sweep(trace, kOperations, kExtra);
-  Slice slice;
+  walk::Sweep sweep(trace, kOperations, walk::kSweepCorrelation);
+  walk::Slice slice;
   while (sweep.next(slice)) {
     State& state = states[device_of(trace, slice.track)];
     const int64_t process = process_of(trace, slice.track);
@@ -117,23 +88,22 @@ Result<Answer> gaps(const trace::Trace& trace) {
       if (slice.duration[i] == kUnknown) continue;
       const int64_t start = slice.start[i], end = start + slice.duration[i];
       ++state.operations;
-      if (state.any && start > state.until) {
-        const int64_t gap = start - state.until;
+      if (const int64_t until = state.time.until(); state.time.any() && start > until) {
+        const int64_t gap = start - until;
         ++state.gaps;
-        state.idle += gap;
         state.longest = std::max(state.longest, gap);
-        const auto* const call = slice.extra[0][i] != 0 ? calls.find({process, slice.extra[0][i]}) : nullptr;
-        if (call != nullptr && call->value.start < state.until) {
+        const walk::Launch* const call = launches.find(process, slice.correlation[i], start);
+        if (call != nullptr && call->start < until) {
           ++state.queued_gaps;
           state.queued += gap;
         }
       }
-      state.busy += std::max<int64_t>(0, end - (state.any ? std::max(start, state.until) : start));
-      state.until = state.any ? std::max(state.until, end) : end;
-      state.any = true;
+      state.time.add(start, end);
     }
   }
   TACHO_TRY(Status(sweep.status()));
+  TACHO_TRY(launches.status());
+  const bool calls = launches.any();
   Answer answer;
   answer.columns = {{"gpu", "GPU", Unit::kText},
                     {"operations", "Operations", Unit::kCount},
@@ -146,19 +116,20 @@ Result<Answer> gaps(const trace::Trace& trace) {
                     {"queued_gap_ns", "Lost", Unit::kNs},
                     {"mean_queued_gap_ns", "Mean lost", Unit::kNs},
                     {"gap_loss_percent", "Loss %", Unit::kPercent}};
-  for (const auto& [device, state] : states)
-    answer.rows.push_back(
-        {device_name(trace, device), state.operations, state.busy, state.gaps, state.idle, mean(state.idle, state.gaps),
-         state.longest, calls.size() > 0 ? report::Cell(state.queued_gaps) : report::Cell(),
-         calls.size() > 0 ? report::Cell(state.queued) : report::Cell(), mean(state.queued, state.queued_gaps),
-         calls.size() > 0 ? share(state.queued, state.queued + state.busy) : report::Cell()});
-  if (calls.size() == 0 && !states.empty()) answer.remarks.emplace_back(kNoCalls);
+  for (const auto& [device, state] : states) {
+    const int64_t busy = state.time.busy(), idle = state.time.idle();
+    answer.rows.push_back({device_name(trace, device), state.operations, busy, state.gaps, idle, mean(idle, state.gaps),
+                           state.longest, calls ? report::Cell(state.queued_gaps) : report::Cell(),
+                           calls ? report::Cell(state.queued) : report::Cell(), mean(state.queued, state.queued_gaps),
+                           calls ? share(state.queued, state.queued + busy) : report::Cell()});
+  }
+  if (!calls && !states.empty()) answer.remarks.emplace_back(kNoCalls);
+  if (launches.forgotten() > 0) answer.remarks.push_back(walk::forgotten_sentence(launches.forgotten()));
   return answer;
 }
 
 Result<Answer> launch_delay(const trace::Trace& trace) {
-  Calls calls;
-  TACHO_TRY(index_calls(trace, calls));
+  walk::Launches calls(trace, walk::Launches::Around::kNothing);
   // In order of the calls: a launch finds the GPU idle when all that was asked for before has ended.
   struct Launch {
     int64_t call_start, call_end, start, end, function, kernel;
@@ -169,25 +140,25 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
   };
   SortedFile<Launch> launches;
   int64_t operations = 0, untied = 0;
-  static constexpr int kExtra[] = {column::Fact::dim, column::Fact::correlation};
   {
-    Sweep sweep(trace, kOperations, kExtra);
-    Slice slice;
+    walk::Sweep sweep(trace, kOperations, walk::kSweepDim | walk::kSweepCorrelation);
+    walk::Slice slice;
     while (sweep.next(slice)) {
       const int64_t process = process_of(trace, slice.track);
       const auto device = static_cast<int32_t>(device_of(trace, slice.track));
       for (size_t i = 0; i < slice.rows; ++i) {
-        const auto* const call = slice.extra[1][i] != 0 ? calls.find({process, slice.extra[1][i]}) : nullptr;
+        const walk::Launch* const call = calls.find(process, slice.correlation[i], slice.start[i]);
         ++operations;
-        if (call == nullptr || call->value.end == kUnknown || slice.duration[i] == kUnknown) {
+        if (call == nullptr || call->duration == kUnknown || slice.duration[i] == kUnknown) {
           ++untied;
           continue;
         }
-        launches.add({call->value.start, call->value.end, slice.start[i], slice.start[i] + slice.duration[i],
-                      call->value.function, slice.extra[0][i], device, slice.table == Table::kDispatch ? 1 : 0});
+        launches.add({call->start, call->start + call->duration, slice.start[i], slice.start[i] + slice.duration[i],
+                      call->function, slice.dim[i], device, slice.table == Table::kDispatch ? 1 : 0});
       }
     }
     TACHO_TRY(Status(sweep.status()));
+    TACHO_TRY(calls.status());
   }
   TACHO_TRY(launches.finish());
   const auto function_name = [&trace](int64_t row) {
@@ -278,7 +249,7 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
     return true;
   };
   if (operations > 0) answer.when_empty = "no kernel that was launched on an idle GPU by a recorded API call";
-  if (operations > 0 && calls.size() == 0)
+  if (operations > 0 && !calls.any())
     answer.remarks.push_back(
         fmt::format("launch delays need the API calls that launched the {} GPU operation{}, and the trace holds none: "
                     "record API calls too (rocprofv3 --hip-trace; tacho trace does by itself)",
@@ -286,31 +257,31 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
   else if (untied > 0)
     answer.remarks.push_back(
         fmt::format("{} of {} GPU operations belong to no API call in the trace and are left out", untied, operations));
+  if (calls.forgotten() > 0) answer.remarks.push_back(walk::forgotten_sentence(calls.forgotten()));
   return answer;
 }
 
 Result<Answer> queue_depth(const trace::Trace& trace) {
-  Calls calls;
-  TACHO_TRY(index_calls(trace, calls));
+  walk::Launches calls(trace, walk::Launches::Around::kNothing);
   SortedFile<Step> steps;
   int64_t untied = 0;
   {
-    static constexpr int kExtra[] = {column::Fact::correlation};
-    Sweep sweep(trace, kOperations, kExtra);
-    Slice slice;
+    walk::Sweep sweep(trace, kOperations, walk::kSweepCorrelation);
+    walk::Slice slice;
     while (sweep.next(slice)) {
       const int64_t process = process_of(trace, slice.track);
       const auto device = static_cast<int32_t>(device_of(trace, slice.track));
       for (size_t i = 0; i < slice.rows; ++i) {
         if (slice.duration[i] == kUnknown) continue;
-        const auto* const call = slice.extra[0][i] != 0 ? calls.find({process, slice.extra[0][i]}) : nullptr;
+        const walk::Launch* const call = calls.find(process, slice.correlation[i], slice.start[i]);
         if (call == nullptr) ++untied;
         const int64_t end = slice.start[i] + slice.duration[i];
-        steps.add({call != nullptr ? std::min(call->value.start, end) : slice.start[i], device, 1});
+        steps.add({call != nullptr ? std::min(call->start, end) : slice.start[i], device, 1});
         steps.add({end, device, -1});
       }
     }
     TACHO_TRY(Status(sweep.status()));
+    TACHO_TRY(calls.status());
   }
   TACHO_TRY(steps.finish());
   constexpr size_t kLevels = 34;  // 0, 1, 2, 3-4, 5-8, ...
@@ -361,12 +332,13 @@ Result<Answer> queue_depth(const trace::Trace& trace) {
       first = false;
     }
   }
-  if (calls.size() == 0 && !states.empty())
+  if (!calls.any() && !states.empty())
     answer.remarks.emplace_back(
         "the trace holds no API calls that device work can be tied to: operations count from their start on the GPU");
   else if (untied > 0)
     answer.remarks.push_back(fmt::format(
         "{} operations belong to no API call in the trace: they count from their start on the GPU", untied));
+  if (calls.forgotten() > 0) answer.remarks.push_back(walk::forgotten_sentence(calls.forgotten()));
   return answer;
 }
 
@@ -399,8 +371,8 @@ Result<Answer> overlap(const trace::Trace& trace) {
     }
   };
   std::map<int64_t, State> states;
-  Sweep sweep(trace, kOperations);
-  Slice slice;
+  walk::Sweep sweep(trace, kOperations);
+  walk::Slice slice;
   while (sweep.next(slice)) {
     State& state = states[device_of(trace, slice.track)];
     const bool kernel = slice.table == Table::kDispatch;
@@ -499,15 +471,14 @@ Result<Answer> exclusive(const trace::Trace& trace) {
   };
   const auto run = [&](std::span<const Table> facts, auto line_of) -> Status {
     std::unordered_map<int64_t, Line> lines;
-    static constexpr int kExtra[] = {column::Fact::dim};
-    Sweep sweep(trace, facts, kExtra);
-    Slice slice;
+    walk::Sweep sweep(trace, facts, walk::kSweepDim);
+    walk::Slice slice;
     while (sweep.next(slice)) {
       Line& line = lines[line_of(slice)];
       const Named& table =
           *std::find_if(tables.begin(), tables.end(), [&](const Named& one) { return one.facts == slice.table; });
       for (size_t i = 0; i < slice.rows; ++i) {
-        const int64_t dim = slice.extra[0][i];
+        const int64_t dim = slice.dim[i];
         Sum& sum = sums[table.from + (dim >= 0 && dim < table.count ? dim : 0)];
         ++sum.calls;
         if (slice.duration[i] == kUnknown) continue;
@@ -519,8 +490,8 @@ Result<Answer> exclusive(const trace::Trace& trace) {
     return Status(sweep.status());
   };
   static constexpr Table kHost[] = {Table::kMarker, Table::kApi};
-  TACHO_TRY(run(kHost, [](const Slice& slice) { return slice.track; }));
-  TACHO_TRY(run(kOperations, [&](const Slice& slice) { return device_of(trace, slice.track); }));
+  TACHO_TRY(run(kHost, [](const walk::Slice& slice) { return slice.track; }));
+  TACHO_TRY(run(kOperations, [&](const walk::Slice& slice) { return device_of(trace, slice.track); }));
 
   // Rows with one name become one.
   const auto table_of = [tables](int64_t row) {
@@ -601,19 +572,17 @@ Result<Answer> exclusive(const trace::Trace& trace) {
 
 Result<Answer> bins(const trace::Trace& trace, std::span<const int64_t> bounds) {
   std::vector<int64_t> counts(bounds.size() + 1), totals(bounds.size() + 1);
-  static constexpr int kColumns[] = {column::Fact::duration};
-  for (const Table table : kOperations)
-    TACHO_TRY(
-        trace::visit_chunks(trace, table, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-          for (const int64_t duration : values[0]) {
-            if (duration == kUnknown) continue;
-            const auto at =
-                static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), duration) - bounds.begin());
-            ++counts[at];
-            add_saturating(totals[at], duration);
-          }
-          return true;
-        }));
+  for (const Table table : kOperations) {
+    Status status;
+    for (const auto& rows : trace::chunks<column::Fact::duration>(trace, table, status))
+      for (const int64_t duration : rows.duration) {
+        if (duration == kUnknown) continue;
+        const auto at = static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), duration) - bounds.begin());
+        ++counts[at];
+        add_saturating(totals[at], duration);
+      }
+    TACHO_TRY(status);
+  }
   int64_t all = 0;
   for (const int64_t total : totals) add_saturating(all, total);
   Answer answer;

@@ -22,6 +22,8 @@
 #include "trace/read/rows.h"
 #include "trace/store/hash.h"
 #include "trace/write/scratch.h"
+#include "walk/busy_time.h"
+#include "walk/sweep.h"
 
 namespace tacho::analysis {
 
@@ -410,58 +412,36 @@ Result<std::vector<StatRow>> statistics(const trace::Trace& trace, By by, const 
 
 Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace) {
   struct State {
-    int64_t row = 0, busy = 0, first = INT64_MAX, last = INT64_MIN, open_until = INT64_MIN;
+    int64_t row = 0;
+    walk::BusyTime time;
     std::set<int64_t> processes;
   };
   const DeviceNumbers numbers(trace);
-  // One sweep in time order over three tables; per device the union of intervals needs only the latest end.
+  // Per device the union of intervals needs only the latest end, as they come in order of time.
   static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy, Table::kFill};
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::duration};
-  std::vector<std::unique_ptr<trace::TimeCursor>> cursors;
-  for (const Table table : kTables) {
-    auto cursor = std::make_unique<trace::TimeCursor>(trace, table, kColumns);
-    if (cursor->next()) {
-      cursors.push_back(std::move(cursor));
-    } else {
-      TACHO_TRY(cursor->status());
-    }
-  }
   std::map<size_t, State> devices;
   std::vector<State*> of_track(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)), nullptr);
-  while (!cursors.empty()) {
-    size_t earliest = 0;
-    for (size_t i = 1; i < cursors.size(); ++i)
-      if (cursors[i]->start() < cursors[earliest]->start()) earliest = i;
-    trace::TimeCursor& cursor = *cursors[earliest];
-    const int64_t start = cursor.start(), duration = cursor.row()[1];
-    if (duration != event::kUnknown) {
-      const auto track = static_cast<size_t>(cursor.row()[0]);
-      if (of_track[track] == nullptr) {
-        const int64_t row = trace.cell(Table::kTrack, cursor.row()[0], column::Track::device);
-        State& found = devices[numbers.device(row)];
-        if (found.row == 0) found.row = row;
-        found.processes.insert(trace.cell(Table::kTrack, cursor.row()[0], column::Track::process));
-        of_track[track] = &found;
+  walk::Sweep sweep(trace, kTables);
+  walk::Slice slice;
+  while (sweep.next(slice)) {
+    State*& state = of_track[static_cast<size_t>(slice.track)];
+    for (size_t i = 0; i < slice.rows; ++i) {
+      if (slice.duration[i] == event::kUnknown) continue;
+      if (state == nullptr) {
+        const auto track = trace::row<event::row::Track>(trace, slice.track);
+        state = &devices[numbers.device(track.device)];
+        if (state->row == 0) state->row = track.device;
+        state->processes.insert(track.process);
       }
-      State& state = *of_track[track];
-      const int64_t end = start + duration;
-      state.first = std::min(state.first, start);
-      state.last = std::max(state.last, end);
-      if (end > state.open_until) {
-        state.busy += end - std::max(start, state.open_until);
-        state.open_until = end;
-      }
-    }
-    if (!cursor.next()) {
-      TACHO_TRY(cursor.status());
-      cursors.erase(cursors.begin() + static_cast<ptrdiff_t>(earliest));
+      state->time.add(slice.start[i], slice.start[i] + slice.duration[i]);
     }
   }
+  TACHO_TRY(Status(sweep.status()));
   std::vector<DeviceBusy> result;
   for (const auto& [device, state] : devices)
     result.push_back({state.row, numbers.text(state.row),
                       std::string(trace.text(Table::kDevice, state.row, column::Device::name)),
-                      static_cast<int64_t>(state.processes.size()), state.busy, state.last - state.first});
+                      static_cast<int64_t>(state.processes.size()), state.time.busy(), state.time.span().length()});
   return result;
 }
 

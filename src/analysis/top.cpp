@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/time/sweep.h"
 #include "base/saturating.h"
+#include "walk/busy_time.h"
+#include "walk/sweep.h"
 
 namespace tacho::analysis {
 
@@ -17,13 +18,13 @@ Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace) {
   static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy, Table::kFill};
   struct State {
     DeviceLoad load;
-    int64_t until = INT64_MIN;
+    walk::BusyTime time;
     bool any = false;
   };
   std::map<int64_t, State> states;
   std::vector<State*> of_track(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)), nullptr);
-  Sweep sweep(trace, kTables);
-  Slice slice;
+  walk::Sweep sweep(trace, kTables);
+  walk::Slice slice;
   while (sweep.next(slice)) {
     const auto at = static_cast<size_t>(slice.track);
     if (of_track[at] == nullptr) {
@@ -34,24 +35,24 @@ Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace) {
     State& state = *of_track[at];
     if (!state.any) state.load.first = slice.start[0];
     state.any = true;
-    int64_t until = state.until, busy = 0, sum = 0;
+    walk::BusyTime time = state.time;
+    int64_t sum = 0;
     for (size_t i = 0; i < slice.rows; ++i) {
       const int64_t start = slice.start[i], duration = slice.duration[i];
       if (duration == kUnknown) continue;
       const int64_t end = start + duration;
       add_saturating(sum, duration);
-      add_saturating(busy, std::max<int64_t>(0, end - std::max(start, until)));
-      until = std::max(until, end);
+      time.add(start, end);
     }
     state.load.operations += static_cast<int64_t>(slice.rows);
-    add_saturating(state.load.busy, busy);
     add_saturating(state.load.sum, sum);
-    state.until = until;
+    state.time = time;
   }
   TACHO_TRY(Status(sweep.status()));
   std::vector<DeviceLoad> result;
   for (auto& [device, state] : states) {
-    state.load.last = std::max(state.until, state.load.first);
+    state.load.busy = state.time.busy();
+    state.load.last = std::max(state.time.until(), state.load.first);
     state.load.index = device > 0 ? trace.cell(Table::kDevice, device, column::Device::index) : 0;
     state.load.name =
         device > 0 ? std::string(trace.text(Table::kDevice, device, column::Device::name)) : std::string();

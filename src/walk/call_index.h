@@ -21,12 +21,12 @@ constexpr int64_t launched_by(int64_t start) {
   return start > std::numeric_limits<int64_t>::max() - kClockSlack ? start : start + kClockSlack;
 }
 
-/// Remembers the newest two million calls. Of several calls with one correlation the first added counts, which is the
+/// Remembers the newest million calls. Of several calls with one correlation the first added counts, which is the
 /// outermost: a driver's call lies within the runtime's.
 template <typename Payload>
 class CallIndex {
  public:
-  static constexpr size_t kMostCalls = size_t{1} << 21;
+  static constexpr size_t kMostCalls = size_t{1} << 20;
 
   /// `calls`: an estimate of how many will come.
   explicit CallIndex(int64_t calls) {
@@ -46,7 +46,7 @@ class CallIndex {
       int64_t& newest = forgotten_of_.try_emplace(entry.process, entry.correlation).first->second;
       newest = std::max(newest, entry.correlation);
     }
-    entry = {process, correlation, std::move(payload)};
+    entry = {correlation, std::move(payload), static_cast<int32_t>(process)};
     oldest_[bucket] = static_cast<uint8_t>((oldest_[bucket] + 1) % kWays);
     return &entry.payload;
   }
@@ -67,8 +67,9 @@ class CallIndex {
  private:
   static constexpr size_t kWays = 4;
   struct Entry {
-    int64_t process = 0, correlation = 0;
+    int64_t correlation = 0;
     Payload payload{};
+    int32_t process = 0;  // row
   };
 
   size_t bucket_of(int64_t process, int64_t correlation) const {

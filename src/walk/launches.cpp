@@ -49,14 +49,18 @@ void Launches::read_call() {
     return open_.push(call.track, call.start, call.duration, {python ? Open::kPython : Open::kOperator, call.dim});
   }
   if (call.correlation == 0) return;
+  any_ = true;
   Launch* const launch = index_.add(trace::cell<column::Track::process>(trace_, call.track), call.correlation,
-                                    {call.track, call.start, call.duration, call.dim});
+                                    {.start = call.start,
+                                     .duration = call.duration,
+                                     .track = static_cast<int32_t>(call.track),
+                                     .function = static_cast<int32_t>(call.dim)});
   if (launch == nullptr || !ranges_) return;
   for (const auto& range : open_.at(call.track, call.start)) {
-    int64_t& around = range.value.kind == Open::kLabel    ? launch->label
+    int32_t& around = range.value.kind == Open::kLabel    ? launch->label
                       : range.value.kind == Open::kPython ? launch->python
                                                           : launch->operator_around;
-    around = range.value.row;
+    around = static_cast<int32_t>(range.value.row);
   }
 }
 
@@ -64,6 +68,11 @@ const Launch* Launches::find(int64_t process, int64_t correlation, int64_t time)
   if (!calls_ || correlation == 0) return nullptr;
   for (; more_calls_ && calls_->start() <= launched_by(time); more_calls_ = calls_->next()) read_call();
   return index_.find(process, correlation);
+}
+
+bool Launches::any() {
+  for (; !any_ && more_calls_; more_calls_ = calls_->next()) read_call();
+  return any_;
 }
 
 Status Launches::status() const {

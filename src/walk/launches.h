@@ -13,14 +13,15 @@
 namespace tacho::walk {
 
 struct Launch {
-  int64_t track = 0;                   // of the calling thread
   int64_t start = 0;                   // of the call, trace time
   int64_t duration = event::kUnknown;  // of the call, ns
-  int64_t function = 0;                // row of table function
+  // Rows are 32 bits wide, since a million launches are kept.
+  int32_t track = 0;     // of the calling thread
+  int32_t function = 0;  // row of table function
   // The innermost of each kind that is open on the thread then; 0 = none, or not asked for.
-  int64_t label = 0;            // push/pop marker: row of table label
-  int64_t operator_around = 0;  // operator of a framework: row of table function
-  int64_t python = 0;           // Python function: row of table function
+  int32_t label = 0;            // push/pop marker: row of table label
+  int32_t operator_around = 0;  // operator of a framework: row of table function
+  int32_t python = 0;           // Python function: row of table function
 };
 
 /// Which rows of table function call a GPU's runtime: all but operators of frameworks and Python functions, which are
@@ -36,6 +37,8 @@ class Launches {
   /// The call of `process` (row) with this correlation; nullptr = not found. Ask in ascending `time`, the start of the
   /// device work. Clocks may disagree, so it also looks at calls up to kClockSlack later. Valid until the next call.
   const Launch* find(int64_t process, int64_t correlation, int64_t time);
+  /// True if the trace has a call that work can be tied to.
+  bool any();
   /// How many find() asked for whose calls may have been forgotten; forgotten_sentence() says so to users.
   int64_t forgotten() const { return index_.forgotten(); }
   /// The error if the API or marker table is damaged.
@@ -57,7 +60,7 @@ class Launches {
   OpenRanges<Open> open_;
   std::optional<trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation>> calls_;
   std::optional<trace::RowCursor<M::track, M::start, M::duration, M::dim>> markers_;
-  bool ranges_, more_calls_ = false, more_markers_ = false;
+  bool ranges_, more_calls_ = false, more_markers_ = false, any_ = false;
 };
 
 }  // namespace tacho::walk

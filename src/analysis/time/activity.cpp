@@ -10,9 +10,9 @@
 
 #include "analysis/operators/places.h"
 #include "analysis/steady.h"
-#include "analysis/time/sweep.h"
 #include "base/saturating.h"
 #include "metric/catalog/builtin/builtin.h"
+#include "walk/sweep.h"
 
 namespace tacho::analysis {
 
@@ -308,11 +308,10 @@ class Watch {
 
   Result<Activity> run() {
     TACHO_TRY(prepare());
-    static constexpr int kExtra[] = {column::Fact::dim, column::Fact::correlation, column::Copy::bytes};
     std::vector<Table> tables = {Table::kApi, Table::kDispatch, Table::kCopy, Table::kFill};
     if (loader_ranges_) tables.push_back(Table::kMarker);
-    Sweep sweep(trace_, tables, kExtra);
-    Slice slice;
+    walk::Sweep sweep(trace_, tables, walk::kSweepDim | walk::kSweepCorrelation | walk::kSweepBytes);
+    walk::Slice slice;
     while (sweep.next(slice)) {
       if (slice.table == Table::kApi)
         calls(slice);
@@ -474,11 +473,11 @@ class Watch {
     return *host;
   }
 
-  void calls(const Slice& slice) {
+  void calls(const walk::Slice& slice) {
     HostState& host = host_at(slice.track);
     ProcessState& process = process_at(slice.track);
     for (size_t i = 0; i < slice.rows; ++i) {
-      const auto dim = static_cast<size_t>(slice.extra[0][i]);
+      const auto dim = static_cast<size_t>(slice.dim[i]);
       const uint8_t code = dim < kinds_.size() ? kinds_[dim] : static_cast<uint8_t>(CallKind::kOther);
       int64_t start = slice.start[i];
       const int64_t end = start + (slice.duration[i] == kUnknown ? 0 : slice.duration[i]);
@@ -489,8 +488,8 @@ class Watch {
       const auto kind = code == kGraph ? CallKind::kLaunch : static_cast<CallKind>(code);
       ++out_.calls;
       ++process.out.calls;
-      if (slice.extra[1][i] != 0)
-        recent_.add({slice.extra[1][i], static_cast<int32_t>(process.out.process), static_cast<int32_t>(slice.track),
+      if (slice.correlation[i] != 0)
+        recent_.add({slice.correlation[i], static_cast<int32_t>(process.out.process), static_cast<int32_t>(slice.track),
                      start, end, kind, code == kGraph});
       if (start < host.end && end <= host.end) {
         // Inside another call: it says more about an outer one without a kind (a wrapper of a runtime).
@@ -527,10 +526,10 @@ class Watch {
     on.seen = host.times(until);
   }
 
-  void ranges(const Slice& slice) {
+  void ranges(const walk::Slice& slice) {
     ProcessState& process = process_at(slice.track);
     for (size_t i = 0; i < slice.rows; ++i) {
-      const auto dim = static_cast<size_t>(slice.extra[0][i]);
+      const auto dim = static_cast<size_t>(slice.dim[i]);
       if (dim >= loader_label_.size() || !loader_label_[dim] || slice.duration[i] == kUnknown) continue;
       loader(process, slice.track, slice.start[i], slice.start[i] + slice.duration[i]);
     }
@@ -553,14 +552,14 @@ class Watch {
 
   // The devices
 
-  void operations(const Slice& slice) {
+  void operations(const walk::Slice& slice) {
     DeviceState& device = device_at(slice.track);
     ProcessState& process = process_at(slice.track);
     const bool dispatch = slice.table == Table::kDispatch;
     for (size_t i = 0; i < slice.rows; ++i) {
       if (slice.duration[i] == kUnknown) continue;
       const int64_t start = slice.start[i], duration = slice.duration[i], end = start + duration;
-      const int64_t correlation = slice.extra[1][i];
+      const int64_t correlation = slice.correlation[i];
       ++out_.operations;
       const RecentCalls::Call* call = recent_.find(process.out.process, correlation);
       if (call != nullptr && call->start > start) call = nullptr;
@@ -681,10 +680,10 @@ class Watch {
     return known == 1;
   }
 
-  void kernel(DeviceState& device, ProcessState& process, const Slice& slice, size_t i, const RecentCalls::Call* call,
-              bool own_launch, int64_t launch_gap) {
+  void kernel(DeviceState& device, ProcessState& process, const walk::Slice& slice, size_t i,
+              const RecentCalls::Call* call, bool own_launch, int64_t launch_gap) {
     const int64_t start = slice.start[i], duration = slice.duration[i], end = start + duration;
-    const int64_t dim = slice.extra[0][i];
+    const int64_t dim = slice.dim[i];
     const size_t at = dim > 0 && static_cast<size_t>(dim) < kernels_.size() ? static_cast<size_t>(dim) : 0;
     KernelFacts& facts = kernels_[at];
     KernelSum& sum = device.sums[at];
@@ -774,16 +773,16 @@ class Watch {
     process.pending_stretches.clear();
   }
 
-  void copy(DeviceState& device, const Slice& slice, size_t i, const RecentCalls::Call* call) {
+  void copy(DeviceState& device, const walk::Slice& slice, size_t i, const RecentCalls::Call* call) {
     const int64_t start = slice.start[i], duration = slice.duration[i], end = start + duration;
-    const auto dim = static_cast<size_t>(slice.extra[0][i]);
+    const auto dim = static_cast<size_t>(slice.dim[i]);
     const Shape& shape = shapes_[dim < shapes_.size() ? dim : 0];
     if (!shape.host) {
       device.kernels = std::max(device.kernels, end);
       return;
     }
     DeviceActivity& out = device.out;
-    const int64_t bytes = slice.extra[2][i] == kUnknown ? 0 : slice.extra[2][i];
+    const int64_t bytes = slice.bytes[i] == kUnknown ? 0 : slice.bytes[i];
     ++out.copies;
     add_saturating(out.copy_sum, duration);
     add_saturating(out.copy_bytes, bytes);

@@ -92,7 +92,8 @@ class Exporter {
         calls_runtime_[what.dim > 0 && what.dim < static_cast<int64_t>(calls_runtime_.size())
                            ? static_cast<size_t>(what.dim)
                            : 0])
-      calls_.add(tracks_.process(what.track), what.correlation, {what.track, what.start});
+      calls_.add(tracks_.process(what.track), what.correlation,
+                 {.start = what.start, .track = static_cast<int32_t>(what.track)});
     begin_event("X", line, start, [&](auto& json) { json.name("dur").microseconds(end - start); });
     describe(what);
     if (what.table == Table::kDispatch || what.table == Table::kCopy || what.table == Table::kFill)

@@ -6,12 +6,12 @@
 #include <map>
 
 #include "analysis/pair_hash.h"
-#include "analysis/time/sweep.h"
 #include "base/files/sorted_file.h"
 #include "base/saturating.h"
 #include "event/collective_kernels.h"
 #include "ranks/match/mpi_operations.h"
 #include "trace/call_key.h"
+#include "walk/sweep.h"
 
 namespace tacho::ranks {
 
@@ -30,44 +30,31 @@ struct GpuOperation {
 // Kernels, copies and fills as one sequence.
 class Operations {
  public:
-  explicit Operations(const trace::Trace& trace) : big_(trace, kBig, kBigColumns), fills_(trace, kFills, kFillColumns) {
-    have_[0] = big_.next(slice_[0]);
-    have_[1] = fills_.next(slice_[1]);
-  }
+  explicit Operations(const trace::Trace& trace)
+      : sweep_(trace, kTables, walk::kSweepDim | walk::kSweepCorrelation | walk::kSweepArguments) {}
   bool next(GpuOperation& operation) {
-    for (int i = 0; i < 2; ++i)
-      if (have_[i] && at_[i] == slice_[i].rows) {
-        at_[i] = 0;
-        have_[i] = (i == 0 ? big_ : fills_).next(slice_[i]);
-      }
-    if (!have_[0] && !have_[1]) return false;
-    const int i = !have_[0] ? 1 : !have_[1] ? 0 : slice_[1].start[at_[1]] < slice_[0].start[at_[0]] ? 1 : 0;
-    const analysis::Slice& slice = slice_[i];
-    const size_t row = at_[i]++;
-    operation = {slice.table,
-                 slice.track,
-                 slice.start[row],
-                 slice.duration[row],
-                 slice.extra[0][row],
-                 slice.extra[1][row],
-                 i == 0 && slice.table == Table::kDispatch ? slice.extra[2][row] : 0};
+    if (at_ == slice_.rows) {
+      at_ = 0;
+      slice_.rows = 0;
+      if (!sweep_.next(slice_)) return false;
+    }
+    const size_t row = at_++;
+    operation = {slice_.table,
+                 slice_.track,
+                 slice_.start[row],
+                 slice_.duration[row],
+                 slice_.dim[row],
+                 slice_.correlation[row],
+                 slice_.table == Table::kDispatch ? slice_.arguments[row] : 0};
     return true;
   }
-  Status status() const {
-    TACHO_TRY(Status(big_.status()));
-    return fills_.status();
-  }
+  Status status() const { return sweep_.status(); }
 
  private:
-  static_assert(int{column::Dispatch::arguments} == int{column::Copy::arguments});
-  static constexpr Table kBig[] = {Table::kDispatch, Table::kCopy};
-  static constexpr Table kFills[] = {Table::kFill};
-  static constexpr int kBigColumns[] = {column::Fact::dim, column::Fact::correlation, column::Dispatch::arguments};
-  static constexpr int kFillColumns[] = {column::Fact::dim, column::Fact::correlation};
-  analysis::Sweep big_, fills_;
-  analysis::Slice slice_[2]{};
-  size_t at_[2] = {0, 0};
-  bool have_[2] = {false, false};
+  static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy, Table::kFill};
+  walk::Sweep sweep_;
+  walk::Slice slice_{};
+  size_t at_ = 0;
 };
 
 // Unions

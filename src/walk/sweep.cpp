@@ -1,18 +1,44 @@
 // A merge of chunks' runs with long strides (sweep.h).
-#include "analysis/time/sweep.h"
+#include "walk/sweep.h"
 
 #include <algorithm>
+#include <array>
 
-namespace tacho::analysis {
+namespace tacho::walk {
 
 namespace column = event::column;
 
+namespace {
+
+constexpr size_t kFurther = 4;
+
+// The column of a bit of SweepColumn in `table`; -1 where it has none.
+int column_of(event::Table table, size_t bit) {
+  using event::Table;
+  switch (1u << bit) {
+    case kSweepDim:
+      return column::Fact::dim;
+    case kSweepCorrelation:
+      return column::Fact::correlation;
+    case kSweepBytes:
+      return table == Table::kCopy ? int{column::Copy::bytes} : table == Table::kFill ? int{column::Fill::bytes} : -1;
+    default:
+      return table == Table::kDispatch ? int{column::Dispatch::arguments}
+             : table == Table::kCopy   ? int{column::Copy::arguments}
+             : table == Table::kApi    ? int{column::Api::arguments}
+                                       : -1;
+  }
+}
+
+}  // namespace
+
 struct Sweep::Block {
-  std::vector<int64_t> start, duration, extra[4];
+  std::vector<int64_t> start, duration;
+  std::array<std::vector<int64_t>, kFurther> further;  // by bit of SweepColumn; empty = not read
 };
 
-Sweep::Sweep(const trace::Trace& trace, std::span<const event::Table> tables, std::span<const int> extra)
-    : trace_(trace), extra_(extra.begin(), extra.end()) {
+Sweep::Sweep(const trace::Trace& trace, std::span<const event::Table> tables, unsigned columns)
+    : trace_(trace), columns_(columns) {
   for (const event::Table table : tables) {
     const auto chunks = trace.chunks(table);
     for (size_t i = 0; i < chunks.size(); ++i)
@@ -72,8 +98,11 @@ bool Sweep::load(const Pending& pending) {
   if (!decode(column::Fact::track, track) || !decode(column::Fact::start, block->start) ||
       !decode(column::Fact::duration, block->duration))
     return false;
-  for (size_t i = 0; i < extra_.size() && i < 4; ++i)
-    if (!decode(extra_[i], block->extra[i])) return false;
+  for (size_t bit = 0; bit < kFurther; ++bit) {
+    block->further[bit].clear();
+    const int at = column_of(pending.table, bit);
+    if ((columns_ >> bit & 1) != 0 && at >= 0 && !decode(at, block->further[bit])) return false;
+  }
   // Within a chunk rows are sorted by track, then start; a run ends where that does not hold.
   const size_t rows = track.size();
   for (size_t from = 0; from < rows;) {
@@ -138,8 +167,14 @@ bool Sweep::next(Slice& slice) {
   slice.rows = to - from;
   slice.start = block.start.data() + from;
   slice.duration = block.duration.data() + from;
-  for (size_t i = 0; i < 4; ++i) slice.extra[i] = i < extra_.size() ? block.extra[i].data() + from : nullptr;
+  const auto further = [&](size_t bit) {
+    return block.further[bit].empty() ? nullptr : block.further[bit].data() + from;
+  };
+  slice.dim = further(0);
+  slice.correlation = further(1);
+  slice.bytes = further(2);
+  slice.arguments = further(3);
   return true;
 }
 
-}  // namespace tacho::analysis
+}  // namespace tacho::walk

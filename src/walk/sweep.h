@@ -14,7 +14,7 @@
 #include "event/schema.h"
 #include "trace/trace.h"
 
-namespace tacho::analysis {
+namespace tacho::walk {
 
 struct Slice {
   event::Table table;
@@ -22,13 +22,17 @@ struct Slice {
   size_t rows;
   const int64_t* start;
   const int64_t* duration;
-  const int64_t* extra[4];  // the requested further columns
+  // Where they were asked for (SweepColumn), else nullptr. `bytes` and `arguments` only of tables that have them.
+  const int64_t *dim, *correlation, *bytes, *arguments;
 };
+
+/// What a Sweep reads beyond track, start and duration: bits.
+enum SweepColumn : uint8_t { kSweepDim = 1, kSweepCorrelation = 2, kSweepBytes = 4, kSweepArguments = 8 };
 
 class Sweep {
  public:
-  /// `extra`: columns beyond track, start and duration, at most four, the same in all `tables` (timed facts).
-  Sweep(const trace::Trace& trace, std::span<const event::Table> tables, std::span<const int> extra = {});
+  /// `tables`: timed facts. `columns`: bits of SweepColumn.
+  Sweep(const trace::Trace& trace, std::span<const event::Table> tables, unsigned columns = 0);
   ~Sweep();
   /// The next slice; false at the end and on errors (status()). Valid until the next call.
   bool next(Slice& slice);
@@ -58,7 +62,7 @@ class Sweep {
   void settle(size_t at);  // restores the heap below a head whose start grew
 
   const trace::Trace& trace_;
-  std::vector<int> extra_;
+  unsigned columns_;
   std::vector<Pending> pending_;  // by min_start
   size_t next_pending_ = 0;
   std::vector<Run> runs_;
@@ -70,4 +74,4 @@ class Sweep {
   Status status_;
 };
 
-}  // namespace tacho::analysis
+}  // namespace tacho::walk

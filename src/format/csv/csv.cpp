@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -43,7 +44,6 @@ namespace {
 
 constexpr int64_t kMostRemembered = 1 << 17;  // rows of a dimension whose text is kept ready
 constexpr size_t kMostReady = 24 * 1024;      // longer texts go through OutputFile::write()
-constexpr int64_t kFirst = std::numeric_limits<int64_t>::min(), kLast = std::numeric_limits<int64_t>::max();
 
 // A row in progress, in the file's own buffer.
 class Row {
@@ -104,6 +104,36 @@ class Row {
   char *begin_ = nullptr, *at_ = nullptr, *limit_ = nullptr;
 };
 
+// The rows of any timed table in order of time, with all of its columns.
+class WholeRows {
+  using F = column::Fact;
+  using Fact = event::RowOf<F::track, F::start, F::duration, F::dim, F::correlation>;
+
+ public:
+  WholeRows(const trace::Trace& trace, const event::TableInfo& info)
+      : columns_(numbers(info)), cursor_(trace, info.table, columns_) {}
+  bool next() {
+    if (!cursor_.next()) return false;
+    fact_.assign(cursor_.row().data());
+    return true;
+  }
+  const WholeRows& operator*() const { return *this; }
+  const Fact* operator->() const { return &fact_; }
+  /// The cells of the table's own columns, those after the five of every timed fact.
+  std::span<const int64_t> own() const { return cursor_.row().subspan(F::correlation + 1); }
+  Status status() const { return cursor_.status(); }
+
+ private:
+  static std::vector<int> numbers(const event::TableInfo& info) {
+    std::vector<int> all(info.columns.size());
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  std::vector<int> columns_;
+  trace::TimeCursor cursor_;
+  Fact fact_{};
+};
+
 class Exporter {
  public:
   Exporter(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options, OutputClock clock)
@@ -161,25 +191,28 @@ class Exporter {
 
   // Visits the rows of the process in time order and passes them to `write` with the file, which it creates for the
   // first row.
-  template <typename Write>
-  Status rows(Table table, std::span<const int> columns, std::string_view name, std::string_view header, Write write) {
-    if (!options_.wants(table) || trace_.rows(table) == 0) return {};
-    trace::TimeCursor cursor(trace_, table, columns);
+  template <typename Cursor, typename Write>
+  Status put_rows(Table table, Cursor& cursor, std::string_view name, std::string_view header, Write write) {
+    if (!options_.wants(table)) return {};
     OutputFile* file = nullptr;
     std::optional<Row> out;
     while (cursor.next()) {
-      const auto row = cursor.row();
       step();
-      if (!of_process(row[0])) continue;
+      if (!of_process(cursor->track)) continue;
       if (file == nullptr) {
         TACHO_ASSIGN(file, open(name));
         file->write(header);
         out.emplace(*file);
       }
-      write(*out, row);
+      write(*out, *cursor);
       if (file->failed()) break;  // commit() will report it
     }
     return cursor.status();
+  }
+  template <auto... columns, typename Write>
+  Status rows(std::string_view name, std::string_view header, Write write) {
+    trace::RowCursor<columns...> cursor(trace_);
+    return put_rows(decltype(cursor)::Row::kTable, cursor, name, header, write);
   }
 
   void step() {
@@ -286,33 +319,31 @@ class Exporter {
   }
 
   Status kernels() {
-    static constexpr int kColumns[] = {
-        column::Dispatch::track,       column::Dispatch::start,   column::Dispatch::duration, column::Dispatch::dim,
-        column::Dispatch::correlation, column::Dispatch::ordinal, column::Dispatch::arguments};
-    const Status done = rows(
-        Table::kDispatch, kColumns, "kernel_trace",
+    using D = column::Dispatch;
+    const Status done = rows<D::track, D::start, D::duration, D::dim, D::correlation, D::ordinal, D::arguments>(
+        "kernel_trace",
         "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\""
         "" + line_end(),
-        [&](Row& out, std::span<const int64_t> row) {
-          const QueueText& on = queue(row[0]);
-          const KernelText& text = kernel(row[3], on.amd);
-          const Launch* const launch = launches().find(tracks_.process(row[0]), row[4], row[1]);
+        [&](Row& out, const auto& row) {
+          const QueueText& on = queue(row.track);
+          const KernelText& text = kernel(row.dim, on.amd);
+          const Launch* const launch = launches().find(tracks_.process(row.track), row.correlation, row.start);
           out.text(on.text);
-          out.known(launching_thread(launch, row[0]));
+          out.known(launching_thread(launch, row.track));
           out.comma();
-          if (row[5] != kUnknown) out.number(saturating_add(row[5], 1));
+          if (row.ordinal != kUnknown) out.number(saturating_add(row.ordinal, 1));
           out.comma();
           out.text(text.before);
           if (options_.kernel_rename) {
-            out.text(csv_quoted(renamed(launch, row[3])));
+            out.text(csv_quoted(renamed(launch, row.dim)));
             out.comma();
-            if (row[2] != kUnknown) renamed_[std::string(renamed(launch, row[3]))].add(row[2]);
+            if (row.duration != kUnknown) renamed_[std::string(renamed(launch, row.dim))].add(row.duration);
           }
-          out.unsigned_number(row[4]);
+          out.unsigned_number(row.correlation);
           out.comma();
-          times(out, row[1], row[2]);
+          times(out, row.start, row.duration);
           out.text(text.after);
-          arguments(out, row[6]);
+          arguments(out, row.arguments);
           out.end();
         });
     if (launches_) {
@@ -327,20 +358,18 @@ class Exporter {
   // Memory
 
   Status copies() {
-    static constexpr int kColumns[] = {column::Copy::track,    column::Copy::start,       column::Copy::duration,
-                                       column::Copy::dim,      column::Copy::correlation, column::Copy::bytes,
-                                       column::Copy::arguments};
+    using C = column::Copy;
     std::unordered_map<int64_t, std::string> shapes;  // ,"Agent 0","Agent 1", by dimension
-    return rows(
-        Table::kCopy, kColumns, "memory_copy_trace",
+    return rows<C::track, C::start, C::duration, C::dim, C::correlation, C::bytes, C::arguments>(
+        "memory_copy_trace",
         options_.extra_columns
             ? "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Size_Bytes\""
               "" + line_end()
             : "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\""
               "" + line_end(),
-        [&](Row& out, std::span<const int64_t> row) {
-          const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, row[3], at); };
-          std::string& agents = shapes[row[3]];
+        [&](Row& out, const auto& row) {
+          const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, row.dim, at); };
+          std::string& agents = shapes[row.dim];
           if (agents.empty())
             agents = fmt::format(
                 ",{},{},", csv_quoted(agents_.label(cell(column::CopyShape::source_device), options_.agent_index)),
@@ -348,55 +377,51 @@ class Exporter {
           out.text("\"MEMORY_COPY\",\"");
           out.text(copy_direction_name(cell(column::CopyShape::direction)));
           out.text("\",");
-          const int64_t stream = tracks_.stream(row[0]);
+          const int64_t stream = tracks_.stream(row.track);
           out.unsigned_number(stream == kUnknown ? 0 : stream);
           out.text(agents);
-          out.unsigned_number(row[4]);
+          out.unsigned_number(row.correlation);
           out.comma();
-          times(out, row[1], row[2]);
+          times(out, row.start, row.duration);
           if (options_.extra_columns) {
             out.comma();
-            out.known(row[5]);
+            out.known(row.bytes);
           }
-          arguments(out, row[6]);
+          arguments(out, row.arguments);
           out.end();
         });
   }
 
   Status fills() {
-    static constexpr int kColumns[] = {column::Fill::track, column::Fill::start,       column::Fill::duration,
-                                       column::Fill::dim,   column::Fill::correlation, column::Fill::bytes};
-    return rows(
-        Table::kFill, kColumns, "memory_fill_trace",
+    using F = column::Fill;
+    return rows<F::track, F::start, F::duration, F::dim, F::correlation, F::bytes>(
+        "memory_fill_trace",
         "\"Kind\",\"Agent_Id\",\"Stream_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Size_Bytes\"\n",
-        [&](Row& out, std::span<const int64_t> row) {
+        [&](Row& out, const auto& row) {
           out.text("\"MEMORY_FILL\",");
           out.text(csv_quoted(
-              agents_.label(trace_.cell(Table::kFillShape, row[3], column::FillShape::device), options_.agent_index)));
+              agents_.label(trace_.cell(Table::kFillShape, row.dim, column::FillShape::device), options_.agent_index)));
           out.comma();
-          const int64_t stream = tracks_.stream(row[0]);
+          const int64_t stream = tracks_.stream(row.track);
           out.unsigned_number(stream == kUnknown ? 0 : stream);
           out.comma();
-          out.unsigned_number(row[4]);
+          out.unsigned_number(row.correlation);
           out.comma();
-          times(out, row[1], row[2]);
+          times(out, row.start, row.duration);
           out.comma();
-          out.known(row[5]);
+          out.known(row.bytes);
           out.end();
         });
   }
 
   Status allocations() {
-    static constexpr int kColumns[] = {column::Allocation::track,       column::Allocation::start,
-                                       column::Allocation::duration,    column::Allocation::dim,
-                                       column::Allocation::correlation, column::Allocation::bytes,
-                                       column::Allocation::address};
-    return rows(
-        Table::kAllocation, kColumns, "memory_allocation_trace",
+    using A = column::Allocation;
+    return rows<A::track, A::start, A::duration, A::dim, A::correlation, A::bytes, A::address>(
+        "memory_allocation_trace",
         "\"Kind\",\"Operation\",\"Agent_Id\",\"Allocation_Size\",\"Address\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n"
         "",
-        [&](Row& out, std::span<const int64_t> row) {
-          const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, row[3], at); };
+        [&](Row& out, const auto& row) {
+          const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, row.dim, at); };
           const int64_t operation = cell(column::AllocationShape::operation);
           out.text("\"MEMORY_ALLOCATION\",\"");
           out.text(allocation_name(operation));
@@ -405,11 +430,11 @@ class Exporter {
                        ? std::string("\"\"")
                        : csv_quoted(agents_.label(cell(column::AllocationShape::device), options_.agent_index)));
           out.comma();
-          out.known(row[5]);
-          out.text(fmt::format(",\"0x{:016x}\",", static_cast<uint64_t>(row[6])));
-          out.unsigned_number(row[4]);
+          out.known(row.bytes);
+          out.text(fmt::format(",\"0x{:016x}\",", static_cast<uint64_t>(row.address)));
+          out.unsigned_number(row.correlation);
           out.comma();
-          times(out, row[1], row[2]);
+          times(out, row.start, row.duration);
           out.end();
         });
   }
@@ -431,8 +456,7 @@ class Exporter {
 
   Status calls() {
     if (!options_.wants(Table::kApi) || trace_.rows(Table::kApi) == 0) return {};
-    static constexpr int kColumns[] = {column::Api::track, column::Api::start,       column::Api::duration,
-                                       column::Api::dim,   column::Api::correlation, column::Api::arguments};
+    using A = column::Api;
     struct Sink {
       OutputFile* file = nullptr;
       std::unique_ptr<Row> out;
@@ -444,17 +468,18 @@ class Exporter {
       bool wanted = true;
     };
     std::vector<Function> functions(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)));
-    trace::TimeCursor cursor(trace_, Table::kApi, kColumns);
+    trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation, A::arguments> cursor(trace_);
     while (cursor.next()) {
-      const auto row = cursor.row();
+      const auto& row = *cursor;
       step();
-      if (!of_process(row[0])) continue;
-      const auto at = row[3] >= 0 && row[3] < static_cast<int64_t>(functions.size()) ? static_cast<size_t>(row[3]) : 0;
+      if (!of_process(row.track)) continue;
+      const auto at =
+          row.dim >= 0 && row.dim < static_cast<int64_t>(functions.size()) ? static_cast<size_t>(row.dim) : 0;
       Function& function = functions[at];
       if (!function.wanted) continue;
       if (function.sink == nullptr) {
         const auto domain =
-            event::from_cell<event::Domain>(trace_.cell(Table::kFunction, row[3], column::Function::domain));
+            event::from_cell<event::Domain>(trace_.cell(Table::kFunction, row.dim, column::Function::domain));
         function.wanted = options_.wants(domain);
         if (!function.wanted) continue;
         const std::string_view api = api_of(domain).empty() ? "unknown" : api_of(domain);
@@ -466,15 +491,15 @@ class Exporter {
         }
         function.sink = &sink;
         function.text = fmt::format("\"{}\",{},", api_domain_name(domain),
-                                    csv_quoted(trace_.text(Table::kFunction, row[3], column::Function::name)));
+                                    csv_quoted(trace_.text(Table::kFunction, row.dim, column::Function::name)));
       }
       Row& out = *function.sink->out;
       out.text(function.text);
-      out.text(thread_text(row[0]));
-      out.unsigned_number(row[4]);
+      out.text(thread_text(row.track));
+      out.unsigned_number(row.correlation);
       out.comma();
-      times(out, row[1], row[2]);
-      arguments(out, row[5]);
+      times(out, row.start, row.duration);
+      arguments(out, row.arguments);
       out.end();
       if (function.sink->file->failed()) break;
     }
@@ -482,19 +507,18 @@ class Exporter {
   }
 
   Status markers() {
-    static constexpr int kColumns[] = {column::Marker::track, column::Marker::start, column::Marker::duration,
-                                       column::Marker::dim, column::Marker::correlation};
-    return rows(
-        Table::kMarker, kColumns, "marker_api_trace", kCallHeader + "\n", [&](Row& out, std::span<const int64_t> row) {
-          const bool mark =
-              trace_.cell(Table::kLabel, row[3], column::Label::kind) == static_cast<int64_t>(event::MarkerKind::kMark);
+    using M = column::Marker;
+    return rows<M::track, M::start, M::duration, M::dim, M::correlation>(
+        "marker_api_trace", kCallHeader + "\n", [&](Row& out, const auto& row) {
+          const bool mark = trace_.cell(Table::kLabel, row.dim, column::Label::kind) ==
+                            static_cast<int64_t>(event::MarkerKind::kMark);
           out.text(mark ? "\"MARKER_CORE_API\"," : "\"MARKER_CORE_RANGE_API\",");
-          out.text(csv_quoted(trace_.text(Table::kLabel, row[3], column::Label::name)));
+          out.text(csv_quoted(trace_.text(Table::kLabel, row.dim, column::Label::name)));
           out.comma();
-          out.text(thread_text(row[0]));
-          out.unsigned_number(row[4]);
+          out.text(thread_text(row.track));
+          out.unsigned_number(row.correlation);
           out.comma();
-          times(out, row[1], row[2]);
+          times(out, row.start, row.duration);
           out.end();
         });
   }
@@ -632,33 +656,31 @@ class Exporter {
       const event::TableInfo& dimension = event::table_info(dimension_of(info.table));
       std::string header =
           "\"Name\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"";
-      std::vector<int> columns;
-      for (size_t i = 0; i < info.columns.size(); ++i) {
-        columns.push_back(static_cast<int>(i));
-        if (i > column::Fact::correlation) header += "," + csv_quoted(info.columns[i].name);
-      }
-      for (const event::Column& column : dimension.columns) header += "," + csv_quoted(column.name);
-      TACHO_TRY(rows(info.table, columns, fmt::format("{}_trace", info.name), header + "\n",
-                     [&](Row& out, std::span<const int64_t> row) {
-                       const int64_t dim = row[column::Fact::dim];
-                       out.text(csv_quoted(name_of_event(trace_, info.table, dim)));
-                       out.comma();
-                       out.text(thread_text(row[column::Fact::track]));
-                       out.unsigned_number(row[column::Fact::correlation]);
-                       out.comma();
-                       times(out, row[column::Fact::start], row[column::Fact::duration]);
-                       const auto cell = [&](const event::Column& column, int64_t value) {
-                         const std::string text = cell_text(trace_, column, value);
-                         const bool words = column.type == event::Type::kString || column.type == event::Type::kEnum;
-                         out.comma();
-                         out.text(words ? csv_quoted(text) : text);
-                       };
-                       for (size_t i = column::Fact::correlation + 1; i < row.size(); ++i)
-                         cell(info.columns[i], row[i]);
-                       for (size_t i = 0; i < dimension.columns.size(); ++i)
-                         cell(dimension.columns[i], trace_.cell(dimension.table, dim, static_cast<int>(i)));
-                       out.end();
-                     }));
+      const auto own = info.columns.subspan(column::Fact::correlation + 1);
+      for (const auto columns : {own, dimension.columns})
+        for (const event::Column& column : columns) header += "," + csv_quoted(column.name);
+      WholeRows cursor(trace_, info);
+      TACHO_TRY(put_rows(
+          info.table, cursor, fmt::format("{}_trace", info.name), header + "\n", [&](Row& out, const WholeRows& row) {
+            out.text(csv_quoted(name_of_event(trace_, info.table, row->dim)));
+            out.comma();
+            out.text(thread_text(row->track));
+            out.unsigned_number(row->correlation);
+            out.comma();
+            times(out, row->start, row->duration);
+            const auto cell = [&](const event::Column& column, int64_t value) {
+              const std::string text = cell_text(trace_, column, value);
+              const bool words = column.type == event::Type::kString || column.type == event::Type::kEnum;
+              out.comma();
+              out.text(words ? csv_quoted(text) : text);
+            };
+            auto value = row.own().begin();
+            for (const event::Column& column : own) cell(column, *value++);
+            int number = 0;
+            for (const event::Column& column : dimension.columns)
+              cell(column, trace_.cell(dimension.table, row->dim, number++));
+            out.end();
+          }));
     }
     return {};
   }

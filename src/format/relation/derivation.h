@@ -12,11 +12,12 @@
 // virtual table. The SQL types are codes of the format; the derivation says how a row of a trace gives the value.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-#include "event/schema.h"
+#include "event/members.h"
 
 namespace tacho::format::relation {
 
@@ -67,10 +68,23 @@ inline constexpr Derivation<EveryRow> kEveryRow;
 
 /// One derivation for rows of table kTable, another one for those of the list's other tables.
 template <event::Table kTable, typename Then, typename Else>
-struct Choice {};
+struct ByTable {};
 template <event::Table kTable, typename Then, typename Else>
-constexpr Choice<kTable, Then, Else> choose(Then, Else) {
+constexpr ByTable<kTable, Then, Else> choose(Then, Else) {
   return {};
+}
+
+/// The stored columns of a typed row, for value_of(); 0 for columns that it lacks and for its number.
+template <auto... kColumns>
+auto stored_of(const event::RowOf<kColumns...>& row) {
+  return [&row](int16_t at) {
+    int64_t value = 0;
+    const auto take = [&](int16_t column, const auto& cell) {
+      if (column == at) value = std::bit_cast<int64_t>(cell);
+    };
+    (take(static_cast<int16_t>(kColumns), static_cast<const event::CellOf<kColumns>&>(row)), ...);
+    return value;
+  };
 }
 
 /// The value for a row of `table`; stored(column) gives its stored columns.
@@ -79,7 +93,7 @@ int64_t value_of(Derivation<Function, kBase...>, event::Table, auto& facts, cons
   return Function{}(facts, stored(kBase)...);
 }
 template <event::Table kTable, typename Then, typename Else>
-int64_t value_of(Choice<kTable, Then, Else>, event::Table table, auto& facts, const auto& stored) {
+int64_t value_of(ByTable<kTable, Then, Else>, event::Table table, auto& facts, const auto& stored) {
   return table == kTable ? value_of(Then{}, table, facts, stored) : value_of(Else{}, table, facts, stored);
 }
 

@@ -43,7 +43,7 @@ using K = column::Kernel;
 inline constexpr auto kZero = from<>([](auto&) { return int64_t{0}; });  // 0 or ""
 inline constexpr auto kOne = from<>([](auto&) { return int64_t{1}; });
 inline constexpr auto kNull = from<>([](auto&) { return kUnknown; });
-template <Word kTheWord>
+template <RocpdWord kTheWord>
 inline constexpr auto kWord = from<>([](auto&) { return code_of(kTheWord); });
 
 inline constexpr auto kRowId = from<kRowNumber>([](auto& x, int64_t row) { return x.id(row); });
@@ -69,10 +69,10 @@ inline constexpr auto kFunctionCategory = from<F::dim>([](auto& x, int64_t funct
 });
 inline constexpr auto kCategory = choose<Table::kApi>(
     kFunctionCategory,
-    choose<Table::kMarker>(kWord<Word::kMarkerCoreApi>,
-                           choose<Table::kDispatch>(
-                               kWord<Word::kKernelDispatch>,
-                               choose<Table::kAllocation>(kWord<Word::kMemoryAllocation>, kWord<Word::kMemoryCopy>))));
+    choose<Table::kMarker>(kWord<RocpdWord::kMarkerCoreApi>,
+                           choose<Table::kDispatch>(kWord<RocpdWord::kKernelDispatch>,
+                                                    choose<Table::kAllocation>(kWord<RocpdWord::kMemoryAllocation>,
+                                                                               kWord<RocpdWord::kMemoryCopy>))));
 inline int64_t marker_kind(auto& x, int64_t label) {
   return x.trace().cell(Table::kLabel, label, column::Label::kind);
 }
@@ -88,9 +88,9 @@ inline constexpr auto kFunctionName = from<F::dim>(
     [](auto& x, int64_t function) { return x.text_cell(Table::kFunction, function, column::Function::name); });
 inline constexpr auto kMarkerCall = from<F::dim>([](auto& x, int64_t label) {
   const auto kind = static_cast<event::MarkerKind>(marker_kind(x, label));
-  return code_of(kind == event::MarkerKind::kMark        ? Word::kRoctxMark
-                 : kind == event::MarkerKind::kStartStop ? Word::kRoctxProcessRange
-                                                         : Word::kRoctxThreadRange);
+  return code_of(kind == event::MarkerKind::kMark        ? RocpdWord::kRoctxMark
+                 : kind == event::MarkerKind::kStartStop ? RocpdWord::kRoctxProcessRange
+                                                         : RocpdWord::kRoctxThreadRange);
 });
 inline constexpr auto kRegionName = choose<Table::kApi>(kFunctionName, kMarkerCall);
 // The text of a marker, as the code of the event's JSON; -1: {}.
@@ -118,7 +118,7 @@ inline constexpr auto kCopyName = choose<Table::kCopy>(
     from<F::dim>([](auto& x, int64_t shape) {
       return words().of_direction(x.trace().cell(Table::kCopyShape, shape, column::CopyShape::direction));
     }),
-    kWord<Word::kMemoryFill>);
+    kWord<RocpdWord::kMemoryFill>);
 // The agent at one end of a copy: the device that the shape names, else the host if the direction says so, else the
 // queue's.
 template <int kDevice, event::CopyDirection kFromHost>
@@ -141,7 +141,7 @@ inline constexpr auto kAllocationAgent = from<F::dim>([](auto& x, int64_t shape)
 inline constexpr auto kAllocationType = from<F::dim>([](auto& x, int64_t shape) {
   const bool freed = x.trace().cell(Table::kAllocationShape, shape, column::AllocationShape::operation) ==
                      static_cast<int64_t>(event::AllocationOperation::kFree);
-  return code_of(freed ? Word::kFree : Word::kAlloc);
+  return code_of(freed ? RocpdWord::kFree : RocpdWord::kAlloc);
 });
 
 inline constexpr auto kOwnerNode = from<>([](auto& x) { return x.owner_node(); });
@@ -288,7 +288,7 @@ inline constexpr auto kMemoryAllocateTable = [](auto& face) {
   face.column("tid", "i:rocpd_info_thread", kFew, derive::kThread);
   face.column("agent_id", "i:rocpd_info_agent", kFew, derive::kAllocationAgent);
   face.column("type", "t", kFew, derive::kAllocationType);
-  face.column("level", "t", kFew, derive::kWord<Word::kRealMemory>);
+  face.column("level", "t", kFew, derive::kWord<RocpdWord::kRealMemory>);
   face.column("start", "B", kTime, derive::kStart);
   face.column("end", "B", 0, derive::kEnd);
   face.column("address", "i", 0, derive::kStored<event::column::Allocation::address>);
@@ -343,16 +343,16 @@ inline constexpr auto kPmcTable = [](auto& face) {
   face.column("nid", "I:rocpd_info_node", 0, derive::kOwnerNode);
   face.column("pid", "I:rocpd_info_process", 0, derive::kOwner);
   face.column("agent_id", "i:rocpd_info_agent", 0, derive::from<>([](auto& x) { return x.pmc_agent(); }));
-  face.column("target_arch", "t", 0, derive::kWord<Word::kGpu>);
+  face.column("target_arch", "t", 0, derive::kWord<RocpdWord::kGpu>);
   face.column("event_code", "i", 0, derive::kRowId);
   face.column("instance_id", "i", 0, derive::kZero);
   face.column("name", "T", 0, derive::kStored<N::name>);
   face.column("symbol", "T", 0, derive::kStored<N::name>);
   face.column("description", "t", 0, derive::kStored<N::text>);
   face.column("long_description", "e", 0, derive::kZero);
-  face.column("component", "t", 0, derive::kWord<Word::kTacho>);
+  face.column("component", "t", 0, derive::kWord<RocpdWord::kTacho>);
   face.column("units", "e", 0, derive::kStored<N::unit>);
-  face.column("value_type", "t", 0, derive::kWord<Word::kAbs>);
+  face.column("value_type", "t", 0, derive::kWord<RocpdWord::kAbs>);
   face.column("block", "t", 0, derive::kStored<N::block>);
   face.column("expression", "t", 0, derive::kZero);
   face.column("is_constant", "i", 0, derive::kZero);
@@ -434,7 +434,7 @@ inline constexpr auto kKernelsView = [](auto& face) {
   face.column("tid", "i", 0, from<F::track, F::correlation>([](auto& x, int64_t track, int64_t correlation) {
                 return x.launching_tid(track, correlation);
               }));
-  face.column("category", "t", kFew, derive::kWord<Word::kKernelDispatch>);
+  face.column("category", "t", kFew, derive::kWord<RocpdWord::kKernelDispatch>);
   face.column("region", "t", kFew, derive::kZero);
   face.column("name", "t", kFew | kReadable, derive::kKernelName);
   face.column("nid", "i", kFew, derive::kNode);
@@ -444,9 +444,10 @@ inline constexpr auto kKernelsView = [](auto& face) {
               from<F::track>([](auto& x, int64_t track) { return x.agent_of_track(track).logical; }));
   face.column("agent_type_index", "i", kFew,
               from<F::track>([](auto& x, int64_t track) { return x.agent_of_track(track).of_type; }));
-  face.column("agent_type", "t", kFew, from<F::track>([](auto& x, int64_t track) {
-                return code_of(x.agent_of_track(track).kind == event::DeviceKind::kCpu ? Word::kCpu : Word::kGpu);
-              }));
+  face.column(
+      "agent_type", "t", kFew, from<F::track>([](auto& x, int64_t track) {
+        return code_of(x.agent_of_track(track).kind == event::DeviceKind::kCpu ? RocpdWord::kCpu : RocpdWord::kGpu);
+      }));
   face.column("code_object_id", "i", kFew, derive::kOne);
   face.column("kernel_id", "i", kFew, derive::kSymbol);
   face.column("dispatch_id", "i", 0, derive::kDispatchId);

@@ -7,7 +7,7 @@
 
 namespace tacho::format::rocpd {
 
-Words::Words()
+RocpdWords::RocpdWords()
     : texts_{"KERNEL_DISPATCH",
              "MEMORY_COPY",
              "MEMORY_ALLOCATION",
@@ -27,7 +27,7 @@ Words::Words()
   for (size_t i = 0; i < directions_.size(); ++i) directions_[i] = code(copy_direction_name(static_cast<int64_t>(i)));
 }
 
-int64_t Words::code(std::string_view text) {
+int64_t RocpdWords::code(std::string_view text) {
   if (text.empty()) return 0;
   const auto found = std::find(texts_.begin(), texts_.end(), text);
   const int64_t place = found - texts_.begin();
@@ -35,8 +35,8 @@ int64_t Words::code(std::string_view text) {
   return -place - 1;
 }
 
-const Words& words() {
-  static const Words all;
+const RocpdWords& words() {
+  static const RocpdWords all;
   return all;
 }
 

@@ -11,7 +11,7 @@
 namespace tacho::format::rocpd {
 
 /// Texts that tacho itself puts into a database.
-enum class Word : uint8_t {
+enum class RocpdWord : uint8_t {
   kKernelDispatch,
   kMemoryCopy,
   kMemoryAllocation,
@@ -28,14 +28,14 @@ enum class Word : uint8_t {
   kFree,
   kTacho,
 };
-constexpr int64_t code_of(Word word) {
+constexpr int64_t code_of(RocpdWord word) {
   return -static_cast<int64_t>(word) - 1;
 }
 
-/// All words: those of Word, then the names of API domains and of directions of copies.
-class Words {
+/// All words: those of RocpdWord, then the names of API domains and of directions of copies.
+class RocpdWords {
  public:
-  Words();
+  RocpdWords();
   size_t size() const { return texts_.size(); }
   /// "" for codes that are no word's: damaged files may hold any code.
   std::string_view text(int64_t code) const {
@@ -58,6 +58,6 @@ class Words {
   std::array<int64_t, static_cast<size_t>(event::Domain::kEnd)> domains_{};
   std::array<int64_t, static_cast<size_t>(event::CopyDirection::kEnd)> directions_{};
 };
-const Words& words();
+const RocpdWords& words();
 
 }  // namespace tacho::format::rocpd

@@ -21,6 +21,7 @@
 #include "walk/clock.h"
 #include "walk/counters.h"
 #include "walk/hash_ids.h"
+#include "walk/merge.h"
 #include "walk/names.h"
 
 namespace tacho::format::rocpd {
@@ -489,11 +490,11 @@ void Writer::write_symbol(int64_t id, int64_t process_row, int64_t kernel) {
 }
 
 Status Writer::regions() {
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
-                                     column::Fact::dim, column::Fact::correlation};
-  trace::TimeCursor api(trace_, Table::kApi, kColumns), marker(trace_, Table::kMarker, kColumns);
-  bool more_api = options_.wants(Table::kApi) && api.next(),
-       more_marker = options_.wants(Table::kMarker) && marker.next();
+  using A = column::Api;
+  using M = column::Marker;
+  walk::Merge<trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation>,
+              trace::RowCursor<M::track, M::start, M::duration, M::dim, M::correlation>>
+      rows(trace_);
   std::vector<bool> wanted(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)));
   for (size_t row = 0; row < wanted.size(); ++row) {
     const int64_t domain = trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain);
@@ -501,32 +502,26 @@ Status Writer::regions() {
     text_id(words().of_domain(domain));
     wanted[row] = options_.wants(event::from_cell<Domain>(domain));
   }
-  for (const Word word : {Word::kMarkerCoreApi, Word::kRoctxThreadRange, Word::kRoctxProcessRange, Word::kRoctxMark})
+  for (const RocpdWord word :
+       {RocpdWord::kMarkerCoreApi, RocpdWord::kRoctxThreadRange, RocpdWord::kRoctxProcessRange, RocpdWord::kRoctxMark})
     text_id(code_of(word));
   BulkTable& region_rows = table("rocpd_region");
   BulkTable& samples = table("rocpd_sample");
   int64_t region = 0, sample = 0;
-  while (more_api || more_marker) {
-    const bool take_api = more_api && (!more_marker || api.start() <= marker.start());
-    const std::span<const int64_t> row = take_api ? api.row() : marker.row();
-    const Track& on = tracks_[static_cast<size_t>(row[0])];
-    if (on.wanted && (!take_api || wanted[static_cast<size_t>(row[3])])) {
-      const auto stored = [&](int16_t at) { return row[static_cast<size_t>(at)]; };  // the first five columns
-      const Table from = take_api ? Table::kApi : Table::kMarker;
-      put_event(from, stored);
-      if (relation::value_of(derive::kIsRegion, from, *this, stored) != 0)
-        put(region_rows, kRegionTable, ++region, from, stored);
+  while (rows.more())
+    rows.take([&](const auto& row) {
+      const Track& on = tracks_[static_cast<size_t>(row.track)];
+      const bool call = row.kTable == Table::kApi;
+      if (!on.wanted || !options_.wants(row.kTable) || (call && !wanted[static_cast<size_t>(row.dim)])) return;
+      const auto stored = relation::stored_of(row);
+      put_event(row.kTable, stored);
+      if (relation::value_of(derive::kIsRegion, row.kTable, *this, stored) != 0)
+        put(region_rows, kRegionTable, ++region, row.kTable, stored);
       else
-        put(samples, kSampleTable, ++sample, from, stored);
-      if (take_api && row[4] != 0) threads_.add(on.process, row[4], on.thread);
-    }
-    if (take_api)
-      more_api = api.next();
-    else
-      more_marker = marker.next();
-  }
-  TACHO_TRY(api.status());
-  TACHO_TRY(marker.status());
+        put(samples, kSampleTable, ++sample, row.kTable, stored);
+      if (call && row.correlation != 0) threads_.add(on.process, row.correlation, on.thread);
+    });
+  TACHO_TRY(rows.status());
   return threads_.finish();
 }
 
@@ -538,7 +533,7 @@ int64_t Writer::sample_track(int64_t track) {
         .integer(node(track))
         .integer(process(track))
         .integer(on.thread)
-        .integer(text_id(code_of(Word::kRoctxMark)))
+        .integer(text_id(code_of(RocpdWord::kRoctxMark)))
         .text("{}")
         .end();
   return found->second;
@@ -551,62 +546,52 @@ int64_t Writer::launching_thread(int64_t track, int64_t correlation) {
 }
 
 Status Writer::operations() {
-  static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy, Table::kFill};
-  static constexpr int kDispatchColumns[] = {column::Dispatch::track,       column::Dispatch::start,
-                                             column::Dispatch::duration,    column::Dispatch::dim,
-                                             column::Dispatch::correlation, column::Dispatch::ordinal};
-  static constexpr int kCopyColumns[] = {column::Copy::track, column::Copy::start,       column::Copy::duration,
-                                         column::Copy::dim,   column::Copy::correlation, column::Copy::bytes};
-  trace::TimeCursor dispatch(trace_, Table::kDispatch, kDispatchColumns), copy(trace_, Table::kCopy, kCopyColumns),
-      fill(trace_, Table::kFill, kCopyColumns);
-  trace::TimeCursor* const cursors[] = {&dispatch, &copy, &fill};
-  bool more[3];
-  for (int i = 0; i < 3; ++i) more[i] = options_.wants(kTables[i]) && cursors[i]->next();
+  using D = column::Dispatch;
+  using C = column::Copy;
+  using F = column::Fill;
+  walk::Merge<trace::RowCursor<D::track, D::start, D::duration, D::dim, D::correlation, D::ordinal>,
+              trace::RowCursor<C::track, C::start, C::duration, C::dim, C::correlation, C::bytes>,
+              trace::RowCursor<F::track, F::start, F::duration, F::dim, F::correlation, F::bytes>>
+      rows(trace_);
   const bool counters = trace_.rows(Table::kCounterValue) > 0;
-  for (const Word word : {Word::kKernelDispatch, Word::kMemoryCopy, Word::kMemoryFill}) text_id(code_of(word));
+  for (const RocpdWord word : {RocpdWord::kKernelDispatch, RocpdWord::kMemoryCopy, RocpdWord::kMemoryFill})
+    text_id(code_of(word));
   BulkTable& dispatches = table("rocpd_kernel_dispatch");
   BulkTable& copies = table("rocpd_memory_copy");
   int64_t dispatch_count = 0, copy_count = 0;
-  while (more[0] || more[1] || more[2]) {
-    int which = -1;
-    for (int i = 0; i < 3; ++i)
-      if (more[i] && (which < 0 || cursors[i]->start() < cursors[which]->start())) which = i;
-    const std::span<const int64_t> row = cursors[which]->row();
-    const Track& on = tracks_[static_cast<size_t>(row[0])];
-    if (on.wanted) {
-      // The first five columns by their numbers, then a dispatch's ordinal or a copy's bytes.
-      const auto stored = [&](int16_t at) { return at < 0 ? 0 : row[std::min<size_t>(static_cast<size_t>(at), 5)]; };
+  while (rows.more())
+    rows.take([&](const auto& row) {
+      const Track& on = tracks_[static_cast<size_t>(row.track)];
+      if (!on.wanted || !options_.wants(row.kTable)) return;
+      const auto stored = relation::stored_of(row);
       process_ = on.process;
-      put_event(kTables[which], stored);
-      if (which == 0)
-        put(dispatches, kKernelDispatchTable, ++dispatch_count, Table::kDispatch, stored);
-      else
-        put(copies, kMemoryCopyTable, ++copy_count, kTables[which], stored);
-      if (which == 0 && counters) dispatch_events_.add({row[0], row[1]}, event_);
-    }
-    more[which] = cursors[which]->next();
-  }
-  for (const trace::TimeCursor* cursor : cursors) TACHO_TRY(cursor->status());
+      put_event(row.kTable, stored);
+      if constexpr (std::decay_t<decltype(row)>::kTable == Table::kDispatch) {
+        put(dispatches, kKernelDispatchTable, ++dispatch_count, row.kTable, stored);
+        if (counters) dispatch_events_.add({row.track, row.start}, event_);
+      } else {
+        put(copies, kMemoryCopyTable, ++copy_count, row.kTable, stored);
+      }
+    });
+  TACHO_TRY(rows.status());
   return dispatch_events_.finish();
 }
 
 Status Writer::allocations() {
   if (!options_.wants(Table::kAllocation)) return {};
-  static constexpr int kColumns[] = {
-      column::Allocation::track,       column::Allocation::start, column::Allocation::duration, column::Allocation::dim,
-      column::Allocation::correlation, column::Allocation::bytes, column::Allocation::address};
-  text_id(code_of(Word::kMemoryAllocation));
+  using A = column::Allocation;
+  text_id(code_of(RocpdWord::kMemoryAllocation));
   BulkTable& rows = table("rocpd_memory_allocate");
   int64_t count = 0;
-  return trace::visit_by_time(trace_, Table::kAllocation, kColumns, INT64_MIN, INT64_MAX,
-                              [&](std::span<const int64_t> row) {
-                                if (!tracks_[static_cast<size_t>(row[0])].wanted) return true;
-                                // kColumns are the table's first seven columns.
-                                const auto stored = [&](int16_t at) { return row[static_cast<size_t>(at)]; };
-                                put_event(Table::kAllocation, stored);
-                                put(rows, kMemoryAllocateTable, ++count, Table::kAllocation, stored);
-                                return true;
-                              });
+  Status status;
+  for (const auto& row :
+       trace::rows<A::track, A::start, A::duration, A::dim, A::correlation, A::bytes, A::address>(trace_, status)) {
+    if (!tracks_[static_cast<size_t>(row.track)].wanted) continue;
+    const auto stored = relation::stored_of(row);
+    put_event(Table::kAllocation, stored);
+    put(rows, kMemoryAllocateTable, ++count, Table::kAllocation, stored);
+  }
+  return status;
 }
 
 Status Writer::counters() {

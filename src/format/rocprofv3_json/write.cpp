@@ -266,11 +266,10 @@ class Exporter {
     };
     for (int64_t label = 1; label < trace_.rows(Table::kLabel); ++label) message(kLabelIds + label, label);
     if (options_.wants(Table::kMarker)) {
-      static constexpr int kColumns[] = {column::Marker::track, column::Marker::start, column::Marker::dim,
-                                         column::Marker::correlation};
-      trace::TimeCursor cursor(trace_, Table::kMarker, kColumns);
+      using M = column::Marker;
+      trace::RowCursor<M::track, M::start, M::dim, M::correlation> cursor(trace_);
       while (trace_.rows(Table::kMarker) > 0 && cursor.next())
-        if (const auto row = cursor.row(); of_process(row[0]) && row[3] != 0) message(row[3], row[2]);
+        if (const auto& row = *cursor; of_process(row.track) && row.correlation != 0) message(row.correlation, row.dim);
       if (trace_.rows(Table::kMarker) > 0) TACHO_TRY(cursor.status());
     }
     const auto empty = [&](JsonLiteral name) { json_.name(name).begin_array().end_array(); };
@@ -336,12 +335,9 @@ class Exporter {
     return tid > 0 ? tid : 0;
   }
 
-  struct DispatchRow {
-    int64_t track, start, duration, dim, correlation, ordinal;
-  };
-  static constexpr int kDispatchColumns[] = {column::Dispatch::track,       column::Dispatch::start,
-                                             column::Dispatch::duration,    column::Dispatch::dim,
-                                             column::Dispatch::correlation, column::Dispatch::ordinal};
+  using D = column::Dispatch;
+  using Dispatches = trace::RowCursor<D::track, D::start, D::duration, D::dim, D::correlation, D::ordinal>;
+  using DispatchRow = Dispatches::Row;
 
   // Omits unknown values, since they are not 0.
   void put_dispatch_info(const DispatchRow& row) {
@@ -383,12 +379,10 @@ class Exporter {
   Status write_dispatches() {
     json_.name("kernel_dispatch").begin_array();
     if (options_.wants(Table::kDispatch) && trace_.rows(Table::kDispatch) > 0) {
-      trace::TimeCursor cursor(trace_, Table::kDispatch, kDispatchColumns);
+      Dispatches cursor(trace_);
       Launches launches(trace_, Launches::Around::kNothing);
-      while (cursor.next() && !file_.failed()) {
-        const auto row = cursor.row();
-        if (of_process(row[0])) write_dispatch({row[0], row[1], row[2], row[3], row[4], row[5]}, launches);
-      }
+      while (cursor.next() && !file_.failed())
+        if (of_process(cursor->track)) write_dispatch(*cursor, launches);
       TACHO_TRY(cursor.status());
       TACHO_TRY(launches.status());
     }
@@ -403,12 +397,11 @@ class Exporter {
       using C = column::CounterValue;
       TACHO_ASSIGN(const walk::FirstPasses passes, walk::FirstPasses::make(trace_));
       trace::RowCursor<C::track, C::start, C::ordinal, C::dim, C::pass, C::value> values(trace_);
-      trace::TimeCursor dispatches(trace_, Table::kDispatch, kDispatchColumns);
+      Dispatches dispatches(trace_);
       Launches launches(trace_, Launches::Around::kNothing);
       bool more = values.next();
       while (more && dispatches.next() && !file_.failed()) {
-        const auto at = dispatches.row();
-        const DispatchRow row{at[0], at[1], at[2], at[3], at[4], at[5]};
+        const DispatchRow& row = *dispatches;
         while (more && values.start() < row.start) more = values.next();  // of a dispatch without a row
         std::string values_json;
         JsonWriter records(values_json, kCompactJson);
@@ -451,18 +444,17 @@ class Exporter {
     for (const auto& [name, domains] : buffers) {
       json_.newline().key(name).begin_array();
       if (domains != 0 && options_.wants(Table::kApi) && trace_.rows(Table::kApi) > 0) {
-        static constexpr int kColumns[] = {column::Api::track, column::Api::start, column::Api::duration,
-                                           column::Api::dim, column::Api::correlation};
-        trace::TimeCursor cursor(trace_, Table::kApi, kColumns);
+        using A = column::Api;
+        trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation> cursor(trace_);
         while (cursor.next() && !file_.failed()) {
-          const auto row = cursor.row();
+          const auto& row = *cursor;
           const auto domain =
-              event::from_cell<event::Domain>(trace_.cell(Table::kFunction, row[3], column::Function::domain));
-          if (!of_process(row[0]) || (domains >> static_cast<unsigned>(domain) & 1) == 0) continue;
+              event::from_cell<event::Domain>(trace_.cell(Table::kFunction, row.dim, column::Function::domain));
+          if (!of_process(row.track) || (domains >> static_cast<unsigned>(domain) & 1) == 0) continue;
           const FunctionPlace& place =
-              functions_[row[3] > 0 && row[3] < static_cast<int64_t>(functions_.size()) ? static_cast<size_t>(row[3])
-                                                                                        : 0];
-          begin_record(place.kind, place.operation, thread_of(row[0]), row[4], row[1], row[2]);
+              functions_[row.dim > 0 && row.dim < static_cast<int64_t>(functions_.size()) ? static_cast<size_t>(row.dim)
+                                                                                          : 0];
+          begin_record(place.kind, place.operation, thread_of(row.track), row.correlation, row.start, row.duration);
           json_.end_object();
         }
         TACHO_TRY(cursor.status());
@@ -472,64 +464,60 @@ class Exporter {
     return {};
   }
 
-  template <typename Write>
-  Status records(std::string_view name, Table table, std::span<const int> columns, Write write) {
+  template <auto... columns, typename Write>
+  Status records(std::string_view name, Write write) {
     json_.newline().key(name).begin_array();
-    if (options_.wants(table) && trace_.rows(table) > 0) {
-      trace::TimeCursor cursor(trace_, table, columns);
+    trace::RowCursor<columns...> cursor(trace_);
+    if (options_.wants(decltype(cursor)::Row::kTable))
       while (cursor.next() && !file_.failed())
-        if (const auto row = cursor.row(); of_process(row[0])) write(row);
-      TACHO_TRY(cursor.status());
-    }
+        if (of_process(cursor->track)) write(*cursor);
     json_.end_array();
-    return {};
+    return cursor.status();
   }
 
   Status write_markers() {
-    static constexpr int kColumns[] = {column::Marker::track, column::Marker::start, column::Marker::duration,
-                                       column::Marker::dim, column::Marker::correlation};
-    return records("marker_api", Table::kMarker, kColumns, [&](std::span<const int64_t> row) {
-      const auto kind = static_cast<event::MarkerKind>(trace_.cell(Table::kLabel, row[3], column::Label::kind));
+    using M = column::Marker;
+    return records<M::track, M::start, M::duration, M::dim, M::correlation>("marker_api", [&](const auto& row) {
+      const auto kind = static_cast<event::MarkerKind>(trace_.cell(Table::kLabel, row.dim, column::Label::kind));
       const size_t operation = kind == event::MarkerKind::kMark ? 0 : kind == event::MarkerKind::kStartStop ? 3 : 1;
-      begin_record(kind == event::MarkerKind::kMark ? kMarkerMark : kMarkerRange, operation, thread_of(row[0]),
-                   row[4] != 0 ? row[4] : kLabelIds + row[3], row[1], row[2]);
+      begin_record(kind == event::MarkerKind::kMark ? kMarkerMark : kMarkerRange, operation, thread_of(row.track),
+                   row.correlation != 0 ? row.correlation : kLabelIds + row.dim, row.start, row.duration);
       json_.end_object();
     });
   }
 
   Status write_copies() {
-    static constexpr int kColumns[] = {column::Copy::track, column::Copy::start,       column::Copy::duration,
-                                       column::Copy::dim,   column::Copy::correlation, column::Copy::bytes};
-    return records("memory_copy", Table::kCopy, kColumns, [&](std::span<const int64_t> row) {
-      const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, row[3], at); };
-      const std::string_view direction = copy_direction_name(cell(column::CopyShape::direction));
-      size_t operation = 0;
-      for (size_t i = 0; i < std::size(kCopyOperations); ++i)
-        if (kCopyOperations[i] == direction) operation = i;
-      if (cell(column::CopyShape::direction) == static_cast<int64_t>(event::CopyDirection::kPeerToPeer)) operation = 4;
-      begin_record(kMemoryCopy, operation, thread_of(row[0]), row[4], row[1], row[2]);
-      put_handle(json_, "src_agent_id", handle(cell(column::CopyShape::source_device)));
-      put_handle(json_, "dst_agent_id", handle(cell(column::CopyShape::target_device)));
-      if (row[5] != kUnknown) json_.member("bytes", row[5]);
-      put_stream(row[0]);
-      json_.end_object();
-    });
+    using C = column::Copy;
+    return records<C::track, C::start, C::duration, C::dim, C::correlation, C::bytes>(
+        "memory_copy", [&](const auto& row) {
+          const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, row.dim, at); };
+          const std::string_view direction = copy_direction_name(cell(column::CopyShape::direction));
+          size_t operation = 0;
+          for (size_t i = 0; i < std::size(kCopyOperations); ++i)
+            if (kCopyOperations[i] == direction) operation = i;
+          if (cell(column::CopyShape::direction) == static_cast<int64_t>(event::CopyDirection::kPeerToPeer))
+            operation = 4;
+          begin_record(kMemoryCopy, operation, thread_of(row.track), row.correlation, row.start, row.duration);
+          put_handle(json_, "src_agent_id", handle(cell(column::CopyShape::source_device)));
+          put_handle(json_, "dst_agent_id", handle(cell(column::CopyShape::target_device)));
+          if (row.bytes != kUnknown) json_.member("bytes", row.bytes);
+          put_stream(row.track);
+          json_.end_object();
+        });
   }
 
   Status write_allocations() {
-    static constexpr int kColumns[] = {column::Allocation::track,       column::Allocation::start,
-                                       column::Allocation::duration,    column::Allocation::dim,
-                                       column::Allocation::correlation, column::Allocation::bytes,
-                                       column::Allocation::address};
-    return records("memory_allocation", Table::kAllocation, kColumns, [&](std::span<const int64_t> row) {
-      const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, row[3], at); };
-      begin_record(kMemoryAllocation, is_free(cell(column::AllocationShape::operation)) ? 3 : 1, thread_of(row[0]),
-                   row[4], row[1], row[2]);
-      put_handle(json_, "agent_id", handle(cell(column::AllocationShape::device)));
-      json_.member("address", fmt::format("{:#x}", static_cast<uint64_t>(row[6])));
-      if (row[5] != kUnknown) json_.member("allocation_size", row[5]);
-      json_.end_object();
-    });
+    using A = column::Allocation;
+    return records<A::track, A::start, A::duration, A::dim, A::correlation, A::bytes, A::address>(
+        "memory_allocation", [&](const auto& row) {
+          const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, row.dim, at); };
+          begin_record(kMemoryAllocation, is_free(cell(column::AllocationShape::operation)) ? 3 : 1,
+                       thread_of(row.track), row.correlation, row.start, row.duration);
+          put_handle(json_, "agent_id", handle(cell(column::AllocationShape::device)));
+          json_.member("address", fmt::format("{:#x}", static_cast<uint64_t>(row.address)));
+          if (row.bytes != kUnknown) json_.member("allocation_size", row.bytes);
+          json_.end_object();
+        });
   }
 
   const trace::Trace& trace_;

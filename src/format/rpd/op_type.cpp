@@ -57,33 +57,33 @@ OpType parse_op_type(std::string_view word) {
   return type;
 }
 
-Word op_type_of_dispatch(DispatchKind kind) {
+RpdWord op_type_of_dispatch(DispatchKind kind) {
   switch (kind) {
     case DispatchKind::kTask:
-      return Word::kTask;
+      return RpdWord::kTask;
     case DispatchKind::kNativeKernel:
-      return Word::kNativeKernel;
+      return RpdWord::kNativeKernel;
     case DispatchKind::kGraph:
-      return Word::kGraph;
+      return RpdWord::kGraph;
     default:
-      return Word::kKernelExecution;
+      return RpdWord::kKernelExecution;
   }
 }
 
-Word op_type_of_copy(CopyDirection direction) {
+RpdWord op_type_of_copy(CopyDirection direction) {
   switch (direction) {
     case CopyDirection::kHostToHost:
-      return Word::kCopyHostToHost;
+      return RpdWord::kCopyHostToHost;
     case CopyDirection::kHostToDevice:
-      return Word::kCopyHostToDevice;
+      return RpdWord::kCopyHostToDevice;
     case CopyDirection::kDeviceToHost:
-      return Word::kCopyDeviceToHost;
+      return RpdWord::kCopyDeviceToHost;
     case CopyDirection::kDeviceToDevice:
-      return Word::kCopyDeviceToDevice;
+      return RpdWord::kCopyDeviceToDevice;
     case CopyDirection::kPeerToPeer:
-      return Word::kCopyPeerToPeer;
+      return RpdWord::kCopyPeerToPeer;
     default:
-      return Word::kMemcpy;
+      return RpdWord::kMemcpy;
   }
 }
 

@@ -21,7 +21,7 @@ struct OpType {
 OpType parse_op_type(std::string_view word);
 
 /// Texts that only .rpd files have: types of operations and of calls.
-enum class Word : uint8_t {
+enum class RpdWord : uint8_t {
   kUserMarker,
   kKernelExecution,
   kTask,
@@ -54,8 +54,8 @@ inline constexpr size_t kWordsOfSchema2 = std::size(kWords) - 1;
 
 /// The word for a dispatch or a copy; a fill's is kFillBuffer. CUDA traces get the same words as all others, so that
 /// queries written for one vendor work for every vendor.
-Word op_type_of_dispatch(event::DispatchKind kind);
-Word op_type_of_copy(event::CopyDirection direction);
+RpdWord op_type_of_dispatch(event::DispatchKind kind);
+RpdWord op_type_of_copy(event::CopyDirection direction);
 
 /// Values of rocpd_monitor.deviceType for telemetry: a GPU (deviceId is its number), a process (its pid), the whole
 /// machine (0). Upstream's own files have only GPUs.

@@ -11,7 +11,7 @@
 //   x.id(row_number), x.operation(row_number)         ids of the row and of the operation that it is about
 //   x.call(track, correlation)                        id of the call that caused it; event::kUnknown if there is none
 //   x.call_counts_items()                             true for calls whose grids upstream records in work-items
-//   x.word(Word), x.no_text(), x.kernel_name(kernel), x.function_name(function), x.function_domain(function),
+//   x.word(RpdWord), x.no_text(), x.kernel_name(kernel), x.function_name(function), x.function_domain(function),
 //   x.argument(string row), x.counter_name(counter)   codes of texts
 //   x.reading_end(start)                              until when a reading held
 #pragma once
@@ -75,13 +75,13 @@ inline constexpr auto kOpType = choose<Table::kDispatch>(
                            return x.word(op_type_of_copy(static_cast<event::CopyDirection>(
                                x.trace().cell(Table::kCopyShape, shape, S::direction))));
                          }),
-                         from<>([](auto& x) { return x.word(Word::kFillBuffer); })));
+                         from<>([](auto& x) { return x.word(RpdWord::kFillBuffer); })));
 inline constexpr auto kApiName =
     choose<Table::kApi>(from<F::dim>([](auto& x, int64_t function) { return x.function_name(function); }),
-                        from<>([](auto& x) { return x.word(Word::kUserMarker); }));
+                        from<>([](auto& x) { return x.word(RpdWord::kUserMarker); }));
 inline constexpr auto kApiDomain =
     choose<Table::kApi>(from<F::dim>([](auto& x, int64_t function) { return x.function_domain(function); }),
-                        from<>([](auto& x) { return x.word(Word::kRoctx); }));
+                        from<>([](auto& x) { return x.word(RpdWord::kRoctx); }));
 inline constexpr auto kArguments =
     choose<Table::kApi>(from<event::column::Api::arguments>([](auto& x, int64_t text) { return x.argument(text); }),
                         from<F::dim>([](auto& x, int64_t label) {

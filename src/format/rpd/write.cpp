@@ -14,9 +14,11 @@
 #include "format/rpd/schema.h"
 #include "format/sqlite/bulk.h"
 #include "format/sqlite/output.h"
+#include "trace/read/rows.h"
 #include "walk/causes.h"
 #include "walk/clock.h"
 #include "walk/hash_ids.h"
+#include "walk/work.h"
 
 namespace tacho::format::rpd {
 namespace {
@@ -51,7 +53,7 @@ class Writer {
   int64_t call(int64_t, int64_t) const { return call_; }
   bool call_counts_items() const { return call_counts_items_; }
   int64_t no_text() const { return 1; }
-  int64_t word(Word word) {
+  int64_t word(RpdWord word) {
     int64_t& known = words_[static_cast<size_t>(word)];
     return known != 0 ? known : known = text(kWords[static_cast<size_t>(word)]);
   }
@@ -253,75 +255,57 @@ void Writer::read_functions() {
 }
 
 Status Writer::calls() {
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
-                                     column::Fact::dim, column::Fact::correlation};
-  static constexpr int kApiColumns[] = {column::Fact::track, column::Fact::start,       column::Fact::duration,
-                                        column::Fact::dim,   column::Fact::correlation, column::Api::arguments};
-  trace::TimeCursor api(trace_, Table::kApi, kApiColumns), marker(trace_, Table::kMarker, kColumns);
-  bool more_api = options_.wants(Table::kApi) && api.next(),
-       more_marker = options_.wants(Table::kMarker) && marker.next();
+  using A = column::Api;
+  using M = column::Marker;
+  walk::Merge<trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation, A::arguments>,
+              trace::RowCursor<M::track, M::start, M::duration, M::dim, M::correlation>>
+      rows(trace_);
   read_functions();
-  word(Word::kUserMarker);
-  if (version_ >= 3) word(Word::kRoctx);
+  word(RpdWord::kUserMarker);
+  if (version_ >= 3) word(RpdWord::kRoctx);
   BulkTable& table = file_.table("rocpd_api");
   int64_t id = 0;
-  while (more_api || more_marker) {
-    const bool take_api = more_api && (!more_marker || api.start() <= marker.start());
-    const std::span<const int64_t> row = take_api ? api.row() : marker.row();
-    const Track& of = track(row[0]);
-    const Function* const function = take_api ? &functions_[static_cast<size_t>(row[3])] : nullptr;
-    if (of.wanted && (function == nullptr || function->wanted)) {
-      ++id;
-      // The first five columns by their numbers, then a call's arguments.
-      put(table, kApiTable, id, take_api ? Table::kApi : Table::kMarker,
-          [&](int16_t at) { return row[at < 5 ? static_cast<size_t>(at) : 5]; });
-      if (function != nullptr && row[4] != 0) causes_.add(of.process, row[4], id * 2 + (function->items ? 1 : 0));
-    }
-    if (take_api)
-      more_api = api.next();
-    else
-      more_marker = marker.next();
-  }
-  TACHO_TRY(api.status());
-  TACHO_TRY(marker.status());
+  while (rows.more())
+    rows.take([&](const auto& row) {
+      const Track& of = track(row.track);
+      if (!of.wanted || !options_.wants(row.kTable)) return;
+      const Function* const function = row.kTable == Table::kApi ? &functions_[static_cast<size_t>(row.dim)] : nullptr;
+      if (function != nullptr && !function->wanted) return;
+      put(table, kApiTable, ++id, row.kTable, relation::stored_of(row));
+      if (function != nullptr && row.correlation != 0)
+        causes_.add(of.process, row.correlation, id * 2 + (function->items ? 1 : 0));
+    });
+  TACHO_TRY(rows.status());
   return causes_.finish();
 }
 
 Status Writer::operations() {
-  static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy, Table::kFill};
-  static constexpr int kDispatchColumns[] = {column::Dispatch::track,       column::Dispatch::start,
-                                             column::Dispatch::duration,    column::Dispatch::dim,
-                                             column::Dispatch::correlation, column::Dispatch::graph_node};
-  static constexpr int kCopyColumns[] = {column::Copy::track,     column::Copy::start,       column::Copy::duration,
-                                         column::Copy::dim,       column::Copy::correlation, column::Copy::bytes,
-                                         column::Copy::graph_node};
-  trace::TimeCursor dispatch(trace_, Table::kDispatch, kDispatchColumns), copy(trace_, Table::kCopy, kCopyColumns),
-      fill(trace_, Table::kFill, kCopyColumns);
-  trace::TimeCursor* const cursors[] = {&dispatch, &copy, &fill};
-  bool more[3];
-  for (int i = 0; i < 3; ++i) more[i] = options_.wants(kTables[i]) && cursors[i]->next();
+  using F = column::Fact;
   BulkTable& ops = file_.table("rocpd_op");
   BulkTable& links = file_.table("rocpd_api_ops");
   int64_t link = 0;
-  while (more[0] || more[1] || more[2]) {
-    int which = -1;
-    for (int i = 0; i < 3; ++i)
-      if (more[i] && (which < 0 || cursors[i]->start() < cursors[which]->start())) which = i;
-    const std::span<const int64_t> row = cursors[which]->row();
-    if (const Track& of = track(row[0]); of.wanted) {
-      const auto stored = [&](int16_t at) { return row[static_cast<size_t>(at)]; };  // the first five columns
-      put(ops, kOpTable, ++operation_, kTables[which], stored);
-      if (const int64_t cause = causes_.find(of.process, row[4]); cause != 0) {
-        call_ = cause / 2;
-        put(links, kApiOpsTable, ++link, kTables[which], stored);
-        if (which == 0 && row[5] == 0) launch_rows_.add({call_, row[0], row[3], cause % 2});
-        if (which == 1 && row[6] == 0) copy_rows_.add({call_, row[0], row[3], row[5]});
-      }
-    }
-    more[which] = cursors[which]->next();
+  walk::WorkCursor cursor(trace_);
+  while (cursor.next()) {
+    const walk::Work& work = *cursor;
+    const Track& of = track(work.track);
+    if (!of.wanted || !options_.wants(work.table)) continue;
+    const auto stored = [&work](int16_t at) {
+      return at == F::track      ? work.track
+             : at == F::start    ? work.start
+             : at == F::duration ? work.duration
+             : at == F::dim      ? work.dim
+                                 : work.correlation;
+    };
+    put(ops, kOpTable, ++operation_, work.table, stored);
+    const int64_t cause = causes_.find(of.process, work.correlation);
+    if (cause == 0) continue;
+    call_ = cause / 2;
+    put(links, kApiOpsTable, ++link, work.table, stored);
+    if (work.graph_node != 0) continue;
+    if (work.table == Table::kDispatch) launch_rows_.add({call_, work.track, work.dim, cause % 2});
+    if (work.table == Table::kCopy) copy_rows_.add({call_, work.track, work.dim, work.bytes});
   }
-  for (const trace::TimeCursor* cursor : cursors) TACHO_TRY(cursor->status());
-  return {};
+  return cursor.status();
 }
 
 Status Writer::launches() {
@@ -357,7 +341,7 @@ Status Writer::copies() {
 // Runs of equal values, like upstream's poller: from a value's first reading to that of the next value.
 Status Writer::readings() {
   if (!options_.wants(Table::kReading)) return {};
-  static constexpr int kColumns[] = {column::Reading::track, column::Reading::start, column::Reading::value};
+  using R = column::Reading;
   struct Run {
     int64_t start = kUnknown, last = 0, value = 0;
   };
@@ -372,20 +356,20 @@ Status Writer::readings() {
                                                 : run.value;
     });
   };
-  TACHO_TRY(
-      trace::visit_by_time(trace_, Table::kReading, kColumns, INT64_MIN, INT64_MAX, [&](std::span<const int64_t> row) {
-        const auto at = static_cast<size_t>(row[0]);
-        if (!tracks_[at].wanted) return true;
-        Run& run = runs[at];
-        if (run.start != kUnknown && run.value != row[2]) {
-          put_run(at, run, row[1]);
-          run.start = kUnknown;
-        }
-        if (run.start == kUnknown) run.start = row[1];
-        run.last = row[1];
-        run.value = row[2];
-        return true;
-      }));
+  Status status;
+  for (const auto& reading : trace::rows<R::track, R::start, R::value>(trace_, status)) {
+    const auto at = static_cast<size_t>(reading.track);
+    if (!tracks_[at].wanted) continue;
+    Run& run = runs[at];
+    if (run.start != kUnknown && run.value != reading.value.cell) {
+      put_run(at, run, reading.start);
+      run.start = kUnknown;
+    }
+    if (run.start == kUnknown) run.start = reading.start;
+    run.last = reading.start;
+    run.value = reading.value.cell;
+  }
+  TACHO_TRY(status);
   for (size_t at = 0; at < runs.size(); ++at)
     if (runs[at].start != kUnknown) put_run(at, runs[at], runs[at].last);
   return {};

@@ -56,7 +56,7 @@ class RelationFace {
     if (!part_.keep.back().derive) part_.keep.back().derive = [](const int64_t* base) { return base[0]; };
   }
   template <event::Table kTable, typename Then, typename Else>
-  void keep(format::relation::Choice<kTable, Then, Else>) {
+  void keep(format::relation::ByTable<kTable, Then, Else>) {
     return table_ == kTable ? keep(Then{}) : keep(Else{});
   }
   void column(std::string_view name, format::relation::ColumnType type, unsigned flags, auto derivation) {
@@ -110,7 +110,7 @@ class RelationFace {
     return column;
   }
   template <event::Table kTable, typename Then, typename Else>
-  PartColumn stored(format::relation::Choice<kTable, Then, Else>, bool text_id) const {
+  PartColumn stored(format::relation::ByTable<kTable, Then, Else>, bool text_id) const {
     return table_ == kTable ? stored(Then{}, text_id) : stored(Else{}, text_id);
   }
   template <typename Function, size_t... kAt>

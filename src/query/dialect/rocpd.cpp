@@ -13,6 +13,7 @@
 #include "query/dialect/dialect.h"
 #include "query/dialect/relation_face.h"
 #include "query/dialect/top_rows.h"
+#include "trace/read/rows.h"
 #include "walk/agents.h"
 
 namespace tacho::query {
@@ -63,15 +64,12 @@ struct RocpdTrace {
   int64_t dispatch(int64_t track, int64_t start) {
     if (!indexed_) {
       indexed_ = true;
-      static constexpr int kColumns[] = {column::Fact::track, column::Fact::start};
+      using D = column::Dispatch;
       int64_t row = 0;
-      const Status read = trace::visit_chunks(facts->trace(), Table::kDispatch, kColumns,
-                                              [&](size_t, std::span<const std::span<const int64_t>> columns) {
-                                                for (size_t i = 0; i < columns[0].size(); ++i)
-                                                  index_.add({columns[0][i], columns[1][i]}, row++);
-                                                return true;
-                                              });
-      usable_ = read && index_.finish();
+      Status status;
+      for (const auto& read : trace::chunks<D::track, D::start>(facts->trace(), status))
+        for (size_t i = 0; i < read.size(); ++i) index_.add({read.track[i], read.start[i]}, row++);
+      usable_ = status && index_.finish();
     }
     const auto* const found = usable_ ? index_.find({track, start}) : nullptr;
     return found != nullptr ? found->value : -1;
@@ -258,7 +256,7 @@ std::vector<ResultTable> small_tables(const RocpdFacts& x) {
     Rows rows;
     for (int64_t row = 1; row < x.trace().rows(Table::kTrack); ++row)
       rows.push_back(
-          {row, guid, int64_t{1}, x.process(row), x.thread(row), x.text_id(code_of(Word::kRoctxMark)), none});
+          {row, guid, int64_t{1}, x.process(row), x.thread(row), x.text_id(code_of(RocpdWord::kRoctxMark)), none});
     return rows;
   }));
   return all;
@@ -302,7 +300,7 @@ Result<std::shared_ptr<const ResultRows>> top_kernels(const RocpdFacts& x) {
 Result<std::shared_ptr<const ResultRows>> top(const RocpdFacts& x) {
   const std::shared_ptr<NamedSums> sums = sums_of_names(x);
   int64_t all = 0;
-  const int64_t fill = text_code(code_of(format::rocpd::Word::kMemoryFill));
+  const int64_t fill = text_code(code_of(format::rocpd::RocpdWord::kMemoryFill));
   TACHO_TRY(add_sums(
       x, Table::kDispatch,
       [&](int64_t dim) { return kernel_code(value_for(derive::kKernelName, Table::kDispatch, x, dim)); }, *sums, all));

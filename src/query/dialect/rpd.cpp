@@ -1,6 +1,7 @@
 // The rpd dialect over any trace: the tables and views of an .rpd file (format/rpd/relations.h) as virtual tables, and
 // its sums.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_map>
 
@@ -11,12 +12,14 @@
 #include "query/dialect/dialect.h"
 #include "query/dialect/relation_face.h"
 #include "query/dialect/top_rows.h"
+#include "trace/read/rows.h"
+#include "walk/merge.h"
 
 namespace tacho::query {
 
 using event::kUnknown;
 using event::Table;
-using format::rpd::Word;
+using format::rpd::RpdWord;
 namespace column = event::column;
 
 namespace {
@@ -43,7 +46,7 @@ struct RpdFacts {
     return row >= 0 ? row + 1 : kUnknown;
   }
   bool call_counts_items() const { return false; }
-  int64_t word(Word word) const { return -static_cast<int64_t>(word) - 1; }
+  int64_t word(RpdWord word) const { return -static_cast<int64_t>(word) - 1; }
   int64_t no_text() const { return 0; }
   int64_t argument(int64_t text) const { return text; }
   int64_t kernel_name(int64_t row) const { return facts->string_row(Table::kKernel, row, column::Kernel::name); }
@@ -95,73 +98,56 @@ Result<std::shared_ptr<const ResultRows>> top(const RpdFacts& x) {
     int64_t name, end;
     bool operator==(const Op&) const = default;
   };
-  const trace::Trace& trace = x.trace();
   const auto sums = std::make_shared<NamedSums>(text_of(x));
   int64_t all = 0;
-  std::vector<std::unique_ptr<trace::TimeCursor>> cursors;
-  static constexpr int kColumns[] = {column::Fact::start, column::Fact::duration, column::Fact::dim};
-  for (const Table table : kOps) {
-    cursors.push_back(std::make_unique<trace::TimeCursor>(trace, table, kColumns));
-    if (!cursors.back()->next()) {
-      TACHO_TRY(cursors.back()->status());
-      cursors.back().reset();
-    }
-  }
   std::vector<Op> together;
+  int64_t start = kUnknown, from = 0;
   constexpr size_t kMostKnown = 1 << 17;
-  std::unordered_map<int64_t, int64_t> codes[3];
-  while (true) {
-    int64_t start = INT64_MAX;
-    bool any = false;
-    for (const auto& cursor : cursors)
-      if (cursor) {
-        start = std::min(start, cursor->start());
-        any = true;
+  std::array<std::unordered_map<int64_t, int64_t>, event::kFactTables> names;  // by table, then dimension row
+  using D = column::Dispatch;
+  using C = column::Copy;
+  using F = column::Fill;
+  walk::Merge<trace::RowCursor<D::start, D::duration, D::dim>, trace::RowCursor<C::start, C::duration, C::dim>,
+              trace::RowCursor<F::start, F::duration, F::dim>>
+      rows(x.trace());
+  while (rows.more())
+    rows.take([&](const auto& row) {
+      if (row.start != start) {
+        together.clear();
+        start = row.start;
+        from = x.clock(start);
       }
-    if (!any) break;
-    together.clear();
-    const int64_t from = x.clock(start);
-    for (size_t i = 0; i < 3; ++i)
-      while (cursors[i] && cursors[i]->start() == start) {
-        const std::span<const int64_t> row = cursors[i]->row();
-        if (codes[i].size() > kMostKnown) codes[i].clear();
-        const auto [code, fresh] = codes[i].try_emplace(row[2], 0);
-        if (fresh) code->second = name_of(x, kOps[i], row[2]);
-        const bool known = row[1] != kUnknown;
-        const Op op{code->second, known ? x.clock(start + row[1]) : kUnknown};
-        if (known) add_saturating(all, op.end - from);
-        if (together.empty() || std::find(together.begin(), together.end(), op) == together.end()) {
-          sums->add_call(op.name, known ? op.end - from : kUnknown);
-          if (together.size() < 4096) together.push_back(op);
-        }
-        if (!cursors[i]->next()) {
-          TACHO_TRY(cursors[i]->status());
-          cursors[i].reset();
-        }
-      }
-  }
+      auto& known_names = names[static_cast<size_t>(row.kTable)];
+      if (known_names.size() > kMostKnown) known_names.clear();
+      const auto [name, fresh] = known_names.try_emplace(row.dim, 0);
+      if (fresh) name->second = name_of(x, row.kTable, row.dim);
+      const bool known = row.duration != kUnknown;
+      const Op op{name->second, known ? x.clock(start + row.duration) : kUnknown};
+      if (known) add_saturating(all, op.end - from);
+      if (!together.empty() && std::find(together.begin(), together.end(), op) != together.end()) return;
+      sums->add_call(op.name, known ? op.end - from : kUnknown);
+      if (together.size() < 4096) together.push_back(op);
+    });
+  TACHO_TRY(rows.status());
   TACHO_TRY(sums->finish(NamedSums::Order::kRpd));
   return std::make_shared<const TopRows>(sums, all, TopRows::Shape::kRpd2);
 }
 
 Result<std::shared_ptr<const ResultRows>> ktop(const RpdFacts& x) {
-  const trace::Trace& trace = x.trace();
+  using D = column::Dispatch;
   const auto sums = std::make_shared<NamedSums>(text_of(x));
-  static constexpr int kColumns[] = {column::Dispatch::track, column::Dispatch::dim, column::Dispatch::correlation,
-                                     column::Dispatch::graph_node};
   int64_t all = 0;
-  TACHO_TRY(trace::visit_chunks(trace, Table::kDispatch, kColumns,
-                                [&](size_t, std::span<const std::span<const int64_t>> values) {
-                                  for (size_t i = 0; i < values[0].size(); ++i) {
-                                    if (values[3][i] != 0) continue;
-                                    const int64_t cause = x.facts->cause(x.track(values[0][i]).process, values[2][i]);
-                                    if (cause < 0) continue;
-                                    const int64_t duration = x.facts->call_duration(cause);
-                                    sums->add_call(x.kernel_name(values[1][i]), duration);
-                                    if (duration != kUnknown) add_saturating(all, duration);
-                                  }
-                                  return true;
-                                }));
+  Status status;
+  for (const auto& read : trace::chunks<D::track, D::dim, D::correlation, D::graph_node>(x.trace(), status))
+    for (size_t i = 0; i < read.size(); ++i) {
+      if (read.graph_node[i] != 0) continue;
+      const int64_t cause = x.facts->cause(x.track(read.track[i]).process, read.correlation[i]);
+      if (cause < 0) continue;
+      const int64_t duration = x.facts->call_duration(cause);
+      sums->add_call(x.kernel_name(read.dim[i]), duration);
+      if (duration != kUnknown) add_saturating(all, duration);
+    }
+  TACHO_TRY(status);
   TACHO_TRY(Status(x.facts->status()));
   TACHO_TRY(sums->finish(NamedSums::Order::kRpd));
   return std::make_shared<const TopRows>(sums, all, TopRows::Shape::kRpd2);

@@ -97,7 +97,7 @@ void Decoder::count_in_flight(std::span<const uint64_t> dropped) {
       const uint64_t found = commands.rows[at] + commands.said[at];
       return commands.issued[at] > found ? commands.issued[at] - found : 0;
     };
-    // What the pool had no room for is missing too. Who came to its end misses nothing else.
+    // Records dropped because the pool was full are missing too. A process that exited cleanly misses nothing else.
     uint64_t elsewhere = at < dropped.size() ? dropped[at] : 0;
     for (const auto& [slot, state] : processes_)
       if (state && state->commands().ended) elsewhere -= std::min(elsewhere, missing(state->commands()));

@@ -415,7 +415,7 @@ bool Drainer::writer_gone(BlockHeader& block) {
                     kind == BlockKind::kProgress;
   const uint64_t space = ours ? std::atomic_ref<uint64_t>(block.aux64).load(std::memory_order_relaxed) : 0;
   if (space != 0) return space == pid_namespace_;
-  // Ids of another pid namespace would mean nothing to us: only who was once seen here can be missed here.
+  // A pid of another namespace means nothing here, so report only pids seen before as missing.
   return seen_.count(pid) != 0;
 }
 

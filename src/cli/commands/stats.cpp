@@ -511,16 +511,17 @@ int operator_stats(const std::string& file, bool modules, const std::string& for
                       tree->spans_divided == 1 ? "launch" : "launches", graph_nodes, tree->estimated_from,
                       tree->estimated_from == 1 ? "launch" : "launches"));
     if (tree->spans_undivided > 0)
-      say(fmt::format("{} {} of CUDA graphs are not in {}: they count for what launched them.", tree->spans_undivided,
-                      tree->spans_undivided == 1 ? "launch" : "launches", graph_nodes));
+      say(fmt::format("{} {} of CUDA graphs {} not in {}; {} time is charged to the launch.", tree->spans_undivided,
+                      tree->spans_undivided == 1 ? "launch" : "launches", tree->spans_undivided == 1 ? "is" : "are",
+                      graph_nodes, tree->spans_undivided == 1 ? "its" : "their"));
     if (tree->graph_unnamed > 0)
-      say(fmt::format("{} pieces of work come from nodes of CUDA graphs that no operator is "
-                      "known of: they count for what launched the graph.",
-                      tree->graph_unnamed));
-    if (tree->backward_alone > 0)
       say(fmt::format(
-          "{} calls of backward operators belong to forward operators that are not known; they stand by themselves.",
-          tree->backward_alone));
+          "{} executed {} of CUDA graphs {} no known operator; {} time is charged to the launch of the graph.",
+          tree->graph_unnamed, tree->graph_unnamed == 1 ? "node" : "nodes", tree->graph_unnamed == 1 ? "has" : "have",
+          tree->graph_unnamed == 1 ? "its" : "their"));
+    if (tree->backward_alone > 0)
+      say(fmt::format("{} calls of backward operators have no known forward operator; they are listed by themselves.",
+                      tree->backward_alone));
     if (tree->forgotten > 0) say(walk::forgotten_sentence(tree->forgotten) + ".");
   }
   report::put(out);

@@ -3,7 +3,7 @@
 
 namespace tacho::vendor {
 
-/// tacho says it before the start where the driver's settings tell, the target where CUPTI refuses.
+/// tacho prints it before the start if the driver's settings forbid counters; the target prints it when CUPTI refuses.
 inline constexpr char kCountersRefused[] =
     "the NVIDIA driver lets only administrators read hardware counters: run as root (in a container with the "
     "capability SYS_ADMIN or PERFMON), or load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0 "

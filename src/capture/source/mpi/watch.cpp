@@ -180,8 +180,7 @@ void* replaced_dlsym(void* handle, const char* name) {
   return found != nullptr && library != nullptr ? library->symbol(found, name) : found;
 }
 
-// dlsym goes by who calls it, so that the program's calls go on to it as they are: dlsym below jumps to what this
-// returns.
+// dlsym's result depends on its caller. So our dlsym below tail-jumps to the function returned here.
 extern "C" __attribute__((visibility("hidden"), used)) Dlsym* tacho_dlsym_leads_to(void* handle, const char* name) {
   Dlsym* const next = next_dlsym();
   if (!g_watching.load(std::memory_order_acquire)) return next;

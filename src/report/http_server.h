@@ -1,6 +1,7 @@
 // A small web server on 127.0.0.1 for pages that tacho serves to the person who started it: several requests at once on
-// a few threads, connections that stay open, slow readers that hold up nobody. Who does not know the token, calls this
-// machine by another name or comes from another site gets nothing.
+// a few threads, connections that stay open, slow readers that hold up nobody. It refuses requests without the token,
+// under another host name, or from another site. A library takes its place when it exceeds 700 lines, or when a page
+// needs TLS or HTTP/2.
 #pragma once
 
 #include <cstdint>

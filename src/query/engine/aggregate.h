@@ -1,5 +1,8 @@
 // Computes sums over groups, the most common statements ("which name, how often, how long"): column by column, with
 // rows of other tables looked up by id, instead of row by row in SQLite.
+//
+// Why beside SQLite? A decoded value costs 5 ns here, a row there 100 to 500 ns. This goes when `tacho top` of 15 M
+// events takes less than 3 times as long through virtual tables.
 #pragma once
 
 #include "base/result.h"

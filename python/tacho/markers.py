@@ -13,54 +13,14 @@ belong to one thread; start and stop may be on different ones. The functions are
 """
 import ctypes
 import functools
-import os
+
+from .library import attributes, load
 
 __all__ = ["active", "mark", "range_push", "range_pop", "range_start", "range_stop", "range", "pause", "resume", "flush",
            "name_thread"]
 
 
-class _Payload(ctypes.Union):
-    _fields_ = [("integer", ctypes.c_int64), ("real", ctypes.c_double)]
-
-
-class _Attributes(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_uint32), ("payload_kind", ctypes.c_uint32), ("domain", ctypes.c_char_p),
-                ("category", ctypes.c_char_p), ("has_color", ctypes.c_uint32), ("color", ctypes.c_uint32),
-                ("payload", _Payload)]
-
-
-def _load():
-    # PyDLL: the calls take nanoseconds, releasing and taking the interpreter lock would take longer.
-    try:
-        process = ctypes.PyDLL(None)
-        process.tacho_get_functions
-        library = process
-    except (AttributeError, OSError):
-        path = os.environ.get("TACHO_LIBRARY", "")
-        if not path.startswith("/"):
-            return None
-        try:
-            library = ctypes.PyDLL(path)
-        except OSError:
-            return None
-    text, attributes = ctypes.c_char_p, ctypes.POINTER(_Attributes)
-    library.tacho_get_functions.argtypes, library.tacho_get_functions.restype = [ctypes.c_uint32], ctypes.c_void_p
-    if not library.tacho_get_functions(1):
-        return None  # this process is not traced
-    for name, arguments, result in (
-            ("tacho_active", [], ctypes.c_int), ("tacho_mark", [text], None),
-            ("tacho_mark_with", [text, attributes], None), ("tacho_range_push", [text], None),
-            ("tacho_range_push_with", [text, attributes], None), ("tacho_range_pop", [], None),
-            ("tacho_range_pop_from", [text], None), ("tacho_range_start", [text], ctypes.c_uint64),
-            ("tacho_range_start_with", [text, attributes], ctypes.c_uint64),
-            ("tacho_range_stop", [ctypes.c_uint64], None), ("tacho_pause", [], None), ("tacho_resume", [], None),
-            ("tacho_flush", [], None), ("tacho_name_thread", [text], None)):
-        function = getattr(library, name)
-        function.argtypes, function.restype = arguments, result
-    return library
-
-
-_library = _load()
+_library = load()
 
 
 def _bytes(text):
@@ -68,17 +28,9 @@ def _bytes(text):
 
 
 def _attributes(domain, category, color, payload):
-    made = _Attributes(size=ctypes.sizeof(_Attributes))
-    if domain is not None:
-        made.domain = _bytes(domain)
-    if category is not None:
-        made.category = _bytes(category)
+    made = attributes(None if domain is None else _bytes(domain), None if category is None else _bytes(category), payload)
     if color is not None:
         made.has_color, made.color = 1, color & 0xffffffff
-    if isinstance(payload, float):
-        made.payload_kind, made.payload.real = 2, payload
-    elif payload is not None:
-        made.payload_kind, made.payload.integer = 1, payload
     return ctypes.byref(made)
 
 

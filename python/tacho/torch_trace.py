@@ -32,41 +32,21 @@ _DOMAIN = b"torch"
 _MOST_SITES = 200000  # of calls remembered; then all are forgotten and learnt again
 
 
-class _Payload(ctypes.Union):
-    _fields_ = [("integer", ctypes.c_int64), ("real", ctypes.c_double)]
+def _beside(name):
+    """A module of this folder, by its path: a program may have a package "tacho" of its own."""
+    import importlib.util
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
+    spec = importlib.util.spec_from_file_location("_tacho_" + name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-class _Attributes(ctypes.Structure):  # tacho_attributes of include/tacho/tacho.h
-    _fields_ = [("size", ctypes.c_uint32), ("payload_kind", ctypes.c_uint32), ("domain", ctypes.c_char_p),
-                ("category", ctypes.c_char_p), ("has_color", ctypes.c_uint32), ("color", ctypes.c_uint32),
-                ("payload", _Payload)]
-
-
-def _load_library():
-    """libtacho.so of this process, None when it is not traced."""
-    try:
-        library = ctypes.PyDLL(None)  # keeps the interpreter lock: the calls take nanoseconds
-        library.tacho_get_functions
-    except (AttributeError, OSError):
-        return None
-    library.tacho_get_functions.argtypes = [ctypes.c_uint32]
-    library.tacho_get_functions.restype = ctypes.c_void_p
-    if not library.tacho_get_functions(1):
-        return None
-    library.tacho_range_push_with.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
-    library.tacho_range_push_with.restype = None
-    library.tacho_mark_with.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
-    library.tacho_mark_with.restype = None
-    library.tacho_range_pop_from.argtypes = [ctypes.c_char_p]
-    library.tacho_range_pop_from.restype = None
-    return library
+_library = _beside("library")
 
 
 def _attributes(category, payload=None):
-    made = _Attributes(size=ctypes.sizeof(_Attributes), domain=_DOMAIN, category=category)
-    if payload is not None:
-        made.payload_kind, made.payload.integer = 1, payload
-    return made
+    return _library.attributes(_DOMAIN, category, payload)
 
 
 def _bytes(text):
@@ -111,14 +91,14 @@ class _Watcher:
 
 def when_imported():
     """Installs the ranges when the program imports torch; does nothing in a process that is not traced."""
-    if _load_library() is not None:
+    if _library.load(preloaded=True) is not None:
         sys.meta_path.insert(0, _Watcher())
 
 
 def install(torch):
     """Makes ranges of what `torch` does from now on; a fault costs the ranges, never the program."""
     try:
-        _Tracer(torch, _load_library()).install()
+        _Tracer(torch, _library.load(preloaded=True)).install()
     except Exception as error:
         sys.stderr.write("tacho: --torch-trace does not know this PyTorch (%s): %s: %s; some of its operators are not "
                          "recorded\n" % (getattr(torch, "__version__", "?"), type(error).__name__, error))

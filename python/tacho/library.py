@@ -1,0 +1,54 @@
+"""libtacho.so of this process: the functions of include/tacho/tacho.h and the structures that they take."""
+import ctypes
+import os
+
+
+class Payload(ctypes.Union):
+    _fields_ = [("integer", ctypes.c_int64), ("real", ctypes.c_double)]
+
+
+class Attributes(ctypes.Structure):  # tacho_attributes
+    _fields_ = [("size", ctypes.c_uint32), ("payload_kind", ctypes.c_uint32), ("domain", ctypes.c_char_p),
+                ("category", ctypes.c_char_p), ("has_color", ctypes.c_uint32), ("color", ctypes.c_uint32),
+                ("payload", Payload)]
+
+
+def attributes(domain, category, payload=None):
+    """Attributes of a marker; domain and category are bytes or None, payload is int, float or None."""
+    made = Attributes(size=ctypes.sizeof(Attributes), domain=domain, category=category)
+    if isinstance(payload, float):
+        made.payload_kind, made.payload.real = 2, payload
+    elif payload is not None:
+        made.payload_kind, made.payload.integer = 1, payload
+    return made
+
+
+def load(preloaded=False):
+    """The library with its functions declared; None in a process that is not traced. preloaded: only where tacho has
+    loaded it already."""
+    # PyDLL: the calls take nanoseconds, releasing and taking the interpreter lock would take longer.
+    try:
+        library = ctypes.PyDLL(None)
+        library.tacho_get_functions
+    except (AttributeError, OSError):
+        path = os.environ.get("TACHO_LIBRARY", "")
+        if preloaded or not path.startswith("/"):
+            return None
+        try:
+            library = ctypes.PyDLL(path)
+        except OSError:
+            return None
+    library.tacho_get_functions.argtypes, library.tacho_get_functions.restype = [ctypes.c_uint32], ctypes.c_void_p
+    if not library.tacho_get_functions(1):
+        return None
+    text, pointer, number = ctypes.c_char_p, ctypes.POINTER(Attributes), ctypes.c_uint64
+    for name, arguments, result in (
+            ("tacho_active", [], ctypes.c_int), ("tacho_mark", [text], None), ("tacho_mark_with", [text, pointer], None),
+            ("tacho_range_push", [text], None), ("tacho_range_push_with", [text, pointer], None),
+            ("tacho_range_pop", [], None), ("tacho_range_pop_from", [text], None), ("tacho_range_start", [text], number),
+            ("tacho_range_start_with", [text, pointer], number), ("tacho_range_stop", [number], None),
+            ("tacho_pause", [], None), ("tacho_resume", [], None), ("tacho_flush", [], None),
+            ("tacho_name_thread", [text], None)):
+        function = getattr(library, name)
+        function.argtypes, function.restype = arguments, result
+    return library

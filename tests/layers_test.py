@@ -20,8 +20,9 @@ import house  # noqa: E402, the folder of scripts is no package
 # What is no tacho_library: libtacho.so and the libraries beside it are compiled from these folders' headers (and, for
 # the writing side of the pool, sources); the executable links everything.
 BESIDE_LIBRARIES = {
-    "capture": ["base", "event", "vendor", "tape"],
-    "capture/plugin": ["base", "event", "vendor"],
+    "capture/room": ["base"],
+    "capture": ["base", "event", "vendor", "tape", "capture/room"],
+    "capture/plugin": ["base", "event", "vendor", "capture/room"],
 }
 EVERYTHING = ["cli"]
 

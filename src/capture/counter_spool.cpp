@@ -41,54 +41,16 @@ constinit Demangle g_demangle = nullptr;
 
 }  // namespace
 
-bool Bytes::reserve(size_t want) {
-  if (want <= size) return true;
-  void* const fresh = mmap(nullptr, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (fresh == MAP_FAILED) return false;
-  if (used != 0) memcpy(fresh, data, used);
-  if (data != nullptr) munmap(data, size);
-  data = static_cast<uint8_t*>(fresh);
-  size = want;
-  return true;
-}
-
-bool read_file(const char* path, Bytes& into) {
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  struct stat about;
-  bool good = fstat(file, &about) == 0 && into.reserve(static_cast<size_t>(about.st_size) + 1);
-  into.used = 0;
-  while (good && into.used < static_cast<size_t>(about.st_size)) {
-    const ssize_t got = ::read(file, into.data + into.used, static_cast<size_t>(about.st_size) - into.used);
-    if (got < 0 && errno == EINTR) continue;
-    good = got > 0;
-    if (good) into.used += static_cast<size_t>(got);
-  }
-  close(file);
-  return good;
-}
-
-bool write_all(int file, const uint8_t* data, size_t size) {
-  while (size != 0) {
-    const ssize_t written = write(file, data, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    data += written;
-    size -= static_cast<size_t>(written);
-  }
-  return true;
-}
-
 bool CounterSpool::read(const char* where, void (*setting)(const char* key, const char* value)) {
   snprintf(folder, sizeof folder, "%s", where);
   pid = getpid();
   state = map_state(folder);
   if (state == nullptr) return false;
   char path[1152];
-  static constinit Bytes s_text{};
+  static constinit MappedBytes s_text{};
   snprintf(path, sizeof path, "%.1000s/config", folder);
   if (!read_file(path, s_text)) return false;
-  s_text.data[s_text.used] = '\0';
+  s_text.data[s_text.count] = '\0';
   for (char* line = reinterpret_cast<char*>(s_text.data); line != nullptr && *line != '\0';) {
     char* const end = strchr(line, '\n');
     if (end != nullptr) *end = '\0';

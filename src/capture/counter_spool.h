@@ -7,19 +7,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "capture/room/files.h"
 #include "event/spool/spool.h"
 
 namespace tacho::capture::counter {
-
-/// Mapped memory that only grows; needs no C++ run time in the program.
-struct Bytes {
-  uint8_t* data = nullptr;
-  size_t size = 0, used = 0;
-
-  bool reserve(size_t want);
-};
-bool read_file(const char* path, Bytes& into);
-bool write_all(int file, const uint8_t* data, size_t size);
 
 /// What every counting source is told.
 struct CounterSpool {

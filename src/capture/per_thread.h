@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "capture/room/pages.h"
 #include "tape/writer.h"
 
 namespace tacho::capture {
@@ -48,8 +49,8 @@ class PerThread {
 
   static T* map(std::atomic<T*>& slot) {
     constexpr size_t kBytes = kChunk * sizeof(T);
-    void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return nullptr;
+    void* const memory = map_pages(kBytes);
+    if (memory == nullptr) return nullptr;
     T* expected = nullptr;
     T* const fresh = static_cast<T*>(memory);
     if (slot.compare_exchange_strong(expected, fresh, std::memory_order_acq_rel)) return fresh;

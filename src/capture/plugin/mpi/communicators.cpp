@@ -1,9 +1,10 @@
 // Communicators (communicators.h).
 #include "capture/plugin/mpi/communicators.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "capture/room/lock.h"
 
 namespace tacho::capture::mpi {
 namespace {
@@ -16,21 +17,12 @@ struct Slot {
   std::atomic<Communicator*> communicator;
 };
 constinit Slot g_slots[kSlots] = {};
-constinit std::atomic<bool> g_locked{false};
+constinit LockWord g_locked{0};
 constinit uint32_t g_next_number = 1;  // under the lock, as are these
 constinit struct {
   uint64_t members;
   uint32_t count;
 } g_made_apart[512] = {};  // communicators that only their own ranks made, by a hash of these
-
-struct Lock {
-  Lock() {
-    while (g_locked.exchange(true, std::memory_order_acquire)) sched_yield();
-  }
-  ~Lock() { g_locked.store(false, std::memory_order_release); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-};
 
 uint64_t mixed(uint64_t hash, uint64_t value) {
   hash ^= value + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2);
@@ -125,7 +117,7 @@ uint64_t world_id() {
 enum class Known : uint8_t { kNothing, kParent, kApart, kBetween };
 
 Communicator* take_in(Word handle, uint32_t origin, Known known, const Communicator* parent, uint32_t sequence) {
-  const Lock lock;
+  const Guard lock(g_locked);
   if (known == Known::kNothing)
     if (Communicator* const there = look_up(handle)) return there;
   auto* const fresh = static_cast<Communicator*>(calloc(1, sizeof(Communicator)));
@@ -220,7 +212,7 @@ void add_communicator(Word handle, uint32_t origin, const Communicator* parent, 
 
 void forget_communicator(Word handle) {
   handle = g_mpi.handle(handle);
-  const Lock lock;
+  const Guard lock(g_locked);
   for (size_t i = 0, at = place_of(handle); i < kSlots; ++i, at = (at + 1) % kSlots) {
     const Word there = g_slots[at].handle.load(std::memory_order_relaxed);
     if (there == kFree) return;
@@ -235,20 +227,20 @@ void forget_communicator(Word handle) {
 Communicator* hold_communicator(Word handle) {
   Communicator* const known = find_communicator(handle);
   if (known == nullptr) return nullptr;
-  const Lock lock;
+  const Guard lock(g_locked);
   ++known->holders;
   return known;
 }
 
 void release_communicator(Communicator* held) {
-  const Lock lock;
+  const Guard lock(g_locked);
   let_go(held);
 }
 
 void rename_communicator(Word handle) {
   Communicator* const known = find_communicator(handle);
   if (known == nullptr) return;
-  const Lock lock;
+  const Guard lock(g_locked);
   Word group = 0;
   int count = 0;
   g_mpi.comm_group(known->handle, &group);

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "capture/room/pages.h"
 #include "event/records.h"
 #include "tape/writer.h"
 
@@ -58,8 +59,8 @@ class KeySet {
   static constexpr uint64_t capacity(int level) { return uint64_t{1} << (12 + 3 * level); }
   bool add_level(int level) {
     const size_t bytes = capacity(level) * sizeof(uint64_t);
-    void* const fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fresh == MAP_FAILED) return false;
+    void* const fresh = map_pages(bytes);
+    if (fresh == nullptr) return false;
     std::atomic<uint64_t>* expected = nullptr;
     if (!tables_[level].compare_exchange_strong(expected, static_cast<std::atomic<uint64_t>*>(fresh)))
       munmap(fresh, bytes);

@@ -7,6 +7,7 @@
 
 #include <string_view>
 
+#include "capture/room/pages.h"
 #include "capture/source/marker/marker.h"
 #include "event/records.h"
 #include "tape/writer.h"
@@ -99,8 +100,8 @@ bool count_nodes(const Driver& driver, void* graph, int depth, Contents& content
   if (driver.get_nodes(graph, nullptr, &count) != 0 || contents.nodes + count > kMostNodes) return false;
   if (count == 0) return true;
   const size_t bytes = count * sizeof(void*);
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
+  void* const memory = map_pages(bytes);
+  if (memory == nullptr) return false;
   auto* const nodes = static_cast<void**>(memory);
   bool whole = driver.get_nodes(graph, nodes, &count) == 0;
   for (size_t n = 0; whole && n < count; ++n) {

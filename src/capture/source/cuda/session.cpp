@@ -18,6 +18,8 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 #include "capture/own_thread.h"
+#include "capture/room/lock.h"
+#include "capture/room/say.h"
 #include "capture/source/cuda/buffers.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/cuda/graphs.h"
@@ -44,14 +46,8 @@ constinit bool g_graph_nodes = false;
 constinit bool g_synchronization = false;
 constinit bool g_profiler_api = false;
 
-void say(event::NoteSeverity severity, const char* sentence) {
-  char line[1024];
-  const int size = snprintf(line, sizeof line, "tacho: %s\n", sentence);
-  if (size > 0) {
-    const auto length = static_cast<size_t>(size) < sizeof line ? static_cast<size_t>(size) : sizeof line - 1;
-    const ssize_t ignored = write(STDERR_FILENO, line, length);
-    static_cast<void>(ignored);
-  }
+void say_and_note(event::NoteSeverity severity, const char* sentence) {
+  say(sentence);
   tape::note(severity, sentence);
 }
 
@@ -89,7 +85,7 @@ Refusal refusal(abi::Result result) {
 void say_refusal(const Refusal& why) {
   char line[512];
   snprintf(line, sizeof line, "%s: the program runs, its CUDA activity is not traced; %s", why.cause, why.advice);
-  say(event::NoteSeverity::kWarning, line);
+  say_and_note(event::NoteSeverity::kWarning, line);
 }
 
 // Time
@@ -242,7 +238,7 @@ void switch_kind(int kind, bool on) {
     if (const Refusal why = refusal(result); why.cause != nullptr) return say_refusal(why);
     char line[256];
     snprintf(line, sizeof line, "CUPTI cannot trace kernels here (%s): the trace has none", result_text(result));
-    say(event::NoteSeverity::kError, line);
+    say_and_note(event::NoteSeverity::kError, line);
   }
 }
 
@@ -259,7 +255,7 @@ void wait_for_device(int64_t patience_ns) {
 
 // Makes the kinds that are enabled follow `wanted` (source bits).
 void apply_sources(uint64_t wanted) {
-  while (g_switch_lock.exchange(1, std::memory_order_acquire) != 0) sched_yield();
+  const Guard guard(g_switch_lock);
   const uint64_t active = g_active.load(std::memory_order_relaxed);
   if (wanted != active) {
     constexpr uint64_t kOnDevice = tape::source_bit::kDispatch | tape::source_bit::kCopy;
@@ -272,7 +268,6 @@ void apply_sources(uint64_t wanted) {
       define_span_window((wanted & tape::source_bit::kDispatch) != 0);
     g_active.store(wanted, std::memory_order_relaxed);
   }
-  g_switch_lock.store(0, std::memory_order_release);
 }
 
 // Inside cuInit, once the driver can be asked.
@@ -495,8 +490,8 @@ void* follow(void*) {
 
 void start_thread() {
   if (!start_own_thread(follow))
-    say(event::NoteSeverity::kWarning,
-        "no thread could be started to flush CUPTI's records: a killed program loses more of them");
+    say_and_note(event::NoteSeverity::kWarning,
+                 "no thread could be started to flush CUPTI's records: a killed program loses more of them");
 }
 
 // At exit: what the device has finished, then what is left. Waits a moment for work that the program did not wait for.
@@ -583,7 +578,7 @@ bool subscribe() {
     snprintf(line, sizeof line, "CUPTI (%s) refuses to start: %s; the program runs, its CUDA activity is not traced",
              g_cupti.path, result_text(result));
   }
-  say(event::NoteSeverity::kWarning, line);
+  say_and_note(event::NoteSeverity::kWarning, line);
   return false;
 }
 
@@ -603,7 +598,7 @@ bool start_session() {
              "CUPTI (libcupti.so) was not found (looked at %s): the program runs, its CUDA activity is not traced; "
              "install the toolkit's CUPTI or set CUDA_HOME",
              tried);
-    say(event::NoteSeverity::kWarning, line);
+    say_and_note(event::NoteSeverity::kWarning, line);
     return false;
   }
   g_cupti.get_version(&g_version);
@@ -654,7 +649,7 @@ bool start_session() {
     char line[256];
     snprintf(line, sizeof line, "CUPTI takes no buffers from tacho (%s): the CUDA activity is not traced",
              result_text(result));
-    say(event::NoteSeverity::kError, line);
+    say_and_note(event::NoteSeverity::kError, line);
     return false;
   }
   g_started.store(1);
@@ -696,7 +691,7 @@ void finish_before_exit() {
   }
 }
 void say_warning(const char* sentence) {
-  say(event::NoteSeverity::kWarning, sentence);
+  say_and_note(event::NoteSeverity::kWarning, sentence);
 }
 
 }  // namespace tacho::capture::cuda

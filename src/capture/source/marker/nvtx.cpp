@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "capture/capture.h"
+#include "capture/room/pages.h"
 #include "capture/source/marker/marker.h"
 #include "capture/source/marker/nvtx_abi.h"
 #include "tape/writer.h"
@@ -48,8 +49,8 @@ class Narrow {
     }
     data_ = small_;
     if (bytes > sizeof small_) {
-      void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      if (at == MAP_FAILED) return;
+      void* const at = map_pages(bytes);
+      if (at == nullptr) return;
       data_ = static_cast<char*>(at);
       mapped_ = bytes;
     }

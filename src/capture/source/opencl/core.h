@@ -1,5 +1,5 @@
-// The base of the OpenCL source: the dispatch table of the functions to call next, the span of one API call, and memory
-// and locks for use inside other people's processes (no malloc, and a forked child never inherits a held lock).
+// The base of the OpenCL source: the dispatch table of the functions to call next, the span of one API call, and its
+// locks.
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 300
@@ -11,7 +11,6 @@
 #define CL_USE_DEPRECATED_OPENCL_2_2_APIS
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
-#include <sched.h>
 
 #include <atomic>
 #include <cstddef>
@@ -21,6 +20,9 @@
 #include <type_traits>
 
 #include "base/clock.h"
+#include "capture/room/handle_map.h"
+#include "capture/room/lock.h"
+#include "capture/room/slab.h"
 #include "event/functions/functions_opencl.h"
 #include "event/records.h"
 #include "tape/writer.h"
@@ -140,7 +142,7 @@ auto next(A... args) {
   return NextCall<Member, FunctionOf<Member>>::call(args...);
 }
 
-// Locks and memory
+// Locks
 
 /// State in a MADV_WIPEONFORK page: a forked child finds it zeroed.
 struct Wiped {
@@ -162,129 +164,6 @@ struct Wiped {
 };
 static_assert(sizeof(Wiped) <= 4096);
 extern Wiped* g_wiped;
-inline void lock(std::atomic<uint32_t>& word) {
-  for (uint32_t spins = 0; word.exchange(1, std::memory_order_acquire) != 0; ++spins) {
-    if (spins < 100)
-      __builtin_ia32_pause();
-    else
-      sched_yield();
-  }
-}
-inline bool try_lock(std::atomic<uint32_t>& word) {
-  return word.exchange(1, std::memory_order_acquire) == 0;
-}
-/// For optional work: gives up when another thread, such as one that hangs in the runtime, holds the lock for long.
-inline bool lock_or_give_up(std::atomic<uint32_t>& word) {
-  for (uint32_t tries = 0; word.exchange(1, std::memory_order_acquire) != 0; ++tries) {
-    if (tries == 20'000) return false;
-    if (tries < 100)
-      __builtin_ia32_pause();
-    else
-      sched_yield();
-  }
-  return true;
-}
-inline void unlock(std::atomic<uint32_t>& word) {
-  word.store(0, std::memory_order_release);
-}
-class Guard {
- public:
-  explicit Guard(std::atomic<uint32_t>& word) : word_(word) { lock(word_); }
-  ~Guard() { unlock(word_); }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
-
- private:
-  std::atomic<uint32_t>& word_;
-};
-
-/// Maps zeroed pages, never unmapped; nullptr when there is no memory.
-void* map_pages(size_t bytes);
-
-/// Objects of one type, never unmapped: a stale pointer reads a recycled object, never bad memory. Hold
-/// g_wiped->objects unless said otherwise.
-template <typename T>
-class Slab {
- public:
-  /// A zeroed object, or nullptr without memory.
-  T* take() {
-    if (free_ == nullptr && !refill()) return nullptr;
-    Node* const node = free_;
-    free_ = node->next;
-    memset(static_cast<void*>(node), 0, sizeof(Node));
-    return reinterpret_cast<T*>(node);
-  }
-  void give(T* object) {
-    Node* const node = reinterpret_cast<Node*>(object);
-    node->next = free_;
-    free_ = node;
-  }
-
- private:
-  union Node {
-    Node* next;
-    alignas(T) std::byte bytes[sizeof(T)];
-  };
-  bool refill() {
-    constexpr size_t kBytes = 64 * 1024;
-    auto* const nodes = static_cast<Node*>(map_pages(kBytes));
-    if (nodes == nullptr) return false;
-    for (size_t i = 0; i < kBytes / sizeof(Node); ++i) {
-      nodes[i].next = free_;
-      free_ = nodes + i;
-    }
-    return true;
-  }
-  Node* free_ = nullptr;
-};
-
-/// Handle -> state. find() takes no lock and never blocks. Hold g_wiped->objects for set() and erase().
-class HandleMap {
- public:
-  void* find(const void* handle) const {
-    const Table* const table = table_.load(std::memory_order_acquire);
-    if (table == nullptr) return nullptr;
-    for (uint32_t at = hash(handle) & table->mask;; at = (at + 1) & table->mask) {
-      const void* const key = table->slots[at].key.load(std::memory_order_acquire);
-      if (key == handle) return table->slots[at].value.load(std::memory_order_acquire);
-      if (key == nullptr) return nullptr;
-    }
-  }
-  void set(const void* handle, void* value);
-  /// Returns the value that `handle` had.
-  void* erase(const void* handle);
-  template <typename Body>
-  void for_each(Body body) const {
-    const Table* const table = table_.load(std::memory_order_acquire);
-    if (table == nullptr) return;
-    for (uint32_t i = 0; i <= table->mask; ++i)
-      if (void* const value = table->slots[i].value.load(std::memory_order_acquire))
-        body(table->slots[i].key.load(std::memory_order_acquire), value);
-  }
-
- private:
-  struct Slot {
-    std::atomic<const void*> key;
-    std::atomic<void*> value;  // null: erased
-  };
-  struct Table {
-    uint32_t mask;
-    uint32_t used;  // slots with a key
-    uint32_t live;  // slots with a value
-    uint32_t spare;
-    Slot slots[1];
-  };
-  static uint32_t hash(const void* handle) {
-    const uint64_t word = reinterpret_cast<uintptr_t>(handle) * 0x9e3779b97f4a7c15ULL;
-    return static_cast<uint32_t>(word >> 32);
-  }
-  static Table* make(uint32_t capacity);
-  static void put(Table& table, const void* handle, void* value);
-  bool make_room();
-
-  std::atomic<Table*> table_{nullptr};
-  Table* resting_ = nullptr;  // the previous table, reused for the next of the same size
-};
 
 // API calls
 
@@ -335,7 +214,7 @@ void write_arguments(event::ArgumentsOf of, uint32_t value, uint64_t correlation
                      uint32_t count);
 
 /// Times and correlation of a call; all 0 when it was not recorded.
-struct Times {
+struct CallTimes {
   uint64_t correlation = 0, start = 0, end = 0;
 };
 
@@ -376,11 +255,11 @@ class Span {
     if (wants_arguments() && (bits_ & bit::kApi) != 0)
       write_arguments(event::ArgumentsOf::kOpenClCall, function, times_.correlation, given.words, given.kCount);
   }
-  const Times& times() const { return times_; }
+  const CallTimes& times() const { return times_; }
 
  private:
   uint64_t bits_, outer_;
-  Times times_;
+  CallTimes times_;
 };
 
 /// Calls the next function as one recorded call. Replaces a null errcode_ret, so that the code is known.
@@ -388,7 +267,7 @@ template <auto Member, typename F = FunctionOf<Member>>
 struct Traced;
 template <auto Member, typename R, typename... A>
 struct Traced<Member, R (*)(A...)> {
-  static R call(uint64_t bits, Times& times, A... args) {
+  static R call(uint64_t bits, CallTimes& times, A... args) {
     if constexpr (std::is_void_v<R>) {
       Span span(bits);
       next<Member, A...>(args...);
@@ -416,14 +295,14 @@ struct Traced<Member, R (*)(A...)> {
 };
 /// Calls the next function and records the call if it is enabled; for hooks that do more before or after.
 template <auto Member, typename... A>
-auto traced(Times& times, A... args) {
+auto traced(CallTimes& times, A... args) {
   const uint64_t bits = enabled_bits();
   if (bits == 0 || only_forward()) return NextCall<Member, FunctionOf<Member>>::call(args...);
   return Traced<Member>::call(bits, times, args...);
 }
 template <auto Member, typename... A>
 auto traced(A... args) {
-  Times times;
+  CallTimes times;
   return traced<Member>(times, args...);
 }
 
@@ -435,7 +314,7 @@ struct Plain<Member, R (*)(A...)> {
   static R CL_API_CALL call(A... args) {
     const uint64_t bits = enabled_bits();
     if (__builtin_expect((bits & bit::kApi) == 0 || only_forward(), 0)) return next<Member, A...>(args...);
-    Times times;
+    CallTimes times;
     return Traced<Member>::call(bits, times, args...);
   }
 };

@@ -17,7 +17,7 @@ using event::CopyDirection, event::CopyKind, event::MemoryKind;
 
 // Each fill_command() describes the command of one function from its arguments, after the call has succeeded.
 
-void copy(Command& command, uint64_t bytes, CopyDirection direction, CopyKind kind, MemoryKind source,
+void copy(ClCommand& command, uint64_t bytes, CopyDirection direction, CopyKind kind, MemoryKind source,
           MemoryKind target, bool blocking) {
   command.kind = CommandKind::kCopy;
   command.value = static_cast<uint32_t>(direction) | static_cast<uint32_t>(kind) << 8 |
@@ -28,11 +28,11 @@ void copy(Command& command, uint64_t bytes, CopyDirection direction, CopyKind ki
 }
 
 MemoryKind kind_of(cl_mem handle) {
-  const Memory* const memory = memory_of(handle);
+  const ClMemory* const memory = memory_of(handle);
   return memory != nullptr ? memory->kind : MemoryKind::kUnknown;
 }
 uint64_t element_of(cl_mem image) {
-  const Memory* const memory = memory_of(image);
+  const ClMemory* const memory = memory_of(image);
   return memory != nullptr ? memory->element_bytes : 0;
 }
 uint64_t volume(const size_t* region) {
@@ -44,7 +44,7 @@ bool is_host(MemoryKind kind) {
 }
 
 // Copies between pointers: what is not known shared memory is the host's.
-void pointer_copy(Command& command, const void* target, const void* source, uint64_t bytes, bool blocking) {
+void pointer_copy(ClCommand& command, const void* target, const void* source, uint64_t bytes, bool blocking) {
   const MemoryKind from = shared_at(source).kind, to = shared_at(target).kind;
   const MemoryKind from_kind = from == MemoryKind::kUnknown ? MemoryKind::kPageable : from;
   const MemoryKind to_kind = to == MemoryKind::kUnknown ? MemoryKind::kPageable : to;
@@ -54,7 +54,7 @@ void pointer_copy(Command& command, const void* target, const void* source, uint
   copy(command, bytes, direction, CopyKind::kSvm, from_kind, to_kind, blocking);
 }
 
-void fill(Command& command, uint64_t bytes, const void* pattern, size_t pattern_bytes, MemoryKind kind) {
+void fill(ClCommand& command, uint64_t bytes, const void* pattern, size_t pattern_bytes, MemoryKind kind) {
   command.kind = CommandKind::kFill;
   command.value = static_cast<uint32_t>(kind);
   command.flags = event::kCopyAsynchronous;
@@ -68,78 +68,78 @@ void fill(Command& command, uint64_t bytes, const void* pattern, size_t pattern_
 template <auto Member>
 struct Of {};
 
-void describe(Of<&D::clEnqueueReadBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking, size_t,
+void describe(Of<&D::clEnqueueReadBuffer>, ClCommand& c, cl_command_queue, cl_mem buffer, cl_bool blocking, size_t,
               size_t bytes, void*, cl_uint, const cl_event*, cl_event*) {
   copy(c, bytes, CopyDirection::kDeviceToHost, CopyKind::kPlain, kind_of(buffer), MemoryKind::kPageable, blocking);
 }
-void describe(Of<&D::clEnqueueWriteBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking, size_t,
+void describe(Of<&D::clEnqueueWriteBuffer>, ClCommand& c, cl_command_queue, cl_mem buffer, cl_bool blocking, size_t,
               size_t bytes, const void*, cl_uint, const cl_event*, cl_event*) {
   copy(c, bytes, CopyDirection::kHostToDevice, CopyKind::kPlain, MemoryKind::kPageable, kind_of(buffer), blocking);
 }
-void describe(Of<&D::clEnqueueReadBufferRect>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
+void describe(Of<&D::clEnqueueReadBufferRect>, ClCommand& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
               const size_t*, const size_t*, const size_t* region, size_t, size_t, size_t, size_t, void*, cl_uint,
               const cl_event*, cl_event*) {
   copy(c, volume(region), CopyDirection::kDeviceToHost, CopyKind::kRectangle, kind_of(buffer), MemoryKind::kPageable,
        blocking);
 }
-void describe(Of<&D::clEnqueueWriteBufferRect>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
+void describe(Of<&D::clEnqueueWriteBufferRect>, ClCommand& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
               const size_t*, const size_t*, const size_t* region, size_t, size_t, size_t, size_t, const void*, cl_uint,
               const cl_event*, cl_event*) {
   copy(c, volume(region), CopyDirection::kHostToDevice, CopyKind::kRectangle, MemoryKind::kPageable, kind_of(buffer),
        blocking);
 }
-void describe(Of<&D::clEnqueueCopyBuffer>, Command& c, cl_command_queue, cl_mem source, cl_mem target, size_t, size_t,
+void describe(Of<&D::clEnqueueCopyBuffer>, ClCommand& c, cl_command_queue, cl_mem source, cl_mem target, size_t, size_t,
               size_t bytes, cl_uint, const cl_event*, cl_event*) {
   copy(c, bytes, CopyDirection::kDeviceToDevice, CopyKind::kPlain, kind_of(source), kind_of(target), false);
 }
-void describe(Of<&D::clEnqueueCopyBufferRect>, Command& c, cl_command_queue, cl_mem source, cl_mem target,
+void describe(Of<&D::clEnqueueCopyBufferRect>, ClCommand& c, cl_command_queue, cl_mem source, cl_mem target,
               const size_t*, const size_t*, const size_t* region, size_t, size_t, size_t, size_t, cl_uint,
               const cl_event*, cl_event*) {
   copy(c, volume(region), CopyDirection::kDeviceToDevice, CopyKind::kRectangle, kind_of(source), kind_of(target),
        false);
 }
-void describe(Of<&D::clEnqueueReadImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking, const size_t*,
+void describe(Of<&D::clEnqueueReadImage>, ClCommand& c, cl_command_queue, cl_mem image, cl_bool blocking, const size_t*,
               const size_t* region, size_t, size_t, void*, cl_uint, const cl_event*, cl_event*) {
   copy(c, volume(region) * element_of(image), CopyDirection::kDeviceToHost, CopyKind::kImage, kind_of(image),
        MemoryKind::kPageable, blocking);
 }
-void describe(Of<&D::clEnqueueWriteImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking, const size_t*,
-              const size_t* region, size_t, size_t, const void*, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueWriteImage>, ClCommand& c, cl_command_queue, cl_mem image, cl_bool blocking,
+              const size_t*, const size_t* region, size_t, size_t, const void*, cl_uint, const cl_event*, cl_event*) {
   copy(c, volume(region) * element_of(image), CopyDirection::kHostToDevice, CopyKind::kImage, MemoryKind::kPageable,
        kind_of(image), blocking);
 }
-void describe(Of<&D::clEnqueueCopyImage>, Command& c, cl_command_queue, cl_mem source, cl_mem target, const size_t*,
+void describe(Of<&D::clEnqueueCopyImage>, ClCommand& c, cl_command_queue, cl_mem source, cl_mem target, const size_t*,
               const size_t*, const size_t* region, cl_uint, const cl_event*, cl_event*) {
   copy(c, volume(region) * element_of(source), CopyDirection::kDeviceToDevice, CopyKind::kImage, kind_of(source),
        kind_of(target), false);
 }
-void describe(Of<&D::clEnqueueCopyImageToBuffer>, Command& c, cl_command_queue, cl_mem source, cl_mem target,
+void describe(Of<&D::clEnqueueCopyImageToBuffer>, ClCommand& c, cl_command_queue, cl_mem source, cl_mem target,
               const size_t*, const size_t* region, size_t, cl_uint, const cl_event*, cl_event*) {
   copy(c, volume(region) * element_of(source), CopyDirection::kDeviceToDevice, CopyKind::kImageToBuffer,
        kind_of(source), kind_of(target), false);
 }
-void describe(Of<&D::clEnqueueCopyBufferToImage>, Command& c, cl_command_queue, cl_mem source, cl_mem target, size_t,
+void describe(Of<&D::clEnqueueCopyBufferToImage>, ClCommand& c, cl_command_queue, cl_mem source, cl_mem target, size_t,
               const size_t*, const size_t* region, cl_uint, const cl_event*, cl_event*) {
   copy(c, volume(region) * element_of(target), CopyDirection::kDeviceToDevice, CopyKind::kBufferToImage,
        kind_of(source), kind_of(target), false);
 }
-void describe(Of<&D::clEnqueueMapBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
+void describe(Of<&D::clEnqueueMapBuffer>, ClCommand& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
               cl_map_flags flags, size_t, size_t bytes, cl_uint, const cl_event*, cl_event*, cl_int*) {
   copy(c, (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 ? 0 : bytes, CopyDirection::kDeviceToHost, CopyKind::kMap,
        kind_of(buffer), MemoryKind::kHost, blocking);
 }
-void describe(Of<&D::clEnqueueMapImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking,
+void describe(Of<&D::clEnqueueMapImage>, ClCommand& c, cl_command_queue, cl_mem image, cl_bool blocking,
               cl_map_flags flags, const size_t*, const size_t* region, size_t*, size_t*, cl_uint, const cl_event*,
               cl_event*, cl_int*) {
   copy(c, (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 ? 0 : volume(region) * element_of(image),
        CopyDirection::kDeviceToHost, CopyKind::kMap, kind_of(image), MemoryKind::kHost, blocking);
 }
-void describe(Of<&D::clEnqueueMigrateMemObjects>, Command& c, cl_command_queue, cl_uint count, const cl_mem* objects,
+void describe(Of<&D::clEnqueueMigrateMemObjects>, ClCommand& c, cl_command_queue, cl_uint count, const cl_mem* objects,
               cl_mem_migration_flags flags, cl_uint, const cl_event*, cl_event*) {
   uint64_t bytes = 0;
   MemoryKind kind = MemoryKind::kUnknown;
   for (cl_uint i = 0; i < count; ++i)
-    if (const Memory* const memory = memory_of(objects[i])) {
+    if (const ClMemory* const memory = memory_of(objects[i])) {
       bytes += memory->bytes;
       kind = memory->kind;
     }
@@ -149,20 +149,21 @@ void describe(Of<&D::clEnqueueMigrateMemObjects>, Command& c, cl_command_queue, 
   else
     copy(c, bytes, CopyDirection::kHostToDevice, CopyKind::kMigrate, MemoryKind::kUnknown, kind, false);
 }
-void describe(Of<&D::clEnqueueSVMMemcpy>, Command& c, cl_command_queue, cl_bool blocking, void* target,
+void describe(Of<&D::clEnqueueSVMMemcpy>, ClCommand& c, cl_command_queue, cl_bool blocking, void* target,
               const void* source, size_t bytes, cl_uint, const cl_event*, cl_event*) {
   pointer_copy(c, target, source, bytes, blocking);
 }
-void describe(Of<&D::clEnqueueSVMMap>, Command& c, cl_command_queue, cl_bool blocking, cl_map_flags flags, void*,
+void describe(Of<&D::clEnqueueSVMMap>, ClCommand& c, cl_command_queue, cl_bool blocking, cl_map_flags flags, void*,
               size_t bytes, cl_uint, const cl_event*, cl_event*) {
   copy(c, (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 ? 0 : bytes, CopyDirection::kDeviceToHost, CopyKind::kMap,
        MemoryKind::kSvm, MemoryKind::kHost, blocking);
 }
-void describe(Of<&D::clEnqueueSVMUnmap>, Command& c, cl_command_queue, void* at, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueSVMUnmap>, ClCommand& c, cl_command_queue, void* at, cl_uint, const cl_event*,
+              cl_event*) {
   copy(c, shared_at(at).bytes, CopyDirection::kHostToDevice, CopyKind::kUnmap, MemoryKind::kHost, MemoryKind::kSvm,
        false);
 }
-void describe(Of<&D::clEnqueueSVMMigrateMem>, Command& c, cl_command_queue, cl_uint count, const void** at,
+void describe(Of<&D::clEnqueueSVMMigrateMem>, ClCommand& c, cl_command_queue, cl_uint count, const void** at,
               const size_t* sizes, cl_mem_migration_flags flags, cl_uint, const cl_event*, cl_event*) {
   uint64_t bytes = 0;
   for (cl_uint i = 0; i < count; ++i) bytes += sizes != nullptr && sizes[i] != 0 ? sizes[i] : shared_at(at[i]).bytes;
@@ -171,29 +172,31 @@ void describe(Of<&D::clEnqueueSVMMigrateMem>, Command& c, cl_command_queue, cl_u
   copy(c, bytes, to_host ? CopyDirection::kDeviceToHost : CopyDirection::kHostToDevice, CopyKind::kMigrate,
        MemoryKind::kSvm, MemoryKind::kSvm, false);
 }
-void describe(Of<&D::clEnqueueSVMMemFill>, Command& c, cl_command_queue, void*, const void* pattern,
+void describe(Of<&D::clEnqueueSVMMemFill>, ClCommand& c, cl_command_queue, void*, const void* pattern,
               size_t pattern_bytes, size_t bytes, cl_uint, const cl_event*, cl_event*) {
   fill(c, bytes, pattern, pattern_bytes, MemoryKind::kSvm);
 }
-void describe(Of<&D::clEnqueueFillBuffer>, Command& c, cl_command_queue, cl_mem buffer, const void* pattern,
+void describe(Of<&D::clEnqueueFillBuffer>, ClCommand& c, cl_command_queue, cl_mem buffer, const void* pattern,
               size_t pattern_bytes, size_t, size_t bytes, cl_uint, const cl_event*, cl_event*) {
   fill(c, bytes, pattern, pattern_bytes, kind_of(buffer));
 }
-void describe(Of<&D::clEnqueueFillImage>, Command& c, cl_command_queue, cl_mem image, const void* color, const size_t*,
-              const size_t* region, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueFillImage>, ClCommand& c, cl_command_queue, cl_mem image, const void* color,
+              const size_t*, const size_t* region, cl_uint, const cl_event*, cl_event*) {
   fill(c, volume(region) * element_of(image), color, 16, kind_of(image));
 }
-void sync(Command& c, event::SyncKind kind) {
+void sync(ClCommand& c, event::SyncKind kind) {
   c.kind = CommandKind::kSync;
   c.value = static_cast<uint32_t>(kind);
 }
-void describe(Of<&D::clEnqueueMarker>, Command& c, cl_command_queue, cl_event*) {
+void describe(Of<&D::clEnqueueMarker>, ClCommand& c, cl_command_queue, cl_event*) {
   sync(c, event::SyncKind::kMarker);
 }
-void describe(Of<&D::clEnqueueMarkerWithWaitList>, Command& c, cl_command_queue, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueMarkerWithWaitList>, ClCommand& c, cl_command_queue, cl_uint, const cl_event*,
+              cl_event*) {
   sync(c, event::SyncKind::kMarker);
 }
-void describe(Of<&D::clEnqueueBarrierWithWaitList>, Command& c, cl_command_queue, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueBarrierWithWaitList>, ClCommand& c, cl_command_queue, cl_uint, const cl_event*,
+              cl_event*) {
   sync(c, event::SyncKind::kBarrier);
 }
 
@@ -206,7 +209,7 @@ struct Enqueue : EnqueueCall<FunctionOf<Member>> {
     return EnqueueCall<R (*)(A...)>::call(
         SlotOf<Member>::kNumber, wanted,
         [](auto... inner) { return NextCall<Member, FunctionOf<Member>>::call(inner...); },
-        [](Command& command, Queue&, auto... inner) {
+        [](ClCommand& command, ClQueue&, auto... inner) {
           describe(Of<Member>{}, command, inner...);
           return true;
         },
@@ -226,7 +229,7 @@ void* CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bool bloc
   void* const at = Enqueue<&D::clEnqueueMapBuffer>::run<void*>(bit::kCopy, queue, buffer, blocking, flags, offset,
                                                                bytes, waits, wait_list, event, code);
   if (at != nullptr && !only_forward())
-    if (Memory* const memory = memory_of(buffer))
+    if (ClMemory* const memory = memory_of(buffer))
       mapped(*memory, at, bytes, (flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) != 0);
   return at;
 }
@@ -237,7 +240,7 @@ void* CL_API_CALL map_image(cl_command_queue queue, cl_mem image, cl_bool blocki
   void* const at = Enqueue<&D::clEnqueueMapImage>::run<void*>(bit::kCopy, queue, image, blocking, flags, origin, region,
                                                               row_pitch, slice_pitch, waits, wait_list, event, code);
   if (at != nullptr && !only_forward())
-    if (Memory* const memory = memory_of(image))
+    if (ClMemory* const memory = memory_of(image))
       mapped(*memory, at, volume(region) * memory->element_bytes,
              (flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) != 0);
   return at;
@@ -246,12 +249,12 @@ void* CL_API_CALL map_image(cl_command_queue queue, cl_mem image, cl_bool blocki
 cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem object, void* at, cl_uint waits, const cl_event* wait_list,
                          cl_event* event) {
   if (only_forward()) return next<&D::clEnqueueUnmapMemObject>(queue, object, at, waits, wait_list, event);
-  Memory* const memory = memory_of(object);
-  const Mapping was = memory != nullptr ? unmapped(*memory, at) : Mapping{};
+  ClMemory* const memory = memory_of(object);
+  const HostMapping was = memory != nullptr ? unmapped(*memory, at) : HostMapping{};
   return EnqueueCall<FunctionOf<&D::clEnqueueUnmapMemObject>>::call(
       SlotOf<&D::clEnqueueUnmapMemObject>::kNumber, bit::kCopy,
       [](auto... inner) { return next<&D::clEnqueueUnmapMemObject>(inner...); },
-      [&](Command& command, Queue&, auto...) {
+      [&](ClCommand& command, ClQueue&, auto...) {
         copy(command, was.written ? was.bytes : 0, CopyDirection::kHostToDevice, CopyKind::kUnmap, MemoryKind::kHost,
              memory != nullptr ? memory->kind : MemoryKind::kUnknown, false);
         return true;
@@ -262,7 +265,7 @@ cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem object, void* at, cl_uin
 cl_int CL_API_CALL svm_free_enqueued(cl_command_queue queue, cl_uint count, void** pointers,
                                      void(CL_CALLBACK* free_function)(cl_command_queue, cl_uint, void**, void*),
                                      void* data, cl_uint waits, const cl_event* wait_list, cl_event* event) {
-  Times times;
+  CallTimes times;
   const cl_int result =
       traced<&D::clEnqueueSVMFree>(times, queue, count, pointers, free_function, data, waits, wait_list, event);
   // With a function of the program's own, that frees, through clSVMFree. Otherwise the runtime does, at some time after
@@ -292,8 +295,8 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue handle, cl_kernel kernel_hand
   return Call::call(
       SlotOf<&D::clEnqueueNDRangeKernel>::kNumber, bit::kDispatch,
       [](auto... inner) { return next<&D::clEnqueueNDRangeKernel>(inner...); },
-      [&](Command& command, Queue& queue, auto...) {
-        Kernel* const kernel = kernel_of(kernel_handle);
+      [&](ClCommand& command, ClQueue& queue, auto...) {
+        ClKernel* const kernel = kernel_of(kernel_handle);
         if (kernel == nullptr) return false;
         if (!kernel->included) {
           count_filtered();
@@ -330,8 +333,8 @@ cl_int CL_API_CALL enqueue_task(cl_command_queue handle, cl_kernel kernel_handle
   return Call::call(
       SlotOf<&D::clEnqueueTask>::kNumber, bit::kDispatch,
       [](auto... inner) { return next<&D::clEnqueueTask>(inner...); },
-      [&](Command& command, Queue& queue, auto...) {
-        Kernel* const kernel = kernel_of(kernel_handle);
+      [&](ClCommand& command, ClQueue& queue, auto...) {
+        ClKernel* const kernel = kernel_of(kernel_handle);
         if (kernel == nullptr) return false;
         if (!kernel->included) {
           count_filtered();
@@ -353,7 +356,7 @@ cl_int CL_API_CALL enqueue_native(cl_command_queue handle, void(CL_CALLBACK* fun
   return Call::call(
       SlotOf<&D::clEnqueueNativeKernel>::kNumber, bit::kDispatch,
       [](auto... inner) { return next<&D::clEnqueueNativeKernel>(inner...); },
-      [&](Command& command, Queue&, auto...) {
+      [&](ClCommand& command, ClQueue&, auto...) {
         // Named by the symbol, where the dynamic one is known, else by its place in its module.
         char name[512];
         Dl_info at{};

@@ -1,6 +1,9 @@
 // Enqueues commands; shared by the hooks of the API's own functions and of extensions.
 #pragma once
 
+#include "capture/source/opencl/kept_arguments.h"
+#include "capture/source/opencl/kernels.h"
+#include "capture/source/opencl/memory_objects.h"
 #include "capture/source/opencl/queues.h"
 #include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/sampler.h"
@@ -35,7 +38,7 @@ struct EnqueueCall<R (*)(A...)> {
     cl_event*& asked = std::get<cl_event*&>(std::tie(args...));
     cl_event own = nullptr;
     cl_event* const returned = asked;
-    Queue* const queue = (bits & wanted) != 0 ? queue_of(queue_argument(args...)) : nullptr;
+    ClQueue* const queue = (bits & wanted) != 0 ? queue_of(queue_argument(args...)) : nullptr;
     if (queue != nullptr && asked == nullptr) asked = &own;
     cl_int code = CL_SUCCESS;
     if constexpr (!std::is_same_v<R, cl_int>) {
@@ -65,7 +68,7 @@ struct EnqueueCall<R (*)(A...)> {
       if (wanted == bit::kDispatch && (bits & wanted) == 0) count_filtered();
       return result;
     }
-    Command command;
+    ClCommand command;
     command.event = returned != nullptr ? *returned : own;
     command.correlation = span.times().correlation;
     command.host_start = span.times().start;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "capture/source/opencl/enqueue.h"
+#include "capture/source/opencl/queue_hooks.h"
 
 namespace tacho::capture::opencl {
 namespace {
@@ -27,7 +28,7 @@ struct Extension {
   }
   /// As traced<>() of core.h.
   template <typename... A>
-  static auto traced(Times& times, A... args) {
+  static auto traced(CallTimes& times, A... args) {
     const uint64_t bits = enabled_bits();
     if (bits == 0 || only_forward()) return forward(args...);
     cl_int code = CL_SUCCESS;
@@ -53,10 +54,10 @@ struct PlainExtension<Number, R (*)(A...)> : Extension<Number, R (*)(A...)> {
     if constexpr (!std::is_same_v<R, cl_int> && kLastIsErrorCode<A...>) {
       cl_int code = CL_SUCCESS;
       if (last_of(args...) == nullptr) last_of(args...) = &code;
-      Times times;
+      CallTimes times;
       return Extension<Number, R (*)(A...)>::traced(times, args...);
     } else {
-      Times times;
+      CallTimes times;
       return Extension<Number, R (*)(A...)>::traced(times, args...);
     }
   }
@@ -84,7 +85,7 @@ cl_command_buffer_khr CL_API_CALL create_buffer(cl_uint count, const cl_command_
                                                 const cl_command_buffer_properties_khr* properties, cl_int* code) {
   cl_int own = CL_SUCCESS;
   if (code == nullptr) code = &own;
-  Times times;
+  CallTimes times;
   const cl_command_buffer_khr handle = CreateBuffer::traced(times, count, queues, properties, code);
   if (handle == nullptr || only_forward()) return handle;
   const Guard guard(g_wiped->objects);
@@ -98,7 +99,7 @@ cl_command_buffer_khr CL_API_CALL create_buffer(cl_uint count, const cl_command_
 
 using RetainBuffer = Extension<Function::clRetainCommandBufferKHR, clRetainCommandBufferKHR_fn>;
 cl_int CL_API_CALL retain_buffer(cl_command_buffer_khr handle) {
-  Times times;
+  CallTimes times;
   const cl_int result = RetainBuffer::traced(times, handle);
   if (result == CL_SUCCESS && !only_forward())
     if (CommandBuffer* const buffer = buffer_of(handle)) buffer->references.fetch_add(1, std::memory_order_relaxed);
@@ -115,7 +116,7 @@ cl_int CL_API_CALL release_buffer(cl_command_buffer_khr handle) {
       g_buffer_slab.give(buffer);
     }
   }
-  Times times;
+  CallTimes times;
   return ReleaseBuffer::traced(times, handle);
 }
 
@@ -125,7 +126,7 @@ cl_int CL_API_CALL command_kernel(cl_command_buffer_khr handle, cl_command_queue
                                   cl_uint dimensions, const size_t* offset, const size_t* global, const size_t* local,
                                   cl_uint waits, const cl_sync_point_khr* wait_list, cl_sync_point_khr* point,
                                   cl_mutable_command_khr* command) {
-  Times times;
+  CallTimes times;
   const cl_int result = CommandKernel::traced(times, handle, queue, properties, kernel, dimensions, offset, global,
                                               local, waits, wait_list, point, command);
   if (result != CL_SUCCESS || only_forward()) return result;
@@ -149,7 +150,7 @@ cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_co
                                   const cl_event* wait_list, cl_event* event) {
   return EnqueueCall<clEnqueueCommandBufferKHR_fn>::call(
       EnqueueBuffer::kNumber, bit::kDispatch, [](auto... args) { return EnqueueBuffer::forward(args...); },
-      [&](Command& command, Queue&, auto...) {
+      [&](ClCommand& command, ClQueue&, auto...) {
         CommandBuffer* const buffer = buffer_of(handle);
         if (buffer == nullptr) return false;
         if (buffer->number == 0) {
@@ -167,7 +168,7 @@ cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_co
 
 // Cl_intel_unified_shared_memory
 
-void* allocated(void* at, const Times& times, cl_context context, size_t bytes, MemoryKind kind,
+void* allocated(void* at, const CallTimes& times, cl_context context, size_t bytes, MemoryKind kind,
                 std::string_view name) {
   if (at == nullptr || only_forward()) return at;
   const uint32_t device = kind == MemoryKind::kHost ? 0 : device_number_of(context);
@@ -181,7 +182,7 @@ using HostAllocate = Extension<Function::clHostMemAllocINTEL, clHostMemAllocINTE
 void* CL_API_CALL host_allocate(cl_context context, const cl_mem_properties_intel* properties, size_t bytes,
                                 cl_uint alignment, cl_int* code) {
   cl_int own = CL_SUCCESS;
-  Times times;
+  CallTimes times;
   void* const at = HostAllocate::traced(times, context, properties, bytes, alignment, code != nullptr ? code : &own);
   return allocated(at, times, context, bytes, MemoryKind::kPinned, "usm host");
 }
@@ -189,7 +190,7 @@ using DeviceAllocate = Extension<Function::clDeviceMemAllocINTEL, clDeviceMemAll
 void* CL_API_CALL device_allocate(cl_context context, cl_device_id device, const cl_mem_properties_intel* properties,
                                   size_t bytes, cl_uint alignment, cl_int* code) {
   cl_int own = CL_SUCCESS;
-  Times times;
+  CallTimes times;
   void* const at =
       DeviceAllocate::traced(times, context, device, properties, bytes, alignment, code != nullptr ? code : &own);
   return allocated(at, times, context, bytes, MemoryKind::kDevice, "usm device");
@@ -198,7 +199,7 @@ using SharedAllocate = Extension<Function::clSharedMemAllocINTEL, clSharedMemAll
 void* CL_API_CALL shared_allocate(cl_context context, cl_device_id device, const cl_mem_properties_intel* properties,
                                   size_t bytes, cl_uint alignment, cl_int* code) {
   cl_int own = CL_SUCCESS;
-  Times times;
+  CallTimes times;
   void* const at =
       SharedAllocate::traced(times, context, device, properties, bytes, alignment, code != nullptr ? code : &own);
   return allocated(at, times, context, bytes, MemoryKind::kManaged, "usm shared");
@@ -209,7 +210,7 @@ cl_int CL_API_CALL free_shared(cl_context context, void* at) {
   using Free = Extension<Number, clMemFreeINTEL_fn>;
   SharedMemory was{};
   const bool known = !only_forward() && at != nullptr && shared_freed(at, &was);
-  Times times;
+  CallTimes times;
   const cl_int result = Free::traced(times, context, at);
   if (known)
     write_allocation(times, AllocationOperation::kFree, was.kind, was.device, was.bytes, reinterpret_cast<uint64_t>(at),
@@ -226,7 +227,7 @@ cl_int CL_API_CALL usm_copy(cl_command_queue queue, cl_bool blocking, void* targ
                             cl_uint waits, const cl_event* wait_list, cl_event* event) {
   return EnqueueCall<clEnqueueMemcpyINTEL_fn>::call(
       UsmCopy::kNumber, bit::kCopy, [](auto... args) { return UsmCopy::forward(args...); },
-      [&](Command& command, Queue&, auto...) {
+      [&](ClCommand& command, ClQueue&, auto...) {
         MemoryKind from = shared_at(source).kind, to = shared_at(target).kind;
         if (from == MemoryKind::kUnknown) from = MemoryKind::kPageable;
         if (to == MemoryKind::kUnknown) to = MemoryKind::kPageable;
@@ -245,7 +246,7 @@ cl_int CL_API_CALL usm_copy(cl_command_queue queue, cl_bool blocking, void* targ
 
 using KernelPointer = Extension<Function::clSetKernelArgMemPointerINTEL, clSetKernelArgMemPointerINTEL_fn>;
 cl_int CL_API_CALL set_kernel_pointer(cl_kernel kernel, cl_uint index, const void* pointer) {
-  Times times;
+  CallTimes times;
   const cl_int result = KernelPointer::traced(times, kernel, index, pointer);
   if (result == CL_SUCCESS && wants_arguments() && !only_forward())
     argument_set(kernel, index, sizeof pointer, pointer, true);
@@ -257,7 +258,7 @@ cl_int CL_API_CALL usm_fill(cl_command_queue queue, void* target, const void* pa
                             size_t bytes, cl_uint waits, const cl_event* wait_list, cl_event* event) {
   return EnqueueCall<clEnqueueMemFillINTEL_fn>::call(
       UsmFill::kNumber, bit::kCopy, [](auto... args) { return UsmFill::forward(args...); },
-      [&](Command& command, Queue&, auto...) {
+      [&](ClCommand& command, ClQueue&, auto...) {
         command.kind = CommandKind::kFill;
         command.value = static_cast<uint32_t>(shared_at(target).kind);
         command.flags = event::kCopyAsynchronous;

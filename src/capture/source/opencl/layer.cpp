@@ -12,9 +12,13 @@
 
 #include "capture/capture.h"
 #include "capture/kernel_filter.h"
+#include "capture/source/opencl/devices.h"
 #include "capture/source/opencl/enqueue.h"
 #include "capture/source/opencl/extensions.h"
+#include "capture/source/opencl/kernels.h"
+#include "capture/source/opencl/memory_objects.h"
 #include "capture/source/opencl/opencl.h"
+#include "capture/source/opencl/queue_hooks.h"
 #include "capture/source/opencl/queues.h"
 
 #define TACHO_EXPORT extern "C" __attribute__((visibility("default")))
@@ -43,8 +47,10 @@ bool set_up() {
 #define TACHO_CL_FUNCTION(number, name, count, parameters) g_hooks.name = Plain<&D::name>::call;
 #define TACHO_CL_OPAQUE(number, name) g_hooks.name = g_next.name;
 #include "event/functions/functions_opencl.def"
-  install_objects(g_hooks);
-  install_queues(g_hooks);
+  install_device_hooks(g_hooks);
+  install_kernel_hooks(g_hooks);
+  install_memory_hooks(g_hooks);
+  install_queue_hooks(g_hooks);
   install_enqueue(g_hooks);
   install_extensions(g_hooks);
   read_kernel_filter();
@@ -84,7 +90,7 @@ constinit std::atomic<bool> g_real_found{false};
 
 void find_all_real(const void* caller) {
   if (g_real_found.load(std::memory_order_acquire)) return;
-  while (g_starting.exchange(1, std::memory_order_acquire) != 0) sched_yield();
+  lock(g_starting);
   if (!g_real_found.load(std::memory_order_relaxed)) {
     Dl_info self{};
     dladdr(reinterpret_cast<void*>(&find_all_real), &self);
@@ -98,7 +104,7 @@ void find_all_real(const void* caller) {
 #include "event/functions/functions_opencl.def"
     g_real_found.store(true, std::memory_order_release);
   }
-  g_starting.store(0, std::memory_order_release);
+  unlock(g_starting);
 }
 
 // A first call within which the loader may be setting itself up: what it calls meanwhile, on the same thread, through
@@ -127,7 +133,7 @@ class FirstCall {
 Mode decide() {
   Mode mode = g_mode.load(std::memory_order_acquire);
   if (mode != Mode::kUnknown) return mode;
-  while (g_starting.exchange(1, std::memory_order_acquire) != 0) sched_yield();
+  lock(g_starting);
   mode = g_mode.load(std::memory_order_acquire);
   if (mode == Mode::kUnknown) {
     g_next = g_real;
@@ -145,7 +151,7 @@ Mode decide() {
     }
     g_mode.store(mode, std::memory_order_release);
   }
-  g_starting.store(0, std::memory_order_release);
+  unlock(g_starting);
   return mode;
 }
 
@@ -239,7 +245,7 @@ cl_int init_layer(cl_uint entries, const cl_icd_dispatch* target, cl_uint* entri
                   const cl_icd_dispatch** layer_ret) {
   if (target == nullptr || entries_ret == nullptr || layer_ret == nullptr) return CL_INVALID_VALUE;
   constexpr auto kEntries = static_cast<cl_uint>(sizeof(cl_icd_dispatch) / sizeof(void*));
-  while (g_starting.exchange(1, std::memory_order_acquire) != 0) sched_yield();
+  lock(g_starting);
   cl_int result = CL_INVALID_OPERATION;  // the loader goes on without us
   if (g_mode.load(std::memory_order_acquire) == Mode::kUnknown) {
     const cl_uint known = entries < kEntries ? entries : kEntries;
@@ -256,7 +262,7 @@ cl_int init_layer(cl_uint entries, const cl_icd_dispatch* target, cl_uint* entri
       g_mode.store(Mode::kOff, std::memory_order_release);
     }
   }
-  g_starting.store(0, std::memory_order_release);
+  unlock(g_starting);
   return result;
 }
 

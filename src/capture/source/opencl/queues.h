@@ -8,7 +8,7 @@
 #pragma once
 
 #include "capture/source/opencl/core.h"
-#include "capture/source/opencl/objects.h"
+#include "capture/source/opencl/devices.h"
 
 namespace tacho::capture::opencl {
 
@@ -20,7 +20,7 @@ struct WideShape {
 };
 
 /// A command in flight. `value` and `flags` go into the record's header unchanged.
-struct Command {
+struct ClCommand {
   cl_event event;
   uint64_t correlation;
   uint64_t host_start, host_end;  // of the call that enqueued it
@@ -41,20 +41,20 @@ struct Command {
   };
 };
 
-struct Chunk {
+struct CommandChunk {
   static constexpr uint32_t kCommands = 64;
-  std::atomic<Chunk*> next;
+  std::atomic<CommandChunk*> next;
   std::atomic<uint32_t> count;  // published
   uint32_t first;               // all commands before it are done
-  Command commands[kCommands];
+  ClCommand commands[kCommands];
 };
 
-struct Queue {
+struct ClQueue {
   std::atomic<uint32_t> references;  // the program's; 0 = retired
   uint32_t number;
   uint32_t index;  // in the list of queues; chooses the locks
   cl_command_queue handle;
-  Device* device;
+  ClDevice* device;
   uint64_t context;
   std::atomic<uint64_t> properties;  // as the program asked
   bool forced;                       // profiling is on: tacho enabled it or the program asked for it
@@ -66,10 +66,10 @@ struct Queue {
   cl_queue_properties array[15];
 
   // for enqueueing, under the append lock
-  Chunk* tail;
+  CommandChunk* tail;
   uint32_t since_poll, since_scan;
   // for collecting, under the drain lock
-  std::atomic<Chunk*> head;
+  std::atomic<CommandChunk*> head;
   std::atomic<uint64_t> appended, collected;
   uint64_t best_pair_uncertainty;  // of the pairs written since `pair_window`
   uint64_t pair_window;
@@ -77,40 +77,46 @@ struct Queue {
 };
 
 /// nullptr when the queue's commands cannot be traced.
-Queue* queue_of(cl_command_queue handle);
-Queue* queue_created(cl_command_queue handle, cl_context context, cl_device_id device, uint64_t asked, bool forced,
-                     const cl_queue_properties* array);
+ClQueue* queue_of(cl_command_queue handle);
+/// Also of queues whose commands cannot be traced, and of those that the program gave up.
+ClQueue* known_queue(cl_command_queue handle);
+/// The program gave the queue up: its events may live on and be asked for profiling times that the program never
+/// wanted.
+bool given_up(const ClQueue& queue);
+/// The program must not see profiling times of the queue: it did not ask, and the runtime would not have told.
+bool hides_profiling(const ClQueue* queue);
+ClQueue* queue_created(cl_command_queue handle, cl_context context, cl_device_id device, uint64_t asked, bool forced,
+                       const cl_queue_properties* array);
 void queue_retained(cl_command_queue handle);
 /// Collects completed commands; forgets the queue with the program's last reference.
 void queue_released(cl_command_queue handle);
 
 /// Takes over `command` (and one reference of its event).
-void add(Queue& queue, const Command& command);
+void add(ClQueue& queue, const ClCommand& command);
 /// As add(), for a command that is already complete: writes it at once.
-void add_complete(Queue& queue, const Command& command);
+void add_complete(ClQueue& queue, const ClCommand& command);
 /// Writes at most `limit` completed commands; stops at the first incomplete one unless `all`.
-void collect(Queue& queue, bool all, uint32_t limit);
+void collect(ClQueue& queue, bool all, uint32_t limit);
 /// After a call that waited for commands of the queue, before the program learns that it has ended: what is complete
 /// goes to the pool, also in the queues of the context where commands of this one waited for events.
-void collect_after_wait(Queue& queue);
+void collect_after_wait(ClQueue& queue);
+/// collect_after_wait() for all queues of a context.
+void collect_context(uint64_t context);
 void collect_all_queues();
+/// Before the program waits for the queue: the flush thread helps if many commands are in flight.
+void prepare_wait(const ClQueue& queue);
 /// True while tacho holds a reference to `event`.
 bool holds(cl_event event);
 
-/// Keeps what a command was given until its row is written: a number for Command::arguments, 0 when there is no room.
-uint16_t keep_arguments(event::ArgumentsOf of, uint32_t value, const void* words, uint32_t count);
 WideShape* take_wide();
 /// Counts a launch (for triggers and checks) and returns its ordinal.
 uint32_t count_launch();
 void count_filtered();
 
 /// Describes the queue in the trace, once. `first` may be null.
-void define_queue(Queue& queue, const Command* first);
-using CreateQueue = cl_command_queue(CL_API_CALL*)(cl_context, cl_device_id, const cl_queue_properties*, cl_int*);
-/// The hook of clCreateCommandQueueWithProperties and of its extension twin.
-cl_command_queue create_queue_by(CreateQueue forward, uint16_t function, cl_context context, cl_device_id device,
-                                 const cl_queue_properties* asked, cl_int* code);
-void install_queues(cl_icd_dispatch& hooks);
+void define_queue(ClQueue& queue, const ClCommand* first);
+/// Before the first queue.
+void start_queues();
 /// Registers the exit handler. Call once, after the runtime has initialised.
 void watch_exit();
 

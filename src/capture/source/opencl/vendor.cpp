@@ -14,10 +14,10 @@ constinit std::atomic<uint32_t> g_code_range_count{0};
 namespace {
 
 constexpr size_t kMaxVendors = 32;
-constinit Vendor g_vendors[kMaxVendors] = {};
+constinit ClVendor g_vendors[kMaxVendors] = {};
 constinit std::atomic<uint32_t> g_vendor_count{0};
 
-Vendor* known(const void* dispatch) {
+ClVendor* known(const void* dispatch) {
   const uint32_t count = g_vendor_count.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < count; ++i)
     if (g_vendors[i].dispatch == dispatch) return &g_vendors[i];
@@ -41,7 +41,7 @@ bool read_table(const void* dispatch, cl_icd_dispatch& table) {
 }
 
 // Which slots of the table lie in the loader or in us although the runtime's first function does not.
-void find_loops(Vendor& vendor, const cl_icd_dispatch* table) {
+void find_loops(ClVendor& vendor, const cl_icd_dispatch* table) {
   Dl_info self{}, home{};
   dladdr(reinterpret_cast<void*>(&find_loops), &self);
   if (dladdr(reinterpret_cast<void*>(table->clGetPlatformInfo), &home) == 0 || home.dli_fname == nullptr) return;
@@ -95,29 +95,29 @@ void add_code_range(const void* address) {
   g_code_range_count.store(count + 1, std::memory_order_release);
 }
 
-Vendor* vendor_of(cl_platform_id platform) {
+ClVendor* vendor_of(cl_platform_id platform) {
   if (platform == nullptr) return nullptr;
   const void* const dispatch = *reinterpret_cast<const void* const*>(platform);
   if (dispatch == nullptr) return nullptr;
-  if (Vendor* const vendor = known(dispatch)) return vendor;
+  if (ClVendor* const vendor = known(dispatch)) return vendor;
   cl_icd_dispatch table = {};
   const bool has_table = read_table(dispatch, table);
   if (has_table) add_code_range(reinterpret_cast<const void*>(table.clGetPlatformInfo));
   char name[128] = {};
   next<&cl_icd_dispatch::clGetPlatformInfo>(platform, CL_PLATFORM_NAME, sizeof name - 1, name, nullptr);
   const Guard guard(g_wiped->definitions);
-  if (Vendor* const vendor = known(dispatch)) return vendor;
+  if (ClVendor* const vendor = known(dispatch)) return vendor;
   const uint32_t count = g_vendor_count.load(std::memory_order_relaxed);
   if (count == kMaxVendors) return nullptr;
-  Vendor& vendor = g_vendors[count];
+  ClVendor& vendor = g_vendors[count];
   vendor.dispatch = dispatch;
   if (strstr(name, "Portable Computing Language") != nullptr) {
-    vendor.runtime = Runtime::kPocl;
+    vendor.runtime = ClRuntime::kPocl;
     vendor.clock = event::DeviceClock::kMonotonicRaw;
     vendor.clock_known = true;
     vendor.clock_error_ns = 200;  // of pairing the host's ticks with CLOCK_MONOTONIC_RAW
   } else if (strstr(name, "Oclgrind") != nullptr) {
-    vendor.runtime = Runtime::kOclgrind;
+    vendor.runtime = ClRuntime::kOclgrind;
     vendor.always_profiles = true;
     vendor.clock = event::DeviceClock::kRealtime;
     vendor.clock_known = true;
@@ -131,9 +131,9 @@ Vendor* vendor_of(cl_platform_id platform) {
   return &vendor;
 }
 
-Vendor* vendor_of(cl_device_id device) {
+ClVendor* vendor_of(cl_device_id device) {
   if (device == nullptr) return nullptr;
-  if (Vendor* const vendor = known(*reinterpret_cast<const void* const*>(device))) return vendor;
+  if (ClVendor* const vendor = known(*reinterpret_cast<const void* const*>(device))) return vendor;
   cl_platform_id platform = nullptr;
   next<&cl_icd_dispatch::clGetDeviceInfo>(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, nullptr);
   return vendor_of(platform);
@@ -141,7 +141,7 @@ Vendor* vendor_of(cl_device_id device) {
 
 void* detour(uint16_t number, const void* object, void* refusal) {
   if (object == nullptr) return nullptr;
-  const Vendor* const vendor = known(*static_cast<const void* const*>(object));
+  const ClVendor* const vendor = known(*static_cast<const void* const*>(object));
   if (vendor == nullptr || !vendor->loops[number]) return nullptr;
   return vendor->own[number] != nullptr ? vendor->own[number] : refusal;
 }

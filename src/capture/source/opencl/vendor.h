@@ -11,11 +11,11 @@
 
 namespace tacho::capture::opencl {
 
-enum class Runtime : uint8_t { kOther, kPocl, kOclgrind };
+enum class ClRuntime : uint8_t { kOther, kPocl, kOclgrind };
 
-struct Vendor {
+struct ClVendor {
   const void* dispatch;
-  Runtime runtime;
+  ClRuntime runtime;
   event::DeviceClock clock;
   bool clock_known;  // from the runtime's name; else measured at its first command
   uint32_t clock_error_ns;
@@ -26,8 +26,8 @@ struct Vendor {
 
 /// The runtime of a platform or device. The first call for a runtime calls into it to describe it. nullptr when the
 /// handle is null or there are too many runtimes.
-Vendor* vendor_of(cl_platform_id platform);
-Vendor* vendor_of(cl_device_id device);
+ClVendor* vendor_of(cl_platform_id platform);
+ClVendor* vendor_of(cl_device_id device);
 
 /// Code of the runtimes. An exported function that is called from such a range was called by the runtime itself.
 struct CodeRange {

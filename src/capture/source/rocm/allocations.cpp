@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "capture/room/pages.h"
 #include "capture/source/rocm/rocm.h"
 #include "tape/writer.h"
 
@@ -90,11 +91,10 @@ hsa::Status release(void* function, void* at) {
 }  // namespace
 
 void keep_allocation(uint64_t address, const Allocation& allocation) {
-  const Lock lock(g_known_lock);
+  const Guard lock(g_known_lock);
   if (g_unused == nullptr) {
-    void* const memory =
-        mmap(nullptr, kKnownAtOnce * sizeof(Known), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return;
+    void* const memory = map_pages(kKnownAtOnce * sizeof(Known));
+    if (memory == nullptr) return;
     for (uint32_t at = 0; at < kKnownAtOnce; ++at) {
       Known& fresh = static_cast<Known*>(memory)[at];
       fresh.next = g_unused;
@@ -109,7 +109,7 @@ void keep_allocation(uint64_t address, const Allocation& allocation) {
 }
 
 bool take_allocation(uint64_t address, Allocation& out) {
-  const Lock lock(g_known_lock);
+  const Guard lock(g_known_lock);
   for (Known** link = &bucket(address); *link != nullptr; link = &(*link)->next) {
     Known* const known = *link;
     if (known->address != address) continue;

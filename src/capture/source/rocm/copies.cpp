@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "capture/room/pages.h"
 #include "capture/source/rocm/rocm.h"
 #include "tape/writer.h"
 
@@ -26,9 +27,8 @@ constexpr uint32_t kAtOnce = 64;
 
 // Called with g_copies_lock held.
 void make() {
-  void* const memory =
-      mmap(nullptr, kAtOnce * sizeof(Copy), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return;
+  void* const memory = map_pages(kAtOnce * sizeof(Copy));
+  if (memory == nullptr) return;
   for (uint32_t at = 0; at < kAtOnce; ++at) {
     Copy& fresh = static_cast<Copy*>(memory)[at];
     if (call<sig::SignalCreate>(g_runtime.core.hsa_signal_create, int64_t{1}, 0u,
@@ -40,7 +40,7 @@ void make() {
 }
 
 Copy* take() {
-  const Lock lock(g_copies_lock);
+  const Guard lock(g_copies_lock);
   if (g_free_copies == nullptr) make();
   Copy* const copy = g_free_copies;
   if (copy != nullptr) g_free_copies = copy->next;
@@ -49,7 +49,7 @@ Copy* take() {
 
 void give_back(Copy* copy) {
   call<sig::SignalChange>(g_runtime.core.hsa_signal_store_relaxed, copy->signal, int64_t{1});
-  const Lock lock(g_copies_lock);
+  const Guard lock(g_copies_lock);
   copy->next = g_free_copies;
   g_free_copies = copy;
 }
@@ -150,7 +150,7 @@ uint64_t open_copies() {
 }
 
 void end_copies() {
-  const Lock lock(g_copies_lock);
+  const Guard lock(g_copies_lock);
   for (; g_free_copies != nullptr; g_free_copies = g_free_copies->next)
     call<sig::SignalDestroy>(g_runtime.core.hsa_signal_destroy, g_free_copies->signal);
   const uint64_t open = g_open.load(std::memory_order_relaxed);

@@ -23,6 +23,7 @@
 
 #include "capture/capture.h"
 #include "capture/counter_spool.h"
+#include "capture/room/say.h"
 #include "capture/source/rocm/pc_samples.h"
 #include "capture/source/rocm/replay/replay.h"
 #include "capture/source/rocm/replay/replay_kernels.h"
@@ -36,7 +37,6 @@ namespace tacho::capture::rocm::counting {
 namespace {
 
 namespace sdk_call = vendor::sdk::signature;
-using counter::Bytes;
 
 constexpr size_t kMostCounters = 4096, kMostPasses = 256, kMostAgents = 64;
 // How many pairs of counter and unit a process can name: 400 counters in 1024 units.
@@ -91,14 +91,14 @@ struct State {
   bool replays;              // each launch runs once for each of them
   int64_t patience_ms = 30'000;
   const char* sampling;  // nullptr: this run counts
-  Bytes agents;          // of Agent
+  MappedBytes agents;    // of Agent
   size_t agent_count;
-  Bytes kernels;  // of Kernel, by the SDK's number
-  Bytes turns;    // (key, next pass), open addressing
+  MappedBytes kernels;  // of Kernel, by the SDK's number
+  MappedBytes turns;    // (key, next pass), open addressing
   size_t turn_count;
-  Bytes seen;  // ids of instances that have been defined, open addressing
+  MappedBytes seen;  // ids of instances that have been defined, open addressing
   size_t seen_count;
-  Bytes record;
+  MappedBytes record;
   int file;
   char library[1024];  // the SDK's path
 };
@@ -118,13 +118,6 @@ const char* text_of(sdk::Status status) {
 }
 
 // The user sees it at once: a run that counts leaves no trace behind.
-void say(const char* sentence) {
-  char line[512];
-  const int size = snprintf(line, sizeof line, "tacho: %s\n", sentence);
-  if (size > 0)
-    counter::write_all(STDERR_FILENO, reinterpret_cast<const uint8_t*>(line),
-                       static_cast<size_t>(size) < sizeof line ? static_cast<size_t>(size) : sizeof line - 1);
-}
 void refuse(const char* sentence) {
   say(sentence);
   if (g_state.spool.state != nullptr) g_state.spool.state->refused.fetch_add(1);
@@ -135,8 +128,7 @@ void missing(uint32_t gpu, const char* counter, const char* reason) {
   snprintf(path, sizeof path, "%s/%u.missing", g_state.spool.folder, g_state.spool.process);
   const int size = snprintf(line, sizeof line, "%u %s %s\n", gpu, counter, reason);
   const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (file < 0 || size <= 0 ||
-      !counter::write_all(file, reinterpret_cast<const uint8_t*>(line), static_cast<size_t>(size)))
+  if (file < 0 || size <= 0 || !write_all(file, reinterpret_cast<const uint8_t*>(line), static_cast<size_t>(size)))
     g_state.spool.state->failures.fetch_add(1);
   if (file >= 0) close(file);
 }
@@ -187,7 +179,7 @@ sdk::Status take_agents(int32_t, const void** agents, size_t count, void*) {
     if (agent->type != static_cast<int32_t>(sdk::agent::kGpu)) continue;
     if (s.agent_count == kMostAgents || !s.agents.reserve((s.agent_count + 1) * sizeof(Agent))) break;
     Agent& made = agent_at(s.agent_count++);
-    s.agents.used = s.agent_count * sizeof(Agent);
+    s.agents.count = s.agent_count * sizeof(Agent);
     memset(static_cast<void*>(&made), 0, sizeof made);
     made.id = agent->id;
     made.gpu = gpu++;
@@ -213,8 +205,8 @@ sdk::Status take_counters(sdk::Handle, sdk::Handle* counters, size_t count, void
 // True if the SDK's own definitions (counter_defs.yaml beside it) have the counter for an architecture. A definition
 // that rests on one that is not there ends the program (seen with 1.0.0), and asking the SDK itself is too early.
 bool is_defined(const char* counter, size_t length, const char* architecture) {
-  static constinit Bytes s_definitions{};
-  if (s_definitions.used == 0) {
+  static constinit MappedBytes s_definitions{};
+  if (s_definitions.count == 0) {
     char path[1152];
     const char* const folder = getenv("ROCPROFILER_METRICS_PATH");
     const char* const slash = strrchr(g_state.library, '/');
@@ -223,8 +215,8 @@ bool is_defined(const char* counter, size_t length, const char* architecture) {
     else
       snprintf(path, sizeof path, "%.*s/../share/rocprofiler-sdk/counter_defs.yaml",
                slash != nullptr ? static_cast<int>(slash - g_state.library) : 0, g_state.library);
-    if (!counter::read_file(path, s_definitions)) return false;
-    s_definitions.data[s_definitions.used] = '\0';
+    if (!read_file(path, s_definitions)) return false;
+    s_definitions.data[s_definitions.count] = '\0';
   }
   const auto* const text = reinterpret_cast<const char*>(s_definitions.data);
   for (const char* at = text; (at = strstr(at, "- name: ")) != nullptr;) {
@@ -243,12 +235,12 @@ bool is_defined(const char* counter, size_t length, const char* architecture) {
 // its counters are first asked for.
 void define_counters() {
   State& s = g_state;
-  static constinit Bytes s_text{};
+  static constinit MappedBytes s_text{};
   const auto append = [&](const char* text) {
     const size_t length = strlen(text);
-    if (!s_text.reserve(s_text.used + length + (s_text.used + length > s_text.size ? 65536 : 0))) return;
-    memcpy(s_text.data + s_text.used, text, length);
-    s_text.used += length;
+    if (!s_text.reserve(s_text.count + length + (s_text.count + length > s_text.capacity ? 65536 : 0))) return;
+    memcpy(s_text.data + s_text.count, text, length);
+    s_text.count += length;
   };
   append("rocprofiler-sdk:\n  counters-schema-version: 1\n  counters:\n");
   bool any = false;
@@ -280,7 +272,7 @@ void define_counters() {
     append("\n");
   }
   if (any && s.agent_count != 0 && s.call.load_definition != nullptr)
-    s.call.load_definition(reinterpret_cast<const char*>(s_text.data), s_text.used, sdk::kAppendDefinition);
+    s.call.load_definition(reinterpret_cast<const char*>(s_text.data), s_text.count, sdk::kAppendDefinition);
 }
 
 void configure_pass(Agent& agent, size_t pass) {
@@ -312,10 +304,10 @@ void configure_pass(Agent& agent, size_t pass) {
 void take_kernel(const sdk::KernelSymbol& symbol) {
   State& s = g_state;
   const char* const name = symbol.name != nullptr ? symbol.name : "";
-  const Lock lock(g_counting_lock);
+  const Guard lock(g_counting_lock);
   const size_t need = (symbol.kernel + 1) * sizeof(Kernel);
-  if (symbol.kernel > 1u << 22 || !s.kernels.reserve(need > s.kernels.size ? need * 2 : need)) return;
-  if (s.kernels.used < need) s.kernels.used = need;
+  if (symbol.kernel > 1u << 22 || !s.kernels.reserve(need > s.kernels.capacity ? need * 2 : need)) return;
+  if (s.kernels.count < need) s.kernels.count = need;
   Kernel& kernel = reinterpret_cast<Kernel*>(s.kernels.data)[symbol.kernel];
   size_t length = strlen(name);
   if (length > 3 && strcmp(name + length - 3, ".kd") == 0) length -= 3;
@@ -340,8 +332,8 @@ void on_code_object(Record record, sdk::UserData*, void*) {
 
 Kernel kernel_of(uint64_t number) {  // with the lock
   const State& s = g_state;
-  return (number + 1) * sizeof(Kernel) <= s.kernels.used ? reinterpret_cast<const Kernel*>(s.kernels.data)[number]
-                                                         : Kernel{};
+  return (number + 1) * sizeof(Kernel) <= s.kernels.count ? reinterpret_cast<const Kernel*>(s.kernels.data)[number]
+                                                          : Kernel{};
 }
 
 // Dispatches
@@ -379,7 +371,7 @@ void write(const sdk::DispatchData& data, uint64_t index, size_t pass, spool::Ra
   const size_t name_bytes = kernel.name != nullptr ? strlen(kernel.name) : 0, padded = (name_bytes + 7) / 8 * 8;
   const size_t bytes = sizeof(spool::InstanceRecord) + padded + count * sizeof(spool::InstanceValue);
   const size_t most = bytes + count * sizeof(spool::InstanceDefinition);
-  s.record.used = 0;
+  s.record.count = 0;
   if (!s.record.reserve(most) || !s.seen.reserve(kMostInstances * sizeof(uint64_t))) {
     s.spool.state->failures.fetch_add(1);
     return;
@@ -467,8 +459,7 @@ void write(const sdk::DispatchData& data, uint64_t index, size_t pass, spool::Ra
     memcpy(at, &value, sizeof value);
     at += sizeof value;
   }
-  if (!counter::write_all(s.file, s.record.data, static_cast<size_t>(at - s.record.data)))
-    s.spool.state->failures.fetch_add(1);
+  if (!write_all(s.file, s.record.data, static_cast<size_t>(at - s.record.data))) s.spool.state->failures.fetch_add(1);
   if (selected) s.spool.state->dispatches_done.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -516,7 +507,7 @@ void on_dispatch(sdk::DispatchData data, sdk::Handle* config, sdk::UserData* use
   watch_exit({counts_are_open, [] {}, finish_hung_run, replay::finish});
   State& s = g_state;
   const auto tid = static_cast<uint32_t>(syscall(SYS_gettid));
-  const Lock lock(g_counting_lock);
+  const Guard lock(g_counting_lock);
   const Kernel kernel = kernel_of(data.info.kernel);
   const replay::Turn turn = s.replays ? replay::turn_of(kernel.name) : replay::Turn{};
   if (turn.ignored) return;
@@ -544,7 +535,7 @@ void on_values(sdk::DispatchData data, sdk::CounterRecord* values, size_t count,
   sign_of_life();
   const Counted counted = Counted::of(user.value);
   {
-    const Lock lock(g_counting_lock);
+    const Guard lock(g_counting_lock);
     write(data, counted.index, counted.pass, counted.once, counted.tid, true, values, count);
   }
   g_counts_back.fetch_add(1);

@@ -55,7 +55,7 @@ constinit DeviceFunctions g_device{};
 constinit char g_counter_names[kMostCounters][64]{};
 constinit size_t g_counter_count = 0, g_read_gpu_count = 0;
 constinit CountedGpu g_read_gpus[kMostGpus]{};
-constinit counter::Bytes g_values{};
+constinit MappedBytes g_values{};
 constinit std::atomic<uint32_t> g_reading{0}, g_readings_end{0};
 
 const char* reason_for(sdk::Status status) {

@@ -133,7 +133,7 @@ hsa::Status freeze(hsa::Executable executable, const char* options) {
   const hsa::Status status = call<sig::Freeze>(g_runtime.core.hsa_executable_freeze, executable, options);
   if (status != hsa::kSuccess || !active()) return status;
   find_devices();
-  const Lock lock(g_kernels_lock);
+  const Guard lock(g_kernels_lock);
   if (g_entries.load(std::memory_order_relaxed) == nullptr) {
     void* const memory = mmap(nullptr, kEntries * sizeof(Entry), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "capture/capture.h"
+#include "capture/room/say.h"
 #include "capture/source/rocm/rocm.h"
 #include "capture/source/rocm/sdk/sdk.h"
 #include "event/spool/spool.h"
@@ -63,7 +64,7 @@ constinit int g_file = -1;
 constinit std::atomic<bool> g_sampled{false};
 constinit std::atomic<uint32_t> g_write_lock{0};
 constinit std::atomic<uint64_t> g_dispatches_begun{0}, g_dispatches_back{0};
-constinit counter::Bytes g_pieces{};
+constinit MappedBytes g_pieces{};
 
 bool samples_here() {
   return g_sampled.load(std::memory_order_acquire) && getpid() == g_spool->pid;
@@ -74,15 +75,8 @@ const char* reason_of(sdk::Status status) {
   return text != nullptr ? text : "it gives no reason";
 }
 
-void tell_of_samples(const char* sentence) {
-  char line[512];
-  const int size = snprintf(line, sizeof line, "tacho: %s\n", sentence);
-  if (size > 0)
-    counter::write_all(STDERR_FILENO, reinterpret_cast<const uint8_t*>(line),
-                       static_cast<size_t>(size) < sizeof line ? static_cast<size_t>(size) : sizeof line - 1);
-}
 void refuse_to_sample(const char* sentence) {
-  tell_of_samples(sentence);
+  say(sentence);
   g_spool->state->refused.fetch_add(1);
 }
 
@@ -98,10 +92,9 @@ void flush_samples() {
 }
 
 void finish_hung_sampling() {
-  tell_of_samples(
-      "the program had ended, but rocprofiler-sdk waited for GPU work that did not end: tacho ended the process with "
+  say("the program had ended, but rocprofiler-sdk waited for GPU work that did not end: tacho ended the process with "
       "the program's exit code; the samples that it had handed over are kept");
-  const Lock lock(g_write_lock);  // what is being written is written whole
+  const Guard lock(g_write_lock);  // what is being written is written whole
   g_sampled.store(false);
 }
 
@@ -119,23 +112,22 @@ int on_dispatch_begins(uint64_t, sdk::Context, int32_t, int32_t, uint64_t, uint6
 // With the lock. Room for a piece, its header written.
 uint8_t* append(uint32_t category, uint32_t kind, uint64_t bytes) {
   const size_t need = sizeof(sdk::PieceHeader) + ((bytes + 7) & ~uint64_t{7});
-  if (!g_pieces.reserve(g_pieces.used + need > g_pieces.size ? (g_pieces.used + need) * 2 : 1)) {
+  if (!g_pieces.reserve(g_pieces.count + need > g_pieces.capacity ? (g_pieces.count + need) * 2 : 1)) {
     g_spool->state->failures.fetch_add(1);
     return nullptr;
   }
-  uint8_t* const at = g_pieces.data + g_pieces.used;
+  uint8_t* const at = g_pieces.data + g_pieces.count;
   const sdk::PieceHeader header{category, kind, bytes};
   memset(at, 0, need);
   memcpy(at, &header, sizeof header);
-  g_pieces.used += need;
+  g_pieces.count += need;
   return at + sizeof header;
 }
 
 // With the lock.
 void write_pieces() {
-  if (g_pieces.used != 0 && !counter::write_all(g_file, g_pieces.data, g_pieces.used))
-    g_spool->state->failures.fetch_add(1);
-  g_pieces.used = 0;
+  if (g_pieces.count != 0 && !write_all(g_file, g_pieces.data, g_pieces.count)) g_spool->state->failures.fetch_add(1);
+  g_pieces.count = 0;
 }
 
 template <typename Fixed>
@@ -143,7 +135,7 @@ void say_piece(sdk::Spooled kind, Fixed fixed, const char* text) {
   if (text == nullptr) text = "";
   const size_t length = strnlen(text, kMostText);
   fixed.text_bytes = static_cast<uint32_t>(length);
-  const Lock lock(g_write_lock);
+  const Guard lock(g_write_lock);
   uint8_t* const at = append(sdk::kSpoolCategory, static_cast<uint32_t>(kind), sizeof fixed + length);
   if (at == nullptr) return;
   memcpy(at, &fixed, sizeof fixed);
@@ -154,7 +146,7 @@ void say_piece(sdk::Spooled kind, Fixed fixed, const char* text) {
 void take_buffer(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*, uint64_t dropped) {
   if (!samples_here()) return;
   sign_of_life();
-  const Lock lock(g_write_lock);
+  const Guard lock(g_write_lock);
   if (!samples_here()) return;
   if (dropped > g_told_dropped) {
     const uint64_t more = dropped - g_told_dropped;
@@ -187,7 +179,7 @@ void keep_code(const sdk::CodeObject& code) {
     snprintf(path, sizeof path, "%.1000s/%u.%llu.code", g_spool->folder, g_spool->process,
              static_cast<unsigned long long>(code.id));
     const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (file < 0 || !counter::write_all(file, reinterpret_cast<const uint8_t*>(code.memory), code.memory_bytes))
+    if (file < 0 || !write_all(file, reinterpret_cast<const uint8_t*>(code.memory), code.memory_bytes))
       g_spool->state->failures.fetch_add(1);
     if (file >= 0) close(file);
   }
@@ -329,7 +321,7 @@ int initialize(void (*)(sdk::ClientId), void*) {
     if (why[0] != '\0') {
       char line[480];
       snprintf(line, sizeof line, "%s; the other GPUs are sampled", why);
-      tell_of_samples(line);
+      say(line);
     }
     g_sampled.store(true, std::memory_order_release);
     if (g_sampling.external_request != nullptr && g_sampling.external_kind_name != nullptr)

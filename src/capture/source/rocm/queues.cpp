@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "capture/room/pages.h"
 #include "capture/source/rocm/rocm.h"
 #include "tape/writer.h"
 
@@ -55,14 +56,9 @@ constinit std::atomic<uint32_t> g_last_hardware{0};
 
 constexpr uint32_t kSlotsAtOnce = 256;
 
-void* map(size_t bytes) {
-  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return at == MAP_FAILED ? nullptr : at;
-}
-
 // Called with g_free_lock held.
 void make_slots() {
-  auto* const fresh = static_cast<Slot*>(map(kSlotsAtOnce * sizeof(Slot)));
+  auto* const fresh = static_cast<Slot*>(map_pages(kSlotsAtOnce * sizeof(Slot)));
   if (fresh == nullptr) return;
   for (uint32_t at = 0; at < kSlotsAtOnce; ++at) {
     Slot& slot = fresh[at];
@@ -76,7 +72,7 @@ void make_slots() {
 }
 
 Slot* take_slot() {
-  const Lock lock(g_free_lock);
+  const Guard lock(g_free_lock);
   if (g_free_slots == nullptr) make_slots();
   Slot* const slot = g_free_slots;
   if (slot != nullptr) g_free_slots = slot->next;
@@ -84,7 +80,7 @@ Slot* take_slot() {
 }
 
 void give_back(Slot* first, Slot* last) {
-  const Lock lock(g_free_lock);
+  const Guard lock(g_free_lock);
   last->next = g_free_slots;
   g_free_slots = first;
 }
@@ -230,7 +226,7 @@ void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::Pa
       const hsa::Barrier barrier = behind(slot->signal, theirs);
       memcpy(static_cast<void*>(&queue.packets[out++]), &barrier, sizeof barrier);
     }
-    const Lock lock(queue.lock);
+    const Guard lock(queue.lock);
     (queue.last == nullptr ? queue.first : queue.last->next) = slot;
     queue.last = slot;
     ++queue.in_flight;
@@ -240,7 +236,7 @@ void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::Pa
 
 // A place for a queue that is about to be made; nullptr when all are taken.
 Tracked* claim() {
-  const Lock lock(g_queues_lock);
+  const Guard lock(g_queues_lock);
   uint32_t at = 0;
   while (at < kMostQueues && g_queues[at].used) ++at;
   if (at == kMostQueues) return nullptr;
@@ -250,7 +246,7 @@ Tracked* claim() {
 }
 
 void unclaim(Tracked& tracked) {
-  const Lock lock(g_queues_lock);
+  const Guard lock(g_queues_lock);
   tracked.queue.store(nullptr, std::memory_order_release);
   tracked.used = false;
 }
@@ -259,7 +255,7 @@ void track(Tracked& fresh, hsa::Queue* queue, const Device& device) {
   const uint32_t capacity = 2 * queue->size;
   if (fresh.capacity < capacity) {
     if (fresh.packets != nullptr) munmap(fresh.packets, fresh.capacity * sizeof(hsa::Dispatch));
-    fresh.packets = static_cast<hsa::Dispatch*>(map(capacity * sizeof(hsa::Dispatch)));
+    fresh.packets = static_cast<hsa::Dispatch*>(map_pages(capacity * sizeof(hsa::Dispatch)));
     fresh.capacity = fresh.packets == nullptr ? 0 : capacity;
   }
   fresh.device = &device;
@@ -280,7 +276,7 @@ void on_error(hsa::Status status, hsa::Queue* queue, void* data) {
   if (active()) {
     uint64_t object = 0;
     {
-      const Lock lock(tracked.lock);
+      const Guard lock(tracked.lock);
       collect_queue(tracked);
       if (tracked.first != nullptr) object = tracked.first->object;
     }
@@ -343,7 +339,7 @@ hsa::Status destroy_queue(hsa::Queue* queue) {
     Tracked& tracked = g_queues[at];
     if (tracked.queue.load(std::memory_order_acquire) != queue || queue == nullptr) continue;
     const hsa::Status status = call<sig::QueueDestroy>(g_runtime.core.hsa_queue_destroy, queue);
-    const Lock lock(tracked.lock);
+    const Guard lock(tracked.lock);
     if (active()) collect_queue(tracked);
     // What a destroyed queue has not executed it never will. The slots stay out of use: the GPU may know their signals.
     if (tracked.in_flight != 0 && active()) lose(event::LossReason::kUnmatched, tracked.in_flight);
@@ -361,7 +357,7 @@ uint64_t collect(bool patient) {
     Tracked& queue = g_queues[at];
     if (queue.queue.load(std::memory_order_acquire) == nullptr) continue;
     if (patient) {
-      const Lock lock(queue.lock);
+      const Guard lock(queue.lock);
       collect_queue(queue);
       in_flight += queue.in_flight;
     } else if (queue.lock.exchange(1, std::memory_order_acquire) == 0) {
@@ -380,7 +376,7 @@ void end_queues() {
   for (uint32_t at = 0; at < g_queue_end.load(std::memory_order_acquire); ++at)
     if (g_queues[at].queue.load(std::memory_order_acquire) != nullptr) in_flight += g_queues[at].in_flight;
   if (in_flight != 0) tape::loss(event::Table::kDispatch, event::LossReason::kKilled, in_flight);
-  const Lock lock(g_free_lock);
+  const Guard lock(g_free_lock);
   for (; g_free_slots != nullptr; g_free_slots = g_free_slots->next)
     call<sig::SignalDestroy>(g_runtime.core.hsa_signal_destroy, g_free_slots->signal);
 }

@@ -21,6 +21,8 @@
 #include <type_traits>
 
 #include "capture/per_thread.h"
+#include "capture/room/list.h"
+#include "capture/room/lock.h"
 #include "event/schema.h"
 #include "tape/layout.h"
 #include "vendor/amd/hsa.h"
@@ -41,19 +43,6 @@ template <typename Signature, typename... A>
 auto call(void* function, A... arguments) {
   return reinterpret_cast<Signature*>(function)(arguments...);
 }
-
-class Lock {
- public:
-  explicit Lock(std::atomic<uint32_t>& word) : word_(word) {
-    while (word.exchange(1, std::memory_order_acquire) != 0) sched_yield();
-  }
-  ~Lock() { word_.store(0, std::memory_order_release); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  std::atomic<uint32_t>& word_;
-};
 
 struct Device {
   hsa::Agent agent;

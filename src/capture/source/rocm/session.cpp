@@ -228,7 +228,7 @@ bool active() {
 
 void find_devices() {
   if (g_devices_found.load(std::memory_order_acquire)) return;
-  const Lock lock(g_devices_lock);
+  const Guard lock(g_devices_lock);
   if (g_devices_found.load(std::memory_order_relaxed)) return;
   call<sig::IterateAgents>(g_runtime.core.hsa_iterate_agents, add_device, nullptr);
   g_devices_found.store(true, std::memory_order_release);

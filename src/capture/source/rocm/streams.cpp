@@ -34,7 +34,7 @@ uint32_t number_of(uint64_t handle) {
   const uint32_t changes = g_changes.load(std::memory_order_acquire);
   Recent* const recent = g_recent.get();
   if (recent != nullptr && recent->handle == handle && recent->changes == changes) return recent->number;
-  const Lock lock(g_streams_lock);
+  const Guard lock(g_streams_lock);
   uint32_t at = 0, free = kMostStreams;
   for (; at < g_streams_end && g_streams[at].handle != handle; ++at)
     if (g_streams[at].handle == 0) free = at;
@@ -84,7 +84,7 @@ void stream_created(uint64_t handle) {
 
 void stream_destroyed(uint64_t handle) {
   if (handle <= kPerThreadStream) return;
-  const Lock lock(g_streams_lock);
+  const Guard lock(g_streams_lock);
   for (uint32_t at = 0; at < g_streams_end; ++at)
     if (g_streams[at].handle == handle) {
       g_streams[at].handle = 0;
@@ -103,7 +103,7 @@ uint32_t queue_of_stream(uint32_t base, uint32_t device, uint32_t hardware, uint
     if (here == key) return find(tried).queue.load(std::memory_order_relaxed);
     if (here == 0) break;
   }
-  const Lock lock(g_of_lock);
+  const Guard lock(g_of_lock);
   for (uint32_t tried = 0; tried < kFar; ++tried) {
     Of& of = find(tried);
     const uint64_t here = of.key.load(std::memory_order_relaxed);

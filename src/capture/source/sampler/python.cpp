@@ -12,6 +12,7 @@
 #include <atomic>
 #include <string_view>
 
+#include "capture/room/pages.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::sampler {
@@ -76,9 +77,8 @@ constinit std::atomic<uint32_t> g_next_code{1};
 CodeEntry* code_table() {
   CodeEntry* table = g_codes.load(std::memory_order_acquire);
   if (table != nullptr) return table;
-  void* const memory =
-      mmap(nullptr, kCodes * sizeof(CodeEntry), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
+  void* const memory = map_pages(kCodes * sizeof(CodeEntry));
+  if (memory == nullptr) return nullptr;
   auto* const fresh = static_cast<CodeEntry*>(memory);
   if (g_codes.compare_exchange_strong(table, fresh, std::memory_order_acq_rel)) return fresh;
   munmap(memory, kCodes * sizeof(CodeEntry));

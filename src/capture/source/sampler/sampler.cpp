@@ -20,6 +20,7 @@
 #include <atomic>
 
 #include "capture/per_thread.h"
+#include "capture/room/pages.h"
 #include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/memory.h"
 #include "capture/source/sampler/own_signal.h"
@@ -74,8 +75,8 @@ constinit std::atomic<uint32_t> g_last_index{0};  // highest index of a thread t
 // Memory of a thread's own that is all 0; null when there is none.
 template <typename T>
 T* map_scratch() {
-  void* const memory = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<T*>(memory);
+  void* const memory = map_pages(sizeof(T));
+  return memory == nullptr ? nullptr : static_cast<T*>(memory);
 }
 template <typename T>
 void unmap_scratch(T*& scratch) {

@@ -21,7 +21,7 @@ struct Collection : CounterSpool {
   bool by_cupti = false;        ///< use CUPTI's own kernel replay
   bool by_name = false;         ///< multiplexing tells launches apart by their kernel alone
   cuda::Cupti cupti{};
-  Bytes config{};  ///< CUPTI's config image
+  MappedBytes config{};  ///< CUPTI's config image
   const char* metrics[kMaxMetrics] = {};
   size_t metric_count = 0;
   std::atomic<bool> on{false};

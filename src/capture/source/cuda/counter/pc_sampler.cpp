@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "base/clock.h"
+#include "capture/room/pages.h"
 #include "event/spool/spool_samples.h"
 #include "vendor/nvidia/cupti_sampling.h"
 
@@ -47,8 +48,8 @@ constinit std::atomic<int64_t> g_last{0};
 
 template <typename T>
 T* zeroed(size_t count) {
-  void* const map = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return map == MAP_FAILED ? nullptr : static_cast<T*>(map);
+  void* const map = map_pages(count * sizeof(T));
+  return map == nullptr ? nullptr : static_cast<T*>(map);
 }
 
 void append(const char* suffix, const void* bytes, size_t size) {

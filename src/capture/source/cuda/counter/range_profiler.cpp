@@ -33,6 +33,7 @@
 
 #include "base/clock.h"
 #include "capture/capture.h"
+#include "capture/room/pages.h"
 #include "capture/source/cuda/counter/collection.h"
 #include "capture/source/cuda/counter/multiplex.h"
 #include "capture/source/cuda/counter/pc_sampler.h"
@@ -418,7 +419,7 @@ Session* measure_replayed(void* context, Function* function, const replay::Call&
   if (!replay::keep(call)) {
     close_session(*session);
     if (!selected) return nullptr;
-    if (g_own_replay) leave_batches("a kernel's arguments are not told by the driver");
+    if (g_own_replay) leave_batches("the driver does not describe a kernel's arguments");
     return open_session(context);
   }
   g_alone = host;
@@ -611,7 +612,7 @@ void finish_all() {
 
 // Launches without a record of their own: how many, kernel by kernel.
 void write_counts() {
-  static constinit Bytes s_records{};
+  static constinit MappedBytes s_records{};
   lock();
   for (std::atomic<Function*>& slot : g_functions) {
     Function* const function = slot.load(std::memory_order_acquire);
@@ -704,8 +705,8 @@ void finish() {
 
 // A word that reads 0 in every child, without a system call.
 void mark_process() {
-  void* const page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return;
+  void* const page = map_pages(4096);
+  if (page == nullptr) return;
   g_fork_word = static_cast<volatile uint32_t*>(page);
   *g_fork_word = 1;
   madvise(page, 4096, MADV_WIPEONFORK);

@@ -11,6 +11,8 @@
 #include <atomic>
 #include <type_traits>
 
+#include "capture/room/list.h"
+#include "capture/room/lock.h"
 #include "capture/source/cuda/counter/kernels.h"
 #include "capture/source/cuda/counter/l2.h"
 #include "capture/source/cuda/cupti_api.h"
@@ -60,36 +62,6 @@ struct Driver {
 };
 constinit Driver g_driver{};
 
-// Grows by mapping, never gives back: no C++ run time is needed in the program for it.
-template <typename T>
-struct List {
-  static_assert(std::is_trivially_copyable_v<T>);
-  T* data = nullptr;
-  size_t count = 0, capacity = 0;
-
-  T* grow(size_t more) {
-    if (count + more > capacity) {
-      size_t want = capacity == 0 ? 4096 / sizeof(T) + 1 : capacity * 2;
-      while (want < count + more) want *= 2;
-      void* const fresh = mmap(nullptr, want * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      if (fresh == MAP_FAILED) return nullptr;
-      if (count != 0) memcpy(fresh, data, count * sizeof(T));
-      if (data != nullptr) munmap(data, capacity * sizeof(T));
-      data = static_cast<T*>(fresh);
-      capacity = want;
-    }
-    T* const at = data + count;
-    count += more;
-    return at;
-  }
-  bool add(const T& value) {
-    T* const at = grow(1);
-    if (at != nullptr) *at = value;
-    return at != nullptr;
-  }
-  void drop(size_t i) { data[i] = data[--count]; }
-};
-
 enum class Where : uint8_t { kDevice, kGlobal, kHost };
 struct Memory {
   Address address;
@@ -129,12 +101,7 @@ constinit List<uint8_t> g_blob{};
 // One after the other with a zero behind each. Modules may be loaded by launches that hold no lock of ours.
 struct Names {
   List<char> list;
-  std::atomic<bool> busy{false};
-
-  void lock() {
-    while (busy.exchange(true, std::memory_order_acquire)) sched_yield();
-  }
-  void unlock() { busy.store(false, std::memory_order_release); }
+  LockWord busy{0};
 };
 constinit Names g_names{};            // of variables
 constinit List<void*> g_modules{};    // whose variables are in g_memory
@@ -244,8 +211,8 @@ bool reserve(Buffer& buffer, size_t bytes) {
   }
   buffer.device = 0;
   if (bytes > host_memory_available() / 2) return false;
-  void* const map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map == MAP_FAILED) return false;
+  void* const map = map_pages(bytes);
+  if (map == nullptr) return false;
   buffer.host = static_cast<uint8_t*>(map);
   buffer.bytes = bytes;
   return true;
@@ -290,17 +257,17 @@ void drop_gone_memory() {
 
 // A module ready to be loaded again and again; false when the driver does not make one.
 bool link_nothing(Tools& tools) {
-  void *state = nullptr, *linked = nullptr, *copy = MAP_FAILED;
+  void *state = nullptr, *linked = nullptr, *copy = nullptr;
   size_t bytes = 0;
   constexpr int kPtx = 1;  // CU_JIT_INPUT_PTX
   if (g_driver.link_create == nullptr || g_driver.link_create(0, nullptr, nullptr, &state) != 0) return false;
   if (g_driver.link_add(state, kPtx, kNothing, sizeof kNothing, "tacho", 0, nullptr, nullptr) == 0 &&
       g_driver.link_complete(state, &linked, &bytes) == 0) {
-    copy = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (copy != MAP_FAILED) memcpy(copy, linked, bytes);
+    copy = map_pages(bytes);
+    if (copy != nullptr) memcpy(copy, linked, bytes);
   }
   g_driver.link_destroy(state);
-  if (copy == MAP_FAILED) return false;
+  if (copy == nullptr) return false;
   tools.cubin = copy;
   tools.cubin_bytes = bytes;
   return true;
@@ -405,18 +372,18 @@ const uint8_t* compare() {
 // `copy` is what is gone through: the driver may load modules meanwhile.
 template <typename Visit>
 void each_name(Names& names, List<char>& copy, Visit visit) {
-  names.lock();
-  copy.count = 0;
-  if (char* const to = names.list.count == 0 ? nullptr : copy.grow(names.list.count); to != nullptr)
-    memcpy(to, names.list.data, names.list.count);
-  names.unlock();
+  {
+    const Guard guard(names.busy);
+    copy.count = 0;
+    if (char* const to = names.list.count == 0 ? nullptr : copy.grow(names.list.count); to != nullptr)
+      memcpy(to, names.list.data, names.list.count);
+  }
   for (size_t at = 0; at < copy.count; at += strlen(copy.data + at) + 1) visit(copy.data + at);
 }
 void add_name(Names& names, const char* name) {
   const size_t length = strlen(name) + 1;
-  names.lock();
+  const Guard guard(names.busy);
   if (char* const to = names.list.grow(length); to != nullptr) memcpy(to, name, length);
-  names.unlock();
 }
 
 bool names_variable(const Elf64_Sym& symbol, const Elf64_Shdr* sections, size_t count, const char* names) {

@@ -96,7 +96,7 @@ bool size_image(Session& session) {
     give_up("get memory for its counter data", 0);
     return false;
   }
-  session.image.used = bytes;
+  session.image.count = bytes;
   return true;
 }
 
@@ -225,14 +225,14 @@ bool fresh_image(Session& session) {
   if (g_collection.mode == Mode::kApplication && g_collection.pass != 0) {
     char path[1152];
     image_path(path, session, "");
-    const size_t bytes = session.image.used;
-    if (read_file(path, session.image) && session.image.used == bytes) return true;
-    session.image.used = bytes;  // this run launches more than the one before: tacho tells
+    const size_t bytes = session.image.count;
+    if (read_file(path, session.image) && session.image.count == bytes) return true;
+    session.image.count = bytes;  // this run launches more than the one before: tacho tells
   }
   abi::ImageInitialize initialize{};
   initialize.profiler = session.profiler;
   initialize.image = session.image.data;
-  initialize.bytes = session.image.used;
+  initialize.bytes = session.image.count;
   return call(g_call.image_initialize, initialize, "prepare its counter data");
 }
 
@@ -240,9 +240,9 @@ bool configure(Session& session, int replay, size_t pass) {
   abi::SetConfig config{};
   config.profiler = session.profiler;
   config.config = g_collection.config.data;
-  config.config_bytes = g_collection.config.used;
+  config.config_bytes = g_collection.config.count;
   config.image = session.image.data;
-  config.image_bytes = session.image.used;
+  config.image_bytes = session.image.count;
   config.range = session.range;
   config.replay = replay;
   config.max_ranges = g_ranges;
@@ -299,16 +299,17 @@ bool decode(Session& session) {
 size_t ranges_in(const Session& session) {
   abi::DataInfo info{};
   info.image = session.image.data;
-  info.bytes = session.image.used;
+  info.bytes = session.image.count;
   return call(g_call.data_info, info, "look into its counter data") ? info.ranges : SIZE_MAX;
 }
 
-size_t add_record(Bytes& records, const spool::CounterRecord& record, const char* name) {
+size_t add_record(MappedBytes& records, const spool::CounterRecord& record, const char* name) {
   const size_t name_bytes = name == nullptr ? 0 : strlen(name), padded = (name_bytes + 7) / 8 * 8;
   const size_t bytes = sizeof record + padded;
-  if (!records.reserve(records.used + bytes + (records.used + bytes > records.size ? records.size + 65536 : 0)))
+  if (!records.reserve(records.count + bytes +
+                       (records.count + bytes > records.capacity ? records.capacity + 65536 : 0)))
     return SIZE_MAX;
-  const size_t offset = records.used;
+  const size_t offset = records.count;
   spool::CounterRecord* const at = record_at(records, offset);
   *at = record;
   at->magic = spool::kCounterRecordMagic;
@@ -316,18 +317,18 @@ size_t add_record(Bytes& records, const spool::CounterRecord& record, const char
   at->name_bytes = static_cast<uint32_t>(name_bytes);
   memset(at + 1, 0, padded);
   if (name_bytes != 0) memcpy(at + 1, name, name_bytes);
-  records.used += bytes;
+  records.count += bytes;
   return offset;
 }
 
-void write_records(Bytes& records) {
-  if (records.used == 0) return;
+void write_records(MappedBytes& records) {
+  if (records.count == 0) return;
   char path[1152];
   snprintf(path, sizeof path, "%s/%u.records", g_collection.folder, g_collection.process);
   const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (file < 0 || !write_all(file, records.data, records.used)) g_collection.state->failures.fetch_add(1);
+  if (file < 0 || !write_all(file, records.data, records.count)) g_collection.state->failures.fetch_add(1);
   if (file >= 0) close(file);
-  records.used = 0;
+  records.count = 0;
 }
 
 void write_image(Session& session) {
@@ -335,7 +336,7 @@ void write_image(Session& session) {
   image_path(part, session, ".part");
   image_path(whole, session, "");
   const int file = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  const bool written = file >= 0 && write_all(file, session.image.data, session.image.used);
+  const bool written = file >= 0 && write_all(file, session.image.data, session.image.count);
   if (file >= 0) close(file);
   if (!written || rename(part, whole) != 0) g_collection.state->failures.fetch_add(1);
   write_records(session.records);

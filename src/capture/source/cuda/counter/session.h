@@ -28,7 +28,7 @@ struct Session {
   size_t used;       ///< ranges since start()
   uint32_t carried;  ///< launches in a row that ran in it though the filter leaves them out
   uint32_t number;   ///< of the image that is being filled, among those of its GPU
-  Bytes image, records;
+  MappedBytes image, records;
 };
 inline constexpr size_t kMaxSessions = 32;
 /// Slots without a context are free.
@@ -74,12 +74,12 @@ bool decode(Session& session);
 size_t ranges_in(const Session& session);
 
 /// Appends a record. Returns its offset in `records`, SIZE_MAX when there is no memory.
-size_t add_record(Bytes& records, const spool::CounterRecord& record, const char* name);
-inline spool::CounterRecord* record_at(Bytes& records, size_t offset) {
+size_t add_record(MappedBytes& records, const spool::CounterRecord& record, const char* name);
+inline spool::CounterRecord* record_at(MappedBytes& records, size_t offset) {
   return reinterpret_cast<spool::CounterRecord*>(records.data + offset);
 }
 /// Writes the image under its final name, then the records of its ranges.
 void write_image(Session& session);
-void write_records(Bytes& records);
+void write_records(MappedBytes& records);
 
 }  // namespace tacho::capture::counter

@@ -21,7 +21,6 @@ namespace tacho::capture::rocm::replay {
 
 namespace {
 
-using counter::Bytes;
 using spool::RanOnce;
 
 struct Settings {
@@ -166,7 +165,7 @@ void note_broken_off(uint64_t index, RanOnce why) {
   const int size =
       snprintf(line, sizeof line, "%llu %u\n", static_cast<unsigned long long>(index), static_cast<uint32_t>(why));
   const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (file < 0 || !counter::write_all(file, reinterpret_cast<const uint8_t*>(line), static_cast<size_t>(size)))
+  if (file < 0 || !write_all(file, reinterpret_cast<const uint8_t*>(line), static_cast<size_t>(size)))
     spool.state->failures.fetch_add(1);
   if (file >= 0) close(file);
 }
@@ -298,7 +297,7 @@ struct Batch {
   size_t count;
   uint32_t codes;      // pieces of code that were loaded when it was opened
   bool loaded_itself;  // a launch of it brought code
-  Bytes arena;
+  MappedBytes arena;
 };
 constinit Batch g_batch{};
 constinit std::atomic<bool> g_batch_is_open{false};
@@ -317,10 +316,10 @@ void choose_device(int device) {
 }
 
 void* in_arena(const void* from, size_t bytes) {
-  Bytes& arena = g_batch.arena;
-  const size_t at = (arena.used + 15) / 16 * 16;
-  if (!arena.reserve(Batch::kArena) || at + bytes > arena.size) return nullptr;
-  arena.used = at + bytes;
+  MappedBytes& arena = g_batch.arena;
+  const size_t at = (arena.count + 15) / 16 * 16;
+  if (!arena.reserve(Batch::kArena) || at + bytes > arena.capacity) return nullptr;
+  arena.count = at + bytes;
   if (from != nullptr) memcpy(arena.data + at, from, bytes);
   return arena.data + at;
 }
@@ -380,7 +379,7 @@ uint64_t run_in_pass(ThreadLaunch& thread, Next* next, const uint64_t* words, co
 void close_batch(RanOnce why) {
   for (size_t i = 0; i < g_batch.count && why != RanOnce::kNo; ++i) note_broken_off(g_batch.kept[i].index, why);
   g_batch.count = 0;
-  g_batch.arena.used = 0;
+  g_batch.arena.count = 0;
   forget_named();
   g_batch_is_open.store(false);
   g_abandoned.store(false);
@@ -511,7 +510,7 @@ uint64_t launch(const HipCall& does, const uint64_t* words, Next* next) {
   // A batch whose copies do not cover what this launch can write, or that has no room for it, ends here.
   if (g_batch_is_open.load() &&
       (!counts || g_abandoned.load() || why != RanOnce::kNo || g_batch.codes != codes_loaded() ||
-       g_batch.count == Batch::kMost || g_batch.arena.used > Batch::kArena / 2))
+       g_batch.count == Batch::kMost || g_batch.arena.count > Batch::kArena / 2))
     end_batch(*thread);
   bool by_itself = true;
   if (counts && why == RanOnce::kNo) {
@@ -523,7 +522,7 @@ uint64_t launch(const HipCall& does, const uint64_t* words, Next* next) {
       if (why == RanOnce::kNo) why = look_at_arguments(given, *kernel.arguments);
     }
   }
-  if (!g_batch_is_open.load()) g_batch.arena.used = 0;
+  if (!g_batch_is_open.load()) g_batch.arena.count = 0;
   uint64_t copied[14];
   memcpy(copied, words, sizeof copied);
   if (counts && why == RanOnce::kNo && !copy_arguments(does, given, *kernel.arguments, copied)) why = RanOnce::kNoRoom;

@@ -15,8 +15,6 @@ namespace tacho::capture::rocm::replay {
 
 namespace {
 
-using counter::Bytes;
-
 struct Code {
   uint64_t id;
   uint8_t* metadata;  // a copy; nullptr = none
@@ -33,26 +31,12 @@ struct LoadedKernel {
   bool wanted, collective;
   bool waits;  // it did not end by itself
 };
-constinit Bytes g_codes{}, g_kernels{}, g_slots{};
+constinit List<Code> g_codes{};
+constinit List<LoadedKernel> g_kernels{};
+constinit List<uint32_t> g_slots{};
 constinit std::atomic<uint32_t> g_codes_loaded{0};
-constinit size_t g_code_count = 0, g_kernel_count = 0;
 constinit std::atomic<uint32_t> g_kernels_lock{0};
 constexpr size_t kSlots = 1u << 20;
-
-Code& code_at(size_t index) {
-  return reinterpret_cast<Code*>(g_codes.data)[index];
-}
-LoadedKernel& kernel_at_index(size_t index) {
-  return reinterpret_cast<LoadedKernel*>(g_kernels.data)[index];
-}
-template <typename T>
-bool append(Bytes& to, size_t& count, const T& item) {
-  const size_t need = (count + 1) * sizeof(T);
-  if (!to.reserve(need > to.size ? need * 2 + 65536 : need)) return false;
-  reinterpret_cast<T*>(to.data)[count++] = item;
-  to.used = count * sizeof(T);
-  return true;
-}
 
 uint64_t hash_of(const char* name) {
   uint64_t hash = 0xcbf29ce484222325ull;
@@ -61,10 +45,10 @@ uint64_t hash_of(const char* name) {
 }
 // With the lock. `slot`: where it is, or belongs.
 LoadedKernel* look_up(const char* name, uint64_t hash, size_t& slot) {
-  if (!g_slots.reserve(kSlots * sizeof(uint32_t))) return nullptr;
-  const auto* const slots = reinterpret_cast<const uint32_t*>(g_slots.data);
+  if (!g_slots.reserve(kSlots)) return nullptr;
+  const auto* const slots = g_slots.data;
   for (slot = static_cast<size_t>(hash >> 20) % kSlots; slots[slot] != 0; slot = (slot + 1) % kSlots)
-    if (LoadedKernel& known = kernel_at_index(slots[slot] - 1); known.hash == hash && strcmp(known.name, name) == 0)
+    if (LoadedKernel& known = g_kernels.data[slots[slot] - 1]; known.hash == hash && strcmp(known.name, name) == 0)
       return &known;
   return nullptr;
 }
@@ -129,11 +113,11 @@ struct ImageFile {
 void see_code_object(const vendor::sdk::CodeObject& code, bool loaded) {
   if (!loaded) {
     drop_variables(code.id);
-    const Lock lock(g_kernels_lock);
-    for (size_t i = 0; i < g_code_count; ++i)
-      if (code_at(i).id == code.id && code_at(i).loaded) {
-        free(code_at(i).metadata);
-        code_at(i) = {code.id, nullptr, 0, false};
+    const Guard lock(g_kernels_lock);
+    for (size_t i = 0; i < g_codes.count; ++i)
+      if (g_codes.data[i].id == code.id && g_codes.data[i].loaded) {
+        free(g_codes.data[i].metadata);
+        g_codes.data[i] = {code.id, nullptr, 0, false};
       }
     return;
   }
@@ -154,21 +138,21 @@ void see_code_object(const vendor::sdk::CodeObject& code, bool loaded) {
     }
   }
   g_codes_loaded.fetch_add(1);
-  const Lock lock(g_kernels_lock);
-  append(g_codes, g_code_count, made);
+  const Guard lock(g_kernels_lock);
+  g_codes.add(made);
 }
 
 void see_kernel(uint64_t code_object, const char* name, const counter::CounterSpool& filter) {
-  const Lock lock(g_kernels_lock);
-  size_t code = g_code_count;
-  for (size_t i = g_code_count; i-- > 0 && code == g_code_count;)
-    if (code_at(i).id == code_object && code_at(i).loaded) code = i;
-  if (code == g_code_count) return;
+  const Guard lock(g_kernels_lock);
+  size_t code = g_codes.count;
+  for (size_t i = g_codes.count; i-- > 0 && code == g_codes.count;)
+    if (g_codes.data[i].id == code_object && g_codes.data[i].loaded) code = i;
+  if (code == g_codes.count) return;
   size_t slot = 0;
   const uint64_t hash = hash_of(name);
   if (LoadedKernel* const kernel = look_up(name, hash, slot); kernel != nullptr) {
     // Copies of the same code for several GPUs, or another piece of code with a kernel of that name.
-    const Code &before = code_at(kernel->code), &now = code_at(code);
+    const Code &before = g_codes.data[kernel->code], &now = g_codes.data[code];
     if (!before.loaded) {
       kernel->arguments = nullptr;  // a launch may be about to read the old ones
       kernel->read = kernel->differs = false;
@@ -182,7 +166,7 @@ void see_kernel(uint64_t code_object, const char* name, const counter::CounterSp
     kernel->code = code;
     return;
   }
-  if (g_slots.size == 0 || g_kernel_count >= kSlots / 2) return;
+  if (g_slots.capacity == 0 || g_kernels.count >= kSlots / 2) return;
   LoadedKernel made{};
   made.hash = hash;
   made.name = strdup(name);
@@ -190,8 +174,7 @@ void see_kernel(uint64_t code_object, const char* name, const counter::CounterSp
   if (made.name == nullptr) return;
   made.wanted = filter.name_passes(name);
   made.collective = waits_for_others(name);
-  if (append(g_kernels, g_kernel_count, made))
-    reinterpret_cast<uint32_t*>(g_slots.data)[slot] = static_cast<uint32_t>(g_kernel_count);
+  if (g_kernels.add(made)) g_slots.data[slot] = static_cast<uint32_t>(g_kernels.count);
 }
 
 uint32_t codes_loaded() {
@@ -199,15 +182,15 @@ uint32_t codes_loaded() {
 }
 
 bool find_kernel(const char* name, KnownKernel& out) {
-  const Lock lock(g_kernels_lock);
+  const Guard lock(g_kernels_lock);
   size_t slot = 0;
   LoadedKernel* const kernel = look_up(name, hash_of(name), slot);
   if (kernel == nullptr) return false;
   if (kernel->wanted && !kernel->read) {
-    kernel->arguments = read_arguments(code_at(kernel->code), kernel->name);
+    kernel->arguments = read_arguments(g_codes.data[kernel->code], kernel->name);
     kernel->read = true;
   }
-  out = {static_cast<size_t>(kernel - &kernel_at_index(0)),
+  out = {static_cast<size_t>(kernel - &g_kernels.data[0]),
          kernel->name,
          kernel->differs ? nullptr : kernel->arguments,
          kernel->wanted,
@@ -217,8 +200,8 @@ bool find_kernel(const char* name, KnownKernel& out) {
 }
 
 void note_waiting(size_t number) {
-  const Lock lock(g_kernels_lock);
-  kernel_at_index(number).waits = true;
+  const Guard lock(g_kernels_lock);
+  g_kernels.data[number].waits = true;
 }
 
 }  // namespace tacho::capture::rocm::replay

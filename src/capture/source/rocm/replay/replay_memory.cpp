@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "capture/counter_spool.h"
+#include "capture/room/pages.h"
 
 namespace tacho::capture::rocm::replay {
 
 namespace {
 
 namespace sig = hsa::signature;
-using counter::Bytes;
 using spool::RanOnce;
 
 constexpr uint32_t kXnackEnabled = 0x206;  // HSA_AMD_SYSTEM_INFO_XNACK_ENABLED
@@ -40,23 +40,10 @@ struct Range {
   bool copy_on_host;  // where the copy is
   void* copy;         // nullptr = none
 };
-constinit Bytes g_ranges{};
-constinit size_t g_range_count = 0;
+constinit List<Range> g_ranges{};
 constinit std::atomic<uint32_t> g_ranges_lock{0};
 constinit std::atomic<bool> g_copies_in_use{false};
 constinit std::atomic<uint32_t> g_mapped{0};  // pieces of memory that the program has mapped itself
-
-Range& range_at(size_t index) {
-  return reinterpret_cast<Range*>(g_ranges.data)[index];
-}
-
-bool add_range(const Range& range) {  // with the lock
-  const size_t need = (g_range_count + 1) * sizeof(Range);
-  if (!g_ranges.reserve(need > g_ranges.size ? need * 2 + 65536 : need)) return false;
-  range_at(g_range_count++) = range;
-  g_ranges.used = g_range_count * sizeof(Range);
-  return true;
-}
 
 void free_copy(Range& range) {
   if (range.copy == nullptr) return;
@@ -72,27 +59,26 @@ void free_copy(Range& range) {
 template <typename Which>
 bool drop_ranges(Which which) {  // with the lock
   bool any = false;
-  for (size_t at = 0; at < g_range_count;) {
-    if (!which(range_at(at))) {
+  for (size_t at = 0; at < g_ranges.count;) {
+    if (!which(g_ranges.data[at])) {
       ++at;
       continue;
     }
-    free_copy(range_at(at));
-    range_at(at) = range_at(--g_range_count);
+    free_copy(g_ranges.data[at]);
+    g_ranges.drop(at);
     any = true;
   }
-  g_ranges.used = g_range_count * sizeof(Range);
   return any;
 }
 
 // Frees what copies take of the GPU's memory, unless they are in use. True if that was anything.
 bool give_memory_back() {
   if (g_copies_in_use.load()) return false;
-  const Lock lock(g_ranges_lock);
+  const Guard lock(g_ranges_lock);
   bool any = false;
-  for (size_t at = 0; at < g_range_count; ++at) {
-    any = any || (range_at(at).copy != nullptr && !range_at(at).copy_on_host);
-    if (!range_at(at).copy_on_host) free_copy(range_at(at));
+  for (size_t at = 0; at < g_ranges.count; ++at) {
+    any = any || (g_ranges.data[at].copy != nullptr && !g_ranges.data[at].copy_on_host);
+    if (!g_ranges.data[at].copy_on_host) free_copy(g_ranges.data[at]);
   }
   return any;
 }
@@ -117,12 +103,12 @@ void given_out(void* at, size_t bytes, uint64_t pool, bool region) {
   hsa::PointerInfo info;
   const auto address = reinterpret_cast<uint64_t>(at);
   if (at == nullptr || !pointer_info(address, info) || !is_gpu(info.owner)) return;
-  const Lock lock(g_ranges_lock);
-  add_range({address, bytes, info.owner, pool, 0, region, false, false, false, nullptr});
+  const Guard lock(g_ranges_lock);
+  g_ranges.add({address, bytes, info.owner, pool, 0, region, false, false, false, nullptr});
 }
 void taken_back(void* at) {
   const auto address = reinterpret_cast<uint64_t>(at);
-  const Lock lock(g_ranges_lock);
+  const Guard lock(g_ranges_lock);
   drop_ranges([&](const Range& range) { return range.address == address && range.code == 0; });
 }
 
@@ -151,9 +137,10 @@ hsa::Status free_memory(void* at) {
 
 void give_to_others(const void* at) {
   const auto address = reinterpret_cast<uint64_t>(at);
-  const Lock lock(g_ranges_lock);
-  for (size_t i = 0; i < g_range_count; ++i)
-    if (address >= range_at(i).address && address - range_at(i).address < range_at(i).bytes) range_at(i).shared = true;
+  const Guard lock(g_ranges_lock);
+  for (size_t i = 0; i < g_ranges.count; ++i)
+    if (address >= g_ranges.data[i].address && address - g_ranges.data[i].address < g_ranges.data[i].bytes)
+      g_ranges.data[i].shared = true;
 }
 // To other processes, and to devices such as network cards.
 using ShareMemory = hsa::Status(void*, size_t, void*);
@@ -193,8 +180,7 @@ void* host_room(uint64_t bytes) {
   text[got > 0 ? got : 0] = '\0';
   const char* const left = strstr(text, "MemAvailable:");
   if (left != nullptr && bytes / 1024 > strtoull(left + strlen("MemAvailable:"), nullptr, 10) / 2) return nullptr;
-  void* const room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return room == MAP_FAILED ? nullptr : room;
+  return map_pages(bytes);
 }
 
 bool has_room(hsa::Agent gpu, uint64_t bytes) {
@@ -247,17 +233,16 @@ struct ManagedVariable {
   void* const* pointer;
   uint64_t bytes;
 };
-constinit Bytes g_managed{};
-constinit size_t g_managed_count = 0;
+constinit List<ManagedVariable> g_managed{};
 
 void add_managed_variables() {  // with the lock
-  for (size_t i = 0; i < g_managed_count; ++i) {
-    const ManagedVariable& variable = reinterpret_cast<const ManagedVariable*>(g_managed.data)[i];
+  for (size_t i = 0; i < g_managed.count; ++i) {
+    const ManagedVariable& variable = g_managed.data[i];
     const auto address = reinterpret_cast<uint64_t>(*variable.pointer);
     bool known = address == 0;
-    for (size_t at = 0; at < g_range_count && !known; ++at)
-      known = range_at(at).host && range_at(at).address == address;
-    if (!known) add_range({address, variable.bytes, 0, 0, 0, false, false, true, false, nullptr});
+    for (size_t at = 0; at < g_ranges.count && !known; ++at)
+      known = g_ranges.data[at].host && g_ranges.data[at].address == address;
+    if (!known) g_ranges.add({address, variable.bytes, 0, 0, 0, false, false, true, false, nullptr});
   }
 }
 }  // namespace
@@ -287,9 +272,9 @@ void take_tables(hsa::Tables* tables) {
 }
 
 void add_variables(const vendor::sdk::CodeObject& code, const CodeObjectParts* parts) {
-  const Lock lock(g_ranges_lock);
+  const Guard lock(g_ranges_lock);
   const auto add = [&](uint64_t address, uint64_t bytes) {
-    add_range({address, bytes, 0, 0, code.id, false, false, false, false, nullptr});
+    g_ranges.add({address, bytes, 0, 0, code.id, false, false, false, false, nullptr});
   };
   if (parts == nullptr && code.bytes != 0) add(code.base, code.bytes);
   for (size_t i = 0; parts != nullptr && i < parts->writable_count; ++i)
@@ -297,33 +282,30 @@ void add_variables(const vendor::sdk::CodeObject& code, const CodeObjectParts* p
 }
 
 void drop_variables(uint64_t code_object) {
-  const Lock lock(g_ranges_lock);
+  const Guard lock(g_ranges_lock);
   drop_ranges([&](const Range& range) { return range.code == code_object; });
 }
 
 void add_managed(uint64_t address, uint64_t bytes) {
   hsa::PointerInfo info;
   if (pointer_info(address, info) && is_gpu(info.owner)) return;
-  const Lock lock(g_ranges_lock);
-  add_range({address, bytes, 0, 0, 0, false, false, true, false, nullptr});
+  const Guard lock(g_ranges_lock);
+  g_ranges.add({address, bytes, 0, 0, 0, false, false, true, false, nullptr});
 }
 
 void drop_managed(uint64_t address) {
-  const Lock lock(g_ranges_lock);
+  const Guard lock(g_ranges_lock);
   drop_ranges([&](const Range& range) { return range.host && range.address == address; });
 }
 
 void drop_all_managed() {
-  const Lock lock(g_ranges_lock);
+  const Guard lock(g_ranges_lock);
   drop_ranges([](const Range& range) { return range.host; });
 }
 
 void note_managed_variable(void* const* pointer, uint64_t bytes) {
-  const Lock lock(g_ranges_lock);
-  const size_t need = (g_managed_count + 1) * sizeof(ManagedVariable);
-  if (pointer == nullptr || bytes == 0 || !g_managed.reserve(need > g_managed.size ? need * 2 + 4096 : need)) return;
-  reinterpret_cast<ManagedVariable*>(g_managed.data)[g_managed_count++] = {pointer, bytes};
-  g_managed.used = need;
+  const Guard lock(g_ranges_lock);
+  if (pointer != nullptr && bytes != 0) g_managed.add({pointer, bytes});
 }
 
 bool maps_memory() {
@@ -352,10 +334,10 @@ RanOnce look_at(const void* argument, size_t bytes) {
     if (info.type == kGraphics || info.type == kOfProcess) return RanOnce::kShared;
     if (info.type == kReserved || info.type == kMappedByProgram) return RanOnce::kMapped;
     if (info.type == kPlain && is_gpu(info.owner)) {
-      const Lock lock(g_ranges_lock);
+      const Guard lock(g_ranges_lock);
       bool known = false;
-      for (size_t i = 0; i < g_range_count && !known; ++i) {
-        const Range& range = range_at(i);
+      for (size_t i = 0; i < g_ranges.count && !known; ++i) {
+        const Range& range = g_ranges.data[i];
         known = word >= range.address && word - range.address < range.bytes && !range.shared;
       }
       if (!known) return RanOnce::kShared;
@@ -385,10 +367,10 @@ void forget_named() {
 }
 
 bool has_managed_memory() {
-  const Lock lock(g_ranges_lock);
+  const Guard lock(g_ranges_lock);
   add_managed_variables();
-  for (size_t at = 0; at < g_range_count; ++at)
-    if (range_at(at).host) return true;
+  for (size_t at = 0; at < g_ranges.count; ++at)
+    if (g_ranges.data[at].host) return true;
   return false;
 }
 
@@ -401,14 +383,14 @@ RanOnce save() {
     if (named.after == nullptr) return RanOnce::kNoRoom;
     memcpy(named.copy, reinterpret_cast<const void*>(named.address), named.bytes);
   }
-  const Lock lock(g_ranges_lock);
+  const Guard lock(g_ranges_lock);
   // Code whose unloading nobody told of.
   drop_ranges([](const Range& range) {
     hsa::PointerInfo info;
     return range.code != 0 && !pointer_info(range.address, info);
   });
-  for (size_t at = 0; at < g_range_count; ++at) {
-    Range& range = range_at(at);
+  for (size_t at = 0; at < g_ranges.count; ++at) {
+    Range& range = g_ranges.data[at];
     if (range.shared || range.bytes == 0) continue;
     if (!make_copy(range)) return RanOnce::kNoRoom;
     if (!copy_range(range, false)) return RanOnce::kFailed;
@@ -420,11 +402,11 @@ bool put_back() {
   for (size_t i = 0; i < g_named_count; ++i)
     if (g_named[i].copy != nullptr)
       memcpy(reinterpret_cast<void*>(g_named[i].address), g_named[i].copy, g_named[i].bytes);
-  const Lock lock(g_ranges_lock);
+  const Guard lock(g_ranges_lock);
   bool good = true;
   // What was given out since has no copy, and nothing that the launch could have known.
-  for (size_t at = 0; at < g_range_count; ++at)
-    if (const Range& range = range_at(at); !range.shared && range.copy != nullptr)
+  for (size_t at = 0; at < g_ranges.count; ++at)
+    if (const Range& range = g_ranges.data[at]; !range.shared && range.copy != nullptr)
       good = copy_range(range, true) && good;
   return good;
 }

@@ -79,19 +79,19 @@ bool stop(Session& session) {
 bool decode(Session& session) {
   return g_recorded[session.context].passes.size() == kPasses;
 }
-size_t add_record(Bytes& records, const spool::CounterRecord& record, const char*) {
-  if (!records.reserve(records.used + sizeof record)) return SIZE_MAX;
-  *record_at(records, records.used) = record;
-  records.used += sizeof record;
-  return records.used - sizeof record;
+size_t add_record(MappedBytes& records, const spool::CounterRecord& record, const char*) {
+  if (!records.reserve(records.count + sizeof record)) return SIZE_MAX;
+  *record_at(records, records.count) = record;
+  records.count += sizeof record;
+  return records.count - sizeof record;
 }
-void write_records(Bytes& records) {
-  records.used = 0;
+void write_records(MappedBytes& records) {
+  records.count = 0;
 }
 void write_image(Session& session) {
   std::vector<uint64_t> shapes;
   const auto& passes = g_recorded[session.context].passes;
-  for (size_t at = 0; at < session.records.used; at += sizeof(spool::CounterRecord)) {
+  for (size_t at = 0; at < session.records.count; at += sizeof(spool::CounterRecord)) {
     const spool::CounterRecord& record = *record_at(session.records, at);
     if (record.image == spool::kNotMeasured) continue;
     shapes.push_back(record.queue);
@@ -100,15 +100,6 @@ void write_image(Session& session) {
   g_images.emplace_back(session.device, shapes);
   write_records(session.records);
 }
-bool Bytes::reserve(size_t want) {
-  static std::map<Bytes*, std::vector<uint8_t>> s_memory;
-  std::vector<uint8_t>& memory = s_memory[this];
-  if (memory.size() < want) memory.resize(want * 2 + 4096);
-  data = memory.data();
-  size = memory.size();
-  return true;
-}
-
 namespace {
 
 class Multiplexing : public testing::Test {

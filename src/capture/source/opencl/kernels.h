@@ -1,0 +1,38 @@
+// The OpenCL source's view of the program's kernels and of the arguments that they are given.
+#pragma once
+
+#include "capture/source/opencl/devices.h"
+
+namespace tacho::capture::opencl {
+
+/// What clSetKernelArg has set, in the order of first setting; only where arguments are recorded.
+struct SetArguments {
+  uint32_t count;
+  event::KernelArgument set[event::kMostKernelArguments];
+};
+struct ClKernel {
+  std::atomic<uint32_t> references;  // the program's
+  bool included;                     // by the user's filter
+  uint32_t name;                     // string
+  cl_kernel handle;
+  struct OnDevice {
+    std::atomic<uint32_t> device;  // 0 = free; stored last
+    uint32_t number;               // of the KernelRecord
+  };
+  OnDevice on_device[4];
+  SetArguments* arguments;
+};
+ClKernel* kernel_of(cl_kernel handle);
+void kernel_created(cl_kernel handle);
+/// The program has set an argument. `pointer`: `value` itself is it, not where it lies.
+void argument_set(cl_kernel handle, cl_uint index, size_t size, const void* value, bool pointer);
+/// The arguments as they are now, for Command::arguments.
+uint16_t kept_arguments_of(const ClKernel& kernel);
+/// The number of the kernel's description on `device`.
+uint32_t kernel_number(ClKernel& kernel, ClDevice& device, event::DispatchKind kind);
+/// The number of a description for a launch without a kernel object (native kernel, command buffer).
+uint32_t pseudo_kernel(std::string_view name, event::DispatchKind kind);
+
+void install_kernel_hooks(cl_icd_dispatch& hooks);
+
+}  // namespace tacho::capture::opencl

@@ -541,7 +541,8 @@ TEST_F(RocprofilerTest, WhatIsUnknownIsCounted) {
   EXPECT_EQ(writer.losses[LossReason::kVendor], 1);
 }
 
-TEST_F(RocprofilerTest, BytesThatMakeNoSense) {
+// Whatever the bytes, a record gives one row at most; what makes no sense is counted as lost.
+TEST_F(RocprofilerTest, BytesThatMakeNoSenseGiveNoMoreRowsThanRecords) {
   decoder.operation(op(5, 214), "HIP_RUNTIME_API/hipLaunchKernel");
   decoder.operation(op(1, 3), "HSA_CORE_API/hsa_signal_store_screlease");
   decoder.operation(op(11, 2), "KERNEL_DISPATCH/KERNEL_DISPATCH_COMPLETE");
@@ -563,6 +564,13 @@ TEST_F(RocprofilerTest, BytesThatMakeNoSense) {
     block.give(decoder, random() % 8 != 0);
   }
   decoder.finish();
+  size_t rows = 0;
+  for (const auto& [table, of_table] : writer.facts) rows += of_table.size();
+  EXPECT_GT(rows, 100u);
+  EXPECT_LE(rows, 400u * 20);
+  int64_t lost = 0;
+  for (const auto& [reason, count] : writer.losses) lost += count;
+  EXPECT_GT(lost, 100);
 }
 
 }  // namespace

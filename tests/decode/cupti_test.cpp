@@ -478,8 +478,8 @@ TEST_F(CuptiTest, NamesThatChangeTheirMemoryAreFollowed) {
             "_Z5other");
 }
 
-// Whatever the bytes, a record gives one row at most, and none is shorter than its kind and four bytes more. What makes no
-// sense is counted as lost.
+// Whatever the bytes, a record gives one row at most, and none is shorter than its kind and four bytes more. What makes
+// no sense is counted as lost.
 TEST(CuptiBytes, GiveNoMoreRowsThanRecordsAndCountTheRest) {
   struct Decoding {
     MemoryWriter writer;

@@ -14,6 +14,7 @@
 
 #include "analysis/findings/findings.h"
 #include "base/result.h"
+#include "base/text/json_writer.h"
 #include "query/sql/session.h"
 #include "trace/trace.h"
 #include "view/index/index.h"
@@ -91,6 +92,9 @@ class Run {
                                                bool backwards);
   Status add_counters(int64_t track, int64_t start, int64_t ordinal,
                       std::vector<std::pair<std::string, std::string>>& columns);
+  struct Asked;
+  Status put_links(JsonWriter& json, const Asked& asked, std::optional<Linked>& launch);
+  Status put_stack(JsonWriter& json, const Asked& asked, const std::optional<Linked>& launch);
   // The stack of a row of table sample, and whether a launch took it, not a timer.
   Result<std::pair<int64_t, bool>> stack_of_sample(uint64_t row);
   static void add_name(const NameSum& sum, Sums& to);

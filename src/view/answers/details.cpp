@@ -161,45 +161,71 @@ Result<std::pair<int64_t, bool>> Run::stack_of_sample(uint64_t row) {
   return std::pair(dim[place->row], duration[place->row] == 0);
 }
 
+// A row that details are asked of.
+struct Run::Asked {
+  uint64_t row = 0;
+  size_t line = 0;
+  Slice slice;
+  std::vector<int64_t> cells;
+  int64_t process = 0;
+  Table table() const { return table_of_row(row); }
+  int64_t correlation() const { return cells[column::Fact::correlation]; }
+  int64_t start() const { return cells[column::Fact::start]; }
+};
+
 Result<std::string> Run::slice(uint64_t row) {
   const auto place = index_.place_of(row);
   if (!place) return fail("row {}: the trace has no such row", row);
-  const Table table = table_of_row(row);
   TACHO_ASSIGN(const auto shown, index_.slice(row));
   if (!shown) return fail("row {}: is not indexed yet; ask again in a moment", row);
-  const Slice& slice = shown->second;
+  Asked asked{row, shown->first, shown->second, {}, 0};
+  const Slice& slice = asked.slice;
+  const Table table = asked.table();
   const event::TableInfo& info = event::table_info(table);
-  std::vector<int64_t> cells(info.columns.size()), values;
-  for (size_t i = 0; i < cells.size(); ++i) {
+  asked.cells.resize(info.columns.size());
+  std::vector<int64_t> values;
+  for (size_t i = 0; i < asked.cells.size(); ++i) {
     TACHO_TRY(trace_->decode(table, place->chunk, static_cast<int>(i), values));
-    cells[i] = values[place->row];
+    asked.cells[i] = values[place->row];
   }
-  const int64_t dim = cells[column::Fact::dim], correlation = cells[column::Fact::correlation];
+  asked.process = trace::cell<column::Track::process>(*trace_, asked.cells[column::Fact::track]);
   const analysis::DeviceNumbers devices(*trace_);
   Texts columns;
-  for (size_t i = column::Fact::correlation; i < cells.size(); ++i)
-    if (std::string text = readable_cell(*trace_, devices, info.columns[i], cells[i]); !text.empty())
+  for (size_t i = column::Fact::correlation; i < asked.cells.size(); ++i)
+    if (std::string text = readable_cell(*trace_, devices, info.columns[i], asked.cells[i]); !text.empty())
       columns.emplace_back(info.columns[i].name, std::move(text));
-  for (auto& each : shape_texts(*trace_, devices, table, dim)) columns.push_back(std::move(each));
+  for (auto& each : shape_texts(*trace_, devices, table, asked.cells[column::Fact::dim]))
+    columns.push_back(std::move(each));
   if (table == Table::kDispatch)
-    TACHO_TRY(add_counters(cells[column::Dispatch::track], cells[column::Dispatch::start],
-                           cells[column::Dispatch::ordinal], columns));
+    TACHO_TRY(add_counters(asked.cells[column::Dispatch::track], asked.cells[column::Dispatch::start],
+                           asked.cells[column::Dispatch::ordinal], columns));
   std::string out;
   JsonWriter json(out, kCompactJson);
   json.begin_object()
       .member("table", std::string(info.name))
       .member("row", number_of_row(row))
-      .member("track", shown->first)
+      .member("track", asked.line)
       .member("lane", slice.lane)
       .member("start", slice.start)
       .member("duration", slice.end == kOpenEnd ? -1 : slice.end - slice.start)
-      .member("name", table == Table::kMessage ? message_title(*trace_, cells) : names_.text(slice.name))
+      .member("name", table == Table::kMessage ? message_title(*trace_, asked.cells) : names_.text(slice.name))
       .member("name_id", slice.name)
       .member("flags", slice.flags);
   json.name("columns").begin_array();
   for (const auto& [title, text] : columns) json.begin_array().value(title).value(text).end_array();
   json.end_array().name("links").begin_array();
+  std::optional<Linked> launch;
+  TACHO_TRY(put_links(json, asked, launch));
+  json.end_array();
+  TACHO_TRY(put_stack(json, asked, launch));
+  json.end_object();
+  return out;
+}
+
+// What the row is connected with. `launch` gets the call that the stack is of.
+Status Run::put_links(JsonWriter& json, const Asked& asked, std::optional<Linked>& launch) {
   const auto link = [&](const Linked& other, JsonLiteral how) {
+    if (other.slice.row == asked.row) return;
     json.newline()
         .begin_object()
         .member("row", fmt::format("{}", other.slice.row))
@@ -211,44 +237,41 @@ Result<std::string> Run::slice(uint64_t row) {
         .member("name", names_.text(other.slice.name));
     json.name("how").text(how).end_object();
   };
-  std::optional<Linked> launch;  // the call that the stack is of
-  if (table == Table::kApi) launch = Linked{static_cast<size_t>(shown->first), slice};
-  int64_t stack = table == Table::kSample ? dim : 0;
+  const auto link_all = [&](Table table, int64_t from, bool backwards, JsonLiteral how) -> Result<std::vector<Linked>> {
+    TACHO_ASSIGN(auto found, same_correlation(table, asked.process, asked.correlation(), from, backwards));
+    for (const Linked& each : found) link(each, how);
+    return found;
+  };
+  const Table table = asked.table();
+  if (table == Table::kApi) launch = Linked{asked.line, asked.slice};
   if (table == Table::kMessage) {
-    TACHO_ASSIGN(const auto partners, partners_of(*trace_, number_of_row(row), kMostLinks));
+    TACHO_ASSIGN(const auto partners, partners_of(*trace_, number_of_row(asked.row), kMostLinks));
     for (const Partner& each : partners) {
       TACHO_ASSIGN(const auto other, index_.slice(row_id(Table::kMessage, each.row)));
       if (other) link({static_cast<size_t>(other->first), other->second}, each.how);
     }
+    return {};
   }
-  if (correlation != 0 && table != Table::kMessage) {
-    const int64_t process = trace_->cell(Table::kTrack, cells[column::Fact::track], column::Track::process);
-    const int64_t start = cells[column::Fact::start];
-    if (table == Table::kApi) {
-      for (const Table work : {Table::kDispatch, Table::kCopy, Table::kFill}) {
-        TACHO_ASSIGN(const auto found, same_correlation(work, process, correlation, start, false));
-        for (const Linked& each : found) link(each, "launched");
-      }
-      TACHO_ASSIGN(const auto calls, same_correlation(Table::kApi, process, correlation, start, true));
-      for (const Linked& each : calls)
-        if (each.slice.row != row) link(each, "same launch");
-    } else if (table == Table::kDispatch || table == Table::kCopy || table == Table::kFill || table == Table::kSync ||
-               table == Table::kSample) {
-      TACHO_ASSIGN(const auto calls, same_correlation(Table::kApi, process, correlation, start, true));
-      for (const Linked& each : calls) link(each, "launched by");
-      if (!calls.empty() && table != Table::kSync && table != Table::kSample) launch = calls.front();
-      if ((slice.flags & kGraphNode) != 0) {
-        TACHO_ASSIGN(const auto nodes, same_correlation(table, process, correlation, start - 1'000'000'000, false));
-        for (const Linked& each : nodes)
-          if (each.slice.row != row) link(each, "same graph launch");
-      }
-    }
+  if (asked.correlation() == 0) return {};
+  if (table == Table::kApi) {
+    for (const Table work : {Table::kDispatch, Table::kCopy, Table::kFill})
+      TACHO_TRY(link_all(work, asked.start(), false, "launched"));
+    TACHO_TRY(link_all(Table::kApi, asked.start(), true, "same launch"));
+  } else if (is_device_work(table) || table == Table::kSync || table == Table::kSample) {
+    TACHO_ASSIGN(const auto calls, link_all(Table::kApi, asked.start(), true, "launched by"));
+    if (!calls.empty() && is_device_work(table)) launch = calls.front();
+    if ((asked.slice.flags & kGraphNode) != 0)
+      TACHO_TRY(link_all(table, asked.start() - 1'000'000'000, false, "same graph launch"));
   }
-  json.end_array();
-  if (launch && correlation != 0 && trace_->rows(Table::kSample) > 0) {
-    const int64_t process = trace_->cell(Table::kTrack, cells[column::Fact::track], column::Track::process);
-    TACHO_ASSIGN(const auto samples,
-                 same_correlation(Table::kSample, process, correlation, launch->slice.start + index_.t0(), true));
+  return {};
+}
+
+// The call stack of the launch, or what was open around it.
+Status Run::put_stack(JsonWriter& json, const Asked& asked, const std::optional<Linked>& launch) {
+  int64_t stack = asked.table() == Table::kSample ? asked.cells[column::Fact::dim] : 0;
+  if (launch && asked.correlation() != 0 && trace_->rows(Table::kSample) > 0) {
+    TACHO_ASSIGN(const auto samples, same_correlation(Table::kSample, asked.process, asked.correlation(),
+                                                      launch->slice.start + index_.t0(), true));
     for (const Linked& each : samples) {
       TACHO_ASSIGN(const auto of, stack_of_sample(each.slice.row));
       if (of.second || stack == 0) stack = of.first;
@@ -258,13 +281,13 @@ Result<std::string> Run::slice(uint64_t row) {
   // Without samples: what was open around the call on its thread, innermost first.
   if (stack == 0 && launch) {
     std::vector<std::pair<uint16_t, uint32_t>> around;
-    TACHO_TRY(
-        index_.visit(launch->line, launch->slice.start, launch->slice.start + 1, [&](std::span<const Slice> some) {
-          for (const Slice& each : some)
-            if (each.lane < launch->slice.lane && each.start <= launch->slice.start && each.end >= launch->slice.end)
-              around.emplace_back(each.lane, each.name);
-          return true;
-        }));
+    const Slice& call = launch->slice;
+    TACHO_TRY(index_.visit(launch->line, call.start, call.start + 1, [&](std::span<const Slice> some) {
+      for (const Slice& each : some)
+        if (each.lane < call.lane && each.start <= call.start && each.end >= call.end)
+          around.emplace_back(each.lane, each.name);
+      return true;
+    }));
     std::sort(around.begin(), around.end(), std::greater<>());
     if (around.size() > kMostFrames) around.resize(kMostFrames);
     json.name("around").begin_array();
@@ -272,22 +295,18 @@ Result<std::string> Run::slice(uint64_t row) {
     json.end_array();
   }
   json.name("stack").begin_array();
-  if (stack != 0) {
-    for (size_t depth = 0; stack != 0 && depth < kMostFrames; ++depth) {
-      const int64_t frame = trace_->cell(Table::kStack, stack, column::Stack::frame);
-      std::string text;
-      const std::string_view file = trace_->text(Table::kFrame, frame, column::Frame::file);
-      const int64_t line = trace_->cell(Table::kFrame, frame, column::Frame::line);
-      if (!file.empty()) text = line == kUnknown ? fmt::format("{} ", file) : fmt::format("{}:{} ", file, line);
-      const std::string_view function = trace_->text(Table::kFrame, frame, column::Frame::function);
-      text += function.empty() ? std::string(trace_->text(Table::kFrame, frame, column::Frame::module))
-                               : demangle(function);
-      json.value(text);
-      stack = trace_->cell(Table::kStack, stack, column::Stack::parent);
-    }
+  for (size_t depth = 0; stack != 0 && depth < kMostFrames; ++depth) {
+    const auto frame = trace::row<event::row::Frame>(*trace_, trace::cell<column::Stack::frame>(*trace_, stack));
+    std::string text;
+    const std::string_view file = trace_->string(frame.file), function = trace_->string(frame.function);
+    if (!file.empty())
+      text = frame.line == kUnknown ? fmt::format("{} ", file) : fmt::format("{}:{} ", file, frame.line);
+    text += function.empty() ? std::string(trace_->string(frame.module)) : demangle(function);
+    json.value(text);
+    stack = trace::cell<column::Stack::parent>(*trace_, stack);
   }
-  json.end_array().end_object();
-  return out;
+  json.end_array();
+  return {};
 }
 
 Result<std::string> Run::kernel(uint32_t name, int64_t from, int64_t to) {

@@ -19,9 +19,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/saturating.h"
 #include "base/text/json_writer.h"
-#include "format/relation/derivation.h"
+#include "format/relation/fact_columns.h"
 #include "format/rocpd/words.h"
 #include "format/shared/rocprof_words.h"
 #include "trace/trace.h"
@@ -30,23 +29,18 @@ namespace tacho::format::rocpd {
 
 namespace derive {
 
-using event::kUnknown;
-using event::Table;
+using namespace relation::fact_columns;
 using relation::choose;
 using relation::from;
 using relation::kRowNumber;
 using relation::kStored;
 namespace column = event::column;
-using F = column::Fact;
-using K = column::Kernel;
 
-inline constexpr auto kZero = from<>([](auto&) { return int64_t{0}; });  // 0 or ""
 inline constexpr auto kOne = from<>([](auto&) { return int64_t{1}; });
 inline constexpr auto kNull = from<>([](auto&) { return kUnknown; });
 template <RocpdWord kTheWord>
 inline constexpr auto kWord = from<>([](auto&) { return code_of(kTheWord); });
 
-inline constexpr auto kRowId = from<kRowNumber>([](auto& x, int64_t row) { return x.id(row); });
 inline constexpr auto kEvent = from<kRowNumber>([](auto& x, int64_t row) { return x.event(row); });
 inline constexpr auto kNode = from<F::track>([](auto& x, int64_t track) { return x.node(track); });
 inline constexpr auto kProcess = from<F::track>([](auto& x, int64_t track) { return x.process(track); });
@@ -56,13 +50,6 @@ inline constexpr auto kQueue = from<F::track>([](auto& x, int64_t track) { retur
 inline constexpr auto kSampleTrack = from<F::track>([](auto& x, int64_t track) { return x.sample_track(track); });
 inline constexpr auto kLauncher = from<F::track, F::correlation>(
     [](auto& x, int64_t track, int64_t correlation) { return x.launching_thread(track, correlation); });
-inline constexpr auto kStart = from<F::start>([](auto& x, int64_t start) { return x.clock(start); });
-inline constexpr auto kEnd = from<F::start, F::duration>([](auto& x, int64_t start, int64_t duration) {
-  return duration == kUnknown ? x.unknown_end(start) : x.clock(start + duration);
-});
-inline constexpr auto kDuration = from<F::start, F::duration>([](auto& x, int64_t start, int64_t duration) {
-  return duration == kUnknown ? kUnknown : x.clock(start + duration) - x.clock(start);
-});
 
 inline constexpr auto kFunctionCategory = from<F::dim>([](auto& x, int64_t function) {
   return words().of_domain(x.trace().cell(Table::kFunction, function, column::Function::domain));
@@ -98,15 +85,6 @@ inline constexpr auto kMessageText = choose<Table::kMarker>(
     from<F::dim>([](auto& x, int64_t label) { return x.text_cell(Table::kLabel, label, column::Label::name); }),
     from<>([](auto&) { return int64_t{-1}; }));
 
-template <int kColumn>
-inline constexpr auto kKernelCell = from<F::dim>([](auto& x, int64_t kernel) {
-  return x.trace().cell(Table::kKernel, kernel, kColumn);
-});
-inline constexpr auto kShared = from<F::dim>([](auto& x, int64_t kernel) {
-  const int64_t fixed = x.trace().cell(Table::kKernel, kernel, K::shared_static),
-                dynamic = x.trace().cell(Table::kKernel, kernel, K::shared_dynamic);
-  return fixed == kUnknown ? dynamic : dynamic == kUnknown ? fixed : saturating_add(fixed, dynamic);
-});
 inline constexpr auto kKernelName =
     from<F::dim>([](auto& x, int64_t kernel) { return x.text_cell(Table::kKernel, kernel, K::name); });
 inline constexpr auto kSymbol = from<F::dim>([](auto& x, int64_t kernel) { return x.symbol(kernel); });
@@ -156,6 +134,7 @@ using relation::kId;
 using relation::kReal;
 using relation::kText;
 using relation::kTime;
+using relation::plain_columns;
 /// Texts: the database's guid; {}; {"message": TEXT}, {} for -1; {"instance": N}, {} for 0; a kernel's readable name;
 /// "Queue N"; "Stream N"; a kernel's names as JSON.
 inline constexpr unsigned kGuid = relation::kOwnFlag, kObject = kGuid << 1, kMessage = kGuid << 2,
@@ -177,16 +156,6 @@ inline std::string_view object_text(const trace::Trace& trace, unsigned flags, i
   return scratch;
 }
 
-/// The columns of a list "name type name type ..." without derivation.
-template <typename Face>
-void plain_columns(Face& face, std::string_view list) {
-  while (!list.empty()) {
-    const size_t first = list.find(' '), second = list.find(' ', first + 1);
-    face.column(list.substr(0, first), relation::ColumnType(list.substr(first + 1, second - first - 1)), 0,
-                derive::kZero);
-    list.remove_prefix(second == std::string_view::npos ? list.size() : second + 1);
-  }
-}
 inline constexpr auto kIdAndGuid = [](auto& face) {
   face.column("id", "k", kId, derive::kRowId);
   face.column("guid", "g", kFew | kGuid, derive::kZero);
@@ -362,8 +331,7 @@ inline constexpr auto kPmcTable = [](auto& face) {
 
 inline constexpr auto kMetadataTable = [](auto& face) {
   face.relation("rocpd_metadata");
-  face.column("id", "k", kId, derive::kZero);
-  plain_columns(face, "tag T value T");
+  plain_columns(face, "id k tag T value T");
 };
 inline constexpr auto kStringTable = [](auto& face) {
   face.relation("rocpd_string");

@@ -18,26 +18,20 @@
 
 #include <string_view>
 
-#include "base/saturating.h"
-#include "format/relation/derivation.h"
+#include "format/relation/fact_columns.h"
 #include "format/rpd/op_type.h"
 
 namespace tacho::format::rpd {
 
 namespace derive {
 
-using event::kUnknown;
-using event::Table;
+using namespace relation::fact_columns;
 using relation::choose;
 using relation::from;
 using relation::kRowNumber;
 using relation::kStored;
-using F = event::column::Fact;
-using K = event::column::Kernel;
 using S = event::column::CopyShape;
 
-inline constexpr auto kNone = from<>([](auto&) { return int64_t{0}; });  // 0 or ""
-inline constexpr auto kRowId = from<kRowNumber>([](auto& x, int64_t row) { return x.id(row); });
 inline constexpr auto kOperation = from<kRowNumber>([](auto& x, int64_t row) { return x.operation(row); });
 inline constexpr auto kCall = from<F::track, F::correlation>(
     [](auto& x, int64_t track, int64_t correlation) { return x.call(track, correlation); });
@@ -47,13 +41,6 @@ inline constexpr auto kGpu = from<F::track>([](auto& x, int64_t track) { return 
 inline constexpr auto kQueue = from<F::track>([](auto& x, int64_t track) { return x.track(track).queue; });
 inline constexpr auto kSequence = from<F::track>([](auto& x, int64_t track) { return x.track(track).sequence; });
 inline constexpr auto kStream = from<F::track>([](auto& x, int64_t track) { return x.track(track).native; });
-inline constexpr auto kStart = from<F::start>([](auto& x, int64_t start) { return x.clock(start); });
-inline constexpr auto kEnd = from<F::start, F::duration>([](auto& x, int64_t start, int64_t duration) {
-  return duration == kUnknown ? x.unknown_end(start) : x.clock(start + duration);
-});
-inline constexpr auto kDuration = from<F::start, F::duration>([](auto& x, int64_t start, int64_t duration) {
-  return duration == kUnknown ? kUnknown : x.clock(start + duration) - x.clock(start);
-});
 
 // Rows about launches: only operations that a call caused, and no nodes of graphs (one call launched many).
 inline constexpr auto kCaused = from<F::track, F::correlation>(
@@ -88,10 +75,6 @@ inline constexpr auto kArguments =
                           return x.argument(x.trace().cell(Table::kLabel, label, event::column::Label::name));
                         }));
 
-template <int kColumn>
-inline constexpr auto kKernelCell = from<F::dim>([](auto& x, int64_t kernel) {
-  return x.trace().cell(Table::kKernel, kernel, kColumn);
-});
 // Workgroups along an axis; work-items where the call counts those or the group's size is not known.
 template <int kItems, int kGroup>
 inline constexpr auto kGrid = from<F::dim>([](auto& x, int64_t kernel) {
@@ -99,11 +82,6 @@ inline constexpr auto kGrid = from<F::dim>([](auto& x, int64_t kernel) {
                 each = x.trace().cell(Table::kKernel, kernel, kGroup);
   const bool whole = items == kUnknown || each == kUnknown || each <= 0 || x.call_counts_items();
   return whole ? items : (items + each - 1) / each;
-});
-inline constexpr auto kShared = from<F::dim>([](auto& x, int64_t kernel) {
-  const int64_t fixed = x.trace().cell(Table::kKernel, kernel, K::shared_static),
-                dynamic = x.trace().cell(Table::kKernel, kernel, K::shared_dynamic);
-  return fixed == kUnknown ? dynamic : dynamic == kUnknown ? fixed : saturating_add(fixed, dynamic);
 });
 
 template <int kColumn>
@@ -146,6 +124,7 @@ using relation::kHex;
 using relation::kId;
 using relation::kText;
 using relation::kTime;
+using relation::plain_columns;
 /// The value is a place in kMonitorTypes.
 inline constexpr unsigned kMonitor = relation::kOwnFlag;
 
@@ -168,7 +147,7 @@ inline constexpr auto kCallColumns = [](auto& face) {
 inline constexpr auto kOpTable = [](auto& face) {
   face.relation("rocpd_op");
   kOperationColumns(face);
-  if (face.version() < 3) face.column("completionSignal", "s18", kFew, derive::kNone);
+  if (face.version() < 3) face.column("completionSignal", "s18", kFew, derive::kZero);
   face.column("start", "i", kTime, derive::kStart);
   face.column("end", "i", 0, derive::kEnd);
   face.column("description_id", ">string", kFew, derive::kDescription);
@@ -214,10 +193,10 @@ inline constexpr auto kKernelapiTable = [](auto& face) {
   face.column("api_ptr_id", "p>api", 0, derive::kCall);
   kLaunchColumns(face);
   if (face.version() < 3) {
-    face.column("kernelArgAddress", "s18", kFew, derive::kNone);
-    face.column("aquireFence", "s8", kFew, derive::kNone);
-    face.column("releaseFence", "s8", kFew, derive::kNone);
-    face.column("codeObject_id", ">kernelcodeobject", kFew | kText, derive::kNone);
+    face.column("kernelArgAddress", "s18", kFew, derive::kZero);
+    face.column("aquireFence", "s8", kFew, derive::kZero);
+    face.column("releaseFence", "s8", kFew, derive::kZero);
+    face.column("codeObject_id", ">kernelcodeobject", kFew | kText, derive::kZero);
   }
   face.column("kernelName_id", ">string", kFew, derive::kKernelName);
 };
@@ -228,11 +207,11 @@ inline constexpr auto kCopyapiTable = [](auto& face) {
   face.column("api_ptr_id", "p>api", 0, derive::kCall);
   face.column("stream", "s18", kFew | kHex, derive::kStream);
   face.column("size", "i", 0, derive::kStored<event::column::Copy::bytes>);
-  face.column("width", "i", kFew | kText, derive::kNone);
-  face.column("height", "i", kFew | kText, derive::kNone);
+  face.column("width", "i", kFew | kText, derive::kZero);
+  face.column("height", "i", kFew | kText, derive::kZero);
   face.column("kind", "i", kFew, derive::kCopyKind);
-  face.column("dst", "s18", kFew, derive::kNone);
-  face.column("src", "s18", kFew, derive::kNone);
+  face.column("dst", "s18", kFew, derive::kZero);
+  face.column("src", "s18", kFew, derive::kZero);
   face.column("dstDevice", "i", kFew, derive::kCopyDevice<derive::S::target_device>);
   face.column("srcDevice", "i", kFew, derive::kCopyDevice<derive::S::source_device>);
   face.column("sync", "b", kFew, derive::kSynchronous);
@@ -254,51 +233,35 @@ inline constexpr auto kMonitorTable = [](auto& face) {
 
 inline constexpr auto kStringTable = [](auto& face) {
   face.relation("rocpd_string");
-  face.column("id", "k", kId, derive::kNone);
-  face.column("string", "s4096", 0, derive::kNone);
+  plain_columns(face, "id k string s4096");
 };
 inline constexpr auto kUstringTable = [](auto& face) {
   face.relation("rocpd_ustring");
-  face.column("id", "k", kId, derive::kNone);
-  face.column("string", "s4096", 0, derive::kNone);
+  plain_columns(face, "id k string s4096");
 };
 inline constexpr auto kMetadataTable = [](auto& face) {
   face.relation("rocpd_metadata");
-  face.column("id", "k", kId, derive::kNone);
-  face.column("tag", "s4096", 0, derive::kNone);
-  face.column("value", "s4096", 0, derive::kNone);
+  plain_columns(face, "id k tag s4096 value s4096");
 };
 inline constexpr auto kKernelcodeobjectTable = [](auto& face) {
   face.relation("rocpd_kernelcodeobject");
-  face.column("id", "k", kId, derive::kNone);
-  for (const char* const name : {"vgpr", "sgpr", "fbar"}) face.column(name, "i", 0, derive::kNone);
+  plain_columns(face, "id k vgpr i sgpr i fbar i");
 };
 inline constexpr auto kBarrieropTable = [](auto& face) {
   face.relation("rocpd_barrierop");
-  face.column("op_ptr_id", "p>op", 0, derive::kNone);
-  face.column("signalCount", "i", 0, derive::kNone);
-  face.column("aquireFence", "s8", 0, derive::kNone);
-  face.column("releaseFence", "s8", 0, derive::kNone);
+  plain_columns(face, "op_ptr_id p>op signalCount i aquireFence s8 releaseFence s8");
 };
 inline constexpr auto kOpInputSignalsTable = [](auto& face) {
   face.relation("rocpd_op_inputSignals");
-  face.column("id", "k", kId, derive::kNone);
-  face.column("from_op_id", ">op", 0, derive::kNone);
-  face.column("to_op_id", ">op", 0, derive::kNone);
+  plain_columns(face, "id k from_op_id >op to_op_id >op");
 };
 inline constexpr auto kCounterTable = [](auto& face) {
   face.relation("rocpd_counter");
-  face.column("id", "k", kId, derive::kNone);
-  face.column("value", "r", 0, derive::kNone);
-  face.column("op_id", ">op", 0, derive::kNone);
-  face.column("name_id", ">string", 0, derive::kNone);
+  plain_columns(face, "id k value r op_id >op name_id >string");
 };
 inline constexpr auto kStackframeTable = [](auto& face) {
   face.relation("rocpd_stackframe");
-  face.column("id", "k", kId, derive::kNone);
-  face.column("api_ptr_id", ">api", 0, derive::kNone);
-  face.column("depth", "i", 0, derive::kNone);
-  face.column("name_id", ">string", 0, derive::kNone);
+  plain_columns(face, "id k api_ptr_id >api depth i name_id >string");
 };
 
 // Views without joins: what SQL over a trace answers in place of the views of the same names in schema.cpp.

@@ -138,7 +138,7 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
     int64_t sort_key() const { return call_start; }
     bool operator<(const Launch& other) const { return call_start < other.call_start; }
   };
-  SortedFile<Launch> launches;
+  SortedFile<Launch> launches(8u << 20);  // bytes: beside the launches that walk remembers
   int64_t operations = 0, untied = 0;
   {
     walk::Sweep sweep(trace, kOperations, walk::kSweepDim | walk::kSweepCorrelation);

@@ -12,6 +12,7 @@
 #include "analysis/steady.h"
 #include "base/saturating.h"
 #include "metric/catalog/builtin/builtin.h"
+#include "walk/call_index.h"
 #include "walk/sweep.h"
 
 namespace tacho::analysis {
@@ -46,30 +47,11 @@ std::vector<Stretch> Worst::kept() const {
 
 namespace {
 
-/// The newest calls by process and correlation. Correlations mostly count up, so that places follow each other.
-class RecentCalls {
- public:
-  struct Call {
-    int64_t correlation = 0;
-    int32_t process = 0, track = 0;
-    int64_t start = 0, end = 0;
-    CallKind kind = CallKind::kOther;
-    bool graph = false;  // launches a graph: its kernels have no launches of their own
-  };
-  RecentCalls() : calls_(kPlaces) {}
-  void add(const Call& call) { calls_[place(call.process, call.correlation)] = call; }
-  const Call* find(int64_t process, int64_t correlation) const {
-    if (correlation == 0) return nullptr;
-    const Call& call = calls_[place(process, correlation)];
-    return call.correlation == correlation && call.process == process ? &call : nullptr;
-  }
-
- private:
-  static constexpr size_t kPlaces = 1 << 19;
-  static size_t place(int64_t process, int64_t correlation) {
-    return (static_cast<uint64_t>(correlation) + static_cast<uint64_t>(process) * 0x9e3779b97f4a7c15u) & (kPlaces - 1);
-  }
-  std::vector<Call> calls_;
+struct LaunchingCall {
+  int64_t start = 0, end = 0;
+  int32_t track = 0;
+  CallKind kind = CallKind::kOther;
+  bool graph = false;  // launches a graph: its kernels have no launches of their own
 };
 
 /// How long a thread has been in calls of each kind, as seen from the moment at which a device began to idle.
@@ -304,7 +286,7 @@ Occupancy occupancy_of(const trace::Trace& trace, int64_t kernel, const metric::
 
 class Watch {
  public:
-  explicit Watch(const trace::Trace& trace) : trace_(trace), numbers_(trace) {}
+  explicit Watch(const trace::Trace& trace) : trace_(trace), numbers_(trace), recent_(trace.rows(Table::kApi)) {}
 
   Result<Activity> run() {
     TACHO_TRY(prepare());
@@ -488,9 +470,8 @@ class Watch {
       const auto kind = code == kGraph ? CallKind::kLaunch : static_cast<CallKind>(code);
       ++out_.calls;
       ++process.out.calls;
-      if (slice.correlation[i] != 0)
-        recent_.add({slice.correlation[i], static_cast<int32_t>(process.out.process), static_cast<int32_t>(slice.track),
-                     start, end, kind, code == kGraph});
+      recent_.add(process.out.process, slice.correlation[i],
+                  {start, end, static_cast<int32_t>(slice.track), kind, code == kGraph});
       if (start < host.end && end <= host.end) {
         // Inside another call: it says more about an outer one without a kind (a wrapper of a runtime).
         if (host.kind == CallKind::kOther && kind != CallKind::kOther) {
@@ -561,7 +542,7 @@ class Watch {
       const int64_t start = slice.start[i], duration = slice.duration[i], end = start + duration;
       const int64_t correlation = slice.correlation[i];
       ++out_.operations;
-      const RecentCalls::Call* call = recent_.find(process.out.process, correlation);
+      const LaunchingCall* call = recent_.find(process.out.process, correlation);
       if (call != nullptr && call->start > start) call = nullptr;
       if (call == nullptr) ++out_.untied;
       const bool own_launch = call != nullptr && correlation != process.last_correlation;
@@ -593,7 +574,7 @@ class Watch {
     if (host.on.size() < kMost) host.on.push_back({&device, INT64_MIN, {}});
   }
 
-  Gap idle(DeviceState& device, ProcessState& process, int64_t track, int64_t to, const RecentCalls::Call* call) {
+  Gap idle(DeviceState& device, ProcessState& process, int64_t track, int64_t to, const LaunchingCall* call) {
     const int64_t from = device.until;
     const int64_t host_track = call != nullptr ? call->track : 0;
     int64_t hideable = 0;
@@ -620,7 +601,7 @@ class Watch {
     return cause;
   }
 
-  Gap why(const DeviceState& device, int64_t from, int64_t to, const RecentCalls::Call* call, int64_t& hideable) const {
+  Gap why(const DeviceState& device, int64_t from, int64_t to, const LaunchingCall* call, int64_t& hideable) const {
     if (call == nullptr) return Gap::kUnknown;
     // Begun as soon as could be after the call: nothing was queued before the device ran out of work.
     const bool at_once = to - call->end < kLaunchDelay;
@@ -680,8 +661,8 @@ class Watch {
     return known == 1;
   }
 
-  void kernel(DeviceState& device, ProcessState& process, const walk::Slice& slice, size_t i,
-              const RecentCalls::Call* call, bool own_launch, int64_t launch_gap) {
+  void kernel(DeviceState& device, ProcessState& process, const walk::Slice& slice, size_t i, const LaunchingCall* call,
+              bool own_launch, int64_t launch_gap) {
     const int64_t start = slice.start[i], duration = slice.duration[i], end = start + duration;
     const int64_t dim = slice.dim[i];
     const size_t at = dim > 0 && static_cast<size_t>(dim) < kernels_.size() ? static_cast<size_t>(dim) : 0;
@@ -773,7 +754,7 @@ class Watch {
     process.pending_stretches.clear();
   }
 
-  void copy(DeviceState& device, const walk::Slice& slice, size_t i, const RecentCalls::Call* call) {
+  void copy(DeviceState& device, const walk::Slice& slice, size_t i, const LaunchingCall* call) {
     const int64_t start = slice.start[i], duration = slice.duration[i], end = start + duration;
     const auto dim = static_cast<size_t>(slice.dim[i]);
     const Shape& shape = shapes_[dim < shapes_.size() ? dim : 0];
@@ -931,7 +912,7 @@ class Watch {
   const trace::Trace& trace_;
   DeviceNumbers numbers_;
   Activity out_;
-  RecentCalls recent_;
+  walk::CallIndex<LaunchingCall> recent_;
   std::vector<uint8_t> kinds_;  // by row of table function
   std::vector<bool> loader_label_;
   bool loader_ranges_ = false;

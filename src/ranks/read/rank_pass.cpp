@@ -11,6 +11,8 @@
 #include "event/collective_kernels.h"
 #include "ranks/match/mpi_operations.h"
 #include "trace/call_key.h"
+#include "trace/read/rows.h"
+#include "walk/launches.h"
 #include "walk/sweep.h"
 
 namespace tacho::ranks {
@@ -163,23 +165,23 @@ Result<Steps> marked_steps(const trace::Trace& trace, int64_t process) {
   std::map<int64_t, std::vector<Range>> by_label;  // host ranges; labels that occur too often are no steps
   std::vector<Range> profiler, own;
   constexpr size_t kMost = 1u << 20;
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
-                                     column::Fact::dim};
-  TACHO_TRY(trace::visit_chunks(
-      trace, Table::kMarker, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-        for (size_t i = 0; i < values[0].size(); ++i) {
-          const int64_t track = values[0][i], dim = values[3][i];
-          if (dim <= 0 || dim >= static_cast<int64_t>(labels)) continue;
-          if (trace.cell(Table::kTrack, track, column::Track::device) != 0) continue;
-          if (process != 0 && trace.cell(Table::kTrack, track, column::Track::process) != process) continue;
-          const int64_t start = values[1][i], end = values[2][i] == kUnknown ? start : start + values[2][i];
-          const Class kind = classes[static_cast<size_t>(dim)];
-          if (kind == kProfiler && profiler.size() < kMost) profiler.push_back({start, end, dim});
-          if (kind == kOwn && own.size() < kMost) own.push_back({start, end, dim});
-          if (auto& list = by_label[dim]; any_optimizer && list.size() < kMost) list.push_back({start, end, dim});
-        }
-        return true;
-      }));
+  using F = column::Fact;
+  Status status;
+  for (const auto& markers : trace::chunks<F::track, F::start, F::duration, F::dim>(trace, Table::kMarker, status))
+    for (size_t i = 0; i < markers.size(); ++i) {
+      const int64_t dim = markers.dim[i];
+      if (dim <= 0 || dim >= static_cast<int64_t>(labels)) continue;
+      const int64_t track = markers.track[i];
+      if (trace::cell<column::Track::device>(trace, track) != 0) continue;
+      if (process != 0 && trace::cell<column::Track::process>(trace, track) != process) continue;
+      const int64_t start = markers.start[i],
+                    end = markers.duration[i] == kUnknown ? start : start + markers.duration[i];
+      const Class kind = classes[static_cast<size_t>(dim)];
+      if (kind == kProfiler && profiler.size() < kMost) profiler.push_back({start, end, dim});
+      if (kind == kOwn && own.size() < kMost) own.push_back({start, end, dim});
+      if (auto& list = by_label[dim]; any_optimizer && list.size() < kMost) list.push_back({start, end, dim});
+    }
+  if (!status) return fail_with(std::move(status));
   const auto by_start = [](const Range& a, const Range& b) { return a.start < b.start; };
   const auto take = [&](std::vector<Range>& ranges, const char* from) {
     std::sort(ranges.begin(), ranges.end(), by_start);
@@ -242,26 +244,19 @@ struct LaunchCall {
 using LaunchCalls = KeyIndex<LaunchCall, trace::CallKey>;
 
 Status index_launches(const trace::Trace& trace, int64_t process, LaunchCalls& calls) {
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
-                                     column::Fact::dim, column::Fact::correlation};
-  std::vector<bool> skip(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), false);
-  for (size_t row = 1; row < skip.size(); ++row) {
-    const auto domain =
-        static_cast<event::Domain>(trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
-    skip[row] = domain == event::Domain::kOperator || domain == event::Domain::kPython;
-  }
-  TACHO_TRY(
-      trace::visit_chunks(trace, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-        for (size_t i = 0; i < values[0].size(); ++i) {
-          const auto dim = static_cast<size_t>(values[3][i]);
-          if (values[4][i] == 0 || (dim < skip.size() && skip[dim])) continue;
-          const int64_t owner = trace.cell(Table::kTrack, values[0][i], column::Track::process);
-          if (process != 0 && owner != process) continue;
-          calls.add({owner, values[4][i]},
-                    {values[1][i], values[2][i] == kUnknown ? values[1][i] : values[1][i] + values[2][i]});
-        }
-        return true;
-      }));
+  using A = column::Api;
+  const std::vector<bool> launches = walk::calls_of_runtimes(trace);
+  Status status;
+  for (const auto& rows : trace::chunks<A::track, A::start, A::duration, A::dim, A::correlation>(trace, status))
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto dim = static_cast<size_t>(rows.dim[i]);
+      if (rows.correlation[i] == 0 || (dim < launches.size() && !launches[dim])) continue;
+      const int64_t owner = trace::cell<column::Track::process>(trace, rows.track[i]);
+      if (process != 0 && owner != process) continue;
+      calls.add({owner, rows.correlation[i]},
+                {rows.start[i], rows.duration[i] == kUnknown ? rows.start[i] : rows.start[i] + rows.duration[i]});
+    }
+  TACHO_TRY(status);
   return calls.finish();
 }
 
@@ -287,23 +282,19 @@ Result<Tellings> tellings(const trace::Trace& trace, int64_t process) {
     launches[row] =
         trace.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name).find("LaunchKernel") !=
         std::string_view::npos;
-  static constexpr int kCallColumns[] = {column::Api::track, column::Api::dim, column::Api::correlation};
-  static constexpr int kMarkColumns[] = {column::Marker::track, column::Marker::dim};
-  trace::TimeCursor calls(trace, Table::kApi, kCallColumns), marks(trace, Table::kMarker, kMarkColumns);
+  trace::RowCursor<column::Api::track, column::Api::dim, column::Api::correlation> calls(trace);
+  trace::RowCursor<column::Marker::track, column::Marker::dim> marks(trace);
   std::unordered_map<int64_t, int64_t> launched;  // by thread: correlation of its newest launch
   bool more = calls.next();
   while (marks.next()) {
-    const int64_t track = marks.row()[0], label = marks.row()[1];
-    if (!tells[static_cast<size_t>(label)]) continue;
-    const int64_t owner = trace.cell(Table::kTrack, track, column::Track::process);
-    if (process != 0 && owner != process) continue;
-    for (; more && calls.start() <= marks.start(); more = calls.next()) {
-      const auto row = calls.row();
-      if (row[2] != 0 && launches[static_cast<size_t>(row[1])])
-        launched[trace.cell(Table::kTrack, row[0], column::Track::thread)] = row[2];
-    }
-    const auto newest = launched.find(trace.cell(Table::kTrack, track, column::Track::thread));
-    if (newest != launched.end()) told[{owner, newest->second}].push_back(label);
+    if (!tells[static_cast<size_t>(marks->dim)]) continue;
+    const auto track = trace::row<event::row::Track>(trace, marks->track);
+    if (process != 0 && track.process != process) continue;
+    for (; more && calls.start() <= marks.start(); more = calls.next())
+      if (calls->correlation != 0 && launches[static_cast<size_t>(calls->dim)])
+        launched[trace::cell<column::Track::thread>(trace, calls->track)] = calls->correlation;
+    const auto newest = launched.find(track.thread);
+    if (newest != launched.end()) told[{track.process, newest->second}].push_back(marks->dim);
   }
   TACHO_TRY(calls.status());
   TACHO_TRY(marks.status());
@@ -320,20 +311,19 @@ Status add_host_times(const trace::Trace& trace, Table table, int64_t process, s
   constexpr size_t kMost = 16;
   std::vector<std::vector<NamedTime>> sums(stretches.size());
   size_t at = 0;
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
-                                     column::Fact::dim};
-  trace::TimeCursor cursor(trace, table, kColumns);
+  using F = column::Fact;
+  trace::RowCursor<F::track, F::start, F::duration, F::dim> cursor(trace, table);
   while (cursor.next()) {
-    const auto row = cursor.row();
-    if (row[2] == kUnknown || row[2] <= 0) continue;
-    const int64_t start = row[1], end = start + row[2];
+    const auto& row = *cursor;
+    if (row.duration == kUnknown || row.duration <= 0) continue;
+    const int64_t start = row.start, end = start + row.duration;
     // Stretches ascend and do not overlap. A row that began long ago may still be open, so only stretches that ended
     // before any later row can begin are left behind.
     while (at < stretches.size() && arrivals[stretches[at]].start <= start) ++at;
     if (at == stretches.size()) break;
     if (arrivals[stretches[at]].from >= end) continue;
-    if (process != 0 && trace.cell(Table::kTrack, row[0], column::Track::process) != process) continue;
-    const uint64_t name = name_of(row[0], row[3]);
+    if (process != 0 && trace::cell<column::Track::process>(trace, row.track) != process) continue;
+    const uint64_t name = name_of(row.track, row.dim);
     if (name == 0) continue;
     for (size_t i = at; i < stretches.size() && arrivals[stretches[i]].from < end; ++i) {
       const Arrival& arrival = arrivals[stretches[i]];

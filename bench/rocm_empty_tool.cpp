@@ -17,7 +17,7 @@ KindName* g_request_name = nullptr;
 sdk::Context g_names = 0, g_context = 0;
 sdk::Buffer g_buffer = 0;
 
-void drop(sdk::Context, sdk::Buffer, sdk::RecordHeader**, size_t, void*, uint64_t) {}
+void drop(sdk::Context, sdk::Buffer, sdk::SdkRecordHeader**, size_t, void*, uint64_t) {}
 void see_code(sdk::CallbackRecordWide, uint64_t*, void*) {}
 int see_work(uint64_t, sdk::Context, int32_t, int32_t, uint64_t, uint64_t* external, void*) {
   *external = 1;

@@ -516,9 +516,9 @@ void RocprofilerDecoder::allocation(const std::byte* at, size_t size) {
 }
 
 void RocprofilerDecoder::scratch(uint32_t version, const std::byte* at, size_t size) {
-  const sdk::Scratch& f = size >= sdk::Scratch::kWide ? sdk::kScratchWide
-                          : version < 500             ? sdk::kScratchOldest
-                                                      : sdk::kScratchNarrow;
+  const sdk::SdkScratch& f = size >= sdk::SdkScratch::kWide ? sdk::kScratchWide
+                             : version < 500                ? sdk::kScratchOldest
+                                                            : sdk::kScratchNarrow;
   const uint64_t start = f.start.read(at, size), end = f.end.read(at, size);
   if (start == 0 || end < start) return writer_.lose(process_.row(), Table::kAllocation, event::LossReason::kVendor, 1);
   const uint64_t agent = f.agent.read(at, size);
@@ -658,7 +658,7 @@ void RocprofilerDecoder::tracing(uint32_t version, const std::byte* at, size_t s
       if (fits(sdk::Allocation::kNarrow)) allocation(at, size);
       break;
     case Role::kScratch:
-      if (fits(sdk::Scratch::kNarrow)) scratch(version, at, size);
+      if (fits(sdk::SdkScratch::kNarrow)) scratch(version, at, size);
       break;
     case Role::kMigration: {
       namespace f = sdk::migration;

@@ -91,7 +91,7 @@ struct PointerInfo {
 };
 
 /// What a handler of system events gets (hsa_amd_event_t).
-struct Event {
+struct HsaEvent {
   uint32_t type;
   union {
     struct {
@@ -169,7 +169,7 @@ using PointerInfo = Status(const void*, hsa::PointerInfo*, void* (*)(size_t), ui
 using PoolAllocate = Status(uint64_t, size_t, uint32_t, void**);
 using MemoryAllocate = Status(uint64_t, size_t, void**);
 using MemoryFree = Status(void*);
-using EventHandler = Status(const Event*, void*);
+using EventHandler = Status(const HsaEvent*, void*);
 using RegisterEvents = Status(EventHandler*, void*);
 using StatusText = Status(Status, const char**);
 using InterceptRegister = Status(Queue*, PacketHandler, void*);

@@ -64,11 +64,11 @@ using Register = int(const char* name, uint32_t (*import)(), uint32_t version, v
 // Functions
 
 /// What a buffer's callback gets for each record.
-struct RecordHeader {
+struct SdkRecordHeader {
   uint32_t category, kind;
   const void* payload;
 };
-static_assert(sizeof(RecordHeader) == 16);
+static_assert(sizeof(SdkRecordHeader) == 16);
 namespace category {
 inline constexpr uint32_t kTracing = 1, kPcSampling = 2, kCounters = 3;
 }
@@ -94,7 +94,7 @@ static_assert(sizeof(CallbackRecordWide) == 64);
 inline constexpr int32_t kPhaseEnter = 1, kPhaseExit = 2;  // of code objects: load, unload
 
 namespace signature {
-using BufferCallback = void(Context, Buffer, RecordHeader** headers, size_t count, void* data, uint64_t dropped);
+using BufferCallback = void(Context, Buffer, SdkRecordHeader** headers, size_t count, void* data, uint64_t dropped);
 /// The record is a CallbackRecordNarrow or CallbackRecordWide.
 using AnyCallback = void();
 using KindCallback = int(int32_t kind, void* data);
@@ -246,12 +246,12 @@ inline constexpr Allocation kAllocationNarrow{{32}, {40}, {48}, {56}, {64}, {72}
     kAllocationWide{{40}, {48}, {56}, {64}, {72}, {80}};
 
 /// Scratch memory: 80 bytes in 0.x (0.4 has the correlation behind the times), 96 with the size allocated in 1.x.
-struct Scratch {
+struct SdkScratch {
   Member<uint64_t> correlation, agent, queue, thread, start, end, bytes;
   static constexpr size_t kNarrow = 80, kWide = 96;
 };
 inline constexpr uint32_t kAbsent = 1 << 20;
-inline constexpr Scratch kScratchOldest{{56}, {16}, {24}, {32}, {40}, {48}, {kAbsent}},
+inline constexpr SdkScratch kScratchOldest{{56}, {16}, {24}, {32}, {40}, {48}, {kAbsent}},
     kScratchNarrow{{16}, {32}, {40}, {48}, {56}, {64}, {kAbsent}},
     kScratchWide{{16}, {40}, {48}, {56}, {64}, {72}, {88}};
 

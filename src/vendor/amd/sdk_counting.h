@@ -102,14 +102,14 @@ struct DispatchHeader {
 static_assert(sizeof(DispatchHeader) == 176 && offsetof(DispatchHeader, info) == 48);
 
 /// rocprofiler_counter_record_t (rocprofiler_record_counter_t before 1.0).
-struct CounterRecord {
+struct SdkCounterRecord {
   uint64_t id;  // of the counter in one unit
   double value;
   uint64_t dispatch;
   UserData user;
   Handle agent;
 };
-static_assert(sizeof(CounterRecord) == 40 && offsetof(CounterRecord, dispatch) == 16);
+static_assert(sizeof(SdkCounterRecord) == 40 && offsetof(SdkCounterRecord, dispatch) == 16);
 
 /// The functions, by name (dlsym): the library is there when it calls rocprofiler_configure.
 namespace signature {
@@ -122,13 +122,13 @@ using CreateConfig = Status(Handle agent, Handle* counters, size_t count, Handle
 /// Not in 0.x. (1.0 declares rocprofiler_create_counter as well, and does not export it.)
 using LoadDefinition = Status(const char* yaml, size_t size, int32_t flags);
 using DispatchCallback = void(DispatchData, Handle* config, UserData*, void*);
-using RecordCallback = void(DispatchData, CounterRecord*, size_t, UserData, void*);
+using RecordCallback = void(DispatchData, SdkCounterRecord*, size_t, UserData, void*);
 using DispatchService = Status(Context, DispatchCallback*, void*, RecordCallback*, void*);
 /// From 1.0 on. The callback gets a function by which it states the configuration of the agent.
 using DeviceCallback = void(Context, Handle agent, Status (*set)(Context, Handle config), void*);
 using DeviceService = Status(Context, Buffer, Handle agent, DeviceCallback*, void*);
 /// With `records` the values are there when it returns; `count` has room for so many, then how many there are.
-using SampleDevice = Status(Context, UserData, int32_t flags, CounterRecord* records, size_t* count);
+using SampleDevice = Status(Context, UserData, int32_t flags, SdkCounterRecord* records, size_t* count);
 using RecordCounter = Status(uint64_t id, Handle* counter);
 using RecordPosition = Status(uint64_t id, uint64_t dimension, size_t* position);
 }  // namespace signature

@@ -85,9 +85,9 @@ VALUE(imitation::kNotImplemented, ROCPROFILER_STATUS_ERROR_NOT_IMPLEMENTED);
 VALUE(imitation::kInvalid, ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT);
 
 // Records that are handed to callbacks
-SIZE(sdk::RecordHeader, rocprofiler_record_header_t);
-AT(sdk::RecordHeader, kind, rocprofiler_record_header_t, kind);
-AT(sdk::RecordHeader, payload, rocprofiler_record_header_t, payload);
+SIZE(sdk::SdkRecordHeader, rocprofiler_record_header_t);
+AT(sdk::SdkRecordHeader, kind, rocprofiler_record_header_t, kind);
+AT(sdk::SdkRecordHeader, payload, rocprofiler_record_header_t, payload);
 SIZE(imitation::Header, rocprofiler_record_header_t);
 #if TACHO_WIDE
 using Callback = sdk::CallbackRecordWide;
@@ -201,7 +201,7 @@ FIELD(kAllocation.bytes, Allocated, allocation_size);
 static_assert(sizeof(Allocated) == (TACHO_WIDE ? sdk::Allocation::kWide : sdk::Allocation::kNarrow));
 
 using Scratched = rocprofiler_buffer_tracing_scratch_memory_record_t;
-constexpr sdk::Scratch kScratch = TACHO_WIDE ? sdk::kScratchWide : sdk::kScratchNarrow;
+constexpr sdk::SdkScratch kScratch = TACHO_WIDE ? sdk::kScratchWide : sdk::kScratchNarrow;
 FIELD(kScratch.agent, Scratched, agent_id);
 FIELD(kScratch.queue, Scratched, queue_id);
 FIELD(kScratch.thread, Scratched, thread_id);
@@ -210,7 +210,7 @@ FIELD(kScratch.end, Scratched, end_timestamp);
 #if TACHO_WIDE
 FIELD(kScratch.bytes, Scratched, allocation_size);
 #endif
-static_assert(sizeof(Scratched) == (TACHO_WIDE ? sdk::Scratch::kWide : sdk::Scratch::kNarrow));
+static_assert(sizeof(Scratched) == (TACHO_WIDE ? sdk::SdkScratch::kWide : sdk::SdkScratch::kNarrow));
 
 // Pages that the driver moved
 // Kinds and operations are found by name: the library's names are those of the enumerators.
@@ -291,10 +291,10 @@ AT(sdk::DispatchHeader, info, rocprofiler_dispatch_counting_service_record_t, di
 FIELD(sdk::counter::count, rocprofiler_dispatch_counting_service_record_t, num_records);
 FIELD(sdk::counter::start, rocprofiler_dispatch_counting_service_record_t, start_timestamp);
 FIELD(sdk::counter::end, rocprofiler_dispatch_counting_service_record_t, end_timestamp);
-SIZE(sdk::CounterRecord, Value);
-AT(sdk::CounterRecord, value, Value, counter_value);
-AT(sdk::CounterRecord, dispatch, Value, dispatch_id);
-AT(sdk::CounterRecord, agent, Value, agent_id);
+SIZE(sdk::SdkCounterRecord, Value);
+AT(sdk::SdkCounterRecord, value, Value, counter_value);
+AT(sdk::SdkCounterRecord, dispatch, Value, dispatch_id);
+AT(sdk::SdkCounterRecord, agent, Value, agent_id);
 static_assert(sdk::counter::value_bytes(100 * ROCPROFILER_VERSION_MINOR + 10000 * ROCPROFILER_VERSION_MAJOR) ==
               sizeof(Value));
 SIZE(imitation::CounterRecord, Value);

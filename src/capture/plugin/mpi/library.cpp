@@ -7,7 +7,7 @@
 namespace tacho::capture::mpi {
 
 constinit const MpiHost* g_host = nullptr;
-constinit Library g_mpi = {};
+constinit LoadedMpi g_mpi = {};
 
 Status read_status(const void* status) {
   int32_t words[6] = {};

@@ -15,7 +15,7 @@ using Word = uint64_t;  ///< a parameter of any function of MPI's: an integer, a
 
 extern const MpiHost* g_host;
 
-struct Library {
+struct LoadedMpi {
   bool open_mpi = false;  ///< else of MPICH's ABI
   bool known = false;     ///< else only names and times of calls are recorded
   Word world = 0, self = 0, no_communicator = 0, no_request = 0;
@@ -53,7 +53,7 @@ struct Library {
     return reinterpret_cast<const char*>(array) + i * (open_mpi ? 8 : 4);
   }
 };
-extern Library g_mpi;
+extern LoadedMpi g_mpi;
 
 /// What a status says.
 struct Status {

@@ -13,7 +13,7 @@ constexpr size_t kBuckets = 1 << 14, kPlaces = 8;
 constexpr Word kEmpty = 0, kFilling = 1;  // being filled in
 struct Bucket {
   std::atomic<Word> handles[kPlaces];  // a cache line
-  Request requests[kPlaces];
+  MpiRequest requests[kPlaces];
 };
 
 Bucket* buckets() {
@@ -50,7 +50,7 @@ Place place_of_request(Word handle) {
 
 }  // namespace
 
-void keep_request(Word handle, const Request& request) {
+void keep_request(Word handle, const MpiRequest& request) {
   if (handle == g_mpi.no_request) return;
   // The same handle once more: the one before was completed by a call that tacho does not see.
   if (const Place old = place_of_request(handle); old.bucket != nullptr) {
@@ -68,7 +68,7 @@ void keep_request(Word handle, const Request& request) {
   }
 }
 
-bool see_request(Word handle, Request& request) {
+bool see_request(Word handle, MpiRequest& request) {
   const Place place = place_of_request(handle);
   if (place.bucket != nullptr) request = place.bucket->requests[place.at];
   return place.bucket != nullptr;
@@ -78,10 +78,10 @@ bool known_request(Word handle) {
   return place_of_request(handle).bucket != nullptr;
 }
 
-bool complete_request(Word handle, Request& request) {
+bool complete_request(Word handle, MpiRequest& request) {
   const Place place = place_of_request(handle);
   if (place.bucket == nullptr) return false;
-  Request& kept = place.bucket->requests[place.at];
+  MpiRequest& kept = place.bucket->requests[place.at];
   request = kept;
   if (!request.persistent) {
     place.bucket->handles[place.at].store(kEmpty, std::memory_order_release);
@@ -91,10 +91,10 @@ bool complete_request(Word handle, Request& request) {
   return request.active;
 }
 
-bool start_request(Word handle, uint64_t begun, Request& request) {
+bool start_request(Word handle, uint64_t begun, MpiRequest& request) {
   const Place place = place_of_request(handle);
   if (place.bucket == nullptr) return false;
-  Request& kept = place.bucket->requests[place.at];
+  MpiRequest& kept = place.bucket->requests[place.at];
   kept.active = true;
   kept.begun = begun;
   request = kept;

@@ -8,7 +8,7 @@
 
 namespace tacho::capture::mpi {
 
-struct Request {
+struct MpiRequest {
   enum class Kind : uint8_t { kReceive, kSend, kCollective, kCommunicator, kFileRead, kFileWrite, kWindow };
   Kind kind;
   bool persistent;
@@ -25,15 +25,15 @@ struct Request {
 };
 
 /// Keeps what `handle` stands for. Without room it is not kept, and what it completes is not recorded.
-void keep_request(Word handle, const Request& request);
+void keep_request(Word handle, const MpiRequest& request);
 /// A copy; false when it is not known.
-bool see_request(Word handle, Request& request);
+bool see_request(Word handle, MpiRequest& request);
 /// False when it is not known.
 bool known_request(Word handle);
 /// Takes it out, unless it is persistent; then it is inactive from here on. False when it is not known or not active.
-bool complete_request(Word handle, Request& request);
+bool complete_request(Word handle, MpiRequest& request);
 /// MPI_Start: false when it is not known; else a copy.
-bool start_request(Word handle, uint64_t begun, Request& request);
+bool start_request(Word handle, uint64_t begun, MpiRequest& request);
 void forget_request(Word handle);
 
 }  // namespace tacho::capture::mpi

@@ -135,7 +135,7 @@ void record_collective(const Context& context, size_t number, uint64_t begun, co
 
 // What reaches into another rank's window, of which `count` elements go to and fro.
 void record_one_sided(const Context& context, size_t number, const Role& role, const Word* given) {
-  Request window;
+  MpiRequest window;
   if (!context.recorded || whole(given[role.peer]) == g_mpi.proc_null ||
       !see_request(g_mpi.handle(given[role.window]) | kWindowHandle, window))
     return;
@@ -171,12 +171,12 @@ int32_t root_of(const Role& role, const Word* given, const Communicator& communi
 
 // What the request has completed.
 void record_completed(const Context& context, Word handle, const char* status) {
-  Request request;
+  MpiRequest request;
   if (!complete_request(handle, request)) return;
   switch (request.kind) {
-    case Request::Kind::kSend:
+    case MpiRequest::Kind::kSend:
       break;  // recorded when it began
-    case Request::Kind::kReceive: {
+    case MpiRequest::Kind::kReceive: {
       const Communicator* const communicator = request.handle != 0 ? find_communicator(request.handle) : nullptr;
       if (status != nullptr) {
         record_receive(context, request.function, request.begun, read_status(status), communicator);
@@ -191,18 +191,18 @@ void record_completed(const Context& context, Word handle, const char* status) {
       }
       break;
     }
-    case Request::Kind::kCollective:
+    case MpiRequest::Kind::kCollective:
       record_collective(context, request.function, request.begun, {request.sent, request.received}, request.peer,
                         request.communicator, request.sequence);
       break;
-    case Request::Kind::kFileRead:
-    case Request::Kind::kFileWrite:
-      record_file(context, request.function, request.begun, request.kind == Request::Kind::kFileRead,
+    case MpiRequest::Kind::kFileRead:
+    case MpiRequest::Kind::kFileWrite:
+      record_file(context, request.function, request.begun, request.kind == MpiRequest::Kind::kFileRead,
                   status != nullptr ? read_status(status).bytes : request.sent);
       break;
-    case Request::Kind::kWindow:
+    case MpiRequest::Kind::kWindow:
       break;  // no request
-    case Request::Kind::kCommunicator: {
+    case MpiRequest::Kind::kCommunicator: {
       record_collective(context, request.function, request.begun, {0, 0}, event::kNoPeer, request.communicator,
                         request.sequence);
       add_communicator(g_mpi.read_handle(reinterpret_cast<const void*>(request.place)), request.function,
@@ -241,7 +241,7 @@ void before(const Role& role, Word* given, Context& context, Requests* requests)
     given[role.status] = reinterpret_cast<Word>(context.status);
   };
   if ((role.does == Does::kReceives || role.does == Does::kStartsReceive) && role.made != kNone) {
-    Request found;
+    MpiRequest found;
     if (complete_request(g_mpi.read_handle(reinterpret_cast<const void*>(given[role.made])) | kMessageHandle, found))
       context.probed_in = found.handle;
   }
@@ -255,7 +255,7 @@ void before(const Role& role, Word* given, Context& context, Requests* requests)
       break;
     case Does::kFreesWindow: {
       const Word handle = g_mpi.read_handle(reinterpret_cast<const void*>(given[role.window])) | kWindowHandle;
-      Request window;
+      MpiRequest window;
       if (!see_request(handle, window)) break;
       forget_request(handle);
       release_communicator(reinterpret_cast<Communicator*>(window.place));
@@ -316,8 +316,8 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
     case Does::kStartsReceive:
     case Does::kKeepsReceive:
     case Does::kKeepsSend: {
-      Request request{};
-      request.kind = role.does == Does::kKeepsSend ? Request::Kind::kSend : Request::Kind::kReceive;
+      MpiRequest request{};
+      request.kind = role.does == Does::kKeepsSend ? MpiRequest::Kind::kSend : MpiRequest::Kind::kReceive;
       request.persistent = role.does != Does::kStartsReceive;
       request.function = static_cast<uint16_t>(number);
       request.begun = context.call.start;
@@ -340,7 +340,7 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
     }
     case Does::kProbes:
       if (const Communicator* const own = communicator()) {
-        Request request{};
+        MpiRequest request{};
         request.handle = own->handle;
         keep_request(g_mpi.read_handle(at(role.made)) | kMessageHandle, request);
       }
@@ -349,9 +349,9 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
     case Does::kStartsAll: {
       const int count = role.does == Does::kStarts ? 1 : whole(given[role.count]);
       for (int i = 0; i < count; ++i) {
-        Request request;
+        MpiRequest request;
         const Word handle = g_mpi.read_handle(g_mpi.element(given[role.request], static_cast<size_t>(i)));
-        if (!start_request(handle, context.call.start, request) || request.kind != Request::Kind::kSend ||
+        if (!start_request(handle, context.call.start, request) || request.kind != MpiRequest::Kind::kSend ||
             !context.recorded)
           continue;
         event::MessageRecord record = message_of(context, request.function, event::MessageKind::kSend);
@@ -404,8 +404,8 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
       break;
     case Does::kStartsCollective:
       if (Communicator* const own = communicator()) {
-        Request request{};
-        request.kind = Request::Kind::kCollective;
+        MpiRequest request{};
+        request.kind = MpiRequest::Kind::kCollective;
         request.function = static_cast<uint16_t>(number);
         request.begun = context.call.start;
         request.communicator = own->number;
@@ -426,8 +426,8 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
       break;
     case Does::kMakesLater:
       if (Communicator* const own = communicator()) {
-        Request request{};
-        request.kind = Request::Kind::kCommunicator;
+        MpiRequest request{};
+        request.kind = MpiRequest::Kind::kCommunicator;
         request.function = static_cast<uint16_t>(number);
         request.begun = context.call.start;
         request.communicator = own->number;
@@ -451,8 +451,8 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
     case Does::kMakesWindow:
       if (Communicator* const own = hold_communicator(given[role.communicator])) {
         const Word handle = g_mpi.read_handle(at(role.window)) | kWindowHandle;
-        Request window{};
-        window.kind = Request::Kind::kWindow;
+        MpiRequest window{};
+        window.kind = MpiRequest::Kind::kWindow;
         window.place = reinterpret_cast<Word>(own);
         keep_request(handle, window);
         if (!known_request(handle)) release_communicator(own);
@@ -470,8 +470,8 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
       break;
     case Does::kStartsFileRead:
     case Does::kStartsFileWrite: {
-      Request request{};
-      request.kind = role.does == Does::kStartsFileRead ? Request::Kind::kFileRead : Request::Kind::kFileWrite;
+      MpiRequest request{};
+      request.kind = role.does == Does::kStartsFileRead ? MpiRequest::Kind::kFileRead : MpiRequest::Kind::kFileWrite;
       request.function = static_cast<uint16_t>(number);
       request.begun = context.call.start;
       request.sent = bytes();

@@ -261,7 +261,7 @@ Hook hook(unsigned number, Signature* function) {
 }
 
 template <size_t kCount>
-bool install(const ExportCallbacks& callbacks, Module module, const Hook (&hooks)[kCount]) {
+bool install(const ExportCallbacks& callbacks, NvtxModule module, const Hook (&hooks)[kCount]) {
   FunctionTable table = nullptr;
   unsigned size = 0;
   if (callbacks.get_module_function_table(module, &table, &size) == 0 || table == nullptr) return false;

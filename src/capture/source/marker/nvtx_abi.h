@@ -11,7 +11,7 @@ using Function = void (*)();
 /// Slot n of a module's table points to the program's pointer to function n; null where the program's NVTX is older.
 using FunctionTable = Function**;
 
-enum Module : int { kCore = 1, kCore2 = 5 };
+enum NvtxModule : int { kCore = 1, kCore2 = 5 };
 
 enum CoreFunction : unsigned {
   kMarkEx = 1,

@@ -17,7 +17,7 @@ namespace sig = hsa::signature;
 struct Known {
   Known* next;
   uint64_t address;
-  Allocation allocation;
+  TrackedAllocation allocation;
 };
 constexpr uint32_t kBuckets = 1 << 12;
 constinit Known* g_known[kBuckets] = {};
@@ -39,12 +39,12 @@ uint32_t owner_of(uint64_t address) {
                              static_cast<hsa::Agent**>(nullptr)) != hsa::kSuccess ||
       info.type == 0)
     return 0;
-  const Device* const device = device_of(info.owner);
+  const HsaDevice* const device = device_of(info.owner);
   return device != nullptr ? device->number : 0;
 }
 
-void write(event::AllocationOperation operation, uint64_t address, const Allocation& allocation, uint64_t correlation,
-           uint64_t start, uint64_t end) {
+void write(event::AllocationOperation operation, uint64_t address, const TrackedAllocation& allocation,
+           uint64_t correlation, uint64_t start, uint64_t end) {
   if (auto* const record = tape::begin<event::AllocationRecord>(
           event::RecordKind::kAllocation, event::Table::kAllocation,
           static_cast<uint32_t>(operation) | static_cast<uint32_t>(allocation.kind) << 8 | allocation.device << 16)) {
@@ -76,7 +76,7 @@ hsa::Status allocate(void* function, void** out, size_t bytes, A... arguments) {
 }
 
 hsa::Status release(void* function, void* at) {
-  Allocation allocation;
+  TrackedAllocation allocation;
   if (open_call().own_memory || !active() || !take_allocation(reinterpret_cast<uint64_t>(at), allocation))
     return call<sig::MemoryFree>(function, at);
   const uint64_t start = host_ticks();
@@ -90,7 +90,7 @@ hsa::Status release(void* function, void* at) {
 
 }  // namespace
 
-void keep_allocation(uint64_t address, const Allocation& allocation) {
+void keep_allocation(uint64_t address, const TrackedAllocation& allocation) {
   const Guard lock(g_known_lock);
   if (g_unused == nullptr) {
     void* const memory = map_pages(kKnownAtOnce * sizeof(Known));
@@ -108,7 +108,7 @@ void keep_allocation(uint64_t address, const Allocation& allocation) {
   list = known;
 }
 
-bool take_allocation(uint64_t address, Allocation& out) {
+bool take_allocation(uint64_t address, TrackedAllocation& out) {
   const Guard lock(g_known_lock);
   for (Known** link = &bucket(address); *link != nullptr; link = &(*link)->next) {
     Known* const known = *link;
@@ -124,14 +124,14 @@ bool take_allocation(uint64_t address, Allocation& out) {
 
 void allocated(uint64_t address, uint64_t bytes, event::MemoryKind kind, uint64_t correlation, uint64_t start,
                uint64_t end) {
-  Allocation allocation{bytes, kind, owner_of(address)};
+  TrackedAllocation allocation{bytes, kind, owner_of(address)};
   if (kind == event::MemoryKind::kUnknown)
     allocation.kind = allocation.device != 0 ? event::MemoryKind::kDevice : event::MemoryKind::kHost;
   keep_allocation(address, allocation);
   write(event::AllocationOperation::kAllocate, address, allocation, correlation, start, end);
 }
 
-void freed(uint64_t address, const Allocation& allocation, uint64_t correlation, uint64_t start, uint64_t end) {
+void freed(uint64_t address, const TrackedAllocation& allocation, uint64_t correlation, uint64_t start, uint64_t end) {
   if (tape::enabled(tape::source_bit::kAllocation))
     write(event::AllocationOperation::kFree, address, allocation, correlation, start, end);
 }

@@ -101,8 +101,8 @@ bool completed(int64_t, void* data) {
 Copy* prepare(hsa::Agent to, hsa::Agent from, size_t bytes, hsa::Signal completion) {
   const uint32_t graph_node = next_graph_node();
   if (!active() || !tape::enabled(tape::source_bit::kCopy)) return nullptr;
-  const Device* const target = device_of(to);
-  const Device* const source = device_of(from);
+  const HsaDevice* const target = device_of(to);
+  const HsaDevice* const source = device_of(from);
   if (target == nullptr && source == nullptr) return nullptr;  // from host to host
   Copy* const copy = take();
   if (copy == nullptr) {
@@ -114,7 +114,7 @@ Copy* prepare(hsa::Agent to, hsa::Agent from, size_t bytes, hsa::Signal completi
                     : target == nullptr ? Direction::kDeviceToHost
                     : target == source  ? Direction::kDeviceToDevice
                                         : Direction::kPeerToPeer;
-  const Device& where = source != nullptr ? *source : *target;
+  const HsaDevice& where = source != nullptr ? *source : *target;
   copy->queue = queue_of_stream(where.copies, where.number, 0, open_stream());
   copy->graph_node = graph_node;
   copy->peer = source != nullptr && target != nullptr && source != target ? target->copies : 0;

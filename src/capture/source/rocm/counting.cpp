@@ -363,7 +363,7 @@ struct Counted {
 
 // Appends the ids that have no definition yet, then the dispatch. With the lock.
 void write(const sdk::DispatchData& data, uint64_t index, size_t pass, spool::RanOnce once, uint32_t tid, bool selected,
-           const sdk::CounterRecord* values, size_t count) {
+           const sdk::SdkCounterRecord* values, size_t count) {
   State& s = g_state;
   Agent* const agent = agent_of(data.info.agent);
   if (agent == nullptr) return;
@@ -530,7 +530,7 @@ void on_dispatch(sdk::DispatchData data, sdk::Handle* config, sdk::UserData* use
   write(data, index, pass, turn.once, tid, selected, nullptr, 0);
 }
 
-void on_values(sdk::DispatchData data, sdk::CounterRecord* values, size_t count, sdk::UserData user, void*) {
+void on_values(sdk::DispatchData data, sdk::SdkCounterRecord* values, size_t count, sdk::UserData user, void*) {
   if (!counts_here()) return;
   sign_of_life();
   const Counted counted = Counted::of(user.value);

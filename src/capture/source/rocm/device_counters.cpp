@@ -126,11 +126,11 @@ void configure_gpu(CountedGpu& gpu, bool first) {
 void choose_config(sdk::Context context, sdk::Handle, sdk::Status (*set)(sdk::Context, sdk::Handle), void* data) {
   set(context, static_cast<CountedGpu*>(data)->config);
 }
-void ignore_records(sdk::Context, sdk::Buffer, sdk::RecordHeader**, size_t, void*, uint64_t) {}
+void ignore_records(sdk::Context, sdk::Buffer, sdk::SdkRecordHeader**, size_t, void*, uint64_t) {}
 
 // One reading of a GPU: the sum of all units for each counter.
 void read_gpu(CountedGpu& gpu) {
-  auto* const values = reinterpret_cast<sdk::CounterRecord*>(g_values.data);
+  auto* const values = reinterpret_cast<sdk::SdkCounterRecord*>(g_values.data);
   size_t count = kMostValues;
   uint64_t before = 0, after = 0;
   g_device.timestamp(&before);
@@ -222,7 +222,7 @@ void set_up_device_counters(uint32_t version, void* library) {
     return;
   }
   take_names(wanted);
-  if (!g_values.reserve(kMostValues * sizeof(sdk::CounterRecord))) return;
+  if (!g_values.reserve(kMostValues * sizeof(sdk::SdkCounterRecord))) return;
   g_device.query_agents(sdk::kAgentVersion, take_counted_gpus, sdk::kAgentBytes, nullptr);
   size_t ready = 0;
   for (size_t at = 0; at < g_read_gpu_count; ++at) {

@@ -28,7 +28,7 @@ uint32_t index_of(hsa::Agent agent) {
   return 0;
 }
 
-void note_event(const hsa::Event& event) {
+void note_event(const hsa::HsaEvent& event) {
   if (!active() || g_event_noted.exchange(true)) return;
   collect(false);
   char line[256];
@@ -47,7 +47,7 @@ void note_event(const hsa::Event& event) {
 
 // The runtime takes an event for dealt with when one handler succeeds, and ends the program otherwise: ours stands for
 // all.
-hsa::Status on_event(const hsa::Event* event, void*) {
+hsa::Status on_event(const hsa::HsaEvent* event, void*) {
   if (event != nullptr) note_event(*event);
   hsa::Status status = hsa::kError;
   for (uint32_t at = 0; at < kMostHandlers && at < g_handler_count.load(std::memory_order_acquire); ++at)
@@ -58,7 +58,7 @@ hsa::Status on_event(const hsa::Event* event, void*) {
 
 }  // namespace
 
-void note_queue_error(const Device* device, hsa::Status status, uint64_t object) {
+void note_queue_error(const HsaDevice* device, hsa::Status status, uint64_t object) {
   if (!active()) return;
   const char* text = nullptr;
   call<sig::StatusText>(g_runtime.core.hsa_status_string, status, &text);

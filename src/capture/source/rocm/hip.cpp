@@ -73,7 +73,7 @@ void attach() {
 // One call: open from begin() to end().
 struct Call {
   uint64_t start = 0, correlation = 0, outer = 0;
-  Allocation freed{};
+  TrackedAllocation freed{};
   bool recorded = false, outermost = false, taken = false;
   bool entered = false;  // replay::leave() is to be called
 };

@@ -43,7 +43,7 @@ Entry* find(uint64_t object) {
 }
 
 // Registers of the kernel: (vector, accumulation, scalar), kUnknown32 where the descriptor does not tell.
-void read_registers(const Device& device, uint64_t object, event::KernelRecord& record) {
+void read_registers(const HsaDevice& device, uint64_t object, event::KernelRecord& record) {
   record.registers = record.accum_registers = record.scalar_registers = event::kUnknown32;
   const void* host = nullptr;
   if (g_runtime.loader.query_host_address == nullptr || device.vgpr_granule == 0 ||
@@ -65,7 +65,7 @@ void read_registers(const Device& device, uint64_t object, event::KernelRecord& 
   record.scalar_registers = ((descriptor.resource1 >> 6 & 0xf) / 2 + 1) * 16;
 }
 
-void define(const Device& device, hsa::Symbol symbol) {
+void define(const HsaDevice& device, hsa::Symbol symbol) {
   const auto info = [&](uint32_t what, void* into) {
     return call<sig::SymbolInfo>(g_runtime.core.hsa_executable_symbol_get_info, symbol, what, into) == hsa::kSuccess;
   };
@@ -102,7 +102,7 @@ void define(const Device& device, hsa::Symbol symbol) {
 }
 
 hsa::Status see_symbol(hsa::Executable, hsa::Agent agent, hsa::Symbol symbol, void*) {
-  if (const Device* const device = device_of(agent)) define(*device, symbol);
+  if (const HsaDevice* const device = device_of(agent)) define(*device, symbol);
   return hsa::kSuccess;
 }
 

@@ -143,7 +143,7 @@ void say_piece(sdk::Spooled kind, Fixed fixed, const char* text) {
   write_pieces();
 }
 
-void take_buffer(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*, uint64_t dropped) {
+void take_buffer(sdk::Context, sdk::Buffer, sdk::SdkRecordHeader** headers, size_t count, void*, uint64_t dropped) {
   if (!samples_here()) return;
   sign_of_life();
   const Guard lock(g_write_lock);

@@ -37,7 +37,7 @@ struct Tracked {
   Slot *first, *last;
   uint64_t in_flight;
   uint32_t number, hardware;  // in the pool; as HSA's queue, from 1
-  const Device* device;
+  const HsaDevice* device;
   void (*on_error)(hsa::Status, hsa::Queue*, void*);  // the program's
   void* on_error_data;
   hsa::Dispatch* packets;  // room for what is written in place of the program's packets
@@ -251,7 +251,7 @@ void unclaim(Tracked& tracked) {
   tracked.used = false;
 }
 
-void track(Tracked& fresh, hsa::Queue* queue, const Device& device) {
+void track(Tracked& fresh, hsa::Queue* queue, const HsaDevice& device) {
   const uint32_t capacity = 2 * queue->size;
   if (fresh.capacity < capacity) {
     if (fresh.packets != nullptr) munmap(fresh.packets, fresh.capacity * sizeof(hsa::Dispatch));
@@ -299,7 +299,7 @@ void note_cooperative_launches() {
 hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
                          void (*callback)(hsa::Status, hsa::Queue*, void*), void* data, uint32_t private_bytes,
                          uint32_t group_bytes, hsa::Queue** queue) {
-  const Device* device = active() ? device_of(agent) : nullptr;
+  const HsaDevice* device = active() ? device_of(agent) : nullptr;
   // The runtime has one cooperative queue for each GPU, which it shares out. An intercept queue takes the queue below
   // it for its own and frees it with itself: the runtime frees it once more when it ends, and the program dies.
   if (device != nullptr && (type & hsa::kCooperativeQueue) != 0) {

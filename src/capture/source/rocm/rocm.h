@@ -44,7 +44,7 @@ auto call(void* function, A... arguments) {
   return reinterpret_cast<Signature*>(function)(arguments...);
 }
 
-struct Device {
+struct HsaDevice {
   hsa::Agent agent;
   uint32_t number;         // in the pool; 0 = the processor
   uint32_t copies;         // its queue of copies, in the pool
@@ -52,11 +52,11 @@ struct Device {
   bool unified_registers;  // vector and accumulation registers share a file (gfx90a and later)
 };
 /// nullptr for an agent that is no GPU, or unknown.
-Device* device_of(hsa::Agent agent);
+HsaDevice* device_of(hsa::Agent agent);
 /// Finds the GPUs, once.
 void find_devices();
 uint32_t device_count();
-Device& device_at(uint32_t index);
+HsaDevice& device_at(uint32_t index);
 
 // kernels.cpp
 struct Kernel {
@@ -107,7 +107,7 @@ void stream_destroyed(uint64_t handle);
 uint32_t queue_of_stream(uint32_t base, uint32_t device, uint32_t hardware, uint32_t stream);
 
 // allocations.cpp
-struct Allocation {
+struct TrackedAllocation {
   uint64_t bytes;
   event::MemoryKind kind;
   uint32_t device;  // in the pool; 0 = the processor
@@ -116,10 +116,10 @@ struct Allocation {
 void allocated(uint64_t address, uint64_t bytes, event::MemoryKind kind, uint64_t correlation, uint64_t start,
                uint64_t end);
 /// Takes what is known of `address`, before it is freed. False when it was not recorded.
-bool take_allocation(uint64_t address, Allocation& out);
+bool take_allocation(uint64_t address, TrackedAllocation& out);
 /// The freeing failed: it is there still.
-void keep_allocation(uint64_t address, const Allocation& allocation);
-void freed(uint64_t address, const Allocation& allocation, uint64_t correlation, uint64_t start, uint64_t end);
+void keep_allocation(uint64_t address, const TrackedAllocation& allocation);
+void freed(uint64_t address, const TrackedAllocation& allocation, uint64_t correlation, uint64_t start, uint64_t end);
 hsa::Status pool_allocate(uint64_t pool, size_t bytes, uint32_t flags, void** out);
 hsa::Status pool_free(void* at);
 hsa::Status memory_allocate(uint64_t region, size_t bytes, void** out);
@@ -127,11 +127,11 @@ hsa::Status memory_free(void* at);
 
 // faults.cpp
 /// Says in the trace that a queue has died. `object`: the first kernel that it did not complete, 0 = none.
-void note_queue_error(const Device* device, hsa::Status status, uint64_t object);
+void note_queue_error(const HsaDevice* device, hsa::Status status, uint64_t object);
 /// Sees page faults and resets from here on; once the runtime is up.
 void watch_events();
 /// In place of hsa_amd_register_system_event_handler.
-hsa::Status register_events(hsa::Status (*handler)(const hsa::Event*, void*), void* data);
+hsa::Status register_events(hsa::Status (*handler)(const hsa::HsaEvent*, void*), void* data);
 
 // queues.cpp
 hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,

@@ -30,7 +30,7 @@ constinit pid_t g_pid = 0;
 constinit std::atomic<uint32_t> g_finished{0};
 constinit std::atomic<uint32_t> g_devices_lock{0};
 constexpr uint32_t kMostDevices = 64;
-constinit Device g_devices[kMostDevices] = {};
+constinit HsaDevice g_devices[kMostDevices] = {};
 constinit std::atomic<uint32_t> g_device_count{0};
 constinit std::atomic<bool> g_devices_found{false};
 constinit tape::CommandCounts g_unseen{};  // where the pool has no room for them
@@ -43,7 +43,7 @@ uint32_t architecture_number(const char* name) {
   return strncmp(name, "gfx", 3) == 0 ? static_cast<uint32_t>(strtoul(name + 3, nullptr, 16)) : 0;
 }
 
-void define_clock(const Device& device) {
+void define_clock(const HsaDevice& device) {
   event::ClockPairRecord best{};
   best.uncertainty = ~0ull;
   for (int attempt = 0; attempt < 3; ++attempt) {
@@ -74,7 +74,7 @@ hsa::Status add_device(hsa::Agent agent, void*) {
   info(hsa::kAgentName, name);
   info(hsa::kAgentProductName, product);
   info(hsa::kAgentUuid, uuid);
-  Device& device = g_devices[index];
+  HsaDevice& device = g_devices[index];
   device.agent = agent;
   device.number = tape::next_device();
   const uint32_t architecture = architecture_number(name);
@@ -237,10 +237,10 @@ void find_devices() {
 uint32_t device_count() {
   return g_device_count.load(std::memory_order_acquire);
 }
-Device& device_at(uint32_t index) {
+HsaDevice& device_at(uint32_t index) {
   return g_devices[index];
 }
-Device* device_of(hsa::Agent agent) {
+HsaDevice* device_of(hsa::Agent agent) {
   find_devices();
   for (uint32_t at = 0; at < device_count(); ++at)
     if (g_devices[at].agent == agent) return &g_devices[at];

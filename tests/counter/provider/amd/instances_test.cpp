@@ -221,8 +221,8 @@ std::string spool_of(const std::string& bytes, std::map<uint64_t, std::string>& 
       EXPECT_EQ(size, sizeof head);
       memcpy(&head, record, sizeof head);
     } else if (category == sdk::category::kCounters && kind == sdk::kCounterValue) {
-      EXPECT_EQ(size, sizeof(sdk::CounterRecord));
-      sdk::CounterRecord value;
+      EXPECT_EQ(size, sizeof(sdk::SdkCounterRecord));
+      sdk::SdkCounterRecord value;
       memcpy(&value, record, sizeof value);
       EXPECT_EQ(value.dispatch, head.info.dispatch);
       EXPECT_EQ(value.agent.handle, head.info.agent.handle);

@@ -18,7 +18,7 @@ struct Cycle {
 };
 constinit Cycle g_cycles[kMaxSessions] = {};
 
-Cycle& cycle_of(const Session& session) {
+Cycle& cycle_of(const CounterSession& session) {
   return g_cycles[&session - g_sessions];
 }
 
@@ -33,7 +33,7 @@ constexpr size_t kShapes = 1 << 14;
 constinit Shape g_shapes[kShapes] = {};
 constinit uint64_t g_launches[256] = {};  // by GPU
 
-Shape& find(const Session& session, uint64_t shape) {
+Shape& find(const CounterSession& session, uint64_t shape) {
   const uint64_t key = (shape ^ (uint64_t{session.device} + 1) * 0x9e3779b97f4a7c15ULL) | 1;
   for (size_t probe = 0; probe < 256; ++probe) {
     Shape& at = g_shapes[(key + probe) % kShapes];
@@ -45,7 +45,7 @@ Shape& find(const Session& session, uint64_t shape) {
   }
   return g_shapes[key % kShapes];
 }
-Shape& note(const Session& session, uint64_t shape) {
+Shape& note(const CounterSession& session, uint64_t shape) {
   Shape& known = find(session, shape);
   const uint64_t now = ++g_launches[session.device % 256];
   if (known.last != 0) known.period = now - known.last;
@@ -58,7 +58,7 @@ uint64_t patience(const Shape& first) {
   return first.period == 0 ? 64 : 2 * first.period + 64;
 }
 
-void end_cycle(Session& session) {
+void end_cycle(CounterSession& session) {
   Cycle& cycle = cycle_of(session);
   cycle.open = false;
   const int64_t begin = raw_now();
@@ -80,7 +80,7 @@ void end_cycle(Session& session) {
 }
 
 // The pass that runs is over; what it did not reach is left out of the cycle.
-void end_pass(Session& session) {
+void end_pass(CounterSession& session) {
   Cycle& cycle = cycle_of(session);
   const int64_t begin = raw_now();
   if (session.used < cycle.length || cycle.pass == 0) cycle.length = session.used;
@@ -91,7 +91,7 @@ void end_pass(Session& session) {
   if (++cycle.pass == g_collection.passes) end_cycle(session);
 }
 
-bool begin_pass(Session& session) {
+bool begin_pass(CounterSession& session) {
   const int64_t begin = raw_now();
   const bool good = start(session);
   cycle_of(session).switching += raw_now() - begin;
@@ -101,14 +101,14 @@ bool begin_pass(Session& session) {
 
 }  // namespace
 
-Session* begin_launch(void* context, uint64_t shape) {
-  while (Session* const rival = rival_of(context)) {
+CounterSession* begin_launch(void* context, uint64_t shape) {
+  while (CounterSession* const rival = rival_of(context)) {
     Cycle& its = cycle_of(*rival);
     if (its.open && ++its.waited <= its.patience) return nullptr;
     abandon(*rival);
     disable(*rival);
   }
-  Session* const session = session_of(context);
+  CounterSession* const session = session_of(context);
   if (session == nullptr) return nullptr;
   Cycle& cycle = cycle_of(*session);
   const Shape& known = note(*session, shape);
@@ -143,15 +143,15 @@ Session* begin_launch(void* context, uint64_t shape) {
   return begin_pass(*session) ? session : nullptr;
 }
 
-bool defines_range(const Session& session) {
+bool defines_range(const CounterSession& session) {
   return cycle_of(session).pass == 0;
 }
 
-void note_record(Session& session, size_t offset) {
+void note_record(CounterSession& session, size_t offset) {
   cycle_of(session).records[session.used] = offset;
 }
 
-void end_launch(Session& session, int64_t inside) {
+void end_launch(CounterSession& session, int64_t inside) {
   Cycle& cycle = cycle_of(session);
   ++session.used;
   cycle.inside += inside;
@@ -159,11 +159,11 @@ void end_launch(Session& session, int64_t inside) {
   if (session.used == (cycle.pass == 0 ? cycle.wanted : cycle.length)) end_pass(session);
 }
 
-void interrupt(Session& session) {
+void interrupt(CounterSession& session) {
   if (session.running) end_pass(session);
 }
 
-void abandon(Session& session) {
+void abandon(CounterSession& session) {
   if (session.running) stop(session);
   cycle_of(session) = Cycle{};
   write_records(session.records);

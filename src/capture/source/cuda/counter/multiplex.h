@@ -14,17 +14,17 @@ namespace tacho::capture::counter::multiplex {
 
 /// Returns the session that measures the launch as its next range, or nullptr if the launch goes unmeasured. Launches
 /// that CUPTI may combine have the same `shape`, which is never 0.
-Session* begin_launch(void* context, uint64_t shape);
+CounterSession* begin_launch(void* context, uint64_t shape);
 /// True in the first pass of a cycle: its launch describes the range, later launches are samples of it.
-bool defines_range(const Session& session);
+bool defines_range(const CounterSession& session);
 /// Notes the offset of such a launch's record in the session's records.
-void note_record(Session& session, size_t offset);
+void note_record(CounterSession& session, size_t offset);
 /// The launch is over; it took `inside` ticks of raw_now().
-void end_launch(Session& session, int64_t inside);
+void end_launch(CounterSession& session, int64_t inside);
 /// Ends the running pass before a launch that must not be in it.
-void interrupt(Session& session);
+void interrupt(CounterSession& session);
 /// Drops the cycle's results. CUPTI would continue with the next pass in the session's object, so this makes a new
 /// object.
-void abandon(Session& session);
+void abandon(CounterSession& session);
 
 }  // namespace tacho::capture::counter::multiplex

@@ -68,11 +68,11 @@ struct Function {
 constinit cupti::Subscriber g_subscriber = nullptr;
 constinit bool g_tracking =
     false;  // replay:: is told of the program's memory: launches, at least graphs, can be run again
-constinit bool g_own_replay = false;              // launches are run again by the batch
-constinit Session* g_batch = nullptr;             // whose ranges are the batch that is open
-constinit std::atomic<uint32_t> g_captures{0};    // streams that are being captured
-constinit Effect g_effects[2048] = {};            // of driver calls, by callback id
-constinit replay::Call::Kind g_kinds[2048] = {};  // of launching calls
+constinit bool g_own_replay = false;                    // launches are run again by the batch
+constinit CounterSession* g_batch = nullptr;            // whose ranges are the batch that is open
+constinit std::atomic<uint32_t> g_captures{0};          // streams that are being captured
+constinit Effect g_effects[2048] = {};                  // of driver calls, by callback id
+constinit replay::LaunchCall::Kind g_kinds[2048] = {};  // of launching calls
 constinit uint32_t g_always = 1;
 constinit volatile uint32_t* g_fork_word = &g_always;
 constinit std::atomic<Function*> g_functions[kFunctions] = {};
@@ -83,10 +83,10 @@ constinit std::atomic<uintptr_t> g_owner{0};
 constinit uint32_t g_depth = 0;
 
 // What the launching call that holds the lock is measured as.
-constinit Session* g_measuring = nullptr;  // it is a range of this session
-constinit bool g_carrying = false;         // which nobody reads: the filter leaves it out
-constinit bool g_alone = false;            // it is a batch of its own
-constinit bool g_emptying = false;         // the L2 is emptied before it
+constinit CounterSession* g_measuring = nullptr;  // it is a range of this session
+constinit bool g_carrying = false;                // which nobody reads: the filter leaves it out
+constinit bool g_alone = false;                   // it is a batch of its own
+constinit bool g_emptying = false;                // the L2 is emptied before it
 constinit int64_t g_entered = 0;
 constinit std::atomic<bool> g_session_open{false};  // launches that are left out have to end something first
 
@@ -135,25 +135,25 @@ bool measures_by(Mode mode) {
 
 void note_open() {
   bool any = false;
-  for (const Session& each : g_sessions) any = any || each.running;
+  for (const CounterSession& each : g_sessions) any = any || each.running;
   g_session_open.store(any, std::memory_order_relaxed);
 }
 
 // Kernel and application replay
 
-void close_session(Session& session);
+void close_session(CounterSession& session);
 
 // A session in this context can start then.
 void end_rivals(void* context) {
-  while (Session* const rival = rival_of(context)) {
+  while (CounterSession* const rival = rival_of(context)) {
     close_session(*rival);
     if (rival->context != nullptr) disable(*rival);
   }
 }
 
-Session* open_session(void* context) {
+CounterSession* open_session(void* context) {
   end_rivals(context);
-  Session* const session = session_of(context);
+  CounterSession* const session = session_of(context);
   if (session == nullptr || !fresh_image(*session)) return nullptr;
   const int replay = measures_by(Mode::kApplication) ? abi::kApplicationReplay
                      : g_collection.passes == 1      ? abi::kUserReplay
@@ -173,18 +173,18 @@ void leave_batches(const char* reason) {
   cuda::say_warning(line);
   g_own_replay = false;
   choose_ranges_afresh(kRangesByCupti);
-  for (Session& each : g_sessions)
+  for (CounterSession& each : g_sessions)
     if (each.context != nullptr) disable(each);
 }
 
-Session* open_batch(void* context, bool with_host) {
+CounterSession* open_batch(void* context, bool with_host) {
   if (g_batch != nullptr) close_session(*g_batch);
   if (const char* const problem = replay::problem(); problem != nullptr) {
     leave_batches(problem);
     return open_session(context);
   }
   end_rivals(context);
-  Session* const session = session_of(context);
+  CounterSession* const session = session_of(context);
   if (session == nullptr) return nullptr;
   if (const char* const problem = replay::begin(context, with_host); problem != nullptr) {
     leave_batches(problem);
@@ -195,7 +195,7 @@ Session* open_batch(void* context, bool with_host) {
 }
 
 // The further passes of a batch, and memory as the program expects it.
-bool replay_batch(Session& session) {
+bool replay_batch(CounterSession& session) {
   g_batch = nullptr;
   bool good = stop(session);
   const char* problem = nullptr;
@@ -220,7 +220,7 @@ bool replay_batch(Session& session) {
 
 // Launches are told apart by their place in the image: whatever else became a range would give one the counts of
 // another.
-bool image_has(const Session& session, size_t launched) {
+bool image_has(const CounterSession& session, size_t launched) {
   const size_t ranges = ranges_in(session);
   if (ranges == launched) return true;
   if (ranges == SIZE_MAX) return false;
@@ -236,7 +236,7 @@ bool image_has(const Session& session, size_t launched) {
   return false;
 }
 
-void close_session(Session& session) {
+void close_session(CounterSession& session) {
   if (!session.running) return;
   const size_t used = session.used;
   const bool batch = g_batch == &session;
@@ -251,11 +251,11 @@ void close_session(Session& session) {
 }
 
 // Brings to its end what runs in a context, in any mode.
-void close_open(Session& session) {
+void close_open(CounterSession& session) {
   measures_by(Mode::kMultiplex) ? multiplex::interrupt(session) : close_session(session);
 }
 void close_all_open() {
-  for (Session& each : g_sessions)
+  for (CounterSession& each : g_sessions)
     if (each.running) close_open(each);
 }
 
@@ -288,7 +288,7 @@ size_t ranges_of_launch(void* context) {
 
 // The launch at hand is of a graph: runs it for every pass and leaves its values in the image of the session that is
 // returned. nullptr: it is not measured.
-Session* measure_graph(void* context, const replay::Call& call) {
+CounterSession* measure_graph(void* context, const replay::LaunchCall& call) {
   const char* problem = nullptr;
   if (!measures_by(Mode::kKernel))
     problem = "only --replay kernel measures them, each as a whole";
@@ -300,7 +300,7 @@ Session* measure_graph(void* context, const replay::Call& call) {
     problem = replay::problem();
   if (problem == nullptr && g_batch != nullptr) close_session(*g_batch);
   if (problem == nullptr) end_rivals(context);
-  Session* const session = problem == nullptr ? session_of(context, abi::kUserRange) : nullptr;
+  CounterSession* const session = problem == nullptr ? session_of(context, abi::kUserRange) : nullptr;
   if (problem == nullptr && session == nullptr) return nullptr;
   if (problem == nullptr) problem = replay::begin(context, replay::touches_host(call));
   if (problem == nullptr && !replay::keep(call)) problem = "there is no memory for a list of launches";
@@ -391,7 +391,7 @@ void enter_other(const cupti::CallbackData& call_data, Effect effect) {
 }
 
 // Notes the variables of the function's module.
-void prepare(Function* function, const replay::Call& call) {
+void prepare(Function* function, const replay::LaunchCall& call) {
   void* context = nullptr;
   if (function->generation == replay::generation() && current_context(&context) && function->prepared == context)
     return;
@@ -401,8 +401,8 @@ void prepare(Function* function, const replay::Call& call) {
 }
 
 // The session that the launch runs in, nullptr: it is not measured.
-Session* measure_replayed(void* context, Function* function, const replay::Call& call, bool selected) {
-  Session* session = known_session(context);
+CounterSession* measure_replayed(void* context, Function* function, const replay::LaunchCall& call, bool selected) {
+  CounterSession* session = known_session(context);
   if (session != nullptr && !session->running) session = nullptr;
   g_emptying = selected && g_collection.empty_cache && can_empty(context);
   if (g_tracking) prepare(function, call);
@@ -426,7 +426,8 @@ Session* measure_replayed(void* context, Function* function, const replay::Call&
   return session;
 }
 
-void describe(spool::CounterRecord& record, const Session& session, const Function* function, uint32_t dynamic_shared) {
+void describe(spool::CounterRecord& record, const CounterSession& session, const Function* function,
+              uint32_t dynamic_shared) {
   record.pid = static_cast<uint32_t>(g_collection.pid);
   record.tid = thread_id();
   record.process = g_collection.process;
@@ -451,15 +452,16 @@ uint64_t shape_key(const spool::CounterRecord& record, const Function* function,
   return key | 1;
 }
 
-void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Kind kind) {
+void enter(const cupti::CallbackData& call_data, Effect effect, replay::LaunchCall::Kind kind) {
   if (owned()) {  // a call within a call, as with replays: not another dispatch
     ++g_depth;
     return;
   }
   if (effect != Effect::kLaunch) return enter_other(call_data, effect);
   const auto* const words = static_cast<const char*>(call_data.parameters);
-  replay::Call call{kind, nullptr, words};
-  const bool extended = call.kind == replay::Call::Kind::kExtended, graph = call.kind == replay::Call::Kind::kGraph;
+  replay::LaunchCall call{kind, nullptr, words};
+  const bool extended = call.kind == replay::LaunchCall::Kind::kExtended,
+             graph = call.kind == replay::LaunchCall::Kind::kGraph;
   const char* shape = words;
   spool::CounterRecord record{};
   if (extended) {
@@ -504,7 +506,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
   g_alone = g_carrying = g_emptying = false;
   // A kernel of another GPU may change memory that a batch has saved.
   if (g_batch != nullptr && g_batch->context != context) close_session(*g_batch);
-  Session* session = known_session(context);  // where something may be open
+  CounterSession* session = known_session(context);  // where something may be open
   if (graph && selected) {
     if (session != nullptr && session->running) close_open(*session);
     g_emptying = g_collection.empty_cache && can_empty(context);
@@ -581,7 +583,7 @@ void leave(const cupti::CallbackData& call_data, Effect effect) {
       replay::note_call(call_data.function, call_data.parameters, call_data.context);
     return unlock();
   }
-  if (Session* const session = std::exchange(g_measuring, nullptr); session != nullptr && session->running) {
+  if (CounterSession* const session = std::exchange(g_measuring, nullptr); session != nullptr && session->running) {
     if (measures_by(Mode::kMultiplex)) {
       multiplex::end_launch(*session, raw_now() - g_entered);
     } else {
@@ -595,7 +597,7 @@ void leave(const cupti::CallbackData& call_data, Effect effect) {
 }
 
 // What is open is brought to its end: before a context goes and when the program ends.
-void finish_open(Session& session) {
+void finish_open(CounterSession& session) {
   close_open(session);
   if (measures_by(Mode::kMultiplex)) multiplex::abandon(session);
   write_records(session.records);
@@ -604,7 +606,7 @@ void finish_open(Session& session) {
 // Also after collecting has ended early: sessions of other contexts still run then.
 void finish_all() {
   lock();
-  for (Session& each : g_sessions)
+  for (CounterSession& each : g_sessions)
     if (each.context != nullptr) finish_open(each);
   note_open();
   unlock();
@@ -657,7 +659,7 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
       lock();
       void* const gone = static_cast<const cupti::ResourceData*>(data)->context;
       if (g_batch != nullptr) close_session(*g_batch);  // it goes by lists that forget() empties
-      if (Session* const session = known_session(gone); session != nullptr) {
+      if (CounterSession* const session = known_session(gone); session != nullptr) {
         finish_open(*session);
         if (session->context != nullptr) disable(*session, true);
       }

@@ -78,7 +78,7 @@ struct Layout {  // of a function's arguments
   uint32_t count, bytes, first;  // in g_offsets and g_sizes
 };
 struct Kept {
-  replay::Call::Kind kind;
+  replay::LaunchCall::Kind kind;
   bool packed, emptied;
   uint32_t grid[3], block[3], shared;
   void *handle, *stream;
@@ -509,22 +509,22 @@ struct Arguments {
   const uint8_t* packed = nullptr;
   size_t packed_bytes = 0;
 };
-Arguments arguments_of(const replay::Call& call) {
+Arguments arguments_of(const replay::LaunchCall& call) {
   Arguments out;
   void** extra = nullptr;
   switch (call.kind) {
-    case replay::Call::Kind::kKernel:
+    case replay::LaunchCall::Kind::kKernel:
       out.values = word<void**>(call.parameters, 48);
       extra = word<void**>(call.parameters, 56);
       break;
-    case replay::Call::Kind::kCooperative:
+    case replay::LaunchCall::Kind::kCooperative:
       out.values = word<void**>(call.parameters, 48);
       break;
-    case replay::Call::Kind::kExtended:
+    case replay::LaunchCall::Kind::kExtended:
       out.values = word<void**>(call.parameters, 16);
       extra = word<void**>(call.parameters, 24);
       break;
-    case replay::Call::Kind::kGraph:
+    case replay::LaunchCall::Kind::kGraph:
       break;
   }
   for (; out.values == nullptr && extra != nullptr && *extra != nullptr; extra += 2) {
@@ -797,22 +797,22 @@ uint32_t generation() {
   return g_generation;
 }
 
-Call::Kind kind_of(const char* function) {
-  return starts(function, "cuLaunchKernelEx")            ? Call::Kind::kExtended
-         : starts(function, "cuLaunchCooperativeKernel") ? Call::Kind::kCooperative
-         : starts(function, "cuGraphLaunch")             ? Call::Kind::kGraph
-                                                         : Call::Kind::kKernel;
+LaunchCall::Kind kind_of(const char* function) {
+  return starts(function, "cuLaunchKernelEx")            ? LaunchCall::Kind::kExtended
+         : starts(function, "cuLaunchCooperativeKernel") ? LaunchCall::Kind::kCooperative
+         : starts(function, "cuGraphLaunch")             ? LaunchCall::Kind::kGraph
+                                                         : LaunchCall::Kind::kKernel;
 }
 
-bool prepare(const Call& call) {
+bool prepare(const LaunchCall& call) {
   const size_t before = g_memory.count;
-  if (call.kind != Call::Kind::kGraph) resolve_module(call.handle);
+  if (call.kind != LaunchCall::Kind::kGraph) resolve_module(call.handle);
   return g_memory.count == before;
 }
 
-bool touches_host(const Call& call) {
+bool touches_host(const LaunchCall& call) {
   if (!any_host_memory()) return false;
-  if (call.kind == Call::Kind::kGraph || g_managed) return true;
+  if (call.kind == LaunchCall::Kind::kGraph || g_managed) return true;
   const Arguments arguments = arguments_of(call);
   if (arguments.packed != nullptr) return points_to_host(arguments.packed, arguments.packed_bytes);
   const Layout* const layout = layout_of(call.handle);
@@ -859,22 +859,22 @@ const char* begin(void* context, bool with_host) {
   return nullptr;
 }
 
-bool keep(const Call& call) {
+bool keep(const LaunchCall& call) {
   Kept kept{};
   kept.kind = call.kind;
   kept.handle = call.handle;
   const char* const words = static_cast<const char*>(call.parameters);
-  if (call.kind == Call::Kind::kGraph) {
+  if (call.kind == LaunchCall::Kind::kGraph) {
     kept.stream = word<void*>(words, 8);
     return g_kept.add(kept);
   }
-  const char* const shape = call.kind == Call::Kind::kExtended ? word<const char*>(words, 0) : words + 8;
+  const char* const shape = call.kind == LaunchCall::Kind::kExtended ? word<const char*>(words, 0) : words + 8;
   memcpy(kept.grid, shape, sizeof kept.grid);
   memcpy(kept.block, shape + 12, sizeof kept.block);
   memcpy(&kept.shared, shape + 24, sizeof kept.shared);
   kept.stream = word<void*>(shape, 32);
   const size_t start = g_blob.count;
-  if (call.kind == Call::Kind::kExtended) {
+  if (call.kind == LaunchCall::Kind::kExtended) {
     constexpr size_t kAttribute = 72;  // sizeof(CUlaunchAttribute)
     kept.attribute_count = word<uint32_t>(shape, 48);
     kept.attributes = g_blob.count;
@@ -972,7 +972,7 @@ const char* run_again() {
     size_t packed_bytes = each.argument_bytes;
     void* extra[] = {reinterpret_cast<void*>(1), values, reinterpret_cast<void*>(2), &packed_bytes, nullptr};
     void** pointers = nullptr;
-    if (each.kind != Call::Kind::kGraph && !each.packed) {
+    if (each.kind != LaunchCall::Kind::kGraph && !each.packed) {
       const Layout& layout = g_layouts.data[each.layout];
       g_pointers.count = 0;
       pointers = g_pointers.grow(layout.count + 1);
@@ -982,15 +982,15 @@ const char* run_again() {
     void** const packed = each.packed ? extra : nullptr;
     Result result = 0;
     switch (each.kind) {
-      case Call::Kind::kKernel:
+      case LaunchCall::Kind::kKernel:
         result = g_driver.launch(each.handle, each.grid[0], each.grid[1], each.grid[2], each.block[0], each.block[1],
                                  each.block[2], each.shared, each.stream, pointers, packed);
         break;
-      case Call::Kind::kCooperative:
+      case LaunchCall::Kind::kCooperative:
         result = g_driver.launch_cooperative(each.handle, each.grid[0], each.grid[1], each.grid[2], each.block[0],
                                              each.block[1], each.block[2], each.shared, each.stream, pointers);
         break;
-      case Call::Kind::kExtended: {
+      case LaunchCall::Kind::kExtended: {
         struct {  // CUlaunchConfig
           uint32_t grid[3], block[3], shared;
           void* stream;
@@ -1006,7 +1006,7 @@ const char* run_again() {
         result = g_driver.launch_extended(&config, each.handle, pointers, packed);
         break;
       }
-      case Call::Kind::kGraph:
+      case LaunchCall::Kind::kGraph:
         result = g_driver.launch_graph(each.handle, each.stream);
         break;
     }

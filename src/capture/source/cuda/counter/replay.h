@@ -40,27 +40,27 @@ const char* problem();
 uint32_t generation();
 
 /// A launching call as CUPTI's callback shows it.
-struct Call {
+struct LaunchCall {
   enum class Kind : uint8_t { kKernel, kCooperative, kExtended, kGraph };
   Kind kind;
   void* handle;            ///< function or executable graph
   const void* parameters;  ///< the call's arguments, in a structure
 };
-Call::Kind kind_of(const char* function);
+LaunchCall::Kind kind_of(const char* function);
 
 /// Loads the function's module and notes its variables. False if that found new ones, which an open batch has not
 /// saved.
-bool prepare(const Call& call);
+bool prepare(const LaunchCall& call);
 /// False once the driver failed to name a kernel's module or the size of a variable: replay could then not restore what
 /// the kernels of a graph change.
 bool variables_known();
 /// True if an argument points to memory that the host can write too. Such a launch must be a batch of its own.
-bool touches_host(const Call& call);
+bool touches_host(const LaunchCall& call);
 
 /// Opens a batch: saves device memory and, with `with_host`, host memory. Returns nullptr, or why it cannot.
 const char* begin(void* context, bool with_host);
 /// Keeps a launch of the batch. False when it cannot be run again; nothing is kept then.
-bool keep(const Call& call);
+bool keep(const LaunchCall& call);
 /// The cache was emptied before the launch kept last; run_again() will empty it there too.
 void note_emptied();
 size_t kept();

@@ -14,7 +14,7 @@
 
 namespace tacho::capture::counter {
 
-constinit Session g_sessions[kMaxSessions] = {};
+constinit CounterSession g_sessions[kMaxSessions] = {};
 
 namespace {
 
@@ -72,7 +72,7 @@ bool initialize_once() {  // not within cuInit: CUPTI's profiler wants the drive
 }
 
 // Asked of every new object: before, it cannot prepare an image (CUPTI 13.0 crashes).
-size_t image_bytes(const Session& session, size_t ranges) {
+size_t image_bytes(const CounterSession& session, size_t ranges) {
   abi::ImageSize size{};
   size.profiler = session.profiler;
   size.metrics = g_collection.metrics;
@@ -82,7 +82,7 @@ size_t image_bytes(const Session& session, size_t ranges) {
   return call(g_call.image_size, size, "size its counter data") ? size.bytes : 0;
 }
 
-bool size_image(Session& session) {
+bool size_image(CounterSession& session) {
   if (g_ranges == 0) {
     const size_t one = image_bytes(session, 1);
     if (one == 0) return false;
@@ -100,7 +100,7 @@ bool size_image(Session& session) {
   return true;
 }
 
-void image_path(char (&path)[1152], const Session& session, const char* suffix) {
+void image_path(char (&path)[1152], const CounterSession& session, const char* suffix) {
   snprintf(path, sizeof path, "%s/%u.%u.%u.image%s", g_collection.folder, g_collection.process, session.number,
            session.device, suffix);
 }
@@ -161,28 +161,28 @@ bool is_capturing(void* stream) {
   return g_call.is_capturing != nullptr && g_call.is_capturing(stream, &status) == 0 && status != 0;
 }
 
-Session* known_session(void* context) {
-  for (Session& each : g_sessions)
+CounterSession* known_session(void* context) {
+  for (CounterSession& each : g_sessions)
     if (each.context != nullptr && each.context == context) return &each;
   return nullptr;
 }
 
-Session* rival_of(void* context) {
+CounterSession* rival_of(void* context) {
   bool others = false;
-  for (const Session& each : g_sessions) others = others || (each.context != nullptr && each.context != context);
+  for (const CounterSession& each : g_sessions) others = others || (each.context != nullptr && each.context != context);
   if (!others) return nullptr;
   const uint32_t device = current_device();
-  for (Session& each : g_sessions)
+  for (CounterSession& each : g_sessions)
     if (each.context != nullptr && each.context != context && each.device == device) return &each;
   return nullptr;
 }
 
-Session* session_of(void* context, int range) {
-  Session* session = known_session(context);
+CounterSession* session_of(void* context, int range) {
+  CounterSession* session = known_session(context);
   if (session != nullptr && session->range == range) return session;
   if (!initialize_once()) return nullptr;
   if (session != nullptr) disable(*session);
-  for (Session& each : g_sessions)
+  for (CounterSession& each : g_sessions)
     if (session == nullptr && each.context == nullptr) session = &each;
   if (session == nullptr) {
     give_up("profile in more than 32 contexts", 0);
@@ -201,7 +201,7 @@ Session* session_of(void* context, int range) {
   return size_image(*session) ? session : nullptr;
 }
 
-void disable(Session& session, bool context_goes) {
+void disable(CounterSession& session, bool context_goes) {
   abi::Disable parameters{};
   parameters.profiler = session.profiler;
   parameters.size = abi::kSizeOf<abi::Disable>;
@@ -220,7 +220,7 @@ void choose_ranges_afresh(size_t most) {
   g_most_ranges = most;
 }
 
-bool fresh_image(Session& session) {
+bool fresh_image(CounterSession& session) {
   session.number = g_images[session.device % 256]++;
   if (g_collection.mode == Mode::kApplication && g_collection.pass != 0) {
     char path[1152];
@@ -236,7 +236,7 @@ bool fresh_image(Session& session) {
   return call(g_call.image_initialize, initialize, "prepare its counter data");
 }
 
-bool configure(Session& session, int replay, size_t pass) {
+bool configure(CounterSession& session, int replay, size_t pass) {
   abi::SetConfig config{};
   config.profiler = session.profiler;
   config.config = g_collection.config.data;
@@ -251,7 +251,7 @@ bool configure(Session& session, int replay, size_t pass) {
   return call(g_call.set_config, config, "set its counters");
 }
 
-bool start(Session& session) {
+bool start(CounterSession& session) {
   abi::Disable parameters{};
   parameters.profiler = session.profiler;
   session.running = call(g_call.start, parameters, "start counting");
@@ -261,14 +261,14 @@ bool start(Session& session) {
   return session.running;
 }
 
-bool stop(Session& session) {
+bool stop(CounterSession& session) {
   session.running = false;
   abi::Stop parameters{};
   parameters.profiler = session.profiler;
   return call(g_call.stop, parameters, "stop counting");
 }
 
-bool push(Session& session) {
+bool push(CounterSession& session) {
   if (!replay::settle(session.context)) return false;
   abi::PushRange parameters{};
   parameters.profiler = session.profiler;
@@ -276,14 +276,14 @@ bool push(Session& session) {
   return call(g_call.push, parameters, "begin a range");
 }
 
-bool pop(Session& session) {
+bool pop(CounterSession& session) {
   const bool settled = replay::settle(session.context);
   abi::Disable parameters{};
   parameters.profiler = session.profiler;
   return call(g_call.pop, parameters, "end a range") && settled;
 }
 
-bool decode(Session& session) {
+bool decode(CounterSession& session) {
   abi::DecodeData parameters{};
   parameters.profiler = session.profiler;
   if (!call(g_call.decode, parameters, "read its counters")) return false;
@@ -296,7 +296,7 @@ bool decode(Session& session) {
   return true;
 }
 
-size_t ranges_in(const Session& session) {
+size_t ranges_in(const CounterSession& session) {
   abi::DataInfo info{};
   info.image = session.image.data;
   info.bytes = session.image.count;
@@ -331,7 +331,7 @@ void write_records(MappedBytes& records) {
   records.count = 0;
 }
 
-void write_image(Session& session) {
+void write_image(CounterSession& session) {
   char part[1152], whole[1152];
   image_path(part, session, ".part");
   image_path(whole, session, "");

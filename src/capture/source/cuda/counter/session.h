@@ -19,7 +19,7 @@ namespace abi = vendor::cupti::range;
 /// holds. With a single pass the session is the only cost, as much as 25 launches, so it may hold more.
 inline constexpr size_t kMaxRanges = 64, kMaxRangesOnePass = 256;
 
-struct Session {
+struct CounterSession {
   void* context;  ///< nullptr: the place is free
   uint32_t device;
   abi::Profiler profiler;
@@ -32,7 +32,7 @@ struct Session {
 };
 inline constexpr size_t kMaxSessions = 32;
 /// Slots without a context are free.
-extern constinit Session g_sessions[kMaxSessions];
+extern constinit CounterSession g_sessions[kMaxSessions];
 
 /// Looks up the functions that sessions need; the result says which of CUPTI and the driver lacks one.
 enum class Found { kAll, kNoRangeProfiler, kNoDriver };
@@ -49,29 +49,29 @@ bool is_capturing(void* stream);
 
 /// The context's session. Makes its profiler object if there is none or if it is of another kind (13 ms). The context
 /// must be current. nullptr when collection has ended.
-Session* session_of(void* context, int range = abi::kAutoRange);
+CounterSession* session_of(void* context, int range = abi::kAutoRange);
 /// The context's existing session, nullptr when it has none.
-Session* known_session(void* context);
+CounterSession* known_session(void* context);
 /// The session of another context on the current context's GPU, which must end before this context's session can start.
-Session* rival_of(void* context);
+CounterSession* rival_of(void* context);
 /// Destroys the session's object. `context_goes`: the context is being destroyed, so ignore CUPTI's errors.
-void disable(Session& session, bool context_goes = false);
+void disable(CounterSession& session, bool context_goes = false);
 /// Ranges that an image has room for; 0 before the first object was made.
 size_t ranges();
 /// Images have room for `most` ranges from the next object on.
 void choose_ranges_afresh(size_t most);
 
 /// Starts the image with the next number: an empty one or, in application replay, that of the run before.
-bool fresh_image(Session& session);
-bool configure(Session& session, int replay, size_t pass);
-bool start(Session& session);
-bool stop(Session& session);
+bool fresh_image(CounterSession& session);
+bool configure(CounterSession& session, int replay, size_t pass);
+bool start(CounterSession& session);
+bool stop(CounterSession& session);
 /// Opens a user range, which holds exactly the launches between push() and pop().
-bool push(Session& session);
-bool pop(Session& session);
-bool decode(Session& session);
+bool push(CounterSession& session);
+bool pop(CounterSession& session);
+bool decode(CounterSession& session);
 /// Number of ranges in the image, SIZE_MAX when CUPTI does not give it.
-size_t ranges_in(const Session& session);
+size_t ranges_in(const CounterSession& session);
 
 /// Appends a record. Returns its offset in `records`, SIZE_MAX when there is no memory.
 size_t add_record(MappedBytes& records, const spool::CounterRecord& record, const char* name);
@@ -79,7 +79,7 @@ inline spool::CounterRecord* record_at(MappedBytes& records, size_t offset) {
   return reinterpret_cast<spool::CounterRecord*>(records.data + offset);
 }
 /// Writes the image under its final name, then the records of its ranges.
-void write_image(Session& session);
+void write_image(CounterSession& session);
 void write_records(MappedBytes& records);
 
 }  // namespace tacho::capture::counter

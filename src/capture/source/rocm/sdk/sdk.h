@@ -113,6 +113,6 @@ void describe_kind(int32_t kind, const char* name, event::Table table);
 /// A record of ours among the library's.
 void put_piece(uint32_t category, uint32_t kind, const void* record, uint64_t bytes);
 /// The library's callback for full buffers.
-void copy_records(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*, uint64_t dropped);
+void copy_records(sdk::Context, sdk::Buffer, sdk::SdkRecordHeader** headers, size_t count, void*, uint64_t dropped);
 
 }  // namespace tacho::capture::rocm

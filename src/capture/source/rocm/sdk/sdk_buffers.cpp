@@ -98,14 +98,14 @@ class Appender {
 };
 
 // Bytes of a record: all but values of counters begin with their size. 0: nonsense.
-uint64_t bytes_of(const sdk::RecordHeader& header) {
+uint64_t bytes_of(const sdk::SdkRecordHeader& header) {
   if (header.category == sdk::category::kCounters && header.kind == sdk::kCounterValue)
     return sdk::counter::value_bytes(g_version);
   const uint64_t bytes = load_word(header.payload);
   return bytes >= 8 && bytes <= 16384 ? bytes : 0;
 }
 
-void copy_record(Appender& pool, const sdk::RecordHeader& header) {
+void copy_record(Appender& pool, const sdk::SdkRecordHeader& header) {
   const uint64_t bytes = bytes_of(header);
   if (bytes == 0) return tape::loss(event::Table::kFactEnd, event::LossReason::kUnknownRecord, 1);
   const auto* const from = static_cast<const std::byte*>(header.payload);
@@ -160,7 +160,7 @@ void describe_kind(int32_t kind, const char* name, event::Table table) {
   facts.extended = text == "HIP_RUNTIME_API_EXT" || text == "HIP_COMPILER_API_EXT";
 }
 
-void copy_records(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*, uint64_t dropped) {
+void copy_records(sdk::Context, sdk::Buffer, sdk::SdkRecordHeader** headers, size_t count, void*, uint64_t dropped) {
   if (!sdk_active()) return;  // a forked child gets what its parent had recorded
   const uint16_t before = tape::t_state.hidden;
   tape::t_state.hidden = 1;  // no samples in here

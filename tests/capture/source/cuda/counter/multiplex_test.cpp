@@ -11,7 +11,7 @@
 namespace tacho::capture::counter {
 
 constinit Collection g_collection{};
-constinit Session g_sessions[kMaxSessions] = {};
+constinit CounterSession g_sessions[kMaxSessions] = {};
 
 namespace {
 
@@ -29,21 +29,21 @@ spool::SpoolState g_state{};
 
 }  // namespace
 
-Session* known_session(void* context) {
-  for (Session& each : g_sessions)
+CounterSession* known_session(void* context) {
+  for (CounterSession& each : g_sessions)
     if (each.context == context) return &each;
   return nullptr;
 }
-Session* rival_of(void* context) {
-  for (Session& each : g_sessions)
+CounterSession* rival_of(void* context) {
+  for (CounterSession& each : g_sessions)
     if (each.context != nullptr && each.context != context && each.device == g_gpu_of[context]) return &each;
   return nullptr;
 }
-Session* session_of(void* context, int) {
-  if (Session* const known = known_session(context)) return known;
-  for (Session& each : g_sessions)
+CounterSession* session_of(void* context, int) {
+  if (CounterSession* const known = known_session(context)) return known;
+  for (CounterSession& each : g_sessions)
     if (each.context == nullptr) {
-      each = Session{};
+      each = CounterSession{};
       each.context = context;
       each.device = g_gpu_of[context];
       ++g_recorded[context].made;
@@ -51,7 +51,7 @@ Session* session_of(void* context, int) {
     }
   return nullptr;
 }
-void disable(Session& session, bool) {
+void disable(CounterSession& session, bool) {
   ++g_recorded[session.context].disabled;
   session.context = nullptr;
   session.running = false;
@@ -59,24 +59,24 @@ void disable(Session& session, bool) {
 size_t ranges() {
   return kMaxRanges;
 }
-bool fresh_image(Session& session) {
+bool fresh_image(CounterSession& session) {
   g_recorded[session.context].passes.clear();
   return true;
 }
-bool configure(Session&, int, size_t) {
+bool configure(CounterSession&, int, size_t) {
   return true;
 }
-bool start(Session& session) {
+bool start(CounterSession& session) {
   g_recorded[session.context].passes.emplace_back();
   session.running = true;
   session.used = 0;
   return true;
 }
-bool stop(Session& session) {
+bool stop(CounterSession& session) {
   session.running = false;
   return true;
 }
-bool decode(Session& session) {
+bool decode(CounterSession& session) {
   return g_recorded[session.context].passes.size() == kPasses;
 }
 size_t add_record(MappedBytes& records, const spool::CounterRecord& record, const char*) {
@@ -88,7 +88,7 @@ size_t add_record(MappedBytes& records, const spool::CounterRecord& record, cons
 void write_records(MappedBytes& records) {
   records.count = 0;
 }
-void write_image(Session& session) {
+void write_image(CounterSession& session) {
   std::vector<uint64_t> shapes;
   const auto& passes = g_recorded[session.context].passes;
   for (size_t at = 0; at < session.records.count; at += sizeof(spool::CounterRecord)) {
@@ -105,7 +105,7 @@ namespace {
 class Multiplexing : public testing::Test {
  protected:
   void SetUp() override {
-    for (Session& each : g_sessions)
+    for (CounterSession& each : g_sessions)
       if (each.context != nullptr) {
         multiplex::abandon(each);
         each.context = nullptr;
@@ -123,7 +123,7 @@ class Multiplexing : public testing::Test {
   // Launches are as long as a switch, so that no cycle has to be waited out.
   void launch(int gpu, uint64_t shape) {
     void* const context = &contexts[gpu];
-    Session* const session = multiplex::begin_launch(context, shape);
+    CounterSession* const session = multiplex::begin_launch(context, shape);
     if (session == nullptr) return;
     ++measured;
     spool::CounterRecord record{};

@@ -68,6 +68,7 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
                "recovered after tacho was killed: up to a second of events before that moment may be missing");
   TACHO_TRY(writer->finish());
   if (remove_sources) {
+    ::unlink((pool_path + tape::kRefusedEnding).c_str());
     ::unlink(pool_path.c_str());
     if (!partial.empty()) ::unlink(partial.c_str());
   }

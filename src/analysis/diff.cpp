@@ -14,6 +14,9 @@
 
 namespace tacho::analysis {
 
+using report::Answer;
+using report::Unit;
+
 using event::Domain;
 using event::kUnknown;
 using event::Table;
@@ -367,18 +370,20 @@ Answer diff_answer(const Diff& diff) {
   answer.columns = {{"difference_ns", "Difference", Unit::kNs},
                     {"change_percent", "Change %", Unit::kPercent},
                     {"share_percent", "of A %", Unit::kPercent},
-                    {"calls_a", "Calls A", Unit::kCount},
-                    {"calls_b", "Calls B", Unit::kCount},
+                    {"calls_a", "Calls A", Unit::kCount, 2},
+                    {"calls_b", "Calls B", Unit::kCount, 2},
                     {"total_a_ns", "Total A", Unit::kNs},
                     {"total_b_ns", "Total B", Unit::kNs},
                     {"mean_a_ns", "Mean A", Unit::kNs},
                     {"mean_b_ns", "Mean B", Unit::kNs},
-                    {"median_a_ns", "Median A", Unit::kNs},
-                    {"median_b_ns", "Median B", Unit::kNs},
-                    {"p95_a_ns", "P95 A", Unit::kNs},
-                    {"p95_b_ns", "P95 B", Unit::kNs},
-                    {"p", "p", Unit::kProbability},
+                    {"median_a_ns", "Median A", Unit::kNs, 3},
+                    {"median_b_ns", "Median B", Unit::kNs, 3},
+                    {"p95_a_ns", "P95 A", Unit::kNs, 4},
+                    {"p95_b_ns", "P95 B", Unit::kNs, 4},
+                    {"p", "p", Unit::kProbability, 1},
                     {"name", "Name", Unit::kText}};
+  // People get changes, totals and the middle; the mean and the share are in csv and JSON.
+  answer.shown = {0, 1, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14};
   answer.next = [next = diff.next, total_a = diff.total_a](std::vector<report::Cell>& cells) {
     DiffRow row;
     if (!next(row)) return false;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/answer.h"
 #include "base/result.h"
+#include "report/answer.h"
 #include "trace/trace.h"
 
 namespace tacho::analysis {
@@ -51,6 +51,6 @@ struct Diff {
 Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by);
 
 /// Returns `diff` as a table that takes its rows from it: read only one of the two, once.
-Answer diff_answer(const Diff& diff);
+report::Answer diff_answer(const Diff& diff);
 
 }  // namespace tacho::analysis

@@ -23,6 +23,9 @@
 
 namespace tacho::analysis {
 
+using report::Answer;
+using report::Unit;
+
 using event::kUnknown;
 using event::Table;
 namespace column = event::column;
@@ -106,15 +109,15 @@ Result<Answer> gaps(const trace::Trace& trace) {
   const bool calls = launches.any();
   Answer answer;
   answer.columns = {{"gpu", "GPU", Unit::kText},
-                    {"operations", "Operations", Unit::kCount},
+                    {"operations", "Operations", Unit::kCount, 4},
                     {"busy_ns", "Busy", Unit::kNs},
                     {"gaps", "Gaps", Unit::kCount},
                     {"idle_ns", "Idle", Unit::kNs},
-                    {"mean_gap_ns", "Mean gap", Unit::kNs},
-                    {"longest_gap_ns", "Longest", Unit::kNs},
-                    {"queued_gaps", "Queued", Unit::kCount},
+                    {"mean_gap_ns", "Mean gap", Unit::kNs, 5},
+                    {"longest_gap_ns", "Longest", Unit::kNs, 2},
+                    {"queued_gaps", "Queued", Unit::kCount, 3},
                     {"queued_gap_ns", "Lost", Unit::kNs},
-                    {"mean_queued_gap_ns", "Mean lost", Unit::kNs},
+                    {"mean_queued_gap_ns", "Mean lost", Unit::kNs, 6},
                     {"gap_loss_percent", "Loss %", Unit::kPercent}};
   for (const auto& [device, state] : states) {
     const int64_t busy = state.time.busy(), idle = state.time.idle();
@@ -236,10 +239,10 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
   if (sum.count > 0) sums->add(sum);
   TACHO_TRY(sums->finish());
   Answer answer;
-  answer.columns = {{"gpu", "GPU", Unit::kText},         {"api", "API", Unit::kText},
-                    {"count", "Launches", Unit::kCount}, {"min_ns", "Min", Unit::kNs},
-                    {"mean_ns", "Mean", Unit::kNs},      {"max_ns", "Max", Unit::kNs},
-                    {"kernel", "Kernel", Unit::kText}};
+  answer.columns = {
+      {"gpu", "GPU", Unit::kText},      {"api", "API", Unit::kText},    {"count", "Launches", Unit::kCount, 1},
+      {"min_ns", "Min", Unit::kNs, 3},  {"mean_ns", "Mean", Unit::kNs}, {"max_ns", "Max", Unit::kNs, 2},
+      {"kernel", "Kernel", Unit::kText}};
   answer.next = [sums, names](std::vector<report::Cell>& row) {
     Sum next;
     if (!sums->next(next)) return false;

@@ -147,9 +147,12 @@ void leave_columns_out(const Table& table, const TextStyle& style, const std::ve
         next = c;
     }
     if (needed <= style.width || next == table.columns.size()) return;
-    shown[next] = false;
-    total -= widths[next] + 2;
-    if (style.left_out != nullptr) style.left_out->push_back(table.columns[next].title);
+    for (size_t c = table.columns.size(); c-- > 0;) {
+      if (!shown[c] || table.columns[c].leave_out != table.columns[next].leave_out) continue;
+      shown[c] = false;
+      total -= widths[c] + 2;
+      if (style.left_out != nullptr) style.left_out->push_back(table.columns[c].title);
+    }
   }
 }
 
@@ -196,6 +199,54 @@ std::string boxed(const Table& table, const TextStyle& style, const std::vector<
   return out;
 }
 
+// The text in lines of at most `width` columns, broken at words where that is possible.
+Lines word_lines(const std::string& text, size_t width) {
+  Lines lines;
+  const std::string whole = wrapped(text, width);
+  for (size_t from = 0; from <= whole.size();) {
+    const size_t to = std::min(whole.find('\n', from), whole.size());
+    for (std::string& line : broken(std::string_view(whole).substr(from, to - from), width, 0))
+      lines.push_back(std::move(line));
+    from = to + 1;
+  }
+  return lines;
+}
+
+std::string grid(const Table& table, const TextStyle& style, const std::vector<std::vector<std::string>>& cells,
+                 std::vector<size_t> widths) {
+  size_t total = 1;
+  for (const size_t width : widths) total += width + 3;
+  while (style.width > 0 && total > style.width) {
+    // The widest column gives way, down to what its title needs.
+    const size_t widest = static_cast<size_t>(std::max_element(widths.begin(), widths.end()) - widths.begin());
+    if (widths[widest] <= std::max<size_t>(display_width(table.columns[widest].title), 10)) break;
+    --widths[widest];
+    --total;
+  }
+  std::string rule = "|";
+  for (const size_t width : widths) rule += std::string(width + 2, '-') + "|";
+  std::string out = rule + "\n|";
+  for (size_t c = 0; c < widths.size(); ++c) {
+    const std::string& title = table.columns[c].title;
+    const size_t room = widths[c] - std::min(widths[c], display_width(title));
+    out += " " + std::string(room / 2, ' ') + title + std::string(room - room / 2, ' ') + " |";
+  }
+  out += "\n" + rule + "\n";
+  for (const auto& row : cells) {
+    std::vector<Lines> lines;
+    size_t height = 1;
+    for (size_t c = 0; c < widths.size(); ++c)
+      height = std::max(height, lines.emplace_back(word_lines(row[c], widths[c])).size());
+    for (size_t i = 0; i < height; ++i) {
+      out += "|";
+      for (size_t c = 0; c < widths.size(); ++c)
+        out += " " + padded_right(i < lines[c].size() ? lines[c][i] : "", widths[c]) + " |";
+      out += "\n";
+    }
+  }
+  return out + rule + "\n";
+}
+
 }  // namespace
 
 Cell number_cell(double value) {
@@ -229,6 +280,7 @@ std::string to_text(const Table& table, const TextStyle& style) {
     return total;
   };
   size_t total = measure(Numbers::kFull);
+  if (style.border == Border::kGrid) return grid(table, style, cells, widths);
   if (style.border == Border::kBox) return boxed(table, style, cells, right, widths);
   std::vector<bool> shown(columns, true);
   if (style.width > 0) {
@@ -298,10 +350,22 @@ void put_cell(JsonWriter& json, const Cell& cell) {
     json.null();
 }
 
-void begin_json(const Table& table, JsonWriter& writer) {
-  writer.begin_object().key("id").value(table.id).key("title").value(table.title).key("columns").begin_array();
+namespace {
+
+void put_columns(const Table& table, JsonWriter& writer) {
+  writer.key("columns").begin_array();
   for (const Column& column : table.columns) writer.value(column.title);
   writer.end_array().key("rows").begin_array();
+}
+
+}  // namespace
+
+void begin_json(const Table& table, JsonWriter& writer) {
+  put_columns(table, writer.begin_object().key("id").value(table.id).key("title").value(table.title));
+}
+
+void begin_bare_json(const Table& table, JsonWriter& writer) {
+  put_columns(table, writer.begin_object());
 }
 
 void rows_json(const Table& part, JsonWriter& writer) {

@@ -36,8 +36,8 @@ struct Column {
   size_t wrap = 0;       ///< Box: text is broken into lines of this many columns; 0: one line
   size_t max_lines = 0;  ///< Box: of a wrapped cell, the rest becomes "..."; 0: any
   Cut cut = Cut::kName;
-  /// Plain: 0 = always shown; others are left out of tables that are too wide, the highest number first, before the
-  /// shrinking columns get narrower than they can be read.
+  /// Plain: 0 = always shown; others are left out of tables that are too wide, those with the highest number first and
+  /// together, before the shrinking columns get narrower than they can be read.
   int leave_out = 0;
 };
 
@@ -51,6 +51,7 @@ struct Table {
 enum class Border : uint8_t {
   kPlain,  ///< columns two spaces apart, a dim header line, nothing else
   kBox,    ///< double outer lines and a line below every row, as rocprof-compute prints tables
+  kGrid,   ///< '|' between columns and centred titles, as rocprof-sys-avail prints tables; text wraps to fit
 };
 
 struct TextStyle {
@@ -78,6 +79,8 @@ void put_cell(JsonWriter& json, const Cell& cell);
 void to_json(const Table& table, JsonWriter& writer);
 /// The same in three steps, for tables that come in parts: what stands before the rows, the rows of a part, the end.
 void begin_json(const Table& table, JsonWriter& writer);
+/// The same without id and title: {"columns": [...], "rows": [
+void begin_bare_json(const Table& table, JsonWriter& writer);
 void rows_json(const Table& part, JsonWriter& writer);
 void end_json(JsonWriter& writer);
 

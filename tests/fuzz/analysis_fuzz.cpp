@@ -18,7 +18,7 @@
 #include "analysis/trim.h"
 #include "fuzz/checking_writer.h"
 #include "fuzz/trace_mutator.h"
-#include "ranks/answers.h"
+#include "ranks/answer/answers.h"
 #include "ranks/match/lateness.h"
 #include "ranks/read/align.h"
 #include "ranks/read/load.h"

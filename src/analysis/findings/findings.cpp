@@ -17,6 +17,9 @@
 #include "walk/span.h"
 
 namespace tacho::analysis {
+
+using report::Answer;
+using report::Unit;
 namespace {
 
 using metric::Rule;

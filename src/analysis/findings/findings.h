@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "analysis/answer.h"
 #include "analysis/findings/rank_lateness.h"
 #include "base/result.h"
 #include "base/text/json_writer.h"
+#include "report/answer.h"
 #include "trace/trace.h"
 
 namespace tacho::analysis {
@@ -54,7 +54,7 @@ Result<Findings> find(const trace::Trace& trace, const FindOptions& options = {}
 void put_findings(JsonWriter& json, const Findings& findings, int64_t zero);
 
 /// One line each, for csv.
-Answer findings_answer(const Findings& findings);
+report::Answer findings_answer(const Findings& findings);
 
 /// "saves 0.8 - 1.6 s"; empty where nothing can be told.
 std::string savings_text(const TraceFinding& finding);

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/text/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/devices.h"
 #include "launch/launcher.h"
 #include "report/output.h"
-#include "report/table.h"
+#include "report/sections.h"
+#include "report/value.h"
 #include "vendor/vendor.h"
 
 namespace tacho::cli {
@@ -34,30 +34,36 @@ int run_avail(int argc, char** argv) {
   std::string format = "text";
   app.add_option("--output-format", format, "text or json").one_of({"text", "json"}).capture_default_str();
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
-  report::Table devices;
+  report::Answer devices;
   devices.id = "devices";
-  devices.columns = {{"API"},
-                     {"Platform"},
-                     {"Type"},
-                     {"Units"},
-                     {"Memory", report::Align::kRight},
-                     {"Driver"},
-                     {"Name", report::Align::kLeft, -1, true}};
-  devices.columns[1].shrink = true;
-  devices.columns[3].leave_out = 1;
-  devices.columns[5].leave_out = 2;
-  report::Table sources;
+  devices.columns = {{.name = "API", .title = "API", .whole = true},
+                     {"Platform", "Platform"},
+                     {.name = "Type", .title = "Type", .whole = true},
+                     {"Units", "Units", report::Unit::kCount, 1},
+                     {.name = "Memory", .title = ""},
+                     {.name = "Driver", .title = "Driver", .leave_out = 2, .whole = true},
+                     {"Name", "Name"},
+                     {"", "Memory", report::Unit::kBytes}};
+  devices.shown = {0, 1, 2, 3, 7, 5, 6};
+  report::Answer sources;
   sources.id = "sources";
-  sources.columns = {{"Source"}, {"State"}, {"What it means", report::Align::kLeft, -1, true}};
-  sources.columns[2].cut = report::Cut::kWrap;
+  sources.columns = {{.name = "Source", .title = "Source", .whole = true},
+                     {.name = "State", .title = "State", .whole = true},
+                     {.name = "What it means", .title = "What it means", .cut = report::Cut::kWrap}};
+  const auto add_device = [&](std::string api, std::string platform, std::string type, int64_t units, uint64_t memory,
+                              std::string driver, std::string name) {
+    const auto bytes = static_cast<double>(memory);
+    devices.rows.push_back({std::move(api), std::move(platform), std::move(type), units, report::format_bytes(bytes),
+                            std::move(driver), std::move(name), bytes});
+  };
 
   const auto library = launch::find_library();
   sources.rows.push_back({"libtacho.so", library ? "found" : "missing", library ? *library : library.error().message});
   for (const vendor::Vendor* const vendor : vendor::vendors()) {
     const vendor::Inspection found = vendor->inspect();
     for (const vendor::DeviceFacts& device : found.devices)
-      devices.rows.push_back({device.api, device.platform, device.type, device.units,
-                              report::format_bytes(static_cast<double>(device.memory)), device.driver, device.name});
+      add_device(device.api, device.platform, device.type, device.units, static_cast<uint64_t>(device.memory),
+                 device.driver, device.name);
     for (const vendor::SourceFacts& source : found.sources)
       sources.rows.push_back({source.source, source.state, source.meaning});
   }
@@ -71,9 +77,8 @@ int run_avail(int argc, char** argv) {
     std::string problem;
     const auto found = opencl.list(&problem);
     for (const OpenClLibrary::Device& device : found)
-      devices.rows.push_back({"OpenCL", device.platform, opencl_type_name(device.type),
-                              static_cast<int64_t>(device.units),
-                              report::format_bytes(static_cast<double>(device.memory)), device.driver, device.name});
+      add_device("OpenCL", device.platform, opencl_type_name(device.type), device.units, device.memory, device.driver,
+                 device.name);
     if (!problem.empty())
       sources.rows.push_back({"opencl", "unusable", problem});
     else
@@ -108,27 +113,22 @@ int run_avail(int argc, char** argv) {
     sources.rows.push_back({"pool", "elsewhere",
                             "/dev/shm is not writable: the pool goes to $TMPDIR or /tmp, slower when that is a disk"});
 
-  std::string out;
   if (format == "json") {
-    JsonWriter writer(out);
-    writer.begin_object().key("devices");
-    report::to_json(devices, writer);
-    writer.key("sources");
-    report::to_json(sources, writer);
-    writer.end_object();
-    out += "\n";
-  } else {
-    const report::Screen screen = report::screen_of(STDOUT_FILENO);
-    report::TextStyle style;
-    style.colour = screen.colour;
-    style.width = screen.terminal ? screen.width : 0;
-    style.indent = 2;
-    out += report::painted("Devices", report::Paint::kBold, screen.colour) + "\n";
-    out += devices.rows.empty() ? "  none\n" : report::to_text(devices, style);
-    out +=
-        "\n" + report::painted("Sources", report::Paint::kBold, screen.colour) + "\n" + report::to_text(sources, style);
+    report::print("{}\n", report::Value::object({{"devices", report::Value::table(std::move(devices))},
+                                                 {"sources", report::Value::table(std::move(sources))}})
+                              .text());
+    return kOk;
   }
-  report::put(out);
+  const report::Screen screen = report::screen_of(STDOUT_FILENO);
+  report::Sections text({.width = screen.fit(), .colour = screen.colour, .indent = 2});
+  text.heading("Devices");
+  if (devices.rows.empty())
+    text.line("  none");
+  else
+    text.table(devices);
+  text.heading("Sources");
+  text.table(sources);
+  report::put(text.take());
   return kOk;
 }
 

@@ -25,7 +25,6 @@
 
 #include "base/clock.h"
 #include "base/files/output_file.h"
-#include "base/text/json_writer.h"
 #include "base/version.h"
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
@@ -33,13 +32,14 @@
 #include "counter/provider.h"
 #include "launch/launcher.h"
 #include "report/output.h"
-#include "report/table.h"
+#include "report/value.h"
 #include "vendor/vendor.h"
 
 namespace tacho::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using report::Value;
 using vendor::Check;
 using State = vendor::Check::State;
 using vendor::install_command;
@@ -440,26 +440,24 @@ int run_doctor(int argc, char** argv) {
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   const std::vector<Section> sections = all_checks();
   const int code = count(sections, State::kBad) > 0 ? kBadInput : kOk;
-  std::string out;
   if (format == "json") {
-    JsonWriter json(out);
-    json.begin_object().key("faults").value(static_cast<int64_t>(count(sections, State::kBad)));
-    json.key("notes").value(static_cast<int64_t>(count(sections, State::kNote)));
-    json.key("checks").begin_array();
+    Value checks = Value::lines();
     for (const Section& section : sections)
-      for (const Check& check : section.checks) {
-        json.newline().begin_object().key("section").value(section.title).key("what").value(check.what);
-        json.key("state").value(check.state == State::kBad ? std::string_view("fault") : word_of(check.state));
-        json.key("found").value(check.found).key("mend").value(check.mend).end_object();
-      }
-    json.end_array().end_object();
-    out += "\n";
+      for (const Check& check : section.checks)
+        checks.add(Value::object({{"section", section.title},
+                                  {"what", check.what},
+                                  {"state", check.state == State::kBad ? "fault" : word_of(check.state)},
+                                  {"found", check.found},
+                                  {"mend", check.mend}}));
+    report::print("{}\n", Value::object({{"faults", count(sections, State::kBad)},
+                                         {"notes", count(sections, State::kNote)},
+                                         {"checks", std::move(checks)}})
+                              .text());
   } else {
     const report::Screen screen = report::screen_of(STDOUT_FILENO);
-    out = checks_text(sections, screen.terminal ? screen.width : 0, screen.colour);
-    out += report::painted(verdict(sections), report::Paint::kBold, screen.colour) + "\n";
+    report::put(checks_text(sections, screen.fit(), screen.colour));
+    report::print("{}\n", report::painted(verdict(sections), report::Paint::kBold, screen.colour));
   }
-  report::put(out);
   if (report_option.count() > 0) {
     if (file.empty()) file = free_name("tacho-doctor.txt");
     auto target = OutputFile::create(file, false);

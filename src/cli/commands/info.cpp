@@ -7,9 +7,9 @@
 #include "cli/shared/command_line.h"
 #include "event/schema.h"
 #include "format/format.h"
+#include "report/answer.h"
 #include "report/output.h"
 #include "report/shorten.h"
-#include "report/table.h"
 
 namespace tacho::cli {
 
@@ -30,22 +30,22 @@ int run_info(int argc, char** argv) {
   const report::Screen screen = report::screen_of(STDOUT_FILENO);
   std::string out;
   if (tables) {
-    report::Table table;
-    table.columns = {{"Table"}, {"Rows"}, {"Chunks"}, {"Meaning", report::Align::kLeft, -1, true}};
-    table.columns[3].cut = report::Cut::kWrap;
+    report::Answer answer;
+    answer.columns = {{.title = "Table", .whole = true},
+                      {"", "Rows", report::Unit::kCount},
+                      {"", "Chunks", report::Unit::kCount},
+                      {.title = "Meaning", .cut = report::Cut::kWrap}};
+    answer.when_empty = file + ": nothing was recorded";
     for (const event::TableInfo& info : event::all_tables()) {
       const int64_t rows = (*trace)->rows(info.table) - (event::is_fact(info.table) ? 0 : 1);
       if (rows <= 0) continue;
-      table.rows.push_back({std::string(info.name), rows,
-                            event::is_fact(info.table)
-                                ? report::Cell(static_cast<int64_t>((*trace)->chunks(info.table).size()))
-                                : report::Cell(),
-                            std::string(info.text)});
+      answer.rows.push_back({std::string(info.name), rows,
+                             event::is_fact(info.table)
+                                 ? report::Cell(static_cast<int64_t>((*trace)->chunks(info.table).size()))
+                                 : report::Cell(),
+                             std::string(info.text)});
     }
-    report::TextStyle style;
-    style.colour = screen.colour;
-    style.width = screen.terminal ? screen.width : 0;
-    out = report::to_text(table, style);
+    report::show(answer, {});
   } else {
     out = summary_text(**trace, screen, {.top = 5, .next_steps = false, .judged_rows = 2'000'000});
     if (const auto version = (*trace)->property(Table::kEnd, 0, "tacho_version")) {
@@ -65,14 +65,11 @@ int run_info(int argc, char** argv) {
       if (command.empty()) command = (*trace)->text(Table::kProcess, row, event::column::Process::name);
       const std::string start = pid > 0 ? fmt::format("Process {}  ", pid) : std::string("Process  ");
       std::string text = report::clean(command.empty() ? "without a command line in this file" : command);
-      if (screen.terminal)
-        text = report::shortened_middle(text, screen.width - std::min(screen.width / 2, start.size()));
+      if (const size_t fit = screen.fit(); fit != 0)
+        text = report::shortened_middle(text, fit - std::min(fit / 2, start.size()));
       out += start + text + "\n";
     }
-    if (!helpers.empty() && !all_processes) {
-      const std::string text = helpers + " (--all-processes lists them)";
-      out += (screen.terminal ? report::wrapped(text, screen.width, 2) : text) + "\n";
-    }
+    if (!helpers.empty() && !all_processes) out += screen.sentence(helpers + " (--all-processes lists them)");
   }
   report::put(out);
   return kOk;

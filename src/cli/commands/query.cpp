@@ -4,109 +4,45 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
-#include "base/text/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/time_limit.h"
 #include "query/sql/session.h"
+#include "report/answer.h"
 #include "report/output.h"
-#include "report/table.h"
 
 namespace tacho::cli {
 namespace {
 
-// Prints rows as they come: csv and JSON at once, tables in pages of thousands of rows.
-class RowPrinter {
- public:
-  explicit RowPrinter(std::string format) : format_(std::move(format)), screen_(report::screen_of(STDOUT_FILENO)) {}
-  void columns(std::span<const std::string> names) {
-    for (const std::string& name : names) table_.columns.push_back({name, report::Align::kAutomatic, -1, true});
-    if (format_ == "csv") {
-      put(report::to_csv(table_));
-    } else if (format_ == "json") {
-      json_.begin_object().name("columns").begin_array();
-      for (const std::string& name : names) json_.value(name);
-      json_.end_array().name("rows").begin_array();
-      put_json();
-    }
-  }
-  bool row(std::span<const report::Cell> cells) {
-    ++rows_;
-    if (format_ == "json") {
-      json_.newline().begin_array();
-      for (const report::Cell& cell : cells) report::put_cell(json_, cell);
-      json_.end_array();
-      put_json();
-      return !failed_;
-    }
-    table_.rows.emplace_back(cells.begin(), cells.end());
-    if (table_.rows.size() >= (format_ == "csv" ? 256u : 5000u)) flush();
-    return !failed_;
-  }
-  void end() {
-    if (format_ == "json") {
-      json_.end_line().end_array().end_object().end_line();
-      put_json();
-    } else if (format_ == "csv" || rows_ == 0 || !table_.rows.empty()) {
-      flush();
-    }
-  }
-
- private:
-  void put(const std::string& text) { failed_ = !report::put(text) || failed_; }
-  void put_json() {
-    put(text_);
-    text_.clear();
-  }
-  void flush() {
-    if (format_ == "csv") {
-      // Leaves out the header line, which was printed first.
-      const std::string text = report::to_csv(table_);
-      put(text.substr(text.find('\n') + 1));
-    } else {
-      report::TextStyle style;
-      style.width = screen_.terminal ? screen_.width : 0;
-      style.colour = screen_.colour;
-      style.decimals = 6;
-      style.scaled = false;  // people copy SQL's results into other programs
-      style.missing = "NULL";
-      put(report::to_text(table_, style));
-    }
-    table_.rows.clear();
-  }
-
-  std::string format_;
-  report::Screen screen_;
-  report::Table table_;
-  std::string text_;
-  JsonWriter json_{text_, {.spaced = false, .infinities = true}};
-  uint64_t rows_ = 0;
-  bool failed_ = false;
-};
+// A result of SQL: what each column holds, its rows tell.
+report::Answer result_of(std::span<const std::string> names) {
+  report::Answer answer;
+  for (const std::string& name : names) answer.columns.push_back({name, name, report::Unit::kAny});
+  return answer;
+}
 
 // --explain: three parts with headings for people, otherwise a table with two columns.
-int print(const query::Explanation& explanation, const std::string& format, RowPrinter& printer) {
+void show(const query::Explanation& explanation, const report::ShowOptions& options) {
   std::vector<std::pair<std::string, std::string>> lines = {{"engine", explanation.engine},
                                                             {"reason", explanation.reason}};
   for (const std::string& step : explanation.plan) lines.emplace_back("plan", step);
-  if (format == "table") {
-    std::string text, last;
+  if (options.face == report::Face::kText) {
+    const report::Screen screen = report::screen_of(STDOUT_FILENO);
+    std::string last;
     for (const auto& [part, line] : lines) {
-      text += fmt::format("{:<8}{}\n", part == last ? "" : part, line);
+      constexpr size_t kPart = 8;
+      const std::string head = report::padded_right(part == last ? "" : part, kPart);
+      report::print("{}{}\n", head, report::paragraph(line, screen.fit(), kPart, kPart).substr(kPart));
       last = part;
     }
-    report::put(text);
-    return kOk;
+    return;
   }
   const std::string names[] = {"part", "text"};
-  printer.columns(names);
-  for (const auto& [part, line] : lines) {
-    const report::Cell row[] = {part, line};
-    printer.row(row);
-  }
-  printer.end();
-  return kOk;
+  report::Answer answer = result_of(names);
+  for (const auto& [part, line] : lines) answer.rows.push_back({part, line});
+  report::show(answer, options);
 }
 
 }  // namespace
@@ -152,29 +88,31 @@ int run_query(int argc, char** argv) {
   if (!session) return complain(kBadInput, session.error().message);
   if (!(*session)->unknown().empty()) complain(kOk, (*session)->unknown());
   if (!(*session)->unaligned().empty()) complain(kOk, fmt::format("{}: {}", file, (*session)->unaligned()));
-  RowPrinter printer(format);
+  const report::ShowOptions options = {.face = report::face_of(format), .sql = true, .page = 5000};
   if (explain) {
     const auto explanation = (*session)->explain(sql);
     if (!explanation) return complain(kBadInput, explanation.error().message);
-    return print(*explanation, format, printer);
-  }
-  if (schema) {
-    const auto table = (*session)->schema();
-    if (!table) return complain(kBadInput, table.error().message);
-    std::vector<std::string> names;
-    for (const report::Column& column : table->columns) names.push_back(column.title);
-    printer.columns(names);
-    for (const auto& row : table->rows) printer.row(row);
-    printer.end();
+    show(*explanation, options);
     return kOk;
   }
-  const Status done = (*session)->run(sql, {[&](std::span<const std::string> names) { printer.columns(names); },
+  if (schema) {
+    auto answer = (*session)->schema();
+    if (!answer) return complain(kBadInput, answer.error().message);
+    report::show(*answer, options);
+    return kOk;
+  }
+  report::Answer answer;
+  std::optional<report::RowPrinter> printer;
+  const Status done = (*session)->run(sql, {[&](std::span<const std::string> names) {
+                                              answer = result_of(names);
+                                              printer.emplace(answer, options);
+                                            },
                                             [&](std::span<const report::Cell> row) {
                                               limit.answered();
-                                              return printer.row(row);
+                                              return printer->row({row.begin(), row.end()});
                                             }});
   if (!done) return complain(kBadInput, done.error().message);
-  printer.end();
+  if (printer) printer->end();
   return kOk;
 }
 

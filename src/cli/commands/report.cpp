@@ -1,7 +1,8 @@
 // `tacho report WHAT FILE`: findings, gaps, launch-delay, queue-depth, overlap, topex, binop; `tacho diff A B`.
+#include <unistd.h>
+
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "analysis/diff.h"
@@ -9,48 +10,29 @@
 #include "cli/command.h"
 #include "cli/files/open_trace.h"
 #include "cli/output/findings.h"
-#include "cli/output/pages.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"
 #include "format/format.h"
+#include "report/answer.h"
 #include "report/output.h"
-#include "report/table.h"
+#include "report/shorten.h"
 
 namespace tacho::cli {
 namespace {
 
-// Prints the answer, at most `most` rows of it (0 = all).
-void show(analysis::Answer& answer, size_t most, const std::string& format, const std::string& when_empty) {
-  if (most != 0 && answer.rows.size() > most) answer.rows.resize(most);
-  Pages pages(format, when_empty);
-  size_t given = answer.rows.size();
-  std::vector<report::Cell> row;
-  for (bool more = true; more;) {
-    while (answer.rows.size() < Pages::kRows &&
-           (more = answer.next && (most == 0 || given < most) && answer.next(row))) {
-      answer.rows.push_back(std::exchange(row, {}));
-      ++given;
-    }
-    pages.give(pages.text() ? analysis::readable_table(answer) : analysis::exact_table(answer), !more);
-    answer.rows.clear();
-  }
-  report::flush_output();
-  for (const std::string& sentence : answer.remarks) complain(0, sentence);
-}
-
-int show_findings(const trace::Trace& trace, size_t top, const std::string& format) {
+int show_findings(const trace::Trace& trace, const report::ShowOptions& options) {
   auto findings = findings_of(trace);
   if (!findings) return complain(kBadInput, findings.error().message);
-  if (format == "csv") {
-    analysis::Answer answer = analysis::findings_answer(*findings);
-    show(answer, top, format, answer.when_empty);
+  if (options.face == report::Face::kCsv) {
+    report::Answer answer = analysis::findings_answer(*findings);
+    report::show(answer, options);
     return kOk;
   }
-  if (format == "json") {
-    if (top != 0 && findings->findings.size() > top) findings->findings.resize(top);
-    report::print("{}", findings_json(*findings));
+  if (options.face == report::Face::kJson) {
+    if (options.most != 0 && findings->findings.size() > options.most) findings->findings.resize(options.most);
+    report::put(findings_json(*findings));
   } else {
-    report::print("{}", findings_text(*findings, trace, top, report::screen_of(1)));
+    report::put(findings_text(*findings, trace, options.most, report::screen_of(STDOUT_FILENO)));
   }
   report::flush_output();
   for (const std::string& remark : findings->remarks) complain(0, remark);
@@ -123,7 +105,8 @@ int run_report(int argc, char** argv) {
   }
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
-  if (what == "findings") return show_findings(**trace, top, format);
+  const report::ShowOptions options = {.face = report::face_of(format), .most = top};
+  if (what == "findings") return show_findings(**trace, options);
   auto answer = what == "gaps"           ? analysis::gaps(**trace)
                 : what == "launch-delay" ? analysis::launch_delay(**trace)
                 : what == "queue-depth"  ? analysis::queue_depth(**trace)
@@ -131,7 +114,8 @@ int run_report(int argc, char** argv) {
                 : what == "topex"        ? analysis::exclusive(**trace)
                                          : analysis::bins(**trace, bounds);
   if (!answer) return complain(kBadInput, answer.error().message);
-  show(*answer, top, format, fmt::format("{}: {}", file, answer->when_empty));
+  answer->when_empty = fmt::format("{}: {}", file, answer->when_empty);
+  report::show(*answer, options);
   return kOk;
 }
 
@@ -168,30 +152,24 @@ int run_diff(int argc, char** argv) {
   if (!after) return complain(kBadInput, after.error().message);
   const auto diff = analysis::diff(**before, **after, *by);
   if (!diff) return complain(kBadInput, diff.error().message);
-  analysis::Answer answer = analysis::diff_answer(*diff);
-  if (format == "text") {
-    // People get the columns that fit; programs get all of them.
-    analysis::Answer fewer;
-    static constexpr int kShown[] = {0, 1, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14};
-    for (const int column : kShown) fewer.columns.push_back(answer.columns[static_cast<size_t>(column)]);
-    fewer.next = [all = answer.next](std::vector<report::Cell>& shown) {
-      std::vector<report::Cell> row;
-      if (!all(row)) return false;
-      shown.clear();
-      for (const int column : kShown) shown.push_back(std::move(row[static_cast<size_t>(column)]));
-      return true;
-    };
-    fewer.remarks = answer.remarks;
-    answer = std::move(fewer);
-  }
+  report::Answer answer = analysis::diff_answer(*diff);
   const double change =
       diff->total_a > 0 ? (static_cast<double>(diff->total_b) / static_cast<double>(diff->total_a) - 1) * 100.0 : 0.0;
-  if (format == "text" && diff->rows > 0)
-    report::print("A  {}  {}\nB  {}  {}  ({:+.2f} %)\n\n", report::format_duration(static_cast<double>(diff->total_a)),
-                  report::clean(a), report::format_duration(static_cast<double>(diff->total_b)), report::clean(b),
-                  change);
-  report::flush_output();
-  show(answer, top, format, fmt::format("neither trace has anything to compare by {}", by_text));
+  const report::ShowOptions options = {.face = report::face_of(format), .most = top};
+  if (options.face == report::Face::kText && diff->rows > 0) {
+    const report::Screen screen = report::screen_of(STDOUT_FILENO);
+    const auto time = [](int64_t ns) { return report::format_duration(static_cast<double>(ns)); };
+    const auto line = [&](std::string_view head, const std::string& path, const std::string& tail) {
+      const size_t beside = report::display_width(head) + report::display_width(tail);
+      const size_t room = screen.fit() == 0 ? SIZE_MAX : screen.fit() - std::min(beside, screen.fit() - 10);
+      report::print("{}{}{}\n", head, report::shortened_path(report::clean(path), room), tail);
+    };
+    line(fmt::format("A  {}  ", time(diff->total_a)), a, "");
+    line(fmt::format("B  {}  ", time(diff->total_b)), b, fmt::format("  ({:+.2f} %)", change));
+    report::print("\n");
+  }
+  answer.when_empty = fmt::format("neither trace has anything to compare by {}", by_text);
+  report::show(answer, options);
   if (percent >= 0 && change > percent)
     return complain(kFailAbove, fmt::format("{} takes {:.2f} % more than {}: above the {} % that --fail-above allows",
                                             b, change, a, percent));

@@ -7,17 +7,19 @@
 #include <optional>
 
 #include "base/files/output_file.h"
-#include "base/text/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
 #include "report/output.h"
-#include "report/table.h"
+#include "report/sections.h"
+#include "report/value.h"
 #include "roofline/ceilings_file.h"
 #include "roofline/suite.h"
 
 namespace tacho::cli {
 namespace {
 
+using report::Unit;
+using report::Value;
 using roofline::DeviceCeilings;
 using roofline::Measurement;
 using roofline::NumberedDevice;
@@ -38,84 +40,97 @@ std::string listed(const std::vector<NumberedDevice>& devices) {
   return text;
 }
 
-std::string list_text(const std::vector<NumberedDevice>& devices, const report::Screen& screen) {
-  report::Table table;
-  table.columns = {{"#"}, {"device"}, {"kind"}, {"through"}, {"units"}, {"MHz"}, {"memory"}, {"driver"}};
+report::Answer list_answer(const std::vector<NumberedDevice>& devices) {
+  report::Answer answer;
+  answer.columns = {{"", "#", Unit::kCount},
+                    {.title = "device"},
+                    {.title = "kind", .leave_out = 1, .whole = true},
+                    {.title = "through", .whole = true},
+                    {"", "units", Unit::kCount, 2},
+                    {.title = "MHz", .unit = Unit::kNumber, .leave_out = 4, .decimals = 0},
+                    {.title = "memory", .unit = Unit::kBytes, .leave_out = 3},
+                    {.title = "driver", .leave_out = 5}};
   for (const NumberedDevice& device : devices) {
     const roofline::DeviceInfo& info = device.entry.info;
-    table.rows.push_back({int64_t{device.number}, info.name,
-                          info.architecture.empty() ? info.kind : info.kind + " " + info.architecture, info.backend,
-                          int64_t{info.units}, report::number_cell(info.max_clock),
-                          report::format_bytes(static_cast<double>(info.memory)), info.driver});
+    answer.rows.push_back({int64_t{device.number}, info.name,
+                           info.architecture.empty() ? info.kind : info.kind + " " + info.architecture, info.backend,
+                           int64_t{info.units}, report::number_cell(info.max_clock), static_cast<double>(info.memory),
+                           info.driver});
   }
-  report::TextStyle style;
-  style.width = screen.width;
-  style.colour = screen.colour;
-  style.decimals = 0;
-  return report::to_text(table, style);
+  return answer;
 }
 
 std::string table_text(const DeviceCeilings& ceilings, const report::Screen& screen) {
-  report::Table table;
-  table.columns = {{"ceiling"}, {"mean"}, {"unit"}, {"stdev %"}, {"MHz"}, {"peak"}, {"% of peak"}, {"instructions"}};
-  table.columns[4].decimals = 0;
-  table.columns[7].shrink = true;
+  report::Answer answer;
+  answer.columns = {{.title = "ceiling", .whole = true},
+                    {.title = "mean", .unit = Unit::kNumber, .decimals = 1},
+                    {.title = "unit", .whole = true},
+                    {.title = "stdev %", .unit = Unit::kNumber, .leave_out = 1, .decimals = 1},
+                    {.title = "MHz", .unit = Unit::kNumber, .leave_out = 3, .decimals = 0},
+                    {.title = "peak", .unit = Unit::kNumber, .leave_out = 2, .decimals = 1},
+                    {.title = "% of peak", .unit = Unit::kPercent},
+                    {.title = "instructions"}};
   for (const Measurement& m : ceilings.measurements) {
-    if (!m.skipped.empty()) {
-      table.rows.push_back({m.label, std::monostate{}, m.unit, std::monostate{}, std::monostate{}, std::monostate{},
-                            std::monostate{}, m.path});
-      continue;
-    }
-    table.rows.push_back({m.label, report::number_cell(m.mean), m.unit, report::number_cell(m.stdev / m.mean * 100),
-                          report::number_cell(m.clock), report::number_cell(m.peak),
-                          report::number_cell(m.of_peak() * 100), m.path});
+    if (m.skipped.empty())
+      answer.rows.push_back({m.label, report::number_cell(m.mean), m.unit, report::number_cell(m.stdev / m.mean * 100),
+                             report::number_cell(m.clock), report::number_cell(m.peak),
+                             report::number_cell(m.of_peak() * 100), m.path});
+    else
+      answer.rows.push_back({m.label, {}, m.unit, {}, {}, {}, {}, m.path});
   }
-  report::TextStyle style;
-  style.width = screen.terminal ? screen.width : 0;
-  style.colour = screen.colour;
-  style.decimals = 1;
-  return report::to_text(table, style);
+  report::Sections text({.width = screen.fit(), .colour = screen.colour});
+  text.table(answer);
+  return text.take();
+}
+
+Value json_of(const Measurement& m) {
+  Value json = Value::object({{"column", m.column}, {"label", m.label}, {"unit", m.unit}, {"path", m.path}});
+  if (!m.skipped.empty()) {
+    json.set("skipped", m.skipped);
+    return json;
+  }
+  for (auto& [name, value] : std::initializer_list<Value::Member>{{"mean", m.mean},
+                                                                  {"stdev", m.stdev},
+                                                                  {"low", m.low},
+                                                                  {"high", m.high},
+                                                                  {"experiments", m.experiments},
+                                                                  {"runs", m.runs},
+                                                                  {"duration_ns", m.duration},
+                                                                  {"work", m.work},
+                                                                  {"clock_mhz", m.clock},
+                                                                  {"peak", m.peak},
+                                                                  {"peak_at_clock", m.peak_at_clock},
+                                                                  {"of_peak", m.of_peak()},
+                                                                  {"group_size", m.group_size},
+                                                                  {"groups", m.groups}})
+    json.set(name, value);
+  if (!m.error.empty()) json.set("error", m.error);
+  json.set("warnings", Value::list_of(m.warnings));
+  return json;
 }
 
 std::string json_text(const std::vector<DeviceCeilings>& all) {
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object().key("schema").value("tacho-roofline/1").key("devices").begin_array();
+  Value devices = Value::lines();
   for (const DeviceCeilings& ceilings : all) {
     const roofline::DeviceInfo& info = ceilings.device;
-    json.newline().begin_object().key("number").value(ceilings.number).key("name").value(info.name);
-    json.key("id").value(info.id).key("driver").value(info.driver).key("backend").value(info.backend);
-    json.key("kind").value(info.kind).key("architecture").value(info.architecture);
-    json.key("units").value(int64_t{info.units}).key("max_clock_mhz").value(info.max_clock);
-    json.key("memory_clock_mhz").value(info.memory_clock).key("bus_width").value(int64_t{info.bus_width});
-    json.key("memory").value(static_cast<int64_t>(info.memory)).key("cache").value(static_cast<int64_t>(info.cache));
-    json.key("ceilings").begin_array();
-    for (const Measurement& m : ceilings.measurements) {
-      json.newline().begin_object().key("column").value(m.column).key("label").value(m.label);
-      json.key("unit").value(m.unit).key("path").value(m.path);
-      if (!m.skipped.empty()) {
-        json.key("skipped").value(m.skipped).end_object();
-        continue;
-      }
-      json.key("mean").value(m.mean).key("stdev").value(m.stdev).key("low").value(m.low).key("high").value(m.high);
-      json.key("experiments")
-          .value(int64_t{m.experiments})
-          .key("runs")
-          .value(int64_t{m.runs})
-          .key("duration_ns")
-          .value(m.duration);
-      json.key("work").value(m.work).key("clock_mhz").value(m.clock).key("peak").value(m.peak);
-      json.key("peak_at_clock").value(m.peak_at_clock).key("of_peak").value(m.of_peak());
-      json.key("group_size").value(int64_t{m.group_size}).key("groups").value(int64_t{m.groups});
-      if (!m.error.empty()) json.key("error").value(m.error);
-      json.key("warnings").begin_array();
-      for (const std::string& warning : m.warnings) json.value(warning);
-      json.end_array().end_object();
-    }
-    json.end_array().end_object();
+    Value measured = Value::lines();
+    for (const Measurement& m : ceilings.measurements) measured.add(json_of(m));
+    devices.add(Value::object({{"number", ceilings.number},
+                               {"name", info.name},
+                               {"id", info.id},
+                               {"driver", info.driver},
+                               {"backend", info.backend},
+                               {"kind", info.kind},
+                               {"architecture", info.architecture},
+                               {"units", info.units},
+                               {"max_clock_mhz", info.max_clock},
+                               {"memory_clock_mhz", info.memory_clock},
+                               {"bus_width", info.bus_width},
+                               {"memory", info.memory},
+                               {"cache", info.cache},
+                               {"ceilings", std::move(measured)}}));
   }
-  json.end_array().end_object();
-  return out + "\n";
+  return Value::object({{"schema", "tacho-roofline/1"}, {"devices", std::move(devices)}}).text() + "\n";
 }
 
 Result<int> run(const Arguments& a) {
@@ -128,7 +143,8 @@ Result<int> run(const Arguments& a) {
   }
   const report::Screen screen = report::screen_of(STDOUT_FILENO);
   if (a.list) {
-    report::put(list_text(devices, screen));
+    report::Answer answer = list_answer(devices);
+    report::show(answer, {.all_columns = ""});
     return kOk;
   }
   std::vector<NumberedDevice> chosen;

@@ -1,8 +1,6 @@
 // `tacho top FILE`: GPU operations by total time; `tacho busy FILE`: how busy each GPU was. .rpd in place.
 #include "analysis/top.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -10,53 +8,21 @@
 #include <vector>
 
 #include "analysis/stats.h"
-#include "base/text/json_writer.h"
 #include "cli/command.h"
 #include "cli/files/convert.h"
 #include "cli/files/open_trace.h"
-#include "cli/output/pages.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"
 #include "format/format.h"
 #include "query/dialect/rpd_file.h"
-#include "report/output.h"
-#include "report/table.h"
+#include "report/answer.h"
 
 namespace tacho::cli {
 namespace {
 
-struct Output {
-  std::string format = "text";
-  void options(CommandOptions& app) {
-    app.add_option("--output-format", format, "text, json or csv")
-        .one_of({"text", "json", "csv"})
-        .capture_default_str();
-  }
-  void print(const report::Table& readable, const report::Table& exact, const std::string& when_empty) const {
-    std::string out;
-    if (format == "csv") {
-      out = report::to_csv(exact);
-    } else if (format == "json") {
-      JsonWriter writer(out);
-      report::to_json(exact, writer);
-      out += "\n";
-    } else if (exact.rows.empty()) {
-      out = when_empty + "\n";
-    } else {
-      const report::Screen screen = report::screen_of(STDOUT_FILENO);
-      report::TextStyle style;
-      style.width = screen.terminal ? screen.width : 0;
-      style.colour = screen.colour;
-      out = report::to_text(readable, style);
-    }
-    report::put(out);
-  }
-};
-
-int parse(CommandOptions& app, int argc, char** argv) {
-  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
-  return -1;
-}
+using report::Answer;
+using report::Cell;
+using report::Unit;
 
 struct TopRow {
   std::string name;
@@ -98,38 +64,25 @@ TopSource merged(std::vector<std::pair<std::string, analysis::StatTable>>&& tabl
   };
 }
 
-void print_top(const TopSource& source, size_t most, double total, const std::string& format,
-               const std::string& when_empty) {
-  Pages pages(format, when_empty);
-  report::Table table;
-  if (pages.text())
-    table.columns = {{"Time", report::Align::kRight},
-                     {"%", report::Align::kRight, 1},
-                     {"Calls", report::Align::kRight},
-                     {"Mean", report::Align::kRight},
-                     {"Name", report::Align::kLeft, -1, true}};
-  else
-    table.columns = {{"Name"}, {"Calls"}, {"TotalDurationNs"}, {"AverageNs"}, {"Percentage"}};
-  size_t given = 0;
-  for (bool more = true; more;) {
-    table.rows.clear();
+Answer top_answer(TopSource source, double total, const std::string& file) {
+  Answer answer;
+  answer.columns = {{"Name", "Name"},
+                    {"Calls", "Calls", Unit::kCount},
+                    {"TotalDurationNs", "Time", Unit::kNs},
+                    {"AverageNs", "Mean", Unit::kNs},
+                    {"Percentage", "%", Unit::kPercent}};
+  answer.shown = {2, 4, 1, 3, 0};
+  answer.when_empty = file + ": no GPU operations";
+  answer.next = [source = std::move(source), total](std::vector<Cell>& cells) {
     TopRow row;
-    while (table.rows.size() < Pages::kRows && (more = (most == 0 || given < most) && source(row))) {
-      ++given;
-      const double percent = total > 0 ? static_cast<double>(row.total) / total * 100.0 : 0.0;
-      report::Cell sum, mean;  // empty: no duration is known
-      if (row.timed > 0) {
-        const double ns = static_cast<double>(row.total), each = ns / static_cast<double>(row.timed);
-        sum = pages.text() ? report::Cell(report::format_duration(ns)) : report::Cell(row.total);
-        mean = pages.text() ? report::Cell(report::format_duration(each)) : report::Cell(each);
-      }
-      if (pages.text())
-        table.rows.push_back({sum, percent, row.calls, mean, row.name});
-      else
-        table.rows.push_back({row.name, row.calls, sum, mean, percent});
-    }
-    pages.give(table, !more);
-  }
+    if (!source(row)) return false;
+    const double ns = static_cast<double>(row.total);
+    // Without a known duration the sum and the mean are empty.
+    cells = {row.name, row.calls, row.timed > 0 ? Cell(row.total) : Cell(),
+             row.timed > 0 ? Cell(ns / static_cast<double>(row.timed)) : Cell(), total > 0 ? ns / total * 100.0 : 0.0};
+    return true;
+  };
+  return answer;
 }
 
 std::string unusable_times(int64_t count) {
@@ -149,14 +102,14 @@ int run_top(int argc, char** argv) {
   size_t most = 0;
   bool kernels = false;
   analysis::StatOptions options;
-  Output output;
+  std::string format = "text";
   app.add_option("file", file, "trace of any format that tacho reads").required();
   app.add_option("--top", most, "only the first N rows; 0 = all").capture_default_str();
   app.add_flag("--kernels", kernels, "kernels only");
   app.add_flag("-M,--mangled-kernels", options.mangled, "kernel names as the runtime gives them");
   app.add_flag("-T,--truncate-kernels", options.truncate, "kernel names without arguments and templates");
-  output.options(app);
-  if (const int code = parse(app, argc, argv); code >= 0) return code;
+  app.add_option("--output-format", format, "text, json or csv").one_of({"text", "json", "csv"}).capture_default_str();
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
 
   TopSource source;
   double total = 0;
@@ -195,18 +148,19 @@ int run_top(int argc, char** argv) {
     source = merged(std::move(tables));
     remarks = analysis::loss_sentences(*trace);
   }
-  print_top(source, most, total, output.format, file + ": no GPU operations");
-  for (const std::string& sentence : remarks) complain(0, sentence);
+  Answer answer = top_answer(std::move(source), total, file);
+  answer.remarks = std::move(remarks);
+  report::show(answer, {.face = report::face_of(format), .most = most});
   return kOk;
 }
 
 int run_busy(int argc, char** argv) {
   CommandOptions app("How busy each GPU was: time in which at least one kernel, copy or fill ran.", "tacho busy");
   std::string file;
-  Output output;
+  std::string format = "text";
   app.add_option("file", file, "trace of any format that tacho reads").required();
-  output.options(app);
-  if (const int code = parse(app, argc, argv); code >= 0) return code;
+  app.add_option("--output-format", format, "text, json or csv").one_of({"text", "json", "csv"}).capture_default_str();
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
 
   struct Row {
     int64_t gpu;
@@ -239,30 +193,22 @@ int run_busy(int argc, char** argv) {
     }
     remarks = analysis::loss_sentences(**trace);
   }
-  report::Table readable, exact;
-  readable.columns = {{"GPU", report::Align::kRight},
-                      {"Busy", report::Align::kRight},
-                      {"of", report::Align::kRight},
-                      {"%", report::Align::kRight, 2},
-                      {"Name", report::Align::kLeft, -1, true}};
-  exact.columns = {{"Gpu"}, {"BusyNs"}, {"WallNs"}, {"Busy"}, {"SumNs"}, {"Name"}};
+  Answer answer;
+  answer.columns = {{"Gpu", "GPU", Unit::kCount}, {"BusyNs", "Busy", Unit::kNs}, {"WallNs", "of", Unit::kNs},
+                    {"Busy", "%", Unit::kShare},  {"SumNs", "", Unit::kNs},      {"Name", "Name"}};
+  answer.when_empty = file + ": no GPU operations";
   const int64_t wall = rows.empty() ? 0 : last - first;
   for (const Row& row : rows) {
-    const report::Cell share =
-        wall > 0 ? report::Cell(static_cast<double>(row.busy) / static_cast<double>(wall)) : report::Cell();
-    readable.rows.push_back(
-        {row.gpu, report::format_duration(static_cast<double>(row.busy)),
-         report::format_duration(static_cast<double>(wall)),
-         wall > 0 ? report::Cell(static_cast<double>(row.busy) / static_cast<double>(wall) * 100.0) : report::Cell(),
-         row.name});
-    exact.rows.push_back({row.gpu, row.busy, wall, share, row.sum, row.name});
+    answer.rows.push_back({row.gpu, row.busy, wall,
+                           wall > 0 ? Cell(static_cast<double>(row.busy) / static_cast<double>(wall)) : Cell(), row.sum,
+                           row.name});
     if (row.sum != row.busy && wall > 0)
       remarks.push_back(
           fmt::format("GPU {}: rpd.busy says {} ns, not {} ns: upstream's view counts operations that overlap twice",
                       row.gpu, row.sum, row.busy));
   }
-  output.print(readable, exact, file + ": no GPU operations");
-  for (const std::string& sentence : remarks) complain(0, sentence);
+  answer.remarks = std::move(remarks);
+  report::show(answer, {.face = report::face_of(format)});
   return kOk;
 }
 

@@ -70,32 +70,13 @@ class Filter {
   std::vector<Part> parts_;
 };
 
-std::string box(const report::Table& table) {
-  std::vector<size_t> widths;
-  for (size_t i = 0; i < table.columns.size(); ++i) {
-    size_t width = table.columns[i].title.size();
-    for (const auto& row : table.rows)
-      if (const auto* text = std::get_if<std::string>(&row[i])) width = std::max(width, report::display_width(*text));
-    widths.push_back(width);
-  }
-  std::string rule = "|";
-  for (const size_t width : widths) rule += std::string(width + 2, '-') + "|";
-  rule += "\n";
-  std::string out = rule + "|";
-  for (size_t i = 0; i < widths.size(); ++i) {
-    const size_t room = widths[i] - table.columns[i].title.size();
-    out += " " + std::string(room / 2, ' ') + table.columns[i].title + std::string(room - room / 2, ' ') + " |";
-  }
-  out += "\n" + rule;
-  for (const auto& row : table.rows) {
-    out += "|";
-    for (size_t i = 0; i < widths.size(); ++i) {
-      const auto* text = std::get_if<std::string>(&row[i]);
-      out += " " + report::padded_right(text != nullptr ? *text : "", widths[i]) + " |";
-    }
-    out += "\n";
-  }
-  return out + rule;
+// `width`: what the table must fit into; 0 = any.
+std::string box(const report::Table& table, size_t width) {
+  report::TextStyle style;
+  style.border = report::Border::kGrid;
+  style.width = width;
+  style.missing.clear();
+  return report::to_text(table, style);
 }
 
 // An option by its names, and the member that it sets; none for one that has no effect here.
@@ -464,13 +445,14 @@ std::string text_of(std::vector<report::Table> tables, const View& view) {
     json.end_array();
     return out + "\n";
   }
+  const size_t fit = view.output.empty() ? report::screen_of(STDOUT_FILENO).fit() : 0;
   for (report::Table& table : tables) {
     if (view.width > 3)
       for (auto& row : table.rows)
         for (report::Cell& cell : row)
           if (auto* text = std::get_if<std::string>(&cell)) *text = report::shortened(*text, view.width);
     if (!out.empty()) out += "\n";
-    out += view.csv ? csv(table, view.separator) : view.markdown ? markdown(table) : box(table);
+    out += view.csv ? csv(table, view.separator) : view.markdown ? markdown(table) : box(table, fit);
   }
   return out;
 }

@@ -131,7 +131,7 @@ class SqlSession : public Session {
   void limit(double seconds) override { limit_ = seconds; }
   Status run(const std::string& sql, const RowSink& sink) override;
   Result<Explanation> explain(const std::string& sql) override;
-  Result<report::Table> schema() override;
+  Result<report::Answer> schema() override;
   std::string_view dialect() const override { return dialect_; }
   std::string_view unknown() const override { return unknown_; }
   std::string_view unaligned() const override { return unaligned_; }
@@ -330,12 +330,14 @@ Result<Explanation> SqlSession::explain(const std::string& text) {
   return result;
 }
 
-Result<report::Table> SqlSession::schema() {
+Result<report::Answer> SqlSession::schema() {
   TACHO_ASSIGN(Desk* const desk, desk_for(Statement("")));
   // The statements below are ours. SQLite would ask the authorizer about them, and that permits only what users may do.
   sqlite3_set_authorizer(desk->connection.get(), nullptr, nullptr);
-  report::Table table;
-  table.columns = {{"Name"}, {"Type"}, {"Columns", report::Align::kLeft, -1, true}};
+  report::Answer answer;
+  answer.columns = {{.name = "Name", .title = "Name", .whole = true},
+                    {.name = "Type", .title = "Type", .whole = true},
+                    {.name = "Columns", .title = "Columns", .cut = report::Cut::kWrap}};
   const auto list = sqlite::prepare(
       desk->connection.get(),
       // Other dialects' tables, which a statement named as tacho.NAME, lie in schemas of their own from then on.
@@ -354,10 +356,10 @@ Result<report::Table> SqlSession::schema() {
       all += (all.empty() ? "" : ", ") +
              std::string(reinterpret_cast<const char*>(sqlite3_column_text(columns->get(), 0)));
     const bool stored = name.starts_with("rocpd_") || dialect_ == "tacho";
-    table.rows.push_back({name, std::string(stored ? "table" : "view"), all});
+    answer.rows.push_back({name, std::string(stored ? "table" : "view"), all});
   }
   sqlite3_set_authorizer(desk->connection.get(), authorize, nullptr);
-  return table;
+  return answer;
 }
 
 }  // namespace

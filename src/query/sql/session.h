@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "query/engine/row_sink.h"
-#include "report/table.h"
+#include "report/answer.h"
 #include "trace/trace.h"
 
 namespace tacho::query {
@@ -37,7 +37,7 @@ class Session {
   /// Says which engine run() would use, without running the statement. Errors: SQL's own.
   virtual Result<Explanation> explain(const std::string& sql) = 0;
   /// The tables and views that unqualified names mean: name, "table" or "view", and columns.
-  virtual Result<report::Table> schema() = 0;
+  virtual Result<report::Answer> schema() = 0;
   virtual std::string_view dialect() const = 0;
   /// One sentence if the file holds anything that this build of tacho does not know (see trace::Trace::unknown), else
   /// "".

@@ -16,26 +16,6 @@ namespace {
 
 constexpr size_t kMostDifferences = 2000;
 
-std::string_view unit_text(analysis::Unit unit) {
-  switch (unit) {
-    case analysis::Unit::kText:
-      return "text";
-    case analysis::Unit::kCount:
-      return "count";
-    case analysis::Unit::kNs:
-      return "ns";
-    case analysis::Unit::kBytes:
-      return "bytes";
-    case analysis::Unit::kPercent:
-      return "percent";
-    case analysis::Unit::kNumber:
-      return "number";
-    case analysis::Unit::kProbability:
-      return "probability";
-  }
-  return "";
-}
-
 // The numbers of these texts among a run's names.
 std::vector<uint32_t> numbers_in(const Run& run, const std::vector<std::string>& texts) {
   std::unordered_map<std::string_view, uint32_t> number;
@@ -52,7 +32,7 @@ std::vector<uint32_t> numbers_in(const Run& run, const std::vector<std::string>&
 Result<std::string> compare(const Run& a, const Run& b, std::string_view by_text) {
   TACHO_ASSIGN(const auto by, analysis::parse_diff_by(by_text));
   TACHO_ASSIGN(const analysis::Diff diff, analysis::diff(a.trace(), b.trace(), by));
-  const analysis::Answer answer = analysis::diff_answer(diff);
+  const report::Answer answer = analysis::diff_answer(diff);
   std::string out;
   JsonWriter json(out, kCompactJson);
   json.begin_object().member("by", by_text).name("columns").begin_array();
@@ -60,7 +40,7 @@ Result<std::string> compare(const Run& a, const Run& b, std::string_view by_text
     json.begin_object()
         .member("name", column.name)
         .member("title", column.title)
-        .member("unit", unit_text(column.unit))
+        .member("unit", report::to_string(column.unit))
         .end_object();
   json.end_array().name("rows").begin_array();
   std::vector<std::string> texts;

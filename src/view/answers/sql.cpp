@@ -75,7 +75,7 @@ Status Run::open_session(std::string_view dialect) {
 Result<std::string> Run::schema() {
   const std::lock_guard held(sql_lock_);
   TACHO_TRY(open_session(session_dialect_));
-  TACHO_ASSIGN(const report::Table table, session_->schema());
+  TACHO_ASSIGN(const report::Answer table, session_->schema());
   std::string out;
   JsonWriter json(out, kCompactJson);
   json.begin_object().name("tables").begin_array();

@@ -1,0 +1,91 @@
+// Documents of values (value.h).
+#include "report/value.h"
+
+namespace tacho::report {
+
+Value Value::table(Answer answer) {
+  const Table exact = exact_table(std::move(answer));
+  Value columns = list(), rows = lines();
+  for (const Column& column : exact.columns) columns.add(column.title);
+  for (const auto& row : exact.rows) {
+    Value cells = list();
+    for (size_t c = 0; c < exact.columns.size(); ++c) cells.add(c < row.size() ? of(row[c]) : Value());
+    rows.add(std::move(cells));
+  }
+  return object({{"id", exact.id}, {"title", exact.title}, {"columns", std::move(columns)}, {"rows", std::move(rows)}});
+}
+
+Value Value::of(const Cell& cell) {
+  return std::visit(
+      [](const auto& value) -> Value {
+        if constexpr (std::same_as<std::decay_t<decltype(value)>, std::monostate>)
+          return {};
+        else
+          return Value(value);
+      },
+      cell);
+}
+
+Value Value::object(std::initializer_list<Member> members) {
+  Value value;
+  Object& object = value.value_.emplace<Object>();
+  for (const Member& member : members) object.emplace_back(member.first, member.second);
+  return value;
+}
+
+Value Value::list(std::initializer_list<Value> elements) {
+  Value value;
+  value.value_.emplace<List>().elements = elements;
+  return value;
+}
+
+Value Value::lines() {
+  Value value = list();
+  std::get<List>(value.value_).lines = true;
+  return value;
+}
+
+void Value::add(Value element) {
+  std::get<List>(value_).elements.push_back(std::move(element));
+}
+
+void Value::set(std::string_view name, Value value) {
+  std::get<Object>(value_).emplace_back(name, std::move(value));
+}
+
+void Value::write(JsonWriter& json) const {
+  if (const auto* const list = std::get_if<List>(&value_)) {
+    json.begin_array();
+    for (const Value& element : list->elements) {
+      if (list->lines) json.newline();
+      element.write(json);
+    }
+    json.end_array();
+  } else if (const auto* const object = std::get_if<Object>(&value_)) {
+    json.begin_object();
+    for (const auto& [name, value] : *object) {
+      json.key(name);
+      value.write(json);
+    }
+    json.end_object();
+  } else if (const auto* const text = std::get_if<std::string>(&value_)) {
+    json.value(*text);
+  } else if (const auto* const whole = std::get_if<int64_t>(&value_)) {
+    json.value(*whole);
+  } else if (const auto* const number = std::get_if<double>(&value_)) {
+    json.value(*number);
+  } else if (const auto* const boolean = std::get_if<bool>(&value_)) {
+    json.value(*boolean);
+  } else {
+    json.null();
+  }
+}
+
+std::string Value::text() const {
+  std::string out;
+  JsonWriter json(out);
+  write(json);
+  return out;
+}
+
+}  // namespace tacho::report

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ranks/answers.h"
+#include "ranks/answer/answers.h"
 
 namespace tacho::ranks {
 

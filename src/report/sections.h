@@ -1,5 +1,5 @@
-// Text in sections for one stream: headings, sentences that wrap at words and tables that fit. Reports of several tables
-// are made of it.
+// Text in sections for one stream: headings, sentences that wrap at words and tables that fit. Reports of several
+// tables are made of it.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ranks/answers.h"
+#include "ranks/answer/answers.h"
 #include "ranks/read/rank_pass.h"
 
 namespace tacho::ranks {

@@ -38,7 +38,12 @@ size_t Sections::table(const Answer& answer, size_t most) {
   style.indent = layout_.indent;
   style.left_out = &left_out;
   text_ += to_text(table, style);
-  if (const std::string lost = left_out_sentence(left_out, ""); !lost.empty()) painted_sentence(lost, Paint::kDim);
+  // A report goes to files as wide as to a terminal of 80 columns: it says how wide.
+  std::string lost = left_out_sentence(left_out, "");
+  if (const size_t colon = lost.rfind(": "); colon != std::string::npos) {
+    lost.replace(colon, std::string::npos, fmt::format(" at {} columns", layout_.width));
+    painted_sentence(lost, Paint::kDim);
+  }
   for (const std::string& note : answer.notes) sentence(note);
   return rows - table.rows.size();
 }

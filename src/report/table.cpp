@@ -217,9 +217,9 @@ std::string grid(const Table& table, const TextStyle& style, const std::vector<s
   size_t total = 1;
   for (const size_t width : widths) total += width + 3;
   while (style.width > 0 && total > style.width) {
-    // The widest column gives way, down to what its title needs.
+    // The widest column gives way, down to a size that still says something.
     const size_t widest = static_cast<size_t>(std::max_element(widths.begin(), widths.end()) - widths.begin());
-    if (widths[widest] <= std::max<size_t>(display_width(table.columns[widest].title), 10)) break;
+    if (widths[widest] <= 10) break;
     --widths[widest];
     --total;
   }
@@ -227,8 +227,8 @@ std::string grid(const Table& table, const TextStyle& style, const std::vector<s
   for (const size_t width : widths) rule += std::string(width + 2, '-') + "|";
   std::string out = rule + "\n|";
   for (size_t c = 0; c < widths.size(); ++c) {
-    const std::string& title = table.columns[c].title;
-    const size_t room = widths[c] - std::min(widths[c], display_width(title));
+    const std::string title = shortened(table.columns[c].title, widths[c]);
+    const size_t room = widths[c] - display_width(title);
     out += " " + std::string(room / 2, ' ') + title + std::string(room - room / 2, ' ') + " |";
   }
   out += "\n" + rule + "\n";

@@ -88,4 +88,35 @@ std::string Value::text() const {
   return out;
 }
 
+ValueStream::ValueStream(Put put) : put_(std::move(put)), json_(text_) {
+  json_.begin_object();
+}
+
+void ValueStream::set(std::string_view name, const Value& value) {
+  value.write(json_.key(name));
+}
+
+void ValueStream::begin_lines(std::string_view name) {
+  json_.key(name).begin_array();
+}
+
+void ValueStream::add(const Value& element) {
+  constexpr size_t kPiece = 1 << 20;
+  if (text_.size() >= kPiece) {
+    put_(text_);
+    text_.clear();
+  }
+  element.write(json_.newline());
+}
+
+void ValueStream::end_lines() {
+  json_.end_array();
+}
+
+void ValueStream::end() {
+  json_.end_object().end_line();
+  put_(text_);
+  text_.clear();
+}
+
 }  // namespace tacho::report

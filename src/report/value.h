@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -56,6 +57,28 @@ class Value {
   };
   using Object = std::vector<std::pair<std::string, Value>>;
   std::variant<std::monostate, bool, int64_t, double, std::string, List, Object> value_;
+};
+
+/// An object whose lists may be long: what was added goes out in pieces of about a megabyte.
+class ValueStream {
+ public:
+  using Put = std::function<void(std::string_view)>;
+  explicit ValueStream(Put put);
+  ValueStream(const ValueStream&) = delete;
+  ValueStream& operator=(const ValueStream&) = delete;
+
+  void set(std::string_view name, const Value& value);
+  /// A member that is a list with each element on a line of its own: then add() each, then end_lines().
+  void begin_lines(std::string_view name);
+  void add(const Value& element);
+  void end_lines();
+  /// Ends the object and the line, and puts out the rest.
+  void end();
+
+ private:
+  Put put_;
+  std::string text_;
+  JsonWriter json_;
 };
 
 }  // namespace tacho::report

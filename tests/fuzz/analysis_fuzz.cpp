@@ -19,10 +19,10 @@
 #include "fuzz/checking_writer.h"
 #include "fuzz/trace_mutator.h"
 #include "ranks/answer/answers.h"
+#include "ranks/answer/render.h"
 #include "ranks/match/lateness.h"
 #include "ranks/read/align.h"
 #include "ranks/read/load.h"
-#include "ranks/render.h"
 #include "view/document.h"
 #include "view/page/embedded.h"
 

@@ -127,7 +127,7 @@ TEST(Sections, HeadingsTablesAndSentences) {
   EXPECT_EQ(text.take(), "Kernels\n"
                          "     Time     %  Calls     Min      Max  Name\n"
                          "  1.53 ms  76.2      3  812 ns  1.50 ms  gemm\n"
-                         "  Copied, GB/s left out: widen the terminal\n"
+                         "  Copied, GB/s left out at 47 columns\n"
                          "  Times are those of the device, in a sentence\n"
                          "    that is long.\n"
                          "\nEnd\n");
@@ -141,6 +141,23 @@ TEST(Value, Documents) {
   object.set("words", Value::list_of(std::vector<std::string>{"p", "q"}));
   EXPECT_EQ(object.text(),
             "{\"text\": \"x\\\"y\",\"list\": [\n{\"a\": 1,\"b\": true,\"c\": null},\n2.5],\"words\": [\"p\",\"q\"]}");
+}
+
+TEST(Value, LongListsGoOutInPieces) {
+  std::vector<std::string> pieces;
+  ValueStream out([&](std::string_view piece) { pieces.emplace_back(piece); });
+  out.set("schema", "x/1");
+  out.begin_lines("rows");
+  for (int i = 0; i < 3; ++i) out.add(std::string(700'000, static_cast<char>('a' + i)));
+  out.end_lines();
+  out.begin_lines("none");
+  out.end_lines();
+  out.end();
+  EXPECT_EQ(pieces.size(), 2U);
+  std::string all;
+  for (const std::string& piece : pieces) all += piece;
+  EXPECT_EQ(all, "{\"schema\": \"x/1\",\"rows\": [\n\"" + std::string(700'000, 'a') + "\",\n\"" +
+                     std::string(700'000, 'b') + "\",\n\"" + std::string(700'000, 'c') + "\"],\"none\": []}\n");
 }
 
 }  // namespace

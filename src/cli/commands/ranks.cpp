@@ -4,8 +4,8 @@
 
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
+#include "ranks/answer/render.h"
 #include "ranks/dataset.h"
-#include "ranks/render.h"
 #include "report/output.h"
 #include "report/text.h"
 

@@ -111,9 +111,9 @@ std::string findings_text(const analysis::Findings& findings, const trace::Trace
   return out;
 }
 
-std::string findings_lines(const analysis::Findings& findings, const std::string& file, const report::Screen& screen) {
-  if (findings.findings.empty()) return {};
-  std::string out;
+void add_findings_lines(report::Sections& out, const analysis::Findings& findings, const std::string& file) {
+  if (findings.findings.empty()) return;
+  out.heading("Findings");
   constexpr size_t kLines = 3;
   for (size_t i = 0; i < std::min(kLines, findings.findings.size()); ++i) {
     const analysis::TraceFinding& finding = findings.findings[i];
@@ -121,10 +121,9 @@ std::string findings_lines(const analysis::Findings& findings, const std::string
                                          finding.saves ? fmt::format(": {} ({} %)", analysis::savings_text(finding),
                                                                      percent_of(finding.saves->second, findings.length))
                                                        : std::string());
-    out += "  " + report::shortened(report::clean(line), screen.width > 4 ? screen.width - 2 : 78) + "\n";
+    out.line("  " + report::shortened(report::clean(line), out.layout().width - 2));
   }
-  if (!file.empty()) out += fmt::format("  why and where: tacho report findings {}\n", file);
-  return out;
+  if (!file.empty()) out.line("  why and where: tacho report findings " + file);
 }
 
 std::string findings_json(const analysis::Findings& findings) {

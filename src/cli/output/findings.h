@@ -4,7 +4,7 @@
 #include <string>
 
 #include "analysis/findings/findings.h"
-#include "report/text.h"
+#include "report/sections.h"
 #include "trace/trace.h"
 
 namespace tacho::cli {
@@ -16,8 +16,8 @@ Result<analysis::Findings> findings_of(const trace::Trace& trace);
 std::string findings_text(const analysis::Findings& findings, const trace::Trace& trace, size_t most,
                           const report::Screen& screen);
 
-/// One line for each of the first three, and where the rest is; empty where nothing was found.
-std::string findings_lines(const analysis::Findings& findings, const std::string& file, const report::Screen& screen);
+/// A heading and one line for each of the first three, and where the rest is; nothing where nothing was found.
+void add_findings_lines(report::Sections& out, const analysis::Findings& findings, const std::string& file);
 
 /// {"from": ns, "length": ns, "findings": [...], "not_judged": [...], "remarks": [...]}; spans count from `from`.
 std::string findings_json(const analysis::Findings& findings);

@@ -15,8 +15,8 @@
 #include "cli/output/findings.h"
 #include "cli/shared/chosen_ranks.h"
 #include "ranks/match/mpi_operations.h"
+#include "report/sections.h"
 #include "report/shorten.h"
-#include "report/table.h"
 #include "walk/span.h"
 
 namespace tacho::cli {
@@ -32,111 +32,107 @@ double number_property(const trace::Trace& trace, std::string_view key) {
   return value;
 }
 
-std::string heading(const std::string& text, const report::Screen& screen) {
-  return "\n" + report::painted(text, report::Paint::kBold, screen.colour) + "\n";
+using report::Answer;
+using report::Cell;
+using report::Sections;
+using report::Unit;
+
+// In files a sentence stays one line, for grep.
+Sections sections_of(const report::Screen& screen) {
+  return Sections({.width = screen.width, .colour = screen.colour, .long_lines = !screen.terminal, .indent = 2});
 }
 
-// Indents a sentence by two, on a terminal its further lines by four. In files it stays one line, for grep.
-std::string indented(const std::string& text, const report::Screen& screen) {
-  if (!screen.terminal) return "  " + text + "\n";
-  return "  " + report::wrapped(text, std::max<size_t>(screen.width, 20) - 4, 4) + "\n";
+std::string duration(double ns) {
+  return report::format_duration(ns);
+}
+std::string duration(int64_t ns) {
+  return report::format_duration(static_cast<double>(ns));
 }
 
-report::TextStyle style_of(const report::Screen& screen) {
-  report::TextStyle style;
-  style.width = screen.width;
-  style.colour = screen.colour;
-  style.indent = 2;
-  return style;
+std::string counted(int64_t count, std::string_view one, std::string_view ending = "s") {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : ending);
 }
 
-void add_stats(std::string& out, const trace::Trace& trace, const report::Screen& screen, analysis::By by,
-               const std::string& title, size_t top, const analysis::StatOptions& options = {}) {
+void add_table(Sections& out, const Answer& answer, size_t top) {
+  if (const size_t more = out.table(answer, top); more > 0) out.line(fmt::format("  … and {} more", more));
+}
+
+void add_stats(Sections& out, const trace::Trace& trace, analysis::By by, const std::string& title, size_t top,
+               const analysis::StatOptions& options = {}) {
   const auto rows = analysis::StatTable::make(trace, by, options);
   if (!rows) {
-    out += "\n" + rows.error().message + "\n";
+    out.line("\n" + rows.error().message);
     return;
   }
   if (rows->size() == 0) return;
-  out += heading(fmt::format("{} ({} {}, {})", title, rows->calls(),
-                             by == analysis::By::kKernel ? (rows->calls() == 1 ? "dispatch" : "dispatches")
-                                                         : (rows->calls() == 1 ? "call" : "calls"),
-                             report::format_duration(static_cast<double>(rows->total()))),
-                 screen);
-  report::Table table;
-  table.columns = {{"Time", report::Align::kRight},         {"%", report::Align::kRight, 1},
-                   {"Calls", report::Align::kRight},        {"Mean", report::Align::kRight},
-                   {"Min", report::Align::kRight},          {"Max", report::Align::kRight},
-                   {"Name", report::Align::kLeft, -1, true}};
-  table.columns[4].leave_out = 1;
-  table.columns[5].leave_out = 2;
+  out.heading(fmt::format(
+      "{} ({}, {})", title,
+      by == analysis::By::kKernel ? counted(rows->calls(), "dispatch", "es") : counted(rows->calls(), "call"),
+      duration(rows->total())));
+  Answer answer;
+  answer.columns = {{.title = "Time", .unit = Unit::kNs},
+                    {.title = "%", .unit = Unit::kPercent},
+                    {.title = "Calls", .unit = Unit::kCount},
+                    {.title = "Mean", .unit = Unit::kNs},
+                    {.title = "Min", .unit = Unit::kNs, .leave_out = 1},
+                    {.title = "Max", .unit = Unit::kNs, .leave_out = 2},
+                    {.title = "Name"}};
   for (size_t i = 0; i < std::min(top, rows->size()); ++i) {
     const analysis::StatRow row = rows->row(i);
-    const bool timed = row.count > row.unknown;
-    const auto time = [&](double value) { return timed ? report::format_duration(value) : std::string("—"); };
-    table.rows.push_back({time(static_cast<double>(row.total)), row.percent, row.count, time(row.mean),
-                          time(static_cast<double>(row.min)), time(static_cast<double>(row.max)), row.name});
+    const auto time = [&](auto value) { return row.count > row.unknown ? Cell(value) : Cell(); };
+    answer.rows.push_back(
+        {time(row.total), row.percent, row.count, time(row.mean), time(row.min), time(row.max), row.name});
   }
-  report::TextStyle style = style_of(screen);
-  style.decimals = 1;
-  out += report::to_text(table, style);
-  if (rows->size() > top) out += fmt::format("  … and {} more\n", rows->size() - top);
+  out.table(answer);
+  if (rows->size() > top) out.line(fmt::format("  … and {} more", rows->size() - top));
 }
 
-void add_copies(std::string& out, const trace::Trace& trace, const report::Screen& screen) {
+void add_copies(Sections& out, const trace::Trace& trace) {
   const auto copies = analysis::statistics(trace, analysis::By::kCopy);
   const auto fills = analysis::statistics(trace, analysis::By::kFill);
   if (!copies || !fills || (copies->empty() && fills->empty())) return;
-  out += heading("Copies and fills", screen);
-  report::Table table;
-  table.columns = {{"Time", report::Align::kRight},
-                   {"Calls", report::Align::kRight},
-                   {"Bytes", report::Align::kRight},
-                   {"GB/s", report::Align::kRight, 2},
-                   {"Direction", report::Align::kLeft, -1, true}};
+  out.heading("Copies and fills");
+  Answer answer;
+  answer.columns = {{.title = "Time", .unit = Unit::kNs},
+                    {.title = "Calls", .unit = Unit::kCount},
+                    {.title = "Bytes", .unit = Unit::kBytes},
+                    {.title = "GB/s", .unit = Unit::kNumber},
+                    {.title = "Direction"}};
   for (const auto* rows : {&*copies, &*fills})
     for (const analysis::StatRow& row : *rows)
-      table.rows.push_back(
-          {report::format_duration(static_cast<double>(row.total)), row.count,
-           row.sized > 0 ? report::Cell(report::format_bytes(static_cast<double>(row.bytes))) : report::Cell(),
-           row.rate() ? report::Cell(*row.rate()) : report::Cell(), row.name});
-  out += report::to_text(table, style_of(screen));
+      answer.rows.push_back({row.total, row.count, row.sized > 0 ? Cell(row.bytes) : Cell(),
+                             row.rate() ? Cell(*row.rate()) : Cell(), row.name});
+  out.table(answer);
   if (const std::string unsized = analysis::unsized_sentence(*copies); !unsized.empty())
-    out += indented("Copies: " + unsized + ".", screen);
+    out.sentence("Copies: " + unsized + ".");
 }
 
-void add_devices(std::string& out, const trace::Trace& trace, const report::Screen& screen, double run) {
+void add_devices(Sections& out, const trace::Trace& trace, double run) {
   const auto busy = analysis::device_busy(trace);
   if (!busy || busy->empty()) return;
-  out += heading("Devices", screen);
-  report::Table table;
-  table.columns = {{"Busy", report::Align::kRight},
-                   {"of the run", report::Align::kRight},
-                   {"of its span", report::Align::kRight},
-                   {"Processes", report::Align::kRight},
-                   {"Device"},
-                   {"Name", report::Align::kLeft, -1, true}};
+  out.heading("Devices");
+  Answer answer;
+  answer.columns = {{.title = "Busy", .unit = Unit::kNs},
+                    {.title = "of the run", .unit = Unit::kNumber},
+                    {.title = "of its span", .unit = Unit::kNumber},
+                    {.title = "Processes", .unit = Unit::kCount},
+                    {.title = "Device", .whole = true},
+                    {.title = "Name"}};
   bool shared = false;
   for (const analysis::DeviceBusy& device : *busy) {
     const auto share = [&](double of) {
-      return of > 0 ? report::Cell(fmt::format("{:.1f} %", static_cast<double>(device.busy) / of * 100))
-                    : report::Cell();
+      return of > 0 ? Cell(fmt::format("{:.1f} %", static_cast<double>(device.busy) / of * 100)) : Cell();
     };
     shared = shared || device.processes > 1;
-    table.rows.push_back({report::format_duration(static_cast<double>(device.busy)), share(run),
-                          share(static_cast<double>(device.span)), device.processes, device.number,
-                          device.name == device.number ? std::string() : device.name});
+    answer.rows.push_back({device.busy, share(run), share(static_cast<double>(device.span)), device.processes,
+                           device.number, device.name == device.number ? std::string() : device.name});
   }
-  if (!shared) {
-    table.columns.erase(table.columns.begin() + 3);
-    for (auto& row : table.rows) row.erase(row.begin() + 3);
-  }
-  out += report::to_text(table, style_of(screen));
+  if (!shared) answer.shown = {0, 1, 2, 4, 5};
+  out.table(answer);
 }
-
 // Where the host spent its time: the user's own lines, or functions if no line is known, with the GPU time that they
 // launched.
-void add_host_time(std::string& out, const trace::Trace& trace, const report::Screen& screen, size_t top) {
+void add_host_time(Sections& out, const trace::Trace& trace, size_t top) {
   if (trace.rows(Table::kSample) == 0) return;
   // Finding the launching line reads every call; with more calls than this, shows only the host's time.
   constexpr int64_t kMostCalls = 2'000'000;
@@ -153,42 +149,22 @@ void add_host_time(std::string& out, const trace::Trace& trace, const report::Sc
   if (!lines) rows = analysis::stack_rows(tree, analysis::StackBy::kFunction);
   std::erase_if(rows, [](const analysis::StackRow& row) { return row.self_ns == 0 && row.gpu_self_ns == 0; });
   const auto percent = [&](int64_t ns, int64_t of) {
-    return of > 0 && ns > 0 ? report::Cell(static_cast<double>(ns) / static_cast<double>(of) * 100) : report::Cell();
+    return of > 0 && ns > 0 ? Cell(static_cast<double>(ns) / static_cast<double>(of) * 100) : Cell();
   };
-  const auto time = [](int64_t ns) {
-    return ns > 0 ? report::Cell(report::format_duration(static_cast<double>(ns))) : report::Cell();
-  };
-  out += heading(fmt::format("Host time ({} samples, {} of {})", all->samples,
-                             report::format_duration(static_cast<double>(all->host_ns)),
-                             all->wall ? all->cpu ? "CPU and wall time" : "wall time" : "CPU time"),
-                 screen);
-  report::Table table;
-  table.columns = {{"Host", report::Align::kRight}, {"%", report::Align::kRight, 1}};
-  const bool gpu = tree.gpu_ns > 0;
-  if (gpu) {
-    table.columns.push_back({"GPU", report::Align::kRight});
-    table.columns.push_back({"%", report::Align::kRight, 1});
-  }
-  table.columns.push_back({"Where", report::Align::kLeft, -1, true});
-  table.columns.back().cut = report::Cut::kPath;
-  table.columns.push_back({"Function", report::Align::kLeft, -1, true});
-  for (size_t i = 0; i < std::min(top, rows.size()); ++i) {
-    const analysis::StackRow& row = rows[i];
-    std::vector<report::Cell> cells = {time(row.self_ns), percent(row.self_ns, tree.host_ns)};
-    if (gpu) {
-      cells.push_back(time(row.gpu_self_ns));
-      cells.push_back(percent(row.gpu_self_ns, tree.gpu_ns));
-    }
-    cells.emplace_back(analysis::place_text(row.frame));
-    cells.emplace_back(row.frame.name);
-    table.rows.push_back(std::move(cells));
-  }
-  out += report::to_text(table, style_of(screen));
-  if (rows.size() > top) out += fmt::format("  … and {} more\n", rows.size() - top);
+  out.heading(fmt::format("Host time ({} samples, {} of {})", all->samples, duration(all->host_ns),
+                          all->wall ? all->cpu ? "CPU and wall time" : "wall time" : "CPU time"));
+  Answer answer;
+  answer.columns = {{.title = "Host", .unit = Unit::kNs, .dash_zero = true}, {.title = "%", .unit = Unit::kPercent},
+                    {.title = "GPU", .unit = Unit::kNs, .dash_zero = true},  {.title = "%", .unit = Unit::kPercent},
+                    {.title = "Where", .cut = report::Cut::kPath},           {.title = "Function"}};
+  if (tree.gpu_ns <= 0) answer.shown = {0, 1, 4, 5};
+  for (const analysis::StackRow& row : rows)
+    answer.rows.push_back({row.self_ns, percent(row.self_ns, tree.host_ns), row.gpu_self_ns,
+                           percent(row.gpu_self_ns, tree.gpu_ns), analysis::place_text(row.frame), row.frame.name});
+  add_table(out, answer, top);
   if (filtered)
-    out += indented(fmt::format("Your own {}: time in libraries counts for the {} that called them.",
-                                lines ? "lines" : "functions", lines ? "line" : "function"),
-                    screen);
+    out.sentence(fmt::format("Your own {}: time in libraries counts for the {} that called them.",
+                             lines ? "lines" : "functions", lines ? "line" : "function"));
 }
 
 // How many rows of a table were recorded, even if --aggregate kept only their sums.
@@ -202,7 +178,7 @@ int64_t recorded(const trace::Trace& trace, Table table) {
 }
 
 // What share of the run the program spent in MPI.
-void add_mpi(std::string& out, const trace::Trace& trace, const report::Screen& screen, double run) {
+void add_mpi(Sections& out, const trace::Trace& trace, double run) {
   const auto sums = trace.merged_summaries(Table::kApi);
   if (!sums) return;
   int64_t inside = 0, waiting = 0, calls = 0, thread = 0;
@@ -230,26 +206,27 @@ void add_mpi(std::string& out, const trace::Trace& trace, const report::Screen& 
     text += fmt::format(", {:.1f} % of the run", static_cast<double>(inside) / run * 100);
   text += fmt::format("; {} of it in calls that only wait. tacho ranks shows for whom, given the traces of all ranks",
                       time(waiting));
-  out += heading("MPI", screen) + indented(text, screen);
+  out.heading("MPI");
+  out.sentence(text);
 }
 
 // The first findings, a line each. A trace that takes long to judge only gets the command.
-void add_findings(std::string& out, const trace::Trace& trace, const report::Screen& screen,
-                  const SummaryOptions& options) {
+void add_findings(Sections& out, const trace::Trace& trace, const SummaryOptions& options) {
   int64_t rows = 0, work = 0;
   for (const Table table : {Table::kApi, Table::kMarker, Table::kSample}) rows += trace.rows(table);
   for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill}) work += trace.rows(table);
   if (work == 0 || trace.aggregated()) return;
   const std::string file = options.kept ? report::clean(trace.path()) : std::string();
-  std::string lines;
   if (rows + work > options.judged_rows) {
-    if (!file.empty()) lines = fmt::format("  tacho report findings {}\n", file);
+    if (file.empty()) return;
+    out.heading("Findings");
+    out.line("  tacho report findings " + file);
   } else if (const auto findings = findings_of(trace)) {
-    lines = findings_lines(*findings, file, screen);
+    add_findings_lines(out, *findings, file);
   } else {
-    lines = indented(report::clean(findings.error().message), screen);
+    out.heading("Findings");
+    out.sentence(report::clean(findings.error().message));
   }
-  if (!lines.empty()) out += heading("Findings", screen) + lines;
 }
 
 }  // namespace
@@ -357,92 +334,82 @@ std::string rank_line(const trace::Trace& trace, const report::Screen& screen, c
                   bad_end(trace), trace.complete() ? "" : "; the recording was cut off");
   if (options.kept) out += "  " + report::clean(trace.path());
   for (const std::string& path : options.written) out += "  " + report::clean(path);
-  out += "\n";
+  Sections text = sections_of(screen);
+  text.line(out);
   for (const std::string& sentence : analysis::loss_sentences(trace))
-    out += report::painted(indented(sentence, screen), report::Paint::kYellow, screen.colour);
-  return out;
+    text.painted_sentence(sentence, report::Paint::kYellow);
+  return text.take();
 }
 
-}  // namespace
-
-std::string summary_text(const trace::Trace& trace, const report::Screen& screen, const SummaryOptions& options) {
-  std::string out;
-  const auto command = trace.property(Table::kEnd, 0, "command");
-  const double run = run_length(trace);
-  out += report::painted("tacho", report::Paint::kBold, screen.colour);
-  if (command)
-    out += "  " + report::shortened_middle(report::clean(*command), screen.width > 20 ? screen.width - 7 : 13);
-  out += "\n";
+// The program, how long it ran, how it ended. Returns the number of events.
+int64_t add_head(Sections& out, const trace::Trace& trace, const report::Screen& screen,
+                 const SummaryOptions& options) {
+  std::string head = report::painted("tacho", report::Paint::kBold, screen.colour);
+  if (const auto command = trace.property(Table::kEnd, 0, "command"))
+    head += "  " + report::shortened_middle(report::clean(*command), screen.width > 20 ? screen.width - 7 : 13);
+  out.line(head);
   int64_t events = 0;
   for (size_t i = 0; i <= static_cast<size_t>(Table::kReading); ++i)
     events += event::is_timed(static_cast<Table>(i)) ? recorded(trace, static_cast<Table>(i))
                                                      : trace.rows(static_cast<Table>(i));
   std::vector<int64_t> shown;
   const std::string helpers = helper_processes(trace, shown);
-  const size_t processes = shown.size();
-  out += fmt::format("  {}; {} event{} of {} process{}{}\n", how_long(trace), events, events == 1 ? "" : "s", processes,
-                     processes == 1 ? "" : "es", trace.complete() ? "" : "; the recording was cut off");
-  if (options.rank >= 0) out += fmt::format("  {}; every other recorded rank has one line\n", rank_of(options));
-  if (!helpers.empty()) out += indented(helpers, screen);
+  out.line(fmt::format("  {}; {} of {}{}", how_long(trace), counted(events, "event"),
+                       counted(static_cast<int64_t>(shown.size()), "process", "es"),
+                       trace.complete() ? "" : "; the recording was cut off"));
+  if (options.rank >= 0) out.line(fmt::format("  {}; every other recorded rank has one line", rank_of(options)));
+  if (!helpers.empty()) out.sentence(helpers);
   if (const auto code = trace.property(Table::kEnd, 0, "signal"))
-    out += fmt::format("  the program was ended by signal {}\n", *code);
+    out.line(fmt::format("  the program was ended by signal {}", *code));
   else if (const auto exit = trace.property(Table::kEnd, 0, "exit_code"); exit && *exit != "0")
-    out += fmt::format("  the program exited with code {}\n", *exit);
+    out.line(fmt::format("  the program exited with code {}", *exit));
+  return events;
+}
 
-  add_stats(out, trace, screen, analysis::By::kKernel, "Kernels", options.top);
-  add_devices(out, trace, screen, run);
-  add_copies(out, trace, screen);
-  const size_t fewer = std::min<size_t>(options.top, 8);
-  add_stats(out, trace, screen, analysis::By::kApi, "API calls", fewer, {.runtime_calls = true});
-  add_stats(out, trace, screen, analysis::By::kApi, "MPI calls", fewer, {.domain = event::Domain::kMpi});
-  add_stats(out, trace, screen, analysis::By::kMarker, "Markers", fewer);
-  add_host_time(out, trace, screen, fewer);
-  add_mpi(out, trace, screen, run);
-  add_findings(out, trace, screen, options);
-
+// What tracing itself cost, and what is missing.
+void add_account(Sections& out, const trace::Trace& trace) {
   std::string account;
   double hook = 0;
-  int64_t counted = 0;
+  int64_t counted_processes = 0;
   for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
     if (const auto text = trace.property(Table::kProcess, process, "hook_ns")) {
       double value = 0;
       std::from_chars(text->data(), text->data() + text->size(), value);
       hook += value;
-      ++counted;
+      ++counted_processes;
     }
-  if (counted > 0) {
-    hook /= static_cast<double>(counted);
+  if (counted_processes > 0) {
+    hook /= static_cast<double>(counted_processes);
     const auto hooks = recorded(trace, Table::kApi) + recorded(trace, Table::kMarker);
     account = fmt::format("{:.0f} ns a recorded call, measured in the program at its start: {} in all", hook,
-                          report::format_duration(hook * static_cast<double>(hooks)));
+                          duration(hook * static_cast<double>(hooks)));
     const double drain = number_property(trace, "drain_cpu_seconds");
-    if (drain > 0) account += fmt::format("; tacho itself {} of CPU beside it", report::format_duration(drain * 1e9));
-    account = indented(account, screen);
+    if (drain > 0) account += fmt::format("; tacho itself {} of CPU beside it", duration(drain * 1e9));
   }
   const auto losses = analysis::loss_sentences(trace);
-  if (!account.empty() || !losses.empty()) out += heading("Our own cost and losses", screen) + account;
-  for (const std::string& sentence : losses)
-    out += report::painted(indented(sentence, screen), report::Paint::kYellow, screen.colour);
+  if (!account.empty() || !losses.empty()) out.heading("Our own cost and losses");
+  if (!account.empty()) out.sentence(account);
+  for (const std::string& sentence : losses) out.painted_sentence(sentence, report::Paint::kYellow);
   if (!trace.complete())
-    out += indented("what was recorded after the last write to this file is missing; how much that is, it cannot say",
-                    screen);
+    out.sentence("what was recorded after the last write to this file is missing; how much that is, it cannot say");
   else if (losses.empty() && !account.empty() && !trace.property(Table::kEnd, 0, "unrecorded_processes"))
-    out += "  nothing was lost\n";
-  for (const std::string& sentence : analysis::filter_sentences(trace))
-    out += indented(sentence + ", as asked", screen);
+    out.line("  nothing was lost");
+  for (const std::string& sentence : analysis::filter_sentences(trace)) out.sentence(sentence + ", as asked");
+}
 
+void add_notes(Sections& out, const trace::Trace& trace) {
   std::vector<int64_t> severity, text;
   for (size_t chunk = 0; chunk < trace.chunks(Table::kNote).size(); ++chunk) {
     if (!trace.decode(Table::kNote, chunk, column::Note::severity, severity) ||
         !trace.decode(Table::kNote, chunk, column::Note::text, text))
       break;
     for (size_t i = 0; i < text.size(); ++i)
-      out += indented(fmt::format("{}: {}", event::to_string(static_cast<event::NoteSeverity>(severity[i])),
-                                  report::clean(trace.string(text[i]))),
-                      screen);
+      out.sentence(fmt::format("{}: {}", event::to_string(static_cast<event::NoteSeverity>(severity[i])),
+                               report::clean(trace.string(text[i]))));
   }
+}
 
-  out += "\n";
+void add_files(Sections& out, const trace::Trace& trace, int64_t events, const SummaryOptions& options) {
   if (options.kept) {
     // A file in another format became a trace without a name: this is the given file's size.
     std::error_code error;
@@ -450,34 +417,58 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
     std::string facts = error ? std::string() : report::format_bytes(static_cast<double>(size));
     if (!error && size == trace.file_size() && events > 5000)
       facts += fmt::format(", {:.1f} B an event", static_cast<double>(size) / static_cast<double>(events));
-    out += fmt::format("{}  {}{}\n", report::painted("Trace", report::Paint::kBold, screen.colour),
-                       report::clean(trace.path()), facts.empty() ? facts : " (" + facts + ")");
+    out.line(fmt::format("{}  {}{}", report::painted("Trace", report::Paint::kBold, out.layout().colour),
+                         report::clean(trace.path()), facts.empty() ? facts : " (" + facts + ")"));
   }
-  const char* heading_of_files = "Files  ";
+  const char* head = "Files  ";
   for (const std::string& path : options.written) {
-    out += fmt::format("{}{}\n", heading_of_files, report::clean(path));
-    heading_of_files = "       ";
+    out.line(head + report::clean(path));
+    head = "       ";
   }
-  if (options.kept && options.next_steps && events > 0) {
-    const std::string file = report::clean(trace.path());
-    const bool sampled = trace.rows(Table::kSample) > 0;
-    const char* heading = "Next   ";
-    const auto suggest = [&](std::string_view command, std::string_view why = {}) {
-      out += fmt::format("{}tacho {}{}\n", heading, command, why.empty() ? "" : fmt::format("   ({})", why));
-      heading = "       ";
-    };
-    if (options.rank >= 0 && (trace.rows(Table::kMessage) > 0 || trace.rows(Table::kCommunicator) > 1)) {
-      const std::string folder = std::filesystem::path(trace.path()).parent_path().string();
-      suggest(fmt::format("ranks {}", folder.empty() ? "." : report::clean(folder)), "who made whom wait");
-    }
-    suggest(fmt::format("view {}", file), "the timeline, in a browser");
-    if (trace.property(Table::kEnd, 0, "torch_trace") == "1")
-      suggest(fmt::format("stats {} --by operator", file), "or --by module");
-    suggest(fmt::format("stats {} --by {}", file, sampled ? "line" : "api"));
-    if (sampled) suggest(fmt::format("flame {}", file));
-    suggest(fmt::format("export {} -f pftrace", file), "open in ui.perfetto.dev");
+}
+
+void add_next_steps(Sections& out, const trace::Trace& trace, const SummaryOptions& options) {
+  const std::string file = report::clean(trace.path());
+  const bool sampled = trace.rows(Table::kSample) > 0;
+  const char* head = "Next   ";
+  const auto suggest = [&](std::string_view command, std::string_view why = {}) {
+    out.line(fmt::format("{}tacho {}{}", head, command, why.empty() ? "" : fmt::format("   ({})", why)));
+    head = "       ";
+  };
+  if (options.rank >= 0 && (trace.rows(Table::kMessage) > 0 || trace.rows(Table::kCommunicator) > 1)) {
+    const std::string folder = std::filesystem::path(trace.path()).parent_path().string();
+    suggest(fmt::format("ranks {}", folder.empty() ? "." : report::clean(folder)), "who made whom wait");
   }
-  return out;
+  suggest(fmt::format("view {}", file), "the timeline, in a browser");
+  if (trace.property(Table::kEnd, 0, "torch_trace") == "1")
+    suggest(fmt::format("stats {} --by operator", file), "or --by module");
+  suggest(fmt::format("stats {} --by {}", file, sampled ? "line" : "api"));
+  if (sampled) suggest(fmt::format("flame {}", file));
+  suggest(fmt::format("export {} -f pftrace", file), "open in ui.perfetto.dev");
+}
+
+}  // namespace
+
+std::string summary_text(const trace::Trace& trace, const report::Screen& screen, const SummaryOptions& options) {
+  Sections out = sections_of(screen);
+  const double run = run_length(trace);
+  const int64_t events = add_head(out, trace, screen, options);
+  add_stats(out, trace, analysis::By::kKernel, "Kernels", options.top);
+  add_devices(out, trace, run);
+  add_copies(out, trace);
+  const size_t fewer = std::min<size_t>(options.top, 8);
+  add_stats(out, trace, analysis::By::kApi, "API calls", fewer, {.runtime_calls = true});
+  add_stats(out, trace, analysis::By::kApi, "MPI calls", fewer, {.domain = event::Domain::kMpi});
+  add_stats(out, trace, analysis::By::kMarker, "Markers", fewer);
+  add_host_time(out, trace, fewer);
+  add_mpi(out, trace, run);
+  add_findings(out, trace, options);
+  add_account(out, trace);
+  add_notes(out, trace);
+  out.line("");
+  add_files(out, trace, events, options);
+  if (options.kept && options.next_steps && events > 0) add_next_steps(out, trace, options);
+  return out.take();
 }
 
 std::string summary_of_run(const trace::Trace& trace, SummaryOptions options, std::string_view ranks) {

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <set>
 
-#include "base/text/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
 #include "metric/catalog/builtin/builtin.h"
@@ -14,6 +13,7 @@
 #include "metric/formula/expression.h"
 #include "report/output.h"
 #include "report/table.h"
+#include "report/value.h"
 
 namespace tacho::cli {
 namespace {
@@ -27,6 +27,7 @@ using metric::Reduction;
 using metric::Selection;
 using metric::Table;
 using report::Paint;
+using report::Value;
 
 struct Request {
   std::string architecture;  // "" = newest for lists, all of them for explanations
@@ -112,7 +113,10 @@ class Printer {
   explicit Printer(const report::Screen& screen)
       : colour_(screen.colour),
         wide_(!screen.terminal || screen.width >= 108),
-        width_(std::clamp<size_t>(screen.width, 60, 110)) {}
+        width_(std::clamp<size_t>(screen.width, 60, 110)) {
+    constexpr size_t kBeside = 14, kSlug = 44;  // the number and the longest slug
+    if (!wide_) name_ = std::clamp<size_t>(screen.width - std::min(screen.width, kBeside + kSlug), 12, name_);
+  }
 
   std::string out;
 
@@ -151,7 +155,7 @@ class Printer {
             table.repeat.empty() ? to_string(metric.id) : fmt::format("{}.{}.n", block.number, table.number);
         const std::string unit = wide_ ? report::padded_right(shown_unit(metric.unit), 22) + " " : std::string();
         out += fmt::format("    {} {} {}{}\n", report::padded_right(id, 8),
-                           report::padded_right(report::shortened(metric.name, 34), 34), unit,
+                           report::padded_right(report::shortened(metric.name, name_), name_), unit,
                            report::painted(metric.slug, Paint::kCyan, colour_));
         if (explain) paragraph(metric.description, 13);
       }
@@ -275,56 +279,47 @@ class Printer {
   bool colour_;
   bool wide_;  // lists have room for the unit
   size_t width_;
+  size_t name_ = 34;  // columns of a metric's name in a list
 };
 
-void write_metric(JsonWriter& json, const Catalog& catalog, const Metric& metric) {
+Value value_of(const Catalog& catalog, const Metric& metric) {
   const Table& table = catalog.table_of(metric);
-  json.begin_object();
-  json.key("id").value(to_string(metric.id)).key("slug").value(metric.slug).key("name").value(metric.name);
-  json.key("unit").value(metric.unit).key("kind").value(kind_name(metric.kind));
-  json.key("coll_level").value(metric.coll_level);
-  json.key("description").value(metric.description).key("advice").value(metric.advice);
-  json.key("columns").begin_object();
-  for (size_t i = 0; i < metric.cells.size(); ++i) {
-    if (table.columns[i].role != ColumnRole::kValue && table.columns[i].role != ColumnRole::kText) continue;
-    json.key(table.columns[i].title).value(metric::formula_text(metric.cells[i]));
-  }
-  json.end_object();
-  json.key("counters").begin_array();
-  const Inputs inputs = inputs_of(table, metric);
-  for (const std::string& counter : inputs.counters) json.value(counter);
-  json.end_array();
-  json.end_object();
+  Value columns = Value::object({});
+  for (size_t i = 0; i < metric.cells.size(); ++i)
+    if (table.columns[i].role == ColumnRole::kValue || table.columns[i].role == ColumnRole::kText)
+      columns.set(table.columns[i].title, metric::formula_text(metric.cells[i]));
+  return Value::object({{"id", to_string(metric.id)},
+                        {"slug", metric.slug},
+                        {"name", metric.name},
+                        {"unit", metric.unit},
+                        {"kind", kind_name(metric.kind)},
+                        {"coll_level", metric.coll_level},
+                        {"description", metric.description},
+                        {"advice", metric.advice},
+                        {"columns", std::move(columns)},
+                        {"counters", Value::list_of(inputs_of(table, metric).counters)}});
 }
 
 Result<std::string> as_json(const Catalog& catalog, const Request& request) {
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object().key("schema").value("tacho-metrics/1").key("arch").value(catalog.architecture);
-  json.key("metrics").begin_array();
-  const auto write_table = [&](const Table& table) {
-    for (const Metric& metric : table.metrics) {
-      json.newline();
-      write_metric(json, catalog, metric);
-    }
+  Value metrics = Value::lines();
+  const auto add_table = [&](const Table& table) {
+    for (const Metric& metric : table.metrics) metrics.add(value_of(catalog, metric));
   };
   if (request.names.empty())
     for (const Block& block : catalog.blocks)
-      for (const Table& table : block.tables) write_table(table);
+      for (const Table& table : block.tables) add_table(table);
   for (const std::string& name : request.names) {
     TACHO_ASSIGN(const Selection selection, resolve(catalog, name, request.ids));
-    if (selection.metric != nullptr) {
-      json.newline();
-      write_metric(json, catalog, *selection.metric);
-    } else if (selection.table != nullptr) {
-      write_table(*selection.table);
-    } else {
-      for (const Table& table : selection.block->tables) write_table(table);
-    }
+    if (selection.metric != nullptr)
+      metrics.add(value_of(catalog, *selection.metric));
+    else if (selection.table != nullptr)
+      add_table(*selection.table);
+    else
+      for (const Table& table : selection.block->tables) add_table(table);
   }
-  json.end_array().end_object();
-  out += "\n";
-  return out;
+  return Value::object({{"schema", "tacho-metrics/1"}, {"arch", catalog.architecture}, {"metrics", std::move(metrics)}})
+             .text() +
+         "\n";
 }
 
 Result<std::string> as_text(const std::vector<Catalog>& catalogs, const Request& request,

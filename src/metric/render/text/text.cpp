@@ -14,6 +14,7 @@
 #include "metric/render/text/pc_sample_table.h"
 #include "metric/render/text/roofline_plot.h"
 #include "metric/render/text/screen.h"
+#include "report/shorten.h"
 
 namespace tacho::metric {
 
@@ -56,7 +57,9 @@ class Renderer {
         const int64_t here = id++;
         if (!kernel.selected) continue;
         out_ += "\n" +
-                paint(fmt::format("Kernel {}: {}", here, report::clean(run_.workload().kernels[kernel.kernel])),
+                paint(report::shortened_middle(
+                          fmt::format("Kernel {}: {}", here, report::clean(run_.workload().kernels[kernel.kernel])),
+                          options_.screen.terminal ? options_.screen.width : SIZE_MAX),
                       Paint::kBold) +
                 fmt::format("\n{} dispatches, {:.2f} % of the time\n", kernel.count, kernel.share);
         metric_tables(run_.evaluate(kernel.kernel));
@@ -71,6 +74,12 @@ class Renderer {
  private:
   std::string paint(std::string_view text, Paint paint) const {
     return report::painted(text, paint, options_.screen.colour);
+  }
+
+  // A dim sentence that fits the screen.
+  void note(std::string_view text, size_t indent = 2, size_t further = 4) {
+    out_ += paint(report::paragraph(text, std::max<size_t>(options_.screen.width, 40), indent, further), Paint::kDim) +
+            "\n";
   }
 
   bool selected(int block) const {
@@ -239,11 +248,8 @@ class Renderer {
       if (!options_.boxed) missing_line(table, evaluation);
       if (!options_.boxed &&
           std::any_of(table.rows.begin(), table.rows.end(), [](const ResultRow& row) { return row.extrapolated; }))
-        out_ += paint("  " + report::wrapped("~ rests on a count that was extrapolated from a part of the GPU's units "
-                                             "(tacho profile --exact counts it whole)",
-                                             std::max<size_t>(options_.screen.width, 40) - 2, 4),
-                      Paint::kDim) +
-                "\n";
+        note("~ rests on a count that was extrapolated from a part of the GPU's units (tacho profile --exact counts it "
+             "whole)");
     }
     if (!roofline_done) roofline();
     pc_samples();
@@ -464,7 +470,7 @@ class Renderer {
     if (!names.empty()) add(fmt::format("not computable: {} (missing {})", listed(names, 8), listed(counters, 6)));
     if (!undefined.empty()) add(fmt::format("nothing to divide (0 / 0): {}", listed(undefined, 8)));
     if (!absent.empty()) add(fmt::format("not on {}: {}", run_.catalog().architecture, listed(absent, 8)));
-    out_ += paint("  " + report::wrapped(text, std::max<size_t>(options_.screen.width, 40) - 2, 4), Paint::kDim) + "\n";
+    note(text);
   }
 
   // Tables without one number, in one paragraph.
@@ -480,7 +486,8 @@ class Renderer {
     }
     std::string text = "Not computable: " + listed(names, names.size());
     if (!counters.empty()) text += "; missing " + listed(counters, 12);
-    out_ += "\n" + paint(report::wrapped(text, std::max<size_t>(options_.screen.width, 40), 2), Paint::kDim) + "\n";
+    out_ += "\n";
+    note(text, 0, 2);
   }
 
   void pc_samples() {
@@ -611,19 +618,10 @@ class Renderer {
       std::string names;
       for (const std::string& name : run_.uncounted_flops())
         names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-      out_ += paint("  " + report::wrapped("FLOPs without " + names + ", which the run does not have", 78, 2) + "\n",
-                    Paint::kDim);
+      note("FLOPs without " + names + ", which the run does not have", 2, 2);
     }
-    if (above > 0)
-      out_ +=
-          paint("  " + report::wrapped(above_roof_text(above), std::max<size_t>(options_.screen.width, 60), 2) + "\n",
-                Paint::kDim);
-    if (!run_.intensity_definition().empty())
-      out_ += paint("  " +
-                        report::wrapped(fmt::format("counted as: {}", run_.intensity_definition()),
-                                        std::max<size_t>(options_.screen.width, 60), 2) +
-                        "\n",
-                    Paint::kDim);
+    if (above > 0) note(above_roof_text(above), 2, 2);
+    if (!run_.intensity_definition().empty()) note(fmt::format("counted as: {}", run_.intensity_definition()), 2, 2);
     if (!measured) {
       out_ += paint("  no roofline.csv, so there are no measured roofs\n", Paint::kDim);
       return;
@@ -693,11 +691,13 @@ class Renderer {
       if (options_.boxed) out_ += "\n";
     }
     roofline_here();
-    if (!compared.unmatched.empty())
-      out_ += paint(fmt::format("\n{} metrics of the first run are not in another one (another architecture, or not "
-                                "collected); they are left out\n",
-                                compared.unmatched.size()),
-                    Paint::kDim);
+    if (!compared.unmatched.empty()) {
+      out_ += "\n";
+      note(fmt::format("{} metrics of the first run are not in another one (another architecture, or not collected); "
+                       "they are left out",
+                       compared.unmatched.size()),
+           0, 2);
+    }
   }
 
   // The machines, where they differ.

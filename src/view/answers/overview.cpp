@@ -69,7 +69,7 @@ Result<Run::Shares> Run::shares(int64_t width, size_t bins) {
   for (const size_t device : devices) {
     TACHO_ASSIGN(const Activity whole, index_.activity(device, 0, length));
     shares.whole.busy += whole.busy;
-    shares.idle += std::max<int64_t>(index_.span_of(device).length(), 0) - whole.busy;
+    shares.idle += index_.span_of(device).length() - whole.busy;
     shares.whole.kernels += whole.kernels;
     shares.whole.copies += whole.copies;
     shares.whole.exposed += whole.exposed;

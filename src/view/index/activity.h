@@ -51,8 +51,8 @@ class DeviceActivity {
   void add(int64_t start, int64_t end, Work work);
   /// No work that begins before `time` comes any more.
   void advance(int64_t time);
-  /// From the first begin to the last end of what was added; its first lies behind its last before that.
-  const walk::Span& span() const { return span_; }
+  /// From the first begin to the last end of what was added; of length 0 while nothing was.
+  walk::Span span() const { return span_.first <= span_.last ? span_ : walk::Span{}; }
   int64_t bins() const { return static_cast<int64_t>(bins_.size()); }
   int64_t width() const { return width_; }
   /// The bins [from, to) together.

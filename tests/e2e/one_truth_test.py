@@ -1,0 +1,244 @@
+"""One question, one answer: every command, format and page gives the same number about the same trace.
+
+A question is put to every place that answers it. The answers must be equal to the nanosecond where a place gives
+nanoseconds, and to what it prints where it rounds. docs/definitions.md defines the words.
+"""
+import collections
+import csv
+import json
+import pathlib
+import re
+import tempfile
+import unittest
+
+import harness
+from harness import DATA, EXAMPLES, TACHO
+from view_test import Server
+
+
+def recordings():
+    """Every recording of ../shared/data that is a trace of one process or job."""
+    return sorted([*(DATA / "traces").glob("*.json.gz"), *(DATA / "rpd").glob("*.rpd"), *(DATA / "ranks4").glob("*.json.gz")])
+
+
+class Places:
+    """The answers of all places to questions about one file. Each asks tacho once and keeps what it said."""
+
+    def __init__(self, case, file):
+        self.case, self.file = case, file
+        self.kept = {}
+
+    def tacho(self, *words):
+        return self.case.run_command(TACHO, *words, timeout=300, env={"COLUMNS": "200"}).stdout.decode()
+
+    def once(self, key, make):
+        if key not in self.kept:
+            self.kept[key] = make()
+        return self.kept[key]
+
+    def table(self, *words):
+        """Rows of an answer as dictionaries by column."""
+        def ask():
+            answer = json.loads(self.tacho(*words, "--output-format", "json"))
+            names = [c["title"] if isinstance(c, dict) else c for c in answer["columns"]]
+            return [dict(zip(names, row)) for row in answer["rows"]]
+        return self.once(words, ask)
+
+    def sql(self, statement):
+        return self.once(statement, lambda: json.loads(
+            self.tacho("query", self.file, statement, "--dialect", "tacho", "--output-format", "json"))["rows"])
+
+    def run(self):
+        """The length of the run: from the first begin to the last end of what has a length."""
+        work, other = ("dispatch", "copy", "fill", "sample"), ("allocation", "api", "marker", "sync", "overhead", "message")
+        parts = " union all ".join(f"select min(start), max(start + ifnull(duration, 0)) from {table}{where}" for tables, where in (
+            (work, ""), (other, " where duration is null or duration > 0")) for table in tables)
+        spans = [row for row in self.sql(parts) if row[0] is not None]
+        return max(end for _, end in spans) - min(begin for begin, _ in spans)
+
+    def csv_rows(self, kind):
+        """Rows of all files *_<kind>.csv of an export."""
+        def export():
+            folder = tempfile.mkdtemp(dir=self.case.folder)
+            self.tacho("export", "-f", "csv", "-d", folder, "--overwrite", self.file)
+            return pathlib.Path(folder)
+        folder = self.once("csv", export)
+        rows = []
+        for path in sorted(folder.rglob(f"*_{kind}.csv")):
+            with open(path, newline="", encoding="utf-8") as stream:
+                rows += list(csv.DictReader(stream))
+        return rows
+
+    def json_events(self):
+        """Events of an export as JSON."""
+        def export():
+            path = pathlib.Path(tempfile.mkdtemp(dir=self.case.folder)) / "trace.json"
+            self.tacho("export", "-f", "json", "-o", path, self.file)
+            return json.loads(path.read_text())["traceEvents"]
+        return self.once("json", export)
+
+    def served(self):
+        """(document, overview, {row: slice} of some dispatches) as the page gets them."""
+        def ask():
+            rows = [row - 1 for row, _, _ in self.launches()]  # SQL counts from 1
+            server = Server(self.file)
+            try:
+                return (server.ready()["runs"][0], server.get("/api/overview"),
+                        {row: server.get(f"/api/slice?row={row}") for row in rows[::len(rows) // 40 + 1]})
+            finally:
+                server.stop()
+        return self.once("served", ask)
+
+    def launches(self):
+        """(row, start, start of the launching call) of every dispatch whose call is in the trace."""
+        return self.sql("select d.id, d.start, min(a.start) from dispatch d join track t on t.id = d.track "
+                        "join track s on s.process = t.process join api a on a.track = s.id and a.correlation = d.correlation "
+                        "join function f on f.id = a.dim where d.correlation <> 0 group by d.id")
+
+    def text(self):
+        return self.once("info", lambda: self.tacho("info", self.file))
+
+    def findings(self):
+        return self.once("findings", lambda: json.loads(self.tacho("report", "findings", self.file, "--output-format", "json")))
+
+
+def by_name(pairs):
+    """{name: (count, total)} of (name, duration) pairs."""
+    sums = collections.defaultdict(lambda: [0, 0])
+    for name, duration in pairs:
+        sums[name][0] += 1
+        sums[name][1] += duration
+    return {name: tuple(sum) for name, sum in sums.items()}
+
+
+def readable(text):
+    """(nanoseconds, half of the last digit printed) of a time such as "45.65 ms"."""
+    number, unit = text.split()
+    scale = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9}[unit]
+    digits = len(number.split(".")[1]) if "." in number else 0
+    return float(number) * scale, 0.5000001 * scale / 10**digits
+
+
+class OneTruth(harness.Case):
+    def agree(self, question, answers):
+        """All values of {place: value} are equal."""
+        (first, truth), *others = answers.items()
+        for place, value in others:
+            if isinstance(truth, dict) and isinstance(value, dict):
+                differ = {key: (truth.get(key), value.get(key)) for key in {**truth, **value} if truth.get(key) != value.get(key)}
+                self.assertEqual(differ, {}, f"{question}: {first} and {place}")
+            self.assertEqual(truth, value, f"{question}: {first} and {place}; all: {answers}")
+
+    def near(self, question, exact, text):
+        """What is printed is the rounded form of `exact`."""
+        value, half = readable(text)
+        self.assertLessEqual(abs(value - exact), half, f"{question}: {exact} ns, printed as {text}")
+
+    def kernels(self, ask):
+        """Kernels: how many, how long, by name."""
+        sql = {name: (count, total)
+               for name, count, total in ask.sql("select name, count(*), sum(duration) from dispatch group by name")}
+        truth = {row["Name"]: (row["Calls"], row["TotalDurationNs"]) for row in ask.table("stats", ask.file)}
+        self.agree("kernels by name", {"stats": truth, "query": sql, "export -f csv": by_name(
+            (row["Kernel_Name"], int(row["End_Timestamp"]) - int(row["Start_Timestamp"])) for row in ask.csv_rows("kernel_trace"))})
+        events = [event for event in ask.json_events() if event.get("ph") == "X" and event.get("cat") in ("kernel", "kernel_dispatch")]
+        self.agree("kernels by name", {"stats": truth, "export -f json": by_name(
+            (event["name"], round(event["dur"] * 1000)) for event in events)})
+        _, overview, _ = ask.served()
+        top = {row["text"]: (row["count"], row["total"]) for row in overview["kernels"]}
+        self.assertEqual(top, {name: truth[name] for name in top}, "view: kernels")
+        count, total = sum(c for c, _ in truth.values()), sum(t for _, t in truth.values())
+        self.assertEqual(overview["totals"]["kernels"], total)
+        if count:
+            found = re.search(r"^Kernels \((\d+) dispatch(?:es)?, ([^)]*)\)", ask.text(), re.M)
+            self.assertEqual(int(found[1]), count, "info: kernels")
+            self.near("info: kernels", total, found[2])
+
+    def devices(self, ask):
+        """How long each GPU had work, and idled between its first and its last."""
+        busy = {row["Name"]: (row["BusyNs"], row["WallNs"]) for row in ask.table("busy", ask.file)}
+        idle = {row["gpu"]: row["idle_ns"] for row in ask.table("report", "gaps", ask.file)}
+        overlap = {row["gpu"]: row["time_ns"] for row in ask.table("report", "overlap", ask.file) if row["what"] == "idle"}
+        _, overview, _ = ask.served()
+        totals = overview["totals"]
+        self.agree("busy", {"busy": sum(b for b, _ in busy.values()), "view": totals["gpu_busy"]})
+        sql = [row[1:3] for row in json.loads(ask.tacho("query", ask.file, "select * from rpd.busy", "--output-format", "json"))["rows"]]
+        sums = [(row["SumNs"], row["WallNs"]) for row in ask.table("busy", ask.file)]
+        for row, expected in zip(sorted(sql), sorted(sums)):  # as upstream's view it counts what overlaps twice
+            for cell, value in zip(row, expected):
+                self.assertAlmostEqual(cell, value, delta=2, msg="query: rpd.busy, whose times are CLOCK_MONOTONIC's, rounded")
+        self.agree("idle", {"busy": sum(wall - b for b, wall in busy.values()), "report gaps": sum(idle.values()),
+                            "report overlap": sum(overlap.values()), "view": totals["gpu_idle"]})
+        shown = re.findall(r"^ *([\d.]+ [num]?s) +([\d.]+) % +([\d.]+) % +GPU", ask.text(), re.M)
+        if len(busy) == 1 and shown:
+            (b, wall), = busy.values()
+            self.near("info: busy", b, shown[0][0])
+            self.assertAlmostEqual(float(shown[0][1]), 100 * b / ask.run(), delta=0.06, msg="info: busy of the run")
+            self.assertAlmostEqual(float(shown[0][2]), 100 * b / wall, delta=0.06, msg="info: busy of its span")
+
+    def length(self, ask):
+        """How long the run was."""
+        _, overview, _ = ask.served()
+        answers = {"query": ask.run(), "view": overview["totals"]["span"],
+                   "report findings": ask.findings()["length"]}
+        self.agree("run", answers)
+        self.near("info: run", answers["query"], re.search(r"run of ([\d.]+ [a-z]+)", ask.text())[1])
+
+    def launching_calls(self, ask):
+        """Which call launched each kernel."""
+        truth = ask.launches()
+        document, _, slices = ask.served()
+        delays = collections.Counter(start - call for _, start, call in truth)  # whatever clock a place has
+        rpd = collections.Counter(delay for delay, in json.loads(ask.tacho(
+            "query", ask.file, "select o.start - a.start from rocpd_api_ops l join rocpd_api a on a.id = l.api_id join rocpd_op o on "
+            "o.id = l.op_id", "--dialect", "rpd", "--output-format", "json"))["rows"])
+        self.assertEqual(delays - rpd, collections.Counter(), "query --dialect rpd lacks launches")
+        for row, start, call in truth:
+            if row - 1 in slices:
+                zero = int(document["t0"])
+                causes = [link["start"] + zero for link in slices[row - 1]["links"] if link["table"] == "api"]
+                self.assertIn(call, causes, f"view: the call of the kernel at {start}")
+
+    def calls(self, ask):
+        """Which API calls took longest: those of runtimes and drivers, not frames of Python or operators."""
+        _, overview, _ = ask.served()
+        names = [row["text"] for row in overview["calls_top"]]
+        found = re.search(r"^API calls[^\n]*\n[^\n]*\n((?: [^\n]*\n)*)", ask.text(), re.M)
+        shown = [] if found is None else [line.split()[-1] for line in found[1].splitlines() if not line.lstrip().startswith("…")]
+        self.assertEqual(shown[:3], [name.split()[-1] for name in names[:len(shown[:3])]], "info and view: API calls")
+
+    def copies(self, ask):
+        """Bytes of copies: of those that have a size, and never 0 for those that have none."""
+        rows = ask.sql("select name, count(*), sum(duration), count(bytes), sum(bytes) from copy group by name")
+        truth = {name: (count, total, size) for name, count, total, _, size in rows}
+        stats = {row["Name"]: (row["Calls"], row["TotalDurationNs"], row["Bytes"]) for row in ask.table("stats", ask.file, "--by", "copy")}
+        self.agree("copies", {"query": truth, "stats": stats})
+
+    def questions(self, file):
+        ask = Places(self, file)
+        for question in (self.kernels, self.devices, self.length, self.launching_calls, self.calls, self.copies):
+            with self.subTest(file=file.name, question=question.__name__):
+                question(ask)
+
+    def test_recordings(self):
+        harness.need_data()
+        for file in recordings():
+            self.questions(file)
+
+    def test_a_recorded_run(self):
+        self.trace(EXAMPLES / "vcopy", "-n", "65536", "-b", "256", "-i", "20")
+        self.questions(self.folder / "t.tacho")
+
+    def test_ranks(self):
+        """What ranks say of themselves is what each rank's file says."""
+        harness.need_data()
+        files = sorted((DATA / "ranks4").glob("*.json.gz"))
+        answer = json.loads(self.run_command(TACHO, "ranks", *files, "--output-format", "json").stdout)
+        for rank, file in zip(answer["ranks"], files):
+            (row,) = Places(self, file).table("busy", file)
+            self.assertEqual((rank["busy_ns"], rank["span_ns"], rank["idle_ns"]),
+                             (row["BusyNs"], row["WallNs"], row["WallNs"] - row["BusyNs"]), file.name)
+
+
+if __name__ == "__main__":
+    harness.main()

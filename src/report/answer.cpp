@@ -96,8 +96,8 @@ std::string left_out_sentence(const std::vector<std::string>& titles, std::strin
   return fmt::format("{} left out: widen the terminal{}{}", names, option.empty() ? "" : ", or use ", option);
 }
 
-Face face_of(std::string_view word) {
-  return word == "csv" ? Face::kCsv : word == "json" ? Face::kJson : Face::kText;
+AnswerFormat face_of(std::string_view word) {
+  return word == "csv" ? AnswerFormat::kCsv : word == "json" ? AnswerFormat::kJson : AnswerFormat::kText;
 }
 
 RowPrinter::RowPrinter(const Answer& answer, const ShowOptions& options)
@@ -106,7 +106,7 @@ RowPrinter::RowPrinter(const Answer& answer, const ShowOptions& options)
 bool RowPrinter::row(std::vector<Cell>&& cells) {
   rows_.push_back(std::move(cells));
   constexpr size_t kAtOnce = 256;
-  return rows_.size() < (options_.face == Face::kText ? options_.page : kAtOnce) || flush(false);
+  return rows_.size() < (options_.face == AnswerFormat::kText ? options_.page : kAtOnce) || flush(false);
 }
 
 void RowPrinter::end() {
@@ -120,11 +120,11 @@ bool RowPrinter::flush(bool last) {
   page.columns = answer_.columns;
   page.shown = answer_.shown;
   page.rows = std::exchange(rows_, {});
-  if (options_.face == Face::kText) {
+  if (options_.face == AnswerFormat::kText) {
     add_text(std::move(page), last);
   } else {
     const Table table = exact_table(std::move(page));
-    if (options_.face == Face::kCsv) {
+    if (options_.face == AnswerFormat::kCsv) {
       out_ += to_csv(table, first_);
     } else {
       if (first_ && options_.sql)

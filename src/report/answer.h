@@ -60,12 +60,12 @@ Table readable_table(const Answer& answer);
 /// where nothing is lost. `titles`: as TextStyle::left_out gets them; `option`: gives every column, may be empty.
 std::string left_out_sentence(const std::vector<std::string>& titles, std::string_view option);
 
-enum class Face : uint8_t { kText, kCsv, kJson };
+enum class AnswerFormat : uint8_t { kText, kCsv, kJson };
 /// Of an option's word: "csv", "json"; any other is text.
-Face face_of(std::string_view word);
+AnswerFormat face_of(std::string_view word);
 
 struct ShowOptions {
-  Face face = Face::kText;
+  AnswerFormat face = AnswerFormat::kText;
   size_t most = 0;       ///< rows; 0 = all
   bool sql = false;      ///< a result of SQL: digits stay, NULL is a word, JSON holds columns and rows alone
   size_t page = 10'000;  ///< rows of text that share a header and widths of columns

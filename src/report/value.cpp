@@ -3,60 +3,60 @@
 
 namespace tacho::report {
 
-Value Value::table(Answer answer) {
+JsonValue JsonValue::table(Answer answer) {
   const Table exact = exact_table(std::move(answer));
-  Value columns = list(), rows = lines();
+  JsonValue columns = list(), rows = lines();
   for (const Column& column : exact.columns) columns.add(column.title);
   for (const auto& row : exact.rows) {
-    Value cells = list();
-    for (size_t c = 0; c < exact.columns.size(); ++c) cells.add(c < row.size() ? of(row[c]) : Value());
+    JsonValue cells = list();
+    for (size_t c = 0; c < exact.columns.size(); ++c) cells.add(c < row.size() ? of(row[c]) : JsonValue());
     rows.add(std::move(cells));
   }
   return object({{"id", exact.id}, {"title", exact.title}, {"columns", std::move(columns)}, {"rows", std::move(rows)}});
 }
 
-Value Value::of(const Cell& cell) {
+JsonValue JsonValue::of(const Cell& cell) {
   return std::visit(
-      [](const auto& value) -> Value {
+      [](const auto& value) -> JsonValue {
         if constexpr (std::same_as<std::decay_t<decltype(value)>, std::monostate>)
           return {};
         else
-          return Value(value);
+          return JsonValue(value);
       },
       cell);
 }
 
-Value Value::object(std::initializer_list<Member> members) {
-  Value value;
+JsonValue JsonValue::object(std::initializer_list<Member> members) {
+  JsonValue value;
   Object& object = value.value_.emplace<Object>();
   for (const Member& member : members) object.emplace_back(member.first, member.second);
   return value;
 }
 
-Value Value::list(std::initializer_list<Value> elements) {
-  Value value;
+JsonValue JsonValue::list(std::initializer_list<JsonValue> elements) {
+  JsonValue value;
   value.value_.emplace<List>().elements = elements;
   return value;
 }
 
-Value Value::lines() {
-  Value value = list();
+JsonValue JsonValue::lines() {
+  JsonValue value = list();
   std::get<List>(value.value_).lines = true;
   return value;
 }
 
-void Value::add(Value element) {
+void JsonValue::add(JsonValue element) {
   std::get<List>(value_).elements.push_back(std::move(element));
 }
 
-void Value::set(std::string_view name, Value value) {
+void JsonValue::set(std::string_view name, JsonValue value) {
   std::get<Object>(value_).emplace_back(name, std::move(value));
 }
 
-void Value::write(JsonWriter& json) const {
+void JsonValue::write(JsonWriter& json) const {
   if (const auto* const list = std::get_if<List>(&value_)) {
     json.begin_array();
-    for (const Value& element : list->elements) {
+    for (const JsonValue& element : list->elements) {
       if (list->lines) json.newline();
       element.write(json);
     }
@@ -81,26 +81,26 @@ void Value::write(JsonWriter& json) const {
   }
 }
 
-std::string Value::text() const {
+std::string JsonValue::text() const {
   std::string out;
   JsonWriter json(out);
   write(json);
   return out;
 }
 
-ValueStream::ValueStream(Put put) : put_(std::move(put)), json_(text_) {
+DocumentStream::DocumentStream(Put put) : put_(std::move(put)), json_(text_) {
   json_.begin_object();
 }
 
-void ValueStream::set(std::string_view name, const Value& value) {
+void DocumentStream::set(std::string_view name, const JsonValue& value) {
   value.write(json_.key(name));
 }
 
-void ValueStream::begin_lines(std::string_view name) {
+void DocumentStream::begin_lines(std::string_view name) {
   json_.key(name).begin_array();
 }
 
-void ValueStream::add(const Value& element) {
+void DocumentStream::add(const JsonValue& element) {
   constexpr size_t kPiece = 1 << 20;
   if (text_.size() >= kPiece) {
     put_(text_);
@@ -109,11 +109,11 @@ void ValueStream::add(const Value& element) {
   element.write(json_.newline());
 }
 
-void ValueStream::end_lines() {
+void DocumentStream::end_lines() {
   json_.end_array();
 }
 
-void ValueStream::end() {
+void DocumentStream::end() {
   json_.end_object().end_line();
   put_(text_);
   text_.clear();

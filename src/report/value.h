@@ -15,36 +15,36 @@
 
 namespace tacho::report {
 
-class Value {
+class JsonValue {
  public:
-  using Member = std::pair<std::string_view, Value>;
+  using Member = std::pair<std::string_view, JsonValue>;
 
-  Value() = default;  ///< null
-  Value(bool boolean) : value_(boolean) {}
+  JsonValue() = default;  ///< null
+  JsonValue(bool boolean) : value_(boolean) {}
   template <std::integral Number>
-  requires(!std::same_as<Number, bool>) Value(Number number) : value_(static_cast<int64_t>(number)) {}
-  Value(double number) : value_(number) {}  ///< NaN is null, infinities are the words "inf" and "-inf"
-  Value(std::string text) : value_(std::move(text)) {}
-  Value(std::string_view text) : value_(std::string(text)) {}
-  Value(const char* text) : value_(std::string(text)) {}
+  requires(!std::same_as<Number, bool>) JsonValue(Number number) : value_(static_cast<int64_t>(number)) {}
+  JsonValue(double number) : value_(number) {}  ///< NaN is null, infinities are the words "inf" and "-inf"
+  JsonValue(std::string text) : value_(std::move(text)) {}
+  JsonValue(std::string_view text) : value_(std::string(text)) {}
+  JsonValue(const char* text) : value_(std::string(text)) {}
   /// A table: {"id", "title", "columns": [...], "rows": [[...], ...]}, a row on each line.
-  static Value table(Answer answer);
-  static Value of(const Cell& cell);
-  static Value object(std::initializer_list<Member> members);
-  static Value list(std::initializer_list<Value> elements = {});
+  static JsonValue table(Answer answer);
+  static JsonValue of(const Cell& cell);
+  static JsonValue object(std::initializer_list<Member> members);
+  static JsonValue list(std::initializer_list<JsonValue> elements = {});
   /// A list with each element on a line of its own.
-  static Value lines();
+  static JsonValue lines();
   template <typename Range>
-  static Value list_of(const Range& range) {
-    Value list = Value::list();
-    for (const auto& each : range) list.add(Value(each));
+  static JsonValue list_of(const Range& range) {
+    JsonValue list = JsonValue::list();
+    for (const auto& each : range) list.add(JsonValue(each));
     return list;
   }
 
   /// Appends to a list.
-  void add(Value element);
+  void add(JsonValue element);
   /// Appends to an object; names stay in this order.
-  void set(std::string_view name, Value value);
+  void set(std::string_view name, JsonValue value);
 
   /// Appends the document, without a newline at its end.
   void write(JsonWriter& json) const;
@@ -52,25 +52,25 @@ class Value {
 
  private:
   struct List {
-    std::vector<Value> elements;
+    std::vector<JsonValue> elements;
     bool lines = false;
   };
-  using Object = std::vector<std::pair<std::string, Value>>;
+  using Object = std::vector<std::pair<std::string, JsonValue>>;
   std::variant<std::monostate, bool, int64_t, double, std::string, List, Object> value_;
 };
 
 /// An object whose lists may be long: what was added goes out in pieces of about a megabyte.
-class ValueStream {
+class DocumentStream {
  public:
   using Put = std::function<void(std::string_view)>;
-  explicit ValueStream(Put put);
-  ValueStream(const ValueStream&) = delete;
-  ValueStream& operator=(const ValueStream&) = delete;
+  explicit DocumentStream(Put put);
+  DocumentStream(const DocumentStream&) = delete;
+  DocumentStream& operator=(const DocumentStream&) = delete;
 
-  void set(std::string_view name, const Value& value);
+  void set(std::string_view name, const JsonValue& value);
   /// A member that is a list with each element on a line of its own: then add() each, then end_lines().
   void begin_lines(std::string_view name);
-  void add(const Value& element);
+  void add(const JsonValue& element);
   void end_lines();
   /// Ends the object and the line, and puts out the rest.
   void end();

@@ -50,7 +50,7 @@ TEST(Answer, ProgramsGetExactValuesUnderNames) {
                                             "gemm,3,1530000,76.25,812,1500000,1536,0.0004\n"
                                             "copy,1,,,,,0,\n");
   EXPECT_EQ(
-      Value::table(kernels()).text(),
+      JsonValue::table(kernels()).text(),
       R"({"id": "kernels","title": "","columns": ["name","calls","total_ns","percent","min_ns","max_ns","copied","p"],)"
       "\"rows\": [\n[\"gemm\",3,1530000,76.25,812,1500000,1536,0.0004],\n[\"copy\",1,null,null,null,null,0,null]]}");
 }
@@ -133,19 +133,19 @@ TEST(Sections, HeadingsTablesAndSentences) {
                          "\nEnd\n");
 }
 
-TEST(Value, Documents) {
-  Value list = Value::lines();
-  list.add(Value::object({{"a", 1}, {"b", true}, {"c", Value()}}));
+TEST(JsonValue, Documents) {
+  JsonValue list = JsonValue::lines();
+  list.add(JsonValue::object({{"a", 1}, {"b", true}, {"c", JsonValue()}}));
   list.add(2.5);
-  Value object = Value::object({{"text", "x\"y"}, {"list", std::move(list)}});
-  object.set("words", Value::list_of(std::vector<std::string>{"p", "q"}));
+  JsonValue object = JsonValue::object({{"text", "x\"y"}, {"list", std::move(list)}});
+  object.set("words", JsonValue::list_of(std::vector<std::string>{"p", "q"}));
   EXPECT_EQ(object.text(),
             "{\"text\": \"x\\\"y\",\"list\": [\n{\"a\": 1,\"b\": true,\"c\": null},\n2.5],\"words\": [\"p\",\"q\"]}");
 }
 
-TEST(Value, LongListsGoOutInPieces) {
+TEST(JsonValue, LongListsGoOutInPieces) {
   std::vector<std::string> pieces;
-  ValueStream out([&](std::string_view piece) { pieces.emplace_back(piece); });
+  DocumentStream out([&](std::string_view piece) { pieces.emplace_back(piece); });
   out.set("schema", "x/1");
   out.begin_lines("rows");
   for (int i = 0; i < 3; ++i) out.add(std::string(700'000, static_cast<char>('a' + i)));

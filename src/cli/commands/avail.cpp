@@ -114,8 +114,8 @@ int run_avail(int argc, char** argv) {
                             "/dev/shm is not writable: the pool goes to $TMPDIR or /tmp, slower when that is a disk"});
 
   if (format == "json") {
-    report::print("{}\n", report::Value::object({{"devices", report::Value::table(std::move(devices))},
-                                                 {"sources", report::Value::table(std::move(sources))}})
+    report::print("{}\n", report::JsonValue::object({{"devices", report::JsonValue::table(std::move(devices))},
+                                                     {"sources", report::JsonValue::table(std::move(sources))}})
                               .text());
     return kOk;
   }

@@ -39,7 +39,7 @@ namespace tacho::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using report::Value;
+using report::JsonValue;
 using vendor::Check;
 using State = vendor::Check::State;
 using vendor::install_command;
@@ -441,17 +441,17 @@ int run_doctor(int argc, char** argv) {
   const std::vector<Section> sections = all_checks();
   const int code = count(sections, State::kBad) > 0 ? kBadInput : kOk;
   if (format == "json") {
-    Value checks = Value::lines();
+    JsonValue checks = JsonValue::lines();
     for (const Section& section : sections)
       for (const Check& check : section.checks)
-        checks.add(Value::object({{"section", section.title},
-                                  {"what", check.what},
-                                  {"state", check.state == State::kBad ? "fault" : word_of(check.state)},
-                                  {"found", check.found},
-                                  {"mend", check.mend}}));
-    report::print("{}\n", Value::object({{"faults", count(sections, State::kBad)},
-                                         {"notes", count(sections, State::kNote)},
-                                         {"checks", std::move(checks)}})
+        checks.add(JsonValue::object({{"section", section.title},
+                                      {"what", check.what},
+                                      {"state", check.state == State::kBad ? "fault" : word_of(check.state)},
+                                      {"found", check.found},
+                                      {"mend", check.mend}}));
+    report::print("{}\n", JsonValue::object({{"faults", count(sections, State::kBad)},
+                                             {"notes", count(sections, State::kNote)},
+                                             {"checks", std::move(checks)}})
                               .text());
   } else {
     const report::Screen screen = report::screen_of(STDOUT_FILENO);

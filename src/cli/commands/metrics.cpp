@@ -26,8 +26,8 @@ using metric::Metric;
 using metric::Reduction;
 using metric::Selection;
 using metric::Table;
+using report::JsonValue;
 using report::Paint;
-using report::Value;
 
 struct Request {
   std::string architecture;  // "" = newest for lists, all of them for explanations
@@ -282,26 +282,26 @@ class Printer {
   size_t name_ = 34;  // columns of a metric's name in a list
 };
 
-Value value_of(const Catalog& catalog, const Metric& metric) {
+JsonValue value_of(const Catalog& catalog, const Metric& metric) {
   const Table& table = catalog.table_of(metric);
-  Value columns = Value::object({});
+  JsonValue columns = JsonValue::object({});
   for (size_t i = 0; i < metric.cells.size(); ++i)
     if (table.columns[i].role == ColumnRole::kValue || table.columns[i].role == ColumnRole::kText)
       columns.set(table.columns[i].title, metric::formula_text(metric.cells[i]));
-  return Value::object({{"id", to_string(metric.id)},
-                        {"slug", metric.slug},
-                        {"name", metric.name},
-                        {"unit", metric.unit},
-                        {"kind", kind_name(metric.kind)},
-                        {"coll_level", metric.coll_level},
-                        {"description", metric.description},
-                        {"advice", metric.advice},
-                        {"columns", std::move(columns)},
-                        {"counters", Value::list_of(inputs_of(table, metric).counters)}});
+  return JsonValue::object({{"id", to_string(metric.id)},
+                            {"slug", metric.slug},
+                            {"name", metric.name},
+                            {"unit", metric.unit},
+                            {"kind", kind_name(metric.kind)},
+                            {"coll_level", metric.coll_level},
+                            {"description", metric.description},
+                            {"advice", metric.advice},
+                            {"columns", std::move(columns)},
+                            {"counters", JsonValue::list_of(inputs_of(table, metric).counters)}});
 }
 
 Result<std::string> as_json(const Catalog& catalog, const Request& request) {
-  Value metrics = Value::lines();
+  JsonValue metrics = JsonValue::lines();
   const auto add_table = [&](const Table& table) {
     for (const Metric& metric : table.metrics) metrics.add(value_of(catalog, metric));
   };
@@ -317,7 +317,8 @@ Result<std::string> as_json(const Catalog& catalog, const Request& request) {
     else
       for (const Table& table : selection.block->tables) add_table(table);
   }
-  return Value::object({{"schema", "tacho-metrics/1"}, {"arch", catalog.architecture}, {"metrics", std::move(metrics)}})
+  return JsonValue::object(
+             {{"schema", "tacho-metrics/1"}, {"arch", catalog.architecture}, {"metrics", std::move(metrics)}})
              .text() +
          "\n";
 }

@@ -28,7 +28,7 @@ void show(const query::Explanation& explanation, const report::ShowOptions& opti
   std::vector<std::pair<std::string, std::string>> lines = {{"engine", explanation.engine},
                                                             {"reason", explanation.reason}};
   for (const std::string& step : explanation.plan) lines.emplace_back("plan", step);
-  if (options.face == report::Face::kText) {
+  if (options.face == report::AnswerFormat::kText) {
     const report::Screen screen = report::screen_of(STDOUT_FILENO);
     std::string last;
     for (const auto& [part, line] : lines) {

@@ -23,12 +23,12 @@ namespace {
 int show_findings(const trace::Trace& trace, const report::ShowOptions& options) {
   auto findings = findings_of(trace);
   if (!findings) return complain(kBadInput, findings.error().message);
-  if (options.face == report::Face::kCsv) {
+  if (options.face == report::AnswerFormat::kCsv) {
     report::Answer answer = analysis::findings_answer(*findings);
     report::show(answer, options);
     return kOk;
   }
-  if (options.face == report::Face::kJson) {
+  if (options.face == report::AnswerFormat::kJson) {
     if (options.most != 0 && findings->findings.size() > options.most) findings->findings.resize(options.most);
     report::put(findings_json(*findings));
   } else {
@@ -156,7 +156,7 @@ int run_diff(int argc, char** argv) {
   const double change =
       diff->total_a > 0 ? (static_cast<double>(diff->total_b) / static_cast<double>(diff->total_a) - 1) * 100.0 : 0.0;
   const report::ShowOptions options = {.face = report::face_of(format), .most = top};
-  if (options.face == report::Face::kText && diff->rows > 0) {
+  if (options.face == report::AnswerFormat::kText && diff->rows > 0) {
     const report::Screen screen = report::screen_of(STDOUT_FILENO);
     const auto time = [](int64_t ns) { return report::format_duration(static_cast<double>(ns)); };
     const auto line = [&](std::string_view head, const std::string& path, const std::string& tail) {

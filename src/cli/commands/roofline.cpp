@@ -18,8 +18,8 @@
 namespace tacho::cli {
 namespace {
 
+using report::JsonValue;
 using report::Unit;
-using report::Value;
 using roofline::DeviceCeilings;
 using roofline::Measurement;
 using roofline::NumberedDevice;
@@ -83,54 +83,54 @@ std::string table_text(const DeviceCeilings& ceilings, const report::Screen& scr
   return text.take();
 }
 
-Value json_of(const Measurement& m) {
-  Value json = Value::object({{"column", m.column}, {"label", m.label}, {"unit", m.unit}, {"path", m.path}});
+JsonValue json_of(const Measurement& m) {
+  JsonValue json = JsonValue::object({{"column", m.column}, {"label", m.label}, {"unit", m.unit}, {"path", m.path}});
   if (!m.skipped.empty()) {
     json.set("skipped", m.skipped);
     return json;
   }
-  for (auto& [name, value] : std::initializer_list<Value::Member>{{"mean", m.mean},
-                                                                  {"stdev", m.stdev},
-                                                                  {"low", m.low},
-                                                                  {"high", m.high},
-                                                                  {"experiments", m.experiments},
-                                                                  {"runs", m.runs},
-                                                                  {"duration_ns", m.duration},
-                                                                  {"work", m.work},
-                                                                  {"clock_mhz", m.clock},
-                                                                  {"peak", m.peak},
-                                                                  {"peak_at_clock", m.peak_at_clock},
-                                                                  {"of_peak", m.of_peak()},
-                                                                  {"group_size", m.group_size},
-                                                                  {"groups", m.groups}})
+  for (auto& [name, value] : std::initializer_list<JsonValue::Member>{{"mean", m.mean},
+                                                                      {"stdev", m.stdev},
+                                                                      {"low", m.low},
+                                                                      {"high", m.high},
+                                                                      {"experiments", m.experiments},
+                                                                      {"runs", m.runs},
+                                                                      {"duration_ns", m.duration},
+                                                                      {"work", m.work},
+                                                                      {"clock_mhz", m.clock},
+                                                                      {"peak", m.peak},
+                                                                      {"peak_at_clock", m.peak_at_clock},
+                                                                      {"of_peak", m.of_peak()},
+                                                                      {"group_size", m.group_size},
+                                                                      {"groups", m.groups}})
     json.set(name, value);
   if (!m.error.empty()) json.set("error", m.error);
-  json.set("warnings", Value::list_of(m.warnings));
+  json.set("warnings", JsonValue::list_of(m.warnings));
   return json;
 }
 
 std::string json_text(const std::vector<DeviceCeilings>& all) {
-  Value devices = Value::lines();
+  JsonValue devices = JsonValue::lines();
   for (const DeviceCeilings& ceilings : all) {
     const roofline::DeviceInfo& info = ceilings.device;
-    Value measured = Value::lines();
+    JsonValue measured = JsonValue::lines();
     for (const Measurement& m : ceilings.measurements) measured.add(json_of(m));
-    devices.add(Value::object({{"number", ceilings.number},
-                               {"name", info.name},
-                               {"id", info.id},
-                               {"driver", info.driver},
-                               {"backend", info.backend},
-                               {"kind", info.kind},
-                               {"architecture", info.architecture},
-                               {"units", info.units},
-                               {"max_clock_mhz", info.max_clock},
-                               {"memory_clock_mhz", info.memory_clock},
-                               {"bus_width", info.bus_width},
-                               {"memory", info.memory},
-                               {"cache", info.cache},
-                               {"ceilings", std::move(measured)}}));
+    devices.add(JsonValue::object({{"number", ceilings.number},
+                                   {"name", info.name},
+                                   {"id", info.id},
+                                   {"driver", info.driver},
+                                   {"backend", info.backend},
+                                   {"kind", info.kind},
+                                   {"architecture", info.architecture},
+                                   {"units", info.units},
+                                   {"max_clock_mhz", info.max_clock},
+                                   {"memory_clock_mhz", info.memory_clock},
+                                   {"bus_width", info.bus_width},
+                                   {"memory", info.memory},
+                                   {"cache", info.cache},
+                                   {"ceilings", std::move(measured)}}));
   }
-  return Value::object({{"schema", "tacho-roofline/1"}, {"devices", std::move(devices)}}).text() + "\n";
+  return JsonValue::object({{"schema", "tacho-roofline/1"}, {"devices", std::move(devices)}}).text() + "\n";
 }
 
 Result<int> run(const Arguments& a) {

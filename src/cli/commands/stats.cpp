@@ -157,7 +157,7 @@ int stack_stats(const std::string& file, const std::string& by_text, report::Sho
   if (!trace) return complain(kBadInput, trace.error().message);
   auto tree = analysis::stack_tree(**trace, options);
   if (!tree) return complain(kBadInput, tree.error().message);
-  const bool text = show_options.face == report::Face::kText;
+  const bool text = show_options.face == report::AnswerFormat::kText;
   const bool wants_own = code == Code::kOwn || (code == Code::kByFormat && text);
   const analysis::OwnShare own = analysis::own_share(*tree);
   const bool filtered = wants_own && (own.host_ns > 0 || own.gpu_ns > 0);
@@ -358,7 +358,7 @@ int operator_stats(const std::string& file, bool modules, report::ShowOptions op
   std::vector<analysis::OperatorRow> rows;
   if (tree->any())
     rows = analysis::operator_rows(*tree, modules ? analysis::OperatorBy::kModule : analysis::OperatorBy::kOperator);
-  const size_t all = rows.size(), most = top.value_or(options.face == report::Face::kText ? kRows : 0);
+  const size_t all = rows.size(), most = top.value_or(options.face == report::AnswerFormat::kText ? kRows : 0);
   std::vector<std::string> fused;
   if (!modules) fused = fused_notes(rows, most);
   if (most != 0 && all > most) rows.resize(most);

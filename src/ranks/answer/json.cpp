@@ -11,20 +11,20 @@
 namespace tacho::ranks {
 namespace {
 
-using report::Value;
+using report::JsonValue;
 
 // A number that is only known where it is positive.
 template <typename Number>
-Value known(Number value) {
-  return value > 0 ? Value(value) : Value();
+JsonValue known(Number value) {
+  return value > 0 ? JsonValue(value) : JsonValue();
 }
 
-Value value_of(const Meanwhile& meanwhile, const Names& names) {
+JsonValue value_of(const Meanwhile& meanwhile, const Names& names) {
   static constexpr const char* kKinds[] = {"unknown", "own code", "kernels", "copies", "call", "mpi", "messages"};
   if (meanwhile.kind == Meanwhile::Kind::kUnknown) return {};
-  Value out = Value::object({{"kind", kKinds[static_cast<size_t>(meanwhile.kind)]},
-                             {"text", meanwhile_text(meanwhile, names)},
-                             {"time_ns", meanwhile.time}});
+  JsonValue out = JsonValue::object({{"kind", kKinds[static_cast<size_t>(meanwhile.kind)]},
+                                     {"text", meanwhile_text(meanwhile, names)},
+                                     {"time_ns", meanwhile.time}});
   if (meanwhile.kind == Meanwhile::Kind::kMessages) out.set("peer", meanwhile.peer);
   if (meanwhile.name != 0) {
     out.set("name", names.text(meanwhile.name));
@@ -33,13 +33,13 @@ Value value_of(const Meanwhile& meanwhile, const Names& names) {
   return out;
 }
 
-Value value_of(const Cause& cause, const Names& names) {
+JsonValue value_of(const Cause& cause, const Names& names) {
   static constexpr const char* kKinds[] = {"none", "more kernels", "longer kernel", "copies",
                                            "host", "idle",         "earlier",       "messages",
                                            "mpi",  "late sends",   "began later",   "unknown"};
-  Value out = Value::object({{"kind", kKinds[static_cast<size_t>(cause.kind)]},
-                             {"text", cause_text(cause, names)},
-                             {"explained_ns", cause.time}});
+  JsonValue out = JsonValue::object({{"kind", kKinds[static_cast<size_t>(cause.kind)]},
+                                     {"text", cause_text(cause, names)},
+                                     {"explained_ns", cause.time}});
   if (cause.kind == Cause::Kind::kMoreKernels) out.set("kernels", cause.kernels);
   if (cause.kind == Cause::Kind::kMessages || cause.kind == Cause::Kind::kLateSends) out.set("peer", cause.peer);
   if (cause.name != 0) {
@@ -51,7 +51,7 @@ Value value_of(const Cause& cause, const Names& names) {
   return out;
 }
 
-void set_times(Value& out, const Times& times) {
+void set_times(JsonValue& out, const Times& times) {
   out.set("span_ns", times.span());
   out.set("busy_ns", times.busy);
   out.set("idle_ns", times.idle());
@@ -116,16 +116,16 @@ class Json {
   int64_t moment(int64_t time) const { return time - options_.zero; }
 
   void head() {
-    Value remarks = Value::list_of(job_.remarks);
+    JsonValue remarks = JsonValue::list_of(job_.remarks);
     for (const std::string& remark : report_.remarks) remarks.add(remark);
     out_.set("schema", "tacho-ranks/1");
     out_.set("remarks", std::move(remarks));
-    out_.set("sentences", Value::list_of(headlines(job_, report_)));
-    out_.set("clocks", Value::object({{"text", clocks_text(job_, report_)},
-                                      {"aligned", report_.aligned},
-                                      {"residual_ns", report_.clock_residual}}));
+    out_.set("sentences", JsonValue::list_of(headlines(job_, report_)));
+    out_.set("clocks", JsonValue::object({{"text", clocks_text(job_, report_)},
+                                          {"aligned", report_.aligned},
+                                          {"residual_ns", report_.clock_residual}}));
     out_.set("steps_from", job_.runs[0].steps_from);
-    out_.set("missing_ranks", Value::list_of(report_.missing));
+    out_.set("missing_ranks", JsonValue::list_of(report_.missing));
   }
 
   Status ranks() {
@@ -137,11 +137,11 @@ class Json {
     for (size_t run = 0; run < job_.runs.size(); ++run) {
       const RankRun& of = job_.runs[run];
       const RankAnswer& rank = report_.ranks[run];
-      Value row = Value::object({{"rank", of.rank},
-                                 {"file", of.file},
-                                 {"host", of.host},
-                                 {"kernels", of.kernels},
-                                 {"collectives", of.arrivals}});
+      JsonValue row = JsonValue::object({{"rank", of.rank},
+                                         {"file", of.file},
+                                         {"host", of.host},
+                                         {"kernels", of.kernels},
+                                         {"collectives", of.arrivals}});
       set_times(row, of.total);
       row.set("mpi_calls", of.calls);
       row.set("mpi_ns", of.mpi);
@@ -155,9 +155,9 @@ class Json {
       row.set("last_in", rank.last_in);
       row.set("clock_offset_ns", rank.clock_offset);
       row.set("clock_corrected", rank.corrected);
-      row.set("clock_residual_ns", rank.related ? Value(rank.clock_residual) : Value());
+      row.set("clock_residual_ns", rank.related ? JsonValue(rank.clock_residual) : JsonValue());
       TACHO_ASSIGN(const std::vector<Times> steps, steps_of(of, job_.spools));
-      Value list = Value::list();
+      JsonValue list = JsonValue::list();
       for (size_t step = 0; step < steps.size(); ++step) {
         const int64_t number = of.first_step + static_cast<int64_t>(step);
         if (steps[step].first == kUnknown || (!all_steps && !kept.contains(number))) continue;
@@ -170,8 +170,8 @@ class Json {
     return {};
   }
 
-  Value rank_step(int64_t number, const Times& times, const RankStep* with_others) const {
-    Value out = Value::object({{"step", number}});
+  JsonValue rank_step(int64_t number, const Times& times, const RankStep* with_others) const {
+    JsonValue out = JsonValue::object({{"step", number}});
     set_times(out, times);
     if (with_others == nullptr) return out;
     out.set("begin_ns", moment(with_others->begin));
@@ -185,12 +185,12 @@ class Json {
   void stragglers() {
     out_.begin_lines("stragglers");
     for (const Straggler& straggler : report_.stragglers)
-      out_.add(Value::object({{"rank", straggler.rank},
-                              {"last_in", straggler.collectives},
-                              {"waited_ns", straggler.waited},
-                              {"waited_for_messages_ns", straggler.for_messages},
-                              {"steps", Value::list_of(straggler.steps)},
-                              {"cause", value_of(straggler.cause, job_.names)}}));
+      out_.add(JsonValue::object({{"rank", straggler.rank},
+                                  {"last_in", straggler.collectives},
+                                  {"waited_ns", straggler.waited},
+                                  {"waited_for_messages_ns", straggler.for_messages},
+                                  {"steps", JsonValue::list_of(straggler.steps)},
+                                  {"cause", value_of(straggler.cause, job_.names)}}));
     out_.end_lines();
   }
 
@@ -199,10 +199,10 @@ class Json {
     for (size_t i = 0; i < report_.steps.size(); ++i) {
       if (!step_kept_[i]) continue;
       const StepReport& step = report_.steps[i];
-      Value path = Value::list();
+      JsonValue path = JsonValue::list();
       for (const PathPiece& piece : step.path) {
         static constexpr const char* kKinds[] = {"stretch", "transfer", "tail"};
-        Value part = Value::object(
+        JsonValue part = JsonValue::object(
             {{"rank", piece.rank}, {"kind", kKinds[static_cast<size_t>(piece.kind)]}, {"duration_ns", piece.duration}});
         if (piece.kind == PathPiece::Kind::kStretch) {
           part.set("compute_ns", piece.compute);
@@ -213,17 +213,17 @@ class Json {
         part.set("collective", piece.collective);
         path.add(std::move(part));
       }
-      out_.add(Value::object({{"step", step.number},
-                              {"begin_ns", moment(step.begin)},
-                              {"length_ns", step.end - step.begin},
-                              {"collectives", step.collectives},
-                              {"last_rank", step.last_rank},
-                              {"last_in", step.last_in},
-                              {"late_ns", step.late},
-                              {"waited_ns", step.waited},
-                              {"imbalance_percent", step.imbalance},
-                              {"cause", value_of(step.cause, job_.names)},
-                              {"path", std::move(path)}}));
+      out_.add(JsonValue::object({{"step", step.number},
+                                  {"begin_ns", moment(step.begin)},
+                                  {"length_ns", step.end - step.begin},
+                                  {"collectives", step.collectives},
+                                  {"last_rank", step.last_rank},
+                                  {"last_in", step.last_in},
+                                  {"late_ns", step.late},
+                                  {"waited_ns", step.waited},
+                                  {"imbalance_percent", step.imbalance},
+                                  {"cause", value_of(step.cause, job_.names)},
+                                  {"path", std::move(path)}}));
     }
     out_.end_lines();
   }
@@ -234,32 +234,32 @@ class Json {
     for (size_t i = 0; i < report_.collectives.size(); ++i) {
       if (!collective_kept_[i]) continue;
       const Collective& collective = report_.collectives[i];
-      Value row =
-          Value::object({{"index", i},
-                         {"group", job_.names.communicator(collective.communicator).name},
-                         {"number", collective.sequence},
-                         {"operation", operation_name(collective.operation)},
-                         {"message_bytes", known(collective.bytes)},
-                         {"step", collective.step >= 0 ? Value(job_.runs[0].first_step + collective.step) : Value()},
-                         {"ranks", collective.ranks},
-                         {"complete", collective.complete},
-                         {"last_rank", collective.last_rank},
-                         {"blamed_rank", job_.runs[collective.blamed_run].rank},
-                         {"first_start_ns", moment(collective.first_start)},
-                         {"spread_ns", collective.spread},
-                         {"late_ns", collective.late},
-                         {"waited_ns", collective.waited},
-                         {"transfer_ns", collective.transfer},
-                         {"algorithm_gb_s", known(collective.algorithm_bandwidth)},
-                         {"bus_gb_s", known(collective.bus_bandwidth)},
-                         {"cause", value_of(collective.cause, job_.names)}});
+      JsonValue row = JsonValue::object(
+          {{"index", i},
+           {"group", job_.names.communicator(collective.communicator).name},
+           {"number", collective.sequence},
+           {"operation", operation_name(collective.operation)},
+           {"message_bytes", known(collective.bytes)},
+           {"step", collective.step >= 0 ? JsonValue(job_.runs[0].first_step + collective.step) : JsonValue()},
+           {"ranks", collective.ranks},
+           {"complete", collective.complete},
+           {"last_rank", collective.last_rank},
+           {"blamed_rank", job_.runs[collective.blamed_run].rank},
+           {"first_start_ns", moment(collective.first_start)},
+           {"spread_ns", collective.spread},
+           {"late_ns", collective.late},
+           {"waited_ns", collective.waited},
+           {"transfer_ns", collective.transfer},
+           {"algorithm_gb_s", known(collective.algorithm_bandwidth)},
+           {"bus_gb_s", known(collective.bus_bandwidth)},
+           {"cause", value_of(collective.cause, job_.names)}});
       if (report_.arrivals) {
         arrivals.resize(collective.ranks);
         TACHO_TRY(report_.arrivals->read(collective.arrivals_at, arrivals.size(), arrivals.data()));
-        Value list = Value::list();
+        JsonValue list = JsonValue::list();
         for (const RankArrival& arrival : arrivals)
-          list.add(Value::list({job_.runs[arrival.run].rank, arrival.start - collective.first_start,
-                                collective.last_start - arrival.start, arrival.end - collective.first_start}));
+          list.add(JsonValue::list({job_.runs[arrival.run].rank, arrival.start - collective.first_start,
+                                    collective.last_start - arrival.start, arrival.end - collective.first_start}));
         row.set("arrivals", std::move(list));
       }
       out_.add(row);
@@ -272,19 +272,19 @@ class Json {
     out_.begin_lines("kinds");
     for (const Group& group : report_.groups) {
       const Names::Communicator told = job_.names.communicator(group.communicator);
-      out_.add(Value::object({{"operation", operation_name(group.operation)},
-                              {"group", told.name},
-                              {"members", told.members},
-                              {"message_bytes", group.bytes},
-                              {"count", group.count},
-                              {"median_spread_ns", group.median_spread},
-                              {"longest_spread_ns", group.most_spread},
-                              {"median_transfer_ns", group.median_transfer},
-                              {"waited_ns", group.waited},
-                              {"algorithm_gb_s", known(group.algorithm_bandwidth)},
-                              {"bus_gb_s", known(group.bus_bandwidth)},
-                              {"peak_gb_s", known(group.peak)},
-                              {"peak", peak_text(group)}}));
+      out_.add(JsonValue::object({{"operation", operation_name(group.operation)},
+                                  {"group", told.name},
+                                  {"members", told.members},
+                                  {"message_bytes", group.bytes},
+                                  {"count", group.count},
+                                  {"median_spread_ns", group.median_spread},
+                                  {"longest_spread_ns", group.most_spread},
+                                  {"median_transfer_ns", group.median_transfer},
+                                  {"waited_ns", group.waited},
+                                  {"algorithm_gb_s", known(group.algorithm_bandwidth)},
+                                  {"bus_gb_s", known(group.bus_bandwidth)},
+                                  {"peak_gb_s", known(group.peak)},
+                                  {"peak", peak_text(group)}}));
     }
     out_.end_lines();
   }
@@ -292,33 +292,33 @@ class Json {
   void messages() {
     out_.begin_lines("late_messages");
     for (const LateMessage& message : report_.messages.late)
-      out_.add(Value::object({{"from", job_.runs[message.from].rank},
-                              {"to", job_.runs[message.to].rank},
-                              {"communicator", job_.names.communicator(message.communicator).name},
-                              {"tag", message.tag != INT32_MIN ? Value(message.tag) : Value()},
-                              {"number", message.number},
-                              {"bytes", message.bytes},
-                              {"sent_ns", moment(message.sent_at)},
-                              {"waited_ns", message.waited},
-                              {"meanwhile", value_of(message.meanwhile, job_.names)}}));
+      out_.add(JsonValue::object({{"from", job_.runs[message.from].rank},
+                                  {"to", job_.runs[message.to].rank},
+                                  {"communicator", job_.names.communicator(message.communicator).name},
+                                  {"tag", message.tag != INT32_MIN ? JsonValue(message.tag) : JsonValue()},
+                                  {"number", message.number},
+                                  {"bytes", message.bytes},
+                                  {"sent_ns", moment(message.sent_at)},
+                                  {"waited_ns", message.waited},
+                                  {"meanwhile", value_of(message.meanwhile, job_.names)}}));
     out_.end_lines();
     out_.begin_lines("messages");
     for (const auto& [pair, sums] : report_.messages.pairs)
-      out_.add(Value::object({{"from", job_.runs[pair.first].rank},
-                              {"to", job_.runs[pair.second].rank},
-                              {"messages", sums.first},
-                              {"bytes", sums.second}}));
+      out_.add(JsonValue::object({{"from", job_.runs[pair.first].rank},
+                                  {"to", job_.runs[pair.second].rank},
+                                  {"messages", sums.first},
+                                  {"bytes", sums.second}}));
     out_.end_lines();
     out_.begin_lines("bytes");
     for (const auto& [pair, count] : report_.bytes)
-      out_.add(Value::object({{"from", pair.first}, {"to", pair.second}, {"bytes", count}}));
+      out_.add(JsonValue::object({{"from", pair.first}, {"to", pair.second}, {"bytes", count}}));
     out_.end_lines();
   }
 
   const Job& job_;
   const Report& report_;
   const JsonOptions& options_;
-  report::ValueStream out_;
+  report::DocumentStream out_;
   std::vector<bool> step_kept_, collective_kept_;  // that there is room for
 };
 

@@ -3,6 +3,13 @@
 
 namespace tacho::report {
 
+// Out of line: GCC 12 warns of members of a variant that it does not hold where moves are inlined.
+JsonValue::JsonValue(const JsonValue&) = default;
+JsonValue::JsonValue(JsonValue&&) noexcept = default;
+JsonValue& JsonValue::operator=(const JsonValue&) = default;
+JsonValue& JsonValue::operator=(JsonValue&&) noexcept = default;
+JsonValue::~JsonValue() = default;
+
 JsonValue JsonValue::table(Answer answer) {
   const Table exact = exact_table(std::move(answer));
   JsonValue columns = list(), rows = lines();

@@ -20,6 +20,11 @@ class JsonValue {
   using Member = std::pair<std::string_view, JsonValue>;
 
   JsonValue() = default;  ///< null
+  JsonValue(const JsonValue&);
+  JsonValue(JsonValue&&) noexcept;
+  JsonValue& operator=(const JsonValue&);
+  JsonValue& operator=(JsonValue&&) noexcept;
+  ~JsonValue();
   JsonValue(bool boolean) : value_(boolean) {}
   template <std::integral Number>
   requires(!std::same_as<Number, bool>) JsonValue(Number number) : value_(static_cast<int64_t>(number)) {}

@@ -9,7 +9,6 @@ import json
 import pathlib
 import re
 import tempfile
-import unittest
 
 import harness
 from harness import DATA, EXAMPLES, TACHO

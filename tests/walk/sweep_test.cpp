@@ -53,7 +53,9 @@ TEST(Sweep, GivesAllRowsOfAllTablesInOrderOfStart) {
       EXPECT_EQ(slice.start[i], starts[at]);
       EXPECT_EQ(slice.dim[i], 1);
       EXPECT_EQ(slice.correlation[i], slice.duration[i]);
-      if (slice.bytes != nullptr) EXPECT_EQ(slice.bytes[i], slice.duration[i] * (slice.table == Table::kCopy ? 2 : 3));
+      if (slice.bytes != nullptr) {
+        EXPECT_EQ(slice.bytes[i], slice.duration[i] * (slice.table == Table::kCopy ? 2 : 3));
+      }
     }
   }
   EXPECT_TRUE(sweep.status());

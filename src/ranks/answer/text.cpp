@@ -204,7 +204,10 @@ class Text {
         for (const RankRun& to : job_.runs) {
           const auto found = std::ranges::find_if(
               pairs, [&](const Pair& pair) { return pair.from == from.rank && pair.to == to.rank; });
-          row.push_back(found == pairs.end() ? Cell() : Cell(found->bytes));
+          if (found == pairs.end())
+            row.emplace_back();
+          else
+            row.emplace_back(found->bytes);
         }
       }
     } else {

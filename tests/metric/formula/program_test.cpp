@@ -171,12 +171,10 @@ TEST(Program, AGraphNamesOnlyEarlierOperations) {
     const Program::Graph::Operation& operation = graph.operations[i];
     ASSERT_LT(operation.op, names.size());
     const std::string_view name = names[operation.op];
-    if (name == "constant")
-      EXPECT_LT(operation.a, graph.constants.size());
-    else if (name == "column")
-      EXPECT_LT(operation.a, graph.inputs.size());
-    else if (i > 0 && name != "sum_list")
-      EXPECT_LT(operation.a, i) << name;
+    const size_t limit = name == "constant" ? graph.constants.size() : name == "column" ? graph.inputs.size() : i;
+    if (i > 0 && name != "sum_list") {
+      EXPECT_LT(operation.a, limit) << name;
+    }
   }
 }
 

@@ -20,7 +20,6 @@ namespace {
 
 using metric::Block;
 using metric::Catalog;
-using metric::Cell;
 using metric::ColumnRole;
 using metric::Metric;
 using metric::Reduction;
@@ -86,10 +85,10 @@ struct Explained {
 };
 
 /// A metric's formulas, one line per column; the statistics of one value share a line.
-std::string formulas(const Table& table, const std::vector<Cell>& cells) {
+std::string formulas(const Table& table, const std::vector<metric::Cell>& cells) {
   std::string out;
   std::string statistics;
-  const Cell* shared = nullptr;
+  const metric::Cell* shared = nullptr;
   for (size_t i = 0; i < cells.size(); ++i) {
     if (table.columns[i].role != ColumnRole::kValue || cells[i].reduction == Reduction::kNone) continue;
     if (shared != nullptr && shared->formula != cells[i].formula) continue;
@@ -99,7 +98,7 @@ std::string formulas(const Table& table, const std::vector<Cell>& cells) {
   if (shared != nullptr) out += fmt::format("{}\n{}\n", statistics, shared->formula);
   for (size_t i = 0; i < cells.size(); ++i) {
     if (table.columns[i].role != ColumnRole::kValue) continue;
-    const Cell& cell = cells[i];
+    const metric::Cell& cell = cells[i];
     if (shared != nullptr && cell.reduction != Reduction::kNone && cell.formula == shared->formula) continue;
     if (cell.formula.empty()) continue;
     out += fmt::format("{}\n{}\n", table.columns[i].title, metric::formula_text(cell));

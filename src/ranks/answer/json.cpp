@@ -119,7 +119,7 @@ class Json {
     JsonValue remarks = JsonValue::list_of(job_.remarks);
     for (const std::string& remark : report_.remarks) remarks.add(remark);
     out_.set("schema", "tacho-ranks/1");
-    out_.set("remarks", std::move(remarks));
+    out_.set("remarks", remarks);
     out_.set("sentences", JsonValue::list_of(headlines(job_, report_)));
     out_.set("clocks", JsonValue::object({{"text", clocks_text(job_, report_)},
                                           {"aligned", report_.aligned},

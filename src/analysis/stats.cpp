@@ -267,7 +267,9 @@ Status StatTable::State::fill() {
       if (trace->aggregated()) add_saturating(sum(summary.dim).bytes, summary.bytes);
     }
   }));
-  if (trace->aggregated()) {
+  if (!options.sizes) {
+    // Nobody asks for them.
+  } else if (trace->aggregated()) {
     for (size_t dim = 0; dim < known; ++dim) sum(static_cast<int64_t>(dim)).assume_sizes();
   } else if (by == By::kCopy) {
     using C = column::Copy;

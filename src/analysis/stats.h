@@ -48,6 +48,7 @@ struct StatOptions {
   std::optional<int64_t> process = {};       // row of table process
   std::optional<event::Domain> domain = {};  // kApi only
   bool runtime_calls = false;  // kApi: without operators, functions of Python, MPI and the like (call_kind.h)
+  bool sizes = true;           // copies and fills: reads their rows for StatRow::bytes and sized, else these are 0
 };
 
 /// Statistics of any number of names in bounded memory: row() makes texts on request, and the numbers of many names lie

@@ -138,6 +138,7 @@ int run_top(int argc, char** argv) {
     if (!opened) return complain(kBadInput, opened.error().message);
     trace = *opened;
     std::vector<std::pair<std::string, analysis::StatTable>> tables;
+    options.sizes = false;
     for (const analysis::By by : {analysis::By::kKernel, analysis::By::kCopy, analysis::By::kFill}) {
       if (kernels && by != analysis::By::kKernel) continue;
       auto table = analysis::StatTable::make(*trace, by, options);

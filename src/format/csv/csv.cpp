@@ -718,6 +718,7 @@ class Exporter {
   Status statistics_of_many(analysis::By by, std::string_view name, std::string_view domain,
                             std::vector<StatisticsRow>& domains) {
     analysis::StatOptions options;
+    options.sizes = false;
     options.groups = false;
     options.mangled = options_.mangled;
     options.truncate = options_.truncate;

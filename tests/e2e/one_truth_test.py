@@ -119,6 +119,8 @@ def readable(text):
 
 
 class OneTruth(harness.Case):
+    asked = 0  # launches that were looked up in the page
+
     def agree(self, question, answers):
         """All values of {place: value} are equal."""
         (first, truth), *others = answers.items()
@@ -194,6 +196,7 @@ class OneTruth(harness.Case):
         self.assertEqual(delays - rpd, collections.Counter(), "query --dialect rpd lacks launches")
         for row, start, call in truth:
             if row - 1 in slices:
+                self.asked += 1
                 zero = int(document["t0"])
                 causes = [link["start"] + zero for link in slices[row - 1]["links"] if link["table"] == "api"]
                 self.assertIn(call, causes, f"view: the call of the kernel at {start}")
@@ -204,7 +207,9 @@ class OneTruth(harness.Case):
         names = [row["text"] for row in overview["calls_top"]]
         found = re.search(r"^API calls[^\n]*\n[^\n]*\n((?: [^\n]*\n)*)", ask.text(), re.M)
         shown = [] if found is None else [line.split()[-1] for line in found[1].splitlines() if not line.lstrip().startswith("…")]
-        self.assertEqual(shown[:3], [name.split()[-1] for name in names[:len(shown[:3])]], "info and view: API calls")
+        # info lists as many as it has room for, at least three.
+        self.assertGreaterEqual(len(shown), min(3, len(names)), ask.text())
+        self.assertEqual([name.split()[-1] for name in names[:len(shown)]], shown[:len(names)], "info and view: API calls")
 
     def copies(self, ask):
         """Bytes of copies: of those that have a size, and never 0 for those that have none."""
@@ -223,6 +228,7 @@ class OneTruth(harness.Case):
         harness.need_data()
         for file in recordings():
             self.questions(file)
+        self.assertGreater(self.asked, 100, "launches were compared with the page's")
 
     def test_a_recorded_run(self):
         self.trace(EXAMPLES / "vcopy", "-n", "65536", "-b", "256", "-i", "20")

@@ -185,12 +185,14 @@ class Maker {
                                                                .counter = counter});
     writer_->add(event::row::Reading{.track = track, .start = time, .value = std::bit_cast<int64_t>(value)});
   }
-  void counter_value(int64_t track, int64_t start, int64_t ordinal, int64_t counter, int64_t instance, double value) {
+  void counter_value(int64_t track, int64_t start, int64_t ordinal, int64_t counter, int64_t instance, double value,
+                     int64_t pass = 0) {
     writer_->add(event::row::CounterValue{.track = track,
                                           .start = start,
                                           .ordinal = ordinal,
                                           .dim = counter,
                                           .instance = instance,
+                                          .pass = pass,
                                           .value = std::bit_cast<int64_t>(value)});
   }
   void clock(int64_t raw, int64_t boottime) {

@@ -14,6 +14,7 @@
 //   x.launching_thread(track, correlation)              id of the thread that requested device work
 //   x.agent_of(device), x.symbol(kernel), x.code_object(), x.pmc(counter), x.owner_node(), x.owner(), x.pmc_agent()
 //   x.dispatch_event(track, start)                      id of the event of a counter value's dispatch
+//   x.counts(track, start, ordinal, counter, pass)      whether a counter's value is one of the first pass
 #pragma once
 
 #include <string>
@@ -268,10 +269,15 @@ inline constexpr auto kMemoryAllocateTable = [](auto& face) {
   face.column("extdata", "j", kFew | kObject, derive::kZero);
 };
 
-// A value belongs to the dispatch that starts on the value's track at the value's start.
+// A value belongs to the dispatch that starts on the value's track at the value's start. Of several passes that read a
+// counter the first counts.
 inline constexpr auto kPmcEventTable = [](auto& face) {
   using V = event::column::CounterValue;
   face.relation("rocpd_pmc_event");
+  face.keep(derive::from<V::track, V::start, V::ordinal, V::dim, V::pass>(
+      [](auto& x, int64_t track, int64_t start, int64_t ordinal, int64_t counter, int64_t pass) {
+        return int64_t{x.counts(track, start, ordinal, counter, pass)};
+      }));
   kIdAndGuid(face);
   face.column("event_id", "i:rocpd_event", 0, derive::kDispatchEvent);
   face.column("pmc_id", "I:rocpd_info_pmc", kFew,

@@ -96,7 +96,7 @@ class RelationFace {
 
   template <typename Function, int16_t... kBase>
   PartColumn stored(format::relation::Derivation<Function, kBase...>, bool text_id) const {
-    static_assert(sizeof...(kBase) <= 4 && format::relation::kRowNumber == kRowNumber);
+    static_assert(sizeof...(kBase) <= kMostBases && format::relation::kRowNumber == kRowNumber);
     PartColumn column;
     size_t count = 0;
     ((column.base[count++] = kBase), ...);

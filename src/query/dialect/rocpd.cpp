@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/files/sorted_file.h"
 #include "base/format.h"
@@ -15,6 +16,7 @@
 #include "query/dialect/top_rows.h"
 #include "trace/read/rows.h"
 #include "walk/agents.h"
+#include "walk/counters.h"
 
 namespace tacho::query {
 
@@ -60,6 +62,12 @@ struct RocpdTrace {
   /// The process that owns whatever belongs to none in particular.
   int64_t owner() const { return nameless ? 0 : 1; }
 
+  /// Whether a counter's value is one of the first pass that read it; true for all where the passes cannot be read.
+  bool counts(int64_t track, int64_t start, int64_t ordinal, int64_t counter, int64_t pass) {
+    if (!passes_) passes_.emplace(walk::FirstPasses::make(facts->trace()));
+    return !*passes_ || (*passes_)->count(track, start, ordinal, counter, pass);
+  }
+
   /// Row of the dispatch that starts on this track then; -1 if there is none.
   int64_t dispatch(int64_t track, int64_t start) {
     if (!indexed_) {
@@ -82,6 +90,7 @@ struct RocpdTrace {
   };
   KeyIndex<int64_t, Place> index_;
   bool indexed_ = false, usable_ = false;
+  std::optional<Result<walk::FirstPasses>> passes_;
 };
 
 // What the lists of format/rocpd/relations.h ask about a trace.
@@ -122,6 +131,9 @@ struct RocpdFacts {
   int64_t owner_node() const { return 1; }
   int64_t owner() const { return about->owner(); }
   int64_t pmc(int64_t counter) const { return counter; }
+  bool counts(int64_t track, int64_t start, int64_t ordinal, int64_t counter, int64_t pass) const {
+    return about->counts(track, start, ordinal, counter, pass);
+  }
   int64_t pmc_agent() const { return about->agents.all().size() > 1 ? about->agents.all()[1].node : 0; }
   int64_t dispatch_event(int64_t track, int64_t start) const {
     const int64_t row = about->dispatch(track, start);
@@ -385,15 +397,15 @@ Dialect rocpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFa
   add(kRegionsView, {Table::kApi, Table::kMarker});
   const auto strings = std::make_shared<TraceStrings>(facts, words().size());
   Relation texts = RelationFace<RocpdFacts>(kRocpdVersion).empty(kStringTable, x).take();
-  texts.parts.push_back(
-      {0,
-       {PartColumn{{kRowNumber, kNoBase, kNoBase, kNoBase}, [](const int64_t* base) { return base[0] + 1; }},
-        PartColumn{{kNoBase, kNoBase, kNoBase, kNoBase}, [](const int64_t*) { return int64_t{0}; }},
-        PartColumn{
-            {kRowNumber, kNoBase, kNoBase, kNoBase},
-            [count = about->strings](const int64_t* base) { return base[0] < count ? base[0] : count - 1 - base[0]; }}},
-       {},
-       1});
+  texts.parts.push_back({0,
+                         {PartColumn{{kRowNumber}, [](const int64_t* base) { return base[0] + 1; }},
+                          PartColumn{{kNoBase}, [](const int64_t*) { return int64_t{0}; }},
+                          PartColumn{{kRowNumber},
+                                     [count = about->strings](const int64_t* base) {
+                                       return base[0] < count ? base[0] : count - 1 - base[0];
+                                     }}},
+                         {},
+                         1});
   dialect.relations.emplace_back(strings, std::move(texts));
   dialect.results = small_tables(x);
   const std::vector<RC> top_columns = {RC{"name", kT}, RC{"total_calls", kI}, RC{"total_duration", kR},

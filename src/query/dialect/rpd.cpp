@@ -212,14 +212,14 @@ Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFact
   empty(kBarrieropTable);
   empty(kOpInputSignalsTable);
   Relation texts = RelationFace<RpdFacts>(kRpdVersion).empty(kStringTable, about).take();
-  texts.parts.push_back(
-      {0,
-       {PartColumn{{kRowNumber, kNoBase, kNoBase, kNoBase}, [](const int64_t* base) { return base[0] + 1; }},
-        PartColumn{
-            {kRowNumber, kNoBase, kNoBase, kNoBase},
-            [count = about.strings](const int64_t* base) { return base[0] < count ? base[0] : count - 1 - base[0]; }}},
-       {},
-       1});
+  texts.parts.push_back({0,
+                         {PartColumn{{kRowNumber}, [](const int64_t* base) { return base[0] + 1; }},
+                          PartColumn{{kRowNumber},
+                                     [count = about.strings](const int64_t* base) {
+                                       return base[0] < count ? base[0] : count - 1 - base[0];
+                                     }}},
+                         {},
+                         1});
   dialect.relations.emplace_back(strings, std::move(texts));
 
   using C = ResultTable::Column;

@@ -433,7 +433,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
     };
   };
   const auto place = [](const sqlite::StoredTable& table, const char* name) {
-    return PartColumn{{static_cast<int16_t>(table.column(name)), kNoBase, kNoBase, kNoBase}, {}};
+    return PartColumn{{static_cast<int16_t>(table.column(name))}};
   };
   const auto number = [](const char* name, bool few = false) {
     return ColumnInfo{.name = name, .text = {}, .few = few};
@@ -463,8 +463,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
   part.columns.push_back(place(*calls, "args_id"));
   const auto named = exists(texts), argued = exists(long_texts), in_domain = exists(texts), in_category = exists(texts);
   const auto keep = [](int16_t column, auto test) {
-    return PartColumn{{column, kNoBase, kNoBase, kNoBase},
-                      [test](const int64_t* base) -> int64_t { return test(base[0]); }};
+    return PartColumn{{column}, [test](const int64_t* base) -> int64_t { return test(base[0]); }};
   };
   const auto at = [&](const char* name) { return static_cast<int16_t>(calls->column(name)); };
   part.keep = {keep(at("apiName_id"), named), keep(at("args_id"), argued)};
@@ -515,7 +514,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
     for (size_t i = 0; i < info.columns.size() && i < static_cast<size_t>(sqlite::TableScan::kMaxColumns); ++i) {
       const std::string& name = info.columns[i];
       if (std::find(std::begin(kTexts), std::end(kTexts), name) != std::end(kTexts)) continue;
-      PartColumn from{{static_cast<int16_t>(i), kNoBase, kNoBase, kNoBase}, {}};
+      PartColumn from{{static_cast<int16_t>(i)}};
       if (&info == strings && name == "string") {
         if (info.rowid_column < 0) continue;
         own.columns.push_back(text(name.c_str(), remembered(), false));

@@ -73,9 +73,8 @@ Relation relation_of(const event::TableInfo& info, const std::shared_ptr<TraceFa
   part.table = static_cast<int>(info.table);
   part.first_id = fact ? 1 : 0;
   relation.columns.push_back({.name = "id", .text = {}, .id = true});
-  part.columns.push_back({{kRowNumber, kNoBase, kNoBase, kNoBase},
-                          [first = part.first_id](const int64_t* base) { return base[0] + first; }});
-  const auto own = [](int16_t at) { return PartColumn{{at, kNoBase, kNoBase, kNoBase}, {}}; };
+  part.columns.push_back({{kRowNumber}, [first = part.first_id](const int64_t* base) { return base[0] + first; }});
+  const auto own = [](int16_t at) { return PartColumn{{at}}; };
   bool start_found = false;
   for (size_t i = 0; i < info.columns.size(); ++i) {
     const event::Column& source = info.columns[i];
@@ -97,15 +96,15 @@ Relation relation_of(const event::TableInfo& info, const std::shared_ptr<TraceFa
   }
   if (event::is_timed(info.table)) {
     relation.columns.push_back({.name = "end", .text = {}});
-    part.columns.push_back({{column::Fact::start, column::Fact::duration, kNoBase, kNoBase},
+    part.columns.push_back({{column::Fact::start, column::Fact::duration},
                             [](const int64_t* base) { return base[1] == kUnknown ? kUnknown : base[0] + base[1]; }});
     relation.columns.push_back(
         {.name = "name", .type = ValueType::kText, .text = name_text(facts, info.table), .few = true});
     part.columns.push_back(own(column::Fact::dim));
     const auto of_track = [&](const char* name, int64_t TraceFacts::Track::*member) {
       relation.columns.push_back({.name = name, .text = {}, .few = true});
-      part.columns.push_back({{column::Fact::track, kNoBase, kNoBase, kNoBase},
-                              [facts, member](const int64_t* base) { return facts->track(base[0]).*member; }});
+      part.columns.push_back(
+          {{column::Fact::track}, [facts, member](const int64_t* base) { return facts->track(base[0]).*member; }});
     };
     of_track("pid", &TraceFacts::Track::pid);
     of_track("tid", &TraceFacts::Track::tid);
@@ -127,7 +126,7 @@ Dialect tacho_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFa
       relation.columns.push_back({.name = "text",
                                   .type = ValueType::kText,
                                   .text = [facts](int64_t code, std::string&) { return facts->trace().string(code); }});
-      relation.parts[0].columns.push_back({{kRowNumber, kNoBase, kNoBase, kNoBase}, {}});
+      relation.parts[0].columns.push_back({{kRowNumber}});
     }
     dialect.relations.emplace_back(store, std::move(relation));
   }

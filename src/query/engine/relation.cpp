@@ -328,10 +328,10 @@ int64_t Scan::value_at(int column, uint32_t row) {
   }
   const PartColumn& source = relation_.parts[part_].columns[static_cast<size_t>(column)];
   if (source.base[0] == kNoBase) return source.derive ? source.derive(nullptr) : kUnknown;
-  int64_t base[4];
+  int64_t base[kMostBases];
   base[0] = base_value(source.base[0], row);
   if (!source.derive) return base[0];
-  for (size_t i = 1; i < 4 && source.base[i] != kNoBase; ++i) base[i] = base_value(source.base[i], row);
+  for (size_t i = 1; i < kMostBases && source.base[i] != kNoBase; ++i) base[i] = base_value(source.base[i], row);
   return source.derive(base);
 }
 
@@ -436,8 +436,8 @@ void Scan::enter(size_t part, size_t chunk) {
 
 bool Scan::kept(uint32_t row) {
   for (const PartColumn& keep : relation_.parts[part_].keep) {
-    int64_t base[4] = {};
-    for (size_t i = 0; i < 4 && keep.base[i] != kNoBase; ++i) base[i] = base_value(keep.base[i], row);
+    int64_t base[kMostBases] = {};
+    for (size_t i = 0; i < kMostBases && keep.base[i] != kNoBase; ++i) base[i] = base_value(keep.base[i], row);
     if (keep.derive(base) == 0) return false;
   }
   return true;
@@ -516,8 +516,8 @@ void Scan::select() {
       }
     } else {
       for (const uint32_t row : selection_) {
-        int64_t base[4] = {};
-        for (size_t i = 0; i < 4 && keep.base[i] != kNoBase; ++i) base[i] = base_value(keep.base[i], row);
+        int64_t base[kMostBases] = {};
+        for (size_t i = 0; i < kMostBases && keep.base[i] != kNoBase; ++i) base[i] = base_value(keep.base[i], row);
         if (keep.derive(base) != 0) selection_[kept++] = row;
       }
     }
@@ -829,8 +829,8 @@ const int64_t* RowReader::base(int16_t column) {
 
 int64_t RowReader::derived(const PartColumn& source) {
   if (source.base[0] == kNoBase) return source.derive ? source.derive(nullptr) : kUnknown;
-  int64_t values[4];
-  for (size_t i = 0; i < 4 && source.base[i] != kNoBase; ++i)
+  int64_t values[kMostBases];
+  for (size_t i = 0; i < kMostBases && source.base[i] != kNoBase; ++i)
     values[i] = source.base[i] == kRowNumber ? at_->first_row + row_ : base(source.base[i])[row_];
   return source.derive ? source.derive(values) : values[0];
 }

@@ -5,15 +5,18 @@
 
 #include <tsl/robin_map.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <list>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -101,8 +104,10 @@ class TraceStore : public Store {
 
 enum class ValueType : uint8_t { kInteger, kReal, kText };
 
-/// Computes a column's value from up to four values of a stored row. NULL is kUnknown, reals are bit patterns, and
-/// texts are codes that the column's text function turns into text.
+/// Of how many values of a stored row a column may be made.
+inline constexpr size_t kMostBases = 5;
+/// Computes a column's value from up to kMostBases values of a stored row. NULL is kUnknown, reals are bit patterns,
+/// and texts are codes that the column's text function turns into text.
 using Derive = std::function<int64_t(const int64_t* base)>;
 /// The text of a code; the result may point into `scratch`.
 using TextOf = std::function<std::string_view(int64_t code, std::string& scratch)>;
@@ -112,8 +117,13 @@ inline constexpr int16_t kRowNumber = -1;
 inline constexpr int16_t kNoBase = -2;
 
 struct PartColumn {
-  std::array<int16_t, 4> base = {kNoBase, kNoBase, kNoBase, kNoBase};  // columns of the trace table
-  Derive derive;                                                       // empty: base[0]'s value unchanged
+  /// Contract: at most kMostBases columns.
+  PartColumn(std::initializer_list<int16_t> from = {}, Derive how = {}) : derive(std::move(how)) {
+    base.fill(kNoBase);
+    std::copy(from.begin(), from.end(), base.begin());
+  }
+  std::array<int16_t, kMostBases> base;  // columns of the trace table, kNoBase behind the last
+  Derive derive;                         // empty: base[0]'s value unchanged
 };
 
 /// One table's share of a relation.

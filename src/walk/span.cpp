@@ -49,6 +49,17 @@ Status add_rows(const trace::Trace& trace, Table table, Ends& ends) {
 
 }  // namespace
 
+Span timeline_span(const trace::Trace& trace) {
+  const auto [first, last] = trace.time_range();
+  Span span{first, std::max(first, last)};
+  for (const trace::Chunk& chunk : trace.chunks(Table::kReading)) {
+    const bool none = span.first == 0 && span.last == 0;
+    span.first = none ? chunk.min_start : std::min(span.first, chunk.min_start);
+    span.last = none ? chunk.max_start : std::max(span.last, chunk.max_start);
+  }
+  return span;
+}
+
 Result<Span> run_span(const trace::Trace& trace) {
   Ends ends;
   // Of rows with and without a length under one name the summary does not tell which were first and last.

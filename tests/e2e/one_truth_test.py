@@ -183,6 +183,8 @@ class OneTruth(harness.Case):
         answers = {"query": ask.run(), "view": overview["totals"]["span"],
                    "report findings": ask.findings()["length"]}
         self.agree("run", answers)
+        document, *_ = ask.served()
+        self.agree("zero of the times in findings", {"view": int(document["t0"]), "report findings": ask.findings()["from"]})
         self.near("info: run", answers["query"], re.search(r"run of ([\d.]+ [a-z]+)", ask.text())[1])
 
     def launching_calls(self, ask):

@@ -92,5 +92,23 @@ TEST(RunSpan, OfNothingButMomentsReachesFromTheFirstToTheLast) {
   EXPECT_EQ(run_of([](TraceWriter&) {}), Ends(0, 0));
 }
 
+TEST(TimelineSpan, HoldsMarksAndReadings) {
+  const Folder folder;
+  auto writer = must(TraceWriter::create(folder / "t.tacho", {}));
+  writer->dimension(row::Track{.native = 1});
+  writer->dimension(row::Label{.name = writer->string("step")});
+  writer->add(marker(100, 50));
+  writer->add(marker(400, 0));
+  writer->add(row::Reading{.track = 1, .start = 20, .value = 0});
+  writer->add(row::Reading{.track = 1, .start = 900, .value = 0});
+  ASSERT_TRUE(writer->finish());
+  const auto trace = must(trace::Trace::open(folder / "t.tacho"));
+  EXPECT_EQ(timeline_span(*trace).first, 20);
+  EXPECT_EQ(timeline_span(*trace).last, 900);
+  const Span run = must(run_span(*trace));
+  EXPECT_EQ(run.first, 100);
+  EXPECT_EQ(run.last, 150);
+}
+
 }  // namespace
 }  // namespace tacho::walk

@@ -296,7 +296,7 @@ Result<Findings> find(const trace::Trace& trace, const FindOptions& options) {
   Findings out;
   out.rules = book.rules.size();
   TACHO_ASSIGN(const walk::Span run, walk::run_span(trace));
-  out.from = run.first;
+  out.from = walk::timeline_span(trace).first;
   out.length = run.length();
   if (trace.aggregated()) {
     out.remarks.emplace_back("a trace of --aggregate holds sums only, and findings need the events: record without it");

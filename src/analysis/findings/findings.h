@@ -41,7 +41,8 @@ struct Findings {
   std::vector<TraceFinding> findings;  ///< by what could be saved, most first
   std::vector<UnjudgedRule> not_judged;
   size_t rules = 0;
-  int64_t from = 0, length = 0;      ///< of the run, ns: first start to last end
+  int64_t from = 0;    ///< where the trace begins, ns: what times in texts are counted from, as in the page
+  int64_t length = 0;  ///< of the run, ns (docs/definitions.md)
   std::vector<std::string> remarks;  ///< what stands against trusting times here: sentences
 };
 

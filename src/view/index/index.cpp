@@ -37,16 +37,10 @@ TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree
     limits_.together = std::min<size_t>(limits_.together, 2);
     limits_.sums /= 8;
   }
-  const auto range = trace_->time_range();
-  int64_t first = range.first, last = std::max(range.second, range.first);
   int64_t rows = 0;
-  for (const trace::Chunk& chunk : trace_->chunks(Table::kReading)) {
-    const bool none = first == 0 && last == 0;
-    first = none ? chunk.min_start : std::min(first, chunk.min_start);
-    last = none ? chunk.max_start : std::max(last, chunk.max_start);
-  }
-  t0_ = first;
-  length_ = std::max<int64_t>(last - first, 1);
+  const walk::Span whole = walk::timeline_span(*trace_);
+  t0_ = whole.first;
+  length_ = std::max<int64_t>(whole.length(), 1);
   const auto run = walk::run_span(*trace_);  // damage shows again in the pass
   run_length_ = run ? std::max<int64_t>(run->length(), 1) : length_;
   long_ = std::max<int64_t>(length_ / kLongShare, 1);

@@ -14,18 +14,20 @@ if (!existsSync(program)) {
   process.exit(77);
 }
 
-let traced;
+// A test that fails leaves its program behind, for which node would wait.
+const started = [];
 before(start);
 after(async () => {
-  traced?.kill('SIGKILL');
+  for (const each of started) each.kill('SIGKILL');
   await stop();
 });
 
 test('a run is shown while it is recorded', async () => {
   const file = path.join(folder, 'live.tacho');
-  traced = spawn(tacho, ['trace', '--view', '-q', '-o', file, '--', program, 'killed', '20000'], {
+  const traced = spawn(tacho, ['trace', '--view', '-q', '-o', file, '--', program, 'killed', '20000'], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
+  started.push(traced);
   const ended = new Promise((done) => traced.on('exit', done));
   let text = '';
   const address = await new Promise((done, failed) => {
@@ -92,7 +94,10 @@ test('a run is shown while it is recorded', async () => {
   );
   assert.equal((await state()).events, whole);
   await on.waitForFunction(
-    () => window.tacho.app.overview.provisional !== true && window.tacho.app.overview.findings_ready !== false,
+    () => {
+      const { overview, overviewOf, current } = window.tacho.app;
+      return overviewOf === current.generation && overview.provisional !== true && overview.findings_ready !== false;
+    },
     undefined,
     { timeout: 60000 },
   );
@@ -109,9 +114,10 @@ test('a run is shown while it is recorded', async () => {
 
 test('the flame graph follows the recording', async () => {
   const file = path.join(folder, 'flame.tacho');
-  traced = spawn(tacho, ['trace', '--view', '-q', '-o', file, '--', program, 'killed', '20000'], {
+  const traced = spawn(tacho, ['trace', '--view', '-q', '-o', file, '--', program, 'killed', '20000'], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
+  started.push(traced);
   let text = '';
   const address = await new Promise((done, failed) => {
     traced.stderr.on('data', (part) => {

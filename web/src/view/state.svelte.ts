@@ -38,6 +38,8 @@ export class App {
   span = $state.raw<[number, number] | null>(null);
   evidence = $state.raw<[number, number] | null>(null);
   overview = $state.raw<Overview | null>(null);
+  /** The generation that `overview` is about. */
+  overviewOf = -1;
   overviewFault = $state('');
   slice = $state.raw<SliceDetails | null>(null);
   selected = $state<string | null>(null);
@@ -196,10 +198,13 @@ export class App {
 
   private async loadOverview(): Promise<void> {
     const run = this.run;
+    const generation = this.current?.generation ?? 0;
     try {
       const overview = await this.source.overview(run);
-      if (run !== this.run) return;
+      // A newer state has asked for its own, and answers may overtake each other.
+      if (run !== this.run || generation !== (this.current?.generation ?? 0)) return;
       this.overview = overview;
+      this.overviewOf = generation;
       this.overviewFault = '';
       if (overview.provisional === true || overview.findings_ready === false)
         setTimeout(() => void this.loadOverview(), 500);

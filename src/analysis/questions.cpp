@@ -17,9 +17,9 @@
 #include "base/text/demangle.h"
 #include "trace/read/rows.h"
 #include "trace/write/scratch.h"
-#include "walk/busy_time.h"
-#include "walk/launches.h"
+#include "walk/calls/launches.h"
 #include "walk/sweep.h"
+#include "walk/time/busy_time.h"
 
 namespace tacho::analysis {
 

@@ -22,8 +22,8 @@
 #include "trace/read/rows.h"
 #include "trace/store/hash.h"
 #include "trace/write/scratch.h"
-#include "walk/busy_time.h"
 #include "walk/sweep.h"
+#include "walk/time/busy_time.h"
 
 namespace tacho::analysis {
 

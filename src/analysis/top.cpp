@@ -5,8 +5,8 @@
 #include <map>
 
 #include "base/saturating.h"
-#include "walk/busy_time.h"
 #include "walk/sweep.h"
+#include "walk/time/busy_time.h"
 
 namespace tacho::analysis {
 

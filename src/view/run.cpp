@@ -9,7 +9,7 @@
 #include "analysis/trim.h"
 #include "base/text/json_writer.h"
 #include "base/thread.h"
-#include "walk/clock.h"
+#include "walk/time/clock.h"
 
 namespace tacho::view {
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <tuple>
 
-#include "walk/names.h"
-#include "walk/tracks.h"
+#include "walk/names/names.h"
+#include "walk/names/tracks.h"
 
 namespace tacho::walk {
 

@@ -14,7 +14,7 @@
 #include "base/text/demangle.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "report/text.h"
-#include "walk/span.h"
+#include "walk/time/span.h"
 
 namespace tacho::analysis {
 

@@ -9,7 +9,7 @@
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "report/text.h"
-#include "walk/span.h"
+#include "walk/time/span.h"
 
 namespace tacho::analysis {
 

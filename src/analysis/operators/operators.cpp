@@ -16,9 +16,9 @@
 #include "base/saturating.h"
 #include "event/schema.h"
 #include "trace/read/rows.h"
-#include "walk/call_index.h"
+#include "walk/calls/call_index.h"
+#include "walk/calls/open_ranges.h"
 #include "walk/merge.h"
-#include "walk/open_ranges.h"
 #include "walk/work.h"
 
 namespace tacho::analysis {

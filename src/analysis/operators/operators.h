@@ -75,7 +75,7 @@ struct OperatorTree {
   int64_t estimated_from = 0;   // launches that the shares were measured in, of the graph with the fewest
   int64_t spans_undivided = 0;  // launches of graphs as one span that GraphShares does not know
   int64_t backward_alone = 0;   // calls of backward operators whose forward operator is not known
-  int64_t forgotten = 0;        // work whose launching call may have been forgotten (walk/call_index.h)
+  int64_t forgotten = 0;        // work whose launching call may have been forgotten (walk/calls/call_index.h)
   bool any() const { return nodes.size() > 1; }
   /// True if the trace was recorded with --torch-trace in a process that imported torch.
   bool torch_seen = false;

@@ -56,7 +56,7 @@ struct StackTree {
   // Device time by the source of its stack. exact: read at the launch or sampled within the call; near: the nearest
   // sample of the same thread; unknown: none. The three add up to gpu_ns, the sum over all kernels, copies and fills.
   int64_t gpu_ns = 0, gpu_exact_ns = 0, gpu_near_ns = 0, gpu_unknown_ns = 0;
-  int64_t forgotten = 0;  // work whose launching call may have been forgotten (walk/call_index.h)
+  int64_t forgotten = 0;  // work whose launching call may have been forgotten (walk/calls/call_index.h)
   bool wall = false;      // some samples are of wall time
   bool cpu = false;
 };

@@ -12,7 +12,7 @@
 #include "analysis/steady.h"
 #include "base/saturating.h"
 #include "metric/catalog/builtin/builtin.h"
-#include "walk/call_index.h"
+#include "walk/calls/call_index.h"
 #include "walk/sweep.h"
 
 namespace tacho::analysis {

@@ -16,7 +16,7 @@
 #include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
 #include "report/answer.h"
-#include "walk/call_index.h"
+#include "walk/calls/call_index.h"
 
 namespace tacho::cli {
 namespace {

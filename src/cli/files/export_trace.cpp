@@ -10,7 +10,7 @@
 #include "base/files/output_file.h"
 #include "cli/shared/command_line.h"
 #include "report/progress.h"
-#include "walk/names.h"
+#include "walk/names/names.h"
 
 namespace tacho::cli {
 

@@ -17,7 +17,7 @@
 #include "ranks/match/mpi_operations.h"
 #include "report/sections.h"
 #include "report/shorten.h"
-#include "walk/span.h"
+#include "walk/time/span.h"
 
 namespace tacho::cli {
 namespace {

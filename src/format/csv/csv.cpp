@@ -18,10 +18,10 @@
 #include "format/csv/statistics.h"
 #include "format/shared/rocprof_words.h"
 #include "trace/read/rows.h"
-#include "walk/clock.h"
+#include "walk/calls/launches.h"
 #include "walk/counters.h"
-#include "walk/launches.h"
-#include "walk/tracks.h"
+#include "walk/names/tracks.h"
+#include "walk/time/clock.h"
 
 namespace tacho::format {
 

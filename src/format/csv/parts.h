@@ -9,8 +9,8 @@
 #include "analysis/accumulate.h"
 #include "base/text/csv.h"
 #include "trace/trace.h"
-#include "walk/agents.h"
-#include "walk/names.h"
+#include "walk/names/agents.h"
+#include "walk/names/names.h"
 
 namespace tacho::format::csv {
 

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "format/csv/parts.h"
 #include "format/shared/options.h"
-#include "walk/names.h"
+#include "walk/names/names.h"
 
 namespace tacho::format::csv {
 

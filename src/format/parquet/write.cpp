@@ -18,8 +18,8 @@
 #include "format/parquet/duckdb.h"
 #include "format/parquet/parquet.h"
 #include "format/sqlite/bulk.h"
-#include "walk/clock.h"
-#include "walk/names.h"
+#include "walk/names/names.h"
+#include "walk/time/clock.h"
 
 namespace tacho::format::parquet {
 namespace {

@@ -12,13 +12,13 @@
 #include "base/files/output_file.h"
 #include "format/perfetto/packets.h"
 #include "format/shared/rocprof_words.h"
-#include "walk/agents.h"
-#include "walk/clock.h"
+#include "walk/calls/launches.h"
 #include "walk/hash_ids.h"
-#include "walk/launches.h"
-#include "walk/names.h"
+#include "walk/names/agents.h"
+#include "walk/names/names.h"
+#include "walk/names/tracks.h"
+#include "walk/time/clock.h"
 #include "walk/timeline.h"
-#include "walk/tracks.h"
 
 namespace tacho::format {
 

@@ -16,13 +16,13 @@
 #include "format/sqlite/output.h"
 #include "report/text.h"
 #include "trace/read/rows.h"
-#include "walk/agents.h"
-#include "walk/causes.h"
-#include "walk/clock.h"
+#include "walk/calls/causes.h"
 #include "walk/counters.h"
 #include "walk/hash_ids.h"
 #include "walk/merge.h"
-#include "walk/names.h"
+#include "walk/names/agents.h"
+#include "walk/names/names.h"
+#include "walk/time/clock.h"
 
 namespace tacho::format::rocpd {
 namespace {

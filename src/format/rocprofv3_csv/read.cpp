@@ -14,7 +14,7 @@
 #include "event/times.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/shared/rocprof_words.h"
-#include "walk/names.h"
+#include "walk/names/names.h"
 
 namespace tacho::format::rocprofv3_csv {
 namespace {

@@ -13,11 +13,11 @@
 #include "format/rocprofv3_json/bits.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/shared/rocprof_words.h"
-#include "walk/clock.h"
+#include "walk/calls/launches.h"
 #include "walk/counters.h"
-#include "walk/launches.h"
+#include "walk/names/tracks.h"
+#include "walk/time/clock.h"
 #include "walk/timeline.h"
-#include "walk/tracks.h"
 
 namespace tacho::format::rocprofv3 {
 

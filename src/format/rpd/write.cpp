@@ -15,9 +15,9 @@
 #include "format/sqlite/bulk.h"
 #include "format/sqlite/output.h"
 #include "trace/read/rows.h"
-#include "walk/causes.h"
-#include "walk/clock.h"
+#include "walk/calls/causes.h"
 #include "walk/hash_ids.h"
+#include "walk/time/clock.h"
 #include "walk/work.h"
 
 namespace tacho::format::rpd {

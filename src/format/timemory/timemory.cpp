@@ -15,10 +15,10 @@
 #include "format/shared/rocprof_words.h"
 #include "report/table.h"
 #include "trace/read/rows.h"
-#include "walk/call_index.h"
+#include "walk/calls/call_index.h"
 #include "walk/merge.h"
-#include "walk/names.h"
-#include "walk/span.h"
+#include "walk/names/names.h"
+#include "walk/time/span.h"
 
 namespace tacho::format::timemory {
 

@@ -15,8 +15,8 @@
 #include "query/dialect/relation_face.h"
 #include "query/dialect/top_rows.h"
 #include "trace/read/rows.h"
-#include "walk/agents.h"
 #include "walk/counters.h"
+#include "walk/names/agents.h"
 
 namespace tacho::query {
 

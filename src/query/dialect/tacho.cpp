@@ -1,6 +1,6 @@
 // The tacho dialect, derived from the event schema so that it never falls behind it.
 #include "query/dialect/dialect.h"
-#include "walk/names.h"
+#include "walk/names/names.h"
 
 namespace tacho::query {
 

@@ -18,7 +18,7 @@
 #include "trace/call_key.h"
 #include "trace/trace.h"
 #include "trace/write/scratch.h"
-#include "walk/clock.h"
+#include "walk/time/clock.h"
 
 namespace tacho::query {
 

@@ -12,7 +12,7 @@
 #include "ranks/match/mpi_operations.h"
 #include "trace/call_key.h"
 #include "trace/read/rows.h"
-#include "walk/launches.h"
+#include "walk/calls/launches.h"
 #include "walk/sweep.h"
 
 namespace tacho::ranks {

@@ -16,8 +16,8 @@
 #include "trace/read/rows.h"
 #include "view/answers/partners.h"
 #include "view/run.h"
-#include "walk/call_index.h"
-#include "walk/names.h"
+#include "walk/calls/call_index.h"
+#include "walk/names/names.h"
 
 namespace tacho::view {
 

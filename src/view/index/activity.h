@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "walk/span.h"
+#include "walk/time/span.h"
 
 namespace tacho::view {
 

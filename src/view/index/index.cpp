@@ -8,7 +8,7 @@
 #include "base/saturating.h"
 #include "base/thread.h"
 #include "event/times.h"
-#include "walk/span.h"
+#include "walk/time/span.h"
 
 namespace tacho::view {
 

@@ -125,7 +125,7 @@ class TileIndex {
   /// What there is to draw reaches from t0() on for length() ns: marks and readings beside the run included.
   int64_t t0() const { return t0_; }
   int64_t length() const { return length_; }
-  /// How long the run was (walk/span.h), ns.
+  /// How long the run was (walk/time/span.h), ns.
   int64_t run_length() const { return run_length_; }
   /// The finest level of bins.
   unsigned base_level() const { return base_; }

@@ -6,7 +6,7 @@
 #include "event/collective_kernels.h"
 #include "trace/store/hash.h"
 #include "walk/hash_ids.h"
-#include "walk/names.h"
+#include "walk/names/names.h"
 
 namespace tacho::view {
 

@@ -7,7 +7,7 @@
 
 #include "analysis/operators/places.h"
 #include "view/index/names.h"
-#include "walk/tracks.h"
+#include "walk/names/tracks.h"
 
 namespace tacho::view {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "walk/names.h"
+#include "walk/names/names.h"
 
 namespace tacho::view {
 

@@ -1,9 +1,9 @@
 // Enqueues commands; shared by the hooks of the API's own functions and of extensions.
 #pragma once
 
-#include "capture/source/opencl/kept_arguments.h"
-#include "capture/source/opencl/kernels.h"
-#include "capture/source/opencl/memory_objects.h"
+#include "capture/source/opencl/objects/kept_arguments.h"
+#include "capture/source/opencl/objects/kernels.h"
+#include "capture/source/opencl/objects/memory_objects.h"
 #include "capture/source/opencl/queues.h"
 #include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/sampler.h"

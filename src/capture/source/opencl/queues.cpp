@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "capture/own_thread.h"
-#include "capture/source/opencl/kept_arguments.h"
+#include "capture/source/opencl/objects/kept_arguments.h"
 
 namespace tacho::capture::opencl {
 namespace {

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "capture/source/opencl/core.h"
-#include "capture/source/opencl/devices.h"
+#include "capture/source/opencl/objects/devices.h"
 
 namespace tacho::capture::opencl {
 

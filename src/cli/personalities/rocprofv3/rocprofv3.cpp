@@ -29,7 +29,7 @@
 #include "launch/launcher.h"
 #include "report/output.h"
 #include "report/table.h"
-#include "walk/names.h"
+#include "walk/names/names.h"
 
 namespace tacho::cli {
 

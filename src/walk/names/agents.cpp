@@ -1,5 +1,5 @@
 // Numbers the agents (agents.h).
-#include "walk/agents.h"
+#include "walk/names/agents.h"
 
 #include <algorithm>
 #include <charconv>

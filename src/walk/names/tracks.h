@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "trace/trace.h"
-#include "walk/agents.h"
-#include "walk/names.h"
+#include "walk/names/agents.h"
+#include "walk/names/names.h"
 
 namespace tacho::walk {
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/saturating.h"
-#include "walk/span.h"
+#include "walk/time/span.h"
 
 namespace tacho::walk {
 

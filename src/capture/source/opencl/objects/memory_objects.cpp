@@ -1,7 +1,7 @@
 // Memory objects, mappings and shared allocations (memory_objects.h).
-#include "capture/source/opencl/memory_objects.h"
+#include "capture/source/opencl/objects/memory_objects.h"
 
-#include "capture/source/opencl/devices.h"
+#include "capture/source/opencl/objects/devices.h"
 
 namespace tacho::capture::opencl {
 namespace {

@@ -1,7 +1,7 @@
 // The OpenCL source's view of the program's kernels and of the arguments that they are given.
 #pragma once
 
-#include "capture/source/opencl/devices.h"
+#include "capture/source/opencl/objects/devices.h"
 
 namespace tacho::capture::opencl {
 

@@ -1,5 +1,5 @@
 // Converts clocks with the trace's tuples (clock.h).
-#include "walk/clock.h"
+#include "walk/time/clock.h"
 
 #include <algorithm>
 #include <limits>

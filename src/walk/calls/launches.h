@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "trace/read/rows.h"
-#include "walk/call_index.h"
-#include "walk/open_ranges.h"
+#include "walk/calls/call_index.h"
+#include "walk/calls/open_ranges.h"
 
 namespace tacho::walk {
 

@@ -1,5 +1,5 @@
 // Numbers and names of tracks (tracks.h).
-#include "walk/tracks.h"
+#include "walk/names/tracks.h"
 
 #include <algorithm>
 #include <charconv>

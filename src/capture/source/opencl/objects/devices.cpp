@@ -1,5 +1,5 @@
 // Descriptions of devices, clock pairs, contexts (devices.h).
-#include "capture/source/opencl/devices.h"
+#include "capture/source/opencl/objects/devices.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // Words of commands in flight (kept_arguments.h).
-#include "capture/source/opencl/kept_arguments.h"
+#include "capture/source/opencl/objects/kept_arguments.h"
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // Finds display names (names.h).
-#include "walk/names.h"
+#include "walk/names/names.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // The run's length from summaries (span.h).
-#include "walk/span.h"
+#include "walk/time/span.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
-// Span, busy and idle (walk/busy_time.h).
-#include "walk/busy_time.h"
+// Span, busy and idle (walk/time/busy_time.h).
+#include "walk/time/busy_time.h"
 
 #include <gtest/gtest.h>
 

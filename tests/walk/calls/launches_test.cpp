@@ -1,5 +1,5 @@
-// The call of each launch (walk/launches.h) and the index behind it.
-#include "walk/launches.h"
+// The call of each launch (walk/calls/launches.h) and the index behind it.
+#include "walk/calls/launches.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The run's length: what stretches it and what does not.
-#include "walk/span.h"
+#include "walk/time/span.h"
 
 #include <gtest/gtest.h>
 

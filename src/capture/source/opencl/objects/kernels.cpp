@@ -1,11 +1,11 @@
 // Kernels, their descriptions and arguments (kernels.h).
-#include "capture/source/opencl/kernels.h"
+#include "capture/source/opencl/objects/kernels.h"
 
 #include <stdlib.h>
 
 #include "capture/kernel_filter.h"
-#include "capture/source/opencl/kept_arguments.h"
-#include "capture/source/opencl/memory_objects.h"
+#include "capture/source/opencl/objects/kept_arguments.h"
+#include "capture/source/opencl/objects/memory_objects.h"
 
 namespace tacho::capture::opencl {
 namespace {

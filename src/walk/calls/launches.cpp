@@ -1,5 +1,5 @@
 // The sweep behind Launches (launches.h).
-#include "walk/launches.h"
+#include "walk/calls/launches.h"
 
 #include <algorithm>
 

@@ -16,22 +16,24 @@ using event::TrackKind;
 
 namespace {
 
-#define TACHO_TIMED \
-  column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, column::Fact::correlation
-constexpr int kDispatch[] = {TACHO_TIMED, column::Dispatch::ordinal, column::Dispatch::graph_node,
-                             column::Dispatch::arguments};
-constexpr int kCopy[] = {TACHO_TIMED, column::Copy::bytes, column::Copy::arguments};
-constexpr int kFill[] = {TACHO_TIMED, column::Fill::bytes};
-constexpr int kAllocation[] = {TACHO_TIMED, column::Allocation::bytes, column::Allocation::address};
-constexpr int kApi[] = {TACHO_TIMED, column::Api::result, column::Api::arguments};
-constexpr int kMarker[] = {TACHO_TIMED, column::Marker::payload};
-#undef TACHO_TIMED
-constexpr int kReading[] = {column::Reading::track, column::Reading::start, column::Reading::value};
-constexpr int kCounterValue[] = {column::CounterValue::track, column::CounterValue::start,
-                                 column::CounterValue::dim,   column::CounterValue::ordinal,
-                                 column::CounterValue::value, column::CounterValue::instance,
-                                 column::CounterValue::pass};
-constexpr size_t kPass = 6;  // its place among these
+using C = column::CounterValue;
+
+// What a cursor of `table` reads: first the columns that happening() expects, then the table's own.
+std::vector<int> columns_of(Table table) {
+  std::vector<int> columns = {column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim,
+                              column::Fact::correlation};
+  if (table == Table::kReading) columns = {column::Reading::track, column::Reading::start};
+  if (table == Table::kCounterValue) columns = {C::track, C::start, C::dim, C::pass};
+  const size_t shared = columns.size();
+  for (const OwnColumn& own : kTimelineColumns)
+    if (own.table == table) columns.push_back(own.column);
+  const size_t all = event::table_info(table).columns.size();
+  if (columns.size() == shared)
+    for (size_t i = 0; i < Happening::kMostOwn && shared + i < all; ++i)
+      columns.push_back(static_cast<int>(shared + i));
+  return columns;
+}
+constexpr size_t kPass = 3;  // its place among those of counter values
 
 // The order of rows that begin and end together; other tables come after these.
 constexpr Table kOrder[] = {Table::kDispatch, Table::kCopy,    Table::kFill,        Table::kMarker,
@@ -43,31 +45,6 @@ bool device_work(Table table) {
 }
 
 }  // namespace
-
-std::span<const int> timeline_columns(Table table) {
-  switch (table) {
-    case Table::kDispatch:
-      return kDispatch;
-    case Table::kCopy:
-      return kCopy;
-    case Table::kFill:
-      return kFill;
-    case Table::kAllocation:
-      return kAllocation;
-    case Table::kApi:
-      return kApi;
-    case Table::kMarker:
-      return kMarker;
-    case Table::kReading:
-      return kReading;
-    case Table::kCounterValue:
-      return kCounterValue;
-    default: {
-      static constexpr int kFirst[] = {0, 1, 2, 3, 4, 5, 6, 7};
-      return std::span(kFirst).first(std::min(std::size(kFirst), event::table_info(table).columns.size()));
-    }
-  }
-}
 
 Status check_has_events(const trace::Trace& trace) {
   if (!trace.aggregated()) return {};
@@ -99,7 +76,7 @@ Timeline::Timeline(const trace::Trace& trace, const EventFilter& filter, bool by
       order.push_back(info.table);
   for (const Table table : order)
     if (filter.wants(table) && (tables >> static_cast<unsigned>(table) & 1) != 0 && trace.rows(table) > 0) {
-      sources_.push_back({table, std::make_unique<trace::TimeCursor>(trace, table, timeline_columns(table)), false});
+      sources_.push_back({table, std::make_unique<trace::TimeCursor>(trace, table, columns_of(table)), false});
       total_ += static_cast<uint64_t>(trace.rows(table));
     }
 }
@@ -107,13 +84,14 @@ Timeline::Timeline(const trace::Trace& trace, const EventFilter& filter, bool by
 Happening Timeline::happening(const Source& source) const {
   const auto row = source.cursor->row();
   Happening what{source.table, row[0], row[1], kUnknown, 0, 0, {0, 0, 0}, kNoLane};
+  const auto own_from = [&](size_t first) { std::copy(row.begin() + first, row.end(), what.own); };
   if (source.table == Table::kReading) {
-    what.extra[0] = row[2];
+    own_from(2);
     return what;
   }
   if (source.table == Table::kCounterValue) {
     what.dim = row[2];
-    for (size_t i = 0; i < 3; ++i) what.extra[i] = row[3 + i];
+    own_from(kPass + 1);
     return what;
   }
   if (row[2] != kUnknown) {
@@ -124,7 +102,7 @@ Happening Timeline::happening(const Source& source) const {
   }
   what.dim = row[3];
   what.correlation = row[4];
-  for (size_t i = 5; i < row.size(); ++i) what.extra[i - 5] = row[i];
+  own_from(5);
   return what;
 }
 
@@ -138,7 +116,7 @@ Status Timeline::read_passes() {
 
 bool Timeline::wanted(const Source& source, const Happening& what) const {
   if (source.table == Table::kCounterValue &&
-      !passes_->count(what.track, what.start, what.extra[0], what.dim, source.cursor->row()[kPass]))
+      !passes_->count(what.track, what.start, what.cell<C::ordinal>(), what.dim, source.cursor->row()[kPass]))
     return false;
   if (filter_.process != 0) {
     const int64_t process = trace_.cell(Table::kTrack, what.track, column::Track::process);

@@ -4,39 +4,72 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
+#include "event/members.h"
 #include "trace/trace.h"
 #include "walk/counters.h"
 #include "walk/filter.h"
 
 namespace tacho::walk {
 
-/// What a visitor gets. Times are trace time, ns.
+struct OwnColumn {
+  event::Table table;
+  int column;
+};
+template <auto... columns>
+inline constexpr std::array<OwnColumn, sizeof...(columns)> kOwnColumns = {
+    OwnColumn{event::kTableOf<columns>, static_cast<int>(columns)}...};
+/// The columns that the sweep reads beyond those of every timed fact. Of timed tables without a column here it reads
+/// the first three.
+inline constexpr auto kTimelineColumns =
+    kOwnColumns<event::column::Dispatch::ordinal, event::column::Dispatch::graph_node,
+                event::column::Dispatch::arguments, event::column::Copy::bytes, event::column::Copy::arguments,
+                event::column::Fill::bytes, event::column::Allocation::bytes, event::column::Allocation::address,
+                event::column::Api::result, event::column::Api::arguments, event::column::Marker::payload,
+                event::column::Reading::value, event::column::CounterValue::ordinal,
+                event::column::CounterValue::instance, event::column::CounterValue::value>;
+
+/// What a visitor gets. Times are trace time, ns. Of counter values, only those of the first pass come.
 struct Happening {
+  static constexpr size_t kMostOwn = 3;
   event::Table table;
   int64_t track;  // row
   int64_t start;
-  int64_t end;          // event::kUnknown: still open, or a point
-  int64_t dim;          // row of the table's dimension
-  int64_t correlation;  // 0 = none
-  int64_t extra[3];     // depends on the table, see timeline_columns()
-  uint32_t lane;        // for slices, and for points that are drawn on a line
-};
+  int64_t end;            // event::kUnknown: still open, or a point
+  int64_t dim;            // row of the table's dimension; of a counter value the counter
+  int64_t correlation;    // 0 = none
+  int64_t own[kMostOwn];  // the table's own columns: cell() and each_own() read them
+  uint32_t lane;          // for slices, and for points that are drawn on a line
 
-/// The columns that fill Happening::extra, beyond the five of every timed fact. dispatch: ordinal, graph_node,
-/// arguments; copy: bytes, arguments; fill: bytes; allocation: bytes, address; api: result, arguments; marker: payload;
-/// reading: value; counter value: ordinal, value, instance (dim is the counter; only those of the
-/// first pass come); any other table: the first three after
-/// the five.
-std::span<const int> timeline_columns(event::Table table);
-/// The index of the first of those columns in a timed fact.
-inline constexpr size_t kTimedColumns = event::column::Fact::correlation + 1;
+  /// The cell of one of kTimelineColumns: cell<event::column::Copy::bytes>().
+  template <auto column>
+  auto cell() const {
+    constexpr size_t kPlace = [] {
+      size_t place = 0;
+      for (const OwnColumn& own : kTimelineColumns) {
+        if (own.table != event::kTableOf<column>) continue;
+        if (own.column == static_cast<int>(column)) return place;
+        ++place;
+      }
+      return kMostOwn;
+    }();
+    static_assert(kPlace < kMostOwn, "the sweep does not read this column");
+    return std::bit_cast<typename event::CellOf<column>::Value>(own[kPlace]);
+  }
+  /// Calls f(const event::Column&, int64_t cell) for the table's own columns; for timed tables without
+  /// kTimelineColumns.
+  template <typename F>
+  void each_own(F f) const {
+    const auto columns = event::table_info(table).columns.subspan(event::column::Fact::correlation + 1);
+    for (size_t i = 0; i < std::min(columns.size(), kMostOwn); ++i) f(columns[i], own[i]);
+  }
+};
 
 /// Fails for a trace that holds only sums (--aggregate): it has no timeline to write.
 Status check_has_events(const trace::Trace& trace);

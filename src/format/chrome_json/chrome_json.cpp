@@ -28,7 +28,6 @@ using walk::check_has_events;
 using walk::dimension_of;
 using walk::Happening;
 using walk::KernelNames;
-using walk::kTimedColumns;
 using walk::Lane;
 using walk::Launch;
 using walk::Launches;
@@ -188,44 +187,45 @@ class Exporter {
   // Writes "cat":..,"name":..,"args":{constants ... and then what differs from row to row.
   void describe(const Happening& what) {
     json_.splice(remembered(what));
-    const auto number = [&](JsonLiteral name, int64_t value) { json_.member(name, value); };
+    const auto number = [&](JsonLiteral name, int64_t value) {
+      if (value != kUnknown) json_.member(name, value);
+    };
     const auto count = [&](JsonLiteral name, int64_t value) { json_.member(name, static_cast<uint64_t>(value)); };
     const auto arguments = [&](int64_t string) {
       if (string != 0) json_.member("arguments", trace_.string(string));
     };
     switch (what.table) {
       case Table::kDispatch:
-        if (const int64_t id = dispatch_id(what.extra[0]); id != kUnknown) number("dispatch", id);
-        if (what.extra[1] != 0) count("graph node", what.extra[1]);
-        arguments(what.extra[2]);
+        number("dispatch", dispatch_id(what.cell<column::Dispatch::ordinal>()));
+        if (const int64_t node = what.cell<column::Dispatch::graph_node>(); node != 0) count("graph node", node);
+        arguments(what.cell<column::Dispatch::arguments>());
         if (tracks_.stream(what.track) != kUnknown) count("stream", tracks_.stream(what.track));
         break;
       case Table::kCopy:
-        arguments(what.extra[1]);
-        [[fallthrough]];
+        arguments(what.cell<column::Copy::arguments>());
+        number("bytes", what.cell<column::Copy::bytes>());
+        break;
       case Table::kFill:
-        if (what.extra[0] != kUnknown) number("bytes", what.extra[0]);
+        number("bytes", what.cell<column::Fill::bytes>());
         break;
       case Table::kAllocation:
-        if (what.extra[0] != kUnknown) number("bytes", what.extra[0]);
-        count("address", what.extra[1]);
+        number("bytes", what.cell<column::Allocation::bytes>());
+        count("address", what.cell<column::Allocation::address>());
         break;
       case Table::kApi:
-        if (what.extra[0] != 0 && what.extra[0] != kUnknown) number("result", what.extra[0]);
-        arguments(what.extra[1]);
+        if (const int64_t result = what.cell<column::Api::result>(); result != 0) number("result", result);
+        arguments(what.cell<column::Api::arguments>());
         break;
       case Table::kMarker: {
         const int64_t payload = trace_.cell(Table::kLabel, what.dim, column::Label::payload);
-        if (payload == static_cast<int64_t>(event::PayloadKind::kInteger)) number("payload", what.extra[0]);
+        const int64_t value = what.cell<column::Marker::payload>();
+        if (payload == static_cast<int64_t>(event::PayloadKind::kInteger)) json_.member("payload", value);
         if (payload == static_cast<int64_t>(event::PayloadKind::kDouble))
-          json_.member("payload", std::bit_cast<double>(what.extra[0]));
+          json_.member("payload", std::bit_cast<double>(value));
         break;
       }
-      default: {
-        const auto columns = event::table_info(what.table).columns;
-        for (size_t i = kTimedColumns; i < std::min(columns.size(), kTimedColumns + std::size(what.extra)); ++i)
-          put_cell(json_, columns[i], what.extra[i - kTimedColumns]);
-      }
+      default:
+        what.each_own([&](const event::Column& column, int64_t cell) { put_cell(json_, column, cell); });
     }
     if (what.correlation != 0) count("correlation", what.correlation);
     if (what.end == kUnknown && what.table != Table::kSample && what.table != Table::kAllocation)
@@ -400,7 +400,9 @@ class Exporter {
   }
 
   void counter(const Happening& what, int64_t time) {
-    const double value = std::bit_cast<double>(what.extra[what.table == Table::kReading ? 0 : 1]);
+    const double value =
+        (what.table == Table::kReading ? what.cell<column::Reading::value>() : what.cell<column::CounterValue::value>())
+            .value();
     if (!std::isfinite(value)) return;  // JSON cannot express it
     const int64_t pid = name_process(tracks_.process(what.track));
     std::string name;
@@ -417,7 +419,8 @@ class Exporter {
       name = ready;
     } else {
       name = fmt::format("{} PMC {} [{}]", agents_.label(device, options_.agent_index),
-                         trace_.text(Table::kCounter, what.dim, column::Counter::name), what.extra[2]);
+                         trace_.text(Table::kCounter, what.dim, column::Counter::name),
+                         what.cell<column::CounterValue::instance>());
     }
     begin_event("C", Line{process_numbers(pid)}, time, [](auto&) {});
     json_.member("name", name).name("args").begin_object().member("value", value);

@@ -12,7 +12,9 @@
 #include "base/files/output_file.h"
 #include "format/perfetto/packets.h"
 #include "format/shared/rocprof_words.h"
+#include "trace/read/rows.h"
 #include "walk/calls/launches.h"
+#include "walk/counters.h"
 #include "walk/hash_ids.h"
 #include "walk/names/agents.h"
 #include "walk/names/names.h"
@@ -33,7 +35,6 @@ using walk::clock_moments;
 using walk::dimension_of;
 using walk::Happening;
 using walk::KernelNames;
-using walk::kTimedColumns;
 using walk::Lane;
 using walk::Launch;
 using walk::Launches;
@@ -107,7 +108,7 @@ class Exporter {
     more_.clear();
     const std::string_view body = describe(what);
     packets_.slice_begin(time, lanes_[what.lane], body, more_.bytes(), what.correlation != 0, flow_id(what));
-    if (counts_bytes(what)) copy_bytes(what, time, what.extra[0]);
+    if (counts_bytes(what)) copy_bytes(what, time, what.cell<column::Copy::bytes>());
     if (what.table == Table::kDispatch) {
       auto& facts = track_facts_[static_cast<size_t>(what.track)];
       facts.last_start = what.start;
@@ -118,7 +119,7 @@ class Exporter {
   void end(const Happening& what, int64_t end) {
     const int64_t time = advance(end);
     packets_.slice_end(time, lanes_[what.lane]);
-    if (counts_bytes(what)) copy_bytes(what, time, -what.extra[0]);
+    if (counts_bytes(what)) copy_bytes(what, time, -what.cell<column::Copy::bytes>());
   }
 
   void point(const Happening& what) {
@@ -224,8 +225,9 @@ class Exporter {
         return describe_dispatch(what);
       case Table::kApi: {
         if (what.correlation != 0) more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
-        if (what.extra[0] != 0 && what.extra[0] != kUnknown) more_.add_int(key("result"), what.extra[0]);
-        arguments(what.extra[1]);
+        if (const int64_t result = what.cell<column::Api::result>(); result != 0 && result != kUnknown)
+          more_.add_int(key("result"), result);
+        arguments(what.cell<column::Api::arguments>());
         if (!launch_stacks_.empty()) python_stack(what);
         unfinished(what);
         return remembered(what, [&](EventBody& body) {
@@ -237,8 +239,8 @@ class Exporter {
         });
       }
       case Table::kCopy:
-        if (what.extra[0] != kUnknown) more_.add_int(key("copy_bytes"), what.extra[0]);
-        arguments(what.extra[1]);
+        known_int("copy_bytes", what.cell<column::Copy::bytes>());
+        arguments(what.cell<column::Copy::arguments>());
         more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
         return remembered(what, [&](EventBody& body) {
           const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, what.dim, at); };
@@ -252,7 +254,7 @@ class Exporter {
           body.add_string(key("dst_agent"), agent(cell(column::CopyShape::target_device)));
         });
       case Table::kFill:
-        if (what.extra[0] != kUnknown) more_.add_int(key("fill_bytes"), what.extra[0]);
+        known_int("fill_bytes", what.cell<column::Fill::bytes>());
         more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
         return remembered(what, [&](EventBody& body) {
           body.category(category(options_.rocprof_sys ? "rocm_memory_copy" : "memory_fill"));
@@ -282,10 +284,8 @@ class Exporter {
           }
         });
       default: {
-        const auto columns = event::table_info(what.table).columns;
         unfinished(what);
-        for (size_t i = kTimedColumns; i < std::min(columns.size(), kTimedColumns + std::size(what.extra)); ++i)
-          annotate(more_, columns[i], what.extra[i - kTimedColumns]);
+        what.each_own([&](const event::Column& column, int64_t cell) { annotate(more_, column, cell); });
         return remembered(what, [&](EventBody& body) {
           const event::TableInfo& dimension = event::table_info(dimension_of(what.table));
           body.category(category(event::table_info(what.table).name));
@@ -330,8 +330,9 @@ class Exporter {
     const auto cell = [&](int at) { return trace_.cell(Table::kLabel, what.dim, at); };
     unfinished(what);
     const auto payload = static_cast<event::PayloadKind>(cell(column::Label::payload));
-    if (payload == event::PayloadKind::kInteger) more_.add_int(key("payload"), what.extra[0]);
-    if (payload == event::PayloadKind::kDouble) more_.add_double(key("payload"), std::bit_cast<double>(what.extra[0]));
+    const int64_t value = what.cell<column::Marker::payload>();
+    if (payload == event::PayloadKind::kInteger) more_.add_int(key("payload"), value);
+    if (payload == event::PayloadKind::kDouble) more_.add_double(key("payload"), std::bit_cast<double>(value));
     return remembered(what, [&](EventBody& body) {
       body.category(category(options_.rocprof_sys ? "rocm_marker_api" : "marker_api"));
       const std::string_view text = trace_.string(cell(column::Label::name));
@@ -346,6 +347,9 @@ class Exporter {
     });
   }
 
+  void known_int(std::string_view name, int64_t value) {
+    if (value != kUnknown) more_.add_int(key(name), value);
+  }
   // Arguments of a call, kernel or copy, if recorded.
   void arguments(int64_t string) {
     if (string != 0) more_.add_string(key("arguments"), trace_.string(string));
@@ -353,10 +357,11 @@ class Exporter {
 
   std::string_view describe_dispatch(const Happening& what) {
     if (what.correlation != 0) more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
-    if (const int64_t id = dispatch_id(what.extra[0]); id != kUnknown)
+    if (const int64_t id = dispatch_id(what.cell<column::Dispatch::ordinal>()); id != kUnknown)
       more_.add_uint(key("dispatch_id"), static_cast<uint64_t>(id));
-    if (what.extra[1] != 0) more_.add_uint(key("graph_node"), static_cast<uint64_t>(what.extra[1]));
-    arguments(what.extra[2]);
+    if (const int64_t node = what.cell<column::Dispatch::graph_node>(); node != 0)
+      more_.add_uint(key("graph_node"), static_cast<uint64_t>(node));
+    arguments(what.cell<column::Dispatch::arguments>());
     if (what.end == kUnknown) more_.add_bool(key("end_not_recorded"), true);
     TrackFacts& facts = track_facts_[static_cast<size_t>(what.track)];
     if (!facts.described) describe_track(what.track, facts);
@@ -447,7 +452,7 @@ class Exporter {
   }
 
   static bool counts_bytes(const Happening& what) {
-    return what.table == Table::kCopy && what.end != kUnknown && what.extra[0] != kUnknown;
+    return what.table == Table::kCopy && what.end != kUnknown && what.cell<column::Copy::bytes>() != kUnknown;
   }
 
   struct Level {
@@ -468,8 +473,8 @@ class Exporter {
     const int64_t time = advance(what.start);
     const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, what.dim, at); };
     const int64_t process = tracks_.process(what.track);
-    int64_t device = cell(column::AllocationShape::device), bytes = what.extra[0];
-    const int64_t address = what.extra[1];
+    int64_t device = cell(column::AllocationShape::device), bytes = what.cell<column::Allocation::bytes>();
+    const int64_t address = what.cell<column::Allocation::address>();
     if (cell(column::AllocationShape::operation) == static_cast<int64_t>(event::AllocationOperation::kFree)) {
       const auto live = live_.find({process, address});
       if (live != live_.end()) {
@@ -519,20 +524,18 @@ class Exporter {
       counter_track(facts.counter, process_track(cell(column::Track::process)), name,
                     shown == "B" ? CounterUnit::kBytes : CounterUnit::kNone, shown);
     }
-    packets_.counter_value(time, facts.counter, std::bit_cast<double>(what.extra[0]) * facts.scale);
+    packets_.counter_value(time, facts.counter, what.cell<column::Reading::value>().value() * facts.scale);
   }
 
   // Sums up the instances of a dispatch's counter. Writes the sums once the sweep has passed their moment, with a zero
   // at the dispatch's end.
   void counter_value(const Happening& what) {
     if (!counters_.empty() && (counters_.front().start != what.start)) flush_counters(what.start);
-    const double value = std::bit_cast<double>(what.extra[1]);
-    for (Pending& pending : counters_)
-      if (pending.track == what.track && pending.counter == what.dim && pending.ordinal == what.extra[0]) {
-        pending.value += value;
-        return;
-      }
-    counters_.push_back({what.start, what.track, what.dim, what.extra[0], value});
+    const int64_t ordinal = what.cell<column::CounterValue::ordinal>();
+    auto of = std::find_if(counters_.begin(), counters_.end(),
+                           [&](const Counted& one) { return one.track == what.track && one.ordinal == ordinal; });
+    if (of == counters_.end()) of = counters_.insert(of, {what.start, what.track, ordinal, {}});
+    of->sums.add(what.dim, what.cell<column::CounterValue::value>().value());
   }
 
   void flush_counters(int64_t until) {
@@ -541,17 +544,19 @@ class Exporter {
       const auto due = std::move(counters_);
       counters_.clear();
       flush_zeros(due.front().start);
-      for (const Pending& pending : due) {
-        const int64_t device = trace_.cell(Table::kTrack, pending.track, column::Track::device);
-        const int64_t process = tracks_.process(pending.track);
-        uint64_t& uuid = counter_tracks_[{process * 65537 + device, pending.counter}];
-        counter_track(uuid, process_track(process),
-                      fmt::format("{} PMC {}", on_agent("", device, false).substr(1),
-                                  trace_.text(Table::kCounter, pending.counter, column::Counter::name)),
-                      CounterUnit::kNone, trace_.text(Table::kCounter, pending.counter, column::Counter::unit));
-        packets_.counter_value(clock_(pending.start), uuid, pending.value);
-        const TrackFacts& facts = track_facts_[static_cast<size_t>(pending.track)];
-        if (facts.last_start == pending.start && facts.last_end != kUnknown) zeros_.push({facts.last_end, uuid});
+      for (const Counted& counted : due) {
+        const int64_t device = trace_.cell(Table::kTrack, counted.track, column::Track::device);
+        const int64_t process = tracks_.process(counted.track);
+        const TrackFacts& facts = track_facts_[static_cast<size_t>(counted.track)];
+        for (const auto& [counter, sum] : counted.sums.values()) {
+          uint64_t& uuid = counter_tracks_[{process * 65537 + device, counter}];
+          counter_track(uuid, process_track(process),
+                        fmt::format("{} PMC {}", on_agent("", device, false).substr(1),
+                                    trace_.text(Table::kCounter, counter, column::Counter::name)),
+                        CounterUnit::kNone, trace_.text(Table::kCounter, counter, column::Counter::unit));
+          packets_.counter_value(clock_(counted.start), uuid, sum);
+          if (facts.last_start == counted.start && facts.last_end != kUnknown) zeros_.push({facts.last_end, uuid});
+        }
       }
     }
     flush_zeros(until);
@@ -672,15 +677,13 @@ class Exporter {
   // Python stacks taken at calls (sample rows without duration), by the call's correlation.
   Status read_launch_stacks() {
     if (!options_.annotations || !options_.wants(Table::kApi)) return {};
-    static constexpr int kColumns[] = {column::Sample::track, column::Sample::duration, column::Sample::dim,
-                                       column::Sample::correlation};
-    return trace::visit_chunks(trace_, Table::kSample, kColumns,
-                               [&](size_t, std::span<const std::span<const int64_t>> values) {
-                                 for (size_t i = 0; i < values[0].size(); ++i)
-                                   if (values[1][i] == 0 && values[3][i] != 0 && launch_stacks_.size() < 2'000'000)
-                                     launch_stacks_[{tracks_.process(values[0][i]), values[3][i]}] = values[2][i];
-                                 return true;
-                               });
+    using S = column::Sample;
+    Status status;
+    for (const auto& samples : trace::chunks<S::track, S::duration, S::dim, S::correlation>(trace_, status))
+      for (size_t i = 0; i < samples.size(); ++i)
+        if (samples.duration[i] == 0 && samples.correlation[i] != 0 && launch_stacks_.size() < 2'000'000)
+          launch_stacks_[{tracks_.process(samples.track[i]), samples.correlation[i]}] = samples.dim[i];
+    return status;
   }
 
   // "outer (a.py:3) > inner (b.py:7)": the Python line that made a call.
@@ -795,9 +798,9 @@ class Exporter {
     bool outer = false;         // the slice around them is open
     int64_t until = 0;
   };
-  struct Pending {
-    int64_t start, track, counter, ordinal;
-    double value;
+  struct Counted {  // the counters of one dispatch
+    int64_t start, track, ordinal;
+    walk::CounterSums sums;
   };
 
   const trace::Trace& trace_;
@@ -826,7 +829,7 @@ class Exporter {
   PairMap<int64_t> launch_stacks_;  // (process, correlation) -> stack
   std::unordered_map<int64_t, uint32_t> python_texts_;
   std::unique_ptr<Threads> threads_;
-  std::vector<Pending> counters_;
+  std::vector<Counted> counters_;
   std::priority_queue<Zero> zeros_;
   std::unordered_set<std::string> kept_;
 };

@@ -155,13 +155,29 @@ class ProcessState : public ProcessContext {
   void write_dispatch(const Record& record, const Shape& shape, const tape::BlockHeader& block);
   Open parse_marker(const std::byte* at, const event::RecordHeader& header, size_t fixed, event::MarkerKind kind,
                     uint64_t time);
-  void define(const std::byte* at, const event::RecordHeader& header, const tape::BlockHeader& block);
+  // Definitions.
+  void take(const event::StringRecord& record);
+  void take(const event::ThreadRecord& record);
+  void take(const event::DeviceRecord& record);
+  void take(const event::QueueRecord& record);
+  void take(const event::KernelRecord& record);
+  void take(const event::PropertyRecord& record);
+  void take(const event::ClockPairRecord& record);
+  void take(const event::CommunicatorRecord& record);
   void define_for_blocks(const std::byte* at, const event::RecordHeader& header);
-  void counts(const event::CountsRecord& record, const std::byte* at);
-  void message(const tape::BlockHeader& block, const event::MessageRecord& record);
+  // Facts.
+  void take(const event::ApiRecord& record, const tape::BlockHeader& block);
+  void take(const event::DispatchRecord& record, const tape::BlockHeader& block);
+  void take(const event::DispatchWideRecord& record, const tape::BlockHeader& block);
+  void take(const event::CopyRecord& record, const tape::BlockHeader& block);
+  void take(const event::FillRecord& record);
+  void take(const event::AllocationRecord& record, const tape::BlockHeader& block);
+  void take(const event::SyncRecord& record, const tape::BlockHeader& block);
+  void take(const event::MessageRecord& record, const tape::BlockHeader& block);
+  void take(const event::ArgumentsRecord& record, const tape::BlockHeader& block);
+  void take(const event::CountsRecord& record);
+  void take(const event::LossRecord& record);
   int64_t shown_messages(Thread& caller, uint64_t correlation);
-  void arguments(const tape::BlockHeader& block, const event::ArgumentsRecord& record,
-                 std::span<const std::byte> bytes);
   void count_bad(event::Table table);
   /// The decoder of blocks of that kind; nullptr when this build has none.
   BlockDecoder* blocks(tape::BlockKind kind);

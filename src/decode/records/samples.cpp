@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/format.h"
@@ -149,6 +150,43 @@ NativeFrame ProcessSamples::place(uint64_t address, bool return_address) {
 
 namespace {
 
+// The result of DWARF's operations on the two uppermost numbers of the stack; nullopt for any other operation.
+std::optional<uint64_t> binary(uint8_t op, uint64_t a, uint64_t b) {
+  const auto x = static_cast<int64_t>(a), y = static_cast<int64_t>(b);
+  switch (op) {
+    case DW_OP_plus:
+      return a + b;
+    case DW_OP_minus:
+      return a - b;
+    case DW_OP_mul:
+      return a * b;
+    case DW_OP_and:
+      return a & b;
+    case DW_OP_or:
+      return a | b;
+    case DW_OP_xor:
+      return a ^ b;
+    case DW_OP_shl:
+      return b < 64 ? a << b : 0;
+    case DW_OP_shr:
+      return b < 64 ? a >> b : 0;
+    case DW_OP_ge:
+      return x >= y;
+    case DW_OP_gt:
+      return x > y;
+    case DW_OP_le:
+      return x <= y;
+    case DW_OP_lt:
+      return x < y;
+    case DW_OP_eq:
+      return x == y;
+    case DW_OP_ne:
+      return x != y;
+    default:
+      return std::nullopt;
+  }
+}
+
 // Evaluates a DWARF expression. False: an operation that no unwind table needs, or memory that was not copied.
 template <typename Load>
 bool evaluate(const std::vector<ExpressionStep>& steps, const uint64_t (&registers)[17], uint64_t cfa, Load load,
@@ -168,99 +206,25 @@ bool evaluate(const std::vector<ExpressionStep>& steps, const uint64_t (&registe
       good = push(op - DW_OP_lit0);
     } else if (op >= DW_OP_breg0 && op <= DW_OP_breg16) {
       good = push(registers[op - DW_OP_breg0] + number);
-    } else {
-      const auto binary = [&](auto apply) {
-        if (depth < 2) return false;
-        stack[depth - 2] = apply(stack[depth - 2], stack[depth - 1]);
-        --depth;
-        return true;
-      };
-      const auto compare = [&](auto apply) {
-        return binary([&](uint64_t a, uint64_t b) {
-          return static_cast<uint64_t>(apply(static_cast<int64_t>(a), static_cast<int64_t>(b)));
-        });
-      };
-      switch (op) {
-        case DW_OP_call_frame_cfa:
-          good = push(cfa);
-          break;
-        case DW_OP_bregx:
-          good = step.number >= 0 && step.number < 17 &&
-                 push(registers[step.number] + static_cast<uint64_t>(step.number2));
-          break;
-        case DW_OP_addr:
-        case DW_OP_const1u:
-        case DW_OP_const1s:
-        case DW_OP_const2u:
-        case DW_OP_const2s:
-        case DW_OP_const4u:
-        case DW_OP_const4s:
-        case DW_OP_const8u:
-        case DW_OP_const8s:
-        case DW_OP_constu:
-        case DW_OP_consts:
-          good = push(number);
-          break;
-        case DW_OP_deref:
-          good = depth > 0 && load(stack[depth - 1], stack[depth - 1]);
-          break;
-        case DW_OP_dup:
-          good = depth > 0 && push(stack[depth - 1]);
-          break;
-        case DW_OP_drop:
-          good = depth-- > 0;
-          break;
-        case DW_OP_plus_uconst:
-          good = depth > 0;
-          if (good) stack[depth - 1] += number;
-          break;
-        case DW_OP_plus:
-          good = binary([](uint64_t a, uint64_t b) { return a + b; });
-          break;
-        case DW_OP_minus:
-          good = binary([](uint64_t a, uint64_t b) { return a - b; });
-          break;
-        case DW_OP_mul:
-          good = binary([](uint64_t a, uint64_t b) { return a * b; });
-          break;
-        case DW_OP_and:
-          good = binary([](uint64_t a, uint64_t b) { return a & b; });
-          break;
-        case DW_OP_or:
-          good = binary([](uint64_t a, uint64_t b) { return a | b; });
-          break;
-        case DW_OP_xor:
-          good = binary([](uint64_t a, uint64_t b) { return a ^ b; });
-          break;
-        case DW_OP_shl:
-          good = binary([](uint64_t a, uint64_t b) { return b < 64 ? a << b : 0; });
-          break;
-        case DW_OP_shr:
-          good = binary([](uint64_t a, uint64_t b) { return b < 64 ? a >> b : 0; });
-          break;
-        case DW_OP_ge:
-          good = compare([](int64_t a, int64_t b) { return a >= b; });
-          break;
-        case DW_OP_gt:
-          good = compare([](int64_t a, int64_t b) { return a > b; });
-          break;
-        case DW_OP_le:
-          good = compare([](int64_t a, int64_t b) { return a <= b; });
-          break;
-        case DW_OP_lt:
-          good = compare([](int64_t a, int64_t b) { return a < b; });
-          break;
-        case DW_OP_eq:
-          good = compare([](int64_t a, int64_t b) { return a == b; });
-          break;
-        case DW_OP_ne:
-          good = compare([](int64_t a, int64_t b) { return a != b; });
-          break;
-        case DW_OP_nop:
-          break;
-        default:
-          good = false;
-      }
+    } else if (op == DW_OP_addr || (op >= DW_OP_const1u && op <= DW_OP_consts)) {
+      good = push(number);
+    } else if (op == DW_OP_call_frame_cfa) {
+      good = push(cfa);
+    } else if (op == DW_OP_bregx) {
+      good = step.number >= 0 && step.number < 17 && push(registers[step.number] + static_cast<uint64_t>(step.number2));
+    } else if (op == DW_OP_deref) {
+      good = depth > 0 && load(stack[depth - 1], stack[depth - 1]);
+    } else if (op == DW_OP_dup) {
+      good = depth > 0 && push(stack[depth - 1]);
+    } else if (op == DW_OP_drop) {
+      good = depth-- > 0;
+    } else if (op == DW_OP_plus_uconst) {
+      good = depth > 0;
+      if (good) stack[depth - 1] += number;
+    } else if (op != DW_OP_nop) {
+      const std::optional<uint64_t> value = depth < 2 ? std::nullopt : binary(op, stack[depth - 2], stack[depth - 1]);
+      good = value.has_value();
+      if (good) stack[--depth - 1] = *value;
     }
     if (!good) return false;
   }

@@ -1,0 +1,157 @@
+// Markers of a process: ranges that are open on its threads, and labels that repeat (process_state.h).
+#include <xxhash.h>
+
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include "decode/records/process_state.h"
+#include "decode/records/record_values.h"
+
+namespace tacho::decode {
+
+using event::kUnknown;
+using event::RecordHeader;
+using event::RecordKind;
+using event::Table;
+namespace row = event::row;
+
+// PyTorch's emitter writes "aten::mm, seq = 7, op_id = 31", other numbers in every call. The name alone, and the
+// sequence number (kUnknown = none); texts with more behind them stay as they are.
+static std::string_view cut_torch_numbers(std::string_view text, int64_t& sequence) {
+  sequence = kUnknown;
+  std::string_view name = text;
+  const auto number = [&](std::string_view label) -> std::optional<int64_t> {
+    const size_t at = name.rfind(label);
+    if (at == std::string_view::npos || at == 0) return std::nullopt;
+    int64_t value = 0;
+    const char* const end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + at + label.size(), end, value);
+    if (error != std::errc() || stop != end || value < 0) return std::nullopt;
+    name = name.substr(0, at);
+    return value;
+  };
+  number(", op_id = ");
+  if (const auto value = number(", seq = ")) sequence = *value;
+  return name;
+}
+
+ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordHeader& header, size_t fixed,
+                                              event::MarkerKind kind, uint64_t time) {
+  Open open{0, host_time(time), 0, 0};
+  const std::byte* const end = at + header.size;
+  const std::byte* field = at + fixed;
+  // Programs repeat their markers: the same bytes became the same label before.
+  constexpr size_t kCached = 1024;
+  if (known_markers_.empty()) known_markers_.resize(kCached);
+  const std::string_view bytes(reinterpret_cast<const char*>(field), static_cast<size_t>(end - field));
+  KnownMarker& known_marker = known_markers_[(XXH3_64bits(bytes.data(), bytes.size()) ^ header.flags) % kCached];
+  if ((header.flags & event::kMarkerInterned) == 0 && known_marker.label != 0 && known_marker.flags == header.flags &&
+      known_marker.kind == kind && known_marker.bytes == bytes) {
+    open.label = known_marker.label;
+    open.payload = known_marker.payload;
+    open.domain = known_marker.domain;
+    return open;
+  }
+  int64_t name = 0, sequence = kUnknown;
+  if ((header.flags & event::kMarkerInterned) != 0) {
+    name = string(header.value);
+  } else {
+    const size_t room = static_cast<size_t>(end - field);
+    const size_t length = header.value < room ? header.value : room;
+    std::string_view text(reinterpret_cast<const char*>(field), length);
+    if ((header.flags & (event::kMarkerInteger | event::kMarkerDouble)) == 0 && kind == event::MarkerKind::kPushPop)
+      text = cut_torch_numbers(text, sequence);
+    name = writer_.string(text);
+    field += (length + 7) & ~size_t{7};
+  }
+  const auto next = [&]() -> uint64_t {
+    uint64_t word = 0;
+    if (end - field >= 8) std::memcpy(&word, field, 8);
+    field += 8;
+    return word;
+  };
+  int64_t domain = 0, category = 0, color = kUnknown;
+  auto payload = event::PayloadKind::kNone;
+  if ((header.flags & event::kMarkerDomain) != 0) {
+    open.domain = static_cast<uint32_t>(next());
+    domain = string(open.domain);
+  }
+  if ((header.flags & event::kMarkerCategory) != 0) category = string(static_cast<uint32_t>(next()));
+  if ((header.flags & event::kMarkerColor) != 0) color = static_cast<uint32_t>(next());
+  if ((header.flags & event::kMarkerInteger) != 0) {
+    payload = event::PayloadKind::kInteger;
+    open.payload = static_cast<int64_t>(next());
+  } else if ((header.flags & event::kMarkerDouble) != 0) {
+    payload = event::PayloadKind::kDouble;
+    open.payload = static_cast<int64_t>(next());
+  } else if (sequence != kUnknown) {
+    payload = event::PayloadKind::kInteger;
+    open.payload = sequence;
+  }
+  open.label = writer_.dimension(row::Label{
+      .name = name, .kind = kind, .domain = domain, .category = category, .color = color, .payload = payload});
+  if ((header.flags & event::kMarkerInterned) == 0 && bytes.size() <= 512)
+    known_marker = {std::string(bytes), header.flags, kind, open.label, open.payload, open.domain};
+  return open;
+}
+
+void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, const RecordHeader& header) {
+  ++facts_.hooks;
+  Thread& owner = thread(block);
+  switch (header.kind) {
+    case RecordKind::kPush:
+      owner.stack.push_back(parse_marker(at, header, sizeof(event::PushRecord), event::MarkerKind::kPushPop,
+                                         as<event::PushRecord>(at).time));
+      break;
+    case RecordKind::kPop: {
+      size_t i = owner.stack.size();
+      while (i > 0 && owner.stack[i - 1].domain != header.value) --i;
+      if (i == 0) {
+        count_bad(Table::kMarker);
+        break;
+      }
+      const Open open = owner.stack[i - 1];
+      owner.stack.erase(owner.stack.begin() + static_cast<ptrdiff_t>(i - 1));
+      writer_.add(row::Marker{.track = owner.track,
+                              .start = open.start,
+                              .duration = host_duration(open.start, host_time(as<event::PopRecord>(at).time)),
+                              .dim = open.label,
+                              .payload = open.payload});
+      break;
+    }
+    case RecordKind::kMark: {
+      const Open open =
+          parse_marker(at, header, sizeof(event::MarkRecord), event::MarkerKind::kMark, as<event::MarkRecord>(at).time);
+      writer_.add(row::Marker{
+          .track = owner.track, .start = open.start, .duration = 0, .dim = open.label, .payload = open.payload});
+      break;
+    }
+    case RecordKind::kRangeStart: {
+      const auto& record = as<event::RangeStartRecord>(at);
+      const Open open = parse_marker(at, header, sizeof record, event::MarkerKind::kStartStop, record.time);
+      ranges_.insert_or_assign(record.id, Range{open, ranges_track(owner.tid)});
+      break;
+    }
+    case RecordKind::kRangeStop: {
+      const auto& record = as<event::RangeStopRecord>(at);
+      const auto found = ranges_.find(record.id);
+      if (found == ranges_.end()) {
+        count_bad(Table::kMarker);
+        break;
+      }
+      const Open& open = found->second.open;
+      writer_.add(row::Marker{.track = found->second.track,
+                              .start = open.start,
+                              .duration = host_duration(open.start, host_time(record.time)),
+                              .dim = open.label,
+                              .payload = open.payload});
+      ranges_.erase(found);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+}  // namespace tacho::decode

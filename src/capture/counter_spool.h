@@ -12,7 +12,7 @@
 
 namespace tacho::capture::counter {
 
-/// What every counting source is told.
+/// The settings of every counting source.
 struct CounterSpool {
   static constexpr size_t kMaxFilters = 256;
   char folder[1024] = {};

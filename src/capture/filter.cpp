@@ -26,7 +26,7 @@ namespace {
 
 using namespace tacho;
 
-// What the filter answers to one call; SECCOMP_RET_KILL_PROCESS for a program that is not understood.
+// The filter's answer to one call; SECCOMP_RET_KILL_PROCESS for a program that this interpreter does not understand.
 uint32_t ask(const sock_fprog& program, const seccomp_data& data) {
   constexpr uint32_t kUnknown = SECCOMP_RET_KILL_PROCESS;
   uint32_t a = 0, x = 0, memory[BPF_MEMWORDS] = {};
@@ -226,8 +226,8 @@ TACHO_EXPORT int prctl(int option, ...) noexcept {
 }
 
 #if defined(__x86_64__)
-// libc's syscall(), whose arguments nobody knows: passed on as they are, stack and all. `before_system_call` looks at
-// those of the two that install filters.
+// libc's syscall(). Its arguments are unknown, so it is passed on as it is, stack and all. `before_system_call` looks
+// at the arguments of the two calls that install filters.
 extern "C" __attribute__((visibility("hidden"))) void* tacho_next_syscall;
 void* tacho_next_syscall = nullptr;
 

@@ -15,8 +15,8 @@
 namespace tacho::capture {
 
 namespace {
-// In a frame of its own, which is gone when the first sample comes: it is larger than the piece of stack that samples
-// keep.
+// In its own frame, which has been popped when the first sample comes: it is larger than the piece of stack that
+// samples keep.
 [[gnu::noinline]] bool sampler_asked_for() {
   char memory[tape::kConfigBytes];
   event::ConfigurationView configuration;
@@ -35,7 +35,7 @@ void thread_begins() {
 }
 
 namespace {
-// The thread's name as the kernel has it, if it is not just the program's.
+// The kernel's name for the thread, if it differs from the program's.
 void describe_thread() {
   char name[16] = {};
   if (!tape::permitted(tape::kCallName)) return;

@@ -1,6 +1,6 @@
-// What libtacho.so calls of libc while it records, as hidden functions of its own: calls from here bind to them, the
-// program's do not. ThreadSanitizer and its like interpose these functions, do not see how libtacho.so's threads agree
-// with each other, and would report races in it and change the program's exit code.
+// The libc functions that libtacho.so calls while it records, as hidden functions of its own: calls from here bind to
+// them, the program's do not. ThreadSanitizer and its like interpose these functions, do not see how libtacho.so's
+// threads synchronise, and would report races in it and change the program's exit code.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #include <emmintrin.h>
@@ -24,7 +24,7 @@ typedef uint64_t Word8 __attribute__((may_alias, aligned(1)));
 typedef uint32_t Word4 __attribute__((may_alias, aligned(1)));
 typedef uint16_t Word2 __attribute__((may_alias, aligned(1)));
 
-// From so many bytes on, the processor's own copying is as fast as any.
+// From this many bytes on, the processor's own copying is as fast as any.
 constexpr size_t kLong = 512;
 
 inline __m128i load16(const Bytes* from) {
@@ -89,7 +89,7 @@ TACHO_OWN void* memmove(void* out, const void* in, size_t bytes) {
     for (; at + 16 <= bytes; at += 16) store16(to + at, load16(from + at));
     for (; at < bytes; ++at) {
       to[at] = from[at];
-      asm volatile("" : : : "memory");  // not made into a call of what it implements
+      asm volatile("" : : : "memory");  // keeps the compiler from turning the loop into a call of the function itself
     }
   } else {
     size_t at = bytes;
@@ -131,7 +131,7 @@ TACHO_OWN int memcmp(const void* one, const void* two, size_t bytes) {
 }
 
 namespace {
-// Bytes before the first 0, at most `most`. Whole aligned pieces are read: they lie in a page that is there.
+// Bytes before the first 0, at most `most`. Reads whole aligned pieces, which never cross into an unmapped page.
 __attribute__((no_sanitize("address"))) size_t length_of(const char* text, size_t most) {
   const auto begin = reinterpret_cast<uintptr_t>(text);
   const uintptr_t aligned = begin & ~uintptr_t{15};

@@ -1,8 +1,8 @@
-// What a preloaded libtacho.so interposes: __libc_start_main, to start what must run before main without working in a
-// constructor, and pthread_create, to know the beginning and the end of threads. Both pass straight on where there is
-// nothing to do. _exit (Python's multiprocessing ends forked workers with it) runs no exit handlers: what a vendor's
-// library has not handed over is fetched first. libtacho.so is compiled without exceptions, so that the cleanup of a
-// thread's frame is glibc's own (no unwinder of ours may meet the program's).
+// The functions that a preloaded libtacho.so interposes: __libc_start_main, to start before main without working in a
+// constructor, and pthread_create, to see threads begin and end. Both pass straight on if there is nothing to do. _exit
+// (Python's multiprocessing ends forked workers with it) runs no exit handlers, so tacho first fetches the records that
+// a vendor's library still holds. libtacho.so is compiled without exceptions, so that the cleanup of a thread's frame
+// is glibc's own (no unwinder of ours may meet the program's).
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -26,8 +26,8 @@ namespace {
 
 using tacho::capture::next_symbol;
 
-// What a thread is to run, on its way from pthread_create to the thread. A slot is used for microseconds; when all are
-// in use the thread starts without us.
+// A thread's task, on its way from pthread_create to the thread. A slot is used for microseconds; when all are in use
+// the thread starts without us.
 struct Task {
   std::atomic<uint32_t> used;
   void* (*run)(void*);
@@ -53,15 +53,15 @@ constexpr bool kFollowThreads = false;
 constexpr bool kFollowThreads = true;
 #endif
 
-// A pthread_create that comes before ours (a sanitizer's that is linked into the program) starts its threads within
-// ours: nothing may run before it, so that such threads are not followed. The sampler finds them by itself.
+// If another pthread_create comes before ours (a sanitizer's that is linked into the program), it starts its threads
+// within ours and must run first. Such threads are not followed here; the sampler finds them.
 extern "C" int own_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)
     __attribute__((alias("pthread_create"), visibility("hidden"), nonnull(1, 3), nothrow));
 bool follows_threads() {
   static constinit std::atomic<int> known{0};  // 1 = yes, 2 = no
   int answer = known.load(std::memory_order_relaxed);
   if (__builtin_expect(answer == 0, 0)) {
-    const void* const first = dlsym(RTLD_DEFAULT, "pthread_create");  // whose address here would be, too
+    const void* const first = dlsym(RTLD_DEFAULT, "pthread_create");  // &pthread_create would be that one, too
     answer = first == nullptr || first == reinterpret_cast<void*>(&own_pthread_create) ? 1 : 2;
     known.store(answer, std::memory_order_relaxed);
   }

@@ -1,4 +1,4 @@
-// Functions that libtacho.so stands in front of: those of libc that it would hide.
+// Finds the libc functions that libtacho.so interposes.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,9 +1,9 @@
-// libtacho-mpi.so: records the calls of MPI in a process that uses it. It exports no function of MPI's. It writes the
-// addresses of its own into the tables by which loaded objects call MPI (their relocations), and only where MPI's stand
-// or would come to stand; an object whose weak MPI_Init is not there keeps it so. A program in Fortran calls its
-// library's functions, which call MPI's C functions, mostly under their PMPI_ names: in libmpi_mpifh.so,
-// libmpichfort.so and their like those are bound, too, so that every spelling of a Fortran symbol and all of mpif.h,
-// mpi and mpi_f08 are recorded by the functions of C.
+// libtacho-mpi.so: records the calls of MPI in a process that uses it. It exports no function of MPI's. It writes its
+// own addresses into the tables by which loaded objects call MPI (their relocations), but only where MPI's addresses
+// are or would be resolved: a weak MPI_Init that is undefined stays so. A Fortran program calls its library's
+// functions, which call MPI's C functions, mostly under their PMPI_ names. The calls inside libmpi_mpifh.so,
+// libmpichfort.so and their like are bound too, so the C wrappers record every spelling of a Fortran symbol and all of
+// mpif.h, mpi and mpi_f08.
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -170,7 +170,7 @@ extern "C" __attribute__((visibility("default"))) const tacho::capture::MpiLibra
     return nullptr;
   }
   for (size_t number = 1; number < kCallCount; ++number) {
-    // What the program calls: MPI's own, or that of another tool before it.
+    // The function that the program would call: MPI's, or that of another tool loaded before this one.
     void* real = dlsym(RTLD_DEFAULT, kCalls[number].name);
     if (real == nullptr) real = dlsym(mpi, kCalls[number].name);
     if (real == nullptr) continue;  // of a later MPI

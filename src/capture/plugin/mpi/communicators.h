@@ -29,8 +29,8 @@ struct Communicator {
 
 /// nullptr for a null handle, and when there is no room for one more. One that is not known yet is taken in.
 Communicator* find_communicator(Word handle);
-/// Takes in what the call `origin` has made. `parent`: collective number `sequence` of it made the new one; nullptr:
-/// only the new one's own ranks took part. `between`: no id can be told.
+/// Takes in a communicator that the call `origin` has made. `parent`: its collective number `sequence` made the new
+/// one; nullptr: only the new one's own ranks took part. `between`: its id cannot be determined.
 void add_communicator(Word handle, uint32_t origin, const Communicator* parent, uint32_t sequence, bool between);
 /// Before the program frees it.
 void forget_communicator(Word handle);

@@ -55,7 +55,7 @@ struct LoadedMpi {
 };
 extern LoadedMpi g_mpi;
 
-/// What a status says.
+/// The fields of an MPI_Status that tacho reads.
 struct Status {
   int source, tag;
   uint64_t bytes;

@@ -1,5 +1,5 @@
-// Requests (requests.h): a table without locks. A handle has eight places by its hash. Only whoever owns a request
-// calls MPI with it, so that one entry is never taken by two threads at a time.
+// Requests (requests.h): a table without locks. A handle has eight places by its hash. Only the request's owner calls
+// MPI with it, so two threads never take one entry at a time.
 #include "capture/plugin/mpi/requests.h"
 
 #include <sys/mman.h>

@@ -24,7 +24,7 @@ struct MpiRequest {
   Word place;               // kCommunicator: where the program gets it; kWindow: its Communicator
 };
 
-/// Keeps what `handle` stands for. Without room it is not kept, and what it completes is not recorded.
+/// Keeps `request` for `handle`. If the table has no room, the operation that it completes is not recorded.
 void keep_request(Word handle, const MpiRequest& request);
 /// A copy; false when it is not known.
 bool see_request(Word handle, MpiRequest& request);

@@ -1,4 +1,4 @@
-// What each function of MPI does, as far as tacho records it, and which of its parameters say so: the vocabulary of
+// The role of each MPI function and of its parameters, as far as tacho records them: the vocabulary of
 // event/functions/functions_mpi.def.
 #pragma once
 
@@ -46,7 +46,7 @@ enum class Does : uint8_t {
   kFreesWindow,
   kPuts,  ///< one-sided: gives bytes to a rank
   kGets,
-  kUpdates,  ///< both: what was there comes back
+  kUpdates,  ///< both: the previous contents come back
   kReadsFile,
   kWritesFile,
   kStartsFileRead,  ///< a request completes it

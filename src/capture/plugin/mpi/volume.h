@@ -10,8 +10,8 @@ namespace tacho::capture::mpi {
 
 inline constexpr uint64_t kUnknownBytes = ~uint64_t{0};
 
-/// What this rank gives and gets; with MPI_IN_PLACE what it gives of its own counts all the same. kUnknownBytes: not
-/// told.
+/// The bytes that this rank gives and gets. With MPI_IN_PLACE its own contribution still counts. kUnknownBytes: the
+/// call does not say.
 struct Bytes {
   uint64_t sent = kUnknownBytes, received = kUnknownBytes;
 };

@@ -1,8 +1,6 @@
-// A wrapper for each function in event/functions/functions_mpi.def (wrappers.h). What a function does stands in kCalls;
-// the
-// wrappers themselves only pass parameters on, as words that mean nothing to them. Sizes, ranks and statuses are asked
-// for after the call, and only where it has succeeded: a wrong handle is the program's own business, and its error
-// handler's.
+// A wrapper for each function in event/functions/functions_mpi.def (wrappers.h). kCalls says what each function does;
+// the wrappers only pass parameters on, as words that mean nothing to them. They ask for sizes, ranks and statuses
+// after the call, and only if it has succeeded: a wrong handle concerns only the program and its error handler.
 #include "capture/plugin/mpi/wrappers.h"
 
 #include <stdio.h>
@@ -133,7 +131,7 @@ void record_collective(const Context& context, size_t number, uint64_t begun, co
   g_host->message(record);
 }
 
-// What reaches into another rank's window, of which `count` elements go to and fro.
+// Records an access to another rank's window, which moves `count` elements.
 void record_one_sided(const Context& context, size_t number, const Role& role, const Word* given) {
   MpiRequest window;
   if (!context.recorded || whole(given[role.peer]) == g_mpi.proc_null ||
@@ -169,7 +167,7 @@ int32_t root_of(const Role& role, const Word* given, const Communicator& communi
   return communicator.peers == communicator.size ? communicator.world_rank(root) : event::kNoPeer;
 }
 
-// What the request has completed.
+// Records the operation that the request has completed.
 void record_completed(const Context& context, Word handle, const char* status) {
   MpiRequest request;
   if (!complete_request(handle, request)) return;
@@ -232,7 +230,7 @@ void warn_of_spawned(size_t number, const Word* given) {
   g_host->warn(line);
 }
 
-// Before the call: reads what it will change, and gives it a status where the program wants none.
+// Before the call: reads what it will change, and gives it a status if the program passes none.
 void before(const Role& role, Word* given, Context& context, Requests* requests) {
   const auto own_status = [&] {
     context.status_at = reinterpret_cast<char*>(given[role.status]);
@@ -441,7 +439,7 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
       add_communicator(g_mpi.read_handle(at(role.made)), static_cast<uint32_t>(number), nullptr, 0, false);
       break;
     case Does::kSpawns:
-      // What the root gives counts: program, arguments, number of processes.
+      // Only the root's arguments count: program, arguments, number of processes.
       if (const Communicator* const own = communicator(); own != nullptr && whole(given[role.root]) == own->rank)
         warn_of_spawned(number, given);
       [[fallthrough]];

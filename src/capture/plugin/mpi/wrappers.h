@@ -1,11 +1,11 @@
-// The functions that stand in for MPI's: each calls what the program would have called and records what it did.
+// The functions that replace MPI's: each calls the function that the program would have called and records the call.
 #pragma once
 
 #include <cstddef>
 
 namespace tacho::capture::mpi {
 
-/// By number in kCalls. `real`: what the wrapper calls.
+/// By number in kCalls. `real`: the function that the wrapper calls.
 void* wrapper_of(size_t number);
 void set_real(size_t number, void* real);
 void* real_of(size_t number);

@@ -26,7 +26,7 @@ struct GlobalCost {
   uint64_t bytes = 0;       ///< asked for by all work-items
   uint64_t used_bytes = 0;  ///< distinct bytes among them
   uint64_t sectors = 0, lines = 0;
-  uint64_t conflicts = 0;  ///< work-items whose address an earlier one had: what atomics serialise on
+  uint64_t conflicts = 0;  ///< work-items whose address an earlier one had, on which atomics serialise
 };
 
 /// Calls line(number) for every distinct line of 128 bytes, ascending.
@@ -114,7 +114,7 @@ inline LocalCost local_cost(const WaveAccess& access, bool atomic) {
   return cost;
 }
 
-/// Distinct words of 4 bytes: what a constant cache delivers one after the other.
+/// Distinct words of 4 bytes, which a constant cache delivers one after the other.
 inline uint64_t distinct_words(const WaveAccess& access) {
   WaveAccess aligned = access;
   for (unsigned lane = 0; lane < kWaveSize; ++lane)

@@ -173,7 +173,7 @@ class Spool {
     note_mpi();
     const pid_t pid = getpid();
     if (descriptor_ < 0 || pid != pid_) {
-      // A forked child writes a file of its own.
+      // A forked child writes its own file.
       if (descriptor_ >= 0) close(descriptor_);
       pid_ = pid;
       const std::string path = folder_ + "/" + std::to_string(pid) + ".records";
@@ -256,8 +256,8 @@ class VirtualGpu : public oclgrind::Plugin {
     if (spool_.usable()) spool_.note_mpi();
   }
 
-  // Work-items of a wave follow each other on one thread: what lines them up, and what makes kernels with races between
-  // work-groups count the same every time.
+  // Runs the work-items of a wave one after the other on one thread. This lines them up, and makes kernels with races
+  // between work-groups count the same every time.
   bool isThreadSafe() const override { return false; }
 
   void kernelBegin(const oclgrind::KernelInvocation* invocation) override {
@@ -488,7 +488,7 @@ class VirtualGpu : public oclgrind::Plugin {
     if (instances_.try_emplace(frame.key).second) ++next->wave_entries;
   }
 
-  // The work-item goes from frame.block to `next`. After a barrier within the block its instance is gone; a new one
+  // The work-item goes from frame.block to `next`. A barrier within the block has removed its instance; the new one
   // then only remembers the way taken.
   void branch(const Frame& frame, const CodeBlock* next) {
     Instance& instance = instances_.try_emplace(frame.key).first.value();
@@ -655,7 +655,7 @@ class VirtualGpu : public oclgrind::Plugin {
     std::string record(head.bytes, '\0');
     std::memcpy(record.data(), &head, sizeof head);
     std::memcpy(record.data() + sizeof head, name_.data(), name_.size());
-    // An estimate: what was counted stands for all work-groups.
+    // An estimate: scales the counts of the groups that ran to all work-groups.
     const double scale = groups_run_ > 0 ? static_cast<double>(groups_) / static_cast<double>(groups_run_) : 1;
     for (size_t i = 0; i < head.values; ++i) {
       double value = static_cast<double>(counts_[i]);
@@ -691,7 +691,7 @@ class VirtualGpu : public oclgrind::Plugin {
 }  // namespace
 }  // namespace tacho::plugin
 
-// What Oclgrind calls for every context, and at its end.
+// Oclgrind's entry points: for every context, and at its end.
 namespace {
 std::mutex plugins_lock;
 std::unordered_map<oclgrind::Context*, std::unique_ptr<tacho::plugin::VirtualGpu>>& plugins() {

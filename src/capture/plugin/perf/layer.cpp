@@ -159,7 +159,7 @@ class Counters {
       uint64_t read_back[3] = {};
       if (read(file, read_back, sizeof read_back) != static_cast<ssize_t>(sizeof read_back)) continue;
       double value = static_cast<double>(read_back[0]);
-      // The kernel took turns between counters: what was counted stands for the whole time.
+      // The kernel multiplexed the counters: scale the count to the whole time.
       if (read_back[2] > 0 && read_back[2] < read_back[1])
         value *= static_cast<double>(read_back[1]) / static_cast<double>(read_back[2]);
       values[event] = (values[event] == values[event] ? values[event] : 0) + value;

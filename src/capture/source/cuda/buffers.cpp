@@ -72,10 +72,10 @@ constinit KeySet g_texts;
 constinit std::atomic<uint64_t> g_callbacks[2][64] = {};  // bit sets of callback ids: runtime, driver
 
 constinit std::atomic<bool> g_last{false};
-constinit std::atomic<bool> g_refused{false};  // CUPTI was once told that there is no buffer
+constinit std::atomic<bool> g_refused{false};  // CUPTI asked for a buffer and got none
 
-// Buffers that CUPTI holds. A buffer leaves this table before it is given to the drainer: what was read from one that
-// is still here afterwards was ours.
+// Buffers that CUPTI holds. A buffer leaves this table before the drainer gets it, so text read from a buffer that is
+// still here afterwards was valid.
 struct OpenBuffer {
   std::atomic<tape::BlockHeader*> extent;
   std::atomic<uint32_t> scanned;  // bytes in which names have been looked for
@@ -135,8 +135,8 @@ T load(const uint8_t* at) {
   return value;
 }
 
-// Length of the text at `pointer`, at most `most`; false when that is no readable memory. The pointer comes from a
-// record whose layout is another library's: a surprise there must not be the program's end.
+// Length of the text at `pointer`, at most `most`; false if the memory is not readable. The pointer comes from a record
+// whose layout is another library's: a surprise there must not end the program.
 bool measure_text(uint64_t pointer, size_t most, size_t& length) {
   constexpr uint64_t kPage = 4096;
   const auto* const text = reinterpret_cast<const char*>(pointer);
@@ -250,7 +250,7 @@ void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks) {
 }
 
 void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
-  // Many threads, each with buffers of its own, share the pool: then smaller ones.
+  // Many threads, each with its own buffers, share the pool: use smaller buffers.
   constexpr uint32_t kFewBuffers = 32;
   uint32_t blocks = g_open_end.load(std::memory_order_relaxed) > kFewBuffers ? 1 : g_blocks;
   tape::PoolHeader* const pool = tape::pool();
@@ -270,13 +270,13 @@ void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
     tape::wait_for_growth(backed, wait);
   }
   *max_records = 0;
-  if (extent == nullptr) {  // CUPTI drops what it would have written and counts it
+  if (extent == nullptr) {  // CUPTI drops the records and counts them
     g_refused.store(true, std::memory_order_relaxed);
     *buffer = nullptr;
     *size = 0;
     return;
   }
-  // Should the process die before CUPTI clears the buffer, what lay here before must not be taken for records.
+  // If the process dies before CUPTI clears the buffer, its old contents must not be mistaken for records.
   memset(tape::payload(extent), 0, sizeof(uint64_t));
   remember(extent);
   *buffer = reinterpret_cast<uint8_t*>(tape::payload(extent));

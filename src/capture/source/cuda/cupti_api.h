@@ -60,7 +60,7 @@ void* find_in_loaded_cupti(const char* symbol);
 /// Address of `symbol` in the CUDA driver of the process, nullptr when there is none.
 void* find_in_driver(const char* symbol);
 
-/// Starts tracing GPU work; call inside cuInit. False when it cannot; it has told the user why.
+/// Starts tracing GPU work; call inside cuInit. False when it cannot; the user has been warned.
 bool start_session();
 /// The CUPTI that the session uses, nullptr before it starts.
 const Cupti* session_cupti();

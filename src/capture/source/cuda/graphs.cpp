@@ -59,8 +59,8 @@ constexpr size_t kGroups = 64;
 constexpr size_t kMostNodes = 1 << 17;
 constexpr int kKernelType = 0, kGraphType = 4, kDeepest = 8;
 
-// What is in a graph. In place of a node that is a graph itself its nodes are counted; the driver does not tell what is
-// in the body of a conditional node.
+// The contents of a graph. The nodes of a child graph are counted in place of the child. The driver does not list the
+// body of a conditional node.
 struct Contents {
   Group groups[kGroups];
   size_t used = 0;
@@ -94,7 +94,7 @@ void count_node(Contents& contents, int type, const char* name) {
   ++contents.nodes;
 }
 
-// False if the graph is larger than what is described.
+// False if the graph exceeds the limits of the description.
 bool count_nodes(const Driver& driver, void* graph, int depth, Contents& contents) {
   size_t count = 0;
   if (driver.get_nodes(graph, nullptr, &count) != 0 || contents.nodes + count > kMostNodes) return false;

@@ -1,6 +1,7 @@
-// Programs that use CUPTI themselves (torch.profiler does): CUPTI serves one client, so while tacho has the GPU records
-// their calls must neither take the buffers away nor switch kinds off, and the user is told who got the records. Found
-// by symbol interposition where libtacho.so is preloaded; everything is passed on when tacho does not use CUPTI.
+// Programs that use CUPTI themselves (torch.profiler does). CUPTI serves one client, so while tacho has the GPU
+// records, the program's calls must neither take the buffers away nor switch kinds off, and tacho tells the user who
+// got the records. Found by symbol interposition if libtacho.so is preloaded; everything is passed on when tacho does
+// not use CUPTI.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,7 +80,7 @@ TACHO_EXPORTED cuptiSubscribe_v2(abi::Subscriber* subscriber, abi::Callback call
                                                                                      callback, user, parameters);
 }
 
-// A client that asks for no subscription would take our buffers for its own: it is told yes and gets no records.
+// A client that asks for no subscription would take over our buffers: it gets a success code and no records.
 TACHO_EXPORTED cuptiActivityRegisterCallbacks(abi::BufferRequested requested, abi::BufferCompleted completed) {
   if (keep_out(__builtin_return_address(0), true)) return abi::kSuccess;
   return pass_on<abi::BufferRequested, abi::BufferCompleted>("cuptiActivityRegisterCallbacks", requested, completed);

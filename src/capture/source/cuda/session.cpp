@@ -1,6 +1,6 @@
-// The CUDA source where it traces (injection.cpp starts it inside cuInit()): CUPTI writes its activity records into
-// pool blocks (buffers.h); this file sets it up, follows pause and resume, flushes once in a period and at exit, and
-// says in one sentence what cannot be done.
+// The CUDA source when it traces (injection.cpp starts it inside cuInit()): CUPTI writes its activity records into pool
+// blocks (buffers.h). This file sets CUPTI up, follows pause and resume, flushes once in a period and at exit, and
+// warns in one sentence if something fails.
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -59,7 +59,7 @@ const char* result_text(abi::Result result) {
   return text;
 }
 
-// Refusals whose cause is known: what it is, and what to do. Null for others.
+// Refusals with a known cause: the cause and the advice. Null for others.
 struct Refusal {
   const char *cause, *advice;
 };
@@ -94,7 +94,7 @@ void say_refusal(const Refusal& why) {
 
 constexpr int kClockShift = 32;
 constinit uint64_t g_base_ticks = 0, g_base_ns = 0, g_multiplier = 0;
-constinit bool g_pairs = false;  // CUPTI goes by its own clock
+constinit bool g_pairs = false;  // CUPTI uses its own clock
 
 uint64_t timestamp_from_tsc() {
   const uint64_t ticks = __rdtsc() - g_base_ticks;
@@ -288,9 +288,9 @@ void on_driver_ready() {
 
 // Callbacks
 
-// Recording stops or starts with the call whose callback this is. Inside a call CUPTI completes nothing, so work in
-// flight can only be waited for by the thread of ours: it disables what is on the device a little later, and what was
-// launched meanwhile is told from the rest by the number of the call (BlockFact::kRecordingStarts and kRecordingStops).
+// Recording stops or starts with the call whose callback this is. Inside a call CUPTI completes nothing, so only our
+// own thread can wait for work in flight: it disables the kinds of device work a little later. The number of the call
+// separates work launched meanwhile from the rest (BlockFact::kRecordingStarts and kRecordingStops).
 void set_enabled(uint64_t sources, uint32_t correlation) {
   tape::PoolHeader* const pool = tape::pool();
   if (pool->enabled.exchange(sources, std::memory_order_relaxed) == sources) return;
@@ -329,7 +329,7 @@ bool launches(const char* function) {
   if (function == nullptr || strstr(function, "HostFunc") != nullptr) return false;
   return strncmp(function, "cudaLaunch", 10) == 0 || strncmp(function, "cuLaunch", 8) == 0;
 }
-// Calls whose Python stack is wanted (sampler.h): those that cause device work.
+// True for calls that cause device work: their Python stack is recorded (sampler.h).
 bool causes_work(const char* function) {
   if (function == nullptr) return false;
   const bool runtime = strncmp(function, "cuda", 4) == 0;
@@ -357,7 +357,7 @@ void learn_parameters(bool driver, uint32_t id, const char* name) {
   if (call != nullptr) g_parameters[driver][id] = {tape::intern(name), static_cast<uint32_t>(vendor::bytes_of(*call))};
 }
 
-// At the call's end: what it has written to its outputs is not told, only where they are.
+// At the call's end. Records where the outputs are, not the values that the call wrote there.
 void write_parameters(bool driver, uint32_t id, const abi::CallbackData& call) {
   const Parameters& of = g_parameters[driver][id];
   if (of.bytes == 0 || call.parameters == nullptr || !tape::enabled(tape::source_bit::kApi)) return;
@@ -494,7 +494,8 @@ void start_thread() {
                  "no thread could be started to flush CUPTI's records: a killed program loses more of them");
 }
 
-// At exit: what the device has finished, then what is left. Waits a moment for work that the program did not wait for.
+// At exit: takes the work that the device has finished, then the rest. Waits a moment for work that the program did not
+// wait for.
 void finish() {
   if (g_started.load() == 0 || getpid() != g_pid || g_finished.exchange(1) != 0) return;
   finish_work();
@@ -621,14 +622,14 @@ bool start_session() {
     tape::define_property(event::Table::kProcess, 0, "cupti.calls_left_out",
                           "runtime calls that only ask (cudaGetDevice, cudaGetLastError, cudaDeviceGetAttribute, "
                           "cudaStreamIsCapturing and the like); --all-api-calls records them");
-  // CUPTI cannot choose kernels by name: what decodes its records does.
+  // CUPTI cannot choose kernels by name: the decoder of its records does.
   if (!configuration.kernel_include.empty())
     tape::define_fact(kBlocks, event::BlockFact::kKernelInclude, 0, configuration.kernel_include);
   if (!configuration.kernel_exclude.empty())
     tape::define_fact(kBlocks, event::BlockFact::kKernelExclude, 0, configuration.kernel_exclude);
   setup_clock();
-  // With a buffer per thread, whose a record is is known from its buffer; to write the kernel's thread id into every
-  // record CUPTI would make a system call each time.
+  // With a buffer per thread, the buffer identifies a record's thread. Writing the kernel's thread id into every record
+  // would cost CUPTI a system call each time.
   uint8_t per_thread = 0;
   size_t attribute_size = sizeof per_thread;
   const bool by_buffer =
@@ -654,7 +655,7 @@ bool start_session() {
   }
   g_started.store(1);
   enable_callbacks();
-  // What is there, always: devices, contexts and streams tell whose work the records are about.
+  // Always enabled: devices, contexts and streams identify the owner of the work in the records.
   for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
     g_cupti.activity_enable(kind);
   if (wants_spans()) {

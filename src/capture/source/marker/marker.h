@@ -8,7 +8,7 @@
 
 namespace tacho::capture::marker {
 
-/// What a marker says: text (or, if `interned` is not 0, the number of a string) and attributes. Strings are numbers of
+/// A marker's message: text (or, if `interned` is not 0, the number of a string) and attributes. Strings are numbers of
 /// tape::intern, 0 = none; domain 0 is tacho.h's default domain.
 struct Marker {
   std::string_view text;
@@ -46,7 +46,7 @@ void flush();
 /// tid: kernel thread id; 0 = the calling thread.
 void name_thread(uint32_t tid, std::string_view name);
 
-/// `text` (may be null) cut to what a record can hold, at the start of a UTF-8 character; cuts are counted in a note.
+/// `text` (may be null) cut to the limit of a record, at the start of a UTF-8 character; a note counts the cuts.
 std::string_view clip(const char* text);
 /// Counts a text that had to be cut to `limit` bytes.
 void count_cut();

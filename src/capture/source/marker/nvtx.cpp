@@ -126,7 +126,7 @@ uint32_t category_name(uint32_t domain, uint32_t category) {
 // Calls `body` with the marker that NVTX's attributes describe.
 template <typename Body>
 auto with_event(Domain domain, const EventAttributes* given, Body body) {
-  EventAttributes event{};  // what the caller's NVTX does not know stays 0
+  EventAttributes event{};  // fields that the caller's NVTX does not have stay 0
   if (given != nullptr) memcpy(&event, given, given->size < sizeof event ? given->size : sizeof event);
   Marker marker;
   marker.domain = domain_number(domain);

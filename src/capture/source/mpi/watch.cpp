@@ -1,7 +1,7 @@
-// Whether the process uses MPI (watch.h). A process does when a library that has PMPI_Init is loaded: with the program,
-// or by dlopen, as Python's mpi4py loads it. What comes later is noticed by dlsym: whoever loads a library asks it for
-// a function next. Nothing is loaded and nothing bound in any other process, and libtacho.so has no function of MPI's:
-// a program that tests whether a weak MPI_Init is there sees what it sees without tacho.
+// Whether the process uses MPI (watch.h). It does once a library that has PMPI_Init is loaded: with the program, or by
+// dlopen, as Python's mpi4py loads it. dlsym notices the later ones, because a program that loads a library next asks
+// it for a function. Other processes load nothing and bind nothing, and libtacho.so has no MPI functions: a program
+// that tests for a weak MPI_Init sees the same as without tacho.
 #include "capture/source/mpi/watch.h"
 
 #include <dlfcn.h>
@@ -20,7 +20,7 @@
 namespace tacho::capture::mpi {
 namespace {
 
-// What libtacho-mpi.so is given
+// The functions that libtacho-mpi.so gets from its host
 
 bool host_begin(MpiCall& call) {
   tape::ThreadState& state = tape::t_state;

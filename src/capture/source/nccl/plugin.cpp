@@ -1,7 +1,7 @@
-// NCCL's profiler plugin: NCCL loads libtacho.so because NCCL_PROFILER_PLUGIN names it, and tells each collective right
-// after it has launched its kernel, on the same thread. Every collective leaves a mark of domain "NCCL" whose text says
-// what torch.profiler says of one, in the same words, so that analyses read both alike; the payload is its number
-// within the communicator. A thread's mark is about the launch before it.
+// NCCL's profiler plugin: NCCL loads libtacho.so because NCCL_PROFILER_PLUGIN names it, and reports each collective
+// right after launching its kernel, on the same thread. Every collective leaves a mark of domain "NCCL", whose text
+// uses torch.profiler's words so that analyses read both alike. The payload is the collective's number within the
+// communicator. A thread's mark describes the launch before it.
 #include <atomic>
 #include <cstdio>
 #include <string_view>
@@ -18,7 +18,7 @@ namespace {
 
 namespace abi = vendor::nvidia::nccl;
 
-// What is known of a communicator before its first collective. NCCL hands it back with every event.
+// The description of a communicator, known before its first collective. NCCL hands it back with every event.
 struct Communicator {
   std::atomic<bool> used;
   uint64_t number;
@@ -28,7 +28,7 @@ struct Communicator {
 constexpr size_t kCommunicators = 1024;
 constinit Communicator g_communicators[kCommunicators] = {};
 
-// The context of a communicator; nullptr when there are too many, and then its collectives are not told.
+// The context of a communicator; nullptr when there are too many, and then its collectives are not recorded.
 Communicator* take(uint64_t number, const char* name, int ranks, int rank) {
   for (Communicator& place : g_communicators) {
     if (place.used.load(std::memory_order_relaxed) || place.used.exchange(true, std::memory_order_acquire)) continue;
@@ -81,7 +81,7 @@ abi::Result state(void*, int, const void*) {
 struct Told {
   const char *operation, *type, *algorithm, *protocol;
   uint64_t communicator, sequence, count;
-  int ranks;  // 0 = not told
+  int ranks;  // 0 = unknown
 };
 
 void leave_mark(const Told& told) {

@@ -242,7 +242,7 @@ class Span {
       tape::commit();
     }
   }
-  /// Before end(): what the call was given.
+  /// Before end(): the call's arguments.
   template <typename... A>
   void arguments(uint16_t function, const A&... args) const {
     if (!wants_arguments()) return;

@@ -13,7 +13,7 @@ namespace {
 using D = cl_icd_dispatch;
 using event::CopyDirection, event::CopyKind, event::MemoryKind;
 
-// What a command is
+// Descriptions of commands
 
 // Each fill_command() describes the command of one function from its arguments, after the call has succeeded.
 
@@ -43,7 +43,7 @@ bool is_host(MemoryKind kind) {
   return kind == MemoryKind::kPageable || kind == MemoryKind::kHost;
 }
 
-// Copies between pointers: what is not known shared memory is the host's.
+// Copies between pointers: memory that is not known as shared belongs to the host.
 void pointer_copy(ClCommand& command, const void* target, const void* source, uint64_t bytes, bool blocking) {
   const MemoryKind from = shared_at(source).kind, to = shared_at(target).kind;
   const MemoryKind from_kind = from == MemoryKind::kUnknown ? MemoryKind::kPageable : from;
@@ -223,7 +223,7 @@ struct Hook<Member, Wanted, R (*)(A...)> {
   static R CL_API_CALL call(A... args) { return Enqueue<Member>::template run<R, A...>(Wanted, args...); }
 };
 
-// Maps: as any command, and what was mapped is remembered for the unmapping, recorded or not.
+// Maps: as any command, and the mapping is kept for the unmapping, recorded or not.
 void* CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, cl_map_flags flags, size_t offset,
                              size_t bytes, cl_uint waits, const cl_event* wait_list, cl_event* event, cl_int* code) {
   void* const at = Enqueue<&D::clEnqueueMapBuffer>::run<void*>(bit::kCopy, queue, buffer, blocking, flags, offset,
@@ -268,8 +268,8 @@ cl_int CL_API_CALL svm_free_enqueued(cl_command_queue queue, cl_uint count, void
   CallTimes times;
   const cl_int result =
       traced<&D::clEnqueueSVMFree>(times, queue, count, pointers, free_function, data, waits, wait_list, event);
-  // With a function of the program's own, that frees, through clSVMFree. Otherwise the runtime does, at some time after
-  // this call: the moment of the call is what is recorded.
+  // If the program passes a function of its own, that one frees, through clSVMFree. Otherwise the runtime frees at some
+  // time after this call, and the row has the time of the call.
   if (result != CL_SUCCESS || free_function != nullptr || only_forward()) return result;
   for (cl_uint i = 0; i < count; ++i) {
     SharedMemory was{};

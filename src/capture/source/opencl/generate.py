@@ -54,8 +54,8 @@ def split(text):
     return [] if text.strip() in ("", "void") else [" ".join(parameter.split()) for parameter in out]
 
 
-# How a parameter is shown (src/decode/records/arguments.cpp): p pointers and objects, b cl_bool, i signed, u unsigned, x bits
-# and codes; flags whose names are known have letters of their own.
+# The display of a parameter (src/decode/records/arguments.cpp): p pointers and objects, b cl_bool, i signed,
+# u unsigned, x bits and codes; flags with known names have their own letters.
 KINDS = {"cl_bool": "b", "cl_int": "i", "cl_uint": "u", "size_t": "u", "cl_mem_flags": "f", "cl_svm_mem_flags": "f",
          "cl_map_flags": "m", "cl_mem_migration_flags": "g", "cl_command_queue_properties": "q"}
 OBJECTS = {"cl_platform_id", "cl_device_id", "cl_context", "cl_command_queue", "cl_mem", "cl_program", "cl_kernel", "cl_event",

@@ -65,7 +65,7 @@ void refuse_what_is_missing() {
 
 // Interposition
 
-// The library whose functions the program would call if libtacho.so were not there.
+// The library whose functions the program would call without libtacho.so.
 void* find_real(const char* name, const void* caller) {
   if (void* const found = dlsym(RTLD_NEXT, name)) return found;
   for (const char* const library : {"libOpenCL.so.1", "libOpenCL.so"})
@@ -107,8 +107,8 @@ void find_all_real(const void* caller) {
   unlock(g_starting);
 }
 
-// A first call within which the loader may be setting itself up: what it calls meanwhile, on the same thread, through
-// our symbols decides nothing.
+// A first call, within which the loader may be setting itself up: calls that it makes meanwhile through our symbols, on
+// the same thread, decide nothing.
 constinit std::atomic<uint32_t> g_first_thread{0};
 class FirstCall {
  public:
@@ -129,7 +129,7 @@ class FirstCall {
   bool outermost_, inner_;
 };
 
-// After the first real call: who traces this process.
+// Decides after the first real call which layer traces this process.
 Mode decide() {
   Mode mode = g_mode.load(std::memory_order_acquire);
   if (mode != Mode::kUnknown) return mode;

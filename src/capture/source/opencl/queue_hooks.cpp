@@ -167,7 +167,7 @@ void collect_event(cl_event event) {
   if (queue != nullptr && !given_up(*queue)) collect_after_wait(*queue);
 }
 
-// A callback of the program for a complete event: what has led to the event is collected first.
+// A callback of the program for a complete event: the commands that led to the event are collected first.
 struct EventCallback {
   void(CL_CALLBACK* function)(cl_event, cl_int, void*);
   void* data;
@@ -253,7 +253,7 @@ cl_int CL_API_CALL wait_for_events(cl_uint count, const cl_event* events) {
   return result;
 }
 
-// Reference counts as the program expects them: what is complete is released before the runtime is asked.
+// Reference counts as the program expects them: completed commands are released before the runtime is asked.
 template <auto Member, auto Asked, typename F = FunctionOf<Member>>
 struct ReferenceCount;
 template <auto Member, auto Asked, typename O, typename I>

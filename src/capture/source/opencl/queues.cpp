@@ -375,7 +375,7 @@ void start_thread() {
                                               "a second: a kill may lose more");
 }
 
-// At exit: takes what is complete. Asks nothing of the runtime that could wait, and gives no events back.
+// At exit: takes completed commands. Asks nothing of the runtime that could wait, and gives no events back.
 void at_exit() {
   Wiped* const wiped = g_wiped;
   if (wiped->alive.load(std::memory_order_acquire) == 0 || !tape::attached()) return;
@@ -415,7 +415,7 @@ void count_issued(CommandKind kind) {
   progress().issued[static_cast<size_t>(table_of(kind))].fetch_add(1, std::memory_order_relaxed);
 }
 
-// After everything else of the process: what never completed is counted.
+// After everything else in the process: counts the commands that never completed.
 __attribute__((destructor)) void count_in_flight() {
   if (!tape::attached() || g_wiped->alive.load(std::memory_order_acquire) == 0 || g_list == nullptr) return;
   g_wiped->stopping.store(1, std::memory_order_release);

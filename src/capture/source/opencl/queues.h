@@ -83,7 +83,7 @@ ClQueue* known_queue(cl_command_queue handle);
 /// The program gave the queue up: its events may live on and be asked for profiling times that the program never
 /// wanted.
 bool given_up(const ClQueue& queue);
-/// The program must not see profiling times of the queue: it did not ask, and the runtime would not have told.
+/// The program must not see profiling times of the queue: it did not ask, and the runtime would have refused.
 bool hides_profiling(const ClQueue* queue);
 ClQueue* queue_created(cl_command_queue handle, cl_context context, cl_device_id device, uint64_t asked, bool forced,
                        const cl_queue_properties* array);
@@ -97,8 +97,8 @@ void add(ClQueue& queue, const ClCommand& command);
 void add_complete(ClQueue& queue, const ClCommand& command);
 /// Writes at most `limit` completed commands; stops at the first incomplete one unless `all`.
 void collect(ClQueue& queue, bool all, uint32_t limit);
-/// After a call that waited for commands of the queue, before the program learns that it has ended: what is complete
-/// goes to the pool, also in the queues of the context where commands of this one waited for events.
+/// Call after a call that waited for commands of the queue, before the program learns that it has ended. Writes
+/// completed commands to the pool, also from the queues of the context whose commands this one waited for.
 void collect_after_wait(ClQueue& queue);
 /// collect_after_wait() for all queues of a context.
 void collect_context(uint64_t context);

@@ -1,5 +1,5 @@
-// Memory of the AMD source (rocm.h). What the program asks HIP for is recorded as it asked (hip.cpp); what is allocated
-// from HSA otherwise, by HIP for itself or by a program without HIP, is recorded here. A table of what is allocated
+// Memory of the AMD source (rocm.h). HIP's allocations are recorded as the program asks for them (hip.cpp). Other
+// allocations from HSA, by HIP for itself or by a program without HIP, are recorded here. A table of live allocations
 // gives frees their size and keeps HSA's part of a recorded call from counting twice.
 #include <string.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ Known*& bucket(uint64_t address) {
   return g_known[static_cast<uint32_t>(address * 0x9e3779b97f4a7c15ull >> 40) % kBuckets];
 }
 
-// The processor owns what no known GPU does.
+// Memory that no known GPU owns belongs to the processor.
 uint32_t owner_of(uint64_t address) {
   hsa::PointerInfo info{};
   info.size = sizeof info;

@@ -1,6 +1,6 @@
-// What kernel replay has to know of a code object (ELF, as ROCr loads it): where its variables are, and what arguments
-// each kernel takes. Sources: LLVM's AMDGPUUsage, "Code Object Metadata" V3 to V6 (MessagePack in a note of type 32,
-// name "AMDGPU"). Nothing here allocates memory or trusts a length.
+// Reads for kernel replay from a code object (ELF, as ROCr loads it) where its variables are and what arguments each
+// kernel takes. Sources: LLVM's AMDGPUUsage, "Code Object Metadata" V3 to V6 (MessagePack in a note of type 32, name
+// "AMDGPU"). Nothing here allocates memory or trusts a length.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,12 @@
 // Counting on AMD GPUs (counting.h). Before the program's first dispatch the SDK lets us choose: for each GPU and pass
-// one configuration of counters. Per dispatch it asks which one counts; when the dispatch is done it hands over the
-// values.
+// one configuration of counters. It asks us for each dispatch which configuration counts, and hands over the values
+// when the dispatch is done.
 //
 // Config lines: counter=NAME, or define=NAME EXPRESSION for one that the SDK is to compute, once for each counter of
 // the run; pass=INDEX,INDEX,... (indices of those lines) once for each pass; policy=N to count pass N in every
 // dispatch, policy=kernel or policy=launch to take the next pass at each dispatch of the same kernel, or of the same
-// kernel and sizes, policy=replay to run each launch once for each pass (replay.h), patience=MS to wait so long for the
-// GPU then. A run that samples has one line instead, sampling=METHOD UNIT INTERVAL (pc_samples.h).
+// kernel and sizes, policy=replay to run each launch once for each pass (replay.h), and patience=MS to limit its waits
+// for the GPU. A run that samples has one line instead, sampling=METHOD UNIT INTERVAL (pc_samples.h).
 #include "capture/source/rocm/counting.h"
 
 #include <dlfcn.h>
@@ -203,7 +203,7 @@ sdk::Status take_counters(sdk::Handle, sdk::Handle* counters, size_t count, void
 }
 
 // True if the SDK's own definitions (counter_defs.yaml beside it) have the counter for an architecture. A definition
-// that rests on one that is not there ends the program (seen with 1.0.0), and asking the SDK itself is too early.
+// that uses a missing counter ends the program (seen with 1.0.0), and asking the SDK itself is too early.
 bool is_defined(const char* counter, size_t length, const char* architecture) {
   static constinit MappedBytes s_definitions{};
   if (s_definitions.count == 0) {
@@ -231,8 +231,8 @@ bool is_defined(const char* counter, size_t length, const char* architecture) {
   return false;
 }
 
-// Tells the SDK of the counters that it is to compute from others, for the GPUs here. It takes definitions only until
-// its counters are first asked for.
+// Gives the SDK the definitions of counters that it is to compute from others, for the GPUs here. It takes definitions
+// only until its counters are first asked for.
 void define_counters() {
   State& s = g_state;
   static constinit MappedBytes s_text{};
@@ -289,7 +289,7 @@ void configure_pass(Agent& agent, size_t pass) {
       counters[count++] = {agent.counters[index]};
     }
   }
-  // What does not fit is left out from the end, and named.
+  // Drops counters that do not fit, from the end, and names them.
   while (count > 0) {
     sdk::Handle config{};
     const sdk::Status status = s.call.create_config(agent.id, counters, count, &config);
@@ -338,7 +338,7 @@ Kernel kernel_of(uint64_t number) {  // with the lock
 
 // Dispatches
 
-// What on_values has to know of a dispatch: tid, pass or why it ran once (then the pass is the first), index.
+// For on_values: a dispatch's tid, its pass or why it ran once (then the pass is the first), and its index.
 constexpr int kIndexBits = 33, kPassBits = 9;
 static_assert(kMostPasses + spool::kRanOnceReasons <= 1u << kPassBits);
 struct Counted {
@@ -491,7 +491,7 @@ bool values_are_open() {
   return g_counts_begun.load() > g_counts_back.load();
 }
 
-// A GPU that hangs: sdk_exit.cpp. Nobody tells when a dispatch that does not count has ended: it counts as open.
+// A GPU that hangs: sdk_exit.cpp. The end of a dispatch that does not count is never reported: it counts as open.
 bool counts_are_open() {
   return counts_here() && (g_others_begun.load(std::memory_order_relaxed) || values_are_open());
 }

@@ -8,8 +8,8 @@ namespace tacho::capture::rocm::counting {
 
 /// True in a run that counts instead of tracing.
 bool wanted();
-/// What rocprofiler_configure returns in such a run; nullptr where this process is not to count. `version` is the
-/// SDK's, `caller` an address in it.
+/// The result of rocprofiler_configure in such a run; nullptr if this process is not to count. `version` is the SDK's,
+/// `caller` an address in it.
 vendor::sdk::ConfigureResult* configure(uint32_t version, vendor::sdk::ClientId* client, const void* caller);
 
 }  // namespace tacho::capture::rocm::counting

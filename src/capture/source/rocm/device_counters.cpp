@@ -1,6 +1,6 @@
-// Reading counters of whole GPUs (device_counters.h). Each GPU has a context and a configuration of its own. The
-// library can start one, or read it, only while the HSA runtime is up: reading begins with the process's first work on
-// a GPU, and ends as exit() begins, before HIP's own end takes the runtime down.
+// Reading counters of whole GPUs (device_counters.h). Each GPU has its own context and configuration. The library can
+// start one, or read it, only while the HSA runtime is up: reading begins with the process's first work on a GPU, and
+// ends as exit() begins, before HIP's own end takes the runtime down.
 #include "capture/source/rocm/device_counters.h"
 
 #include <dlfcn.h>
@@ -44,7 +44,7 @@ struct DeviceFunctions {
 };
 struct CountedGpu {
   sdk::Handle id;
-  uint64_t handles[kMostCounters];  // by counter; 0 = the GPU does not have it
+  uint64_t handles[kMostCounters];  // by counter; 0 = not on this GPU
   sdk::Handle config;
   sdk::Context context;
   bool started, read, failed;
@@ -96,7 +96,7 @@ sdk::Status take_device_counters(sdk::Handle, sdk::Handle* counters, size_t coun
   return sdk::kSuccess;
 }
 
-// What does not fit is left out from the end, and named once.
+// Drops counters that do not fit, from the end, and names them once.
 void configure_gpu(CountedGpu& gpu, bool first) {
   sdk::Handle wanted[kMostCounters];
   size_t indices[kMostCounters], count = 0;

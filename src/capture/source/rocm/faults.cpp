@@ -1,5 +1,5 @@
-// What a GPU reports when it can go on no more (rocm.h): HIP then prints its line and aborts the program. What had
-// completed by then is collected first, and the trace gets a sentence. The program's own handlers run as without tacho.
+// Handles a GPU's fatal errors (rocm.h): HIP then prints its line and aborts the program. tacho first collects the work
+// that has completed and adds a sentence to the trace. The program's own handlers run as without tacho.
 #include <stdio.h>
 #include <string.h>
 
@@ -45,8 +45,8 @@ void note_event(const hsa::HsaEvent& event) {
   tape::note(event::NoteSeverity::kError, line);
 }
 
-// The runtime takes an event for dealt with when one handler succeeds, and ends the program otherwise: ours stands for
-// all.
+// The runtime considers an event handled when one handler succeeds, and ends the program otherwise. Our handler calls
+// all of the program's.
 hsa::Status on_event(const hsa::HsaEvent* event, void*) {
   if (event != nullptr) note_event(*event);
   hsa::Status status = hsa::kError;

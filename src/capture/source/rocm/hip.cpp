@@ -100,7 +100,7 @@ __attribute__((noinline)) void begin(Call& call, const HipCall& does, const Word
   open.graph_node = 0;
   open.starts = open.stops = open.own_memory = false;
   if (does.launch == HipLaunch::kNone && replay::on()) call.entered = replay::enter(does);
-  // There the library records the calls; what is open tells it of streams and graphs (sdk_work.cpp).
+  // On this road the library records the calls; the open call tells sdk_work.cpp the stream and the graph.
   if (road() == Road::kSdk) return;
   call.start = host_ticks();
   if (does.memory == HipMemory::kFrees && active()) {
@@ -155,7 +155,7 @@ void replace_found(const Word* words) {
   if (same == *found && ours != nullptr) *found = ours;
 }
 
-// At the call's end: where its outputs are, not what it has written there.
+// At the call's end. Records where the outputs are, not the values that the call wrote there.
 void write_hip_arguments(const HipCall& does, uint16_t number, uint64_t correlation, const Word* words) {
   const auto bytes = static_cast<uint32_t>(does.words * sizeof(Word));
   auto* const record = tape::begin<event::ArgumentsRecord>(event::RecordKind::kArguments, event::Table::kApi, number,
@@ -227,7 +227,7 @@ __attribute__((noinline)) void end(Call& call, const HipCall& does, const Word* 
   }
 #include "event/functions/functions_hip.def"
 
-// By which the program's start-up code announces a `__managed__` variable: HIP puts it into memory of its own.
+// The program's start-up code announces a `__managed__` variable by this call: HIP puts it into memory of its own.
 extern "C" __attribute__((visibility("default"))) void __hipRegisterManagedVar(void* module, void** pointer,
                                                                                void* value, const char* name,
                                                                                size_t bytes, unsigned alignment) {

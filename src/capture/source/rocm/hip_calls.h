@@ -1,4 +1,4 @@
-// What each of HIP's functions does as far as tacho must know, told from its name at compile time: where its stream is
+// The role of each HIP function as far as tacho needs it, derived from its name at compile time: where its stream is
 // among its arguments, whether it waits, launches a graph, makes a stream, allocates or frees. Arguments are counted in
 // words as hip.cpp hands them on: 0 to 5 are registers, 6 to 13 lie on the stack. From HIP's headers
 // (hip_runtime_api.h, version 7.2).
@@ -39,10 +39,10 @@ struct HipCall {
   bool destroys = false;    // the stream in word 0
   bool finds = false;       // a function of HIP's by its name (word 0), into *word 1
   HipMemory memory = HipMemory::kNone;
-  bool pinned = false, managed = false;  // what it allocates
+  bool pinned = false, managed = false;  // the kind of memory that it allocates
   HipLaunch launch = HipLaunch::kNone;
   bool passive = false;                         // neither gives the GPU work nor changes anything
-  bool harmless = false;                        // does not even tell what the GPU has done
+  bool harmless = false;                        // does not even reveal GPU progress
   bool captures = false, ends_capture = false;  // of a stream, for a graph
   bool chooses_device = false;                  // the number in word 0
   bool resets = false;                          // the device

@@ -1,6 +1,6 @@
-// HSA's calls (rocm.h): every entry of the tables becomes a function that records the call and calls what was there. As
-// HIP's (hip.cpp), HSA's functions have no floating-point arguments, and six registers with eight words of stack hold
-// every list of arguments.
+// HSA's calls (rocm.h): every entry of the tables becomes a function that records the call and calls the old entry.
+// Like HIP's (hip.cpp), HSA's functions have no floating-point arguments, and six registers with eight words of stack
+// hold every list of arguments.
 #include "base/clock.h"
 #include "capture/source/rocm/rocm.h"
 #include "event/functions/functions.h"
@@ -14,7 +14,7 @@ using Function = Word(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word
 
 constinit void* g_next[1024] = {};
 
-// A call within a HIP call leaves that one the innermost open call: what it launches belongs to HIP's.
+// During a HSA call within a HIP call, the HIP call stays the innermost open one and gets the launched work.
 struct HsaCall {
   uint64_t start = 0, correlation = 0;
   bool recorded = false, outermost = false;

@@ -1,6 +1,5 @@
 // Kernels of the AMD source (rocm.h): when the program freezes an executable, its kernels get numbers in the pool, with
-// what the loader and the kernel's descriptor say of them. A hash table finds them by kernel object, which is what
-// packets name.
+// the facts from the loader and the kernel's descriptor. A hash table finds them by kernel object, which packets name.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,7 +41,7 @@ Entry* find(uint64_t object) {
   return nullptr;
 }
 
-// Registers of the kernel: (vector, accumulation, scalar), kUnknown32 where the descriptor does not tell.
+// Registers of the kernel: (vector, accumulation, scalar), kUnknown32 if the descriptor does not say.
 void read_registers(const HsaDevice& device, uint64_t object, event::KernelRecord& record) {
   record.registers = record.accum_registers = record.scalar_registers = event::kUnknown32;
   const void* host = nullptr;

@@ -1,5 +1,5 @@
-// Sampling with rocprofiler-sdk (pc_samples.h). The library hands over full buffers by a thread of its own; what they
-// hold is appended to the process's file with one write for each buffer.
+// Sampling with rocprofiler-sdk (pc_samples.h). The library hands over full buffers on its own thread; each buffer is
+// appended to the process's file with one write.
 #include "capture/source/rocm/pc_samples.h"
 
 #include <dlfcn.h>
@@ -94,11 +94,11 @@ void flush_samples() {
 void finish_hung_sampling() {
   say("the program had ended, but rocprofiler-sdk waited for GPU work that did not end: tacho ended the process with "
       "the program's exit code; the samples that it had handed over are kept");
-  const Guard lock(g_write_lock);  // what is being written is written whole
+  const Guard lock(g_write_lock);  // no record is cut in the middle
   g_sampled.store(false);
 }
 
-// The library asks what the external correlation of a dispatch is to be, as it begins.
+// The library calls this as a dispatch begins, to ask for its external correlation.
 int on_dispatch_begins(uint64_t, sdk::Context, int32_t, int32_t, uint64_t, uint64_t* external, void*) {
   *external = 0;
   if (!samples_here()) return 0;

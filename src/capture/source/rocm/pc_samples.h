@@ -7,8 +7,8 @@
 
 namespace tacho::capture::rocm::pc_samples {
 
-/// What rocprofiler_configure returns in a run that samples; nullptr where this process cannot, which the user has been
-/// told. `wanted` is the spool's setting, "METHOD UNIT INTERVAL" with the library's numbers; both arguments stay.
+/// The result of rocprofiler_configure in a run that samples; nullptr if this process cannot sample, with a warning to
+/// the user. `wanted` is the spool's setting, "METHOD UNIT INTERVAL" with the library's numbers; both arguments stay.
 vendor::sdk::ConfigureResult* configure(uint32_t version, const char* wanted, counter::CounterSpool& spool,
                                         const void* caller);
 

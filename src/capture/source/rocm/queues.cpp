@@ -1,10 +1,10 @@
 // Dispatches of the AMD source (rocm.h). A queue for a GPU becomes an intercept queue: the runtime shows every packet
-// before the GPU sees it. A dispatch gets a completion signal of ours, into which the GPU writes its times; the
-// program's own signal, where there is one, moves to a barrier packet right behind it, which completes when ours has.
-// So nothing waits for the host.
+// before the GPU sees it. A dispatch gets a completion signal of ours, into which the GPU writes its times. The
+// program's own signal, if any, moves to a barrier packet right behind the dispatch, which completes after ours. So the
+// host never waits.
 //
 // A dispatch under way has a slot, which owns its signal for good. Slots in flight form a list per queue, in the order
-// of the packets; collect() walks the lists and writes records of what has completed.
+// of the packets; collect() walks the lists and writes records of completed dispatches.
 #include <string.h>
 #include <sys/mman.h>
 
@@ -40,7 +40,7 @@ struct Tracked {
   const HsaDevice* device;
   void (*on_error)(hsa::Status, hsa::Queue*, void*);  // the program's
   void* on_error_data;
-  hsa::Dispatch* packets;  // room for what is written in place of the program's packets
+  hsa::Dispatch* packets;  // room for the packets written in place of the program's
   uint32_t capacity;
 };
 
@@ -85,7 +85,7 @@ void give_back(Slot* first, Slot* last) {
   g_free_slots = first;
 }
 
-// What both kinds of records have.
+// The fields that both kinds of records share.
 template <typename Record>
 void fill(Record& record, const Slot& slot, const hsa::ProfilingTime& time) {
   record.correlation = slot.correlation;
@@ -129,7 +129,7 @@ void lose(event::LossReason reason, uint64_t count) {
   progress().issued[static_cast<size_t>(event::Table::kDispatch)].fetch_sub(count, std::memory_order_relaxed);
 }
 
-// Writes records of what has completed in `queue`, whose lock the caller holds.
+// Writes records of the completed dispatches of `queue`, whose lock the caller holds.
 void collect_queue(Tracked& queue) {
   Slot** link = &queue.first;
   Slot* previous = nullptr;
@@ -341,7 +341,8 @@ hsa::Status destroy_queue(hsa::Queue* queue) {
     const hsa::Status status = call<sig::QueueDestroy>(g_runtime.core.hsa_queue_destroy, queue);
     const Guard lock(tracked.lock);
     if (active()) collect_queue(tracked);
-    // What a destroyed queue has not executed it never will. The slots stay out of use: the GPU may know their signals.
+    // A destroyed queue never executes its remaining packets. The slots stay out of use: the GPU may know their
+    // signals.
     if (tracked.in_flight != 0 && active()) lose(event::LossReason::kUnmatched, tracked.in_flight);
     tracked.first = tracked.last = nullptr;
     tracked.in_flight = 0;

@@ -11,7 +11,7 @@
 //   hsa_calls.cpp HSA's calls, by wrapping what the tables hold
 //   hip.cpp       HIP's calls, by interposing its exported functions; hip_calls.h says what each of them does
 //
-// What a call launches carries the call's correlation: HIP and HSA hand packets over on the calling thread.
+// Launched work carries the call's correlation: HIP and HSA hand packets over on the calling thread.
 #pragma once
 
 #include <sched.h>
@@ -70,7 +70,7 @@ void kernel_name(uint64_t object, char* out, size_t room);
 hsa::Status freeze(hsa::Executable executable, const char* options);
 
 // hip.cpp
-/// The outermost HIP call that is open on a thread, for what it launches and allocates.
+/// The outermost HIP call that is open on a thread, for the work that it launches and the memory that it allocates.
 struct OpenCall {
   uint64_t generation;
   uint64_t stream;      // the handle that the call names; 0 = the default stream
@@ -115,9 +115,9 @@ struct TrackedAllocation {
 /// Remembers and records memory that the program has got between two times of the host's clock.
 void allocated(uint64_t address, uint64_t bytes, event::MemoryKind kind, uint64_t correlation, uint64_t start,
                uint64_t end);
-/// Takes what is known of `address`, before it is freed. False when it was not recorded.
+/// Takes out the record of `address`, before it is freed. False when it was not recorded.
 bool take_allocation(uint64_t address, TrackedAllocation& out);
-/// The freeing failed: it is there still.
+/// The freeing failed: the allocation still exists.
 void keep_allocation(uint64_t address, const TrackedAllocation& allocation);
 void freed(uint64_t address, const TrackedAllocation& allocation, uint64_t correlation, uint64_t start, uint64_t end);
 hsa::Status pool_allocate(uint64_t pool, size_t bytes, uint32_t flags, void** out);

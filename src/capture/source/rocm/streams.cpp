@@ -1,6 +1,6 @@
 // HIP's streams (rocm.h). A stream is a handle of HIP's, which lays several of them on one HSA queue; packets do not
-// name it. It is the open call that tells: HIP hands packets over on the calling thread. Streams have small numbers, as
-// under rocprofv3, and every (queue, stream) is a queue of its own in the pool.
+// name it. The open call does: HIP hands packets over on the calling thread. Streams have small numbers, as under
+// rocprofv3, and every (queue, stream) is a queue of its own in the pool.
 #include "capture/source/rocm/rocm.h"
 #include "tape/writer.h"
 

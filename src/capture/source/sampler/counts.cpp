@@ -1,5 +1,5 @@
-// Descriptors and readings of CPU counters (counts.h). A thread's counters are opened by itself, also inside the
-// handler of a sample: system calls only.
+// Descriptors and readings of CPU counters (counts.h). A thread opens its own counters, also inside the handler of a
+// sample: system calls only.
 #include "capture/source/sampler/counts.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ struct Thread {
   double at_sample[kMostEvents];  // counts at the sample before
   double at_call[kMostEvents];    // and before the outermost launching call
   int32_t files[kMostEvents];     // + 1; 0 = none
-  uint32_t tid;                   // whose counters these are
+  uint32_t tid;                   // the counters' thread
   uint32_t calls;                 // launching calls that are open
   bool open, sampled;
 };
@@ -102,8 +102,8 @@ void open_all(Thread& thread) {
   }
 }
 
-// How often since the thread's counters were opened; negative = not known. A descriptor that the program has closed,
-// and perhaps opened for itself, is not read.
+// The count since the thread's counters were opened; negative = unknown. Does not read a descriptor that the program
+// has closed, and perhaps opened for itself.
 double count_of(Thread& thread, uint32_t i) {
   const int file = thread.files[i] - 1;
   uint64_t id = 0;

@@ -9,7 +9,7 @@ namespace tacho::capture::sampler {
 
 /// Starts counting if the configuration asks for it. Threads are counted from their first sample or launch on.
 void start_counts();
-/// In the handler of a sample: what its thread has counted since the sample before.
+/// In the handler of a sample: writes the thread's counts since the sample before.
 void sample_counts(uint64_t time);
 /// The calling thread ends.
 void end_counts();

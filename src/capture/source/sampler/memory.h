@@ -57,8 +57,8 @@ class Prober {
   uintptr_t known_[kSlots] = {};
 };
 
-/// Memory that other threads use: a page may go between a question and a look at it, so that the kernel copies. What
-/// was read is kept, and whether all of it is still the same is one call: what was concluded from it then holds.
+/// Memory that other threads use: a page may go between a check and a read, so the kernel copies. The copies are kept,
+/// and one call checks whether all of it is still the same; then the conclusions drawn from it hold.
 class Snapshot {
  public:
   void clear() {
@@ -100,7 +100,7 @@ class Snapshot {
     return process_vm_readv(getpid(), here_, count_, there_, count_, 0) == static_cast<ssize_t>(used_) &&
            memcmp(bytes_, again_, used_) == 0;
   }
-  /// Past the record of what was read.
+  /// Reads without keeping a copy for unchanged().
   static bool read_now(uintptr_t at, void* out, size_t bytes) {
     const iovec here{out, bytes}, there{reinterpret_cast<void*>(at), bytes};
     return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);

@@ -91,7 +91,7 @@ void unblock_own_signal() {
 void alternate_stack(size_t bytes) {
   constexpr size_t kHandler = 8192;     // our handler takes less
   constexpr size_t kTheirs = 8192;      // and the program's is taken to
-  constexpr size_t kLeastFrame = 2048;  // where the kernel does not tell
+  constexpr size_t kLeastFrame = 2048;  // if the kernel does not say
   const size_t frame = std::max<size_t>(getauxval(AT_MINSIGSTKSZ), kLeastFrame);
   const int signal = own_signal();
   const bool sampling = signal != 0 && tape::permitted(tape::kCallSample);

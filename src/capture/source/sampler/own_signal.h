@@ -24,7 +24,7 @@ const sigset_t* less(const sigset_t* set, sigset_t& without);
 /// Lets our signal through on the calling thread.
 void unblock_own_signal();
 
-/// A thread gets an alternate stack of so many bytes. The kernel kills a program whose alternate stack overflows, so
+/// A thread gets an alternate stack of `bytes` bytes. The kernel kills a program whose alternate stack overflows, so
 /// from then on
 /// - our handler runs on the threads' own stacks if those bytes are too few for a signal's frame and our handler;
 /// - the program's handlers on alternate stacks block our signal if they are too few for theirs and ours together.

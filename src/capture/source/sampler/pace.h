@@ -12,8 +12,7 @@ namespace tacho::capture::sampler {
 /// time of all samples stays the thread's.
 class Pace {
  public:
-  /// At a timer's signal that stands for `periods`: how many the sample stands for that is to be taken now, 0 = take
-  /// none.
+  /// Call at a timer's signal that stands for `periods`. Returns the periods of the sample to take now, 0 = take none.
   uint64_t take(uint64_t now, uint64_t periods) {
     waiting_ += periods;
     if (now < next_) return 0;

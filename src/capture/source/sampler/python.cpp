@@ -143,7 +143,7 @@ size_t copy_text(Prober& prober, uintptr_t object, char* out, size_t capacity) {
   return used;
 }
 
-// Writes the definition of a code object whose bytes are in `code`; its number, 0 when that is not possible now.
+// Writes the definition of a code object whose bytes are in `code`; its number, 0 if that is not possible now.
 uint32_t define_code(Prober& prober, const std::byte* code, PythonScratch& scratch) {
   const Layout& layout = g_python.layout;
   auto* const record = reinterpret_cast<event::CodeRecord*>(scratch.record);
@@ -181,7 +181,7 @@ uint32_t code_number(Prober& prober, uintptr_t address, PythonScratch& scratch, 
   key = mix(key, field<uint64_t>(code, 16));
   key = mix(key, field<uint32_t>(code, layout.first_line));
   for (const int16_t part : {layout.filename, layout.name, layout.table}) {
-    // Objects: their address, and of what they hold the length and the first words (the hash of a str).
+    // Objects: their address, length and first words (the hash of a str).
     const uintptr_t object = field<uintptr_t>(code, part);
     uint64_t words[3] = {};
     if (!prober.read(object + 16, words, sizeof words)) return 0;
@@ -347,8 +347,8 @@ event::PythonState describe(Prober& prober, event::PythonState result, uint32_t 
 
 // Threads that wait for others
 
-// Some of Python's threads, as they have shown themselves. An entry whose thread has ended says so by its thread state:
-// the number in it is another, or it is not there.
+// Some of Python's threads, as they have shown themselves. If an entry's thread has ended, its thread state has another
+// number or is no longer readable.
 struct KnownThread {
   std::atomic<uintptr_t> state;  // 0 = free
   std::atomic<uintptr_t> thread;
@@ -422,9 +422,9 @@ bool is_backward(uintptr_t address) {
   return name == "_engine_run_backward" || name == "backward" || name == "grad";
 }
 
-// State of the one thread that waits in torch/autograd, 0 = none or several, or it cannot be told. All of the
-// interpreter's threads count, also those that have not shown themselves: the list of their states is followed from one
-// that has. It may change meanwhile; what does not fit together ends the search.
+// State of the one thread that waits in torch/autograd; 0 = none, several, or unknown. Searches all threads of the
+// interpreter, also those that have not shown themselves, by following the list of their states from one that has. The
+// list may change meanwhile; an inconsistency ends the search.
 uintptr_t waiting_state(WaitingScratch& waiting, int64_t now) {
   const Layout& layout = g_python.layout;
   Snapshot& memory = waiting.memory;

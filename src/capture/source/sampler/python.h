@@ -31,7 +31,7 @@ struct PythonScratch {
 event::PythonState python_frames(Prober& prober, uintptr_t sp, uintptr_t stack_high, PythonScratch& scratch,
                                  uint32_t& count);
 
-/// What waiting_frames() found out, and from what; all bytes 0 at first.
+/// The answer of waiting_frames() and the memory that it was drawn from; all bytes 0 at first.
 struct WaitingScratch {
   Snapshot memory;
   int64_t until;           // CLOCK_MONOTONIC_COARSE ns: how long the answer may be given again
@@ -47,9 +47,9 @@ struct WaitingScratch {
 };
 
 /// Frames of the one Python thread that waits in torch/autograd, for a launch by a thread that has none of its own: the
-/// backward pass of PyTorch runs on threads of its engine, while the thread that called backward() waits. kNone when no
-/// thread does, or several: whose work it is cannot be told then. One Python thread at least must have been sampled or
-/// have launched before. Not in signal handlers.
+/// backward pass of PyTorch runs on threads of its engine, while the thread that called backward() waits. kNone if no
+/// thread waits, or several do, because the work could then be anyone's. At least one Python thread must have been
+/// sampled or have launched before. Not in signal handlers.
 event::PythonState waiting_frames(WaitingScratch& waiting, PythonScratch& scratch, uint32_t& count);
 
 }  // namespace tacho::capture::sampler

@@ -179,7 +179,7 @@ bool known_thread(uint32_t tid) {
 }
 
 // Called from the handler (50 ms after the start, then about every half second): gives timers to threads that have
-// none. A search of its own would wake threads that wait.
+// none. A separate searching thread would wake threads that wait.
 void search_threads() {
   if (g_choose) return;  // threads that are left out on purpose have no timer either
   const int64_t now = now_coarse_ns();
@@ -304,7 +304,7 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
   wanted = there & ~size_t{7};
   if (own_stack && wanted >= 16) {
     header.stack_whole = left <= wanted;
-    // What the slice does not reach, frame pointers may.
+    // Frame pointers may reach further than the slice.
     if (!header.stack_whole) {
       uintptr_t frame = bp;
       const uintptr_t end = begin + wanted;

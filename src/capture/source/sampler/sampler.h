@@ -2,8 +2,8 @@
 // stack and the Python frames into the pool. Configuration: sampler=timer, sample_hz (default 100),
 // sample_clock=cpu|wall (default cpu), sample_stack=BYTES of stack per sample at most (default 16384).
 //
-// CPU time advances in steps of the kernel's tick: with CONFIG_HZ=250 no thread gives more than 250 samples a second;
-// each says how much time it stands for, so that shares stay right.
+// CPU time advances in steps of the kernel's tick: with CONFIG_HZ=250 no thread gives more than 250 samples a second.
+// Each sample says how much time it stands for, so shares stay right.
 #pragma once
 
 #include <atomic>

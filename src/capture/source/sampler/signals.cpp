@@ -34,7 +34,7 @@ TACHO_EXPORT int sigaction(int number, const struct sigaction* action, struct si
   if (own == 0) return next(number, action, previous);
   // Handlers of the program that block everything while they run keep their mask but for our signal. Those on small
   // alternate stacks block ours instead: such a stack has room for their frame, not for another one.
-  static constinit std::atomic<uint64_t> wanted{0};  // handlers whose mask has our signal, as the program knows it
+  static constinit std::atomic<uint64_t> wanted{0};  // handlers whose mask has our signal, in the program's view
   const uint64_t bit = number > 0 && number <= 64 ? 1ULL << (number - 1) : 0;
   const uint64_t before = wanted.load(std::memory_order_relaxed);
   struct sigaction changed {};

@@ -1,9 +1,9 @@
 // Calls that the kernel ends with EINTR whatever SA_RESTART says: sleeps, poll and its kin, waits with a time limit.
-// When libtacho.so is preloaded and samples, those that only our signal ended go on for the rest of their time. What
-// ended them is seen in the handler: it interrupts the system call itself, while the handler of another signal would
-// lie in between. From there to the next wait every signal stays blocked, and the wait lets them through again: one of
-// the program's own is never missed in between. Without sampling every call passes straight on. Not covered: system
-// calls that the program or libc makes by themselves.
+// When libtacho.so is preloaded and samples, calls that only our signal ended go on for the rest of their time. The
+// handler sees whether ours ended them: it interrupts the system call itself, while the handler of another signal would
+// lie in between. From there to the next wait every signal stays blocked, and the wait lets them through again, so a
+// signal of the program's is never missed in between. Without sampling every call passes straight on. Not covered:
+// system calls that the program or libc makes directly.
 #include "capture/source/sampler/waits.h"
 
 #include <errno.h>
@@ -103,8 +103,8 @@ auto through(Wait* wait, Call call) -> decltype(call()) {
   }
 }
 
-// The same, where a wait can take the mask of signals: `again(mask)` stands for `first()` then, with signals held back
-// around it.
+// The same, for a wait that can take a signal mask: `again(mask)` replaces `first()` when it repeats, with signals held
+// back around it.
 template <typename First, typename Again>
 auto through(Wait* wait, First first, Again again) -> decltype(first()) {
   if (wait == nullptr) return first();
@@ -136,7 +136,7 @@ class Rest {
     constexpr int64_t kMostSeconds = int64_t{1} << 31;  // of which nobody sees the end
     return (time.tv_sec < kMostSeconds ? time.tv_sec : kMostSeconds) * 1'000'000'000 + time.tv_nsec;
   }
-  /// What next comes is not the first wait.
+  /// Later waits are not the first one.
   void started() { first_ = false; }
   bool was_used() const { return !first_; }
   int milliseconds() {
@@ -306,7 +306,7 @@ TACHO_EXPORT int pselect(int count, fd_set* in, fd_set* out, fd_set* special, co
       [&](const sigset_t* signals) { return wait_with(mask != nullptr ? mask : signals); });
 }
 
-// Leaves in `time` what is left of it; sets stay as they are when it is interrupted.
+// Leaves the remaining time in `time`; an interrupted call leaves the sets unchanged.
 TACHO_EXPORT int select(int count, fd_set* in, fd_set* out, fd_set* special, timeval* time) {
   TACHO_NEXT(select, int(int, fd_set*, fd_set*, fd_set*, timeval*));
   auto* const pselect = next_symbol<Pselect>(g_pselect, "pselect");

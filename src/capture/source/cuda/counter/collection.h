@@ -19,7 +19,7 @@ struct Collection : CounterSpool {
   size_t pass = 0, passes = 1;  ///< `pass`: in application replay, the pass of this run of the program
   bool empty_cache = false;     ///< empty the L2 before each measured launch
   bool by_cupti = false;        ///< use CUPTI's own kernel replay
-  bool by_name = false;         ///< multiplexing tells launches apart by their kernel alone
+  bool by_name = false;         ///< multiplexing groups launches by kernel alone
   cuda::Cupti cupti{};
   MappedBytes config{};  ///< CUPTI's config image
   const char* metrics[kMaxMetrics] = {};

@@ -22,7 +22,7 @@ Cycle& cycle_of(const CounterSession& session) {
   return g_cycles[&session - g_sessions];
 }
 
-// What is known of launches that are alike, GPU by GPU. Later ones are not told apart when the table is full.
+// Launches that are alike, on one GPU. When the table is full, later ones are no longer distinguished.
 struct Shape {
   uint64_t key;     // 0: free
   uint64_t last;    // its last launch, counted over its GPU's launches from 1
@@ -53,7 +53,7 @@ Shape& note(const CounterSession& session, uint64_t shape) {
   return known;
 }
 
-// How many launches a pass may wait for the sequence's first shape. What has not come again yet may never do so.
+// How many launches a pass may wait for the sequence's first shape. A shape seen only once may never come again.
 uint64_t patience(const Shape& first) {
   return first.period == 0 ? 64 : 2 * first.period + 64;
 }
@@ -79,7 +79,7 @@ void end_cycle(CounterSession& session) {
   cycle.next = cycle.wanted * 4 > ranges() ? ranges() : cycle.wanted * 4;
 }
 
-// The pass that runs is over; what it did not reach is left out of the cycle.
+// Ends the running pass. The cycle drops the launches that the pass did not reach.
 void end_pass(CounterSession& session) {
   Cycle& cycle = cycle_of(session);
   const int64_t begin = raw_now();

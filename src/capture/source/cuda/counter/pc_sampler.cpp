@@ -200,7 +200,7 @@ bool set_up(void* context) {
 void close_context(void* context) {
   fetch(context);
   abi::Context disable{sizeof disable, nullptr, context};
-  if (g_call.disable(&disable) == 0) write_data();  // what was left went to the data buffer
+  if (g_call.disable(&disable) == 0) write_data();  // the remaining samples went to the data buffer
 }
 
 }  // namespace

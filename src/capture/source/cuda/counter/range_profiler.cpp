@@ -1,22 +1,21 @@
 // The in-process half of counter collection on NVIDIA: takes a ready config image and a filter (collection.h), runs
 // CUPTI's range profiler around the launches that pass (session.h), and leaves counter data images for tacho to
 // evaluate (event/spool/spool_ranges.h). Every launch is a range of its own (auto ranges: ranges pushed by hand count
-// the
-// launch latency as elapsed time). But CUPTI makes no range of a graph (its session fails then): before the program's
-// own launch the graph is run in a session for each pass, with a range pushed by hand around it, and memory is put
-// back.
+// the launch latency as elapsed time). But CUPTI makes no range of a graph (its session fails then): before the
+// program's own launch, tacho runs the graph in a session for each pass, with a range pushed by hand around it, and
+// puts memory back.
 //
 // One pass: a session is opened for the first kernel that passes the filter and held over many launches; a few that do
 // not pass are let through as ranges nobody reads, since closing costs as much as a dozen of those.
 //
-// Kernel replay: what costs is switching passes (10 to 45 ms on an H200), so launches are run again by the batch
-// (replay.h): the first pass goes along with the program, and before the program changes memory itself, or when the
-// batch is full, memory is put back and the kept launches run once for every further pass. Before each measured launch
-// the L2 is emptied, as Nsight Compute does (--cache-control all). One batch is open at a time, on one GPU. Where
-// launches cannot be kept, CUPTI replays each inside the launching call.
+// Kernel replay: switching passes is the expensive part (10 to 45 ms on an H200), so tacho repeats launches in batches
+// (replay.h). The first pass runs with the program. Before the program changes memory itself, or when the batch is
+// full, tacho puts memory back and runs the kept launches once for every further pass. Before each measured launch it
+// empties the L2, as Nsight Compute does (--cache-control all). One batch is open at a time, on one GPU. Launches that
+// cannot be kept are replayed by CUPTI inside the launching call.
 //
-// Multiplexing: multiplex.h. Application replay: one pass a run of the program; images are taken over from the run
-// before.
+// Multiplexing: multiplex.h. Application replay: one pass for each run of the program; images are taken over from the
+// previous run.
 #include "capture/source/cuda/counter/range_profiler.h"
 
 #include <sched.h>
@@ -56,7 +55,7 @@ struct Function {
   void* handle;
   const char* name;  // interned by strdup, never freed
   uint64_t hash;     // of the name
-  const char* seen;  // where CUPTI last told the name
+  const char* seen;  // CUPTI's latest pointer to the name
   bool selected;
   bool waits_for_others;  // a collective: run again, it would wait for ranks that do not run theirs again
   uint32_t shared, local, registers;
@@ -67,9 +66,9 @@ struct Function {
 
 constinit cupti::Subscriber g_subscriber = nullptr;
 constinit bool g_tracking =
-    false;  // replay:: is told of the program's memory: launches, at least graphs, can be run again
+    false;  // replay:: follows the program's memory: launches, or at least graphs, can be run again
 constinit bool g_own_replay = false;                    // launches are run again by the batch
-constinit CounterSession* g_batch = nullptr;            // whose ranges are the batch that is open
+constinit CounterSession* g_batch = nullptr;            // the session with the open batch
 constinit std::atomic<uint32_t> g_captures{0};          // streams that are being captured
 constinit Effect g_effects[2048] = {};                  // of driver calls, by callback id
 constinit replay::LaunchCall::Kind g_kinds[2048] = {};  // of launching calls
@@ -82,10 +81,10 @@ constinit std::atomic<Function*> g_functions[kFunctions] = {};
 constinit std::atomic<uintptr_t> g_owner{0};
 constinit uint32_t g_depth = 0;
 
-// What the launching call that holds the lock is measured as.
+// How the launching call that holds the lock is measured.
 constinit CounterSession* g_measuring = nullptr;  // it is a range of this session
 constinit bool g_carrying = false;                // which nobody reads: the filter leaves it out
-constinit bool g_alone = false;                   // it is a batch of its own
+constinit bool g_alone = false;                   // it is its own batch
 constinit bool g_emptying = false;                // the L2 is emptied before it
 constinit int64_t g_entered = 0;
 constinit std::atomic<bool> g_session_open{false};  // launches that are left out have to end something first
@@ -166,7 +165,7 @@ CounterSession* open_session(void* context) {
 // killed.
 constexpr size_t kRangesByCupti = 16;
 
-// Kept launches cannot be used from here on; CUPTI replays what comes.
+// Kept launches cannot be used from here on; CUPTI replays the following ones.
 void leave_batches(const char* reason) {
   char line[512];
   snprintf(line, sizeof line, "kernels are replayed one by one by CUPTI from here on: %s", reason);
@@ -218,8 +217,7 @@ bool replay_batch(CounterSession& session) {
   return good && decode(session);
 }
 
-// Launches are told apart by their place in the image: whatever else became a range would give one the counts of
-// another.
+// Launches are identified by their place in the image: an unexpected range would give one launch the counts of another.
 bool image_has(const CounterSession& session, size_t launched) {
   const size_t ranges = ranges_in(session);
   if (ranges == launched) return true;
@@ -246,7 +244,7 @@ void close_session(CounterSession& session) {
   if (good && used != 0)
     write_image(session);
   else
-    write_records(session.records);  // they tell an image that is not there
+    write_records(session.records);  // records without an image
   session.used = 0;
 }
 
@@ -313,7 +311,7 @@ CounterSession* measure_graph(void* context, const replay::LaunchCall& call) {
     if (good) problem = replay::run_again();
     good = good && pop(*session);
     good = stop(*session) && good;
-    // Also where the graph failed half way: what it has written is put back.
+    // Also if the graph failed half way: memory that it has written is put back.
     if (pass == 0)
       if (const char* const after = replay::first_done(); problem == nullptr) problem = after;
   }
@@ -442,7 +440,7 @@ void describe(spool::CounterRecord& record, const CounterSession& session, const
   record.samples = 1;
 }
 
-// What launches must have in common that multiplexing combines.
+// Launches with the same key may be combined by multiplexing.
 uint64_t shape_key(const spool::CounterRecord& record, const Function* function, uint32_t dynamic_shared) {
   uint64_t key = function->hash;
   if (!g_collection.by_name) {
@@ -596,7 +594,7 @@ void leave(const cupti::CallbackData& call_data, Effect effect) {
   unlock();
 }
 
-// What is open is brought to its end: before a context goes and when the program ends.
+// Finishes an open batch or cycle, before a context goes and when the program ends.
 void finish_open(CounterSession& session) {
   close_open(session);
   if (measures_by(Mode::kMultiplex)) multiplex::abandon(session);
@@ -658,7 +656,7 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
     if (id == kContextDestroyed && g_collection.on.load(std::memory_order_relaxed)) {
       lock();
       void* const gone = static_cast<const cupti::ResourceData*>(data)->context;
-      if (g_batch != nullptr) close_session(*g_batch);  // it goes by lists that forget() empties
+      if (g_batch != nullptr) close_session(*g_batch);  // it uses lists that forget() empties
       if (CounterSession* const session = known_session(gone); session != nullptr) {
         finish_open(*session);
         if (session->context != nullptr) disable(*session, true);

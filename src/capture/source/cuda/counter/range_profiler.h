@@ -4,7 +4,7 @@
 namespace tacho::capture::counter {
 
 /// Call in cuInit, instead of starting the tracing session, when the run collects counters. False when it cannot
-/// collect; it has told the user why.
+/// collect; the user has been warned.
 bool start_range_profiler(const char* folder);
 
 /// Writes the measurements so far, before _exit. Does nothing while a launch is under way.

@@ -104,9 +104,9 @@ struct Names {
   LockWord busy{0};
 };
 constinit Names g_names{};            // of variables
-constinit List<void*> g_modules{};    // whose variables are in g_memory
-constinit bool g_lost = false;        // there are kernels or variables about which the driver does not tell enough
-constinit bool g_managed = false;     // a module has managed variables: any kernel may change what the host changes too
+constinit List<void*> g_modules{};    // modules whose variables are in g_memory
+constinit bool g_lost = false;        // the driver did not describe some kernels or variables well enough
+constinit bool g_managed = false;     // a module has managed variables: any kernel may change host-visible memory
 constinit Names g_managed_names{};    // of these
 constinit List<void*> g_libraries{};  // that the program has loaded
 struct Loaded {
@@ -232,7 +232,7 @@ size_t rounded(size_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
-// Kernels of other GPUs must not change what is about to be saved.
+// Kernels of other GPUs must not change memory that is about to be saved.
 void settle_others(void* context) {
   void* last = context;
   for (size_t i = 0; i < g_memory.count; ++i) {
@@ -369,7 +369,7 @@ const uint8_t* compare() {
 
 // Variables of modules
 
-// `copy` is what is gone through: the driver may load modules meanwhile.
+// Iterates over `copy`, because the driver may load modules meanwhile.
 template <typename Visit>
 void each_name(Names& names, List<char>& copy, Visit visit) {
   {
@@ -464,7 +464,7 @@ void note_node(const void* parameters, size_t offset, bool any_kind) {
   constexpr int kKernel = 0, kAllocation = 10;  // CUgraphNodeType
   const auto* description = word<const char*>(parameters, offset);
   if (description == nullptr) return;
-  if (any_kind) {  // CUgraphNodeParams: the kind, then what a node of that kind is
+  if (any_kind) {  // CUgraphNodeParams: the kind, then the node's parameters
     const int kind = word<int>(description, 0);
     if (kind == kAllocation) g_problem = "the program's graphs allocate memory";
     if (kind != kKernel) return;
@@ -482,7 +482,7 @@ const Layout* layout_of(void* function) {
   for (size_t i = 0; i < g_layouts.count; ++i)
     if (g_layouts.data[i].function == function) return &g_layouts.data[i];
   Layout layout{function, 0, 0, static_cast<uint32_t>(g_offsets.count)};
-  // CUDA_ERROR_INVALID_VALUE (1) is the end of the list; what else goes wrong, the handle may be a kernel's.
+  // CUDA_ERROR_INVALID_VALUE (1) ends the list. Other errors may mean that the handle is a kernel's.
   bool ended = false;
   decltype(g_driver.parameter_info) const asked[] = {g_driver.parameter_info, g_driver.kernel_parameter_info};
   for (auto* const ask : asked) {
@@ -730,7 +730,7 @@ void note_call(const char* function, const void* parameters, void* context) {
     for (size_t i = g_libraries.count; i-- > 0;)
       if (g_libraries.data[i] == word<void*>(parameters, 0)) g_libraries.drop(i);
   if (starts(function, "cuModuleUnload") || starts(function, "cuLibraryUnload")) {
-    // Whose variables are gone is not told, but what is gone has no attributes any more.
+    // The call does not name the variables that it removed, but their addresses no longer have attributes.
     g_unloaded = true;
     constexpr int kMemoryType = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
     unsigned type = 0;
@@ -772,7 +772,7 @@ void note_module(const void* image, size_t bytes) {
       memcpy(&symbol, file + table.sh_offset + i * sizeof symbol, sizeof symbol);
       if (!names_variable(symbol, sections, head.e_shnum, file + names.sh_offset) || symbol.st_name >= strings.sh_size)
         continue;
-      constexpr unsigned char kManaged = 4;  // what nvcc leaves in st_other of a __managed__ variable
+      constexpr unsigned char kManaged = 4;  // the st_other that nvcc gives a __managed__ variable
       const char* const name = file + strings.sh_offset + symbol.st_name;
       if ((symbol.st_other & kManaged) != 0) {
         g_managed = true;
@@ -940,7 +940,7 @@ const char* first_done() {
     }
     at += chunks;
   }
-  // What the first execution wrote lies at the same offsets of a buffer of its own, without the gaps.
+  // The results of the first execution lie at the same offsets in their own buffer, without the gaps.
   if (!reserve(g_after, total + g_written.count * 256)) return "there is no memory for what the kernels wrote";
   size_t place = 0;
   for (size_t i = 0; i < g_written.count; ++i) {
@@ -1077,7 +1077,7 @@ void give_memory_back() {
 
 void forget(void* context) {
   if (context == g_batch_context) {
-    // What lies on the device goes with the context.
+    // The context's end frees its device memory.
     g_before.device = g_after.device = 0;
     release(g_before);
     release(g_after);

@@ -227,7 +227,7 @@ bool fresh_image(CounterSession& session) {
     image_path(path, session, "");
     const size_t bytes = session.image.count;
     if (read_file(path, session.image) && session.image.count == bytes) return true;
-    session.image.count = bytes;  // this run launches more than the one before: tacho tells
+    session.image.count = bytes;  // this run launches more than the previous one: tacho reports it
   }
   abi::ImageInitialize initialize{};
   initialize.profiler = session.profiler;

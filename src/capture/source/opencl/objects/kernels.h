@@ -5,7 +5,7 @@
 
 namespace tacho::capture::opencl {
 
-/// What clSetKernelArg has set, in the order of first setting; only where arguments are recorded.
+/// The arguments that clSetKernelArg has set, in the order of first setting; only where arguments are recorded.
 struct SetArguments {
   uint32_t count;
   event::KernelArgument set[event::kMostKernelArguments];

@@ -131,7 +131,7 @@ void write_allocation(const CallTimes& times, event::AllocationOperation operati
 
 namespace {
 
-// Sorted by begin, under g_wiped->objects. Grows in the kernel's pages; what it outgrew is not given back.
+// Sorted by begin, under g_wiped->objects. Grows in the kernel's pages; outgrown arrays are not freed.
 constinit SharedMemory* g_shared = nullptr;
 constinit uint32_t g_shared_count = 0, g_shared_capacity = 0;
 
@@ -207,7 +207,7 @@ struct CreateMemory<Member, Parent, cl_mem (*)(A...)> {
       if (bits == 0) {
         handle = next<Member, A...>(args...);
       } else {
-        // Traced, but with the runtime's own calls inside taken for its own.
+        // Traced. Calls that the runtime makes inside are attributed to the runtime.
         cl_int code = CL_SUCCESS;
         if (last_of(args...) == nullptr) last_of(args...) = &code;
         cl_int* const where = last_of(args...);
@@ -250,8 +250,8 @@ cl_int CL_API_CALL retain_memory(cl_mem handle) {
   return result;
 }
 
-// One reference less. The handle is forgotten before the runtime may give it to another object; what is returned is the
-// chain of objects (linked by parent) that are gone, each to be given back.
+// Drops one reference. The handle is forgotten before the runtime may give it to another object. Returns the chain of
+// destroyed objects (linked by parent); the caller gives each one back.
 ClMemory* drop(ClMemory* memory) {
   ClMemory* gone = nullptr;
   ClMemory** link = &gone;

@@ -1,4 +1,4 @@
-// The OpenCL source's view of the program's memory: objects, what is mapped of them, and shared allocations.
+// The OpenCL source's view of the program's memory: objects, their mappings, and shared allocations.
 #pragma once
 
 #include "capture/source/opencl/core.h"

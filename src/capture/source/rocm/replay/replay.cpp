@@ -44,8 +44,8 @@ int64_t now_ns() {
 }
 
 // Other threads
-// HIP's calls go on side by side; a launch that is run again is alone. Calls that only wait are let through, because
-// the launch may wait for what they wait for; they return when it is over, so that nobody sees memory between two
+// HIP calls run side by side, but a launch that is run again runs alone. Calls that only wait are let through, because
+// the launch may wait for the same thing; they return when it is over, so that no thread sees memory between two
 // passes.
 
 constinit std::atomic<uint32_t> g_sharers{0}, g_alone{0};  // g_alone: the thread that is, 0 = none
@@ -120,11 +120,11 @@ void* wait_for_devices(void*) {
   return nullptr;
 }
 
-// Waits until the devices are idle and what was counted has come back. False if that takes longer than the user's
+// Waits until the devices are idle and all counter values have come back. False if that takes longer than the user's
 // patience, or a device reports an error.
 bool settle() {
   if (g_waiter.exchange(1) == 0 && !start_own_thread(wait_for_devices)) return false;
-  if (g_answered.load() != g_asked.load()) return false;  // it waits still, for what was given up
+  if (g_answered.load() != g_asked.load()) return false;  // still waiting for an earlier question that was given up
   const uint32_t question = g_asked.fetch_add(1) + 1;
   tape::wake_all(g_asked);
   for (const int64_t deadline = now_ns() + g_settings.patience_ns; g_answered.load() != question;) {
@@ -154,10 +154,10 @@ struct ThreadLaunch {
 };
 constinit PerThread<ThreadLaunch> g_launches;
 constinit std::atomic<uint32_t> g_captures{0}, g_given_up{0};
-// A GPU that was not idle so often is not waited for again.
+// After this many failed waits for an idle GPU, do not wait again.
 constexpr uint32_t kMostGivenUp = 3;
 
-// A launch whose first passes have been measured, and no more.
+// Notes a launch of which only the first passes were measured.
 void note_broken_off(uint64_t index, RanOnce why) {
   const counter::CounterSpool& spool = *g_settings.spool;
   char path[1152], line[64];
@@ -262,7 +262,7 @@ RanOnce look_at_arguments(const Launch& launch, const KernelArguments& takes) {
   return RanOnce::kNo;
 }
 
-// What is known before anybody waits.
+// Decides from facts that need no waiting.
 RanOnce judge(const Launch& launch, KnownKernel& kernel) {
   kernel = {};
   kernel.wanted = true;
@@ -280,12 +280,12 @@ RanOnce judge(const Launch& launch, KnownKernel& kernel) {
 }
 
 // Batches
-// Launches that follow one another, by whatever thread, with no call between them that could tell what they did: memory
-// is saved once for all of them, and each pass runs them all. Only by a thread that is alone.
+// A batch: launches that follow one another, on any threads, with no call between them that could reveal what they did.
+// Memory is saved once for all of them, and each pass runs them all. Only a thread that is alone runs them.
 
 struct Kept {
   Next* next;
-  uint64_t words[14];  // as the program handed them over; what they point to is in the arena
+  uint64_t words[14];  // as the program handed them over; they point into the arena
   size_t kernel;       // number of the known one
   const char* name;
   uint64_t index;
@@ -324,7 +324,7 @@ void* in_arena(const void* from, size_t bytes) {
   return arena.data + at;
 }
 
-// Copies what the words of a launch point to. False where there is no room for it.
+// Copies the data that a launch's words point to. False if there is no room for it.
 bool copy_arguments(const HipCall& does, const Launch& launch, const KernelArguments& takes, uint64_t* words) {
   const auto word_of = [](const void* at) { return reinterpret_cast<uint64_t>(at); };
   const bool by_pointer = does.launch == HipLaunch::kByPointer, by_function = does.launch == HipLaunch::kByFunction;
@@ -385,7 +385,7 @@ void close_batch(RanOnce why) {
   g_abandoned.store(false);
 }
 
-// Runs the further passes. The last one is what the program sees.
+// Runs the further passes. The program sees the results of the last one.
 void end_batch(ThreadLaunch& thread) {
   if (!g_batch_is_open.load()) return;
   if (g_abandoned.load()) return close_batch(RanOnce::kBusy);
@@ -417,7 +417,7 @@ void end_batch(ThreadLaunch& thread) {
   close_batch(why);
 }
 
-// Before a call that could tell what the launches of the batch did, or change what they find.
+// Call before a call that could reveal what the launches of the batch did, or change the state that they find.
 void end_batch_before_call() {
   if (!g_batch_is_open.load(std::memory_order_acquire) || g_abandoned.load()) return;
   ThreadLaunch* const thread = g_launches.get();
@@ -426,7 +426,7 @@ void end_batch_before_call() {
     end_alone();
     return;
   }
-  // Another call does not return, perhaps because it waits for this one. What is in memory is right, and stays.
+  // Another call does not return, perhaps because it waits for this one. The memory's contents are right, and stay.
   g_given_up.fetch_add(1);
   g_abandoned.store(true);
 }
@@ -517,7 +517,7 @@ uint64_t launch(const HipCall& does, const uint64_t* words, Next* next) {
     why = look_at_arguments(given, *kernel.arguments);
     by_itself = why != RanOnce::kNo || names_host_memory() || has_managed_memory() || given.own_stream;
     if (by_itself && g_batch_is_open.load()) {
-      // What was noted goes with the batch before: once more, behind its end.
+      // The batch before took the notes along: look again, after its end.
       end_batch(*thread);
       if (why == RanOnce::kNo) why = look_at_arguments(given, *kernel.arguments);
     }

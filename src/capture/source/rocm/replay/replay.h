@@ -10,10 +10,10 @@
 // A launch that names memory of the host, or is made while there is managed memory, is a batch of its own, which ends
 // inside its call: the program may touch such memory without a call.
 //
-// Copied is all device memory that HSA gave out, of all GPUs, and the variables of loaded code, managed memory, and
-// host memory that the launch's arguments point to. Copies stay on the GPU where it has room, else they go to the host;
-// what is beside the copies is taken back when the program asks for more. Not copied: memory that other processes
-// share, memory that the program maps itself.
+// Copied: all device memory that HSA gave out, of all GPUs, the variables of loaded code, managed memory, and host
+// memory that the launch's arguments point to. Copies stay on the GPU if they fit, else they go to the host. Between
+// batches, tacho frees the copies on the GPU if an allocation of the program fails. Not copied: memory that other
+// processes share, memory that the program maps itself.
 //
 // A launch that cannot be run again runs once, and its first pass is measured: spool::RanOnce says why.
 //
@@ -21,7 +21,7 @@
 //   replay_memory.cpp   memory that kernels can write, its copies
 //   replay_kernels.cpp  kernels, their code and arguments
 //
-// The dispatches of a launch are told apart by the calling thread: HIP hands packets over on it.
+// The calling thread identifies the dispatches of a launch: HIP hands packets over on it.
 //
 // This has run on the bed and over the real rocprofiler-sdk, never on a GPU. It goes if fewer than 99 of 100 kernels
 // have the values of separate runs within 2 % there, or once rocprofiler-sdk replays kernels itself.
@@ -51,10 +51,10 @@ using Next = uint64_t(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t
 /// Makes an outermost launch, as often as it takes. Returns what HIP returned.
 uint64_t launch(const HipCall& does, const uint64_t* words, Next* next);
 
-/// Ends what is open; HIP and HSA are up still.
+/// Ends open batches; HIP and HSA are still up.
 void finish();
 
-/// What a dispatch on the calling thread is, as the SDK asks how to count it.
+/// The state of a dispatch on the calling thread, when the SDK asks how to count it.
 struct Turn {
   bool launched;  ///< it is the dispatch of a launch that runs again
   bool ignored;   ///< it has been seen, in an earlier pass of its launch, and does not count

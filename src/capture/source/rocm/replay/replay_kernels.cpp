@@ -29,7 +29,7 @@ struct LoadedKernel {
   bool read;
   bool differs;  // kernels of this name take different arguments
   bool wanted, collective;
-  bool waits;  // it did not end by itself
+  bool waits;  // it did not end on its own
 };
 constinit List<Code> g_codes{};
 constinit List<LoadedKernel> g_kernels{};

@@ -1,4 +1,4 @@
-// What kernel replay (replay.h) knows of kernels, from the code objects that are loaded.
+// The kernels of the loaded code objects, for kernel replay (replay.h).
 #pragma once
 
 #include "capture/counter_spool.h"
@@ -25,7 +25,7 @@ struct KnownKernel {
 };
 /// False if no kernel of that name has been loaded.
 bool find_kernel(const char* name, KnownKernel& out);
-/// The kernel did not end by itself.
+/// The kernel did not end on its own.
 void note_waiting(size_t number);
 
 }  // namespace tacho::capture::rocm::replay

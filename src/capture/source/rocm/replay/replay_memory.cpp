@@ -33,9 +33,9 @@ struct Range {
   uint64_t address, bytes;
   hsa::Agent owner;   // a GPU; 0 = the host
   uint64_t pool;      // of the allocation, or its region
-  uint64_t code;      // number of the code object whose variables these are, 0 = none
+  uint64_t code;      // number of the code object with these variables, 0 = none
   bool region;        // by hsa_memory_allocate
-  bool shared;        // other processes have it, too
+  bool shared;        // also with other processes
   bool host;          // memory of the host: the processor copies it
   bool copy_on_host;  // where the copy is
   void* copy;         // nullptr = none
@@ -71,7 +71,7 @@ bool drop_ranges(Which which) {  // with the lock
   return any;
 }
 
-// Frees what copies take of the GPU's memory, unless they are in use. True if that was anything.
+// Frees the copies on the GPU, unless they are in use. True if there were any.
 bool give_memory_back() {
   if (g_copies_in_use.load()) return false;
   const Guard lock(g_ranges_lock);
@@ -171,7 +171,7 @@ hsa::Status unmap_memory(void* at, size_t bytes) {
   return status;
 }
 
-// Room for `bytes` of a copy on the host: at most half of what the machine has left.
+// Room for a copy of `bytes` on the host: at most half of the memory that the machine has left.
 void* host_room(uint64_t bytes) {
   char text[1024];
   const int file = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
@@ -217,8 +217,8 @@ bool copy_range(const Range& range, bool back) {
   return call<CopyMemory>(g_core.hsa_memory_copy, to, from, size_t{range.bytes}) == hsa::kSuccess;
 }
 
-// Host memory that the launch's arguments name, for this launch only; without copies until save(). `after` is what the
-// first pass left there.
+// Host memory that the launch's arguments name, for this launch only; without copies until save(). `after`: the results
+// of the first pass.
 struct Named {
   uint64_t address, bytes;
   void *copy, *after;
@@ -384,7 +384,7 @@ RanOnce save() {
     memcpy(named.copy, reinterpret_cast<const void*>(named.address), named.bytes);
   }
   const Guard lock(g_ranges_lock);
-  // Code whose unloading nobody told of.
+  // Code that was unloaded without notice.
   drop_ranges([](const Range& range) {
     hsa::PointerInfo info;
     return range.code != 0 && !pointer_info(range.address, info);
@@ -404,7 +404,7 @@ bool put_back() {
       memcpy(reinterpret_cast<void*>(g_named[i].address), g_named[i].copy, g_named[i].bytes);
   const Guard lock(g_ranges_lock);
   bool good = true;
-  // What was given out since has no copy, and nothing that the launch could have known.
+  // Memory allocated since the copy has none, and the launch could not know it.
   for (size_t at = 0; at < g_ranges.count; ++at)
     if (const Range& range = g_ranges.data[at]; !range.shared && range.copy != nullptr)
       good = copy_range(range, true) && good;

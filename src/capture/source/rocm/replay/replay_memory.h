@@ -1,4 +1,4 @@
-// The memory that kernels can write, for kernel replay (replay.h): what it is, its copies, and putting it back.
+// The memory that kernels can write, for kernel replay (replay.h): finding, copying and restoring it.
 #pragma once
 
 #include "capture/source/rocm/code_object.h"
@@ -37,10 +37,9 @@ bool names_host_memory();
 spool::RanOnce save();
 /// False if some of it could not be put back.
 bool put_back();
-/// Keeps what the first pass left in the host memory that is noted.
+/// Keeps the results that the first pass left in the noted host memory.
 void note_first_results();
-/// Writes there again what the first pass left: a kernel that the program answers while it runs has had its answer
-/// then.
+/// Writes those results again: if the program answers a kernel while it runs, the answer is among them.
 void answer_again();
 void forget_named();
 

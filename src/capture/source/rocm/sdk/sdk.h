@@ -33,8 +33,8 @@ Road road();
 /// Takes the road of the library that calls rocprofiler_configure, unless another road was taken. False: do not become
 /// its tool.
 bool take_sdk_road(const char* library);
-/// Takes HSA's road, unless the SDK's was taken. Some HSA runtimes load tools before they register: who comes first
-/// stays.
+/// Takes HSA's road, unless the SDK's was taken. Some HSA runtimes load tools before they register: the first road
+/// taken stays.
 bool take_hsa_road();
 /// Leaves the SDK's road, before anything was recorded there; `why` is a sentence for the user.
 void leave_sdk_road(const char* why);
@@ -49,7 +49,7 @@ void watch_recordings_exit();
 void describe_agents();
 
 // sdk_calls.cpp
-/// What the functions below need to set up their services; -1 = the library has no such kind.
+/// The functions below need this to set up their services; -1 = the library has no such kind.
 struct Services {
   const sdk::Functions& functions;
   uint32_t version;
@@ -71,15 +71,14 @@ void end_work();
 void forget_work();
 /// True while work that the library was seen to begin has not come back as a record.
 bool work_is_open();
-/// What is open now does not count as such any more: records of work that ends while nothing is recorded may never
-/// come.
+/// Stops counting the work that is open now: records of work that ends while recording is off may never come.
 void forgive_open_work();
 
 // sdk_exit.cpp
-/// What a run does when exit() has begun and the library waits for GPU work. Called by a thread of tacho's own.
+/// Behaviour of a run when exit() has begun and the library waits for GPU work. Called by a thread of tacho's own.
 struct ExitWatch {
   bool (*open)();              // true while GPU work is open; nothing else is a reason to end the process
-  void (*hand_over)();         // has the library hand over what it holds
+  void (*hand_over)();         // makes the library hand over its records
   void (*finish)();            // ends the recording, and says so; the process ends right behind it
   void (*begins)() = nullptr;  // first of all, by the exiting thread: HIP and HSA are up still
 };

@@ -1,5 +1,5 @@
 // Records of rocprofiler-sdk in the pool (sdk.h). The library owns its buffers and writes records at addresses of its
-// choice, so each is copied once, behind a header that tells its kind and length; nothing is decoded here.
+// choice, so each buffer is copied once, behind a header with its kind and length. Nothing is decoded here.
 #include <string.h>
 
 #include <atomic>
@@ -20,7 +20,7 @@ struct KindFacts {
   char name[40];
   event::Table table;
   bool extended;                                      // arguments and result follow a call
-  bool work;                                          // what sdk_work.cpp counts as it begins
+  bool work;                                          // sdk_work.cpp counts it as it begins
   std::atomic<uint64_t> named[kMostOperations / 64];  // operations that have been defined
 };
 constinit KindFacts g_kinds[kMostKinds] = {};
@@ -46,7 +46,7 @@ void define_operation(int32_t kind, int32_t operation) {
                     {text, prefix + 1 + rest});
 }
 
-// Once for every operation: what it is called must be in the pool before records that name it.
+// Once for every operation: its name must be in the pool before records that refer to it.
 void see_operation(int32_t kind, int32_t operation) {
   if (operation < 0 || operation >= kMostOperations) return;
   std::atomic<uint64_t>& word = g_kinds[kind].named[operation / 64];

@@ -1,15 +1,15 @@
 // The end of a process whose GPU hangs (sdk.h). In exit(), rocprofiler-sdk waits for every dispatch that the program
-// began, for ever where one never ends: the program alone would have ended. It waits in two places: where HIP's own end
-// destroys its queues, and in the library's end. So a handler that runs before both starts a thread. Once the exiting
-// thread has been in one of those places for a while, nothing comes back from the library and GPU work is open, that
-// thread ends the recording and the process, with the code that the program gave to exit().
+// began, for ever if one never ends; without the library the program would have ended. It waits in two places: when
+// HIP's own end destroys its queues, and in the library's end. So a handler that runs before both starts a thread. Once
+// the exiting thread has been in one of those places for a while, the library returns nothing and GPU work is open,
+// that thread ends the recording and the process, with the exit code that the program gave to exit().
 //
-// HIP's own end waits, too, before it destroys a queue: for what was launched and not waited for, with or without
-// tacho. That may take as long as it likes, and so may handlers of the program.
+// HIP's own end also waits, with or without tacho, before it destroys a queue, for work that the program launched and
+// did not wait for. That may take any time, and so may handlers of the program.
 //
-// Handlers run last in, first out. HIP's end is registered while HIP starts, after the library's: so tacho's first is
-// registered with the first work that the program gives to a GPU, and its second one, behind HIP's end, as soon as the
-// library has started.
+// Handlers run last in, first out. HIP registers its end while it starts, after the library's. So tacho registers its
+// first handler with the first work that the program gives to a GPU, and its second one, behind HIP's end, as soon as
+// the library has started.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 namespace tacho::capture::rocm {
 namespace {
 
-// Without a sign of life from the library; it hands over what it has after the first.
+// Times without a sign of life from the library. After the first, tacho asks it for its remaining records.
 constexpr int64_t kUntilAsked = 500'000'000, kUntilEnded = 1'500'000'000;
 
 constinit ExitWatch g_exit_watch{};

@@ -13,7 +13,7 @@
 //                                       registers: HSA_TOOLS_LIB, and registration that comes later is told that there
 // are no tools
 //
-// A forked child of a process on the SDK's road goes on by the other one (sdk_session.cpp).
+// A forked child of a process on the SDK's road takes the other one (sdk_session.cpp).
 //
 // Why two roads? On the bed a launch takes 4.7 us on HSA's and 22.8 us on the SDK's (bench/rocm.py). HSA's goes when
 // the SDK's takes less than 1.5 times as long, or when every ROCm that AMD supports has no HSA_TOOLS_LIB.
@@ -91,8 +91,8 @@ bool look_beside(Search& search, const char* library) {
   return slash != nullptr && look_in(search, library, static_cast<size_t>(slash - library));
 }
 
-// The library for the runtime that registers: one that is loaded, the one beside the runtime, the one of ROCM_PATH or
-// /opt/rocm, what the loader finds. Returns its handle, in the global scope.
+// Loads the library for the runtime that registers: one that is loaded already, the one beside the runtime, the one of
+// ROCM_PATH or /opt/rocm, or the one that the loader finds. Returns its handle, in the global scope.
 void* load_sdk(const char* runtime, const char* registration) {
   Loaded loaded{};
   dl_iterate_phdr(see_loaded, &loaded);

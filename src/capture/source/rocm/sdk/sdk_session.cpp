@@ -177,7 +177,7 @@ int see_callback_kind(int32_t kind, void* data) {
   return 0;
 }
 
-// Traces records called `name` into `table`. What a library is too old for is left out, and said.
+// Traces records called `name` into `table`. Kinds that an older library lacks are left out with a note.
 bool record_kind(const char* name, event::Table table, event::NoteSeverity refused = event::NoteSeverity::kWarning) {
   const int32_t kind = buffer_kind(name);
   if (kind < 0) return false;
@@ -238,8 +238,8 @@ bool set_up_services() {
   const bool copies = (sources & tape::source_bit::kCopy) != 0;
   if (kernels) record_kind(sdk::asked::kKernels, event::Table::kDispatch);
   if (copies) record_kind(sdk::asked::kCopies, event::Table::kCopy);
-  // The driver's own events: the library follows them with a thread and a file of its own. Only with retried page
-  // faults do pages move while kernels run; kernel drivers before Linux 6.1 or so tell nothing.
+  // The driver's own events: the library follows them with its own thread and file. Only with retried page faults do
+  // pages move while kernels run; kernel drivers before Linux 6.1 or so report nothing.
   if (const char* const retries = getenv("HSA_XNACK"); copies && retries != nullptr && strcmp(retries, "1") == 0)
     for (const std::string_view name : {sdk::kind::kMigration, sdk::kind::kMigrationEvent})
       record_kind(name.data(), event::Table::kCopy, event::NoteSeverity::kInfo);
@@ -319,9 +319,9 @@ void* follow_sdk(void*) {
   return nullptr;
 }
 
-// The library's threads did not come along into a forked child: what its wrappers would put into a buffer there nobody
-// would take out, and a full buffer would hold the program up for ever. So its contexts end, and what the child does
-// with a GPU of its own goes through HSA's interface.
+// A forked child has none of the library's threads: nobody would empty the buffers that its wrappers fill, and a full
+// buffer would stop the program for ever. So its contexts end, and a GPU that the child uses goes through HSA's
+// interface.
 void in_forked_child() {
   if (g_sdk_pid.load(std::memory_order_relaxed) == 0) return;
   g_functions.stop_context(g_context);
@@ -330,7 +330,7 @@ void in_forked_child() {
   leave_sdk_road(nullptr);
 }
 
-// The library waits in exit() for work that does not end: what came back until now is the recording. Work in flight
+// The library waits in exit() for work that does not end: the recording ends with the records so far. Work in flight
 // stays counted.
 void finish_hung_recording() {
   define_sdk_clock();

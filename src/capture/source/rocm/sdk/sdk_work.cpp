@@ -1,8 +1,8 @@
-// What HIP hands to the GPU, on the SDK's road (sdk.h). The library asks for each dispatch and each copy what its
-// external correlation is to be: that is where work gets its stream and its node, where it is counted, and where the
-// launch is met with which recording begins or ends. Streams and graphs are those of the open HIP call (hip.cpp): the
-// library's own way to name streams, records of kind HIP_STREAM, ends the program in 1.0 where it meets a stream that
-// it did not see made, as hipStreamPerThread is one.
+// Work that HIP hands to the GPU, on the SDK's road (sdk.h). The library asks for the external correlation of each
+// dispatch and each copy. Then tacho gives the work its stream and its node, counts it, and finds the launch with which
+// recording begins or ends. Streams and graphs are those of the open HIP call (hip.cpp): the library's own way to name
+// streams, records of kind HIP_STREAM, ends the program in 1.0 when it meets a stream that it did not see made, such as
+// hipStreamPerThread.
 //
 //   external correlation    bits 0..31                       32..63
 //                           stream, from 1 (0 = not known)   node of a graph's launch, from 1 (0 = of no graph)
@@ -52,7 +52,7 @@ void count_sdk_launch(uint64_t correlation) {
 int on_work(uint64_t, sdk::Context, int32_t kind, int32_t, uint64_t correlation, uint64_t* external, void*) {
   const bool dispatch = kind == g_dispatch_requests;
   watch_recordings_exit();
-  // What was handed over and never came back is known from its count, also where the process is killed.
+  // The count reveals work that was handed over and never came back, even if the process is killed.
   if (tape::CommandCounts* const counts = g_counts.load(std::memory_order_acquire))
     counts->issued[static_cast<size_t>(dispatch ? event::Table::kDispatch : event::Table::kCopy)].fetch_add(
         1, std::memory_order_relaxed);

@@ -100,7 +100,7 @@ Result<DispatchFilter> parse_dispatches(const std::vector<std::string>& texts) {
   return filter;
 }
 
-// POSIX regular expressions do not throw; what is no valid one matches nothing and says why.
+// POSIX regular expressions do not throw; an invalid one is an error with regerror's reason.
 class Regex {
  public:
   static Result<std::unique_ptr<Regex>> compile(const std::string& text) {
@@ -213,7 +213,8 @@ struct Analysis::Impl {
     }
     if (std::string note = ids_note(catalog, meanings); !note.empty()) id_notes.push_back(std::move(note));
     if (given_blocks) return {};
-    // What was not recorded cannot be shown. Hardware block names of old versions ("SQ") are no ids and choose nothing.
+    // Blocks that were not recorded cannot be shown. Hardware block names of old versions ("SQ") are no ids and choose
+    // nothing.
     for (const std::string& text : workload.recorded_blocks) {
       const auto selection = resolve(catalog, text, IdScheme::kV33);
       if (selection) selections.push_back(*selection);
@@ -637,7 +638,7 @@ struct Analysis::Impl {
     // A finding about a kernel that hardly runs helps nobody.
     constexpr double kLeastShare = 1;
     constexpr size_t kMostKernels = 10;
-    // Where times are not the device's, they do not tell either which kernel matters.
+    // Times that are not the device's do not say which kernel matters.
     const bool by_time = rules.screen().weight.steps.empty();
     constexpr size_t kMostWithoutTime = 50;
     size_t selected = 0;

@@ -1,5 +1,5 @@
 // The compute analysis of a profile folder: every selected metric of the catalog evaluated over the chosen dispatches,
-// with top kernels, roofline points and findings. What `tacho analyze` prints, in numbers.
+// with top kernels, roofline points and findings. `tacho analyze` prints these numbers.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct AnalysisOptions {
   std::vector<std::string> gpus;            ///< --gpu-id
   std::optional<std::set<int64_t>> within;  ///< only these Dispatch_IDs, of those that -d and --gpu-id leave
   std::string normalisation = "per_kernel";
-  bool every_normalisation = false;  ///< page_program() will be called: read what it needs
+  bool every_normalisation = false;  ///< page_program() will be called: read its inputs too
   std::string time_unit = "ns";
   IdScheme ids = IdScheme::kV33;
   bool sum_ratios = false;              ///< --ratio sum
@@ -50,7 +50,7 @@ struct ResultRow {
   std::vector<report::Cell> cells;  ///< one a column of the table; no value = not computable
   /// Of the mean in the column "avg": half of its 95 % confidence interval, from repeats of the same launches.
   std::optional<double> error;
-  /// It rests on a counter that was extrapolated from a part of the GPU's units (Workload::extrapolated).
+  /// Uses a counter that was extrapolated from a part of the GPU's units (Workload::extrapolated).
   bool extrapolated = false;
 };
 
@@ -92,8 +92,8 @@ struct Evaluation {
 
 constexpr std::array<std::string_view, 4> kNormalisations = {"per_kernel", "per_wave", "per_cycle", "per_second"};
 
-/// The analysis as a program over all dispatches of the folder, whatever -k, -d and -n chose: what a page needs to
-/// evaluate any choice by itself.
+/// The analysis as a program over all dispatches of the folder, whatever -k, -d and -n chose, so that a page can
+/// evaluate any choice.
 struct PageProgram {
   struct Place {
     size_t table, row, column;  ///< column: one behind the last is the row's error
@@ -137,11 +137,11 @@ class Analysis {
   bool shows(int block, int table) const;  ///< selected by -b (or recorded)
   const std::vector<IntensityPoint>& kernel_points() const;
   const std::vector<IntensityPoint>& dispatch_points() const;
-  /// Counters whose operations are missing in the points, because the run does not have them.
+  /// Counters whose operations are missing in the points, because the run lacks them.
   const std::vector<std::string>& uncounted_flops() const;
   /// Which counters the intensities come from, for people; "" where there are none.
   std::string_view intensity_definition() const;
-  /// What the FLOPs of the points consist of.
+  /// The kinds of operation that the FLOPs of the points consist of.
   std::vector<FlopKind> flop_kinds() const;
   /// The data type that did most of a point's FLOPs, "" for a point without any.
   std::string_view data_type(const IntensityPoint& point) const;
@@ -162,7 +162,7 @@ class Analysis {
   /// Value of one metric's column over the analysed dispatches; nullptr when it is not in the tables.
   const report::Cell* cell(std::string_view slug, std::string_view column) const;
 
-  /// What --explain prints: formula, inputs and every step on this run.
+  /// The text of --explain: formula, inputs and every step on this run.
   Result<std::string> explain(std::string_view metric) const;
 
  private:

@@ -48,8 +48,9 @@ struct LargestChange {
   size_t judged = 0;   ///< values that were compared
   size_t missing = 0;  ///< values of run 0 that another run lacks
 };
-/// `counts_only`: the counts do not vary from run to run. What depends on time (rates, kernel times) is left out; the
-/// launches of every kernel and each kernel's own values are compared too, so that no kernel hides behind the others.
+/// `counts_only`: the counts do not vary from run to run. Leaves out times and values that depend on them (rates,
+/// kernel times), and also compares the launches of every kernel and each kernel's own values, so that no kernel hides
+/// behind the others.
 LargestChange largest_change(std::span<const Analysis> runs, bool counts_only);
 
 }  // namespace tacho::metric

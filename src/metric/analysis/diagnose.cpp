@@ -1,4 +1,4 @@
-// Evaluation of the rules on the kernels of a run, and of what cannot be.
+// Evaluation of the rules and checks on the kernels of a run.
 #include "metric/analysis/diagnose.h"
 
 #include <algorithm>
@@ -26,10 +26,10 @@ struct Leaf {
   size_t column = 0;
   const Formula* formula = nullptr;
   Reduction reduction = Reduction::kNone;
-  RuleValue constant;  // of what is no formula: measured roofs, fields of sysinfo.csv
+  RuleValue constant;  // of a leaf without a formula: a measured roof, a field of sysinfo.csv
   bool exact = false;  // only sizes of the launch and values of the machine
   std::vector<std::string> missing;
-  std::set<std::string, std::less<>> rests_on;  // what a check may suspect
+  std::set<std::string, std::less<>> rests_on;  // the names that a check may suspect
 };
 
 std::string key_of(const RuleStep& step) {
@@ -37,7 +37,7 @@ std::string key_of(const RuleStep& step) {
 }
 
 constexpr size_t kMostGroups = 24;
-// So many dispatches does a rule's stated input error weigh in an interval.
+// A rule's stated input error counts as this many dispatches in an interval.
 constexpr double kPriorDispatches = 4;
 // Counts that tacho extrapolated from a part of the workgroups.
 constexpr double kEstimateError = 20;
@@ -269,7 +269,7 @@ class Doctor {
 
   static bool is_percent(std::string_view unit) { return unit == "pct" || unit == "Pct of Peak"; }
 
-  // What cannot be
+  // Implausible inputs
 
   void suspect(std::string slug, std::string text, std::vector<std::string> suspects) {
     const auto [place, added] = problems_.try_emplace(slug);

@@ -1,4 +1,4 @@
-// Diagnosis: the catalog's rules applied to the kernels of a run, after what cannot be has been found.
+// Diagnosis: finds implausible inputs, then applies the catalog's rules to the kernels of a run.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ struct DiagnosisInput {
   const workload::Workload& workload;
   bool compat = false;
   size_t most_findings = 5;  ///< of one kernel
-  double total_time = 0;     ///< ns, of all kernels of the run: what shares are of
+  double total_time = 0;     ///< ns, of all kernels of the run; shares are of this
   /// The parsed formula of a catalog text, nullptr where there is none.
   std::function<const Formula*(std::string_view)> formula_of;
   /// The environment over some dispatches; counts are those of a kernel, whatever -n says.

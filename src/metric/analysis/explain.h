@@ -8,7 +8,7 @@
 
 namespace tacho::metric {
 
-/// Text for a terminal: what the metric means, its formulas, the inputs with their values and the value of every step.
+/// Text for a terminal: the metric's meaning, its formulas, the inputs with their values and the value of every step.
 std::string explain_metric(const Metric& metric, const Table& table, const std::vector<Cell>& cells,
                            std::string_view id, const Environment& environment);
 

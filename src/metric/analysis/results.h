@@ -1,4 +1,4 @@
-// What an analysis finds in a run besides its tables: points of the roofline, and what the rules say.
+// Results of an analysis besides its tables: points of the roofline, and the outcome of the rules.
 #pragma once
 
 #include <array>
@@ -58,7 +58,7 @@ struct Finding {
   std::vector<Evidence> evidence;
 };
 
-/// Something that cannot be: findings that rest on it are withheld.
+/// An implausible input. Findings that use it are withheld.
 struct Implausible {
   std::string slug, text;
   std::vector<std::string> withheld;  ///< titles of the findings that would have been made
@@ -71,7 +71,7 @@ struct NotJudged {
   std::vector<std::string> collect;  ///< what -b of a profile run takes for them
 };
 
-/// What the rules say of a run.
+/// The outcome of the rules on a run.
 struct Diagnosis {
   struct Kernel {
     uint32_t kernel = 0;
@@ -81,7 +81,7 @@ struct Diagnosis {
   std::vector<Finding> findings;  ///< by what could be saved of the run
   std::vector<Implausible> implausible;
   std::vector<NotJudged> not_judged;
-  std::vector<std::string> bars;  ///< names of what the first screen draws
+  std::vector<std::string> bars;  ///< names of the bars on the first screen
   std::vector<Kernel> kernels;    ///< those judged, the heaviest first
   std::string weight_words;       ///< what shares are of, "" = time
   size_t rules = 0;               ///< rules that this GPU's counters could judge

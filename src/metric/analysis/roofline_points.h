@@ -58,7 +58,7 @@ inline bool is_compute(const Roof& roof) {
 /// The roofs of one data type ("FP32") on one device, empty when roofline.csv lacks the peaks for it.
 std::vector<Roof> roofs(const workload::RooflineCeilings& ceilings, std::string_view data_type);
 
-/// What limits a point under the roofs of one data type: the lowest of the memory roofs at its intensities and of the
+/// The limit of a point under the roofs of one data type: the lowest of the memory roofs at its intensities and of the
 /// highest compute roof. A kernel without FLOPs is measured by its bytes: its roof is that of the level that it uses
 /// most.
 struct Bound {
@@ -82,8 +82,8 @@ double bandwidth_at(const IntensityPoint& point, std::string_view level);
 
 /// The data type that did most of the point's FLOPs, as roofline_data_types() names it; "" for a point without FLOPs.
 std::string_view main_data_type(const IntensityPoint& point, std::span<const IntensityFormulas::Kind> kinds);
-/// The data types whose roofs belong over these points, the longest kernel's first; FP32 where nothing is known, and
-/// only types that roofline.csv has peaks for, when it has any.
+/// The data types whose roofs belong over these points, the longest kernel's first; FP32 if nothing is known, and only
+/// types that roofline.csv has peaks for, when it has any.
 std::vector<std::string> data_types_of(std::span<const IntensityPoint> points,
                                        std::span<const IntensityFormulas::Kind> kinds,
                                        const workload::RooflineCeilings* ceilings);

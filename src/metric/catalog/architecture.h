@@ -26,7 +26,7 @@ struct Fact {
   std::string_view text;  ///< "" for a number
 };
 
-/// Counters whose names begin with "<prefix>_" take slots of `block`, of which one pass has `slots`.
+/// Counters whose names begin with "<prefix>_" take slots of `block`, which has `slots` in one pass.
 struct CounterBlock {
   std::string_view prefix;  ///< "SQC"
   std::string_view block;   ///< "SQ"
@@ -49,13 +49,12 @@ struct MatrixInstruction {
 
 /// A summand of a dispatch's FLOPs.
 struct FlopTerm {
-  /// Formulas for the same, best first: the first whose counters the run has is taken; the last one if none of them
-  /// has.
+  /// Formulas for the same quantity, best first. The first one whose counters the run has is used, else the last one.
   std::vector<std::string_view> formulas;
   bool optional = false;  ///< left out, and said so, where the run lacks a counter of the last formula
 };
 
-/// The summands of one unit and data type: {"BF16", true} is what the matrix unit does with BF16.
+/// The summands of one unit and data type: {"BF16", true} is the matrix unit's BF16 work.
 struct FlopTerms {
   std::string_view type;
   bool matrix = false;
@@ -71,8 +70,8 @@ struct RooflineModel {
   std::string_view definition;        ///< the counters' family and where they count, for people
   std::vector<FlopTerms> flops;       ///< empty: the architecture has no points
   std::string_view l1, l2, hbm, lds;  ///< bytes of a dispatch
-  /// What --compat 3.3 takes instead: FLOPs of a run that has no counter of any term, and the bytes at the memory by
-  /// gpu_series of sysinfo.csv ("other": of every other one; none: `hbm`).
+  /// --compat 3.3 uses these instead: FLOPs of a run that has no counter of any term, and the bytes at the memory by
+  /// gpu_series of sysinfo.csv ("other": every other one; none: `hbm`).
   std::string_view compat_flops;
   std::vector<std::pair<std::string_view, std::string_view>> compat_hbm;
 };
@@ -82,7 +81,7 @@ struct Architecture {
   std::string_view vendor;              ///< the folder in catalog/: "amd"
   std::string_view family;              ///< "MI300"
   std::vector<std::string_view> names;  ///< that users give it, lower case: "mi300x"
-  /// The architectures that it resembles, the nearest first: what the catalog says for them holds for it too.
+  /// The architectures that it resembles, the nearest first: catalog entries for them apply to it too.
   std::vector<std::string_view> like;
   bool metrics = true;          ///< there is a catalog of metrics for it
   std::vector<Rename> renames;  ///< of counters in formulas

@@ -271,7 +271,7 @@ class ArchitectureReader : YamlReader {
     return {};
   }
 
-  /// "SQ: 8" is a block with so many slots, "SQC: SQ" counters that share them.
+  /// "SQ: 8" is a block with 8 slots, "SQC: SQ" means counters that share them.
   Status read_counters(const YAML::Node& node, std::vector<CounterBlock>& out) {
     TACHO_ASSIGN(const Fields entries, fields(node, "counters"));
     for (const auto& [prefix, value] : entries) {

@@ -1,5 +1,5 @@
-// The compact form of the catalog that is linked into the binary: one string of bytes without pointers, so that it
-// costs no relocations at start-up and only the pages of the architecture asked for are ever read.
+// The compact form of the catalog that is linked into the binary: one string of bytes without pointers. It costs no
+// relocations at start-up, and only the pages of the requested architecture are ever read.
 //
 //   "TCAT" version | section table | sections ... | string table | string pool
 //

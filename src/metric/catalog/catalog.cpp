@@ -1,4 +1,4 @@
-// Ids, look-ups and resolution of what a user names; nothing in here knows where a catalog came from.
+// Ids, look-ups and resolution of the names that a user gives; nothing in here knows the catalog's origin.
 #include "metric/catalog/catalog.h"
 
 #include <algorithm>

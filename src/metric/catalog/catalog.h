@@ -34,8 +34,8 @@ enum class ColumnRole : uint8_t {
   kValue,  ///< a number, computed by the cell
 };
 
-/// How a cell's formula, which has one value a dispatch, becomes one number. None: the formula is complete by itself
-/// (it is a constant or contains its own AVG(...)).
+/// How a cell's formula, which has one value a dispatch, becomes one number. None: the formula needs no reduction (it
+/// is a constant or contains its own AVG(...)).
 enum class Reduction : uint8_t { kNone, kAvg, kMin, kMax, kMedian, kStd, kQ1, kQ3, kSum };
 
 struct Column {
@@ -50,7 +50,7 @@ struct Cell {
   Reduction reduction = Reduction::kNone;
   /// Role Value: the formula under the reduction, in the language of docs/metrics.md, definitions expanded; "" = this
   /// metric has no such value (a latency has no peak). Role Text: the word itself. Roles Name and Unit: "". In a
-  /// repeated table "[$channel]" stands for the instance number of the row.
+  /// repeated table the row's instance number replaces "[$channel]".
   std::string_view formula;
 
   bool operator==(const Cell&) const = default;
@@ -86,8 +86,8 @@ struct Metric {
   /// architecture, or every column has a formula of its own. For explaining; evaluation uses `cells`.
   std::string_view value;
   std::vector<Cell> cells;  ///< as many as the table has columns
-  /// What upstream 3.3.0 computes where the catalog knows better (18.1 on gfx942 reads 16 of 128 channels): empty, or
-  /// as many as cells. --compat 3.3 evaluates these instead.
+  /// The cells of upstream 3.3.0 if the catalog's are better (18.1 on gfx942 reads 16 of 128 channels): empty, or as
+  /// many as cells. --compat 3.3 evaluates these instead.
   std::vector<Cell> compat_cells;
   /// the unit upstream 3.3.0 prints, where it is wrong ("Gbps" for GB/s); else ""
   std::string_view compat_unit;
@@ -100,7 +100,7 @@ enum class TableType : uint8_t {
   kTopKernels,  ///< 0.1, computed from the dispatches
   kDispatches,  ///< 0.2
   kSystemInfo,  ///< 1.1, sysinfo.csv, one row a property
-  kRoofline,    ///< 4.1, no rows of its own
+  kRoofline,    ///< 4.1, without rows
   kPcSampling,  ///< 21.1
 };
 
@@ -139,7 +139,7 @@ enum class IdScheme : uint8_t { kV33, kSeedAnalyze, kSeedProfile };
 
 struct SeedId {
   MetricId id;            ///< as printed in the users' documents
-  std::string_view slug;  ///< what it names there
+  std::string_view slug;  ///< the name that the id has there
   bool analyze = true;    ///< holds in analyze
   bool profile = true;    ///< holds in profile and in lists
 };
@@ -194,8 +194,8 @@ struct Catalog {
   size_t metric_count() const;
 };
 
-/// What $denom is on the catalog's architecture: its definition denom_per_wave, denom_per_cycle, ...; "" = it defines
-/// none: per_kernel and per_second need none.
+/// The definition of $denom on the catalog's architecture: denom_per_wave, denom_per_cycle, ...; "" = it defines none:
+/// per_kernel and per_second need none.
 std::string_view denominator_of(const Catalog& catalog, std::string_view normalisation);
 
 /// Checks the syntax of one formula. Readers call it for every formula of a user's files, so that the error names the
@@ -205,7 +205,7 @@ using FormulaCheck = std::function<Status(std::string_view formula)>;
 /// Adds one YAML document to a catalog; error messages name `file`. A failure leaves the catalog as it was.
 Status add_yaml(Catalog& catalog, std::string_view yaml, std::string_view file, const FormulaCheck& check = {});
 
-/// A catalog of nothing but this document: what the fuzzer calls. Never throws, never crashes.
+/// A catalog of nothing but this document, for the fuzzer. Never throws, never crashes.
 Result<Catalog> parse_catalog(std::string_view yaml, std::string_view file, std::string_view architecture);
 
 /// A selection on the command line: a whole block, one table or one metric.
@@ -221,11 +221,12 @@ struct Selection {
 };
 
 /// Resolves "2", "11.2", "11.2.3", a slug of a block, table or metric, a block alias ("lds", "l2"), or a metric's name
-/// ("VALU Utilization", case ignored, if only one has it). The error says what is near. Pointers point into `catalog`.
+/// ("VALU Utilization", case ignored, if only one has it). The error suggests similar names. Pointers point into
+/// `catalog`.
 Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdScheme scheme = IdScheme::kV33);
 
-/// What the users' documents mean by the number `text` that was resolved to `selection`, for a sentence: "2.1.2 is MFMA
-/// FLOPs (F8) where profile lists it and MFMA FLOPs (BF16) where analyze prints it". "" where they mean that alone.
+/// The meaning of the number `text`, resolved to `selection`, in the users' documents, for a sentence: "2.1.2 is MFMA
+/// FLOPs (F8) where profile lists it and MFMA FLOPs (BF16) where analyze prints it". "" if they mean only that.
 std::string documents_meaning(const Catalog& catalog, std::string_view text, const Selection& selection);
 /// The whole sentence for numbers that were read as those of 3.3; "" for no meanings.
 std::string ids_note(const Catalog& catalog, std::span<const std::string> meanings);

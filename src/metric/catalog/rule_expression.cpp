@@ -155,7 +155,8 @@ struct Operand {
   std::vector<const RuleStep*> used;
 };
 
-// Of two that cannot be computed: what can be collected comes first, since it is what a user can mend.
+// Of two states, an absent metric outranks a missing one. A missing one outranks an undefined one, because the user can
+// collect it.
 State worse(State a, State b) {
   for (const State state : {State::kAbsent, State::kMissing, State::kUndefined})
     if (a == state || b == state) return state;

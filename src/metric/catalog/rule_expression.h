@@ -38,7 +38,7 @@ struct RuleStep {
 
 struct RuleExpression {
   std::string_view text;  ///< as written, on one line
-  /// Of a quantity with a name of its own; "" = the name and unit of the metric, or the text.
+  /// The name and unit of a named quantity; "" = the name and unit of the metric, or the text.
   std::string_view name, unit;
   std::vector<RuleStep> steps;
 
@@ -54,7 +54,7 @@ struct RuleValue {
   enum class State : uint8_t {
     kNumber,
     kUndefined,  ///< there was nothing to divide: no access of that kind, for instance
-    kMissing,    ///< the run does not have what it is computed from
+    kMissing,    ///< the run lacks an input
     kAbsent,     ///< the GPU cannot count it
   };
   State state = State::kAbsent;
@@ -65,14 +65,14 @@ struct RuleValue {
 
 using RuleLookup = std::function<RuleValue(const RuleStep& leaf)>;
 
-/// Evaluates. The state of what cannot be computed is that of its worst part: absent before missing before undefined; a
-/// quotient by 0 is undefined. `used` gets the metrics and values that the result rests on, of an or() only the side
-/// taken.
+/// Evaluates. An expression that cannot be computed has the state of its worst part: absent before missing before
+/// undefined; a quotient by 0 is undefined. `used` gets the metrics and values behind the result, of an or() only those
+/// of the side taken.
 RuleValue evaluate(const RuleExpression& expression, const RuleLookup& lookup,
                    std::vector<const RuleStep*>* used = nullptr);
 
-/// Parses; names of quantities in `quantities` stand for their expressions. The views live in `strings`. The error says
-/// what is wrong, without file and line.
+/// Parses; names in `quantities` are replaced by their expressions. The views live in `strings`. The error has no file
+/// or line.
 Result<RuleExpression> parse_rule_expression(std::string_view text,
                                              const std::map<std::string, RuleExpression, std::less<>>& quantities,
                                              StringStore& strings);

@@ -297,7 +297,7 @@ class RuleReader : YamlReader {
   std::map<std::string, RuleExpression, std::less<>> quantities_;
 };
 
-// What a run with everything would give: which metrics the catalog has at all.
+// The value in a run with every counter: says which metrics the catalog has at all.
 RuleValue exists(const RuleStep& leaf, const Catalog& catalog) {
   if (leaf.kind == RuleStep::Kind::kMetric && catalog.metric(leaf.name) == nullptr) return {};
   return {RuleValue::State::kNumber, 1};

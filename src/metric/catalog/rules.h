@@ -1,6 +1,6 @@
-// The diagnosis rules: what must be true for a finding, what refutes it, how far its inputs may be off, and how much
-// time its model says could be saved. Facts only, read from catalog/<vendor>/rules.yaml; metric/analysis/diagnose.h
-// applies them to a run.
+// The diagnosis rules: the conditions and refutations of a finding, the error of its inputs, and how much time its
+// model says could be saved. Facts only, read from catalog/<vendor>/rules.yaml; metric/analysis/diagnose.h applies them
+// to a run.
 #pragma once
 
 #include <functional>
@@ -28,13 +28,13 @@ struct RuleCondition {
 
 struct Rule {
   std::string_view slug;              ///< "lds-bank-conflicts"
-  std::string_view vendor;            ///< whose catalog it stands in: it holds on that vendor's devices only; "" = all
+  std::string_view vendor;            ///< the catalog that has it: it applies only to that vendor's devices; "" = all
   std::string_view title;             ///< the finding in a few words
   std::vector<RuleCondition> when;    ///< all must hold
   std::vector<RuleCondition> any;     ///< and one of these, where there are any
   std::vector<RuleCondition> unless;  ///< each of these refutes it
   /// The share of the kernel's time (of the run's, for rules of traces), or of the count `of`, that could be saved, in
-  /// percent: the model's range. Empty: what it costs cannot be told ("saves: none", rules of traces only).
+  /// percent: the model's range. Empty: the cost is unknown ("saves: none", rules of traces only).
   RuleExpression saves_low, saves_high;
   RuleExpression of;                     ///< empty: time; else the count that shrinks
   std::string_view model;                ///< in one sentence, where the range comes from
@@ -44,18 +44,18 @@ struct Rule {
   std::string_view meaning;              ///< one or two sentences
   std::vector<std::string_view> advice;  ///< what to try, best first
 
-  // Of the rules of traces (catalog/trace/rules.yaml), which analysis/findings/findings.h applies:
-  /// The finding in one sentence with its numbers; each "{}" stands for the next of `in_sentence`.
+  // For the rules of traces (catalog/trace/rules.yaml), which analysis/findings/findings.h applies:
+  /// The finding in one sentence with its numbers; each "{}" is replaced by the next of `in_sentence`.
   std::string_view sentence;
   std::vector<RuleExpression> in_sentence;
-  std::string_view refuted_by;  ///< in words: what the trace does not show and would speak against it
+  std::string_view refuted_by;  ///< in words: evidence against it that the trace does not show
   std::string_view spans;       ///< which stretches of time are its evidence; "" = none
 };
 
 /// The catalog folder with the rules of traces, which name quantities of traces instead of metrics.
 inline constexpr std::string_view kTraceRules = "trace";
 
-/// What cannot be: when the condition holds, findings that rest on a suspect are withheld.
+/// A check for implausible inputs: when the condition holds, findings that use a suspect are withheld.
 struct RuleCheck {
   std::string_view slug, vendor;
   RuleCondition when;
@@ -64,11 +64,11 @@ struct RuleCheck {
   std::vector<std::string_view> suspects;
 };
 
-/// What the first screen shows of a vendor's runs.
+/// The first screen of a vendor's runs.
 struct RuleScreen {
   std::string_view vendor;
   std::vector<RuleExpression> bars;  ///< percent of a peak
-  /// What kernels are ranked by where their times are not those of the device; empty: their time.
+  /// Ranks the kernels if their times are not those of the device; empty: by time.
   RuleExpression weight;
   std::string_view weight_words;  ///< "instructions issued"
 };
@@ -102,8 +102,8 @@ struct RuleInterval {
 using IntervalLookup = std::function<RuleInterval(const RuleExpression&)>;
 
 enum class Truth : uint8_t { kNo, kUnknown, kMaybe, kYes };
-/// Yes when the whole interval fulfils the condition, maybe when a part of it does. Unknown where the run lacks an
-/// input; what is undefined or cannot be counted fulfils nothing.
+/// Yes if the whole interval fulfils the condition, maybe if a part of it does. Unknown if the run lacks an input. An
+/// undefined or uncountable quantity fulfils nothing.
 Truth holds(const RuleCondition& condition, const RuleInterval& interval);
 
 enum class Verdict : uint8_t {

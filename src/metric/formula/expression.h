@@ -64,10 +64,10 @@ struct Formula {
   std::vector<Step> steps;
 };
 
-/// Parses one formula. Errors name the column (from 1) and what was expected. Never throws; bounded in depth and size.
+/// Parses one formula. Errors name the column (from 1) and the expected token. Never throws; bounded in depth and size.
 Result<Formula> parse_formula(std::string_view text);
 
-/// The same without the result: what checks users' files (FormulaCheck).
+/// The same without the result, to check users' files (FormulaCheck).
 Status check_syntax(std::string_view text);
 
 /// Names of the functions, for messages and completion.

@@ -93,7 +93,7 @@ double truncated(double x) {
   return std::isfinite(x) ? std::trunc(x) : kNaN;
 }
 
-// What the counter may be called instead, "" when nothing is known.
+// The counter's other name, "" if none is known.
 std::string other_name(std::string_view name, std::span<const Rename> recorded_as) {
   for (const Rename& rename : recorded_as)
     if (name.starts_with(rename.from)) return std::string(rename.to) + std::string(name.substr(rename.from.size()));
@@ -254,7 +254,7 @@ struct Program::Impl {
   size_t rows = 0;
   std::vector<std::unique_ptr<double[]>> buffers;
   std::vector<double*> free_buffers;
-  std::vector<Node> under_way;  // what compute() is computing, outermost first
+  std::vector<Node> under_way;  // the nodes that compute() is working on, outermost first
   std::vector<Node> holders;    // nodes that got a buffer, in that order
   std::unordered_map<Node, int> protected_by;
   std::vector<double> scratch;  // the numbers of scratch_of, without NaN, in any order
@@ -317,7 +317,7 @@ struct Program::Impl {
 
   // Names
 
-  // The pass of a level; runs in long form have only one pass, whose counters stand for every level.
+  // The pass of a level; runs in long form have only one pass, whose counters count for every level.
   std::string_view pass_of(std::string_view level) const {
     return level.empty() || env.workload->long_form ? kMainPass : level;
   }
@@ -361,7 +361,7 @@ struct Program::Impl {
 
   double specification(std::string_view name) const {
     double value = env.workload->sysinfo.number(name);
-    // 0 is what the profiler writes when it could not find out.
+    // The profiler writes 0 for an unknown value.
     if (value == 0 && !env.compat) value = kNaN;
     return value;
   }
@@ -625,7 +625,7 @@ struct Program::Impl {
     return buffers.back().get();
   }
 
-  // Takes the buffer of the node that was computed first and is not needed by what is being computed now.
+  // Takes the buffer of the oldest result that the current computation does not need.
   void drop_one() {
     for (const Node pending : under_way)
       for_each_operand(nodes[pending], [&](Node operand) { ++protected_by[operand]; });
@@ -647,7 +647,7 @@ struct Program::Impl {
     if (scratch_of == victim) scratch_of = ~Node{0};
   }
 
-  // Computes a node after what it needs; the stack is explicit because chains of operations can be long.
+  // Computes a node after its operands; the stack is explicit because chains of operations can be long.
   void compute(Node wanted) {
     under_way.assign(1, wanted);
     while (!under_way.empty()) {
@@ -697,7 +697,7 @@ struct Program::Impl {
   }
 
   void run() {
-    // What has to be computed: everything kept that is not done, and what it needs.
+    // The nodes to compute: everything kept that is not done, and its operands.
     std::vector<char> needed(nodes.size(), 0);
     for (Node id = static_cast<Node>(nodes.size()); id-- > 0;) {
       NodeData& node = nodes[id];

@@ -59,7 +59,7 @@ struct Input {
 /// Where a formula is evaluated.
 struct Context {
   std::string_view level;  ///< coll_level: the pass whose counters and timestamps are meant; "" = pmc_perf
-  int32_t channel = -1;    ///< what [$channel] stands for
+  int32_t channel = -1;    ///< the replacement of [$channel]
 };
 
 class Program {
@@ -77,14 +77,14 @@ class Program {
   Node keep(Node node, Op reduction = Op::kNone, double quantile = 0);
 
   /// Keeps how far the mean of the node's column may be off: half of its 95 % confidence interval, from the differences
-  /// between repeats of the same launch (Student's t). Not computable for what is no column, where a launch has no
-  /// repeat, and with sum_ratios.
+  /// between repeats of the same launch (Student's t). Not computable if the node is no column, a launch has no repeat,
+  /// or with sum_ratios.
   Node keep_error(Node node);
 
   /// compile() and keep() in one.
   Node add(const Formula& formula, const Context& context, Op reduction = Op::kNone, double quantile = 0);
 
-  /// Compiles every step of the formula and keeps the results: what --explain shows.
+  /// Compiles every step of the formula and keeps the results, for --explain.
   std::vector<Node> add_steps(const Formula& formula, const Context& context);
 
   /// Computes everything that was added since the last call.
@@ -97,10 +97,10 @@ class Program {
   /// The values a dispatch of a kept column node, empty for others.
   std::span<const double> column(Node node) const;
 
-  /// The names that the formula uses, built-ins resolved to what they use; each once, in order of appearance.
+  /// The names that the formula uses, with built-ins replaced by their own inputs; each once, in order of appearance.
   std::vector<Input> inputs(const Formula& formula, const Context& context) const;
 
-  /// From now on $denom stands for the denominator of this normalisation; both arguments as in Environment. Programs of
+  /// From now on $denom means the denominator of this normalisation; both arguments as in Environment. Programs of
   /// several normalisations share whatever does not depend on it.
   void set_normalisation(std::string_view normalisation, std::string_view denominator);
 
@@ -123,7 +123,7 @@ class Program {
   /// a, b, c ("select": a where c, else b).
   static std::span<const std::string_view> operation_names();
 
-  /// The specification value ($cu_per_gpu), NaN when sysinfo.csv does not have it.
+  /// The specification value ($cu_per_gpu), NaN if sysinfo.csv lacks it.
   double specification(std::string_view name) const;
   size_t rows() const;
 

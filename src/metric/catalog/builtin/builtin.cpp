@@ -90,7 +90,7 @@ Result<std::optional<Architecture>> architecture_named(std::string_view text, st
 
 Result<Catalog> load_catalog(const Architecture& architecture, std::span<const std::string> config_dirs,
                              const FormulaCheck& check) {
-  // What a user's architecture is like, in the end, is one of ours.
+  // A user's architecture is like one of ours, directly or through others.
   std::string_view base = architecture.name;
   int distance = 0;
   for (const std::string_view each : architecture.like)

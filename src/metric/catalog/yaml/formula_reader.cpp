@@ -9,7 +9,7 @@ namespace {
 /// Expanded formulas are short; definitions that refer to each other many times could grow without bound.
 constexpr size_t kLongestFormula = 16384;
 
-/// "SQ_WAVES", "$cu_per_gpu", "TCC_HIT[0..15]", "4096": what needs no parentheses around it.
+/// "SQ_WAVES", "$cu_per_gpu", "TCC_HIT[0..15]", "4096": formulas that need no parentheses.
 bool is_atom(std::string_view formula) {
   if (formula.starts_with('$')) formula.remove_prefix(1);
   if (formula.ends_with(']') && formula.find('[') == formula.rfind('[')) formula = formula.substr(0, formula.find('['));

@@ -140,7 +140,7 @@ class CatalogReader : FormulaReader {
     return {};
   }
 
-  /// A document by itself (a user's first file, the fuzzer's input) may know no architecture but the one asked for.
+  /// A standalone document (a user's first file, the fuzzer's input) may know no architecture but the one asked for.
   Status read_groups() {
     if (group(catalog_.architecture) == nullptr) add_group(catalog_.architecture, rank_of(catalog_.architecture));
     return {};
@@ -330,7 +330,7 @@ class CatalogReader : FormulaReader {
            key == "q3";
   }
 
-  /// `defaults` are the table's, whose kind counts only where it `has_kind`.
+  /// `defaults` are the table's; their kind counts only if the table `has_kind`.
   Status read_metric(Table& table, const YAML::Node& node, const Metric& defaults, bool has_kind) {
     Words layer_keys = {"value", "unit", "coll_level"};
     for (const Column& column : table.columns)
@@ -349,7 +349,7 @@ class CatalogReader : FormulaReader {
       TACHO_ASSIGN(unavailable, includes_us(*entry, "unavailable"));
     }
 
-    // What holds here: the metric's own entries, over them those of a family, over them those of the architecture.
+    // The entries that hold here: the metric's own, over them those of a family, over them those of the architecture.
     Layer own, compat;
     for (const auto& [key, value] : keys)
       if (layer_keys.contains(key)) own.entries.insert_or_assign(key, value);
@@ -417,7 +417,7 @@ class CatalogReader : FormulaReader {
     return existing;
   }
 
-  /// What upstream computes and prints instead (Metric::compat_cells); it must differ from what the metric has.
+  /// The upstream formulas and units (Metric::compat_cells), which must differ from the metric's own.
   Status read_compat(const Table& table, const Layer& compat, Metric& metric, const YAML::Node& node) {
     metric.compat_cells = metric.cells;
     std::string_view value = metric.value;
@@ -454,7 +454,7 @@ class CatalogReader : FormulaReader {
     TACHO_ASSIGN(const Fields entries, fields(node, "arch", {}));
     Words known = layer_keys;
     known.insert("compat");
-    std::map<int, std::pair<Layer, Layer>> layers;  // by rank: what holds and what --compat takes
+    std::map<int, std::pair<Layer, Layer>> layers;  // by rank: the entries that hold and those for --compat
     for (const auto& [name, value] : entries) {
       const ArchitectureGroup* found = group(name);
       if (found == nullptr) return fail_at(value, "there is no architecture or family \"{}\"", name);

@@ -33,7 +33,7 @@ class YamlReader {
  protected:
   explicit YamlReader(std::string_view file = {}) : file_(file) {}
 
-  /// "file:line:column: what".
+  /// An error that begins "file:line:column: ".
   template <typename... Args>
   [[nodiscard]] tl::unexpected<Error> fail_at(const YAML::Node& node, fmt::format_string<Args...> format,
                                               Args&&... args) const {
@@ -43,8 +43,7 @@ class YamlReader {
   /// "file:line:column", or "file" where the node does not know.
   std::string place_of(const YAML::Node& node) const;
 
-  /// The entries of a mapping; refuses what is not one, keys given twice and keys that are not among `known` (empty:
-  /// all are).
+  /// The entries of a mapping. Refuses other nodes, keys given twice and keys that are not in `known` (empty: all are).
   Result<Fields> fields(const YAML::Node& node, std::string_view what, const Words& known = {}) const;
   static const YAML::Node* find(const Fields& fields, std::string_view key);
 

@@ -173,7 +173,7 @@ Result<std::string> Document::aligned(Run& run, const report::HttpRequest& reque
                     [base, &run](const auto&) { return alignment(*base, run); });
 }
 
-// What the page may ask of a run. Other names are those of the run's offers.
+// Requests of the page about a run. Other names are those of the run's offers.
 const Document::Route* Document::route_of(std::string_view name) {
   using Request = report::HttpRequest;
   static constexpr Route kRoutes[] = {

@@ -1,4 +1,4 @@
-// What `tacho view` serves: one or several runs, and the answers to a page's requests.
+// The document that `tacho view` serves: one or several runs, and the answers to a page's requests.
 #pragma once
 
 #include <memory>

@@ -19,19 +19,19 @@ namespace tacho::view {
 class Jobs {
  public:
   using Answer = std::shared_ptr<const Result<std::string>>;
-  /// Whether nobody waits for the answer any more: work may end with an error then. Told how much is done, 0 to 1.
+  /// Reports how much is done, 0 to 1. True once nobody waits for the answer any more: work may then end with an error.
   using GivenUp = std::function<bool(double done)>;
   using Work = std::function<Result<std::string>(const GivenUp&)>;
 
   /// Ends once the work under way is done; see busy().
   ~Jobs();
 
-  /// The answer to what `key` names: known from before, or that of `work`, which runs on the thread of this. nullptr
-  /// when it takes longer than `patience_ms`: ask again, at least every two seconds, else it is given up. What was
-  /// asked last is computed first, and the newest answers stay known.
+  /// The answer for `key`: a known one, or that of `work`, which runs on this object's thread. nullptr if it takes
+  /// longer than `patience_ms`: ask again, at least every two seconds, or the work is given up. The newest question is
+  /// computed first, and the newest answers stay known.
   Answer ask(const std::string& key, const Work& work, int patience_ms = 200);
 
-  /// How much of the answer to `key` is done, as its work told, 0 to 1; 0 for what waits.
+  /// Progress of the work for `key`, 0 to 1 as it reported; 0 while it waits.
   double done(const std::string& key);
 
   /// Whether work is under way, which may take a while to end.

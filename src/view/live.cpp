@@ -50,8 +50,8 @@ LiveDocument::~LiveDocument() {
   if (thread_.joinable()) thread_.join();
 }
 
-// The writer puts larger slabs over small ones, so what is read is a copy. A slab that changed meanwhile does not fit
-// its checksum, and the copy ends there.
+// The writer puts larger slabs over small ones, so we read from a copy. A slab that changed meanwhile fails its
+// checksum, and the copy ends there.
 Result<std::shared_ptr<const trace::Trace>> LiveDocument::copy() const {
   const int from = open(recording_.c_str(), O_RDONLY | O_CLOEXEC);
   if (from < 0) return fail("{}: {}", recording_, strerror(errno));
@@ -161,7 +161,7 @@ report::HttpResponse LiveDocument::answer(const report::HttpRequest& request) {
       (std::from_chars(asked.data(), asked.data() + asked.size(), generation).ec != std::errc() || generation == 0))
     return report::http_error(400, fmt::format("generation={}: is no number of a state", asked));
   if (request.path == "/api/document") {
-    // Who looks at an older state wants to keep it.
+    // A page that looks at an older state wants to keep it.
     if (generation != 0) static_cast<void>(state(generation));
     generation = 0;
   }

@@ -19,18 +19,17 @@ namespace tacho::view {
 
 class LiveDocument {
  public:
-  /// `recording`: the file as it is being written, of which states are copied to $TMPDIR; `name`: what it will be
-  /// called. A state is made at most every second, and the machine spends at most a quarter of one processor on it, at
-  /// low priority.
+  /// `recording`: the file as it is being written; its states are copied to $TMPDIR. `name`: its final name. A state is
+  /// made at most every second, and the machine spends at most a quarter of one processor on it, at low priority.
   LiveDocument(std::string recording, std::string name);
   ~LiveDocument();
 
-  /// The recording is complete: shows it as `trace`, with its findings, once its index is there. Whoever still looks at
-  /// the state before it may go on doing so for some seconds. Call it once.
+  /// The recording is complete: shows it as `trace`, with its findings, once its index exists. Pages that still look at
+  /// the state before may go on doing so for some seconds. Call it once.
   void finished(std::shared_ptr<const trace::Trace> trace, FindingsOf findings);
 
-  /// Answers requests of the page. Parameter `generation` names the state that a request is about; what is about one
-  /// that is gone gets status 409. Thread-safe.
+  /// Answers requests of the page. Parameter `generation` names the state that a request is about; a request for a
+  /// state that no longer exists gets status 409. Thread-safe.
   report::HttpResponse answer(const report::HttpRequest& request);
 
   /// Whether something is being computed in the background that the destructor waits for.

@@ -1,4 +1,4 @@
-// One run of a served document: its trace with what the timeline needs of it.
+// One run of a served document: its trace with the data that the timeline needs.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ using MakeView = std::function<Result<std::string>()>;
 /// How findings are computed: asked once, in the background.
 using FindingsOf = std::function<Result<analysis::Findings>(const trace::Trace&)>;
 
-/// What a run is to the states of it before, where it is being recorded.
+/// A state's place among the states of a run that is being recorded.
 struct Growing {
   uint32_t generation = 0;        ///< counts the states; 0 = the only one
   bool live = false;              ///< it goes on

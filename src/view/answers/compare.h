@@ -1,4 +1,4 @@
-// Two runs of a document, compared: what `tacho diff` says, and where their timelines meet.
+// Two runs of a document, compared: the answer of `tacho diff`, and where their timelines meet.
 #pragma once
 
 #include <string>

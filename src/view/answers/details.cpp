@@ -123,7 +123,7 @@ Result<std::vector<Run::Linked>> Run::same_correlation(Table table, int64_t proc
   return found;
 }
 
-// What counters were in a dispatch, as on the lines of counters.
+// The counter values of a dispatch, as on the lines of counters.
 Status Run::add_counters(int64_t track, int64_t start, int64_t ordinal, Texts& columns) {
   const auto chunks = trace_->chunks(Table::kCounterValue);
   if (chunks.empty()) return {};
@@ -222,7 +222,7 @@ Result<std::string> Run::slice(uint64_t row) {
   return out;
 }
 
-// What the row is connected with. `launch` gets the call that the stack is of.
+// The connections of the row. `launch` gets the call whose stack put_stack() shows.
 Status Run::put_links(JsonWriter& json, const Asked& asked, std::optional<Linked>& launch) {
   const auto link = [&](const Linked& other, JsonLiteral how) {
     if (other.slice.row == asked.row) return;
@@ -266,7 +266,7 @@ Status Run::put_links(JsonWriter& json, const Asked& asked, std::optional<Linked
   return {};
 }
 
-// The call stack of the launch, or what was open around it.
+// The call stack of the launch, or the calls and ranges that were open around it.
 Status Run::put_stack(JsonWriter& json, const Asked& asked, const std::optional<Linked>& launch) {
   int64_t stack = asked.table() == Table::kSample ? asked.cells[column::Fact::dim] : 0;
   if (launch && asked.correlation() != 0 && trace_->rows(Table::kSample) > 0) {
@@ -278,7 +278,7 @@ Status Run::put_stack(JsonWriter& json, const Asked& asked, const std::optional<
       if (of.second) break;  // read in the call itself, not by a timer that fired in it
     }
   }
-  // Without samples: what was open around the call on its thread, innermost first.
+  // Without samples: the calls and ranges open around the call on its thread, innermost first.
   if (stack == 0 && launch) {
     std::vector<std::pair<uint16_t, uint32_t>> around;
     const Slice& call = launch->slice;

@@ -1,4 +1,4 @@
-// What is known of a slice beyond its times, as texts.
+// The details of a slice beyond its times, as texts.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ namespace tacho::view {
 /// Titles and texts.
 using Texts = std::vector<std::pair<std::string, std::string>>;
 
-/// What a row of a fact's dimension says beyond its name: grid, workgroup, direction, domain ...
+/// The fields of a fact's dimension row beyond its name: grid, workgroup, direction, domain ...
 Texts shape_texts(const trace::Trace& trace, const analysis::DeviceNumbers& devices, event::Table fact, int64_t dim);
 
-/// A cell as people read it; rows of devices by their names. "" for what is not known or says nothing.
+/// A cell as people read it; rows of devices by their names. "" if it is unknown or says nothing.
 std::string readable_cell(const trace::Trace& trace, const analysis::DeviceNumbers& devices, const event::Column& of,
                           int64_t value);
 

@@ -14,7 +14,7 @@ namespace tacho::view {
 
 class Expression {
  public:
-  /// The error is one sentence that says what is wrong with it.
+  /// The error is one sentence that says what is wrong with the expression.
   static Result<std::unique_ptr<Expression>> compile(const std::string& text, bool match_case);
   ~Expression();
   Expression(const Expression&) = delete;

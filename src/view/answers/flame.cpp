@@ -43,7 +43,7 @@ bool has_stacks(const trace::Trace& trace) {
   return false;
 }
 
-// What a tree without stacks is told to say.
+// The note under a tree without stacks.
 std::string stacks_note(const Run& run, const analysis::StackTree& tree) {
   const std::string name = std::filesystem::path(run.path()).filename().string();
   constexpr std::string_view kHow =

@@ -1,5 +1,5 @@
-// The flame graph of one run, or of two that are compared, as JSON for the page: what `tacho flame` puts into its own
-// page, bounded in size.
+// The flame graph of one run, or of two that are compared, as JSON for the page: the same as on the page of `tacho
+// flame`, bounded in size.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct FlameChoice {
   std::function<bool(double)> given_up;  // as in analysis::StackOptions
 };
 
-/// Nodes of an answer: a served page has 2 to 3 MB for so many.
+/// Nodes of an answer: a served page has 2 to 3 MB for this many.
 inline constexpr size_t kMostFlameNodes = 40'000;
 /// In a self-contained page.
 inline constexpr size_t kMostFlameNodesEmbedded = 15'000;

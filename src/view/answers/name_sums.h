@@ -25,7 +25,7 @@ struct Run::Sums {
   }
 };
 
-/// One entry of a table of names. `whole`: what shares are of. `bytes`: of copies, with their sizes and rates.
+/// One entry of a table of names. `whole`: shares are of this. `bytes`: of copies, with their sizes and rates.
 void put_sums(JsonWriter& json, const Names& names, uint32_t name, const analysis::Sums& sums, int64_t whole,
               bool bytes);
 

@@ -51,7 +51,7 @@ std::vector<double> Run::estimated_busy(int64_t width, size_t bins) const {
   return all;
 }
 
-// What devices did, in bins and over the run.
+// The devices' time by kind of work, in bins and over the run.
 struct Run::Shares {
   // Of each bin, over all devices.
   std::vector<double> busy, compute, copies, exposed, collectives, calls;

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMostSqlRows = 10'000;
 constexpr double kSqlSeconds = 60;
 
-// What the page needs to know of a column to show its values with units.
+// The type of a column, from which the page chooses units.
 std::string_view type_text(event::Type type) {
   static constexpr std::string_view kTexts[] = {"integer", "time", "duration", "bytes", "double",
                                                 "enum",    "id",   "text",     "row"};

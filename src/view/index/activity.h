@@ -1,4 +1,4 @@
-// What a device did over time: time busy, with kernels, with copies or fills, with those while no kernel ran, with
+// A device's activity over time: time busy, with kernels, with copies or fills, with those while no kernel ran, with
 // collectives, and the gaps between, in bins of equal width.
 #pragma once
 
@@ -51,7 +51,7 @@ class DeviceActivity {
   void add(int64_t start, int64_t end, Work work);
   /// No work that begins before `time` comes any more.
   void advance(int64_t time);
-  /// From the first begin to the last end of what was added; of length 0 while nothing was.
+  /// From the first begin to the last end of the intervals added; of length 0 before the first.
   walk::Span span() const { return span_.first <= span_.last ? span_ : walk::Span{}; }
   int64_t bins() const { return static_cast<int64_t>(bins_.size()); }
   int64_t width() const { return width_; }

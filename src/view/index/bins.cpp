@@ -21,7 +21,7 @@ BinEntry BinSum::entry(unsigned level) const {
   BinEntry entry;
   entry.bin = static_cast<uint16_t>(bin & (kTileBins - 1));
   const int64_t width = int64_t{1} << level;
-  // Doubles hold the product; only a whole bin may come out as the largest value.
+  // Doubles hold the product; only a full bin may get the largest value.
   const auto part = static_cast<int64_t>(static_cast<double>(cover) / static_cast<double>(width) * 65535.0);
   entry.cover = static_cast<uint16_t>(cover >= width ? 65535 : std::clamp<int64_t>(part, 1, 65534));
   entry.events =

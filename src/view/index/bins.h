@@ -1,5 +1,5 @@
-// What a line of the timeline shows where its slices are thinner than a bin: covered time, slices and a name per bin
-// and lane, at every level of zoom. Levels are made in one pass over slices in order of time; tiles lie compressed in a
+// The bins of a line of the timeline, for slices thinner than a bin: covered time, number of slices and a name per bin
+// and lane, at every level of zoom. One pass over slices in order of time makes all levels; tiles lie compressed in a
 // temporary file.
 //
 // A bin at level l is 2^l ns wide and begins at a multiple of that; a tile is 512 bins.
@@ -30,7 +30,7 @@ struct BinEntry {
   uint32_t name = 0;
 };
 
-/// What a bin gathers.
+/// The sums of one bin.
 struct BinSum {
   int64_t bin = -1;
   int64_t cover = 0;     // ns
@@ -100,7 +100,7 @@ class TileStore {
 
   TemporaryFile file_;
   std::vector<std::vector<std::vector<Ref>>> refs_;  // by line, level
-  std::vector<char> pending_;                        // what comes after `written_`
+  std::vector<char> pending_;                        // the bytes after `written_`
   std::vector<char> raw_;
   uint64_t written_ = 0;
   Status status_;

@@ -42,7 +42,7 @@ struct SliceFacts {
   uint16_t flags;
 };
 
-// What a row is on the timeline. `extra`: an API call's result, a dispatch's node of a graph.
+// A row's flags and name on the timeline. `extra`: an API call's result, a dispatch's node of a graph.
 SliceFacts facts_of(const trace::Trace& trace, Table table, bool queue, int64_t t0, int64_t start, int64_t duration,
                     int64_t dim, int64_t extra) {
   SliceFacts facts{start - t0, 0, 0};
@@ -81,7 +81,6 @@ SliceFacts facts_of(const trace::Trace& trace, Table table, bool queue, int64_t 
   return facts;
 }
 
-// What flags of a row come from: an API call's result, the node of a graph; empty for tables that have neither.
 template <typename Reader, typename Cells>
 Status copy_cells(const trace::Trace& trace, size_t chunk, std::vector<int64_t>& extra, Cells cells) {
   Reader reader(trace);
@@ -89,6 +88,7 @@ Status copy_cells(const trace::Trace& trace, size_t chunk, std::vector<int64_t>&
   extra.assign(cells(*reader).begin(), cells(*reader).end());
   return {};
 }
+// Reads the column behind a row's flags: an API call's result, the node of a graph; empty for other tables.
 Status read_extra(const trace::Trace& trace, Table table, size_t chunk, std::vector<int64_t>& extra) {
   const auto node = [](const auto& columns) { return columns.graph_node; };
   switch (table) {

@@ -1,4 +1,4 @@
-// What devices did in a span of time (index.h).
+// The activity of devices in a span of time (index.h).
 #include <algorithm>
 
 #include "view/index/index.h"

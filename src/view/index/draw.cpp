@@ -39,7 +39,7 @@ std::vector<size_t> TileIndex::lines_below(size_t group) const {
   return below;
 }
 
-// The union of what is below, from the slices themselves: each stretch belongs to what began first.
+// The union of the lines below, from the slices themselves: each stretch belongs to the slice that began first.
 Result<Tile> TileIndex::fine_group_tile(size_t group, unsigned level, int64_t index) {
   const int64_t first_bin = index << kTileBits, from = first_bin << level, to = from + (kTileBins << level);
   std::vector<Slice> all;
@@ -79,7 +79,7 @@ Result<Tile> TileIndex::fine_group_tile(size_t group, unsigned level, int64_t in
   return tile;
 }
 
-// What the pass left of a tile at a level with bins.
+// A tile at a level with bins, as the pass left it.
 Status TileIndex::density_of_bins(size_t number, unsigned level, int64_t index, Tile& tile) const {
   const unsigned top = base_ + levels_ - 1, zoom = std::min(level, top);
   const auto add = [&](uint16_t lane, const std::vector<BinEntry>& entries) {

@@ -17,7 +17,7 @@ Status TileIndex::visit(size_t number, int64_t from, int64_t to,
     const LineState& line = lines_[number];
     for (const auto& lane : line.kept) {
       const auto first = &lane == &line.kept.back() && line.kept.size() == kMostLanes
-                             ? lane.begin()  // in the last of so many they overlap
+                             ? lane.begin()  // slices of the last lane may overlap
                              : std::partition_point(lane.begin(), lane.end(), [&](const Slice& slice) {
                                  return slice.end <= from && slice.start < from;
                                });
@@ -127,7 +127,7 @@ Result<TileIndex::Hits> TileIndex::find(const std::vector<bool>& names, int64_t 
       }
       if (parts_[number].max_start < start || (parts_[number].names & wanted).none()) continue;
     }
-    // What begins before this part is complete.
+    // The hits that begin before this part are complete.
     if (found.hits.size() >= most && std::count_if(found.hits.begin(), found.hits.end(), [&](const Hit& hit) {
                                        return hit.slice.start < begins;
                                      }) >= static_cast<ptrdiff_t>(most)) {

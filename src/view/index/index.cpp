@@ -1,4 +1,4 @@
-// What a TileIndex is made of, and sums of names (index.h).
+// Construction of a TileIndex, and sums of names (index.h).
 #include "view/index/index.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// TileIndex: what the timeline of a run draws for any line, span and zoom. It is built in the background in one pass
-// over the trace in order of time; memory stays bounded, however large the trace is.
+// TileIndex: the tiles of a run's timeline for any line, span and zoom. A background thread builds it in one pass over
+// the trace in order of time; memory stays bounded, however large the trace is.
 //
-// Slices of lines with few rows stay in memory; of the others only those that last long, and the rows of a chunk are
-// decoded when a tile is fine enough to show them one by one. What is coarser comes from bins (bins.h).
+// Slices of lines with few rows stay in memory; of other lines only the long ones do, and a chunk's rows are decoded
+// when a tile is fine enough to show them one by one. Coarser tiles come from bins (bins.h).
 //
 // All times here are ns since the run's t0.
 #pragma once
@@ -52,10 +52,10 @@ inline bool earlier_or_longer(const Slice& a, const Slice& b) {
   return a.row < b.row;
 }
 
-/// Row of what is no row: a stretch of work on a group's line.
+/// For slices that are no row: a stretch of work on a group's line.
 inline constexpr uint64_t kNoRow = UINT64_MAX;
 
-/// What a device does, as opposed to what it waits for and what is said of it.
+/// True for tables of a device's own work: not for waits, and not for facts about the device.
 constexpr bool is_device_work(event::Table table) {
   return table == event::Table::kDispatch || table == event::Table::kCopy || table == event::Table::kFill;
 }
@@ -122,7 +122,7 @@ class TileIndex {
   TileIndex(const TileIndex&) = delete;
   TileIndex& operator=(const TileIndex&) = delete;
 
-  /// What there is to draw reaches from t0() on for length() ns: marks and readings beside the run included.
+  /// The timeline reaches from t0() on for length() ns, including marks and readings outside the run.
   int64_t t0() const { return t0_; }
   int64_t length() const { return length_; }
   /// How long the run was (walk/time/span.h), ns.
@@ -130,7 +130,7 @@ class TileIndex {
   /// The finest level of bins.
   unsigned base_level() const { return base_; }
 
-  /// Begins the pass in a thread of its own.
+  /// Begins the pass in its own thread.
   void start();
   /// Share of the pass that is done, 0 to 1.
   double ready() const { return ready_.load(); }
@@ -143,7 +143,7 @@ class TileIndex {
   uint16_t lanes(size_t line) const;
   /// [index, index + 1) * 512 * 2^level ns of a line. Errors: damage in the file.
   Result<Tile> tile(size_t line, unsigned level, int64_t index);
-  /// The lines whose work a group shows: queues, or threads where there are none.
+  /// The lines whose work a group shows: queues, or threads if there are none.
   std::vector<size_t> lines_below(size_t group) const;
   /// The bins of a line at a level from base_level() on, whatever lies in them: by lane, bin.
   Result<std::vector<Tile::Density>> bins_of(size_t line, unsigned level, int64_t index) const;
@@ -159,13 +159,13 @@ class TileIndex {
   /// The number of a chunk's first row.
   int64_t first_row(event::Table table, size_t chunk) const { return first_row_[static_cast<size_t>(table)][chunk]; }
 
-  /// Sums of a table by number of name, over what is indexed.
+  /// Sums of a table by number of name, over the indexed part.
   std::vector<NameSum> name_sums(event::Table table) const;
   /// The `most` with the largest totals, without names of frameworks; `total` gets the time of all of these names.
   std::vector<NameSum> top_names(event::Table table, size_t most, int64_t& total) const;
   /// The sums of a chunk; nullopt where it has too many names to keep them, or is not indexed.
   std::optional<std::vector<NameSum>> name_sums(event::Table table, size_t chunk) const;
-  /// Slices or readings of a line, of what is indexed.
+  /// Slices or readings of a line in the indexed part.
   int64_t events(size_t line) const;
 
   struct Hit {
@@ -178,8 +178,8 @@ class TileIndex {
     int64_t start = 0;
     uint64_t row = 0;
   };
-  /// Slices whose name is in `names` (by number), after (start, row) in order of time; at most `most`, and no longer
-  /// than about `milliseconds`. Only of the part of the trace that is indexed.
+  /// Slices whose name is in `names` (by number), after (start, row) in order of time; at most `most`, for at most
+  /// about `milliseconds`. Covers only the indexed part of the trace.
   Result<Hits> find(const std::vector<bool>& names, int64_t start, uint64_t row, size_t most, int milliseconds);
 
   struct All {
@@ -195,7 +195,7 @@ class TileIndex {
   /// From the first begin to the last end of a device's work, as far as it is indexed; its length is below 0 without
   /// any.
   walk::Span span_of(size_t device) const;
-  /// What a device did in [from, to).
+  /// A device's activity in [from, to).
   Result<Activity> activity(size_t device, int64_t from, int64_t to);
   /// The same from whole bins of activity_width() only; both times are multiples of it.
   Activity bins(size_t device, int64_t from, int64_t to) const;
@@ -238,7 +238,7 @@ class TileIndex {
   // Rows of one line that lie together in a chunk, in order of start.
   struct Segment {
     uint32_t part, first, rows;
-    int64_t min_start, max_end;  // of what is no long slice
+    int64_t min_start, max_end;  // of slices that are not long
   };
   struct Loaded : Rows {
     uint32_t part = 0;

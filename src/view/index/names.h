@@ -37,7 +37,7 @@ class Names {
   }
   /// "" for numbers that do not exist.
   std::string text(uint32_t number) const;
-  /// The table whose row had the name first.
+  /// The table of the first row with the name.
   event::Table table(uint32_t number) const {
     return number < first_.size() ? first_[number].table : event::Table::kEnd;
   }

@@ -96,7 +96,7 @@ Status TileIndex::build() {
   return store_.status();
 }
 
-// What one window of time gathers from all lines.
+// A window of time: the rows of all lines in it.
 struct TileIndex::Window {
   struct Interval {
     int64_t start, end;
@@ -183,7 +183,7 @@ void TileIndex::process_line(size_t number, Window& window) {
   }
   for (int64_t at = shown.parent; at >= 0; at = tree_.lines()[static_cast<size_t>(at)].parent) {
     const auto group = static_cast<size_t>(at);
-    // What devices did; only where there are none, what threads did.
+    // A group shows the work of its devices; without devices, that of its threads.
     if (!tree_.lines()[group].group() || (!queue && !group_of_threads_[group])) continue;
     auto& list = window.of_group[group];
     list.insert(list.end(), shared.begin(), shared.end());

@@ -49,13 +49,13 @@ struct RowsOfTrack {
   int64_t events = 0, samples = 0, messages = 0;
 };
 
-// Which tables have rows on each row of table track, and about how many: a chunk tells its tracks without a row being
-// decoded, and its rows are shared out evenly. TileIndex counts them.
+// Which tables have rows on each row of table track, and about how many: a chunk's summary lists its tracks, and its
+// rows are shared out evenly among them. TileIndex counts them.
 std::vector<RowsOfTrack> rows_of_tracks(const trace::Trace& trace) {
   std::vector<RowsOfTrack> tracks(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
   for (const Table table : slice_tables())
     for (size_t chunk = 0; chunk < trace.chunks(table).size(); ++chunk) {
-      // What cannot be read is said when its slices are.
+      // An unreadable chunk is reported when its slices are read.
       const auto entries = trace.busy(table, chunk);
       if (!entries) continue;
       for (const trace::Busy& entry : *entries) {
@@ -69,7 +69,7 @@ std::vector<RowsOfTrack> rows_of_tracks(const trace::Trace& trace) {
   return tracks;
 }
 
-// "stream 7", "queue 0x5581", or what the program called it.
+// "stream 7", "queue 0x5581", or the program's own name for it.
 std::string queue_name(const trace::Trace& trace, const walk::Tracks& tracks, int64_t track) {
   const std::string_view own = trace.text(Table::kTrack, track, column::Track::name);
   if (!own.empty()) return std::string(own);
@@ -90,7 +90,7 @@ std::string thread_name(const trace::Trace& trace, int64_t track) {
   return name.find(number) == std::string::npos ? fmt::format("{} ({})", name, number) : name;
 }
 
-// What is measured, of which device: "GPU 0 sclk".
+// The quantity with its device: "GPU 0 sclk".
 std::string counter_name(const trace::Trace& trace, const walk::Tracks& tracks, int64_t track,
                          const std::string& device) {
   std::string name = tracks.name(track);
@@ -101,8 +101,8 @@ std::string counter_name(const trace::Trace& trace, const walk::Tracks& tracks, 
   return device.empty() || name.find(device) != std::string::npos ? name : device + " " + name;
 }
 
-// Device and kind of work first, so that a narrow column tells queues apart: "GPU 0 stream 7", "GPU 0 copies, stream
-// 7".
+// Device and kind of work first, so that queues stay distinguishable in a narrow column: "GPU 0 stream 7", "GPU 0
+// copies, stream 7".
 void name_queues(std::vector<Line>& lines) {
   const auto bit = [](Table table) { return uint64_t{1} << static_cast<unsigned>(table); };
   const uint64_t copies = bit(Table::kCopy) | bit(Table::kFill);
@@ -269,7 +269,7 @@ Tree::Tree(const trace::Trace& trace) {
       if (readings[at] > 0) line.tables |= uint64_t{1} << static_cast<unsigned>(Table::kReading);
     }
     if (rows[at].messages > 0) {
-      // What a rank sent and received, below the calls that did it.
+      // The messages of a rank, below the calls that sent and received them.
       Line line;
       line.parent = number >= 0 ? number : process_line(process_of(track));
       line.kind = LineKind::kMessage;
@@ -302,7 +302,7 @@ Tree::Tree(const trace::Trace& trace) {
   add_counters(trace);
 }
 
-// What counters were in each dispatch: a line for each counter, below the queue.
+// The counter values of dispatches: a line for each counter, below the queue.
 void Tree::add_counters(const trace::Trace& trace) {
   if (trace.rows(Table::kCounterValue) > kMostCounterValues) return;
   std::map<std::pair<int64_t, int64_t>, int64_t> counts;
@@ -310,7 +310,7 @@ void Tree::add_counters(const trace::Trace& trace) {
   for (size_t chunk = 0; chunk < trace.chunks(Table::kCounterValue).size(); ++chunk) {
     if (!trace.decode(Table::kCounterValue, chunk, column::CounterValue::track, track) ||
         !trace.decode(Table::kCounterValue, chunk, column::CounterValue::dim, counter))
-      continue;  // TileIndex says what cannot be read
+      continue;  // TileIndex reports damage
     for (size_t i = 0; i < track.size(); ++i)
       if (const int64_t queue = line_of(Table::kDispatch, track[i]); queue >= 0) ++counts[{queue, counter[i]}];
   }

@@ -1,5 +1,5 @@
-// The lines of a run's timeline as a tree: hosts and ranks where there are several, processes, their threads, queues
-// and counters. A line may stand for several rows of table track (a queue that several threads launched into).
+// The lines of a run's timeline as a tree: hosts and ranks if there are several, processes, their threads, queues and
+// counters. A line may show several rows of table track (a queue that several threads launched into).
 #pragma once
 
 #include <cstdint>

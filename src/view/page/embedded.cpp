@@ -1,4 +1,4 @@
-// The self-contained page (embedded.h): what its server would answer about the whole run, and columns for the rest.
+// The self-contained page (embedded.h): the server's answers about the whole run, and columns for the rest.
 #include "view/page/embedded.h"
 
 #include <fmt/format.h>

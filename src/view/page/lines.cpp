@@ -151,7 +151,7 @@ Result<std::vector<int64_t>> PageLines::cells(Table table, int column) const {
   return all;
 }
 
-// What the dimension of each row says, which few rows say alone.
+// Packs the details from each row's dimension, which few rows have alone.
 Status PageLines::pack_shapes(Table table) {
   TACHO_ASSIGN(const auto dims, cells(table, column::Fact::dim));
   std::vector<uint64_t> shapes(static_cast<size_t>(run_.trace().rows(walk::dimension_of(table))) + 1, UINT64_MAX);

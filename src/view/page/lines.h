@@ -1,5 +1,5 @@
-// The lines of a run in a self-contained page, as the server would answer for them: tiles of bins as deep as it sends
-// such, and below them the slices, with what is known of each.
+// The lines of a run in a self-contained page, as the server would answer for them: tiles of bins down to its finest
+// level of bins, and below them the slices, with their details.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ Packed::Place Packed::put_column() {
                                                  Place{offset_, column_.size()});
   if (fresh) {
     offset_ += column_.size();
-    // What is long has a code of its own.
+    // A long column gets its own Huffman code.
     const bool alone = column_.size() >= kLongColumn;
     if (alone) feed({}, Z_BLOCK);
     feed(column_, alone ? Z_BLOCK : Z_NO_FLUSH);

@@ -72,7 +72,7 @@ class Packed {
     return put_column();
   }
 
-  /// The JSON, whose writer appends to `json`. No column may follow the first call of written().
+  /// The JSON; its writer appends to `json`. No column may follow the first call of written().
   std::string json;
   /// Passes on what `json` holds when it is long.
   void written() {

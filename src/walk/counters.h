@@ -12,7 +12,7 @@
 
 namespace tacho::walk {
 
-/// Tells values of the first pass from those of later ones.
+/// Distinguishes values of the first pass from those of later ones.
 class FirstPasses {
  public:
   /// Reads the passes of all counter values; their keys as well, on disk if there are many, only of a trace in which a
@@ -35,7 +35,7 @@ class FirstPasses {
   std::unique_ptr<Index> index_;  // nullptr: every value counts
 };
 
-/// What the counters of one dispatch were, in the order in which they first came.
+/// The counters of one dispatch, in the order in which they first came.
 class CounterSums {
  public:
   void clear() { values_.clear(); }

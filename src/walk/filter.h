@@ -1,4 +1,4 @@
-// Which events of a trace are wanted, and how names are written: what walks and writers are asked for.
+// The options of walks and writers: which events of a trace are wanted, and how names are written.
 #pragma once
 
 #include <cstdint>

@@ -61,7 +61,7 @@ class RowNumbers {
   explicit RowNumbers(int64_t rows)
       : rows_(std::max<int64_t>(rows, 1)),
         cells_(trace::Scratch::temporary(static_cast<size_t>(rows_) * sizeof(int64_t))) {}
-  /// A row that does not exist stands for row 0.
+  /// A row that does not exist reads as row 0.
   int64_t& of(int64_t row) { return static_cast<int64_t*>(cells_.data())[row > 0 && row < rows_ ? row : 0]; }
 
  private:

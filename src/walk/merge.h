@@ -29,7 +29,7 @@ class Merge {
   bool more() const { return due_ < sizeof...(Cursors); }
   /// The start of the row that is due.
   int64_t start() const { return start_; }
-  /// Gives the due row to `f`, which takes a row of any of the cursors (its kTable says which), and goes on to the
+  /// Gives the due row to `f`, which takes a row of any of the cursors (its kTable says which), and moves on to the
   /// next.
   template <typename F>
   void take(F&& f) {

@@ -26,7 +26,7 @@ struct Slice {
   const int64_t *dim, *correlation, *bytes, *arguments;
 };
 
-/// What a Sweep reads beyond track, start and duration: bits.
+/// The columns that a Sweep reads beyond track, start and duration: bits.
 enum SweepColumn : uint8_t { kSweepDim = 1, kSweepCorrelation = 2, kSweepBytes = 4, kSweepArguments = 8 };
 
 class Sweep {

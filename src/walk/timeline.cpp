@@ -18,7 +18,7 @@ namespace {
 
 using C = column::CounterValue;
 
-// What a cursor of `table` reads: first the columns that happening() expects, then the table's own.
+// The columns that a cursor of `table` reads: first those that happening() expects, then the table's own.
 std::vector<int> columns_of(Table table) {
   std::vector<int> columns = {column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim,
                               column::Fact::correlation};

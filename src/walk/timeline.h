@@ -35,7 +35,7 @@ inline constexpr auto kTimelineColumns =
                 event::column::Reading::value, event::column::CounterValue::ordinal,
                 event::column::CounterValue::instance, event::column::CounterValue::value>;
 
-/// What a visitor gets. Times are trace time, ns. Of counter values, only those of the first pass come.
+/// The event that a visitor gets. Times are trace time, ns. Of counter values, only those of the first pass come.
 struct Happening {
   static constexpr size_t kMostOwn = 3;
   event::Table table;

@@ -1,4 +1,4 @@
-// The newest calls by process and correlation, with what a walk knows of each: how device work finds its launch.
+// The newest calls by process and correlation, with a walk's facts about each: device work finds its launch here.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace tacho::walk {
 
-/// Host and device clocks may disagree: a call may begin so much after its work, ns.
+/// Host and device clocks may disagree: a call may begin up to this much after its work, ns.
 inline constexpr int64_t kClockSlack = 100'000'000;
 
 /// How far the calls of work that begins at `start` reach.
@@ -92,7 +92,7 @@ class CallIndex {
   int64_t forgotten_ = 0;
 };
 
-/// What an answer says where CallIndex::forgotten() is not 0.
+/// The note of an answer if CallIndex::forgotten() is not 0.
 inline std::string forgotten_sentence(int64_t forgotten) {
   return fmt::format("{} operations were launched more than {} calls before they ran: their calls were forgotten",
                      forgotten, CallIndex<char>::kMostCalls);

@@ -39,7 +39,7 @@ class Launches {
   const Launch* find(int64_t process, int64_t correlation, int64_t time);
   /// True if the trace has a call that work can be tied to.
   bool any();
-  /// How many find() asked for whose calls may have been forgotten; forgotten_sentence() says so to users.
+  /// The number of find() calls whose call may have been forgotten; forgotten_sentence() words it for users.
   int64_t forgotten() const { return index_.forgotten(); }
   /// The error if the API or marker table is damaged.
   Status status() const;

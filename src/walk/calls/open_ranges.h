@@ -11,7 +11,7 @@
 
 namespace tacho::walk {
 
-/// `Value`: what a walk knows of a range. Ranges come in ascending order of start.
+/// `Value`: a walk's facts about a range. Ranges come in ascending order of start.
 template <typename Value>
 class OpenRanges {
  public:

@@ -24,7 +24,7 @@ class Tracks {
   /// The process id. If it is unknown, 0 or taken by an earlier row (another host or run), a number that no other
   /// process of the trace has. Always positive.
   int64_t pid(int64_t process) const { return pids_[static_cast<size_t>(process)]; }
-  /// The executable's name, with rank, run or host if they tell processes apart.
+  /// The executable's name, with rank, run or host if they distinguish processes.
   std::string process_name(int64_t process) const;
   /// "THREAD 3 (1234)", "STREAM [\" 2 \"] ", "COMPUTE Agent [1] QUEUE [0] GPU", "ranges"; for a main thread its own
   /// name.

@@ -62,7 +62,7 @@ Span timeline_span(const trace::Trace& trace) {
 
 Result<Span> run_span(const trace::Trace& trace) {
   Ends ends;
-  // Of rows with and without a length under one name the summary does not tell which were first and last.
+  // If a name has rows with and without a length, the summary does not say which were first and last.
   Ends mixed[event::kFactTables];
   for (size_t number = 0; number < event::kFactTables; ++number) {
     const auto table = static_cast<Table>(number);

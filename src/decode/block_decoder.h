@@ -21,7 +21,7 @@ class BlockDecoder {
   /// BlockSizesRecord, BlockFactRecord or BlockObjectRecord. `at` holds header.size bytes, at least the fixed part of
   /// its kind.
   virtual void define(const std::byte* at, const event::RecordHeader& header) = 0;
-  /// Arguments of a call (ArgumentsOf::kVendorCall): `bytes` are what the source wrote of them.
+  /// Arguments of a call (ArgumentsOf::kVendorCall), as `bytes` that the source wrote.
   virtual void arguments(uint64_t correlation, std::span<const std::byte> bytes) {
     static_cast<void>(correlation);
     static_cast<void>(bytes);

@@ -20,7 +20,7 @@ size_t segment_of(size_t size, At at, int64_t x) {
 }
 
 int64_t scale(int64_t distance, double slope) {
-  constexpr double kMost = 4e18;  // what targets write may be anything
+  constexpr double kMost = 4e18;  // targets may write any value
   const double value = std::clamp(static_cast<double>(distance) * slope, -kMost, kMost);
   return static_cast<int64_t>(value + (value < 0 ? -0.5 : 0.5));
 }

@@ -47,10 +47,9 @@ class ClockMap {
  public:
   /// Adds a tuple; ignores it unless it is later than the last one.
   void add(const ClockTuple& tuple);
-  /// Adds the tuple of this moment before records up to now are converted, as often as that is: it replaces the last
-  /// one unless that is at least `spacing` ns after the one before it. So all but the newest records lie between
-  /// tuples, and the slope never is that of two tuples so near to each other that how exactly they were read tells in
-  /// it.
+  /// Call with the tuple of this moment before each conversion of the records up to now. It replaces the last tuple
+  /// unless that is at least `spacing` ns after the one before it. So all but the newest records lie between tuples,
+  /// and no slope is taken from two tuples so close that their reading error shows.
   void follow(const ClockTuple& tuple, int64_t spacing);
   /// Sets the slope of the TSC to use until there are two tuples.
   void set_ns_per_tick(double value) { ns_per_tick_ = value; }

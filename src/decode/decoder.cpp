@@ -56,7 +56,7 @@ void Decoder::piece(const tape::Piece& piece) {
     std::memcpy(&header, at, sizeof header);
     if (header.size < sizeof header || header.size % 8 != 0 || header.size > static_cast<size_t>(end - at)) {
       writer_.lose(state.row(), Table::kEnd, event::LossReason::kUnknownRecord, 1);
-      return;  // the rest of this piece cannot be told apart
+      return;  // the rest of this piece cannot be parsed
     }
     const auto number = static_cast<size_t>(header.kind);
     if (number >= std::size(event::kRecordInfos) || header.size < event::kRecordInfos[number].size) {
@@ -87,8 +87,7 @@ void Decoder::finish() {
 
 void Decoder::count_in_flight(std::span<const uint64_t> dropped) {
   const auto lose = [this](ProcessState& process, Table table, event::LossReason reason, uint64_t count) {
-    constexpr uint64_t kMost =
-        std::numeric_limits<int64_t>::max() / (1 << 20);  // what processes say of themselves may be anything
+    constexpr uint64_t kMost = std::numeric_limits<int64_t>::max() / (1 << 20);  // processes may report any value
     if (count != 0) writer_.lose(process.row(), table, reason, static_cast<int64_t>(std::min(count, kMost)));
   };
   for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill, Table::kSync}) {

@@ -1,4 +1,4 @@
-// What the decoder knows of a traced process in the end.
+// The decoder's facts about a traced process, complete once it has ended.
 #pragma once
 
 #include <cstdint>

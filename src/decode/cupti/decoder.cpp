@@ -37,7 +37,7 @@ uint64_t parse_number(std::string_view text) {
   return number;
 }
 
-// What the user wrote in the program: without the version that CUPTI appends to runtime functions ("_v7000") and the
+// The function as the user wrote it: without the version that CUPTI appends to runtime functions ("_v7000") and the
 // suffixes of per-thread default streams.
 std::string_view plain_name(std::string_view name, bool driver) {
   if (!driver) {
@@ -80,7 +80,7 @@ std::string uuid_text(const std::byte* bytes, const char* prefix) {
   return text;
 }
 
-// The name of a graph's span, from what the target found in the graph: the number of nodes, then a line "count <tab>
+// The name of a graph's span, from the target's description of the graph: the number of nodes, then a line "count <tab>
 // type <tab> kernel name" for every group of equal nodes.
 std::string graph_title(std::string_view text) {
   const auto cut = [](std::string_view& rest, char at) {
@@ -119,7 +119,7 @@ std::unique_ptr<BlockDecoder> make_cupti_decoder(ProcessContext& process, trace:
   return std::make_unique<CuptiDecoder>(process, writer);
 }
 
-// What the target says about its buffers
+// The target's facts about its buffers
 
 void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_view text) {
   switch (space) {
@@ -307,8 +307,8 @@ int64_t CuptiDecoder::time(uint64_t cupti_ns) {
                                                                              : 0;
   if (cupti_ns - origin > kDecades && origin - cupti_ns > kDecades) cupti_ns = origin;
   if (clock_ == BlockClock::kMonotonicRaw) return static_cast<int64_t>(cupti_ns);
-  // Linear within segments of 2 ms: what bends the clocks is slower than that by far, and records of many threads and
-  // devices interleave, so several segments are kept.
+  // Linear within segments of 2 ms: the clocks bend far more slowly, and records of many threads and devices
+  // interleave, so several segments are kept.
   constexpr int kLengthBits = 21;
   const uint64_t number = cupti_ns >> kLengthBits;
   Segment& segment = segments_[number % kSegments];
@@ -360,7 +360,7 @@ uint64_t CuptiDecoder::widen(uint32_t correlation) {
 int64_t CuptiDecoder::device_row(uint32_t number) {
   const auto found = devices_.find(number);
   if (found != devices_.end()) return found->second;
-  // Unique by its process until its own record tells what it is.
+  // Unique by its process until its own record describes it.
   const int64_t row = writer_.dimension(row::Device{.process = process_.row(),
                                                     .kind = event::DeviceKind::kGpu,
                                                     .index = number,
@@ -420,7 +420,7 @@ CuptiDecoder::Thread& CuptiDecoder::thread(uint32_t tid) {
 
 CuptiDecoder::Callback& CuptiDecoder::callback(bool driver, uint32_t number) {
   std::vector<Callback>& list = callbacks_[driver];
-  number = std::min(number, (1u << 16) - 1);  // a number from outside: what is above is nonsense
+  number = std::min(number, (1u << 16) - 1);  // a larger number is nonsense
   if (list.size() <= number) list.resize(number + 1);
   Callback& entry = list[number];
   if (entry.row == 0)
@@ -471,7 +471,7 @@ int64_t CuptiDecoder::kernel_row(const KernelKey& key) {
                         .cache_config = key.cache_config,
                         .carveout = key.carveout == 0xff ? kUnknown : int64_t{key.carveout},
                         .graph = key.graph};
-  // What a launch of the graph would be called as one span, so that traces of both kinds know it by one name.
+  // The name of a one-span launch of the graph, so that traces of both kinds name it alike.
   if (const auto title = graph_names_.find(key.graph);
       key.graph != 0 && title != graph_names_.end() && graphs_told_.insert(key.graph).second)
     writer_.property(Table::kProcess, process_.row(), fmt::format("cuda.graph.{}", key.graph), title->second);
@@ -783,7 +783,7 @@ void CuptiDecoder::graph(const std::byte* record) {
   if (!windows_.empty() && paused(widen(f::correlation.read(record, kSize)))) return;
   const Times times = device_times(Table::kDispatch, f::start.read(record, kSize), f::end.read(record, kSize));
   if (!times.known) return;
-  // Spans that were made only because CUPTI is never told to stop making them.
+  // Spans that exist only because CUPTI cannot be told to stop making them.
   const auto window = std::upper_bound(span_windows_.begin(), span_windows_.end(), times.start,
                                        [](int64_t x, const auto& one) { return x < one.first; });
   if (window != span_windows_.begin() && !(window - 1)->second) return;
@@ -877,7 +877,7 @@ void CuptiDecoder::stream(const std::byte* record) {
   constexpr uint32_t kSize = f::kLeast;
   const uint32_t in = f::context.read(record, kSize);
   const auto on = contexts_.find(in);
-  if (on == contexts_.end()) return;  // not yet known; its first work tells
+  if (on == contexts_.end()) return;  // unknown until its first work
   const int64_t track = stream_track(on->second, in, f::id.read(record, kSize));
   if (const auto priority = static_cast<int32_t>(f::priority.read(record, kSize)); priority != 0)
     writer_.property(Table::kTrack, track, "priority", fmt::format("{}", priority));
@@ -1002,7 +1002,7 @@ void CuptiDecoder::finish() {
   }
   if (unknown != 0) writer_.lose(process_.row(), Table::kEnd, event::LossReason::kUnknownRecord, unknown);
 
-  // Launches whose kernel never came. What a stream capture records is not run, so launches during one are not missed.
+  // Launches whose kernel never came. A stream capture records launches without running them, so those are not missed.
   std::sort(captures_.begin(), captures_.end());
   std::vector<std::pair<int64_t, int64_t>> captured;
   int depth = 0;

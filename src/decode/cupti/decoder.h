@@ -33,7 +33,7 @@ struct CuptiFacts {
   int64_t unmatched = 0;  // launches outside of stream captures without a kernel record
   int64_t graph_launches = 0;
   int64_t graph_spans = 0;   // records of whole graph launches (--graph-trace graph)
-  int64_t without_time = 0;  // device work whose times CUPTI could not get
+  int64_t without_time = 0;  // device work without times from CUPTI
   int64_t in_flight = 0;     // device work unfinished when the process ended
   int64_t records = 0;
 };
@@ -45,7 +45,7 @@ class CuptiDecoder : public BlockDecoder {
   CuptiDecoder(const CuptiDecoder&) = delete;
   CuptiDecoder& operator=(const CuptiDecoder&) = delete;
 
-  /// Takes a NameRecord: `number` stands for `text` in the process's buffers.
+  /// Takes a NameRecord: `text` is the name of `number` in the process's buffers.
   void name(event::NameSpace space, uint64_t number, std::string_view text);
   /// Sets how to convert CUPTI's times to host time.
   void clock(const event::BlockClockRecord& record);
@@ -170,7 +170,7 @@ class CuptiDecoder : public BlockDecoder {
   uint64_t newest_correlation_ = 0;
   tsl::robin_map<uint64_t, int64_t> texts_;            // pointer -> string row
   tsl::robin_map<uint32_t, std::string> graph_names_;  // graph id -> text
-  std::set<uint32_t> graphs_told_;                     // whose name is a property
+  std::set<uint32_t> graphs_told_;                     // graphs whose name is already a property
   std::array<std::vector<Callback>, 2> callbacks_;     // runtime, driver
   tsl::robin_map<uint32_t, std::unique_ptr<Thread>> threads_;
   Thread* last_thread_ = nullptr;

@@ -16,8 +16,9 @@ namespace tacho::decode {
 /// each. Where an error code goes is left out. Empty for a function that is not known.
 std::string opencl_call_text(uint16_t function, std::span<const uint64_t> words);
 
-/// "0: buffer 0x5581 of 4096 B, 1: 7, 2: 256 B local": what clSetKernelArg set, by index. Values of 4 and 8 bytes are
-/// shown as integers, as floating-point numbers where only these are plausible, else as bytes: OpenCL tells no types.
+/// "0: buffer 0x5581 of 4096 B, 1: 7, 2: 256 B local": the values that clSetKernelArg set, by index. Values of 4 and 8
+/// bytes are shown as integers, as floating-point numbers if only these are plausible, else as bytes: OpenCL does not
+/// reveal types.
 std::string kernel_arguments_text(std::span<const event::KernelArgument> arguments);
 
 /// "dst=0x7f10, src=0x7ffc, count=4096, kind=host to device": the structure of parameters of a vendor's call. Empty for

@@ -1,4 +1,4 @@
-// What records refer to by number: strings, threads, devices, queues, kernels, functions, communicators
+// Objects that records refer to by number: strings, threads, devices, queues, kernels, functions, communicators
 // (process_state.h).
 #include <algorithm>
 #include <cstring>

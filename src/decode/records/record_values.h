@@ -22,9 +22,8 @@ inline int64_t plausible(int64_t time) {
   return std::clamp(time, -event::kFarthestTime, event::kFarthestTime);
 }
 
-/// What lasted from `start` to `end` on the host. The clocks of two CPUs differ by up to a few microseconds where the
-/// machine is a virtual one: a short range within which its thread moved may end before it began, and lasted next to
-/// nothing.
+/// The duration of an interval on the host. In a virtual machine the clocks of two CPUs differ by up to a few
+/// microseconds: a short range within which its thread moved may end before it began, and gets duration 0.
 inline int64_t host_duration(int64_t start, int64_t end) {
   constexpr int64_t kBetweenCpus = 10'000;
   return end < start && start - end <= kBetweenCpus ? 0 : end - start;
@@ -40,8 +39,8 @@ E checked(uint32_t value) {
   return value < static_cast<uint32_t>(E::kEnd) ? static_cast<E>(value) : E{};
 }
 
-/// Makes room for definition `number`. Numbers are given out one after another: one far behind the last is a lie, or what
-/// a dead run's pool no longer holds. False for those.
+/// Makes room for definition `number`. Numbers follow one another: a number far behind the last is wrong, or belongs to
+/// a part of a dead run's pool that is gone. False for those.
 template <typename Vector>
 bool reach(Vector& vector, uint32_t number) {
   constexpr uint32_t kMostNumbers = 1u << 24;  // definitions of one kind in one process

@@ -83,8 +83,7 @@ void ProcessSamples::read_maps() {
   }
   std::fclose(file);
   places_.clear();
-  // A process that ends meanwhile shows nothing: what is known stays. Libraries that were closed give way to what is
-  // there.
+  // A process that ends meanwhile shows nothing, and the known maps stay. New maps replace those of closed libraries.
   for (auto& [start, map] : fresh) {
     auto at = maps_.upper_bound(start);
     if (at != maps_.begin()) --at;
@@ -518,13 +517,13 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
     unwind(header, chain, memory, registers, unwound_);
   }
 
-  // Python frames take the place of the interpreter's loop: each of its native frames stands for one segment of them.
+  // Python frames replace the interpreter's loop: each of its native frames becomes one segment of them.
   line_.clear();
   size_t loops = 0, segments = 0;
   if (!frames.empty())
     for (NativeFrame& frame : unwound_.frames) loops += evaluates(frame);
   for (const uint64_t word : frames) segments += (word & (event::kPythonEnd | event::kPythonShim)) != 0;
-  // When the newest loop has no frame of its own yet (or the chain was read while it changed), the outer ends agree.
+  // If the newest loop has no frame yet (or the chain was read while it changed), the outer ends match.
   size_t without = 0;
   if (header.python == event::PythonState::kWhole && unwound_.whole && loops > segments) without = loops - segments;
   size_t next = 0;
@@ -548,7 +547,7 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
       put_segment();
     }
   }
-  // Python frames whose loops were not reached: they are the outer ones.
+  // Python frames whose loops were not reached are the outer ones.
   while (next < frames.size()) put_segment();
   // Python's frames are read apart from the native ones: where they are whole, what unwinding missed lies between or
   // outside of them, and the stack begins where Python's does.

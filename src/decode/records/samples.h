@@ -28,7 +28,7 @@ namespace tacho::decode {
 struct FrameFacts {
   int64_t row = 0;
   bool hidden = false;                                            // tacho's own
-  enum : uint8_t { kNotAsked, kNo, kYes } evaluates = kNotAsked;  // the interpreter's loop: stands for Python frames
+  enum : uint8_t { kNotAsked, kNo, kYes } evaluates = kNotAsked;  // the interpreter's loop, replaced by Python frames
 };
 
 /// A native frame of an unwound stack.

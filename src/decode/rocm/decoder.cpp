@@ -24,7 +24,7 @@ constexpr int kNodeShift = 32;
 
 constexpr std::string_view kExtended = "_EXT";  // kinds of calls with arguments and result
 
-// What HIP's calls return is an error code, but for a few that only name things.
+// HIP's calls return an error code, except a few that only name things.
 bool returns_status(std::string_view function) {
   for (const std::string_view other : {"hipApiName", "hipCreateChannelDesc", "hipGetErrorName", "hipGetErrorString",
                                        "hipGetStreamDeviceId", "hipKernelNameRef", "hipKernelNameRefByPtr"})
@@ -61,7 +61,7 @@ std::unique_ptr<BlockDecoder> make_rocprofiler_decoder(ProcessContext& process, 
   return std::make_unique<RocprofilerDecoder>(process, writer);
 }
 
-// What the target says about its records
+// The target's facts about its records
 
 void RocprofilerDecoder::define(const std::byte* at, const event::RecordHeader& header) {
   const auto take = [at](auto& record) { std::memcpy(&record, at, sizeof record); };
@@ -577,7 +577,7 @@ void RocprofilerDecoder::migration(const Migration& moved) {
                         .bytes = static_cast<int64_t>(moved.address_end - moved.address)});
 }
 
-// 0.x tells of a migration's begin and of its end. What else it tells of (faults, queues, unmapping) has no row.
+// 0.x reports a migration's begin and end. Its other events (faults, queues, unmapping) have no row.
 void RocprofilerDecoder::migration_event(const std::byte* at, size_t size) {
   namespace f = sdk::migration_event;
   constexpr size_t kMostOpen = 1 << 16;
@@ -593,7 +593,7 @@ void RocprofilerDecoder::migration_event(const std::byte* at, size_t size) {
   }
 }
 
-// A counter grows from reading to reading: what is shown is its growth by the second since the reading before.
+// A counter grows from reading to reading: the row has its growth per second since the reading before.
 void RocprofilerDecoder::reading(const std::byte* at, size_t size) {
   sdk::DeviceReading reading;
   if (size < sizeof reading) return unknown(sdk::category::kCounters, sdk::kDeviceReading);

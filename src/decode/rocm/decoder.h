@@ -41,7 +41,7 @@ class RocprofilerDecoder : public BlockDecoder {
   void block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) override;
   void finish() override;
 
-  /// What `number` (a kind of records and one of its operations, sdk::operation_number) is called: "KIND/operation".
+  /// The name "KIND/operation" of `number` (a kind of records and one of its operations, sdk::operation_number).
   void operation(uint64_t number, std::string_view text);
   /// A kernel symbol's payload and the kernel's name.
   void kernel(std::span<const std::byte> symbol, std::string_view name);
@@ -93,7 +93,7 @@ class RocprofilerDecoder : public BlockDecoder {
     bool gpu = true;
     int64_t index = 0;  // among the GPUs
   };
-  // A counter of a whole GPU: what was read last.
+  // A counter of a whole GPU: its last reading.
   struct Counted {
     int64_t track = 0;
     uint64_t time = 0;

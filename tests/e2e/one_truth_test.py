@@ -3,11 +3,15 @@
 A question is put to every place that answers it. The answers must be equal to the nanosecond where a place gives
 nanoseconds, and to what it prints where it rounds. docs/definitions.md defines the words.
 """
+import base64
 import collections
 import csv
+import gzip
 import json
 import pathlib
+import random
 import re
+import struct
 import tempfile
 
 import harness
@@ -88,6 +92,16 @@ class Places:
                 server.stop()
         return self.once("served", ask)
 
+    def page(self):
+        """What the self-contained page holds: the JSON at the end of its packed data (src/view/page/packed.h)."""
+        def ask():
+            path = pathlib.Path(tempfile.mkdtemp(dir=self.case.folder)) / "page.html"
+            self.tacho("view", self.file, "-o", path)
+            data = gzip.decompress(base64.b64decode(re.search(r"H4sI[A-Za-z0-9+/=\s]{100,}", path.read_text())[0]))
+            length, = struct.unpack("<I", data[-4:])
+            return json.loads(data[-4 - length:-4])
+        return self.once("page", ask)
+
     def launches(self):
         """(row, start, start of the launching call) of every dispatch whose call is in the trace."""
         return self.sql("select d.id, d.start, min(a.start) from dispatch d join track t on t.id = d.track "
@@ -116,6 +130,49 @@ def readable(text):
     scale = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9}[unit]
     digits = len(number.split(".")[1]) if "." in number else 0
     return float(number) * scale, 0.5000001 * scale / 10**digits
+
+
+def generated(seed):
+    """A trace as torch.profiler writes it, of work that overlaps on several devices and streams: equal times, calls within
+    calls, ids that return, kernels whose call is missing, copies with and without a size, marks before and after all else."""
+    draw = random.Random(seed)
+    events, correlation = [], 0
+    devices, streams, threads = draw.randint(1, 3), draw.randint(1, 4), draw.randint(1, 3)
+
+    def event(category, name, pid, tid, start, length, **args):
+        events.append({"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start / 1000, "dur": length / 1000,
+                       "args": args})
+    free = collections.Counter()  # when each stream is free: one stream's work never overlaps
+    for thread in range(threads):
+        at = draw.randrange(0, 5000)
+        for _ in range(draw.randint(20, 120)):
+            at += draw.choice((0, 1, 10, 700, 20000))
+            correlation += draw.choice((0, 1, 1, 1, 1))
+            length = draw.choice((1, 900, 4000))
+            if draw.random() < 0.9:
+                event("cuda_runtime", draw.choice(("cudaLaunchKernel", "cudaLaunchKernelExC")), 100, 200 + thread, at, length,
+                      correlation=correlation)
+                if length == 4000:
+                    event("cuda_driver", "cuLaunchKernel", 100, 200 + thread, at + 100, 3000, correlation=correlation)
+            device, stream = draw.randrange(devices), draw.randrange(streams)
+            work = max(free[device, stream], at + draw.choice((length, length + 5000)))
+            took = draw.choice((0, 1, 2000, 2000, 45000))
+            free[device, stream] = work + took
+            where = {"device": device, "stream": stream, "correlation": correlation}
+            kind = draw.random()
+            if kind < 0.8:
+                event("kernel", f"kernel_{draw.randrange(5)}", device, stream, work, took, **where, grid=[3, 1, 1], block=[64, 1, 1])
+            elif kind < 0.9:
+                size = {} if draw.random() < 0.5 else {"bytes": draw.randrange(1, 1 << 20)}
+                event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", device, stream, work, took, **where, **size)
+            else:
+                event("gpu_memset", "Memset (Device)", device, stream, work, took, **where, bytes=64)
+            at += length
+    for at in (-90000, 10**9):
+        events.append({"ph": "i", "s": "g", "cat": "Trace", "name": "Iteration Start: PyTorch Profiler", "pid": 100, "tid": 200,
+                       "ts": at / 1000})
+    draw.shuffle(events)
+    return {"schemaVersion": 1, "baseTimeNanoseconds": 1700000000000000000, "traceEvents": events}
 
 
 class OneTruth(harness.Case):
@@ -150,6 +207,7 @@ class OneTruth(harness.Case):
         self.assertEqual(top, {name: truth[name] for name in top}, "view: kernels")
         count, total = sum(c for c, _ in truth.values()), sum(t for _, t in truth.values())
         self.assertEqual(overview["totals"]["kernels"], total)
+        self.assertEqual(ask.page()["overview"]["kernels"], overview["kernels"], "view -o: kernels")
         if count:
             found = re.search(r"^Kernels \((\d+) dispatch(?:es)?, ([^)]*)\)", ask.text(), re.M)
             self.assertEqual(int(found[1]), count, "info: kernels")
@@ -162,20 +220,24 @@ class OneTruth(harness.Case):
         overlap = {row["gpu"]: row["time_ns"] for row in ask.table("report", "overlap", ask.file) if row["what"] == "idle"}
         _, overview, _ = ask.served()
         totals = overview["totals"]
+        self.agree("totals", {"view": totals, "view -o": ask.page()["overview"]["totals"]})
         self.agree("busy", {"busy": sum(b for b, _ in busy.values()), "view": totals["gpu_busy"]})
         sql = [row[1:3] for row in json.loads(ask.tacho("query", ask.file, "select * from rpd.busy", "--output-format", "json"))["rows"]]
         sums = [(row["SumNs"], row["WallNs"]) for row in ask.table("busy", ask.file)]
         for row, expected in zip(sorted(sql), sorted(sums)):  # as upstream's view it counts what overlaps twice
             for cell, value in zip(row, expected):
                 self.assertAlmostEqual(cell, value, delta=2, msg="query: rpd.busy, whose times are CLOCK_MONOTONIC's, rounded")
-        self.agree("idle", {"busy": sum(wall - b for b, wall in busy.values()), "report gaps": sum(idle.values()),
-                            "report overlap": sum(overlap.values()), "view": totals["gpu_idle"]})
-        shown = re.findall(r"^ *([\d.]+ [num]?s) +([\d.]+) % +([\d.]+) % +GPU", ask.text(), re.M)
-        if len(busy) == 1 and shown:
-            (b, wall), = busy.values()
-            self.near("info: busy", b, shown[0][0])
-            self.assertAlmostEqual(float(shown[0][1]), 100 * b / ask.run(), delta=0.06, msg="info: busy of the run")
-            self.assertAlmostEqual(float(shown[0][2]), 100 * b / wall, delta=0.06, msg="info: busy of its span")
+        spans = ask.sql("select device, max(ended) - min(start) from (" + " union all ".join(
+            f"select t.device, w.start, w.start + ifnull(w.duration, 0) as ended from {table} w join track t on t.id = w.track"
+            for table in ("dispatch", "copy", "fill")) + ") group by device")
+        self.agree("idle", {"query and busy": sum(span for _, span in spans) - sum(b for b, _ in busy.values()),
+                            "report gaps": sum(idle.values()), "report overlap": sum(overlap.values()), "view": totals["gpu_idle"]})
+        shown = re.findall(r"^ *([\d.]+ [num]?s) +([\d.]+) % +([\d.]+) % +[GC]PU", ask.text(), re.M)
+        self.assertEqual(len(shown), len(busy), ask.text())
+        for (b, _), (_, span), (time, of_run, of_span) in zip(busy.values(), spans, shown):
+            self.near("info: busy", b, time)
+            self.assertAlmostEqual(float(of_run), 100 * b / ask.run(), delta=0.06, msg="info: busy of the run")
+            self.assertAlmostEqual(float(of_span), 100 * b / span, delta=0.06, msg="info: busy of its span")
 
     def length(self, ask):
         """How long the run was."""
@@ -229,6 +291,13 @@ class OneTruth(harness.Case):
     def test_recordings(self):
         harness.need_data()
         for file in recordings():
+            self.questions(file)
+        self.assertGreater(self.asked, 100, "launches were compared with the page's")
+
+    def test_generated_traces(self):
+        for seed in range(12):
+            file = self.folder / f"generated{seed}.json"
+            file.write_text(json.dumps(generated(seed)))
             self.questions(file)
         self.assertGreater(self.asked, 100, "launches were compared with the page's")
 

@@ -1,5 +1,5 @@
-// CPU events for perf_event_open: what the CPU and the kernel can count for a thread, under the names that the kernel,
-// perf and PAPI use.
+// CPU events for perf_event_open: the events that the CPU and the kernel can count for a thread, under the names of the
+// kernel, perf and PAPI.
 #pragma once
 
 #include <cstdint>

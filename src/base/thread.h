@@ -1,5 +1,4 @@
-// Threads that no signal of the process interrupts: who waits for Ctrl-C is one thread, and the others must not die of
-// it.
+// Threads that no signal of the process interrupts: one thread waits for Ctrl-C, and the others must not die of it.
 #pragma once
 
 #include <pthread.h>
@@ -10,7 +9,7 @@
 
 namespace tacho {
 
-/// A thread to which only faults of its own are delivered.
+/// A thread that gets no signals except its own faults.
 template <typename Function>
 std::thread thread_without_signals(Function&& function) {
   sigset_t blocked, before;

@@ -7,7 +7,7 @@
 namespace tacho {
 
 /// While it lives, a SIGBUS in [begin, begin + bytes) ends the process with exit code 1 and a sentence naming the file.
-/// `begin` nullptr, for a mapping made by a library: covers what no other guard does. At most 64.
+/// `begin` nullptr, for a mapping made by a library: covers all addresses without another guard. At most 64.
 class MappingGuard {
  public:
   MappingGuard() = default;

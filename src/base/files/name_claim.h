@@ -8,8 +8,8 @@
 
 namespace tacho {
 
-/// A hidden, locked file `.NAME.claim` stands for the claim. Releasing the claim removes it, and so does a signal that
-/// ends the process. What SIGKILL leaves behind blocks nobody, except on file systems without locks.
+/// A hidden, locked file `.NAME.claim` represents the claim. Releasing the claim removes it, and so does a signal that
+/// ends the process. A file left by SIGKILL blocks nobody, except on file systems without locks.
 class NameClaim {
  public:
   NameClaim() = default;

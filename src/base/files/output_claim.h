@@ -13,8 +13,8 @@ namespace tacho {
 /// folder, and a path whose folder does not exist. Accepts devices and pipes.
 Status may_write(const std::string& path, bool overwrite);
 
-/// Gives the finished file `temporary` the name `target`, in one step for whoever looks. Without `overwrite` a file
-/// that is there by now stays, on file systems without hard links too, and `temporary` as well. Returns 0, or errno
+/// Gives the finished file `temporary` the name `target`, in one step for all observers. Without `overwrite`, a file
+/// that exists by now stays, on file systems without hard links too, and `temporary` as well. Returns 0, or errno
 /// (EEXIST).
 int move_into_place(const std::string& temporary, const std::string& target, bool overwrite);
 

@@ -66,7 +66,7 @@ bool pays_direct(int descriptor) {
     case 0xEF53:      // ext2, ext3, ext4
     case 0x58465342:  // XFS
     case 0xF2F52010:  // F2FS
-    case 0x794C7630:  // overlayfs: refuses by itself if the file system below does
+    case 0x794C7630:  // overlayfs: refuses if the file system below does
       return true;
     default:
       return false;

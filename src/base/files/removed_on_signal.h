@@ -7,8 +7,8 @@
 
 namespace tacho {
 
-/// While one exists, signals wait that would end this thread's process by default: what is created and noted meanwhile
-/// cannot be left behind.
+/// While one exists, signals that would end this thread's process by default wait. So a file created and noted
+/// meanwhile cannot be left behind.
 class SignalsWait {
  public:
   SignalsWait();

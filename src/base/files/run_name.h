@@ -1,4 +1,4 @@
-// Names what a command line runs in one word: the script instead of python3, the program instead of env.
+// Names a command line's program in one word: the script instead of python3, the program instead of env.
 #pragma once
 
 #include <span>

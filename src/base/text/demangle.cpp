@@ -22,8 +22,8 @@ std::string_view without_suffix(std::string_view symbol) {
   return symbol;
 }
 
-// nvcc calls a kernel with internal linkage "__nv_static_N__", N characters for its file, and its symbol, where device
-// code is linked by itself (-rdc=true).
+// nvcc calls a kernel with internal linkage "__nv_static_N__", N characters for its file, and its symbol, if device
+// code is linked separately (-rdc=true).
 std::string_view without_file(std::string_view symbol) {
   if (!symbol.starts_with(kStaticPrefix)) return symbol;
   size_t length = 0;

@@ -7,8 +7,7 @@
 namespace tacho {
 
 /// The demangled form of an Itanium-ABI symbol ("_Z..."), without AMD's suffixes ".kd" and " [clone .kd]" and without
-/// what nvcc puts before the symbol of a static kernel ("__nv_static_..."). Returns any other text unchanged but for
-/// these.
+/// nvcc's prefix of a static kernel ("__nv_static_..."). Other texts only lose these suffixes and this prefix.
 std::string demangle(std::string_view symbol);
 /// False for most texts that demangle() would return as they are, without trying.
 bool may_be_mangled(std::string_view text);

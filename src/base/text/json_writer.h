@@ -174,8 +174,8 @@ class BasicJsonWriter {
     sink_.put(json);
     return *this;
   }
-  /// Members or elements that are JSON already, with the commas between them; an empty text adds nothing. It may end
-  /// with the '{' or '[' of an object or array: what the caller writes next goes into that.
+  /// Members or elements that are JSON already, with the commas between them; an empty text adds nothing. The text may
+  /// end with the '{' or '[' of an object or array, into which the caller writes next.
   BasicJsonWriter& splice(std::string_view json) {
     if (json.empty()) return *this;
     separate();

@@ -62,7 +62,7 @@ std::string now_as(const std::string& format) {
   return {text, strftime(text, sizeof text, format.c_str(), &parts)};
 }
 
-// How many children our parent has: the siblings of what the user started.
+// The number of our parent's children: the user's processes that started together.
 std::string siblings(const Facts&) {
   std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", getppid()));
   int count = 0;

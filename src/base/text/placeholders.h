@@ -1,5 +1,5 @@
-// Placeholders in names of files and folders: %pid%, {pid}, %h, %env{X}% ... One table says what they stand for; a
-// dialect says which of them a tool knows and how it writes them. Anything else in a text stays as it is.
+// Placeholders in names of files and folders: %pid%, {pid}, %h, %env{X}% ... One table gives their values; a dialect
+// says which of them a tool knows and how it writes them. Anything else in a text stays as it is.
 #pragma once
 
 #include <cstdint>

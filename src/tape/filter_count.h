@@ -21,7 +21,7 @@ inline uint32_t number_in_status(std::string_view status, std::string_view key, 
   return number;
 }
 
-/// 0 also where /proc does not tell. Before Linux 5.9 only whether there is any: 1.
+/// 0 also if /proc does not say. Before Linux 5.9 only whether there is any: 1.
 inline uint32_t filters_of_process() {
   const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;

@@ -60,7 +60,7 @@ struct BlockHeader {
   std::atomic<uint32_t> committed;  // valid bytes after the header
   BlockKind kind;
   uint32_t process_slot;
-  uint32_t thread_index;  // of the process, from 1; 0 = no thread of its own
+  uint32_t thread_index;  // of the process, from 1; 0 = not a thread's block
   uint32_t pid;           // in the target's pid namespace
   uint32_t tid;
   uint32_t vendor_version;
@@ -82,12 +82,13 @@ struct CommandCounts {
   std::atomic<uint64_t> issued[event::kFactTables];  // commands that should become rows, by table
 };
 
-/// What targets record. --start-paused, --delay, --duration, triggers and tacho_pause() change it during the run.
+/// The sources that targets record. --start-paused, --delay, --duration, triggers and tacho_pause() change them during
+/// the run.
 namespace source_bit {
 inline constexpr uint64_t kApi = 1, kDispatch = 2, kCopy = 4, kAllocation = 8, kMarker = 16, kSync = 32, kSample = 64,
                           kOverhead = 128, kCounter = 256;
-/// Nothing is recorded for it: PoolHeader::enabled has it while recording is on, so that a run without other sources
-/// than one that waits is not taken for one that is paused.
+/// Not a source: PoolHeader::enabled has this bit while recording is on, so that a run whose only source still waits is
+/// not mistaken for a paused one.
 inline constexpr uint64_t kRecording = 0x8000;
 inline constexpr uint64_t kAll = 0xffff;
 }  // namespace source_bit
@@ -111,7 +112,7 @@ struct PoolHeader {
   char config[kConfigBytes];  // event::Configuration as text, 0-terminated
   char output[4096];          // the trace file being written, for recovery, 0-terminated
 
-  // changing, each group on a cache line of its own
+  // changing, each group on its own cache line
   alignas(64) std::atomic<uint64_t> enabled;  // source_bit now; 0 = paused
   std::atomic<uint32_t> closing;              // 1: tacho is about to finish; flush vendor buffers
   alignas(64) std::atomic<uint32_t> populated_blocks;

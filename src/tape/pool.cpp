@@ -66,7 +66,7 @@ void clear(int file, size_t from, size_t bytes) {
     done += static_cast<size_t>(one);
   }
 }
-// What a quiet program uses: freed blocks are used again before others.
+// Enough for a quiet program, because freed blocks are used again before others.
 constexpr size_t kClearedAtFirst = 4 << 20;
 
 std::string reason(int error) {
@@ -254,7 +254,7 @@ bool Pool::spacious(uint32_t blocks) const {
 namespace {
 constexpr int32_t kAhead = 128;       // free blocks that are kept ahead of a quiet program
 constexpr int32_t kMostAhead = 1024;  // and of one that takes them as fast as they come
-constexpr int32_t kUrgent = 64;       // so few free ones that room for others does not count
+constexpr int32_t kUrgent = 64;       // with this few, room for others does not count
 constexpr uint32_t kStep = 32;        // at a time: some 0.8 ms
 }  // namespace
 
@@ -324,7 +324,7 @@ void Drainer::release(uint32_t index) {
   block.blocks = 1;
   for (uint32_t i = blocks; i-- > 0;) {
     if (i != 0) {
-      // Payload lay where this block's header is. Whoever opens it by itself finds nothing committed and nothing
+      // This header's place held payload. A reader that opens the block alone must find nothing committed and nothing
       // drained.
       BlockHeader& tail = pool_.block(index + i);
       tail.committed.store(0, std::memory_order_relaxed);
@@ -344,7 +344,7 @@ void Drainer::release(uint32_t index) {
 void Drainer::sleep() {
   PoolHeader& head = pool_.header();
   const int32_t free = std::max(head.free_blocks.load(), 0);
-  // In time for what is left, and while what was written still lies in a cache.
+  // Wakes in time to use the blocks that are left, and while the written ones still lie in a cache.
   constexpr int32_t kMany = 32;
   const int32_t below = free > 2 * kMany ? free - kMany : free / 2;
   head.drain_below.store(below);
@@ -442,8 +442,8 @@ void sort_by_sequence(std::vector<Seen>& blocks) {
 }
 }  // namespace
 
-// Hands on all definitions published by now. Full blocks are kept a while for `tacho recover`: what is still in the
-// pool when both tacho and the target are killed refers to them.
+// Hands on all definitions published by now. Full blocks are kept a while for `tacho recover`: if both tacho and the
+// target are killed, the blocks still in the pool refer to them.
 void Drainer::take_definitions(uint32_t count, const Sink& sink, bool final, bool look_for_ends) {
   std::vector<Seen> definitions;
   for (uint32_t i = 0; i < count; ++i) {
@@ -463,7 +463,7 @@ void Drainer::take_definitions(uint32_t count, const Sink& sink, bool final, boo
   for (const Seen& seen : definitions) {
     BlockHeader& block = pool_.block(seen.index);
     const bool gone = final || (look_for_ends && writer_gone(block));
-    // Looked at again after its writer was found gone: nothing can follow what is committed now.
+    // Reads `committed` again after finding the writer gone: nothing can follow it now.
     take(seen.index, gone ? block.committed.load(std::memory_order_acquire) : seen.committed, sink, false);
     if (gone) {
       release(seen.index);
@@ -489,7 +489,7 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
   const uint64_t opened = final ? std::numeric_limits<uint64_t>::max() : head.sequence.load(std::memory_order_acquire);
   std::vector<Seen> data;
   uint32_t used = 0;
-  // First what is published now; definitions are looked at afterwards, so that they include all that these refer to.
+  // First the blocks published now. Definitions are read afterwards, so they include all that these blocks refer to.
   for (uint32_t i = 0; i < count; ++i) {
     const auto state = static_cast<BlockState>(pool_.state(i).load(std::memory_order_acquire));
     if (state == BlockState::kFree) continue;
@@ -517,12 +517,11 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
   take_definitions(count, counting, final, look_for_ends);
 
   sort_by_sequence(data);
-  // Vendors' buffers last: what a call's own thread wrote about it is known before the record that the vendor's library
-  // completes afterwards.
+  // Vendors' buffers last: a call's own thread writes about it before the vendor's library completes its record.
   std::stable_partition(data.begin(), data.end(),
                         [&](const Seen& seen) { return !is_vendors(pool_.block(seen.index).kind); });
-  // At the end, a thread that still runs may have filled the block that was looked at first and gone on in one that was
-  // looked at later: what it wrote to the older one in between must not come after what is in the newer one.
+  // At the end, a thread that still runs may have filled a block after we looked at it, and gone on in another that we
+  // looked at later: records written to the older block in between must not come after those in the newer one.
   std::unordered_map<uint64_t, Seen*> newest;
   for (Seen& seen : data) {
     if (seen.committed == 0) continue;
@@ -537,7 +536,7 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
     bool over = seen.full || final;
     uint32_t committed = seen.committed;
     if (!over && look_for_ends && writer_gone(block)) {
-      over = true;  // nobody writes any more: what is committed now is all
+      over = true;  // no writer is left: `committed` is final
       committed = block.committed.load(std::memory_order_acquire);
     }
     if (committed == 0 && !over) continue;

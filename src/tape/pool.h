@@ -134,7 +134,7 @@ class Drainer {
   uint32_t kept_ = 0;
   uint64_t passes_ = 0;
   uint64_t pid_namespace_ = 0;         // inode of tacho's own
-  std::unordered_set<uint32_t> seen_;  // pids seen alive whose namespace is unknown
+  std::unordered_set<uint32_t> seen_;  // pids once seen alive whose namespace is unknown
 };
 
 }  // namespace tacho::tape

@@ -30,10 +30,10 @@ thread_local constinit ThreadState t_state __attribute__((tls_model("initial-exe
 
 namespace {
 
-// What tacho told this run's targets; set before g_pool is.
+// tacho's settings for this run's targets; set before g_pool is.
 constinit event::ConfigurationView g_configuration;
 
-// What a forked child must find zeroed: lies in a MADV_WIPEONFORK page.
+// State that a forked child must find zeroed: lies in a MADV_WIPEONFORK page.
 struct WipedOnFork {
   std::atomic<uint64_t> generation;  // process slot + 1; 0 = this image has not registered yet
   std::atomic<uint32_t> lock;        // definitions lock: tid of its holder, 0 = free
@@ -91,12 +91,12 @@ void find_tid_offset(uint32_t tid) {
   }
 }
 
-// Filters of system calls that this process has beyond tacho's own were there before this code ran, and what they
-// forbid is not known: then no call is made that the loader has not just made itself (openat, read, pread64, close,
-// newfstatat, mmap, munmap).
+// True if the process had system call filters beyond tacho's own before this code ran. Their rules are unknown, so
+// tacho then makes only the calls that the loader has just made itself (openat, read, pread64, close, newfstatat, mmap,
+// munmap).
 constinit bool g_only_known_calls = false;
 
-// 0 where the program's filter forbids to ask and libc does not tell.
+// 0 if the program's filter forbids the call and libc does not help.
 uint32_t current_tid() {
   if (__builtin_expect(permitted(kCallGettid), 1)) return static_cast<uint32_t>(syscall(SYS_gettid));
   uint32_t tid = 0;
@@ -142,7 +142,7 @@ void fill_header(BlockHeader* block, BlockKind kind, uint32_t blocks, uint32_t v
   std::atomic_ref<BlockKind>(block->kind).store(kind, std::memory_order_relaxed);
   block->process_slot = g_slot;
   block->thread_index = t_state.thread_index;
-  // Not getpid(): a vfork'ed child shares this memory, and what it opens goes on belonging to its parent.
+  // Not getpid(): a vfork'ed child shares this memory, and blocks that it opens still belong to its parent.
   const bool known = t_state.generation == g_wiped->generation.load(std::memory_order_relaxed);
   const uint32_t tid = known ? t_state.tid : current_tid();
   const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared ||
@@ -154,7 +154,8 @@ void fill_header(BlockHeader* block, BlockKind kind, uint32_t blocks, uint32_t v
   std::atomic_ref<uint32_t>(block->pid).store(g_pid, std::memory_order_release);
   block->vendor_version = vendor_version;
   block->blocks = blocks;
-  // Whoever sees this number counted sees all that this thread has committed to the blocks before (Drainer::pass()).
+  // A thread that sees this number counted also sees all that this thread has committed to earlier blocks
+  // (Drainer::pass()).
   block->sequence = pool->sequence.fetch_add(1, std::memory_order_release);
   block->opened = host_ticks();
   block->aux = 0;
@@ -175,12 +176,12 @@ void count_taken(PoolHeader* pool, uint32_t blocks) {
   if (left < pool->grow_below.load(std::memory_order_relaxed)) wake_sleeper(pool->grower_sleeps);
 }
 
-// Below what was taken nothing is free, unless the drainer has lowered the hint meanwhile.
+// No block below the taken one is free, unless the drainer has lowered the hint meanwhile.
 void move_hint(PoolHeader* pool, uint32_t seen, uint32_t next) {
   pool->hint.compare_exchange_strong(seen, next, std::memory_order_relaxed);
 }
 
-// The lowest free block: what was freed is used again before blocks whose pages this process has not touched yet.
+// The lowest free block: freed blocks are used again before blocks whose pages this process has not touched yet.
 BlockHeader* open_block(BlockKind kind) {
   PoolHeader* const pool = tape::pool();
   if (pool->free_blocks.load(std::memory_order_relaxed) <= 0) return nullptr;
@@ -575,7 +576,7 @@ bool try_attach() {
   int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0 && errno == ENOENT) file = open_beyond_mounts(path);
   if (file < 0) {
-    // The pool went with its tacho, or this child is another user or in a container of its own: it runs untraced.
+    // The pool ended with its tacho, or this child is another user or in its own container: it runs untraced.
     if (errno == EACCES) tell_refused(path);
     return false;
   }
@@ -666,7 +667,7 @@ std::byte* reserve_slow(uint32_t size, event::Table table) {
     count_dropped(table);
     if (state.depth == 1 && state.block != nullptr &&
         state.generation == g_wiped->generation.load(std::memory_order_relaxed)) {
-      commit_again();  // what handlers nested in this record while it was tried
+      commit_again();  // records of handlers that interrupted this attempt
       return nullptr;
     }
   }
@@ -711,7 +712,7 @@ bool attach() {
 }
 
 PoolHeader* pool() {
-  return writer_internal::g_pool.load(std::memory_order_acquire);  // what attach() read and mapped comes before
+  return writer_internal::g_pool.load(std::memory_order_acquire);  // attach()'s reads and mapping come before
 }
 
 size_t pool_bytes() {

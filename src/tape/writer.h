@@ -39,7 +39,7 @@ struct ThreadState {
   uint64_t next_correlation;  // thread_index << 40 | count
   uint64_t open_correlation;  // innermost open API call, 0 = none
   uint16_t hidden;            // > 0: calls are tacho's own and must not be recorded
-  uint16_t inner;             // > 0: in a hooked call, whose inner calls are the runtime's own
+  uint16_t inner;             // > 0: in a hooked call, whose inner calls belong to the runtime
   uint32_t tid;               // kernel thread id, set together with `generation`
 };
 static_assert(sizeof(ThreadState) == 64);
@@ -156,8 +156,8 @@ inline constexpr uint32_t kLongestText = 60'000;
 /// or called from a signal handler that interrupted a definition. Truncates text to kLongestText bytes. Takes no lock
 /// and makes no system call when the text is already known.
 uint32_t intern(std::string_view text);
-/// Writes a definition record; set its size field, at most kBlockPayload. False when there is no room, or in a signal
-/// handler that interrupted a definition of its own thread.
+/// Writes a definition record; set its size field, at most kBlockPayload. False if there is no room, or in a signal
+/// handler that interrupted a definition of the same thread.
 bool define(const event::RecordHeader* record);
 /// Next number (from 1) for queues, devices, kernels of this process.
 uint32_t next_queue();
@@ -167,7 +167,7 @@ uint32_t next_kernel();
 void define_property(event::Table table, uint32_t object, std::string_view key, std::string_view text);
 /// Records that a source now sees the calls of an API.
 void define_attached(event::Domain api);
-/// Tell the decoder of `blocks` that `number` stands for `text` in them, or a fact about them.
+/// Give the decoder of `blocks` the name `text` of `number` in them, or a fact about them.
 void define_name(BlockKind blocks, event::NameSpace space, uint64_t number, std::string_view text);
 void define_fact(BlockKind blocks, event::BlockFact fact, uint64_t number, std::string_view text = {});
 /// Adds a sentence for the user to the trace.

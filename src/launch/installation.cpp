@@ -20,7 +20,7 @@ tl::unexpected<LaunchError> not_runnable(int code, std::string message) {
 }  // namespace
 
 tl::expected<std::string, LaunchError> find_executable(const std::string& command) {
-  // What to write for a script: it is a file to its interpreter, not a program. Empty for other files.
+  // The command to suggest for a script, which its interpreter must run. Empty for other files.
   const auto script = [](const std::string& path) -> std::string {
     const std::string interpreter = interpreter_of(path);
     return interpreter.empty() ? interpreter : fmt::format("it is a script, write: {} {}", interpreter, path);

@@ -44,7 +44,7 @@ struct Child {
   int error = 0;  // errno of a failed exec
 };
 
-// fork + exec with the signal state the target would have without us. A close-on-exec pipe tells a failed exec.
+// fork + exec with the signal state the target would have without us. A close-on-exec pipe reports a failed exec.
 Result<Child> start_target(const std::string& path, const std::vector<std::string>& command,
                            const std::vector<std::string>& environment, const SignalInbox& signals,
                            const TargetLimits& limits, const LaunchOptions& options,
@@ -210,7 +210,7 @@ std::unique_ptr<PerfSampler> open_sampler(pid_t pid, const event::Configuration&
   return std::move(*opened);
 }
 
-// What was seen of the target while it ran.
+// Observations of the target while it ran.
 struct Watched {
   bool opencl_loaded = false, ours_loaded = false;
   int wait_status = 0;
@@ -249,7 +249,7 @@ Watched wait_for_end(pid_t child, int64_t began, SignalInbox& signals, Gate& gat
   return seen;
 }
 
-// Counts what the pool could not take.
+// Counts the records that the pool had no room for.
 void count_losses(tape::Pool& pool, trace::TraceWriter& writer, decode::Decoder& decoder) {
   tape::PoolHeader& header = pool.header();
   for (size_t i = 0; i <= event::kFactTables; ++i) {
@@ -263,7 +263,7 @@ void count_losses(tape::Pool& pool, trace::TraceWriter& writer, decode::Decoder&
   decoder.count_in_flight(dropped);
 }
 
-// Why the trace lacks what the user may expect in it, as warnings.
+// Warns of data that the user may expect and the trace lacks.
 void explain_gaps(const LaunchOptions& options, const std::string& executable, const Watched& seen, uint32_t refused,
                   RunResult& result) {
   const bool by_perf = options.recording.target.sampler == event::Sampler::kPerf;

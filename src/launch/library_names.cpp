@@ -80,7 +80,7 @@ void remove_unless_used(const std::string& folder, int descriptor) {
   rmdir(folder.c_str());
 }
 
-// Removes this user's folders of links in `place` that lead to libraries which are gone.
+// Removes this user's folders of links in `place` that lead to deleted libraries.
 void sweep(const std::string& place) {
   const std::string prefix = fmt::format("tacho-{}-", geteuid());
   DIR* const all = opendir(place.c_str());

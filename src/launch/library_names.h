@@ -13,11 +13,11 @@ struct LibraryNames {
   std::string preload;  ///< for LD_PRELOAD: the same file
 };
 
-/// The names of libtacho.so for one run, and the links that some of them are. Movable; empty until created.
+/// The names of libtacho.so for one run, some of which are links. Movable; empty until created.
 ///
-/// If the library lies below a folder whose name cannot be in a list, the names are links in a folder of this user's in
+/// If the library lies below a folder whose name cannot be in a list, the names are links in this user's folder in
 /// $XDG_RUNTIME_DIR, $TMPDIR or /tmp. Runs of the same library share that folder; the last of them removes it. Creating
-/// one also removes such folders whose library is gone.
+/// one also removes such folders whose library no longer exists.
 class LibraryLinks {
  public:
   LibraryLinks() = default;
@@ -28,7 +28,7 @@ class LibraryLinks {
   ~LibraryLinks();
 
   const LibraryNames& names() const { return names_; }
-  /// The folder stays, for programs that outlive tacho. A later run removes it once the library is gone.
+  /// The folder stays, for programs that outlive tacho. A later run removes it once the library no longer exists.
   void keep();
 
  private:
@@ -38,7 +38,7 @@ class LibraryLinks {
 };
 
 /// AddressSanitizer refuses to run behind a library whose name does not look like its own. libtacho.so interposes
-/// nothing that it checks for, so that it is preloaded as a link of this name.
+/// nothing that it checks for, so it is preloaded through a link of this name.
 inline constexpr const char* kPreloadName = "libtacho-libclang_rt.asan-libasan.so";
 
 }  // namespace tacho::launch

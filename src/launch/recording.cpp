@@ -1,4 +1,4 @@
-// Triggers, and what cannot be asked for together (recording.h).
+// Triggers, and options that exclude each other (recording.h).
 #include "launch/recording.h"
 
 #include <regex.h>

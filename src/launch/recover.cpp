@@ -21,7 +21,7 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
   TACHO_ASSIGN(auto pool, tape::Pool::open(pool_path));
   const tape::PoolHeader& header = pool.header();
   if (kill(static_cast<pid_t>(header.launcher_pid), 0) == 0 && header.launcher_pid != static_cast<uint32_t>(getpid())) {
-    // The number may have gone to somebody else: only a tacho that still maps this pool is in the way.
+    // The pid may belong to another program by now. Only a running tacho stops the recovery.
     const std::string exe = fmt::format("/proc/{}/exe", header.launcher_pid);
     char target[4096];
     const ssize_t size = readlink(exe.c_str(), target, sizeof target - 1);

@@ -7,7 +7,7 @@
 namespace tacho::launch {
 namespace {
 
-// Ours when they come: what a fault of tacho's own code raises.
+// The signals of faults in tacho's own code.
 bool is_fault(int number) {
   for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS})
     if (number == fault) return true;

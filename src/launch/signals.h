@@ -1,5 +1,4 @@
-// What a run keeps from reaching tacho: signals, that it answers itself instead of dying of them, and the limits and
-// timers that are the target's and not its own.
+// Shields tacho during a run: it answers signals instead of dying of them, and limits and timers reach only the target.
 #pragma once
 
 #include <signal.h>
@@ -13,8 +12,7 @@
 namespace tacho::launch {
 
 /// While it lives, no signal ends this process but SIGKILL and its own faults (SIGSEGV, SIGBUS, ...): they wait to be
-/// read. Make it before the first thread. At its end, what is still waiting is dropped: the run they were meant for is
-/// over.
+/// read. Make it before the first thread. At its end, waiting signals are dropped, because their run is over.
 class SignalInbox {
  public:
   SignalInbox();
@@ -24,8 +22,8 @@ class SignalInbox {
 
   /// Readable when a signal waits; -1 if the kernel gave none.
   int descriptor() const { return descriptor_; }
-  /// The next one that is waiting: its number, and whether the target is to get it too. What the terminal's driver
-  /// sends has reached the target already.
+  /// The next waiting signal: its number, and whether to pass it to the target. The target has already received the
+  /// signals that the terminal's driver sends.
   struct Signal {
     int number;
     bool from_terminal;

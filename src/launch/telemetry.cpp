@@ -304,7 +304,7 @@ void Telemetry::read_processes(pid_t target, int64_t time) {
   if (!any && rounds_ == 0)
     complain_once(
         fmt::format("{}/{}/stat cannot be read: no telemetry of the program's processes", options_.proc, target));
-  // Of processes that ended, only what is in the trace stays.
+  // Forgets processes that ended; their rows are in the trace.
   if (process_times_.size() > 2 * kMostProcesses)
     std::erase_if(process_times_, [&](const auto& entry) {
       return std::find(processes.begin(), processes.end(), entry.first) == processes.end();

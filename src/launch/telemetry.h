@@ -48,7 +48,7 @@ inline constexpr const char* kGpuMetrics[] = {"busy", "temp", "power", "mem_usag
 struct Series {
   std::string name;      // "CPU Frequency [3]"
   std::string unit;      // "MHz", "B", "%", "s", "W", "deg C", "" = count
-  std::string text;      // what it is
+  std::string text;      // what it measures
   std::string category;  // "cpu_frequency", "process_page_fault", ...
   pid_t pid = 0;         // 0 = of the machine
   int device = -1;       // GPU index

@@ -12,8 +12,7 @@
 namespace tacho::launch {
 
 /// PYTHONPATH for the target, the user's own behind ours: ("PYTHONPATH", "/usr/share/tacho/python/tacho/inject:...").
-/// Fails for a command that cannot come to run Python, as far as its words tell, and where the installation lacks the
-/// files.
+/// Fails for a command whose words show that it cannot run Python, and if the installation lacks the files.
 Result<std::pair<std::string, std::string>> torch_hooks(std::span<const std::string> command);
 
 }  // namespace tacho::launch

@@ -12,7 +12,7 @@ namespace tacho::launch {
 
 struct Room {
   uint64_t pool_max;     ///< bytes
-  std::string sentence;  ///< for the user: what was reduced; "" for nothing
+  std::string sentence;  ///< for the user: the reduced setting; "" if none
 };
 /// The room for a pool. Fails where tacho itself has too little.
 Result<Room> address_space(const Recording& recording, const TargetLimits& limits);

@@ -25,7 +25,7 @@ inline double thread_cpu_s() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-/// Drains the pool in a thread of its own until told to stop.
+/// Drains the pool in its own thread until stop().
 class DrainThread {
  public:
   DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, std::unique_ptr<PerfSampler> perf)
@@ -43,7 +43,7 @@ class DrainThread {
   }
   ~DrainThread() { stop(); }
 
-  /// Last pass (every target gone, or given up), then what decoding still has.
+  /// Last pass (every target has ended, or was given up), then the decoder's remaining rows.
   void stop() {
     if (!thread_.joinable()) return;
     stopping_.store(true);
@@ -66,7 +66,7 @@ class DrainThread {
     tuple();
     const uint64_t taken = drainer_.pass([this](const tape::Piece& piece) { decoder_.piece(piece); }, final);
     bytes_.fetch_add(taken, std::memory_order_relaxed);
-    // After the pool: what libtacho.so says about a process comes first.
+    // After the pool: libtacho.so's facts about a process come first.
     if (perf_ != nullptr)
       if (const uint64_t lost = perf_->read(outside_); lost != 0)
         writer_.lose(0, event::Table::kSample, event::LossReason::kPoolFull, static_cast<int64_t>(lost));

@@ -60,7 +60,7 @@ class Gate {
     const bool on = seconds >= plan_.sample_delay_s && !ended;
     if (on != samples_) {
       samples_ = on;
-      // What triggers or the program itself switched meanwhile stays.
+      // Keeps the bits that triggers or the program itself switched meanwhile.
       const uint64_t now = header_.enabled.load(std::memory_order_relaxed), bit = tape::source_bit::kSample;
       if (now != 0) header_.enabled.store(on ? now | (plan_.sources & bit) : now & ~bit, std::memory_order_relaxed);
     }

@@ -1,5 +1,5 @@
 // One struct for every column, whose only member has the column's name: trace/read/rows.h composes rows of chosen
-// columns from them. Derived from tables.def, so that a new column is there without a line.
+// columns from them. Derived from tables.def, so a new column needs no line here.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,5 @@
-// Between libtacho.so and libtacho-mpi.so (capture/plugin/mpi): what the one gives the other. Both are of one build.
+// Between libtacho.so and libtacho-mpi.so (capture/plugin/mpi): the functions that each gives the other. Both are of
+// one build.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +26,15 @@ struct MpiHost {
   void (*communicator)(event::CommunicatorRecord record, const char* name, const char* members);
   void (*property)(const char* key, const char* text);  // of the process
   void (*warn)(const char* sentence);
-  void (*flush)();  // hands over what the thread has recorded
+  void (*flush)();  // hands over the thread's records
 };
 
-/// What libtacho-mpi.so exports.
+/// The functions of libtacho-mpi.so.
 struct MpiLibrary {
   uint64_t size;
   /// Binds the calls of all objects that are loaded now. Call again when more are.
   void (*bind)();
-  /// What dlsym is to return where it found `found` under `name`.
+  /// The result that dlsym should return after finding `found` under `name`.
   void* (*symbol)(void* found, const char* name);
 };
 /// nullptr: this MPI cannot be recorded. `mpi`: a handle of the library that has MPI's functions.

@@ -107,7 +107,7 @@ struct DeviceRecord {
   uint32_t clock_error_ns;  // 0xffffffff = not stated
 };
 
-/// value: queue number (from 1). What a queue or stream is and in which clock its device times are.
+/// value: queue number (from 1). Describes a queue or stream and names the clock of its device times.
 struct QueueRecord {
   RecordHeader header;
   uint32_t device;
@@ -128,7 +128,7 @@ enum class DeviceClock : uint32_t {
   kHost,      // same ticks as the host clock
 };
 
-/// value: kernel number (from 1). Numbers are kUnknown32 where the runtime does not tell.
+/// value: kernel number (from 1). Fields are kUnknown32 if the runtime does not report them.
 struct KernelRecord {
   RecordHeader header;
   uint32_t name;
@@ -166,7 +166,7 @@ struct ClockPairRecord {
   uint64_t uncertainty;  // ns: half of the interval within which both were read
 };
 
-/// flags: tape::BlockKind. value: NameSpace. `number` stands for `text` in the process's blocks of that kind.
+/// flags: tape::BlockKind. value: NameSpace. `text` is the name of `number` in the process's blocks of that kind.
 struct NameRecord {
   RecordHeader header;
   uint64_t number;
@@ -177,8 +177,8 @@ enum class NameSpace : uint32_t {
   kRuntimeFunction,
   kDriverFunction,  // of the layer below the runtime
   kKernel,
-  kGraph,      // text: what the target found in it, see the source
-  kOperation,  // of a kind of records: what they are and what they record
+  kGraph,      // text: the target's description of it, see the source
+  kOperation,  // of a kind of records: its name and its type of record
 };
 
 /// value: low 16 bits function number in `flags`' Domain (tables in event/functions*.h), high 16 bits int16 result.
@@ -309,7 +309,7 @@ struct LossRecord {
   uint64_t count;
 };
 
-/// A file mapped for execution. value: 0. Written at the start of sampling; what is loaded later is found in /proc.
+/// A file mapped for execution. value: 0. Written at the start of sampling; files loaded later are found in /proc.
 struct ModuleRecord {
   RecordHeader header;
   uint64_t start, end;  // addresses of the executable part
@@ -332,7 +332,7 @@ struct AttachedRecord {
   RecordHeader header;
 };
 
-// What a source says about the blocks in which it hands over its vendor's buffers. flags: their tape::BlockKind.
+// A source's facts about the blocks in which it hands over its vendor's buffers. flags: their tape::BlockKind.
 
 /// value: BlockClock. With kScaled a moment in the blocks is base_ns + (ticks - base_ticks) * multiplier >> shift,
 /// where `ticks` are host time.
@@ -375,8 +375,8 @@ enum class BlockFact : uint32_t {
   kEnd
 };
 
-/// Something that the vendor's library defined: `bytes` of its own description follow, in which pointers mean nothing;
-/// texts are strings. value: what it is, as the decoder of the blocks numbers it.
+/// An object that the vendor's library defined: `bytes` of its own description follow, in which pointers mean nothing;
+/// texts are strings. value: its kind, as the decoder of the blocks numbers it.
 struct BlockObjectRecord {
   RecordHeader header;
   uint32_t bytes;
@@ -384,8 +384,8 @@ struct BlockObjectRecord {
 };
 static_assert(sizeof(BlockObjectRecord) == 24);
 
-/// What CPU counters counted on a thread. value: how many. flags: CountsOf. Followed by as many doubles, in the order
-/// of the process's property "cpu events"; negative = not known.
+/// CPU counters of a thread. value: their number. flags: CountsOf. Followed by as many doubles, in the order of the
+/// process's property "cpu events"; negative = unknown.
 struct CountsRecord {
   RecordHeader header;
   uint64_t time;         // host time of the reading
@@ -400,8 +400,8 @@ enum class CountsOf : uint8_t {
 };
 inline constexpr uint32_t kMostCpuEvents = 16;
 
-/// Arguments. flags: ArgumentsOf. OpenCL's and HIP's stand right before the record that they belong to, on the same
-/// thread. They follow; value says what they are:
+/// Arguments. flags: ArgumentsOf. OpenCL's and HIP's precede the record that they belong to, on the same thread. They
+/// follow this header; the meaning of value:
 ///    kOpenClCall    function number; a 64-bit word per parameter
 ///    kOpenClKernel  number of KernelArguments
 ///    kVendorCall    the tape::BlockKind of the decoder that they are for, which knows what follows
@@ -434,7 +434,7 @@ inline constexpr uint32_t kMostKernelArguments = 32;
 struct MessageRecord {
   RecordHeader header;
   uint64_t correlation;
-  uint64_t begun;  // when it was begun: start, but of what a later call completes
+  uint64_t begun;  // start; earlier if this call completes an earlier one
   uint64_t start, end;
   uint64_t sent, received;
   int32_t peer;  // as MPI_COMM_WORLD numbers ranks

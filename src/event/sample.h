@@ -1,4 +1,4 @@
-// What follows a SampleRecord: how a target hands over a moment of a thread, to be unwound in tacho's process.
+// The data after a SampleRecord: how a target hands over a moment of a thread, to be unwound in tacho's process.
 //
 //    +--------------+-----------------+-----------------------+--------------------+------------------+
 //    | SampleHeader | registers[17]   | frame-pointer chain   | Python frames      | stack bytes      |
@@ -32,7 +32,7 @@ enum class PythonState : uint8_t {
   kNone,  // no Python thread here
   kWhole,
   kTruncated,  // deeper than is recorded
-  kBroken,     // the interpreter was changing its frames: what could be read safely is there, perhaps nothing
+  kBroken,     // the interpreter was changing its frames: only those that could be read safely, perhaps none
 };
 
 struct SampleHeader {

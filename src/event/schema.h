@@ -71,13 +71,13 @@ struct Enumerator {
 struct Enumeration {
   std::string_view name;
   std::span<const Enumerator> values;
-  int64_t unknown;  // the code that stands for codes which are none of `values`
+  int64_t unknown;  // the code for codes that are none of `values`
 
   /// The enumerator's text; that of `unknown` for a code without one.
   std::string_view text(int64_t code) const;
   /// The code of an enumerator's text.
   std::optional<int64_t> code(std::string_view text) const;
-  /// `code`, or `unknown` when no enumerator has it.
+  /// `code`, or `unknown` if no enumerator has it.
   int64_t known(int64_t code) const { return find(code) != nullptr ? code : unknown; }
   /// The enumerator of a code; nullptr when there is none.
   const Enumerator* find(int64_t code) const;
@@ -123,7 +123,7 @@ struct Column {
   Table target;                    // for kRow; otherwise kEnd
   const Enumeration* enumeration;  // for kEnum; otherwise nullptr
   int64_t unset;                   // value in rows that do not set the column
-  std::string_view text;           // what it means
+  std::string_view text;           // its meaning
 };
 
 // Column numbers: column::Dispatch::start and so on, plus kCount.
@@ -154,7 +154,7 @@ struct TableInfo {
   Table table;
   bool timed;             // see is_timed()
   std::string_view name;  // in SQL, files and docs
-  std::string_view text;  // what a row is
+  std::string_view text;  // the meaning of a row
   std::span<const Column> columns;
 };
 
@@ -194,7 +194,7 @@ struct Code {
   friend constexpr bool operator==(Code, Code) = default;
 };
 
-// What the member for a column of some type is, and what it holds when a row does not set it.
+// The type of the member for a column of some type, and its value if a row does not set it.
 #define TACHO_CELL_kInteger(of) int64_t
 #define TACHO_CELL_kTime(of) int64_t
 #define TACHO_CELL_kDuration(of) int64_t
@@ -224,8 +224,8 @@ constexpr E unset_code() {
 #define TACHO_UNSET_kRow(of) 0
 
 /// A row of each table, one member per column in the table's order, to be written with designated initialisers:
-/// row::Kernel{.name = name, .grid_x = 1024}. What is left out is unset (tables.def says what that means). The members
-/// are the table's int64 cells and nothing else: see cells().
+/// row::Kernel{.name = name, .grid_x = 1024}. Other members are unset (tables.def defines the value). The members are
+/// the table's int64 cells and nothing else: see cells().
 namespace row {
 // clang-format off
 #define TACHO_FACT(name, ...) struct name { static constexpr Table kTable = Table::k##name;

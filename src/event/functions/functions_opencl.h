@@ -14,7 +14,7 @@ enum class Function : uint16_t {
 #include "event/functions/functions_opencl.def"
 };
 
-/// The function's name; empty for a number that stands for none.
+/// The function's name; empty for an unknown number.
 std::string_view function_name(uint16_t number);
 /// name:kind of every parameter, as functions_opencl.def has them; empty where the headers do not name them.
 std::string_view function_parameters(uint16_t number);

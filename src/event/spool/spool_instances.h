@@ -13,7 +13,7 @@ namespace tacho::spool {
 inline constexpr uint32_t kDefinitionMagic = 0x34735443;  // "CTs4"
 inline constexpr uint32_t kInstanceMagic = 0x35735443;    // "CTs5"
 
-/// What counts in a unit.
+/// The levels of the hardware that a unit's position names.
 enum class Dimension : uint8_t { kXcc, kAid, kShaderEngine, kShaderArray, kWorkgroupProcessor, kInstance };
 inline constexpr size_t kDimensions = 6;
 
@@ -25,9 +25,9 @@ inline constexpr size_t kDimensions = 6;
 //   +------+------+---+--------+-------------------+
 struct InstanceDefinition {
   uint32_t magic, bytes;
-  uint64_t id;                    ///< as the values have it
+  uint64_t id;                    ///< as in the values
   uint32_t counter;               ///< index among the config's counters
-  int16_t position[kDimensions];  ///< by Dimension; -1 = the counter does not have it
+  int16_t position[kDimensions];  ///< by Dimension; -1 = not a dimension of the counter
 };
 static_assert(sizeof(InstanceDefinition) == 32 && offsetof(InstanceDefinition, position) == 20);
 
@@ -49,7 +49,7 @@ enum class RanOnce : uint32_t {
   kMapped,     ///< the program has mapped memory itself (virtual memory, stream-ordered pools)
   kPageable,   ///< kernels can write all of the process's memory
   kBusy,       ///< the GPU did not become idle before it
-  kWaits,      ///< it did not end by itself
+  kWaits,      ///< it did not end on its own
   kNoRoom,     ///< neither the GPU nor the host had room for a copy of the memory
   kFailed,     ///< memory could not be copied, or the launch failed
 };

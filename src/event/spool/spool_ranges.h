@@ -40,7 +40,7 @@ struct CounterRecord {
   uint32_t image;      ///< number of the image among those of the device, kNotMeasured = there is none
   uint32_t range;      ///< in the image
   uint32_t selected;   ///< 0: the filter left it out
-  uint32_t samples;    ///< launches that the range combines; of a record without range, launches it stands for
+  uint32_t samples;    ///< launches that the range combines; of a record without range, the launches behind it
   uint32_t name_bytes;
 };
 static_assert(sizeof(CounterRecord) == 104 && offsetof(CounterRecord, grid) == 48);

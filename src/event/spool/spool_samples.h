@@ -9,7 +9,7 @@
 namespace tacho::spool {
 
 inline constexpr uint32_t kSampleMagic = 0x33735443;  // "CTs3"
-inline constexpr uint32_t kNoSamples = 0xfffffffe;    // of a PcSampleRecord that only tells of losses
+inline constexpr uint32_t kNoSamples = 0xfffffffe;    // of a PcSampleRecord that only reports losses
 
 /// Samples at one instruction.
 //

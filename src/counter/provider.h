@@ -88,7 +88,7 @@ enum class Multiplex : uint8_t {
 enum class Caches : uint8_t {
   kDefault,  ///< kAll where kernels are replayed, else kNone
   kAll,      ///< all: they hold no data of the kernel and no dirty lines
-  kNone,     ///< none: they hold what the program left there
+  kNone,     ///< none: they hold the data that the program left there
 };
 
 /// One dispatch as a pass saw it.
@@ -156,7 +156,7 @@ inline constexpr std::string_view kEverywhere = "virtual";
 
 /// How to sample the program counter, where the provider leaves a choice (Provider::chooses_pc_sampling).
 struct PcSampling {
-  std::string method;     ///< "stochastic" or "host_trap"; "" = what the device does best
+  std::string method;     ///< "stochastic" or "host_trap"; "" = the device's better one
   std::string unit;       ///< "instructions", "cycles" or "time" (us); "" = the method's
   uint64_t interval = 0;  ///< between two samples, in that unit; 0 = a default
 };
@@ -200,7 +200,7 @@ struct Outcome {
   bool called_mpi = false;  ///< an execution called MPI_Init
   std::string operators;    ///< trace with PyTorch's operators and all kernels, in the workload's folder; "" = none
   std::vector<PcSample> samples;              ///< empty unless CollectRequest::pc_samples
-  std::shared_ptr<const SampledRun> sampled;  ///< of a provider whose samples come one by one, in place of `samples`
+  std::shared_ptr<const SampledRun> sampled;  ///< of a provider with single samples, in place of `samples`
   static constexpr size_t kMostNames = 1000;
   std::vector<std::string> seen_kernels;  ///< distinct names before the filter, at most kMostNames
 };

@@ -11,7 +11,7 @@
 namespace tacho::counter {
 
 struct SampledRun {
-  /// What stands at an address of a code object; equal ones are one.
+  /// The instruction at an address of a code object; equal ones are one.
   struct Instruction {
     std::string text;    ///< "v_add_f32_e32 v0, v1, v2"; "" = it could not be disassembled
     std::string source;  ///< "gemm.hip:42"; "" = no debug information

@@ -64,7 +64,7 @@ class Tee {
     close_target_ends();
     thread_ = std::thread([this] { loop(); });
   }
-  /// The target has ended: takes what it left in the channels. Never waits for descendants that hold them open.
+  /// The target has ended: takes the output left in the channels. Never waits for descendants that hold them open.
   void finish() {
     if (!thread_.joinable()) return;
     ending_.store(true);
@@ -109,7 +109,7 @@ class Tee {
     channels_[0].target_end = channels_[1].target_end = -1;
   }
 
-  // False when the reader of our own output is gone; the target's channel closes with it.
+  // False if the reader of our own output has closed it; the target's channel closes with it.
   bool pass_on(int to, const char* bytes, size_t size) {
     while (size > 0) {
       const ssize_t written = write(to, bytes, size);
@@ -293,7 +293,7 @@ tl::expected<void, launch::LaunchError> record_operators(const CollectRequest& r
   options.command = request.command;
   options.environment = std::move(environment);
   options.torch_trace = true;
-  options.target.graph_nodes = true;  // a graph is measured as a whole; what is in it is known node by node
+  options.target.graph_nodes = true;  // a graph is measured as a whole, but its operators are known node by node
   options.folder = request.folder;
   options.keep = operators_file(request.folder);
   observer.run_begins({}, 1, 1);

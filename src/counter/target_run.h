@@ -32,7 +32,7 @@ struct TargetRun {
 tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& options, Observer& observer);
 
 /// Runs the program once to record which operators of PyTorch launch its kernels; Outcome::operators gets the trace.
-/// `environment` is what the counting runs need to find the same devices.
+/// `environment`: as for the counting runs, so that the program finds the same devices.
 tl::expected<void, launch::LaunchError> record_operators(const CollectRequest& request,
                                                          std::vector<std::pair<std::string, std::string>> environment,
                                                          Observer& observer, Outcome& outcome);

@@ -1,4 +1,4 @@
-// Reading what the target counted (instances.h).
+// Reads the target's counts (instances.h).
 #include "counter/provider/amd/instances.h"
 
 #include <string.h>

@@ -18,7 +18,7 @@ namespace tacho::counter::amd {
 /// A value of one counter in one unit.
 struct UnitValue {
   uint32_t counter = 0;                                ///< index among the config's counters
-  std::array<int16_t, spool::kDimensions> position{};  ///< by spool::Dimension; -1 = the counter does not have it
+  std::array<int16_t, spool::kDimensions> position{};  ///< by spool::Dimension; -1 = not a dimension of the counter
   double value = 0;
 
   int at(spool::Dimension dimension) const { return position[static_cast<size_t>(dimension)]; }
@@ -36,13 +36,13 @@ struct CountedDispatch {
 /// a unit that has no definition are left out; `unknown` counts them.
 bool parse_instances(std::string_view bytes, std::vector<CountedDispatch>& out, uint64_t& unknown);
 
-/// All dispatches in the spool's folder, by index and pass: one that ran once for each pass is there as often. `cut`
+/// All dispatches in the spool's folder, by index and pass: one that ran once for each pass occurs as often. `cut`
 /// counts files that end in the middle of a record.
 Result<std::vector<CountedDispatch>> read_instances(const std::string& folder, size_t& cut, uint64_t& unknown);
 
 /// The launches of the spool's folder that were broken off before their last pass, by index.
 std::map<uint64_t, spool::RanOnce> read_broken_off(const std::string& folder);
-/// Why launches ran once: what follows "5 launches ran once: ". `seconds`: how long tacho waits for the GPU.
+/// The reason why launches ran once, to follow "5 launches ran once: ". `seconds`: how long tacho waits for the GPU.
 std::string sentence_of(spool::RanOnce once, int64_t seconds);
 
 /// The columns of a pass's csv, each the values of one counter: of all units, added up, or of one channel.

@@ -1,5 +1,6 @@
-// tacho's side of PC sampling on AMD GPUs: what the target left in the spool (vendor/amd/sdk_sampling.h) becomes
-// samples with instructions and source lines. AMD's comgr disassembles where it is installed.
+// tacho's side of PC sampling on AMD GPUs: turns the records that the target left in the spool
+// (vendor/amd/sdk_sampling.h) into samples with instructions and source lines. AMD's comgr disassembles if it is
+// installed.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ struct SampledProcess {
   };
   struct Kernel {
     uint64_t code_object = 0, object = 0;
-    int64_t entry = 0;  ///< bytes from `object` to the first instruction; 0 = not told
+    int64_t entry = 0;  ///< bytes from `object` to the first instruction; 0 = unknown
     uint32_t vector = 0, accumulation = 0, scalar = 0;
     std::string name;
   };
@@ -63,8 +64,7 @@ class CodeImage {
 /// names none. A size of 0: up to the end.
 bool parse_code_uri(std::string_view uri, std::string& path, uint64_t& offset, uint64_t& size);
 
-/// What the run's folder holds of dispatches that pass `filter`. `notes` gets a sentence for each thing missing from
-/// it.
+/// The samples in the run's folder of dispatches that pass `filter`. `notes` gets a sentence for each missing part.
 Result<SampledRun> read_sampled(const std::string& folder, const Filter& filter, std::vector<std::string>& notes);
 
 }  // namespace tacho::counter::amd

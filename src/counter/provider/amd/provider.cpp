@@ -1,8 +1,7 @@
 // AMD's GPUs: counters through rocprofiler-sdk, which calls libtacho.so for every dispatch
-// (capture/source/rocm/counting.cpp). This side plans the passes, runs the program once for each of them, or once in
-// all where dispatches take turns or launches run once for each (capture/source/rocm/replay/replay.h), and makes
-// columns of
-// what the units counted.
+// (capture/source/rocm/counting.cpp). This side plans the passes and makes columns of the units' counts. It runs the
+// program once for each pass, or once in all if dispatches take turns or launches run once for each pass
+// (capture/source/rocm/replay/replay.h).
 //
 // A hardware block has a few counter slots. A level counter (SQ_LEVEL_WAVES, ...) and its accumulator get their own
 // pass, together with the counters of the metrics that use the level. All other counters go into the first pass with
@@ -67,8 +66,8 @@ struct OpenPass {
   }
 };
 
-// Between two samples, where the user names no interval: rocprof-compute's for the hardware's method, whose default for
-// the other one would be a second.
+// Interval between samples if the user gives none: rocprof-compute's for the hardware's method. Its interval for the
+// other one would be a second.
 constexpr uint64_t kCyclesOfSample = 1 << 20, kMicrosecondsOfSample = 100;
 
 constexpr std::string_view kSdkNotLoaded =
@@ -209,7 +208,7 @@ class AmdProvider : public Provider {
                     : replayed  ? fmt::format("{} passes, each launch is run once for each", plan.passes.size())
                     : runs > 1  ? fmt::format("{} passes, the program is run once for each", runs)
                                 : std::string("one pass"));
-    // A rank whose program calls MPI_Init runs once: where samples are all that was asked for, that run takes them.
+    // A rank whose program calls MPI_Init runs once: if only samples were requested, that run takes them.
     const bool samples_first = request.pc_samples && request.only_samples && job_rank().known();
     if (samples_first) {
       if (auto done = sample(device, request, observer, outcome); !done) return launch::fail_with(done);
@@ -359,7 +358,7 @@ class AmdProvider : public Provider {
     return made;
   }
 
-  // False: further runs would tell nothing.
+  // False if further runs are useless.
   tl::expected<bool, launch::LaunchError> one_run(const Device& device, const Plan& plan, const CollectRequest& request,
                                                   How how, size_t number, Observer& observer, Outcome& outcome,
                                                   std::vector<std::string>& before, std::set<std::string>& told) const {
@@ -397,7 +396,7 @@ class AmdProvider : public Provider {
       observer.warn(std::string(kSdkNotLoaded));
       return false;
     }
-    // One after the other, what is known of each dispatch: a record for each pass in which it ran.
+    // The records of each dispatch, one for each pass in which it ran.
     std::vector<std::span<const amd::CountedDispatch>> dispatches;
     for (size_t at = 0; at < records->size();) {
       size_t end = at + 1;

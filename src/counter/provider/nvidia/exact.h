@@ -10,9 +10,9 @@
 
 namespace tacho::counter::nvidia {
 
-/// True for sums of what a kernel does whatever the time and the caches: instructions, warps, blocks, requests and
-/// sectors by operation, passes through shared memory. Counters of patched code (smsp__sass_*) are always whole, and
-/// false here.
+/// True for sums of a kernel's own work, which do not depend on time and caches: instructions, warps, blocks, requests
+/// and sectors by operation, passes through shared memory. False for counters of patched code (smsp__sass_*), which are
+/// always whole.
 bool is_deterministic(std::string_view metric);
 
 /// Groups of deterministic counters that CUPTI counts whole: each has at most one counter of a hardware unit (the name

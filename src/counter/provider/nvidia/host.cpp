@@ -1,5 +1,5 @@
-// CUPTI's profiler host library (host.h). This file declares the structures that it uses. Each begins with its size, by
-// which CUPTI tells versions apart; tests/counter compares them with CUPTI's headers where those are installed.
+// CUPTI's profiler host library (host.h). This file declares the structures that it uses. Each begins with its size,
+// which tells CUPTI its version; tests/counter compares them with CUPTI's headers if those are installed.
 #include "counter/provider/nvidia/host.h"
 
 #include <dlfcn.h>

@@ -22,12 +22,12 @@ struct Launch {
   /// Launch parameters that multiplexing groups by besides the kernel: grid, block and shared memory, as text.
   std::string shape;
 
-  /// Launches of the program that the record stands for.
+  /// Launches of the program behind the record.
   size_t samples_seen() const { return dispatch.index == ~uint64_t{0} ? samples : 1; }
 };
 
-/// All records of all processes, ordered by index; records that stand for launches without an index come last. `cut`
-/// counts files with a truncated or malformed record.
+/// All records of all processes, ordered by index; records of launches without an index come last. `cut` counts files
+/// with a truncated or malformed record.
 Result<std::vector<Launch>> read_launches(const std::string& folder, size_t& cut);
 /// Appends the records in one file's bytes to `out`, up to the first malformed one. False when there is one.
 bool parse_launches(std::string_view bytes, std::vector<Launch>& out);

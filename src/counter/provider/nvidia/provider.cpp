@@ -467,7 +467,7 @@ class NvidiaProvider : public Provider {
       return keep(run_number, run->result, std::move(*seen));
     }
 
-    // Takes what a run counted. False where it was the last that makes sense.
+    // Takes a run's counts. False if further runs are useless.
     bool keep(size_t run_number, const launch::RunResult& result, std::vector<nvidia::Launch> seen) {
       // The folder also holds images of earlier runs: launches that a crashed run did not reach have the passes before
       // it.

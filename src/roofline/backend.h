@@ -45,8 +45,8 @@ class Device {
   virtual const DeviceInfo& info() const = 0;
   virtual std::vector<Offer> offers() const = 0;
   virtual Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) = 0;
-  /// Fails where a short kernel's results are wrong: such a device executes nothing, and every benchmark would find it
-  /// out for itself only at its end.
+  /// Fails if a short kernel's results are wrong: such a device executes nothing, and every benchmark would only notice
+  /// at its end.
   virtual Status try_out() { return {}; }
   /// Target duration of a run, ns.
   virtual double run_time() const { return 3e6; }
@@ -64,7 +64,7 @@ struct DeviceEntry {
 
 /// An API for devices; each backend has a folder here.
 struct Backend {
-  const char* name;    ///< "opencl"; what DeviceInfo::backend says
+  const char* name;    ///< "opencl"; the value of DeviceInfo::backend
   const char* vendor;  ///< vendor::Vendor::name() of all its devices, which backends after it then leave out; "" = any
   const char* text;    ///< for --help: "NVIDIA's driver", "" = the name says it
   /// Devices on this machine. If there is a library but no device, `note` says why.

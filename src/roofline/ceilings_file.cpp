@@ -205,7 +205,7 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
     say(fmt::format("[roofline] roofline.csv cannot be used: {}. Kept as {}", existing.what, kept));
   }
   const std::string cached = cache_path(info);
-  // Two runs that measure at the same time disturb each other: the second waits, and takes what the first has measured.
+  // Two runs that measure at the same time disturb each other: the second waits, and takes the first one's results.
   const Lock lock(cached);
   const Existing in_cache = cached.empty() ? Existing{} : compare_file(cached, info);
   std::string text;

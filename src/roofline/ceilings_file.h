@@ -29,7 +29,7 @@ Status store_in_cache(const DeviceCeilings& ceilings);
 enum class Match { kMissing, kSame, kOther, kUnreadable };
 struct Existing {
   Match match = Match::kMissing;
-  std::string what;  ///< whose it is, or when it was measured
+  std::string what;  ///< the device's name, or when it was measured
 };
 /// Compares a roofline.csv with the device: name, id and driver must be equal. A file of ROCm Compute Profiler names
 /// none of them and counts as another device's.
@@ -43,8 +43,8 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
                        const SuiteOptions& options);
 
 /// The device whose ceilings belong to a counter profile of `vendor` ("nvidia", "amd", "virtual", "cpu") on its device
-/// `id` ("0", "1", "virtual", "cpu"). For NVIDIA the GPU of that number; for the virtual GPU and the CPU, whose times
-/// come from OpenCL on the CPU, that CPU device. The error says what is missing.
+/// `id` ("0", "1", "virtual", "cpu"). For NVIDIA the GPU of that number. The virtual GPU and the CPU get their times
+/// from OpenCL on the CPU, so theirs is that CPU device. The error names the missing device.
 Result<NumberedDevice> device_of_profile(const std::vector<NumberedDevice>& devices, std::string_view vendor,
                                          std::string_view id);
 

@@ -27,7 +27,7 @@ inline uint16_t to_half(double value) {
   const int scale = exponent < -13 ? 24 : 11 - exponent;  // a multiple of 2^-scale is what fits
   const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(value, scale)));
   if (exponent < -13) return static_cast<uint16_t>(sign | units);
-  // Rounding up to the next power of two carries into the exponent by itself.
+  // Rounding up to the next power of two carries into the exponent.
   return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 13) << 10) + units));
 }
 

@@ -185,7 +185,7 @@ std::span<const Backend> backends() {
 
 std::vector<NumberedDevice> list_devices(std::vector<std::string>& notes, std::string_view backend) {
   std::vector<NumberedDevice> list;
-  std::vector<const vendor::Vendor*> shown;  // whose devices have a backend of their own here
+  std::vector<const vendor::Vendor*> shown;  // vendors with a backend for their devices here
   for (const Backend& each : backends()) {
     if (!backend.empty() && backend != each.name) continue;
     std::string note;

@@ -25,7 +25,7 @@ struct SuiteOptions {
   uint32_t experiments = 100;     ///< at most; fewer if they would take more than `seconds`
   double target = 0;              ///< duration of one run in ns; 0 = the device's default
   double seconds = 0.8;           ///< limit for the experiments of one benchmark
-  double limit = 30;              ///< s for one benchmark, whose next run is then left out, and it with it
+  double limit = 30;              ///< s for one benchmark; one whose next run would exceed it is left out
   double total_limit = 300;       ///< s for all of them; benchmarks after that are left out
   std::vector<std::string> only;  ///< columns; empty = all
   /// Gets lines for people in rocprof-compute's format, without a newline; may be empty.

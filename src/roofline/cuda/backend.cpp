@@ -1,4 +1,4 @@
-// NVIDIA GPUs through the driver API: compiles the PTX of ptx.h for the device, runs it, and checks what it computed.
+// NVIDIA GPUs through the driver API: compiles the PTX of ptx.h for the device, runs it, and checks the results.
 #include "roofline/backend.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ class Memory {
   size_t size_ = 0;
 };
 
-// What all kernels have in common: module, buffers, launch and timing.
+// The common parts of all kernels: module, buffers, launch and timing.
 class CudaBenchmark : public Benchmark {
  public:
   CudaBenchmark(const CudaDriver& driver, uint32_t units) : driver_(driver), units_(units) {}
@@ -449,7 +449,7 @@ class MmaBenchmark : public CudaBenchmark {
   }
 
   Status check() override {
-    // FP8 accumulators keep so few bits that a long sum stands still: they are checked over one trip only.
+    // FP8 accumulators keep so few bits that a long sum stops growing: they are checked over one trip only.
     if (kind_.element != Element::kE4m3) TACHO_TRY(check_warps(count_));
     TACHO_TRY(launch(1));
     return check_warps(1);
@@ -639,7 +639,7 @@ class CudaDevice : public Device {
       const int capability = 10 * major_ + minor_;
       if (kind.name == "i8" && capability < 61) offer.measurement.skipped = "needs sm_61";
     }
-    // On Hopper wgmma is the way to the tensor cores' rate; what mma.sync gets is told beside it.
+    // On Hopper only wgmma reaches the tensor cores' rate; the rate of mma.sync is shown as well.
     const bool hopper = has_feature(info_.architecture, "wgmma");
     for (const MmaKind& kind : mma_kinds()) {
       const std::string_view type = name_of(kind.element);

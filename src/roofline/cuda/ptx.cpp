@@ -188,7 +188,7 @@ class MemoryKernel {
     if (writes) text_ += "  add.u64 %q, %q, %target;\n";
     if (name_ == "dram_read") begin_sums();
     if (name_ == "dram_write") {
-      // What is written: a vector of the table's for each thread.
+      // The values to write: a vector of the table's for each thread.
       text_ += fmt::format("  and.b32 %x, %thread, {};\n  mul.wide.u32 %p, %x, 16;\n  add.u64 %p, %p, %table;\n",
                            kStarts - 1);
       load("ld.global", "v", 0, "%p");
@@ -212,7 +212,7 @@ class MemoryKernel {
     if (name_ == "dram_read") end_sums();
   }
 
-  // Every block walks through the whole set, from a place of its own; past the L1, whose lines would serve others.
+  // Every block walks through the whole set, from its own start; past the L1, whose lines would serve other blocks.
   void add_l2() {
     begin_sums();
     text_ += R"(  mul.wide.u32 %p, %block, 4096;
@@ -343,7 +343,7 @@ std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
       text += fmt::format("  cp.async.cg.shared.global [%to+{}], [%p+{}], 16;\n", j * 16 * 256, j * 16 * 256);
     text += "  cp.async.commit_group;\n";
   };
-  // What the threads have stored becomes visible to the tensor cores.
+  // Makes the threads' stores visible to the tensor cores.
   constexpr std::string_view kArrived = "  cp.async.wait_group 0;\n  fence.proxy.async.shared::cta;\n  bar.sync 0;\n";
   text += "  mov.u32 %to, %base;\n";
   copy();

@@ -77,7 +77,7 @@ DeviceInfo describe(cl_device_id device) {
   return info;
 }
 
-// Data cache of the first CPU in bytes; 0 where sysfs does not tell.
+// Data cache of the first CPU in bytes; 0 if sysfs does not say.
 uint64_t cpu_cache(int level) {
   for (int i = 0; i < 8; ++i) {
     const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
@@ -171,7 +171,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
     }
     TACHO_TRY(set_arguments());
     TACHO_ASSIGN(const double duration, launch());
-    // OpenCL does not tell a GPU's clock; a CPU's has been measured.
+    // OpenCL does not report a GPU's current clock; a CPU's has been measured.
     return Sample{duration, session_->cpu ? session_->info.max_clock : kUnknown};
   }
 
@@ -304,7 +304,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
           session_->cpu ? std::max<uint64_t>(3 * cache, 64 << 20) : std::max<uint64_t>(16 * cache, 512 << 20);
       wanted = std::min(
           {wanted, uint64_t{most}, session_->info.memory / (2 * arrays), std::max(uint64_t{1} << 30, 3 * cache)});
-      // Runs go through all arrays in turn: together they have to be larger than what the caches hold.
+      // Runs go through all arrays in turn: together they have to exceed the caches.
       if (wanted < cache || arrays * wanted < 2 * cache)
         return fail("{} MiB of device memory are too little for arrays that do not fit into its caches",
                     session_->info.memory >> 20);
@@ -386,7 +386,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
     TACHO_ASSIGN(const std::vector<uint32_t> sums, download<uint32_t>(3, 0, items));
     uint32_t got = 0, expected = 0;
     for (const uint32_t sum : sums) got += sum;
-    if (parts_ > 1) {  // what the last run read, of each work-item's piece
+    if (parts_ > 1) {  // the part of each work-item's piece that the last run read
       const uint64_t words = uint64_t{count_} * kClMemoryUnroll * lanes_;
       for (uint64_t item = 0; item < items; ++item)
         for (uint64_t i = 0; i < words; ++i) expected += word_of((item * first_ + region_) * lanes_ + i);
@@ -477,7 +477,7 @@ class OpenClDevice : public Device {
       if (plan.type == "double" && !has("cl_khr_fp64")) m.skipped = "the device has no FP64 (cl_khr_fp64)";
       if (plan.type == "half" && !has("cl_khr_fp16")) m.skipped = "the device has no FP16 (cl_khr_fp16)";
       if (session_->cpu && plan.kind == Kind::kVector) {
-        // OpenCL's properties do not tell how many units of that width there are.
+        // OpenCL's properties do not say how many units of that width there are.
         const auto width =
             device_value<cl_uint>(session_->device, plan.type == "double" ? CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE
                                                                           : CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
@@ -509,14 +509,14 @@ class OpenClDevice : public Device {
     const auto plan =
         std::find_if(kPlans.begin(), kPlans.end(), [](const Plan& each) { return each.column == "FP32Flops"; });
     OpenClBenchmark benchmark(session_, *plan);
-    // What cannot be built or started says so where it is measured.
+    // A kernel that cannot be built or started fails in its own benchmark.
     if (session_->cpu || !benchmark.prepare() || !benchmark.run()) return {};
     return benchmark.check();
   }
 
   // A CPU's own clock property is its nominal one: the real one comes from a chain of operations of one cycle each, on
-  // all cores at the same time. What starting the cores costs is the same for a long and a short chain, so it falls out
-  // of their difference. All cores are seldom faster than one alone, and where other programs keep one busy they only
+  // all cores at the same time. Starting the cores costs the same for a long and a short chain, so that cost cancels in
+  // their difference. All cores together are seldom faster than one alone; if other programs keep one busy, they only
   // look slower.
   Status find_clock() {
     ClockChain chain(session_);
@@ -534,7 +534,7 @@ class OpenClDevice : public Device {
   }
 
  private:
-  // AMD's matrix cores: what the architecture has, and what it has not, named.
+  // Offers of AMD's matrix cores: those of the architecture, and those that it lacks, as skipped.
   void add_matrix_offers(std::vector<Offer>& list) const {
     const std::string& architecture = session_->info.architecture;
     const std::vector<MfmaKind> kinds = mfma_kinds(architecture);

@@ -1,5 +1,5 @@
-// Runs and checks the kernels of mfma.h. Compiled for every architecture and run on software that does what the manuals
-// say (tests/roofline); no AMD GPU has run them yet.
+// Runs and checks the kernels of mfma.h. They compile for every architecture and run on software that follows the
+// manuals (tests/roofline); no AMD GPU has run them yet.
 #include "roofline/opencl/matrix.h"
 
 #include <algorithm>
@@ -68,8 +68,8 @@ class MatrixBenchmark : public Benchmark, ClKernel {
  private:
   size_t result_size() const { return kind_.wide() ? 8 : 4; }
 
-  // MHz: the groups' cycles for each of their ticks, whose length the run's duration tells. Unknown where that makes no
-  // sense, as when the two clocks are one.
+  // MHz: the groups' cycles for each of their ticks, whose length follows from the run's duration. Unknown if the
+  // result is implausible, for example when both clocks are the same.
   double clock_of(const std::vector<uint64_t>& times, double duration) const {
     double cycles = 0, ticks = 0;
     uint64_t first = UINT64_MAX, last = 0;

@@ -16,7 +16,7 @@ namespace tacho::workload {
 
 namespace {
 
-// Bytes of all tables that stand in anonymous memory.
+// Bytes of all tables in anonymous memory.
 std::atomic<size_t> in_memory{0};
 
 // Room for `bytes` bytes: from the heap, from an anonymous mapping, or in an unlinked file in TMPDIR, by size.

@@ -1,4 +1,4 @@
-// What identifies a dispatch (dispatch.h).
+// The identity of a dispatch (dispatch.h).
 #include "workload/dispatch.h"
 
 #include <algorithm>

@@ -12,7 +12,7 @@ namespace tacho::workload {
 class FaultLog {
  public:
   explicit FaultLog(std::string file) : file_(std::move(file)) {}
-  /// `consequence` says what the reader did about the fault ("they were left out").
+  /// `consequence`: the reader's reaction to the fault ("they were left out").
   void add(std::string_view kind, std::string_view consequence, uint64_t row, std::string detail);
   void report(std::vector<std::string>& warnings) const;
 

@@ -143,7 +143,7 @@ std::vector<std::pair<std::string, std::string>> gpu_of(const std::string& path)
   }
 }
 
-// What sysinfo.csv calls the columns of agent_info.csv.
+// Columns of agent_info.csv and their names in sysinfo.csv.
 constexpr std::pair<std::string_view, std::string_view> kFacts[] = {
     {"Product_Name", "gpu_model"},
     {"Cu_Count", "cu_per_gpu"},

@@ -20,10 +20,10 @@ struct ForeignCounters {
 /// Files of complete profile folders are not among `passes`.
 ForeignCounters find_foreign_counters(const std::string& folder);
 
-/// Writes the profile folder `output`: the passes as pmc_perf_<n>.csv, sysinfo.csv from what is known of the GPU, and
-/// profiling_config.yaml that says where they come from; or, without passes, a copy of the only complete folder.
-/// `architecture` overrides what the files say. An error when the architecture is unknown or `output` exists (unless
-/// `overwrite`, which replaces the files that a profile folder has).
+/// Writes the profile folder `output`: the passes as pmc_perf_<n>.csv, sysinfo.csv with the known facts about the GPU,
+/// and profiling_config.yaml with the origin of the passes; or, without passes, a copy of the only complete folder.
+/// `architecture` overrides the files. An error if the architecture is unknown or `output` exists (unless `overwrite`,
+/// which replaces the files that a profile folder has).
 Status import_counters(const ForeignCounters& found, const std::string& source, const std::string& output,
                        std::string architecture, bool overwrite);
 

@@ -39,7 +39,7 @@ void append_list(std::string& out, const std::vector<std::string>& list) {
   out += ']';
 }
 
-// The members of an entry; false when one is unknown or is not what it has to be.
+// The members of an entry; false if one is unknown or has the wrong type.
 bool read_entry(const YAML::Node& entry, RunEntry& run) {
   const auto list = [](const YAML::Node& value, std::vector<std::string>& out) {
     if (!value.IsSequence() || value.size() > kMostInList) return false;

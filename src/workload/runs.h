@@ -21,7 +21,7 @@ struct RunEntry {
   bool estimated = false;          ///< values were extrapolated; the CI gate refuses them
   bool roofline_only = false;
   int exit_code = 0;
-  int seen = 0, measured = 0;  ///< dispatches that passed the filter, and those with values; 0 = not told
+  int seen = 0, measured = 0;  ///< dispatches that passed the filter, and those with values; 0 = unknown
 
   /// True if analyze joins the two runs.
   bool same_target(const RunEntry& other) const {

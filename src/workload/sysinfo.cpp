@@ -51,8 +51,8 @@ std::string number_text(double value) {
   return value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{}", value);
 }
 
-// The value that old files have in other words. What they lack because it was the same on every GPU of an architecture
-// is in the catalog (missing_sysinfo).
+// Converts values that old files state differently. Values that they lack, because they were the same on every GPU of
+// an architecture, are in the catalog (missing_sysinfo).
 void complete(SysInfo& info) {
   if (std::isnan(info.number("num_hbm_channels"))) {
     // hbm_bw (GB/s) was computed as memory clock (MHz) * 32 bytes * channels.

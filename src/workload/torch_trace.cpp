@@ -148,7 +148,7 @@ Status read_pair(const Pair& pair, std::map<std::string, TorchOperator>& operato
   return {};
 }
 
-// What is in the CUDA graphs of a run.
+// The parts of the CUDA graphs of a run.
 Status read_graphs(const fs::path& file, std::vector<TorchGraphPart>& parts) {
   TACHO_ASSIGN(CsvReader reader, CsvReader::open(file.string()));
   std::vector<std::string_view> fields;

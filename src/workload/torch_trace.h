@@ -19,7 +19,7 @@ inline constexpr std::string_view kCollectionSuffix = "counter_collection.csv";
 inline constexpr std::string_view kGraphSuffix = "graph_nodes.csv";  // beside the first pair of a run
 inline constexpr std::string_view kGraphHeader = "Graph_Name,Graph_Id,Launches,Operator_Name,Kernels,Duration_Ns\n";
 
-/// An operator by its whole name, and what it launched.
+/// An operator by its whole name, with the work that it launched.
 struct TorchOperator {
   std::string name;                ///< "nn.Module.Net.forward/torch.nn.functional.relu"
   size_t calls = 0;                ///< that launched something
@@ -29,10 +29,10 @@ struct TorchOperator {
   double kernel_ns = 0;            ///< of all its dispatches
 };
 
-/// What an operator made of a CUDA graph, which counters measure as a whole.
+/// An operator's part of a CUDA graph, which counters measure as a whole.
 struct TorchGraphPart {
   std::string graph;     ///< its title: "graph of 110 nodes: vectorized_elementwise_kernel x24, ..."
-  int64_t number = 0;    ///< tells graphs with one title apart
+  int64_t number = 0;    ///< distinguishes graphs with one title
   int64_t launches = 0;  ///< of the graph, in the run that recorded the operators
   std::string name;      ///< of the operator; "" = no operator made these nodes
   int64_t kernels = 0;   ///< in all launches

@@ -106,7 +106,7 @@ void collect_workloads(const std::string& folder, int depth, std::vector<std::st
 
 constexpr std::string_view kEmpty = "it is empty";
 
-// What a folder without counters seems to be, as the end of a sentence.
+// A guess at the kind of a folder without counters, as the end of a sentence.
 std::string guess(const std::string& folder, int depth = 4) {
   bool any = false;
   for (const std::string& name : entries_of(folder, false)) {
@@ -194,7 +194,7 @@ Status keep_rows(Workload& workload, const std::vector<uint32_t>& rows) {
   return {};
 }
 
-// Dispatches whose numbers cannot be true are left out, counted and named.
+// Leaves out dispatches with contradictory numbers, counts them and names them.
 Status drop_contradictions(Workload& workload, const std::string& file, bool compat) {
   const CounterTable& counters = workload.passes.front().counters;
   const auto start = counters.column("Start_Timestamp");
@@ -261,7 +261,7 @@ Result<std::string> find_workload(const std::string& given) {
               found.size(), list);
 }
 
-// What perfmon/<pass>.yaml lists under "extrapolated:".
+// The names listed in perfmon/<pass>.yaml under "extrapolated:".
 static void read_extrapolated(const std::string& folder, const std::vector<std::string>& passes,
                               std::vector<std::string>& out) {
   for (const std::string& path : passes) {
@@ -280,7 +280,7 @@ static void read_extrapolated(const std::string& folder, const std::vector<std::
 
 namespace {
 
-// The passes of a folder without a joined file. `levels_joined` tells whether those of levels are among them.
+// The passes of a folder without a joined file. `levels_joined`: whether those of levels are among them.
 Result<RawTable> read_passes(Files& files, bool of_tacho, const ReadOptions& options, NameTable& kernels,
                              Workload& workload, bool& levels_joined) {
   std::vector<char> is_long;

@@ -45,7 +45,7 @@ int pass_number(std::string_view name) {
   return -1;
 }
 
-// What a profile run may have written: removed by --overwrite.
+// Files of a profile run, which --overwrite removes.
 bool is_ours(const fs::path& path) {
   const std::string name = path.filename().string();
   return pass_number(name) >= 0 || name == "pmc_perf.csv" || name == "sysinfo.csv" || name == "timestamps.csv" ||
@@ -73,7 +73,7 @@ std::vector<fs::path> files_of_runs(const fs::path& folder) {
 
 }  // namespace
 
-// On the folder itself: nothing is left of it, however the process ends, and the target does not have it.
+// A lock on the folder itself: it leaves no file, however the process ends, and the target does not inherit it.
 class FolderWriter::Lock {
  public:
   explicit Lock(int file) : file_(file) {}
@@ -85,8 +85,8 @@ class FolderWriter::Lock {
   int file_;
 };
 
-// What --overwrite removes, in a hidden folder beside the new files until the program runs; and what tachos that were
-// killed left in the folder.
+// The files that --overwrite removes, in a hidden folder beside the new files until the program runs, and those that
+// killed tachos left in the folder.
 class FolderWriter::Aside {
  public:
   explicit Aside(fs::path folder) : folder_(std::move(folder)) {}
@@ -101,8 +101,8 @@ class FolderWriter::Aside {
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
 
-  // Killed tachos: what one had set aside for a program that it did not start any more comes back. Spools and
-  // unfinished traces are of no use.
+  // Restores files that a killed tacho had set aside for a program that it no longer started. Spools and unfinished
+  // traces are of no use.
   void tidy() {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder_, error))
@@ -117,7 +117,7 @@ class FolderWriter::Aside {
     const std::vector<fs::path> names = files_of_runs(folder_);
     std::error_code error;
     if (names.empty()) return {};
-    // It stays when tacho is killed: the next run puts back what is in it.
+    // It stays if tacho is killed: the next run puts its contents back.
     TACHO_ASSIGN(TemporaryFolder folder, TemporaryFolder::create((folder_ / kHidden).string()));
     hidden_ = folder.release();
     fs::create_directory(hidden_ / "perfmon", error);
@@ -139,7 +139,7 @@ class FolderWriter::Aside {
     moved_.clear();
     std::error_code error;
     if (!hidden_.empty()) {
-      // Under another name first: what is left of it if we are killed on the way must not come back.
+      // Renamed first: if we are killed on the way, the rest must not come back.
       fs::path gone = hidden_;
       gone.replace_filename(".tacho-gone-" + std::to_string(getpid()));
       fs::rename(hidden_, gone, error);

@@ -1,5 +1,5 @@
-// What the layouts of counter files have in common: headers under their names of today, cells, and faults. Internal to
-// the workload folder.
+// The common part of the layouts of counter files: today's names of headers, cells, and faults. Internal to the
+// workload folder.
 #pragma once
 
 #include <array>
@@ -65,7 +65,7 @@ int64_t integer_cell(std::string_view cell, bool& ok);
 /// A cell for messages: at most 40 characters, control characters as "?".
 std::string shown(std::string_view cell);
 
-/// What readers do about a fault.
+/// Reactions of readers to a fault.
 inline constexpr std::string_view kLeftOut = "left out";
 inline constexpr std::string_view kTreatedAsMissing = "treated as missing";
 

@@ -214,7 +214,7 @@ class LongReader {
     return total == 0 ? middle[1] : (middle[0] + middle[1]) / 2;
   }
 
-  // Numbers dispatches and GPUs from 0. Returns how many ids stand for more than one dispatch.
+  // Numbers dispatches and GPUs from 0. Returns how many ids belong to more than one dispatch.
   uint64_t fill_dispatches(const std::vector<uint32_t>& order, RawTable& table) {
     std::vector<int64_t> gpus;
     for (const Group& group : groups_) gpus.push_back(group.gpu);
@@ -258,8 +258,8 @@ class LongReader {
   const ReadOptions& options_;
   NameTable& kernels_;
   uint64_t row_bound_;
-  // What is kept of a row until the sizes are known: which dispatch and counter (packed into the bits of a double),
-  // and its value.
+  // The part of a row that is kept until the sizes are known: its dispatch and counter (packed into the bits of a
+  // double), and its value.
   CounterTable cells_;
   size_t cell_count_ = 0;
   std::map<Key, uint32_t> group_numbers_;

@@ -72,7 +72,7 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder, std:
   const size_t instruction = position(header, "Instruction"), source = position(header, "Instruction_Comment"),
                dispatch = position(header, "Dispatch_Id"), issued = position(header, "Wave_Issued_Instruction"),
                stall = position(header, "Stall_Reason"),
-               counts = position(header, "Samples");  // ours: a row stands for so many
+               counts = position(header, "Samples");  // ours: a row counts as this many
   if (instruction == kNowhere || dispatch == kNowhere)
     return fail("{}: the header has no Instruction or no Dispatch_Id; these are no PC samples of rocprofv3",
                 result.file);

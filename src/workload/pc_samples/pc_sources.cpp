@@ -62,7 +62,7 @@ std::string pc_sources_csv(const std::vector<SampledLine>& sampled) {
       if (files.size() == kMostFiles) continue;
       found = files.emplace(std::string(file), Wanted{each.path, {}}).first;
     }
-    // Two files of one name cannot be told apart in the samples: neither is shown.
+    // The samples do not distinguish two files of one name: neither is shown.
     if (found->second.path != each.path) found->second.path.clear();
     found->second.lines.insert(line);
   }

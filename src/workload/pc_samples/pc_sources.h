@@ -1,6 +1,5 @@
-// Source text beside PC samples. `tacho profile` keeps the lines around those in which samples fell, in
-// ps_file_sources.csv: whoever looks at the folder later may not have the program's source, and pages read nothing but
-// the folder.
+// Source text beside PC samples. `tacho profile` keeps the lines around those with samples in ps_file_sources.csv: a
+// later reader of the folder may not have the program's source, and pages read nothing but the folder.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What checks share (check.h).
+// Helpers that checks share (check.h).
 #include "vendor/check.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What `tacho doctor` looks at: one Check a thing, with the command that mends it. Vendors add their own (vendor.h).
+// The checks of `tacho doctor`: one Check a thing, with the command that mends it. Vendors add their own (vendor.h).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace tacho::vendor {
 struct Check {
   enum class State : uint8_t {
     kGood,
-    kNote,  ///< not here, or less than there could be; what it is for works without, or is not wanted
+    kNote,  ///< missing, or less than possible; tacho works without it, or its use is not wanted
     kBad,   ///< broken: something that this machine has, or that everything needs, does not work
   };
   std::string what;  ///< "NVIDIA driver"
@@ -24,7 +24,7 @@ struct Check {
 std::string install_command(const std::string& debian, const std::string& fedora = {});
 /// "sudo " for everybody but root.
 std::string sudo();
-/// Whether this process runs in a container, as far as that can be told: "docker", "podman", "lxc", "kubernetes",
+/// Whether this process runs in a container, as far as can be seen: "docker", "podman", "lxc", "kubernetes",
 /// "container"; empty = no.
 std::string container();
 /// Whether the PCI bus has a display or processing device of this vendor (0x10de).

@@ -22,7 +22,7 @@ struct GpuSelection {
 struct GpuReading {
   std::string name;      // "GPU GFX Busy [0]"
   std::string unit;      // "%", "MHz", "B", "W", "deg C", ...
-  std::string text;      // what it is
+  std::string text;      // what it measures
   std::string category;  // "device_busy_gfx", "device_power", ...
   int gpu = 0;
   double value = 0;

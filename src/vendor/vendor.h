@@ -25,7 +25,7 @@ struct Injection {
   };
   const char* variable;
   Kind kind;
-  const char* source;  ///< what is not traced when the variable is taken: "CUDA"
+  const char* source;  ///< the API that is not traced if the variable is taken: "CUDA"
 };
 
 /// The facts that `tacho avail` shows.
@@ -54,10 +54,10 @@ class Vendor {
   virtual bool made(std::string_view maker) const = 0;
   /// Words with which its marketing names begin and that name no model, in their order: "NVIDIA ", "Tesla ".
   virtual std::span<const std::string_view> prefixes() const = 0;
-  /// The API whose calls the vendor's source sees.
+  /// The API that the vendor's source records.
   virtual event::Domain api() const = 0;
   virtual std::span<const Injection> injections() const { return {}; }
-  /// Environment variables that change what the vendor's programs do and are therefore recorded.
+  /// Environment variables that change the behaviour of the vendor's programs and are therefore recorded.
   virtual std::span<const char* const> recorded_variables() const { return {}; }
   /// Further changes to a target's environment. `library`: path of libtacho.so.
   virtual void prepare(EnvironmentBlock& variables, const std::string& library) const {
@@ -68,7 +68,7 @@ class Vendor {
   virtual std::vector<std::string> installed_gpus() const = 0;
   /// Looks at the machine. May initialise the vendor's driver in this process: do not fork afterwards.
   virtual Inspection inspect() const { return {}; }
-  /// What `tacho doctor` says of the vendor's GPUs, driver, libraries and permissions here. As inspect(), may
+  /// The results of `tacho doctor` for the vendor's GPUs, driver, libraries and permissions here. As inspect(), may
   /// initialise the driver.
   virtual std::vector<Check> checks() const = 0;
   /// Why `executable`, which holds code for the vendor's GPUs, cannot reach one here, in one sentence; empty when it

@@ -1,5 +1,5 @@
-// AMD SMI ($TACHO_AMD_SMI or libamd_smi.so): telemetry of AMD GPUs. Declared here are the few functions that tacho
-// calls, and only those whose parameters have stayed the same over the library's versions; structures that grew get
+// AMD SMI ($TACHO_AMD_SMI or libamd_smi.so): telemetry of AMD GPUs. This file declares only the few functions that
+// tacho calls, all with parameters that have stayed the same over the library's versions; structures that grew get
 // buffers with room.
 #include <algorithm>
 #include <memory>

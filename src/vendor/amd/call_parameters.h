@@ -1,6 +1,6 @@
-// The parameters of the HIP calls whose arguments tell most: launches, copies, fills, memory, events, streams. Names
-// and kinds are those of HIP's headers, by which rocprofiler-sdk lays out its structures of arguments (hip/api_args.h);
-// scripts/check-rocm-abi.sh compares some.
+// The parameters of the HIP calls with the most useful arguments: launches, copies, fills, memory, events, streams.
+// Names and kinds are those of HIP's headers, by which rocprofiler-sdk lays out its structures of arguments
+// (hip/api_args.h); scripts/check-rocm-abi.sh compares some.
 #pragma once
 
 #include <cstddef>
@@ -123,7 +123,7 @@ constexpr const CallParameters* find_hip_call(std::string_view name) {
 }
 
 /// The words in which a member is handed to the function itself: the first six lie in registers, the rest on the stack,
-/// and a dim3 takes two, next to each other. `registers` and `stack` count what the members before took. Returns the
+/// and a dim3 takes two, next to each other. `registers` and `stack` count the words of the members before. Returns the
 /// first word's number: 0 to 5 are registers, from 6 on the stack (System V's calling convention).
 constexpr size_t word_of(const CallMember& member, size_t& registers, size_t& stack) {
   constexpr size_t kRegisters = 6;

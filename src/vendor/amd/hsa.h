@@ -1,6 +1,6 @@
-// What tacho uses of HSA (ROCr): handles, packets, the dispatch tables that a tools library gets (OnLoad). Declared
-// here, so that building tacho needs no ROCm. Sources: the HSA runtime specification 1.2 and the headers of ROCr 7.2;
-// the tables have only grown since ROCm 5, and a table says how long it is (Version::size).
+// The part of HSA (ROCr) that tacho uses: handles, packets, the dispatch tables that a tools library gets (OnLoad).
+// Declared here, so that building tacho needs no ROCm. Sources: the HSA runtime specification 1.2 and the headers of
+// ROCr 7.2; the tables have only grown since ROCm 5, and a table holds its own size (Version::size).
 #pragma once
 
 #include <cstddef>
@@ -79,7 +79,7 @@ struct KernelDescriptor {
 };
 static_assert(sizeof(KernelDescriptor) == 64);
 
-/// What hsa_amd_pointer_info tells of an address.
+/// The answer of hsa_amd_pointer_info about an address.
 struct PointerInfo {
   uint32_t size, type;  // size: of this struct, by the caller; type: 0 = unknown
   void *on_agent, *on_host;
@@ -90,7 +90,7 @@ struct PointerInfo {
   bool registered;
 };
 
-/// What a handler of system events gets (hsa_amd_event_t).
+/// The argument of a handler of system events (hsa_amd_event_t).
 struct HsaEvent {
   uint32_t type;
   union {
@@ -131,7 +131,7 @@ struct Tables {
   CoreTable* core;
   AmdTable* amd;
 };
-/// True if `member` of a table lies within what the runtime has.
+/// True if `member` of a table lies within the runtime's table.
 #define TACHO_HSA_HAS(table, member) \
   ((table).version.size >= offsetof(std::remove_reference_t<decltype(table)>, member) + sizeof(void*))
 

@@ -1,6 +1,6 @@
-// ROCm SMI ($TACHO_ROCM_SMI or librocm_smi64.so): telemetry of AMD GPUs where there is no AMD SMI. Declared here are
-// the few functions that tacho calls, and only those whose parameters have stayed the same over the library's versions;
-// structures that grew get buffers with room.
+// ROCm SMI ($TACHO_ROCM_SMI or librocm_smi64.so): telemetry of AMD GPUs without AMD SMI. This file declares only the
+// few functions that tacho calls, all with parameters that have stayed the same over the library's versions; structures
+// that grew get buffers with room.
 #include <string.h>
 
 #include <algorithm>
@@ -136,8 +136,8 @@ class RocmSmi : public GpuMonitor {
     bool lost = false;
     int failures = 0;
   };
-  // rsmi_frequencies_t: {uint32 count, current; uint64 Hz[]} of old, with a bool before it since ROCm 6. What is
-  // written tells which: the first frequency of the old form lies where the new one has a small number.
+  // rsmi_frequencies_t: formerly {uint32 count, current; uint64 Hz[]}, with a bool before it since ROCm 6. The bytes
+  // written show which: the old form has its first frequency where the new one has a small number.
   template <typename Good>
   double frequency(uint32_t gpu, int kind, Good good) {
     alignas(8) unsigned char bytes[2048];

@@ -1,12 +1,12 @@
-// What tacho uses of AMD's rocprofiler-sdk, declared without its headers: one build works with both ABIs, 0.x (ROCm 6.2
-// to 6.4, librocprofiler-sdk.so.0) and 1.x (ROCm 7, librocprofiler-sdk.so.1). The source in the target and the decoder
-// share it.
+// The part of AMD's rocprofiler-sdk that tacho uses, declared without its headers: one build works with both ABIs, 0.x
+// (ROCm 6.2 to 6.4, librocprofiler-sdk.so.0) and 1.x (ROCm 7, librocprofiler-sdk.so.1). The source in the target and
+// the decoder share it.
 //
-// The ABIs differ in what a correlation id holds: 16 bytes (own number, the tool's) in 0.x, 24 (and the number of the
-// call around it) in 1.x. Records therefore have two layouts, which their leading `size` tells apart; within an ABI
-// they only grow at the end. Kinds of records have other numbers in each version: only their names are relied on, which
-// the library gives at run time. Facts from the public headers of 0.4, 0.5, 0.6 and 1.0; tests/rocm/sdk compares with
-// headers where they are installed.
+// The ABIs differ in the correlation id: 16 bytes (own number, the tool's) in 0.x, 24 (and the number of the call
+// around it) in 1.x. Records therefore have two layouts, which their leading `size` distinguishes; within an ABI they
+// only grow at the end. Kinds of records have other numbers in each version, so tacho uses only their names, which the
+// library gives at run time. Facts from the public headers of 0.4, 0.5, 0.6 and 1.0; tests/rocm/sdk compares with
+// headers if they are installed.
 #pragma once
 
 #include <cstddef>
@@ -56,14 +56,14 @@ struct ConfigureResult {
 };
 static_assert(sizeof(ConfigureResult) == 32);
 
-/// What rocprofiler_register_library_api_table() returns.
+/// Results of rocprofiler_register_library_api_table().
 inline constexpr int kRegistered = 0, kNoTools = 1;
 using Register = int(const char* name, uint32_t (*import)(), uint32_t version, void** tables, uint64_t count,
                      uint64_t* id);
 
 // Functions
 
-/// What a buffer's callback gets for each record.
+/// The argument of a buffer's callback, one for each record.
 struct SdkRecordHeader {
   uint32_t category, kind;
   const void* payload;
@@ -167,8 +167,7 @@ inline constexpr std::string_view kHsaCore = "HSA_CORE_API", kHsaAmd = "HSA_AMD_
     kMigrationEvent = "PAGE_MIGRATION";                             // 0.5 and 0.6: one as it begins, one as it ends
 }  // namespace kind
 
-// What tacho asks for by default
-// Shared with bench/rocm_empty_tool.cpp, so that what it measures is the library's own part of tacho's cost.
+// Defaults, shared with bench/rocm_empty_tool.cpp, so that it measures the library's own part of tacho's cost.
 
 /// A buffer is handed over often, because only the library itself may do it while the program runs, and far from full,
 /// because a full buffer would be flushed by the program's threads.
@@ -194,7 +193,7 @@ inline constexpr const char* kAll[] = {kHipCalls, kHipCompilerCalls, kRcclCalls,
 
 // Records
 
-/// A field of a record: read() gives `absent` when a record of this size does not have it.
+/// A field of a record: read() gives `absent` if a record of this size lacks it.
 template <typename T>
 struct Member {
   uint32_t offset;
@@ -306,7 +305,7 @@ inline constexpr size_t kLeast = 292, kMost = 512, kNarrow = 296, kWithUuid = 30
 // Readings of counters of a whole GPU are tacho's own records (DeviceReading) in category kCounters; NameRecords of
 // kind kDeviceReadings name their counters.
 //
-// kind is the number that this version of the library has for it: NameRecords say what it and its operations are called
+// kind is this library version's number for it: NameRecords give the names of the kind and its operations
 // (NameSpace::kOperation: number = kind << 32 | operation, text = "KIND/operation").
 
 struct PieceHeader {
@@ -315,7 +314,7 @@ struct PieceHeader {
 };
 static_assert(sizeof(PieceHeader) == 16);
 inline constexpr uint32_t kDeviceReading = 100;  // a kind that the library does not have
-inline constexpr int32_t kDeviceReadings = 255;  // stands in NameRecords for the kind of an operation
+inline constexpr int32_t kDeviceReadings = 255;  // the kind of an operation in NameRecords
 struct DeviceReading {
   uint64_t size, time, agent;  // time: the library's clock
   uint32_t counter, reserved;
@@ -326,7 +325,7 @@ static_assert(sizeof(DeviceReading) == 40);
 constexpr uint64_t operation_number(int32_t kind, int32_t operation) {
   return static_cast<uint64_t>(static_cast<uint32_t>(kind)) << 32 | static_cast<uint32_t>(operation);
 }
-/// Kinds of BlockObjectRecords: what their bytes and texts are.
+/// Kinds of BlockObjectRecords, with their bytes and texts.
 enum class Object : uint32_t {
   kKernel = 1,  // a kernel symbol's payload; text 0: its name
   kAgent,       // rocprofiler_agent_v0_t; texts: name, product's name

@@ -47,8 +47,7 @@ struct AgentHead {
   int32_t type;
 };
 static_assert(offsetof(AgentHead, type) == 16);
-/// What `agent_size` of rocprofiler_query_available_agents has to be: the SDK refuses a struct that is larger than its
-/// own.
+/// The `agent_size` for rocprofiler_query_available_agents: the SDK refuses a struct that is larger than its own.
 inline constexpr size_t kAgentBytes = sizeof(AgentHead);
 
 // Counters
@@ -111,7 +110,7 @@ struct SdkCounterRecord {
 };
 static_assert(sizeof(SdkCounterRecord) == 40 && offsetof(SdkCounterRecord, dispatch) == 16);
 
-/// The functions, by name (dlsym): the library is there when it calls rocprofiler_configure.
+/// The functions, by name (dlsym): the library is loaded when it calls rocprofiler_configure.
 namespace signature {
 template <typename Record>
 using CodeObjectCallback = void(Record, UserData*, void*);
@@ -127,7 +126,7 @@ using DispatchService = Status(Context, DispatchCallback*, void*, RecordCallback
 /// From 1.0 on. The callback gets a function by which it states the configuration of the agent.
 using DeviceCallback = void(Context, Handle agent, Status (*set)(Context, Handle config), void*);
 using DeviceService = Status(Context, Buffer, Handle agent, DeviceCallback*, void*);
-/// With `records` the values are there when it returns; `count` has room for so many, then how many there are.
+/// With `records` the values are complete when it returns; `count` has the room, and then the number of values.
 using SampleDevice = Status(Context, UserData, int32_t flags, SdkCounterRecord* records, size_t* count);
 using RecordCounter = Status(uint64_t id, Handle* counter);
 using RecordPosition = Status(uint64_t id, uint64_t dimension, size_t* position);

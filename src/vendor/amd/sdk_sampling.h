@@ -72,8 +72,8 @@ static_assert(sizeof(CodeObject) == 88 && offsetof(CodeObject, storage) == 64 &&
 
 // How samples go through the spool
 // `<process>.sampled` holds pieces as a block of the pool does (PieceHeader): the library's own records of samples and
-// of dispatches, and between them what is said about them, in a category of its own. `<process>.<id>.code` is a code
-// object as it was loaded from memory.
+// of dispatches, and between them facts about them, in their own category. `<process>.<id>.code` is a code object as it
+// was loaded from memory.
 
 inline constexpr uint32_t kSpoolCategory = 0x74616368;
 enum class Spooled : uint32_t {

@@ -77,7 +77,7 @@ std::vector<Node> gpu_nodes() {
     }
     std::getline(name, model);
     node.name = architecture_of(target);
-    if (!model.empty() && model != "ip discovery")  // what newer drivers call every chip
+    if (!model.empty() && model != "ip discovery")  // newer drivers give every chip that name
       node.name = node.name.empty() ? model : model + " (" + node.name + ")";
     nodes.push_back(std::move(node));
   }

@@ -1,4 +1,4 @@
-// The structures of parameters that CUPTI hands to callbacks of CUDA's calls, of the calls whose arguments tell most:
+// The structures of parameters that CUPTI hands to callbacks, for the CUDA calls with the most useful arguments:
 // launches, copies, fills, memory. Names and members are those of CUDA's generated_cuda_runtime_api_meta.h and
 // generated_cuda_meta.h; a test compares them with those headers.
 #pragma once

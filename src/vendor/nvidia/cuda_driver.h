@@ -75,7 +75,7 @@ struct CudaDriver {
   }
 };
 
-/// "580.159.04" as the kernel module tells it; empty where it does not.
+/// "580.159.04" as the kernel module reports it; empty if it does not.
 std::string nvidia_driver_version();
 
 }  // namespace tacho::vendor

@@ -26,7 +26,7 @@ inline constexpr uint32_t kCopy = 1, kFill = 2, kSerialKernel = 3, kDriver = 4, 
 inline constexpr uint32_t kIncomplete = 1u << 31;
 inline constexpr uint32_t kKinds = 128;  // kinds above are counted as unknown
 
-/// A field of a record: read() gives `absent` when the record of this version does not have it.
+/// A field of a record: read() gives `absent` if the record of this version lacks it.
 template <typename T>
 struct Field {
   uint32_t offset;
@@ -161,7 +161,7 @@ inline constexpr uint32_t kLeast = 32;
 inline constexpr uint32_t kObjectThread = 2, kObjectStream = 5;
 }  // namespace name
 
-/// Size of records of `kind` in CUPTI `version` (cuptiGetVersion()); 0 = not known. For buffers whose writer did not
+/// Size of records of `kind` in CUPTI `version` (cuptiGetVersion()); 0 = unknown. For buffers whose writer did not
 /// report its sizes.
 constexpr uint32_t size_by_version(uint32_t record_kind, uint32_t version) {
   constexpr uint32_t k11_8 = 18, k12_0 = 19, k12_2 = 20, k12_4 = 22, k12_8 = 26, k13_0 = 130000, k13_1 = 130100;

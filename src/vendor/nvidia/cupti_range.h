@@ -1,6 +1,6 @@
 // CUPTI's range profiler as far as the in-process half of counter collection uses it, declared here so that no NVIDIA
-// header is needed to build; tests/vendor/nvidia/profiler_abi_test.cpp compares with the headers where they are
-// installed. Every structure begins with its size up to its last field, by which CUPTI tells versions apart.
+// header is needed to build; tests/vendor/nvidia/profiler_abi_test.cpp compares with the headers if they are installed.
+// Every structure begins with its size up to its last field, which tells CUPTI its version.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ struct NvidiaDevice {
 
 struct NvidiaStatus {
   bool driver_library = false;  // libcuda.so.1 can be loaded
-  std::string driver;           // version of the kernel module, empty = not told
+  std::string driver;           // version of the kernel module, empty = unknown
   int cuda_version = 0;         // highest CUDA version of the driver, 13000 = 13.0
   std::vector<NvidiaDevice> devices;
   bool counters_refused = false;  // the driver lets only administrators read hardware counters, and this is none
@@ -33,9 +33,9 @@ struct NvidiaStatus {
 NvidiaStatus inspect_nvidia();
 
 /// Whether the driver will refuse hardware counters to a process. `params`: text of /proc/driver/nvidia/params, where
-/// RmProfilingAdminOnly tells what NVreg_RestrictProfilingToAdminUsers was; `status`: of /proc/<pid>/status, whose
-/// CapEff has the capabilities. False as well where the texts do not tell: then the driver itself says so when
-/// collecting begins.
+/// RmProfilingAdminOnly shows the setting of NVreg_RestrictProfilingToAdminUsers; `status`: of /proc/<pid>/status,
+/// where CapEff has the capabilities. False also if the texts lack them: then the driver refuses when collecting
+/// begins.
 bool counters_refused(std::string_view params, std::string_view status);
 /// The same for this process and the programs that it starts.
 bool counters_refused();

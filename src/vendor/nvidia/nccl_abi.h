@@ -1,6 +1,7 @@
-// What NCCL hands to a profiler plugin, as its plugin interface lays it out (plugins/profiler/README.md of NCCL):
-// versions 2 and 3 (NCCL 2.24 to 2.26), 4 (2.27) and 5 and 6 (2.28 on). A plugin is a struct of functions by the name
-// of its version; NCCL takes the newest that it knows. RCCL's interface is the same. Only what tacho reads is declared.
+// The arguments of a profiler plugin of NCCL, as its plugin interface lays them out (plugins/profiler/README.md of
+// NCCL): versions 2 and 3 (NCCL 2.24 to 2.26), 4 (2.27) and 5 and 6 (2.28 on). A plugin is a struct of functions by the
+// name of its version; NCCL takes the newest that it knows. RCCL's interface is the same. Only the part that tacho
+// reads is declared.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +12,10 @@ namespace tacho::vendor::nvidia::nccl {
 using Result = int;
 inline constexpr Result kSuccess = 0;
 
-/// Bits of the mask by which a plugin says what it wants to hear of.
+/// Bits of the mask by which a plugin chooses its events.
 enum EventKind : int { kCollective = 1 << 1 };
 
-/// What all events begin with. Up to version 4 the kind is one byte, later eight: the first is the same.
+/// The head of all events. Up to version 4 the kind is one byte, later eight: the first is the same.
 struct EventHead {
   uint8_t kind;
   uint8_t rest[7];
@@ -36,7 +37,7 @@ struct Collective2 {
   const char* type;  // "ncclFloat32"
 };
 
-/// From version 4 on; the communicator is told once, to init.
+/// From version 4 on; init gets the communicator, once.
 struct Collective4 {
   EventHead head;
   uint64_t sequence;
@@ -51,7 +52,7 @@ struct Collective4 {
   const char* protocol;   // "SIMPLE"
 };
 
-/// The struct by whose name NCCL finds a plugin; only init differs between versions.
+/// The struct that NCCL finds by its name; only init differs between versions.
 template <typename Init>
 struct Plugin {
   const char* name;

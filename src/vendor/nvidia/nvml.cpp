@@ -1,5 +1,5 @@
-// NVML ($TACHO_NVML or libnvidia-ml.so.1): telemetry of NVIDIA GPUs. Declared here are the few functions that tacho
-// calls, and only those whose parameters have stayed the same over the library's versions; structures that grew get
+// NVML ($TACHO_NVML or libnvidia-ml.so.1): telemetry of NVIDIA GPUs. This file declares only the few functions that
+// tacho calls, all with parameters that have stayed the same over the library's versions; structures that grew get
 // buffers with room.
 #include "vendor/nvidia/nvml.h"
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/files/sorted_file.h"
+#include "base/number_map.h"
 #include "event/times.h"
 #include "format/json/tokens.h"
 #include "format/rocpd/rocpd.h"
@@ -124,16 +125,7 @@ class Reader {
   tsl::robin_map<int64_t, int64_t> text_rows_, processes_, agents_, threads_;
   tsl::robin_map<int64_t, std::string> categories_, hosts_;
   tsl::robin_map<int64_t, std::array<int64_t, 7>> symbols_;  // name, lds, scratch, sgpr, vgpr, agpr, unused
-  struct Hash {
-    template <size_t N>
-    size_t operator()(const std::array<int64_t, N>& key) const {
-      uint64_t hash = 0;
-      for (const int64_t part : key)
-        hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15ULL, hash ^= hash >> 29;
-      return static_cast<size_t>(hash);
-    }
-  };
-  tsl::robin_map<std::array<int64_t, 4>, int64_t, Hash> tracks_, queue_tracks_;
+  NumberMap<4> tracks_, queue_tracks_;
   struct Place {
     int64_t track, start, ordinal;
   };
@@ -281,7 +273,7 @@ int64_t Reader::label(int64_t text_of, event::MarkerKind kind, std::string_view)
 }
 
 Status Reader::regions() {
-  tsl::robin_map<std::array<int64_t, 2>, int64_t, Hash> functions;
+  NumberMap<2> functions;
   std::string message;
   int64_t disordered = 0;
   TACHO_TRY(rows("rocpd_region", {"id", "pid", "tid", "start", "end", "name_id", "event_id"}, [&](NamedScan& scan) {
@@ -349,7 +341,7 @@ Status Reader::regions() {
 
 Status Reader::dispatches() {
   counters_ = table("rocpd_pmc_event") != nullptr;
-  tsl::robin_map<std::array<int64_t, 9>, int64_t, Hash> kernels;
+  NumberMap<9> kernels;
   int64_t disordered = 0;
   TACHO_TRY(rows(
       "rocpd_kernel_dispatch",
@@ -412,7 +404,7 @@ Status Reader::dispatches() {
 }
 
 Status Reader::copies() {
-  tsl::robin_map<std::array<int64_t, 4>, int64_t, Hash> shapes;
+  NumberMap<4> shapes;
   return rows(
       "rocpd_memory_copy",
       {"pid", "start", "end", "name_id", "dst_agent_id", "src_agent_id", "size", "queue_id", "stream_id", "event_id"},

@@ -10,6 +10,7 @@
 
 #include "base/files/sorted_file.h"
 #include "base/format.h"
+#include "base/number_map.h"
 #include "base/text/csv.h"
 #include "event/times.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
@@ -251,15 +252,6 @@ class Reader {
   }
 
  private:
-  struct Hash {
-    template <size_t N>
-    size_t operator()(const std::array<int64_t, N>& key) const {
-      uint64_t hash = 0;
-      for (const int64_t part : key)
-        hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15ULL, hash ^= hash >> 29;
-      return static_cast<size_t>(hash);
-    }
-  };
   struct Times {
     int start, end;
   };
@@ -801,8 +793,8 @@ class Reader {
   std::map<std::string, int64_t> devices_;
   std::map<int64_t, int64_t> processes_;
   std::map<std::string, Domain> domains_;
-  tsl::robin_map<std::array<int64_t, 2>, int64_t, Hash> threads_, tracks_;
-  tsl::robin_map<std::array<int64_t, 4>, int64_t, Hash> queue_tracks_;
+  NumberMap<2> threads_, tracks_;
+  NumberMap<4> queue_tracks_;
   KeyIndex<Place> places_;
   tsl::robin_map<int64_t, bool> seen_;  // dispatches known only from their counters
 };

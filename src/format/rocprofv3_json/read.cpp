@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/number_map.h"
 #include "event/schema.h"
 #include "event/times.h"
 #include "format/json/stream.h"
@@ -41,15 +42,6 @@ struct Record {
           bytes = kUnknown, address = 0, stream = -1;
 };
 
-struct KeyHash {
-  size_t operator()(const std::array<int64_t, 4>& key) const {
-    uint64_t hash = 0;
-    for (const int64_t part : key)
-      hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15ull, hash ^= hash >> 29;
-    return static_cast<size_t>(hash);
-  }
-};
-
 class Reader {
  public:
   Reader(const std::string& path, trace::TraceWriter& writer) : path_(path), writer_(writer) {}
@@ -73,7 +65,7 @@ class Reader {
     std::unordered_map<int64_t, int64_t> counters;                        // counter handle -> row
     std::vector<bool> counted;                                            // dispatches that arrived with their counters
     std::unordered_map<int64_t, int64_t> threads, thread_tracks;
-    std::unordered_map<std::array<int64_t, 4>, int64_t, KeyHash> queue_tracks;
+    NumberMap<4> queue_tracks;
     std::set<std::string> skipped;  // sections of records that came before the names
   };
 

@@ -3,11 +3,12 @@
 #include <tsl/robin_map.h>
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 #include <functional>
 #include <utility>
 
 #include "base/files/sorted_file.h"
+#include "base/number_map.h"
 #include "event/times.h"
 #include "format/rpd/op_type.h"
 #include "format/rpd/rpd.h"
@@ -30,21 +31,6 @@ constexpr size_t kMostKnown = 1 << 17;
 bool sane(int64_t time) {
   return event::is_time(time);
 }
-
-struct Hash {
-  size_t operator()(const std::array<int64_t, 2>& key) const { return mix(key[0], key[1]); }
-  size_t operator()(const std::array<int64_t, 4>& key) const {
-    return mix(static_cast<int64_t>(mix(key[0], key[1])), static_cast<int64_t>(mix(key[2], key[3])));
-  }
-  static size_t mix(int64_t a, int64_t b) {
-    uint64_t hash = static_cast<uint64_t>(a) * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(b);
-    hash ^= hash >> 32;
-    hash *= 0xd6e8feb86659fd93ULL;
-    return static_cast<size_t>(hash ^ hash >> 29);
-  }
-};
-template <size_t N>
-using Map = tsl::robin_map<std::array<int64_t, N>, int64_t, Hash>;
 
 // Texts by id, mostly requested in ascending order.
 class Strings {
@@ -134,11 +120,23 @@ class Reader {
     int64_t domain_text = 0;
   };
 
+  struct Operation {
+    int64_t start = 0, duration = 0, type_id = kUnknown, name_id = 0;
+    OpType type;
+    int64_t correlation = 0, process = 0, gpu = 0, queue = 0, sequence = 0, track = 0;
+    int64_t node = 0;             // of a graph
+    bool launches_items = false;  // its call counts a grid in work-items
+  };
+
   Status read_launches();
   Status read_copy_calls();
   Status read_calls();
   Status read_links();
   Status read_operations();
+  Result<int64_t> queue_track(const Operation& of);
+  const OpType& type_of(int64_t type_id);
+  void add_dispatch(const Operation& of);
+  void add_copy_or_fill(const Operation& of);
   Status read_monitor();
   Status read_metadata();
 
@@ -156,7 +154,7 @@ class Reader {
   std::unique_ptr<Strings> strings_, ustrings_;
   KeyIndex<Launch> launches_;
   std::vector<Shape> shapes_;
-  Map<4> shape_index_;
+  NumberMap<8> shape_index_;
   KeyIndex<CopyCall> copy_calls_;
   KeyIndex<int64_t> process_runs_;  // first API id of a run -> process
   KeyIndex<int64_t> special_;       // API ids of launches in work-items (1) and of graphs (2)
@@ -164,12 +162,15 @@ class Reader {
   Ids calls_;
   int64_t links_ = 0;
   bool all_items_ = false;  // grids are in work-items for every launch function
-  Map<2> processes_, tracks_;
+  NumberMap<2> processes_, tracks_;
   tsl::robin_map<int64_t, int64_t> texts_, devices_;
   tsl::robin_map<int64_t, std::array<int64_t, 2>> labels_;
   std::vector<Name> names_;
-  Map<2> name_index_;
-  Map<4> kernels_;
+  NumberMap<2> name_index_;
+  NumberMap<4> kernels_, queue_tracks_, shapes_of_work_;
+  tsl::robin_map<int64_t, OpType> op_types_;
+  std::array<int64_t, 4> last_queue_ = {kUnknown, 0, 0, 0}, last_kernel_key_ = {kUnknown, 0, 0, 0};
+  int64_t last_queue_track_ = 0, last_kernel_ = 0;
 };
 
 int64_t Reader::process_of_pid(int64_t pid) {
@@ -253,16 +254,10 @@ Status Reader::read_launches() {
     }
     shape.shared = scan.number(7, kUnknown);
     shape.priv = scan.number(8, kUnknown);
-    const std::array<int64_t, 4> key = {
-        static_cast<int64_t>(Hash::mix(shape.grid[0], shape.grid[1])) ^ shape.grid[2],
-        static_cast<int64_t>(Hash::mix(shape.group[0], shape.group[1])) ^ shape.group[2], shape.shared, shape.priv};
-    int64_t at = static_cast<int64_t>(shapes_.size());
-    const auto [found, fresh] = shape_index_.try_emplace(key, at);
-    if (!fresh && std::memcmp(&shapes_[static_cast<size_t>(found->second)], &shape, sizeof shape) == 0)
-      at = found->second;
-    else
-      shapes_.push_back(shape);
-    launches_.add(scan.number(0), {at});
+    const auto [found, fresh] =
+        shape_index_.try_emplace(std::bit_cast<std::array<int64_t, 8>>(shape), static_cast<int64_t>(shapes_.size()));
+    if (fresh) shapes_.push_back(shape);
+    launches_.add(scan.number(0), {found->second});
   }
   TACHO_TRY(scan.status());
   return launches_.finish();
@@ -424,135 +419,141 @@ int64_t Reader::kernel_row(int64_t name_id, int64_t type_id, int64_t shape_at, b
   return row;
 }
 
+// The queue's track of an operation. Rows of a queue follow each other, so the last one usually fits.
+Result<int64_t> Reader::queue_track(const Operation& of) {
+  const std::array<int64_t, 4> key = {of.gpu, of.queue, of.sequence, of.process};
+  if (key == last_queue_) return last_queue_track_;
+  const auto [found, fresh] = queue_tracks_.try_emplace(key, 0);
+  if (fresh)
+    found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                                 .process = of.process,
+                                                 .device = device(of.gpu, of.type.cuda),
+                                                 .native = of.queue,
+                                                 .context = of.sequence});
+  if (devices_.size() > kMostGpus)
+    return fail("{}: operations on more than {} GPUs: damaged", db_.file().path(), kMostGpus);
+  last_queue_ = key;
+  return last_queue_track_ = found->second;
+}
+
+void Reader::add_dispatch(const Operation& of) {
+  const auto* const launch = of.correlation != 0 ? launches_.find(of.correlation) : nullptr;
+  const bool items = all_items_ || (launch != nullptr && of.launches_items);
+  const std::array<int64_t, 4> key = {of.name_id, of.type_id, launch != nullptr ? launch->value.shape : -1,
+                                      items ? 1 : 0};
+  if (key != last_kernel_key_) {
+    OpType as = of.type;
+    if (as.table != Table::kDispatch) as.dispatch = event::DispatchKind::kTask;
+    last_kernel_ = kernel_row(key[0], key[1], key[2], items, as);
+    last_kernel_key_ = key;
+  }
+  writer_.add(row::Dispatch{.track = of.track,
+                            .start = of.start,
+                            .duration = of.duration,
+                            .dim = last_kernel_,
+                            .correlation = of.correlation,
+                            .graph_node = of.node});
+}
+
+void Reader::add_copy_or_fill(const Operation& of) {
+  const auto* const call = of.correlation != 0 ? copy_calls_.find(of.correlation) : nullptr;
+  const int64_t bytes = call != nullptr ? call->value.size : kUnknown;
+  const int64_t asynchronous = call != nullptr ? (call->value.synchronous == 0 ? 1 : 0) : kUnknown;
+  const int64_t unit = device(of.gpu, of.type.cuda);
+  if (of.type.table == Table::kFill) {
+    const auto [found, fresh] = shapes_of_work_.try_emplace({-1, unit, 0, 0}, 0);
+    if (fresh) found.value() = writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = unit});
+    writer_.add(row::Fill{.track = of.track,
+                          .start = of.start,
+                          .duration = of.duration,
+                          .dim = found->second,
+                          .correlation = of.correlation,
+                          .bytes = bytes,
+                          .graph_node = of.node});
+    return;
+  }
+  using event::CopyDirection;
+  const CopyDirection direction = of.type.direction;
+  const auto [found, fresh] = shapes_of_work_.try_emplace(
+      {static_cast<int64_t>(direction), unit, asynchronous, static_cast<int64_t>(of.type.copy)}, 0);
+  if (fresh) {
+    const bool from = direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kDeviceToDevice;
+    const bool to = direction == CopyDirection::kHostToDevice || direction == CopyDirection::kDeviceToDevice;
+    found.value() = writer_.dimension(row::CopyShape{.direction = direction,
+                                                     .source_device = from ? unit : 0,
+                                                     .target_device = to ? unit : 0,
+                                                     .kind = of.type.copy,
+                                                     .asynchronous = asynchronous});
+  }
+  writer_.add(row::Copy{.track = of.track,
+                        .start = of.start,
+                        .duration = of.duration,
+                        .dim = found->second,
+                        .correlation = of.correlation,
+                        .bytes = bytes,
+                        .graph_node = of.node});
+}
+
+const OpType& Reader::type_of(int64_t type_id) {
+  auto found = op_types_.find(type_id);
+  if (found == op_types_.end()) {
+    std::string_view word;
+    if (!strings_->find(type_id, word)) word = {};
+    found = op_types_.emplace(type_id, parse_op_type(word)).first;
+  }
+  return found->second;
+}
+
 Status Reader::read_operations() {
   TACHO_ASSIGN(const sqlite::StoredTable* const table, db_.required("rocpd_op"));
   NamedScan scan(db_, *table, {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"});
-  tsl::robin_map<int64_t, OpType> types;
-  int64_t last_type = kUnknown;
-  OpType type;
-  Map<4> tracks, shapes;
-  int64_t last_key[4] = {kUnknown, kUnknown, kUnknown, kUnknown}, track = 0;
-  int64_t orphans = 0, disordered = 0, linked = 0, dangling = 0;
+  int64_t orphans = 0, disordered = 0, linked = 0, dangling = 0, last_graph = 0;
   const int64_t only_process = processes_.size() == 1 ? processes_.begin()->second : 0;
-  std::array<int64_t, 4> last_kernel = {kUnknown, 0, 0, 0};
-  int64_t kernel = 0, node = 0, last_graph = 0;
+  Operation of;
   while (scan.next()) {
-    const int64_t start = scan.number(4, kUnknown), end = scan.number(5, kUnknown);
-    const int64_t type_id = scan.number(7, kUnknown), name_id = scan.number(6, kUnknown);
-    if (!sane(start) || !sane(end)) {
+    const int64_t end = scan.number(5, kUnknown), type_id = scan.number(7, kUnknown);
+    of.start = scan.number(4, kUnknown);
+    of.name_id = scan.number(6, kUnknown);
+    if (!sane(of.start) || !sane(end)) {
       bad(Table::kDispatch);
       continue;
     }
-    if (type_id != last_type) {
-      auto found = types.find(type_id);
-      if (found == types.end()) {
-        std::string_view word;
-        if (!strings_->find(type_id, word)) word = {};
-        found = types.emplace(type_id, parse_op_type(word)).first;
-      }
-      type = found->second;
-      last_type = type_id;
+    if (type_id != of.type_id) {
+      of.type = type_of(type_id);
+      of.type_id = type_id;
     }
-    const int64_t duration = event::duration_between(start, end);
-    disordered += duration == kUnknown;
+    of.duration = event::duration_between(of.start, end);
+    disordered += of.duration == kUnknown;
     const auto* cause = cause_.find(scan.number(0));
     if (cause != nullptr) ++linked;
     if (cause != nullptr && !calls_.has(cause->value)) {
       ++dangling;
       cause = nullptr;
     }
-    const int64_t correlation = cause != nullptr ? cause->value : 0;
-    int64_t process = only_process;
+    of.correlation = cause != nullptr ? cause->value : 0;
+    of.process = only_process;
     if (cause == nullptr) {
       ++orphans;
     } else if (only_process == 0) {
-      const auto* const run = process_runs_.floor(correlation);
-      process = run != nullptr ? run->value : 0;
+      const auto* const run = process_runs_.floor(of.correlation);
+      of.process = run != nullptr ? run->value : 0;
     }
-    int64_t queue = scan.number(2, 0), sequence = scan.number(3, 0);
-    if (type.cuda) std::swap(queue, sequence);
-    const int64_t gpu = scan.number(1, 0);
-    if (gpu != last_key[0] || queue != last_key[1] || sequence != last_key[2] || process != last_key[3]) {
-      const auto [found, fresh] = tracks.try_emplace({gpu, queue, sequence, process}, 0);
-      if (fresh)
-        found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
-                                                     .process = process,
-                                                     .device = device(gpu, type.cuda),
-                                                     .native = queue,
-                                                     .context = sequence});
-      if (devices_.size() > kMostGpus)
-        return fail("{}: operations on more than {} GPUs: damaged", db_.file().path(), kMostGpus);
-      track = found->second;
-      last_key[0] = gpu;
-      last_key[1] = queue;
-      last_key[2] = sequence;
-      last_key[3] = process;
-    }
-    const auto* const special = cause != nullptr && special_.size() > 0 ? special_.find(correlation) : nullptr;
+    of.queue = scan.number(2, 0);
+    of.sequence = scan.number(3, 0);
+    if (of.type.cuda) std::swap(of.queue, of.sequence);
+    of.gpu = scan.number(1, 0);
+    TACHO_ASSIGN(of.track, queue_track(of));
+    const auto* const special = cause != nullptr && special_.size() > 0 ? special_.find(of.correlation) : nullptr;
+    of.launches_items = special != nullptr && special->value == 1;
     // Numbers a graph's operations in the file's order.
     const bool of_graph = special != nullptr && special->value == 2;
-    node = !of_graph ? 0 : correlation == last_graph ? node + 1 : 1;
-    last_graph = of_graph ? correlation : 0;
-    const bool described = text_row(name_id) > 0;
-    if (type.table == Table::kDispatch || described) {
-      const auto* const launch = cause != nullptr ? launches_.find(correlation) : nullptr;
-      const bool items = all_items_ || (launch != nullptr && special != nullptr && special->value == 1);
-      const std::array<int64_t, 4> key = {name_id, type_id, launch != nullptr ? launch->value.shape : -1,
-                                          items ? 1 : 0};
-      if (key != last_kernel) {
-        OpType as = type;
-        if (type.table != Table::kDispatch) as.dispatch = event::DispatchKind::kTask;
-        kernel = kernel_row(key[0], key[1], key[2], items, as);
-        last_kernel = key;
-      }
-      const row::Dispatch values{.track = track,
-                                 .start = start,
-                                 .duration = duration,
-                                 .dim = kernel,
-                                 .correlation = correlation,
-                                 .graph_node = node};
-      writer_.add(values);
-      continue;
-    }
-    const auto* const call = cause != nullptr ? copy_calls_.find(correlation) : nullptr;
-    const int64_t bytes = call != nullptr ? call->value.size : kUnknown;
-    const int64_t asynchronous = call != nullptr ? (call->value.synchronous == 0 ? 1 : 0) : kUnknown;
-    const int64_t unit = device(gpu, type.cuda);
-    if (type.table == Table::kFill) {
-      const auto [found, fresh] = shapes.try_emplace({-1, unit, 0, 0}, 0);
-      if (fresh)
-        found.value() = writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = unit});
-      const row::Fill values{.track = track,
-                             .start = start,
-                             .duration = duration,
-                             .dim = found->second,
-                             .correlation = correlation,
-                             .bytes = bytes,
-                             .graph_node = node};
-      writer_.add(values);
-      continue;
-    }
-    const auto direction = type.direction;
-    const auto [found, fresh] =
-        shapes.try_emplace({static_cast<int64_t>(direction), unit, asynchronous, static_cast<int64_t>(type.copy)}, 0);
-    if (fresh) {
-      using event::CopyDirection;
-      const bool from = direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kDeviceToDevice;
-      const bool to = direction == CopyDirection::kHostToDevice || direction == CopyDirection::kDeviceToDevice;
-      found.value() = writer_.dimension(row::CopyShape{.direction = direction,
-                                                       .source_device = from ? unit : 0,
-                                                       .target_device = to ? unit : 0,
-                                                       .kind = type.copy,
-                                                       .asynchronous = asynchronous});
-    }
-    const row::Copy values{.track = track,
-                           .start = start,
-                           .duration = duration,
-                           .dim = found->second,
-                           .correlation = correlation,
-                           .bytes = bytes,
-                           .graph_node = node};
-    writer_.add(values);
+    of.node = !of_graph ? 0 : of.correlation == last_graph ? of.node + 1 : 1;
+    last_graph = of_graph ? of.correlation : 0;
+    const bool described = text_row(of.name_id) > 0;
+    if (of.type.table == Table::kDispatch || described)
+      add_dispatch(of);
+    else
+      add_copy_or_fill(of);
   }
   TACHO_TRY(scan.status());
   TACHO_TRY(strings_->status());

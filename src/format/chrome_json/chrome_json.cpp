@@ -263,32 +263,12 @@ class Exporter {
   std::string constant_part(const Happening& what) {
     std::string category, name, args;
     JsonWriter json(args, kCompactJson);
-    const auto number = [&](JsonLiteral key, int64_t value) {
-      if (value != kUnknown) json.member(key, value);
-    };
     switch (what.table) {
-      case Table::kDispatch: {
+      case Table::kDispatch:
         category = "kernel_dispatch";
-        name = kernels_.name(what.dim);
-        if (options_.kernel_rename) {
-          const Launch* const launch = launches_->find(tracks_.process(what.track), what.correlation, what.start);
-          if (launch != nullptr && launch->label != 0)
-            name = trace_.text(Table::kLabel, launch->label, column::Label::name);
-        }
-        const auto cell = [&](int at) { return trace_.cell(Table::kKernel, what.dim, at); };
-        const auto extent = [&](JsonLiteral key, int x, int y, int z) {
-          if (cell(x) == kUnknown || cell(y) == kUnknown || cell(z) == kUnknown) return;
-          json.name(key).begin_array().value(cell(x)).value(cell(y)).value(cell(z)).end_array();
-        };
-        // Work-items, as everywhere in tacho; torch.profiler's files give workgroups.
-        extent("grid items", column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z);
-        extent("workgroup", column::Kernel::group_x, column::Kernel::group_y, column::Kernel::group_z);
-        number("registers", cell(column::Kernel::registers));
-        number("static shared memory", cell(column::Kernel::shared_static));
-        number("dynamic shared memory", cell(column::Kernel::shared_dynamic));
-        number("private memory", cell(column::Kernel::private_bytes));
+        name = kernel_name(what);
+        put_shape(json, what.dim);
         break;
-      }
       case Table::kCopy: {
         category = "memory_copy";
         const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, what.dim, at); };
@@ -338,21 +318,13 @@ class Exporter {
                     agents_.label(trace_.cell(Table::kAllocationShape, what.dim, column::AllocationShape::device),
                                   options_.agent_index));
         break;
-      case Table::kSample: {
+      case Table::kSample:
         category = "sample";
-        const int64_t frame = trace_.cell(Table::kStack, what.dim, column::Stack::frame);
-        name = trace_.text(Table::kFrame, frame, column::Frame::function);
+        name = trace_.text(Table::kFrame, trace_.cell(Table::kStack, what.dim, column::Stack::frame),
+                           column::Frame::function);
         if (name.empty()) name = "?";
-        std::string stack;
-        int depth = 0;
-        for (int64_t row = what.dim; row > 0 && depth < 128;
-             row = trace_.cell(Table::kStack, row, column::Stack::parent), ++depth)
-          stack.append(depth == 0 ? "" : " < ")
-              .append(trace_.text(Table::kFrame, trace_.cell(Table::kStack, row, column::Stack::frame),
-                                  column::Frame::function));
-        json.member("stack", stack);
+        json.member("stack", stack(what.dim));
         break;
-      }
       default: {
         const event::TableInfo& dimension = event::table_info(dimension_of(what.table));
         category = event::table_info(what.table).name;
@@ -364,6 +336,45 @@ class Exporter {
     return members([&](JsonWriter& out) {
       out.member("cat", category).member("name", name).name("args").begin_object().splice(args);
     });
+  }
+
+  std::string_view kernel_name(const Happening& what) {
+    if (options_.kernel_rename) {
+      const Launch* const launch = launches_->find(tracks_.process(what.track), what.correlation, what.start);
+      if (launch != nullptr && launch->label != 0)
+        return trace_.text(Table::kLabel, launch->label, column::Label::name);
+    }
+    return kernels_.name(what.dim);
+  }
+
+  void put_shape(JsonWriter& json, int64_t kernel) const {
+    const auto cell = [&](int at) { return trace_.cell(Table::kKernel, kernel, at); };
+    const auto number = [&](JsonLiteral key, int at) {
+      if (cell(at) != kUnknown) json.member(key, cell(at));
+    };
+    const auto extent = [&](JsonLiteral key, int x, int y, int z) {
+      if (cell(x) == kUnknown || cell(y) == kUnknown || cell(z) == kUnknown) return;
+      json.name(key).begin_array().value(cell(x)).value(cell(y)).value(cell(z)).end_array();
+    };
+    // Work-items, as everywhere in tacho; torch.profiler's files give workgroups.
+    extent("grid items", column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z);
+    extent("workgroup", column::Kernel::group_x, column::Kernel::group_y, column::Kernel::group_z);
+    number("registers", column::Kernel::registers);
+    number("static shared memory", column::Kernel::shared_static);
+    number("dynamic shared memory", column::Kernel::shared_dynamic);
+    number("private memory", column::Kernel::private_bytes);
+  }
+
+  // "inner < outer": the functions of a stack.
+  std::string stack(int64_t innermost) const {
+    std::string text;
+    int depth = 0;
+    for (int64_t row = innermost; row > 0 && depth < 128;
+         row = trace_.cell(Table::kStack, row, column::Stack::parent), ++depth)
+      text.append(depth == 0 ? "" : " < ")
+          .append(trace_.text(Table::kFrame, trace_.cell(Table::kStack, row, column::Stack::frame),
+                              column::Frame::function));
+    return text;
   }
 
   // Draws an arrow from the call that launched it. Viewers bind both ends to the slices around these moments, so the

@@ -376,6 +376,66 @@ struct ColumnEncoder::Scratch {
     squeezed.resize(size);
     return true;
   }
+
+  // Writes to `body` where the `unknowns` unknown values stand; the result has the value before each in its place.
+  TACHO_MULTIVERSION std::span<const uint64_t> set_unknowns_aside(std::span<const uint64_t> values, size_t unknowns) {
+    const size_t count = values.size();
+    clean.resize(count);
+    uint64_t last = 0;
+    for (const uint64_t value : values) {
+      if (value != static_cast<uint64_t>(event::kUnknown)) {
+        last = value;
+        break;
+      }
+    }
+    const bool positions = unknowns * 16 < count;
+    body.push_back(static_cast<uint8_t>(positions ? UnknownForm::kPositions : UnknownForm::kBitmap));
+    put(body, static_cast<uint16_t>(unknowns - 1));
+    const size_t at = body.size();
+    body.resize(at + (positions ? unknowns * 2 : (count + 7) / 8));
+    uint8_t* map = body.data() + at;
+    for (size_t i = 0; i < count; ++i) {
+      const bool unknown = values[i] == static_cast<uint64_t>(event::kUnknown);
+      if (!unknown) {
+        last = values[i];
+      } else if (positions) {
+        const auto position = static_cast<uint16_t>(i);
+        std::memcpy(map, &position, 2);
+        map += 2;
+      } else {
+        map[i / 8] = static_cast<uint8_t>(map[i / 8] | 1u << (i % 8));
+      }
+      clean[i] = last;
+    }
+    return clean;
+  }
+
+  // zstd finds what packing cannot: sequences that repeat, as the kernels of a training step do. True where that pays:
+  // `squeezed` then holds `other`, which is `body` with blocks that zstd can read. The first `prefix` bytes stay.
+  bool compress_body(std::span<const uint64_t> values, Encoding encoding, size_t prefix, ColumnMemory* memory) {
+    bool worth = false;
+    const bool differences = encoding == Encoding::kDelta || encoding == Encoding::kDeltaDelta;
+    constexpr size_t kWorthTrying = 512;
+    if (encoding != Encoding::kConstant && body.size() >= kWorthTrying && (memory == nullptr || memory->wait == 0) &&
+        repeats(differences || encoding == Encoding::kDictionary ? stream : values)) {
+      other.assign(body.begin(), body.begin() + static_cast<ptrdiff_t>(prefix));
+      write_body(values, encoding, true, other);
+      const auto pays = [&](size_t bytes) { return bytes + bytes / 16 < body.size(); };
+      const size_t trial = std::min(other.size(), kZstdTrial);
+      if (compress(trial)) {
+        worth = pays(static_cast<size_t>(static_cast<double>(squeezed.size()) * static_cast<double>(other.size()) /
+                                         static_cast<double>(trial)));
+        if (worth && trial < other.size()) worth = compress(other.size()) && pays(squeezed.size());
+      }
+      if (memory != nullptr) {
+        memory->backoff = worth ? 1 : std::min(memory->backoff * 2, kMaxBackoff);
+        memory->wait = worth ? 0 : memory->backoff;
+      }
+    } else if (memory != nullptr && memory->wait > 0) {
+      --memory->wait;
+    }
+    return worth;
+  }
 };
 
 ColumnEncoder::ColumnEncoder() : scratch_(std::make_unique<Scratch>()) {}
@@ -403,34 +463,7 @@ TACHO_MULTIVERSION void ColumnEncoder::encode(std::span<const int64_t> input, st
   s.body.clear();
   if (unknowns > 0) {  // not all are: they differ
     flags = kUnknownFlag;
-    s.clean.resize(count);
-    uint64_t last = 0;
-    for (const uint64_t value : values) {
-      if (value != static_cast<uint64_t>(event::kUnknown)) {
-        last = value;
-        break;
-      }
-    }
-    const bool positions = unknowns * 16 < count;
-    s.body.push_back(static_cast<uint8_t>(positions ? UnknownForm::kPositions : UnknownForm::kBitmap));
-    put(s.body, static_cast<uint16_t>(unknowns - 1));
-    const size_t at = s.body.size();
-    s.body.resize(at + (positions ? unknowns * 2 : (count + 7) / 8));
-    uint8_t* map = s.body.data() + at;
-    for (size_t i = 0; i < count; ++i) {
-      const bool unknown = values[i] == static_cast<uint64_t>(event::kUnknown);
-      if (!unknown) {
-        last = values[i];
-      } else if (positions) {
-        const auto position = static_cast<uint16_t>(i);
-        std::memcpy(map, &position, 2);
-        map += 2;
-      } else {
-        map[i / 8] = static_cast<uint8_t>(map[i / 8] | 1u << (i % 8));
-      }
-      s.clean[i] = last;
-    }
-    values = s.clean;
+    values = s.set_unknowns_aside(values, unknowns);
     differs = 0;
     for (const uint64_t value : values) differs |= value ^ values[0];
   }
@@ -456,29 +489,7 @@ TACHO_MULTIVERSION void ColumnEncoder::encode(std::span<const int64_t> input, st
     s.write_body(values, encoding, false, s.body);
   }
 
-  // zstd finds what packing cannot: sequences that repeat, as the kernels of a training step do.
-  bool zstd = false;
-  const bool differences = encoding == Encoding::kDelta || encoding == Encoding::kDeltaDelta;
-  constexpr size_t kWorthTrying = 512;
-  if (encoding != Encoding::kConstant && s.body.size() >= kWorthTrying && (memory == nullptr || memory->wait == 0) &&
-      s.repeats(differences || encoding == Encoding::kDictionary ? s.stream : values)) {
-    s.other.assign(s.body.begin(), s.body.begin() + static_cast<ptrdiff_t>(prefix));
-    s.write_body(values, encoding, true, s.other);
-    const auto pays = [&](size_t bytes) { return bytes + bytes / 16 < s.body.size(); };
-    const size_t trial = std::min(s.other.size(), kZstdTrial);
-    if (s.compress(trial)) {
-      zstd = pays(static_cast<size_t>(static_cast<double>(s.squeezed.size()) * static_cast<double>(s.other.size()) /
-                                      static_cast<double>(trial)));
-      if (zstd && trial < s.other.size()) zstd = s.compress(s.other.size()) && pays(s.squeezed.size());
-    }
-    if (memory != nullptr) {
-      memory->backoff = zstd ? 1 : std::min(memory->backoff * 2, kMaxBackoff);
-      memory->wait = zstd ? 0 : memory->backoff;
-    }
-  } else if (memory != nullptr && memory->wait > 0) {
-    --memory->wait;
-  }
-
+  const bool zstd = s.compress_body(values, encoding, prefix, memory);
   out.push_back(static_cast<uint8_t>(static_cast<uint8_t>(encoding) | flags | (zstd ? kZstdFlag : 0)));
   if (zstd) put(out, static_cast<uint32_t>(s.other.size()));
   const std::vector<uint8_t>& body = zstd ? s.squeezed : s.body;

@@ -99,6 +99,14 @@ struct Summarizer::Scratch {
   std::vector<uint32_t> dense;  // dim number * kHistogramBuckets + bucket -> count
   std::vector<uint32_t> keys;   // the same keys, unsorted, where dims are many
 
+  int64_t low = 0;           // the lowest dim of the chunk
+  bool direct_dims = false;  // its dims are close together
+
+  size_t index(int64_t dim) const {
+    return static_cast<size_t>(static_cast<uint64_t>(dim) - static_cast<uint64_t>(low));
+  }
+  void add_track(const TimedRows& rows, size_t begin, size_t end);
+  void add_spread(const TimedRows& rows, size_t begin, size_t end, bool histogram);
   void gather_summaries(int64_t track);
   void gather_histogram();
 };
@@ -148,9 +156,73 @@ void Summarizer::Scratch::gather_histogram() {
 Summarizer::Summarizer() : scratch_(std::make_unique<Scratch>()) {}
 Summarizer::~Summarizer() = default;
 
-TACHO_MULTIVERSION const ChunkStatistics& Summarizer::compute(const TimedRows& rows, What what) {
+// The sums of rows begin ... end, which are of one track, in `slots`.
+TACHO_MULTIVERSION void Summarizer::Scratch::add_track(const TimedRows& rows, size_t begin, size_t end) {
+  slots.clear();
+  if (!direct_dims) hashed.clear();
+  Busy busy{rows.track[begin], rows.start[begin], rows.start[begin], 0};
+  for (size_t i = begin; i < end; ++i) {
+    const int64_t dim = rows.dim[i];
+    uint32_t& known = direct_dims ? direct[index(dim)] : hashed[dim];
+    if (known == 0) {
+      uint32_t& number = direct_dims ? direct_number[index(dim)] : hashed_number[dim];
+      if (number == 0) {
+        dims.push_back(dim);
+        number = static_cast<uint32_t>(dims.size());
+      }
+      slots.push_back({dim, number - 1, 0, 0, 0, 0, 0, rows.start[i], rows.start[i], 0, 0, 0});
+      known = static_cast<uint32_t>(slots.size());
+    }
+    const uint32_t number = known - 1;
+    slot_of_row[i] = number;
+    Slot& slot = slots[number];
+    const int64_t start = rows.start[i];
+    const int64_t duration = rows.duration[i];
+    if (!rows.bytes.empty() && rows.bytes[i] != event::kUnknown) slot.bytes = saturating_add(slot.bytes, rows.bytes[i]);
+    if (duration == event::kUnknown) {
+      ++slot.unknown;
+      slot.last = std::max(slot.last, start);
+      busy.last = std::max(busy.last, start);
+      continue;
+    }
+    slot.min = slot.count == 0 ? duration : std::min(slot.min, duration);
+    slot.max = slot.count == 0 ? duration : std::max(slot.max, duration);
+    ++slot.count;
+    slot.sum += duration;
+    const int64_t finish = std::max(start, saturating_add(start, duration));
+    slot.last = std::max(slot.last, finish);
+    const int64_t from = std::max(start, busy.last);
+    if (finish > from) busy.busy = saturating_add(busy.busy, saturate(static_cast<__int128>(finish) - from));
+    busy.last = std::max(busy.last, finish);
+  }
+  result.busy.push_back(busy);
+}
+
+// What needs the means of the same rows: squares of differences and, where asked for, histograms.
+TACHO_MULTIVERSION void Summarizer::Scratch::add_spread(const TimedRows& rows, size_t begin, size_t end,
+                                                        bool histogram) {
+  for (Slot& slot : slots)
+    slot.mean = slot.count == 0 ? 0 : static_cast<double>(slot.sum) / static_cast<double>(slot.count);
+  if (histogram && dims.size() <= kDenseDims) dense.resize(dims.size() * kHistogramBuckets);
+  for (size_t i = begin; i < end; ++i) {
+    const int64_t duration = rows.duration[i];
+    if (duration == event::kUnknown) continue;
+    Slot& slot = slots[slot_of_row[i]];
+    const double off = static_cast<double>(duration) - slot.mean;
+    slot.m2 += off * off;
+    if (!histogram) continue;
+    const auto key =
+        static_cast<uint32_t>(slot.dim_number * kHistogramBuckets + static_cast<uint32_t>(histogram_bucket(duration)));
+    if (slot.dim_number < kDenseDims && key < dense.size()) {
+      ++dense[key];
+    } else {
+      keys.push_back(key);
+    }
+  }
+}
+
+const ChunkStatistics& Summarizer::compute(const TimedRows& rows, What what) {
   const bool histogram = what == What::kAll || what == What::kHistogram;
-  const bool second_pass = histogram || what == What::kSummaries;  // m2 needs the means
   Scratch& s = *scratch_;
   s.result.summaries.clear();
   s.result.histogram.clear();
@@ -159,10 +231,10 @@ TACHO_MULTIVERSION const ChunkStatistics& Summarizer::compute(const TimedRows& r
   if (count == 0) return s.result;
 
   const auto [low_at, high_at] = std::minmax_element(rows.dim.begin(), rows.dim.end());
-  const int64_t low = *low_at;
-  const uint64_t range = static_cast<uint64_t>(*high_at) - static_cast<uint64_t>(low);
-  const bool direct = range < Scratch::kDirectRange;
-  if (direct) {
+  s.low = *low_at;
+  const uint64_t range = static_cast<uint64_t>(*high_at) - static_cast<uint64_t>(s.low);
+  s.direct_dims = range < Scratch::kDirectRange;
+  if (s.direct_dims) {
     s.direct.assign(range + 1, 0);
     s.direct_number.assign(range + 1, 0);
   } else {
@@ -172,77 +244,14 @@ TACHO_MULTIVERSION const ChunkStatistics& Summarizer::compute(const TimedRows& r
   s.dense.clear();
   s.keys.clear();
   s.slot_of_row.resize(count);
-  const auto index = [&](int64_t dim) {
-    return static_cast<size_t>(static_cast<uint64_t>(dim) - static_cast<uint64_t>(low));
-  };
-
   for (size_t begin = 0; begin < count;) {
-    const int64_t track = rows.track[begin];
     size_t end = begin + 1;
-    while (end < count && rows.track[end] == track) ++end;
-
-    s.slots.clear();
-    if (!direct) s.hashed.clear();
-    Busy busy{track, rows.start[begin], rows.start[begin], 0};
-    for (size_t i = begin; i < end; ++i) {
-      const int64_t dim = rows.dim[i];
-      uint32_t& known = direct ? s.direct[index(dim)] : s.hashed[dim];
-      if (known == 0) {
-        uint32_t& number = direct ? s.direct_number[index(dim)] : s.hashed_number[dim];
-        if (number == 0) {
-          s.dims.push_back(dim);
-          number = static_cast<uint32_t>(s.dims.size());
-        }
-        s.slots.push_back({dim, number - 1, 0, 0, 0, 0, 0, rows.start[i], rows.start[i], 0, 0, 0});
-        known = static_cast<uint32_t>(s.slots.size());
-      }
-      const uint32_t number = known - 1;
-      s.slot_of_row[i] = number;
-      Scratch::Slot& slot = s.slots[number];
-      const int64_t start = rows.start[i];
-      const int64_t duration = rows.duration[i];
-      if (!rows.bytes.empty() && rows.bytes[i] != event::kUnknown)
-        slot.bytes = saturating_add(slot.bytes, rows.bytes[i]);
-      if (duration == event::kUnknown) {
-        ++slot.unknown;
-        slot.last = std::max(slot.last, start);
-        busy.last = std::max(busy.last, start);
-        continue;
-      }
-      slot.min = slot.count == 0 ? duration : std::min(slot.min, duration);
-      slot.max = slot.count == 0 ? duration : std::max(slot.max, duration);
-      ++slot.count;
-      slot.sum += duration;
-      const int64_t finish = std::max(start, saturating_add(start, duration));
-      slot.last = std::max(slot.last, finish);
-      const int64_t from = std::max(start, busy.last);
-      if (finish > from) busy.busy = saturating_add(busy.busy, saturate(static_cast<__int128>(finish) - from));
-      busy.last = std::max(busy.last, finish);
-    }
-    s.result.busy.push_back(busy);
-
-    for (Scratch::Slot& slot : s.slots)
-      slot.mean = slot.count == 0 ? 0 : static_cast<double>(slot.sum) / static_cast<double>(slot.count);
-    if (histogram && s.dims.size() <= Scratch::kDenseDims) s.dense.resize(s.dims.size() * kHistogramBuckets);
-    for (size_t i = begin; second_pass && i < end; ++i) {
-      const int64_t duration = rows.duration[i];
-      if (duration == event::kUnknown) continue;
-      Scratch::Slot& slot = s.slots[s.slot_of_row[i]];
-      const double off = static_cast<double>(duration) - slot.mean;
-      slot.m2 += off * off;
-      if (!histogram) continue;
-      const auto key = static_cast<uint32_t>(slot.dim_number * kHistogramBuckets +
-                                             static_cast<uint32_t>(histogram_bucket(duration)));
-      if (slot.dim_number < Scratch::kDenseDims && key < s.dense.size()) {
-        ++s.dense[key];
-      } else {
-        s.keys.push_back(key);
-      }
-    }
-
-    s.gather_summaries(track);
-    if (direct)
-      for (const Scratch::Slot& slot : s.slots) s.direct[index(slot.dim)] = 0;
+    while (end < count && rows.track[end] == rows.track[begin]) ++end;
+    s.add_track(rows, begin, end);
+    if (histogram || what == What::kSummaries) s.add_spread(rows, begin, end, histogram);
+    s.gather_summaries(rows.track[begin]);
+    if (s.direct_dims)
+      for (const Scratch::Slot& slot : s.slots) s.direct[s.index(slot.dim)] = 0;
     begin = end;
   }
 

@@ -14,7 +14,7 @@
 #include "base/text/json_writer.h"
 #include "report/text.h"
 #include "trace/read/rows.h"
-#include "view/answers/partners.h"
+#include "view/answers/message_matches.h"
 #include "view/run.h"
 #include "walk/calls/call_index.h"
 #include "walk/names/names.h"
@@ -199,6 +199,7 @@ Result<std::string> Run::slice(uint64_t row) {
   if (table == Table::kDispatch)
     TACHO_TRY(add_counters(asked.cells[column::Dispatch::track], asked.cells[column::Dispatch::start],
                            asked.cells[column::Dispatch::ordinal], columns));
+  using M = column::Message;
   std::string out;
   JsonWriter json(out, kCompactJson);
   json.begin_object()
@@ -208,7 +209,10 @@ Result<std::string> Run::slice(uint64_t row) {
       .member("lane", slice.lane)
       .member("start", slice.start)
       .member("duration", slice.end == kOpenEnd ? -1 : slice.end - slice.start)
-      .member("name", table == Table::kMessage ? message_title(*trace_, asked.cells) : names_.text(slice.name))
+      .member("name", table == Table::kMessage
+                          ? message_title(*trace_, event::from_cell<event::MessageKind>(asked.cells[M::kind]),
+                                          asked.cells[M::peer], asked.cells[M::function])
+                          : names_.text(slice.name))
       .member("name_id", slice.name)
       .member("flags", slice.flags);
   json.name("columns").begin_array();
@@ -245,8 +249,8 @@ Status Run::put_links(JsonWriter& json, const Asked& asked, std::optional<Linked
   const Table table = asked.table();
   if (table == Table::kApi) launch = Linked{asked.line, asked.slice};
   if (table == Table::kMessage) {
-    TACHO_ASSIGN(const auto partners, partners_of(*trace_, number_of_row(asked.row), kMostLinks));
-    for (const Partner& each : partners) {
+    TACHO_ASSIGN(const auto matches, matches_of_message(*trace_, number_of_row(asked.row), kMostLinks));
+    for (const MessageMatch& each : matches) {
       TACHO_ASSIGN(const auto other, index_.slice(row_id(Table::kMessage, each.row)));
       if (other) link({static_cast<size_t>(other->first), other->second}, each.how);
     }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analysis/operators/places.h"
+#include "trace/read/rows.h"
 #include "view/index/names.h"
 #include "walk/names/tracks.h"
 
@@ -44,13 +45,17 @@ std::string_view to_string(LineKind kind) {
 
 namespace {
 
+constexpr uint64_t bit(Table table) {
+  return uint64_t{1} << static_cast<unsigned>(table);
+}
+
 struct RowsOfTrack {
   uint64_t tables = 0;
-  int64_t events = 0, samples = 0, messages = 0;
+  int64_t events = 0, samples = 0, messages = 0, readings = 0;
 };
 
 // Which tables have rows on each row of table track, and about how many: a chunk's summary lists its tracks, and its
-// rows are shared out evenly among them. TileIndex counts them.
+// rows are shared out evenly among them. TileIndex counts them. Readings are counted here.
 std::vector<RowsOfTrack> rows_of_tracks(const trace::Trace& trace) {
   std::vector<RowsOfTrack> tracks(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
   for (const Table table : slice_tables())
@@ -63,9 +68,14 @@ std::vector<RowsOfTrack> rows_of_tracks(const trace::Trace& trace) {
         RowsOfTrack& rows = tracks[static_cast<size_t>(entry.track)];
         const int64_t count = trace.chunks(table)[chunk].rows / static_cast<int64_t>(entries->size()) + 1;
         (table == Table::kSample ? rows.samples : table == Table::kMessage ? rows.messages : rows.events) += count;
-        rows.tables |= uint64_t{1} << static_cast<unsigned>(table);
+        rows.tables |= bit(table);
       }
     }
+  std::vector<int64_t> track;
+  for (size_t chunk = 0; chunk < trace.chunks(Table::kReading).size(); ++chunk)
+    if (trace.decode(Table::kReading, chunk, column::Reading::track, track))
+      for (const int64_t each : track)
+        if (each >= 0 && static_cast<size_t>(each) < tracks.size()) ++tracks[static_cast<size_t>(each)].readings;
   return tracks;
 }
 
@@ -104,7 +114,6 @@ std::string counter_name(const trace::Trace& trace, const walk::Tracks& tracks, 
 // Device and kind of work first, so that queues stay distinguishable in a narrow column: "GPU 0 stream 7", "GPU 0
 // copies, stream 7".
 void name_queues(std::vector<Line>& lines) {
-  const auto bit = [](Table table) { return uint64_t{1} << static_cast<unsigned>(table); };
   const uint64_t copies = bit(Table::kCopy) | bit(Table::kFill);
   for (Line& line : lines) {
     if (line.kind != LineKind::kQueue) continue;
@@ -116,188 +125,212 @@ void name_queues(std::vector<Line>& lines) {
   }
 }
 
-}  // namespace
-
-Tree::Tree(const trace::Trace& trace) {
-  if (trace.aggregated()) return;  // holds sums and nothing to draw
-  const auto rows = rows_of_tracks(trace);
-  const walk::Naming naming;
-  const walk::Agents agents(trace, 0);
-  const walk::Tracks tracks(trace, agents, naming);
-  const analysis::DeviceNumbers devices(trace);
-  line_.assign(rows.size(), -1);
-  sample_line_.assign(rows.size(), -1);
-  message_line_.assign(rows.size(), -1);
-  std::vector<int64_t> readings(rows.size());
-  {
-    std::vector<int64_t> track;
-    for (size_t chunk = 0; chunk < trace.chunks(Table::kReading).size(); ++chunk)
-      if (trace.decode(Table::kReading, chunk, column::Reading::track, track))
-        for (const int64_t each : track)
-          if (each >= 0 && static_cast<size_t>(each) < readings.size()) ++readings[static_cast<size_t>(each)];
+// Makes the lines of a trace, one after the other.
+class LineMaker {
+ public:
+  explicit LineMaker(const trace::Trace& trace)
+      : trace_(trace),
+        agents_(trace, 0),
+        tracks_(trace, agents_, naming_),
+        devices_(trace),
+        rows_(rows_of_tracks(trace)) {
+    std::set<std::string> hosts;
+    const int64_t processes = std::max<int64_t>(trace.rows(Table::kProcess), 1);
+    for (int64_t process = 1; process < processes; ++process)
+      hosts.emplace(trace::text<column::Process::host>(trace, process));
+    several_hosts_ = hosts.size() > 1;
   }
 
-  std::map<std::string, int64_t> hosts;
-  std::set<std::string> host_names;
-  const int64_t processes = std::max<int64_t>(trace.rows(Table::kProcess), 1);
-  for (int64_t process = 1; process < processes; ++process)
-    host_names.emplace(trace.text(Table::kProcess, process, column::Process::host));
-  std::map<int64_t, int64_t> line_of_process;
-  const auto process_line = [&](int64_t process) {
-    const auto found = line_of_process.find(process);
-    if (found != line_of_process.end()) return found->second;
-    int64_t parent = -1;
-    if (process != 0 && host_names.size() > 1) {
-      const std::string host(trace.text(Table::kProcess, process, column::Process::host));
-      const auto [at, fresh] = hosts.try_emplace(host, static_cast<int64_t>(lines_.size()));
-      if (fresh) {
-        Line machine;
-        machine.kind = LineKind::kHost;
-        machine.name = host.empty() ? "unnamed host" : host;
-        lines_.push_back(std::move(machine));
-      }
-      parent = at->second;
+  size_t tracks() const { return rows_.size(); }
+  std::vector<Line> take() { return std::move(lines_); }
+
+  /// The rows of table track that have something to show. Processes with a rank come by rank, the others in the order
+  /// of their rows; within one queues, threads, the rest.
+  std::vector<int64_t> tracks_in_order() const {
+    struct Shown {
+      int64_t track;
+      int order;
+    };
+    std::vector<Shown> shown;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const RowsOfTrack& rows = rows_[i];
+      if (rows.events == 0 && rows.samples == 0 && rows.messages == 0 && rows.readings == 0) continue;
+      const auto track = static_cast<int64_t>(i);
+      const TrackKind kind = kind_of(track);
+      shown.push_back({track, kind == TrackKind::kQueue    ? 0
+                              : rows.readings > 0          ? 4
+                              : rows.events == 0           ? 2
+                              : kind == TrackKind::kThread ? 1
+                                                           : 3});
     }
+    std::stable_sort(shown.begin(), shown.end(), [&](const Shown& a, const Shown& b) {
+      const int64_t p = process_of(a.track), q = process_of(b.track);
+      if (p != q) {
+        if ((p == 0) != (q == 0)) return q == 0;
+        return rank_of(p) != rank_of(q) ? rank_of(p) < rank_of(q) : p < q;
+      }
+      if (a.order != b.order) return a.order < b.order;
+      return counted_device(a.track) < counted_device(b.track);
+    });
+    std::vector<int64_t> tracks;
+    for (const Shown& each : shown) tracks.push_back(each.track);
+    return tracks;
+  }
+
+  /// The line of a track's slices or readings, made where there is none yet; -1 where it has neither.
+  int64_t own_line(int64_t track) {
+    const RowsOfTrack& rows = rows_of(track);
+    const TrackKind kind = kind_of(track);
+    int64_t number = -1;
+    if (kind == TrackKind::kQueue) {
+      int64_t& queue = queues_.try_emplace(walk::queue_identity(trace_, track, false), -1).first->second;
+      if (queue < 0) queue = add_queue(track);
+      number = queue;
+    } else if (rows.readings > 0) {
+      number = add_counter(track);
+    } else if (rows.events > 0) {
+      Line line = line_below(process_line(process_of(track)), track,
+                             kind == TrackKind::kThread   ? LineKind::kThread
+                             : kind == TrackKind::kMemory ? LineKind::kMemory
+                                                          : LineKind::kRange);
+      line.name = kind == TrackKind::kThread ? thread_name(trace_, track) : tracks_.name(track);
+      number = add(std::move(line));
+    }
+    if (number < 0) return number;
+    if (kind == TrackKind::kThread) threads_.try_emplace(trace::cell<column::Track::thread>(trace_, track), number);
+    Line& line = lines_[static_cast<size_t>(number)];
+    line.about += rows.events + rows.readings;
+    line.tables |= rows.tables & ~(bit(Table::kSample) | bit(Table::kMessage));
+    if (rows.readings > 0) line.tables |= bit(Table::kReading);
+    return number;
+  }
+
+  /// A line for the messages of a rank, below the calls that sent and received them (`own`); -1 where there are none.
+  int64_t message_line(int64_t track, int64_t own) {
+    if (rows_of(track).messages == 0) return -1;
+    Line line = line_below(own >= 0 ? own : process_line(process_of(track)), track, LineKind::kMessage);
+    line.name = line.rank != kUnknown ? fmt::format("messages of rank {}", line.rank) : "messages";
+    line.tables = bit(Table::kMessage);
+    line.about = rows_of(track).messages;
+    return add(std::move(line));
+  }
+
+  /// A line for samples, -1 where there are none. Samples of a thread lie on a row of table track of their own; they
+  /// belong below the thread's calls.
+  int64_t sample_line(int64_t track, int64_t own) {
+    if (rows_of(track).samples == 0) return -1;
+    if (const auto thread = threads_.find(trace::cell<column::Track::thread>(trace_, track));
+        own < 0 && thread != threads_.end())
+      own = thread->second;
+    Line line = line_below(own >= 0 ? own : process_line(process_of(track)), track, LineKind::kSample);
+    line.name = own >= 0 ? "samples" : tracks_.name(track) + " samples";
+    line.tables = bit(Table::kSample);
+    line.about = rows_of(track).samples;
+    return add(std::move(line));
+  }
+
+ private:
+  const RowsOfTrack& rows_of(int64_t track) const { return rows_[static_cast<size_t>(track)]; }
+  TrackKind kind_of(int64_t track) const { return event::from_cell(trace::cell<column::Track::kind>(trace_, track)); }
+  int64_t process_of(int64_t track) const { return trace::cell<column::Track::process>(trace_, track); }
+  int64_t rank_of(int64_t process) const {
+    const int64_t rank = process == 0 ? kUnknown : trace::cell<column::Process::rank>(trace_, process);
+    return rank == kUnknown ? std::numeric_limits<int64_t>::max() : rank;
+  }
+  // Counters of one kind by device: "GPU 2" before "GPU 10".
+  std::pair<size_t, std::string> counted_device(int64_t track) const {
+    const int64_t device = trace::cell<column::Track::device>(trace_, track);
+    std::string text = rows_of(track).readings == 0 || device == 0 ? std::string() : devices_.text(device);
+    const size_t length = text.size();
+    return {length, std::move(text)};
+  }
+
+  int64_t add(Line line) {
+    lines_.push_back(std::move(line));
+    return static_cast<int64_t>(lines_.size()) - 1;
+  }
+
+  Line line_below(int64_t parent, int64_t track, LineKind kind) const {
     Line line;
     line.parent = parent;
+    line.kind = kind;
+    line.process = process_of(track);
+    line.rank = lines_[static_cast<size_t>(parent)].rank;
+    return line;
+  }
+
+  int64_t host_line(const std::string& host) {
+    const auto found = hosts_.find(host);
+    if (found != hosts_.end()) return found->second;
+    Line line;
+    line.kind = LineKind::kHost;
+    line.name = host.empty() ? "unnamed host" : host;
+    return hosts_[host] = add(std::move(line));
+  }
+
+  int64_t process_line(int64_t process) {
+    const auto found = processes_.find(process);
+    if (found != processes_.end()) return found->second;
+    Line line;
     line.process = process;
     if (process != 0) {
-      line.rank = trace.cell(Table::kProcess, process, column::Process::rank);
-      line.name = analysis::process_name(trace, process);
+      if (several_hosts_) line.parent = host_line(std::string(trace::text<column::Process::host>(trace_, process)));
+      line.rank = trace::cell<column::Process::rank>(trace_, process);
+      line.name = analysis::process_name(trace_, process);
       if (line.name.empty()) line.name = "process";
       if (line.rank != kUnknown) line.name = fmt::format("rank {}: {}", line.rank, line.name);
-      const int64_t pid = trace.cell(Table::kProcess, process, column::Process::pid);
+      const int64_t pid = trace::cell<column::Process::pid>(trace_, process);
       if (pid != kUnknown && pid > 0) line.name += fmt::format(" ({})", pid);
     } else {
       line.name = "machine";
     }
-    const auto number = static_cast<int64_t>(lines_.size());
-    lines_.push_back(std::move(line));
-    line_of_process.emplace(process, number);
-    return number;
-  };
+    return processes_[process] = add(std::move(line));
+  }
 
-  // Processes with a rank come by rank, the others in the order of their rows; within one queues, threads, the rest.
-  struct Found {
-    int64_t track;
-    int order;
-  };
-  std::vector<Found> found;
-  for (size_t track = 0; track < rows.size(); ++track) {
-    if (rows[track].events == 0 && rows[track].samples == 0 && rows[track].messages == 0 && readings[track] == 0)
-      continue;
-    const auto kind =
-        event::from_cell<TrackKind>(trace.cell(Table::kTrack, static_cast<int64_t>(track), column::Track::kind));
-    found.push_back({static_cast<int64_t>(track), kind == TrackKind::kQueue    ? 0
-                                                  : readings[track] > 0        ? 4
-                                                  : rows[track].events == 0    ? 2
-                                                  : kind == TrackKind::kThread ? 1
-                                                                               : 3});
+  int64_t add_queue(int64_t track) {
+    const int64_t device = trace::cell<column::Track::device>(trace_, track);
+    Line line = line_below(process_line(process_of(track)), track, LineKind::kQueue);
+    line.name = queue_name(trace_, tracks_, track);
+    line.device = device == 0 ? std::string() : devices_.text(device);
+    line.device_number = devices_.device(device);
+    return add(std::move(line));
   }
-  const auto process_of = [&](int64_t track) { return trace.cell(Table::kTrack, track, column::Track::process); };
-  const auto rank_of = [&](int64_t process) {
-    const int64_t rank = process == 0 ? kUnknown : trace.cell(Table::kProcess, process, column::Process::rank);
-    return rank == kUnknown ? std::numeric_limits<int64_t>::max() : rank;
-  };
-  // Counters of one kind by device: "GPU 2" before "GPU 10".
-  const auto counted_device = [&](int64_t track) {
-    const int64_t device = trace.cell(Table::kTrack, track, column::Track::device);
-    std::string text = readings[static_cast<size_t>(track)] == 0 || device == 0 ? std::string() : devices.text(device);
-    const size_t length = text.size();
-    return std::pair(length, std::move(text));
-  };
-  std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
-    const int64_t p = process_of(a.track), q = process_of(b.track);
-    if (p != q) {
-      if ((p == 0) != (q == 0)) return q == 0;
-      return rank_of(p) != rank_of(q) ? rank_of(p) < rank_of(q) : p < q;
-    }
-    if (a.order != b.order) return a.order < b.order;
-    return counted_device(a.track) < counted_device(b.track);
-  });
-  std::map<std::array<int64_t, 6>, int64_t> queues;
-  std::map<int64_t, int64_t> line_of_thread;
-  for (const Found& each : found) {
-    const int64_t track = each.track;
+
+  int64_t add_counter(int64_t track) {
+    Line line = line_below(process_line(process_of(track)), track, LineKind::kCounter);
+    line.unit = trace::text<column::Counter::unit>(trace_, trace::cell<column::Track::counter>(trace_, track));
+    const int64_t device = trace::cell<column::Track::device>(trace_, track);
+    if (device != 0) line.device = devices_.text(device);
+    line.name = counter_name(trace_, tracks_, track, line.device);
+    return add(std::move(line));
+  }
+
+  const trace::Trace& trace_;
+  const walk::Naming naming_;
+  const walk::Agents agents_;
+  const walk::Tracks tracks_;
+  const analysis::DeviceNumbers devices_;
+  const std::vector<RowsOfTrack> rows_;  // by row of table track
+  bool several_hosts_ = false;
+  std::vector<Line> lines_;
+  std::map<std::string, int64_t> hosts_;
+  std::map<int64_t, int64_t> processes_, threads_;  // lines by row
+  std::map<std::array<int64_t, 6>, int64_t> queues_;
+};
+
+}  // namespace
+
+Tree::Tree(const trace::Trace& trace) {
+  if (trace.aggregated()) return;  // holds sums and nothing to draw
+  LineMaker maker(trace);
+  for (std::vector<int64_t>* const lines : {&line_, &sample_line_, &message_line_}) lines->assign(maker.tracks(), -1);
+  for (const int64_t track : maker.tracks_in_order()) {
     const auto at = static_cast<size_t>(track);
-    const auto kind = event::from_cell<TrackKind>(trace.cell(Table::kTrack, track, column::Track::kind));
-    int64_t number = -1;
-    if (kind == TrackKind::kQueue) {
-      const auto [place, fresh] = queues.try_emplace(walk::queue_identity(trace, track, false), -1);
-      if (!fresh) number = place->second;
-      if (number < 0) {
-        const int64_t device = trace.cell(Table::kTrack, track, column::Track::device);
-        Line line;
-        line.parent = process_line(process_of(track));
-        line.kind = LineKind::kQueue;
-        line.name = queue_name(trace, tracks, track);
-        line.device = device == 0 ? std::string() : devices.text(device);
-        line.device_number = devices.device(device);
-        line.process = process_of(track);
-        line.rank = lines_[static_cast<size_t>(line.parent)].rank;
-        number = place->second = static_cast<int64_t>(lines_.size());
-        lines_.push_back(std::move(line));
-      }
-    } else if (rows[at].events > 0 || readings[at] > 0) {
-      Line line;
-      line.parent = process_line(process_of(track));
-      line.kind = readings[at] > 0             ? LineKind::kCounter
-                  : kind == TrackKind::kThread ? LineKind::kThread
-                  : kind == TrackKind::kMemory ? LineKind::kMemory
-                                               : LineKind::kRange;
-      line.name = line.kind == LineKind::kThread ? thread_name(trace, track) : tracks.name(track);
-      line.process = process_of(track);
-      line.rank = lines_[static_cast<size_t>(line.parent)].rank;
-      if (readings[at] > 0) {
-        const int64_t counter = trace.cell(Table::kTrack, track, column::Track::counter);
-        line.unit = trace.text(Table::kCounter, counter, column::Counter::unit);
-        const int64_t device = trace.cell(Table::kTrack, track, column::Track::device);
-        if (device != 0) line.device = devices.text(device);
-        line.name = counter_name(trace, tracks, track, line.device);
-      }
-      number = static_cast<int64_t>(lines_.size());
-      lines_.push_back(std::move(line));
-      if (kind == TrackKind::kThread)
-        line_of_thread.try_emplace(trace.cell(Table::kTrack, track, column::Track::thread), number);
-    }
-    if (number >= 0) {
-      line_[at] = number;
-      Line& line = lines_[static_cast<size_t>(number)];
-      line.about += rows[at].events + readings[at];
-      line.tables |= rows[at].tables & ~(uint64_t{1} << static_cast<unsigned>(Table::kSample) |
-                                         uint64_t{1} << static_cast<unsigned>(Table::kMessage));
-      if (readings[at] > 0) line.tables |= uint64_t{1} << static_cast<unsigned>(Table::kReading);
-    }
-    if (rows[at].messages > 0) {
-      // The messages of a rank, below the calls that sent and received them.
-      Line line;
-      line.parent = number >= 0 ? number : process_line(process_of(track));
-      line.kind = LineKind::kMessage;
-      line.process = process_of(track);
-      line.rank = lines_[static_cast<size_t>(line.parent)].rank;
-      line.name = line.rank != kUnknown ? fmt::format("messages of rank {}", line.rank) : "messages";
-      line.tables = uint64_t{1} << static_cast<unsigned>(Table::kMessage);
-      line.about = rows[at].messages;
-      message_line_[at] = static_cast<int64_t>(lines_.size());
-      lines_.push_back(std::move(line));
-    }
-    if (rows[at].samples > 0) {
-      // Samples of a thread lie on a row of table track of their own; they belong below the thread's calls.
-      if (const auto thread = line_of_thread.find(trace.cell(Table::kTrack, track, column::Track::thread));
-          number < 0 && thread != line_of_thread.end())
-        number = thread->second;
-      Line line;
-      line.parent = number >= 0 ? number : process_line(process_of(track));
-      line.kind = LineKind::kSample;
-      line.name = number >= 0 ? "samples" : tracks.name(track) + " samples";
-      line.process = process_of(track);
-      line.rank = lines_[static_cast<size_t>(line.parent)].rank;
-      line.tables = uint64_t{1} << static_cast<unsigned>(Table::kSample);
-      line.about = rows[at].samples;
-      sample_line_[at] = static_cast<int64_t>(lines_.size());
-      lines_.push_back(std::move(line));
-    }
+    line_[at] = maker.own_line(track);
+    message_line_[at] = maker.message_line(track, line_[at]);
+    sample_line_[at] = maker.sample_line(track, line_[at]);
   }
+  lines_ = maker.take();
   name_queues(lines_);
   add_counters(trace);
 }
@@ -324,7 +357,7 @@ void Tree::add_counters(const trace::Trace& trace) {
     line.device = queue.device;
     line.process = queue.process;
     line.rank = queue.rank;
-    line.tables = uint64_t{1} << static_cast<unsigned>(Table::kCounterValue);
+    line.tables = bit(Table::kCounterValue);
     line.about = count;
     counter_line_.emplace(key, static_cast<int64_t>(lines_.size()));
     lines_.push_back(std::move(line));

@@ -1,10 +1,11 @@
-// Matching one message with the rows of the other ranks (partners.h).
-#include "view/answers/partners.h"
+// Matching one message with the rows of the other ranks (message_matches.h).
+#include "view/answers/message_matches.h"
 
 #include <algorithm>
 
 #include "base/format.h"
 #include "event/schema.h"
+#include "trace/read/rows.h"
 
 namespace tacho::view {
 
@@ -22,40 +23,36 @@ struct Message {
 
 }  // namespace
 
-std::string message_title(const trace::Trace& trace, const std::vector<int64_t>& cells) {
-  const auto kind = event::from_cell<MessageKind>(cells[column::Message::kind]);
-  const int64_t peer = cells[column::Message::peer];
+std::string message_title(const trace::Trace& trace, MessageKind kind, int64_t peer, int64_t function) {
   if (peer != kUnknown && (kind == MessageKind::kSend || kind == MessageKind::kReceive))
     return fmt::format("{} rank {}", kind == MessageKind::kSend ? "send to" : "receive from", peer);
-  const std::string_view function = trace.string(cells[column::Message::function]);
-  return function.empty() ? std::string(event::to_string(kind)) : std::string(function);
+  const std::string_view name = trace.string(function);
+  return name.empty() ? std::string(event::to_string(kind)) : std::string(name);
 }
 
-Result<std::vector<Partner>> partners_of(const trace::Trace& trace, int64_t row, size_t most) {
-  std::vector<Partner> found;
+Result<std::vector<MessageMatch>> matches_of_message(const trace::Trace& trace, int64_t row, size_t most) {
+  std::vector<MessageMatch> found;
   if (trace.rows(Table::kMessage) > kMostMessages) return found;
-  using M = column::Message;
-  constexpr int kRead[] = {M::track, M::start, M::dim, M::kind, M::peer, M::tag, M::sequence, M::begun_ahead};
-  std::vector<int64_t> cells[std::size(kRead)];
   std::vector<Message> all;
   all.reserve(static_cast<size_t>(trace.rows(Table::kMessage)));
-  int64_t number = 0;
-  for (size_t chunk = 0; chunk < trace.chunks(Table::kMessage).size(); ++chunk) {
-    for (size_t i = 0; i < std::size(kRead); ++i) TACHO_TRY(trace.decode(Table::kMessage, chunk, kRead[i], cells[i]));
-    for (size_t i = 0; i < cells[0].size(); ++i) {
-      const int64_t process = trace.cell(Table::kTrack, cells[0][i], column::Track::process);
-      const int64_t ahead = cells[7][i] == kUnknown ? 0 : cells[7][i];
-      all.push_back({.row = number++,
-                     .begun = cells[1][i] - ahead,
-                     .rank = trace.cell(Table::kProcess, process, column::Process::rank),
-                     .peer = cells[4][i],
-                     .tag = cells[5][i],
-                     .sequence = cells[6][i],
-                     .identity = trace.cell(Table::kCommunicator, cells[2][i], column::Communicator::identity),
-                     .kind = event::from_cell<MessageKind>(cells[3][i])});
+  using M = column::Message;
+  Status status;
+  for (const auto& m :
+       trace::chunks<M::track, M::start, M::dim, M::kind, M::peer, M::tag, M::sequence, M::begun_ahead>(trace, status))
+    for (size_t i = 0; i < m.size(); ++i) {
+      const int64_t process = trace::cell<column::Track::process>(trace, m.track[i]);
+      const int64_t ahead = m.begun_ahead[i] == kUnknown ? 0 : m.begun_ahead[i];
+      all.push_back({.row = static_cast<int64_t>(all.size()),
+                     .begun = m.start[i] - ahead,
+                     .rank = trace::cell<column::Process::rank>(trace, process),
+                     .peer = m.peer[i],
+                     .tag = m.tag[i],
+                     .sequence = m.sequence[i],
+                     .identity = trace::cell<column::Communicator::identity>(trace, m.dim[i]),
+                     .kind = event::from_cell(m.kind[i])});
     }
-  }
-  if (row < 0 || row >= number) return found;
+  TACHO_TRY(status);
+  if (row < 0 || row >= static_cast<int64_t>(all.size())) return found;
   const Message own = all[static_cast<size_t>(row)];
   if (own.rank == kUnknown) return found;
   if (own.kind == MessageKind::kCollective) {

@@ -26,117 +26,130 @@ namespace {
 
 using namespace tacho;
 
+// What one instruction of a filter's program does. False: seccomp has no such instruction.
+
+bool load(const sock_filter& step, const seccomp_data& data, const uint32_t (&memory)[BPF_MEMWORDS], uint32_t& to) {
+  const uint32_t k = step.k;
+  switch (BPF_MODE(step.code)) {
+    case BPF_ABS:
+      if (BPF_CLASS(step.code) != BPF_LD || k > sizeof data - 4 || k % 4 != 0) return false;
+      memcpy(&to, reinterpret_cast<const char*>(&data) + k, sizeof to);
+      return true;
+    case BPF_IMM:
+      to = k;
+      return true;
+    case BPF_LEN:
+      to = sizeof data;
+      return true;
+    case BPF_MEM:
+      if (k >= BPF_MEMWORDS) return false;
+      to = memory[k];
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool calculate(uint16_t code, uint32_t& a, uint32_t operand) {
+  switch (BPF_OP(code)) {
+    case BPF_ADD:
+      a += operand;
+      return true;
+    case BPF_SUB:
+      a -= operand;
+      return true;
+    case BPF_MUL:
+      a *= operand;
+      return true;
+    case BPF_DIV:
+      if (operand == 0) return false;
+      a /= operand;
+      return true;
+    case BPF_OR:
+      a |= operand;
+      return true;
+    case BPF_AND:
+      a &= operand;
+      return true;
+    case BPF_XOR:
+      a ^= operand;
+      return true;
+    case BPF_LSH:
+      a = operand < 32 ? a << operand : 0;
+      return true;
+    case BPF_RSH:
+      a = operand < 32 ? a >> operand : 0;
+      return true;
+    case BPF_NEG:
+      a = 0 - a;
+      return true;
+    default:
+      return false;
+  }
+}
+
+// `skipped`: instructions to skip.
+bool jump(const sock_filter& step, uint32_t a, uint32_t operand, uint32_t& skipped) {
+  bool taken = false;
+  switch (BPF_OP(step.code)) {
+    case BPF_JA:
+      skipped = step.k;
+      return true;
+    case BPF_JEQ:
+      taken = a == operand;
+      break;
+    case BPF_JGT:
+      taken = a > operand;
+      break;
+    case BPF_JGE:
+      taken = a >= operand;
+      break;
+    case BPF_JSET:
+      taken = (a & operand) != 0;
+      break;
+    default:
+      return false;
+  }
+  skipped = taken ? step.jt : step.jf;
+  return true;
+}
+
 // The filter's answer to one call; SECCOMP_RET_KILL_PROCESS for a program that this interpreter does not understand.
 uint32_t ask(const sock_fprog& program, const seccomp_data& data) {
-  constexpr uint32_t kUnknown = SECCOMP_RET_KILL_PROCESS;
   uint32_t a = 0, x = 0, memory[BPF_MEMWORDS] = {};
   for (uint32_t at = 0; at < program.len; ++at) {
     const sock_filter& step = program.filter[at];
-    const uint32_t k = step.k, operand = BPF_SRC(step.code) == BPF_X ? x : k;
+    const uint32_t operand = BPF_SRC(step.code) == BPF_X ? x : step.k;
+    uint32_t skipped = 0;
+    bool known = true;
     switch (BPF_CLASS(step.code)) {
       case BPF_LD:
-        if (BPF_MODE(step.code) == BPF_ABS) {
-          if (k > sizeof data - 4 || k % 4 != 0) return kUnknown;
-          memcpy(&a, reinterpret_cast<const char*>(&data) + k, sizeof a);
-        } else if (BPF_MODE(step.code) == BPF_IMM) {
-          a = k;
-        } else if (BPF_MODE(step.code) == BPF_LEN) {
-          a = sizeof data;
-        } else if (BPF_MODE(step.code) == BPF_MEM && k < BPF_MEMWORDS) {
-          a = memory[k];
-        } else {
-          return kUnknown;
-        }
+        known = load(step, data, memory, a);
         break;
       case BPF_LDX:
-        if (BPF_MODE(step.code) == BPF_IMM)
-          x = k;
-        else if (BPF_MODE(step.code) == BPF_LEN)
-          x = sizeof data;
-        else if (BPF_MODE(step.code) == BPF_MEM && k < BPF_MEMWORDS)
-          x = memory[k];
-        else
-          return kUnknown;
+        known = load(step, data, memory, x);
         break;
       case BPF_ST:
       case BPF_STX:
-        if (k >= BPF_MEMWORDS) return kUnknown;
-        memory[k] = BPF_CLASS(step.code) == BPF_ST ? a : x;
+        known = step.k < BPF_MEMWORDS;
+        if (known) memory[step.k] = BPF_CLASS(step.code) == BPF_ST ? a : x;
         break;
       case BPF_ALU:
-        switch (BPF_OP(step.code)) {
-          case BPF_ADD:
-            a += operand;
-            break;
-          case BPF_SUB:
-            a -= operand;
-            break;
-          case BPF_MUL:
-            a *= operand;
-            break;
-          case BPF_DIV:
-            if (operand == 0) return kUnknown;
-            a /= operand;
-            break;
-          case BPF_OR:
-            a |= operand;
-            break;
-          case BPF_AND:
-            a &= operand;
-            break;
-          case BPF_XOR:
-            a ^= operand;
-            break;
-          case BPF_LSH:
-            a = operand < 32 ? a << operand : 0;
-            break;
-          case BPF_RSH:
-            a = operand < 32 ? a >> operand : 0;
-            break;
-          case BPF_NEG:
-            a = 0 - a;
-            break;
-          default:
-            return kUnknown;
-        }
+        known = calculate(step.code, a, operand);
         break;
-      case BPF_JMP: {
-        if (BPF_OP(step.code) == BPF_JA) {
-          at += k;
-          break;
-        }
-        bool taken = false;
-        switch (BPF_OP(step.code)) {
-          case BPF_JEQ:
-            taken = a == operand;
-            break;
-          case BPF_JGT:
-            taken = a > operand;
-            break;
-          case BPF_JGE:
-            taken = a >= operand;
-            break;
-          case BPF_JSET:
-            taken = (a & operand) != 0;
-            break;
-          default:
-            return kUnknown;
-        }
-        at += taken ? step.jt : step.jf;
+      case BPF_JMP:
+        known = jump(step, a, operand, skipped);
+        at += skipped;
         break;
-      }
       case BPF_RET:
-        return BPF_RVAL(step.code) == BPF_A ? a : k;
+        return BPF_RVAL(step.code) == BPF_A ? a : step.k;
       default:  // BPF_MISC
-        if (BPF_MISCOP(step.code) == BPF_TAX)
-          x = a;
-        else if (BPF_MISCOP(step.code) == BPF_TXA)
-          a = x;
-        else
-          return kUnknown;
+        known = BPF_MISCOP(step.code) == BPF_TAX || BPF_MISCOP(step.code) == BPF_TXA;
+        (BPF_MISCOP(step.code) == BPF_TAX ? x : a) = BPF_MISCOP(step.code) == BPF_TAX ? a : x;
     }
+    if (!known) break;
   }
-  return kUnknown;
+  return SECCOMP_RET_KILL_PROCESS;
 }
 
 struct Use {

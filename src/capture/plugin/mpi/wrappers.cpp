@@ -290,108 +290,65 @@ void before(const Role& role, Word* given, Context& context, Requests* requests)
   }
 }
 
-// After a call that has succeeded.
-void after(const Role& role, size_t number, const Word* given, Context& context, Requests* requests) {
-  const auto at = [&](int8_t place) { return reinterpret_cast<const void*>(given[place]); };
-  const auto communicator = [&] {
+constexpr bool completes(Does does) {
+  return does >= Does::kWaits && does <= Does::kTestsSome;
+}
+
+// A call that has succeeded: what it sent, received, began, completed or made. Each function below returns false for
+// calls that it does not know.
+struct Done {
+  const Role& role;
+  const size_t number;
+  const Word* const given;
+  Context& context;
+  Requests* const requests;
+
+  bool moved() const;
+  bool began() const;
+  bool started() const;
+  bool completed() const;
+  bool made() const;
+
+ private:
+  const void* at(int8_t place) const { return reinterpret_cast<const void*>(given[place]); }
+  Communicator* communicator() const {
     if (role.communicator != kNone) return find_communicator(given[role.communicator]);
     return context.probed_in != 0 ? find_communicator(context.probed_in) : nullptr;
-  };
-  const auto bytes = [&] { return bytes_of(given[role.count], given[role.type], role.large); };
+  }
+  Word bytes() const { return bytes_of(given[role.count], given[role.type], role.large); }
+  MpiRequest request(MpiRequest::Kind kind, const Communicator* own) const {
+    MpiRequest request{};
+    request.kind = kind;
+    request.function = static_cast<uint16_t>(number);
+    request.begun = context.call.start;
+    if (own != nullptr) {
+      request.communicator = own->number;
+      request.handle = own->handle;
+    }
+    return request;
+  }
+  void keep(const MpiRequest& request) const { keep_request(g_mpi.read_handle(at(role.request)), request); }
+  void keep_point_to_point() const;
+  void add(const Communicator* parent, uint32_t sequence, bool between) const {
+    add_communicator(g_mpi.read_handle(at(role.made)), static_cast<uint32_t>(number), parent, sequence, between);
+  }
+};
+
+// Bytes moved when the call returned.
+bool Done::moved() const {
   switch (role.does) {
     case Does::kSends:
     case Does::kStartsSend:
       record_send(context, number, bytes(), given[role.peer], given[role.tag], communicator());
-      break;
+      return true;
     case Does::kReceives:
       record_receive(context, number, context.call.start, read_status(context.status_at), communicator());
-      break;
+      return true;
     case Does::kExchanges:
     case Does::kReplaces:
       record_send(context, number, bytes_of(given[1], given[2], role.large), given[3], given[4], communicator());
       record_receive(context, number, context.call.start, read_status(context.status_at), communicator());
-      break;
-    case Does::kStartsReceive:
-    case Does::kKeepsReceive:
-    case Does::kKeepsSend: {
-      MpiRequest request{};
-      request.kind = role.does == Does::kKeepsSend ? MpiRequest::Kind::kSend : MpiRequest::Kind::kReceive;
-      request.persistent = role.does != Does::kStartsReceive;
-      request.function = static_cast<uint16_t>(number);
-      request.begun = context.call.start;
-      request.peer = event::kNoPeer;
-      request.tag = event::kNoTag;
-      if (const Communicator* const own = communicator()) {
-        request.communicator = own->number;
-        request.handle = own->handle;
-        if (role.peer == kNone) {  // of a message that was found before
-          keep_request(g_mpi.read_handle(at(role.request)), request);
-          break;
-        }
-        if (whole(given[role.peer]) == g_mpi.proc_null) break;
-        request.tag = whole(given[role.tag]);
-        request.peer = own->world_rank(whole(given[role.peer]));
-        if (role.does == Does::kKeepsSend) request.sent = bytes();
-      }
-      keep_request(g_mpi.read_handle(at(role.request)), request);
-      break;
-    }
-    case Does::kProbes:
-      if (const Communicator* const own = communicator()) {
-        MpiRequest request{};
-        request.handle = own->handle;
-        keep_request(g_mpi.read_handle(at(role.made)) | kMessageHandle, request);
-      }
-      break;
-    case Does::kStarts:
-    case Does::kStartsAll: {
-      const int count = role.does == Does::kStarts ? 1 : whole(given[role.count]);
-      for (int i = 0; i < count; ++i) {
-        MpiRequest request;
-        const Word handle = g_mpi.read_handle(g_mpi.element(given[role.request], static_cast<size_t>(i)));
-        if (!start_request(handle, context.call.start, request) || request.kind != MpiRequest::Kind::kSend ||
-            !context.recorded)
-          continue;
-        event::MessageRecord record = message_of(context, request.function, event::MessageKind::kSend);
-        record.sent = request.sent;
-        record.received = 0;
-        record.peer = request.peer;
-        record.tag = request.tag;
-        record.communicator = request.communicator;
-        g_host->message(record);
-      }
-      break;
-    }
-    case Does::kWaits:
-    case Does::kTests:
-      if (requests->known) record_completed(context, requests->handles[0], context.status_at);
-      break;
-    case Does::kWaitsAny:
-    case Does::kTestsAny: {
-      const int index = *static_cast<const int32_t*>(at(2));
-      if (requests->known && index >= 0 && static_cast<size_t>(index) < requests->count)
-        record_completed(context, requests->handles[index], context.status_at);
-      break;
-    }
-    case Does::kWaitsAll:
-    case Does::kTestsAll:
-      for (size_t i = 0; requests->known && i < requests->count; ++i)
-        record_completed(context, requests->handles[i],
-                         requests->statuses != nullptr ? requests->statuses + i * g_mpi.status_bytes : nullptr);
-      break;
-    case Does::kWaitsSome:
-    case Does::kTestsSome: {
-      const int done = *static_cast<const int32_t*>(at(2));
-      for (int i = 0; requests->known && i < done; ++i) {
-        const int index = static_cast<const int32_t*>(at(3))[i];
-        if (index >= 0 && static_cast<size_t>(index) < requests->count)
-          record_completed(context, requests->handles[index],
-                           requests->statuses != nullptr
-                               ? requests->statuses + static_cast<size_t>(i) * g_mpi.status_bytes
-                               : nullptr);
-      }
-      break;
-    }
+      return true;
     case Does::kCollective:
       if (Communicator* const own = communicator()) {
         const uint32_t sequence = own->take_sequence();
@@ -399,53 +356,155 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
           record_collective(context, number, context.call.start, bytes_of_collective(role, given, *own),
                             root_of(role, given, *own), own->number, sequence);
       }
-      break;
+      return true;
+    case Does::kPuts:
+    case Does::kGets:
+    case Does::kUpdates:
+      record_one_sided(context, number, role, given);
+      return true;
+    case Does::kReadsFile:
+    case Does::kWritesFile:
+      record_file(context, number, context.call.start, role.does == Does::kReadsFile,
+                  read_status(context.status_at).bytes);
+      return true;
+    default:
+      return false;
+  }
+}
+
+// A request that receives, or that MPI_Start will begin.
+void Done::keep_point_to_point() const {
+  const Communicator* const own = communicator();
+  MpiRequest kept = request(role.does == Does::kKeepsSend ? MpiRequest::Kind::kSend : MpiRequest::Kind::kReceive, own);
+  kept.persistent = role.does != Does::kStartsReceive;
+  kept.peer = event::kNoPeer;
+  kept.tag = event::kNoTag;
+  if (own != nullptr && role.peer != kNone) {  // else of a message that was found before
+    if (whole(given[role.peer]) == g_mpi.proc_null) return;
+    kept.tag = whole(given[role.tag]);
+    kept.peer = own->world_rank(whole(given[role.peer]));
+    if (role.does == Does::kKeepsSend) kept.sent = bytes();
+  }
+  keep(kept);
+}
+
+// A request that a later call completes.
+bool Done::began() const {
+  switch (role.does) {
+    case Does::kStartsReceive:
+    case Does::kKeepsReceive:
+    case Does::kKeepsSend:
+      keep_point_to_point();
+      return true;
+    case Does::kProbes:
+      if (const Communicator* const own = communicator())
+        keep_request(g_mpi.read_handle(at(role.made)) | kMessageHandle, request(MpiRequest::Kind::kReceive, own));
+      return true;
     case Does::kStartsCollective:
       if (Communicator* const own = communicator()) {
-        MpiRequest request{};
-        request.kind = MpiRequest::Kind::kCollective;
-        request.function = static_cast<uint16_t>(number);
-        request.begun = context.call.start;
-        request.communicator = own->number;
-        request.sequence = own->take_sequence();
-        request.peer = root_of(role, given, *own);
+        MpiRequest kept = request(MpiRequest::Kind::kCollective, own);
+        kept.sequence = own->take_sequence();
+        kept.peer = root_of(role, given, *own);
         const Bytes moved = bytes_of_collective(role, given, *own);
-        request.sent = moved.sent;
-        request.received = moved.received;
-        keep_request(g_mpi.read_handle(at(role.request)), request);
+        kept.sent = moved.sent;
+        kept.received = moved.received;
+        keep(kept);
       }
+      return true;
+    case Does::kMakesLater:
+      if (Communicator* const own = communicator()) {
+        MpiRequest kept = request(MpiRequest::Kind::kCommunicator, own);
+        kept.sequence = own->take_sequence();
+        kept.place = given[role.made];
+        keep(kept);
+      }
+      return true;
+    case Does::kStartsFileRead:
+    case Does::kStartsFileWrite: {
+      MpiRequest kept = request(
+          role.does == Does::kStartsFileRead ? MpiRequest::Kind::kFileRead : MpiRequest::Kind::kFileWrite, nullptr);
+      kept.sent = bytes();
+      keep(kept);
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+// Persistent requests that begin.
+bool Done::started() const {
+  if (role.does != Does::kStarts && role.does != Does::kStartsAll) return false;
+  const int count = role.does == Does::kStarts ? 1 : whole(given[role.count]);
+  for (int i = 0; i < count; ++i) {
+    MpiRequest started;
+    const Word handle = g_mpi.read_handle(g_mpi.element(given[role.request], static_cast<size_t>(i)));
+    if (!start_request(handle, context.call.start, started) || started.kind != MpiRequest::Kind::kSend ||
+        !context.recorded)
+      continue;
+    event::MessageRecord record = message_of(context, started.function, event::MessageKind::kSend);
+    record.sent = started.sent;
+    record.received = 0;
+    record.peer = started.peer;
+    record.tag = started.tag;
+    record.communicator = started.communicator;
+    g_host->message(record);
+  }
+  return true;
+}
+
+// Requests that are complete.
+bool Done::completed() const {
+  if (!completes(role.does)) return false;
+  if (!requests->known) return true;
+  const auto one = [&](int index, const char* status) {
+    if (index >= 0 && static_cast<size_t>(index) < requests->count)
+      record_completed(context, requests->handles[index], status);
+  };
+  const auto status_of = [&](int i) {
+    return requests->statuses != nullptr ? requests->statuses + static_cast<size_t>(i) * g_mpi.status_bytes : nullptr;
+  };
+  switch (role.does) {
+    case Does::kWaits:
+    case Does::kTests:
+      one(0, context.status_at);
       break;
+    case Does::kWaitsAny:
+    case Does::kTestsAny:
+      one(*static_cast<const int32_t*>(at(2)), context.status_at);
+      break;
+    case Does::kWaitsSome:
+    case Does::kTestsSome:
+      for (int i = 0; i < *static_cast<const int32_t*>(at(2)); ++i)
+        one(static_cast<const int32_t*>(at(3))[i], status_of(i));
+      break;
+    default:  // all of them
+      for (int i = 0; i < static_cast<int>(requests->count); ++i) one(i, status_of(i));
+  }
+  return true;
+}
+
+// Communicators and windows.
+bool Done::made() const {
+  switch (role.does) {
     case Does::kMakes:
       if (Communicator* const own = communicator()) {
         const uint32_t sequence = own->take_sequence();
         record_collective(context, number, context.call.start, {0, 0}, event::kNoPeer, own->number, sequence);
-        add_communicator(g_mpi.read_handle(at(role.made)), static_cast<uint32_t>(number), own, sequence, false);
+        add(own, sequence, false);
       }
-      break;
-    case Does::kMakesLater:
-      if (Communicator* const own = communicator()) {
-        MpiRequest request{};
-        request.kind = MpiRequest::Kind::kCommunicator;
-        request.function = static_cast<uint16_t>(number);
-        request.begun = context.call.start;
-        request.communicator = own->number;
-        request.handle = own->handle;
-        request.sequence = own->take_sequence();
-        request.place = given[role.made];
-        keep_request(g_mpi.read_handle(at(role.request)), request);
-      }
-      break;
+      return true;
     case Does::kMakesApart:
-      add_communicator(g_mpi.read_handle(at(role.made)), static_cast<uint32_t>(number), nullptr, 0, false);
-      break;
+      add(nullptr, 0, false);
+      return true;
     case Does::kSpawns:
       // Only the root's arguments count: program, arguments, number of processes.
       if (const Communicator* const own = communicator(); own != nullptr && whole(given[role.root]) == own->rank)
         warn_of_spawned(number, given);
       [[fallthrough]];
     case Does::kMakesBetween:
-      add_communicator(g_mpi.read_handle(at(role.made)), static_cast<uint32_t>(number), nullptr, 0, true);
-      break;
+      add(nullptr, 0, true);
+      return true;
     case Does::kMakesWindow:
       if (Communicator* const own = hold_communicator(given[role.communicator])) {
         const Word handle = g_mpi.read_handle(at(role.window)) | kWindowHandle;
@@ -455,35 +514,15 @@ void after(const Role& role, size_t number, const Word* given, Context& context,
         keep_request(handle, window);
         if (!known_request(handle)) release_communicator(own);
       }
-      break;
-    case Does::kPuts:
-    case Does::kGets:
-    case Does::kUpdates:
-      record_one_sided(context, number, role, given);
-      break;
-    case Does::kReadsFile:
-    case Does::kWritesFile:
-      record_file(context, number, context.call.start, role.does == Does::kReadsFile,
-                  read_status(context.status_at).bytes);
-      break;
-    case Does::kStartsFileRead:
-    case Does::kStartsFileWrite: {
-      MpiRequest request{};
-      request.kind = role.does == Does::kStartsFileRead ? MpiRequest::Kind::kFileRead : MpiRequest::Kind::kFileWrite;
-      request.function = static_cast<uint16_t>(number);
-      request.begun = context.call.start;
-      request.sent = bytes();
-      keep_request(g_mpi.read_handle(at(role.request)), request);
-      break;
-    }
+      return true;
     case Does::kNames:
       rename_communicator(given[role.communicator]);
-      break;
+      return true;
     case Does::kStartsMpi:
       find_communicator(g_mpi.world);
-      break;
+      return true;
     default:
-      break;
+      return false;
   }
 }
 
@@ -502,10 +541,6 @@ bool found_nothing(const Role& role, const Word* given) {
     default:
       return false;
   }
-}
-
-constexpr bool completes(Does does) {
-  return does >= Does::kWaits && does <= Does::kTestsSome;
 }
 
 // MPICH's codes are classes with more above them.
@@ -556,7 +591,10 @@ struct Wrapper<Number, std::index_sequence<I...>> {
     context.end = g_host->now();
     const bool succeeded = static_cast<int32_t>(result) == 0;
     const bool nothing = succeeded && found_nothing(kRole, given);
-    if (succeeded && g_mpi.known && !nothing) after(kRole, Number, given, context, requests);
+    if (succeeded && g_mpi.known && !nothing) {
+      const Done done{kRole, Number, given, context, requests};
+      (void)(done.moved() || done.began() || done.started() || done.completed() || done.made());
+    }
     if (context.recorded) {
       if (nothing)
         g_host->drop(context.call);

@@ -450,35 +450,60 @@ uint64_t shape_key(const spool::CounterRecord& record, const Function* function,
   return key | 1;
 }
 
+// What a call launches, its shape and its stream.
+struct LaunchParameters {
+  replay::LaunchCall call;
+  spool::CounterRecord record{};
+  uint32_t dynamic_shared = 0;
+};
+
+LaunchParameters parameters_of(const char* words, replay::LaunchCall::Kind kind) {
+  LaunchParameters launch{.call = {kind, nullptr, words}};
+  spool::CounterRecord& record = launch.record;
+  const char* shape = words + 8;
+  if (kind == replay::LaunchCall::Kind::kExtended) {
+    memcpy(&shape, words, sizeof shape);
+    words += 8;
+  }
+  memcpy(&launch.call.handle, words, sizeof launch.call.handle);
+  if (kind == replay::LaunchCall::Kind::kGraph) {
+    memcpy(&record.queue, words + 8, sizeof record.queue);
+    for (int i = 0; i < 3; ++i) record.grid[i] = record.block[i] = 1;
+  } else {
+    memcpy(record.grid, shape, sizeof record.grid);
+    memcpy(record.block, shape + 12, sizeof record.block);
+    memcpy(&launch.dynamic_shared, shape + 24, sizeof launch.dynamic_shared);
+    memcpy(&record.queue, shape + 32, sizeof record.queue);
+  }
+  return launch;
+}
+
+void measure_graph_launch(void* context, LaunchParameters& launch, Function& function) {
+  g_emptying = g_collection.empty_cache && can_empty(context);
+  CounterSession* const session = measure_graph(context, launch.call);
+  note_open();
+  if (session == nullptr) {
+    function.passed_over.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    session->used = 0;
+    describe(launch.record, *session, &function, 0);
+    if (add_record(session->records, launch.record, function.name) == SIZE_MAX) give_up("get memory for records", 0);
+    g_collection.state->dispatches_done.fetch_add(1, std::memory_order_relaxed);
+    write_image(*session);
+  }
+  g_measuring = nullptr;
+}
+
 void enter(const cupti::CallbackData& call_data, Effect effect, replay::LaunchCall::Kind kind) {
   if (owned()) {  // a call within a call, as with replays: not another dispatch
     ++g_depth;
     return;
   }
   if (effect != Effect::kLaunch) return enter_other(call_data, effect);
-  const auto* const words = static_cast<const char*>(call_data.parameters);
-  replay::LaunchCall call{kind, nullptr, words};
-  const bool extended = call.kind == replay::LaunchCall::Kind::kExtended,
-             graph = call.kind == replay::LaunchCall::Kind::kGraph;
-  const char* shape = words;
-  spool::CounterRecord record{};
-  if (extended) {
-    memcpy(&shape, words, sizeof shape);
-    memcpy(&call.handle, words + 8, sizeof call.handle);
-  } else {
-    memcpy(&call.handle, words, sizeof call.handle);
-    shape = words + 8;
-  }
-  uint32_t dynamic = 0;
-  if (graph) {
-    memcpy(&record.queue, words + 8, sizeof record.queue);
-    for (int i = 0; i < 3; ++i) record.grid[i] = record.block[i] = 1;
-  } else {
-    memcpy(record.grid, shape, sizeof record.grid);
-    memcpy(record.block, shape + 12, sizeof record.block);
-    memcpy(&dynamic, shape + 24, sizeof dynamic);
-    memcpy(&record.queue, shape + 32, sizeof record.queue);
-  }
+  LaunchParameters launch = parameters_of(static_cast<const char*>(call_data.parameters), kind);
+  const replay::LaunchCall& call = launch.call;
+  spool::CounterRecord& record = launch.record;
+  const bool graph = kind == replay::LaunchCall::Kind::kGraph;
   const bool capturing = g_captures.load(std::memory_order_relaxed) != 0;
   if (capturing && is_capturing(reinterpret_cast<void*>(record.queue))) {  // into a graph: it does not run now
     if (g_tracking && !graph) {
@@ -507,19 +532,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::LaunchCa
   CounterSession* session = known_session(context);  // where something may be open
   if (graph && selected) {
     if (session != nullptr && session->running) close_open(*session);
-    g_emptying = g_collection.empty_cache && can_empty(context);
-    session = measure_graph(context, call);
-    note_open();
-    if (session == nullptr) {
-      function->passed_over.fetch_add(1, std::memory_order_relaxed);
-    } else {
-      session->used = 0;
-      describe(record, *session, function, 0);
-      if (add_record(session->records, record, function->name) == SIZE_MAX) give_up("get memory for records", 0);
-      g_collection.state->dispatches_done.fetch_add(1, std::memory_order_relaxed);
-      write_image(*session);
-    }
-    g_measuring = nullptr;
+    measure_graph_launch(context, launch, *function);
     if (!holds_all()) unlock();
     return;
   }
@@ -535,7 +548,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::LaunchCa
       session = nullptr;
     }
   } else if (measures_by(Mode::kMultiplex)) {
-    session = multiplex::begin_launch(context, shape_key(record, function, dynamic));
+    session = multiplex::begin_launch(context, shape_key(record, function, launch.dynamic_shared));
   } else {
     session = measure_replayed(context, function, call, true);
     if (session != nullptr) session->carried = 0;
@@ -553,7 +566,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::LaunchCa
     if (way == replay::Emptied::kBySweep) ++session->used;  // a range that nobody reads
     if (way != replay::Emptied::kFailed && session == g_batch) replay::note_emptied();
   }
-  describe(record, *session, function, dynamic);
+  describe(record, *session, function, launch.dynamic_shared);
   if (measures_by(Mode::kMultiplex) && !multiplex::defines_range(*session)) {
     function->passed_over.fetch_add(1, std::memory_order_relaxed);  // a sample of a range that has a record
   } else {

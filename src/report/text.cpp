@@ -91,7 +91,9 @@ std::string clean(std::string_view text) {
         (point.value >= 0x202a && point.value <= 0x202e) || (point.value >= 0x2066 && point.value <= 0x2069);
     if (point.value == '\n' || point.value == '\t') {
       out += ' ';
-    } else if (!point.valid || control || direction) {
+    } else if (!point.valid) {
+      out += "\xef\xbf\xbd";
+    } else if (control || direction) {
       out += '?';
     } else {
       out += text.substr(0, point.length);

@@ -21,8 +21,8 @@ std::string format_exact(double value);
 
 /// Columns that the text takes on a terminal: UTF-8 code points, wide ones counted twice, combining ones not at all.
 size_t display_width(std::string_view text);
-/// The text with everything a terminal might take for a command (control characters, invalid UTF-8) made visible as
-/// '?'.
+/// The text with everything a terminal might take for a command made visible: U+FFFD for bytes that are not UTF-8, '?'
+/// for control characters.
 std::string clean(std::string_view text);
 /// Truncates to at most `width` columns, with an ellipsis.
 std::string shortened(std::string_view text, size_t width);

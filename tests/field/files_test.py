@@ -49,7 +49,6 @@ class FieldCase(harness.Case):
 class ScopeOfKeys(FieldCase):
     """pid, tid, correlation, device, flow and External id are unique within a rank, host, file or run, never beyond."""
 
-    @unittest.expectedFailure
     def test_ranks_with_one_pid_are_exported_apart(self):
         self.tacho("merge", FILES / "samepid_rank0.json", FILES / "samepid_rank1.json", "-o", "m.tacho")
         self.tacho("export", "-f", "csv", "-d", "out", "--overwrite", "m.tacho")
@@ -248,7 +247,6 @@ class Encodings(FieldCase):
         self.assertTrue(names[0].startswith("torch\\cuda\\__init__.py"), names)
         self.assertTrue(names[1].startswith("C:\\Users\\dev\\venv\\Lib\\site-packages\\torch\\nn\\modules"), names)
 
-    @unittest.expectedFailure
     def test_every_output_is_utf8(self):
         path = FILES / "badutf8.json"
         outputs = [self.run_command(TACHO, *words).stdout for words in (

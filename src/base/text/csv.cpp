@@ -13,6 +13,8 @@
 #include <cstring>
 #include <limits>
 
+#include "base/text/utf8.h"
+
 namespace tacho {
 
 namespace {
@@ -279,7 +281,7 @@ bool parse_timestamp(std::string_view cell, int64_t& whole, double& fraction) {
 }
 
 std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
+  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return valid_utf8(text);
   return csv_quoted(text);
 }
 
@@ -287,7 +289,7 @@ std::string csv_quoted(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 2);
   out += '"';
-  for (const char c : text) {
+  for (const char c : valid_utf8(text)) {
     if (c == '"') out += '"';
     out += c;
   }

@@ -80,9 +80,9 @@ CellNumber parse_number(std::string_view cell);
 /// "123", "123.5" and "1.23e15". False if the cell is not a number or is outside the range of int64.
 bool parse_timestamp(std::string_view cell, int64_t& whole, double& fraction);
 
-/// Returns `text` as a csv field, quoted only if it contains a comma, a quote or a line break.
+/// Returns `text` as a csv field of valid UTF-8, quoted only if it contains a comma, a quote or a line break.
 std::string csv_field(std::string_view text);
-/// Returns `text` as a csv field, always quoted.
+/// Returns `text` as a csv field of valid UTF-8, always quoted.
 std::string csv_quoted(std::string_view text);
 
 }  // namespace tacho

@@ -1,6 +1,8 @@
 // Decodes UTF-8 (utf8.h).
 #include "base/text/utf8.h"
 
+#include <algorithm>
+
 namespace tacho {
 
 CodePoint next_code_point(std::string_view text) {
@@ -20,6 +22,19 @@ CodePoint next_code_point(std::string_view text) {
   const bool overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
   if (overlong || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return {0xfffd, 1, false};
   return {value, length, true};
+}
+
+std::string valid_utf8(std::string_view text) {
+  const auto plain = [](char c) { return static_cast<signed char>(c) > 0; };
+  if (std::all_of(text.begin(), text.end(), plain)) return std::string(text);
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const CodePoint point = next_code_point(text);
+    point.valid&& point.value != 0 ? result.append(text.substr(0, point.length)) : result.append("\xef\xbf\xbd");
+    text.remove_prefix(point.length);
+  }
+  return result;
 }
 
 }  // namespace tacho

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "base/files/output_file.h"
 #include "cli/shared/command_line.h"
@@ -90,12 +91,14 @@ Status export_trace(const trace::Trace& trace, const format::Writer& writer, con
   std::vector<int64_t> processes = {options.process};
   if (options.process == 0) processes = processes_with_records(trace, options);
   if (processes.empty()) processes = {0};
+  std::set<std::string> used;  // containers and hosts may have processes of one pid: each gets files of its own
   for (const int64_t process : processes) {
     format::ExportTarget target;
     target.folder = place.folder;
     const int64_t pid = trace.cell(Table::kProcess, process, column::Process::pid);
-    target.prefix = pid > 0 ? fmt::format("{}", pid) : stem;
-    if (!options.overwrite) target.prefix = free_prefix(place.folder, target.prefix);
+    const std::string name = pid > 0 ? fmt::format("{}", pid) : stem;
+    target.prefix = options.overwrite ? name : free_prefix(place.folder, name);
+    for (int i = 1; !used.insert(target.prefix).second; ++i) target.prefix = fmt::format("{}.{}", name, i);
     options.process = process;
     report::Progress progress(fmt::format("writing {}", target.prefix));
     options.progress = &progress;

@@ -15,6 +15,7 @@
 
 #include "base/files/output_file.h"
 #include "base/text/demangle.h"
+#include "base/text/utf8.h"
 #include "format/parquet/duckdb.h"
 #include "format/parquet/parquet.h"
 #include "format/sqlite/bulk.h"
@@ -126,7 +127,7 @@ class Source {
           if (ascii(text)) {
             duck.vector_assign_string_element_len(vector, i, text.data(), text.size());
           } else {
-            const std::string clean = sqlite::valid_utf8(text);
+            const std::string clean = valid_utf8(text);
             duck.vector_assign_string_element_len(vector, i, clean.data(), clean.size());
           }
         } else {

@@ -8,6 +8,7 @@
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "base/text/json_writer.h"
+#include "base/text/utf8.h"
 #include "format/rocpd/relations.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rocpd/schema.h"
@@ -187,7 +188,7 @@ class RowFace {
       case 't':
       case 'T':
       case 'e':
-        return void(table_.text(sqlite::valid_utf8(facts_.text(value))));
+        return void(table_.text(valid_utf8(facts_.text(value))));
       case 'r':
         return void(value == kUnknown ? table_.null() : table_.real(__builtin_bit_cast(double, value)));
       case 'i':
@@ -221,7 +222,7 @@ std::string_view bytes_of(const int64_t (&numbers)[kCount]) {
 }
 
 int64_t Writer::text_id_of(std::string_view value) {
-  const std::string clean = sqlite::valid_utf8(value);
+  const std::string clean = valid_utf8(value);
   int64_t& known = texts_.of(clean);
   if (known != 0) return known;
   const int64_t id = known = next_text_++;
@@ -278,9 +279,9 @@ void Writer::write_nodes(const std::map<std::string, int64_t>& nodes) {
   for (const auto& [id, host] : by_id)
     begin(info_node, id)
         .integer(id)
-        .text(host.empty() ? fmt::format("unknown-{}", id) : sqlite::valid_utf8(host))
+        .text(host.empty() ? fmt::format("unknown-{}", id) : valid_utf8(host))
         .text("Linux")
-        .text(sqlite::valid_utf8(host))
+        .text(valid_utf8(host))
         .null()
         .null()
         .null()
@@ -305,7 +306,7 @@ void Writer::write_processes(std::span<const std::pair<int64_t, int64_t>> order)
         .integer(to)
         .integer(from)
         .integer(to)
-        .text(sqlite::valid_utf8(command))
+        .text(valid_utf8(command))
         .text("{}")
         .text("{}")
         .end();
@@ -349,8 +350,7 @@ void Writer::threads_and_tracks() {
         .known(parent)
         .integer(owner.id)
         .integer(row > 0 ? trace_.cell(Table::kThread, row, column::Thread::tid) : owner.pid);
-    info_thread
-        .text(row > 0 ? sqlite::valid_utf8(trace_.text(Table::kThread, row, column::Thread::name)) : std::string())
+    info_thread.text(row > 0 ? valid_utf8(trace_.text(Table::kThread, row, column::Thread::name)) : std::string())
         .null()
         .null()
         .text("{}")
@@ -383,7 +383,7 @@ void Writer::agents() {
     const int64_t owner = agent->device > 0 ? trace_.cell(Table::kDevice, agent->device, column::Device::process) : 0;
     const Process& of = owner > 0 ? process_of(owner) : first;
     const auto cell = [&](int at) {
-      return agent->device > 0 ? sqlite::valid_utf8(trace_.text(Table::kDevice, agent->device, at)) : std::string();
+      return agent->device > 0 ? valid_utf8(trace_.text(Table::kDevice, agent->device, at)) : std::string();
     };
     const std::string product = agent->device > 0 ? cell(column::Device::name) : "host",
                       architecture = cell(column::Device::architecture);
@@ -478,7 +478,7 @@ void Writer::write_symbol(int64_t id, int64_t process_row, int64_t kernel) {
         .end();
   const std::string_view raw = trace_.text(Table::kKernel, kernel, column::Kernel::name);
   const std::string readable = demangle(raw), truncated = short_name(readable);
-  shown_name_ = sqlite::valid_utf8(options_.mangled ? raw : options_.truncate ? truncated : readable);
+  shown_name_ = valid_utf8(options_.mangled ? raw : options_.truncate ? truncated : readable);
   kernel_names_.clear();
   JsonWriter json(kernel_names_);
   json.begin_object().member("kernel_id", id).member("formatted_kernel_name", readable);
@@ -640,7 +640,7 @@ Status Writer::run() {
   int64_t id = 0;
   const auto tag = [&](std::string_view name, std::string_view value) {
     metadata.begin(++id);
-    metadata.null().text(name).text(sqlite::valid_utf8(value)).end();
+    metadata.null().text(name).text(valid_utf8(value)).end();
   };
   tag("schema_version", "3");
   tag("uuid", suffix_);

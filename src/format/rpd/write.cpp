@@ -8,6 +8,7 @@
 #include "base/files/sorted_file.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
+#include "base/text/utf8.h"
 #include "format/rpd/op_type.h"
 #include "format/rpd/relations.h"
 #include "format/rpd/rpd.h"
@@ -133,7 +134,7 @@ class RowFace {
     else if ((flags & kMonitor) != 0)
       table_.text(kMonitorTypes[static_cast<size_t>(value)]);
     else if ((flags & kText) != 0 || type.code == 's')
-      table_.text(value == 0 ? std::string() : sqlite::valid_utf8(facts_.trace().string(value)));
+      table_.text(value == 0 ? std::string() : valid_utf8(facts_.trace().string(value)));
     else
       table_.integer(value == kUnknown ? 0 : value);  // NOT NULL
   }
@@ -162,7 +163,7 @@ int64_t Writer::text(std::string_view value) {
   const int64_t id = known = next_text_++;
   BulkTable& table = file_.table("rocpd_string");
   table.begin(id);
-  table.null().text(sqlite::valid_utf8(value)).end();
+  table.null().text(valid_utf8(value)).end();
   return id;
 }
 
@@ -187,7 +188,7 @@ int64_t Writer::argument(int64_t row) {
   const int64_t id = known = next_argument_++;
   BulkTable& table = file_.table("rocpd_ustring");
   table.begin(id);
-  table.null().text(sqlite::valid_utf8(trace_.string(row))).end();
+  table.null().text(valid_utf8(trace_.string(row))).end();
   return id;
 }
 
@@ -392,7 +393,7 @@ Status Writer::run() {
   int64_t id = 0;
   const auto tag = [&](std::string_view name, std::string_view value) {
     metadata.begin(++id);
-    metadata.null().text(name).text(sqlite::valid_utf8(value)).end();
+    metadata.null().text(name).text(valid_utf8(value)).end();
   };
   if (version_ >= 3) {
     tag("gpu_stride", std::to_string(kGpuStride));

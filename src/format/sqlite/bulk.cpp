@@ -376,42 +376,4 @@ Status BulkFile::finish(const std::string& script) {
   return {};
 }
 
-std::string valid_utf8(std::string_view text) {
-  bool plain = true;
-  for (const char c : text)
-    if (static_cast<signed char>(c) <= 0) {
-      plain = false;
-      break;
-    }
-  if (plain) return std::string(text);
-  std::string result;
-  result.reserve(text.size());
-  size_t i = 0;
-  while (i < text.size()) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    size_t length = byte < 0x80             ? 1
-                    : (byte & 0xe0) == 0xc0 ? 2
-                    : (byte & 0xf0) == 0xe0 ? 3
-                    : (byte & 0xf8) == 0xf0 ? 4
-                                            : 0;
-    uint32_t point = length == 1 ? byte : length == 2 ? byte & 0x1f : length == 3 ? byte & 0x0f : byte & 0x07;
-    bool good = length != 0 && i + length <= text.size() && byte != 0;
-    for (size_t k = 1; good && k < length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      good = (next & 0xc0) == 0x80;
-      point = point << 6 | (next & 0x3f);
-    }
-    static constexpr uint32_t kLeast[5] = {0, 0, 0x80, 0x800, 0x10000};
-    if (good && (point < kLeast[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))) good = false;
-    if (!good) {
-      result += "\xef\xbf\xbd";
-      ++i;
-      continue;
-    }
-    result.append(text.substr(i, length));
-    i += length;
-  }
-  return result;
-}
-
 }  // namespace tacho::sqlite

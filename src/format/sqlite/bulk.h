@@ -148,7 +148,4 @@ class BulkFile {
   std::string error_;
 };
 
-/// Valid UTF-8: invalid bytes and NUL become U+FFFD, since readers such as Python refuse them.
-std::string valid_utf8(std::string_view text);
-
 }  // namespace tacho::sqlite

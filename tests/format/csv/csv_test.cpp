@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "base/text/utf8.h"
 #include "format/csv/parts.h"
 #include "format/sample_trace.h"
 #include "support/golden.h"
@@ -246,9 +247,9 @@ TEST(Csv, NamesOfAnyBytesAndLength) {
   }
   const Files files = files_of(*made.open());
   for (size_t i = 0; i < std::size(names); ++i) {
-    EXPECT_EQ(fields(files.at("77_kernel_trace.csv"))[i + 1][7], names[i]);
-    EXPECT_EQ(fields(files.at("77_marker_api_trace.csv"))[i + 1][1], names[i]);
-    EXPECT_EQ(fields(files.at("77_opencl_api_trace.csv"))[i + 1][1], names[i]);
+    EXPECT_EQ(fields(files.at("77_kernel_trace.csv"))[i + 1][7], valid_utf8(names[i]));
+    EXPECT_EQ(fields(files.at("77_marker_api_trace.csv"))[i + 1][1], valid_utf8(names[i]));
+    EXPECT_EQ(fields(files.at("77_opencl_api_trace.csv"))[i + 1][1], valid_utf8(names[i]));
   }
 }
 

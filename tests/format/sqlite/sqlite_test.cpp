@@ -276,19 +276,6 @@ TEST(Database, DamagedPagesAreErrorsNotCrashes) {
   EXPECT_GT(failed, 50);
 }
 
-TEST(ValidUtf8, ReplacesWhatIsNot) {
-  EXPECT_EQ(valid_utf8("plain"), "plain");
-  EXPECT_EQ(valid_utf8("gr\xc3\xbc\xc3\x9f"), "gr\xc3\xbc\xc3\x9f");
-  EXPECT_EQ(valid_utf8("a\xff"
-                       "b"),
-            "a\xef\xbf\xbd"
-            "b");
-  EXPECT_EQ(valid_utf8(std::string_view("a\0b", 3)), "a\xef\xbf\xbd"
-                                                     "b");
-  EXPECT_EQ(valid_utf8("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
-  EXPECT_EQ(valid_utf8("\xc3"), "\xef\xbf\xbd");
-}
-
 // As many leaves as an interior page holds, a few less and a few more: every way of ending a level.
 TEST(Bulk, InteriorPagesAtTheirLimit) {
   const Folder folder;

@@ -17,7 +17,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
 import house  # noqa: E402, the folder of scripts is no package
 
-# What is no tacho_library: libtacho.so and the libraries beside it are compiled from these folders' headers (and, for
+# Rooms that are not a tacho_library: libtacho.so and the libraries beside it are compiled from these folders' headers (and, for
 # the writing side of the pool, sources); the executable links everything.
 BESIDE_LIBRARIES = {
     "capture/room": ["base"],
@@ -66,7 +66,7 @@ def folder_of(path, folders):
 
 
 def allowed_today():
-    """What tests/layers_allowed.txt allows: [set of modules in a circle], {file that names a vendor}."""
+    """The exceptions of tests/layers_allowed.txt: [set of modules in a circle], {file that names a vendor}."""
     text = pathlib.Path(__file__).with_name("layers_allowed.txt").read_text()
     lines = [line.split() for line in text.split("\n") if line and not line.startswith("#")]
     return [set(rest) for kind, *rest in lines if kind == "circle"], {rest[0] for kind, *rest in lines if kind == "vendor"}

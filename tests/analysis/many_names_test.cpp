@@ -53,7 +53,7 @@ std::shared_ptr<const trace::Trace> many_kernels(const std::string& path, int64_
   return must(writer->finish_and_open());
 }
 
-// Runs `work` in a child that has room for so much more memory than it starts with; what it returns, 0 = all is well.
+// Runs `work` in a child that may use this much more memory than it starts with; returns its result, 0 = all is well.
 int with_room(size_t mib, const std::function<int()>& work) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// Merging traces whose clocks have nothing in common, and what reports say when they have nothing to show.
+// Merging traces whose clocks have nothing in common, and reports without results.
 #include <gtest/gtest.h>
 
 #include "analysis/questions.h"

@@ -102,7 +102,7 @@ class Recorded {
   }
 
  private:
-  // The call that launches what comes next.
+  // The call that launches the next work.
   void call(int64_t track, int64_t at) {
     writer_->add(row::Api{
         .track = track, .start = at, .duration = 2, .dim = launch_, .correlation = ++correlation_, .result = 0});

@@ -1,4 +1,4 @@
-"""What every attack shares: cases with names of their own, a look for what a run must not leave behind, and a report of
+"""Helpers of every attack: named cases, a check for files that a run must not leave behind, and a report of
 the cases that ran (build/tests/attack/reports/*.json, added up by report.py). Standard library only."""
 import json
 import os
@@ -30,7 +30,7 @@ def variants(**named):
 
 
 class Attack(harness.Case):
-    """A case runs in a folder of its own, with pools in another, so that what is left over is seen."""
+    """A case runs in its own folder, with pools in another, so leftovers are found."""
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -53,7 +53,7 @@ class Attack(harness.Case):
         return variables
 
     def tacho(self, *words, code=0, timeout=60, env=None, program=TACHO, **options):
-        """Runs tacho; the completed process. A death by a signal is never what a case expects."""
+        """Runs tacho; the completed process. No case expects a death by a signal."""
         result = subprocess.run([str(program), *map(str, words)], stdin=options.pop("stdin", subprocess.DEVNULL),
                                 stdout=options.pop("stdout", subprocess.PIPE),
                                 stderr=options.pop("stderr", subprocess.PIPE), timeout=timeout,
@@ -67,7 +67,7 @@ class Attack(harness.Case):
         return self.tacho("trace", "--quiet", "-o", output, *options, "--", *command, **more)
 
     def start(self, *words, env=None, **options):
-        """Starts tacho in a process group of its own, which is killed with the case."""
+        """Starts tacho in its own process group, which is killed with the case."""
         process = subprocess.Popen([str(TACHO), *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, cwd=self.folder, env=self.environment(env),
                                    start_new_session=True, **options)

@@ -16,11 +16,11 @@ from attack import TARGETS, WORKLOAD, variants
 PLAIN = ("gettid", "mmap", "openat", "prctl", "sched_yield", "getpid", "getppid", "readlink", "uname", "all", "minimal")
 SAMPLED = ("gettid", "mmap", "munmap", "openat", "prctl", "timer_create", "timer_settime", "timer_delete", "rt_sigprocmask",
            "rt_sigreturn", "getpid", "getdents64", "all", "minimal")
-# What the start of libtacho.so would need. The loader and libc make the others themselves: a program under such a filter does not
-# start without tacho either.
+# The calls that the start of libtacho.so would need. The loader and libc make the others themselves: a program under such a
+# filter does not start without tacho either.
 STARTED = ("gettid", "getpid", "getppid", "readlink", "uname", "madvise", "prctl")
 STARTED_SAMPLED = ("timer_create", "timer_settime", "rt_sigreturn", "rt_sigaction", "getdents64", "process_vm_readv", "futex", "sched_yield")
-# What needs new memory is dropped and counted, or what a forked child sets; everything else is recorded.
+# Records that need new memory, or that a forked child sets, are dropped and counted; all others are recorded.
 MEMORY = {"mmap", "munmap", "all", "minimal"}
 CHILD = {"openat", "getpid", "getppid", "gettid", "readlink", "uname", "all"}
 
@@ -69,7 +69,7 @@ class Filters(attack.Attack):
         self.expect(call, *self.filtered("tsync", call))
 
     def test_pool_that_runs_low(self):
-        """Who takes the last blocks wakes tacho: by futex."""
+        """The thread that takes the last blocks wakes tacho: by futex."""
         recorded, lost, total = self.filtered("prctl", "futex", burst=300_000, options=["--pool-size", "1M"])
         self.assertGreater(lost, 0)  # so low did it run
         self.assertGreater(recorded, 2000)
@@ -87,7 +87,7 @@ class Filters(attack.Attack):
 
     @variants(**{call: call for call in STARTED})
     def test_inherited_over_exec(self, call):
-        """The filter is in force before libtacho.so is loaded, which does not know what it forbids."""
+        """The filter is in force before libtacho.so is loaded, which does not know its rules."""
         recorded, lost, total = self.filtered("exec", call)
         self.assertEqual(lost, 0)
 
@@ -142,7 +142,7 @@ class AddressSpace(attack.Attack):
 
     @variants(**{f"{mib}": mib for mib in (100, 150, 200, 250, 280, 320, 400, 500, 1000)})
     def test_soft(self, mib):
-        """The limit is the program's: it gets what it would have without tacho but for an eighth."""
+        """The limit is the program's: it gets all of it but an eighth."""
         result = self.run_limited(mib, False, TARGETS / "limited", mib // 2)
         self.assertEqual((result.returncode, result.stdout), (0, b"enough\n"), result.stderr)
         self.assertEqual(self.markers(), 1000)

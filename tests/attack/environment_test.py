@@ -1,4 +1,4 @@
-"""What the program finds around it is what it finds without tacho: its environment, and the time that its waits take."""
+"""The program's surroundings are as without tacho: its environment, and the duration of its waits."""
 import os
 import subprocess
 

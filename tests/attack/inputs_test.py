@@ -56,7 +56,7 @@ class Shrinking(attack.Attack):
 
 class Damaged(attack.Attack):
     def test_no_value_of_a_column_that_cannot_be_read(self):
-        """A statement with a LIMIT does not come to the end, where the error was told: it gave rows of zeros."""
+        """A statement with a LIMIT does not reach the end, where the error was reported: it gave rows of zeros."""
         self.trace_of(WORKLOAD, "3000")
         whole = (self.folder / "t.tacho").read_bytes()
         failed = 0
@@ -152,7 +152,7 @@ class Patterns(attack.Attack):
 
 
 class Told(attack.Attack):
-    """What is missing is told, and nobody is blamed for it who is not the cause."""
+    """Losses are reported, and never blamed on the wrong cause."""
     def test_another_user(self):
         if os.geteuid() != 0:
             self.skipTest("only root can become somebody else")
@@ -168,7 +168,7 @@ class Told(attack.Attack):
         self.nothing_left()
 
     def test_another_dev_shm(self):
-        """A child with mounts of its own, in which the pool's folder is another one: it is recorded all the same."""
+        """A child with its own mounts, in which the pool's folder is another one, is still recorded."""
         attack.harness.need_mounts()
         make = f'mount -t tmpfs none {self.pools} || exit 77; test -z "$(ls -A {self.pools})" || exit 78; exec {WORKLOAD} 5'
         result = self.tacho("trace", "-o", "t.tacho", "--", "/usr/bin/unshare", "--mount", "/bin/sh", "-c", make, code=None)
@@ -188,7 +188,7 @@ class Told(attack.Attack):
 
 
 class Durations(attack.Attack):
-    """Rows that end before they begin: one rule, whoever answers. They count as calls, and add nothing to a time."""
+    """Rows that end before they begin: one rule for all answers. They count as calls, and add nothing to a time."""
     NAMES = [["bad", 1, None], ["good", 3, 50_000]]  # calls, ns
 
     def kineto(self, shift=1):
@@ -204,7 +204,7 @@ class Durations(attack.Attack):
         return "in.json"
 
     def rpd(self):
-        """The same, by way of a database whose ends were moved."""
+        """The same, through a database whose ends were moved."""
         self.kineto(0)
         self.tacho("export", "in.json", "-f", "rpd", "-o", "in.rpd")
         with contextlib.closing(sqlite3.connect(self.folder / "in.rpd", isolation_level=None)) as database:
@@ -250,7 +250,7 @@ class Durations(attack.Attack):
 
 
 class Words(attack.Attack):
-    """What a terminal would obey does not reach it by way of a message."""
+    """Characters that a terminal would obey do not reach it through a message."""
     HOSTILE = "a\x1b[31mb\x07\x9bc\x7f"
 
     def quiet(self, result):
@@ -281,7 +281,7 @@ class Words(attack.Attack):
         self.quiet(self.tacho("info", self.HOSTILE, code=1))
 
     def test_cells_of_csv(self):
-        """They hold what the names were, byte for byte, as docs/reliability.md says: also formulas and what is not UTF-8."""
+        """They hold the names byte for byte, as docs/reliability.md says: also formulas and invalid UTF-8."""
         names = [b"=1+1", b"@SUM(A1)", b"-2+3", b'=HYPERLINK(\\"http://x\\")', b"\xff\xfe\xc3(", b"a,b\\nc"]
         events = b",".join(b'{"ph":"X","cat":"user_annotation","name":"%s","pid":1,"tid":1,"ts":%d,"dur":1}' % (name, i * 10)
                            for i, name in enumerate(names))

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-# What each is about, and its share of the inputs.
+# The subject of each, and its share of the inputs.
 TARGETS = {
     "trace_file_fuzz": (".tacho: the reader", 15),
     "answers_fuzz": (".tacho: every SQL dialect and every exporter", 25),

@@ -1,5 +1,5 @@
-"""Names without a measure: they count against every limit, a file holds so much of them that every command keeps its 256 MiB, and what
-was cut or left out is told."""
+"""Names of any length and number: they count against every limit, a file holds so many of them that every command keeps its 256 MiB,
+and a note counts the names that were cut or left out."""
 import json
 import subprocess
 import sys

@@ -50,7 +50,7 @@ class FullDisk(attack.Attack):
         self.sentence(result, "code 3")
 
     def told_name(self, result):
-        """What is left is not hidden, and its name is in the message; an incomplete trace says what it lacks."""
+        """The remaining file is not hidden, and its name is in the message; an incomplete trace names its losses."""
         left = [name for name in os.listdir(self.folder) if name not in ("pools",) and not name.startswith(".claim")]
         hidden = [name for name in left if name.startswith(".") or ".partial" in name]
         self.assertEqual(hidden, [])
@@ -141,7 +141,7 @@ class Names(attack.Attack):
         ended = self.parallel(count, "-o", "same.tacho")
         self.assertEqual(sorted(code for code, _ in ended), [0] + [125] * (count - 1), ended)
         self.assertGreater(self.markers("same.tacho"), 0)
-        # Who was refused has not started its program.
+        # A refused run has not started its program.
         self.assertEqual(len(list(self.folder.glob("r[0-9]"))), 1)
 
     @variants(pftrace="pftrace", json="json", rpd="rpd")

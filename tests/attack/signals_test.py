@@ -93,7 +93,7 @@ class Signals(attack.Attack):
         self.nothing_left()
 
     def test_terminal_group(self):
-        """Ctrl-C reaches both at once; the program has it once."""
+        """Ctrl-C reaches both at once; the program gets it once."""
         tacho = self.traced(TARGETS / "runs", "ready")
         os.killpg(tacho.pid, signal.SIGINT)
         tacho.communicate(timeout=30)
@@ -101,7 +101,7 @@ class Signals(attack.Attack):
         self.nothing_left()
 
     def test_nobody_reads_its_messages(self):
-        """SIGPIPE of tacho's own: stderr is a pipe whose reader is gone."""
+        """SIGPIPE for tacho itself: stderr is a pipe whose reader has gone."""
         reader, writer = os.pipe()
         tacho = subprocess.Popen([str(attack.TACHO), "trace", "-o", "t.tacho", "--", str(TARGETS / "runs"), "ready", "0.2"],
                                  stderr=writer, cwd=self.folder, env=self.environment())

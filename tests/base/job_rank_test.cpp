@@ -1,4 +1,4 @@
-// Ranks as launchers tell them: each launcher alone, one inside another, and variables that are no rank.
+// Ranks from launchers: each launcher alone, one inside another, and variables that are no rank.
 #include "base/job_rank.h"
 
 #include <gtest/gtest.h>

@@ -50,7 +50,7 @@ class CpuPasses : public ::testing::Test {
     EXPECT_TRUE(outcome) << outcome.error().message;
     return outcome ? *outcome : Outcome{};
   }
-  // A program that is told how often it was started before.
+  // A program that knows how often it was started before.
   std::string script(const std::string& text) {
     folder.write("run.sh", "#!/bin/sh\ncd " + folder.path() +
                                "\nn=$(cat count 2>/dev/null || echo 0)\necho $((n + 1)) > count\n" + text + "\n");

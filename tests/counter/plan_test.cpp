@@ -82,7 +82,7 @@ TEST(AmdPlan, LevelPassesHoldWhatTheirMetricsRead) {
   const std::set<std::string> counters(level->counters.begin(), level->counters.end());
   EXPECT_TRUE(counters.contains("SQ_IFETCH_LEVEL"));
   EXPECT_TRUE(counters.contains("SQ_ACCUM_PREV_HIRES"));
-  EXPECT_TRUE(counters.contains("SQ_IFETCH"));  // what its latency is divided by
+  EXPECT_TRUE(counters.contains("SQ_IFETCH"));  // the divisor of its latency
   EXPECT_NE(level->definitions.find("accumulate(SQ_IFETCH_LEVEL, HIGH_RES)"), std::string::npos);
 }
 

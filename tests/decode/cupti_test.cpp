@@ -308,7 +308,7 @@ TEST_F(CuptiTest, KindWithoutKnownSizeEndsTheBufferAndIsCounted) {
 
 TEST_F(CuptiTest, NestedDriverCallsAreKeptApartAndLinked) {
   Buffer buffer(130001);
-  buffer.api(true, 100, 910, 915, 20);  // inside the launch, a number of its own
+  buffer.api(true, 100, 910, 915, 20);  // inside the launch, with its own number
   buffer.api(true, 307, 920, 940, 21);  // inside, shares the launch's number (older CUPTIs)
   buffer.api(false, 211, 900, 950, 21).kernel(216, 0x7000, 1000, 1100, 21);
   buffer.api(true, 307, 1200, 1210, 22).kernel(216, 0x7000, 1300, 1400, 22);  // the program's own driver call
@@ -478,8 +478,8 @@ TEST_F(CuptiTest, NamesThatChangeTheirMemoryAreFollowed) {
             "_Z5other");
 }
 
-// Whatever the bytes, a record gives one row at most, and none is shorter than its kind and four bytes more. What makes
-// no sense is counted as lost.
+// Whatever the bytes, a record gives one row at most, and none is shorter than its kind and four bytes more. Senseless
+// records are counted as lost.
 TEST(CuptiBytes, GiveNoMoreRowsThanRecordsAndCountTheRest) {
   struct Decoding {
     MemoryWriter writer;

@@ -193,9 +193,9 @@ TEST_F(DecoderTest, CommandsOfKilledProcessesAreCounted) {
   };
   for (uint32_t slot = 0; slot < 3; ++slot)
     Block(slot, 1, tape::BlockKind::kDefinitions).add(RecordKind::kProcess, process_record(40 + slot)).give(decoder);
-  // One ended: 10 launches, 6 rows, one in flight as it says itself; so 3 found no room. One was killed: 20 launches,
-  // 12 rows, of the 5 dropped in all 2 are its own, 6 were in flight; of 7 filtered it had told of 4. One has no such
-  // counts.
+  // One process ended: 10 launches, 6 rows, one in flight as it reports; so 3 found no room. One was killed: 20
+  // launches, 12 rows, 2 of the 5 dropped in all are its own, 6 were in flight; of 7 filtered it had reported 4. One
+  // has no such counts.
   launch(0, 6);
   event::LossRecord loss{};
   loss.count = 1;
@@ -427,7 +427,7 @@ TEST(ClockMap, FollowsThePresentWithoutALineThroughNearTuples) {
       before = converted;
     }
   }
-  // What is kept of a second: one in 100 ms.
+  // One tuple per 100 ms of a second is kept.
   EXPECT_GE(clocks.tuples().size(), 10u);
   EXPECT_LE(clocks.tuples().size(), 12u);
 }

@@ -1,6 +1,7 @@
-// Pieces of a pool in a file: what a drainer handed on while a real program ran, for tests of the decoder on machines
-// without a GPU. Little-endian: "TPIECES1", two ClockTuples, then for each piece its BlockHeader, the number of its
-// bytes (8 bytes; the top bit: the last piece of its block) and those bytes. Written by tests/device/pool_pieces.cpp.
+// Pieces of a pool in a file, as a drainer handed them on while a real program ran, for tests of the decoder on
+// machines without a GPU. Little-endian: "TPIECES1", two ClockTuples, then for each piece its BlockHeader, the number
+// of its bytes (8 bytes; the top bit: the last piece of its block) and those bytes. Written by
+// tests/device/pool_pieces.cpp.
 #pragma once
 
 #include <cstring>

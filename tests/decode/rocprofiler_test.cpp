@@ -1,5 +1,5 @@
-// The decoder of rocprofiler-sdk's records: on what the real library 1.0.0 delivered (../shared/data/rocprofiler-sdk),
-// on records built by hand in the layouts of 0.x, and on blocks that make no sense.
+// The decoder of rocprofiler-sdk's records: on recorded ones of the real library 1.0.0
+// (../shared/data/rocprofiler-sdk), on records built by hand in the layouts of 0.x, and on blocks that make no sense.
 #include <gtest/gtest.h>
 #include <zstd.h>
 
@@ -96,7 +96,7 @@ std::string recorded(const char* name) {
   return text;
 }
 
-// What the recorder added to the library's records (the data's README): names, and payloads of code-object callbacks.
+// The recorder's additions to the library's records (the data's README): names, and payloads of code-object callbacks.
 constexpr uint32_t kRecordedNames = 100, kRecordedCodeObjects = 200;
 constexpr uint32_t kOperationNames = 1, kKernelNames = 3;
 constexpr uint32_t kKernelLoaded = 10 << 16 | 2 << 8 | 1;
@@ -479,7 +479,7 @@ TEST_F(RocprofilerTest, FilterByName) {
   decoder.finish();
   EXPECT_EQ(kernels(), (std::map<std::string, int64_t>{{"wanted", 1}}));
   EXPECT_EQ(writer.losses[LossReason::kFiltered], 1);
-  EXPECT_EQ(process.received_rows[Table::kDispatch], 2);  // neither is missing from what was launched
+  EXPECT_EQ(process.received_rows[Table::kDispatch], 2);  // neither is missing from the launches
 }
 
 TEST_F(RocprofilerTest, AgentsBecomeDevices) {
@@ -541,7 +541,7 @@ TEST_F(RocprofilerTest, WhatIsUnknownIsCounted) {
   EXPECT_EQ(writer.losses[LossReason::kVendor], 1);
 }
 
-// Whatever the bytes, a record gives one row at most; what makes no sense is counted as lost.
+// Whatever the bytes, a record gives one row at most; senseless ones are counted as lost.
 TEST_F(RocprofilerTest, BytesThatMakeNoSenseGiveNoMoreRowsThanRecords) {
   decoder.operation(op(5, 214), "HIP_RUNTIME_API/hipLaunchKernel");
   decoder.operation(op(1, 3), "HSA_CORE_API/hsa_signal_store_screlease");

@@ -1,7 +1,8 @@
-// Kinds of CUDA graphs that PyTorch does not make itself: nodes added by hand, child graphs (within each other and within a conditional
-// node's body too), conditional nodes, an executable graph that is updated from a second capture, one whose node gets another kernel,
-// a clone, two executable graphs of one, launches from another thread. What makes a node stands in an NVTX range, named as torch's
-// own emitter names an operator. Prints how many kernels each operator made in all launches: "aten::mul 30".
+// Kinds of CUDA graphs that PyTorch does not make itself: nodes added by hand, child graphs (within each other and
+// within a conditional node's body too), conditional nodes, an executable graph that is updated from a second capture,
+// one whose node gets another kernel, a clone, two executable graphs of one, launches from another thread. Each node is
+// made within an NVTX range, named as torch's own emitter names an operator. Prints how many kernels each operator made
+// in all launches: "aten::mul 30".
 //   cuda_graph_kinds [LAUNCHES]      default 10
 #include <cuda_runtime.h>
 #include <nvtx3/nvToolsExt.h>
@@ -131,8 +132,7 @@ void conditional(cudaStream_t stream, int times) {
   cudaGraph_t graph;
   CHECK(cudaGraphCreate(&graph, 0));
   const auto [bodies, handle] = bodies_of(graph, cudaGraphCondTypeWhile, 1);
-  CHECK(cudaStreamBeginCaptureToGraph(stream, bodies[0], nullptr, nullptr, 0,
-                                      cudaStreamCaptureModeThreadLocal));
+  CHECK(cudaStreamBeginCaptureToGraph(stream, bodies[0], nullptr, nullptr, 0, cudaStreamCaptureModeThreadLocal));
   add_in("aten::relu", stream, 1);
   {
     const Range range("aten::cumsum");
@@ -178,8 +178,7 @@ void child_in_body(cudaStream_t stream, int times) {
   const auto [bodies, handle] = bodies_of(graph, cudaGraphCondTypeIf, 2);
   cudaGraphNode_t child;
   CHECK(cudaGraphAddChildGraphNode(&child, bodies[0], nullptr, 0, one_captured("aten::tanh", stream)));
-  CHECK(cudaStreamBeginCaptureToGraph(stream, bodies[1], nullptr, nullptr, 0,
-                                      cudaStreamCaptureModeThreadLocal));
+  CHECK(cudaStreamBeginCaptureToGraph(stream, bodies[1], nullptr, nullptr, 0, cudaStreamCaptureModeThreadLocal));
   add_in("aten::ceil", stream, 1);
   CHECK(cudaStreamEndCapture(stream, nullptr));
   launch(instantiated(graph), stream, times);

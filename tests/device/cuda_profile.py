@@ -154,7 +154,7 @@ def compare(t, blocks, launches, what):
             good = low - margin <= median <= high + margin
             other_good += good
             if not good:
-                # What is this small is what the tools themselves do around a kernel: 64 sectors or requests, 32 KB.
+                # Small differences come from the tools themselves, around a kernel: 64 sectors or requests, 32 KB.
                 distance = max(low - median, median - high)
                 small = metric.endswith(".sum") and distance <= (32768 if "bytes" in metric else 64)
                 tiny += small

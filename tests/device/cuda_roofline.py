@@ -153,7 +153,7 @@ def points(build, out):
         calls = p["calls"]
         total = sum(v or 0 for v in p["flops"].values()) / calls
         print(f"  {name}: type {p['type'] or '-'}, FLOPs {p['flops']}, bytes {p['bytes']}, {p['duration'] / calls * 1e-6:.4f} ms")
-        if name == "half_axpy_kernel":  # a known limit: one HFMA2 a thread is taken for the load of a constant (docs/roofline.md)
+        if name == "half_axpy_kernel":  # a known limit: one HFMA2 a thread counts as the load of a constant (docs/roofline.md)
             print(f"INFO  {name}: {total:.0f} FLOPs of {flops:.0f}")
             continue
         if flops:

@@ -32,7 +32,7 @@ def check(what, ok, measured=""):
     record(what, measured, "", "ok" if ok else "FAILED")
 
 
-# Seconds a section may take, from its start: what is not done then is FAILED, and the next section begins.
+# Seconds a section may take, from its start: checks that are not done then are FAILED, and the next section begins.
 LIMITS = {"lines": 60, "nvtx": 45, "telemetry": 45, "folder": 90, "flame": 45, "overhead": 240}
 DEADLINE = 0.0
 

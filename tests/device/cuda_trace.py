@@ -119,7 +119,7 @@ class Tools:
         self.train = os.path.join(HERE, "..", "..", "examples", "train_small.py")
         self.out = out
         self.folder = tempfile.mkdtemp(prefix="cuda_trace_")
-        # The program on cores of its own, tacho on others: the same for every configuration.
+        # The program on its own cores, tacho on others: the same for every configuration.
         many = os.cpu_count() >= 8
         self.cores = [2, 3, 4] if many else sorted(os.sched_getaffinity(0))
         self.pin = ["taskset", "-c", "2-4"] if many else []

@@ -27,7 +27,7 @@
 
 using Clock = std::chrono::steady_clock;
 
-// So many nanoseconds of the GPU's global timer, whatever its clock.
+// Runs for this many nanoseconds of the GPU's global timer, whatever its clock.
 __global__ void work(long long nanoseconds, int* out) {
   long long begin, now;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));

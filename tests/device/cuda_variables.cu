@@ -1,6 +1,6 @@
 // Variables that kernels change without being given their address: cuda_variables N
-// A managed variable that the host changes between launches, a variable of the module that only a graph built node by node
-// changes, and one whose address is handed to a kernel. Prints what all of them hold at the end.
+// A managed variable that the host changes between launches, a variable of the module that only a graph built node by
+// node changes, and one whose address is handed to a kernel. Prints their values at the end.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -40,7 +40,9 @@ int main(int argc, char** argv) {
   description.kernelParams = arguments;
   check(cudaGraphCreate(&graph, 0), "graph");
   for (int i = 0; i < 3; ++i) {
-    check(cudaGraphAddKernelNode(&node, graph, before == nullptr ? nullptr : &before, before == nullptr ? 0 : 1, &description), "node");
+    check(cudaGraphAddKernelNode(&node, graph, before == nullptr ? nullptr : &before, before == nullptr ? 0 : 1,
+                                 &description),
+          "node");
     before = node;
   }
   check(cudaGraphInstantiate(&ready, graph, 0), "graph");

@@ -54,7 +54,7 @@ def main():
         failures += 0 if met else 1
         print(f"{'met ' if met else 'MISSED'} {line}", flush=True)
 
-    # Kernels at most ten a run: so many are judged.
+    # At most ten kernels a run: no more are judged.
     names = sorted({kernel for pair in BENCH.values() for kernel in pair if kernel})
     found, times, problems = {}, {}, []
     for at in range(0, len(names), 8):

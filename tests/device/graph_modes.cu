@@ -90,7 +90,7 @@ static void attach() {
   g_tracing = true;
 }
 
-// Each in a process of its own: some end in the driver.
+// Each in its own process: some end in the driver.
 struct Scenario {
   const char* name;
   void (*run)();

@@ -1,5 +1,5 @@
-// Copies what lies in a pool file that its tacho has left behind into a file of its own, piece by piece as the drainer
-// hands it on: recorded CUPTI buffers with the definitions that they need, for tests of the decoder (recorded.h).
+// Copies the contents of a pool file that its tacho has left behind into a file, piece by piece as the drainer hands
+// them on: recorded CUPTI buffers with the definitions that they need, for tests of the decoder (recorded.h).
 // usage: pool_pieces POOL OUT
 #include <algorithm>
 #include <cstdio>

@@ -89,7 +89,7 @@ void begin(CUcontext context) {
   check(cuptiRangeProfilerStart(&start), "start");
 }
 
-bool g_only_callbacks = false;  // RANGE_FLOOR_CALLBACKS: nothing is profiled, launches are only told
+bool g_only_callbacks = false;  // RANGE_FLOOR_CALLBACKS: nothing is profiled, launches are only reported
 
 void callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const CUpti_CallbackData* data) {
   if (data->callbackSite != CUPTI_API_ENTER || g_profiler != nullptr || g_only_callbacks) return;

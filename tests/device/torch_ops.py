@@ -104,7 +104,7 @@ class Session:
             check(f"{name}: kernels by operator equal torch.profiler's", not different and len(wanted) > 5,
                   f"{sum(v[0] for v in wanted.values())} kernels, {len(wanted)} operators" if not different
                   else "; ".join(sorted(different))[:300])
-            # Without copies: those from pageable memory take what the host makes of them, and are much of a small model.
+            # Without copies: the time of those from pageable memory depends on the host, and is a large part of a small model.
             whole, ours = (sum(v[1] for key, v in table.items() if key != "aten::copy_") for table in (wanted, found))
             check(f"{name}: GPU time in all", abs(ours / whole - 1) < 0.03, f"{ours / whole:.3f} x", "within 3 %")
             # Operators with a share that is more than noise; the worst.
@@ -155,7 +155,7 @@ class Session:
                                 self.work / "graph.tacho").stdout)
         titles = [c["title"] if isinstance(c, dict) else c for c in answer["columns"]]
         spans = [dict(zip(titles, row)) for row in answer["rows"]]
-        # Of what is in the graph alone: the model is made once, however many steps follow.
+        # Only operators in the graph: the model is made once, however many steps follow.
         graph = {row["Name"] for row in rows if row["SelfKernels"] >= 50 and row["Name"] != "aten::copy_"}
         own = {row["Name"]: row["SelfDeviceNs"] for row in spans if row["Name"] in graph}
         shares = {row["Name"]: row["SelfDeviceNs"] for row in rows if row["Name"] in graph}
@@ -231,7 +231,7 @@ class Session:
             file = f"hand-{module}.tacho"
             printed = run(self.tacho, "trace", "-q", "--overwrite", "-o", self.work / file, "--sampler", "timer", "--", sys.executable, program,
                           module).stdout
-            # What the program says of itself: "hand_launched.py:LINE KERNEL LAUNCHES".
+            # The program's own report: "hand_launched.py:LINE KERNEL LAUNCHES".
             stacks = self.rows(file, "stack")
             said = [line.split() for line in printed.splitlines()]
             right = 0
@@ -259,7 +259,7 @@ class Session:
         check("profile: consolidated.csv", (folder / "torch_trace" / "consolidated.csv").exists())
         text = run(link, "--experimental", "analyze", "-p", folder, "--torch-operator", "*/*linear", "-b", "2").stdout
         check("profile: tables by operator", "torch.nn.functional.linear" in text and len(text) > 500, f"{len(text)} characters")
-        # A graph is measured as a whole; what is in it is listed.
+        # A graph is measured as a whole; its operators are listed.
         run(link, "--experimental", "profile", "--name", "graph", "--torch-trace", "-b", "2", "--no-roof", "--", sys.executable, MODELS, "graph",
             "--steps", "3", cwd=self.work)
         folder = next((self.work / "workloads" / "graph").iterdir())

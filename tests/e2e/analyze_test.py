@@ -91,7 +91,7 @@ class Reports(Analyze):
         self.assertIn("not computable:", text)
 
     def test_the_first_screen_is_one(self):
-        """Kernels, findings with their evidence, bars, what was not measured; the tables are asked for."""
+        """Kernels, findings with their evidence, bars, unmeasured blocks; the tables only on request."""
         text = self.text("-p", VCOPY)
         self.assertLessEqual(len(text.splitlines()), 40)
         order = [text.index(part) for part in ("What cannot be", "\nKernels\n", "\nFindings\n", "Speed of Light, %", "--full")]
@@ -100,7 +100,7 @@ class Reports(Analyze):
                                r"62\.56 \[\d\d\.\d\d, \d\d\.\d\d\] % \(> 60\)\n")
         self.assertNotIn("Not measured", text)
         self.assertNotIn("2.1.0", text)
-        # Half of the counters: what is missing, and how to get it.
+        # Half of the counters: the missing ones, and how to get them.
         few = self.text("-p", WORKLOADS / "ipblocks_SQ" / "MI200")
         self.assertIn("none by the 24 rules that could be judged", few)
         self.assertRegex(few, r"Blocks: 5 Command Processor[^`]*`tacho\s+profile -b 5 15 16 18`")
@@ -357,7 +357,7 @@ class Reports(Analyze):
         self.assertLessEqual(max(per_kernel.values()), 5)
         self.assertEqual(self.json("-p", SYNTH, "--no-advice")["findings"], [])
         self.assertNotIn("Findings", self.text("-p", SYNTH, "--no-advice"))
-        # Nothing but L2 counters: only what they show may be said.
+        # Nothing but L2 counters: findings use only these.
         for finding in self.json("-p", WORKLOADS / "ipblocks_TCC" / "MI300X_A1")["findings"]:
             for evidence in finding["evidence"]:
                 self.assertIsNotNone(evidence["value"])
@@ -480,7 +480,7 @@ class Outputs(Analyze):
 
 
 class Compatibility(Analyze):
-    """What --compat 3.3 brings back, and where."""
+    """The values that --compat 3.3 brings back, and where."""
 
     def test_time_unit_fault_in_text_and_saved_tables_only(self):
         options = ("-p", SYNTH, "-b", "10.1", "-t", "us", "--compat", "3.3")

@@ -1,4 +1,4 @@
-"""What ships: only glibc is needed, no symbol newer than GLIBC_2.34 where the build machine allows, libtacho.so exports C
+"""The shipped files: they need only glibc, no symbol newer than GLIBC_2.34 where the build machine allows, libtacho.so exports C
 symbols only and takes at most 64 bytes of static TLS."""
 import re
 import time
@@ -23,7 +23,7 @@ class Binaries(harness.Case):
                 self.assertTrue(any(known in name for known in GLIBC), f"{binary} needs {name}")
 
     def test_glibc_version(self):
-        # Debian 12 itself has glibc 2.36: what its compiler binds to at most is what can be asked for here.
+        # Debian 12 itself has glibc 2.36: only the newest version that its compiler binds to can be checked here.
         for binary in (TACHO, LIBRARY):
             symbols = self.run_command("objdump", "-T", binary).stdout.decode()
             versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_(2\.\d+)", symbols)}

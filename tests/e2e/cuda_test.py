@@ -51,7 +51,7 @@ class Cuda(harness.Case):
         self.assertEqual(len(self.stats("kernel")), 3000)
 
     def test_pool_that_is_too_small(self):
-        # Buffers of several blocks and of one take turns in the same memory; what that loses is a matter of luck.
+        # Buffers of several blocks and of one take turns in the same memory; losses are a matter of luck.
         for attempt in range(20):
             name = f"{attempt}.tacho"
             self.fake("done", 20000, options=["--pool-size", "256K"], output=name)
@@ -66,7 +66,7 @@ class Cuda(harness.Case):
         return sum(int(count.replace(",", "")) for count in re.findall(rf"([\d,]+) [^\n]*{reason}", self.losses(file)))
 
     def test_500_threads_in_one_instant(self):
-        # How much memory is ready in that instant depends on the machine. What is not kept is counted.
+        # The memory that is ready in that instant depends on the machine. Dropped records are counted.
         result = self.fake("burst", 3)
         self.assertEqual(result.stdout.decode(), "burst 1500\n")
         kept = self.calls("kernel", "vecAdd(float*, int)") + self.calls("api", "cudaLaunchKernel")

@@ -329,7 +329,7 @@ class EveryCommand(Databases):
 
 
 class Report(Databases):
-    """Every report beside what a few lines of Python make of the file's own rows."""
+    """Every report beside a few lines of Python over the file's own rows."""
 
     def setUp(self):
         super().setUp()
@@ -526,7 +526,7 @@ class Rpd(Databases):
         self.assertIn(name, {event.get("name") for event in events})
 
     def test_the_python_script_of_the_personalities(self):
-        # python3 .../rpd2tracing.py is what the users' documents write; the script also starts by itself and through a link.
+        # The users' documents write python3 .../rpd2tracing.py; the script also starts directly and through a link.
         path = self.writable("matmul_result.rpd")
         self.run_command(PERSONALITIES / "rpd2tracing", path, "expected.json")
         expected = (self.folder / "expected.json").read_bytes()
@@ -604,7 +604,7 @@ class Blog(Databases):
         self.one_sentence(result, "python3")
 
     def test_pandas_frames(self):
-        """What the blog does in its notebook, without pandas where there is none."""
+        """The blog's notebook, without pandas if there is none."""
         self.run_command("runTracer.sh", "-o", "matmul_result.rpd", EXAMPLES / "vcopy", "-n", "65536", env=self.path)
         script = (
             "import sqlite3\n"

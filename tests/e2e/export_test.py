@@ -77,7 +77,7 @@ class Export(harness.Case):
         self.trace(STEPS)
         wrong = self.export("t.tacho", "-f", "jsn", code=1)
         self.one_sentence(wrong, "'json'")
-        # What the refusal lists is what the help and the document describe.
+        # The refusal lists the formats that the help and the document describe.
         known = wrong.stderr.decode().strip().split("formats are ")[1].split(", ")
         described = self.export("--help").stdout.decode()
         document = (SOURCE / "docs" / "commands" / "export.md").read_text()

@@ -39,7 +39,7 @@ class Programs(Findings):
         found = self.of_program("launches")
         if "launch-bound" in found:
             self.assertIn("tiny-kernels", found)
-        # On a busy machine, host and device get no core for longer than a launch takes; that is what is said then.
+        # On a busy machine, host and device get no core for longer than a launch takes; then that is the finding.
         cause = next((found[rule] for rule in ("launch-bound", "queued-gaps", "host-computes") if rule in found), None)
         self.assertIsNotNone(cause, found)
         self.assertIn("CPU 0 idled", cause["sentence"])
@@ -122,7 +122,7 @@ class Output(Findings):
 
 
 class Recordings(Findings):
-    """What a person reads out of the recorded jobs."""
+    """Findings that a person sees in the recorded jobs."""
 
     def setUp(self):
         super().setUp()

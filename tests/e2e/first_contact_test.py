@@ -1,4 +1,4 @@
-"""What a newcomer types, right and wrong, on terminals of several widths, and what tacho answers."""
+"""Commands that a newcomer types, right and wrong, on terminals of several widths, and tacho's answers."""
 import collections
 import csv
 import fcntl
@@ -34,7 +34,7 @@ if __name__ == "__main__":
 
 
 def on_terminal(width, *command, cwd=None, env=None):
-    """(output, exit code) of a command whose three streams are a terminal of so many columns."""
+    """(output, exit code) of a command whose three streams are a terminal with this many columns."""
     pid, terminal = pty.fork()
     if pid == 0:
         try:
@@ -265,7 +265,7 @@ class FirstContact(harness.Case):
             self.fits(text, width)
             names = self.rows(text.split("\nDevices")[0])
             self.assertEqual(len(set(names)), len(names), text)
-        # What tells the kernels apart is what is shown.
+        # The distinguishing part of the kernels' names is shown.
         text, _ = on_terminal(80, TACHO, "stats", trace)
         for word in ("Mul", "Div", "Add", "Pow", "Max", "128x128", "128x256"):
             self.assertIn(word, text)

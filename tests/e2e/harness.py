@@ -1,4 +1,4 @@
-"""What every end-to-end test shares: where the build is, running tacho, reading its answers. Standard library only."""
+"""Helpers of every end-to-end test: finding the build, running tacho, reading its answers. Standard library only."""
 import json
 import os
 import pathlib
@@ -30,14 +30,14 @@ def need_data():
 
 
 def need_mounts():
-    """Skips what needs mounts of its own: containers and changed roots do not permit them."""
+    """Skips a test that needs its own mounts: containers and changed roots do not permit them."""
     refused = subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], stderr=subprocess.PIPE)
     if refused.returncode != 0:
         raise unittest.SkipTest(f"no mount namespaces here: {refused.stderr.decode().strip()}")
 
 
 class Case(unittest.TestCase):
-    """A test with a folder of its own, removed afterwards."""
+    """A test with its own folder, removed afterwards."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tacho-test-"))
@@ -49,7 +49,7 @@ class Case(unittest.TestCase):
         for link in pathlib.Path(tempfile.gettempdir()).glob("tacho-*/libtacho.so"):
             try:
                 self.assertFalse(os.readlink(link).startswith(f"{self.folder}/"), f"{link} was left behind")
-            except OSError:  # gone meanwhile, or no link
+            except OSError:  # ended meanwhile, or no link
                 pass
 
     def run_command(self, *command, code=0, timeout=120, env=None, **options):

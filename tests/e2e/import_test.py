@@ -47,7 +47,8 @@ class Import(harness.Case):
         # The file itself is read as well.
         self.assertEqual(self.kernels("rp/results.csv"), [("vecCopy(double*, int)", 3, 900)])
 
-    # What rocprof v1 writes: tblextr.py and sqlitedb.py of its sources, with two threads, a kernel and a copy each.
+    # The files of rocprof v1, as tblextr.py and sqlitedb.py of its sources write them, with two threads, a kernel and a copy
+    # each.
     def rocprof_json(self):
         def event(section, lane, name, begin, end, **more):
             fields = {"BeginNs": begin, "EndNs": end, "pid": 99, "tid": lane, "Name": name, **more, "DurationNs": end - begin}
@@ -159,7 +160,7 @@ class Import(harness.Case):
         self.assertEqual(self.markers("v2.tacho"), [("range", "push/pop", 5, 4)])
         self.assertIn("rocprof v2 does not say which thread pushed and popped a ROCTx range", ask("SELECT text FROM note")[0][0])
         self.assertEqual(ask("SELECT count(*) FROM loss"), [(0,)])
-        # Where the profiler's own table is there, it has the kernels.
+        # If the profiler's own table exists, it has the kernels.
         self.write("v2/results_77.csv", "Dispatch_ID,GPU_ID,Queue_ID,PID,TID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,"
                    "Arch_VGPR,Accum_VGPR,SGPR,Wave_Size,Kernel_Name,Start_Timestamp,End_Timestamp,Correlation_ID\n"
                    '1,2,3,77,78,1024,64,512,0,8,4,16,64,"add(int*)",150,180,1\n')
@@ -168,7 +169,7 @@ class Import(harness.Case):
         self.assertEqual(ask("SELECT k.grid_x, k.registers FROM dispatch d JOIN kernel k ON k.id = d.dim"), [(1024, 8)])
 
     def test_recordings(self):
-        """What rocprofv3 and rocmProfileData recorded on hardware: as many kernels as the files hold."""
+        """Recordings of rocprofv3 and rocmProfileData from hardware: as many kernels as the files hold."""
         need_data()
         for folder, files, kernels in (("json", ["traces/rocprofv3_gfx950_results.json.gz"], 43_915),
                                        ("rpd", ["rpd/mytrace.rpd"], None),

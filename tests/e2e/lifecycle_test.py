@@ -1,4 +1,4 @@
-"""How programs start, end, fork and die under tacho: exit codes, signals, untouched output, what the trace holds."""
+"""How programs start, end, fork and die under tacho: exit codes, signals, untouched output, contents of the trace."""
 import os
 import pathlib
 import pty
@@ -294,7 +294,7 @@ class Resources(harness.Case):
         result = self.trace(LIFECYCLE, "names", "200000", env=quota, code=125)
         self.one_sentence(result, "quota", "t.tacho")
         self.assertEqual(result.stdout, plain.stdout)
-        # What fitted is there, and says that something is missing.
+        # The trace has the part that fitted, and says that something is missing.
         self.assertGreater(len(self.stats("marker")), 10_000)
         self.assertIn(b"is missing", self.run_command(TACHO, "info", "t.tacho").stdout)
 
@@ -305,7 +305,7 @@ class Resources(harness.Case):
         allowed = subprocess.run([harness.DEBIAN_PYTHON, "-c", "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (-1, -1))"],
                                  **options).returncode == 0
         nobody = []
-        if allowed:  # with the capability tacho raises it for itself
+        if allowed:  # with the capability tacho raises it
             result = subprocess.run([str(TACHO), "trace", "--quiet", "-o", "t.tacho", "--", "/bin/sh", "-c", "ulimit -f"],
                                     **options)
             self.assertEqual((result.returncode, result.stdout), (0, b"128\n"), result.stderr)
@@ -321,7 +321,7 @@ class Resources(harness.Case):
         self.assertEqual(self.calls("marker", "work"), 1000)
 
     def test_read_only_shared_memory_folder(self):
-        # In a mount namespace of its own, /dev/shm is read-only: the pool goes to the next folder.
+        # In its own mount namespace, /dev/shm is read-only: the pool goes to the next folder.
         make = 'mount -t tmpfs -o ro none /dev/shm 2>/dev/null || exit 77; ! touch /dev/shm/x 2>/dev/null || exit 78; exec "$@"'
         allowed = subprocess.run(["unshare", "--mount", "/bin/sh", "-c", make, "sh", "/bin/true"], capture_output=True).returncode
         if allowed in (1, 77):
@@ -332,7 +332,7 @@ class Resources(harness.Case):
         self.assertEqual(self.calls("marker", "work"), 1000)
 
     def test_no_folder_for_the_pool(self):
-        # In a mount namespace of its own, everything that could hold the pool is read-only; the trace could be written.
+        # In its own mount namespace, every folder that could hold the pool is read-only; the trace could be written.
         out = self.tmpfs("4m")
         make = ('for place in /dev/shm /tmp /var/tmp; do mount --rbind "$place" "$place" && mount -o remount,ro,bind "$place" || exit 77; done; '
                 '! touch /dev/shm/x /tmp/x 2>/dev/null || exit 78; exec "$@"')

@@ -1,4 +1,4 @@
-"""MPI: what is recorded of a program's calls, under Open MPI and MPICH of Debian, in C, Fortran and Python; that the program does
+"""MPI: the records of a program's calls, under Open MPI and MPICH of Debian, in C, Fortran and Python; that the program does
 not notice; and that `tacho ranks` and `tacho merge` find who made whom wait."""
 import json
 import os
@@ -15,8 +15,8 @@ from harness import BUILD, DEBIAN_PYTHON, EXAMPLES, SOURCE, TACHO, TARGETS
 PROGRAMS = SOURCE / "tests" / "e2e" / "targets" / "mpi"
 REPEATS = int(os.environ.get("TACHO_MPI_REPEATS", "1"))  # of each planted delay
 LAUNCH = {"openmpi": ("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"), "mpich": ("mpiexec.mpich",)}
-# Four ranks on few cores: what they do on the CPU is little, and OpenCL's threads would only be in each other's way. Delays are
-# far longer than what a busy machine makes a rank wait.
+# Four ranks on few cores: they do little on the CPU, and OpenCL's threads would only be in each other's way. Delays are far
+# longer than the waits that a busy machine causes.
 QUIET = {"POCL_MAX_PTHREAD_COUNT": "1", "OMPI_MCA_mpi_yield_when_idle": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
 folder = None
 
@@ -152,7 +152,7 @@ class BothKinds:
         alone = self.job(2, program, "files", "data", tacho=False)
         recorded = self.job(2, program, "files", "data")
         self.assertEqual(sorted(alone.stdout.split(b"\n")), sorted(recorded.stdout.split(b"\n")))
-        # Beyond the file's end MPICH says of a collective read what was asked for; Open MPI what came.
+        # Beyond the file's end MPICH reports the requested bytes of a collective read, Open MPI those that came.
         whole = 4 * int(recorded.stdout.split(b": ")[1].split()[0])
         self.assertEqual(whole, {"openmpi": 24, "mpich": 80}[self.library])
         for rank in range(2):
@@ -181,7 +181,7 @@ class BothKinds:
         self.assertEqual(self.rows("SELECT count(*) FROM message WHERE kind = 'send'"), [[0]])
 
     def ended(self, process, seconds=30):
-        """Waits until a process is there no more, or only for its parent to ask how it ended."""
+        """Waits until a process has ended, or only waits for its parent to ask how it ended."""
         def alive():
             try:
                 return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
@@ -201,7 +201,7 @@ class BothKinds:
             alone = self.job(2, program, kind, tacho=False, code=None)
             recorded = self.job(2, program, kind, code=None, options=("--overwrite",), env={"TACHO_POOL_DIR": str(pools)})
             self.assertNotEqual(alone.returncode, 0)
-            if kind == "abort":  # of a killed rank MPICH tells the signal, of tacho 128 + the signal
+            if kind == "abort":  # for a killed rank MPICH reports the signal, for tacho 128 + the signal
                 self.assertEqual(recorded.returncode, alone.returncode)
             self.assertNotEqual(recorded.returncode, 0)
             # The launcher does not wait for those that it kills: a tacho that lives on writes its trace itself.
@@ -214,7 +214,7 @@ class BothKinds:
     def test_another_tool_stays(self):
         program = built("mpicc", self.library, "calls.c", "-lpthread")
         tool = built("mpicc", self.library, "tool.c", "-shared", "-fPIC")
-        # By the shell: what tacho preloads stays, too.
+        # Through the shell: tacho's own preloads stay, too.
         said = self.job(2, "/bin/sh", "-c", f'LD_PRELOAD="$LD_PRELOAD:{tool}" exec {program} barriers')
         self.assertEqual(said.stdout.count(b"tool: 3 barriers"), 2, said.stdout)
         self.assertEqual(self.calls_of_mpi("t.1.tacho"), {"MPI_Init": 1, "MPI_Barrier": 3, "MPI_Finalize": 1})
@@ -264,7 +264,7 @@ class BothKinds:
             found = answer["late_messages"][0]
             self.assertEqual((found["from"], found["to"], found["tag"], found["number"], found["bytes"]), (sender, sender + 1, 1, 7, 1024), found)
             self.assertGreater(found["waited_ns"], 1000e6)
-            # What the sender did meanwhile, beside the message, in the sentence about the rank and in the text.
+            # The sender's activity meanwhile, beside the message, in the sentence about the rank and in the text.
             did = found["meanwhile"]
             self.assertEqual((did["kind"], did["name"], did["text"]), ("own code", "pack", "its own code on the host, in pack"), found)
             self.assertGreater(did["name_ns"], 0.9 * found["waited_ns"])
@@ -301,8 +301,8 @@ class OpenMpi(BothKinds, Mpi):
         program = built("mpicc", self.library, "calls.c", "-lpthread")
         self.job(2, program, "spawn")
         rows = self.rows("SELECT identity, origin, members FROM communicator")
-        # The parents' world, and what is between them and the children, which nothing matches. The launcher starts the
-        # children, not the parents: they are not recorded, which the root's trace says.
+        # The parents' world, and the communicator between them and the children, which nothing matches. The launcher starts the
+        # children, not the parents: they are not recorded, and the root's trace says so.
         self.assertEqual([row[2] for row in rows if row[1] == "" and row[0] != 0], ["[0-1]"], rows)
         self.assertEqual([row[0] for row in rows if row[1] == "MPI_Comm_spawn"], [0], rows)
         self.assertEqual(self.calls("api", "MPI_Comm_spawn", "t.0.tacho"), 1)

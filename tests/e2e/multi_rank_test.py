@@ -74,7 +74,7 @@ class Profile:
         self.ranks_below("mpi_profile", HOST)
 
     def test_a_variable_of_another_mpi(self):
-        # What sets MY_MPI_RANK is the launcher's; here it stands in front of the profiler, whose own rank stays, too.
+        # The launcher sets MY_MPI_RANK; here it precedes the profiler, whose own rank stays, too.
         (self.folder / "bin" / "its_rank").write_text('#!/bin/sh\nMY_MPI_RANK=r${OMPI_COMM_WORLD_RANK:-$PMI_RANK} exec "$@"\n')
         (self.folder / "bin" / "its_rank").chmod(0o755)
         hide = "env -u OMPI_COMM_WORLD_RANK -u PMIX_RANK -u PMI_RANK -u PMI_SIZE"

@@ -6,7 +6,7 @@ import unittest
 
 from harness import Case, DEBIAN_PYTHON, TACHO, sanitized
 
-# Plays NCCL: loads the plugin that the environment names and tells it of collectives, in the layout of a version.
+# Plays NCCL: loads the plugin that the environment names and reports collectives to it, in the layout of a version.
 NCCL = r"""
 import ctypes, os, sys
 version = int(sys.argv[1])
@@ -65,7 +65,7 @@ class NcclPlugin(Case):
         for version in (2, 3, 4, 5, 6):
             with self.subTest(version):
                 told = self.marks(version)
-                if version < 4:  # the number of ranks is not told
+                if version < 4:  # the number of ranks is missing
                     self.assertEqual(told, ['"Collective name=AllReduce, In msg nelems=1024, Out msg nelems=1024, dtype=Float32, Process Group Name=5a",0',
                                             '"Collective name=ReduceScatter, Out msg nelems=10, dtype=Bfloat16, Process Group Name=5a",1',
                                             '"Collective name=AllGather, In msg nelems=77, dtype=Int8, Process Group Name=5a",2'])

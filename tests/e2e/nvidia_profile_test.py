@@ -1,4 +1,4 @@
-"""`tacho profile` on a stand-in for an NVIDIA GPU (fake_gpu/): every "counter" tells what the kernel finds in memory, so the
+"""`tacho profile` on a stand-in for an NVIDIA GPU (fake_gpu/): every "counter" depends on the memory that the kernel finds, so the
 values of a launch are equal over all passes exactly when every pass saw the same memory. And what can go wrong."""
 import csv
 import ctypes
@@ -97,7 +97,7 @@ class KernelReplay(StandIn):
 
     def test_managed_variables_of_modules(self):
         self.replayed("counts", 6, "-b", "7", rows=6)
-        self.assertEqual(self.lines("stop"), ["stop 2"] * 12)  # each is a batch of its own, with a sweep
+        self.assertEqual(self.lines("stop"), ["stop 2"] * 12)  # each is its own batch, with a sweep
 
     def test_memory_that_the_host_writes_too(self):
         self.replayed("managed", 6, "-b", "7", rows=6)
@@ -187,7 +187,7 @@ class KernelReplay(StandIn):
         self.one_sentence(self.profile("loop", 1, "--replay", "cupti", "--cache-control", "all", code=125), "CUPTI's own replay")
 
     def test_ranges_that_are_no_launches(self):
-        # What the library counts beside launches would shift everything: the batch is thrown away, CUPTI replays the rest.
+        # Ranges that the library counts beside launches would shift everything: the batch is dropped, CUPTI replays the rest.
         result = self.profile("changing", 6, "-b", "7", FAKE_CUPTI_EXTRA="1")
         self.assertEqual(result.stdout, self.plain("changing", 6))
         self.assertRegex(result.stderr.decode(), r"one by one by CUPTI from here on: CUPTI counted \d+ ranges for \d+ launches")
@@ -303,7 +303,7 @@ class Faults(StandIn):
             rows = self.rows()
             self.assertEqual({row["Kernel_Name"].split("(")[0] for row in rows}, {"add"})
             self.assertEqual(len(rows), 20)
-        # A filter between them changes nothing, and nothing is said of what nobody asked for.
+        # A filter between them changes nothing, and tacho says nothing about kernels that were not selected.
         said = self.profile("nccl", 30, "-b", "7", "-k", "add", "--overwrite").stderr
         self.assertNotIn(b"collectives", said)
         # One pass runs nothing again; multiplexing measures them.
@@ -336,7 +336,7 @@ class Faults(StandIn):
             self.assertEqual(len(found), 10)
             self.assertTrue(all(("" in self.counts(row)) == (runs == 1) for row in found), found[0])
             self.run_command(TACHO, "analyze", "-p", "workloads/a/0")
-        # Without a launcher each run is a job of its own.
+        # Without a launcher each run is its own job.
         script.write_text(f"#!/bin/sh\n{program}\necho ran >> runs\nexec {APP} loop 10\n")
         self.run_command(TACHO, "profile", "-q", "-n", "b", "--no-roof", "-b", "7", "--replay", "application", "--", script, env=self.environment)
         self.assertEqual((self.folder / "runs").read_text(), "ran\n" * 2)
@@ -400,7 +400,7 @@ class Faults(StandIn):
 
     @staticmethod
     def without(*capabilities):
-        """For preexec_fn: what is started has none of them."""
+        """For preexec_fn: the started program has none of them."""
         prctl = ctypes.CDLL(None, use_errno=True).prctl
         drop_from_bounding_set = 24
 
@@ -445,7 +445,7 @@ class Faults(StandIn):
             self.assertEqual(self.rows(function), [])
 
     def test_cupti_fails_on_one_of_two_gpus(self):
-        # What the other GPU's session had measured until then is kept, and the session ends.
+        # The values that the other GPU's session had measured until then are kept, and the session ends.
         result = self.profile("two", 6, "--set", "launch_stats", FAKE_GPU_COUNT="2", FAKE_CUPTI_WIDTH="64", FAKE_CUPTI_FAILS="enable:999",
                               FAKE_CUPTI_FAILS_ON="1")
         self.assertEqual(result.stdout, self.plain("two", 6, FAKE_GPU_COUNT="2"))
@@ -516,7 +516,7 @@ class Samples(StandIn):
         self.assertFalse(kept.exists())
 
     def test_beside_counters(self):
-        self.assertEqual(self.profile("mixed", 10, "-b", "7", "21").stdout, self.plain("mixed", 10) * 2)  # a run of its own
+        self.assertEqual(self.profile("mixed", 10, "-b", "7", "21").stdout, self.plain("mixed", 10) * 2)  # in its own run
         self.assertEqual(len(self.rows()), 10)
         self.assertEqual(sum(int(row["Samples"]) for row in self.samples()), 40)
 

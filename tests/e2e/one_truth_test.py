@@ -25,7 +25,7 @@ def recordings():
 
 
 class Places:
-    """The answers of all places to questions about one file. Each asks tacho once and keeps what it said."""
+    """The answers of all places to questions about one file. Each asks tacho once and keeps the answer."""
 
     def __init__(self, case, file):
         self.case, self.file = case, file
@@ -52,7 +52,7 @@ class Places:
             self.tacho("query", self.file, statement, "--dialect", "tacho", "--output-format", "json"))["rows"])
 
     def run(self):
-        """The length of the run: from the first begin to the last end of what has a length."""
+        """The length of the run: from the first begin to the last end of all rows with a length."""
         work, other = ("dispatch", "copy", "fill", "sample"), ("allocation", "api", "marker", "sync", "overhead", "message")
         parts = " union all ".join(f"select min(start), max(start + ifnull(duration, 0)) from {table}{where}" for tables, where in (
             (work, ""), (other, " where duration is null or duration > 0")) for table in tables)
@@ -93,7 +93,7 @@ class Places:
         return self.once("served", ask)
 
     def page(self):
-        """What the self-contained page holds: the JSON at the end of its packed data (src/view/page/packed.h)."""
+        """The contents of the self-contained page: the JSON at the end of its packed data (src/view/page/packed.h)."""
         def ask():
             path = pathlib.Path(tempfile.mkdtemp(dir=self.case.folder)) / "page.html"
             self.tacho("view", self.file, "-o", path)
@@ -188,7 +188,7 @@ class OneTruth(harness.Case):
             self.assertEqual(truth, value, f"{question}: {first} and {place}; all: {answers}")
 
     def near(self, question, exact, text):
-        """What is printed is the rounded form of `exact`."""
+        """The printed text is the rounded form of `exact`."""
         value, half = readable(text)
         self.assertLessEqual(abs(value - exact), half, f"{question}: {exact} ns, printed as {text}")
 
@@ -306,7 +306,7 @@ class OneTruth(harness.Case):
         self.questions(self.folder / "t.tacho")
 
     def test_ranks(self):
-        """What ranks say of themselves is what each rank's file says."""
+        """The ranks' figures are those of each rank's file."""
         harness.need_data()
         files = sorted((DATA / "ranks4").glob("*.json.gz"))
         answer = json.loads(self.run_command(TACHO, "ranks", *files, "--output-format", "json").stdout)

@@ -152,13 +152,13 @@ class Loss(Case):
         launched = self.calls("api", "clEnqueueNDRangeKernel")
         recorded = self.calls("kernel", "add_one")
         self.assertGreater(launched, 1000)
-        # At most a flush period and what was in flight: here it kills itself 2 s after its start.
+        # It loses at most a flush period and the commands in flight: here it kills itself 2 s after its start.
         self.assertGreater(recorded, launched * 0.3)
-        # What it took with it is said: a launch is a dispatch, or counted as in flight.
+        # The loss is reported: a launch is a dispatch, or counted as in flight.
         self.assertEqual(self.counted("in flight when the process ended"), launched - recorded)
 
     def test_kill_after_waiting(self):
-        # What the program knows to be complete is in the trace, however it learned so.
+        # Commands that the program knows to be complete are in the trace, however it learned so.
         ways = {"clFinish": 0, "a read": 1, "a map": 2, "clWaitForEvents": 3, "a callback": 4, "asking": 5,
                 "clFinish, out of order": 6, "another queue's read": 7}
         for name, way in ways.items():
@@ -176,7 +176,7 @@ class Loss(Case):
         return int(found[1].replace(",", "")) if found else 0
 
     def test_kill_of_a_child(self):
-        # The program itself ends well; and so does another child, whose commands are all there.
+        # The program itself ends well; and so does another child, whose commands are all recorded.
         self.trace("/bin/sh", "-c", f"{CASES} storm 300; {CASES} killed 700; true")
         launched = self.calls("api", "clEnqueueNDRangeKernel")
         self.assertEqual(self.counted("in flight when the process ended"), launched - self.calls("kernel", "add_one"))
@@ -250,8 +250,8 @@ class Overlap(Case):
 
     @unittest.skipIf(os.cpu_count() < 2, "one CPU: two kernels cannot run at the same time")
     def test_overlap_is_kept(self):
-        # What the program can reach with and without tracing. A busy machine lets single runs fall short, so there are
-        # as many tries as it takes, up to the number that leaves no doubt.
+        # The program's best result with and without tracing. A busy machine lets single runs fall short, so there are as many
+        # tries as it takes, up to the number that leaves no doubt.
         plain, traced = [], []
         for _ in range(20):
             plain.append(self.overlap(self.run_command(EXAMPLES / "overlap", "-n", 40)))

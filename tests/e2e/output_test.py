@@ -1,4 +1,4 @@
-"""What commands print and where: outputs on standard output stand alone, numbers keep their digits on a terminal."""
+"""Outputs of commands: on standard output they are alone, numbers keep their digits on a terminal."""
 import json
 import os
 import pty
@@ -36,7 +36,7 @@ class StandardOutput(harness.Case):
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["file.pftrace", "t.tacho"])
 
     def test_redirected_to_a_file(self):
-        # The shell's file is the same one as before, and what it held in front stays.
+        # The shell's file is the same one as before, and its earlier contents stay.
         need_data()
         with open(self.folder / "out", "w", encoding="utf-8") as file:
             file.write("before\n")

@@ -1,4 +1,4 @@
-"""What is handed out: the relocatable archive and the Debian package, each used in an empty Debian 12, and completion."""
+"""The packages: the relocatable archive and the Debian package, each used in an empty Debian 12, and completion."""
 import os
 import pathlib
 import re
@@ -91,7 +91,7 @@ ls {personalities}
 
     def check_debian_package(self, package):
         fields = self.run_command("dpkg-deb", "--info", package).stdout.decode()
-        self.assertLess(int(re.search(r"Installed-Size: (\d+)", fields)[1]), 40_000)  # KiB; links are not counted as what they name
+        self.assertLess(int(re.search(r"Installed-Size: (\d+)", fields)[1]), 40_000)  # KiB; links do not count as their targets
         files = self.run_command("dpkg-deb", "--contents", package).stdout.decode()
         for name in ("usr/bin/tacho", "usr/lib/libtacho.so", "usr/include/tacho/tacho.h", "usr/share/pkgconfig/tacho.pc",
                      "usr/share/man/man1/tacho.1.gz", "usr/share/man/man1/tacho-trace.1.gz",
@@ -114,7 +114,7 @@ ls {personalities}
         self.check_debian_package(package)
 
     def completions(self, *words):
-        """What bash offers for the last of `words`, with the completion that is installed."""
+        """bash's offers for the last of `words`, with the installed completion."""
         script = f"""source {harness.SOURCE}/share/completion/tacho.bash
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tacho; printf '%s\\n' "${{COMPREPLY[@]}}"
 """

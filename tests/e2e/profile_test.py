@@ -18,7 +18,7 @@ PLUGIN = BUILD / "lib" / "libtacho-oclgrind.so"
 ICD = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
 HAVE_VIRTUAL = PLUGIN.exists() and os.path.exists(ICD)
 
-# Nothing of a launcher that runs the tests may be taken for a rank.
+# No variable of a launcher that runs the tests may be mistaken for a rank.
 NO_RANK = {name: "" for name in ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK",
                                  "PALS_RANKID", "SLURM_PROCID", "MPI_RANK")}
 
@@ -37,7 +37,7 @@ class Profile(Case):
         return self.run_command(*program, *words, code=code, env={**NO_RANK, **(env or {})}, **options)
 
     def on_a_terminal(self, *command):
-        """What a terminal shows of a command, byte for byte."""
+        """A terminal's view of a command, byte for byte."""
         master, slave = pty.openpty()
         process = subprocess.Popen(command, stdout=slave, stderr=slave, cwd=self.folder, env={**os.environ, **NO_RANK})
         os.close(slave)
@@ -179,7 +179,7 @@ class Refusals(Profile):
         self.refused("-n", "a/b", "--", "./vcopy", needles=("'/'",))
         self.refused("-n", "..", "--", "./vcopy", needles=("not a name",))
         self.refused("-n", "a\nb", "--", "./vcopy", needles=("no line ends",))
-        # What "$UNSET" gives must not mean everything.
+        # The empty text of "$UNSET" must not mean everything.
         for option in ("-k", "--set", "--output-directory", "--path"):
             self.refused("-n", "x", option, "", "--", "./vcopy", needles=("an empty text was given",))
         for seconds in ("-1", "nan", "inf", "1s", "soon"):
@@ -248,7 +248,7 @@ class Lists(Profile):
             self.assertRegex(seed, rf"{name} +{re.escape(number)}\n")
 
     def test_ids_of_the_documents_mean_what_the_lists_say(self):
-        # The documents number some metrics as 3.3 numbers others: what a list prints has to select that very metric.
+        # The documents number some metrics as 3.3 numbers others: an id from a list has to select that very metric.
         for arch in ("gfx908", "gfx90a", "gfx942", "gfx950"):
             listed = re.findall(r"(?m)^ {15}(\S+) -> (.+)$", self.profile("--list-metrics", "--arch", arch, "--ids", "seed").stdout.decode())
             self.assertGreater(len(listed), 300)
@@ -300,7 +300,7 @@ class Lists(Profile):
 
 
 class OnCpu(Profile):
-    """What needs a device, on the one that every machine has."""
+    """Tests that need a device, on the one that every machine has."""
 
     def cpu(self, *words, command=("./vcopy", "-n", "65536", "-b", "256"), **options):
         return self.profile("--device", "cpu", *words, "--", *command, **options)
@@ -347,7 +347,7 @@ class OnCpu(Profile):
         # Runs of the same command and filters are one.
         self.assertIn(b"16. Memory", first.stdout)
         self.assertRegex(first.stdout, rb"Grid Size +65536")
-        # What the report says about the run is about those that it shows, whichever came into the folder first.
+        # The report's facts about the run are about those that it shows, whichever came into the folder first.
         self.assertRegex(newest.stdout, rb"command +./vcopy -n 4096 -b 64\n")
         self.assertRegex(first.stdout, rb"command +./vcopy -n 65536 -b 256\n")
         self.assertNotIn(b"11. Cores", first.stdout)
@@ -468,7 +468,7 @@ class OnCpu(Profile):
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=30), 128 + signal.SIGINT)
-        # What was finished is there and readable.
+        # Finished passes are readable.
         self.assertEqual(rows(self.folder / "workloads" / "i" / "cpu" / "pmc_perf_0.csv")[0]["Kernel_Name"], "copy")
         said = self.run_command(TACHO, "analyze", "-p", "workloads/i/cpu").stderr.decode()
         self.assertIn("the program ended with code 130 (run 1); what it had not finished by then is missing\n", said)

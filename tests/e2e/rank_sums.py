@@ -1,4 +1,4 @@
-"""What tacho ranks sums up, computed from torch.profiler's JSON by other means: intervals as lists, nothing streamed."""
+"""The sums of tacho ranks, computed from torch.profiler's JSON by other means: intervals as lists, nothing streamed."""
 import gzip
 import json
 

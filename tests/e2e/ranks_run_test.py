@@ -71,7 +71,7 @@ class OpenMpi(harness.Case):
         os.symlink(TACHO, self.folder / "rocprof-sys-sample") if not name.exists() else None
         program = name if name.exists() else self.folder / "rocprof-sys-sample"
         output = self.folder / "rocprof-sys-vcopy-output"
-        for count in (1, 2):  # a second job of the same minute gets a folder of its own
+        for count in (1, 2):  # a second job of the same minute gets its own folder
             self.run_command(*mpi("-n", "4"), program, "--", VCOPY, "-n", "4096")
             runs = [path for path in output.iterdir() if path.is_dir()]
             self.assertEqual(len(runs), count, runs)

@@ -35,7 +35,8 @@ class RanksSql(harness.Case):
         return dict(zip(TABLES, engines.run(self.engine, script.replace(" LIMIT 20", ""), cwd=self.folder)))
 
     def compare(self, report, within=0):
-        """With what tacho ranks answers of the same files, whose clocks it did not have to correct. `within`: ns; of traces that know
+        """Compares with tacho ranks' answers about the same files, whose clocks it did not have to correct. `within`: ns; of traces that
+        know
         CLOCK_REALTIME the dataset follows its slewing, and tacho ranks takes one offset a trace."""
         def near(a, b, most=within):
             return a == b if isinstance(a, str) or a is None else abs(a - b) <= most
@@ -47,7 +48,7 @@ class RanksSql(harness.Case):
         for row, rank in zip(tables["rank_time"], report["ranks"]):
             for name in columns:
                 self.assertTrue(near(number(row[name]), rank[name]), (name, row, rank))
-        # Who is last by less than that may be another one.
+        # If ranks are last by less than that, another one may be named.
         if all(one["late_ns"] > within for one in report["collectives"] if one["ranks"] > 1):
             found = {number(row["rank"]): (number(row["last_in"]), number(row["caused_ns"])) for row in tables["straggler"]}
             self.assertEqual(found.keys(), {one["rank"] for one in report["stragglers"]})

@@ -72,7 +72,7 @@ def make_rank(rank, ranks=4, steps=6, delay=None, shift=0.0, drift=0.0, jump=Non
 
 
 def embedded(page):
-    """What a page written by `tacho view -o` holds, as text."""
+    """The contents of a page written by `tacho view -o`, as text."""
     return gzip.decompress(base64.b64decode(re.search(r'id="tacho-data"[^>]*>([^<]*)<', page.read_text())[1])).decode("latin-1")
 
 
@@ -236,7 +236,7 @@ class Ranks(harness.Case):
         self.assertEqual((report["steps_from"], len(report["steps"])), ("periodicity", 6))
 
     def test_steps_of_more_files_than_stay_open(self):
-        # The first of many files says the period for all; where a later one tells steps itself, its own stand, and only they.
+        # The first of many files sets the period for all; a later one that has steps of its own uses only these.
         report = self.ranks(self.make(ranks=70, markers=None, delay={66: {(3, 1): ("kernel", 300)}}))
         self.assertEqual((report["steps_from"], [step["collectives"] for step in report["steps"]]), ("periodicity", [3] * 6))
         self.assertEqual({len(rank["steps"]) for rank in report["ranks"]}, {6})
@@ -255,7 +255,7 @@ class Ranks(harness.Case):
         for kind in report["kinds"]:
             self.assertIn(f"{kind['bus_gb_s']:.2f} {kind['bus_gb_s'] / 4.5:.1f} %", text)
         self.assertIn(report["kinds"][0]["peak"], text)
-        # Where the traces tell the hosts: one, two; a group within one of the two.
+        # Traces that name their hosts: one, two; a group within one of the two.
         maker = BUILD / "tests" / "nccl_ranks"
         for hosts, expected in ((1, {"5a": 450, "77": 450}), (2, {"5a": None, "77": 450})):
             folder = self.folder / f"hosts{hosts}"
@@ -266,7 +266,7 @@ class Ranks(harness.Case):
             of_all = next(kind["peak"] for kind in kinds if kind["group"] == "5a")
             self.assertEqual(of_all, ["Peak: 450 GB/s, what NVLink 4 of NVIDIA H200 carries in one direction.",
                                       "Peak: unknown; the traces do not tell the network between the ranks' hosts."][hosts - 1])
-        # A GPU whose name does not tell its links.
+        # A GPU whose name does not reveal its links.
         folder = self.make()
         self.assertEqual({(kind["peak_gb_s"], kind["peak"]) for kind in self.ranks(folder)["kinds"]},
                          {(None, "Peak: unknown; the name GPU 0 does not tell its links.")})
@@ -359,7 +359,7 @@ class Ranks(harness.Case):
                 self.assertEqual(told, 0 if {"all.tacho", "again.tacho"}.isdisjoint(command) else 1, (command, result.stderr))
                 if file == "all.tacho" and told:
                     self.assertIn(f"tacho: all.tacho: {sentence}\n", result.stderr.decode())
-        # What was made of it says so, too; and the page shows it.
+        # Files made of it say so, too; and the page shows it.
         made = self.run_command(TACHO, "stats", next(self.folder.glob("out*all.tacho.tacho")))
         self.assertIn(sentence, made.stderr.decode())
         for file, shown in (("all.tacho", True), ("aligned.tacho", False)):
@@ -477,7 +477,7 @@ class Ranks(harness.Case):
         report = self.ranks(folder)
         self.assertIn("the traces are of different programs (evaluate, train): are all of one job?", report["remarks"])
         self.assertEqual(len(report["ranks"]), 4)
-        # The end of a file is where it says what it holds: a file without it, and one without anything.
+        # The end of a file lists its contents: a file without it, and one without anything.
         whole = (folder / "rank1.tacho").read_bytes()
         (folder / "rank1.tacho").write_bytes(whole[:-200])
         (folder / "rank2.tacho").write_bytes(b"")

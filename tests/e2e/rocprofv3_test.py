@@ -106,7 +106,7 @@ class Lines(Rocprofv3):
 
 
 class Tracing(Rocprofv3):
-    """What each tracing option writes."""
+    """The files of each tracing option."""
 
     def test_single_options(self):
         for option, file in (("--kernel-trace", "kernel_trace"), ("--memory-copy-trace", "memory_copy_trace"),
@@ -436,7 +436,7 @@ class Outputs(Rocprofv3):
         for _, errors, code in self.started_together(4, ("--kernel-trace", "-d", "s", "-o", "base"), env):
             self.assertEqual((code, errors), (0, b""))
         self.assertEqual(self.traces("s"), {f"base_{rank}_kernel_trace.csv": 3 for rank in range(4)})
-        # A rank that starts when others have ended, and one whose name says the rank already.
+        # A rank that starts after others have ended, and one whose name contains the rank already.
         self.rocprofv3("--kernel-trace", "-d", "s", "-o", "base", env=env(4), command=(STEPS, "--steps", "1"))
         self.rocprofv3("--kernel-trace", "-d", "s", "-o", "r%env{OMPI_COMM_WORLD_RANK}%", env=env(5), command=(STEPS, "--steps", "1"))
         self.assertEqual(set(self.traces("s")) - {f"base_{rank}_kernel_trace.csv" for rank in range(5)}, {"r5_kernel_trace.csv"})
@@ -549,7 +549,7 @@ class InputFiles(Rocprofv3):
 
 
 class Counters(Rocprofv3):
-    """--pmc on the virtual GPU, whose counts are known."""
+    """--pmc on the virtual GPU, with its known counts."""
 
     def counters(self, *words, **options):
         self.rocprofv3("--pmc", "V_WAVES", "V_GLOBAL_LOAD_BYTES", "-o", "c", *words, **options)
@@ -632,7 +632,7 @@ class Refusals(Rocprofv3):
         self.one_sentence(self.rocprofv3("--kernel-trace", "-p", "7", code=125), "attaching")
 
     def test_every_option_has_a_test(self):
-        """Whoever adds an option adds what shows its effect."""
+        """Every option needs a test of its effect."""
         table = (SOURCE / "src" / "cli" / "personalities" / "rocprofv3" / "options.cpp").read_text()
         names = re.findall(r'^    \{"([a-z-]+)", "(-.)?"', table, re.M)
         self.assertGreater(len(names), 80)

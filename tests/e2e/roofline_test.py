@@ -13,7 +13,7 @@ from harness import BUILD, Case, DATA, TACHO, need_data
 
 PERSONALITY = BUILD / "personalities" / "rocprof-compute"
 
-# Kernels whose FLOPs and bytes can be written down.
+# Kernels with known FLOPs and bytes.
 KNOWN_PROGRAM = '''import numpy, pyopencl as cl
 context = cl.Context([cl.get_platforms()[0].get_devices()[0]])
 queue = cl.CommandQueue(context)
@@ -63,7 +63,7 @@ class Roofline(Case):
             self.skipTest("no device to measure")
         out = self.folder / "roofline.csv"
         done = self.run_it("roofline", "--only", "FP32Flops", "L1Bw", "--experiments", "3", "-o", out)
-        # A busy machine may look faster than its measured clock allows: that is an error of the measurement, and told.
+        # A busy machine may look faster than its measured clock allows: that is a reported error of the measurement.
         self.assertIn(done.returncode, (0, 1), done.stderr)
         self.assertIn("Empirical Roofline Calculation", done.stderr)
         self.assertRegex(done.stderr, r"Peak FLOPs \(FP32\), GPU ID: 0, workgroupSize:\d+, workgroups:\d+, experiments:\d+, "
@@ -128,7 +128,7 @@ class Roofline(Case):
         done, found = measure("nomemory", "HBMReadBw", "HBMCopyBw")
         self.assertEqual((done.returncode, found), (1, {}))
         self.assertIn("nothing could be measured", done.stderr)
-        # What starting the cores costs is no part of a CPU's clock.
+        # Starting the cores costs time that is not part of a CPU's clock.
         clocks = [json.loads(measure(words, "L1Bw")[0].stdout)["devices"][0]["max_clock_mhz"] for words in ("", "late")]
         self.assertAlmostEqual(clocks[0], clocks[1], delta=0.12 * clocks[0])
         for column in ("HBMReadBw", "HBMWriteBw", "HBMTriadBw", "L2Bw", "FP32Flops", "I8Ops"):

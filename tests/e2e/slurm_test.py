@@ -25,7 +25,7 @@ def free_port():
 
 
 class Cluster:
-    """Neither daemon asks who its user is (auth/none): they listen on this machine for the time of the test."""
+    """Neither daemon authenticates its users (auth/none): they listen on this machine for the time of the test."""
 
     def __init__(self):
         for program, package in (("slurmctld", "slurmctld"), ("slurmd", "slurmd"), ("srun", "slurm-client")):

@@ -128,8 +128,8 @@ class Stacks(harness.Case):
         functions = {row["Name"]: row for row in self.rows("function")}
         self.assertTrue(any("at::_ops::" in name for name in functions), "torch's operators are on the stacks")
         self.assertIn("main", functions)
-        # By line the time of what is called in libraries is the line's that called it: own times add up to the whole, and
-        # the lines of Python that compute stand before those of C libraries.
+        # By line, time in libraries counts for the line that called them: own times add up to the whole, and the lines of Python
+        # that compute come before those of C libraries.
         by_line = self.rows("line")
         self.assertEqual(sum(row["SelfNs"] for row in by_line), sum(row["SelfNs"] for row in self.rows("function")))
         self.assertTrue(any(row["SelfNs"] > 0 and row["Name"] == "Linear.forward" for row in by_line))

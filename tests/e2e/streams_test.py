@@ -1,4 +1,4 @@
-"""What a standard stream that cannot be written costs: an answer that is cut off fails, a lost message fails nothing."""
+"""Standard streams that cannot be written: an answer that is cut off fails, a lost message fails nothing."""
 import json
 import os
 import subprocess
@@ -45,7 +45,7 @@ class Streams(harness.Case):
                     expected = self.run_command(TACHO, *words, code=None)
                     result = self.shell(words, redirection)
                     self.assertEqual(result.returncode, expected.returncode)
-                    if words[0] not in ("doctor", "avail"):  # these say what they find at the moment
+                    if words[0] not in ("doctor", "avail"):  # these report the machine's state of the moment
                         self.assertEqual(result.stdout, expected.stdout)
             self.assertEqual(self.shell(("stats", "absent.tacho"), redirection).returncode, 1)
             self.assertEqual(self.shell(("stats", "absent.tacho"), redirection + " >/dev/full").returncode, 1)

@@ -266,7 +266,7 @@ class Sys(harness.Case):
             together = self.set("TRACE=true", setting, program=(PROGRAM, "10", "fork"))
             self.assertEqual(sum(name.endswith(".proto") for name in together.names), 1)
             self.assertEqual([n for _, n in together.trace().slices].count("twice"), 10)
-        # What is kept when there is too much.
+        # The rows that are kept when there are too many.
         for setting in (["PERFETTO_BUFFER_SIZE_KB=1"], ["PERFETTO_BUFFER_SIZE_KB=1", "PERFETTO_FILL_POLICY=ring_buffer"]):
             small = self.set(*setting, program=(PROGRAM, "100"))
             self.assertTrue(small.one(r".*\.tacho").exists())
@@ -366,7 +366,7 @@ class Sys(harness.Case):
         self.assertEqual(totals["page-faults of thread N"][1], samples - 1)
         both = self.query(trace, "SELECT count(DISTINCT r.start) " + self.COUNTS + " AND r.start IN (SELECT start FROM sample)")
         self.assertEqual(both, [[samples - 1]])
-        # CPU time is what the samples stand for.
+        # The samples add up to the CPU time.
         sampled = self.query(trace, "SELECT sum(duration) FROM sample")[0][0]
         self.assertAlmostEqual(totals["task-clock of thread N"][0] / sampled, 1, delta=0.35)
         self.assertIn("page-faults of thread N (S)", {re.sub(r"\d+", "N", name) for name in run.trace().counters})
@@ -482,7 +482,7 @@ class Sys(harness.Case):
         self.one_sentence(avail("-S", "-c", "Perfeto", code=1), "Perfeto", "no such category", "perfetto")
         self.one_sentence(avail("-S", "-r", "no such setting"), "nothing matches")
         self.one_sentence(avail("--nope", code=1), "--nope")
-        # What was written can be read, and the seed's lines run as they are printed.
+        # The written file can be read, and the seed's lines run as they are printed.
         result = self.run_command(PERSONALITIES / "rocprof-sys-sample", "-c", "a.cfg", PROGRAM, "2000", "host", env={"HOME": str(self.folder)})
         self.assertEqual(result.stdout, b"done\n")
         run = Run(self.folder / "rocprof-sys-opencl_sys-output", result)

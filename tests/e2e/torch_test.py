@@ -174,7 +174,7 @@ class Profile(Base):
                                          "Start_Timestamp_function", "End_Timestamp_function", "Start_Timestamp_kernel",
                                          "End_Timestamp_kernel"])
         self.assertEqual({row["Operator_Name"] for row in rows}, set(names))
-        # Every counter of every dispatch is there once, with the value of pmc_perf.
+        # Every counter of every dispatch occurs once, with the value of pmc_perf.
         wide = self.table(folder / "pmc_perf_0.csv")
         for counter in ("WAVES", "V_LOADS_GLOBAL"):
             if counter in wide[0]:
@@ -235,7 +235,7 @@ class Profile(Base):
     def test_a_folder_that_cannot_be_written_to(self):
         self.shell("rocprof-compute --experimental profile --name mnist --torch-trace --no-roof -b 2 -- python train.py")
         folder = self.folder_of("mnist")
-        (folder / "torch_trace").write_text("")  # no folder can be made here, whoever asks
+        (folder / "torch_trace").write_text("")  # no user can make a folder here
         result = self.shell(f"rocprof-compute --experimental analyze -p {folder} --list-torch-operators")
         self.assertIn(b"nn.Module.Shift.forward", result.stdout)
         self.one_sentence(result, "the operators are not kept")

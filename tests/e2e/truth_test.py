@@ -28,7 +28,7 @@ BENCH = {
     # Workgroups of 48 and of 32 work-items, in runs of their own.
     "partial-wavefront": ("copy/48", "copy/32", "total-wavefronts"),
 }
-# Faults that a kernel has besides: one work-item adds up what the others left.
+# Additional faults of a kernel: one work-item adds up the others' results.
 ALSO = {"atomics_mended": {"divergence"}}
 # Where a rule is wrong, and known to be: (x + 1) * y has a multiplication and an addition that cannot be fused.
 WRONG = {"unfused-multiply-add": ["divisions_mended"]}

@@ -1,4 +1,4 @@
-"""`tacho view`: what its server answers about real traces is what `tacho query` says, and who should not be answered is not."""
+"""`tacho view`: its server's answers about real traces are those of `tacho query`, and strangers get no answer."""
 import base64
 import gzip
 import http.client
@@ -19,7 +19,7 @@ from harness import DATA, EXAMPLES, TACHO
 
 
 class Server:
-    """A `tacho view` of its own on a free port."""
+    """A running `tacho view` on a free port."""
 
     def __init__(self, *files, options=()):
         self.process = subprocess.Popen([str(TACHO), "view", "--no-open", "--port", "0", *options, *map(str, files)],
@@ -32,7 +32,7 @@ class Server:
         self.port, self.token = int(found[1]), found[2]
 
     def ask(self, path, method="GET", body=None, headers=None, token=True):
-        """(status, bytes) of a request with the right Host and token unless told otherwise."""
+        """(status, bytes) of a request with the right Host and token unless the arguments differ."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request(method, path, body=body, headers={**({"X-Tacho-Token": self.token} if token else {}), **(headers or {})})
         answer = connection.getresponse()
@@ -329,7 +329,7 @@ class View(harness.Case):
         grown = live.until(lambda document: document["runs"][0]["generation"] > first["generation"])["runs"][0]
         self.assertGreater(grown["events"], first["events"])
         self.assertEqual((grown["naming"], grown["t0"]), (first["naming"], first["t0"]))
-        # The state before is still what it was; one that never was is none.
+        # The previous state is unchanged; one that never existed is refused.
         self.assertEqual(count(first["generation"]), counted)
         self.assertGreater(count(grown["generation"]), counted)
         self.assertEqual(live.ask("/api/overview?run=0&generation=999")[0], 409)

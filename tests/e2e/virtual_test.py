@@ -174,7 +174,7 @@ class Virtual(Case):
         last[at] = str(int(int(last[at]) * 1.05))
         (worse / "pmc_perf_0.csv").write_text("\n".join([*text[:-1], ",".join(last)]) + "\n")
         self.assertRegex(gate(many, worse, 3), rb"of kernel conflict2 changed by [45]\.\d+ %")
-        # What was not collected cannot be judged, which is said; where nothing is left the gate is no gate.
+        # Values that were not collected cannot be judged, which is reported; if nothing is left the gate is no gate.
         _, seven = self.profile("-q", "-b", "7", command=[PATTERNS, "copy,strided"], name="seven")
         self.assertRegex(gate(base, seven, 0), rb"--fail-above judged \d values; \d\d of the first run are missing")
         _, eleven = self.profile("-q", "-b", "11.3", command=[PATTERNS, "copy,strided"], name="eleven")
@@ -231,7 +231,7 @@ class Virtual(Case):
         self.assertIn(b"did you mean broadcast", result.stderr)
         result, _ = self.profile("-d", "7", command=[PATTERNS, "copy"], name="none2")
         self.assertIn(b"no dispatch passed -d 7", result.stderr)
-        # Each filter by itself: what one of several asks for in vain is said, though others were measured.
+        # Each filter alone: a filter that matches nothing is reported, though others were measured.
         result, folder = self.profile("-q", "-k", "copy", "BROADCAST", "xyzzy", command=[PATTERNS, "copy,broadcast"], name="some")
         self.assertEqual([row["Kernel_Name"] for row in rows(folder)], ["copy"])
         self.assertIn(b"-k BROADCAST: no kernel of that name was launched; did you mean broadcast?\n", result.stderr)

@@ -1,4 +1,4 @@
-// What the lists of event/tables.def and event/enums.def generate.
+// The code generated from event/tables.def and event/enums.def.
 #include "event/schema.h"
 
 #include <gtest/gtest.h>
@@ -111,7 +111,7 @@ TEST(Rows, UnsetColumnsAreNoneOrUnknown) {
   EXPECT_EQ(event::cells(row::Reading{})[column::Reading::value], kUnknown);
 }
 
-// The members of every row type, in the order of its columns, hold what the columns' data says.
+// The members of every row type, in the order of its columns, match the columns' data.
 template <typename R>
 void check_row() {
   const TableInfo& info = table_info(R::kTable);

@@ -80,7 +80,7 @@ class ScopeOfKeys(FieldCase):
 
 
 class UnknownIsNotZero(FieldCase):
-    """What was not measured, or not written, is unknown: it is no 0 and no time."""
+    """Values that were not measured, or not written, are unknown: no 0 and no time."""
 
     @unittest.expectedFailure
     def test_kernels_without_times(self):
@@ -234,7 +234,7 @@ class TorchAndChrome(FieldCase):
 
 
 class Encodings(FieldCase):
-    """Text is what its writer meant, and what cannot be read is called what it is."""
+    """Text has its writer's meaning, and unreadable text is named as such."""
 
     @unittest.expectedFailure
     def test_byte_order_mark(self):

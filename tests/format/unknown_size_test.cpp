@@ -1,4 +1,4 @@
-// Copies and fills of unknown size: no format may say 0 B, or the number that stands for "unknown".
+// Copies and fills of unknown size: no format may say 0 B, or the number that represents "unknown".
 #include <gtest/gtest.h>
 
 #include "format/chrome_json/chrome_json.h"

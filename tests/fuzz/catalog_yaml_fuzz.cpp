@@ -11,7 +11,7 @@ using namespace tacho::metric;
 
 namespace {
 
-/// What comes out must be usable: every name resolves, every formula prints.
+/// A parsed catalog must be usable: every name resolves, every formula prints.
 void use(const Catalog& catalog) {
   for (const Block& block : catalog.blocks)
     for (const Table& table : block.tables)

@@ -9,7 +9,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tacho::capture::rocm;
-  // Exactly as long as it says, so that what is read behind it is seen.
+  // Exactly as long as it says, so that a read behind it is seen.
   const std::unique_ptr<uint8_t[]> image(new uint8_t[size]);
   if (size != 0) memcpy(image.get(), data, size);
   CodeObjectParts parts;

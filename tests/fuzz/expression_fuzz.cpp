@@ -1,4 +1,4 @@
-// Formulas: any text parses or is refused with a sentence; what parses is evaluated on a small run without a crash.
+// Formulas: any text parses or is refused with a sentence; parsed ones are evaluated on a small run without a crash.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

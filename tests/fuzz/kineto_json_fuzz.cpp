@@ -1,5 +1,5 @@
-// Chrome and Kineto JSON: any bytes give a trace or a sentence; and wherever the text that has come so far ends, the
-// reader of events asks for more or decides, but never reads on.
+// Chrome and Kineto JSON: any bytes give a trace or a sentence; and wherever the text so far ends, the reader of events
+// asks for more or decides, but never reads on.
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -79,7 +79,7 @@ struct Input {
   }
 };
 
-// One pool file for all runs; only what the last run wrote is put back.
+// One pool file for all runs; only the last run's writes are put back.
 struct PoolFile {
   int file = -1;
   std::string path;

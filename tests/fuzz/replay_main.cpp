@@ -1,7 +1,7 @@
-// Stands in for libFuzzer where the compiler has none: runs a fuzz target over the files named, then over -runs=N
-// inputs (of up to -max_len=N bytes) that it makes with a simple mutator of its own, the same ones for the same
-// -seed=N. So every build tries every target a little. -timeout=S ends an input that takes longer, as a fault.
-// -input=PATH keeps the input at hand in a file, where it is found after a fault (tests/attack/long.py).
+// Replaces libFuzzer if the compiler has none: runs a fuzz target over the files named, then over -runs=N inputs (of up
+// to -max_len=N bytes) that it makes with a simple mutator of its own, the same ones for the same -seed=N. So every
+// build tries every target a little. -timeout=S ends an input that takes longer, as a fault. -input=PATH keeps the
+// input at hand in a file, where it is found after a fault (tests/attack/long.py).
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -113,7 +113,7 @@ void scan_everything(const std::string& path) {
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   seeds = {rpd_seed(2), rpd_seed(3), rocpd_seed()};
-  // libFuzzer's own limit is 4096 bytes, and no seed would ever fit. What the user says comes later and counts.
+  // libFuzzer's own limit is 4096 bytes, and no seed would ever fit. The user's option comes later and counts.
   static char most[] = "-max_len=65536";
   static std::vector<char*> words(*argv, *argv + *argc);
   words.insert(words.begin() + 1, most);

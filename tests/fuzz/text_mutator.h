@@ -20,8 +20,9 @@ inline bool word_byte(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
 }
 
-/// Changes `text` in one to three places: a word becomes another of the text or one of `words` or a telling number; a
-/// stretch between separators is doubled, moved or removed; or bytes change at random. Empty texts become `document`.
+/// Changes `text` in one to three places: a word becomes another of the text or one of `words` or an interesting
+/// number; a stretch between separators is doubled, moved or removed; or bytes change at random. Empty texts become
+/// `document`.
 inline std::string mutated_text(std::string text, std::string_view document,
                                 std::initializer_list<std::string_view> words, size_t max_size, unsigned seed) {
   std::minstd_rand random(seed);

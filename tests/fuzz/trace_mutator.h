@@ -42,7 +42,7 @@ std::vector<uint8_t> read_file(const std::string& path) {
   return bytes;
 }
 
-// One small file; what is in it depends on the bits of `kind`.
+// One small file; its contents depend on the bits of `kind`.
 std::vector<uint8_t> make_seed(const std::string& path, unsigned kind) {
   WriterOptions options;
   options.overwrite = true;
@@ -86,8 +86,8 @@ std::vector<uint8_t> make_seed(const std::string& path, unsigned kind) {
   return read_file(path);
 }
 
-// A few rows of every table, whose references all lead somewhere: so that every dialect and every exporter has
-// something to say. `endless`: every duration is as long as one may be, so that no sum of theirs fits.
+// A few rows of every table, whose references all lead somewhere, so that every dialect and every exporter has data.
+// `endless`: every duration is as long as one may be, so that no sum of theirs fits.
 std::vector<uint8_t> make_whole_seed(const std::string& path, uint32_t slab_rows, int64_t rows, bool endless = false) {
   WriterOptions options;
   options.overwrite = true;
@@ -125,8 +125,8 @@ std::vector<uint8_t> make_whole_seed(const std::string& path, uint32_t slab_rows
   return read_file(path);
 }
 
-// Puts telling numbers into cells of a column: rows, texts and codes that there are or are not, times at the ends of
-// their range. Now and then into all of them, so that sums of many meet the ends of theirs.
+// Puts interesting numbers into cells of a column: rows, texts and codes that exist or do not, times at the ends of
+// their range. Now and then into all of them, so that sums of many reach the ends of theirs.
 void change_cells(std::vector<uint8_t>& bytes, std::minstd_rand& random) {
   std::optional<RawFile> file = RawFile::parse(bytes);
   if (!file || file->sections.empty()) return;
@@ -160,7 +160,7 @@ void change_cells(std::vector<uint8_t>& bytes, std::minstd_rand& random) {
   bytes = file->bytes();
 }
 
-// Sets a field of a section, chunk or blob head to something telling.
+// Sets a field of a section, chunk or blob head to an interesting value.
 void change_field(std::vector<uint8_t>& bytes, std::minstd_rand& random) {
   const std::vector<SectionSpan> sections = sections_of(bytes);
   if (sections.empty()) return;
@@ -191,7 +191,7 @@ void change_field(std::vector<uint8_t>& bytes, std::minstd_rand& random) {
   if (at + width <= bytes.size()) memcpy(bytes.data() + at, &value, width);
 }
 
-// A seed whose description says something else: tables, columns, types and texts swapped, renamed, doubled, left out.
+// A seed with another description: tables, columns, types and texts swapped, renamed, doubled, left out.
 std::vector<uint8_t> with_other_description(std::minstd_rand& random) {
   std::optional<RawFile> file;
   while (!file) file = RawFile::parse(seeds[random() % seeds.size()]);
@@ -266,7 +266,7 @@ std::vector<uint8_t> with_other_description(std::minstd_rand& random) {
 }  // namespace tacho::trace
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
-  // The seeds are larger than libFuzzer's own limit, 4096 bytes. What the user says comes later and counts.
+  // The seeds are larger than libFuzzer's own limit, 4096 bytes. The user's option comes later and counts.
   static char most[] = "-max_len=65536";
   static std::vector<char*> words(*argv, *argv + *argc);
   words.insert(words.begin() + 1, most);

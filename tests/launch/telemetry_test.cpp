@@ -1,4 +1,4 @@
-// Telemetry from a /proc of the test's own: right numbers, and what is missing there is said once while the rest is
+// Telemetry from a /proc of the test's own: right numbers, and missing entries are reported once while the rest is
 // kept.
 #include "launch/telemetry.h"
 
@@ -120,7 +120,7 @@ TEST(Telemetry, NumbersOfTheMachineAndOfProcesses) {
   EXPECT_TRUE(readings.notes.empty()) << readings.notes[0];
 }
 
-// Each of the files away by itself: one sentence however many rounds there are, and everything else goes on.
+// Each of the files missing: one sentence however many rounds there are, and everything else goes on.
 TEST(Telemetry, MissingEntriesAreSaidOnce) {
   struct Case {
     const char *file, *note;

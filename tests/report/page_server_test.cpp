@@ -1,4 +1,4 @@
-// The page server: who gets the page, and who does not.
+// The page server: which requests get the page, and which do not.
 #include "report/page_server.h"
 
 #include <arpa/inet.h>
@@ -84,7 +84,7 @@ TEST(PageServer, ServesLargePagesOverTheSocketUntilStopped) {
   close(stop[1]);
 }
 
-// Strangers that send a byte and wait take no place from who has the token, and do not stay.
+// Strangers that send a byte and wait take no place from users with the token, and do not stay.
 TEST(PageServer, AnswersAmongManyWhoWait) {
   auto server = PageServer::listen_anywhere("<p>page</p>");
   ASSERT_TRUE(server) << server.error().message;

@@ -1,4 +1,4 @@
-"""What the tests on the AMD test bed share: compiling HIP programs, running commands there, the bed's ledger."""
+"""Helpers of the tests on the AMD test bed: compiling HIP programs, running commands there, the bed's ledger."""
 import collections
 import contextlib
 import hashlib
@@ -24,7 +24,7 @@ Transfer = collections.namedtuple("Transfer", "pid gpu queue bytes start end")
 
 
 class Ledger:
-    """What the bed did (tests/rocm/kfd/ledger.cpp). Times are CLOCK_MONOTONIC_RAW ns."""
+    """The bed's actions (tests/rocm/kfd/ledger.cpp). Times are CLOCK_MONOTONIC_RAW ns."""
 
     def __init__(self, path):
         self.kernels, self.copies, self.fills, self.barriers, self.faults, self.unknown = [], [], [], 0, 0, []
@@ -52,7 +52,7 @@ class Ledger:
 
 
 def sdk_folder():
-    """Where librocprofiler-sdk.so.1 is: TACHO_BED_SDK (a real one, and behind colons what it needs), else the imitation."""
+    """The folder of librocprofiler-sdk.so.1: TACHO_BED_SDK (a real one, and behind colons its dependencies), else the imitation."""
     return os.environ.get("TACHO_BED_SDK") or str(harness.BUILD / "tests" / "sdk")
 
 
@@ -135,7 +135,7 @@ class Case(harness.Case):
         return found
 
     def program(self, name, *options, output=None, rocm="7.2"):
-        """What AMD's compiler makes of programs/NAME.hip, once for each content, version and `options`."""
+        """AMD's compiler's output for programs/NAME.hip, once for each content, version and `options`."""
         source = PROGRAMS / f"{name}.hip"
         content = rocm.encode() + source.read_bytes() + (PROGRAMS / "bed.h").read_bytes() + SCRIPT.read_bytes() + "\0".join(options).encode()
         cache = CACHE / "programs"

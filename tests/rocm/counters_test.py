@@ -1,4 +1,4 @@
-"""Counters on AMD GPUs: what `tacho profile` writes equals what the bed's GPU dealt out, unit by unit (kfd/pm4.cpp). AMD's
+"""Counters on AMD GPUs: the values that `tacho profile` writes equal those that the bed's GPU dealt out, unit by unit (kfd/pm4.cpp). AMD's
 aqlprofile writes and reads the command buffers; rocprofiler-sdk is the real one where TACHO_BED_SDK names it, else the imitation."""
 import collections
 import json
@@ -39,7 +39,7 @@ class Counters(Counting):
                 self.assertEqual(seen - dealt, collections.Counter())
                 if bed.has_real_sdk():
                     continue
-                # Only what the sums read is not among the instances.
+                # Only the counters behind the sums are not among the instances.
                 summed = {self.events[name[:-4]] for path in folder.glob("*.csv") if path.name.startswith(("pmc", "SQ"))
                           for name in rows_of(path)[0] if name.endswith("_sum")}
                 for block, event, *_ in dealt - seen:
@@ -59,7 +59,7 @@ class Counters(Counting):
                     self.assertEqual([row["Kernel_Name"] for row in rows_of(path)], ["plain(float*)"], path.name)
 
     def test_a_whole_profile_is_one_that_analyze_reads_in_all_blocks(self):
-        # The bed has AMD's OpenCL, too, whose imitated kernels say nothing about ceilings.
+        # The bed has AMD's OpenCL, too, whose imitated kernels do not show ceilings.
         result, ledger, folder = self.profile("--no-roof")
         self.assertIn(b"wrong 0", result.stdout)
         self.assertEqual(ledger.unknown, [])
@@ -121,7 +121,7 @@ class Counters(Counting):
         self.check_natural_values(folder, "gfx90a")
         result, ledger = typed("rocprof-compute profile --name again -b 11.1.1 12.1.1 -- ./vcopy -n 1048576 -b 256")
         self.assertGreater(len(ledger.kernels), 0)
-        # What cannot be done is refused before the program runs.
+        # Impossible requests are refused before the program runs.
         for line, why in (
                 ("profile --name r --replay cupti -- ./vcopy", "--replay cupti: AMD Instinct MI200 is no NVIDIA GPU"),
                 ("profile --name r --roof-only -b 7 -- ./vcopy", "-b/--block and --roof-only cannot be used together"),

@@ -1,4 +1,4 @@
-"""What the tests of counters on the AMD bed share: a profile of a program, and what its values have to be (kfd/pm4.cpp)."""
+"""Helpers of the tests of counters on the AMD bed: a profile of a program, and its expected values (kfd/pm4.cpp)."""
 import collections
 import csv
 import pathlib
@@ -36,7 +36,7 @@ class Counting(bed.Case):
         return {name: {"SQC": "SQ"}.get(name.split("_")[0], name.split("_")[0]) for name in names}
 
     def counter_file(self, gpu):
-        """What the imitation knows: NAME BLOCK EVENT."""
+        """The imitation's counters: NAME BLOCK EVENT."""
         at = collections.Counter()
         lines = []
         for name, block in sorted(self.planned(gpu).items()):

@@ -1,4 +1,4 @@
-"""tacho doctor on AMD machines that the bed makes: what is there, what is missing, and the command that mends it."""
+"""tacho doctor on AMD machines that the bed makes: their parts, the missing ones, and the command that mends each."""
 import os
 import pathlib
 import re
@@ -10,7 +10,7 @@ from harness import TACHO
 
 class Doctor(bed.Case):
     def checks(self, **where):
-        """{what: (state, what is found, command)} of `tacho doctor --report`."""
+        """{subject: (state, finding, command)} of `tacho doctor --report`."""
         (self.folder / "report").unlink(missing_ok=True)
         self.on_bed(TACHO, "doctor", "--report", "report", code=None, **where)
         found, last = {}, None

@@ -1,4 +1,4 @@
-"""What goes wrong on an AMD machine: the program behaves as without tacho, a sentence says what the trace lacks, and what had
+"""Faults of an AMD machine: the program behaves as without tacho, a sentence names the losses of the trace, and the work that had
 completed is in it. The bed makes the faults (tests/rocm/kfd/faults.cpp)."""
 import re
 
@@ -7,7 +7,7 @@ import harness
 
 
 def comparable(text):
-    """HIP's own messages name addresses, processes and times, and what it finds in its queue: under a profiler that is
+    """HIP's own messages name addresses, processes and times, and the contents of its queue: under a profiler that is
     the intercepted one."""
     lines = re.sub(rb"0x[0-9a-f]+|[0-9]+", b"N", text).splitlines()
     return [line for line in lines if line.startswith((b":N:", b"/"))]
@@ -15,7 +15,7 @@ def comparable(text):
 
 class Faults(bed.Traced):
     def as_alone(self, *command, fault=None, **where):
-        """Runs a program with and without tacho; returns what it did with, and the ledger of that run."""
+        """Runs a program with and without tacho; returns the result with tacho, and the ledger of that run."""
         env = {"TACHO_KFD_FAULT": fault, "AMD_LOG_LEVEL": "0"} if fault else {}
         env |= where.pop("env", {})
         alone, _ = self.on_bed(*command, env=env, code=None, **where)

@@ -20,7 +20,7 @@ def runs_of(ledger):
 
 class Replay(Counting):
     def replayed(self, scene, *more, compiled=(), **where):
-        """A scene's profile; its output is what it is alone."""
+        """A scene's profile; its output is the same as without tacho."""
         program = self.program("replay", *compiled)
         if where.get("code", 0) == 0:
             alone, _ = self.on_bed(program, scene, *more)
@@ -168,7 +168,7 @@ class Replay(Counting):
             self.assertEqual(collections.Counter(row["GPU_ID"] for row in rows_of(path)), {"0": 3, "1": 3}, path.name)
 
     def test_filters(self):
-        """What is not selected runs once."""
+        """Kernels that are not selected run once."""
         for options, runs in ((("-k", "touch"), {"vecCopy": 2, "_Z5touchPd": 10}), (("-d", "1:2"), {"vecCopy": 6, "_Z5touchPd": 6}),
                               (("-k", "touch", "-d", "0:2"), {"vecCopy": 2, "_Z5touchPd": 6})):
             with self.subTest(options):

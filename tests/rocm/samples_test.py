@@ -126,7 +126,7 @@ class Samples(bed.Case):
                          ["Unrecognized code object id, physical virtual address of PC:4660"] * 4)
 
     def ranks(self, *options, name):
-        """The profile of a program of MPI in a job of two ranks, each with a GPU's worth of kernels of its own."""
+        """The profile of a program of MPI in a job of two ranks, each with its own GPU's worth of kernels."""
         mpi = bed.open_mpi()
         if mpi is None:
             self.skipTest("no Open MPI (Debian package openmpi-bin)")

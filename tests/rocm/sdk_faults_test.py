@@ -37,13 +37,13 @@ class SdkFaults(faults_test.Faults):
         self.ends_as_alone("reset@5")
 
     def test_a_kernel_never_ends(self):
-        """The program's alarm kills it: what the library had not handed over is counted, too."""
+        """The program's alarm kills it: the records that the library had not handed over are counted, too."""
         result, ledger = self.as_alone(self.program("ends"), "waits", fault="hang@5")
         self.assertEqual((result.returncode, len(ledger.kernels)), (128 + 14, 4))
         self.assertEqual(len(self.dispatches()) + dict(self.losses())["in flight when the process ended"], 5)
 
     def test_exit_while_a_kernel_takes_its_time(self):
-        """HIP's own end waits for what nobody waited for, and so does a traced program: nothing is cut off."""
+        """HIP's own end waits for kernels that the program did not wait for, and so does a traced program: nothing is cut off."""
         result, ledger = self.as_alone(self.program("ends"), "late", fault="long@5:4000")
         self.assertEqual((result.returncode, result.stdout), (0, b"done 0\n"))
         self.assertEqual(len(ledger.kernels), 12)

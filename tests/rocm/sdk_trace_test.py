@@ -1,4 +1,5 @@
-"""tacho trace over the road of rocprofiler-sdk: what trace_test.py asserts of HSA's road, and what only the library delivers.
+"""tacho trace over the road of rocprofiler-sdk: the assertions of trace_test.py about HSA's road, and records that only the library
+delivers.
 Over the imitation (sdk/), or over AMD's real library where TACHO_BED_SDK names its folder (bed.py)."""
 import os
 import re
@@ -67,7 +68,7 @@ class SdkTrace(trace_test.Trace):
 
     @real
     def test_allocations(self):
-        """What HSA gives out: HIP's arena chunks and its own memory among it. Each free has its allocation's size."""
+        """HSA's allocations: HIP's arena chunks and its own memory among them. Each free has its allocation's size."""
         self.traced(self.program("mixed"), "1")
         rows = self.query("SELECT s.operation, s.memory, a.bytes, a.address FROM allocation a JOIN allocation_shape s "
                           "ON s.id = a.dim")
@@ -89,7 +90,7 @@ class SdkTrace(trace_test.Trace):
             self.assertTrue(0 < vector <= 512 and 0 <= accumulation <= 512 and 0 < scalar <= 128, rows)
 
     def test_killed(self):
-        """What the library had not handed over is counted as lost."""
+        """Records that the library had not handed over are counted as lost."""
         program = self.program("storm")
         _, ledger = self.traced("bash", "-c", f"'{program}' 500000 & sleep 4; kill -9 $!; wait")
         rows, lost = len(self.dispatches()), dict(self.losses())
@@ -102,7 +103,7 @@ class SdkTrace(trace_test.Trace):
         for table in ("api", "copy", "allocation"):
             self.assertEqual(self.query(f"SELECT count(*) FROM {table}"), [(0,)])
 
-    # ---- what cannot be provoked: scripted by the imitation
+    # ---- events that cannot be provoked: scripted by the imitation
 
     def scripted(self, words, *options, code=0, env=None):
         """Traces with the scene; returns the ledger and what tacho says of the trace."""
@@ -309,7 +310,7 @@ class SdkTrace(trace_test.Trace):
     test_hsa_calls_when_asked = real(trace_test.Trace.test_hsa_calls_when_asked)
     test_several_gpus = real(trace_test.Trace.test_several_gpus)
     test_streams_as_rocprofv3 = real(trace_test.Trace.test_streams_as_rocprofv3)
-    test_what_a_reset_frees = None  # HSA's road makes frees of what a reset drops; the library sees HSA free it
+    test_what_a_reset_frees = None  # HSA's road makes frees of the memory that a reset drops; the library sees HSA free it
 
     def test_the_program_runs_as_without(self):
         program = self.program("mixed")

@@ -1,4 +1,4 @@
-"""tacho trace of HIP programs through HSA's interface for tools: what the bed completed is what the trace holds."""
+"""tacho trace of HIP programs through HSA's interface for tools: the trace holds exactly the work that the bed completed."""
 import collections
 import csv
 
@@ -200,10 +200,10 @@ class Trace(bed.Traced):
         self.assertRegex(result.stdout.decode(), r"rocm +ready +kernels, copies and HIP calls")
 
     def test_streams(self):
-        """Packets do not name their stream: HIP's open call does. Each stream is a line of its own, numbered as rocprofv3's."""
+        """Packets do not name their stream: HIP's open call does. Each stream is its own line, numbered as rocprofv3's."""
         result, ledger = self.traced(self.program("streams"))
         self.equal(ledger)
-        # HIP copies within graphs by a kernel of its own, once in each of the two launches.
+        # HIP copies within graphs by its own kernel, once in each of the two launches.
         self.assertEqual(ledger.names(), {"touch": int(bed.printed(result)["kernels"]), "__amd_rocclr_copyBuffer": 2})
         # Five streams, the default one, two threads' own, one made after the first was destroyed; the graph runs on stream 5.
         of = dict(self.query("SELECT t.native, count(*) FROM dispatch d JOIN track t ON t.id = d.track "
@@ -286,7 +286,7 @@ class Trace(bed.Traced):
         result, _ = self.traced(program, "10", options=("--start-trigger", "launch:4", "--stop-trigger", "launch:9"))
         self.assertEqual(bed.printed(result)["wrong"], "0")
         self.assertEqual(self.query("SELECT ordinal FROM dispatch ORDER BY 1"), [(3,), (4,), (5,), (6,), (7,)])
-        # The call that makes launch 4 is there, the one that makes launch 9 is not.
+        # The trace has the call that makes launch 4, not the one that makes launch 9.
         calls = self.query("SELECT count(*), count(DISTINCT d.correlation) FROM dispatch d JOIN api a ON "
                            "a.correlation = d.correlation")
         self.assertEqual(calls, [(5, 5)])
@@ -311,7 +311,7 @@ class Trace(bed.Traced):
         self.equal(ledger)
         of_process = self.query("SELECT count(*) FROM dispatch d JOIN track t ON t.id = d.track GROUP BY t.process")
         self.assertEqual(of_process, [(len(ledger.kernels) // 4,)] * 4)
-        # One GPU, whoever uses it.
+        # One GPU, for all processes.
         self.assertEqual(self.query("SELECT count(*) FROM device WHERE kind = 'GPU'"), [(1,)])
 
     def test_code_unloaded_before_its_records(self):

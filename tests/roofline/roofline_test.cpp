@@ -146,7 +146,7 @@ TEST(RooflineJudge, AboveThePeakIsAnErrorFarBelowAWarning) {
   EXPECT_FALSE(nothing.skipped.empty()) << "zero durations";
 }
 
-// A device that is what a test wants: offers, how long runs take, which benchmarks fail.
+// A device made to order: offers, durations of runs, failing benchmarks.
 class FakeDevice : public Device {
  public:
   struct Unit {
@@ -196,7 +196,7 @@ class FakeDevice : public Device {
     return std::make_unique<Runs>(unit);
   }
   Status try_out() override { return wrong.empty() ? Status() : fail("{}", wrong); }
-  std::string wrong;  // what try_out() finds
+  std::string wrong;  // the error of try_out()
   int prepared = 0;
 
  private:
@@ -591,7 +591,7 @@ std::string clang_for(std::string_view architecture) {
   return {};
 }
 
-// The assembly, or with `good` false what the compiler said.
+// The assembly, or with `good` false the compiler's message.
 std::string compiled(const std::string& command, const std::string& source, bool good = true) {
   const Folder folder;
   write(folder / "k.cl", source);

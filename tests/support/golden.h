@@ -1,4 +1,5 @@
-// Expected texts that lie in files beside their tests. TACHO_BLESS=1 build/tests/test_format writes what the tests got.
+// Expected texts that lie in files beside their tests. TACHO_BLESS=1 build/tests/test_format writes the texts that the
+// tests got.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Entry of every GoogleTest program: tells tests where build and source trees are, so that a program can also be
-// started by hand, and gives them a folder for temporary files, in which they must leave nothing.
+// Entry of every GoogleTest program: gives tests the build and source trees, so that a program can also be started by
+// hand, and a folder for temporary files, in which they must leave nothing.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kTrapFlag = 0x100;
 
-// What the handler does, and what became of it. One thread steps.
+// The handler's work and its results. One thread steps.
 struct Steps {
   long now = 0;       // instructions since the trap flag was set
   long at = 0;        // after which one the handler records
@@ -57,7 +57,7 @@ bool record_call() {
   return true;
 }
 
-// Leaves so many bytes in a fresh block of this thread.
+// Leaves `left` bytes in a fresh block of this thread.
 bool fill_but(uint32_t left) {
   tape::flush_thread();
   const uint32_t size = tape::kBlockPayload - left;

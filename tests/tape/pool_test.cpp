@@ -1,4 +1,4 @@
-// Pool and Drainer by themselves: creation, growth, order, recovery, and files that are not what they say.
+// Pool and Drainer alone: creation, growth, order, recovery, and forged files.
 #include "tape/pool.h"
 
 #include <fcntl.h>
@@ -110,7 +110,7 @@ TEST(Pool, WorksOnATinyFolderAndSaysWhenItIsFull) {
     }
     EXPECT_TRUE(run.pool().out_of_space());
     EXPECT_EQ(run.run({test::build_folder() + "/tests/tape_target", "threads", "8", "20000"}), 0);
-    // A pop whose push was dropped is not tried.
+    // A pop whose push was dropped is not written.
     EXPECT_EQ(2 * run.rows().count(event::RecordKind::kPush) + run.dropped(),
               8 * 20000u + run.rows().count(event::RecordKind::kPush) +
                   (run.rows().count(event::RecordKind::kPush) - run.rows().count(event::RecordKind::kPop)));
@@ -180,7 +180,7 @@ TEST(Drainer, BlocksThatAreOpenedDuringAPassWaitForTheNext) {
 TEST(Drainer, ABlockThatItsWriterDiedTakingHoldsNothing) {
   auto pool = Pool::create(small());
   ASSERT_TRUE(pool);
-  // Killed after it took the block and before it described it: what stands there is nobody's, or an earlier user's.
+  // Killed after it took the block and before it described it: its contents are nobody's, or an earlier user's.
   pool->state(0).store(static_cast<uint32_t>(BlockState::kOpen));
   put_block(*pool, 1, BlockKind::kCupti, BlockState::kFull, "of a driver", 1);
   Drainer drainer(*pool);

@@ -13,7 +13,8 @@ namespace {
 
 using event::RecordKind;
 
-// What ThreadSanitizer cannot run: it turns vfork into fork, and needs terabytes of addresses and files of its own.
+// Tests that ThreadSanitizer cannot run: it turns vfork into fork, and needs terabytes of addresses and files of its
+// own.
 #ifdef __SANITIZE_THREAD__
 #define SKIP_UNDER_TSAN() GTEST_SKIP() << "not under ThreadSanitizer"
 #else
@@ -173,7 +174,7 @@ TEST(Writer, SignalHandlerInTheMiddleOfARecord) {
   const auto pops = static_cast<long>(run.rows().count(RecordKind::kPop));
   EXPECT_GT(outer, 5000);
   const auto dropped = static_cast<long>(run.dropped());  // a dropped push takes its pop with it
-  EXPECT_GT(marks, handled / 2);                          // only in a few instructions is there no room for a handler
+  EXPECT_GT(marks, handled / 2);                          // only in a few instructions has a handler no room
   EXPECT_LE(handled - marks + outer - pushes + handled - nested, dropped);
   EXPECT_GE(pops + 2 * dropped, outer + handled);
   EXPECT_LE(pops, pushes + nested);
@@ -188,7 +189,7 @@ TEST(Writer, AFullPoolCountsExactly) {
   run.drain(true);
   const uint64_t pushes = run.rows().count(RecordKind::kPush), pops = run.rows().count(RecordKind::kPop);
   EXPECT_GT(pushes, 1000u);
-  // A pop whose push was dropped is not even tried.
+  // A pop whose push was dropped is not even written.
   EXPECT_EQ(pushes + run.pool().header().dropped[static_cast<size_t>(event::Table::kMarker)].load(),
             400000u + (pushes - pops));
   EXPECT_EQ(run.dropped(), run.pool().header().dropped[static_cast<size_t>(event::Table::kMarker)].load());
@@ -257,7 +258,7 @@ TEST(Writer, KilledAtARandomMoment) {
     }
     kill(child, SIGKILL);
     EXPECT_TRUE(WIFSIGNALED(run.wait(child)));
-    // The numbered marks of the main thread arrive without a gap, up to what was counted as dropped.
+    // The numbered marks of the main thread arrive without a gap, up to the number counted as dropped.
     uint64_t expected = 0, missing = 0;
     for (const Row* row : run.rows().of(RecordKind::kMark)) {
       const uint64_t number = strtoull(row->text.c_str(), nullptr, 10);

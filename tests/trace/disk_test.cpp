@@ -1,5 +1,5 @@
-// Disks that fill up and limits that are hit: what was written stays readable, what was not is counted, the error is
-// said.
+// Disks that fill up and limits that are hit: written rows stay readable, the others are counted, and the error is
+// reported.
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>

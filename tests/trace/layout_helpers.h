@@ -57,7 +57,7 @@ inline void seal_blobs(std::vector<uint8_t>& bytes, size_t head, size_t head_byt
   }
 }
 
-/// Sets every checksum right that can be found, so that what was changed gets past them.
+/// Corrects every checksum that can be found, so that changed bytes get past them.
 inline void reseal(std::vector<uint8_t>& bytes) {
   if (bytes.size() < sizeof(FileHeader)) return;
   seal_header(bytes);

@@ -1,5 +1,5 @@
-// What a trace computes for its readers against the plain way of computing it: summaries, histograms, busy times, rows
-// in order of time.
+// A trace's computations for its readers against the plain way of computing them: summaries, histograms, busy times,
+// rows in order of time.
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,4 @@
-// What the tests of the trace file share: a folder for files, random rows, and rows read back.
+// Helpers of the tests of the trace file: a folder for files, random rows, and rows read back.
 #pragma once
 
 #include <gtest/gtest.h>

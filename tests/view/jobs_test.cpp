@@ -1,4 +1,4 @@
-// Answers in the background: known ones at once, the newest question first, what nobody waits for ends.
+// Answers in the background: known ones at once, the newest question first, abandoned work ends.
 #include "view/jobs.h"
 
 #include <gtest/gtest.h>

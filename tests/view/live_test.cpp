@@ -1,5 +1,5 @@
-// States of a recording that grows, without a browser: what each of them holds, which names keep their numbers, what is
-// refused.
+// States of a recording that grows, without a browser: the contents of each, which names keep their numbers, and
+// refused requests.
 #include "view/live.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class Live : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // 100 calls of a function; what was written before stays.
+  // 100 calls of a function; earlier ones stay.
   void call(const std::string& name) {
     const int64_t function =
         writer_->dimension(row::Function{.name = writer_->string(name), .domain = event::Domain::kHipRuntime});
@@ -46,7 +46,7 @@ class Live : public testing::Test {
     request.query["ids"] = "1,2";
     return live.answer(request);
   }
-  // Waits for a state whose document has this in it.
+  // Waits for a state whose document contains `text`.
   static std::string wait_for(LiveDocument& live, const std::string& text) {
     for (int i = 0; i < 600; ++i) {
       std::string body = ask(live, "/api/document").body;

@@ -50,7 +50,7 @@ class CounterPasses : public testing::Test {
 TEST_F(CounterPasses, InstancesOfAPassAddUp) {
   value(100, 1, 0, 0, 3);
   value(100, 1, 1, 0, 4);
-  value(100, 2, 0, 1, 5);  // another counter, in a pass of its own
+  value(100, 2, 0, 1, 5);  // another counter, in its own pass
   EXPECT_EQ(sums(), (std::map<std::pair<int64_t, int64_t>, double>{{{100, 1}, 7}, {{100, 2}, 5}}));
 }
 

@@ -9,7 +9,7 @@ namespace tacho::walk {
 namespace {
 
 TEST(HashIds, EveryTextKeepsItsNumberWhileTheTableGrows) {
-  constexpr int64_t kTexts = 400'000;  // beyond what is kept in memory
+  constexpr int64_t kTexts = 400'000;  // more than is kept in memory
   HashIds ids;
   for (int64_t i = 1; i <= kTexts; ++i) {
     int64_t& id = ids.of("text " + std::to_string(i));

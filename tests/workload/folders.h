@@ -10,7 +10,7 @@
 
 namespace tacho::testing {
 
-/// A folder of its own for one test, removed at the end.
+/// A folder for one test, removed at the end.
 class Folder {
  public:
   Folder() {

@@ -57,7 +57,7 @@ TEST(TorchTrace, WhatCannotBeReadIsOneSentence) {
   EXPECT_NE(text.find("\na/b,1@x.py:3,k,C,5,10,20,12,15\na/b,1@x.py:3,k,D,6,10,20,12,15\n"), std::string::npos) << text;
   EXPECT_FALSE(read_torch_trace(folder.string(), {"pmc_perf_3.csv"}));  // of another run
 
-  // What is in CUDA graphs.
+  // The parts of CUDA graphs.
   EXPECT_TRUE(read->graph_parts.empty());
   const char* const graphs = "torch_trace_0_graph_nodes.csv";
   const std::string columns(kGraphHeader);

@@ -1,4 +1,4 @@
-// Profile folders in every layout, and what is wrong with damaged ones.
+// Profile folders in every layout, and the faults of damaged ones.
 #include "workload/workload.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Findings: for each rule a trace in which its fault is planted, one without it, and one that is too near the threshold
-// to tell; what cannot be judged says so; sentences, spans, savings and order.
+// to tell; rules that lack inputs; sentences, spans, savings and order.
 #include "analysis/findings/findings.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ struct Machine {
   int devices = 1;
 };
 
-// A program with one thread and streams that run what they are given in order.
+// A program with one thread, and streams that run their operations in order.
 class Planted {
  public:
   explicit Planted(const Machine& machine = {}) : writer_(must(TraceWriter::create(folder_ / "t.tacho", {}))) {
@@ -221,7 +221,7 @@ TEST(Findings, LaunchBound) {
   expect_state(launches(300 * kUs), "launch-bound", "silent");  // that is no launching any more
 }
 
-// Initialisation with kernels of its own, a long import, and then 400 launches of two kernels.
+// Initialisation with its own kernels, a long import, and then 400 launches of two kernels.
 Findings start_and_loop(int64_t import, int64_t code_in_start, int64_t code_in_loop) {
   Planted planted;
   Launch fill, gemm, norm;
@@ -519,7 +519,7 @@ TEST(Findings, SynchronousCopies) {
     return planted.find();
   };
   expect_state(run(500 * kUs, true, true), "synchronous-copies", "found");
-  expect_state(run(500 * kUs, true, false), "synchronous-copies", "found");  // the call's end tells
+  expect_state(run(500 * kUs, true, false), "synchronous-copies", "found");  // the call's end shows it
   expect_state(run(500 * kUs, false, false), "synchronous-copies", "silent");
   expect_state(run(20 * kUs, true, true), "synchronous-copies", "silent");
   expect_state(run(54 * kUs, true, true), "synchronous-copies", "possible");

@@ -20,8 +20,8 @@ const OperatorRow* find(const std::vector<OperatorRow>& rows, std::string_view n
   return nullptr;
 }
 
-// What --torch-trace and torch's emitter write of a convolution: the backward pass runs on a thread of its own, and its
-// operator has the sequence number of the forward operator that made it.
+// The records of a convolution by --torch-trace and torch's emitter: the backward pass runs on a thread of its own, and
+// its operator has the sequence number of the forward operator that made it.
 TEST(Operators, BackwardBelongsToTheForwardOperatorOfItsSequenceNumber) {
   Recorded recorded;
   const int64_t main = recorded.main(), engine = recorded.thread(2);
@@ -79,8 +79,8 @@ TEST(Operators, BackwardBelongsToTheForwardOperatorOfItsSequenceNumber) {
   EXPECT_EQ(find(modules, "(no module)", OperatorPhase::kForward)->self.ns, 7);
 }
 
-// Kernels of a graph belong to what was open when their nodes were captured; instantiating copies nodes, and the launch
-// may come from anywhere.
+// Kernels of a graph belong to the ranges that were open when their nodes were captured; instantiating copies nodes,
+// and the launch may come from anywhere.
 TEST(Operators, NodesOfGraphsBelongToWhatWasCaptured) {
   Recorded recorded;
   const int64_t main = recorded.main(), other = recorded.thread(5);
@@ -174,7 +174,7 @@ TEST(Operators, SpansThatNoOperatorLaunchedAreDividedToo) {
   EXPECT_EQ(tree.estimated.ns, 140);
 }
 
-// Each thread counts its sequence numbers for itself.
+// Each thread has its own sequence numbers.
 TEST(Operators, ASequenceNumberOfTwoThreadsIsNobodys) {
   Recorded recorded;
   const int64_t other = recorded.thread(3), engine = recorded.thread(2);

@@ -1,4 +1,5 @@
-// Trees of stacks that are made small: what stays keeps its times, nothing is lost, and two runs keep the same frames.
+// Trees of stacks that are made small: remaining frames keep their times, nothing is lost, and two runs keep the same
+// frames.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -38,7 +39,7 @@ struct Times {
   int64_t host = 0, gpu = 0, samples = 0, launches = 0;
   bool operator==(const Times&) const = default;
 };
-// The times of each path with what is below it, by the texts of its frames.
+// The times of each path and of the paths below it, by the texts of its frames.
 std::map<std::string, Times> times_of(const StackTree& tree) {
   std::vector<std::string> path(tree.nodes.size());
   std::map<std::string, Times> times;
@@ -99,7 +100,7 @@ TEST(BoundTrees, WhatStaysKeepsItsTimesAndTheRestIsInItsPlace) {
     }
     EXPECT_EQ(away, folded.host_ns);
     if (trees.size() < 2) continue;
-    // What both had, both have or none has.
+    // A frame that both had is in both or in none.
     for (const auto& [path, times] : before[0])
       if (before[1].contains(path)) {
         EXPECT_EQ(after[0].contains(path), after[1].contains(path)) << path;

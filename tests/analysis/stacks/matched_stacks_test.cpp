@@ -1,4 +1,4 @@
-// Frames of two builds that are one function: what is matched, what stays, and that no time is lost.
+// Frames of two builds that are one function: which are matched, which stay, and that no time is lost.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -42,7 +42,7 @@ TEST(MatchedStacks, NamesOfFunctions) {
       {"Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pageable -> Device)"},
       {"unbalanced<int(", "unbalanced<int("},
       {"0x7f12ab3400", "0x…"},
-      {"jit_0x7f12ab3400_fwd", "jit_0x7f12ab3400_fwd"},  // no address by itself
+      {"jit_0x7f12ab3400_fwd", "jit_0x7f12ab3400_fwd"},  // not an address
       {"", ""}};
   for (const auto& [name, expected] : kNames) {
     EXPECT_EQ(matched(StackPart::kNative, name), expected);

@@ -1,4 +1,4 @@
-// Trees of call stacks: what stands above a kernel, and that device time adds up.
+// Trees of call stacks: the frames above a kernel, and that device time adds up.
 #include "analysis/stacks/stacks.h"
 
 #include <gtest/gtest.h>
@@ -248,9 +248,9 @@ TEST(StackTree, StacksThatWereCutFoldIntoThoseThatWereNot) {
   Sampled of;
   const int64_t module = of.python("<module>", 50), train = of.python("train", 20), step = of.python("step", 7),
                 other = of.python("other", 3);
-  // Cut ones first: what they belong to is seen later.
+  // Cut ones first: the stacks that they belong to come later.
   of.sample({of.cut(), train, step});
-  of.sample({of.cut(), of.python("train", 21), step});  // the caller's line tells where it goes on
+  of.sample({of.cut(), of.python("train", 21), step});  // the caller's line shows where it continues
   of.sample({module, train, step});
   of.sample({module, of.python("train", 21), other});
   EXPECT_EQ(of.folded(), "<module> (train.py:50);train (train.py:20);step (train.py:7) 20\n"

@@ -46,7 +46,7 @@ static const struct {
               {"uname", SYS_uname}};
 enum { kCount = sizeof kCalls / sizeof *kCalls };
 
-static int set;  // markers of this process so far, as far as it knows
+static int set;  // markers of this process so far, as it counts them
 
 static void markers(int count, int names) {
   char text[32];
@@ -89,7 +89,7 @@ static void work(const char* list, int burst) {
   }
   if (burst > 0) markers(burst, 40);
   fresh_names(20000, -1);
-  // What glibc itself needs for threads and for fork.
+  // The calls that glibc itself needs for threads and for fork.
   const int threads = !minimal && !forbids(list, "mmap") && !forbids(list, "rt_sigprocmask") &&
                       !forbids(list, "futex") && !forbids(list, "madvise") && !forbids(list, "rt_sigaction");
   enum { kMost = 6 };

@@ -1,4 +1,4 @@
-// Sets N markers with a name of its own each, LENGTH bytes long: names N LENGTH.
+// Sets N markers, each with its own name of LENGTH bytes: names N LENGTH.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// Sets markers all the time: runs FILE [SECONDS [catch]]. Makes FILE after its first markers, ends after so many
-// seconds (30). With "catch" it catches what can be caught, goes on, and prints the numbers at the end.
+// Sets markers all the time: runs FILE [SECONDS [catch]]. Makes FILE after its first markers, ends after SECONDS (30).
+// With "catch" it catches all signals that can be caught, goes on, and prints the numbers at the end.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

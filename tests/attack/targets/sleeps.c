@@ -1,5 +1,5 @@
-// Sleeps in one way (sleeps WAY [COUNT [MS]]) and prints what the calls returned, and "early" for every call that came
-// back before its time. Under wall-clock sampling that must be as without it.
+// Sleeps in one way (sleeps WAY [COUNT [MS]]) and prints the calls' results, and "early" for every call that came back
+// before its time. Under wall-clock sampling that must be as without it.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -107,7 +107,7 @@ static int one(const char* way, int ms) {
     const int result = sigtimedwait(&signals, NULL, &span);
     return result == -1 && errno == EAGAIN ? 0 : result;
   }
-  // What only a signal of the program's own ends.
+  // Waits that only a signal of the program's own ends.
   alarm_in(ms);
   if (!strcmp(way, "pause")) return pause() == -1 && errno == EINTR ? 0 : 1;
   if (!strcmp(way, "poll_forever")) return poll(NULL, 0, -1) == -1 && errno == EINTR ? 0 : 1;

@@ -63,7 +63,7 @@ static void on_measure(int number) {
   (void)number;
 }
 
-// What a handler takes of an alternate stack, with the frame that the kernel puts there.
+// The bytes that a handler takes of an alternate stack, with the frame that the kernel puts there.
 static ptrdiff_t handler_bytes(void) {
   const stack_t stack = {.ss_sp = big, .ss_size = sizeof big};
   sigaltstack(&stack, NULL);
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
     raise(SIGUSR1);
     burn(0.2);
   }
-  // Smaller than what the kernel puts on it for one signal: whoever has one and gets a signal there dies.
+  // Smaller than the kernel's frame for one signal: a thread that gets a signal on it dies.
   if (!strcmp(way, "tiny_alternate")) tiny_alternate(NULL);
   if (!strcmp(way, "tiny_alternate_of_thread")) {
     pthread_t thread;
@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
     burn(0.2);
     pthread_join(thread, NULL);
   }
-  // As much as one handler takes with what the kernel puts there: no room for another signal's.
+  // As much as one handler takes with the kernel's frame: no room for another signal's.
   if (!strcmp(way, "small_alternate")) {
     const size_t size = (size_t)handler_bytes() + 1024;
     char* const memory = mmap(NULL, 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -46,7 +46,7 @@ TEST_F(OutputFileTest, AppearsOnCommitOnly) {
   auto made = OutputFile::create(file("a"), false);
   ASSERT_TRUE(made);
   std::string big;
-  for (int i = 0; i < 3'000'000; ++i) big += std::to_string(i);  // longer than what is written without a thread
+  for (int i = 0; i < 3'000'000; ++i) big += std::to_string(i);  // longer than without a thread
   made->write(big);
   made->write("end");
   EXPECT_EQ(made->size(), big.size() + 3);
@@ -61,8 +61,8 @@ TEST_F(OutputFileTest, AppearsOnCommitOnly) {
   EXPECT_EQ(status.st_mode & 0777, 0666 & ~mask) << "as any other file of the user, not 0600";
 }
 
-// Around the place where a thread takes over and whole blocks go past the page cache: every length, in pieces that fit
-// no block, is there byte for byte.
+// Around the place where a thread takes over and whole blocks go past the page cache: outputs of every length, in
+// pieces that fit no block, are written byte for byte.
 TEST_F(OutputFileTest, LongOutputsOfAnyLength) {
   constexpr size_t kFrom = 8u << 20, kBlock = 4096;
   std::string bytes(kFrom + (3u << 20) + 12345, '\0');

@@ -1,4 +1,4 @@
-// What a run is called.
+// Names of runs.
 #include "base/files/run_name.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-"""Kernels launched from known lines of Python (python3-pyopencl): what call-stack attribution is tested on."""
+"""Kernels launched from known lines of Python (python3-pyopencl), for tests of call-stack attribution."""
 import sys
 
 import numpy

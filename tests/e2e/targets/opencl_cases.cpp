@@ -1,5 +1,5 @@
-// What a program can see of OpenCL, case by case, printed so that two runs can be compared: with and without a tracer
-// the output must be the same byte for byte. `opencl_cases CASE [n]`; `opencl_cases list` prints the cases.
+// A program's view of OpenCL, case by case, printed so that two runs can be compared: with and without a tracer the
+// output must be the same byte for byte. `opencl_cases CASE [n]`; `opencl_cases list` prints the cases.
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_0_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
@@ -711,7 +711,7 @@ void fork_beside(int count) {
   printf("sum %ld\n", sum(queue, buffer, 256));
 }
 
-// Enqueues until killed from outside or, after `milliseconds`, by itself; then prints how often it launched.
+// Enqueues until killed from outside or, after `milliseconds`, by its own hand; then prints how often it launched.
 void killed(int milliseconds) {
   const Setup cl;
   const cl_command_queue queue = cl.queue();
@@ -732,7 +732,7 @@ void killed(int milliseconds) {
   kill(getpid(), SIGKILL);
 }
 
-// Kernels and copies whose arguments are known.
+// Kernels and copies with known arguments.
 void arguments(int) {
   const Setup cl;
   const cl_command_queue queue = cl.queue();

@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   const bool mended = argc > 2 && std::strcmp(argv[2], "mended") == 0;
   Program program;
-  program.launch(64, 1);  // what only the first launch costs
+  program.launch(64, 1);  // a cost of the first launch only
   program.finish();
   if (what == "launches") {
     for (int i = 0; i < (mended ? 40 : 2000); ++i) {

@@ -1,6 +1,6 @@
-// Kernels of two queues that can only end together: each says that it is there and waits for the other one. Whoever
+// Kernels of two queues that can only end together: each reports its arrival and waits for the other one. A tracer that
 // makes queues wait for each other keeps them from meeting; that does not depend on how busy the machine is.
-//   opencl_meet ROUNDS          prints "met N of ROUNDS"
+// opencl_meet ROUNDS          prints "met N of ROUNDS"
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
@@ -9,7 +9,7 @@
 
 namespace {
 
-// Gives up after so many looks: seconds, where a meeting takes microseconds or, on a busy machine, a time slice.
+// Gives up after this many looks: seconds, whereas a meeting takes microseconds or, on a busy machine, a time slice.
 const char* const kSource = R"(
 kernel void meet(volatile global int* here, int self, int round, global int* met) {
   atomic_xchg(&here[self], round);

@@ -40,7 +40,7 @@ void switch_recording(const char* name) {
   if (const auto function = reinterpret_cast<Switch>(dlsym(RTLD_DEFAULT, name)); function != nullptr) function(0);
 }
 
-// What a program sees of the times when it is recorded.
+// The program's own view of the times when it is recorded.
 class Windows {
  public:
   void step_begins() { before_ = tacho_active() != 0; }

@@ -1,8 +1,8 @@
-// What system profiling is tested on: a marked step that works on the host (spin), launches a kernel on a device and
-// copies, a second thread that works too (in_thread), for a given number of milliseconds of CPU time each, so that
-// there is as much to sample on a busy machine as on an idle one; "fork" makes a child that does the same. "window":
-// marked steps until recording has been seen to begin and to end and five steps longer (exits with 77 when that takes
-// over a minute).
+// For tests of system profiling: a marked step that works on the host (spin), launches a kernel on a device and copies,
+// a second thread that works too (in_thread), for a given number of milliseconds of CPU time each, so that there is as
+// much to sample on a busy machine as on an idle one; "fork" makes a child that does the same. "window": marked steps
+// until recording has been seen to begin and to end and five steps longer (exits with 77 when that takes over a
+// minute).
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-"""Does with PyTorch what a tracer could break; prints results of which every bit must stay. Ends by os._exit(3)."""
+"""Does with PyTorch everything that a tracer could break; prints results that must stay bit for bit. Ends by os._exit(3)."""
 import copy
 import inspect
 import io

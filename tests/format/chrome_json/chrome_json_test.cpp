@@ -10,7 +10,7 @@
 namespace tacho::test {
 namespace {
 
-// What a Python expression over `d` (the parsed file) and `e` (its events) prints.
+// Prints the value of a Python expression over `d` (the parsed file) and `e` (its events).
 std::string python(const trace::Trace& trace, const std::string& program, const format::ExportOptions& options = {}) {
   Folder folder;
   std::vector<std::string> written;
@@ -39,7 +39,7 @@ TEST(ChromeJson, SlicesFlowsCounters) {
   const int64_t gpu = made.device("G"), queue = made.queue_track(process, gpu, 1);
   made.call(main, 1'000'000, 2'001, made.function("clEnqueueNDRangeKernel"), 5);
   made.dispatch(queue, 1'010'000, 1'234, made.kernel("k"), 5, 0);
-  made.dispatch(queue, 1'010'500, 1'000, made.kernel("k"), 0, 1);  // overlaps: a line of its own
+  made.dispatch(queue, 1'010'500, 1'000, made.kernel("k"), 0, 1);  // overlaps: its own line
   made.copy(queue, 1'020'000, 10, event::CopyDirection::kDeviceToHost, 77, gpu);
   made.marker(main, 1'000'100, 0, made.label("mark", event::MarkerKind::kMark));
   made.reading(process, gpu, made.counter("power", "W"), "power", 1'000'200, 99.5);

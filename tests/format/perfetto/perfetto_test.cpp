@@ -115,7 +115,7 @@ TEST(Perfetto, TracksSlicesFlowsAndClocks) {
   EXPECT_EQ(named(grouped, "other")->args.at("agent"), "GPU-0");
 }
 
-// rocprofv3's JSON tells of each dispatch its stream, its hardware queue and the thread that launched it.
+// rocprofv3's JSON has for each dispatch its stream, its hardware queue and the thread that launched it.
 TEST(Perfetto, StreamsOfLaunchingThreadsAreTracksOfTheirOwn) {
   Maker made;
   const int64_t process = made.process(77, "app"), gpu = made.device("Big GPU");

@@ -1,5 +1,5 @@
 // The diagnosis of recorded runs: launches that resemble each other get the same answer, streaming copies get no advice
-// that cannot help them, and nothing rests on what cannot be.
+// that cannot help them, and no finding uses implausible inputs.
 #include "metric/analysis/diagnose.h"
 
 #include <gtest/gtest.h>

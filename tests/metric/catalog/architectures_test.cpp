@@ -1,4 +1,4 @@
-// What catalog files say of architectures: the built-in ones, those that users add, and mistakes.
+// Architectures in catalog files: the built-in ones, those that users add, and mistakes.
 #include "metric/catalog/architectures.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST(Architectures, OfUsersAreLikeOneThatIsThere) {
       EXPECT_EQ(block.slots, 10) << block.prefix;
     }
   }
-  // What holds for gfx950 holds for it too, unless the file says something for it alone.
+  // Entries for gfx950 apply to it too, unless the file has one for it alone.
   std::ofstream(folder / "b.yaml") << "definitions:\n"
                                       "  mine: {value: '1', arch: {gfx950: '2', gfx956: '3'}}\n";
   const auto mine = [&](std::string_view name) {

@@ -92,7 +92,7 @@ TEST(Catalog, EveryMetricIsNamedExplainedAndConsistent) {
         EXPECT_TRUE(sentence.ends_with('.')) << where << ": " << sentence;
         EXPECT_EQ(sentence.find("  "), std::string_view::npos) << where;
       }
-      // What a slug means does not depend on the architecture; only its number and formulas may.
+      // A slug's meaning does not depend on the architecture; only its number and formulas may.
       const auto [known, fresh] = everywhere.try_emplace(std::string(metric.slug), std::string(metric.name),
                                                          std::string(metric.unit), block.number, table.number);
       if (!fresh) {
@@ -149,7 +149,7 @@ TEST(Catalog, CellsHaveFormulas) {
 
 // Written once
 
-/// The catalog's files as YAML, to look at what is written and not at what it means.
+/// The catalog's files as YAML, to check their text and not their meaning.
 std::vector<std::pair<std::string, YAML::Node>> catalog_files() {
   std::vector<std::pair<std::string, YAML::Node>> files;
   for (const auto& entry : fs::directory_iterator(source_folder() / "catalog" / "amd"))
@@ -332,7 +332,7 @@ TEST(Resolve, NumbersOfTheUsersDocuments) {
   for (const IdScheme scheme : {IdScheme::kSeedAnalyze, IdScheme::kSeedProfile, IdScheme::kV33})
     EXPECT_EQ(documents_meaning(mi300, "2.1.2", *resolve(mi300, "2.1.2", scheme)), both);
   EXPECT_EQ(documents_meaning(mi300, "2.1.3", *resolve(mi300, "2.1.3", IdScheme::kSeedAnalyze)), "");
-  // A number that the documents do not print means what it means in 3.3.0.
+  // A number that the documents do not print has its meaning of 3.3.0.
   EXPECT_EQ(resolved(mi300, "11.2.5", IdScheme::kSeedAnalyze), resolved(mi300, "11.2.5"));
   EXPECT_NE(resolved(*load_catalog("gfx90a"), "2.1.2", IdScheme::kSeedProfile).find("gfx90a does not have"),
             std::string::npos);

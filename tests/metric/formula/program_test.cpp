@@ -1,4 +1,4 @@
-// The column program: what it shares, reads, keeps and gives to others.
+// The column program: the nodes that it shares, reads and keeps, and the graph that it gives to others.
 #include "metric/formula/program.h"
 
 #include <gtest/gtest.h>

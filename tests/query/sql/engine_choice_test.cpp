@@ -1,4 +1,4 @@
-// Which engine answers which statement, and what a refusal says.
+// Which engine answers which statement, and the texts of refusals.
 #include "query/sql/engine_choice.h"
 
 #include <gtest/gtest.h>

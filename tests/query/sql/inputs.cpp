@@ -32,7 +32,7 @@ namespace {
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 constexpr int64_t kBegin = 1'000'000'000'000;
 
-// Rows by the names of their columns; what is not named is 0.
+// Rows by the names of their columns; unnamed columns are 0.
 class Rows {
  public:
   explicit Rows(trace::TraceWriter& writer) : writer_(writer) {}

@@ -1,4 +1,4 @@
-// What a statement costs: which columns of which chunks are decoded, and which steps of SQLite's plan are left over.
+// The cost of a statement: which columns of which chunks are decoded, and which steps of SQLite's plan are left over.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

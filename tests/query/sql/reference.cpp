@@ -153,7 +153,7 @@ std::unique_ptr<Reference> Reference::of_database(const std::string& path, std::
   reference->connection_.reset(raw);
   execute(raw, "ATTACH '" + path + "' AS f");
   execute(raw, "BEGIN");
-  // Tables are copied, views are views: what SQLite makes of a comparison depends on whether a column is computed.
+  // Tables are copied, views are views: SQLite compares differently if a column is computed.
   std::vector<std::string> scripts;
   {
     const auto list = sqlite::prepare(raw, "SELECT type, name, sql FROM f.sqlite_schema WHERE type IN ('table', "

@@ -1,4 +1,4 @@
-// What the answers are compared with: plain SQLite over ordinary tables that hold the same rows.
+// The reference for answers: plain SQLite over ordinary tables that hold the same rows.
 #pragma once
 
 #include <memory>

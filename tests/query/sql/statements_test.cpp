@@ -61,7 +61,7 @@ class Subjects {
   std::map<std::string, Subject> subjects_;
 };
 
-// What differs between the two answers; "" = nothing.
+// The difference between the two answers; "" = none.
 std::string difference(const Answer& got, const Answer& expected, bool ordered) {
   if (!got.error.empty() || !expected.error.empty()) {
     if (got.error.empty() != expected.error.empty())

@@ -69,7 +69,7 @@ TEST(Communication, MessagesOfWhichTheSizeIsUnknownHaveNone) {
   EXPECT_EQ(message_bytes(told_by("Collective name=allreduce, In msg nelems=8, dtype=Weird"), 4), 0);
   EXPECT_EQ(message_bytes(told_by("Collective name=allreduce, dtype=Float"), 4), 0);
   EXPECT_EQ(message_bytes(told_by("Collective name=allreduce, In msg nelems=9223372036854775807, dtype=Float"), 4), 0);
-  // FSDP's all-gather may tell the part only.
+  // FSDP's all-gather may report the part only.
   EXPECT_EQ(message_bytes(told_by("Collective name=all_gather, In msg nelems=8, dtype=BFloat16"), 4), 64);
 }
 

@@ -1,4 +1,4 @@
-// What senders of late messages did meanwhile (ranks/match/late_senders.h): each kind planted in a trace of its own.
+// The activity of senders of late messages (ranks/match/late_senders.h): each kind planted in a trace of its own.
 #include "ranks/match/late_senders.h"
 
 #include <gtest/gtest.h>

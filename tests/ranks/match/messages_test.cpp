@@ -11,7 +11,7 @@
 namespace tacho::ranks {
 namespace {
 
-// Ranks with clocks of their own and messages between them; what the time is on a rank's clock at true time t.
+// Ranks with their own clocks and messages between them; the time on a rank's clock at true time t.
 struct Job {
   std::vector<RankRun> runs;
   std::vector<std::vector<MessageEvent>> events;

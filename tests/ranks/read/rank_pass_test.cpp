@@ -1,4 +1,4 @@
-// One rank's pass: what NCCL's marks say of the kernels that were launched before them.
+// One rank's pass: NCCL's marks describe the kernels that were launched before them.
 #include "ranks/read/rank_pass.h"
 
 #include <gtest/gtest.h>

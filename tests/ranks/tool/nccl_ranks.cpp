@@ -1,6 +1,6 @@
 // Traces of ranks as tacho records them with NCCL's profiler plugin, for tests: nccl_ranks FOLDER RANKS HOSTS [PROGRAM]
 // writes FOLDER/rank<N>.tacho. Two threads launch; NCCL's marks follow the launches on their own thread only. There are
-// kernels of one collective, of two alike, of two that differ, of which nothing is told, and of sends and receives; two
+// kernels of one collective, of two alike, of two that differ, of unreported ones, and of sends and receives; two
 // communicators, one of them of the first two ranks; copies and fills beside them. Rank 1 comes late to round 7, and
 // the last rank ends two rounds early.
 #include <cstdio>
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
           mark(0, begin + 4'000, "AllGather", 3'000, "5a", ranks);
           break;
         default:
-          break;  // nothing is told
+          break;  // no mark
       }
       if (rank < 2) {
         launch(1, begin + 5'000, 1, "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(x)", begin + 700'000 + rank * 900,

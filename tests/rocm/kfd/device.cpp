@@ -1,5 +1,5 @@
-// What the preloaded library interposes (driver.h). /dev/kfd and the render nodes exist as empty files on the bed;
-// opening one gives a descriptor of the memory file, so that mmap needs no hook.
+// The functions that the preloaded library interposes (driver.h). /dev/kfd and the render nodes exist as empty files on
+// the bed; opening one gives a descriptor of the memory file, so that mmap needs no hook.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

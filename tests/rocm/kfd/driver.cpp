@@ -124,7 +124,7 @@ uint64_t& age_of(kfd_event_data& event) {
   return *reinterpret_cast<uint64_t*>(&event);
 }
 
-// What a thread that waited for an exception gets.
+// The data for a thread that waited for an exception.
 void tell(const Event& event, kfd_event_data& data) {
   if (event.type == KFD_IOC_EVENT_MEMORY) {
     data.memory_exception_data = {};

@@ -9,8 +9,8 @@
 //   faults.cpp   what goes wrong on demand (TACHO_KFD_FAULT)
 //   ledger.cpp   what the bed did, one line a packet, for tests to compare with
 //
-// One memory file stands for all memory of the GPUs. A buffer's address on the GPU is its address in the process,
-// except for the process's own pages that it pins (USERPTR), which Memory::host translates.
+// One memory file holds all memory of the GPUs. A buffer's address on the GPU is its address in the process, except for
+// the process's own pages that it pins (USERPTR), which Memory::host translates.
 #pragma once
 
 #include <pthread.h>
@@ -85,7 +85,7 @@ struct Queue {
 void start(Queue& queue);
 void end(Queue& queue);
 
-/// A dispatch packet, as the HSA specification has it.
+/// A dispatch packet, as in the HSA specification.
 struct Dispatch {
   uint16_t header, setup, group_x, group_y, group_z, reserved0;
   uint32_t grid_x, grid_y, grid_z, private_bytes, group_bytes;
@@ -93,7 +93,7 @@ struct Dispatch {
 };
 static_assert(sizeof(Dispatch) == 64);
 
-/// What a dispatch does, as the counters see it.
+/// A dispatch's work, as the counters see it.
 struct Work {
   uint64_t items, groups, waves_per_group;
   uint64_t nanoseconds;  // as its size says, the same every time
@@ -113,8 +113,8 @@ namespace fault {
 /// permission: /dev/kfd and the render nodes may not be opened (EACCES); absent: they are not there (ENOENT), as in a
 /// container that got no devices. 0 = neither.
 int refuses_open();
-/// out-of-memory@N: allocations of GPU memory beyond N MiB fail. Counts `bytes` and tells whether they are still there;
-/// give_memory() takes them back, memory_left() says how many there are (60 GiB without that word).
+/// out-of-memory@N: allocations of GPU memory beyond N MiB fail. Counts `bytes` and returns whether they fit;
+/// give_memory() takes them back, memory_left() returns the rest (60 GiB without that word).
 bool has_memory(uint64_t bytes);
 void give_memory(uint64_t bytes);
 uint64_t memory_left();
@@ -126,8 +126,8 @@ bool strikes(const Queue& queue, uint64_t& longer);
 bool dead();
 }  // namespace fault
 
-/// Sets the process's events of `type` (KFD_IOC_EVENT_MEMORY, KFD_IOC_EVENT_HW_EXCEPTION), with what a waiting thread
-/// is told.
+/// Sets the process's events of `type` (KFD_IOC_EVENT_MEMORY, KFD_IOC_EVENT_HW_EXCEPTION), with the data for a waiting
+/// thread.
 struct Exception {
   uint32_t gpu_id;
   uint64_t address;

@@ -1,4 +1,4 @@
-// What goes wrong on demand (driver.h).
+// Faults on demand (driver.h).
 #include <errno.h>
 #include <linux/kfd_ioctl.h>
 

@@ -1,6 +1,6 @@
-// Which kernel a dispatch runs (driver.h). ROCr keeps a list of loaded code objects for debuggers (struct r_debug, as
-// the dynamic linker's). A code object's symbol NAME.kd is the address of a kernel's descriptor, which is what a
-// dispatch packet names.
+// Finds the kernel of a dispatch (driver.h). ROCr keeps a list of loaded code objects for debuggers (struct r_debug, as
+// the dynamic linker's). A code object's symbol NAME.kd is the address of a kernel's descriptor, which a dispatch
+// packet names.
 //
 // A program may bring a host version of a kernel: an exported function bed_NAME(const kfd::Dispatch*, const void*
 // arguments). A kernel without a name is one of ROCr's own: copies are made.

@@ -1,4 +1,4 @@
-// The ledger: what the bed did, one line a packet, appended to the file in TACHO_KFD_LEDGER before the packet's
+// The ledger of the bed's actions: one line a packet, appended to the file in TACHO_KFD_LEDGER before the packet's
 // completion can be seen. Times are CLOCK_MONOTONIC_RAW ns.
 //
 //   PID kernel GPU QUEUE NAME GRID_X GRID_Y GRID_Z GROUP_X GROUP_Y GROUP_Z LDS SCRATCH START END host|timed

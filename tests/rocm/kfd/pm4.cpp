@@ -4,7 +4,7 @@
 //
 //   PID count GPU QUEUE BLOCK EVENT XCC SE INSTANCE VALUE     SE and INSTANCE are -1 where a block has none
 //
-// What a unit has done, per dispatch:
+// Work of a unit, per dispatch:
 //   SQ, SPI, TA, TD, TCP   waves of its shader engine: group g runs on die g % dies and there on engine g / dies % engines
 //   TCC, TCA               lines of 128 bytes, four bytes per work-item, taken in turn by the channels of all dies
 //   all others             2 cycles for each nanosecond that a dispatch of its size takes
@@ -147,7 +147,7 @@ struct Reader {
     } else if (number == kPerfmonControl) {
       const uint32_t what = value & 0xf;
       if (what == 0) {
-        state.work.clear();  // what is selected stays
+        state.work.clear();  // the selection stays
         state.on = false;
       } else {
         state.on = what == 1;  // also while values are read

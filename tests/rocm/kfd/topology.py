@@ -1,4 +1,4 @@
-"""Writes what the kernel driver shows under /sys for a machine with GPUs of one kind: FOLDER/topology, as under
+"""Writes the files that the kernel driver shows under /sys for a machine with GPUs of one kind: FOLDER/topology, as under
 /sys/class/kfd/kfd, and FOLDER/pci, the devices as under /sys/devices/pci0000:00, for the libraries that read sensors.
 
     topology.py ARCHITECTURE GPUS FOLDER
@@ -10,7 +10,7 @@ import pathlib
 import struct
 import sys
 
-# What differs between architectures. simds = compute units * 4. A card in partitions shows each as a GPU (-cpx: one XCD each).
+# Differences between architectures. simds = compute units * 4. A card in partitions shows each as a GPU (-cpx: one XCD each).
 GPUS = {
     "gfx90a": dict(target=90010, device=0x7408, simds=416, arrays=8, cus_per_array=16, lds=64, xccs=1, memory=64 << 30),
     "gfx942": dict(target=90402, device=0x74A1, simds=1216, arrays=32, cus_per_array=10, lds=64, xccs=8, memory=192 << 30),
@@ -88,7 +88,7 @@ def gpu_metrics(number):
 
 
 def pci_device(folder, facts, number):
-    """A GPU's sensors, each with a value that a test can tell: 40 + number degrees, 100 + number W ..."""
+    """A GPU's sensors, each with a value that a test recognises: 40 + number degrees, 100 + number W ..."""
     partitions = facts.get("partitions", 1)
     device = folder / f"0000:{5 + number // partitions:02x}:00.{number % partitions}"
     for name, value in {

@@ -1,4 +1,4 @@
-"""A Python application on the bed: HIP through a library (plugin.hip), some work of its own, and results on stdout."""
+"""A Python application on the bed: HIP through a library (plugin.hip), some work on the host, and results on stdout."""
 import ctypes
 import json
 import sys

@@ -1,5 +1,5 @@
-// A little of everything that a trace shows, with results that are checked: kernels on three streams, asynchronous copies of
-// pinned memory, a graph, threads. Prints what it launched, for the test to compare. mixed [ROUNDS]
+// A little of everything that a trace shows, with results that are checked: kernels on three streams, asynchronous
+// copies of pinned memory, a graph, threads. Prints its launches, for the test to compare. mixed [ROUNDS]
 #include <thread>
 #include <vector>
 

@@ -1,5 +1,6 @@
-// What kernel replay has to put back: kernels that change memory in place, of every kind that the bed has, from several threads and
-// streams. Prints what is in memory at the end; a launch too many or too few shows there. replay SCENE [LAUNCHES [LIBRARY]]
+// Memory that kernel replay has to put back: kernels that change memory in place, of every kind that the bed has, from
+// several threads and streams. Prints the contents of memory at the end; a launch too many or too few shows there.
+// replay SCENE [LAUNCHES [LIBRARY]]
 //
 //   plain     (with -DMANAGED) device memory, through a table of pointers too, variables, managed memory, host memory that the arguments name
 //   threads   four threads, each with a stream and memory of its own, and one variable of all
@@ -22,7 +23,7 @@
 
 #include "bed.h"
 
-// Small copies are kernels of HIP's, which change nothing on the bed: what is copied here is large.
+// Small copies are kernels of HIP's, which change nothing on the bed: copies here are large.
 constexpr uint32_t kSize = 20'000;
 constexpr size_t kBytes = kSize * sizeof(uint32_t);
 
@@ -193,7 +194,7 @@ int main(int argc, char** argv) {
           increment<<<kGroups, kGroup, 0, own>>>(memory, kSize);
           accumulate<<<1, 64, 0, own>>>(1);
           if (i == 1) HIP(hipStreamSynchronize(own));
-          // What another thread's launch leaves between two passes is not to be seen here.
+          // The results of another thread's launch between two passes must not be visible here.
           HIP(hipMemcpyAsync(mine, memory, kBytes, hipMemcpyDeviceToHost, own));
           HIP(hipStreamSynchronize(own));
           sum = sum * 7 + checksum(mine, kSize);
@@ -212,7 +213,7 @@ int main(int argc, char** argv) {
       memories[i + 1] = new_memory(host, others[i]);
     }
     for (uint32_t i = 0; i < 70; ++i) {
-      // The arguments are gone behind the launch.
+      // The arguments do not outlive the launch.
       volatile uint32_t size = kSize - i;
       if (i % 7 == 6)
         accumulate<<<1, 64, 0, stream>>>(i);

@@ -1,6 +1,6 @@
-// What the GPU does, as the imitation sees it (sdk.h): queues become intercept queues; kernels and copies become
-// records when they are done. Dispatches are counted with AMD's own aqlprofile, which writes the command buffers and
-// reads their results.
+// The GPU's work, as the imitation sees it (sdk.h): queues become intercept queues; kernels and copies become records
+// when they are done. Dispatches are counted with AMD's own aqlprofile, which writes the command buffers and reads
+// their results.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <time.h>
@@ -396,7 +396,7 @@ void finish_work(const Work& work) {
   if (work.values != 0) call<sig::SignalDestroy>(g_core.hsa_signal_destroy, work.values);
 }
 
-// Takes what is done out of the list, in the order of submission.
+// Takes finished work out of the list, in the order of submission.
 void collect() {
   static std::mutex one;
   const std::lock_guard only(one);
@@ -546,7 +546,7 @@ void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::Pa
     };
     constexpr uint16_t kBarrier = 1 << 8;
     if (work->config != 0) {
-      // What came before goes out first, so that it is done when this kernel counts.
+      // Earlier packets go out first, so that they are done when this kernel counts.
       if (!out.empty()) writer(out.data(), out.size());
       out.clear();
       wait_until_idle();

@@ -1,7 +1,7 @@
 // Registers the tables of AMD's HIP and HSA with AMD's librocprofiler-register, as ROCm's own builds of them do;
 // Debian's are built without. To be preloaded, and named in HSA_TOOLS_LIB. HSA hands its table to tools; HIP has none
-// to hand out, so this library has one with the addresses of HIP's exported functions, and stands in for each function
-// with a jump through it (tables.py makes both from the header of the bed's HIP).
+// to hand out, so this library has one with the addresses of HIP's exported functions, and replaces each function by a
+// jump through it (tables.py makes both from the header of the bed's HIP).
 #include <dlfcn.h>
 
 #include <cstdint>

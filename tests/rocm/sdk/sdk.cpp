@@ -5,10 +5,10 @@
 //   sdk.cpp        registration, contexts, buffers, services, agents; records of calls
 //   dispatches.cpp queues, kernels, copies, dispatch counting by AMD's aqlprofile
 //   samples.cpp    code objects, PC samples
-//   calls.S        the function that stands in for every HIP call
+// calls.S        the function that replaces every HIP call
 //   abi.h          layouts
 //
-// What cannot be provoked is asked for in TACHO_SDK: words separated by spaces.
+// TACHO_SDK asks for events that tests cannot provoke: words separated by spaces.
 //   abi=0.6     says it is version 0.6, with the layouts of that time
 //   too-old     says it is version 0.3
 //   unknown     puts records of an unknown category and kind into every buffer
@@ -116,7 +116,7 @@ const HipTable* hip_table(int32_t kind) {
   return static_cast<const HipTable*>(dlsym(RTLD_DEFAULT, kind == 6 ? "tacho_hip_compiler" : "tacho_hip_runtime"));
 }
 
-// What the scenario "rccl" calls in turn: numbers of rocprofiler_rccl_api_id_t.
+// The calls of the scenario "rccl", in turn: numbers of rocprofiler_rccl_api_id_t.
 struct Collective {
   int32_t operation;
   const char* name;

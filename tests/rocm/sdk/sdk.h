@@ -1,4 +1,4 @@
-// What the imitation's files share (sdk.cpp says what it is).
+// Common declarations of the imitation's files (sdk.cpp describes it).
 #pragma once
 
 #include <algorithm>
@@ -87,7 +87,7 @@ int32_t buffer_kind(const char* name);
 void put(const char* kind, int32_t operation, const void* record, size_t bytes);
 /// Appends a record to the buffer of this number.
 void append(uint64_t buffer, uint32_t category, uint32_t kind, const void* record, size_t bytes);
-/// What the scenario "made" puts beside a kernel.
+/// The records that the scenario "made" puts beside a kernel.
 void put_made_records(uint64_t agent, uint64_t queue, uint64_t time);
 /// Of the innermost HIP call that is open on this thread; 0 = none is.
 uint64_t current_correlation();
@@ -97,7 +97,7 @@ uint64_t current_correlation();
 void take_hsa(void* table);
 /// The id of the agent that HSA knows by this handle.
 Id id_of_agent(uint64_t agent);
-/// Waits until what was enqueued is done and its records are written: for copies half a second at most, for kernels for
+/// Waits until enqueued work is done and its records are written: for copies half a second at most, for kernels for
 /// ever, as the real library does.
 void wait_for_work();
 
@@ -106,7 +106,7 @@ void wait_for_work();
 void tell_code_objects(uint64_t executable, void* extension_table);
 /// Number of the code object with this address; 0 = none.
 uint64_t code_object_at(uint64_t address);
-/// Samples of a dispatch whose kernel begins at `entry`, where they are wanted.
+/// Samples of a dispatch whose kernel begins at `entry`, if they are wanted.
 void put_samples(const DispatchInfo& info, Correlation0 correlation, uint64_t start, uint64_t entry);
 
 }  // namespace imitation

@@ -22,7 +22,7 @@ bool is(const char* word) {
   return chosen != nullptr && std::strstr(chosen, word) != nullptr;
 }
 
-// What comes after `word` in SMALL_DEVICE, up to a space.
+// The value after `word` in SMALL_DEVICE, up to a space.
 std::string after(const char* word) {
   const char* const chosen = std::getenv("SMALL_DEVICE");
   const char* const at = chosen != nullptr ? std::strstr(chosen, word) : nullptr;

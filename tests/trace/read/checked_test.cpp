@@ -1,5 +1,5 @@
-// Cells whose checksums fit and that refer to nothing: every column of every table is looked at in one place
-// (checked.h), so that nobody behind it gets a row, a text or a time that is none.
+// Cells whose checksums fit and that refer to nothing: one place checks every column of every table (checked.h), so
+// that no code behind it gets an invalid row, text or time.
 #include "trace/read/checked.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ std::vector<uint8_t> forged(RawFile file, const event::TableInfo& info, size_t c
   return file.bytes();
 }
 
-// What opening the file and reading the column says; "" = nothing.
+// The error of opening the file and reading the column; "" = none.
 std::string said(std::span<const uint8_t> bytes, const event::TableInfo& info, size_t column,
                  std::vector<int64_t>* cells = nullptr) {
   const auto trace = open_bytes(bytes, "forged.tacho");
@@ -93,7 +93,7 @@ TEST(Checked, EveryReferenceOfEveryTable) {
                   std::string::npos)
             << info.name << "." << about.name << " = " << value << ": " << sentence;
         EXPECT_NE(sentence.find(fmt::format("refers to row {} of table", value)), std::string::npos) << sentence;
-        // Of an unfinished file, what is missing reads as none.
+        // In an unfinished file, missing texts and rows read as none.
         std::vector<int64_t> cells;
         EXPECT_EQ(said(cut_off(bytes), info, c, &cells), "");
         ASSERT_GT(cells.size(), 0u);
@@ -133,7 +133,7 @@ TEST(Checked, TimesDurationsAndBytes) {
         const std::string sentence = said(forged(file, info, c, value), info, c, &cells);
         const int64_t got = cells.size() > 1 ? cells[1] : kLeast;
         if (event::is_timed(info.table) && c == column::Fact::start) {
-          // Its section says from when to when its rows begin, and whoever looks for rows by time believes it.
+          // Its section states when its rows begin, and every search for rows by time believes it.
           EXPECT_NE(sentence.find(event::is_time(value) ? "a time that its section does not span" : "no time"),
                     std::string::npos)
               << info.name << ": " << sentence;
@@ -222,7 +222,7 @@ TEST(Checked, DurationsByOneRule) {
   static_assert(duration_between(kUnknown, 5) == kUnknown && duration_between(5, kUnknown) == kUnknown);
   static_assert(duration_between(kLeast + 1, kMost) == kUnknown && duration_between(kMost, kLeast + 1) == kUnknown);
   static_assert(event::known_duration(-1) == kUnknown && event::known_duration(0) == 0);
-  // The writer keeps it, whoever adds the row.
+  // The writer keeps it, from every caller.
   Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho"));
   make_targets(*writer);

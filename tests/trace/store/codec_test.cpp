@@ -268,14 +268,14 @@ TEST(Codec, FlippedBitsNeverLeaveTheBounds) {
       for (int flip = 0; flip < 3; ++flip)
         broken[random() % std::min<size_t>(broken.size(), round % 2 == 0 ? 40 : 1 << 20)] ^=
             static_cast<uint8_t>(1u << (random() % 8));
-      (void)decode_column(broken, back.data(), values.size());  // the sanitizers watch what is read
+      (void)decode_column(broken, back.data(), values.size());  // the sanitizers watch the reads
       ASSERT_TRUE(std::all_of(back.begin() + static_cast<ptrdiff_t>(values.size()), back.end(),
                               [](int64_t value) { return value == kBehind; }));
     }
   }
 }
 
-// What the encoding tells of a column without a look at its values holds for every value.
+// Facts that the encoding gives about a column without a look at its values hold for every value.
 TEST(Codec, RangeHoldsEveryValue) {
   std::mt19937_64 random(13);
   for (int round = 0; round < 400; ++round) {

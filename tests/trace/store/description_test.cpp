@@ -1,5 +1,5 @@
-// Files of other builds: what a file says about itself, what a reader makes of tables, columns and enumerators that it
-// does not have or does not know, and the frozen layout of version 1.
+// Files of other builds: their own description, a reader's handling of tables, columns and enumerators that it lacks or
+// does not know, and the frozen layout of version 1.
 #include "trace/store/description.h"
 
 #include <set>
@@ -140,7 +140,7 @@ TEST(Descriptions, OurOwnIsSmallAndReadsBack) {
   EXPECT_EQ(back.enumerations.size(), event::all_enumerations().size());
   EXPECT_LE(our_packed_description().size(), 4096u);
   EXPECT_EQ(must(unpack_description(our_packed_description())), our_description());
-  // What is too small to compress.
+  // A text that is too small to compress.
   EXPECT_EQ(must(unpack_description(pack_description("ab"))), "ab");
 }
 

@@ -388,7 +388,7 @@ TEST(Policies, RingKeepsTheNewest) {
     const auto kept = all_rows(*trace, Table::kApi);
     EXPECT_GT(kept.size(), limit / 16);
     EXPECT_EQ(static_cast<int64_t>(kept.size()) + lost(*trace, Table::kApi, LossReason::kRingOverwritten), 500'000);
-    // What events refer to has other numbers where the end left out what nobody refers to any more.
+    // Referenced rows have other numbers, because the end left out those without a reference.
     const auto by_number = [&](std::vector<Row> of) {
       for (Row& row : of) row[column::Api::track] = row[column::Api::dim] = row[column::Api::arguments] = 0;
       return sorted(std::move(of));

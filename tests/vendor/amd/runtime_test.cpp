@@ -1,4 +1,4 @@
-// What tacho avail says of AMD's libraries.
+// AMD's libraries in tacho avail.
 #include "vendor/amd/runtime.h"
 
 #include <gtest/gtest.h>

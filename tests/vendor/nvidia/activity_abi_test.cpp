@@ -135,7 +135,7 @@ TEST(CuptiHeaders, SizesOfThisVersionAgree) {
 #endif
 }
 
-// What the target relies on to learn the sizes of records from the library itself (capture/source/cuda/buffers.cpp).
+// The target relies on this to learn the sizes of records from the library itself (capture/source/cuda/buffers.cpp).
 TEST(CuptiHeaders, IteratorTellsSizes) {
   void* library = nullptr;
   for (const char* file : {TACHO_CUDA_HOME "/lib64/libcupti.so.13", TACHO_CUDA_HOME "/lib64/libcupti.so",

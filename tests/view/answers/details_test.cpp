@@ -1,4 +1,4 @@
-// What the page is told of one row: the other half of a message, the counters of a kernel, the stack of its launch.
+// The page's details of one row: the other half of a message, the counters of a kernel, the stack of its launch.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -181,7 +181,7 @@ TEST_F(Details, CountersAndStackOfAKernel) {
   const std::string first = of(Table::kDispatch, at(Table::kDispatch, 130));
   EXPECT_NE(first.find("[\"SQ_WAVES\",\"192\"]"), std::string::npos) << first;
   EXPECT_NE(first.find("\"stack\":[\"net.py:42 forward\",\"app.py:9 main\"]"), std::string::npos) << first;
-  // The second launch has no stack: what was open around it.
+  // The second launch has no stack: the ranges that were open around it.
   const std::string second = of(Table::kDispatch, at(Table::kDispatch, 330));
   EXPECT_NE(second.find("[\"SQ_WAVES\",\"384\"]"), std::string::npos) << second;
   EXPECT_NE(second.find("\"around\":[\"step 3\"]"), std::string::npos) << second;

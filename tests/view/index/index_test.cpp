@@ -1,4 +1,4 @@
-// The timeline's index against a plain renderer of the rows: what tiles of any level show of random traces.
+// The timeline's index against a plain renderer of the rows: tiles of any level of random traces.
 #include "view/index/index.h"
 
 #include <gtest/gtest.h>

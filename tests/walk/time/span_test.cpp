@@ -1,4 +1,4 @@
-// The run's length: what stretches it and what does not.
+// The run's length: rows that stretch it, and others.
 #include "walk/time/span.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Markers from end to end of the pool: tacho.h, ROCTx, NVTX. The programs check what the functions return; here is what
-// arrived.
+// Markers from end to end of the pool: tacho.h, ROCTx, NVTX. The programs check the functions' results; this file
+// checks the records.
 #include <bit>
 
 #include "tape/pool_run.h"

@@ -49,7 +49,7 @@ uint32_t kind(const event::CopyRecord& copy) {
   return copy.header.value >> 8 & 0xff;
 }
 
-// The program sees what it would see without us
+// The program's view is the same as without tacho
 
 struct Way {
   const char* name;
@@ -273,7 +273,7 @@ TEST(OpenCL, OutOfOrderPastABlockedCommand) {
   // The program leaves through _exit while one command waits for ever. The 300 others are complete; how many of them
   // are written depends on the flush period only for the last batch.
   EXPECT_EQ(run.launches, 301u);
-  EXPECT_GE(run.dispatches.size(), 256u);  // what one wait collects at most
+  EXPECT_GE(run.dispatches.size(), 256u);  // the most that one wait collects
   EXPECT_LE(run.dispatches.size(), 300u);
   EXPECT_TRUE(run.problems.empty());
 }
@@ -294,7 +294,7 @@ TEST(OpenCL, KilledProgramLosesAtMostAFlushPeriod) {
   EXPECT_EQ(run.exit_code, 128 + 9);
   EXPECT_TRUE(run.problems.empty());
   ASSERT_GT(run.launches, 1000u);
-  // What is missing was enqueued within the last flush period (and some time for a busy machine).
+  // Missing commands were enqueued within the last flush period (and some time for a busy machine).
   uint64_t newest_call = 0;
   std::set<uint64_t> recorded;
   for (const Dispatch& dispatch : run.dispatches) recorded.insert(dispatch.correlation);
@@ -353,7 +353,7 @@ TEST(OpenCL, NativeKernel) {
   EXPECT_EQ(run.dispatches[0].kind, static_cast<uint32_t>(event::DispatchKind::kNativeKernel));
 }
 
-// What is asked for
+// Options
 
 TEST(OpenCL, KernelFilter) {
   RunOptions options;
@@ -556,12 +556,12 @@ TEST(OpenCL, LibraryWithoutLayers) {
   EXPECT_EQ(run.dispatches.size(), 20u);
   EXPECT_EQ(run.calls("clEnqueueNDRangeKernel"), 20u);
   EXPECT_EQ(run.calls("clReleaseKernel"), 0u);   // the program never calls it, the library itself does
-  EXPECT_EQ(run.calls("clGetPlatformIDs"), 1u);  // the first call is there too
+  EXPECT_EQ(run.calls("clGetPlatformIDs"), 1u);  // the first call is recorded too
   ASSERT_EQ(run.allocations.size(), 1u);
   options.preload = false;
   const Outcome missed = run_case({"storm", "20"}, options);
   EXPECT_EQ(missed.out, "sum 5120\n");
-  EXPECT_TRUE(missed.properties.empty());  // which the launcher tells the user
+  EXPECT_TRUE(missed.properties.empty());  // which the launcher reports to the user
 }
 
 TEST(OpenCL, StackedLayersAndALayerTwice) {

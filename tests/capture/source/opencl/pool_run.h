@@ -61,7 +61,7 @@ struct Outcome {
   std::vector<std::string> notes;
   uint64_t dropped = 0;
   std::map<std::pair<uint32_t, uint32_t>, std::string> strings;  // by process slot and number
-  std::vector<std::string> problems;  // references to what was not defined, records that make no sense
+  std::vector<std::string> problems;  // references to missing definitions, records that make no sense
 
   size_t calls(const std::string& name) const;
   const Api* call_of(uint64_t correlation) const;

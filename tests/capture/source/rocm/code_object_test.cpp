@@ -1,4 +1,4 @@
-// What a code object says of its kernels and variables, from images and metadata made here.
+// Kernels and variables of code objects, read from images and metadata made here.
 #include "capture/source/rocm/code_object.h"
 
 #include <elf.h>
@@ -38,7 +38,7 @@ std::string argument(const std::string& kind, uint32_t size) {
   return map({{".offset", number(0)}, {".size", number(size)}, {".value_kind", text(kind)}});
 }
 std::string kernel(const std::string& name, const std::vector<std::string>& arguments) {
-  // Between what is looked for: a float, nothing, true, a number below 0 and bytes, all of which are passed over.
+  // Between the wanted fields: a float, nothing, true, a number below 0 and bytes, all of which are skipped.
   return map({{".agpr_count", number(0)},
               {".args", array(arguments)},
               {".float", std::string("\xcb") + std::string(8, 'x')},
@@ -58,7 +58,7 @@ std::string metadata(const std::vector<std::string>& kernels) {
 }
 
 bool read(const std::string& bytes, const char* name, KernelArguments& out) {
-  // Exactly as long, so that a sanitizer sees what is read behind it.
+  // Exactly as long, so that a sanitizer sees a read behind it.
   const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);
   memcpy(copy.get(), bytes.data(), bytes.size());
   return read_kernel_arguments(copy.get(), bytes.size(), name, out);

@@ -1,5 +1,5 @@
 // Call-stack sampling from the timer in the target to rows of a trace: known shares, every kind of stack and thread,
-// what programs do with signals, and Python of every version that this machine has.
+// programs with their own signal handlers, and Python of every version that this machine has.
 #include <glob.h>
 #include <sys/resource.h>
 
@@ -168,7 +168,7 @@ TEST(Lives, FiveHundredThreadsAndChurn) {
     ASSERT_EQ(run.run({program("lives"), mode}), 0) << mode;
     EXPECT_GT(run.samples().size(), 20u) << mode;
     // With churn a thread may end while its last sample finds no block; and five hundred threads that start at once
-    // find only what a busy machine has backed of the pool by then. What is lost is counted.
+    // find only the part of the pool that a busy machine has backed by then. Lost samples are counted.
     EXPECT_LE(run.dropped() * 100, run.samples().size()) << mode;
     EXPECT_GT(run.share("work", true), 0.6) << mode;
   }
@@ -257,7 +257,7 @@ TEST(Python, LinesAndSharesOfEveryVersion) {
     SCOPED_TRACE("Python " + version + ", " + path);
     SampledRun run("sampler=timer\nsample_hz=2000\nsample_clock=wall\n");
     ASSERT_EQ(run.run({path, script("shares.py"), "60"}, {"PYTHONDONTWRITEBYTECODE=1"}), 0);
-    // However busy the machine is: a sample that comes late stands for more time, so that nothing is missing.
+    // Even on a busy machine a late sample covers more time, so nothing is missing.
     int64_t first = INT64_MAX, last = 0;
     for (const Sample& sample : run.samples()) {
       first = std::min(first, sample.time);

@@ -1,4 +1,4 @@
-"""A Python program whose time is known: 70 % in heavy, 20 % in medium, 10 % in light, each a loop on a line of its own,
+"""A Python program with known shares of time: 70 % in heavy, 20 % in medium, 10 % in light, each a loop on its own line,
 called through a generator, a method and (light) a C function's callback. Prints the lines that the loops are on."""
 import sys
 

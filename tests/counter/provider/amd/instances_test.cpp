@@ -1,5 +1,5 @@
-// Dispatches with a value for every unit: files of the spool, columns, and what the real rocprofiler-sdk delivered
-// (shared/data/rocprofiler-sdk), value by value.
+// Dispatches with a value for every unit: files of the spool, columns, and recorded values of the real rocprofiler-sdk
+// (shared/data/rocprofiler-sdk), one by one.
 #include "counter/provider/amd/instances.h"
 
 #include <gtest/gtest.h>

@@ -33,7 +33,7 @@ TEST(ExactCounts, OneCounterOfAUnitInAGroupAndOnePassEach) {
   const auto groups = whole_groups(counters, [](const auto& group) { return group.size() > 2 ? 2 : 1; });
   using Groups = std::vector<std::vector<std::string>>;
   EXPECT_EQ(groups, (Groups{{counters[0], counters[2]}, {counters[1], counters[3]}}));
-  // What needs several passes by itself is alone.
+  // A counter that needs several passes is alone.
   EXPECT_EQ(whole_groups(counters, [](const auto&) { return 2; }).size(), 4U);
 }
 
@@ -41,7 +41,7 @@ TEST(ExactCounts, CountsThatVaryBetweenEqualLaunchesAreExtrapolated) {
   const std::vector<std::string> counters = {"l1tex__t_sectors.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
                                              "dram__bytes.sum", "smsp__inst_executed.sum"};
   const double nan = std::nan("");
-  // The first kernel twice, another once: what differs between kernels says nothing, nor does what depends on caches.
+  // The first kernel twice, another once: differences between kernels say nothing, nor do counts that depend on caches.
   const std::vector<double> values = {1572864, 523112, 7, 10.5, 1572864, 525068, 8, nan, 9, 3, 9, 4};
   const std::vector<std::string> launches = {"saxpy 1", "saxpy 1", "other 1"};
   EXPECT_EQ(extrapolated(counters, values, launches), (std::vector<std::string>{counters[1], counters[3]}));

@@ -1,5 +1,5 @@
-// Counter data images of a run: evaluated, removed, and those of several GPUs told apart. The recorded ones are of two
-// H200s, two launches of 6144 warp instructions on each (tests/device/counter_images.cu, CUPTI 13.0).
+// Counter data images of a run: evaluated, removed, and assigned to the right one of several GPUs. The recorded ones
+// are of two H200s, two launches of 6144 warp instructions on each (tests/device/counter_images.cu, CUPTI 13.0).
 #include "counter/provider/nvidia/images.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Catalog files of users: what they can add and change, and how mistakes in them are reported.
+// Catalog files of users: additions, changes, and the reports of mistakes in them.
 #include "metric/catalog/yaml/yaml.h"
 
 #include <gtest/gtest.h>

@@ -23,7 +23,7 @@ struct Recorded {
 };
 std::map<void*, Recorded> g_recorded;
 std::map<void*, uint32_t> g_gpu_of;
-std::vector<std::pair<uint32_t, std::vector<uint64_t>>> g_images;  // GPU and shapes of what was written whole
+std::vector<std::pair<uint32_t, std::vector<uint64_t>>> g_images;  // GPU and shapes of complete images
 size_t g_uneven = 0;                                               // ranges that combine unlike launches
 spool::SpoolState g_state{};
 

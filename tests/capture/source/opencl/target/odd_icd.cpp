@@ -1,4 +1,4 @@
-// An OpenCL runtime made for tests: one device that does everything at once, in a clock of its own choosing.
+// An OpenCL runtime made for tests: one device that does everything at once, in a clock of its choice.
 //   ODD_CLOCK = raw | monotonic | realtime | odd (CLOCK_BOOTTIME and then some)
 //   ODD_TIMER = 1: clGetDeviceAndHostTimer answers
 //   ODD_FAIL  = n: every n-th kernel ends with an error

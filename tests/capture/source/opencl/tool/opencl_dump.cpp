@@ -1,4 +1,4 @@
-// A program for people who work on the OpenCL source: runs a command on a pool and prints what was recorded.
+// A program for people who work on the OpenCL source: runs a command on a pool and prints the records.
 //   opencl_dump [--preload] [--no-layer] [--filter key=regex] [--sources bits] command...
 #include <gtest/gtest.h>
 

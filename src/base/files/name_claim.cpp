@@ -61,7 +61,7 @@ NameClaim& NameClaim::operator=(NameClaim&& other) noexcept {
 
 NameClaim::~NameClaim() {
   if (file_ < 0) return;
-  removed_ = {};  // while still locked, so that nobody else has claimed it
+  removed_ = {};  // while still locked, so that no other process has claimed it
   close(file_);
 }
 

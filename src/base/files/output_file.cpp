@@ -113,7 +113,7 @@ struct OutputFile::Background {
       changed.notify_all();
     }
     thread.join();
-    if (direct) set_direct(descriptor, false);  // the remaining bytes are no whole block
+    if (direct) set_direct(descriptor, false);  // the remaining bytes are not a whole block
     return error;
   }
   int write(const char* at, size_t left) {

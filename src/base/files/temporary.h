@@ -15,7 +15,7 @@ std::string temporary_folder();
 /// The folder part of a path: "." if it has none, "/" for a file in the root.
 std::string folder_of(std::string_view path);
 
-/// Sixteen hexadecimal digits that nobody can guess, for names that must not clash with another process's.
+/// Sixteen hexadecimal digits that cannot be guessed, for names that must not clash with another process's.
 std::string random_name();
 
 /// A file without a name, mode 0600, which disappears when it is closed, even after a crash. Movable; empty until

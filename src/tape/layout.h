@@ -75,7 +75,7 @@ static_assert(sizeof(BlockHeader) == 64);
 inline constexpr uint32_t kBlockPayload = kBlockSize - sizeof(BlockHeader);
 
 /// The commands that a process has issued to its devices, from which tacho computes how many a killed process lost.
-/// Every thread of the process updates it; tacho reads it when the process is gone.
+/// Every thread of the process updates it; tacho reads it when the process has ended.
 struct CommandCounts {
   std::atomic<uint64_t> ended;     // 1: the process ended normally and itself counted the commands in flight
   std::atomic<uint64_t> filtered;  // launches that the user's filter excluded

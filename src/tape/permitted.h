@@ -14,7 +14,7 @@ enum Call : uint32_t {
       1 << 1,  ///< a thread's first record: its id is read where libc keeps it, else it is dropped and counted
   kCallMemory = 1 << 2,    ///< mmap, munmap: names and stacks of ranges that need new memory are counted and dropped
   kCallRegister = 1 << 3,  ///< openat, readlink, ... of a forked child: its records are dropped and counted
-  kCallName = 1 << 4,      ///< prctl: the name of a thread that ends is not known
+  kCallName = 1 << 4,      ///< prctl: the name of a thread that ends is unknown
   kCallYield = 1 << 5,     ///< sched_yield: threads that define names at the same time spin
   kCallSample = 1 << 6,    ///< timers, signals, reading of memory: call stacks end, and a note says so
 };

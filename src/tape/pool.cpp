@@ -56,7 +56,7 @@ int allocate(int file, size_t from, size_t bytes) {
   return error;
 }
 
-// Writes zeros over backed bytes that nobody uses yet. Allocated pages are cleared by the kernel at their first use,
+// Writes zeros over backed bytes that are not in use yet. Allocated pages are cleared by the kernel at their first use,
 // and only then does one fault map several of them: both should not be the target's to pay. Failing costs only time.
 void clear(int file, size_t from, size_t bytes) {
   static const char kZeros[kBlockSize] = {};

@@ -53,7 +53,7 @@ constinit uint32_t g_mapped_blocks = 0;
 constinit uint32_t g_slot_of_parent = event::kUnknown32;
 constinit uint32_t g_slot = event::kUnknown32;
 constinit uint32_t g_pid = 0;
-constinit uint64_t g_pid_namespace = 0;  // inode, 0 = not known
+constinit uint64_t g_pid_namespace = 0;  // inode, 0 = unknown
 
 // Numbers continue in a forked child, which inherits its parent's definitions.
 constinit std::atomic<uint32_t> g_next_string{1}, g_next_queue{1}, g_next_device{1}, g_next_kernel{1};
@@ -77,7 +77,7 @@ constinit std::atomic<InternTable*> g_strings{nullptr};
 constinit char* g_arena = nullptr;
 constinit size_t g_arena_left = 0;
 
-// Where libc keeps a thread's id in what pthread_self() points to; 0 = not known.
+// Where libc keeps a thread's id in what pthread_self() points to; 0 = unknown.
 constinit uint32_t g_tid_offset = 0;
 void find_tid_offset(uint32_t tid) {
   const auto* const self = reinterpret_cast<const char*>(pthread_self());

@@ -180,7 +180,7 @@ void loss(event::Table table, event::LossReason reason, uint64_t count);
 /// Opens `blocks` adjacent blocks as one extent. nullptr, without counting a drop, when the pool has none. The payload
 /// starts after the BlockHeader and is 64-byte aligned.
 BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_version);
-/// This process's CommandCounts, zeroed, in its own block, which stays open until the process is gone; nullptr when the
+/// This process's CommandCounts, zeroed, in its own block, which stays open until the process ends; nullptr when the
 /// pool has no room. Call once per process.
 CommandCounts* open_progress();
 /// True while tacho can back more blocks.

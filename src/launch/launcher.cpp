@@ -132,7 +132,7 @@ void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
 }
 
 // Whether a process that is younger than `since` has the pool in its environment: one that outlives the target, and
-// attaches when nobody drains the pool any more. Only processes that this user may look at.
+// attaches when the pool is no longer drained. Only processes that this user may look at.
 bool anybody_has(const std::string& pool, pid_t since) {
   const std::string variable = "TACHO_POOL=" + pool;
   DIR* const all = opendir("/proc");
@@ -331,7 +331,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     TACHO_ASSIGN(torch, torch_hooks(options.command));
   }
 
-  // From here on nothing ends tacho before the trace is written and the pool is gone.
+  // From here on nothing ends tacho before the trace is written and the pool is removed.
   SignalInbox signals;
   if (signals.descriptor() < 0) return fail("signalfd: {}", strerror(errno));
   const TargetLimits limits;
@@ -341,7 +341,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
 
   TACHO_ASSIGN(const auto writer, trace::TraceWriter::create(recording.output, recording.writer));
   TACHO_ASSIGN(tape::Pool pool, make_pool(recording, room.pool_max));
-  // Before the target starts: its threads sample as soon as they are there.
+  // Before the target starts: its threads sample as soon as they exist.
   if (recording.sample_delay_s > 0)
     pool.header().enabled.fetch_and(~tape::source_bit::kSample, std::memory_order_relaxed);
   describe_run(*writer, options);

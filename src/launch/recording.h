@@ -24,7 +24,7 @@ struct Trigger {
 Result<Trigger> parse_trigger(const std::string& text);
 
 struct Recording {
-  // What
+  // What to record
   uint64_t sources = tape::source_bit::kAll;
   /// The configuration for targets: kernel filters, call stacks, details of CUDA. Starting adds the triggers' markers.
   event::Configuration target;

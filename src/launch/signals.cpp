@@ -64,7 +64,7 @@ std::optional<SignalInbox::Signal> SignalInbox::next() {
   const int number = static_cast<int>(info.ssi_signo);
   const bool by_kernel = info.ssi_code > 0;
   const bool by_us = info.ssi_code == SI_USER && info.ssi_pid == static_cast<uint32_t>(getpid());
-  // A pipe of ours that nobody reads, CPU time of ours that is used up.
+  // Our own broken pipe or used-up CPU time.
   const bool ours = number == SIGCHLD || by_us || (by_kernel && !is_of_terminal(number));
   return Signal{number, by_kernel && is_of_terminal(number), !ours && !by_kernel};
 }

@@ -430,7 +430,7 @@ inline constexpr uint32_t kMostKernelArguments = 32;
 
 /// A message or collective of MPI (table message). flags: MessageKind. value: low 16 bits number of the function that
 /// began it (Domain::kMpi), kMessageShown: the call that comes next on the thread shows it among its arguments. Host
-/// times. ~0 in sent and received, kNoPeer and kNoTag: not known or none.
+/// times. ~0 in sent and received, kNoPeer and kNoTag: unknown or none.
 struct MessageRecord {
   RecordHeader header;
   uint64_t correlation;
@@ -439,7 +439,7 @@ struct MessageRecord {
   uint64_t sent, received;
   int32_t peer;  // as MPI_COMM_WORLD numbers ranks
   int32_t tag;
-  uint32_t communicator;  // number of a CommunicatorRecord, 0 = not known
+  uint32_t communicator;  // number of a CommunicatorRecord, 0 = unknown
   uint32_t sequence;      // of a collective
 };
 inline constexpr int32_t kNoPeer = INT32_MIN, kNoTag = INT32_MIN;
@@ -448,7 +448,7 @@ inline constexpr uint32_t kMessageShown = 1 << 16;
 /// A communicator of MPI. value: its number (from 1). The newest of a number counts: it may have been named.
 struct CommunicatorRecord {
   RecordHeader header;
-  uint64_t id;  // the same on all of its ranks, 0 = not known
+  uint64_t id;  // the same on all of its ranks, 0 = unknown
   uint32_t size;
   uint32_t name, members;  // strings, 0 = none
   uint32_t origin;         // number of the function that made it, 0 = MPI itself

@@ -15,8 +15,8 @@ constexpr bool is_time(int64_t ns) {
   return ns >= -kFarthestTime && ns <= kFarthestTime;
 }
 
-/// The rule for rows that end before they begin: their duration is not known. They stay, they count as calls, and they
-/// add nothing to a time. The same for a duration that is none (kUnknown), or longer than kFarthestTime.
+/// The rule for rows that end before they begin: their duration is unknown. They stay, they count as calls, and they
+/// add nothing to a time. The same for an unknown duration (kUnknown), or longer than kFarthestTime.
 constexpr int64_t known_duration(int64_t duration) {
   return duration >= 0 && duration <= kFarthestTime ? duration : kUnknown;
 }

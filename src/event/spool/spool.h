@@ -60,7 +60,7 @@ struct SpoolRecord {
   uint64_t groups, groups_run;
   uint32_t name_bytes, values;
   uint64_t pass;      ///< which group of counters was on
-  uint64_t selected;  ///< 0: the filter left it out, there are no values
+  uint64_t selected;  ///< 0: left out by the filter, without values
 };
 static_assert(sizeof(SpoolRecord) == 144 && offsetof(SpoolRecord, name_bytes) == 120);
 

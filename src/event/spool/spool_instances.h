@@ -43,7 +43,7 @@ enum class RanOnce : uint32_t {
   kGraph,       ///< it is part of a graph
   kOwn,         ///< the runtime launched it, for a copy or a fill
   kOther,  ///< it came by a call that tacho does not repeat: with launch attributes, by a runtime that is linked statically
-  kUnknown,    ///< nothing is known of its arguments
+  kUnknown,    ///< its arguments are unknown
   kCallsHost,  ///< it may print, assert or use the device's heap
   kShared,     ///< its arguments name memory of other processes, of graphics, or memory that tacho did not see
   kMapped,     ///< the program has mapped memory itself (virtual memory, stream-ordered pools)
@@ -76,7 +76,7 @@ struct InstanceRecord {
   uint32_t grid[3], workgroup[3];  ///< work-items
   uint32_t lds, scratch;           ///< bytes of a workgroup, of a work-item
   uint32_t vgpr, accum, sgpr;
-  uint32_t selected;  ///< 0: the filter left it out, there are no values
+  uint32_t selected;  ///< 0: left out by the filter, without values
   uint32_t name_bytes, values;
   uint32_t once, reserved;  ///< RanOnce
 };

@@ -26,7 +26,7 @@ namespace {
 
 using namespace tacho;
 
-// What one instruction of a filter's program does. False: seccomp has no such instruction.
+// One instruction of a filter's program. False: seccomp has no such instruction.
 
 bool load(const sock_filter& step, const seccomp_data& data, const uint32_t (&memory)[BPF_MEMWORDS], uint32_t& to) {
   const uint32_t k = step.k;

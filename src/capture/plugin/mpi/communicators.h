@@ -11,7 +11,7 @@ namespace tacho::capture::mpi {
 
 struct Communicator {
   Word handle;
-  uint64_t id;  // 0 = not known
+  uint64_t id;  // 0 = unknown
   uint32_t number, origin;
   int size, rank;
   int peers;         // ranks that messages can go to: of an intercommunicator those of the other group

@@ -23,7 +23,7 @@ struct LoadedMpi {
   Word in_place = 0, ignore = 0;  ///< MPI_IN_PLACE; MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE
   size_t status_bytes = 0;
 
-  // Its functions; all of them are there.
+  // Its functions; none is missing.
   int (*comm_size)(Word, int*);
   int (*comm_rank)(Word, int*);
   int (*comm_test_inter)(Word, int*);

@@ -1,5 +1,5 @@
-// What MPI's requests stand for, from the call that makes one to the call that completes it, on whatever thread. Sends
-// are recorded when they are begun and are not kept here, unless their request is persistent.
+// The operations behind MPI's requests, from the call that makes one to the call that completes it, on whatever thread.
+// Sends are recorded when they are begun and are not kept here, unless their request is persistent.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ struct MpiRequest {
 
 /// Keeps `request` for `handle`. If the table has no room, the operation that it completes is not recorded.
 void keep_request(Word handle, const MpiRequest& request);
-/// A copy; false when it is not known.
+/// A copy; false if it is unknown.
 bool see_request(Word handle, MpiRequest& request);
-/// False when it is not known.
+/// False if it is unknown.
 bool known_request(Word handle);
-/// Takes it out, unless it is persistent; then it is inactive from here on. False when it is not known or not active.
+/// Takes it out, unless it is persistent; then it is inactive from here on. False if it is unknown or not active.
 bool complete_request(Word handle, MpiRequest& request);
-/// MPI_Start: false when it is not known; else a copy.
+/// MPI_Start: false if it is unknown; else a copy.
 bool start_request(Word handle, uint64_t begun, MpiRequest& request);
 void forget_request(Word handle);
 

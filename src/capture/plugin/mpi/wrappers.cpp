@@ -68,7 +68,7 @@ struct Context {
   bool recorded;
   alignas(8) char status[24];
   char* status_at;  // of a call with one status
-  Word probed_in;   // communicator of a message that a call before has found; 0 = not known
+  Word probed_in;   // communicator of a message that a call before has found; 0 = unknown
 };
 
 // Messages that MPI_Mprobe has found and windows are kept among the requests, whose handles have no such bits.
@@ -294,8 +294,8 @@ constexpr bool completes(Does does) {
   return does >= Does::kWaits && does <= Does::kTestsSome;
 }
 
-// A call that has succeeded: what it sent, received, began, completed or made. Each function below returns false for
-// calls that it does not know.
+// The facts of a call that has succeeded, to be recorded. Each function below returns false for calls that it does not
+// know.
 struct Done {
   const Role& role;
   const size_t number;

@@ -536,7 +536,7 @@ unsigned driver_major() {
   return major;
 }
 
-// The oldest driver for a CUPTI of that CUDA version (130001 = 13.0), by NVIDIA's compatibility table; 0 = not known.
+// The oldest driver for a CUPTI of that CUDA version (130001 = 13.0), by NVIDIA's compatibility table; 0 = unknown.
 unsigned needed_driver(uint32_t cupti) {
   switch (cupti / 10000) {
     case 11:

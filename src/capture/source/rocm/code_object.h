@@ -18,7 +18,7 @@ struct CodeObjectParts {
   Segment writable[kMost];  ///< segments that kernels can write: `__device__` variables
   size_t writable_count;
 };
-/// False if `image` is no 64-bit ELF file of this byte order, or one that lies about its parts.
+/// False if `image` is not a 64-bit ELF file of this byte order, or one with inconsistent parts.
 bool read_code_object(const uint8_t* image, size_t bytes, CodeObjectParts& out);
 
 struct KernelArguments {

@@ -132,7 +132,7 @@ hsa::Status follow(Copy* copy, hsa::Status status) {
                               completed, static_cast<void*>(copy)) == hsa::kSuccess)
     return status;
   if (status == hsa::kSuccess) {
-    // Without a handler nobody would complete the program's signal: wait for the copy here.
+    // Without a handler nothing would complete the program's signal: wait for the copy here.
     while (call<sig::SignalLoad>(g_runtime.core.hsa_signal_load_scacquire, copy->signal) > 0) sched_yield();
     completed(0, copy);
     return status;

@@ -73,7 +73,7 @@ void define(const HsaDevice& device, hsa::Symbol symbol) {
   if (!info(hsa::kSymbolType, &type) || type != hsa::kSymbolIsKernel || !info(hsa::kSymbolNameLength, &length) ||
       !info(hsa::kSymbolKernelObject, &object) || object == 0 || length > tape::kLongestText)
     return;
-  // Only here is memory taken from the program's heap: names may be long, and loading code is no hot path.
+  // Only here is memory taken from the program's heap: names may be long, and loading code is not a hot path.
   auto* const text = static_cast<char*>(malloc(length + 1));
   if (text == nullptr) return;
   if (info(hsa::kSymbolName, text)) {

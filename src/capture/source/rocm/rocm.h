@@ -51,7 +51,7 @@ struct HsaDevice {
   uint32_t vgpr_granule;   // registers per step of a kernel's descriptor
   bool unified_registers;  // vector and accumulation registers share a file (gfx90a and later)
 };
-/// nullptr for an agent that is no GPU, or unknown.
+/// nullptr for an agent that is not a GPU, or unknown.
 HsaDevice* device_of(hsa::Agent agent);
 /// Finds the GPUs, once.
 void find_devices();
@@ -83,7 +83,7 @@ struct OpenCall {
   bool starts, stops;   // recording has been switched on or off by a launch of this call
 };
 extern PerThread<OpenCall> g_open_calls;
-/// That of the calling thread. Threads that are not recorded share one that nobody reads.
+/// That of the calling thread. Threads that are not recorded share one that is never read.
 inline OpenCall& open_call() {
   static constinit OpenCall nobodys{};
   OpenCall* const own = g_open_calls.get();

@@ -7,7 +7,7 @@
 namespace tacho::capture::rocm {
 namespace {
 
-// Handles that are no streams but names of default ones (hip_runtime_api.h).
+// Handles that are not streams but names of default ones (hip_runtime_api.h).
 constexpr uint64_t kLegacyStream = 1, kPerThreadStream = 2;
 
 struct Stream {

@@ -12,7 +12,7 @@
 namespace tacho::capture::sampler {
 
 /// Looks for an interpreter in this process and learns its layout. Not in signal handlers; cheap when there is none or
-/// it is known. A version that is not supported is said in a note, once.
+/// it is known. A version that is not supported is reported in a note, once.
 void find_python();
 
 struct PythonScratch {
@@ -27,7 +27,7 @@ struct PythonScratch {
 };
 
 /// Frames of the calling thread, innermost first, into scratch.words; their number in `count`. [sp, stack_high) is the
-/// C stack, stack_high 0 when not known.
+/// C stack, stack_high 0 if unknown.
 event::PythonState python_frames(Prober& prober, uintptr_t sp, uintptr_t stack_high, PythonScratch& scratch,
                                  uint32_t& count);
 

@@ -42,7 +42,7 @@ struct Scratch {
 
 struct Thread {
   uint64_t generation;
-  uintptr_t stack_low, stack_high;  // 0 = not known
+  uintptr_t stack_low, stack_high;  // 0 = unknown
   Scratch* scratch;
   PythonScratch* launch_scratch;  // a sample may interrupt the reading of a launch's stack
   WaitingScratch* waiting;        // of a thread that launches and has no Python frames
@@ -293,7 +293,7 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
     if (left < wanted) wanted = left;
   }
   // As far as there is memory: programs take pages away even from stacks of their own (guards between coroutines), and
-  // another stack (signal stack, coroutine, a thread not known from its start) ends anywhere.
+  // another stack (signal stack, coroutine, a thread not seen from its start) ends anywhere.
   size_t there = 0;
   while (there < wanted) {
     const size_t to_page = 4096 - (begin + there) % 4096;

@@ -133,7 +133,7 @@ class Rest {
  public:
   explicit Rest(int64_t ns) : until_(ns > 0 ? now_ns() + ns : 0), ns_(ns) {}
   static int64_t of(const timespec& time) {
-    constexpr int64_t kMostSeconds = int64_t{1} << 31;  // of which nobody sees the end
+    constexpr int64_t kMostSeconds = int64_t{1} << 31;  // never reached in practice
     return (time.tv_sec < kMostSeconds ? time.tv_sec : kMostSeconds) * 1'000'000'000 + time.tv_nsec;
   }
   /// Later waits are not the first one.

@@ -6,7 +6,7 @@
 // puts memory back.
 //
 // One pass: a session is opened for the first kernel that passes the filter and held over many launches; a few that do
-// not pass are let through as ranges nobody reads, since closing costs as much as a dozen of those.
+// not pass are let through as unread ranges, since closing costs as much as a dozen of those.
 //
 // Kernel replay: switching passes is the expensive part (10 to 45 ms on an H200), so tacho repeats launches in batches
 // (replay.h). The first pass runs with the program. Before the program changes memory itself, or when the batch is
@@ -83,7 +83,7 @@ constinit uint32_t g_depth = 0;
 
 // How the launching call that holds the lock is measured.
 constinit CounterSession* g_measuring = nullptr;  // it is a range of this session
-constinit bool g_carrying = false;                // which nobody reads: the filter leaves it out
+constinit bool g_carrying = false;                // an unread range: the filter leaves it out
 constinit bool g_alone = false;                   // it is its own batch
 constinit bool g_emptying = false;                // the L2 is emptied before it
 constinit int64_t g_entered = 0;
@@ -267,7 +267,7 @@ replay::Emptied empty_cache(void* context) {
   if (way == replay::Emptied::kFailed) say_not_emptied();
   return way;
 }
-// Whether the L2 can be emptied here; that it is done the other way is said.
+// Whether the L2 can be emptied here; warns once if only by a sweep.
 bool can_empty(void* context) {
   const replay::Emptied way = replay::emptied_by(context);
   static constinit bool s_said = false;
@@ -374,7 +374,7 @@ int64_t boot_now() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// A call that is no launch: the lock is held until it returns, so that no batch is saved or run again meanwhile.
+// A call that is not a launch: the lock is held until it returns, so that no batch is saved or run again meanwhile.
 void enter_other(const cupti::CallbackData& call_data, Effect effect) {
   lock();
   if (effect == Effect::kCaptureBegins) {
@@ -563,7 +563,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::LaunchCa
   }
   if (g_emptying && (session == g_batch || g_collection.passes == 1)) {
     const replay::Emptied way = empty_cache(context);
-    if (way == replay::Emptied::kBySweep) ++session->used;  // a range that nobody reads
+    if (way == replay::Emptied::kBySweep) ++session->used;  // an unread range
     if (way != replay::Emptied::kFailed && session == g_batch) replay::note_emptied();
   }
   describe(record, *session, function, launch.dynamic_shared);

@@ -48,7 +48,7 @@ void memory_value(cl_mem handle, cl_mem_info what, T& value) {
   next<&D::clGetMemObjectInfo>(handle, what, sizeof value, static_cast<void*>(&value), nullptr);
 }
 
-// Takes the object up. Its size and so on are asked of the runtime, so that every way of creation is the same.
+// Takes the object up. The runtime is asked for its size and so on, so that every way of creation is the same.
 ClMemory* track(cl_mem handle, cl_mem parent_handle) {
   cl_mem_object_type type = CL_MEM_OBJECT_BUFFER;
   cl_mem_flags flags = 0;

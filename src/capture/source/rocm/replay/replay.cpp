@@ -552,7 +552,7 @@ uint64_t launch(const HipCall& does, const uint64_t* words, Next* next) {
       kept = {next, {}, kernel.number, kernel.name, thread->index, current_device()};
       memcpy(kept.words, copied, sizeof copied);
     } else if (static_cast<uint32_t>(result) == 0) {
-      // It ran, and was not to be measured, or was launched where nobody saw it: memory must not go back before it.
+      // It ran unmeasured on purpose, or tacho did not see its dispatch: memory must not go back before it.
       close_batch(RanOnce::kOther);
     }
     if (by_itself) end_batch(*thread);

@@ -18,7 +18,7 @@ struct KnownKernel {
   size_t number;
   const char* name;  // stays
   const KernelArguments*
-      arguments;    // stays; nullptr = not known, or not the same in all code that has a kernel of that name
+      arguments;    // stays; nullptr = unknown, or not the same in all code that has a kernel of that name
   bool wanted;      // by the user's filter
   bool collective;  // it waits for other GPUs or processes
   bool waits;       // note_waiting() was called for it

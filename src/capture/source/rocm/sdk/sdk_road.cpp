@@ -63,7 +63,7 @@ int see_loaded(dl_phdr_info* info, size_t, void* data) {
   return 0;
 }
 
-// HIP 7 and rocprofiler-sdk 1.x belong together, HIP 6 and 0.x. 0 = not known.
+// HIP 7 and rocprofiler-sdk 1.x belong together, HIP 6 and 0.x. 0 = unknown.
 int hip_major(const char* library) {
   const char* const name = base_name(library);
   const char* const number = strstr(name, ".so.");
@@ -71,7 +71,7 @@ int hip_major(const char* library) {
 }
 
 struct Search {
-  int major;  // of HIP, 0 = not known
+  int major;  // of HIP, 0 = unknown
   char path[PATH_MAX];
 };
 
@@ -191,7 +191,7 @@ bool take_sdk_road(const char* library) {
   const Guard lock(g_road_lock);
   const Road taken = g_road.load(std::memory_order_acquire);
   if (taken != Road::kUndecided) return taken == Road::kSdk;
-  // A tool of the program's own started the library before HIP was there.
+  // A tool of the program's own started the library before HIP was loaded.
   static_cast<void>(library);
   g_traced = capture::start() && tape::configuration().counter_folder.empty();
   const bool take = g_traced && tape::configuration().amd_source != event::AmdSource::kHsa;

@@ -5,7 +5,7 @@
 // hipStreamPerThread.
 //
 //   external correlation    bits 0..31                       32..63
-//                           stream, from 1 (0 = not known)   node of a graph's launch, from 1 (0 = of no graph)
+//                           stream, from 1 (0 = unknown)   node of a graph's launch, from 1 (0 = of no graph)
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/syscall.h>

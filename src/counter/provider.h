@@ -171,7 +171,7 @@ struct CollectRequest {
   Caches caches = Caches::kDefault;
   bool operators = false;     ///< records PyTorch's operators, in a run of their own where needed (Outcome::operators)
   bool pc_samples = false;    ///< adds a run that samples the program counter (Provider::can_sample_pc)
-  bool only_samples = false;  ///< with pc_samples: nothing else was asked for
+  bool only_samples = false;  ///< with pc_samples: only these were requested
   PcSampling pc_sampling;
   bool instances = false;  ///< keep the value of every unit (Provider::counts_instances)
   double max_time_s = 0;   ///< upper limit of the time for interpretation; 0 = no limit (Provider::simulates)

@@ -18,7 +18,7 @@ struct SampledRun {
   };
   struct Kernel {
     uint64_t id = 0, code_object = 0;
-    uint64_t entry = 0;  ///< of its first instruction in the code object; 0 = not known
+    uint64_t entry = 0;  ///< of its first instruction in the code object; 0 = unknown
     std::string name;    ///< mangled
   };
   struct Ran {
@@ -30,7 +30,7 @@ struct SampledRun {
     uint64_t exec_mask = 0, dispatch = 0, correlation = 0;
     uint64_t code_object = 0, offset = 0;  ///< code_object 0: `offset` is an address in memory
     uint64_t hardware = 0;                 ///< rocprofiler_pc_sampling_hw_id_v0_t
-    int64_t instruction = -1;              ///< index; -1 = its code object is not known
+    int64_t instruction = -1;              ///< index; -1 = its code object is unknown
     uint32_t group[3] = {};
     uint32_t waves = 0,
              snapshot = 0;  ///< stochastic: waves on the unit, rocprofiler_pc_sampling_snapshot_v0_t
@@ -47,7 +47,7 @@ struct SampledRun {
   std::vector<Sample> samples;  ///< by dispatch and time
 };
 
-/// "ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_VALU"; of a number that is not known "..._LAST".
+/// "ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_VALU"; of an unknown number "..._LAST".
 std::string sampled_type_name(unsigned type);
 /// "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT", likewise.
 std::string stall_reason_name(unsigned reason);

@@ -45,7 +45,7 @@ struct SampledProcess {
 /// Adds the pieces in one file's bytes, up to the first malformed one; false when there is one.
 bool parse_sampled(std::string_view bytes, SampledProcess& out);
 
-/// A code object's bytes by the addresses in its file. Empty where it is no ELF file.
+/// A code object's bytes by the addresses in its file. Empty where it is not an ELF file.
 class CodeImage {
  public:
   explicit CodeImage(std::string bytes);

@@ -319,7 +319,7 @@ class AmdProvider : public Provider {
       if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
   }
 
-  // How the SDK is asked for the counters of the passes, and which columns they become.
+  // The settings by which the SDK counts the passes, and the columns that the counters become.
   struct Requests {
     std::vector<std::pair<std::string, std::string>> settings;
     std::vector<amd::Columns> columns;  // by pass

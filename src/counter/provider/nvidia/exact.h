@@ -21,7 +21,7 @@ bool is_deterministic(std::string_view metric);
 std::vector<std::vector<std::string>> whole_groups(
     std::span<const std::string> counters, const std::function<size_t(const std::vector<std::string>&)>& passes);
 
-/// The deterministic counters whose values are no whole numbers, or differ between launches of the same kernel and
+/// The deterministic counters whose values are not whole numbers, or differ between launches of the same kernel and
 /// shape: CUPTI counted them on a part of the units and extrapolated. values[row * counters.size() + column];
 /// `launches` names the kernel and shape of each row.
 std::vector<std::string> extrapolated(std::span<const std::string> counters, std::span<const double> values,

@@ -60,7 +60,7 @@ const Measurement* behind(const DeviceCeilings& device, std::string_view column)
   return best;
 }
 
-// The right to measure a device, among processes of this user on this machine; nobody waits where it cannot be had.
+// The right to measure a device, among processes of this user on this machine; without it, a process measures anyway.
 class Lock {
  public:
   explicit Lock(const std::string& cached) {

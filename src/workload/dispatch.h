@@ -1,4 +1,4 @@
-// A kernel dispatch of a profile folder, what identifies it, and which of its values are read.
+// A kernel dispatch of a profile folder, its identity, and which of its values are read.
 #pragma once
 
 #include <array>

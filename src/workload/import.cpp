@@ -56,7 +56,7 @@ std::vector<std::string> header_of(const std::string& path) {
   return names;
 }
 
-// Columns of a kernel's row that are no counters.
+// Columns of a kernel's row that are not counters.
 bool tells_of_dispatch(std::string_view name) {
   static const std::set<std::string_view> kKnown = {"Kernel_Name",
                                                     "Dispatch_ID",

@@ -34,7 +34,7 @@ class GpuMonitor {
   virtual ~GpuMonitor() = default;
   /// Library, driver and GPUs, for the trace's properties: (key, value).
   virtual std::vector<std::pair<std::string, std::string>> describe() const = 0;
-  /// One round. A GPU that is lost is said in `problems` once and left out from then on.
+  /// One round. A lost GPU is named in `problems` once and left out from then on.
   virtual void read(const GpuSelection& selection, std::vector<GpuReading>& out,
                     std::vector<std::string>& problems) = 0;
 

@@ -85,7 +85,7 @@ class AmdSmi : public GpuMonitor {
         uint32_t engines[16] = {};  // graphics, memory controller, media, reserved
         if (good(activity_(gpu.handle, engines))) {
           const auto percent = [&](const char* name, const char* text, const char* category, uint32_t value) {
-            if (value <= 100) put(out, name, gpu.index, "%", text, category, value);  // 0xffff...: not known
+            if (value <= 100) put(out, name, gpu.index, "%", text, category, value);  // 0xffff...: unknown
           };
           percent("GFX Busy", kBusyText, "device_busy_gfx", engines[0]);
           percent("UMC Busy", kMemoryBusyText, "device_busy_umc", engines[1]);

@@ -213,7 +213,7 @@ struct Analysis::Impl {
     }
     if (std::string note = ids_note(catalog, meanings); !note.empty()) id_notes.push_back(std::move(note));
     if (given_blocks) return {};
-    // Blocks that were not recorded cannot be shown. Hardware block names of old versions ("SQ") are no ids and choose
+    // Blocks that were not recorded cannot be shown. Hardware block names of old versions ("SQ") are not ids and choose
     // nothing.
     for (const std::string& text : workload.recorded_blocks) {
       const auto selection = resolve(catalog, text, IdScheme::kV33);

@@ -48,7 +48,7 @@ struct Finding {
   uint32_t kernel = 0;
   std::string slug, title, meaning;
   std::vector<std::string> advice;
-  bool possible = false;     ///< an interval straddles its threshold, or something that could refute it is not known
+  bool possible = false;     ///< an interval straddles its threshold, or something that could refute it is unknown
   std::string doubt;         ///< why it is only possible
   double low = 0, high = 0;  ///< percent of the kernel's time (or of `of`) that could be saved
   std::string of;            ///< the count that would shrink; "" = time

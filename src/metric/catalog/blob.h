@@ -21,7 +21,7 @@ namespace tacho::metric {
 std::string encode_blob(std::span<const Architecture> architectures, std::span<const Catalog> catalogs,
                         const RuleBook& rules);
 
-/// The architectures in the blob; fails on bytes that are no blob of this version. Views point into `blob`.
+/// The architectures in the blob; fails on bytes that are not a blob of this version. Views point into `blob`.
 Result<std::vector<Architecture>> decode_architectures(std::string_view blob);
 
 /// The catalog of one of the blob's architectures; its text points into `blob`, which must outlive it.

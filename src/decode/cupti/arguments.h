@@ -9,7 +9,7 @@
 namespace tacho::decode {
 
 /// "dst=0x7f10, src=0x7ffc, count=4096, kind=host to device": the structure of parameters of a CUDA call, which CUPTI
-/// calls `function`. Empty for one that is not known (vendor/nvidia/call_parameters.h) or for too few bytes.
+/// calls `function`. Empty for an unknown one (vendor/nvidia/call_parameters.h) or for too few bytes.
 std::string cuda_call_text(std::string_view function, std::span<const std::byte> parameters);
 
 }  // namespace tacho::decode

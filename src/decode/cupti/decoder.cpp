@@ -300,7 +300,7 @@ int64_t CuptiDecoder::convert(uint64_t cupti_ns) const {
 }
 
 int64_t CuptiDecoder::time(uint64_t cupti_ns) {
-  // A time decades away from the start of the process is no time: kept where arithmetic on it is safe.
+  // A time decades away from the start of the process is invalid: kept where arithmetic on it is safe.
   constexpr uint64_t kDecades = 1'000'000'000'000'000'000;
   const uint64_t origin = clock_ == BlockClock::kScaled                      ? base_ns_
                           : clock_ == BlockClock::kPaired && !pairs_.empty() ? pairs_.front().first
@@ -925,7 +925,7 @@ void CuptiDecoder::block(const tape::BlockHeader& header, std::span<const std::b
     const uint32_t size = record_size(record_kind, version);
     if (size == 0 || offset + size > bytes.size()) {
       if (completed || record_kind != 0) ++unknown_[std::min(record_kind, cupti::kKinds)];
-      break;  // where the next record would begin is not known
+      break;  // the begin of the next record is unknown
     }
     ++facts_.records;
     if (incomplete) {

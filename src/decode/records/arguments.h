@@ -13,7 +13,7 @@
 namespace tacho::decode {
 
 /// "command_queue=0x5581, blocking_read=1, offset=0, size=4096": the parameters of an OpenCL function, a 64-bit word
-/// each. Where an error code goes is left out. Empty for a function that is not known.
+/// each. Where an error code goes is left out. Empty for a function that is unknown.
 std::string opencl_call_text(uint16_t function, std::span<const uint64_t> words);
 
 /// "0: buffer 0x5581 of 4096 B, 1: 7, 2: 256 B local": the values that clSetKernelArg set, by index. Values of 4 and 8

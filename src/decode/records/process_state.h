@@ -104,7 +104,7 @@ class ProcessState : public ProcessContext {
     int64_t label = 0, payload = 0;
     uint32_t domain = 0;
   };
-  // A range that is not nested belongs to the thread that began it, on a line of its own.
+  // A range that is not nested belongs to the thread that began it, on its own line.
   struct Range {
     Open open;
     int64_t track;

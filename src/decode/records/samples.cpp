@@ -110,7 +110,7 @@ const ProcessSamples::Map* ProcessSamples::find_map(uint64_t address) {
   };
   Map* map = look();
   if (map == nullptr) {
-    // Libraries are opened at any time; code that nothing maps is asked for again and again.
+    // Libraries are opened at any time; lookups of unmapped code repeat.
     const int64_t now = raw_now();
     if (now - maps_read_ > maps_pause_) {
       read_maps();

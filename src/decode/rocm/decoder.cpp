@@ -258,7 +258,7 @@ RocprofilerDecoder::Agent& RocprofilerDecoder::agent_of(uint64_t handle) {
   return agents_[handle];
 }
 
-// Called for agents that work was recorded of: such a one is a GPU, whatever is known of it.
+// Called for agents with recorded work: such an agent is a GPU, even if undescribed.
 int64_t RocprofilerDecoder::copies_track(uint64_t handle) {
   Agent& agent = agent_of(handle);
   if (agent.row == 0)

@@ -71,7 +71,7 @@ class RocprofilerDecoder : public BlockDecoder {
     int64_t row = 0;  // of table function, for calls
     event::CopyDirection direction = event::CopyDirection::kUnknown;
     bool frees = false, has_result = false, begins = false, ends = false;
-    const vendor::CallParameters* parameters = nullptr;  // of a HIP call; nullptr = not known
+    const vendor::CallParameters* parameters = nullptr;  // of a HIP call; nullptr = unknown
   };
   struct KernelFacts {
     int64_t name = 0;

@@ -123,7 +123,7 @@ Result<std::string> Document::tiles(Run& run, const report::HttpRequest& request
   return out;
 }
 
-// Answers that take their time: the page asks again until they are there.
+// Answers that take their time: the page asks again until they are ready.
 Result<std::string> Document::background(const std::string& key, const Jobs::Work& work) {
   const Jobs::Answer answer = jobs_.ask(key, work);
   if (answer != nullptr) return *answer;

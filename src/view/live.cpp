@@ -23,7 +23,7 @@ namespace tacho::view {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kKept = 10 * kSecond;  // a state that nobody asks for any more
+constexpr int64_t kKept = 10 * kSecond;  // a state without requests
 constexpr size_t kMostStates = 3;
 constexpr int64_t kRest = 3;  // times as long as making a state took
 

@@ -49,7 +49,7 @@ class Run {
 
   /// The run's part of /api/document. `summary`: why a page holds less than the trace does; "" otherwise.
   std::string document(std::string_view summary = {});
-  /// Waits until the index and the findings are there.
+  /// Waits until the index and the findings are ready.
   Status wait();
   Result<std::string> overview();
   /// Sums over [from, to).
@@ -62,7 +62,7 @@ class Run {
   Result<std::string> sql(const std::string& statement, std::string_view dialect);
   Result<std::string> schema();
 
-  /// Another view of the run: made when it is asked for the first time, and kept.
+  /// Another view of the run: made on the first request, and kept.
   void offer(std::string name, MakeView make);
   bool offers(std::string_view name) const;
   Result<std::string> offered(std::string_view name);
@@ -128,7 +128,7 @@ class Run {
   std::vector<std::string> view_names_;
   std::map<std::string, Offer, std::less<>> offers_;
   std::mutex passes_lock_;
-  std::optional<walk::FirstPasses> passes_;  // made when it is asked for
+  std::optional<walk::FirstPasses> passes_;  // made on the first request
   std::mutex sql_lock_;
   std::unique_ptr<query::Session> session_;
   std::string session_dialect_;

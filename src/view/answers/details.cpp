@@ -1,4 +1,4 @@
-// One slice with everything that is known of it, and one name with its launches (run.h).
+// One slice with all its details, and one name with its launches (run.h).
 #include "view/answers/details.h"
 
 #include <algorithm>
@@ -161,7 +161,7 @@ Result<std::pair<int64_t, bool>> Run::stack_of_sample(uint64_t row) {
   return std::pair(dim[place->row], duration[place->row] == 0);
 }
 
-// A row that details are asked of.
+// The row of a request for details.
 struct Run::Asked {
   uint64_t row = 0;
   size_t line = 0;

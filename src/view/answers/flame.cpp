@@ -73,7 +73,7 @@ Result<std::string> flame(const Run& run, const Run* base, const FlameChoice& ch
     if (choice.to != INT64_MAX) options.to = time_of(choice.to);
     TACHO_ASSIGN(trees.emplace_back(), analysis::stack_tree(each->trace(), options));
   }
-  // Of the whole run: a span without samples is no run without stacks.
+  // Of the whole run: a span without samples is not a run without stacks.
   std::string note;
   bool stacks = true;
   for (size_t i = 0; i < runs.size(); ++i) {

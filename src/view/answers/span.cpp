@@ -130,7 +130,7 @@ Result<std::string> Run::span(int64_t from, int64_t to) {
   const int64_t begin = std::max<int64_t>(from, 0), end = std::min(to, index_.length());
   for (const size_t device : index_.devices()) {
     if (end <= begin) break;
-    // Before its first and after its last operation a device is not in use, which is no idling.
+    // Before its first and after its last operation a device is not in use, which is not idling.
     const walk::Span used = index_.span_of(device);
     const int64_t first = std::max(begin, used.first), last = std::max(std::min(end, used.last), first);
     TACHO_ASSIGN(const Activity did, index_.activity(device, first, last));

@@ -52,7 +52,7 @@ inline bool earlier_or_longer(const Slice& a, const Slice& b) {
   return a.row < b.row;
 }
 
-/// For slices that are no row: a stretch of work on a group's line.
+/// For slices that are not a row: a stretch of work on a group's line.
 inline constexpr uint64_t kNoRow = UINT64_MAX;
 
 /// True for tables of a device's own work: not for waits, and not for facts about the device.

@@ -16,7 +16,7 @@ class Lanes {
  public:
   /// `nest`: a slice lies below every slice that contains it, as calls do; else in the lowest lane that is free.
   explicit Lanes(bool nest = false) : nest_(nest) {}
-  /// The lane of the next slice. Contract: `start` is no smaller than before; of slices that begin together the longest
+  /// The lane of the next slice. Contract: `start` never decreases; of slices that begin together the longest
   /// comes first.
   uint16_t next(int64_t start, int64_t end) {
     size_t lane = 0;

@@ -1,4 +1,5 @@
-# Run by cpack on the staged files: what lies elsewhere in a Debian package than in the relocatable archive.
+# Run by cpack on the staged files: moves the files that lie elsewhere in a Debian package than in the relocatable
+# archive.
 set(usr ${CPACK_TEMPORARY_DIRECTORY}/usr)
 # The Python package, importable without PYTHONPATH.
 file(MAKE_DIRECTORY ${usr}/lib/python3/dist-packages)

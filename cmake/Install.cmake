@@ -1,4 +1,4 @@
-# What an installation (and the package of scripts/package.sh) consists of.
+# The contents of an installation (and of the package of scripts/package.sh).
 include(GNUInstallDirs)
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # only the target "product" is installed
 if(NOT TACHO_FUZZ)
@@ -29,7 +29,7 @@ if(NOT TACHO_FUZZ)
 
   # Symlinks under the names of the tools whose command lines tacho takes over: in the build tree, and installed where
   # they shadow nobody's own tools unless the user puts that folder into PATH. Names of scripts are scripts, because
-  # users write `python3 rpd2tracing.py`; tacho itself is there, because messages name it.
+  # users write `python3 rpd2tracing.py`; tacho itself is among them, because messages name it.
   file(STRINGS ${CMAKE_SOURCE_DIR}/src/cli/personalities/personalities.def lines REGEX "^TACHO_PERSONALITY")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/personalities/personalities.def)
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/personalities)

@@ -1,5 +1,5 @@
-# Third-party libraries, all from Debian 12 packages (scripts/packages.sh lists them). Linked statically: what ships
-# must start on a machine where none of them is installed.
+# Third-party libraries, all from Debian 12 packages (scripts/packages.sh lists them). Linked statically: the shipped
+# program must start on a machine where none of them is installed.
 find_package(Threads REQUIRED)
 
 function(tacho_static_library target archive)

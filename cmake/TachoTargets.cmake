@@ -3,8 +3,8 @@
 add_library(tacho_flags INTERFACE)
 target_compile_options(tacho_flags INTERFACE -Wall -Wextra $<$<COMPILE_LANGUAGE:CXX>:-Wconversion> -fno-plt)
 target_include_directories(tacho_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/gen)
-# Line tables cost a tenth of compiling and quadruple the program. Examples and the programs of tests, whose lines tacho shows, have
-# theirs.
+# Line tables cost a tenth of compiling and quadruple the program. Only examples and the programs of tests, whose lines
+# tacho shows, have theirs.
 if(NOT TACHO_LINES AND NOT TACHO_SANITIZE)
   target_compile_options(tacho_flags INTERFACE $<$<CONFIG:RelWithDebInfo>:-g0>)
 endif()
@@ -41,9 +41,9 @@ function(tacho_unity target)
   endif()
 endfunction()
 
-# tacho_cold(target): -O1 with the inlining of -O2, which compiles in two thirds of the time. For folders that are no slower by
-# it: code that runs once a command, such as options and tables, and loops that wait for memory. What reads, writes and decodes
-# events is up to a fifth slower and keeps -O2.
+# tacho_cold(target): -O1 with the inlining of -O2, which compiles in two thirds of the time. For folders that are not
+# slower with it: code that runs once a command, such as options and tables, and loops that wait for memory. Code that
+# reads, writes and decodes events is up to a fifth slower and keeps -O2.
 function(tacho_cold target)
   set(flags -O1)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
@@ -82,12 +82,12 @@ function(tacho_library folder)
   endif()
 endfunction()
 
-# tacho_test(folder [RECURSIVE] [SEPARATE] [OPTIMISED] [SERIAL] [USES target...]): one GoogleTest program test_<folder> (_ for /) of
-# tests/<folder>/*.cpp, which tests src/<folder>; one CTest entry per test case. Its own code is not optimised: that halves
-# what compiling it costs, and the code that it tries is.
-# RECURSIVE: the folders below are part of it, but for folders "tool", which are programs of their own. SEPARATE: its files are always compiled one by one. OPTIMISED: its own
-# code is optimised too, because it races with what it tries. SERIAL: so is this, and nothing else runs beside its tests,
-# because they measure time.
+# tacho_test(folder [RECURSIVE] [SEPARATE] [OPTIMISED] [SERIAL] [USES target...]): one GoogleTest program test_<folder>
+# (_ for /) of tests/<folder>/*.cpp, which tests src/<folder>; one CTest entry per test case. Its own code is not
+# optimised, which halves the cost of compiling it; the tested code is.
+# RECURSIVE: the folders below are part of it, except folders "tool", which are programs of their own. SEPARATE: its
+# files are always compiled one by one. OPTIMISED: its own code is optimised too, because it races with the tested code.
+# SERIAL: optimised as well, and nothing else runs beside its tests, because they measure time.
 function(tacho_test folder)
   cmake_parse_arguments(A "RECURSIVE;SEPARATE;OPTIMISED;SERIAL" "" "USES" ${ARGN})
   string(REPLACE "/" "_" name "test_${folder}")

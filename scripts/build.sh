@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Configures and builds with a CMake preset: scripts/build.sh [preset] [target], default release and everything. Quiet unless
-# it fails. The target "product" is what a user runs: no tests, no benchmarks.
+# Configures and builds with a CMake preset: scripts/build.sh [preset] [target], default release and everything. Quiet
+# unless it fails. The target "product" builds only the files that a user runs: no tests, no benchmarks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Compares what tacho declares of rocprofiler-sdk (src/vendor/amd/sdk.h, sdk_counting.h) and what the tests' imitation does
-# (tests/rocm/sdk/abi.h) with AMD's own headers: sizes, offsets, enumerators, the functions' parameters. tacho itself builds
-# without them.
+# Compares tacho's declarations of rocprofiler-sdk (src/vendor/amd/sdk.h, sdk_counting.h) and those of the tests'
+# imitation (tests/rocm/sdk/abi.h) with AMD's own headers: sizes, offsets, enumerators, the functions' parameters. tacho
+# itself builds without them.
 #   scripts/check-rocm-abi.sh --headers FOLDER...     folders for -I: /opt/rocm/include; or of a source tree, with HIP's and HSA's
-# Works with the headers of 0.5 (ROCm 6.3) and later. Exit code 0: they agree; 1: the compiler names what differs.
+# Works with the headers of 0.5 (ROCm 6.3) and later. Exit code 0: they agree; 1: the compiler names the differences.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)

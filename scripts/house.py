@@ -19,11 +19,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIMITS = ROOT / "scripts" / "house.limits"
 CODE = (".h", ".cpp")
 
-# Rooms that may name a column by its position: they define what a position is.
+# Rooms that may name a column by its position: they define positions.
 POSITIONS = ("src/trace/", "src/walk/")
 # Rooms that write text of their own: the printers, foreign file formats, and the protocol of the pages.
 PRINTERS = ("src/report/", "src/format/", "src/view/", "src/metric/render/page/", "src/base/", "src/trace/")
-# What joins device work to the call that launched it: the pair that identifies a call, or a slack between two clocks.
+# Code that joins device work to the call that launched it: the pair that identifies a call, or a slack
+# between two clocks.
 JOIN = re.compile(r"\bCallKey\b|\{\s*process\w*,\s*correlation\w*\s*\}|\bk(?:ClocksDisagree|Slack) = 100'000'000")
 BY_POSITION = re.compile(r"\b(?:row|rows|cells|values|columns|base|extra)(?:\(\))?\[[^\]]*\]")
 WITH_POSITIONS = re.compile(r"\b(?:Time)?Cursor\b|constexpr int k\w+\[\] =")
@@ -103,10 +104,10 @@ def functions(text):
     A block ends in a line that is its indentation and "}"; it began at the last line of that indentation. What begins with
     struct, class or the like holds functions of its own; namespaces are not indented.
     """
-    # What follows a raw string stays behind it, not at the line's begin.
+    # Text after a raw string stays behind it, not at the line's begin.
     lines = RAW_STRING.sub(lambda raw: "\n" * raw.group().count("\n") + " " * 120, text).split("\n")
     result = []
-    starts = {}  # indentation: the line that began what is open there
+    starts = {}  # indentation: the line that began the block
     inside = []  # indentations of the functions around this line: outer ones only
     for at, line in enumerate(lines):
         stripped = line.lstrip(" ")

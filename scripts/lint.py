@@ -98,7 +98,7 @@ def check_format(_):
 
 
 def dependencies(build):
-    """What each object of the last build was made of, as ninja remembers: {object: [file, ...]}."""
+    """The files behind each object of the last build, as ninja remembers: {object: [file, ...]}."""
     text = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True).stdout
     result = {}
     for part in text.split("\n\n"):
@@ -173,7 +173,7 @@ def check_tidy(options):
 
 
 def areas():
-    """What a commit may be about: a folder's name or its path below src, a command, or one of a few others."""
+    """The areas of commits: a folder's name or its path below src, a command, or one of a few others."""
     folders = [path.relative_to(ROOT) for top in ("src", "tests", "docs") for path in (ROOT / top).rglob("*") if path.is_dir()]
     commands = re.findall(r"^TACHO_COMMAND\((\w+)", (ROOT / "src/cli/commands.def").read_text(), re.M)
     tops = [path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")]
@@ -207,7 +207,8 @@ def check_subjects(options):
 
 
 def check_python(_):
-    """Python files: what pyflakes and pycodestyle find; the source line of an excused finding says noqa."""
+    """Python files: the faults that pyflakes and pycodestyle find; the source line of an excused finding says
+    noqa."""
     tools = [shutil.which("pyflakes3"), shutil.which("pycodestyle")]
     if not all(tools):
         print("lint.py: no pyflakes3 or no pycodestyle (scripts/packages.sh test installs them)", file=sys.stderr)
@@ -229,7 +230,7 @@ def excused(line):
 
 
 def check_web(options):
-    """The pages' sources: what eslint finds, and what prettier would write otherwise."""
+    """The pages' sources: the faults that eslint finds, and files that prettier would change."""
     web = pathlib.Path(options.build).resolve() / "web"
     if not (web / "node_modules/prettier").exists():
         print(f"lint.py: no prettier in {web}/node_modules (the target web_page installs it)", file=sys.stderr)

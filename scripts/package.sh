@@ -15,7 +15,7 @@ cmake --install build --prefix "$stage/$name" --strip >/dev/null
 tar -C "$stage" --owner=0 --group=0 --sort=name -czf "$target/$name.tar.gz" "$name"
 (cd "$stage" && cpack --config "$OLDPWD/build/CPackConfig.cmake" -B "$stage/deb" >"$stage/cpack.log" 2>&1) ||
   { cat "$stage/cpack.log" >&2; exit 1; }
-# cpack counts every symbolic link as what it names: 12 times the program. The true size goes in.
+# cpack counts the target of every symbolic link: 12 times the program. The true size goes in.
 package=$(basename "$stage"/deb/*.deb)
 dpkg-deb --raw-extract "$stage/deb/$package" "$stage/raw"
 size=$(du --apparent-size -ks --exclude=DEBIAN "$stage/raw" | cut -f1)

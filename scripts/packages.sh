@@ -36,8 +36,8 @@ missing=()
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
 done
-# Engines that Debian does not have, as C libraries: tests write and read Parquet with DuckDB's, and run SQL in ClickHouse's. The
-# latter is 130 MB to fetch and 530 MB on the disk, so that only who asks for everything (TACHO_REQUIRE_DATA=1, CI) gets it.
+# Engines that Debian does not have, as C libraries: tests write and read Parquet with DuckDB's, and run SQL in
+# ClickHouse's. The latter is 130 MB to fetch and 530 MB on the disk, so only TACHO_REQUIRE_DATA=1 (CI) gets it.
 engine() {  # folder of tests/, library
   local folder log
   folder=$(dirname "$0")/../tests/$1

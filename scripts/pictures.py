@@ -24,7 +24,7 @@ NO_BREAK = "\u00a0"  # SVG folds plain spaces
 
 
 def in_terminal(command, folder, environment):
-    """What a terminal of 80 columns shows of `command > /dev/null`."""
+    """The output of `command > /dev/null` on a terminal of 80 columns."""
     parent, child = pty.openpty()
     subprocess.run(["stty", "cols", str(COLUMNS), "rows", "60"], stdin=child, check=True)
     process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=child)

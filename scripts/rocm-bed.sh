@@ -112,7 +112,7 @@ if [ "$mode" = prepare ]; then
   exit 0
 fi
 
-# What runs inside a mount namespace of its own is tests/rocm/enter.py.
+# tests/rocm/enter.py runs inside the mount namespace.
 enter() {  # topology preload command...
   exec "$python" -I -S "$here/tests/rocm/enter.py" "$root" "$1" "$2" "$PWD" "${@:3}"
 }

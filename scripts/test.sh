@@ -41,7 +41,7 @@ if [ "${1:-}" = --folder ]; then
 fi
 
 scripts/packages.sh build run test
-# A setting lasts in a build folder; only who asks for it gets or ends it.
+# A setting lasts in a build folder, until TACHO_TIDY changes it.
 [ -z "${TACHO_TIDY:-}" ] || cmake --preset release -DTACHO_TIDY="$TACHO_TIDY" >/dev/null
 scripts/build.sh release
 mkdir -p "$POCL_CACHE_DIR"

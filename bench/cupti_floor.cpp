@@ -1,5 +1,5 @@
-// The floor that tracing CUDA is measured against: a bare CUPTI client that enables the same activity kinds, hands out
-// buffers, walks what comes back and does nothing with it but count. Loaded by CUDA_INJECTION64_PATH.
+// The floor for the cost of tracing CUDA: a bare CUPTI client that enables the same activity kinds, hands out buffers,
+// walks the returned ones and does nothing but count. Loaded by CUDA_INJECTION64_PATH.
 //
 // FLOOR_KINDS: letters of what to enable (k kernels, c copies and fills, r runtime API, q not its calls that only ask,
 // d driver API, l only launching driver calls, m memory, s synchronisation, o overhead, j compilation, g graph launches

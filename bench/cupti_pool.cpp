@@ -1,4 +1,4 @@
-// Runs a command with libtacho.so's CUDA source and a pool, drains it without decoding, and prints what came: buffers,
+// Runs a command with libtacho.so's CUDA source and a pool, drains it without decoding, and prints the result: buffers,
 // bytes and records by kind. Measures the target's side alone and shows what CUPTI really writes.
 //
 // cupti_pool [-p] [-c key=value]... [-l libtacho.so] [-s source-bits] [-d records-to-dump] [-m pool-MiB] [-f
@@ -59,7 +59,7 @@ struct Counter {
     }
   }
 
-  // A buffer that CUPTI still held: what does it look like inside?
+  // A buffer that CUPTI still held: prints its contents.
   void open_buffer(const tape::BlockHeader& block, std::span<const std::byte> content) {
     size_t used = content.size();
     while (used > 0 && content[used - 1] == std::byte{0}) --used;

@@ -83,7 +83,7 @@ def measure(commands):
 
 
 def peer(name, command, prepare=None, outputs=()):
-    """CPU s of upstream's tool: runs of it here, or what was recorded elsewhere."""
+    """CPU s of upstream's tool: runs of it here, or figures recorded elsewhere."""
     if not UPSTREAM:
         return [RECORDED[name]], f"{name}: recorded on another machine"
     times = []

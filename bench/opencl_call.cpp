@@ -1,4 +1,4 @@
-// What a traced OpenCL call costs: times a loop of the cheapest call that an application can make (clRetainEvent and
+// The cost of a traced OpenCL call: times a loop of the cheapest call that an application can make (clRetainEvent and
 // clReleaseEvent of a user event) and prints ns per call. Run with and without tacho; the difference is ours.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>

@@ -1,12 +1,12 @@
 #!/bin/bash
 # Wall time, processor time and peak memory of `tacho ranks`: eight recorded ranks (the four of ranks4 twice), and synthetic ranks, no
-# two alike. What others publish about the like: TraceLens takes about 45 s for the report of 8 ranks (pull request 599);
+# two alike. Published figures of other tools: TraceLens takes about 45 s for the report of 8 ranks (pull request 599);
 # HTA takes up to 950 GB of memory for 200 GB of files (HolisticTraceAnalysis issue 250). The goals are 1 s for the eight recorded
 # ranks, and 60 s and 1 GB for the synthetic ones on two processors. The load says how much else ran meanwhile.
 # The synthetic ranks need about 0.27 MB of disk for each 100,000 events and rank in $TMPDIR, and as much again while tacho runs. With
-# TACHO_RANKS_DATA=FOLDER they stay there, and a folder that is there already is taken as it is.
+# TACHO_RANKS_DATA=FOLDER they stay there, and an existing folder is used as it is.
 #
-# usage: bench/ranks.sh [TACHO [RANKS [EVENTS]]]      data: $TACHO_DATA or ../shared/data; RANKS 1024, EVENTS 1000000 unless told
+# usage: bench/ranks.sh [TACHO [RANKS [EVENTS]]]      data: $TACHO_DATA or ../shared/data; defaults: RANKS 1024, EVENTS 1000000
 set -eu
 source_folder=$(cd "$(dirname "$0")/.." && pwd)
 tacho=${1:-$source_folder/build/bin/tacho}

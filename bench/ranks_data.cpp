@@ -1,7 +1,7 @@
-// Makes traces of ranks for bench/ranks.sh: ranks_data FOLDER RANKS EVENTS writes FOLDER/rank<N>.tacho with so many
+// Makes traces of ranks for bench/ranks.sh: ranks_data FOLDER RANKS EVENTS writes FOLDER/rank<N>.tacho with EVENTS
 // events each. Of 100 events 50 are launching calls, 49 kernels and one an all-reduce that ends on all ranks at once;
-// ten all-reduces make a step, which a marker tells besides. No two ranks are alike: a rank's own random numbers choose
-// its kernels and how long each of them runs.
+// ten all-reduces make a step, which also has a marker. No two ranks are alike: a rank's own random numbers choose its
+// kernels and how long each of them runs.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   if (argc != 4) return std::fprintf(stderr, "usage: ranks_data FOLDER RANKS EVENTS\n"), 2;
   const int64_t ranks = std::atoll(argv[2]), rounds = std::atoll(argv[3]) / 100;
   constexpr int64_t kKernels = 49, kCommunicate = 30'000, kRoundsOfStep = 10;
-  // What rank r computes in round k: the same numbers for the rank itself and for the others, who have to wait for it.
+  // The compute time of rank r in round k: the same for the rank itself and for the others, which have to wait for it.
   const auto seed = [](int64_t rank, int64_t round) {
     return static_cast<uint64_t>(rank) * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(round) * 0xd6e8feb86659fd93ULL;
   };

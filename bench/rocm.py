@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tracing costs a launch on the AMD test bed (docs/amd.md), with AMD's real rocprofiler-sdk: the program alone, under a tool
+"""The cost of tracing a launch on the AMD test bed (docs/amd.md), with AMD's real rocprofiler-sdk: the program alone, under a tool
 of that library that does nothing, under tacho by its road, under tacho by HSA's road. In rounds, in changing order; prints the
 medians and the ratios of costs with 95 % bootstrap intervals, and how busy the machine was.
 
@@ -54,7 +54,7 @@ class Bench:
         own = [f"LD_PRELOAD={preload}", f"HSA_TOOLS_LIB={self.shim}"]
         # Without the library the shim has nobody to register HIP with: the program alone, and HSA's road.
         own.append(f"LD_LIBRARY_PATH={self.sdk if how in ('empty tool', 'tacho, sdk') else self.sdk.partition(':')[2]}")
-        if how == "empty tool":  # tacho finds the library by itself
+        if how == "empty tool":  # tacho finds the library on its own
             own.append(f"ROCPROFILER_REGISTER_LIBRARY={self.sdk.partition(':')[0]}/librocprofiler-sdk.so.1")
         tacho = [self.build / "bin/tacho", "trace", "--quiet", "--overwrite", "-o", self.folder / "t.tacho", "--amd-source",
                  how.split()[-1], "--"] if how.startswith("tacho") else []

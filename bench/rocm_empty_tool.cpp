@@ -1,5 +1,5 @@
-// A tool of rocprofiler-sdk that asks for what tacho asks for (vendor/amd/sdk.h) and does nothing with it: what the
-// library itself costs (bench/rocm.py).
+// A tool of rocprofiler-sdk that asks for the same records as tacho (vendor/amd/sdk.h) and does nothing with them: the
+// cost of the library itself (bench/rocm.py).
 #include <dlfcn.h>
 
 #include <cstdio>

@@ -1,12 +1,12 @@
 #!/bin/bash
-# What system profiling costs and how right it is. usage: bench/sys.sh [BUILD] [SECTION...]
+# The cost and accuracy of system profiling. usage: bench/sys.sh [BUILD] [SECTION...]
 #   overhead   CPU time of a program with 100 Hz and 1 kHz (timers of CPU time and of wall time) against without, paired;
-#              goals 1.01, 1.03; and what a timer of 1 kHz with an empty handler costs on this machine (CLOCKS, RATES, PAIRS)
+#              goals 1.01, 1.03; and the cost of a timer of 1 kHz with an empty handler on this machine (CLOCKS, RATES, PAIRS)
 #   decode     unwinding and symbolising a million samples                             goal 5 s
 #   bytes      MB/s of trace at 100 Hz with 16 busy threads                            goal 1
 #   shares     a program of known shares (70/20/10), with and without frame pointers   goal within 2 points
 #   perf       shares of functions against perf record on the same program             goal within 3 points
-# Programs run for seconds, so that what a start costs (some 10 ms) does not count as sampling. Load matters: the first line
+# Programs run for seconds, so that the cost of a start (some 10 ms) does not count as sampling. Load matters: the first line
 # says it.
 set -eu
 here=$(dirname "$(realpath "$0")")

@@ -1,4 +1,4 @@
-/* The least that sampling by a timer can cost: preloaded, a timer of 1 kHz of wall time whose handler does nothing. */
+/* The least possible cost of sampling by a timer: preloaded, a timer of 1 kHz of wall time whose handler does nothing. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/syscall.h>

@@ -1,8 +1,8 @@
 // Cost of the trace file: nanoseconds to encode and decode an event, bytes a row, time to open and to sum up, memory.
 //
-//   trace_bench [rows]           tables of figures over so many rows (default 10 million)
-//   trace_bench --memory rows    writes so many rows and prints the peak of anonymous memory alone
-//   trace_bench --names rows     the same for so many markers, each with a text of its own
+//   trace_bench [rows]           tables of figures over this many rows (default 10 million)
+//   trace_bench --memory rows    writes this many rows and prints the peak of anonymous memory alone
+//   trace_bench --names rows     the same for this many markers, each with its own text
 //
 // CPU time of this thread is measured, so a busy machine disturbs little. Rows are either modelled on what an OpenCL
 // program makes its tracer write, or taken from mytrace.rpd when TACHO_DATA names the test data.
@@ -56,7 +56,7 @@ void must(const Status& status) {
 struct Row {
   Table table;
   uint8_t given;
-  std::array<int64_t, 10> cell;  // what is not given is 0: a new column's "none"
+  std::array<int64_t, 10> cell;  // cells not given are 0: a new column's "none"
 };
 
 // The threads, queues and the device that rows refer to.
@@ -248,7 +248,7 @@ bool read_rpd(const std::string& path, TraceWriter& names, RpdRows& rows) {
   return !rows.all.empty();
 }
 
-// Writes rows, `times` over with their times and correlations moved on, and prints what it costs.
+// Writes rows, `times` over with their times and correlations moved on, and prints the cost.
 void measure(const std::string& title, const std::vector<Row>& rows, int64_t total,
              const std::function<void(TraceWriter&)>& define) {
   int64_t first = INT64_MAX;

@@ -2,7 +2,7 @@
 # The server of `tacho view` on a large trace: first paint, tiles, search, memory. A trace of 100 million events needs 400 MB of disk
 # and is made when FILE does not exist.
 #
-# usage: bench/view.sh [TACHO [FILE [EVENTS]]]      FILE /tmp/tacho-view-EVENTS.tacho, EVENTS 100000000 unless told
+# usage: bench/view.sh [TACHO [FILE [EVENTS]]]      FILE /tmp/tacho-view-EVENTS.tacho, default EVENTS 100000000
 set -eu
 source_folder=$(cd "$(dirname "$0")/.." && pwd)
 tacho=${1:-$source_folder/build/bin/tacho}

@@ -1,5 +1,5 @@
 // Makes a trace as large as a long job of many processes: view_data FILE EVENTS [PROCESSES]. Each process has three
-// threads that launch into six streams of a GPU of its own, in steps: nested calls, kernels, copies in both directions,
+// threads that launch into six streams of its own GPU, in steps: nested calls, kernels, copies in both directions,
 // ranges around layers and steps, a gap after each step, power readings. Same arguments, same bytes.
 #include <bit>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Many empty kernels on one or several streams: what a launch costs on the host, with and without a profiler.
+// Many empty kernels on one or several streams: the host's cost of a launch, with and without a profiler.
 // launch_storm [-n launches] [-r repeats] [-s streams] [-t threads] [-c] [-g] [-i]
 //   -c adds a small copy after every 100th launch, -g launches through a CUDA graph of 100 kernels,
 //   -i runs one repeat for every line of standard input and prints its ns per launch at once.

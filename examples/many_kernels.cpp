@@ -1,8 +1,8 @@
-// many_kernels: a storm of small launches of many kernels, as small-batch inference does it, and what one launch costs.
+// many_kernels: a storm of small launches of many kernels, as in small-batch inference, and the cost of a launch.
 //   many_kernels [-n launches] [-k different kernels] [-s work-items] [-p | -q]
-// With -p the queue measures every launch (CL_QUEUE_PROFILING_ENABLE), as a profiler makes it do: what that
-// alone costs. With -q the program also asks for the four times of every launch, a few launches at a time as
-// they end, and only adds them up: what the runtime takes from whoever wants to know them.
+// With -p the queue measures every launch (CL_QUEUE_PROFILING_ENABLE), as under a profiler: the cost of that alone.
+// With -q the program also asks for the four times of every launch, a few launches at a time as they end, and only
+// adds them up: the runtime's cost for a program that wants to know them.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains a small network on the CPU: what call-stack sampling shows of PyTorch, from the line of Python to the kernel.
+"""Trains a small network on the CPU, to show call-stack sampling of PyTorch, from the line of Python to the kernel.
 
 Prints milliseconds per step (median). With --opencl each step also scales the weights' gradient norm on an OpenCL device
 (python3-pyopencl), so that Python lines, API calls and kernels meet in one trace.

@@ -1,4 +1,4 @@
-/* What a call of MPI costs, on MPI_COMM_SELF: CPU time of the thread per call, the best of 60 rounds. */
+/* The cost of a call of MPI, on MPI_COMM_SELF: CPU time of the thread per call, the best of 60 rounds. */
 #include <mpi.h>
 #include <stdio.h>
 #include <time.h>

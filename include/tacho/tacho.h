@@ -39,12 +39,12 @@ enum {
   TACHO_PAYLOAD_DOUBLE = 2   /* payload.real */
 };
 
-/* What a marker may carry besides its text. Zero-initialise, set `size`, then what is wanted:
+/* Attributes of a marker besides its text. Zero-initialise, set `size`, then the wanted fields:
  *   tacho_attributes a = TACHO_ATTRIBUTES; a.domain = "io"; */
 typedef struct tacho_attributes {
-  uint32_t size;         /* sizeof(tacho_attributes): fields beyond it are taken as 0 */
+  uint32_t size;         /* sizeof(tacho_attributes): fields beyond it count as 0 */
   uint32_t payload_kind; /* TACHO_PAYLOAD_*: which member of `payload` holds a value */
-  const char* domain;    /* groups markers and has push/pop stacks of its own; NULL = the default domain */
+  const char* domain;    /* groups markers and has its own push/pop stacks; NULL = the default domain */
   const char* category;  /* groups markers within a domain; NULL = none */
   uint32_t has_color;    /* not 0: `color` is set */
   uint32_t color;        /* 0xAARRGGBB */
@@ -263,7 +263,7 @@ static inline void tacho_resume(void) {
   TACHO_CALL_(resume());
 }
 
-/* Hands what the calling thread has recorded to tacho without waiting for its buffer to fill. Does not wait
+/* Hands the calling thread's records to tacho without waiting for its buffer to fill. Does not wait
  * for the disk. Records are safe from the death of this process as soon as the call that made them returns,
  * with or without flush. */
 static inline void tacho_flush(void) {

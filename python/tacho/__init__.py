@@ -1,4 +1,4 @@
-"""tacho for Python programs: markers that cost next to nothing when no profiler is there."""
+"""tacho for Python programs: markers that cost next to nothing without a profiler."""
 from .markers import (active, flush, mark, name_thread, pause, range, range_pop, range_push, range_start, range_stop,
                       resume)
 

@@ -33,7 +33,7 @@ _MOST_SITES = 200000  # of calls remembered; then all are forgotten and learnt a
 
 
 def _beside(name):
-    """A module of this folder, by its path: a program may have a package "tacho" of its own."""
+    """A module of this folder, by its path: a program may have its own package "tacho"."""
     import importlib.util
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
     spec = importlib.util.spec_from_file_location("_tacho_" + name, path)
@@ -126,7 +126,7 @@ _CLOSES = """
         finally:
             pop()
 """
-# What the call made is told.
+# Reports the object that the call made.
 _TOLD = """
         number = push(args)
         try:
@@ -140,7 +140,7 @@ _TOLD = """
 
 def _hide_from_compiler(torch):
     """torch.compile must not compile what runs around torch's functions. It passes over code of torch's own files: this file's
-    code says from now on that it is in the one whose functions it runs around. Returns what hides further code by name."""
+    code says from now on that it is in the one whose functions it runs around. Returns a function that hides further code by name."""
     place = torch.nn.Module.__call__.__code__.co_filename
 
     def moved(code):
@@ -159,7 +159,7 @@ def _hide_from_compiler(torch):
 
 
 def _skipping(torch):
-    """Tells the compiler to pass over a code object and those within, where this torch can be told."""
+    """Makes the compiler pass over a code object and those within, if this torch allows it."""
     frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     one = getattr(frames, "skip_code", None)
     if one is None and hasattr(frames, "set_code_exec_strategy"):
@@ -180,7 +180,7 @@ def _skipping(torch):
     return skip
 
 
-_hide = lambda code: None  # noqa: E731 - set when torch is there
+_hide = lambda code: None  # noqa: E731 - set when torch is imported
 
 
 def _swap(function, push, pop, body=_SCOPE):
@@ -437,7 +437,7 @@ class _Tracer:
                 _swap(value, self.pusher("torch.nn.functional." + name, "function"), self.pop)
 
     def hook_without_emitter(self):
-        """What torch's emitter tells where it has one."""
+        """Makes the ranges of torch's emitter in a torch without one."""
         torch = self.torch
         record_function = torch.autograd.profiler.record_function
         _swap(record_function.__enter__, self.push_named, None, _OPENS)
@@ -610,7 +610,7 @@ class _Tracer:
 def _quietly(hook, module):
     try:
         hook(module)
-    except Exception:  # what is compiled is then without names
+    except Exception:  # compiled code is then without names
         pass
 
 
@@ -643,7 +643,7 @@ class _Compiler:
 
 
 def _line_of(stack, root):
-    """The innermost line of the program in a stack as text: what is in torch's own folder is not the program's."""
+    """The innermost line of the program in a stack as text, skipping torch's own folder."""
     if not stack:
         return None
     import re
@@ -653,7 +653,7 @@ def _line_of(stack, root):
 
 
 def _fused(frame, kernel):
-    """What inductor wrote about a kernel into the file that launches it: names of the graph's nodes that it was made of, and
+    """Inductor's facts about a kernel from the file that launches it: names of the graph's nodes that it was made of, and
     their ATen operators."""
     import re
     try:

@@ -8,7 +8,7 @@ _folder = os.path.dirname(os.path.abspath(__file__))
 
 
 def _ask_for_operators():
-    # By its path: a program may have a package "tacho" of its own.
+    # By its path: a program may have its own package "tacho".
     import importlib.util
     path = os.path.join(os.path.dirname(_folder), "torch_trace.py")
     spec = importlib.util.spec_from_file_location("_tacho_torch_trace", path)

@@ -210,7 +210,7 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
   const Existing in_cache = cached.empty() ? Existing{} : compare_file(cached, info);
   std::string text;
   if (in_cache.match == Match::kSame) {
-    say(fmt::format("[roofline] No roofline data found. Taking what was measured on this device on {} ({})",
+    say(fmt::format("[roofline] No roofline data found. Using the measurements made on this device on {} ({})",
                     in_cache.what, cached));
     std::ifstream file(cached, std::ios::binary);
     std::ostringstream bytes;

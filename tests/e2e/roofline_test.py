@@ -257,7 +257,7 @@ class Roofline(Case):
 
         folder, lines = profile("one")
         self.assertRegex(lines[0], r"\[roofline\] Checking for roofline.csv in .*workloads/one")
-        self.assertRegex(lines[1], "No roofline data found. Taking what was measured on this device")
+        self.assertRegex(lines[1], "No roofline data found. Using the measurements made on this device")
         before = (folder / "roofline.csv").read_bytes()
         _, lines = profile("one")
         self.assertRegex(lines[1], "Found roofline.csv of .*not run again")

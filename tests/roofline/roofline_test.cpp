@@ -387,7 +387,7 @@ TEST(RooflineFile, StaleOnesArePutAsideAndTheCacheServes) {
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0], "[roofline] Checking for roofline.csv in " + folder.path());
   EXPECT_NE(lines[1].find("cannot be used"), std::string::npos);
-  EXPECT_NE(lines[2].find("No roofline data found. Taking what was measured"), std::string::npos);
+  EXPECT_NE(lines[2].find("No roofline data found. Using the measurements made"), std::string::npos);
   lines.clear();
   ASSERT_TRUE(ensure_roofline(folder.path(), numbered, 1, options));
   ASSERT_EQ(lines.size(), 2U);

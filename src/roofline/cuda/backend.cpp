@@ -396,7 +396,8 @@ class MemoryBenchmark : public CudaBenchmark {
       expected = sum_of(size_ / 4) * static_cast<uint32_t>(bytes_of_block / kSmallSet);
     else
       expected = sum_of(size_ / 4) * static_cast<uint32_t>(bytes_of_block / size_) * blocks_;
-    if (got != expected) return fail("{}: the sum of what was read is {:08x} and must be {:08x}", name_, got, expected);
+    if (got != expected)
+      return fail("{}: the sum of the values read is {:08x} and must be {:08x}", name_, got, expected);
     return {};
   }
 

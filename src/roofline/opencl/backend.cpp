@@ -394,7 +394,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
       for (uint64_t i = 0; i < size_ / 4; ++i) expected += word_of(i);
     }
     if (plan_.kind != Kind::kDramRead) expected *= count_ / step_ * (region_ != 0 ? 1 : groups_);
-    if (got != expected) return fail("the sum of what was read is {:08x} and must be {:08x}", got, expected);
+    if (got != expected) return fail("the sum of the values read is {:08x} and must be {:08x}", got, expected);
     return {};
   }
 

@@ -184,7 +184,7 @@ class Replay(Counting):
         told, ledger, folder = self.replayed("graph")
         passes = len(self.passes(folder))
         self.assertEqual(runs_of(ledger), {"increment": 9, "accumulate": 3 * passes})
-        self.assertIn("9 launches (increment) ran once, measured in the first pass only: what a graph launches is not run again; "
+        self.assertIn("9 launches (increment) ran once, measured in the first pass only: tacho does not repeat the work of a graph; "
                       "--iteration-multiplexing and --replay application measure all passes", told)
         self.assertEqual(self.measured(folder)["increment"], [(9, 9)] + [(9, 0)] * (passes - 1))
         self.assertEqual(self.measured(folder)["accumulate"], [(3, 3)] * passes)

@@ -124,7 +124,7 @@ std::string sentence_of(spool::RanOnce once, int64_t seconds) {
     case RanOnce::kCollective:
       return "a collective waits for GPUs or ranks that do not run theirs again";
     case RanOnce::kGraph:
-      return "what a graph launches is not run again";
+      return "tacho does not repeat the work of a graph";
     case RanOnce::kOwn:
       return "HIP's own copies and fills are not run again";
     case RanOnce::kOther:

@@ -110,7 +110,7 @@ Result<std::vector<std::string>> Host::chips() {
   TACHO_TRY(need_library());
   abi::Chips chips{};
   if (const int result = call(library_once().chips, chips); result != 0)
-    return fail("CUPTI does not tell which chips it knows: {}", text_of(result));
+    return fail("CUPTI does not list the chips that it knows: {}", text_of(result));
   return std::vector<std::string>(chips.names, chips.names + chips.count);
 }
 

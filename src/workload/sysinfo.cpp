@@ -89,7 +89,7 @@ Result<SysInfo> read_sysinfo(const std::string& folder) {
   auto opened = CsvReader::open(path);
   if (!opened)
     return fail("{}: sysinfo.csv, which says what GPU was profiled, is missing or "
-                "cannot be read; this is no complete profile folder",
+                "cannot be read; this is not a complete profile folder",
                 folder);
   CsvReader& reader = *opened;
   std::vector<std::string_view> fields;

@@ -127,7 +127,7 @@ Status read_pair(const Pair& pair, std::map<std::string, TorchOperator>& operato
     int64_t id = 0;
     const std::string_view number = fields[dispatch];
     if (std::from_chars(number.data(), number.data() + number.size(), id).ec != std::errc())
-      return fail("{}, row {}: '{}' is no number of a dispatch", reader.name(), reader.row(), number);
+      return fail("{}, row {}: '{}' is not the number of a dispatch", reader.name(), reader.row(), number);
     TorchOperator& of = operators[call.name];
     of.name = call.name;
     if (counted.insert(found->first).second) ++of.calls;
@@ -173,7 +173,7 @@ Status read_graphs(const fs::path& file, std::vector<TorchGraphPart>& parts) {
          {std::pair{id, &part.number}, {launches, &part.launches}, {kernels, &part.kernels}, {duration, &part.ns}})
       if (const std::string_view text = fields[at];
           std::from_chars(text.data(), text.data() + text.size(), *into).ec != std::errc() || *into < 0)
-        return fail("{}, row {}: '{}' is no count", reader.name(), reader.row(), text);
+        return fail("{}, row {}: '{}' is not a count", reader.name(), reader.row(), text);
   }
 }
 

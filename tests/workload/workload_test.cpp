@@ -239,7 +239,7 @@ TEST(Layout, LongFormRepeatsThatDifferAreNamed) {
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   expect_warning(*run, "1 counter values are given twice and differ");
-  expect_warning(*run, "1 dispatch ids stand for different kernels");
+  expect_warning(*run, "1 dispatch ids belong to different kernels");
 }
 
 std::string config_of(const std::vector<std::vector<std::string>>& files) {

@@ -71,7 +71,7 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
   const size_t id_at = header.find("Dispatch_ID");
   const size_t gpu_at = header.find("GPU_ID");
   if (name_at == CounterHeader::npos)
-    return fail("{}: the header has no column Kernel_Name; this is no counter file of rocprof-compute", path);
+    return fail("{}: the header has no column Kernel_Name; this is not a counter file of rocprof-compute", path);
 
   FaultLog log(path);
   std::vector<std::string> names;

@@ -31,7 +31,7 @@ struct LongColumns {
                                       {&at.end, "End_Timestamp"}}) {
       *place = header.find(what);
       if (*place == CounterHeader::npos)
-        return fail("{}: the header has no column {}; this is no counter file of rocprof-compute", path, what);
+        return fail("{}: the header has no column {}; this is not a counter file of rocprof-compute", path, what);
     }
     at.gpu = header.find("GPU_ID");
     for (size_t i = 0; i < at.ids.size(); ++i) at.ids[i] = header.find(kIdColumns[i]);
@@ -101,7 +101,7 @@ class LongReader {
     fill_counters(order, column_of, table, warnings);
     if (ids_shared > 0)
       warnings.push_back(
-          fmt::format("{}: {} dispatch ids stand for different kernels or shapes in different passes; they are kept "
+          fmt::format("{}: {} dispatch ids belong to different kernels or shapes in different passes; they are kept "
                       "apart, so some of their counters are missing",
                       file, ids_shared));
     return table;

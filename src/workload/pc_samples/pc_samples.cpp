@@ -37,7 +37,7 @@ Result<StringMap<std::string>> kernels_of_dispatches(const std::string& path) {
   TACHO_ASSIGN(const std::vector<std::string> header, read_names(reader));
   const size_t id = position(header, "Dispatch_Id"), name = position(header, "Kernel_Name");
   if (id == kNowhere || name == kNowhere)
-    return fail("{}: the header has no Dispatch_Id or no Kernel_Name; this is no kernel trace of rocprofv3", path);
+    return fail("{}: the header has no Dispatch_Id or no Kernel_Name; this is not a kernel trace of rocprofv3", path);
   std::vector<std::string_view> fields;
   for (;;) {
     TACHO_ASSIGN(const bool more, reader.next(fields));
@@ -74,7 +74,7 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder, std:
                stall = position(header, "Stall_Reason"),
                counts = position(header, "Samples");  // ours: a row counts as this many
   if (instruction == kNowhere || dispatch == kNowhere)
-    return fail("{}: the header has no Instruction or no Dispatch_Id; these are no PC samples of rocprofv3",
+    return fail("{}: the header has no Instruction or no Dispatch_Id; these are not PC samples of rocprofv3",
                 result.file);
   FaultLog log(result.file);
   StringMap<size_t> known;

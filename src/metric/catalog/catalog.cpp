@@ -69,7 +69,7 @@ Result<Selection> select(const Catalog& catalog, const MetricId& id, std::string
   Selection selection;
   selection.block = catalog.block(id.block);
   if (selection.block == nullptr)
-    return fail("there is no block {}; `tacho metrics --arch {}` lists what there is", id.block, catalog.architecture);
+    return fail("there is no block {}; `tacho metrics --arch {}` lists all", id.block, catalog.architecture);
   if (id.table < 0) return selection;
   selection.table = catalog.table(id.block, id.table);
   if (selection.table == nullptr) return fail("block {} has no table {}", id.block, text);
@@ -240,7 +240,7 @@ Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdSchem
 
   const std::string near = near_slugs(catalog, text);
   if (near.empty())
-    return fail("there is no block, table or metric \"{}\" on {}; `tacho metrics --arch {}` lists what there is", text,
+    return fail("there is no block, table or metric \"{}\" on {}; `tacho metrics --arch {}` lists all", text,
                 catalog.architecture, catalog.architecture);
   return fail("there is no block, table or metric \"{}\" on {}; near it: {}", text, catalog.architecture, near);
 }

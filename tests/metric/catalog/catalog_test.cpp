@@ -309,13 +309,13 @@ TEST(Resolve, NumbersSlugsAliasesAndNames) {
 
 TEST(Resolve, SaysWhatIsWrongAndWhatIsNear) {
   const Catalog catalog = *load_catalog("gfx90a");
-  EXPECT_EQ(resolved(catalog, "19"), "error: there is no block 19; `tacho metrics --arch gfx90a` lists what there is");
+  EXPECT_EQ(resolved(catalog, "19"), "error: there is no block 19; `tacho metrics --arch gfx90a` lists all");
   EXPECT_EQ(resolved(catalog, "11.9"), "error: block 11 has no table 11.9");
   EXPECT_EQ(resolved(catalog, "11.2.11"), "error: there is no metric 11.2.11 on gfx90a: table 11.2 ends at 11.2.10");
   EXPECT_EQ(resolved(catalog, "16.6.0"), "error: table 16.6 has no metrics on gfx90a");
   EXPECT_NE(resolved(catalog, "valu-utilisation").find("near it: valu-utilization"), std::string::npos);
   EXPECT_NE(resolved(catalog, "VALU Utilization").find("2 metrics"), std::string::npos);
-  EXPECT_NE(resolved(catalog, "qqqqqqqqqqqq").find("lists what there is"), std::string::npos);
+  EXPECT_NE(resolved(catalog, "qqqqqqqqqqqq").find("lists all"), std::string::npos);
   EXPECT_NE(resolved(catalog, "").find("empty"), std::string::npos);
 }
 

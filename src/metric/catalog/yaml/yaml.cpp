@@ -425,7 +425,7 @@ class CatalogReader : FormulaReader {
     if (metric.compat_cells == metric.cells) {
       metric.compat_cells.clear();
       if (!compat.entries.contains("unit") && !compat.entries.contains("name"))
-        return fail_at(node, "the compat entries of \"{}\" equal what the catalog has", metric.slug);
+        return fail_at(node, "the compat entries of \"{}\" change nothing", metric.slug);
     }
     TACHO_TRY(texts(compat, {{"unit", &metric.compat_unit}, {"name", &metric.compat_name}}));
     for (const auto& [key, ours, theirs] :

@@ -74,7 +74,7 @@ uint32_t allocate(int file, uint32_t client, uint32_t parent, uint32_t kind, con
 
 const char* open_objects(int file, const char* pci, L2& into) {
   unsigned domain = 0, bus = 0, slot = 0;
-  if (sscanf(pci, "%x:%x:%x", &domain, &bus, &slot) != 3) return "the GPU's PCI address is not told";
+  if (sscanf(pci, "%x:%x:%x", &domain, &bus, &slot) != 3) return "the GPU's PCI address is unknown";
   into.client = allocate(file, 0, 0, kClient, nullptr, 0);
   if (into.client == 0) return "the kernel driver gives no client";
   Attached attached{};

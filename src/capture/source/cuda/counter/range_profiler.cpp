@@ -293,7 +293,7 @@ CounterSession* measure_graph(void* context, const replay::LaunchCall& call) {
   else if (!g_tracking || (g_collection.passes > 1 && !g_own_replay))
     problem = "CUPTI's own kernel replay, which is used here, cannot";
   else if (!replay::variables_known())
-    problem = "the driver does not tell of all variables that their kernels may change, so these could not be put back";
+    problem = "the driver does not list all variables that their kernels may change, so these could not be put back";
   else
     problem = replay::problem();
   if (problem == nullptr && g_batch != nullptr) close_session(*g_batch);
@@ -740,7 +740,7 @@ void finish_before_exit() {
 bool start_range_profiler(const char* folder) {
   Collection& c = g_collection;
   char tried[1024], line[1536];
-  if (!read_collection(folder)) return refuse("counters cannot be collected: tacho's folder for them is gone");
+  if (!read_collection(folder)) return refuse("counters cannot be collected: tacho's folder for them no longer exists");
   if (!cuda::load_cupti(c.cupti, tried, sizeof tried)) {
     snprintf(line, sizeof line, "counters cannot be collected: CUPTI (libcupti.so) was not found (looked at %s)",
              tried);

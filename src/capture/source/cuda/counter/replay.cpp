@@ -843,7 +843,7 @@ const char* begin(void* context, bool with_host) {
   for (size_t i = 0; i < g_memory.count; ++i) {
     const Memory& memory = g_memory.data[i];
     if (memory.where == Where::kHost ? !with_host : memory.context != context && !g_peers) continue;
-    if (!g_pieces.add({memory.address, memory.bytes, total})) return "there is no memory for a list of what is saved";
+    if (!g_pieces.add({memory.address, memory.bytes, total})) return "there is no memory for a list of saved memory";
     total += rounded(memory.bytes);
   }
   if (const Result result = g_driver.synchronize(); result != 0) return failed("the GPU reports an error", result);
@@ -935,22 +935,22 @@ const char* first_done() {
       if (last != nullptr && last->address + last->bytes == piece.address + offset)
         last->bytes += bytes;
       else if (!g_written.add({piece.address + offset, bytes, piece.saved + offset}))
-        return "there is no memory for a list of what was written";
+        return "there is no memory for a list of written memory";
       total += bytes;
     }
     at += chunks;
   }
   // The results of the first execution lie at the same offsets in their own buffer, without the gaps.
-  if (!reserve(g_after, total + g_written.count * 256)) return "there is no memory for what the kernels wrote";
+  if (!reserve(g_after, total + g_written.count * 256)) return "there is no memory for a copy of the kernels' results";
   size_t place = 0;
   for (size_t i = 0; i < g_written.count; ++i) {
     const Piece& piece = g_written.data[i];
     if (const Result result = save(g_after, {piece.address, piece.bytes, place}); result != 0)
-      return failed("what the kernels wrote cannot be saved", result);
+      return failed("the kernels' results cannot be saved", result);
     place += rounded(piece.bytes);
   }
   const Result result = g_driver.synchronize();
-  return result == 0 ? nullptr : failed("what the kernels wrote cannot be saved", result);
+  return result == 0 ? nullptr : failed("the kernels' results cannot be saved", result);
 }
 
 const char* put_back() {
@@ -1029,7 +1029,7 @@ const char* end() {
     place += rounded(g_written.data[i].bytes);
   }
   if (result == 0) result = g_driver.synchronize();
-  return result == 0 ? nullptr : failed("what the kernels wrote cannot be put back", result);
+  return result == 0 ? nullptr : failed("the kernels' results cannot be put back", result);
 }
 
 const char* drop() {

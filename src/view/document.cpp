@@ -27,7 +27,8 @@ Result<T> number_of(const report::HttpRequest& request, std::string_view name, s
   if (text.empty() && unset) return *unset;
   T value{};
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return fail("{}={}: is no number", name, text);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size())
+    return fail("{}={}: is not a number", name, text);
   return value;
 }
 
@@ -41,7 +42,7 @@ Result<std::vector<T>> numbers_of(const report::HttpRequest& request, std::strin
     text.remove_prefix(std::min(text.size(), one.size() + 1));
     T value{};
     const auto read = std::from_chars(one.data(), one.data() + one.size(), value);
-    if (read.ec != std::errc() || read.ptr != one.data() + one.size()) return fail("{}={}: is no number", name, one);
+    if (read.ec != std::errc() || read.ptr != one.data() + one.size()) return fail("{}={}: is not a number", name, one);
     if (list.size() == most) return fail("{}: lists more than {} numbers", name, most);
     list.push_back(value);
   }
@@ -55,7 +56,7 @@ Result<int64_t> time_of(const report::HttpRequest& request, std::string_view nam
   double value = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
   if (read.ec != std::errc() || read.ptr != text.data() + text.size() || !(value > -4e18 && value < 4e18))
-    return fail("{}={}: is no time in ns", name, text);
+    return fail("{}={}: is not a time in ns", name, text);
   return static_cast<int64_t>(value);
 }
 

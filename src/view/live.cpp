@@ -159,14 +159,14 @@ report::HttpResponse LiveDocument::answer(const report::HttpRequest& request) {
   const std::string_view asked = request.parameter("generation");
   if (!asked.empty() &&
       (std::from_chars(asked.data(), asked.data() + asked.size(), generation).ec != std::errc() || generation == 0))
-    return report::http_error(400, fmt::format("generation={}: is no number of a state", asked));
+    return report::http_error(400, fmt::format("generation={}: is not the number of a state", asked));
   if (request.path == "/api/document") {
     // A page that looks at an older state wants to keep it.
     if (generation != 0) static_cast<void>(state(generation));
     generation = 0;
   }
   if (const auto document = state(generation)) return document->answer(request);
-  if (generation != 0) return report::http_error(409, "the recording went on: this state of it is gone");
+  if (generation != 0) return report::http_error(409, "the recording went on: this state no longer exists");
   if (request.path == "/api/document") {
     response.body = R"({"version": "", "live": true, "runs": [], "views": [], "compare": {"aligned_on": null}})";
     return response;

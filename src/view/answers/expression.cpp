@@ -65,7 +65,7 @@ Result<std::unique_ptr<Expression>> Expression::compile(const std::string& text,
       error != 0) {
     char message[200];
     regerror(error, &made->regex_, message, sizeof message);
-    return fail("{}: is no regular expression: {}", text, message);
+    return fail("{}: is not a regular expression: {}", text, message);
   }
   made->compiled_ = true;
   return made;

@@ -25,7 +25,7 @@ Result<std::string> Run::search(const std::string& expression, bool match_case, 
     const auto first = std::from_chars(after.data(), end, start);
     if (first.ec != std::errc() || first.ptr == end || *first.ptr != ':' ||
         std::from_chars(first.ptr + 1, end, row).ptr != end)
-      return fail("after={}: is no place that an earlier answer gave as \"more\"", after);
+      return fail("after={}: is not a place that an earlier answer gave as \"more\"", after);
   }
   std::vector<bool> wanted(names_.size());
   std::vector<uint32_t> found;

@@ -245,7 +245,7 @@ void Telemetry::read_machine(int64_t time) {
           record({fmt::format("CPU Frequency [{}]", core), "MHz", "clock of the core", "cpu_frequency"}, time,
                  strtod(std::string(text.substr(colon + 1)).c_str(), nullptr));
       }
-      if (core < 0) complain_once("neither cpufreq nor /proc/cpuinfo tells the frequency of CPU cores");
+      if (core < 0) complain_once("neither cpufreq nor /proc/cpuinfo gives the frequency of CPU cores");
     }
   }
   if (!hidden("memory")) {

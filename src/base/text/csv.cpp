@@ -111,7 +111,7 @@ uint64_t CsvReader::row_bound() {
 Status CsvReader::refill() {
   const size_t unread = end_ - begin_;
   if (unread > kMaxRecord)
-    return fail("{}: row {} is longer than {} MiB; this is no csv file of a profiler", name_, row_ + 1,
+    return fail("{}: row {} is longer than {} MiB; this is not a csv file of a profiler", name_, row_ + 1,
                 kMaxRecord >> 20);
   if (begin_ > 0) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, unread);

@@ -12,7 +12,7 @@
 int main(int argc, char** argv) {
   std::string text =
       "# The configuration of a target\n\n"
-      "`tacho` tells `libtacho.so` what to record through the pool's header: one `key=value` line for each key that\n"
+      "`libtacho.so` gets its settings from `tacho` through the pool's header: one `key=value` line for each key that\n"
       "differs from its default. `src/event/configuration.h` lists the keys; this page is made from that list\n"
       "(`build/tests/configuration_doc`). You set them through the options of `tacho trace`, `tacho sys` and the\n"
       "personalities, never directly.\n\n"

@@ -69,7 +69,7 @@ std::string enum_section(const Enumeration& enumeration) {
 
 std::string document() {
   std::string out = "# Events\n\n"
-                    "What a trace holds. `build/tests/events_doc` makes this page from `src/event/tables.def` and "
+                    "The contents of a trace. `build/tests/events_doc` makes this page from `src/event/tables.def` and "
                     "`src/event/enums.def`; change it there.\n\n"
                     "Facts are many and narrow, dimensions are few and wide, and facts "
                     "refer to dimensions by row number. Row 0 of a\n"
@@ -80,8 +80,8 @@ std::string document() {
                     "the smallest 64-bit integer, and shown as absent, never as 0. How rows lie in a file is in\n"
                     "[trace-file.md](trace-file.md).\n\n";
   out += "Every file names its tables, columns and enumerators, so that other "
-         "builds of tacho can read it. Which of them have\n"
-         "which names is below; a name never changes its meaning.\n\n## Facts\n\n";
+         "builds of tacho can read it. The sections\n"
+         "below list them; a name never changes its meaning.\n\n## Facts\n\n";
   for (const TableInfo& info : all_tables()) {
     if (info.table == Table::kString) out += "## Dimensions\n\n";
     out += table_section(info);

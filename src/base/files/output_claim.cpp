@@ -74,7 +74,7 @@ int move_into_place(const std::string& temporary, const std::string& target, boo
   if (overwrite) return rename(from, to) == 0 ? 0 : errno;
   if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
-  // A file system that does not know this: a link never replaces a file, and where there are no links an empty file
+  // A file system that does not know this: a link never replaces a file, and without links an empty file
   // takes the name first.
   if (link(from, to) == 0) {
     unlink(from);

@@ -18,7 +18,7 @@ struct EnvironmentOptions {
 };
 
 /// This process's environment as it is, in its order, with what sources need. Keeps existing OPENCL_LAYERS, LD_PRELOAD
-/// and injection paths: adds ours, or keeps theirs where only one is possible and says so in `notes`.
+/// and injection paths: adds ours, or keeps theirs if only one is possible and says so in `notes`.
 std::vector<std::string> target_environment(const EnvironmentOptions& options, std::vector<std::string>& notes);
 
 /// Names and values of the variables that a trace records: an allow-list without secrets, including launchers' ranks.

@@ -196,7 +196,7 @@ Result<tape::Pool> make_pool(const Recording& recording, uint64_t max_bytes) {
   return tape::Pool::create(options);
 }
 
-// The sampler that looks at the target from outside; nothing where it cannot, which a warning says.
+// The sampler that looks at the target from outside; nothing, with a warning, if it cannot.
 std::unique_ptr<PerfSampler> open_sampler(pid_t pid, const event::Configuration& target,
                                           std::vector<std::string>& warnings) {
   auto opened = PerfSampler::open(pid, target.sample_hz, target.sample_stack);

@@ -60,7 +60,7 @@ Status make_folder(const std::string& folder) {
   return {};
 }
 
-// The folder, locked for sharing; -1 where another run removes it at this moment.
+// The folder, locked for sharing; -1 if another run removes it at this moment.
 int share(const std::string& folder) {
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) return -1;

@@ -33,7 +33,7 @@ class LibraryLinks {
 
  private:
   LibraryNames names_;
-  std::string folder_;   // "" where there are no links
+  std::string folder_;   // "" if there are no links
   int descriptor_ = -1;  // of the folder, locked for sharing
 };
 

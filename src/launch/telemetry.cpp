@@ -219,7 +219,7 @@ void Telemetry::read_machine(int64_t time) {
     before = {all - idle, all, true};
   }
   if (!hidden("cpu_frequency")) {
-    // cpufreq where there is a driver, else what /proc/cpuinfo says.
+    // cpufreq if there is a driver, else what /proc/cpuinfo says.
     bool any = false;
     for (size_t core = 0; core < cpu_times_.size(); ++core) {
       if (!cpu_times_[core].known) continue;

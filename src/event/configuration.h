@@ -13,7 +13,7 @@ namespace tacho::event {
 
 /// How call stacks are sampled: not at all, by a timer in the target, by perf_event from tacho's process.
 enum class Sampler : uint8_t { kOff, kTimer, kPerf };
-/// Where AMD's kernels, copies and calls come from: AMD's library rocprofiler-sdk where there is one, it alone, or the
+/// Where AMD's kernels, copies and calls come from: AMD's library rocprofiler-sdk if there is one, it alone, or the
 /// HSA runtime's interface for tools.
 enum class AmdSource : uint8_t { kAuto, kSdk, kHsa };
 

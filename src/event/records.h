@@ -321,7 +321,7 @@ struct ModuleRecord {
 /// A Python code object. value: its number (from 1). Followed by `table_bytes` of its line table.
 struct CodeRecord {
   RecordHeader header;
-  uint32_t name, file;  // strings; the name is the qualified one where there is one
+  uint32_t name, file;  // strings; the name is the qualified one if there is one
   int32_t first_line;
   uint32_t version;  // of the interpreter, PY_VERSION_HEX >> 16: says how the line table is encoded
   uint64_t table_bytes;

@@ -16,7 +16,7 @@ enum class Function : uint16_t {
 
 /// The function's name; empty for an unknown number.
 std::string_view function_name(uint16_t number);
-/// name:kind of every parameter, as functions_opencl.def has them; empty where the headers do not name them.
+/// name:kind of every parameter, as functions_opencl.def has them; empty if the headers do not name them.
 std::string_view function_parameters(uint16_t number);
 /// False for functions that return no result code: their ApiRecord's result means nothing.
 bool has_result(uint16_t number);

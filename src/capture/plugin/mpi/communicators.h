@@ -19,7 +19,7 @@ struct Communicator {
   std::atomic<uint32_t> next_sequence;
   int holders;  // its handle, and windows
 
-  /// event::kNoPeer where there is none.
+  /// event::kNoPeer if there is none.
   int32_t world_rank(int own) const {
     if (own < 0 || own >= peers) return event::kNoPeer;
     return world == nullptr ? own : world[own];

@@ -17,7 +17,7 @@ enum class Does : uint8_t {
   kExchanges,      ///< sends one and receives one
   kReplaces,       ///< likewise, with one buffer
   kProbes,         ///< finds a message, which another call receives by its handle
-  kAsks,           ///< recorded only where it found something: programs call it in loops
+  kAsks,           ///< recorded only if it found something: programs call it in loops
   kStartsSend,     ///< a request completes it
   kStartsReceive,  ///< likewise
   kStartsCollective,

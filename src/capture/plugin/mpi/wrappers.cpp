@@ -27,7 +27,7 @@ thread_local constinit uintptr_t t_within __attribute__((tls_model("initial-exec
 
 constexpr size_t kMostOnStack = 256;  // requests of a call
 
-// The requests of a call before it, and statuses where the program wants none.
+// The requests of a call before it, and statuses if the program passes none.
 struct Requests {
   Word* handles = nullptr;
   size_t count = 0;

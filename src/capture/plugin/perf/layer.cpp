@@ -150,7 +150,7 @@ class Counters {
     for (const File& each : files_) ioctl(each.file, PERF_EVENT_IOC_ENABLE, 0);
     begin_ = raw_now();
   }
-  /// Values in the order of the events; NaN where no thread could be counted.
+  /// Values in the order of the events; NaN if no thread could be counted.
   std::vector<double> stop() {
     const int64_t end = raw_now();
     for (auto each = files_.rbegin(); each != files_.rend(); ++each) ioctl(each->file, PERF_EVENT_IOC_DISABLE, 0);

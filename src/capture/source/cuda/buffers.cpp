@@ -263,7 +263,7 @@ void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
       blocks /= 2;
       continue;
     }
-    // Without a buffer CUPTI drops records. Where the pool can still grow, some milliseconds help.
+    // Without a buffer CUPTI drops records. If the pool can still grow, some milliseconds help.
     if (!tape::can_grow()) break;
     const int64_t wait = g_patience.next();
     if (wait == 0) break;

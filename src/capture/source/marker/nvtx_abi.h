@@ -8,7 +8,7 @@
 namespace tacho::capture::nvtx {
 
 using Function = void (*)();
-/// Slot n of a module's table points to the program's pointer to function n; null where the program's NVTX is older.
+/// Slot n of a module's table points to the program's pointer to function n; null if the program's NVTX is older.
 using FunctionTable = Function**;
 
 enum NvtxModule : int { kCore = 1, kCore2 = 5 };

@@ -105,7 +105,7 @@ HEAD = """\
 
 
 def entry(begin, parameters):
-    """One line of the list, or several where it is longer than 120 columns."""
+    """One line of the list, or several if it is longer than 120 columns."""
     line = f'{begin}"{parameters}")'
     if len(line) <= 120:
         return line + "\n"

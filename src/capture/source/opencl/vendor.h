@@ -4,7 +4,7 @@
 // Some runtimes export their functions under the plain OpenCL names. Slots of their own table then resolve to the
 // loader's functions (or to ours, when preloaded), which look into the table again, for ever. Oclgrind 21.10 does so
 // with all functions since OpenCL 2.0. tacho detects such slots by the library they lie in. It calls the runtime's own
-// function instead where the runtime exports one, and otherwise returns CL_INVALID_OPERATION.
+// function instead if the runtime exports one, and otherwise returns CL_INVALID_OPERATION.
 #pragma once
 
 #include "capture/source/opencl/core.h"

@@ -42,7 +42,7 @@ struct Functions {
   sdk_call::SamplingChoices* choices;
   sdk_call::SamplePc* sample;
   sdk_call::StatusText* status_text;
-  // nullptr where missing
+  // nullptr if missing
   sdk_call::ExternalRequest* external_request;
   sdk_call::KindName* external_kind_name;
 };
@@ -241,7 +241,7 @@ const char* method_name() {
   return g_method == static_cast<int32_t>(sdk::SamplingMethod::kHostTrap) ? "host_trap" : "stochastic";
 }
 
-// Why a GPU does not sample, "" where it does.
+// Why a GPU does not sample, "" if it does.
 bool sample_gpu(size_t number, char (&why)[384]) {
   const Gpu& gpu = g_gpus[number];
   Range range;

@@ -32,7 +32,7 @@ TACHO_EXPORT int sigaction(int number, const struct sigaction* action, struct si
   TACHO_NEXT(sigaction, int(int, const struct sigaction*, struct sigaction*));
   const int own = own_signal();
   if (own == 0) return next(number, action, previous);
-  // Handlers of the program that block everything while they run keep their mask but for our signal. Those on small
+  // Handlers of the program that block everything while they run keep their mask except for our signal. Those on small
   // alternate stacks block ours instead: such a stack has room for their frame, not for another one.
   static constinit std::atomic<uint64_t> wanted{0};  // handlers whose mask has our signal, in the program's view
   const uint64_t bit = number > 0 && number <= 64 ? 1ULL << (number - 1) : 0;

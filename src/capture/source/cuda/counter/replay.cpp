@@ -85,7 +85,7 @@ struct Kept {
   uint32_t layout;
   size_t arguments, argument_bytes, attributes, attribute_count;
 };
-struct Buffer {  // on the device, or in host memory where that is full
+struct Buffer {  // on the device, or in host memory if that is full
   Address device = 0;
   uint8_t* host = nullptr;
   size_t bytes = 0;

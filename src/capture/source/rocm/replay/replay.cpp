@@ -86,7 +86,7 @@ void end_alone() {
 }
 
 // An idle GPU
-// HIP cannot wait for a while only: a thread of tacho's own waits for it, and is left behind where that takes too long.
+// HIP cannot wait for a while only: a thread of tacho's own waits for it, and is left behind if that takes too long.
 
 constinit std::atomic<uint32_t> g_asked{0}, g_answered{0}, g_waiter{0}, g_devices{1}, g_idle{0};
 

@@ -19,7 +19,7 @@ using spool::RanOnce;
 
 constexpr uint32_t kXnackEnabled = 0x206;  // HSA_AMD_SYSTEM_INFO_XNACK_ENABLED
 constexpr uint32_t kMemoryLeft = 0xa015;   // HSA_AMD_AGENT_INFO_MEMORY_AVAIL: of a GPU, in bytes
-// Copies leave this much of a GPU's memory to the program and to the runtime, which dies where it finds none for a
+// Copies leave this much of a GPU's memory to the program and to the runtime, which dies if it finds none for a
 // queue.
 constexpr uint64_t kLeftToOthers = 1ull << 30;
 // hsa_amd_pointer_type_t

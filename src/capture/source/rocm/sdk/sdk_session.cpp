@@ -199,7 +199,7 @@ int see_operation_at_all(int32_t kind, int32_t operation, void* data) {
       g_functions.buffer_operation_name(kind, operation, &name, &length) == sdk::kSuccess && name != nullptr;
   return *static_cast<bool*>(data) ? 1 : 0;
 }
-// With results where the library has such records, and names their functions.
+// With results if the library has such records, and names their functions.
 bool record_hip_calls() {
   bool named = false;
   if (const int32_t kind = buffer_kind(sdk::asked::kHipCalls); kind >= 0)

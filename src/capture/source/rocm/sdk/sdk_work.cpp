@@ -65,7 +65,7 @@ int on_work(uint64_t, sdk::Context, int32_t kind, int32_t, uint64_t correlation,
   return 0;
 }
 
-// 0 where it is not counted.
+// 0 if it is not counted.
 uint64_t work_begun() {
   const tape::CommandCounts* const counts = g_counts.load(std::memory_order_acquire);
   if (counts == nullptr) return 0;

@@ -73,7 +73,7 @@ struct Filter {
 
 /// How to collect passes when one execution of a kernel cannot hold them all.
 enum class Replay : uint8_t {
-  kDefault,      ///< kKernel where the provider prefers it (replays_by_default), else kApplication
+  kDefault,      ///< kKernel if the provider prefers it (replays_by_default), else kApplication
   kKernel,       ///< restore memory and run each kernel again
   kVendor,       ///< the same by the vendor's library, one kernel at a time (Provider::own_replay)
   kApplication,  ///< run the program once for each pass
@@ -123,7 +123,7 @@ struct PassResult {
     double value = 0;
   };
   std::vector<InstanceOfCounter> instances;
-  /// Standard deviations of the values: as many as `values`, or empty where there were no repeats.
+  /// Standard deviations of the values: as many as `values`, or empty if there were no repeats.
   std::vector<double> deviations;
 
   double& value(size_t row, size_t column) { return values[row * counters.size() + column]; }
@@ -154,7 +154,7 @@ class Observer {
 /// The architecture that lists show on a machine without a device. Every machine can have the virtual GPU.
 inline constexpr std::string_view kEverywhere = "virtual";
 
-/// How to sample the program counter, where the provider leaves a choice (Provider::chooses_pc_sampling).
+/// How to sample the program counter, if the provider leaves a choice (Provider::chooses_pc_sampling).
 struct PcSampling {
   std::string method;     ///< "stochastic" or "host_trap"; "" = the device's better one
   std::string unit;       ///< "instructions", "cycles" or "time" (us); "" = the method's

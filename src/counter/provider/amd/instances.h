@@ -50,7 +50,7 @@ class Columns {
  public:
   /// `counter`: index among the config's counters. `channel`: of the L2, numbered over all dies; -1 = all units.
   void add(size_t counter, int channel);
-  /// Sets out[i] for each column; NaN where the dispatch has no value. `banks`: channels of a die.
+  /// Sets out[i] for each column; NaN if the dispatch has no value. `banks`: channels of a die.
   void fill(const CountedDispatch& dispatch, int banks, double* out) const;
   size_t size() const { return size_; }
 

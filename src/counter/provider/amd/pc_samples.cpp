@@ -157,7 +157,7 @@ class Comgr {
     return found.step_ != nullptr ? &found : nullptr;
   }
 
-  /// The instruction at `address` of a code object for `architecture`; "" where there is none.
+  /// The instruction at `address` of a code object for `architecture`; "" if there is none.
   std::string instruction(const CodeImage& image, const std::string& architecture, uint64_t address) const {
     Request request{&image, {}};
     Handle info = 0;

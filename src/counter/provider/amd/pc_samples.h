@@ -45,11 +45,11 @@ struct SampledProcess {
 /// Adds the pieces in one file's bytes, up to the first malformed one; false when there is one.
 bool parse_sampled(std::string_view bytes, SampledProcess& out);
 
-/// A code object's bytes by the addresses in its file. Empty where it is not an ELF file.
+/// A code object's bytes by the addresses in its file. Empty if it is not an ELF file.
 class CodeImage {
  public:
   explicit CodeImage(std::string bytes);
-  /// The bytes from `address` on, at most `most` of them; "" where nothing is loaded.
+  /// The bytes from `address` on, at most `most` of them; "" if nothing is loaded.
   std::string_view at(uint64_t address, size_t most) const;
 
  private:
@@ -60,7 +60,7 @@ class CodeImage {
   std::vector<Segment> segments_;
 };
 
-/// The file, offset and size that a code object's URI ("file:///a%20b#offset=4096&size=100") names; false where it
+/// The file, offset and size that a code object's URI ("file:///a%20b#offset=4096&size=100") names; false if it
 /// names none. A size of 0: up to the end.
 bool parse_code_uri(std::string_view uri, std::string& path, uint64_t& offset, uint64_t& size);
 

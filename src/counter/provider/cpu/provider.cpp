@@ -1,5 +1,5 @@
 // The CPU as an OpenCL device. A layer in the target (capture/plugin/perf) reads perf_event counters around each kernel
-// that PoCL runs: hardware events where the machine has them, software events everywhere.
+// that PoCL runs: hardware events if the machine has them, software events everywhere.
 #include "counter/provider.h"
 
 #include <errno.h>

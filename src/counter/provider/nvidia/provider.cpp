@@ -405,7 +405,7 @@ class NvidiaProvider : public Provider {
       for (const std::string& metric : metrics_) settings_.emplace_back("metric", metric);
     }
 
-    // A spool for a run, with the configuration of its counters. Nothing where images of the run before cannot be kept.
+    // A spool for a run, with the configuration of its counters. Nothing if images of the run before cannot be kept.
     tl::expected<bool, launch::LaunchError> prepare(size_t run_number) {
       auto run_settings = settings_;
       run_settings.emplace_back("pass", std::to_string(run_number));
@@ -427,7 +427,7 @@ class NvidiaProvider : public Provider {
       return true;
     }
 
-    // Runs the program. False where no further run makes sense.
+    // Runs the program. False if no further run makes sense.
     tl::expected<bool, launch::LaunchError> run_once(size_t run_number) {
       if (const auto ready = prepare(run_number); !ready || !*ready) return ready;
       const std::string folder = spools_.back()->folder();

@@ -10,7 +10,7 @@
 namespace tacho::roofline {
 
 /// Scales `count`, a multiple of `step` of at most `most`, until a run takes about `target` ns. `run` runs with the
-/// present count. Fails where a hundred times the work and more takes no longer, twice in a row: such a device does not
+/// present count. Fails if a hundred times the work and more takes no longer, twice in a row: such a device does not
 /// execute kernels, or its clock does not see them, and ever larger counts would only occupy the host, which computes
 /// the results for comparison.
 template <typename Run>

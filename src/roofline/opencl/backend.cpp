@@ -430,7 +430,7 @@ class ClockChain : ClKernel {
     TACHO_TRY(build(kOpenClClock, "", "chain"));
     return allocate(0, size_t{session_->info.units} * 4, nullptr);
   }
-  // MHz of `cores` cores; 0 where the device's times make no sense.
+  // MHz of `cores` cores; 0 if the device's times make no sense.
   Result<double> clock(uint32_t cores) {
     groups_ = cores;
     // Short, so that some of them are not interrupted by other programs.

@@ -15,7 +15,7 @@ struct ForeignCounters {
   std::vector<std::string> passes;   ///< counter files, one a pass, in natural order
   std::vector<std::string> folders;  ///< complete profile folders (counters and sysinfo.csv)
   std::string agents;                ///< an agent_info.csv of rocprofv3; "" = none
-  std::string architecture;          ///< "gfx942" where agent_info.csv or a results.sysinfo.txt of rocprof says so
+  std::string architecture;          ///< "gfx942" if agent_info.csv or a results.sysinfo.txt of rocprof says so
 };
 /// Files of complete profile folders are not among `passes`.
 ForeignCounters find_foreign_counters(const std::string& folder);

@@ -329,7 +329,7 @@ std::vector<uint32_t> rows_in_level(const RawTable& main, const RawTable& level,
   return order;
 }
 
-// The pass of one level, which several runs may have read, each with the counters that it asked for. Nothing where no
+// The pass of one level, which several runs may have read, each with the counters that it asked for. Nothing if no
 // file of it can be read.
 Result<std::optional<Pass>> read_level(const std::string& name, const Files& files, const RawTable& main,
                                        const ReadOptions& options, NameTable& kernels, bool tell_faults,

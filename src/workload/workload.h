@@ -36,7 +36,7 @@ struct Workload {
   bool long_form = false;                    ///< recorded through rocpd: level counters are <level>_ACCUM of pmc_perf
   std::vector<RooflineCeilings> ceilings;    ///< empty without roofline.csv
   std::vector<std::string> recorded_blocks;  ///< -b of the profile run, as written; empty = everything
-  std::vector<std::string> warnings;         ///< sentences, counted where they repeat
+  std::vector<std::string> warnings;         ///< sentences, counted if they repeat
   bool estimated = false;                    ///< values were extrapolated from some of the work-groups
   /// Counters that perfmon/ marks as extrapolated from a part of the GPU's units, sorted.
   std::vector<std::string> extrapolated;

@@ -42,7 +42,7 @@ std::string_view level_name(std::string_view stem);
 /// True if the file's header has Counter_Name and Counter_Value.
 Result<bool> is_long_form(const std::string& path);
 
-/// Positions in a header; npos where the file has no such column.
+/// Positions in a header; npos if the file has no such column.
 struct CounterHeader {
   static constexpr size_t npos = static_cast<size_t>(-1);
   std::vector<std::string> names;

@@ -29,7 +29,7 @@ Result<std::vector<std::string>> read_names(CsvReader& reader) {
   return std::vector<std::string>(fields.begin(), fields.end());
 }
 
-// Dispatch_Id -> kernel, from the kernel trace beside the samples; empty where there is none.
+// Dispatch_Id -> kernel, from the kernel trace beside the samples; empty if there is none.
 Result<StringMap<std::string>> kernels_of_dispatches(const std::string& path) {
   StringMap<std::string> kernels;
   if (access(path.c_str(), R_OK) != 0) return kernels;

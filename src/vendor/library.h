@@ -11,7 +11,7 @@ namespace tacho::vendor {
 class Library {
  public:
   /// The file that the environment variable `variable` names (empty: switched off), else the first of `names` that
-  /// loads; nullptr when none does, with a sentence in `problems` where the user named a file.
+  /// loads; nullptr when none does, with a sentence in `problems` if the user named a file.
   static std::unique_ptr<Library> open(const char* variable, std::initializer_list<const char*> names,
                                        std::vector<std::string>& problems);
   Library(const Library&) = delete;

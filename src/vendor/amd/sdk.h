@@ -150,7 +150,7 @@ struct Functions {
 #define TACHO_SDK_MEMBER(member, type, name) signature::type* member;
   TACHO_SDK_FUNCTIONS(TACHO_SDK_MEMBER)
 #undef TACHO_SDK_MEMBER
-  // Not in every version; nullptr where missing.
+  // Not in every version; nullptr if missing.
   signature::ExternalRequest* external_request;
   signature::KindName* external_kind_name;
 };

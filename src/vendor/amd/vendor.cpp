@@ -47,7 +47,7 @@ std::string architecture_of(uint64_t target) {
 
 // A GPU, or a partition of one, as the kernel driver shows it.
 struct Node {
-  std::string name;  // "gfx942"; with the driver's own word for the chip where it has one
+  std::string name;  // "gfx942"; with the driver's own word for the chip if it has one
   uint64_t card = 0, dies = 0;
   uint64_t units = 0;   // compute units
   uint64_t memory = 0;  // bytes

@@ -3,9 +3,9 @@
 //
 // The layouts of a kind differ between versions only in fields added at the end, so a record has a field exactly when
 // the field ends within the record. The length of a record depends on the library that wrote it: the target asks that
-// library's iterator and reports the lengths to the decoder; where it did not, size_by_version() knows them. Facts from
+// library's iterator and reports the lengths to the decoder; if it did not, size_by_version() knows them. Facts from
 // the public headers cupti_activity.h and cupti_activity_deprecated.h and their release notes;
-// tests/vendor/nvidia/activity_abi_test.cpp compares with the headers where they are installed.
+// tests/vendor/nvidia/activity_abi_test.cpp compares with the headers if they are installed.
 #pragma once
 
 #include <cstddef>

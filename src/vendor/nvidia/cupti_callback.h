@@ -1,6 +1,6 @@
 // The functions and callbacks of CUPTI that the CUDA source uses, declared here so that one build without any CUDA
 // installed serves every CUPTI from 11.8 on. Facts from NVIDIA's public headers;
-// tests/vendor/nvidia/activity_abi_test.cpp compares with the headers where they are installed.
+// tests/vendor/nvidia/activity_abi_test.cpp compares with the headers if they are installed.
 #pragma once
 
 #include <cstddef>

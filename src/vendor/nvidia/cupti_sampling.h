@@ -1,5 +1,5 @@
 // CUPTI's PC sampling as far as tacho calls it, declared here so that no NVIDIA header is needed to build;
-// tests/vendor/nvidia/profiler_abi_test.cpp compares with the headers where they are installed.
+// tests/vendor/nvidia/profiler_abi_test.cpp compares with the headers if they are installed.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,7 @@ std::string text_of(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The value of the line "<key>:<blanks><value>", nothing where there is none or it is not a number of that base.
+// The value of the line "<key>:<blanks><value>", nothing if there is none or it is not a number of that base.
 std::optional<uint64_t> number_of(std::string_view text, std::string_view key, int base) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());

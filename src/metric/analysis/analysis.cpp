@@ -575,7 +575,7 @@ struct Analysis::Impl {
     return entry;
   }
 
-  // Duration, FLOPs and bytes at L1, L2, HBM and LDS of every dispatch, then FLOPs by kind; 0 where there is no
+  // Duration, FLOPs and bytes at L1, L2, HBM and LDS of every dispatch, then FLOPs by kind; 0 if there is no
   // formula.
   std::vector<Program::Node> add_intensities(Program& program) const {
     std::vector<std::string_view> texts = {kDurationFormula,   intensity.flops,     intensity.l1_bytes,

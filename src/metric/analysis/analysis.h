@@ -101,7 +101,7 @@ struct PageProgram {
   std::vector<ResultTable> tables;  ///< names and texts; their values are missing
   std::vector<Place> places;        ///< the cells that are computed
   Program::Graph graph;
-  /// Of each normalisation: the operation behind each place, 0 where it is not computable.
+  /// Of each normalisation: the operation behind each place, 0 if it is not computable.
   std::array<std::vector<uint32_t>, kNormalisations.size()> values;
   /// Columns over the dispatches: duration in ns, FLOPs, bytes at L1, L2, HBM and LDS, then FLOPs of each kind.
   std::vector<uint32_t> dispatch_values;
@@ -139,7 +139,7 @@ class Analysis {
   const std::vector<IntensityPoint>& dispatch_points() const;
   /// Counters whose operations are missing in the points, because the run lacks them.
   const std::vector<std::string>& uncounted_flops() const;
-  /// Which counters the intensities come from, for people; "" where there are none.
+  /// Which counters the intensities come from, for people; "" if there are none.
   std::string_view intensity_definition() const;
   /// The kinds of operation that the FLOPs of the points consist of.
   std::vector<FlopKind> flop_kinds() const;

@@ -14,7 +14,7 @@ namespace tacho::metric {
 /// One value of one metric in all runs.
 struct ComparedValue {
   std::vector<std::optional<double>> values;  ///< one a run
-  /// change against run 0; nullopt where one is missing; infinite from 0
+  /// change against run 0; nullopt if one is missing; infinite from 0
   std::vector<std::optional<double>> percent;
 };
 
@@ -41,7 +41,7 @@ Comparison compare(std::span<const Evaluation* const> runs, bool everything = tr
 
 /// Largest |change| over the first value column of every row.
 struct LargestChange {
-  double percent = 0;    ///< infinite where there was nothing before
+  double percent = 0;    ///< infinite if there was nothing before
   std::string id, name;  ///< of the metric
   std::string kernel;    ///< "" = over all dispatches
   size_t run = 0;

@@ -21,7 +21,7 @@ struct DiagnosisInput {
   bool compat = false;
   size_t most_findings = 5;  ///< of one kernel
   double total_time = 0;     ///< ns, of all kernels of the run; shares are of this
-  /// The parsed formula of a catalog text, nullptr where there is none.
+  /// The parsed formula of a catalog text, nullptr if there is none.
   std::function<const Formula*(std::string_view)> formula_of;
   /// The environment over some dispatches; counts are those of a kernel, whatever -n says.
   std::function<Environment(std::vector<uint32_t>)> environment;

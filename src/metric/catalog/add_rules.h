@@ -5,7 +5,7 @@
 
 namespace tacho::metric {
 
-/// Adds rules, checks and screens to a book; one with a known slug of the same vendor (of any, where it names none)
+/// Adds rules, checks and screens to a book; one with a known slug of the same vendor (of any, if it names none)
 /// replaces that. The book gets copies of the text.
 void add_rules(RuleBook& book, const RuleBook& more);
 

@@ -51,7 +51,7 @@ struct MatrixInstruction {
 struct FlopTerm {
   /// Formulas for the same quantity, best first. The first one whose counters the run has is used, else the last one.
   std::vector<std::string_view> formulas;
-  bool optional = false;  ///< left out, and said so, where the run lacks a counter of the last formula
+  bool optional = false;  ///< left out, with a notice, if the run lacks a counter of the last formula
 };
 
 /// The summands of one unit and data type: {"BF16", true} is the matrix unit's BF16 work.
@@ -98,9 +98,9 @@ struct Architecture {
   std::shared_ptr<StringStore> strings;
 
   /// The fact of that name ("caches.l1" in bytes, "per_cycle.fp32" in FLOP a cycle and unit,
-  /// "typical.multiprocessors"); NaN where the architecture has none.
+  /// "typical.multiprocessors"); NaN if the architecture has none.
   double number(std::string_view fact) const;
-  /// The word of that name ("chip", "typical.name"); "" where the architecture has none.
+  /// The word of that name ("chip", "typical.name"); "" if the architecture has none.
   std::string_view text(std::string_view fact) const;
   bool has(std::string_view feature) const;
 };

@@ -59,7 +59,7 @@ struct Cell {
 /// The reduction written out: {Avg, "A / B"} is "AVG(A / B)", {Q1, "A"} is "QUANTILE(A, 0.25)".
 std::string formula_text(const Cell& cell);
 
-/// "2", "2.1" or "2.1.3"; table and row are -1 where the id names the whole block or table.
+/// "2", "2.1" or "2.1.3"; table and row are -1 if the id names the whole block or table.
 struct MetricId {
   int block = -1;
   int table = -1;
@@ -89,9 +89,9 @@ struct Metric {
   /// The cells of upstream 3.3.0 if the catalog's are better (18.1 on gfx942 reads 16 of 128 channels): empty, or as
   /// many as cells. --compat 3.3 evaluates these instead.
   std::vector<Cell> compat_cells;
-  /// the unit upstream 3.3.0 prints, where it is wrong ("Gbps" for GB/s); else ""
+  /// the unit upstream 3.3.0 prints, if it is wrong ("Gbps" for GB/s); else ""
   std::string_view compat_unit;
-  /// the name upstream 3.3.0 prints, where it is misspelt; else ""; used by --compat 3.3
+  /// the name upstream 3.3.0 prints, if it is misspelt; else ""; used by --compat 3.3
   std::string_view compat_name;
 };
 
@@ -118,7 +118,7 @@ struct Table {
   /// "" or the spec value ("$total_l2_chan") that says how often the one row repeats
   std::string_view repeat;
   std::vector<Column> columns;
-  std::vector<Metric> metrics;  ///< in the order of their numbers; empty where the architecture has none
+  std::vector<Metric> metrics;  ///< in the order of their numbers; empty if the architecture has none
 
   /// Index of the column with that key or title, or nullopt.
   std::optional<size_t> column(std::string_view key_or_title) const;

@@ -31,7 +31,7 @@ struct Rule {
   std::string_view vendor;            ///< the catalog that has it: it applies only to that vendor's devices; "" = all
   std::string_view title;             ///< the finding in a few words
   std::vector<RuleCondition> when;    ///< all must hold
-  std::vector<RuleCondition> any;     ///< and one of these, where there are any
+  std::vector<RuleCondition> any;     ///< and one of these, if there are any
   std::vector<RuleCondition> unless;  ///< each of these refutes it
   /// The share of the kernel's time (of the run's, for rules of traces), or of the count `of`, that could be saved, in
   /// percent: the model's range. Empty: the cost is unknown ("saves: none", rules of traces only).
@@ -39,7 +39,7 @@ struct Rule {
   RuleExpression of;                     ///< empty: time; else the count that shrinks
   std::string_view model;                ///< in one sentence, where the range comes from
   double error = 0;                      ///< percent: how far a quantity of a single dispatch may be off
-  std::string_view only_possible;        ///< why the inputs cannot prove it, and what would; "" where they can
+  std::string_view only_possible;        ///< why the inputs cannot prove it, and what would; "" if they can
   std::vector<RuleExpression> evidence;  ///< shown besides the quantities of the conditions
   std::string_view meaning;              ///< one or two sentences
   std::vector<std::string_view> advice;  ///< what to try, best first
@@ -79,11 +79,11 @@ struct RuleBook {
   std::vector<RuleScreen> screens;  ///< one a vendor
   std::shared_ptr<StringStore> strings;
 
-  /// The book's screen; an empty one where there is none.
+  /// The book's screen; an empty one if there is none.
   const RuleScreen& screen() const;
 };
 
-/// The rules of one YAML document; every metric and column in it must exist in `catalog`, where that is given.
+/// The rules of one YAML document; every metric and column in it must exist in `catalog`, if that is given.
 Result<RuleBook> parse_rules(std::string_view yaml, std::string_view file, const Catalog* catalog);
 
 /// The rules of catalog/trace: they name quantities of traces (analysis/findings/findings.h), which are not checked

@@ -24,13 +24,13 @@ class FormulaReader : protected YamlReader {
 
   std::string_view store(std::string_view text) { return catalog_.strings->intern(text); }
 
-  /// The entries of a mapping of the top level; none where the document lacks it.
+  /// The entries of a mapping of the top level; none if the document lacks it.
   Result<Fields> section(const Document& document, std::string_view key) {
     file_ = document.file;
     const YAML::Node* node = find(document.fields, key);
     return node != nullptr ? fields(*node, key) : Fields();
   }
-  /// The architecture or family of that name; nullptr where there is none.
+  /// The architecture or family of that name; nullptr if there is none.
   const ArchitectureGroup* group(std::string_view name) const;
 
   Status read_run_values(const Document& document);
@@ -53,7 +53,7 @@ class FormulaReader : protected YamlReader {
 
   Result<std::optional<YAML::Node>> definition_override(const YAML::Node& overrides, const YAML::Node& general);
   Status expand_definition(Pending& pending);
-  /// The formula behind $name, or nothing where it is a value that the run provides.
+  /// The formula behind $name, or nothing if it is a value that the run provides.
   Result<std::optional<std::string>> definition(const std::string& name, const YAML::Node& where);
   std::string renamed(std::string_view word) const;
 

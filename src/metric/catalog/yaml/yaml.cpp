@@ -63,7 +63,7 @@ class CatalogReader : FormulaReader {
     return {};
   }
 
-  /// The items of a list of the top level; none where the document lacks it.
+  /// The items of a list of the top level; none if the document lacks it.
   Result<YAML::Node> list(const Document& document, std::string_view key) {
     file_ = document.file;
     const YAML::Node* node = find(document.fields, key);
@@ -402,7 +402,7 @@ class CatalogReader : FormulaReader {
     return {};
   }
 
-  /// The metric of that slug that the catalog has already, nullptr where it is new. A slug stands once in these files.
+  /// The metric of that slug that the catalog has already, nullptr if it is new. A slug stands once in these files.
   Result<Metric*> known_metric(const Table& table, std::string_view slug, const YAML::Node& node) {
     Metric* existing = nullptr;
     for (Block& block : catalog_.blocks)

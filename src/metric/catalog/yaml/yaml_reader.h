@@ -40,7 +40,7 @@ class YamlReader {
     return fail("{}: {}", place_of(node), fmt::format(format, std::forward<Args>(args)...));
   }
 
-  /// "file:line:column", or "file" where the node does not know.
+  /// "file:line:column", or "file" if the node does not know.
   std::string place_of(const YAML::Node& node) const;
 
   /// The entries of a mapping. Refuses other nodes, keys given twice and keys that are not in `known` (empty: all are).
@@ -70,7 +70,7 @@ class YamlReader {
     return fail_at(node, "{} must be one of {}, not \"{}\"", what, list, word);
   }
 
-  /// The same for a key of a mapping; nothing where it is missing.
+  /// The same for a key of a mapping; nothing if it is missing.
   template <typename Enum>
   Status choose_of(const Fields& keys, std::string_view key, Enum& out,
                    std::initializer_list<std::pair<std::string_view, Enum>> choices) const {

@@ -327,7 +327,7 @@ Module* ModuleCache::module(const std::string& path, uint32_t pid) {
   std::unique_ptr<Module>& module = modules_[key];
   if (!module) {
     struct stat ours {};
-    // The file itself where it is the same as ours: /proc/PID/root goes away with the process.
+    // The file itself if it is the same as ours: /proc/PID/root goes away with the process.
     if (real != path && stat(path.c_str(), &ours) == 0 && ours.st_dev == status.st_dev && ours.st_ino == status.st_ino)
       real = path;
     // Paths come from targets: only a regular file is opened (a pipe would block, a device could do anything).

@@ -33,7 +33,7 @@ inline int64_t known(uint32_t value) {
   return value == event::kUnknown32 ? event::kUnknown : static_cast<int64_t>(value);
 }
 
-/// `value` as an E; E's first where it is out of range.
+/// `value` as an E; E's first if it is out of range.
 template <typename E>
 E checked(uint32_t value) {
   return value < static_cast<uint32_t>(E::kEnd) ? static_cast<E>(value) : E{};

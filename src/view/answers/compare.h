@@ -13,7 +13,7 @@ namespace tacho::view {
 /// "total_b",
 /// "remarks"}: rows as `tacho diff --output-format json` writes them, the largest differences first and at most 2,000
 /// of them;
-/// "names" are the numbers of a row's name in each run, 0 where it does not occur.
+/// "names" are the numbers of a row's name in each run, 0 if it does not occur.
 Result<std::string> compare(const Run& a, const Run& b, std::string_view by);
 
 /// {"a", "b", "on", "on_b"}: the moment of each run, ns since its t0, that is the same in both: where the first marker

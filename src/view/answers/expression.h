@@ -1,4 +1,4 @@
-// A regular expression as one types it into a search box: POSIX extended, or plain text where it has no special
+// A regular expression as one types it into a search box: POSIX extended, or plain text if it has no special
 // character.
 #pragma once
 

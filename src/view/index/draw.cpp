@@ -97,7 +97,7 @@ Status TileIndex::density_of_bins(size_t number, unsigned level, int64_t index, 
   return {};
 }
 
-// The slices of a tile where they are at most `most`, else their bins.
+// The slices of a tile if they are at most `most`, else their bins.
 Status TileIndex::slices_or_bins(size_t number, unsigned level, int64_t index, size_t most, Tile& tile) {
   const int64_t first_bin = index << kTileBits, from = first_bin << level, to = from + (kTileBins << level);
   if (level >= base_) {  // which has its bins already

@@ -163,7 +163,7 @@ class TileIndex {
   std::vector<NameSum> name_sums(event::Table table) const;
   /// The `most` with the largest totals, without names of frameworks; `total` gets the time of all of these names.
   std::vector<NameSum> top_names(event::Table table, size_t most, int64_t& total) const;
-  /// The sums of a chunk; nullopt where it has too many names to keep them, or is not indexed.
+  /// The sums of a chunk; nullopt if it has too many names to keep them, or is not indexed.
   std::optional<std::vector<NameSum>> name_sums(event::Table table, size_t chunk) const;
   /// Slices or readings of a line in the indexed part.
   int64_t events(size_t line) const;

@@ -177,7 +177,7 @@ class LineMaker {
     return tracks;
   }
 
-  /// The line of a track's slices or readings, made where there is none yet; -1 where it has neither.
+  /// The line of a track's slices or readings, made if there is none yet; -1 if it has neither.
   int64_t own_line(int64_t track) {
     const RowsOfTrack& rows = rows_of(track);
     const TrackKind kind = kind_of(track);
@@ -205,7 +205,7 @@ class LineMaker {
     return number;
   }
 
-  /// A line for the messages of a rank, below the calls that sent and received them (`own`); -1 where there are none.
+  /// A line for the messages of a rank, below the calls that sent and received them (`own`); -1 if there are none.
   int64_t message_line(int64_t track, int64_t own) {
     if (rows_of(track).messages == 0) return -1;
     Line line = line_below(own >= 0 ? own : process_line(process_of(track)), track, LineKind::kMessage);
@@ -215,7 +215,7 @@ class LineMaker {
     return add(std::move(line));
   }
 
-  /// A line for samples, -1 where there are none. Samples of a thread lie on a row of table track of their own; they
+  /// A line for samples, -1 if there are none. Samples of a thread lie on a row of table track of their own; they
   /// belong below the thread's calls.
   int64_t sample_line(int64_t track, int64_t own) {
     if (rows_of(track).samples == 0) return -1;

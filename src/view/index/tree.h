@@ -41,7 +41,7 @@ class Tree {
     return track >= 0 && static_cast<size_t>(track) < lines.size() ? lines[static_cast<size_t>(track)] : -1;
   }
 
-  /// The line of a counter's values of dispatches (table counter_value); -1 where there are too many of them to draw.
+  /// The line of a counter's values of dispatches (table counter_value); -1 if there are too many of them to draw.
   int64_t line_of_counter(int64_t track, int64_t counter) const {
     const auto found = counter_line_.find({line_of(event::Table::kDispatch, track), counter});
     return found == counter_line_.end() ? -1 : found->second;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kFurther = 4;
 
-// The column of a bit of SweepColumn in `table`; -1 where it has none.
+// The column of a bit of SweepColumn in `table`; -1 if it has none.
 int column_of(event::Table table, size_t bit) {
   using event::Table;
   switch (1u << bit) {

@@ -22,7 +22,7 @@ struct Slice {
   size_t rows;
   const int64_t* start;
   const int64_t* duration;
-  // Where they were asked for (SweepColumn), else nullptr. `bytes` and `arguments` only of tables that have them.
+  // If they were asked for (SweepColumn), else nullptr. `bytes` and `arguments` only of tables that have them.
   const int64_t *dim, *correlation, *bytes, *arguments;
 };
 

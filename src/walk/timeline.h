@@ -136,7 +136,7 @@ class Timeline {
   std::vector<int64_t> same_;
   std::vector<event::TrackKind> kind_;
   std::vector<Source> sources_;
-  std::optional<FirstPasses> passes_;  // where the trace has counter values
+  std::optional<FirstPasses> passes_;  // if the trace has counter values
   std::vector<LaneState> lanes_;
   std::vector<std::vector<uint32_t>> lanes_of_;  // by track
   std::vector<Open> open_;                       // heap, earliest end first

@@ -51,7 +51,7 @@ class CallIndex {
     return &entry.payload;
   }
 
-  /// Nullptr where no call with this correlation was added, or it was forgotten. Valid until the next add().
+  /// Nullptr if no call with this correlation was added, or it was forgotten. Valid until the next add().
   Payload* find(int64_t process, int64_t correlation) {
     if (correlation == 0) return nullptr;
     if (Payload* const found = at(process, correlation)) return found;

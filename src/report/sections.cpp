@@ -20,7 +20,7 @@ void Sections::sentence(std::string_view text, size_t indent, size_t further) {
 
 void Sections::painted_sentence(std::string_view text, Paint paint, size_t further) {
   const size_t width = layout_.long_lines ? 0 : layout_.width;
-  text_ += painted(paragraph(text, width, layout_.indent, layout_.indent + further) + "\n", paint, layout_.colour);
+  text_ += painted(paragraph(text, width, layout_.indent, layout_.indent + further), paint, layout_.colour) + "\n";
 }
 
 void Sections::line(std::string_view text) {

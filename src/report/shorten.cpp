@@ -157,6 +157,17 @@ std::string shortened_middle(std::string_view text, size_t width) {
          std::string(glyphs.part(std::max(glyphs.tail_of(tail), front), glyphs.size()));
 }
 
+std::string with_short_words(std::string_view text, size_t width) {
+  std::string out;
+  while (true) {
+    const size_t space = text.find(' ');
+    out += shortened_middle(text.substr(0, space), width);
+    if (space == std::string_view::npos) return out;
+    out += ' ';
+    text.remove_prefix(space + 1);
+  }
+}
+
 std::string shortened_path(std::string_view path, size_t width, char separator) {
   if (display_width(path) <= width) return std::string(path);
   std::string_view best;

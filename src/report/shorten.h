@@ -13,6 +13,9 @@ namespace tacho::report {
 /// At most `width` columns: the beginning and the end of the text, an ellipsis between them.
 std::string shortened_middle(std::string_view text, size_t width);
 
+/// The text with each word that is longer than `width` columns cut likewise.
+std::string with_short_words(std::string_view text, size_t width);
+
 /// At most `width` columns from the end of a path: "…/nn/module.py:58", then "module.py:58", then its last characters.
 std::string shortened_path(std::string_view path, size_t width, char separator = '/');
 

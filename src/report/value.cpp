@@ -11,7 +11,10 @@ JsonValue& JsonValue::operator=(JsonValue&&) noexcept = default;
 JsonValue::~JsonValue() = default;
 
 JsonValue JsonValue::table(Answer answer) {
-  const Table exact = exact_table(std::move(answer));
+  return table(exact_table(std::move(answer)));
+}
+
+JsonValue JsonValue::table(const Table& exact) {
   JsonValue columns = list(), rows = lines();
   for (const Column& column : exact.columns) columns.add(column.title);
   for (const auto& row : exact.rows) {
@@ -36,7 +39,7 @@ JsonValue JsonValue::of(const Cell& cell) {
 JsonValue JsonValue::object(std::initializer_list<Member> members) {
   JsonValue value;
   Object& object = value.value_.emplace<Object>();
-  for (const Member& member : members) object.emplace_back(member.first, member.second);
+  for (const Member& member : members) object.members.emplace_back(member.first, member.second);
   return value;
 }
 
@@ -52,12 +55,18 @@ JsonValue JsonValue::lines() {
   return value;
 }
 
+JsonValue JsonValue::member_lines() {
+  JsonValue value;
+  value.value_.emplace<Object>().lines = true;
+  return value;
+}
+
 void JsonValue::add(JsonValue element) {
   std::get<List>(value_).elements.push_back(std::move(element));
 }
 
 void JsonValue::set(std::string_view name, JsonValue value) {
-  std::get<Object>(value_).emplace_back(name, std::move(value));
+  std::get<Object>(value_).members.emplace_back(name, std::move(value));
 }
 
 void JsonValue::write(JsonWriter& json) const {
@@ -68,12 +77,9 @@ void JsonValue::write(JsonWriter& json) const {
       element.write(json);
     }
     json.end_array();
-  } else if (const auto* const object = std::get_if<Object>(&value_)) {
+  } else if (std::holds_alternative<Object>(value_)) {
     json.begin_object();
-    for (const auto& [name, value] : *object) {
-      json.key(name);
-      value.write(json);
-    }
+    write_members(json);
     json.end_object();
   } else if (const auto* const text = std::get_if<std::string>(&value_)) {
     json.value(*text);
@@ -86,6 +92,11 @@ void JsonValue::write(JsonWriter& json) const {
   } else {
     json.null();
   }
+}
+
+void JsonValue::write_members(JsonWriter& json) const {
+  const Object& object = std::get<Object>(value_);
+  for (const auto& [name, value] : object.members) value.write((object.lines ? json.newline() : json).key(name));
 }
 
 std::string JsonValue::text() const {

@@ -34,11 +34,13 @@ class JsonValue {
   JsonValue(const char* text) : value_(std::string(text)) {}
   /// A table: {"id", "title", "columns": [...], "rows": [[...], ...]}, a row on each line.
   static JsonValue table(Answer answer);
+  static JsonValue table(const Table& exact);
   static JsonValue of(const Cell& cell);
   static JsonValue object(std::initializer_list<Member> members);
   static JsonValue list(std::initializer_list<JsonValue> elements = {});
-  /// A list with each element on a line of its own.
+  /// A list with each element on a line of its own, and an object with each member on one.
   static JsonValue lines();
+  static JsonValue member_lines();
   template <typename Range>
   static JsonValue list_of(const Range& range) {
     JsonValue list = JsonValue::list();
@@ -53,6 +55,8 @@ class JsonValue {
 
   /// Appends the document, without a newline at its end.
   void write(JsonWriter& json) const;
+  /// Appends the members of an object to one that the caller has begun.
+  void write_members(JsonWriter& json) const;
   std::string text() const;
 
  private:
@@ -60,7 +64,10 @@ class JsonValue {
     std::vector<JsonValue> elements;
     bool lines = false;
   };
-  using Object = std::vector<std::pair<std::string, JsonValue>>;
+  struct Object {
+    std::vector<std::pair<std::string, JsonValue>> members;
+    bool lines = false;
+  };
   std::variant<std::monostate, bool, int64_t, double, std::string, List, Object> value_;
 };
 

@@ -105,6 +105,11 @@ Table many_columns() {
   return table;
 }
 
+TEST(Shorten, LongWordsOfSentences) {
+  EXPECT_EQ(with_short_words("kernel abcdefghijklmnop took 3 us", 10), "kernel abcdef…nop took 3 us");
+  EXPECT_EQ(with_short_words("  all short ", 5), "  all short ");
+}
+
 TEST(Shorten, TablesLeaveColumnsOutBeforeNamesGetUnreadable) {
   for (const size_t width : {50, 66, 67, 77, 78, 120, 200}) {
     std::vector<std::string> gone;

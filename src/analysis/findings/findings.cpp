@@ -19,6 +19,7 @@
 namespace tacho::analysis {
 
 using report::Answer;
+using report::JsonValue;
 using report::Unit;
 namespace {
 
@@ -307,39 +308,32 @@ Result<Findings> find(const trace::Trace& trace, const FindOptions& options) {
   return out;
 }
 
-void put_findings(JsonWriter& json, const Findings& findings, int64_t zero) {
-  json.name("findings").begin_array();
+void add_findings(JsonValue& document, const Findings& findings, int64_t zero) {
+  JsonValue found = JsonValue::list(), not_judged = JsonValue::list();
   for (const TraceFinding& finding : findings.findings) {
-    json.begin_object();
-    json.member("rule", finding.rule).member("title", finding.title);
-    json.member("where", finding.where).member("state", finding.possible ? "possible" : "found");
-    json.member("doubt", finding.doubt).member("sentence", finding.sentence);
-    json.name("evidence").begin_array();
-    for (const std::string& line : finding.evidence) json.value(line);
-    json.end_array();
-    json.name("saves");
-    if (finding.saves)
-      json.begin_array().value(finding.saves->first).value(finding.saves->second).end_array();
-    else
-      json.null();
-    json.member("model", finding.model).member("refuted_by", finding.refuted_by);
-    json.name("try").begin_array();
-    for (const std::string& line : finding.advice) json.value(line);
-    json.end_array();
-    json.name("spans").begin_array();
-    for (const FindingSpan& span : finding.spans) {
-      json.begin_object().member("from", span.from - zero).member("to", span.to - zero);
-      json.name("tracks").begin_array();
-      for (const int64_t track : span.tracks) json.value(track);
-      json.end_array().end_object();
-    }
-    json.end_array().end_object();
+    JsonValue spans = JsonValue::list();
+    for (const FindingSpan& span : finding.spans)
+      spans.add(JsonValue::object(
+          {{"from", span.from - zero}, {"to", span.to - zero}, {"tracks", JsonValue::list_of(span.tracks)}}));
+    found.add(JsonValue::object(
+        {{"rule", finding.rule},
+         {"title", finding.title},
+         {"where", finding.where},
+         {"state", finding.possible ? "possible" : "found"},
+         {"doubt", finding.doubt},
+         {"sentence", finding.sentence},
+         {"evidence", JsonValue::list_of(finding.evidence)},
+         {"saves", finding.saves ? JsonValue::list({finding.saves->first, finding.saves->second}) : JsonValue()},
+         {"model", finding.model},
+         {"refuted_by", finding.refuted_by},
+         {"try", JsonValue::list_of(finding.advice)},
+         {"spans", std::move(spans)}}));
   }
-  json.end_array();
-  json.name("not_judged").begin_array();
   for (const UnjudgedRule& rule : findings.not_judged)
-    json.begin_object().member("rule", rule.rule).member("title", rule.title).member("needs", rule.needs).end_object();
-  json.end_array();
+    not_judged.add(JsonValue::object({{"rule", rule.rule}, {"title", rule.title}, {"needs", rule.needs}}));
+  document.set("findings", std::move(found));
+  document.set("not_judged", std::move(not_judged));
+  document.set("remarks", JsonValue::list_of(findings.remarks));
 }
 
 Answer findings_answer(const Findings& findings) {

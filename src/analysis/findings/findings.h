@@ -10,8 +10,7 @@
 
 #include "analysis/findings/rank_lateness.h"
 #include "base/result.h"
-#include "base/text/json_writer.h"
-#include "report/answer.h"
+#include "report/value.h"
 #include "trace/trace.h"
 
 namespace tacho::analysis {
@@ -49,10 +48,8 @@ struct Findings {
 /// Judges all rules. Bounded memory; some hundred ns a row. An error where the file cannot be read.
 Result<Findings> find(const trace::Trace& trace, const FindOptions& options = {});
 
-/// {"findings": [...], "not_judged": [...]} without the braces around both: members of an object that the caller has
-/// begun.
-/// Times of spans are relative to `zero`.
-void put_findings(JsonWriter& json, const Findings& findings, int64_t zero);
+/// Appends "findings", "not_judged" and "remarks", lists, to an object. Times of spans are relative to `zero`.
+void add_findings(report::JsonValue& document, const Findings& findings, int64_t zero);
 
 /// One line each, for csv.
 report::Answer findings_answer(const Findings& findings);

@@ -12,8 +12,7 @@
 #include "base/format.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
-#include "base/text/json_writer.h"
-#include "report/table.h"
+#include "report/value.h"
 #include "trace/read/rows.h"
 #include "walk/calls/call_index.h"
 #include "walk/calls/open_ranges.h"
@@ -24,6 +23,7 @@ namespace tacho::analysis {
 
 using event::kUnknown;
 using event::Table;
+using report::JsonValue;
 namespace column = event::column;
 
 std::string_view to_string(StackPart part) {
@@ -721,54 +721,48 @@ std::string folded_stacks(const StackTree& tree, bool gpu) {
 }
 
 std::string speedscope_json(const StackTree& tree, std::string_view name) {
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object();
-  json.key("$schema").value("https://www.speedscope.app/file-format-schema.json");
-  json.key("name").value(name);
-  json.key("exporter").value("tacho");
-  json.key("activeProfileIndex").value(0);
-  json.key("shared").begin_object().key("frames").begin_array();
+  JsonValue frames = JsonValue::list(), profiles = JsonValue::list();
   for (size_t i = 1; i < tree.frames.size(); ++i) {
     const StackFrame& frame = tree.frames[i];
-    json.begin_object().key("name").value(frame.name);
+    JsonValue one = JsonValue::object({{"name", frame.name}});
     if (const std::string& where = frame.file.empty() ? frame.module : frame.file; !where.empty())
-      json.key("file").value(where);
-    if (frame.line > 0) json.key("line").value(frame.line);
-    json.end_object();
+      one.set("file", where);
+    if (frame.line > 0) one.set("line", frame.line);
+    frames.add(std::move(one));
   }
-  json.end_array().end_object();
-  json.key("profiles").begin_array();
   for (const bool gpu : {false, true}) {
     const int64_t total = gpu ? tree.gpu_ns : tree.host_ns;
     if (gpu && total == 0) continue;
-    std::vector<int64_t> weights;
-    json.begin_object();
-    json.key("type").value("sampled").key("name").value(gpu         ? "device time by launching stack"
-                                                        : tree.wall ? "host, wall time"
-                                                                    : "host, CPU time");
-    json.key("unit").value("nanoseconds").key("startValue").value(0).key("endValue").value(total);
-    json.key("samples").begin_array();
+    JsonValue samples = JsonValue::list(), weights = JsonValue::list();
     std::vector<uint32_t> path;
     for (size_t i = 1; i < tree.nodes.size(); ++i) {
       const int64_t ns = gpu ? tree.nodes[i].gpu_ns : tree.nodes[i].host_ns;
       if (ns <= 0) continue;
       path.clear();
       for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent)
-        path.push_back(tree.nodes[at].frame);
-      json.begin_array();
-      for (size_t k = path.size(); k-- > 0;) json.value(static_cast<int64_t>(path[k]) - 1);
-      json.end_array();
-      weights.push_back(ns);
+        path.push_back(tree.nodes[at].frame - 1);
+      std::reverse(path.begin(), path.end());
+      samples.add(JsonValue::list_of(path));
+      weights.add(ns);
     }
-    json.end_array();
-    json.key("weights").begin_array();
-    for (const int64_t weight : weights) json.value(weight);
-    json.end_array().end_object();
+    profiles.add(JsonValue::object({{"type", "sampled"},
+                                    {"name", gpu         ? "device time by launching stack"
+                                             : tree.wall ? "host, wall time"
+                                                         : "host, CPU time"},
+                                    {"unit", "nanoseconds"},
+                                    {"startValue", 0},
+                                    {"endValue", total},
+                                    {"samples", std::move(samples)},
+                                    {"weights", std::move(weights)}}));
   }
-  json.end_array().end_object();
-  out += "\n";
-  return out;
+  return JsonValue::object({{"$schema", "https://www.speedscope.app/file-format-schema.json"},
+                            {"name", name},
+                            {"exporter", "tacho"},
+                            {"activeProfileIndex", 0},
+                            {"shared", JsonValue::object({{"frames", std::move(frames)}})},
+                            {"profiles", std::move(profiles)}})
+             .text() +
+         "\n";
 }
 
 }  // namespace tacho::analysis

@@ -30,6 +30,7 @@
 #include "report/html.h"
 #include "report/output.h"
 #include "report/page_server.h"
+#include "report/value.h"
 #include "workload/runs.h"
 #include "workload/torch_trace.h"
 #include "workload/writer.h"
@@ -39,6 +40,8 @@ namespace tacho::cli {
 namespace {
 
 using analyzing::AnalyzeArguments;
+using report::AnswerFormat;
+using report::Unit;
 
 /// Prints a list of all metrics of an architecture in the layout of the users' documents.
 Status list_catalog(const std::string& architecture, const AnalyzeArguments& arguments, bool metrics) {
@@ -82,15 +85,10 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_corrections(const
 // The file name with the format's extension added, unless it has one.
 std::string with_ending(const std::string& name, std::string_view format) {
   if (is_standard_output(name)) return name;
-  const std::string_view ending = format == "json"   ? ".json"
-                                  : format == "html" ? ".html"
-                                  : format == "svg"  ? ".svg"
-                                  : format == "csv"  ? ".csv"
-                                                     : ".txt";
   const size_t slash = name.rfind('/');
   const size_t dot = name.rfind('.');
   if (dot != std::string::npos && (slash == std::string::npos || dot > slash)) return name;
-  return name + std::string(ending);
+  return fmt::format("{}.{}", name, format == "text" ? "txt" : format);
 }
 
 Status save_tables(const metric::Analysis& run, const std::string& folder, const AnalyzeArguments& arguments) {
@@ -175,21 +173,20 @@ std::string graph_text(const workload::TorchTrace& trace, const report::TextStyl
     const std::string title = fmt::format("Graph {}: {}, {} launch{}", graph.number, graph.graph, graph.launches,
                                           graph.launches == 1 ? "" : "es");
     out += "\n" + (screen.terminal ? report::wrapped(title, screen.width, 2) : title) + "\n";
-    report::Table table;
-    table.columns = {{"A launch", report::Align::kRight},
-                     {"%", report::Align::kRight, 1},
-                     {"Kernels", report::Align::kRight},
-                     {"Operator", report::Align::kLeft, -1, true}};
-    table.columns.back().cut = report::Cut::kPath;
+    report::Answer answer;
+    answer.columns = {{"", "A launch", Unit::kNs},
+                      {"", "%", Unit::kPercent},
+                      {"", "Kernels", Unit::kCount},
+                      {.title = "Operator", .cut = report::Cut::kPath}};
     const int64_t launches = std::max<int64_t>(1, graph.launches);
     for (; first < end; ++first) {
       const workload::TorchGraphPart& part = trace.graph_parts[first];
-      table.rows.push_back(
-          {report::format_duration(static_cast<double>(part.ns) / static_cast<double>(launches)),
+      answer.rows.push_back(
+          {static_cast<double>(part.ns) / static_cast<double>(launches),
            whole > 0 ? report::Cell(100.0 * static_cast<double>(part.ns) / static_cast<double>(whole)) : report::Cell(),
            part.kernels / launches, part.name.empty() ? "(no operator)" : part.name});
     }
-    out += report::to_text(table, style);
+    out += report::to_text(report::readable_table(answer), style);
   }
   return out;
 }
@@ -205,46 +202,32 @@ Status list_operators(const AnalyzeArguments& a, AnalyzeFace face) {
     }
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const auto* one, const auto* other) { return one->kernel_ns > other->kernel_ns; });
-    report::Table table;
-    const bool exact = a.format == "csv" || a.format == "json";
-    if (exact) {
-      table.columns = {{"Operator_Name"}, {"Calls"}, {"Dispatches"}, {"Kernels"}, {"Kernel_Ns"}, {"Context"}};
-    } else {
-      table.columns = {{"Kernel time", report::Align::kRight},
-                       {"%", report::Align::kRight, 1},
-                       {"Calls", report::Align::kRight},
-                       {"Kernels", report::Align::kRight},
-                       {"Operator", report::Align::kLeft, -1, true}};
-      table.columns.back().cut = report::Cut::kPath;
-    }
-    for (const workload::TorchOperator* const each : sorted) {
-      const auto dispatches = static_cast<int64_t>(each->dispatches.size());
-      if (exact) {
-        std::string contexts;
-        for (const std::string& context : each->contexts) contexts += (contexts.empty() ? "" : " ") + context;
-        table.rows.push_back({each->name, static_cast<int64_t>(each->calls), dispatches,
-                              static_cast<int64_t>(each->kernels.size()), each->kernel_ns, contexts});
-      } else {
-        table.rows.push_back({report::format_duration(each->kernel_ns),
-                              whole > 0 ? report::Cell(100 * each->kernel_ns / whole) : report::Cell(),
-                              static_cast<int64_t>(each->calls), dispatches, each->name});
-      }
-    }
+    report::Answer answer;
+    answer.columns = {
+        {"Operator_Name", "Operator"}, {"Calls", "Calls", Unit::kCount},        {"Dispatches", "Kernels", Unit::kCount},
+        {"Kernels", "", Unit::kCount}, {"Kernel_Ns", "Kernel time", Unit::kNs}, {.name = "Context"},
+        {"", "%", Unit::kPercent}};
+    answer.columns[0].cut = report::Cut::kPath;
+    answer.shown = {4, 6, 1, 2, 0};
+    for (const workload::TorchOperator* const each : sorted)
+      answer.rows.push_back({each->name, static_cast<int64_t>(each->calls),
+                             static_cast<int64_t>(each->dispatches.size()), static_cast<int64_t>(each->kernels.size()),
+                             each->kernel_ns, fmt::format("{}", fmt::join(each->contexts, " ")),
+                             whole > 0 ? report::Cell(100 * each->kernel_ns / whole) : report::Cell()});
     std::string out;
-    if (a.format == "csv") {
-      out = report::to_csv(table);
-    } else if (a.format == "json") {
-      JsonWriter writer(out);
-      report::to_json(table, writer);
-      out += "\n";
+    const AnswerFormat form = report::face_of(a.format);
+    if (form == AnswerFormat::kCsv) {
+      out = report::to_csv(report::exact_table(std::move(answer)));
+    } else if (form == AnswerFormat::kJson) {
+      out = report::JsonValue::table(std::move(answer)).text() + "\n";
     } else {
       const report::Screen screen = report::screen_of(STDOUT_FILENO);
       report::TextStyle style;
       style.border = face == AnalyzeFace::kRocprofCompute ? report::Border::kBox : report::Border::kPlain;
-      style.width = screen.terminal ? screen.width : 0;
+      style.width = screen.fit();
       style.colour = screen.colour;
       if (a.paths.size() > 1) out += path + "\n";
-      out += report::to_text(table, style);
+      out += report::to_text(report::readable_table(answer), style);
       if (!trace.graph_parts.empty()) out += graph_text(trace, style, screen);
     }
     report::put(out);
@@ -383,8 +366,8 @@ struct Destination {
 
 Result<Destination> open_destination(AnalyzeArguments& a) {
   Destination to;
-  to.csv_folder = a.format == "csv" && !a.output_name.empty() && !a.output_name.ends_with(".csv") &&
-                  !is_standard_output(a.output_name);
+  to.csv_folder = report::face_of(a.format) == AnswerFormat::kCsv && !a.output_name.empty() &&
+                  !a.output_name.ends_with(".csv") && !is_standard_output(a.output_name);
   to.file = a.output_name.empty() || to.csv_folder ? a.output_name : with_ending(a.output_name, a.format);
   if (!to.file.empty() && !to.csv_folder) {
     TACHO_ASSIGN(to.output, OutputFile::create(to.file, a.overwrite));
@@ -429,7 +412,7 @@ Result<std::string> render(const std::vector<metric::Analysis>& runs, const Anal
                : a.axes == "points" ? metric::RooflineAxes::kPoints
                                     : metric::RooflineAxes::kFit;
     return metric::roofline_svg(runs, svg);
-  } else if (a.format == "csv") {
+  } else if (report::face_of(a.format) == AnswerFormat::kCsv) {
     return report::to_csv(metric::tidy_table(runs));
   } else {
     return metric::to_text(runs, a.text);

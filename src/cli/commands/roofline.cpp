@@ -198,9 +198,11 @@ Result<int> run(const Arguments& a) {
   }
   if (all.empty()) return code;
   std::string text;
-  if (a.format == "json")
+  report::AnswerFormat face = report::face_of(a.format);
+  if (face == report::AnswerFormat::kText && a.output.ends_with(".csv")) face = report::AnswerFormat::kCsv;
+  if (face == report::AnswerFormat::kJson)
     text = json_text(all);
-  else if (a.format == "csv" || (output && a.output.ends_with(".csv")))
+  else if (face == report::AnswerFormat::kCsv)
     text = roofline::to_csv(all, roofline::now_text());
   else
     for (const DeviceCeilings& ceilings : all)

@@ -5,29 +5,20 @@
 
 #include "analysis/operators/places.h"
 #include "base/format.h"
-#include "base/text/json_writer.h"
 #include "ranks/match/lateness.h"
+#include "report/shorten.h"
+#include "trace/read/rows.h"
 
 namespace tacho::cli {
 namespace {
 
-using event::Table;
-namespace column = event::column;
-
-std::string track_text(const trace::Trace& trace, const analysis::DeviceNumbers& numbers, int64_t track) {
-  const auto cell = [&](int at) { return trace.cell(Table::kTrack, track, at); };
-  const std::string_view name = trace.text(Table::kTrack, track, column::Track::name);
-  const int64_t device = cell(column::Track::device);
-  if (cell(column::Track::kind) == static_cast<int64_t>(event::TrackKind::kQueue))
-    return device > 0 ? numbers.text(device) : std::string("queue");
-  const int64_t thread = cell(column::Track::thread);
-  if (thread > 0) return fmt::format("thread {}", trace.cell(Table::kThread, thread, column::Thread::tid));
-  return name.empty() ? fmt::format("track {}", track) : report::clean(name);
-}
-
-std::string paragraph(std::string_view text, size_t indent, const report::Screen& screen, size_t further = 0) {
-  const size_t width = std::max<size_t>(screen.width, 40) - indent - further;
-  return std::string(indent, ' ') + report::wrapped(report::clean(text), width, indent + further) + "\n";
+std::string track_text(const trace::Trace& trace, const analysis::DeviceNumbers& numbers, int64_t number) {
+  const auto track = trace::row<event::row::Track>(trace, number);
+  if (track.kind == event::TrackKind::kQueue)
+    return track.device > 0 ? numbers.text(track.device) : std::string("queue");
+  if (track.thread > 0) return fmt::format("thread {}", trace::cell<event::column::Thread::tid>(trace, track.thread));
+  const std::string_view name = trace.string(track.name);
+  return name.empty() ? fmt::format("track {}", number) : report::clean(name);
 }
 
 std::string time_of(int64_t ns) {
@@ -59,56 +50,53 @@ Result<analysis::Findings> findings_of(const trace::Trace& trace) {
 std::string findings_text(const analysis::Findings& findings, const trace::Trace& trace, size_t most,
                           const report::Screen& screen) {
   const analysis::DeviceNumbers numbers(trace);
-  std::string out;
+  report::Sections out({.width = screen.width, .colour = screen.colour});
+  const auto say = [&](std::string_view text, size_t further = 0, size_t indent = 3) {
+    const size_t room = screen.width - std::min(screen.width - 1, indent + further);
+    out.sentence(report::with_short_words(report::clean(text), room), indent, further);
+  };
   const size_t shown = most == 0 ? findings.findings.size() : std::min(most, findings.findings.size());
   for (size_t i = 0; i < shown; ++i) {
     const analysis::TraceFinding& finding = findings.findings[i];
-    const std::string title = fmt::format("{}. {}{}{}", i + 1, finding.possible ? "possible: " : "", finding.title,
-                                          finding.where.empty() ? "" : " (" + report::clean(finding.where) + ")");
-    out += report::painted(report::wrapped(title, screen.width, 3), report::Paint::kBold, screen.colour) + "\n";
-    out += paragraph(finding.sentence, 3, screen);
-    out += paragraph(saved(finding, findings.length) + ": " + finding.model, 3, screen);
-    if (finding.possible) out += paragraph("only possible: " + finding.doubt, 3, screen);
-    for (const std::string& line : finding.evidence) out += paragraph("- " + line, 3, screen, 2);
-    out += paragraph("refuted if " + finding.refuted_by, 3, screen);
-    for (const std::string& line : finding.advice) out += paragraph("try: " + line, 3, screen, 5);
-    if (!finding.spans.empty()) {
-      out += paragraph("look at (time from the start of the trace):", 3, screen);
-      for (const analysis::FindingSpan& span : finding.spans) {
-        std::string where;
-        for (const int64_t track : span.tracks) {
-          const std::string text = track_text(trace, numbers, track);
-          if (where.find(text) == std::string::npos) where += (where.empty() ? "" : ", ") + text;
-        }
-        out += paragraph(
-            fmt::format("{} + {}  {}", time_of(span.from - findings.from), time_of(span.to - span.from), where), 5,
-            screen);
+    out.painted_sentence(fmt::format("{}. {}{}{}", i + 1, finding.possible ? "possible: " : "", finding.title,
+                                     finding.where.empty() ? "" : " (" + report::clean(finding.where) + ")"),
+                         report::Paint::kBold, 3);
+    say(finding.sentence);
+    say(saved(finding, findings.length) + ": " + finding.model);
+    if (finding.possible) say("only possible: " + finding.doubt);
+    for (const std::string& line : finding.evidence) say("- " + line, 2);
+    say("refuted if " + finding.refuted_by);
+    for (const std::string& line : finding.advice) say("try: " + line, 5);
+    if (!finding.spans.empty()) say("look at (time from the start of the trace):");
+    for (const analysis::FindingSpan& span : finding.spans) {
+      std::string where;
+      for (const int64_t track : span.tracks) {
+        const std::string text = track_text(trace, numbers, track);
+        if (where.find(text) == std::string::npos) where += (where.empty() ? "" : ", ") + text;
       }
+      say(fmt::format("{} + {}  {}", time_of(span.from - findings.from), time_of(span.to - span.from), where), 0, 5);
     }
-    out += "\n";
+    out.line("");
   }
-  if (shown < findings.findings.size()) out += fmt::format("… and {} more\n\n", findings.findings.size() - shown);
+  if (shown < findings.findings.size()) out.line(fmt::format("… and {} more\n", findings.findings.size() - shown));
   if (findings.findings.empty() && findings.remarks.empty())
-    out += fmt::format("none of the {} rules found anything\n",
-                       findings.rules - std::min(findings.rules, findings.not_judged.size()));
-  if (!findings.not_judged.empty()) {
-    out += report::painted(fmt::format("Not judged: {} of {} rules", findings.not_judged.size(), findings.rules),
-                           report::Paint::kBold, screen.colour) +
-           "\n";
-    std::vector<std::pair<std::string, std::string>> by_need;  // needs, rules
-    for (const analysis::UnjudgedRule& rule : findings.not_judged) {
-      const auto known =
-          std::find_if(by_need.begin(), by_need.end(), [&](const auto& one) { return one.first == rule.needs; });
-      if (known == by_need.end())
-        by_need.emplace_back(rule.needs, rule.rule);
-      else
-        known->second += ", " + rule.rule;
-    }
-    for (const auto& [needs, rules] : by_need)
-      out += paragraph(fmt::format("{}: need{} {}", rules, rules.find(',') == std::string::npos ? "s" : "", needs), 3,
-                       screen, 2);
+    out.line(fmt::format("none of the {} rules found anything",
+                         findings.rules - std::min(findings.rules, findings.not_judged.size())));
+  if (findings.not_judged.empty()) return out.take();
+  out.painted_sentence(fmt::format("Not judged: {} of {} rules", findings.not_judged.size(), findings.rules),
+                       report::Paint::kBold);
+  std::vector<std::pair<std::string, std::string>> by_need;  // needs, rules
+  for (const analysis::UnjudgedRule& rule : findings.not_judged) {
+    const auto known =
+        std::find_if(by_need.begin(), by_need.end(), [&](const auto& one) { return one.first == rule.needs; });
+    if (known == by_need.end())
+      by_need.emplace_back(rule.needs, rule.rule);
+    else
+      known->second += ", " + rule.rule;
   }
-  return out;
+  for (const auto& [needs, rules] : by_need)
+    say(fmt::format("{}: need{} {}", rules, rules.find(',') == std::string::npos ? "s" : "", needs), 2);
+  return out.take();
 }
 
 void add_findings_lines(report::Sections& out, const analysis::Findings& findings, const std::string& file) {
@@ -127,14 +115,10 @@ void add_findings_lines(report::Sections& out, const analysis::Findings& finding
 }
 
 std::string findings_json(const analysis::Findings& findings) {
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object().member("from", findings.from).member("length", findings.length).member("rules", findings.rules);
-  analysis::put_findings(json, findings, findings.from);
-  json.name("remarks").begin_array();
-  for (const std::string& remark : findings.remarks) json.value(remark);
-  json.end_array().end_object().end_line();
-  return out;
+  report::JsonValue document =
+      report::JsonValue::object({{"from", findings.from}, {"length", findings.length}, {"rules", findings.rules}});
+  analysis::add_findings(document, findings, findings.from);
+  return document.text() + "\n";
 }
 
 }  // namespace tacho::cli

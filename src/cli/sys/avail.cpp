@@ -13,7 +13,6 @@
 #include "base/cpu_events.h"
 #include "base/files/output_file.h"
 #include "base/text/csv.h"
-#include "base/text/json_writer.h"
 #include "cli/command.h"
 #include "cli/options/word_reader.h"
 #include "cli/shared/command_line.h"
@@ -23,7 +22,7 @@
 #include "cli/sys/sys.h"
 #include "report/html.h"
 #include "report/output.h"
-#include "report/table.h"
+#include "report/value.h"
 #include "vendor/vendor.h"
 
 namespace tacho::cli::sys {
@@ -439,11 +438,9 @@ std::string text_of(std::vector<report::Table> tables, const View& view) {
   std::string out;
   if (view.format == "xml") return xml(tables);
   if (view.format == "json") {
-    JsonWriter json(out);
-    json.begin_array();
-    for (const report::Table& table : tables) report::to_json(table, json);
-    json.end_array();
-    return out + "\n";
+    report::JsonValue all = report::JsonValue::list();
+    for (const report::Table& table : tables) all.add(report::JsonValue::table(table));
+    return all.text() + "\n";
   }
   const size_t fit = view.output.empty() ? report::screen_of(STDOUT_FILENO).fit() : 0;
   for (report::Table& table : tables) {

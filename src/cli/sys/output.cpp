@@ -20,7 +20,6 @@
 #include "base/files/output_file.h"
 #include "base/files/run_name.h"
 #include "base/job_rank.h"
-#include "base/text/json_writer.h"
 #include "base/text/placeholders.h"
 #include "cli/command.h"
 #include "cli/files/export_trace.h"
@@ -29,13 +28,15 @@
 #include "cli/target/run_target.h"
 #include "format/timemory/timemory.h"
 #include "report/output.h"
-#include "report/table.h"
+#include "report/value.h"
+#include "trace/read/rows.h"
 
 namespace tacho::cli::sys {
 
 namespace fs = std::filesystem;
 namespace column = event::column;
 using event::Table;
+using report::JsonValue;
 
 namespace {
 
@@ -139,48 +140,34 @@ Status write_text(const std::string& path, std::string_view text, std::vector<st
 
 std::string metadata_json(const trace::Trace& trace, const Request& request, int64_t process,
                           const std::vector<std::string>& written) {
-  std::string out;
-  JsonWriter json(out);
-  const auto property = [&](const char* key) { return std::string(trace.property(Table::kEnd, 0, key).value_or("")); };
-  json.begin_object().key("rocprofiler-systems").begin_object().key("metadata").begin_object();
-  json.newline().key("info").begin_object();
-  json.key("TOOL").value("tacho").key("TOOL_VERSION").value(TACHO_PROGRAM_VERSION);
-  json.key("PID").value(trace.cell(Table::kProcess, process, column::Process::pid));
-  json.key("PPID").value(trace.cell(Table::kProcess, process, column::Process::parent_pid));
-  json.key("CMD").value(trace.text(Table::kProcess, process, column::Process::command));
-  json.key("HOSTNAME")
-      .value(property("host"))
-      .key("SYSTEM")
-      .value(property("kernel"))
-      .key("MACHINE")
-      .value(property("machine"));
-  json.key("CPUS")
-      .value(property("cpus"))
-      .key("PWD")
-      .value(property("working_directory"))
-      .key("LAUNCH_UNIX_NS")
-      .value(property("started_unix_ns"));
-  json.key("EXIT_CODE").value(property("exit_code")).key("WALL_SECONDS").value(property("target_seconds"));
-  json.end_object();
-  json.newline().key("settings").begin_object();
-  for (const Setting& setting : settings()) {
-    if (setting.use == SettingUse::kUnsupported) continue;
-    json.newline().key(std::string(kPrefix) + std::string(setting.name)).value(request.settings.text(setting.name));
-  }
-  json.end_object();
-  json.newline().key("environment").begin_object();
-  for (int64_t row = 1; row < trace.rows(Table::kProperty); ++row) {
-    const std::string_view key = trace.text(Table::kProperty, row, column::Property::key);
-    if (key.starts_with("env."))
-      json.key(key.substr(4)).value(trace.text(Table::kProperty, row, column::Property::value));
-  }
-  json.end_object();
-  json.newline().key("output").begin_array();
-  for (const std::string& path : written) json.value(path);
-  json.end_array();
-  json.end_object().end_object().end_object();
-  out += "\n";
-  return out;
+  const auto property = [&](const char* key) { return JsonValue(trace.property(Table::kEnd, 0, key).value_or("")); };
+  const auto of = trace::row<event::row::Process>(trace, process);
+  JsonValue chosen = JsonValue::member_lines(), environment = JsonValue::object({});
+  for (const Setting& setting : settings())
+    if (setting.use != SettingUse::kUnsupported)
+      chosen.set(std::string(kPrefix) + std::string(setting.name), request.settings.text(setting.name));
+  for (int64_t row = 1; row < trace.rows(Table::kProperty); ++row)
+    if (const std::string_view key = trace::text<column::Property::key>(trace, row); key.starts_with("env."))
+      environment.set(key.substr(4), trace::text<column::Property::value>(trace, row));
+  JsonValue metadata = JsonValue::member_lines();
+  metadata.set("info", JsonValue::object({{"TOOL", "tacho"},
+                                          {"TOOL_VERSION", TACHO_PROGRAM_VERSION},
+                                          {"PID", of.pid},
+                                          {"PPID", of.parent_pid},
+                                          {"CMD", trace.string(of.command)},
+                                          {"HOSTNAME", property("host")},
+                                          {"SYSTEM", property("kernel")},
+                                          {"MACHINE", property("machine")},
+                                          {"CPUS", property("cpus")},
+                                          {"PWD", property("working_directory")},
+                                          {"LAUNCH_UNIX_NS", property("started_unix_ns")},
+                                          {"EXIT_CODE", property("exit_code")},
+                                          {"WALL_SECONDS", property("target_seconds")}}));
+  metadata.set("settings", std::move(chosen));
+  metadata.set("environment", std::move(environment));
+  metadata.set("output", JsonValue::list_of(written));
+  return JsonValue::object({{"rocprofiler-systems", JsonValue::object({{"metadata", std::move(metadata)}})}}).text() +
+         "\n";
 }
 
 // Writes the tables of one process; `name(component, ending)` gives a file's path.

@@ -175,10 +175,9 @@ Result<std::string> Run::overview() {
     json.member("findings_ready", findings_.has_value() || !findings_error_.empty() || !findings_of_);
     if (!findings_error_.empty()) json.member("findings_error", findings_error_);
     if (findings_) {
-      analysis::put_findings(json, *findings_, index_.t0());
-      json.name("remarks").begin_array();
-      for (const std::string& remark : findings_->remarks) json.value(remark);
-      json.end_array();
+      report::JsonValue members = report::JsonValue::object({});
+      analysis::add_findings(members, *findings_, index_.t0());
+      members.write_members(json);
     }
   }
   json.end_object();

@@ -848,11 +848,9 @@ TEST(Findings, AreRankedAndWrittenAsJson) {
     };
     EXPECT_GE(middle(findings.findings[i - 1]), middle(findings.findings[i]));
   }
-  std::string text;
-  JsonWriter json(text);
-  json.begin_object();
-  put_findings(json, findings, findings.from);
-  json.end_object();
+  report::JsonValue document = report::JsonValue::object({});
+  add_findings(document, findings, findings.from);
+  const std::string text = document.text();
   for (const char* part : {"\"rule\": \"launch-bound\"", "\"state\": \"found\"", "\"saves\": [",
                            "\"spans\": [{\"from\": ", "\"refuted_by\": ", "\"not_judged\": [{\"rule\": "})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;

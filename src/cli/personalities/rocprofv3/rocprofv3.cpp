@@ -14,7 +14,6 @@
 
 #include "analysis/stats.h"
 #include "base/files/name_claim.h"
-#include "base/text/json_writer.h"
 #include "cli/command.h"
 #include "cli/files/export_trace.h"
 #include "cli/files/writer_names.h"
@@ -28,7 +27,7 @@
 #include "launch/environment.h"
 #include "launch/launcher.h"
 #include "report/output.h"
-#include "report/table.h"
+#include "report/value.h"
 #include "walk/names/names.h"
 
 namespace tacho::cli {
@@ -39,6 +38,7 @@ namespace rocprofv3 {
 namespace {
 
 namespace fs = std::filesystem;
+using report::JsonValue;
 namespace column = event::column;
 using event::Domain;
 using event::Table;
@@ -495,34 +495,25 @@ Result<std::string> prepare_outputs(Plan& plan) {
 // After the run: files and tables
 
 std::string config_text(const Given& given, const Plan& plan) {
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object().key("producer").value(fmt::format("tacho {}", TACHO_PROGRAM_VERSION));
-  json.key("command").begin_array();
-  for (const std::string& word : plan.launch.command) json.value(word);
-  json.end_array().key("options").begin_object();
+  JsonValue options = JsonValue::object({}), formats = JsonValue::list(), records = JsonValue::list();
   for (const auto& [name, words] : given.all()) {
-    const Option* const option = find_option(name);
-    json.key(name);
-    if (option->kind == Kind::kFlag) {
-      json.value(words.front() == "1");
-    } else if (option->kind == Kind::kValue) {
-      json.value(words.front());
-    } else {
-      json.begin_array();
-      for (const std::string& word : words) json.value(word);
-      json.end_array();
-    }
+    const Kind kind = find_option(name)->kind;
+    options.set(name, kind == Kind::kFlag    ? JsonValue(words.front() == "1")
+                      : kind == Kind::kValue ? JsonValue(words.front())
+                                             : JsonValue::list_of(words));
   }
-  json.end_object().key("output_formats").begin_array();
-  for (const format::Writer* writer : plan.writers) json.value(std::string(writer->name));
-  json.end_array().key("records").begin_array();
+  for (const format::Writer* writer : plan.writers) formats.add(std::string_view(writer->name));
   for (const Source& source : kSources)
     if ((plan.options.tables & source.tables) == source.tables &&
         (plan.options.domains & source.domains) == source.domains)
-      json.value(source.option);
-  json.end_array().end_object();
-  return out + "\n";
+      records.add(source.option);
+  return JsonValue::object({{"producer", fmt::format("tacho {}", TACHO_PROGRAM_VERSION)},
+                            {"command", JsonValue::list_of(plan.launch.command)},
+                            {"options", std::move(options)},
+                            {"output_formats", std::move(formats)},
+                            {"records", std::move(records)}})
+             .text() +
+         "\n";
 }
 
 Status write_text(const std::string& path, std::string_view text, bool overwrite) {

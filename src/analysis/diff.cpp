@@ -11,6 +11,10 @@
 #include "base/files/sorted_file.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
+#include "trace/read/rows.h"
+#include "walk/calls/open_ranges.h"
+#include "walk/merge.h"
+#include "walk/names/names.h"
 
 namespace tacho::analysis {
 
@@ -21,6 +25,9 @@ using event::Domain;
 using event::kUnknown;
 using event::Table;
 namespace column = event::column;
+using F = column::Fact;
+using M = column::Marker;
+using A = column::Api;
 
 namespace {
 
@@ -67,7 +74,7 @@ struct Side {
 
 bool is_domain(const trace::Trace& trace, int64_t function, Domain domain) {
   return function > 0 && function < trace.rows(Table::kFunction) &&
-         static_cast<Domain>(trace.cell(Table::kFunction, function, column::Function::domain)) == domain;
+         trace::cell<column::Function::domain>(trace, function) == domain;
 }
 
 Table facts_of(DiffBy by) {
@@ -82,7 +89,7 @@ Result<Side> make_side(const trace::Trace& trace, DiffBy by) {
     return fail("{}: recorded with --aggregate: it holds no single durations to compare", trace.path());
   Side side{&trace, by};
   if (by != DiffBy::kOperator) {
-    side.rows = std::max<int64_t>(trace.rows(event::table_info(facts_of(by)).columns[column::Fact::dim].target), 1);
+    side.rows = std::max<int64_t>(trace.rows(walk::dimension_of(facts_of(by))), 1);
     return side;
   }
   for (int64_t row = 1; row < trace.rows(Table::kFunction) && !side.operators; ++row)
@@ -97,14 +104,12 @@ Result<Side> make_side(const trace::Trace& trace, DiffBy by) {
 using Number = std::function<int64_t(int64_t)>;
 
 Status plain_values(const Side& side, const Number& number, Values& values) {
-  static constexpr int kColumns[] = {column::Fact::dim, column::Fact::duration};
-  return trace::visit_chunks(*side.trace, facts_of(side.by), kColumns,
-                             [&](size_t, std::span<const std::span<const int64_t>> columns) {
-                               for (size_t i = 0; i < columns[0].size(); ++i)
-                                 if (columns[1][i] != kUnknown && columns[0][i] >= 0 && columns[0][i] < side.rows)
-                                   values.add({number(columns[0][i]), columns[1][i]});
-                               return true;
-                             });
+  Status status;
+  for (const auto& facts : trace::chunks<F::dim, F::duration>(*side.trace, facts_of(side.by), status))
+    for (size_t i = 0; i < facts.size(); ++i)
+      if (facts.duration[i] != kUnknown && facts.dim[i] >= 0 && facts.dim[i] < side.rows)
+        values.add({number(facts.dim[i]), facts.duration[i]});
+  return status;
 }
 
 Status operator_values(const Side& side, const Number& number, Values& values) {
@@ -117,20 +122,19 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
     }
   };
   SortedFile<Work> work(8u << 20);
-  static constexpr int kWorkColumns[] = {column::Fact::track, column::Fact::duration, column::Fact::correlation};
-  const auto process_of = [&](int64_t track) { return trace.cell(Table::kTrack, track, column::Track::process); };
-  for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill})
-    TACHO_TRY(
-        trace::visit_chunks(trace, table, kWorkColumns, [&](size_t, std::span<const std::span<const int64_t>> columns) {
-          for (size_t i = 0; i < columns[0].size(); ++i)
-            if (columns[1][i] != kUnknown) work.add({process_of(columns[0][i]), columns[2][i], columns[1][i]});
-          return true;
-        }));
+  const auto process_of = [&](int64_t track) { return trace::cell<column::Track::process>(trace, track); };
+  Status status;
+  for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill}) {
+    for (const auto& done : trace::chunks<F::track, F::duration, F::correlation>(trace, table, status))
+      for (size_t i = 0; i < done.size(); ++i)
+        if (done.duration[i] != kUnknown) work.add({process_of(done.track[i]), done.correlation[i], done.duration[i]});
+    TACHO_TRY(status);
+  }
   TACHO_TRY(work.finish());
 
   // One sweep over calls (and markers) in time: the innermost operator open on a thread owns what the thread launches.
   struct Open {
-    int64_t end, name, instance;
+    int64_t name, instance;
   };
   struct Owner {
     int64_t process, correlation, instance, name;
@@ -139,41 +143,27 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
     }
   };
   SortedFile<Owner> owners(8u << 20);
-  std::vector<std::vector<Open>> stacks(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
-  static constexpr int kCallColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
-                                         column::Fact::dim, column::Fact::correlation};
-  trace::TimeCursor calls(trace, Table::kApi, kCallColumns), markers(trace, Table::kMarker, kCallColumns);
-  bool more_calls = calls.next(), more_markers = !side.operators && markers.next();
+  walk::OpenRanges<Open> open;
   int64_t instances = 0;
-  const auto push = [&](std::vector<Open>& stack, int64_t start, int64_t duration, int64_t name) {
-    const int64_t end = duration == kUnknown ? INT64_MAX : start + duration;
-    while (!stack.empty() && stack.back().end <= start) stack.pop_back();
-    stack.push_back({end, name, ++instances});
+  const auto push = [&](const auto& row) {
+    open.push(row.track, row.start, row.duration, {number(row.dim), ++instances});
   };
-  while (more_calls || more_markers) {
-    const bool take_call =
-        more_calls &&
-        (!more_markers || calls.start() < markers.start());  // a marker goes before a call of the same moment
-    const std::span<const int64_t> row = take_call ? calls.row() : markers.row();
-    const auto track = static_cast<size_t>(row[0]);
-    if (track < stacks.size()) {
-      std::vector<Open>& stack = stacks[track];
-      if (!take_call) {
-        if (row[2] != 0 && row[3] >= 0 && row[3] < side.rows - 1) push(stack, row[1], row[2], number(row[3]));
-      } else if (is_domain(trace, row[3], Domain::kOperator)) {
-        push(stack, row[1], row[2], number(row[3]));
-      } else if (row[4] != 0 && !is_domain(trace, row[3], Domain::kPython)) {
-        while (!stack.empty() && stack.back().end <= row[1]) stack.pop_back();
-        if (!stack.empty()) owners.add({process_of(row[0]), row[4], stack.back().instance, stack.back().name});
-      }
+  // A marker goes before a call of the same moment.
+  walk::Merge<trace::RowCursor<M::track, M::start, M::duration, M::dim>,
+              trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation>>
+      host(trace);
+  const auto read = [&]<typename Row>(const Row& row) {
+    if constexpr (Row::kTable == Table::kMarker) {
+      if (!side.operators && row.duration != 0 && row.dim >= 0 && row.dim < side.rows - 1) push(row);
+    } else if (is_domain(trace, row.dim, Domain::kOperator)) {
+      push(row);
+    } else if (row.correlation != 0 && !is_domain(trace, row.dim, Domain::kPython)) {
+      if (const auto& around = open.at(row.track, row.start); !around.empty())
+        owners.add({process_of(row.track), row.correlation, around.back().value.instance, around.back().value.name});
     }
-    if (take_call)
-      more_calls = calls.next();
-    else
-      more_markers = markers.next();
-  }
-  TACHO_TRY(calls.status());
-  TACHO_TRY(markers.status());
+  };
+  while (host.more()) host.take(read);
+  TACHO_TRY(host.status());
   TACHO_TRY(owners.finish());
 
   // Work and owners meet in order of (process, correlation); a value is what one call of an operator cost the GPU.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/saturating.h"
+#include "trace/read/rows.h"
 
 namespace tacho::analysis {
 
@@ -49,53 +50,48 @@ Result<std::unordered_map<size_t, int64_t>> steady_starts(const trace::Trace& tr
     device_of_track[track] =
         numbers.device(trace.cell(Table::kTrack, static_cast<int64_t>(track), column::Track::device));
   std::map<size_t, KernelsOfDevice> devices;
-  static constexpr int kColumns[] = {column::Dispatch::track, column::Dispatch::start, column::Dispatch::duration,
-                                     column::Dispatch::dim};
+  using D = column::Dispatch;
   constexpr size_t kMostNames = 1 << 16;  // of a device: what comes beyond is none that repeats
-  TACHO_TRY(trace::visit_chunks(trace, Table::kDispatch, kColumns,
-                                [&](size_t, std::span<const std::span<const int64_t>> values) {
-                                  int64_t dim = -1, name = 0;
-                                  for (size_t i = 0; i < values[0].size(); ++i) {
-                                    const auto track = static_cast<size_t>(values[0][i]);
-                                    if (track >= device_of_track.size() || values[2][i] == kUnknown) continue;
-                                    KernelsOfDevice& device = devices[device_of_track[track]];
-                                    if (values[3][i] != dim) {
-                                      dim = values[3][i];
-                                      name = trace.cell(Table::kKernel, dim, column::Kernel::name);
-                                    }
-                                    ++device.count;
-                                    device.first = std::min(device.first, values[1][i]);
-                                    device.last = std::max(device.last, values[1][i]);
-                                    auto kernel = device.of.find(name);
-                                    if (kernel == device.of.end()) {
-                                      if (device.of.size() == kMostNames) continue;
-                                      kernel = device.of.try_emplace(name).first;
-                                    }
-                                    kernel->second.first = std::min(kernel->second.first, values[1][i]);
-                                    kernel->second.last = std::max(kernel->second.last, values[1][i]);
-                                    ++kernel->second.count;
-                                    add_saturating(kernel->second.time, values[2][i]);
-                                  }
-                                  return true;
-                                }));
+  Status status;
+  int64_t dim = -1, name = 0;
+  for (const auto& d : trace::chunks<D::track, D::start, D::duration, D::dim>(trace, status))
+    for (size_t i = 0; i < d.size(); ++i) {
+      const auto track = static_cast<size_t>(d.track[i]);
+      if (track >= device_of_track.size() || d.duration[i] == kUnknown) continue;
+      KernelsOfDevice& device = devices[device_of_track[track]];
+      if (d.dim[i] != dim) {
+        dim = d.dim[i];
+        name = trace::cell<column::Kernel::name>(trace, dim);
+      }
+      ++device.count;
+      device.first = std::min(device.first, d.start[i]);
+      device.last = std::max(device.last, d.start[i]);
+      auto kernel = device.of.find(name);
+      if (kernel == device.of.end()) {
+        if (device.of.size() == kMostNames) continue;
+        kernel = device.of.try_emplace(name).first;
+      }
+      kernel->second.first = std::min(kernel->second.first, d.start[i]);
+      kernel->second.last = std::max(kernel->second.last, d.start[i]);
+      ++kernel->second.count;
+      add_saturating(kernel->second.time, d.duration[i]);
+    }
+  TACHO_TRY(status);
   std::unordered_map<size_t, int64_t> starts;
   for (const auto& [device, kernels] : devices)
     if (const int64_t start = first_repeated(kernels);
         start != INT64_MIN && start - kernels.first >= (kernels.last - kernels.first) / 20)
       starts.emplace(device, start);
   std::unordered_map<size_t, int64_t> before;
-  static constexpr int kStarts[] = {column::Dispatch::track, column::Dispatch::start};
-  if (!starts.empty())
-    TACHO_TRY(trace::visit_chunks(trace, Table::kDispatch, kStarts,
-                                  [&](size_t, std::span<const std::span<const int64_t>> values) {
-                                    for (size_t i = 0; i < values[0].size(); ++i) {
-                                      const auto track = static_cast<size_t>(values[0][i]);
-                                      if (track >= device_of_track.size()) continue;
-                                      const auto start = starts.find(device_of_track[track]);
-                                      if (start != starts.end() && values[1][i] < start->second) ++before[start->first];
-                                    }
-                                    return true;
-                                  }));
+  if (starts.empty()) return starts;
+  for (const auto& d : trace::chunks<D::track, D::start>(trace, status))
+    for (size_t i = 0; i < d.size(); ++i) {
+      const auto track = static_cast<size_t>(d.track[i]);
+      if (track >= device_of_track.size()) continue;
+      const auto start = starts.find(device_of_track[track]);
+      if (start != starts.end() && d.start[i] < start->second) ++before[start->first];
+    }
+  TACHO_TRY(status);
   for (auto at = starts.begin(); at != starts.end();)
     at = before[at->first] * 5 > devices[at->first].count ? starts.erase(at) : std::next(at);
   return starts;

@@ -2,20 +2,23 @@
 #include "analysis/trim.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "base/files/sorted_file.h"
+#include "trace/read/rows.h"
 #include "trace/write/copy.h"
+#include "walk/calls/causes.h"
 
 namespace tacho::analysis {
 
 using event::kUnknown;
 using event::Table;
 namespace column = event::column;
+using A = column::Api;
+using D = column::Dispatch;
 
 namespace {
 
@@ -33,35 +36,31 @@ bool is_operation(Table table) {
 
 Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t from, int64_t to, TrimCounts& counts) {
   const auto inside = [&](int64_t start) { return start >= from && start <= to; };
-  const auto process_of = [&](int64_t track) { return trace.cell(Table::kTrack, track, column::Track::process); };
-  // (process, correlation) of every API call -> kept or not; (track, start) of every dispatch likewise.
-  KeyIndex<bool, Pair> calls, dispatches;
-  static constexpr int kCallColumns[] = {column::Fact::track, column::Fact::start, column::Fact::correlation};
-  TACHO_TRY(trace::visit_chunks(trace, Table::kApi, kCallColumns,
-                                [&](size_t, std::span<const std::span<const int64_t>> values) {
-                                  for (size_t i = 0; i < values[0].size(); ++i)
-                                    if (values[2][i] != 0)
-                                      calls.add({process_of(values[0][i]), values[2][i]}, inside(values[1][i]));
-                                  return true;
-                                }));
+  const auto process_of = [&](int64_t track) { return trace::cell<column::Track::process>(trace, track); };
+  // Of every call, and of every dispatch by (track, start): whether it is kept.
+  enum : int64_t { kNone, kKept, kDropped };
+  walk::Causes calls;
+  KeyIndex<bool, Pair> dispatches;
+  Status status;
+  for (const auto& c : trace::chunks<A::track, A::start, A::correlation>(trace, status))
+    for (size_t i = 0; i < c.size(); ++i)
+      if (c.correlation[i] != 0)
+        calls.add(process_of(c.track[i]), c.correlation[i], inside(c.start[i]) ? kKept : kDropped);
+  TACHO_TRY(status);
   TACHO_TRY(calls.finish());
   const auto operation_kept = [&](int64_t track, int64_t start, int64_t correlation) {
-    if (correlation != 0)
-      if (const auto* const call = calls.find({process_of(track), correlation})) return call->value;
-    return inside(start);
+    const int64_t call = calls.find(process_of(track), correlation);
+    return call == kNone ? inside(start) : call == kKept;
   };
   if (trace.rows(Table::kCounterValue) > 0) {
-    TACHO_TRY(trace::visit_chunks(
-        trace, Table::kDispatch, kCallColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-          for (size_t i = 0; i < values[0].size(); ++i)
-            dispatches.add({values[0][i], values[1][i]}, operation_kept(values[0][i], values[1][i], values[2][i]));
-          return true;
-        }));
+    for (const auto& d : trace::chunks<D::track, D::start, D::correlation>(trace, status))
+      for (size_t i = 0; i < d.size(); ++i)
+        dispatches.add({d.track[i], d.start[i]}, operation_kept(d.track[i], d.start[i], d.correlation[i]));
+    TACHO_TRY(status);
     TACHO_TRY(dispatches.finish());
   }
   const auto end_kept = [&](int64_t process, int64_t correlation) {
-    const auto* const call = calls.find({process, correlation});
-    return call == nullptr || call->value;
+    return calls.find(process, correlation) != kDropped;
   };
   trace::CopyOptions options;
   options.only_used = true;
@@ -98,15 +97,14 @@ Result<std::optional<Anchor>> anchor_of(const trace::Trace& trace) {
     if (std::from_chars(base->data(), base->data() + base->size(), value).ec == std::errc())
       return std::optional(Anchor{0, value});
   }
-  static constexpr int kColumns[] = {column::Clock::raw, column::Clock::realtime, column::Clock::device};
-  TACHO_TRY(trace::visit_chunks(trace, Table::kClock, kColumns,
-                                [&](size_t, std::span<const std::span<const int64_t>> values) {
-                                  for (size_t i = 0; i < values[0].size(); ++i)
-                                    if (values[2][i] == 0 && values[1][i] != kUnknown && values[1][i] != 0 &&
-                                        (!anchor || values[0][i] < anchor->raw))
-                                      anchor = Anchor{values[0][i], values[1][i]};
-                                  return true;
-                                }));
+  using C = column::Clock;
+  Status status;
+  for (const auto& clocks : trace::chunks<C::raw, C::realtime, C::device>(trace, status))
+    for (size_t i = 0; i < clocks.size(); ++i)
+      if (clocks.device[i] == 0 && clocks.realtime[i] != kUnknown && clocks.realtime[i] != 0 &&
+          (!anchor || clocks.raw[i] < anchor->raw))
+        anchor = Anchor{clocks.raw[i], clocks.realtime[i]};
+  TACHO_TRY(status);
   return anchor;
 }
 

@@ -319,16 +319,15 @@ class OperatorSweep {
 
   // Forward and backward operators of torch.profiler's files.
   Status read_links() {
-    static constexpr int kColumns[] = {column::Link::kind, column::Link::process, column::Link::from, column::Link::to};
-    return trace::visit_chunks(trace_, Table::kLink, kColumns,
-                               [&](size_t, std::span<const std::span<const int64_t>> values) {
-                                 for (size_t i = 0; i < values[0].size(); ++i)
-                                   if (values[0][i] == static_cast<int64_t>(event::LinkKind::kFlow)) {
-                                     forward_of_[{values[1][i], values[3][i]}] = values[2][i];
-                                     linked_.insert({values[1][i], values[2][i]});
-                                   }
-                                 return true;
-                               });
+    using L = column::Link;
+    Status status;
+    for (const auto& links : trace::chunks<L::kind, L::process, L::from, L::to>(trace_, status))
+      for (size_t i = 0; i < links.size(); ++i)
+        if (links.kind[i] == event::LinkKind::kFlow) {
+          forward_of_[{links.process[i], links.to[i]}] = links.from[i];
+          linked_.insert({links.process[i], links.from[i]});
+        }
+    return status;
   }
 
   uint32_t child(uint32_t parent, const Known& known, OperatorPhase phase) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "trace/read/rows.h"
 #include "trace/store/hash.h"
 
 namespace tacho::analysis {
@@ -47,19 +48,16 @@ bool names_a_step(std::string_view text) {
 Result<FirstMarkers> first_markers(const trace::Trace& trace) {
   std::vector<int64_t> start(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kLabel), 1)), INT64_MAX);
   std::vector<bool> range(start.size());
-  static constexpr int kColumns[] = {column::Fact::start, column::Fact::dim, column::Fact::duration};
-  TACHO_TRY(trace::visit_chunks(trace, Table::kMarker, kColumns,
-                                [&](size_t, std::span<const std::span<const int64_t>> columns) {
-                                  for (size_t i = 0; i < columns[0].size(); ++i) {
-                                    const int64_t label = columns[1][i];
-                                    if (label <= 0 || static_cast<size_t>(label) >= start.size()) continue;
-                                    int64_t& first = start[static_cast<size_t>(label)];
-                                    if (columns[0][i] >= first) continue;
-                                    first = columns[0][i];
-                                    range[static_cast<size_t>(label)] = columns[2][i] != 0;
-                                  }
-                                  return true;
-                                }));
+  using M = column::Marker;
+  Status status;
+  for (const auto& markers : trace::chunks<M::start, M::dim, M::duration>(trace, status))
+    for (size_t i = 0; i < markers.size(); ++i) {
+      const auto label = static_cast<size_t>(markers.dim[i]);
+      if (label == 0 || label >= start.size() || markers.start[i] >= start[label]) continue;
+      start[label] = markers.start[i];
+      range[label] = markers.duration[i] != 0;
+    }
+  TACHO_TRY(status);
   FirstMarkers firsts;
   for (size_t label = 1; label < start.size(); ++label) {
     if (start[label] == INT64_MAX) continue;

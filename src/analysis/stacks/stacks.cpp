@@ -75,6 +75,7 @@ class Builder {
   }
 
  private:
+  using S = column::Sample;
   struct Moment {
     int64_t time, stack;
   };
@@ -244,15 +245,11 @@ class Builder {
     for (int64_t row = 1; row < trace_.rows(Table::kFrame) && !any_cut; ++row)
       any_cut = cell(Table::kFrame, row, column::Frame::kind) == static_cast<int64_t>(event::FrameKind::kTruncated);
     if (!any_cut) return {};
-    static constexpr int kColumns[] = {column::Sample::track, column::Sample::dim};
-    TACHO_TRY(trace::visit_chunks(trace_, Table::kSample, kColumns,
-                                  [&](size_t, std::span<const std::span<const int64_t>> values) {
-                                    for (size_t i = 0; i < values[0].size(); ++i) {
-                                      if (!wants_track(values[0][i]) || is_cut(values[1][i])) continue;
-                                      node_of(values[0][i], values[1][i]);
-                                    }
-                                    return true;
-                                  }));
+    Status status;
+    for (const auto& samples : trace::chunks<S::track, S::dim>(trace_, status))
+      for (size_t i = 0; i < samples.size(); ++i)
+        if (wants_track(samples.track[i]) && !is_cut(samples.dim[i])) node_of(samples.track[i], samples.dim[i]);
+    TACHO_TRY(status);
     std::unordered_set<uint32_t> roots;
     for (const auto& [track, root] : root_of_) roots.insert(root);
     std::vector<uint32_t> top(tree_.nodes.size(), 0);
@@ -293,41 +290,38 @@ class Builder {
   }
 
   Status read_samples() {
-    static constexpr int kColumns[] = {column::Sample::track, column::Sample::start, column::Sample::duration,
-                                       column::Sample::dim, column::Sample::correlation};
-    return trace::visit_chunks(
-        trace_, Table::kSample, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-          for (size_t i = 0; i < values[0].size(); ++i) {
-            const int64_t track = values[0][i], time = values[1][i], duration = values[2][i], stack = values[3][i],
-                          correlation = values[4][i];
-            if (!wants_track(track)) continue;
-            const int64_t thread = cell(Table::kTrack, track, column::Track::thread);
-            if (options_.gpu) {
-              if (correlation != 0) {
-                // The stack that was read at the launch says who launched; that of a timer that struck within the call
-                // may be a helper's, which knows nothing of the Python thread it works for.
-                const std::pair call(cell(Table::kTrack, track, column::Track::process), correlation);
-                if (duration == 0)
-                  exact_.insert_or_assign(call, stack);
-                else
-                  exact_.try_emplace(call, stack);
-              }
-              if (duration != 0) moments_[thread].push_back({time, stack});
-              if (duration > 0 && (period_ == 0 || duration < period_)) period_ = duration;
-            }
-            // A stack that was read at a launch stands for no time.
-            if (duration <= 0 || duration == kUnknown || !options_.host || time < options_.from || time >= options_.to)
-              continue;
-            StackNode& node = tree_.nodes[node_of(track, stack)];
-            add_saturating(node.host_ns, duration);
-            ++node.samples;
-            add_saturating(tree_.host_ns, duration);
-            ++tree_.samples;
-            (trace_.text(Table::kTrack, track, column::Track::category) == "sample.wall" ? tree_.wall : tree_.cpu) =
-                true;
-          }
-          return !given_up(0);
-        });
+    Status status;
+    for (const auto& samples : trace::chunks<S::track, S::start, S::duration, S::dim, S::correlation>(trace_, status)) {
+      for (size_t i = 0; i < samples.size(); ++i)
+        if (wants_track(samples.track[i]))
+          add_sample(samples.track[i], samples.start[i], samples.duration[i], samples.dim[i], samples.correlation[i]);
+      if (given_up(0)) break;
+    }
+    return status;
+  }
+
+  void add_sample(int64_t track, int64_t time, int64_t duration, int64_t stack, int64_t correlation) {
+    if (options_.gpu) {
+      // The stack that was read at the launch says who launched; that of a timer that struck within the call may be a
+      // helper's, which knows nothing of the Python thread it works for.
+      if (correlation != 0) {
+        const std::pair call(trace::cell<column::Track::process>(trace_, track), correlation);
+        if (duration == 0)
+          exact_.insert_or_assign(call, stack);
+        else
+          exact_.try_emplace(call, stack);
+      }
+      if (duration != 0) moments_[trace::cell<column::Track::thread>(trace_, track)].push_back({time, stack});
+      if (duration > 0 && (period_ == 0 || duration < period_)) period_ = duration;
+    }
+    // A stack that was read at a launch stands for no time.
+    if (duration <= 0 || duration == kUnknown || !options_.host || time < options_.from || time >= options_.to) return;
+    StackNode& node = tree_.nodes[node_of(track, stack)];
+    add_saturating(node.host_ns, duration);
+    ++node.samples;
+    add_saturating(tree_.host_ns, duration);
+    ++tree_.samples;
+    (trace::text<column::Track::category>(trace_, track) == "sample.wall" ? tree_.wall : tree_.cpu) = true;
   }
 
   // Device work
@@ -363,7 +357,7 @@ class Builder {
     uint32_t node;
     call.how = Call::kNone;
     int64_t stack = 0;
-    if (const auto known = exact_.find({process, correlation}); correlation != 0 && known != exact_.end()) {
+    if (const auto known = exact_.find(std::pair(process, correlation)); correlation != 0 && known != exact_.end()) {
       stack = known->second;
       call.how = Call::kExact;
     } else if (const auto samples = moments_.find(thread); samples != moments_.end()) {
@@ -545,8 +539,9 @@ class Builder {
   std::unordered_map<uint64_t, uint32_t> child_of_;
   std::unordered_map<int64_t, uint32_t> frame_rows_, root_of_;
   std::unordered_map<std::pair<int64_t, int64_t>, uint32_t, PairHash> node_of_stack_, device_frames_;
-  std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash> exact_;  // (process, correlation) -> stack
-  std::unordered_map<int64_t, std::vector<Moment>> moments_;                  // by thread
+  std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash>
+      exact_;  // by process and correlation: the stack (row) that was sampled in this call
+  std::unordered_map<int64_t, std::vector<Moment>> moments_;  // by thread
   walk::OpenRanges<Open> open_;
   walk::CallIndex<Call> calls_;
   static constexpr uint8_t kUnread = 0xff;

@@ -12,6 +12,7 @@
 #include "analysis/steady.h"
 #include "base/saturating.h"
 #include "metric/catalog/builtin/builtin.h"
+#include "trace/read/rows.h"
 #include "walk/calls/call_index.h"
 #include "walk/sweep.h"
 
@@ -376,24 +377,23 @@ class Watch {
       any = true;
     }
     if (!any) return {};
-    static constexpr int kColumns[] = {column::Reading::track, column::Reading::start, column::Reading::value};
     constexpr size_t kMost = 1 << 20;  // of a GPU: 29 hours at ten a second
-    TACHO_TRY(trace::visit_chunks(trace_, Table::kReading, kColumns,
-                                  [&](size_t, std::span<const std::span<const int64_t>> values) {
-                                    for (size_t i = 0; i < values[0].size(); ++i) {
-                                      const auto track = static_cast<size_t>(values[0][i]);
-                                      if (track >= series.size() || series[track].of == nullptr) continue;
-                                      Readings& of = *series[track].of;
-                                      const auto value = std::bit_cast<double>(values[2][i]);
-                                      if (!series[track].clock) {
-                                        of.memory = std::max(of.memory, value);
-                                      } else if (value > 0 && of.clock.size() < kMost) {
-                                        of.clock.emplace_back(values[1][i], value);
-                                        of.highest = std::max(of.highest, value);
-                                      }
-                                    }
-                                    return true;
-                                  }));
+    using R = column::Reading;
+    Status status;
+    for (const auto& read : trace::chunks<R::track, R::start, R::value>(trace_, status))
+      for (size_t i = 0; i < read.size(); ++i) {
+        const auto track = static_cast<size_t>(read.track[i]);
+        if (track >= series.size() || series[track].of == nullptr) continue;
+        Readings& of = *series[track].of;
+        const double value = read.value[i].value();
+        if (!series[track].clock) {
+          of.memory = std::max(of.memory, value);
+        } else if (value > 0 && of.clock.size() < kMost) {
+          of.clock.emplace_back(read.start[i], value);
+          of.highest = std::max(of.highest, value);
+        }
+      }
+    TACHO_TRY(status);
     for (auto& [index, of] : readings_) std::sort(of.clock.begin(), of.clock.end());
     return {};
   }

@@ -11,6 +11,7 @@
 #include "analysis/operators/places.h"
 #include "base/format.h"
 #include "base/saturating.h"
+#include "trace/read/rows.h"
 
 namespace tacho::analysis {
 
@@ -115,24 +116,23 @@ Status lock_waits(const trace::Trace& trace, RunFacts& out) {
     int64_t lock = 0, all = 0, first = INT64_MAX, last = INT64_MIN;
   };
   std::map<int64_t, Sum> sums;
-  static constexpr int kColumns[] = {column::Sample::track, column::Sample::start, column::Sample::duration,
-                                     column::Sample::dim};
-  TACHO_TRY(trace::visit_chunks(
-      trace, Table::kSample, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-        for (size_t i = 0; i < values[0].size(); ++i) {
-          const auto track = static_cast<size_t>(values[0][i]), stack = static_cast<size_t>(values[3][i]);
-          if (track >= tracks || !wall[track] || stack >= stacks || values[2][i] <= 0 || (facts[stack] & kPython) == 0)
-            continue;
-          ++out.wall_samples;
-          Sum& sum = sums[values[0][i]];
-          add_saturating(sum.all, values[2][i]);
-          if ((facts[stack] & (kPython - 1)) == 0) continue;
-          add_saturating(sum.lock, values[2][i]);
-          sum.first = std::min(sum.first, values[1][i]);
-          sum.last = std::max(sum.last, values[1][i] + values[2][i]);
-        }
-        return true;
-      }));
+  using S = column::Sample;
+  Status status;
+  for (const auto& samples : trace::chunks<S::track, S::start, S::duration, S::dim>(trace, status))
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const auto track = static_cast<size_t>(samples.track[i]), stack = static_cast<size_t>(samples.dim[i]);
+      const int64_t start = samples.start[i], duration = samples.duration[i];
+      if (track >= tracks || !wall[track] || stack >= stacks || duration <= 0 || (facts[stack] & kPython) == 0)
+        continue;
+      ++out.wall_samples;
+      Sum& sum = sums[samples.track[i]];
+      add_saturating(sum.all, duration);
+      if ((facts[stack] & (kPython - 1)) == 0) continue;
+      add_saturating(sum.lock, duration);
+      sum.first = std::min(sum.first, start);
+      sum.last = std::max(sum.last, start + duration);
+    }
+  TACHO_TRY(status);
   for (const auto& [track, sum] : sums) {
     if (sum.lock <= out.lock_time) continue;
     out.lock_time = sum.lock;

@@ -11,6 +11,7 @@
 #include "base/files/output_file.h"
 #include "cli/shared/command_line.h"
 #include "report/progress.h"
+#include "trace/read/rows.h"
 #include "walk/names/names.h"
 
 namespace tacho::cli {
@@ -36,15 +37,12 @@ std::vector<int64_t> processes_with_records(const trace::Trace& trace, const for
     }));
   }
   if (options.wants(Table::kCounterValue) && trace.rows(Table::kCounterValue) > 0) {
-    static constexpr int kTracks[] = {column::CounterValue::track};
-    static_cast<void>(trace::visit_chunks(
-        trace, Table::kCounterValue, kTracks, [&](size_t, std::span<const std::span<const int64_t>> columns) {
-          for (const int64_t track : columns[0]) {
-            const int64_t process = trace.cell(Table::kTrack, track, column::Track::process);
-            if (process > 0 && process < static_cast<int64_t>(seen.size())) seen[static_cast<size_t>(process)] = true;
-          }
-          return true;
-        }));
+    Status ignored;
+    for (const auto& values : trace::chunks<column::CounterValue::track>(trace, ignored))
+      for (const int64_t track : values.track) {
+        const int64_t process = trace::cell<column::Track::process>(trace, track);
+        if (process > 0 && process < static_cast<int64_t>(seen.size())) seen[static_cast<size_t>(process)] = true;
+      }
   }
   std::vector<int64_t> found;
   for (size_t row = 1; row < seen.size(); ++row)

@@ -14,6 +14,9 @@
 
 namespace tacho::analysis {
 
+/// "GPU 0", "0: Instinct MI300X": a device (row) in these answers.
+std::string gpu_name(const trace::Trace& trace, int64_t device);
+
 /// Per GPU: the times between two operations in which nothing ran. Lists separately the gaps during which the next
 /// operation had already been requested (its API call began before the previous operation ended): time lost between
 /// kernels.

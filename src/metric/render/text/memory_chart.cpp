@@ -76,18 +76,29 @@ class Canvas {
   std::vector<std::vector<std::string>> cells_;
 };
 
-}  // namespace
-
-std::string memory_chart(const ChartLookup& value) {
-  const auto figure = [&](std::string_view slug, std::string_view unit = "") -> std::string {
-    const std::optional<double> number = value(slug);
+// The chart's value of a metric by slug, as text; "—" where there is none.
+class Figures {
+ public:
+  explicit Figures(const ChartLookup& value) : value_(value) {}
+  std::string operator()(std::string_view slug, std::string_view unit = "") const {
+    const std::optional<double> number = value_(slug);
     if (!number) return "—";
     const std::string text =
         std::fabs(*number) < 1e5 ? report::format_fixed(*number, 0) : report::format_si(*number, 1);
     return unit.empty() ? text : text + " " + std::string(unit);
-  };
+  }
 
-  Canvas canvas(kMemoryChartWidth, 27);
+ private:
+  const ChartLookup& value_;
+};
+
+constexpr size_t kFirst = 29, kFirstWidth = 17;    // arrows to the first-level caches
+constexpr size_t kCache = 46, kCacheWidth = 20;    // the caches
+constexpr size_t kSecond = 66, kSecondWidth = 17;  // arrows to L2
+constexpr size_t kL2 = 83, kL2Width = 18;
+constexpr size_t kFabric = 104, kFabricWidth = 16;
+
+void draw_compute_units(Canvas& canvas, const Figures& figure) {
   constexpr size_t kUnits = 0, kUnitsWidth = 29;
   canvas.box(kUnits, 0, kUnitsWidth, 27, "Compute units");
   struct Line {
@@ -116,13 +127,9 @@ std::string memory_chart(const ChartLookup& value) {
         {"  LDS", "chart-lds", ""},
         {"  GWS", "chart-gws", ""},
         {"  Branch", "chart-branch", ""}});
+}
 
-  constexpr size_t kFirst = 29, kFirstWidth = 17;    // arrows to the first-level caches
-  constexpr size_t kCache = 46, kCacheWidth = 20;    // the caches
-  constexpr size_t kSecond = 66, kSecondWidth = 17;  // arrows to L2
-  constexpr size_t kL2 = 83, kL2Width = 18;
-  constexpr size_t kFabric = 104, kFabricWidth = 16;
-
+void draw_first_caches(Canvas& canvas, const Figures& figure) {
   canvas.box(kCache, 0, kCacheWidth, 4, "LDS");
   canvas.entry(kCache, 1, kCacheWidth, "Utilization", figure("chart-lds-utilization", "%"));
   canvas.entry(kCache, 2, kCacheWidth, "Latency", figure("chart-lds-latency", "cy"));
@@ -153,7 +160,9 @@ std::string memory_chart(const ChartLookup& value) {
   canvas.entry(kCache, 23, kCacheWidth, "Latency", figure("chart-l1i-latency", "cy"));
   canvas.arrow(kFirst, 23, kFirstWidth, "fetch", figure("chart-l1i-fetches"), true);
   canvas.arrow(kSecond, 23, kSecondWidth, "rd", figure("chart-l1i-l2-reads"), true);
+}
 
+void draw_l2_and_memory(Canvas& canvas, const Figures& figure) {
   canvas.box(kL2, 5, kL2Width, 21, "L2");
   canvas.entry(kL2, 7, kL2Width, "Reads", figure("chart-l2-reads"));
   canvas.entry(kL2, 8, kL2Width, "Writes", figure("chart-l2-writes"));
@@ -182,6 +191,16 @@ std::string memory_chart(const ChartLookup& value) {
   canvas.box(kFabric, 19, kFabricWidth, 6, "HBM");
   canvas.entry(kFabric, 21, kFabricWidth, "rd", figure("chart-hbm-reads"));
   canvas.entry(kFabric, 22, kFabricWidth, "wr", figure("chart-hbm-writes"));
+}
+
+}  // namespace
+
+std::string memory_chart(const ChartLookup& value) {
+  Canvas canvas(kMemoryChartWidth, 27);
+  const Figures figure(value);
+  draw_compute_units(canvas, figure);
+  draw_first_caches(canvas, figure);
+  draw_l2_and_memory(canvas, figure);
   return canvas.text();
 }
 

@@ -539,6 +539,12 @@ class Renderer {
 
   // Roofline
 
+  // Roofs by data type; `first` is the first type that was measured.
+  struct RoofsOfTypes {
+    std::map<std::string, std::vector<Roof>, std::less<>> of;
+    std::string first;
+  };
+
   void roofline() {
     const std::vector<IntensityPoint>& points =
         options_.roofline_dispatches ? run_.dispatch_points() : run_.kernel_points();
@@ -549,80 +555,20 @@ class Renderer {
     if (!any) return;
     block_heading(4, "Roofline");
     table_heading("4.1", "Roofline");
-    const bool measured = !run_.workload().ceilings.empty();
-    const bool automatic = options_.data_types.empty();
-    std::map<std::string, std::vector<Roof>, std::less<>> of_type;
-    std::string first;  // data type that was measured
     TextTable ceilings;
-    ceilings.columns = {{"roof"}, {"of"}, {"value"}, {"unit"}};
-    const std::vector<std::string> types = automatic ? run_.roofline_types() : options_.data_types;
-    for (const std::string& type : types) {
-      std::vector<Roof> lines;
-      if (measured) lines = roofs(run_.workload().ceilings.front(), type);
-      std::erase_if(lines, [&](const Roof& roof) {
-        return !is_compute(roof) && !options_.memory_levels.empty() &&
-               std::find(options_.memory_levels.begin(), options_.memory_levels.end(), roof.name) ==
-                   options_.memory_levels.end();
-      });
-      for (const Roof& roof : lines) {
-        if (!is_compute(roof) && !first.empty()) continue;  // the memory roofs are the same for every type
-        ceilings.rows.push_back({roof.name, is_compute(roof) ? type : std::string(), roof.peak,
-                                 std::string(is_compute(roof) ? "GFLOP/s" : "GB/s")});
-      }
-      if (lines.empty() && measured)
-        out_ += paint(fmt::format("  roofline.csv has no peaks for {}\n", type), Paint::kDim);
-      else if (first.empty())
-        first = type;
-      of_type[type] = std::move(lines);
-    }
-    TextTable table;
-    table.columns = {{"#"},    {"GFLOP/s"}, {"of"}, {"AI HBM"},   {"L2"},    {"L1"},
-                     {"GB/s"}, {"bound"},   {"%"},  {"headroom"}, {"kernel"}};
-    table.columns[6].decimals = 0;
-    table.columns[10].shrink = true;
-    table.columns[10].wrap = 40;
-    table.columns[10].max_lines = 2;
-    table.columns[8].decimals = 1;
-    const size_t count = std::min<size_t>(points.size(), 10);
-    size_t above = 0;
+    RoofsOfTypes roofs = roofs_of_types(ceilings);
     std::vector<size_t> numbers;  // as in tables 0.1 and 0.2
     for (const IntensityPoint& point : points)
       numbers.push_back(options_.roofline_dispatches ? static_cast<size_t>(run_.workload().dispatches[point.row].id)
                                                      : run_.kernel_id(point.kernel));
-    for (size_t i = 0; i < points.size(); ++i) {
-      const IntensityPoint& point = points[i];
-      const std::string_view own = run_.data_type(point);
-      const auto lines = of_type.find(automatic && of_type.contains(own) ? own : std::string_view(first));
-      const Bound bound = lines == of_type.end() ? Bound() : bound_of(point, lines->second);
-      const bool bounded = bound.roof != nullptr;
-      above += bounded && bound.reached > kAboveRoof ? 1 : 0;
-      if (i >= count) continue;
-      table.rows.push_back({static_cast<int64_t>(numbers[i]), report::number_cell(point.performance), std::string(own),
-                            report::number_cell(point.hbm), report::number_cell(point.l2),
-                            report::number_cell(point.l1), report::number_cell(bandwidth_at(point, "hbm")),
-                            bounded ? report::Cell(bound.roof->name) : report::Cell(),
-                            bounded ? report::number_cell(bound.reached) : report::Cell(),
-                            bounded ? report::Cell(fmt::format("{:.3g}x", bound.headroom)) : report::Cell(),
-                            run_.workload().kernels[point.kernel]});
-    }
-    // Room for names: the type where there are FLOPs, bytes a second where there are none.
-    const std::span<const IntensityPoint> shown(points.data(), count);
-    const auto drop = [&](size_t column) {
-      table.columns.erase(table.columns.begin() + static_cast<ptrdiff_t>(column));
-      for (auto& row : table.rows) row.erase(row.begin() + static_cast<ptrdiff_t>(column));
-    };
-    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance == 0; })) drop(6);
-    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance > 0; })) drop(2);
-    out_ += report::to_text(table, style_);
-    if (!run_.uncounted_flops().empty()) {
-      std::string names;
-      for (const std::string& name : run_.uncounted_flops())
-        names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-      note("FLOPs without " + names + ", which the run does not have", 2, 2);
-    }
+    size_t above = 0;
+    const std::span<const IntensityPoint> shown(points.data(), std::min<size_t>(points.size(), 10));
+    out_ += report::to_text(points_table(points, shown.size(), numbers, roofs, above), style_);
+    if (!run_.uncounted_flops().empty())
+      note(fmt::format("FLOPs without {}, which the run does not have", fmt::join(run_.uncounted_flops(), ", ")), 2, 2);
     if (above > 0) note(above_roof_text(above), 2, 2);
     if (!run_.intensity_definition().empty()) note(fmt::format("counted as: {}", run_.intensity_definition()), 2, 2);
-    if (!measured) {
+    if (run_.workload().ceilings.empty()) {
       out_ += paint("  no roofline.csv, so there are no measured roofs\n", Paint::kDim);
       return;
     }
@@ -632,20 +578,93 @@ class Renderer {
                                 source.text("Measured")),
                     Paint::kDim);
     if (!ceilings.rows.empty()) out_ += report::to_text(ceilings, style_);
-    std::vector<Roof> plotted = of_type[first];
-    for (const auto& [type, lines] : of_type)
+    out_ += roofline_plot(plotted_roofs(roofs), shown, {numbers.data(), shown.size()},
+                          std::min<size_t>(options_.screen.width, 110), 20);
+  }
+
+  // The roofs that are looked at, and a table of them.
+  RoofsOfTypes roofs_of_types(TextTable& ceilings) {
+    RoofsOfTypes out;
+    ceilings.columns = {{"roof"}, {"of"}, {"value"}, {"unit"}};
+    const bool measured = !run_.workload().ceilings.empty();
+    for (const std::string& type : options_.data_types.empty() ? run_.roofline_types() : options_.data_types) {
+      std::vector<Roof> lines;
+      if (measured) lines = roofs(run_.workload().ceilings.front(), type);
+      std::erase_if(lines, [&](const Roof& roof) {
+        return !is_compute(roof) && !options_.memory_levels.empty() &&
+               std::find(options_.memory_levels.begin(), options_.memory_levels.end(), roof.name) ==
+                   options_.memory_levels.end();
+      });
+      for (const Roof& roof : lines) {
+        if (!is_compute(roof) && !out.first.empty()) continue;  // the memory roofs are the same for every type
+        ceilings.rows.push_back({roof.name, is_compute(roof) ? type : std::string(), roof.peak,
+                                 std::string(is_compute(roof) ? "GFLOP/s" : "GB/s")});
+      }
+      if (lines.empty() && measured)
+        out_ += paint(fmt::format("  roofline.csv has no peaks for {}\n", type), Paint::kDim);
+      else if (out.first.empty())
+        out.first = type;
+      out.of[type] = std::move(lines);
+    }
+    return out;
+  }
+
+  // The first `count` points against the roof that bounds each; `above`: how many of all lie above theirs.
+  TextTable points_table(const std::vector<IntensityPoint>& points, size_t count, const std::vector<size_t>& numbers,
+                         const RoofsOfTypes& roofs, size_t& above) {
+    TextTable table;
+    table.columns = {{"#"},    {"GFLOP/s"}, {"of"}, {"AI HBM"},   {"L2"},    {"L1"},
+                     {"GB/s"}, {"bound"},   {"%"},  {"headroom"}, {"kernel"}};
+    table.columns[6].decimals = 0;
+    table.columns[10].shrink = true;
+    table.columns[10].wrap = 40;
+    table.columns[10].max_lines = 2;
+    table.columns[8].decimals = 1;
+    bool no_flops = false, any_flops = false;
+    for (size_t i = 0; i < points.size(); ++i) {
+      const IntensityPoint& point = points[i];
+      const std::string_view own = run_.data_type(point);
+      const bool of_own = options_.data_types.empty() && roofs.of.contains(own);
+      const auto lines = roofs.of.find(of_own ? own : std::string_view(roofs.first));
+      const Bound bound = lines == roofs.of.end() ? Bound() : bound_of(point, lines->second);
+      const bool bounded = bound.roof != nullptr;
+      above += bounded && bound.reached > kAboveRoof ? 1 : 0;
+      if (i >= count) continue;
+      no_flops |= point.performance == 0;
+      any_flops |= point.performance > 0;
+      table.rows.push_back({static_cast<int64_t>(numbers[i]), report::number_cell(point.performance), std::string(own),
+                            report::number_cell(point.hbm), report::number_cell(point.l2),
+                            report::number_cell(point.l1), report::number_cell(bandwidth_at(point, "hbm")),
+                            bounded ? report::Cell(bound.roof->name) : report::Cell(),
+                            bounded ? report::number_cell(bound.reached) : report::Cell(),
+                            bounded ? report::Cell(fmt::format("{:.3g}x", bound.headroom)) : report::Cell(),
+                            run_.workload().kernels[point.kernel]});
+    }
+    // Room for names: the type where there are FLOPs, bytes a second where there are none.
+    const auto drop = [&](size_t column) {
+      table.columns.erase(table.columns.begin() + static_cast<ptrdiff_t>(column));
+      for (auto& row : table.rows) row.erase(row.begin() + static_cast<ptrdiff_t>(column));
+    };
+    if (!no_flops) drop(6);
+    if (!any_flops) drop(2);
+    return table;
+  }
+
+  // The first type's roofs; those of memory up to the highest peak of any type, and the peaks of the other types.
+  static std::vector<Roof> plotted_roofs(RoofsOfTypes& roofs) {
+    std::vector<Roof> plotted = roofs.of[roofs.first];
+    for (const auto& [type, lines] : roofs.of)
       for (const Roof& roof : lines) {
         const auto same =
             std::find_if(plotted.begin(), plotted.end(), [&](const Roof& each) { return each.name == roof.name; });
-        if (type == first) continue;
-        if (!is_compute(roof) && same != plotted.end() && roof.x1 > same->x1) *same = roof;  // up to the highest peak
+        if (type == roofs.first) continue;
+        if (!is_compute(roof) && same != plotted.end() && roof.x1 > same->x1) *same = roof;
         if (is_compute(roof)) {
           plotted.push_back(roof);
           plotted.back().name += " " + type;
         }
       }
-    out_ += roofline_plot(plotted, {points.data(), count}, {numbers.data(), count},
-                          std::min<size_t>(options_.screen.width, 110), 20);
+    return plotted;
   }
 
   // Findings

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "report/http_server.h"
+#include "report/server/http_server.h"
 #include "view/jobs.h"
 #include "view/run.h"
 

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/result.h"
-#include "report/http_server.h"
+#include "report/server/http_server.h"
 #include "view/document.h"
 
 namespace tacho::view {

@@ -29,7 +29,7 @@
 #include "metric/render/text/text.h"
 #include "report/html.h"
 #include "report/output.h"
-#include "report/page_server.h"
+#include "report/server/page_server.h"
 #include "report/value.h"
 #include "workload/runs.h"
 #include "workload/torch_trace.h"

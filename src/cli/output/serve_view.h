@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "report/http_server.h"
+#include "report/server/http_server.h"
 #include "view/document.h"
 #include "view/live.h"
 

@@ -1,5 +1,5 @@
 // One page for whoever knows the token (page_server.h).
-#include "report/page_server.h"
+#include "report/server/page_server.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // Sockets, and the little of HTTP that pages on one's own machine need (http_server.h).
-#include "report/http_server.h"
+#include "report/server/http_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

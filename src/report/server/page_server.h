@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "report/http_server.h"
+#include "report/server/http_server.h"
 
 namespace tacho::report {
 

@@ -1,5 +1,5 @@
 // The page server: which requests get the page, and which do not.
-#include "report/page_server.h"
+#include "report/server/page_server.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -199,9 +199,12 @@ Result<Answer> exclusive(const trace::Trace& trace) {
   TACHO_TRY(places->finish());
   Answer answer;
   answer.when_empty = "no API calls, markers or GPU operations";
-  answer.columns = {{"kind", "Kind", Unit::kText},    {"exclusive_ns", "Exclusive", Unit::kNs},
-                    {"percent", "%", Unit::kPercent}, {"total_ns", "Inclusive", Unit::kNs},
-                    {"calls", "Calls", Unit::kCount}, {"name", "Name", Unit::kText}};
+  answer.columns = {{"kind", "Kind", Unit::kText},
+                    {"exclusive_ns", "Exclusive", Unit::kNs},
+                    {"percent", "% of kind", Unit::kPercent},
+                    {"total_ns", "Inclusive", Unit::kNs},
+                    {"calls", "Calls", Unit::kCount},
+                    {"name", "Name", Unit::kText}};
   answer.next = [sums, places](std::vector<report::Cell>& row) {
     Place place;
     if (!places->next(place)) return false;

@@ -173,7 +173,7 @@ Result<Answer> queue_depth(const trace::Trace& trace) {
   answer.columns = {{"gpu", "GPU", Unit::kText},
                     {"depth", "Depth", Unit::kText},
                     {"time_ns", "Time", Unit::kNs},
-                    {"percent", "%", Unit::kPercent},
+                    {"percent", "% of time", Unit::kPercent},
                     {"mean_depth", "Mean depth", Unit::kNumber},
                     {"max_depth", "Max depth", Unit::kCount}};
   for (const auto& [device, state] : states) {
@@ -252,7 +252,7 @@ Result<Answer> overlap(const trace::Trace& trace) {
   answer.columns = {{"gpu", "GPU", Unit::kText},
                     {"what", "What", Unit::kText},
                     {"time_ns", "Time", Unit::kNs},
-                    {"percent", "%", Unit::kPercent}};
+                    {"percent", "% of span", Unit::kPercent}};
   for (auto& [device, state] : states) {
     while (!state.open.empty()) state.pass(std::max(state.now, state.open.front().first));
     const std::string name = gpu_name(trace, device);
@@ -297,7 +297,7 @@ Result<Answer> bins(const trace::Trace& trace, std::span<const int64_t> bounds) 
   answer.columns = {{"bin", "Duration", Unit::kText},
                     {"count", "Count", Unit::kCount},
                     {"total_ns", "Time", Unit::kNs},
-                    {"percent", "%", Unit::kPercent}};
+                    {"percent", "% of work", Unit::kPercent}};
   for (size_t i = 0; i < counts.size(); ++i) {
     const auto text = [&](size_t at) { return report::format_duration(static_cast<double>(bounds[at])); };
     const std::string name = bounds.empty()       ? "all"

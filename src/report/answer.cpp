@@ -90,8 +90,7 @@ Table readable_table(const Answer& answer) {
 
 std::string left_out_sentence(const std::vector<std::string>& titles, std::string_view option) {
   std::string names;
-  for (auto title = titles.rbegin(); title != titles.rend(); ++title)
-    if (*title != "%") names += (names.empty() ? "" : ", ") + *title;
+  for (auto title = titles.rbegin(); title != titles.rend(); ++title) names += (names.empty() ? "" : ", ") + *title;
   if (names.empty()) return {};
   return fmt::format("{} left out: widen the terminal{}{}", names, option.empty() ? "" : ", or use ", option);
 }

@@ -175,7 +175,7 @@ std::string graph_text(const workload::TorchTrace& trace, const report::TextStyl
     out += "\n" + (screen.terminal ? report::wrapped(title, screen.width, 2) : title) + "\n";
     report::Answer answer;
     answer.columns = {{"", "A launch", Unit::kNs},
-                      {"", "%", Unit::kPercent},
+                      {"", "% of graph", Unit::kPercent},
                       {"", "Kernels", Unit::kCount},
                       {.title = "Operator", .cut = report::Cut::kPath}};
     const int64_t launches = std::max<int64_t>(1, graph.launches);
@@ -203,10 +203,10 @@ Status list_operators(const AnalyzeArguments& a, AnalyzeFace face) {
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const auto* one, const auto* other) { return one->kernel_ns > other->kernel_ns; });
     report::Answer answer;
-    answer.columns = {
-        {"Operator_Name", "Operator"}, {"Calls", "Calls", Unit::kCount},        {"Dispatches", "Kernels", Unit::kCount},
-        {"Kernels", "", Unit::kCount}, {"Kernel_Ns", "Kernel time", Unit::kNs}, {.name = "Context"},
-        {"", "%", Unit::kPercent}};
+    answer.columns = {{"Operator_Name", "Operator"},           {"Calls", "Calls", Unit::kCount},
+                      {"Dispatches", "Kernels", Unit::kCount}, {"Kernels", "", Unit::kCount},
+                      {"Kernel_Ns", "Kernel time", Unit::kNs}, {.name = "Context"},
+                      {"", "% of kernels", Unit::kPercent}};
     answer.columns[0].cut = report::Cut::kPath;
     answer.shown = {4, 6, 1, 2, 0};
     for (const workload::TorchOperator* const each : sorted)

@@ -65,7 +65,7 @@ std::string table_text(const DeviceCeilings& ceilings, const report::Screen& scr
   answer.columns = {{.title = "ceiling", .whole = true},
                     {.title = "mean", .unit = Unit::kNumber, .decimals = 1},
                     {.title = "unit", .whole = true},
-                    {.title = "stdev %", .unit = Unit::kNumber, .leave_out = 1, .decimals = 1},
+                    {.title = "stdev, % of mean", .unit = Unit::kNumber, .leave_out = 1, .decimals = 1},
                     {.title = "MHz", .unit = Unit::kNumber, .leave_out = 3, .decimals = 0},
                     {.title = "peak", .unit = Unit::kNumber, .leave_out = 2, .decimals = 1},
                     {.title = "% of peak", .unit = Unit::kPercent},

@@ -56,13 +56,20 @@ std::vector<Cell> name_cells(const analysis::StatRow& row, bool grouped, bool by
   return cells;
 }
 
-Answer name_answer(const analysis::StatTable& table, bool bytes) {
+std::string_view rows_of(analysis::By by) {
+  static constexpr std::string_view kWords[] = {"kernels", "calls", "copies",   "fills",      "markers",
+                                                "all",     "waits", "overhead", "allocations"};
+  return kWords[static_cast<size_t>(by)];
+}
+
+// `whole`: the rows whose time the percentages are of.
+Answer name_answer(const analysis::StatTable& table, bool bytes, std::string_view whole) {
   Answer answer;
   answer.columns = {{"Name", "Name"},
                     {"Calls", "Calls", Unit::kCount},
                     {"TotalDurationNs", "Time", Unit::kNs},
                     {"AverageNs", "Mean", Unit::kNs},
-                    {"Percentage", "%", Unit::kPercent},
+                    {"Percentage", fmt::format("% of {}", whole), Unit::kPercent},
                     {"MinNs", "Min", Unit::kNs, 1},
                     {"MaxNs", "Max", Unit::kNs, 2},
                     {"StdDev", "StdDev", Unit::kNs, 3}};
@@ -103,9 +110,9 @@ Answer stack_answer(const std::vector<analysis::StackRow>& rows, const analysis:
       {"File", ""},
       {"Line", "", Unit::kCount},
       {"Module", ""},
-      {"", "%", Unit::kPercent},
-      {"", "%", Unit::kPercent, 3},
-      {"", "%", Unit::kPercent},
+      {"", "% of host", Unit::kPercent},
+      {"", "% of host", Unit::kPercent, 3},
+      {"", "% of GPU", Unit::kPercent},
       {.name = "", .title = "Where", .cut = report::Cut::kPath}};
   const auto show = [&](bool shown, std::initializer_list<size_t> columns) {
     if (shown) answer.shown.insert(answer.shown.end(), columns);
@@ -262,7 +269,7 @@ Answer operator_answer(const std::vector<analysis::OperatorRow>& rows, int64_t w
       {.name = "Kernels", .title = "Kernels", .unit = Unit::kCount, .leave_out = 3, .dash_zero = true},
       {.name = "Launches", .title = "Launches", .unit = Unit::kCount, .leave_out = 7, .dash_zero = true},
       {.name = "BytesCopied", .title = "Copied", .unit = Unit::kBytes, .leave_out = 8, .dash_zero = true},
-      {"", "%", Unit::kPercent, 6},
+      {"", "% of GPU", Unit::kPercent, 6},
       {.name = "", .title = "Phase", .whole = true}};
   if (device) answer.shown = {6, 12, 7, 9, 10};
   if (copies) answer.shown.push_back(11);
@@ -429,7 +436,7 @@ int run_stats(int argc, char** argv) {
   const auto table = analysis::StatTable::make(**trace, *by, options);
   if (!table) return complain(kBadInput, table.error().message);
   const bool bytes = *by == analysis::By::kCopy || *by == analysis::By::kFill;
-  Answer answer = name_answer(*table, bytes);
+  Answer answer = name_answer(*table, bytes, rows_of(*by));
   if (bytes) {
     std::vector<analysis::StatRow> rows;
     for (size_t i = 0; i < table->size(); ++i) rows.push_back(table->row(i));

@@ -64,13 +64,13 @@ TopSource merged(std::vector<std::pair<std::string, analysis::StatTable>>&& tabl
   };
 }
 
-Answer top_answer(TopSource source, double total, const std::string& file) {
+Answer top_answer(TopSource source, double total, bool kernels, const std::string& file) {
   Answer answer;
   answer.columns = {{"Name", "Name"},
                     {"Calls", "Calls", Unit::kCount},
                     {"TotalDurationNs", "Time", Unit::kNs},
                     {"AverageNs", "Mean", Unit::kNs},
-                    {"Percentage", "%", Unit::kPercent}};
+                    {"Percentage", kernels ? "% of kernels" : "% of work", Unit::kPercent}};
   answer.shown = {2, 4, 1, 3, 0};
   answer.when_empty = file + ": no GPU operations";
   answer.next = [source = std::move(source), total](std::vector<Cell>& cells) {
@@ -149,7 +149,7 @@ int run_top(int argc, char** argv) {
     source = merged(std::move(tables));
     remarks = analysis::loss_sentences(*trace);
   }
-  Answer answer = top_answer(std::move(source), total, file);
+  Answer answer = top_answer(std::move(source), total, kernels, file);
   answer.remarks = std::move(remarks);
   report::show(answer, {.face = report::face_of(format), .most = most});
   return kOk;
@@ -195,8 +195,8 @@ int run_busy(int argc, char** argv) {
     remarks = analysis::loss_sentences(**trace);
   }
   Answer answer;
-  answer.columns = {{"Gpu", "GPU", Unit::kCount}, {"BusyNs", "Busy", Unit::kNs}, {"WallNs", "of", Unit::kNs},
-                    {"Busy", "%", Unit::kShare},  {"SumNs", "", Unit::kNs},      {"Name", "Name"}};
+  answer.columns = {{"Gpu", "GPU", Unit::kCount},        {"BusyNs", "Busy", Unit::kNs}, {"WallNs", "Span", Unit::kNs},
+                    {"Busy", "% of span", Unit::kShare}, {"SumNs", "", Unit::kNs},      {"Name", "Name"}};
   answer.when_empty = file + ": no GPU operations";
   const int64_t wall = rows.empty() ? 0 : last - first;
   for (const Row& row : rows) {
@@ -205,8 +205,8 @@ int run_busy(int argc, char** argv) {
                            row.name});
     if (row.sum != row.busy && wall > 0)
       remarks.push_back(
-          fmt::format("GPU {}: rpd.busy says {} ns, not {} ns: upstream's view counts operations that overlap twice",
-                      row.gpu, row.sum, row.busy));
+          fmt::format("GPU {}: rpd.busy says {} more: upstream's view counts operations that overlap twice", row.gpu,
+                      report::format_duration(static_cast<double>(row.sum - row.busy))));
   }
   answer.remarks = std::move(remarks);
   report::show(answer, {.face = report::face_of(format)});

@@ -31,7 +31,7 @@ std::string percent_of(int64_t part, int64_t whole) {
 }
 
 std::string saved(const analysis::TraceFinding& finding, int64_t length) {
-  if (!finding.saves) return "what it costs cannot be told";
+  if (!finding.saves) return "its cost is not known";
   const auto [low, high] = *finding.saves;
   return fmt::format("could save {} ({}{} % of the run)", analysis::savings_text(finding),
                      low > 0 ? percent_of(low, length) + " to " : "", percent_of(high, length));
@@ -105,11 +105,11 @@ void add_findings_lines(report::Sections& out, const analysis::Findings& finding
   constexpr size_t kLines = 3;
   for (size_t i = 0; i < std::min(kLines, findings.findings.size()); ++i) {
     const analysis::TraceFinding& finding = findings.findings[i];
-    const std::string line = fmt::format("{}{}{}", finding.possible ? "possible: " : "", finding.title,
-                                         finding.saves ? fmt::format(": {} ({} %)", analysis::savings_text(finding),
-                                                                     percent_of(finding.saves->second, findings.length))
-                                                       : std::string());
-    out.line("  " + report::shortened(report::clean(line), out.layout().width - 2));
+    const std::string title = (finding.possible ? "possible: " : "") + report::clean(finding.title);
+    const std::string saves = finding.saves ? fmt::format(": {} ({} % of run)", analysis::savings_text(finding),
+                                                          percent_of(finding.saves->second, findings.length))
+                                            : std::string();
+    out.line("  " + report::shortened_middle(title, out.layout().width - 2 - saves.size()) + saves);
   }
   if (!file.empty()) out.line("  why and where: tacho report findings " + file);
 }

@@ -71,7 +71,7 @@ void add_stats(Sections& out, const trace::Trace& trace, analysis::By by, const 
       duration(rows->total())));
   Answer answer;
   answer.columns = {{.title = "Time", .unit = Unit::kNs},
-                    {.title = "%", .unit = Unit::kPercent},
+                    {.title = "% of all", .unit = Unit::kPercent},
                     {.title = "Calls", .unit = Unit::kCount},
                     {.title = "Mean", .unit = Unit::kNs},
                     {.title = "Min", .unit = Unit::kNs, .leave_out = 1},
@@ -154,9 +154,10 @@ void add_host_time(Sections& out, const trace::Trace& trace, size_t top) {
   out.heading(fmt::format("Host time ({} samples, {} of {})", all->samples, duration(all->host_ns),
                           all->wall ? all->cpu ? "CPU and wall time" : "wall time" : "CPU time"));
   Answer answer;
-  answer.columns = {{.title = "Host", .unit = Unit::kNs, .dash_zero = true}, {.title = "%", .unit = Unit::kPercent},
-                    {.title = "GPU", .unit = Unit::kNs, .dash_zero = true},  {.title = "%", .unit = Unit::kPercent},
-                    {.title = "Where", .cut = report::Cut::kPath},           {.title = "Function"}};
+  answer.columns = {
+      {.title = "Host", .unit = Unit::kNs, .dash_zero = true}, {.title = "% of host", .unit = Unit::kPercent},
+      {.title = "GPU", .unit = Unit::kNs, .dash_zero = true},  {.title = "% of GPU", .unit = Unit::kPercent},
+      {.title = "Where", .cut = report::Cut::kPath},           {.title = "Function"}};
   if (tree.gpu_ns <= 0) answer.shown = {0, 1, 4, 5};
   for (const analysis::StackRow& row : rows)
     answer.rows.push_back({row.self_ns, percent(row.self_ns, tree.host_ns), row.gpu_self_ns,

@@ -91,7 +91,7 @@ class Screen {
     table.columns = {{"id"},
                      {"count"},
                      {fmt::format("mean ({}{})", unit, own_time ? "" : ", CPU")},
-                     {own_time ? "%" : "% of CPU time"},
+                     {own_time ? "% of time" : "% of CPU time"},
                      {"kernel"}};
     table.columns[4].shrink = true;
     int64_t id = 0;

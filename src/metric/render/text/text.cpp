@@ -138,7 +138,7 @@ class Renderer {
                        {fmt::format("sum ({})", unit)},
                        {fmt::format("mean ({})", unit)},
                        {fmt::format("median ({})", unit)},
-                       {"%"},
+                       {"% of time"},
                        {"kernel"}};
       table.columns[6].shrink = true;
     }
@@ -613,8 +613,11 @@ class Renderer {
   TextTable points_table(const std::vector<IntensityPoint>& points, size_t count, const std::vector<size_t>& numbers,
                          const RoofsOfTypes& roofs, size_t& above) {
     TextTable table;
-    table.columns = {{"#"},    {"GFLOP/s"}, {"of"}, {"AI HBM"},   {"L2"},    {"L1"},
-                     {"GB/s"}, {"bound"},   {"%"},  {"headroom"}, {"kernel"}};
+    table.columns = {{"#"},    {"GFLOP/s"}, {"of"},         {"AI HBM"},   {"L2"},    {"L1"},
+                     {"GB/s"}, {"bound"},   {"% of bound"}, {"headroom"}, {"kernel"}};
+    table.columns[3].leave_out = 1;
+    table.columns[4].leave_out = 2;
+    table.columns[5].leave_out = 3;
     table.columns[6].decimals = 0;
     table.columns[10].shrink = true;
     table.columns[10].wrap = 40;

@@ -62,7 +62,7 @@ int run_query(int argc, char** argv) {
   app.add_option("--output-format", format, "table, csv or json")
       .one_of({"table", "csv", "json"})
       .capture_default_str();
-  app.add_option("--timeout", timeout, "end with exit code 1 after so many seconds (default: no limit)")
+  app.add_option("--timeout", timeout, "end with exit code 1 after this many seconds (default: no limit)")
       .between(0.001, 1e9);
   app.add_flag("--schema", schema, "list tables and views with their columns");
   app.add_flag("--explain", explain, "say which engine answers the statement, why and how, without running it");

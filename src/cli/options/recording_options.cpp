@@ -172,9 +172,9 @@ constexpr Row<Request> kOptions[] = {
     {"--device-counters-hz", choose_counter_rate, "readings of them a second", "N", "", shows_default("10")},
     heading<Request>(kWhen),
     {"--start-paused", recording_at<&Recording::start_paused>, "record nothing until tacho_resume() or a trigger"},
-    {"--delay", recording_at<&Recording::delay_s>, "start after so many seconds", "S", "",
+    {"--delay", recording_at<&Recording::delay_s>, "start after this many seconds", "S", "",
      options::checked(check_seconds)},
-    {"--duration", recording_at<&Recording::duration_s>, "record so many seconds", "S", "",
+    {"--duration", recording_at<&Recording::duration_s>, "record for this many seconds", "S", "",
      options::checked(check_seconds)},
     {"--start-trigger",
      [](Request& r, const std::string& text) -> Status {
@@ -200,7 +200,7 @@ constexpr Row<Request> kOptions[] = {
        TACHO_ASSIGN(recording(r).writer.ring_size, parse_size(text));
        return {};
      },
-     "keep only the newest events, about so many bytes", "SIZE"},
+     "keep only the newest events, about this many bytes", "SIZE"},
     {"--aggregate", recording_at<&Recording::writer, &trace::WriterOptions::aggregate>,
      "keep no events, only count, sum, min, max and histogram per name and shape"},
     {"--pool-size", choose_pool_size, "most shared memory between program and tacho (default 256M)", "SIZE"},

@@ -338,7 +338,7 @@ class Run {
       if (const std::string file = counter::sample_file(folder_ + "/ps_file", stochastic);
           pc_samples_ && !arguments_.overwrite && fs::exists(file))
         return fail(
-            "{} is there already: PC samples of two runs cannot be told apart; choose another -n, or --overwrite",
+            "{} is there already: tacho cannot tell the PC samples of two runs apart; choose another -n, or --overwrite",
             file);
     TACHO_TRY(provider().ready());
     TACHO_TRY(launch::find_library());

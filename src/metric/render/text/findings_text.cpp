@@ -81,7 +81,7 @@ std::string implausible_text(const Diagnosis& diagnosis, std::string_view of, co
                     "\n";
   for (size_t i = 0; i < std::min(most, order.size()); ++i) {
     std::string text = order[i]->text;
-    text += order[i]->withheld.empty() ? " No finding rests on it."
+    text += order[i]->withheld.empty() ? " No finding depends on it."
                                        : fmt::format(" Withheld: {}.", listed(order[i]->withheld, 4));
     out += "  " + report::painted("!", Paint::kRed, screen.colour) + " " + report::wrapped(text, width - 4, 4) + "\n";
   }

@@ -132,6 +132,8 @@ std::string plain(const Table& table, const TextStyle& style, const std::vector<
   return out;
 }
 
+constexpr size_t kLeast = 10;  // columns of a shrinking column that still say something
+
 // Leaves columns out until the shrinking ones can be read; `total` is the width of the whole table.
 void leave_columns_out(const Table& table, const TextStyle& style, const std::vector<size_t>& widths,
                        const std::vector<bool>& shrinks, size_t& total, std::vector<bool>& shown) {
@@ -146,13 +148,25 @@ void leave_columns_out(const Table& table, const TextStyle& style, const std::ve
       if (column.leave_out > 0 && (next == table.columns.size() || column.leave_out > table.columns[next].leave_out))
         next = c;
     }
-    if (needed <= style.width || next == table.columns.size()) return;
+    if (needed <= style.width || next == table.columns.size()) break;
     for (size_t c = table.columns.size(); c-- > 0;) {
       if (!shown[c] || table.columns[c].leave_out != table.columns[next].leave_out) continue;
       shown[c] = false;
       total -= widths[c] + 2;
       if (style.left_out != nullptr) style.left_out->push_back(table.columns[c].title);
     }
+  }
+  // Columns of one rank, as those of SQL, go from the right, as long as it can be said that they do.
+  const auto least = [&](size_t c) { return shrinks[c] ? std::min(widths[c], kLeast) : widths[c]; };
+  size_t needed = style.indent;
+  for (size_t c = 0; c < table.columns.size(); ++c)
+    if (shown[c]) needed += least(c) + (needed > style.indent ? 2 : 0);
+  for (size_t c = table.columns.size(); c-- > 1 && needed > style.width && style.left_out != nullptr;) {
+    if (!shown[c]) continue;
+    shown[c] = false;
+    total -= widths[c] + 2;
+    needed -= least(c) + 2;
+    style.left_out->push_back(table.columns[c].title);
   }
 }
 
@@ -288,7 +302,6 @@ std::string to_text(const Table& table, const TextStyle& style) {
     std::vector<bool> shrinks(columns);
     for (size_t c = 0; c < columns; ++c) shrinks[c] = may_shrink(table, c);
     leave_columns_out(table, style, widths, shrinks, total, shown);
-    constexpr size_t kLeast = 10;
     while (total > style.width) {
       // The widest column that may shrink gives way, down to a size that still says something.
       size_t widest = columns, second = kLeast;

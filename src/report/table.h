@@ -37,7 +37,8 @@ struct Column {
   size_t max_lines = 0;  ///< Box: of a wrapped cell, the rest becomes "..."; 0: any
   Cut cut = Cut::kName;
   /// Plain: 0 = always shown; others are left out of tables that are too wide, those with the highest number first and
-  /// together, before the shrinking columns get narrower than they can be read.
+  /// together, before the shrinking columns get narrower than they can be read. Where that is not enough, the last
+  /// columns go, if TextStyle::left_out is set.
   int leave_out = 0;
 };
 

@@ -131,9 +131,12 @@ class Terminal(harness.Case):
                 source.backup(database)
         sql = ("SELECT 157178000 AS whole, -9223372036854775807 AS least, 1572346.5 AS part, 'a long text that needs its room' AS text, "
                "123456789012345 AS further, 987654321098765 AS last")
-        text = self.on_terminal("query", "big.rpd", sql, columns=60)
-        for number in ("157178000", "-9223372036854775807", "1572346.500000", "123456789012345", "987654321098765"):
-            self.assertRegex(text, rf"(^|\s){re.escape(number)}(\s|$)")
+        numbers = ("157178000", "-9223372036854775807", "1572346.500000", "123456789012345", "987654321098765")
+        for columns, shown in ((60, 3), (120, 5)):
+            text = self.on_terminal("query", "big.rpd", sql, columns=columns)
+            for number in numbers[:shown]:
+                self.assertRegex(text, rf"(^|\s){re.escape(number)}(\s|$)")
+            self.assertEqual("further, last left out" in text, shown < 5, text)
 
     def test_placeholders_in_the_name(self):
         ranks = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "WHERE": "here"}

@@ -75,6 +75,15 @@ TEST(Answer, ColumnsLeaveInTheirOrderAndPairsTogether) {
   EXPECT_EQ(left_out_sentence({}, "--output-format csv"), "");
 }
 
+TEST(Answer, ColumnsOfOneRankGoFromTheRight) {
+  Answer answer;
+  for (const char* name : {"a", "b", "c", "d"}) answer.columns.push_back({name, name, Unit::kAny});
+  answer.rows = {{int64_t{1234567890}, int64_t{1234567890}, std::string(40, 'x'), int64_t{1234567890}}};
+  std::vector<std::string> left_out;
+  EXPECT_LE(widest(text_of(answer, 40, &left_out)), 40u);
+  EXPECT_EQ(left_out, std::vector<std::string>({"d"}));
+}
+
 TEST(Answer, FitsAndTellsNamesApartThatDifferAtTheirEnd) {
   Answer answer = kernels();
   answer.rows.clear();

@@ -487,7 +487,7 @@ Result<int> run(AnalyzeArguments& a, AnalyzeFace face) {
   if (!a.explain.empty()) {
     std::string out;
     for (const std::string& each : a.explain) {
-      TACHO_ASSIGN(const std::string text, runs.front().explain(each));
+      TACHO_ASSIGN(const std::string text, runs.front().explain(each, a.text.screen.fit()));
       out += (out.empty() ? "" : "\n") + text;
     }
     report::put(out);

@@ -327,9 +327,11 @@ Result<std::string> as_text(const std::vector<Catalog>& catalogs, const Request&
   Printer printer(screen);
   const Catalog& newest = catalogs.back();
   if (request.names.empty()) {
-    printer.out +=
-        fmt::format("{} metrics of {} ({}); `tacho metrics NAME` explains one, --arch chooses another GPU\n\n",
-                    newest.metric_count(), newest.architecture, newest.facts.family);
+    printer.paragraph(
+        fmt::format("{} metrics of {} ({}); `tacho metrics NAME` explains one, --arch chooses another GPU",
+                    newest.metric_count(), newest.architecture, newest.facts.family),
+        0);
+    printer.out += "\n";
     for (const Block& block : newest.blocks) printer.list(newest, block, nullptr, false);
     return std::move(printer.out);
   }

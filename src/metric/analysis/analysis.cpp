@@ -849,12 +849,12 @@ const report::Cell* Analysis::cell(std::string_view slug, std::string_view colum
   return nullptr;
 }
 
-Result<std::string> Analysis::explain(std::string_view text) const {
+Result<std::string> Analysis::explain(std::string_view text, size_t width) const {
   TACHO_ASSIGN(const Selection selection, resolve(impl_->catalog, text, impl_->options.ids));
   if (selection.metric == nullptr) return fail("--explain {}: names a block or table; give one metric", text);
   const Table& table = impl_->catalog.table_of(*selection.metric);
   return explain_metric(*selection.metric, table, impl_->cells_of(*selection.metric),
-                        impl_->printed_id(*selection.metric, -1), impl_->environment(impl_->rows));
+                        impl_->printed_id(*selection.metric, -1), impl_->environment(impl_->rows), width);
 }
 
 }  // namespace tacho::metric

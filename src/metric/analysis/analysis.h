@@ -162,8 +162,8 @@ class Analysis {
   /// Value of one metric's column over the analysed dispatches; nullptr when it is not in the tables.
   const report::Cell* cell(std::string_view slug, std::string_view column) const;
 
-  /// The text of --explain: formula, inputs and every step on this run.
-  Result<std::string> explain(std::string_view metric) const;
+  /// The text of --explain: formula, inputs and every step on this run. Tables fit into `width` columns; 0 = any.
+  Result<std::string> explain(std::string_view metric, size_t width = 0) const;
 
  private:
   struct Impl;

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "metric/analysis/reduction.h"
-#include "report/table.h"
+#include "report/answer.h"
 
 namespace tacho::metric {
 
@@ -129,7 +129,9 @@ report::Table inputs_table(const Program& program, const std::vector<Input>& inp
     }
     table.rows.push_back(std::move(row));
   }
+  table.columns[1].leave_out = 2;
   table.columns[2].align = report::Align::kRight;
+  table.columns[3].leave_out = 1;
   return table;
 }
 
@@ -163,7 +165,7 @@ report::Table steps_table(const Program& program, const Shown& entry) {
 }  // namespace
 
 std::string explain_metric(const Metric& metric, const Table& table, const std::vector<Cell>& cells,
-                           std::string_view id, const Environment& environment) {
+                           std::string_view id, const Environment& environment, size_t width) {
   Program program(environment);
   std::string out = heading(metric, table, id, environment);
   const Context context{metric.coll_level, table.repeat.empty() ? -1 : 0};
@@ -171,6 +173,10 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
   report::TextStyle style;
   style.indent = 4;
   style.decimals = 4;
+  style.width = width;
+  style.scaled = false;
+  std::vector<std::string> left_out;
+  style.left_out = &left_out;
   std::vector<Input> inputs;
   std::vector<Shown> shown;
   for (size_t c = 0; c < cells.size() && c < table.columns.size(); ++c) {
@@ -199,6 +205,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
 
   out += "\n  inputs\n";
   out += report::to_text(inputs_table(program, inputs, input_nodes), style);
+  if (const std::string lost = report::left_out_sentence(left_out, ""); !lost.empty()) out += "    " + lost + "\n";
 
   std::string_view last_formula;
   for (const Shown& entry : shown) {
@@ -208,7 +215,9 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
       last_formula = cell.formula;
       const report::Table steps = steps_table(program, entry);
       report::TextStyle fitted = style;
-      fitted.width = 110;
+      fitted.width = width == 0 ? 110 : std::min<size_t>(width, 110);
+      fitted.scaled = true;
+      fitted.left_out = nullptr;
       if (!steps.rows.empty()) out += report::to_text(steps, fitted);
     }
     const Value value = program.value(entry.result);

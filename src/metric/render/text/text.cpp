@@ -14,6 +14,7 @@
 #include "metric/render/text/pc_sample_table.h"
 #include "metric/render/text/roofline_plot.h"
 #include "metric/render/text/screen.h"
+#include "report/answer.h"
 #include "report/shorten.h"
 
 namespace tacho::metric {
@@ -407,7 +408,7 @@ class Renderer {
     static constexpr std::string_view kHeights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     TextTable out;
     out.columns = {{"over the channels"}, {"min"}, {"at"}, {"mean"}, {"max"}, {"at"}, {""}};
-    const size_t room = style_.width > 72 ? std::min<size_t>(style_.width - 68, 64) : 0;
+    const size_t room = style_.width > 72 ? std::min<size_t>(style_.width - 70, 64) : 0;
     const bool only_median = table.table->style == TableStyle::kBox;
     for (size_t c = 0; c < table.table->columns.size(); ++c) {
       const metric::Column& column = table.table->columns[c];
@@ -563,7 +564,11 @@ class Renderer {
                                                      : run_.kernel_id(point.kernel));
     size_t above = 0;
     const std::span<const IntensityPoint> shown(points.data(), std::min<size_t>(points.size(), 10));
-    out_ += report::to_text(points_table(points, shown.size(), numbers, roofs, above), style_);
+    std::vector<std::string> left_out;
+    report::TextStyle style = style_;
+    style.left_out = &left_out;
+    out_ += report::to_text(points_table(points, shown.size(), numbers, roofs, above), style);
+    if (!left_out.empty()) note(report::left_out_sentence(left_out, "--output-format csv"), 2, 2);
     if (!run_.uncounted_flops().empty())
       note(fmt::format("FLOPs without {}, which the run does not have", fmt::join(run_.uncounted_flops(), ", ")), 2, 2);
     if (above > 0) note(above_roof_text(above), 2, 2);

@@ -45,7 +45,7 @@ std::string operator_of_marker(std::string_view text) {
   return std::string(text.substr(0, comma));
 }
 
-// What the durations of one trace are compared under: rows of a table, and their names.
+// The rows of a table whose durations are compared, and their names.
 struct Side {
   const trace::Trace* trace = nullptr;
   DiffBy by{};

@@ -30,7 +30,7 @@ struct MergeInput {
   bool related = false;  // its clock was compared with the first one's, by calls that both took part in
 };
 
-/// The host of the first process that tells one; empty where none does.
+/// The host of the first process that has one; "" if none has.
 std::string host_of(const trace::Trace& trace);
 
 /// Copies all inputs. Each becomes its own run, so that processes with equal pids stay apart. Shifts traces of other

@@ -12,7 +12,7 @@
 
 namespace tacho::report {
 
-/// What a column holds. Programs get values as they are, people as said here.
+/// The content of a column. Programs get values as they are, people as described here.
 enum class Unit : uint8_t {
   kText,
   kCount,
@@ -56,7 +56,7 @@ Table exact_table(Answer answer);
 /// Durations and sizes in readable units, under titles for people. Uses `rows` only, not `next`.
 Table readable_table(const Answer& answer);
 
-/// What a table lost on a narrow screen: "Min, Max left out: widen the terminal, or use --output-format csv"; empty
+/// Says what a narrow screen hides: "Min, Max left out: widen the terminal, or use --output-format csv"; empty
 /// where nothing is lost. `titles`: as TextStyle::left_out gets them; `option`: gives every column, may be empty.
 std::string left_out_sentence(const std::vector<std::string>& titles, std::string_view option);
 

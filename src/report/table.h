@@ -58,7 +58,7 @@ enum class Border : uint8_t {
 struct TextStyle {
   Border border = Border::kPlain;
   int decimals = 2;
-  /// What the table should fit into: large doubles get SI prefixes, then text is cut; 0: any.
+  /// Columns that the table should fit into: large doubles get SI prefixes, then text is cut; 0: any.
   size_t width = 0;
   bool colour = false;
   size_t indent = 0;

@@ -37,7 +37,7 @@ std::string wrapped(std::string_view text, size_t width, size_t indent = 0);
 /// the others after `further`. Words longer than a line stay whole; newlines in the text begin a line like the first.
 std::string paragraph(std::string_view text, size_t width, size_t indent = 0, size_t further = 0);
 
-/// What a stream can show. Colour: only on a terminal, not with NO_COLOR set nor TERM=dumb. Width: of the terminal, or
+/// Abilities of a stream. Colour: only on a terminal, not with NO_COLOR set nor TERM=dumb. Width: of the terminal, or
 /// $COLUMNS, or 80; at least 40.
 struct Screen {
   bool terminal = false;

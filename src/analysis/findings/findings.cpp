@@ -197,7 +197,7 @@ class Judge {
         notes.push_back(fmt::format("{} to {}", number_text(value.low, unit), number_text(value.high, unit)));
       const bool above =
           condition->relation == metric::Relation::kAbove || condition->relation == metric::Relation::kAtLeast;
-      // What is counted is never a half.
+      // Counts are whole numbers.
       const bool counted = (unit.empty() || unit == "count") && value.value == std::round(value.value) &&
                            condition->threshold != std::round(condition->threshold);
       if (counted)

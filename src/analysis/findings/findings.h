@@ -23,7 +23,7 @@ struct TraceFinding {
   std::string doubt;      ///< why it is only possible
   std::string sentence;   ///< with numbers and units
   std::vector<std::string> evidence;
-  /// Wall time that it could save, ns; nullopt = cannot be told. Low is 0 for what is only possible.
+  /// Wall time that it could save, ns; nullopt = unknown. Low is 0 for a possible finding.
   std::optional<std::pair<int64_t, int64_t>> saves;
   std::string model;       ///< where the range comes from
   std::string refuted_by;  ///< what would speak against it
@@ -54,7 +54,7 @@ void add_findings(report::JsonValue& document, const Findings& findings, int64_t
 /// One line each, for csv.
 report::Answer findings_answer(const Findings& findings);
 
-/// "saves 0.8 - 1.6 s"; empty where nothing can be told.
+/// "0.8 to 1.6 s"; "" if its savings are unknown.
 std::string savings_text(const TraceFinding& finding);
 
 }  // namespace tacho::analysis

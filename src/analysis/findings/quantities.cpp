@@ -134,7 +134,7 @@ constexpr Quantity kQuantities[] = {
 constexpr const char* kCalls =
     "API calls that the device's work can be tied to (tacho trace records them; rocprofv3 with --hip-trace)";
 
-// What the host did in gaps of this kind, behind "in most of that time".
+// The host's activity in gaps of this kind, to follow "in most of that time".
 std::string_view host_in(Gap cause) {
   switch (cause) {
     case Gap::kLaunch:

@@ -1,4 +1,4 @@
-// What findings take from outside a trace: the lateness of its rank, which only many ranks' traces tell.
+// Input of findings from outside a trace: how late its rank was, known only from the traces of many ranks.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ enum class GraphMark : uint8_t {
   kOrigin,  // the node that was copied
 };
 
-/// What the markers of a label say about a node.
+/// The meaning of a label's markers for a node.
 inline GraphMark graph_mark(const trace::Trace& trace, int64_t label) {
   namespace column = event::column;
   if (trace.text(event::Table::kLabel, label, column::Label::domain) != "torch") return GraphMark::kNone;

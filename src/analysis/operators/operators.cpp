@@ -65,7 +65,7 @@ constexpr std::string_view kFunctional[] = {"adaptive_avg_pool1d",
 
 constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
 
-// What the name of a range or operator says.
+// Properties that the name of a range or operator gives.
 struct Kind {
   bool is = false;  // an operator at all
   OperatorLevel level = OperatorLevel::kAten;
@@ -410,7 +410,7 @@ class OperatorSweep {
         forward_order_.pop_front();
       }
     } else {
-      // Each thread counts for itself: two that count at once cannot be told apart.
+      // Each thread counts by itself, so two threads may give the same number.
       at->second = {node, track, at->second.ambiguous || at->second.track != track};
     }
   }
@@ -741,7 +741,7 @@ std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) 
   for (uint32_t at = 1; at < tree.nodes.size(); ++at) {
     const OperatorNode& node = tree.nodes[at];
     const bool own = !modules || node.level == OperatorLevel::kModule;
-    // What belongs to no module, such as the optimizer, has a row of its own in the table of modules.
+    // Work outside of modules, such as the optimizer's, has a row of its own in the table of modules.
     const std::string name = modules && node.module == 0 ? fmt::format("({})", to_string(node.phase)) : name_of(node);
     OperatorRow& self = row_of(name, node.phase);
     if (own) self.calls += node.calls;

@@ -79,7 +79,7 @@ struct OperatorTree {
   bool any() const { return nodes.size() > 1; }
   /// True if the trace was recorded with --torch-trace in a process that imported torch.
   bool torch_seen = false;
-  std::string torch_version;  // "torch 2.11.0"; empty = not told
+  std::string torch_version;  // "torch 2.11.0"; empty = unknown
 
   /// The operator's name as rocprof-compute's files have it: modules and functions from the outermost on, and below
   /// them the outermost ATen operator where no function stands for it, joined by '/':
@@ -105,7 +105,7 @@ struct OperatorKernel {
   int64_t graph_node = 0;   ///< 0 = it is not a node of a CUDA graph
 };
 
-/// What a node of a CUDA graph did in one launch.
+/// The work of a CUDA graph's node in one launch.
 struct GraphNodeWork {
   int64_t process = 0, correlation = 0;  ///< the launch
   int64_t graph = 0;                     ///< its id; 0 = unknown: a copy or a fill

@@ -19,7 +19,7 @@ namespace column = event::column;
 
 namespace {
 
-// Rows of `place` by what they stand for; the key tells them apart.
+// Rows of `place` by key.
 struct Key {
   int64_t first = 0, second = 0;
   bool operator<(const Key& other) const { return std::tie(first, second) < std::tie(other.first, other.second); }
@@ -119,7 +119,7 @@ DeviceNumbers::DeviceNumbers(const trace::Trace& trace) {
     const int64_t kind = trace.cell(Table::kDevice, row, column::Device::kind);
     const int64_t index = trace.cell(Table::kDevice, row, column::Device::index);
     const std::string uuid(trace.text(Table::kDevice, row, column::Device::uuid));
-    // A rank may see its GPU as number 0: the unique id tells.
+    // A rank may see its GPU as number 0, so compare the unique id.
     const auto key = uuid.empty()
                          ? std::tuple(kind, index, std::string(trace.text(Table::kDevice, row, column::Device::name)))
                          : std::tuple(kind, int64_t{-1}, uuid);

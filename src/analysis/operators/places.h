@@ -1,4 +1,4 @@
-// What a trace holds by where it happened: `tacho stats --by process|rank|thread|device|stream`.
+// Sums a trace up by place: `tacho stats --by process|rank|thread|device|stream`.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct PlaceRow {
 /// chunks' summaries; times of rows that overlap are added up.
 Result<std::vector<PlaceRow>> by_place(const trace::Trace& trace, Place place);
 
-/// What a process runs, for people: "train" for a script or module of Python (base/files/run_name.h), else its
+/// The program of a process, for people: "train" for a script or module of Python (base/files/run_name.h), else its
 /// executable.
 std::string process_name(const trace::Trace& trace, int64_t process);
 

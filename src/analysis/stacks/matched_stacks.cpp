@@ -44,7 +44,7 @@ std::string without_version(std::string_view name) {
   return fmt::format("{}.so]", name.substr(0, at));
 }
 
-// What compilers append to the name of a function that they split or copied, and Rust's hash.
+// Suffixes that compilers give to functions that they split or copied, and Rust's hash.
 std::string_view without_suffixes(std::string_view name) {
   for (bool again = true; again;) {
     again = false;
@@ -211,7 +211,7 @@ std::string numbered(const std::string& name, std::string_view key) {
   return number == "1" ? name : fmt::format("{} #{}", name, number);
 }
 
-// What stands for all frames of a group, in every tree.
+// The frame that represents its group in every tree.
 StackFrame common_frame(const std::vector<const StackFrame*>& group, std::string_view key) {
   StackFrame frame = *group.front();
   const auto all = [&](auto same) {

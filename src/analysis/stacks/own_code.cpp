@@ -123,7 +123,7 @@ StackTree own_code(const StackTree& tree) {
     const StackNode& node = tree.nodes[i];
     const StackPart part = tree.frames[node.frame].part;
     uint32_t parent = place[node.parent];
-    // What the user's code is called from does not stand above it.
+    // Drop the callers of the user's code.
     const uint32_t level = out.nodes[parent].frame == other ? out.nodes[parent].parent : parent;
     if (!host_code(part)) {
       place[i] = child(parent, node.frame);

@@ -184,7 +184,7 @@ class Builder {
     size_t last_python = 0;  // one past the outermost Python frame, counted from the innermost
     for (int64_t row = stack; row > 0 && line_.size() < 4096; row = cell(Table::kStack, row, column::Stack::parent)) {
       const uint32_t next = frame_of_row(cell(Table::kStack, row, column::Stack::frame));
-      // Functions without a name that call each other are one frame: nothing tells them apart for a reader.
+      // Merge functions without a name that call each other: a reader could not tell them apart.
       if (!line_.empty() && line_.back() == next && tree_.frames[next].name.starts_with("[")) continue;
       line_.push_back(next);
       if (tree_.frames[line_.back()].part == StackPart::kPython) last_python = line_.size();
@@ -617,7 +617,7 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
       rows.push_back(std::move(row));
     }
   } else {
-    // Rows by what is told apart: a function, or a line of it.
+    // One row a function, or a line of it.
     std::unordered_map<std::string, size_t> row_of;
     std::vector<size_t> row_of_frame(tree.frames.size(), SIZE_MAX);
     for (size_t i = 1; i < tree.frames.size(); ++i) {
@@ -634,7 +634,7 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
       }
       row_of_frame[i] = at->second;
     }
-    // What has no source line at all is a row too, so that the column of device time adds up.
+    // Frames without a source line get a row too, so that the column of device time adds up.
     const size_t no_line = rows.size();
     if (by == StackBy::kLine) {
       rows.emplace_back();

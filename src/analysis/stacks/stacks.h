@@ -27,7 +27,7 @@ enum class StackPart : uint8_t {
   kApi,        // the call that launched
   kDevice,     // kernel, copy or fill
   kUnknown,    // work launched from an unknown stack
-  kFolded,     // bound_trees(): frames that were too many to be told apart
+  kFolded,     // bound_trees(): frames beyond its limit, merged
 };
 std::string_view to_string(StackPart part);
 
@@ -69,7 +69,7 @@ struct StackOptions {
   std::optional<int64_t> process;            // row
   std::optional<int64_t> thread;             // row
   int64_t from = INT64_MIN, to = INT64_MAX;  // by time of the sample, or of the launching call
-  /// Asked now and then, and told how much is done, 0 to 1: true ends the work with an error.
+  /// Called now and then with the progress, 0 to 1. True ends the work with an error.
   std::function<bool(double)> given_up;
 };
 
@@ -89,7 +89,7 @@ struct FoldedFrames {
 /// only if it is in both.
 FoldedFrames bound_trees(std::span<StackTree> trees, size_t most, size_t most_depth);
 
-/// What is one frame in two runs that are compared.
+/// Which frames of two runs count as the same.
 enum class FramesBy : uint8_t {
   kFunction,  // the same function, wherever it lies in its file and with whatever template arguments it was built
   kLine,      // the same line of the same function, by its whole name

@@ -805,7 +805,7 @@ class Watch {
     least = least == 0 ? duration : std::min(least, duration);
   }
 
-  // What the shapes of kernels tell, with the time that they took.
+  // Facts about launch shapes, with the time of their kernels.
   void weigh_kernels(const std::vector<KernelSum>& sums, DeviceActivity& device) const {
     const auto facts = device.row > 0 ? architecture_of(trace_, device.row) : std::nullopt;
     int64_t longest_small = 0, longest_low = 0;

@@ -201,7 +201,7 @@ Answer place_answer(const std::vector<analysis::PlaceRow>& rows) {
   const auto any = [&](int64_t analysis::PlaceRow::*member) {
     return std::any_of(rows.begin(), rows.end(), [&](const analysis::PlaceRow& row) { return row.*member > 0; });
   };
-  // What no row has is not shown to people; of a row without a kernel its kernels' time is a dash.
+  // People get no column that is empty in every row. The kernel time of a row without kernels is a dash.
   Answer answer;
   answer.columns = {{"Name", "Name"},
                     {"Kernels", "Kernels", Unit::kCount, 4},
@@ -280,7 +280,7 @@ Answer operator_answer(const std::vector<analysis::OperatorRow>& rows, int64_t w
     answer.rows.push_back({row.name, row.kind, phase, row.calls, row.host_self, row.host_total, row.self.ns,
                            row.total.ns, row.self.kernels, row.total.kernels, row.total.launches, row.total.bytes,
                            percent(row.self.ns, whole),
-                           // Outside of every operator nothing tells the phase.
+                           // Outside of operators the phase is unknown.
                            row.name.starts_with("(no ") ? Cell() : Cell(phase)});
   }
   return answer;

@@ -40,7 +40,7 @@ int write_page(view::Document& document, const std::string& output, bool overwri
   return kOk;
 }
 
-// What a path of the command line shows.
+// The content that a path of the command line stands for.
 struct Opened {
   std::shared_ptr<const trace::Trace> trace;
   std::string profile;  // folder with counters; "" = none

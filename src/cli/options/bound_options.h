@@ -22,7 +22,7 @@ using Place = std::variant<bool& (*)(Request&), std::string& (*)(Request&), uint
                            size_t& (*)(Request&), double& (*)(Request&), std::optional<std::string>& (*)(Request&),
                            std::vector<std::string>& (*)(Request&), Status (*)(Request&, const std::string&)>;
 
-/// What only some options have.
+/// Properties that only some options have.
 struct Details {
   bool shows_default = false;                               ///< --help names the default
   std::string_view default_text = {};                       ///< for --help; empty = what the member holds

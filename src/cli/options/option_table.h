@@ -19,7 +19,7 @@ enum class Kind {
   kList,   ///< one or more words
 };
 
-/// What a second occurrence does: it replaces the first, or adds its words.
+/// Whether a second occurrence replaces the first or adds its words.
 enum class Repeats : uint8_t { kReplace, kAdd };
 
 struct Option {

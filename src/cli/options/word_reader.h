@@ -43,7 +43,7 @@ class WordReader {
     while (more() && accepts(peek())) out.push_back(take());
     return out;
   }
-  /// What is left: the command.
+  /// The remaining words: the command.
   std::vector<std::string> rest();
 
  private:

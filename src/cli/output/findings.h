@@ -9,10 +9,10 @@
 
 namespace tacho::cli {
 
-/// Judges the rules of traces, with what src/ranks tells where the trace holds several ranks.
+/// Judges the rules of traces. If the trace holds several ranks, src/ranks says how late each was.
 Result<analysis::Findings> findings_of(const trace::Trace& trace);
 
-/// All of them, the most of it first; `most`: at most so many, 0 = all. Lines are no wider than the screen.
+/// The findings, largest savings first, at most `most` of them (0 = all). Lines are no wider than the screen.
 std::string findings_text(const analysis::Findings& findings, const trace::Trace& trace, size_t most,
                           const report::Screen& screen);
 

@@ -178,7 +178,7 @@ int64_t recorded(const trace::Trace& trace, Table table) {
   return count;
 }
 
-// What share of the run the program spent in MPI.
+// The share of the run that the program spent in MPI.
 void add_mpi(Sections& out, const trace::Trace& trace, double run) {
   const auto sums = trace.merged_summaries(Table::kApi);
   if (!sums) return;
@@ -367,7 +367,7 @@ int64_t add_head(Sections& out, const trace::Trace& trace, const report::Screen&
   return events;
 }
 
-// What tracing itself cost, and what is missing.
+// The cost of tracing itself, and the losses.
 void add_account(Sections& out, const trace::Trace& trace) {
   std::string account;
   double hook = 0;

@@ -1,4 +1,4 @@
-// What the filters of a profile run asked for and the program did not launch.
+// Filters of a profile run that matched no launch of the program.
 #pragma once
 
 #include <string>

@@ -312,7 +312,7 @@ class Run {
                   pc_samples_ ? "and one more run of the program for PC samples\n" : "");
   }
 
-  // What the arguments ask of a device that cannot do it.
+  // Refuse requests that the device cannot fulfil.
   Status check_device() {
     const std::string& name = chosen_.device.name;
     replays_itself_ = owner_of_replay(arguments_.replay);
@@ -419,7 +419,7 @@ class Run {
     return options;
   }
 
-  // What the user should know before the program runs, and the files that describe the run.
+  // Warn the user before the program runs, and write the files that describe the run.
   Status begin(ProfileSession& session, const workload::FolderWriter& writer,
                const counter::CollectRequest& request) const {
     for (const std::string& warning : warnings_) session.warn(warning);
@@ -584,7 +584,7 @@ Result<int> run(ProfileArguments& a, ProfileFace face, const std::string& progra
 }  // namespace
 
 int profile(int argc, char** argv, ProfileFace face) {
-  // What follows the first -- is the program; options with several words end there.
+  // The program follows the first --, which also ends options with several words.
   std::vector<char*> own(argv, argv + argc);
   ProfileArguments arguments;
   for (int i = 1; i < argc; ++i)

@@ -12,7 +12,7 @@
 namespace tacho::cli::profiling {
 namespace {
 
-// What a text means on another architecture, if it means nothing on this one.
+// The meaning of a text on another architecture, if it has none on this one.
 std::optional<std::string> known_elsewhere(const std::string& text, metric::IdScheme scheme) {
   for (const auto& provider : counter::providers()) {
     const auto list = metric::architectures(provider->vendor());

@@ -162,7 +162,7 @@ constexpr std::string_view kCollectionHeader =
     "\"Correlation_Id\",\"Dispatch_Id\",\"Agent_Id\",\"Queue_Id\",\"Process_Id\",\"Thread_Id\",\"Grid_Size\",\"Kernel_Id\",\"Kernel_Name\",\"Workgroup_Size\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\"Accum_VGPR_Count\",\"SGPR_Count\",\"Counter_Name\",\"Counter_Value\",\"Start_Timestamp\",\"End_Timestamp\"\n"
     "";
 
-// What of a pass file goes into counter_collection, by the names of its columns; wide and long form.
+// The part of a pass file that goes into counter_collection, by the names of its columns; wide and long form.
 struct Columns {
   std::map<std::string, size_t, std::less<>> at;
   size_t first_counter = 0, end_counters = 0;  // wide
@@ -201,7 +201,7 @@ uint64_t number_of(std::string_view text) {
 
 namespace {
 
-// What is in the graphs that were measured as a whole.
+// The content of graphs that were measured as a whole.
 std::string graph_rows(const Recorded& recorded) {
   std::string out(workload::kGraphHeader);
   int64_t number = 0;

@@ -70,7 +70,7 @@ class CommandOptions {
   void open_group(const std::string& heading);
   /// The text at the end of --help.
   void footer(const std::string& text);
-  /// What follows the options is a program with its arguments: remaining().
+  /// A program and its arguments follow the options: remaining().
   void prefix_command();
 
   struct Parsed {

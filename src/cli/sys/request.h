@@ -1,4 +1,4 @@
-// What a command line of system profiling asks for.
+// The request in a command line of system profiling.
 #pragma once
 
 #include <cstdint>

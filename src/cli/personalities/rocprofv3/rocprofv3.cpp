@@ -52,7 +52,7 @@ constexpr uint64_t bit(Domain domain) {
 
 enum Level { kFatal, kError, kWarning, kInfo, kTrace };
 
-// What one run of the program does.
+// One run of the program.
 struct Plan {
   launch::LaunchOptions launch;
   format::ExportOptions options;
@@ -338,7 +338,7 @@ Status choose_outputs(const Given& given, Plan& plan) {
   return {};
 }
 
-// What is accepted and changes nothing.
+// Options that tacho accepts and ignores.
 Status remark_on_ignored(const Given& given, Plan& plan) {
   const auto remark = [&](std::string text) { plan.remarks.push_back(std::move(text)); };
   for (const char* option : {"kernel-include-regex", "kernel-exclude-regex", "kernel-iteration-range"})

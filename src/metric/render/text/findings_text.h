@@ -1,4 +1,4 @@
-// What the rules say of a run, for people: what cannot be, findings, and what could not be judged.
+// The verdict of the rules on a run, for people: implausible inputs, findings, and rules without inputs.
 #pragma once
 
 #include <cstddef>

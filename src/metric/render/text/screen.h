@@ -10,7 +10,7 @@
 
 namespace tacho::metric {
 
-/// The heading of a run in both reports: who was measured. `name` is how it is called among several, "" alone.
+/// The heading of a run in both reports: its device and program. `name` is how it is called among several, "" alone.
 std::string run_heading(const Analysis& run, std::string_view name, const report::Screen& screen);
 
 /// One screen for one run, or the comparison of several with the first.

@@ -92,7 +92,7 @@ class Renderer {
   }
   bool show_statistics() const { return options_.statistics_only || run_.options().blocks.empty() || selected(0); }
 
-  // Who was measured, and how values are to be read.
+  // The device and program that were measured, and how to read the values.
   void head(const Analysis& run) {
     if (options_.boxed) return;
     const auto at = static_cast<size_t>(&run - runs_.data());

@@ -1,4 +1,4 @@
-// What the text of an analysis shows, and how: the options of reports and screens.
+// Options of an analysis's text: reports and screens.
 #pragma once
 
 #include <string>

@@ -89,7 +89,7 @@ class Output(Findings):
             self.assertLessEqual(len(line), 80)
         titles = [f["title"] for f in json.loads(self.report("s.tacho", "--output-format", "json"))["findings"]]
         for line, title in zip(block[:-1], titles):
-            self.assertIn(title[:24], line)
+            self.assertIn(title[:12], line)  # the middle of a long title gives way to the numbers
 
     def test_nothing_is_printed_where_there_is_nothing(self):
         result = self.run_command(TACHO, "trace", "-o", "n.tacho", "--", "true")

@@ -87,12 +87,12 @@ class NamedSums {
 
   Status add_host() {
     static constexpr Table kHost[] = {Table::kMarker, Table::kApi};
-    return add(kHost, [](const walk::Slice& slice) { return slice.track; });
+    return add(kHost, [](const walk::RowSlice& slice) { return slice.track; });
   }
   Status add_devices() {
     static constexpr Table kOperations[] = {Table::kDispatch, Table::kCopy, Table::kFill};
     return add(kOperations,
-               [&](const walk::Slice& slice) { return trace::cell<column::Track::device>(trace_, slice.track); });
+               [&](const walk::RowSlice& slice) { return trace::cell<column::Track::device>(trace_, slice.track); });
   }
 
   /// Adds what has one name to the first row with it. Returns how many names there are.
@@ -144,7 +144,7 @@ class NamedSums {
   Status add(std::span<const Table> facts, LineOf line_of) {
     std::unordered_map<int64_t, Line> lines;
     walk::Sweep sweep(trace_, facts, walk::kSweepDim);
-    walk::Slice slice;
+    walk::RowSlice slice;
     while (sweep.next(slice)) {
       Line& line = lines[line_of(slice)];
       const Named& table =

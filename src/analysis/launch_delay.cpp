@@ -47,7 +47,7 @@ Result<LaunchCounts> read_launches(const trace::Trace& trace, walk::Launches& ca
   static constexpr Table kOperations[] = {Table::kDispatch, Table::kCopy, Table::kFill};
   LaunchCounts counts;
   walk::Sweep sweep(trace, kOperations, walk::kSweepDim | walk::kSweepCorrelation);
-  walk::Slice slice;
+  walk::RowSlice slice;
   while (sweep.next(slice)) {
     const auto track = trace::row<event::row::Track>(trace, slice.track);
     for (size_t i = 0; i < slice.rows; ++i) {

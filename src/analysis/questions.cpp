@@ -72,7 +72,7 @@ Result<Answer> gaps(const trace::Trace& trace) {
   };
   std::map<int64_t, State> states;
   walk::Sweep sweep(trace, kOperations, walk::kSweepCorrelation);
-  walk::Slice slice;
+  walk::RowSlice slice;
   while (sweep.next(slice)) {
     State& state = states[device_of(trace, slice.track)];
     const int64_t process = process_of(trace, slice.track);
@@ -126,7 +126,7 @@ Result<Answer> queue_depth(const trace::Trace& trace) {
   int64_t untied = 0;
   {
     walk::Sweep sweep(trace, kOperations, walk::kSweepCorrelation);
-    walk::Slice slice;
+    walk::RowSlice slice;
     while (sweep.next(slice)) {
       const int64_t process = process_of(trace, slice.track);
       const auto device = static_cast<int32_t>(device_of(trace, slice.track));
@@ -231,7 +231,7 @@ Result<Answer> overlap(const trace::Trace& trace) {
   };
   std::map<int64_t, State> states;
   walk::Sweep sweep(trace, kOperations);
-  walk::Slice slice;
+  walk::RowSlice slice;
   while (sweep.next(slice)) {
     State& state = states[device_of(trace, slice.track)];
     const bool kernel = slice.table == Table::kDispatch;

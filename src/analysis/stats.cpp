@@ -424,7 +424,7 @@ Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace) {
   std::map<size_t, State> devices;
   std::vector<State*> of_track(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)), nullptr);
   walk::Sweep sweep(trace, kTables);
-  walk::Slice slice;
+  walk::RowSlice slice;
   while (sweep.next(slice)) {
     State*& state = of_track[static_cast<size_t>(slice.track)];
     for (size_t i = 0; i < slice.rows; ++i) {

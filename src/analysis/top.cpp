@@ -24,7 +24,7 @@ Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace) {
   std::map<int64_t, State> states;
   std::vector<State*> of_track(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)), nullptr);
   walk::Sweep sweep(trace, kTables);
-  walk::Slice slice;
+  walk::RowSlice slice;
   while (sweep.next(slice)) {
     const auto at = static_cast<size_t>(slice.track);
     if (of_track[at] == nullptr) {

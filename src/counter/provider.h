@@ -38,22 +38,22 @@ struct CounterInfo {
 };
 
 /// Counters whose values go into one file.
-struct Pass {
+struct PlannedPass {
   std::string name;                   ///< of its files: "pmc_perf_0"; "SQ_LEVEL_WAVES" for a level pass
   std::vector<std::string> counters;  ///< sorted; the column names of <name>.csv
   std::string definitions;            ///< text of perfmon/<name>.yaml, "" = none
   size_t executions = 1;              ///< of each kernel, to read all these counters
 };
 
-struct Plan {
-  std::vector<Pass> passes;  ///< deterministic: the same counters give the same plan
+struct PassPlan {
+  std::vector<PlannedPass> passes;  ///< deterministic: the same counters give the same plan
   /// Requested counters that the device does not have. The user gets a warning, not an error.
   std::vector<std::string> unavailable;
 
   /// How often each kernel runs to read everything.
   size_t executions() const {
     size_t sum = 0;
-    for (const Pass& pass : passes) sum += pass.executions;
+    for (const PlannedPass& pass : passes) sum += pass.executions;
     return sum;
   }
 };
@@ -92,7 +92,7 @@ enum class Caches : uint8_t {
 };
 
 /// One dispatch as a pass saw it.
-struct Dispatch {
+struct ObservedDispatch {
   uint64_t index = 0;  ///< 0-based over all dispatches of the run, including those filtered out
   uint32_t pid = 0, tid = 0;
   int64_t queue = 0;
@@ -108,9 +108,9 @@ struct Dispatch {
 
 /// The measurements of one pass: values[row * counters.size() + column] belongs to dispatches[row]. NaN = not measured.
 struct PassResult {
-  size_t pass = 0;                    ///< index into Plan::passes
-  std::vector<std::string> counters;  ///< columns; with instances "L2_HIT[3]"
-  std::vector<Dispatch> dispatches;   ///< ordered by index; only those that passed the filter
+  size_t pass = 0;                           ///< index into PassPlan::passes
+  std::vector<std::string> counters;         ///< columns; with instances "L2_HIT[3]"
+  std::vector<ObservedDispatch> dispatches;  ///< ordered by index; only those that passed the filter
   std::vector<double> values;
   /// Counts that were taken on a part of the GPU's units and extrapolated, as far as the values show it.
   std::vector<std::string> extrapolated;
@@ -221,12 +221,12 @@ class Provider {
   /// All counters of the device, sorted by name.
   virtual std::vector<CounterInfo> counters(const Device& device) const = 0;
   /// The fewest passes that read these counters. Errors: no device of this kind has a counter, or it fits in no pass.
-  virtual Result<Plan> plan(const Device& device, std::span<const std::string> counters) const = 0;
+  virtual Result<PassPlan> plan(const Device& device, std::span<const std::string> counters) const = 0;
   /// True if the provider may extrapolate counts from a part of the units, and exact_plan() avoids that.
   virtual bool can_count_exactly() const { return false; }
   /// plan() with counts that depend on neither time nor caches placed so that they are counted whole, in further
   /// passes.
-  virtual Result<Plan> exact_plan(const Device& device, std::span<const std::string> counters) const {
+  virtual Result<PassPlan> exact_plan(const Device& device, std::span<const std::string> counters) const {
     return plan(device, counters);
   }
   /// True if the provider supports Replay::kKernel: it restores memory and runs each kernel again.
@@ -256,7 +256,7 @@ class Provider {
   /// Runs the program as often as needed and hands every finished pass to the observer. Call ready() first. Returns an
   /// error only when the first start fails (exit codes 125, 126, 127); later problems go to the observer and the
   /// Outcome.
-  virtual tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan,
+  virtual tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const PassPlan& plan,
                                                              const CollectRequest& request,
                                                              Observer& observer) const = 0;
 };

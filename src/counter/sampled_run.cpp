@@ -77,7 +77,7 @@ void write_dispatches(const SampledRun& run, OutputFile& file) {
              "\"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\","
              "\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n");
   for (const SampledRun::Ran& each : run.dispatches) {
-    const Dispatch& d = each.dispatch;
+    const ObservedDispatch& d = each.dispatch;
     file.write(fmt::format("\"KERNEL_DISPATCH\",\"Agent {}\",{},0,{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", d.gpu,
                            d.queue, d.tid, each.id, each.kernel, csv_field(d.kernel), each.correlation, d.start, d.end,
                            d.lds, d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr, fmt::join(d.workgroup, ","),
@@ -141,7 +141,7 @@ void write_json(const SampledRun& run, OutputFile& file) {
   json.end_array();
   json.newline().name("buffer_records").begin_object().name("kernel_dispatch").begin_array();
   for (const SampledRun::Ran& each : run.dispatches) {
-    const Dispatch& d = each.dispatch;
+    const ObservedDispatch& d = each.dispatch;
     json.newline_between();
     json.begin_object().member("thread_id", d.tid).name("correlation_id").begin_object();
     json.member("internal", each.correlation).end_object();

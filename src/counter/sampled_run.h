@@ -22,7 +22,7 @@ struct SampledRun {
     std::string name;    ///< mangled
   };
   struct Ran {
-    Dispatch dispatch;  ///< start and end are CLOCK_BOOTTIME
+    ObservedDispatch dispatch;  ///< start and end are CLOCK_BOOTTIME
     uint64_t id = 0, kernel = 0, correlation = 0;
   };
   struct Sample {

@@ -20,12 +20,12 @@ namespace tacho::counter {
 
 namespace fs = std::filesystem;
 
-Result<Spool> Spool::create(const std::string& parent, const Filter& filter,
-                            const std::vector<std::pair<std::string, std::string>>& settings) {
+Result<SpoolFolder> SpoolFolder::create(const std::string& parent, const Filter& filter,
+                                        const std::vector<std::pair<std::string, std::string>>& settings) {
   // The target may change its working directory.
   std::error_code error;
   const fs::path absolute = fs::absolute(parent, error);
-  Spool spool;
+  SpoolFolder spool;
   TACHO_ASSIGN(spool.folder_,
                TemporaryFolder::create((error ? fs::path(parent) : absolute).string() + "/.tacho-spool-"));
   const std::string& folder = spool.folder();
@@ -52,10 +52,10 @@ Result<Spool> Spool::create(const std::string& parent, const Filter& filter,
   return spool;
 }
 
-Spool::Spool(Spool&& other) noexcept
+SpoolFolder::SpoolFolder(SpoolFolder&& other) noexcept
     : folder_(std::move(other.folder_)), state_(std::exchange(other.state_, nullptr)) {}
 
-Spool::~Spool() {
+SpoolFolder::~SpoolFolder() {
   if (state_ != nullptr) munmap(state_, 4096);
 }
 
@@ -69,7 +69,7 @@ bool parse_records(std::string_view bytes, std::vector<SpooledDispatch>& out) {
         sizeof head + name_space + uint64_t{head.values} * sizeof(double) != head.bytes)
       return false;
     SpooledDispatch& record = out.emplace_back();
-    Dispatch& dispatch = record.dispatch;
+    ObservedDispatch& dispatch = record.dispatch;
     dispatch.index = head.index;
     dispatch.pid = head.pid;
     dispatch.tid = head.tid;
@@ -93,7 +93,7 @@ bool parse_records(std::string_view bytes, std::vector<SpooledDispatch>& out) {
   return true;
 }
 
-Result<std::vector<SpooledDispatch>> Spool::read(size_t& cut) const {
+Result<std::vector<SpooledDispatch>> SpoolFolder::read(size_t& cut) const {
   std::vector<SpooledDispatch> records;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder(), error)) {

@@ -12,22 +12,22 @@
 namespace tacho::counter {
 
 struct SpooledDispatch {
-  Dispatch dispatch;  ///< start and end in the spool's clock, CLOCK_MONOTONIC_RAW
+  ObservedDispatch dispatch;  ///< start and end in the spool's clock, CLOCK_MONOTONIC_RAW
   uint64_t groups = 0, groups_run = 0;
   uint64_t pass = 0;
   bool selected = false;
   std::vector<double> values;
 };
 
-class Spool {
+class SpoolFolder {
  public:
   /// Creates the folder under `parent` and writes the config (the filter, then `settings`) and the shared state.
-  static Result<Spool> create(const std::string& parent, const Filter& filter,
-                              const std::vector<std::pair<std::string, std::string>>& settings);
-  Spool(Spool&& other) noexcept;
-  Spool& operator=(Spool&&) = delete;
+  static Result<SpoolFolder> create(const std::string& parent, const Filter& filter,
+                                    const std::vector<std::pair<std::string, std::string>>& settings);
+  SpoolFolder(SpoolFolder&& other) noexcept;
+  SpoolFolder& operator=(SpoolFolder&&) = delete;
   /// Removes the folder.
-  ~Spool();
+  ~SpoolFolder();
 
   const std::string& folder() const { return folder_.path(); }
   spool::SpoolState& state() const { return *state_; }
@@ -35,7 +35,7 @@ class Spool {
   Result<std::vector<SpooledDispatch>> read(size_t& cut) const;
 
  private:
-  Spool() = default;
+  SpoolFolder() = default;
   TemporaryFolder folder_;
   spool::SpoolState* state_ = nullptr;
 };

@@ -165,17 +165,17 @@ class Tee {
   std::thread thread_;
 };
 
-Result<std::vector<Dispatch>> read_dispatches(const std::string& path) {
+Result<std::vector<ObservedDispatch>> read_dispatches(const std::string& path) {
   TACHO_ASSIGN(const auto trace, trace::Trace::open(path));
   using D = column::Dispatch;
   using K = column::Kernel;
   const int columns[] = {D::track, D::start, D::duration, D::dim};
   const ClockTuple now = sample_clocks();
-  std::vector<Dispatch> dispatches;
+  std::vector<ObservedDispatch> dispatches;
   TACHO_TRY(trace::visit_by_time(
       *trace, Table::kDispatch, columns, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(),
       [&](std::span<const int64_t> row) {
-        Dispatch& dispatch = dispatches.emplace_back();
+        ObservedDispatch& dispatch = dispatches.emplace_back();
         dispatch.index = dispatches.size() - 1;
         const auto kernel = [&](int which) { return trace->cell(Table::kKernel, row[3], which); };
         const auto size = [&](int which) {
@@ -201,7 +201,7 @@ Result<std::vector<Dispatch>> read_dispatches(const std::string& path) {
   return dispatches;
 }
 
-std::string shape_of(const Dispatch& dispatch, bool with_group) {
+std::string shape_of(const ObservedDispatch& dispatch, bool with_group) {
   std::string key = fmt::format("{}\n{} {} {}", dispatch.kernel, dispatch.grid[0],
                                 std::max<uint64_t>(1, dispatch.grid[1]), std::max<uint64_t>(1, dispatch.grid[2]));
   if (with_group)
@@ -307,24 +307,24 @@ tl::expected<void, launch::LaunchError> record_operators(const CollectRequest& r
   return {};
 }
 
-size_t join_times(std::vector<Dispatch>& dispatches, const std::vector<Dispatch>& timed) {
+size_t join_times(std::vector<ObservedDispatch>& dispatches, const std::vector<ObservedDispatch>& timed) {
   // If a launch leaves the workgroup to the runtime, each implementation chooses its own, so match it by grid alone.
-  std::map<std::string, std::vector<const Dispatch*>> exact, loose;
-  for (const Dispatch& each : timed) {
+  std::map<std::string, std::vector<const ObservedDispatch*>> exact, loose;
+  for (const ObservedDispatch& each : timed) {
     if (each.workgroup[0] != 0) exact[shape_of(each, true)].push_back(&each);
     if (each.workgroup[0] == 0) loose[shape_of(each, false)].push_back(&each);
   }
   std::map<std::string, size_t> used;
   size_t missing = 0;
-  for (Dispatch& each : dispatches) {
-    const auto take = [&](std::map<std::string, std::vector<const Dispatch*>>& from,
-                          const std::string& key) -> const Dispatch* {
+  for (ObservedDispatch& each : dispatches) {
+    const auto take = [&](std::map<std::string, std::vector<const ObservedDispatch*>>& from,
+                          const std::string& key) -> const ObservedDispatch* {
       const auto found = from.find(key);
       if (found == from.end()) return nullptr;
       size_t& next = used[key];
       return next < found->second.size() ? found->second[next++] : nullptr;
     };
-    const Dispatch* same = take(exact, shape_of(each, true));
+    const ObservedDispatch* same = take(exact, shape_of(each, true));
     if (same == nullptr) same = take(loose, shape_of(each, false));
     if (same == nullptr) {
       each.start = each.end = 0;

@@ -24,8 +24,8 @@ struct TargetRunOptions {
 
 struct TargetRun {
   launch::RunResult result;
-  std::vector<Dispatch> dispatches;  ///< in order of start; empty when nothing was traced
-  bool called_mpi = false;           ///< MPI_Init; known where our libraries were loaded into the target
+  std::vector<ObservedDispatch> dispatches;  ///< in order of start; empty when nothing was traced
+  bool called_mpi = false;                   ///< MPI_Init; known where our libraries were loaded into the target
 };
 
 /// Runs the target to its end. Reads dispatches when kDispatch is among the sources.
@@ -48,6 +48,6 @@ bool mpi_ends_sampling(const Outcome& outcome, Observer& observer);
 
 /// Copies start and end from `timed` to the matching `dispatches`: equal kernel, grid, workgroup and running number
 /// among these. Returns the number of dispatches without a match.
-size_t join_times(std::vector<Dispatch>& dispatches, const std::vector<Dispatch>& timed);
+size_t join_times(std::vector<ObservedDispatch>& dispatches, const std::vector<ObservedDispatch>& timed);
 
 }  // namespace tacho::counter

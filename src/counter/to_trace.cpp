@@ -39,7 +39,8 @@ class Rows {
         row::Clock{.raw = now_.raw, .monotonic = now_.monotonic, .boottime = now_.boottime, .realtime = now_.realtime});
   }
 
-  void add(const Dispatch& dispatch, const std::vector<std::pair<std::string_view, double>>& values, size_t pass) {
+  void add(const ObservedDispatch& dispatch, const std::vector<std::pair<std::string_view, double>>& values,
+           size_t pass) {
     const int64_t process = process_of(dispatch);
     const int64_t thread = writer_.dimension(row::Thread{.process = process, .tid = dispatch.tid});
     const int64_t track = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
@@ -93,7 +94,7 @@ class Rows {
   }
 
  private:
-  int64_t process_of(const Dispatch& dispatch) {
+  int64_t process_of(const ObservedDispatch& dispatch) {
     int64_t& row = processes_[dispatch.pid];
     if (row == 0)
       row = writer_.dimension(row::Process{.pid = dispatch.pid,

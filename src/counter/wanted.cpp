@@ -21,12 +21,13 @@ class Collector {
     const auto formula = metric::parse_formula(text);
     if (!formula) return fail("{} in the formula \"{}\"", formula.error().message, text);
     for (const metric::Step& step : formula->steps) {
-      if (step.op == metric::Op::kCounter && step.first < 0) {
+      if (step.op == metric::FormulaOp::kCounter && step.first < 0) {
         if (workload::is_id_column(step.text)) continue;
         counters.insert(level.empty() ? std::string(step.text) : fmt::format("{}:{}", level, step.text));
-      } else if (step.op == metric::Op::kCounter || step.op == metric::Op::kChannel || step.op == metric::Op::kSumOf) {
+      } else if (step.op == metric::FormulaOp::kCounter || step.op == metric::FormulaOp::kChannel ||
+                 step.op == metric::FormulaOp::kSumOf) {
         counters.insert(std::string(step.text) + "[");
-      } else if (step.op == metric::Op::kValue) {
+      } else if (step.op == metric::FormulaOp::kValue) {
         if (!level.empty() && step.text == "denom") counters.insert(fmt::format("{}:SQ_WAVES", level));
         TACHO_TRY(add_value(step.text));
       }

@@ -39,9 +39,9 @@ struct Offer {
   int index = 0;                     ///< the backend's own
 };
 
-class Device {
+class BenchmarkDevice {
  public:
-  virtual ~Device() = default;
+  virtual ~BenchmarkDevice() = default;
   virtual const DeviceInfo& info() const = 0;
   virtual std::vector<Offer> offers() const = 0;
   virtual Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) = 0;
@@ -69,7 +69,7 @@ struct Backend {
   const char* text;    ///< for --help: "NVIDIA's driver", "" = the name says it
   /// Devices on this machine. If there is a library but no device, `note` says why.
   std::vector<DeviceEntry> (*devices)(std::string& note);
-  Result<std::unique_ptr<Device>> (*open)(int index);
+  Result<std::unique_ptr<BenchmarkDevice>> (*open)(int index);
 };
 /// All backends (backends.def), in the order of device numbers.
 std::span<const Backend> backends();

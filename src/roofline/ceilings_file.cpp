@@ -220,7 +220,7 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
     say("[roofline] No roofline data found. Generating...");
     say("Empirical Roofline Calculation");
     say(fmt::format("Total detected GPU devices: {}", device_count));
-    say(fmt::format("GPU Device {}: Profiling...", device.number));
+    say(fmt::format("GPU BenchmarkDevice {}: Profiling...", device.number));
     TACHO_ASSIGN(const DeviceCeilings ceilings, measure(device, options));
     for (const Measurement& m : ceilings.measurements) {
       if (!m.error.empty()) say("[roofline] " + m.error);

@@ -15,7 +15,7 @@ double per_cycle(std::string_view architecture, std::string_view what) {
   return facts ? facts->number(fmt::format("per_cycle.{}", what)) : kUnknown;
 }
 
-Caches caches_of(std::string_view architecture) {
+CacheSizes caches_of(std::string_view architecture) {
   const auto facts = metric::built_in_architecture(architecture);
   const auto bytes = [&](std::string_view level) {
     const double value = facts ? facts->number(level) : kUnknown;

@@ -60,7 +60,7 @@ double deal_out(std::vector<double>& durations, size_t most) {
   return static_cast<double>(slow) / static_cast<double>(runs.size());
 }
 
-Status measure_one(Device& device, const Offer& offer, const SuiteOptions& options, Measurement& measurement) {
+Status measure_one(BenchmarkDevice& device, const Offer& offer, const SuiteOptions& options, Measurement& measurement) {
   Bar bar(options.bar);
   bar.at(0);
   const int64_t start = raw_now();
@@ -207,11 +207,11 @@ Result<DeviceCeilings> measure(const NumberedDevice& device, const SuiteOptions&
   const auto of = std::find_if(backends().begin(), backends().end(),
                                [&](const Backend& backend) { return backend.name == device.entry.info.backend; });
   if (of == backends().end()) return fail("there is no backend {}", device.entry.info.backend);
-  TACHO_ASSIGN(const std::unique_ptr<Device> opened, of->open(device.entry.backend_index));
+  TACHO_ASSIGN(const std::unique_ptr<BenchmarkDevice> opened, of->open(device.entry.backend_index));
   return measure(*opened, device.number, options);
 }
 
-Result<DeviceCeilings> measure(Device& device, int number, const SuiteOptions& options) {
+Result<DeviceCeilings> measure(BenchmarkDevice& device, int number, const SuiteOptions& options) {
   DeviceCeilings ceilings;
   ceilings.device = device.info();
   ceilings.number = number;

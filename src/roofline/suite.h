@@ -38,7 +38,7 @@ struct SuiteOptions {
 /// in `only`.
 Result<DeviceCeilings> measure(const NumberedDevice& device, const SuiteOptions& options);
 /// The same for an open device.
-Result<DeviceCeilings> measure(Device& device, int number, const SuiteOptions& options);
+Result<DeviceCeilings> measure(BenchmarkDevice& device, int number, const SuiteOptions& options);
 
 /// Computes stdev, low, high, mean and duration of `measurement` from the experiments' durations in ns and its work.
 /// Judges it against its peaks: above 1.02 of the peak is an error, below 0.7 a warning. A standard deviation of more

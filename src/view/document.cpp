@@ -60,7 +60,7 @@ Result<int64_t> time_of(const report::HttpRequest& request, std::string_view nam
   return static_cast<int64_t>(value);
 }
 
-std::string names_json(const Names& names, const std::vector<uint32_t>& ids) {
+std::string names_json(const SliceNames& names, const std::vector<uint32_t>& ids) {
   std::string out;
   JsonWriter json(out, kCompactJson);
   json.begin_object().name("names").begin_array();

@@ -32,10 +32,10 @@ using FindingsOf = std::function<Result<analysis::Findings>(const trace::Trace&)
 
 /// A state's place among the states of a run that is being recorded.
 struct Growing {
-  uint32_t generation = 0;        ///< counts the states; 0 = the only one
-  bool live = false;              ///< it goes on
-  uint32_t naming = 0;            ///< of the state before; see Run::naming()
-  const Names* before = nullptr;  ///< of the state before
+  uint32_t generation = 0;             ///< counts the states; 0 = the only one
+  bool live = false;                   ///< it goes on
+  uint32_t naming = 0;                 ///< of the state before; see Run::naming()
+  const SliceNames* before = nullptr;  ///< of the state before
 };
 
 class Run {
@@ -71,7 +71,7 @@ class Run {
   bool finding() const { return finding_now_.load(); }
   const trace::Trace& trace() const { return *trace_; }
   const Tree& tree() const { return tree_; }
-  const Names& names() const { return names_; }
+  const SliceNames& names() const { return names_; }
   TileIndex& index() { return index_; }
   const std::string& path() const { return path_; }
   size_t number() const { return id_; }
@@ -112,7 +112,7 @@ class Run {
   std::string path_;
   std::shared_ptr<const trace::Trace> trace_;
   Tree tree_;
-  Names names_;
+  SliceNames names_;
   TileIndex index_;
   FindingsOf findings_of_;
   std::thread finding_;

@@ -114,7 +114,7 @@ bool Sweep::load(const Pending& pending) {
   return true;
 }
 
-bool Sweep::next(Slice& slice) {
+bool Sweep::next(RowSlice& slice) {
   if (!status_) return false;
   if (have_current_) {
     have_current_ = false;

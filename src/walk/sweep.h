@@ -16,7 +16,7 @@
 
 namespace tacho::walk {
 
-struct Slice {
+struct RowSlice {
   event::Table table;
   int64_t track;
   size_t rows;
@@ -35,7 +35,7 @@ class Sweep {
   Sweep(const trace::Trace& trace, std::span<const event::Table> tables, unsigned columns = 0);
   ~Sweep();
   /// The next slice; false at the end and on errors (status()). Valid until the next call.
-  bool next(Slice& slice);
+  bool next(RowSlice& slice);
   const Status& status() const { return status_; }
 
  private:

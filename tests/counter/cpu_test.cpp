@@ -68,7 +68,7 @@ class CpuPasses : public ::testing::Test {
   tacho::testing::Folder folder;
   Listener listener;
   CollectRequest request;
-  Plan plan;
+  PassPlan plan;
   std::string patterns;
 };
 

@@ -13,7 +13,7 @@
 namespace tacho::counter {
 namespace {
 
-Plan plan_of(const Provider& provider, std::string_view architecture, const std::vector<std::string>& blocks = {}) {
+PassPlan plan_of(const Provider& provider, std::string_view architecture, const std::vector<std::string>& blocks = {}) {
   const auto catalog = metric::load_catalog(architecture);
   EXPECT_TRUE(catalog.has_value());
   std::vector<metric::Selection> selections;
@@ -23,7 +23,7 @@ Plan plan_of(const Provider& provider, std::string_view architecture, const std:
   for (const std::string& level : wanted->levels) wanted->counters.push_back(level);
   const auto plan = provider.plan(*provider.device_for(*metric::built_in_architecture(architecture)), wanted->counters);
   EXPECT_TRUE(plan.has_value()) << (plan ? "" : plan.error().message);
-  return plan ? *plan : Plan{};
+  return plan ? *plan : PassPlan{};
 }
 
 std::string block_of(const std::string& counter) {
@@ -35,7 +35,7 @@ TEST(AmdPlan, EverythingFitsIntoAsManyPassesAsTheReferenceNeeds) {
   const Provider* const provider = provider_of("amd");
   const std::pair<const char*, size_t> most[] = {{"gfx908", 12}, {"gfx90a", 12}, {"gfx942", 12}, {"gfx950", 20}};
   for (const auto& [architecture, passes] : most) {
-    const Plan plan = plan_of(*provider, architecture);
+    const PassPlan plan = plan_of(*provider, architecture);
     EXPECT_LE(plan.passes.size(), passes) << architecture;
     EXPECT_GE(plan.passes.size(), 8u) << architecture;
   }
@@ -43,9 +43,9 @@ TEST(AmdPlan, EverythingFitsIntoAsManyPassesAsTheReferenceNeeds) {
 
 TEST(AmdPlan, ALevelThatTheReferenceDoesNotMakeIsReadWhenAskedFor) {
   const Provider* const provider = provider_of("amd");
-  const auto has_level = [](const Plan& plan) {
+  const auto has_level = [](const PassPlan& plan) {
     return std::any_of(plan.passes.begin(), plan.passes.end(),
-                       [](const Pass& pass) { return pass.name == "SQC_ICACHE_INFLIGHT_LEVEL"; });
+                       [](const PlannedPass& pass) { return pass.name == "SQC_ICACHE_INFLIGHT_LEVEL"; });
   };
   EXPECT_FALSE(has_level(plan_of(*provider, "gfx90a")));
   EXPECT_TRUE(has_level(plan_of(*provider, "gfx90a", {"chart-l1i-latency"})));
@@ -56,7 +56,7 @@ TEST(AmdPlan, NoPassExceedsABlock) {
                                              {"CPC", 2}, {"CPF", 2}, {"SPI", 6}, {"GRBM", 2}, {"GDS", 4}};
   const Provider* const provider = provider_of("amd");
   for (const std::string_view architecture : metric::architectures("amd")) {
-    for (const Pass& pass : plan_of(*provider, architecture).passes) {
+    for (const PlannedPass& pass : plan_of(*provider, architecture).passes) {
       std::map<std::string, int> used;
       std::set<std::string> channels;
       for (const std::string& counter : pass.counters) {
@@ -75,9 +75,9 @@ TEST(AmdPlan, NoPassExceedsABlock) {
 
 TEST(AmdPlan, LevelPassesHoldWhatTheirMetricsRead) {
   const Provider* const provider = provider_of("amd");
-  const Plan plan = plan_of(*provider, "gfx942");
+  const PassPlan plan = plan_of(*provider, "gfx942");
   const auto level = std::find_if(plan.passes.begin(), plan.passes.end(),
-                                  [](const Pass& pass) { return pass.name == "SQ_IFETCH_LEVEL"; });
+                                  [](const PlannedPass& pass) { return pass.name == "SQ_IFETCH_LEVEL"; });
   ASSERT_NE(level, plan.passes.end());
   const std::set<std::string> counters(level->counters.begin(), level->counters.end());
   EXPECT_TRUE(counters.contains("SQ_IFETCH_LEVEL"));
@@ -124,7 +124,7 @@ TEST(AmdPlan, SetsAreOnePass) {
 
 TEST(VirtualPlan, EverythingIsOnePassAndEveryMetricIsCounted) {
   const Provider* const provider = provider_of("virtual");
-  const Plan plan = plan_of(*provider, "virtual");
+  const PassPlan plan = plan_of(*provider, "virtual");
   ASSERT_EQ(plan.passes.size(), 1u);
   // Every counter that exists is used by some metric: nothing is counted for nobody.
   std::set<std::string> wanted(plan.passes[0].counters.begin(), plan.passes[0].counters.end());
@@ -138,7 +138,7 @@ TEST(VirtualPlan, EverythingIsOnePassAndEveryMetricIsCounted) {
 
 TEST(Plan, BlocksNeedNoMoreThanTheirOwnCounters) {
   const Provider* const provider = provider_of("virtual");
-  const Plan plan = plan_of(*provider, "virtual", {"7.1"});
+  const PassPlan plan = plan_of(*provider, "virtual", {"7.1"});
   EXPECT_EQ(plan.passes[0].counters,
             (std::vector<std::string>{"V_WAVES", "V_WORK_GROUPS", "V_WORK_GROUPS_RUN", "V_WORK_ITEMS"}));
 }

@@ -29,7 +29,7 @@ std::string record(const std::string& name, const std::vector<double>& values, u
 
 TEST(Spool, TheSharedStateHasItsPlaceOnDisk) {
   // The target writes into it: where the disk is full by then, a hole would kill it.
-  const auto spool = Spool::create(std::filesystem::temp_directory_path().string(), {}, {});
+  const auto spool = SpoolFolder::create(std::filesystem::temp_directory_path().string(), {}, {});
   ASSERT_TRUE(spool.has_value()) << spool.error().message;
   struct stat status {};
   ASSERT_EQ(stat((spool->folder() + "/state").c_str(), &status), 0);

@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if ((mode & 8) != 0) environment.normalisation = "per_wave", environment.denominator = "SQ_WAVES";
   Program program(environment);
   const Context context{(mode & 16) != 0 ? "SQ_LEVEL_WAVES" : "", (mode & 32) != 0 ? 1 : -1};
-  const Program::Node node = program.add(*formula, context, (mode & 64) != 0 ? Op::kAvg : Op::kNone);
+  const Program::Node node = program.add(*formula, context, (mode & 64) != 0 ? FormulaOp::kAvg : FormulaOp::kNone);
   for (const Program::Node step : program.add_steps(*formula, context)) (void)step;
   program.run();
   const Value value = program.value(node);

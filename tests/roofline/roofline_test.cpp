@@ -147,7 +147,7 @@ TEST(RooflineJudge, AboveThePeakIsAnErrorFarBelowAWarning) {
 }
 
 // A device made to order: offers, durations of runs, failing benchmarks.
-class FakeDevice : public Device {
+class FakeDevice : public BenchmarkDevice {
  public:
   struct Unit {
     std::string column = {}, skipped = {}, prepare_error = {}, check_error = {};

@@ -95,11 +95,11 @@ TEST_F(Live, NumbersOfNamesThatMeanSomethingElseAreTold) {
   std::filesystem::copy_file(writer_->temporary_path(), folder_ + "/early");
   auto early = trace::Trace::open(folder_ + "/early");
   ASSERT_TRUE(early);
-  const Names before(**early);
+  const SliceNames before(**early);
   call("two");
   auto later = trace::Trace::open(writer_->temporary_path());
   ASSERT_TRUE(later);
-  const Names after(**later, &before);
+  const SliceNames after(**later, &before);
   EXPECT_TRUE(after.kept());
   EXPECT_EQ(after.text(1), "one");
   EXPECT_EQ(after.text(2), "two");
@@ -110,7 +110,7 @@ TEST_F(Live, NumbersOfNamesThatMeanSomethingElseAreTold) {
   (*other)->add(row::Api{.track = 0, .start = 1, .duration = 1, .dim = 1});
   auto another = (*other)->finish_and_open("other.tacho");
   ASSERT_TRUE(another);
-  EXPECT_FALSE(Names(**another, &before).kept());
+  EXPECT_FALSE(SliceNames(**another, &before).kept());
 }
 
 TEST_F(Live, ARecordingThatIsGoneShowsNothing) {

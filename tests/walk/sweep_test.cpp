@@ -43,7 +43,7 @@ TEST(Sweep, GivesAllRowsOfAllTablesInOrderOfStart) {
 
   static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy, Table::kFill};
   Sweep sweep(**trace, kTables, kSweepDim | kSweepCorrelation | kSweepBytes);
-  Slice slice;
+  RowSlice slice;
   size_t at = 0;
   while (sweep.next(slice)) {
     EXPECT_EQ(slice.arguments, nullptr) << "not asked for";

@@ -196,7 +196,7 @@ class Judge {
       if (value.high > value.low)
         notes.push_back(fmt::format("{} to {}", number_text(value.low, unit), number_text(value.high, unit)));
       const bool above =
-          condition->relation == metric::Relation::kAbove || condition->relation == metric::Relation::kAtLeast;
+          condition->relation == metric::RuleRelation::kAbove || condition->relation == metric::RuleRelation::kAtLeast;
       // Counts are whole numbers.
       const bool counted = (unit.empty() || unit == "count") && value.value == std::round(value.value) &&
                            condition->threshold != std::round(condition->threshold);

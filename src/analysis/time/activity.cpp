@@ -294,7 +294,7 @@ class Watch {
     std::vector<Table> tables = {Table::kApi, Table::kDispatch, Table::kCopy, Table::kFill};
     if (loader_ranges_) tables.push_back(Table::kMarker);
     walk::Sweep sweep(trace_, tables, walk::kSweepDim | walk::kSweepCorrelation | walk::kSweepBytes);
-    walk::Slice slice;
+    walk::RowSlice slice;
     while (sweep.next(slice)) {
       if (slice.table == Table::kApi)
         calls(slice);
@@ -455,7 +455,7 @@ class Watch {
     return *host;
   }
 
-  void calls(const walk::Slice& slice) {
+  void calls(const walk::RowSlice& slice) {
     HostState& host = host_at(slice.track);
     ProcessState& process = process_at(slice.track);
     for (size_t i = 0; i < slice.rows; ++i) {
@@ -507,7 +507,7 @@ class Watch {
     on.seen = host.times(until);
   }
 
-  void ranges(const walk::Slice& slice) {
+  void ranges(const walk::RowSlice& slice) {
     ProcessState& process = process_at(slice.track);
     for (size_t i = 0; i < slice.rows; ++i) {
       const auto dim = static_cast<size_t>(slice.dim[i]);
@@ -533,7 +533,7 @@ class Watch {
 
   // The devices
 
-  void operations(const walk::Slice& slice) {
+  void operations(const walk::RowSlice& slice) {
     DeviceState& device = device_at(slice.track);
     ProcessState& process = process_at(slice.track);
     const bool dispatch = slice.table == Table::kDispatch;
@@ -661,8 +661,8 @@ class Watch {
     return known == 1;
   }
 
-  void kernel(DeviceState& device, ProcessState& process, const walk::Slice& slice, size_t i, const LaunchingCall* call,
-              bool own_launch, int64_t launch_gap) {
+  void kernel(DeviceState& device, ProcessState& process, const walk::RowSlice& slice, size_t i,
+              const LaunchingCall* call, bool own_launch, int64_t launch_gap) {
     const int64_t start = slice.start[i], duration = slice.duration[i], end = start + duration;
     const int64_t dim = slice.dim[i];
     const size_t at = dim > 0 && static_cast<size_t>(dim) < kernels_.size() ? static_cast<size_t>(dim) : 0;
@@ -754,7 +754,7 @@ class Watch {
     process.pending_stretches.clear();
   }
 
-  void copy(DeviceState& device, const walk::Slice& slice, size_t i, const LaunchingCall* call) {
+  void copy(DeviceState& device, const walk::RowSlice& slice, size_t i, const LaunchingCall* call) {
     const int64_t start = slice.start[i], duration = slice.duration[i], end = start + duration;
     const auto dim = static_cast<size_t>(slice.dim[i]);
     const Shape& shape = shapes_[dim < shapes_.size() ? dim : 0];

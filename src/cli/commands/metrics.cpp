@@ -64,9 +64,10 @@ Inputs inputs_of(const Table& table, const Metric& metric) {
     const auto formula = metric::parse_formula(metric.cells[i].formula);
     if (!formula) continue;
     for (const metric::Step& step : formula->steps) {
-      if (step.op == metric::Op::kCounter || step.op == metric::Op::kChannel || step.op == metric::Op::kSumOf)
+      if (step.op == metric::FormulaOp::kCounter || step.op == metric::FormulaOp::kChannel ||
+          step.op == metric::FormulaOp::kSumOf)
         out.counters.emplace(step.text);
-      if (step.op == metric::Op::kValue && step.text != "channel") out.values.emplace(step.text);
+      if (step.op == metric::FormulaOp::kValue && step.text != "channel") out.values.emplace(step.text);
     }
   }
   return out;

@@ -217,9 +217,9 @@ void print_header(const ProfileArguments& a, ProfileFace face, const counter::Ch
   session.header("");
 }
 
-std::string plan_text(const counter::Plan& plan) {
+std::string plan_text(const counter::PassPlan& plan) {
   std::string out;
-  for (const counter::Pass& pass : plan.passes)
+  for (const counter::PlannedPass& pass : plan.passes)
     out +=
         fmt::format("{} ({} counter{}{}): {}\n", pass.name, pass.counters.size(), pass.counters.size() == 1 ? "" : "s",
                     pass.executions > 1 ? fmt::format(", {} executions of each kernel", pass.executions) : "",
@@ -227,7 +227,7 @@ std::string plan_text(const counter::Plan& plan) {
   return out;
 }
 
-std::string not_available(const counter::Device& device, const counter::Plan& plan) {
+std::string not_available(const counter::Device& device, const counter::PassPlan& plan) {
   return fmt::format("{} does not have the counter{} {}: metrics that need {} are not computed", device.name,
                      plan.unavailable.size() == 1 ? "" : "s", joined(plan.unavailable, ", "),
                      plan.unavailable.size() == 1 ? "it" : "them");
@@ -540,7 +540,7 @@ class Run {
   Selected selected_;
   std::vector<metric::Selection> wanted_selections_;
   counter::WantedCounters wanted_;
-  counter::Plan plan_;
+  counter::PassPlan plan_;
   bool pc_samples_ = false;
   const counter::Provider* replays_itself_ = nullptr;
   std::string folder_;

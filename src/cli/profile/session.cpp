@@ -47,7 +47,7 @@ std::string wide_csv(const counter::PassResult& result) {
   out += ",Start_Timestamp,End_Timestamp\n";
   KernelNumbers kernels;
   for (size_t row = 0; row < result.dispatches.size(); ++row) {
-    const counter::Dispatch& d = result.dispatches[row];
+    const counter::ObservedDispatch& d = result.dispatches[row];
     out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", d.index, csv_field(d.kernel), d.gpu,
                        product(d.grid), product(d.workgroup), d.lds, d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr,
                        d.queue, d.pid, d.tid, d.index + 1, kernels.of(d.kernel));
@@ -65,7 +65,7 @@ std::string long_csv(const counter::PassResult& result) {
       "";
   KernelNumbers kernels;
   for (size_t row = 0; row < result.dispatches.size(); ++row) {
-    const counter::Dispatch& d = result.dispatches[row];
+    const counter::ObservedDispatch& d = result.dispatches[row];
     const std::string head =
         fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", d.gpu, d.index, product(d.grid), product(d.workgroup), d.lds,
                     d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr, csv_field(d.kernel),
@@ -96,11 +96,12 @@ std::string pc_kernels_csv(const std::vector<counter::PcSample>& samples) {
   return out;
 }
 
-std::string timestamps_csv(std::string_view existing, int run, const std::vector<counter::Dispatch>& dispatches) {
+std::string timestamps_csv(std::string_view existing, int run,
+                           const std::vector<counter::ObservedDispatch>& dispatches) {
   std::string out(existing);
   if (out.empty())
     out = "Run,Dispatch_ID,Kernel_Name,GPU_ID,Queue_ID,PID,Grid_Size,Workgroup_Size,Start_Timestamp,End_Timestamp\n";
-  for (const counter::Dispatch& d : dispatches)
+  for (const counter::ObservedDispatch& d : dispatches)
     out += fmt::format("{},{},{},{},{},{},{},{},{}\n", run, d.index, csv_field(d.kernel), d.gpu, d.queue, d.pid,
                        product(d.grid), product(d.workgroup),
                        d.end > d.start ? fmt::format("{},{}", d.start, d.end) : std::string(","));
@@ -118,7 +119,7 @@ std::string instances_csv(const counter::PassResult& result) {
   return out;
 }
 
-ProfileSession::ProfileSession(const workload::FolderWriter& folder, const counter::Plan& plan, Options options)
+ProfileSession::ProfileSession(const workload::FolderWriter& folder, const counter::PassPlan& plan, Options options)
     : folder_(folder), plan_(plan), options_(std::move(options)), began_(raw_now()) {
   log_ = std::fopen((folder.folder() + "/log.txt").c_str(), "ae");
   terminal_ = isatty(STDERR_FILENO) == 1;

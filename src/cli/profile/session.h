@@ -25,7 +25,7 @@ class ProfileSession : public counter::Observer {
     std::string tool;  ///< the name after "|->" in log.txt
   };
 
-  ProfileSession(const workload::FolderWriter& folder, const counter::Plan& plan, Options options);
+  ProfileSession(const workload::FolderWriter& folder, const counter::PassPlan& plan, Options options);
   ~ProfileSession() override;
   ProfileSession(const ProfileSession&) = delete;
   ProfileSession& operator=(const ProfileSession&) = delete;
@@ -47,7 +47,7 @@ class ProfileSession : public counter::Observer {
   /// The names of the files written so far: "pmc_perf_0.csv".
   const std::vector<std::string>& files() const { return files_; }
   /// The dispatches of the first pass that the session wrote.
-  const std::vector<counter::Dispatch>& dispatches() const { return dispatches_; }
+  const std::vector<counter::ObservedDispatch>& dispatches() const { return dispatches_; }
   /// Removes the progress bar from the terminal and completes the log.
   void finish();
 
@@ -59,13 +59,13 @@ class ProfileSession : public counter::Observer {
   void clear_bar();
 
   const workload::FolderWriter& folder_;
-  const counter::Plan& plan_;
+  const counter::PassPlan& plan_;
   Options options_;
   std::FILE* log_ = nullptr;
   std::mutex lock_;  // target_output() runs in another thread
   std::string partial_[3];
   std::vector<std::string> files_;
-  std::vector<counter::Dispatch> dispatches_;
+  std::vector<counter::ObservedDispatch> dispatches_;
   size_t run_ = 0, runs_ = 1;
   bool bar_ = false, terminal_ = false;
   bool line_taken_ = false;  // the target has begun a line and not ended it
@@ -83,6 +83,7 @@ inline constexpr std::string_view kPcSamplesFile = "ps_file_pc_sampling_stochast
 std::string pc_samples_csv(const std::vector<counter::PcSample>& samples);
 std::string pc_kernels_csv(const std::vector<counter::PcSample>& samples);
 /// timestamps.csv: `existing` plus a row for each dispatch of a run.
-std::string timestamps_csv(std::string_view existing, int run, const std::vector<counter::Dispatch>& dispatches);
+std::string timestamps_csv(std::string_view existing, int run,
+                           const std::vector<counter::ObservedDispatch>& dispatches);
 
 }  // namespace tacho::cli

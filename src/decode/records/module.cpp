@@ -51,7 +51,7 @@ bool small_offset(int64_t offset) {
 
 }  // namespace
 
-struct Module::Elf {
+struct CodeModule::Elf {
   struct Entry {
     uint64_t start, size;
     const char* name;
@@ -231,16 +231,17 @@ struct Module::Elf {
   }
 };
 
-Module::Module(const std::string& real_path, std::string name) : name_(std::move(name)), elf_(std::make_unique<Elf>()) {
+CodeModule::CodeModule(const std::string& real_path, std::string name)
+    : name_(std::move(name)), elf_(std::make_unique<Elf>()) {
   if (real_path.empty() || !elf_->open(real_path)) elf_.reset();
 }
-Module::~Module() = default;
+CodeModule::~CodeModule() = default;
 
-bool Module::readable() const {
+bool CodeModule::readable() const {
   return elf_ != nullptr;
 }
 
-uint64_t Module::address_of(uint64_t file_offset) const {
+uint64_t CodeModule::address_of(uint64_t file_offset) const {
   if (!elf_) return 0;
   for (const GElf_Phdr& segment : elf_->segments)
     if (file_offset >= segment.p_offset && file_offset - segment.p_offset < segment.p_filesz)
@@ -248,7 +249,7 @@ uint64_t Module::address_of(uint64_t file_offset) const {
   return 0;
 }
 
-const UnwindRule& Module::rule(uint64_t address) {
+const UnwindRule& CodeModule::rule(uint64_t address) {
   const auto [found, fresh] = rules_.try_emplace(address);
   UnwindRule& rule = found->second;
   if (!fresh || !elf_) return rule;
@@ -266,11 +267,11 @@ const UnwindRule& Module::rule(uint64_t address) {
   return rule;
 }
 
-const ComplexRule& Module::complex(uint32_t index) const {
+const ComplexRule& CodeModule::complex(uint32_t index) const {
   return elf_->complex[index];
 }
 
-Symbol Module::symbol(uint64_t address) {
+Symbol CodeModule::symbol(uint64_t address) {
   if (!elf_) return {};
   if (!elf_->symbols_read) elf_->read_symbols();
   const auto& symbols = elf_->symbols;
@@ -289,7 +290,7 @@ Symbol Module::symbol(uint64_t address) {
   return {};
 }
 
-SourceLine Module::line(uint64_t address) {
+SourceLine CodeModule::line(uint64_t address) {
   if (!elf_) return {};
   Dwfl_Line* const line = dwfl_module_getsrc(elf_->module, address);
   SourceLine found;
@@ -311,7 +312,7 @@ SourceLine Module::line(uint64_t address) {
   return found;
 }
 
-Module* ModuleCache::module(const std::string& path, uint32_t pid) {
+CodeModule* ModuleCache::module(const std::string& path, uint32_t pid) {
   std::string real = path;
   struct stat status {};
   bool there = path == "[vdso]";
@@ -324,7 +325,7 @@ Module* ModuleCache::module(const std::string& path, uint32_t pid) {
   }
   if (!there) static_cast<void>(stat(path.c_str(), &status));
   const std::string key = fmt::format("{}:{}:{}", status.st_dev, status.st_ino, path);
-  std::unique_ptr<Module>& module = modules_[key];
+  std::unique_ptr<CodeModule>& module = modules_[key];
   if (!module) {
     struct stat ours {};
     // The file itself if it is the same as ours: /proc/PID/root goes away with the process.
@@ -332,7 +333,7 @@ Module* ModuleCache::module(const std::string& path, uint32_t pid) {
       real = path;
     // Paths come from targets: only a regular file is opened (a pipe would block, a device could do anything).
     const bool regular = path == "[vdso]" || (stat(real.c_str(), &ours) == 0 && S_ISREG(ours.st_mode));
-    module = std::make_unique<Module>(regular ? real : std::string(), path);
+    module = std::make_unique<CodeModule>(regular ? real : std::string(), path);
   }
   return module.get();
 }

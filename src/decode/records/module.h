@@ -1,5 +1,5 @@
-// Module: an executable or library, for unwinding and symbolisation. Finds .eh_frame rules, functions and source lines
-// by address. Reads with elfutils, caches its results, and never uses the network.
+// CodeModule: an executable or library, for unwinding and symbolisation. Finds .eh_frame rules, functions and source
+// lines by address. Reads with elfutils, caches its results, and never uses the network.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct UnwindRule {
     kNone,       // no table covers this address
     kOffsets,    // simple: cfa = register + offset, saved registers at cfa + offset
     kOutermost,  // the frame has no caller
-    kComplex,    // expressions: see Module::complex()
+    kComplex,    // expressions: see CodeModule::complex()
   };
   static constexpr int16_t kSame = INT16_MIN;  // the register keeps its value
   static constexpr int kSaved = 6;
@@ -57,13 +57,13 @@ struct SourceLine {
   int line = 0;  // 0 = unknown
 };
 
-class Module {
+class CodeModule {
  public:
   /// `real_path`: the file to read (may be below /proc/PID/root), "" = none; `name`: the module's name in the trace.
-  Module(const std::string& real_path, std::string name);
-  ~Module();
-  Module(const Module&) = delete;
-  Module& operator=(const Module&) = delete;
+  CodeModule(const std::string& real_path, std::string name);
+  ~CodeModule();
+  CodeModule(const CodeModule&) = delete;
+  CodeModule& operator=(const CodeModule&) = delete;
 
   const std::string& name() const { return name_; }
   /// False when the file is not readable ELF; all look-ups then fail.
@@ -87,10 +87,10 @@ class ModuleCache {
  public:
   /// The module at `path` as process `pid` sees it (0: as tacho does). Never fails; look-ups in an unreadable module
   /// do.
-  Module* module(const std::string& path, uint32_t pid);
+  CodeModule* module(const std::string& path, uint32_t pid);
 
  private:
-  std::unordered_map<std::string, std::unique_ptr<Module>> modules_;  // by device, inode and path
+  std::unordered_map<std::string, std::unique_ptr<CodeModule>> modules_;  // by device, inode and path
 };
 
 }  // namespace tacho::decode

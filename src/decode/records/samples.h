@@ -34,7 +34,7 @@ struct FrameFacts {
 /// A native frame of an unwound stack.
 struct NativeFrame {
   uint64_t address = 0;  // as executed; the look-up address of a return address is one less
-  Module* module = nullptr;
+  CodeModule* module = nullptr;
   uint64_t in_module = 0;            // look-up address in the module's own terms
   const UnwindRule* rule = nullptr;  // with a module
   FrameFacts* facts = nullptr;       // null: not looked up yet
@@ -64,7 +64,7 @@ class ProcessSamples {
   struct Map {
     uint64_t start, end, offset;
     std::string path;
-    Module* module = nullptr;
+    CodeModule* module = nullptr;
   };
   struct Code {
     int64_t name = 0, file = 0;  // strings
@@ -114,7 +114,7 @@ class ProcessSamples {
   int64_t maps_read_ = 0, jit_read_ = 0;                 // when, CLOCK_MONOTONIC_RAW ns
   int64_t maps_pause_ = kShortestPause;
   std::map<uint64_t, std::pair<uint64_t, std::string>> jit_;  // start -> end, name: from /tmp/perf-PID.map
-  std::unordered_map<Module*, std::unordered_map<uint64_t, FrameFacts>> frames_;
+  std::unordered_map<CodeModule*, std::unordered_map<uint64_t, FrameFacts>> frames_;
   std::unordered_map<uint64_t, FrameFacts> strange_;      // addresses outside of all files
   tsl::robin_map<uint64_t, NativeFrame, Mixed> places_;   // address << 1 | return address; while maps_ stay
   tsl::robin_map<uint64_t, int64_t, Mixed> python_rows_;  // words of Python frames without their flags

@@ -531,7 +531,7 @@ struct Analysis::Impl {
         for (const Cell& cell : cells_of(*row.metric)) {
           const Formula* const formula = cell.formula.empty() ? nullptr : formulas.find(cell.formula);
           if (formula == nullptr) continue;
-          for (const Input& input : program.inputs(*formula, {row.metric->coll_level, row.channel}))
+          for (const FormulaInput& input : program.inputs(*formula, {row.metric->coll_level, row.channel}))
             row.extrapolated = row.extrapolated || std::binary_search(workload.extrapolated.begin(),
                                                                       workload.extrapolated.end(), input.name);
         }
@@ -562,7 +562,7 @@ struct Analysis::Impl {
       entry.on_this_gpu = true;
       const Formula* formula = formulas.find(cells[c].formula);
       if (formula == nullptr) continue;
-      for (const Input& input : program.inputs(*formula, {row.metric->coll_level, row.channel})) {
+      for (const FormulaInput& input : program.inputs(*formula, {row.metric->coll_level, row.channel})) {
         if (input.available) continue;
         std::string name = input.name;
         const size_t bracket = name.find('[');

@@ -30,7 +30,7 @@ bool depends_on_time(const Metric& metric) {
   return metric.kind == Kind::kRate || metric.slug == "kernel-time";
 }
 
-void judge(const Comparison& comparison, bool counts_only, std::string_view kernel, LargestChange& largest) {
+void judge(const ComparedRuns& comparison, bool counts_only, std::string_view kernel, LargestChange& largest) {
   for (const ComparedTable& table : comparison.tables)
     for (const ComparedRow& row : table.rows) {
       if (row.columns.empty() || (counts_only && depends_on_time(*row.base->metric))) continue;
@@ -58,7 +58,7 @@ std::map<std::string_view, const KernelStatistics*> kernels_of(const Analysis& r
 
 }  // namespace
 
-Comparison compare(std::span<const Evaluation* const> runs, bool everything) {
+ComparedRuns compare(std::span<const Evaluation* const> runs, bool everything) {
   using Key = std::pair<std::string_view, int32_t>;
   struct Place {
     const ResultTable* table;
@@ -69,7 +69,7 @@ Comparison compare(std::span<const Evaluation* const> runs, bool everything) {
     for (const ResultTable& table : runs[r]->tables)
       for (const ResultRow& row : table.rows) index[r][{row.metric->slug, row.channel}] = {&table, &row};
 
-  Comparison result;
+  ComparedRuns result;
   for (const ResultTable& table : runs.front()->tables) {
     if (!everything && !table.table->comparable) continue;
     ComparedTable out;
@@ -108,7 +108,7 @@ Comparison compare(std::span<const Evaluation* const> runs, bool everything) {
   return result;
 }
 
-Comparison compare(std::span<const Analysis> runs, bool everything) {
+ComparedRuns compare(std::span<const Analysis> runs, bool everything) {
   std::vector<const Evaluation*> all;
   for (const Analysis& run : runs) all.push_back(&run.all());
   return compare(all, everything);

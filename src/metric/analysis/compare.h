@@ -29,15 +29,15 @@ struct ComparedTable {
   std::vector<ComparedRow> rows;      ///< metrics that all runs have
 };
 
-struct Comparison {
+struct ComparedRuns {
   std::vector<ComparedTable> tables;
   std::vector<std::string> unmatched;  ///< slugs of run 0 that another run does not have
 };
 
 /// `everything`: also the tables that rocprof-compute leaves out of comparisons (the memory chart).
-Comparison compare(std::span<const Analysis> runs, bool everything = false);
+ComparedRuns compare(std::span<const Analysis> runs, bool everything = false);
 /// The same of evaluations over parts of the runs, one of each.
-Comparison compare(std::span<const Evaluation* const> runs, bool everything = true);
+ComparedRuns compare(std::span<const Evaluation* const> runs, bool everything = true);
 
 /// Largest |change| over the first value column of every row.
 struct LargestChange {

@@ -160,7 +160,7 @@ class Doctor {
   void describe(Leaf& leaf, const Context& context) {
     leaf.missing.clear();
     leaf.exact = true;
-    for (const Input& input : probe_.inputs(*leaf.formula, context)) {
+    for (const FormulaInput& input : probe_.inputs(*leaf.formula, context)) {
       std::string name = input.name.substr(0, input.name.find('['));
       const bool timestamp = name.ends_with("_Timestamp");
       leaf.exact = leaf.exact && (input.pass.empty() || (workload::is_id_column(name) && !timestamp));

@@ -19,54 +19,54 @@ std::string step_text(const Formula& formula, uint32_t index, int depth = 0) {
   const auto part = [&](size_t i) { return step_text(formula, step.arguments[i], depth + 1); };
   const auto infix = [&](std::string_view sign) { return fmt::format("({} {} {})", part(0), sign, part(1)); };
   switch (step.op) {
-    case Op::kNumber:
+    case FormulaOp::kNumber:
       return report::format_exact(step.number);
-    case Op::kNone:
+    case FormulaOp::kNone:
       return "None";
-    case Op::kCounter:
+    case FormulaOp::kCounter:
       return step.first < 0 ? std::string(step.text) : fmt::format("{}[{}]", step.text, step.first);
-    case Op::kChannel:
+    case FormulaOp::kChannel:
       return fmt::format("{}[$channel]", step.text);
-    case Op::kSumOf:
+    case FormulaOp::kSumOf:
       return step.last == Formula::kAll ? fmt::format("{}[*]", step.text)
                                         : fmt::format("{}[{}..{}]", step.text, step.first, step.last);
-    case Op::kValue:
+    case FormulaOp::kValue:
       return fmt::format("${}", step.text);
-    case Op::kNegate:
+    case FormulaOp::kNegate:
       return fmt::format("-{}", part(0));
-    case Op::kNot:
+    case FormulaOp::kNot:
       return fmt::format("not {}", part(0));
-    case Op::kAdd:
+    case FormulaOp::kAdd:
       return infix("+");
-    case Op::kSubtract:
+    case FormulaOp::kSubtract:
       return infix("-");
-    case Op::kMultiply:
+    case FormulaOp::kMultiply:
       return infix("*");
-    case Op::kDivide:
+    case FormulaOp::kDivide:
       return infix("/");
-    case Op::kModulo:
+    case FormulaOp::kModulo:
       return infix("%");
-    case Op::kFloorDivide:
+    case FormulaOp::kFloorDivide:
       return infix("//");
-    case Op::kPower:
+    case FormulaOp::kPower:
       return infix("**");
-    case Op::kLess:
+    case FormulaOp::kLess:
       return infix("<");
-    case Op::kLessEqual:
+    case FormulaOp::kLessEqual:
       return infix("<=");
-    case Op::kGreater:
+    case FormulaOp::kGreater:
       return infix(">");
-    case Op::kGreaterEqual:
+    case FormulaOp::kGreaterEqual:
       return infix(">=");
-    case Op::kEqual:
+    case FormulaOp::kEqual:
       return infix("==");
-    case Op::kNotEqual:
+    case FormulaOp::kNotEqual:
       return infix("!=");
-    case Op::kAnd:
+    case FormulaOp::kAnd:
       return infix("and");
-    case Op::kOr:
+    case FormulaOp::kOr:
       return infix("or");
-    case Op::kSelect:
+    case FormulaOp::kSelect:
       return fmt::format("({} if {} else {})", part(0), part(2), part(1));
     default:
       break;
@@ -111,7 +111,7 @@ std::string heading(const Metric& metric, const Table& table, std::string_view i
   return out;
 }
 
-report::Table inputs_table(const Program& program, const std::vector<Input>& inputs,
+report::Table inputs_table(const Program& program, const std::vector<FormulaInput>& inputs,
                            const std::vector<Program::Node>& nodes) {
   report::Table table;
   table.columns = {{"name"}, {"pass"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
@@ -140,8 +140,9 @@ report::Table steps_table(const Program& program, const Shown& entry) {
   steps.columns = {{"step"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
   steps.columns[0].shrink = true;
   for (size_t s = 0; s < entry.steps.size(); ++s) {
-    const Op op = entry.formula.steps[s].op;
-    if (op == Op::kNumber || op == Op::kNone || op == Op::kCounter || op == Op::kChannel) continue;
+    const FormulaOp op = entry.formula.steps[s].op;
+    if (op == FormulaOp::kNumber || op == FormulaOp::kNone || op == FormulaOp::kCounter || op == FormulaOp::kChannel)
+      continue;
     std::string text = step_text(entry.formula, static_cast<uint32_t>(s));
     if (text.size() > 2 && text.front() == '(' && text.back() == ')') text = text.substr(1, text.size() - 2);
     std::vector<report::Cell> row = {std::move(text)};
@@ -177,13 +178,13 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
   style.scaled = false;
   std::vector<std::string> left_out;
   style.left_out = &left_out;
-  std::vector<Input> inputs;
+  std::vector<FormulaInput> inputs;
   std::vector<Shown> shown;
   for (size_t c = 0; c < cells.size() && c < table.columns.size(); ++c) {
     if (table.columns[c].role != ColumnRole::kValue || cells[c].formula.empty()) continue;
     auto formula = parse_formula(cells[c].formula);
     if (!formula) continue;
-    for (Input& input : program.inputs(*formula, context))
+    for (FormulaInput& input : program.inputs(*formula, context))
       if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(std::move(input));
     Shown entry{c, std::move(*formula), {}, 0};
     entry.steps = program.add_steps(entry.formula, context);
@@ -194,7 +195,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
   std::vector<Program::Node> input_nodes;
   std::vector<std::string> texts;
   texts.reserve(inputs.size());
-  for (const Input& input : inputs) {
+  for (const FormulaInput& input : inputs) {
     texts.push_back(input.name);
     const auto formula = parse_formula(texts.back());
     Context at = context;

@@ -3,28 +3,28 @@
 
 namespace tacho::metric {
 
-std::pair<Op, double> reduction_op(Reduction reduction) {
+std::pair<FormulaOp, double> reduction_op(Reduction reduction) {
   switch (reduction) {
     case Reduction::kNone:
-      return {Op::kNone, 0};
+      return {FormulaOp::kNone, 0};
     case Reduction::kAvg:
-      return {Op::kAvg, 0};
+      return {FormulaOp::kAvg, 0};
     case Reduction::kMin:
-      return {Op::kMin, 0};
+      return {FormulaOp::kMin, 0};
     case Reduction::kMax:
-      return {Op::kMax, 0};
+      return {FormulaOp::kMax, 0};
     case Reduction::kMedian:
-      return {Op::kMedian, 0};
+      return {FormulaOp::kMedian, 0};
     case Reduction::kStd:
-      return {Op::kStd, 0};
+      return {FormulaOp::kStd, 0};
     case Reduction::kQ1:
-      return {Op::kQuantile, 0.25};
+      return {FormulaOp::kQuantile, 0.25};
     case Reduction::kQ3:
-      return {Op::kQuantile, 0.75};
+      return {FormulaOp::kQuantile, 0.75};
     case Reduction::kSum:
-      return {Op::kSum, 0};
+      return {FormulaOp::kSum, 0};
   }
-  return {Op::kNone, 0};
+  return {FormulaOp::kNone, 0};
 }
 
 }  // namespace tacho::metric

@@ -9,6 +9,6 @@
 namespace tacho::metric {
 
 /// {Avg -> AVG, Q1 -> QUANTILE 0.25, ...}
-std::pair<Op, double> reduction_op(Reduction reduction);
+std::pair<FormulaOp, double> reduction_op(Reduction reduction);
 
 }  // namespace tacho::metric

@@ -23,7 +23,7 @@ std::vector<std::string> lacking(std::string_view text, const std::function<bool
   const auto formula = parse_formula(text);
   if (!formula) return names;
   for (const Step& step : formula->steps)
-    if (step.op == Op::kCounter && !workload::is_id_column(step.text) && !has(step.text) &&
+    if (step.op == FormulaOp::kCounter && !workload::is_id_column(step.text) && !has(step.text) &&
         std::find(names.begin(), names.end(), step.text) == names.end())
       names.emplace_back(step.text);
   return names;

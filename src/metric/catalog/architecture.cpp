@@ -7,13 +7,13 @@
 namespace tacho::metric {
 
 double Architecture::number(std::string_view fact) const {
-  for (const Fact& each : facts)
+  for (const ArchitectureFact& each : facts)
     if (each.name == fact) return each.number;
   return std::numeric_limits<double>::quiet_NaN();
 }
 
 std::string_view Architecture::text(std::string_view fact) const {
-  for (const Fact& each : facts)
+  for (const ArchitectureFact& each : facts)
     if (each.name == fact) return each.text;
   return {};
 }

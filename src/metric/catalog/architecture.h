@@ -20,7 +20,7 @@ struct Rename {
 };
 
 /// A number or a word about the architecture.
-struct Fact {
+struct ArchitectureFact {
   std::string_view name;  ///< "per_cycle.fp32"
   double number = 0;      ///< NaN for a word
   std::string_view text;  ///< "" for a number
@@ -91,7 +91,7 @@ struct Architecture {
   /// Columns that old sysinfo.csv files do not have because they were the same on every GPU of their time.
   std::vector<std::pair<std::string_view, std::string_view>> missing_sysinfo;
   std::vector<std::string_view> features;  ///< kinds of instructions that benchmarks use: "wgmma"
-  std::vector<Fact> facts;
+  std::vector<ArchitectureFact> facts;
   std::vector<CounterBlock> counters;
   std::vector<MatrixInstruction> matrix;
   RooflineModel roofline;

@@ -238,10 +238,10 @@ class ArchitectureReader : YamlReader {
     return {};
   }
 
-  Status read_facts(const std::string& section, const YAML::Node& node, std::vector<Fact>& out) {
+  Status read_facts(const std::string& section, const YAML::Node& node, std::vector<ArchitectureFact>& out) {
     const auto put = [&](const FactKey& key, const YAML::Node& value) -> Status {
       TACHO_ASSIGN(const std::string word, text(value, key.key));
-      Fact fact;
+      ArchitectureFact fact;
       fact.name = store(key.section.empty() ? std::string(key.key) : fmt::format("{}.{}", key.section, key.key));
       if (key.kind == FactKind::kText) {
         if (word.empty()) return fail_at(value, "{} is empty", key.key);
@@ -255,7 +255,7 @@ class ArchitectureReader : YamlReader {
                          bytes ? "a number of bytes such as 16 KiB" : "a number from 0 on", word);
         fact.number = *number;
       }
-      std::erase_if(out, [&](const Fact& old) { return old.name == fact.name; });
+      std::erase_if(out, [&](const ArchitectureFact& old) { return old.name == fact.name; });
       out.push_back(fact);
       return {};
     };

@@ -21,13 +21,13 @@ struct Fields {
   static constexpr TableType last_of(TableType) { return TableType::kPcSampling; }
   static constexpr TableStyle last_of(TableStyle) { return TableStyle::kMemoryChart; }
   static constexpr ColumnRole last_of(ColumnRole) { return ColumnRole::kValue; }
-  static constexpr Relation last_of(Relation) { return Relation::kAtMost; }
+  static constexpr RuleRelation last_of(RuleRelation) { return RuleRelation::kAtMost; }
   static constexpr RuleStep::Kind last_of(RuleStep::Kind) { return RuleStep::Kind::kOr; }
 
   // Architectures
 
   static void of(auto& archive, Like<Rename> auto& x) { archive(x.from, x.to); }
-  static void of(auto& archive, Like<Fact> auto& x) { archive(x.name, x.number, x.text); }
+  static void of(auto& archive, Like<ArchitectureFact> auto& x) { archive(x.name, x.number, x.text); }
   static void of(auto& archive, Like<CounterBlock> auto& x) { archive(x.prefix, x.block, x.slots); }
   static void of(auto& archive, Like<MatrixInstruction> auto& x) {
     archive(x.element, x.instruction, x.builtin, x.operand, x.m, x.n, x.k, x.per_cycle);

@@ -238,13 +238,13 @@ class RuleReader : YamlReader {
         std::string_view(line).substr(sign, behind == std::string::npos ? behind : behind - sign);
     RuleCondition condition;
     if (relation == ">") {
-      condition.relation = Relation::kAbove;
+      condition.relation = RuleRelation::kAbove;
     } else if (relation == ">=") {
-      condition.relation = Relation::kAtLeast;
+      condition.relation = RuleRelation::kAtLeast;
     } else if (relation == "<") {
-      condition.relation = Relation::kBelow;
+      condition.relation = RuleRelation::kBelow;
     } else if (relation == "<=") {
-      condition.relation = Relation::kAtMost;
+      condition.relation = RuleRelation::kAtMost;
     } else {
       return fail_at(node, "a condition compares with >, >=, < or <=, not \"{}\"", relation);
     }
@@ -305,15 +305,15 @@ RuleValue exists(const RuleStep& leaf, const Catalog& catalog) {
 
 }  // namespace
 
-std::string_view to_string(Relation relation) {
+std::string_view to_string(RuleRelation relation) {
   switch (relation) {
-    case Relation::kAbove:
+    case RuleRelation::kAbove:
       return ">";
-    case Relation::kAtLeast:
+    case RuleRelation::kAtLeast:
       return ">=";
-    case Relation::kBelow:
+    case RuleRelation::kBelow:
       return "<";
-    case Relation::kAtMost:
+    case RuleRelation::kAtMost:
       return "<=";
   }
   return "?";
@@ -360,13 +360,13 @@ Truth holds(const RuleCondition& condition, const RuleInterval& interval) {
   if (interval.state != RuleValue::State::kNumber) return Truth::kNo;
   const auto at = [&](double value) {
     switch (condition.relation) {
-      case Relation::kAbove:
+      case RuleRelation::kAbove:
         return value > condition.threshold;
-      case Relation::kAtLeast:
+      case RuleRelation::kAtLeast:
         return value >= condition.threshold;
-      case Relation::kBelow:
+      case RuleRelation::kBelow:
         return value < condition.threshold;
-      case Relation::kAtMost:
+      case RuleRelation::kAtMost:
         return value <= condition.threshold;
     }
     return false;

@@ -17,12 +17,12 @@
 
 namespace tacho::metric {
 
-enum class Relation : uint8_t { kAbove, kAtLeast, kBelow, kAtMost };
-std::string_view to_string(Relation relation);  ///< ">", ">=", "<", "<="
+enum class RuleRelation : uint8_t { kAbove, kAtLeast, kBelow, kAtMost };
+std::string_view to_string(RuleRelation relation);  ///< ">", ">=", "<", "<="
 
 struct RuleCondition {
   RuleExpression quantity;
-  Relation relation = Relation::kAbove;
+  RuleRelation relation = RuleRelation::kAbove;
   double threshold = 0;
 };
 

@@ -15,17 +15,17 @@ constexpr int kMaxDepth = 200;
 
 struct Function {
   std::string_view name;
-  Op op;
+  FormulaOp op;
   int least, most;  // arguments
 };
 
 constexpr std::array kFunctions = {
-    Function{"AVG", Op::kAvg, 1, 1},           Function{"SUM", Op::kSum, 1, 1},
-    Function{"MEDIAN", Op::kMedian, 1, 1},     Function{"STD", Op::kStd, 1, 1},
-    Function{"MIN", Op::kMin, 1, 16},          Function{"MAX", Op::kMax, 1, 16},
-    Function{"QUANTILE", Op::kQuantile, 2, 2}, Function{"TO_INT", Op::kToInt, 1, 1},
-    Function{"ROUND", Op::kRound, 2, 2},       Function{"MOD", Op::kMod, 2, 2},
-    Function{"CONCAT", Op::kConcat, 2, 2},
+    Function{"AVG", FormulaOp::kAvg, 1, 1},           Function{"SUM", FormulaOp::kSum, 1, 1},
+    Function{"MEDIAN", FormulaOp::kMedian, 1, 1},     Function{"STD", FormulaOp::kStd, 1, 1},
+    Function{"MIN", FormulaOp::kMin, 1, 16},          Function{"MAX", FormulaOp::kMax, 1, 16},
+    Function{"QUANTILE", FormulaOp::kQuantile, 2, 2}, Function{"TO_INT", FormulaOp::kToInt, 1, 1},
+    Function{"ROUND", FormulaOp::kRound, 2, 2},       Function{"MOD", FormulaOp::kMod, 2, 2},
+    Function{"CONCAT", FormulaOp::kConcat, 2, 2},
 };
 
 bool is_letter(char c) {
@@ -84,7 +84,7 @@ class Parser {
     return static_cast<uint32_t>(formula_.steps.size() - 1);
   }
   uint32_t last() const { return static_cast<uint32_t>(formula_.steps.size() - 1); }
-  uint32_t push(Op op, std::initializer_list<uint32_t> arguments) {
+  uint32_t push(FormulaOp op, std::initializer_list<uint32_t> arguments) {
     Step step;
     step.op = op;
     for (const uint32_t argument : arguments) step.arguments[step.argument_count++] = argument;
@@ -102,7 +102,7 @@ class Parser {
       if (!accept("else")) return wrong("'else'");
       TACHO_TRY(conditional());
       const uint32_t otherwise = last();
-      push(Op::kSelect, {value, otherwise, condition});
+      push(FormulaOp::kSelect, {value, otherwise, condition});
     }
     --depth_;
     return {};
@@ -113,7 +113,7 @@ class Parser {
     while (accept("or")) {
       const uint32_t left = last();
       TACHO_TRY(conjunction());
-      push(Op::kOr, {left, last()});
+      push(FormulaOp::kOr, {left, last()});
     }
     return {};
   }
@@ -123,7 +123,7 @@ class Parser {
     while (accept("and")) {
       const uint32_t left = last();
       TACHO_TRY(negation());
-      push(Op::kAnd, {left, last()});
+      push(FormulaOp::kAnd, {left, last()});
     }
     return {};
   }
@@ -132,18 +132,19 @@ class Parser {
     int count = 0;
     while (accept("not")) ++count;
     TACHO_TRY(comparison());
-    for (; count > 0; --count) push(Op::kNot, {last()});
+    for (; count > 0; --count) push(FormulaOp::kNot, {last()});
     return {};
   }
 
   Status comparison() {
     TACHO_TRY(sum());
-    static constexpr std::array<std::pair<std::string_view, Op>, 6> kOperators = {{{"==", Op::kEqual},
-                                                                                   {"!=", Op::kNotEqual},
-                                                                                   {"<=", Op::kLessEqual},
-                                                                                   {">=", Op::kGreaterEqual},
-                                                                                   {"<", Op::kLess},
-                                                                                   {">", Op::kGreater}}};
+    static constexpr std::array<std::pair<std::string_view, FormulaOp>, 6> kOperators = {
+        {{"==", FormulaOp::kEqual},
+         {"!=", FormulaOp::kNotEqual},
+         {"<=", FormulaOp::kLessEqual},
+         {">=", FormulaOp::kGreaterEqual},
+         {"<", FormulaOp::kLess},
+         {">", FormulaOp::kGreater}}};
     for (const auto& [token, op] : kOperators) {
       if (!accept(token)) continue;
       const uint32_t left = last();
@@ -161,7 +162,7 @@ class Parser {
       const bool plus = accept("+");
       if (!plus && !accept("-")) return {};
       TACHO_TRY(product());
-      push(plus ? Op::kAdd : Op::kSubtract, {left, last()});
+      push(plus ? FormulaOp::kAdd : FormulaOp::kSubtract, {left, last()});
     }
   }
 
@@ -169,15 +170,15 @@ class Parser {
     TACHO_TRY(unary());
     for (;;) {
       const uint32_t left = last();
-      Op op = Op::kMultiply;
+      FormulaOp op = FormulaOp::kMultiply;
       skip_space();
       if (text_.substr(at_, 2) == "**") return {};
       if (accept("//")) {
-        op = Op::kFloorDivide;
+        op = FormulaOp::kFloorDivide;
       } else if (accept("/")) {
-        op = Op::kDivide;
+        op = FormulaOp::kDivide;
       } else if (accept("%")) {
-        op = Op::kModulo;
+        op = FormulaOp::kModulo;
       } else if (!accept("*")) {
         return {};
       }
@@ -201,9 +202,9 @@ class Parser {
       if (++depth_ > kMaxDepth) return fail("column {}: nested more than {} deep", at_ + 1, kMaxDepth);
       TACHO_TRY(unary());
       --depth_;
-      push(Op::kPower, {base, last()});
+      push(FormulaOp::kPower, {base, last()});
     }
-    if (negative) push(Op::kNegate, {last()});
+    if (negative) push(FormulaOp::kNegate, {last()});
     return {};
   }
 
@@ -223,7 +224,7 @@ class Parser {
       const size_t length = word_length();
       if (length == 0) return wrong("the name of a value after '$'");
       Step step;
-      step.op = Op::kValue;
+      step.op = FormulaOp::kValue;
       step.text = text_.substr(at_, length);
       at_ += length;
       push(step);
@@ -242,7 +243,7 @@ class Parser {
     if (at_ < text_.size() && (is_letter(text_[at_]) || text_[at_] == '.'))
       return wrong("an operator after the number");
     Step step;
-    step.op = Op::kNumber;
+    step.op = FormulaOp::kNumber;
     step.number = value;
     push(step);
     return {};
@@ -256,13 +257,13 @@ class Parser {
     const size_t begin = at_;
     at_ += length;
     if (name == "None") {
-      push(Op::kNone, {});
+      push(FormulaOp::kNone, {});
       return {};
     }
     skip_space();
     if (at_ < text_.size() && text_[at_] == '(') return call(name, begin);
     Step step;
-    step.op = Op::kCounter;
+    step.op = FormulaOp::kCounter;
     step.text = name;
     if (at_ < text_.size() && text_[at_] == '[') {
       ++at_;
@@ -285,13 +286,13 @@ class Parser {
 
   Status instance(Step& step) {
     if (accept("*")) {
-      step.op = Op::kSumOf;
+      step.op = FormulaOp::kSumOf;
       step.first = 0;
       step.last = Formula::kAll;
       return {};
     }
     if (accept("$channel")) {
-      step.op = Op::kChannel;
+      step.op = FormulaOp::kChannel;
       return {};
     }
     const auto first = index();
@@ -300,7 +301,7 @@ class Parser {
     if (!accept("..")) return {};
     const auto end = index();
     if (!end || *end < *first) return wrong("an instance number that is not below the first");
-    step.op = Op::kSumOf;
+    step.op = FormulaOp::kSumOf;
     step.last = *end;
     return {};
   }
@@ -348,14 +349,14 @@ Status check_syntax(std::string_view text) {
   return {};
 }
 
-std::string_view function_name(Op op) {
+std::string_view function_name(FormulaOp op) {
   for (const Function& function : kFunctions)
     if (function.op == op) return function.name;
   return {};
 }
 
-bool is_reduction(Op op) {
-  return op >= Op::kAvg && op <= Op::kQuantile;
+bool is_reduction(FormulaOp op) {
+  return op >= FormulaOp::kAvg && op <= FormulaOp::kQuantile;
 }
 
 }  // namespace tacho::metric

@@ -10,7 +10,7 @@
 namespace tacho::metric {
 
 /// The operation of one step of a formula. Binary and ternary steps take the results of earlier steps.
-enum class Op : uint8_t {
+enum class FormulaOp : uint8_t {
   kNumber,   ///< number
   kNone,     ///< "no value": skipped by every reduction
   kCounter,  ///< text: a column of the run, "SQ_WAVES"; with first >= 0 one instance, "TCC_HIT[3]"
@@ -50,7 +50,7 @@ enum class Op : uint8_t {
 };
 
 struct Step {
-  Op op = Op::kNone;
+  FormulaOp op = FormulaOp::kNone;
   uint32_t arguments[3] = {0, 0, 0};  ///< indices of earlier steps; Min and Max with n arguments are nested
   uint8_t argument_count = 0;
   int32_t first = -1, last = -1;
@@ -71,7 +71,7 @@ Result<Formula> parse_formula(std::string_view text);
 Status check_syntax(std::string_view text);
 
 /// Names of the functions, for messages and completion.
-std::string_view function_name(Op op);
-bool is_reduction(Op op);
+std::string_view function_name(FormulaOp op);
+bool is_reduction(FormulaOp op);
 
 }  // namespace tacho::metric

@@ -149,13 +149,13 @@ void NameCollector::add(std::string_view name) {
 
 void NameCollector::add(const Formula& formula, std::string_view level) {
   for (const Step& step : formula.steps) {
-    if (step.op == Op::kCounter && step.first < 0) {
+    if (step.op == FormulaOp::kCounter && step.first < 0) {
       add(step.text);
       // Runs recorded through rocpd keep the accumulator under the level's name.
       if (step.text == kAccumulator && !level.empty()) add(std::string(level) + "_ACCUM");
-    } else if (step.op == Op::kCounter || step.op == Op::kChannel || step.op == Op::kSumOf) {
+    } else if (step.op == FormulaOp::kCounter || step.op == FormulaOp::kChannel || step.op == FormulaOp::kSumOf) {
       add(std::string(step.text) + "[");
-    } else if (step.op == Op::kValue) {
+    } else if (step.op == FormulaOp::kValue) {
       const bool denominator = step.text == "denom";
       if (denominator && normalisation_.empty()) {
         for (const Builtin& each : kDenominators) add(parsed_builtin(each.formula), level);
@@ -393,16 +393,16 @@ struct Program::Impl {
   Node compile_step(const Step& step, const std::vector<Node>& made, const Context& context) {
     const auto argument = [&](size_t i) { return made[step.arguments[i]]; };
     switch (step.op) {
-      case Op::kNumber:
+      case FormulaOp::kNumber:
         return constant(step.number);
-      case Op::kNone:
+      case FormulaOp::kNone:
         return constant(kNaN);
-      case Op::kCounter:
+      case FormulaOp::kCounter:
         if (step.first >= 0) return instance(step.text, step.first, pass_of(context.level));
         return column(column_name(step.text, context.level), pass_of(context.level));
-      case Op::kChannel:
+      case FormulaOp::kChannel:
         return context.channel < 0 ? 0 : instance(step.text, context.channel, pass_of(context.level));
-      case Op::kSumOf: {
+      case FormulaOp::kSumOf: {
         const int32_t end = step.last == Formula::kAll ? channel_count() : step.last + 1;
         if (end <= step.first) return 0;
         std::vector<Node> parts;
@@ -410,65 +410,65 @@ struct Program::Impl {
         if (std::any_of(parts.begin(), parts.end(), [&](Node part) { return missing(part); })) return 0;
         return sum_list(parts);
       }
-      case Op::kValue:
+      case FormulaOp::kValue:
         return value(step.text, context);
-      case Op::kNegate:
+      case FormulaOp::kNegate:
         return unary(Kind::kNegate, argument(0));
-      case Op::kNot:
+      case FormulaOp::kNot:
         return unary(Kind::kNot, argument(0));
-      case Op::kAdd:
+      case FormulaOp::kAdd:
         return binary(Kind::kAdd, argument(0), argument(1));
-      case Op::kSubtract:
+      case FormulaOp::kSubtract:
         return binary(Kind::kSubtract, argument(0), argument(1));
-      case Op::kMultiply:
+      case FormulaOp::kMultiply:
         return binary(Kind::kMultiply, argument(0), argument(1));
-      case Op::kDivide:
+      case FormulaOp::kDivide:
         return binary(Kind::kDivide, argument(0), argument(1));
-      case Op::kModulo:
-      case Op::kMod:
+      case FormulaOp::kModulo:
+      case FormulaOp::kMod:
         return binary(Kind::kModulo, argument(0), argument(1));
-      case Op::kFloorDivide:
+      case FormulaOp::kFloorDivide:
         return binary(Kind::kFloorDivide, argument(0), argument(1));
-      case Op::kPower:
+      case FormulaOp::kPower:
         return binary(Kind::kPower, argument(0), argument(1));
-      case Op::kLess:
+      case FormulaOp::kLess:
         return binary(Kind::kLess, argument(0), argument(1));
-      case Op::kLessEqual:
+      case FormulaOp::kLessEqual:
         return binary(Kind::kLessEqual, argument(0), argument(1));
-      case Op::kGreater:
+      case FormulaOp::kGreater:
         return binary(Kind::kGreater, argument(0), argument(1));
-      case Op::kGreaterEqual:
+      case FormulaOp::kGreaterEqual:
         return binary(Kind::kGreaterEqual, argument(0), argument(1));
-      case Op::kEqual:
+      case FormulaOp::kEqual:
         return binary(Kind::kEqual, argument(0), argument(1));
-      case Op::kNotEqual:
+      case FormulaOp::kNotEqual:
         return binary(Kind::kNotEqual, argument(0), argument(1));
-      case Op::kAnd:
+      case FormulaOp::kAnd:
         return binary(Kind::kAnd, argument(0), argument(1));
-      case Op::kOr:
+      case FormulaOp::kOr:
         return binary(Kind::kOr, argument(0), argument(1));
-      case Op::kSelect:
+      case FormulaOp::kSelect:
         if (missing(argument(0)) || missing(argument(1)) || missing(argument(2))) return 0;
         return intern(Kind::kSelect, argument(0), argument(1), argument(2));
-      case Op::kMin:
-      case Op::kMax:
+      case FormulaOp::kMin:
+      case FormulaOp::kMax:
         if (step.argument_count == 2)
-          return binary(step.op == Op::kMin ? Kind::kSmaller : Kind::kLarger, argument(0), argument(1));
+          return binary(step.op == FormulaOp::kMin ? Kind::kSmaller : Kind::kLarger, argument(0), argument(1));
         return reduce(step.op, argument(0), 0);
-      case Op::kAvg:
-      case Op::kSum:
-      case Op::kMedian:
-      case Op::kStd:
+      case FormulaOp::kAvg:
+      case FormulaOp::kSum:
+      case FormulaOp::kMedian:
+      case FormulaOp::kStd:
         return reduce(step.op, argument(0), 0);
-      case Op::kQuantile: {
+      case FormulaOp::kQuantile: {
         const Node q = argument(1);
         return nodes[q].kind == Kind::kConstant ? reduce(step.op, argument(0), nodes[q].number) : 0;
       }
-      case Op::kToInt:
+      case FormulaOp::kToInt:
         return unary(Kind::kToInt, argument(0));
-      case Op::kRound:
+      case FormulaOp::kRound:
         return binary(Kind::kRound, argument(0), argument(1));
-      case Op::kConcat:
+      case FormulaOp::kConcat:
         if (missing(argument(0)) || missing(argument(1)) || env.compat) return 0;
         return intern(Kind::kConcat, argument(0), argument(1));
     }
@@ -488,13 +488,13 @@ struct Program::Impl {
     return intern(Kind::kSumList, offset, count);
   }
 
-  Node reduce(Op op, Node a, double q) {
+  Node reduce(FormulaOp op, Node a, double q) {
     if (missing(a)) return 0;
     if (!nodes[a].column) {
       // Of a single value: itself; its spread is not defined.
-      return op == Op::kStd ? constant(kNaN) : a;
+      return op == FormulaOp::kStd ? constant(kNaN) : a;
     }
-    if (op == Op::kAvg && env.sum_ratios) {
+    if (op == FormulaOp::kAvg && env.sum_ratios) {
       const Fraction ratio = split(a, 0);
       if (ratio.has_below && nodes[ratio.below].column) {
         const Node above = intern(Kind::kOnlyWhere, ratio.above, ratio.below);
@@ -504,17 +504,17 @@ struct Program::Impl {
       }
     }
     switch (op) {
-      case Op::kAvg:
+      case FormulaOp::kAvg:
         return intern(Kind::kAvg, a);
-      case Op::kSum:
+      case FormulaOp::kSum:
         return intern(Kind::kSum, a);
-      case Op::kMedian:
+      case FormulaOp::kMedian:
         return intern(Kind::kMedian, a);
-      case Op::kStd:
+      case FormulaOp::kStd:
         return intern(Kind::kStd, a);
-      case Op::kMin:
+      case FormulaOp::kMin:
         return intern(Kind::kMin, a);
-      case Op::kMax:
+      case FormulaOp::kMax:
         return intern(Kind::kMax, a);
       default:
         return intern(Kind::kQuantile, a, 0, 0, q);
@@ -1004,12 +1004,12 @@ Program::Node Program::compile(const Formula& formula, const Context& context) {
   return impl_->compile(formula, context, nullptr);
 }
 
-Program::Node Program::add(const Formula& formula, const Context& context, Op reduction, double quantile) {
+Program::Node Program::add(const Formula& formula, const Context& context, FormulaOp reduction, double quantile) {
   return keep(compile(formula, context), reduction, quantile);
 }
 
-Program::Node Program::keep(Node node, Op reduction, double quantile) {
-  if (reduction != Op::kNone) node = impl_->reduce(reduction, node, quantile);
+Program::Node Program::keep(Node node, FormulaOp reduction, double quantile) {
+  if (reduction != FormulaOp::kNone) node = impl_->reduce(reduction, node, quantile);
   impl_->nodes[node].kept = true;
   return node;
 }
@@ -1134,10 +1134,10 @@ size_t Program::rows() const {
   return impl_->rows;
 }
 
-std::vector<Input> Program::inputs(const Formula& formula, const Context& context) const {
-  std::vector<Input> found;
+std::vector<FormulaInput> Program::inputs(const Formula& formula, const Context& context) const {
+  std::vector<FormulaInput> found;
   const Impl& impl = *impl_;
-  const auto add = [&](Input input) {
+  const auto add = [&](FormulaInput input) {
     if (std::find(found.begin(), found.end(), input) == found.end()) found.push_back(std::move(input));
   };
   const auto add_counter = [&](std::string name, std::string_view pass_name) {
@@ -1148,16 +1148,16 @@ std::vector<Input> Program::inputs(const Formula& formula, const Context& contex
   const auto visit = [&](const auto& self, const Formula& f, const Context& at) -> void {
     const std::string_view pass = impl.pass_of(at.level);
     for (const Step& step : f.steps) {
-      if (step.op == Op::kCounter) {
+      if (step.op == FormulaOp::kCounter) {
         add_counter(
             step.first >= 0 ? fmt::format("{}[{}]", step.text, step.first) : impl.column_name(step.text, at.level),
             pass);
-      } else if (step.op == Op::kChannel) {
+      } else if (step.op == FormulaOp::kChannel) {
         add_counter(fmt::format("{}[{}]", step.text, std::max(at.channel, 0)), pass);
-      } else if (step.op == Op::kSumOf) {
+      } else if (step.op == FormulaOp::kSumOf) {
         const int32_t end = step.last == Formula::kAll ? impl.channel_count() : step.last + 1;
         for (int32_t i = step.first; i < end; ++i) add_counter(fmt::format("{}[{}]", step.text, i), pass);
-      } else if (step.op == Op::kValue) {
+      } else if (step.op == FormulaOp::kValue) {
         if (const std::string_view text = builtin_formula(step.text, impl.env.normalisation, impl.env.denominator);
             !text.empty()) {
           self(self, parsed_builtin(text), step.text == "denom" ? at : Context{});

@@ -48,12 +48,12 @@ struct Value {
 };
 
 /// One name that a formula uses, and whether the run has it.
-struct Input {
+struct FormulaInput {
   std::string name;  ///< "SQ_WAVES", "TCC_HIT[3]", "$max_sclk"
   std::string pass;  ///< "pmc_perf", "SQ_LEVEL_WAVES"; "" for values
   bool available = false;
 
-  bool operator==(const Input&) const = default;
+  bool operator==(const FormulaInput&) const = default;
 };
 
 /// Where a formula is evaluated.
@@ -73,8 +73,8 @@ class Program {
   /// Compiles a formula; `formula` is not referred to afterwards. The node can be put under several reductions.
   Node compile(const Formula& formula, const Context& context);
 
-  /// Puts a node under a reduction (Op::kNone: none) and keeps the result for value().
-  Node keep(Node node, Op reduction = Op::kNone, double quantile = 0);
+  /// Puts a node under a reduction (FormulaOp::kNone: none) and keeps the result for value().
+  Node keep(Node node, FormulaOp reduction = FormulaOp::kNone, double quantile = 0);
 
   /// Keeps how far the mean of the node's column may be off: half of its 95 % confidence interval, from the differences
   /// between repeats of the same launch (Student's t). Not computable if the node is no column, a launch has no repeat,
@@ -82,7 +82,7 @@ class Program {
   Node keep_error(Node node);
 
   /// compile() and keep() in one.
-  Node add(const Formula& formula, const Context& context, Op reduction = Op::kNone, double quantile = 0);
+  Node add(const Formula& formula, const Context& context, FormulaOp reduction = FormulaOp::kNone, double quantile = 0);
 
   /// Compiles every step of the formula and keeps the results, for --explain.
   std::vector<Node> add_steps(const Formula& formula, const Context& context);
@@ -98,7 +98,7 @@ class Program {
   std::span<const double> column(Node node) const;
 
   /// The names that the formula uses, with built-ins replaced by their own inputs; each once, in order of appearance.
-  std::vector<Input> inputs(const Formula& formula, const Context& context) const;
+  std::vector<FormulaInput> inputs(const Formula& formula, const Context& context) const;
 
   /// From now on $denom means the denominator of this normalisation; both arguments as in Environment. Programs of
   /// several normalisations share whatever does not depend on it.

@@ -55,7 +55,7 @@ class Operations {
  private:
   static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy, Table::kFill};
   walk::Sweep sweep_;
-  walk::Slice slice_{};
+  walk::RowSlice slice_{};
   size_t at_ = 0;
 };
 

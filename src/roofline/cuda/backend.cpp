@@ -583,7 +583,7 @@ class WgmmaBenchmark : public CudaBenchmark {
 
 // The device
 
-class CudaDevice : public Device {
+class CudaDevice : public BenchmarkDevice {
  public:
   CudaDevice(const CudaDriver& driver, int index, DeviceInfo info, int major, int minor)
       : driver_(driver), index_(index), info_(std::move(info)), major_(major), minor_(minor) {}
@@ -763,7 +763,7 @@ static std::vector<DeviceEntry> cuda_devices(std::string& note) {
   return devices;
 }
 
-static Result<std::unique_ptr<Device>> open_cuda_device(int index) {
+static Result<std::unique_ptr<BenchmarkDevice>> open_cuda_device(int index) {
   std::string why;
   const CudaDriver* driver = CudaDriver::get(why);
   if (driver == nullptr) return fail("{}", why);

@@ -73,7 +73,7 @@ DeviceInfo describe(cl_device_id device) {
   info.cache = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
   info.local_memory = device_value<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
   if (is_amd(info)) info.architecture = gfx_of(info.name);
-  if (const Caches known = caches_of(info.architecture); known.last != 0) info.cache = known.last;
+  if (const CacheSizes known = caches_of(info.architecture); known.last != 0) info.cache = known.last;
   return info;
 }
 
@@ -129,11 +129,11 @@ constexpr std::array<Plan, 13> kPlans = {{{Kind::kDramRead, "HBMReadBw", "(read)
                                           {Kind::kVector, "I64Ops", "Peak IOPs (I64)", "long"},
                                           {Kind::kVector, "I8Ops", "Peak IOPs (I8)", "char"}}};
 
-uint64_t l1_size(const Session& session) {
+uint64_t l1_size(const ClSession& session) {
   const uint64_t known = session.cpu ? cpu_cache(1) : caches_of(session.info.architecture).l1;
   return known != 0 ? known : 32 * 1024;
 }
-uint64_t l2_size(const Session& session) {
+uint64_t l2_size(const ClSession& session) {
   if (session.cpu) return std::max<uint64_t>(cpu_cache(2), 256 * 1024);
   const uint64_t known = caches_of(session.info.architecture).l2;
   return known != 0 ? known : session.info.cache;
@@ -141,7 +141,7 @@ uint64_t l2_size(const Session& session) {
 
 class OpenClBenchmark : public Benchmark, ClKernel {
  public:
-  OpenClBenchmark(std::shared_ptr<Session> session, const Plan& plan) : ClKernel(std::move(session)), plan_(plan) {}
+  OpenClBenchmark(std::shared_ptr<ClSession> session, const Plan& plan) : ClKernel(std::move(session)), plan_(plan) {}
 
   Status prepare() {
     const bool vector = plan_.kind == Kind::kVector;
@@ -425,7 +425,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
 // The chain that a CPU's clock is found with.
 class ClockChain : ClKernel {
  public:
-  explicit ClockChain(std::shared_ptr<Session> session) : ClKernel(std::move(session)) {}
+  explicit ClockChain(std::shared_ptr<ClSession> session) : ClKernel(std::move(session)) {}
   Status prepare() {
     TACHO_TRY(build(kOpenClClock, "", "chain"));
     return allocate(0, size_t{session_->info.units} * 4, nullptr);
@@ -453,9 +453,9 @@ class ClockChain : ClKernel {
   }
 };
 
-class OpenClDevice : public Device {
+class OpenClDevice : public BenchmarkDevice {
  public:
-  explicit OpenClDevice(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  explicit OpenClDevice(std::shared_ptr<ClSession> session) : session_(std::move(session)) {}
 
   const DeviceInfo& info() const override { return session_->info; }
   double run_time() const override { return session_->cpu ? 0.6e6 : 3e6; }
@@ -572,7 +572,7 @@ class OpenClDevice : public Device {
                : static_cast<double>(session_->info.units) * simds * width * std::max(instruction, 1U);
   }
 
-  std::shared_ptr<Session> session_;
+  std::shared_ptr<ClSession> session_;
   bool found_clock_ = false;
 };
 
@@ -585,11 +585,11 @@ static std::vector<DeviceEntry> opencl_devices(std::string& note) {
   return devices;
 }
 
-static Result<std::unique_ptr<Device>> open_opencl_device(int index) {
+static Result<std::unique_ptr<BenchmarkDevice>> open_opencl_device(int index) {
   std::string note;
   const std::vector<Found> found = find_devices(note);
   if (index < 0 || static_cast<size_t>(index) >= found.size()) return fail("there is no OpenCL device {}", index);
-  auto session = std::make_shared<Session>();
+  auto session = std::make_shared<ClSession>();
   session->device = found[static_cast<size_t>(index)].device;
   session->info = describe(session->device);
   session->cpu = session->info.kind == "CPU";

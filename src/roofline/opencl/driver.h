@@ -62,7 +62,7 @@ T device_value(cl_device_id device, cl_device_info what, T otherwise = {}) {
 std::string device_text(cl_device_id device, cl_device_info what);
 
 /// Context, queue and other state that a device shares with its benchmarks.
-struct Session {
+struct ClSession {
   cl_device_id device = nullptr;
   cl_context context = nullptr;
   cl_command_queue queue = nullptr;
@@ -70,10 +70,10 @@ struct Session {
   bool cpu = false;
   std::string extensions;
 
-  Session() = default;
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
-  ~Session() {
+  ClSession() = default;
+  ClSession(const ClSession&) = delete;
+  ClSession& operator=(const ClSession&) = delete;
+  ~ClSession() {
     if (queue != nullptr) opencl().ReleaseCommandQueue(queue);
     if (context != nullptr) opencl().ReleaseContext(context);
   }
@@ -82,7 +82,7 @@ struct Session {
 /// A kernel with its buffers, which are its first arguments.
 class ClKernel {
  protected:
-  explicit ClKernel(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  explicit ClKernel(std::shared_ptr<ClSession> session) : session_(std::move(session)) {}
   ClKernel(const ClKernel&) = delete;
   ClKernel& operator=(const ClKernel&) = delete;
   ~ClKernel();
@@ -107,7 +107,7 @@ class ClKernel {
   /// Runs groups_ work-groups of group_size_ items. Returns the duration in ns.
   Result<double> launch();
 
-  std::shared_ptr<Session> session_;
+  std::shared_ptr<ClSession> session_;
   std::array<cl_mem, 4> memory_{};
   uint32_t group_size_ = 1, groups_ = 1;
 

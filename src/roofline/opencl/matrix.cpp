@@ -15,7 +15,8 @@ constexpr uint32_t kWave = 64;
 
 class MatrixBenchmark : public Benchmark, ClKernel {
  public:
-  MatrixBenchmark(std::shared_ptr<Session> session, const MfmaKind& kind) : ClKernel(std::move(session)), kind_(kind) {}
+  MatrixBenchmark(std::shared_ptr<ClSession> session, const MfmaKind& kind)
+      : ClKernel(std::move(session)), kind_(kind) {}
 
   Status prepare() {
     group_size_ = kMfmaGroup;
@@ -120,7 +121,7 @@ class MatrixBenchmark : public Benchmark, ClKernel {
 
 }  // namespace
 
-Result<std::unique_ptr<Benchmark>> prepare_matrix(std::shared_ptr<Session> session, const MfmaKind& kind) {
+Result<std::unique_ptr<Benchmark>> prepare_matrix(std::shared_ptr<ClSession> session, const MfmaKind& kind) {
   auto benchmark = std::make_unique<MatrixBenchmark>(std::move(session), kind);
   TACHO_TRY(benchmark->prepare());
   return benchmark;

@@ -11,6 +11,6 @@
 namespace tacho::roofline {
 
 /// Compiles the benchmark and fills its memory. An error if the device's compiler does not know the builtin.
-Result<std::unique_ptr<Benchmark>> prepare_matrix(std::shared_ptr<Session> session, const MfmaKind& kind);
+Result<std::unique_ptr<Benchmark>> prepare_matrix(std::shared_ptr<ClSession> session, const MfmaKind& kind);
 
 }  // namespace tacho::roofline

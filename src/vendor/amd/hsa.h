@@ -44,13 +44,13 @@ static_assert(sizeof(Queue) == 40);
 inline constexpr uint16_t kTypeInvalid = 1, kTypeDispatch = 2, kTypeBarrierAnd = 3;
 inline constexpr uint16_t kReleaseSystem = 2 << 11;
 
-struct Dispatch {
+struct KernelPacket {
   uint16_t header, setup, group[3], reserved0;
   uint32_t grid[3], private_bytes, group_bytes;
   uint64_t kernel_object, arguments, reserved1;
   Signal completion;
 };
-static_assert(sizeof(Dispatch) == 64);
+static_assert(sizeof(KernelPacket) == 64);
 struct Barrier {
   uint16_t header, reserved0;
   uint32_t reserved1;

@@ -28,7 +28,7 @@ inline constexpr uint32_t kKinds = 128;  // kinds above are counted as unknown
 
 /// A field of a record: read() gives `absent` if the record of this version lacks it.
 template <typename T>
-struct Field {
+struct RecordField {
   uint32_t offset;
   bool in(uint32_t size) const { return offset + sizeof(T) <= size; }
   T read(const std::byte* record, uint32_t size, T absent = T{}) const {
@@ -45,118 +45,118 @@ struct Field {
 //  | kind| cbid| start    | end      | pid | tid | corr | result |
 //  +-----+-----+----------+----------+-----+-----+------+--------+
 namespace api {
-inline constexpr Field<uint32_t> callback{4}, thread{28}, correlation{32}, result{36};
-inline constexpr Field<uint64_t> start{8}, end{16};
+inline constexpr RecordField<uint32_t> callback{4}, thread{28}, correlation{32}, result{36};
+inline constexpr RecordField<uint64_t> start{8}, end{16};
 }  // namespace api
 
 // CUpti_ActivityKernel8 (11.8) 200, Kernel9 (12.0) 208, Kernel10 (13.0) 216 bytes; earlier ones end before cluster.
 namespace kernel {
-inline constexpr Field<uint8_t> cache_config{4};
-inline constexpr Field<uint16_t> registers{6};
-inline constexpr Field<uint64_t> start{16}, end{24}, completed{32};
-inline constexpr Field<uint32_t> device{40}, context{44}, stream{48};
+inline constexpr RecordField<uint8_t> cache_config{4};
+inline constexpr RecordField<uint16_t> registers{6};
+inline constexpr RecordField<uint64_t> start{16}, end{24}, completed{32};
+inline constexpr RecordField<uint32_t> device{40}, context{44}, stream{48};
 inline constexpr uint32_t kShapeOffset =
     52;  // grid x y z, block x y z, static and dynamic shared, local per thread: 9 words
-inline constexpr Field<int32_t> grid_x{52}, grid_y{56}, grid_z{60}, block_x{64}, block_y{68}, block_z{72};
-inline constexpr Field<int32_t> shared_static{76}, shared_dynamic{80};
-inline constexpr Field<uint32_t> local_per_thread{84}, correlation{92};
-inline constexpr Field<uint64_t> name{104}, queued{120}, submitted{128}, graph_node{144};
-inline constexpr Field<uint8_t> carveout_requested{137}, carveout{138};
-inline constexpr Field<uint32_t> graph{156}, cluster_x{176}, cluster_y{180}, cluster_z{184};
-inline constexpr Field<uint8_t> device_launched{208};
+inline constexpr RecordField<int32_t> grid_x{52}, grid_y{56}, grid_z{60}, block_x{64}, block_y{68}, block_z{72};
+inline constexpr RecordField<int32_t> shared_static{76}, shared_dynamic{80};
+inline constexpr RecordField<uint32_t> local_per_thread{84}, correlation{92};
+inline constexpr RecordField<uint64_t> name{104}, queued{120}, submitted{128}, graph_node{144};
+inline constexpr RecordField<uint8_t> carveout_requested{137}, carveout{138};
+inline constexpr RecordField<uint32_t> graph{156}, cluster_x{176}, cluster_y{180}, cluster_z{184};
+inline constexpr RecordField<uint8_t> device_launched{208};
 inline constexpr uint32_t kLeast = 144;
 }  // namespace kernel
 
 // CUpti_ActivityMemcpy5 (11.8) 88, Memcpy6 (12.8) 96 bytes.
 namespace copy {
-inline constexpr Field<uint8_t> direction{4}, source{5}, target{6}, flags{7};
-inline constexpr Field<uint64_t> bytes{8}, start{16}, end{24}, graph_node{64};
-inline constexpr Field<uint32_t> device{32}, context{36}, stream{40}, correlation{44}, graph{72};
+inline constexpr RecordField<uint8_t> direction{4}, source{5}, target{6}, flags{7};
+inline constexpr RecordField<uint64_t> bytes{8}, start{16}, end{24}, graph_node{64};
+inline constexpr RecordField<uint32_t> device{32}, context{36}, stream{40}, correlation{44}, graph{72};
 inline constexpr uint32_t kLeast = 64;
 }  // namespace copy
 
 // CUpti_ActivityMemcpyPtoP4 (11.8) 96 bytes; begins like a copy.
 namespace peer_copy {
-inline constexpr Field<uint32_t> source_device{44}, target_device{52}, correlation{60};
-inline constexpr Field<uint64_t> graph_node{72};
+inline constexpr RecordField<uint32_t> source_device{44}, target_device{52}, correlation{60};
+inline constexpr RecordField<uint64_t> graph_node{72};
 inline constexpr uint32_t kLeast = 72;
 }  // namespace peer_copy
 
 // CUpti_ActivityMemset4 (11.8) 88 bytes.
 namespace fill {
-inline constexpr Field<uint32_t> value{4}, device{32}, context{36}, stream{40}, correlation{44};
-inline constexpr Field<uint64_t> bytes{8}, start{16}, end{24}, graph_node{64};
-inline constexpr Field<uint16_t> memory{50};
+inline constexpr RecordField<uint32_t> value{4}, device{32}, context{36}, stream{40}, correlation{44};
+inline constexpr RecordField<uint64_t> bytes{8}, start{16}, end{24}, graph_node{64};
+inline constexpr RecordField<uint16_t> memory{50};
 inline constexpr uint32_t kLeast = 64;
 }  // namespace fill
 
 // CUpti_ActivityMemory2 112, Memory3 (11.6) 120, Memory4 128 bytes.
 namespace memory {
-inline constexpr Field<uint32_t> operation{4}, memory_kind{8}, correlation{12}, device{52}, context{56}, stream{60},
-    asynchronous{72};
-inline constexpr Field<uint64_t> address{16}, bytes{24}, time{32}, name{64};
+inline constexpr RecordField<uint32_t> operation{4}, memory_kind{8}, correlation{12}, device{52}, context{56},
+    stream{60}, asynchronous{72};
+inline constexpr RecordField<uint64_t> address{16}, bytes{24}, time{32}, name{64};
 inline constexpr uint32_t kLeast = 80;
 }  // namespace memory
 
 // CUpti_ActivitySynchronization 40, Synchronization2 (12.8) 56 bytes.
 namespace sync {
-inline constexpr Field<uint32_t> type{4}, correlation{24}, context{28}, stream{32};
-inline constexpr Field<uint64_t> start{8}, end{16};
+inline constexpr RecordField<uint32_t> type{4}, correlation{24}, context{28}, stream{32};
+inline constexpr RecordField<uint64_t> start{8}, end{16};
 inline constexpr uint32_t kLeast = 40;
 }  // namespace sync
 
 // CUpti_ActivityOverhead 40, Overhead2 (12.2) 48, Overhead3 (12.4) 56 bytes.
 namespace overhead {
-inline constexpr Field<uint32_t> type{4}, object{8}, process{12}, thread{16}, correlation{40};
-inline constexpr Field<uint64_t> start{24}, end{32};
+inline constexpr RecordField<uint32_t> type{4}, object{8}, process{12}, thread{16}, correlation{40};
+inline constexpr RecordField<uint64_t> start{24}, end{32};
 inline constexpr uint32_t kLeast = 40;
 inline constexpr uint32_t kObjectThread = 2;
 }  // namespace overhead
 
 // CUpti_ActivityGraphTrace 48, GraphTrace2 56 bytes.
 namespace graph_trace {
-inline constexpr Field<uint32_t> correlation{4}, device{24}, graph{28}, context{32}, stream{36};
-inline constexpr Field<uint64_t> start{8}, end{16};
+inline constexpr RecordField<uint32_t> correlation{4}, device{24}, graph{28}, context{32}, stream{36};
+inline constexpr RecordField<uint64_t> start{8}, end{16};
 inline constexpr uint32_t kLeast = 48;
 }  // namespace graph_trace
 
 // CUpti_ActivityJit 64, Jit2 (12.4) 72 bytes.
 namespace jit {
-inline constexpr Field<uint32_t> entry{4}, operation{8}, device{12}, correlation{32}, thread{68};
-inline constexpr Field<uint64_t> start{16}, end{24}, cache_bytes{48}, cache_path{56};
+inline constexpr RecordField<uint32_t> entry{4}, operation{8}, device{12}, correlation{32}, thread{68};
+inline constexpr RecordField<uint64_t> start{16}, end{24}, cache_bytes{48}, cache_path{56};
 inline constexpr uint32_t kLeast = 64;
 }  // namespace jit
 
 // CUpti_ActivityDevice4 176, Device5 184 bytes.
 namespace device {
-inline constexpr Field<uint64_t> bandwidth{8}, memory{16}, name{136};
-inline constexpr Field<uint32_t> l2_bytes{28}, core_clock_khz{36}, multiprocessors{44}, warps_per_multiprocessor{52},
-    shared_per_multiprocessor{60}, registers_per_multiprocessor{64}, capability_major{104}, capability_minor{108},
-    id{112};
+inline constexpr RecordField<uint64_t> bandwidth{8}, memory{16}, name{136};
+inline constexpr RecordField<uint32_t> l2_bytes{28}, core_clock_khz{36}, multiprocessors{44},
+    warps_per_multiprocessor{52}, shared_per_multiprocessor{60}, registers_per_multiprocessor{64},
+    capability_major{104}, capability_minor{108}, id{112};
 inline constexpr uint32_t kUuidOffset = 120;
-inline constexpr Field<uint8_t> mig_enabled{145};
-inline constexpr Field<uint32_t> gpu_instance{152}, compute_instance{156};
+inline constexpr RecordField<uint8_t> mig_enabled{145};
+inline constexpr RecordField<uint32_t> gpu_instance{152}, compute_instance{156};
 inline constexpr uint32_t kMigUuidOffset = 160;
 inline constexpr uint32_t kLeast = 144;
 }  // namespace device
 
 // CUpti_ActivityContext 16, Context2 (12.4) 24, Context3 32 bytes.
 namespace context {
-inline constexpr Field<uint32_t> id{4}, device{8};
-inline constexpr Field<uint16_t> null_stream{14};
+inline constexpr RecordField<uint32_t> id{4}, device{8};
+inline constexpr RecordField<uint16_t> null_stream{14};
 inline constexpr uint32_t kLeast = 16;
 }  // namespace context
 
 // CUpti_ActivityStream, 24 bytes.
 namespace stream {
-inline constexpr Field<uint32_t> context{4}, id{8}, priority{12}, flag{16};
+inline constexpr RecordField<uint32_t> context{4}, id{8}, priority{12}, flag{16};
 inline constexpr uint32_t kLeast = 24;
 }  // namespace stream
 
 // CUpti_ActivityName, 32 bytes.
 namespace name {
-inline constexpr Field<uint32_t> object{4}, device{8}, context{12}, stream{16};
-inline constexpr Field<uint64_t> text{24};
+inline constexpr RecordField<uint32_t> object{4}, device{8}, context{12}, stream{16};
+inline constexpr RecordField<uint64_t> text{24};
 inline constexpr uint32_t kLeast = 32;
 inline constexpr uint32_t kObjectThread = 2, kObjectStream = 5;
 }  // namespace name

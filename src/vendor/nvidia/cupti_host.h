@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "vendor/nvidia/cupti_range.h"
+
 namespace tacho::vendor::cupti::host {
 
 inline constexpr int kRangeProfiler = 0;  // CUpti_ProfilerType
 
-struct Initialize {
+struct HostInitialize {
   size_t size;
   void* priv;
   int type;
@@ -91,12 +93,7 @@ struct Evaluate {
   size_t count;
   double* values;
 };
-struct DataInfo {
-  size_t size;
-  void* priv;
-  const uint8_t* image;
-  size_t bytes, ranges;
-};
+using range::DataInfo;
 
 template <typename T>
 inline constexpr size_t kSizeOf = sizeof(T);

@@ -7,7 +7,7 @@
 
 namespace tacho::vendor::cupti::sampling {
 
-struct Context {  // CUpti_PCSampling{Enable,Disable,Start,Stop}Params
+struct ContextCall {  // CUpti_PCSampling{Enable,Disable,Start,Stop}Params
   size_t size;
   void* priv;
   void* context;
@@ -26,7 +26,7 @@ struct Reasons {
   uint32_t* indices;
   char** names;  // each of 128 bytes
 };
-struct Setting {  // CUpti_PCSamplingConfigurationInfo
+struct SamplingSetting {  // CUpti_PCSamplingConfigurationInfo
   int type;
   int status;
   union {
@@ -41,7 +41,7 @@ struct Configure {
   void* priv;
   void* context;
   size_t count;
-  Setting* settings;
+  SamplingSetting* settings;
 };
 struct Reason {
   uint32_t index, samples;
@@ -77,7 +77,7 @@ struct Crc {  // CUpti_GetCubinCrcParams
 };
 
 inline constexpr int kScratchBuffer = 3, kCollectionMode = 5, kOutputFormat = 7,
-                     kDataBuffer = 8;  // of Setting
+                     kDataBuffer = 8;  // of SamplingSetting
 inline constexpr uint32_t kContinuous = 1, kParsed = 1;
 
 }  // namespace tacho::vendor::cupti::sampling

@@ -3,7 +3,7 @@
 
 namespace tacho::view {
 
-void put_sums(JsonWriter& json, const Names& names, uint32_t name, const analysis::Sums& sums, int64_t whole,
+void put_sums(JsonWriter& json, const SliceNames& names, uint32_t name, const analysis::Sums& sums, int64_t whole,
               bool bytes) {
   json.begin_object()
       .member("name", name)

@@ -26,7 +26,7 @@ struct Run::Sums {
 };
 
 /// One entry of a table of names. `whole`: shares are of this. `bytes`: of copies, with their sizes and rates.
-void put_sums(JsonWriter& json, const Names& names, uint32_t name, const analysis::Sums& sums, int64_t whole,
+void put_sums(JsonWriter& json, const SliceNames& names, uint32_t name, const analysis::Sums& sums, int64_t whole,
               bool bytes);
 
 }  // namespace tacho::view

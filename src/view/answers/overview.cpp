@@ -55,7 +55,7 @@ std::vector<double> Run::estimated_busy(int64_t width, size_t bins) const {
 struct Run::Shares {
   // Of each bin, over all devices.
   std::vector<double> busy, compute, copies, exposed, collectives, calls;
-  Activity whole;
+  BusySums whole;
   int64_t idle = 0;  // of their spans
 };
 
@@ -67,7 +67,7 @@ Result<Run::Shares> Run::shares(int64_t width, size_t bins) {
        {&shares.busy, &shares.compute, &shares.copies, &shares.exposed, &shares.collectives, &shares.calls})
     list->resize(bins);
   for (const size_t device : devices) {
-    TACHO_ASSIGN(const Activity whole, index_.activity(device, 0, length));
+    TACHO_ASSIGN(const BusySums whole, index_.activity(device, 0, length));
     shares.whole.busy += whole.busy;
     shares.idle += index_.span_of(device).length() - whole.busy;
     shares.whole.kernels += whole.kernels;
@@ -76,7 +76,7 @@ Result<Run::Shares> Run::shares(int64_t width, size_t bins) {
     shares.whole.collectives += whole.collectives;
     for (size_t bin = 0; bin < bins; ++bin) {
       const auto from = static_cast<int64_t>(bin) * width;
-      const Activity part = index_.bins(device, from, from + width);
+      const BusySums part = index_.bins(device, from, from + width);
       const auto span = static_cast<double>(std::min(width, length - from)) * static_cast<double>(devices.size());
       shares.busy[bin] += static_cast<double>(part.busy) / span;
       shares.compute[bin] += static_cast<double>(part.kernels) / span;

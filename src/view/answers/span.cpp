@@ -133,7 +133,7 @@ Result<std::string> Run::span(int64_t from, int64_t to) {
     // Before its first and after its last operation a device is not in use, which is not idling.
     const walk::Span used = index_.span_of(device);
     const int64_t first = std::max(begin, used.first), last = std::max(std::min(end, used.last), first);
-    TACHO_ASSIGN(const Activity did, index_.activity(device, first, last));
+    TACHO_ASSIGN(const BusySums did, index_.activity(device, first, last));
     json.begin_object()
         .member("text", tree_.lines()[index_.lines_of_device(device).front()].device)
         .member("busy", did.busy)

@@ -14,16 +14,16 @@ std::vector<size_t> TileIndex::devices() const {
   return devices;
 }
 
-Result<Activity> TileIndex::activity(size_t device, int64_t from, int64_t to) {
+Result<BusySums> TileIndex::activity(size_t device, int64_t from, int64_t to) {
   from = std::max<int64_t>(from, 0);
-  const auto exact = [&](int64_t begin, int64_t end) -> Result<Activity> {
+  const auto exact = [&](int64_t begin, int64_t end) -> Result<BusySums> {
     struct Piece {
       int64_t start, end;
-      Work work;
+      WorkKind work;
     };
     std::vector<Piece> pieces;
     const auto lines = device_lines_.find(device);
-    if (begin >= end || lines == device_lines_.end()) return Activity();
+    if (begin >= end || lines == device_lines_.end()) return BusySums();
     for (const size_t line : lines->second)
       TACHO_TRY(visit(line, begin, end, [&](std::span<const Slice> slices) {
         for (const Slice& slice : slices) {
@@ -35,17 +35,17 @@ Result<Activity> TileIndex::activity(size_t device, int64_t from, int64_t to) {
         return true;
       }));
     std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.start < b.start; });
-    DeviceActivity sum(1, end - begin);
+    DeviceBins sum(1, end - begin);
     for (const Piece& piece : pieces) sum.add(piece.start, piece.end, piece.work);
     sum.advance(end - begin);
     return sum.sum(0, 1);
   };
   int64_t width = 1, first = 0, last = 0;
-  Activity middle;
+  BusySums middle;
   {
     const std::shared_lock held(lock_);
     const auto found = activity_.find(device);
-    if (found == activity_.end()) return Activity();
+    if (found == activity_.end()) return BusySums();
     width = found->second.width();
     first = (from + width - 1) / width;
     last = std::min(to / width, found->second.bins());
@@ -53,9 +53,9 @@ Result<Activity> TileIndex::activity(size_t device, int64_t from, int64_t to) {
     if (first < last) middle = found->second.sum(first, last);
   }
   if (first >= last) return exact(from, to);
-  TACHO_ASSIGN(Activity sum, exact(from, first * width));
+  TACHO_ASSIGN(BusySums sum, exact(from, first * width));
   sum.append(middle);
-  TACHO_ASSIGN(const Activity rest, exact(last * width, to));
+  TACHO_ASSIGN(const BusySums rest, exact(last * width, to));
   sum.append(rest);
   return sum;
 }
@@ -65,7 +65,7 @@ walk::Span TileIndex::span_of(size_t device) const {
   return activity_.at(device).span();
 }
 
-Activity TileIndex::bins(size_t device, int64_t from, int64_t to) const {
+BusySums TileIndex::bins(size_t device, int64_t from, int64_t to) const {
   const std::shared_lock held(lock_);
   const auto found = activity_.find(device);
   if (found == activity_.end()) return {};

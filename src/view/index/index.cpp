@@ -24,7 +24,7 @@ constexpr int64_t kMostActivityBins = 1 << 19;  // of all devices
 
 }  // namespace
 
-TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree, const Names& names,
+TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree, const SliceNames& names,
                      const Limits& limits)
     : trace_(std::move(trace)),
       tree_(tree),
@@ -101,8 +101,7 @@ TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree
   unsigned wider = 0;
   while ((length_ >> (base_ + wider)) * static_cast<int64_t>(device_lines_.size() + 1) > kMostActivityBins) ++wider;
   const int64_t width = int64_t{1} << (base_ + wider);
-  for (const auto& [device, below] : device_lines_)
-    activity_.emplace(device, DeviceActivity(length_ / width + 1, width));
+  for (const auto& [device, below] : device_lines_) activity_.emplace(device, DeviceBins(length_ / width + 1, width));
   calls_.emplace(length_ / width + 1, width);
 }
 

@@ -25,8 +25,8 @@
 
 #include "base/result.h"
 #include "trace/trace.h"
-#include "view/index/activity.h"
 #include "view/index/bins.h"
+#include "view/index/device_bins.h"
 #include "view/index/lanes.h"
 #include "view/index/names.h"
 #include "view/index/tree.h"
@@ -117,7 +117,8 @@ struct Tile {
 
 class TileIndex {
  public:
-  TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree, const Names& names, const Limits& limits = {});
+  TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree, const SliceNames& names,
+            const Limits& limits = {});
   ~TileIndex();
   TileIndex(const TileIndex&) = delete;
   TileIndex& operator=(const TileIndex&) = delete;
@@ -196,9 +197,9 @@ class TileIndex {
   /// any.
   walk::Span span_of(size_t device) const;
   /// A device's activity in [from, to).
-  Result<Activity> activity(size_t device, int64_t from, int64_t to);
+  Result<BusySums> activity(size_t device, int64_t from, int64_t to);
   /// The same from whole bins of activity_width() only; both times are multiples of it.
-  Activity bins(size_t device, int64_t from, int64_t to) const;
+  BusySums bins(size_t device, int64_t from, int64_t to) const;
   int64_t activity_width() const { return calls_->width(); }
   /// All readings of a counter, by time.
   std::vector<std::pair<int64_t, double>> values(size_t line) const;
@@ -269,11 +270,11 @@ class TileIndex {
   void process(std::vector<std::shared_ptr<Loaded>>& open, int64_t until);
   void process_line(size_t number, Window& window);
   void process_sums(Window& window, int64_t until);
-  Work work_of(event::Table table, uint32_t name) const {
-    return table == event::Table::kCopy   ? Work::kCopy
-           : table == event::Table::kFill ? Work::kFill
-           : names_.communicates(name)    ? Work::kCollective
-                                          : Work::kKernel;
+  WorkKind work_of(event::Table table, uint32_t name) const {
+    return table == event::Table::kCopy   ? WorkKind::kCopy
+           : table == event::Table::kFill ? WorkKind::kFill
+           : names_.communicates(name)    ? WorkKind::kCollective
+                                          : WorkKind::kKernel;
   }
   Result<std::shared_ptr<const Rows>> rows(size_t part);
   Tile counter_tile(const LineState& line, unsigned level, int64_t index) const;
@@ -287,7 +288,7 @@ class TileIndex {
 
   std::shared_ptr<const trace::Trace> trace_;
   const Tree& tree_;
-  const Names& names_;
+  const SliceNames& names_;
   Limits limits_;
   int64_t t0_ = 0, length_ = 1, run_length_ = 1, long_ = 1;
   unsigned base_ = 0, levels_ = 1;
@@ -306,10 +307,10 @@ class TileIndex {
   std::vector<std::vector<NameSum>> sums_;      // by table, name
   size_t kept_sums_ = 0;
   TileStore store_;
-  std::unordered_map<size_t, DeviceActivity> activity_;
+  std::unordered_map<size_t, DeviceBins> activity_;
   std::unordered_map<size_t, std::vector<size_t>> device_lines_;
   std::vector<bool> group_of_threads_;  // by line: a group without queues below it
-  std::optional<DeviceActivity> calls_;
+  std::optional<DeviceBins> calls_;
 
   std::mutex cache_lock_;
   std::list<std::pair<size_t, std::shared_ptr<const Rows>>> cache_;  // newest first

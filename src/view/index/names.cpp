@@ -64,7 +64,7 @@ uint32_t hue_of(std::string_view text) {
   return static_cast<uint32_t>(trace::hash_128(text).low % 360);
 }
 
-Names::Names(const trace::Trace& trace, const Names* before)
+SliceNames::SliceNames(const trace::Trace& trace, const SliceNames* before)
     : trace_(trace), numbers_(static_cast<size_t>(Table::kEnd)) {
   walk::HashIds ids;  // from 1
   const auto number_of = [&](std::string_view text, Table fact, int64_t dim) {
@@ -119,12 +119,12 @@ Names::Names(const trace::Trace& trace, const Names* before)
     if (other[i]) framework_[i] = false;
 }
 
-std::string Names::text(uint32_t number) const {
+std::string SliceNames::text(uint32_t number) const {
   if (number == 0 || number >= first_.size()) return {};
   return display_name(trace_, first_[number].table, first_[number].dim);
 }
 
-bool Names::communicates(uint32_t number) const {
+bool SliceNames::communicates(uint32_t number) const {
   return number < communicates_.size() && communicates_[number];
 }
 

@@ -19,11 +19,11 @@ std::string display_name(const trace::Trace& trace, event::Table fact, int64_t d
 /// A hue for a name: the same for equal texts in all runs, 0 <= hue < 360.
 uint32_t hue_of(std::string_view text);
 
-class Names {
+class SliceNames {
  public:
   /// Numbers the names of all dimension rows that slices refer to. The trace must outlive this. Where `before` is of
   /// the same recording and shorter, all of its names keep their numbers, or kept() is false.
-  explicit Names(const trace::Trace& trace, const Names* before = nullptr);
+  explicit SliceNames(const trace::Trace& trace, const SliceNames* before = nullptr);
   bool kept() const { return kept_; }
 
   /// Number 0 is the empty name.

@@ -193,12 +193,12 @@ void TileIndex::process_line(size_t number, Window& window) {
 void TileIndex::process_sums(Window& window, int64_t until) {
   for (auto& [device, list] : window.of_device) {
     Window::in_order(list);
-    DeviceActivity& activity = activity_.at(device);
-    for (const Window::Interval& each : list) activity.add(each.start, each.end, static_cast<Work>(each.what));
+    DeviceBins& activity = activity_.at(device);
+    for (const Window::Interval& each : list) activity.add(each.start, each.end, static_cast<WorkKind>(each.what));
   }
   for (auto& [device, activity] : activity_) activity.advance(std::min(until, length_ + 1));
   Window::in_order(window.calls);
-  for (const Window::Interval& each : window.calls) calls_->add(each.start, each.end, Work::kKernel);
+  for (const Window::Interval& each : window.calls) calls_->add(each.start, each.end, WorkKind::kKernel);
   calls_->advance(std::min(until, length_ + 1));
   for (auto& [group, list] : window.of_group) {
     Window::in_order(list);

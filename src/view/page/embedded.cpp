@@ -16,7 +16,7 @@ using event::Table;
 
 namespace {
 
-void put_names(JsonWriter& json, Packed& packed, const Names& names) {
+void put_names(JsonWriter& json, Packed& packed, const SliceNames& names) {
   const auto list = [&](JsonLiteral name, auto value_of) {
     json.name(name).begin_array();
     for (uint32_t i = 0; i < names.size(); ++i) {

@@ -116,7 +116,7 @@ TEST(Formula, MissingCountersMakeTheWholeFormulaNotComputable) {
   const Program program(environment);
   const Formula formula = *parse_formula("AVG(A / (NOPE * $GRBM_GUI_ACTIVE_PER_XCD)) + $max_mclk");
   std::vector<std::string> missing;
-  for (const Input& input : program.inputs(formula, {}))
+  for (const FormulaInput& input : program.inputs(formula, {}))
     if (!input.available) missing.push_back(input.name);
   EXPECT_EQ(missing, (std::vector<std::string>{"NOPE", "$max_mclk"}));
 }

@@ -65,7 +65,7 @@ TEST(Program, AColumnHasNoValueAndAValueNoColumn) {
   const workload::Workload run = four_dispatches();
   Program program(environment_of(run));
   const Program::Node column = program.keep(program.compile(formula_of("B / A"), {}));
-  const Program::Node mean = program.keep(program.compile(formula_of("B / A"), {}), Op::kAvg);
+  const Program::Node mean = program.keep(program.compile(formula_of("B / A"), {}), FormulaOp::kAvg);
   program.run();
   EXPECT_TRUE(program.is_column(column));
   EXPECT_EQ(program.value(column).kind, Value::Kind::kNotComputable);
@@ -90,8 +90,9 @@ TEST(Program, RunComputesWhatCameSinceTheLastTime) {
 TEST(Program, NamesItsInputsInTheOrderOfTheFormulaAndSaysWhichAreMissing) {
   const workload::Workload run = four_dispatches();
   const Program program(environment_of(run));
-  EXPECT_EQ(program.inputs(formula_of("AVG(B / ABSENT + B) * $cu_per_gpu"), {}),
-            (std::vector<Input>{{"B", "pmc_perf", true}, {"ABSENT", "pmc_perf", false}, {"$cu_per_gpu", "", true}}));
+  EXPECT_EQ(
+      program.inputs(formula_of("AVG(B / ABSENT + B) * $cu_per_gpu"), {}),
+      (std::vector<FormulaInput>{{"B", "pmc_perf", true}, {"ABSENT", "pmc_perf", false}, {"$cu_per_gpu", "", true}}));
 }
 
 TEST(Program, ALevelReadsItsOwnPass) {
@@ -103,7 +104,7 @@ TEST(Program, ALevelReadsItsOwnPass) {
   program.run();
   EXPECT_EQ(program.value(here).number, 12);
   EXPECT_EQ(program.value(there).number, 280);
-  EXPECT_EQ(program.inputs(formula_of("DEEP"), {"LEVEL", -1}), (std::vector<Input>{{"DEEP", "LEVEL", true}}));
+  EXPECT_EQ(program.inputs(formula_of("DEEP"), {"LEVEL", -1}), (std::vector<FormulaInput>{{"DEEP", "LEVEL", true}}));
 }
 
 TEST(Program, StepsEndWithTheFormula) {

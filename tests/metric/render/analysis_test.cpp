@@ -86,7 +86,7 @@ TEST(Analysis, ComparesAllArchitecturesWithOneAnother) {
     ASSERT_TRUE(run) << run.error().message;
     runs.push_back(std::move(*run));
   }
-  const Comparison comparison = compare(runs);
+  const ComparedRuns comparison = compare(runs);
   EXPECT_GT(comparison.tables.size(), 30U);
   for (const ComparedTable& table : comparison.tables)
     for (const ComparedRow& row : table.rows)

@@ -487,10 +487,10 @@ void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::Pa
   const auto& queue = *static_cast<Tracked*>(data);
   State& s = state();
   if (s.finished) return writer(given, count);
-  const auto* const packets = static_cast<const hsa::Dispatch*>(given);
-  std::vector<hsa::Dispatch> out;
+  const auto* const packets = static_cast<const hsa::KernelPacket*>(given);
+  std::vector<hsa::KernelPacket> out;
   for (uint64_t at = 0; at < count; ++at) {
-    hsa::Dispatch packet = packets[at];
+    hsa::KernelPacket packet = packets[at];
     if ((packet.header & 0xff) != hsa::kTypeDispatch) {
       out.push_back(packet);
       continue;
@@ -540,7 +540,7 @@ void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::Pa
       AqlPacket vendor = from;
       vendor.header = header;
       vendor.completion = signal;
-      hsa::Dispatch& to = out.emplace_back();
+      hsa::KernelPacket& to = out.emplace_back();
       static_assert(sizeof to == sizeof vendor);
       memcpy(static_cast<void*>(&to), &vendor, sizeof vendor);
     };
@@ -558,7 +558,7 @@ void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::Pa
       hsa::Barrier barrier{};
       barrier.header = hsa::kTypeBarrierAnd | kBarrier | hsa::kReleaseSystem;
       barrier.completion = theirs;
-      hsa::Dispatch& to = out.emplace_back();
+      hsa::KernelPacket& to = out.emplace_back();
       memcpy(static_cast<void*>(&to), &barrier, sizeof barrier);
     }
     if (work->config != 0) {

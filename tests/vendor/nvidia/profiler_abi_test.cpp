@@ -21,7 +21,7 @@ namespace sampling = tacho::vendor::cupti::sampling;
   EXPECT_EQ(offsetof(ours, field), offsetof(theirs, their_field)) << #theirs "." #their_field
 
 TEST(CuptiHeaders, HostStructures) {
-  SAME_SIZE(host::Initialize, host::kSizeOf, CUpti_Profiler_Host_Initialize_Params);
+  SAME_SIZE(host::HostInitialize, host::kSizeOf, CUpti_Profiler_Host_Initialize_Params);
   SAME_SIZE(host::Deinitialize, host::kSizeOf, CUpti_Profiler_Host_Deinitialize_Params);
   SAME_SIZE(host::Chips, host::kSizeOf, CUpti_Profiler_Host_GetSupportedChips_Params);
   SAME_SIZE(host::BaseMetrics, host::kSizeOf, CUpti_Profiler_Host_GetBaseMetrics_Params);
@@ -36,7 +36,7 @@ TEST(CuptiHeaders, HostStructures) {
   SAME_FIELD(host::Evaluate, range, CUpti_Profiler_Host_EvaluateToGpuValues_Params, rangeIndex);
   SAME_FIELD(host::Evaluate, values, CUpti_Profiler_Host_EvaluateToGpuValues_Params, pMetricValues);
   SAME_FIELD(host::SubMetrics, names, CUpti_Profiler_Host_GetSubMetrics_Params, ppSubMetrics);
-  SAME_FIELD(host::Initialize, object, CUpti_Profiler_Host_Initialize_Params, pHostObject);
+  SAME_FIELD(host::HostInitialize, object, CUpti_Profiler_Host_Initialize_Params, pHostObject);
   EXPECT_EQ(host::kRangeProfiler, CUPTI_PROFILER_TYPE_RANGE_PROFILER);
 }
 
@@ -63,13 +63,13 @@ TEST(CuptiHeaders, RangeProfilerStructures) {
 }
 
 TEST(CuptiHeaders, SamplingStructures) {
-  EXPECT_EQ(sizeof(sampling::Context), CUpti_PCSamplingEnableParamsSize);
-  EXPECT_EQ(sizeof(sampling::Context), CUpti_PCSamplingDisableParamsSize);
+  EXPECT_EQ(sizeof(sampling::ContextCall), CUpti_PCSamplingEnableParamsSize);
+  EXPECT_EQ(sizeof(sampling::ContextCall), CUpti_PCSamplingDisableParamsSize);
   EXPECT_EQ(sizeof(sampling::ReasonCount), CUpti_PCSamplingGetNumStallReasonsParamsSize);
   EXPECT_EQ(sizeof(sampling::Reasons), CUpti_PCSamplingGetStallReasonsParamsSize);
   EXPECT_EQ(sizeof(sampling::Configure), CUpti_PCSamplingConfigurationInfoParamsSize);
   EXPECT_EQ(sizeof(sampling::GetData), CUpti_PCSamplingGetDataParamsSize);
-  EXPECT_EQ(sizeof(sampling::Setting), sizeof(CUpti_PCSamplingConfigurationInfo));
+  EXPECT_EQ(sizeof(sampling::SamplingSetting), sizeof(CUpti_PCSamplingConfigurationInfo));
   EXPECT_EQ(sizeof(sampling::Sampled), sizeof(CUpti_PCSamplingPCData));
   EXPECT_EQ(sizeof(sampling::Data), sizeof(CUpti_PCSamplingData));
   EXPECT_EQ(sizeof(sampling::Crc), CUpti_GetCubinCrcParamsSize);
@@ -79,7 +79,7 @@ TEST(CuptiHeaders, SamplingStructures) {
   SAME_FIELD(sampling::Data, sampled, CUpti_PCSamplingData, pPcData);
   SAME_FIELD(sampling::Data, remaining, CUpti_PCSamplingData, remainingNumPcs);
   SAME_FIELD(sampling::Data, hardware_buffer_full, CUpti_PCSamplingData, hardwareBufferFull);
-  SAME_FIELD(sampling::Setting, value, CUpti_PCSamplingConfigurationInfo, attributeData);
+  SAME_FIELD(sampling::SamplingSetting, value, CUpti_PCSamplingConfigurationInfo, attributeData);
   SAME_FIELD(sampling::Crc, crc, CUpti_GetCubinCrcParams, cubinCrc);
   EXPECT_EQ(sampling::kScratchBuffer, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SCRATCH_BUFFER_SIZE);
   EXPECT_EQ(sampling::kCollectionMode, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE);

@@ -136,7 +136,7 @@ TEST_P(Indexed, TilesShowExactlyTheRows) {
   const unsigned seed = GetParam();
   const auto trace = random_trace(seed, 3000 + static_cast<int>(seed % 5) * 1500, seed % 2 == 0 ? 64 : 400);
   const Tree tree(*trace);
-  const Names names(*trace);
+  const SliceNames names(*trace);
   // A few lines stay in memory, the others are read from their chunks.
   // Small limits, so that tiles of every kind come up.
   TileIndex index(
@@ -217,7 +217,7 @@ TEST_P(Indexed, GroupsAndDevicesAreUnions) {
   const unsigned seed = GetParam();
   const auto trace = random_trace(seed + 1000, 2500, 100);
   const Tree tree(*trace);
-  const Names names(*trace);
+  const SliceNames names(*trace);
   TileIndex index(trace, tree, names, {.resident = 500, .chunks = 3, .together = 3, .most_bins = 1024});
   index.start();
   ASSERT_TRUE(index.wait());
@@ -283,7 +283,7 @@ TEST_P(Indexed, FineTilesOfGroupsAreUnions) {
   const unsigned seed = GetParam();
   const auto trace = random_trace(seed + 4000, 2500, 100);
   const Tree tree(*trace);
-  const Names names(*trace);
+  const SliceNames names(*trace);
   TileIndex index(
       trace, tree, names,
       {.resident = 500, .chunks = 3, .together = 3, .slices = seed % 2 == 0 ? 4096u : 20u, .most_bins = 1024});
@@ -323,7 +323,7 @@ TEST_P(Indexed, FineTilesOfGroupsAreUnions) {
 TEST_P(Indexed, CountersKeepTheirExtremes) {
   const auto trace = random_trace(GetParam() + 2000, 1500, 100);
   const Tree tree(*trace);
-  const Names names(*trace);
+  const SliceNames names(*trace);
   TileIndex index(trace, tree, names);
   index.start();
   ASSERT_TRUE(index.wait());
@@ -358,7 +358,7 @@ TEST_P(Indexed, CountersKeepTheirExtremes) {
 TEST_P(Indexed, FindsEveryRowOfAName) {
   const auto trace = random_trace(GetParam() + 3000, 2000, 50);
   const Tree tree(*trace);
-  const Names names(*trace);
+  const SliceNames names(*trace);
   TileIndex index(trace, tree, names, {.resident = 0, .chunks = 4, .together = 2, .most_bins = 1024});
   index.start();
   ASSERT_TRUE(index.wait());

@@ -258,13 +258,13 @@ constexpr Role large(Role role) {
   return role;
 }
 
-struct MpiCall {
+struct MpiFunction {
   const char* name;
   size_t parameters;
   Role role;
 };
 /// All of them, by the number in event/functions/functions_mpi.def; 0 is none.
-inline constexpr MpiCall kCalls[] = {
+inline constexpr MpiFunction kCalls[] = {
     {"", 0, {}},
 #define TACHO_MPI(name, parameters, role) {#name, parameters, role},
 #include "event/functions/functions_mpi.def"

@@ -24,15 +24,16 @@ uint32_t elements_of(const llvm::Type* type) {
 }
 
 // 0 add, 1 mul, 2 fma, 3 other, of the type's width.
-Operation floating(const llvm::Type* type, int what) {
+CountedOperation floating(const llvm::Type* type, int what) {
   const llvm::Type* const scalar = type->getScalarType();
   const int width = scalar->isHalfTy() ? 0 : scalar->isFloatTy() ? 1 : scalar->isDoubleTy() ? 2 : -1;
-  return width < 0 ? Operation::kEnd : static_cast<Operation>(width * 4 + what);
+  return width < 0 ? CountedOperation::kEnd : static_cast<CountedOperation>(width * 4 + what);
 }
 
 Classified integer(const llvm::Type* type) {
   const bool wide = type->getScalarSizeInBits() > 32 || type->isPtrOrPtrVectorTy();
-  return {wide ? Kind::kInt64 : Kind::kInt32, wide ? Operation::kInt64 : Operation::kInt32, elements_of(type)};
+  return {wide ? Kind::kInt64 : Kind::kInt32, wide ? CountedOperation::kInt64 : CountedOperation::kInt32,
+          elements_of(type)};
 }
 
 Kind load_from(unsigned space) {

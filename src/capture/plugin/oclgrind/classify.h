@@ -41,7 +41,7 @@ enum class InstructionClass : uint8_t {
 };
 
 /// In the order of V_OPS_* in counters.def.
-enum class Operation : uint8_t {
+enum class CountedOperation : uint8_t {
   kAddF16,
   kMulF16,
   kFmaF16,
@@ -61,8 +61,8 @@ enum class Operation : uint8_t {
 
 struct Classified {
   InstructionClass kind = InstructionClass::kOther;
-  Operation operation = Operation::kEnd;  ///< kEnd: no arithmetic
-  uint32_t elements = 0;                  ///< operations of one execution
+  CountedOperation operation = CountedOperation::kEnd;  ///< kEnd: no arithmetic
+  uint32_t elements = 0;                                ///< operations of one execution
 };
 
 Classified classify(const llvm::Instruction& instruction);

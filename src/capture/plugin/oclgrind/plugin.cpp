@@ -51,7 +51,7 @@ enum Counter : size_t {
 using Counts = std::array<uint64_t, kCounters>;
 
 constexpr size_t kClasses = static_cast<size_t>(InstructionClass::kEnd);
-constexpr size_t kOperations = static_cast<size_t>(Operation::kEnd);
+constexpr size_t kOperations = static_cast<size_t>(CountedOperation::kEnd);
 static_assert(V_INST_OTHER - V_INST_FP_ADD + 1 == kClasses);
 static_assert(V_OPS_INT64 - V_OPS_ADD_F16 + 1 == kOperations);
 
@@ -431,7 +431,7 @@ class VirtualGpu : public oclgrind::Plugin {
         if (classified.kind == InstructionClass::kNothing) continue;
         ++made->instructions;
         ++made->classes[static_cast<size_t>(classified.kind)];
-        if (classified.operation != Operation::kEnd)
+        if (classified.operation != CountedOperation::kEnd)
           made->operations[static_cast<size_t>(classified.operation)] += classified.elements;
       }
       blocks_[&block] = made.get();

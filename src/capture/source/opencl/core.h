@@ -219,9 +219,9 @@ struct CallTimes {
 };
 
 /// One API call. The constructor takes the correlation and the start; end() takes the end and writes the row.
-class Span {
+class ApiSpan {
  public:
-  explicit Span(uint64_t bits) : bits_(bits) {
+  explicit ApiSpan(uint64_t bits) : bits_(bits) {
     tape::ThreadState& state = tape::t_state;
     times_.correlation = tape::next_correlation();
     outer_ = state.open_correlation;
@@ -269,7 +269,7 @@ template <auto Member, typename R, typename... A>
 struct Traced<Member, R (*)(A...)> {
   static R call(uint64_t bits, CallTimes& times, A... args) {
     if constexpr (std::is_void_v<R>) {
-      Span span(bits);
+      ApiSpan span(bits);
       next<Member, A...>(args...);
       span.arguments(SlotOf<Member>::kNumber, args...);
       span.end(SlotOf<Member>::kNumber, 0);
@@ -281,7 +281,7 @@ struct Traced<Member, R (*)(A...)> {
         if (last_of(args...) == nullptr) last_of(args...) = &code;
         where = last_of(args...);
       }
-      Span span(bits);
+      ApiSpan span(bits);
       const R result = next<Member, A...>(args...);
       span.arguments(SlotOf<Member>::kNumber, args...);
       if constexpr (std::is_same_v<R, cl_int>)

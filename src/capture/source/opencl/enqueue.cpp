@@ -296,7 +296,7 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue handle, cl_kernel kernel_hand
       SlotOf<&D::clEnqueueNDRangeKernel>::kNumber, bit::kDispatch,
       [](auto... inner) { return next<&D::clEnqueueNDRangeKernel>(inner...); },
       [&](ClCommand& command, ClQueue& queue, auto...) {
-        ClKernel* const kernel = kernel_of(kernel_handle);
+        KernelObject* const kernel = kernel_of(kernel_handle);
         if (kernel == nullptr) return false;
         if (!kernel->included) {
           count_filtered();
@@ -334,7 +334,7 @@ cl_int CL_API_CALL enqueue_task(cl_command_queue handle, cl_kernel kernel_handle
       SlotOf<&D::clEnqueueTask>::kNumber, bit::kDispatch,
       [](auto... inner) { return next<&D::clEnqueueTask>(inner...); },
       [&](ClCommand& command, ClQueue& queue, auto...) {
-        ClKernel* const kernel = kernel_of(kernel_handle);
+        KernelObject* const kernel = kernel_of(kernel_handle);
         if (kernel == nullptr) return false;
         if (!kernel->included) {
           count_filtered();

@@ -45,7 +45,7 @@ struct EnqueueCall<R (*)(A...)> {
       cl_int*& errcode = std::get<cl_int*&>(std::tie(args...));
       if (errcode == nullptr) errcode = &code;
     }
-    Span span(bits);
+    ApiSpan span(bits);
     sampler::launch_stack(span.times().correlation);
     const sampler::CallCounts counts;
     // A runtime may build one call from others, which must not be recorded. But a copy that waits may run the program's

@@ -32,7 +32,7 @@ struct Extension {
     const uint64_t bits = enabled_bits();
     if (bits == 0 || only_forward()) return forward(args...);
     cl_int code = CL_SUCCESS;
-    Span span(bits);
+    ApiSpan span(bits);
     const Inner inner;
     auto result = forward(args...);
     if constexpr (std::is_same_v<decltype(result), cl_int>)

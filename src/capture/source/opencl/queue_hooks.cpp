@@ -26,7 +26,7 @@ cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id devic
       const Inner inner;
       return next<&D::clCreateCommandQueue>(context, device, properties, code);
     };
-    Span span(bits);
+    ApiSpan span(bits);
     queue = call(forced ? asked | CL_QUEUE_PROFILING_ENABLE : asked);
     if (queue == nullptr && forced && (asked & CL_QUEUE_PROFILING_ENABLE) == 0) {
       forced = false;  // as the program asked: its error, or its queue without profiling
@@ -99,7 +99,7 @@ cl_int CL_API_CALL get_queue_info(cl_command_queue handle, cl_command_queue_info
   if (what == CL_QUEUE_PROPERTIES_ARRAY) {
     // The list as the program gave it. Whether the runtime knows the question at all, it says itself.
     const uint64_t bits = enabled_bits();
-    Span span(bits);
+    ApiSpan span(bits);
     size_t real = 0;
     cl_int result = next<&D::clGetCommandQueueInfo>(handle, what, size_t{0}, nullptr, &real);
     if (result == CL_SUCCESS)
@@ -132,7 +132,7 @@ cl_int CL_API_CALL get_profiling(cl_event event, cl_profiling_info what, size_t 
   if (only_forward()) return next<&D::clGetEventProfilingInfo>(event, what, size, value, size_ret);
   const ClQueue* const queue = queue_of_event(event);
   if (hides_profiling(queue)) {
-    Span span(enabled_bits());
+    ApiSpan span(enabled_bits());
     span.arguments(SlotOf<&D::clGetEventProfilingInfo>::kNumber, event, what, size, value, size_ret);
     span.end(SlotOf<&D::clGetEventProfilingInfo>::kNumber, CL_PROFILING_INFO_NOT_AVAILABLE);
     return CL_PROFILING_INFO_NOT_AVAILABLE;
@@ -302,7 +302,7 @@ cl_command_queue create_queue_by(CreateQueue forward, uint16_t function, cl_cont
       const Inner inner;
       return forward(context, device, with, code);
     };
-    Span span(bits);
+    ApiSpan span(bits);
     queue = call(forced ? list : asked);
     if (queue == nullptr && forced && (properties & CL_QUEUE_PROFILING_ENABLE) == 0) {
       forced = false;

@@ -40,7 +40,7 @@ struct Tracked {
   const HsaDevice* device;
   void (*on_error)(hsa::Status, hsa::Queue*, void*);  // the program's
   void* on_error_data;
-  hsa::Dispatch* packets;  // room for the packets written in place of the program's
+  hsa::KernelPacket* packets;  // room for the packets written in place of the program's
   uint32_t capacity;
 };
 
@@ -189,10 +189,10 @@ uint32_t count_launch() {
 void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::PacketWriter writer) {
   auto& queue = *static_cast<Tracked*>(data);
   if (!active() || queue.capacity < 2 * count) return writer(given, count);
-  const auto* const packets = static_cast<const hsa::Dispatch*>(given);
+  const auto* const packets = static_cast<const hsa::KernelPacket*>(given);
   uint64_t out = 0;
   for (uint64_t at = 0; at < count; ++at) {
-    hsa::Dispatch& packet = queue.packets[out++];
+    hsa::KernelPacket& packet = queue.packets[out++];
     packet = packets[at];
     if ((packet.header & 0xff) != hsa::kTypeDispatch) continue;
     const uint32_t ordinal = count_launch(), graph_node = next_graph_node();
@@ -254,8 +254,8 @@ void unclaim(Tracked& tracked) {
 void track(Tracked& fresh, hsa::Queue* queue, const HsaDevice& device) {
   const uint32_t capacity = 2 * queue->size;
   if (fresh.capacity < capacity) {
-    if (fresh.packets != nullptr) munmap(fresh.packets, fresh.capacity * sizeof(hsa::Dispatch));
-    fresh.packets = static_cast<hsa::Dispatch*>(map_pages(capacity * sizeof(hsa::Dispatch)));
+    if (fresh.packets != nullptr) munmap(fresh.packets, fresh.capacity * sizeof(hsa::KernelPacket));
+    fresh.packets = static_cast<hsa::KernelPacket*>(map_pages(capacity * sizeof(hsa::KernelPacket)));
     fresh.capacity = fresh.packets == nullptr ? 0 : capacity;
   }
   fresh.device = &device;

@@ -17,7 +17,7 @@ namespace tacho::cli::rocprofv3 {
 
 struct CounterPlan {
   counter::Chosen chosen;
-  counter::Plan plan;
+  counter::PassPlan plan;
   std::string include, exclude;                    // POSIX regular expressions over kernel names
   std::vector<counter::Filter::Range> iterations;  // for each kernel, counted from 1
 };

@@ -51,7 +51,7 @@ bool parse_instances(std::string_view bytes, std::vector<CountedDispatch>& out, 
       counted.pass = head.pass;
       counted.selected = head.selected != 0;
       if (head.once < spool::kRanOnceReasons) counted.once = static_cast<spool::RanOnce>(head.once);
-      Dispatch& dispatch = counted.dispatch;
+      ObservedDispatch& dispatch = counted.dispatch;
       dispatch.index = head.index;
       dispatch.pid = head.pid;
       dispatch.tid = head.tid;

@@ -25,7 +25,7 @@ struct UnitValue {
 };
 
 struct CountedDispatch {
-  Dispatch dispatch;  ///< start and end are CLOCK_BOOTTIME
+  ObservedDispatch dispatch;  ///< start and end are CLOCK_BOOTTIME
   size_t pass = 0;
   bool selected = false;
   spool::RanOnce once = spool::RanOnce::kNo;

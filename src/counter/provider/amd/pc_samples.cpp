@@ -99,7 +99,7 @@ void take_dispatch(const std::byte* at, size_t size, SampledProcess& out) {
   ran.id = f::number.read(at, size);
   ran.kernel = f::kernel.read(at, size);
   ran.correlation = sdk::any::correlation.read(at, size);
-  Dispatch& d = ran.dispatch;
+  ObservedDispatch& d = ran.dispatch;
   d.pid = out.pid;
   d.tid = static_cast<uint32_t>(f::thread.read(at, size));
   d.queue = static_cast<int64_t>(f::queue.read(at, size));
@@ -209,7 +209,7 @@ class Comgr {
 // A code object of a process: its bytes, and its file for source lines.
 struct LoadedCode {
   CodeImage image{""};
-  std::unique_ptr<decode::Module> module;
+  std::unique_ptr<decode::CodeModule> module;
   std::string architecture;
 };
 
@@ -229,7 +229,7 @@ LoadedCode load_code(const std::string& folder, const std::string& process, uint
     if (parse_code_uri(code.uri, file, offset, size)) bytes = bytes_of_file(file, offset, size);
     std::ofstream(path, std::ios::binary) << bytes;  // the spool's folder goes away with the run
   }
-  loaded.module = std::make_unique<decode::Module>(path, "");
+  loaded.module = std::make_unique<decode::CodeModule>(path, "");
   loaded.image = CodeImage(std::move(bytes));
   return loaded;
 }
@@ -274,7 +274,7 @@ class Merger {
     for (SampledRun::Ran& ran : of.dispatches) {
       most_dispatch = std::max(most_dispatch, ran.id);
       const auto kernel = of.kernels.find(ran.kernel);
-      Dispatch& d = ran.dispatch;
+      ObservedDispatch& d = ran.dispatch;
       d.kernel = kernel != of.kernels.end() ? demangle(kernel->second.name) : fmt::format("kernel #{}", ran.kernel);
       if (kernel != of.kernels.end()) {
         d.arch_vgpr = kernel->second.vector;

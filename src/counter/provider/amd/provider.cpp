@@ -128,7 +128,7 @@ class AmdProvider : public Provider {
     return list;
   }
 
-  Result<Plan> plan(const Device& device, std::span<const std::string> counters) const override {
+  Result<PassPlan> plan(const Device& device, std::span<const std::string> counters) const override {
     const std::set<std::string> known = known_counters(device.facts);
     std::set<std::string> plain, levels;
     std::map<std::string, std::set<std::string>> with_level;
@@ -172,10 +172,10 @@ class AmdProvider : public Provider {
         if (!pass.take(counter, 1)) return fail("{} does not fit into any pass", counter);
       }
     }
-    Plan plan;
+    PassPlan plan;
     int number = 0;
     for (const OpenPass& pass : open) {
-      Pass& made = plan.passes.emplace_back();
+      PlannedPass& made = plan.passes.emplace_back();
       made.name = pass.name.empty() ? fmt::format("pmc_perf_{}", number++) : pass.name;
       for (const std::string& counter : pass.counters) {
         if (!counter.ends_with('[')) {
@@ -196,7 +196,7 @@ class AmdProvider : public Provider {
     return {};
   }
 
-  tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan,
+  tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const PassPlan& plan,
                                                      const CollectRequest& request, Observer& observer) const override {
     Outcome outcome;
     const bool multiplexed = request.multiplex != Multiplex::kNone && plan.passes.size() > 1;
@@ -266,7 +266,7 @@ class AmdProvider : public Provider {
                               : stochastic         ? kCyclesOfSample
                                                    : kMicrosecondsOfSample;
     const auto method = stochastic ? SamplingMethod::kStochastic : SamplingMethod::kHostTrap;
-    auto spool = Spool::create(
+    auto spool = SpoolFolder::create(
         request.folder, request.filter,
         {{"sampling", fmt::format("{} {} {}", static_cast<int>(method), static_cast<int>(unit), interval)}});
     if (!spool) return fail_with(std::move(spool));
@@ -309,7 +309,7 @@ class AmdProvider : public Provider {
 
   // The dispatches of the run that sampled, in place of those that a run would have counted: with their times, without
   // values.
-  static void keep_sampled_dispatches(const Plan& plan, const Outcome& outcome, Observer& observer) {
+  static void keep_sampled_dispatches(const PassPlan& plan, const Outcome& outcome, Observer& observer) {
     if (!outcome.sampled || plan.passes.empty()) return;
     PassResult result;
     result.counters = plan.passes.front().counters;
@@ -326,7 +326,7 @@ class AmdProvider : public Provider {
     std::vector<std::string> names;     // of the counters
   };
 
-  static Requests requests_of(const Plan& plan) {
+  static Requests requests_of(const PassPlan& plan) {
     Requests made;
     std::map<std::string, size_t> known;
     const auto index_of = [&](const std::string& counter, const std::string& expression) {
@@ -339,7 +339,7 @@ class AmdProvider : public Provider {
       return at->second;
     };
     std::vector<std::string> pass_lines;
-    for (const Pass& pass : plan.passes) {
+    for (const PlannedPass& pass : plan.passes) {
       amd::Columns& columns = made.columns.emplace_back();
       std::set<size_t> wanted;
       for (const std::string& counter : pass.counters) {
@@ -359,8 +359,9 @@ class AmdProvider : public Provider {
   }
 
   // False if further runs are useless.
-  tl::expected<bool, launch::LaunchError> one_run(const Device& device, const Plan& plan, const CollectRequest& request,
-                                                  How how, size_t number, Observer& observer, Outcome& outcome,
+  tl::expected<bool, launch::LaunchError> one_run(const Device& device, const PassPlan& plan,
+                                                  const CollectRequest& request, How how, size_t number,
+                                                  Observer& observer, Outcome& outcome,
                                                   std::vector<std::string>& before, std::set<std::string>& told) const {
     Requests requests = requests_of(plan);
     requests.settings.emplace_back("policy", how == How::kApplication                  ? fmt::format("{}", number)
@@ -369,7 +370,7 @@ class AmdProvider : public Provider {
                                                                                        : "launch");
     const int64_t patience = patience_s();
     if (how == How::kReplayed) requests.settings.emplace_back("patience", fmt::format("{}", patience * 1000));
-    auto spool = Spool::create(request.folder, request.filter, requests.settings);
+    auto spool = SpoolFolder::create(request.folder, request.filter, requests.settings);
     if (!spool) return fail_with(std::move(spool));
     TargetRunOptions options;
     options.command = request.command;
@@ -440,7 +441,7 @@ class AmdProvider : public Provider {
   }
 
   // Hands the values of one pass to the observer.
-  static void pass_on(const Device& device, const Plan& plan, size_t pass, const Requests& requests, bool instances,
+  static void pass_on(const Device& device, const PassPlan& plan, size_t pass, const Requests& requests, bool instances,
                       std::span<const std::span<const amd::CountedDispatch>> dispatches, Observer& observer) {
     PassResult result;
     result.pass = pass;
@@ -492,7 +493,7 @@ class AmdProvider : public Provider {
     }
   }
 
-  static void warn_of_few_dispatches(const std::vector<amd::CountedDispatch>& records, const Plan& plan,
+  static void warn_of_few_dispatches(const std::vector<amd::CountedDispatch>& records, const PassPlan& plan,
                                      Multiplex policy, Observer& observer) {
     const size_t passes = plan.passes.size();
     std::map<std::string, size_t> seen;

@@ -123,10 +123,10 @@ class CpuProvider : public Provider {
     return list;
   }
 
-  Result<Plan> plan(const Device&, std::span<const std::string> counters) const override {
+  Result<PassPlan> plan(const Device&, std::span<const std::string> counters) const override {
     const std::set<std::string> wanted(counters.begin(), counters.end());
-    Plan plan;
-    Pass software{"", {}, ""};
+    PassPlan plan;
+    PlannedPass software{"", {}, ""};
     std::vector<std::string> hardware;
     for (const std::string& counter : wanted) {
       const auto event = event_named(counter);
@@ -141,7 +141,7 @@ class CpuProvider : public Provider {
     }
     const size_t passes = std::max<size_t>(1, (hardware.size() + kHardwareCounters - 1) / kHardwareCounters);
     for (size_t i = 0; i < passes; ++i) {
-      Pass pass{fmt::format("pmc_perf_{}", i), {}, ""};
+      PlannedPass pass{fmt::format("pmc_perf_{}", i), {}, ""};
       if (i == 0) pass.counters = software.counters;
       for (size_t k = i * kHardwareCounters; k < std::min(hardware.size(), (i + 1) * kHardwareCounters); ++k)
         pass.counters.push_back(hardware[k]);
@@ -156,14 +156,14 @@ class CpuProvider : public Provider {
     return {};
   }
 
-  tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan, const CollectRequest& request,
+  tl::expected<Outcome, launch::LaunchError> collect(const Device&, const PassPlan& plan, const CollectRequest& request,
                                                      Observer& observer) const override {
     Outcome outcome;
     const bool multiplexed = request.multiplex != Multiplex::kNone && plan.passes.size() > 1;
     const size_t runs = multiplexed ? 1 : plan.passes.size();
     std::vector<std::string> kernels_before;
     if (request.operators) {
-      TACHO_ASSIGN(const Spool spool, Spool::create(request.folder, {}, {}));
+      TACHO_ASSIGN(const SpoolFolder spool, SpoolFolder::create(request.folder, {}, {}));
       TACHO_ASSIGN(const std::string vendors, vendor_folder(spool.folder(), "pocl", find_pocl()));
       if (const auto status =
               record_operators(request, {{"OCL_ICD_VENDORS", vendors}, {"OCL_ICD_FILENAMES", ""}}, observer, outcome);
@@ -193,13 +193,13 @@ class CpuProvider : public Provider {
   }
 
  private:
-  tl::expected<void, launch::LaunchError> one_run(const Plan& plan, const CollectRequest& request, bool multiplexed,
+  tl::expected<void, launch::LaunchError> one_run(const PassPlan& plan, const CollectRequest& request, bool multiplexed,
                                                   size_t number, Observer& observer, Outcome& outcome,
                                                   std::vector<std::string>& kernels_before) const {
     auto layer = find_layer();
     if (!layer) return fail_with(std::move(layer));
     std::vector<std::pair<std::string, std::string>> settings;
-    for (const Pass& pass : plan.passes) {
+    for (const PlannedPass& pass : plan.passes) {
       std::string events;
       for (const std::string& counter : pass.counters)
         events += fmt::format("{}{}", events.empty() ? "" : ",", *event_named(counter));
@@ -208,7 +208,7 @@ class CpuProvider : public Provider {
     settings.emplace_back("policy", !multiplexed                              ? fmt::format("{}", number)
                                     : request.multiplex == Multiplex::kKernel ? "kernel"
                                                                               : "launch");
-    auto spool = Spool::create(request.folder, request.filter, settings);
+    auto spool = SpoolFolder::create(request.folder, request.filter, settings);
     if (!spool) return fail_with(std::move(spool));
     auto vendors = vendor_folder(spool->folder(), "pocl", find_pocl());
     if (!vendors) return fail_with(std::move(vendors));
@@ -245,7 +245,7 @@ class CpuProvider : public Provider {
     if (outcome.runs == 1) outcome.seen = records->size() + lost;
 
     std::vector<std::string> kernels;
-    std::vector<Dispatch> dispatches;
+    std::vector<ObservedDispatch> dispatches;
     std::set<std::string> names;
     for (const SpooledDispatch& record : *records) {
       kernels.push_back(record.dispatch.kernel);
@@ -288,7 +288,7 @@ class CpuProvider : public Provider {
     return {};
   }
 
-  static void warn_of_missing(const std::vector<SpooledDispatch>& records, const Plan& plan, Multiplex policy,
+  static void warn_of_missing(const std::vector<SpooledDispatch>& records, const PassPlan& plan, Multiplex policy,
                               Observer& observer) {
     const size_t passes = plan.passes.size();
     std::map<std::string, size_t> seen;

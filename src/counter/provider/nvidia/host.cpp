@@ -24,7 +24,7 @@ namespace {
 struct Library {
   void* handle = nullptr;
   std::string path;
-  int (*initialize)(abi::Initialize*) = nullptr;
+  int (*initialize)(abi::HostInitialize*) = nullptr;
   int (*deinitialize)(abi::Deinitialize*) = nullptr;
   int (*chips)(abi::Chips*) = nullptr;
   int (*base_metrics)(abi::BaseMetrics*) = nullptr;
@@ -119,7 +119,7 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& chip, std::span<cons
   std::unique_ptr<Host> host(new Host);
   host->chip_ = chip;
   host->availability_.assign(availability.begin(), availability.end());
-  abi::Initialize initialize{};
+  abi::HostInitialize initialize{};
   initialize.type = abi::kRangeProfiler;
   initialize.chip = host->chip_.c_str();
   initialize.availability = host->availability_.empty() ? nullptr : host->availability_.data();

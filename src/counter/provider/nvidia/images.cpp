@@ -18,7 +18,7 @@ namespace tacho::counter::nvidia {
 
 namespace fs = std::filesystem;
 
-bool parse_launches(std::string_view bytes, std::vector<Launch>& out) {
+bool parse_launches(std::string_view bytes, std::vector<MeasuredLaunch>& out) {
   while (!bytes.empty()) {
     spool::CounterRecord record;
     if (bytes.size() < sizeof record) return false;
@@ -26,8 +26,8 @@ bool parse_launches(std::string_view bytes, std::vector<Launch>& out) {
     if (record.magic != spool::kCounterRecordMagic || record.bytes > bytes.size() || record.name_bytes > record.bytes ||
         sizeof record + (uint64_t{record.name_bytes} + 7) / 8 * 8 != record.bytes)
       return false;
-    Launch& launch = out.emplace_back();
-    Dispatch& dispatch = launch.dispatch;
+    MeasuredLaunch& launch = out.emplace_back();
+    ObservedDispatch& dispatch = launch.dispatch;
     dispatch.index = record.index;
     dispatch.pid = record.pid;
     dispatch.tid = record.tid;
@@ -55,8 +55,8 @@ bool parse_launches(std::string_view bytes, std::vector<Launch>& out) {
   return true;
 }
 
-Result<std::vector<Launch>> read_launches(const std::string& folder, size_t& cut) {
-  std::vector<Launch> launches;
+Result<std::vector<MeasuredLaunch>> read_launches(const std::string& folder, size_t& cut) {
+  std::vector<MeasuredLaunch> launches;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     if (entry.path().extension() != ".records") continue;
@@ -66,7 +66,7 @@ Result<std::vector<Launch>> read_launches(const std::string& folder, size_t& cut
     if (!parse_launches(text.view(), launches)) ++cut;
   }
   if (error) return fail("{}: {}", folder, error.message());
-  std::sort(launches.begin(), launches.end(), [](const Launch& a, const Launch& b) {
+  std::sort(launches.begin(), launches.end(), [](const MeasuredLaunch& a, const MeasuredLaunch& b) {
     if (a.dispatch.index != b.dispatch.index) return a.dispatch.index < b.dispatch.index;
     return std::tie(a.dispatch.kernel, a.selected) < std::tie(b.dispatch.kernel, b.selected);
   });
@@ -112,7 +112,7 @@ Status Evaluator::take(bool keep) {
   return {};
 }
 
-const std::vector<double>* Evaluator::values(const Launch& launch) const {
+const std::vector<double>* Evaluator::values(const MeasuredLaunch& launch) const {
   const auto found = values_.find({{launch.process, static_cast<uint32_t>(launch.dispatch.gpu)}, launch.image});
   if (!launch.measured || found == values_.end() || launch.range >= found->second.size()) return nullptr;
   return &found->second[launch.range];

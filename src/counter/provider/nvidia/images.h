@@ -15,8 +15,8 @@
 namespace tacho::counter::nvidia {
 
 /// One launch. If it was measured, `image` and `range` locate its counter data.
-struct Launch {
-  Dispatch dispatch;  ///< start only; end comes from the counters
+struct MeasuredLaunch {
+  ObservedDispatch dispatch;  ///< start only; end comes from the counters
   uint32_t process = 0, image = 0, range = 0, samples = 0;
   bool selected = false, measured = false;
   /// Launch parameters that multiplexing groups by besides the kernel: grid, block and shared memory, as text.
@@ -28,9 +28,9 @@ struct Launch {
 
 /// All records of all processes, ordered by index; records of launches without an index come last. `cut` counts files
 /// with a truncated or malformed record.
-Result<std::vector<Launch>> read_launches(const std::string& folder, size_t& cut);
+Result<std::vector<MeasuredLaunch>> read_launches(const std::string& folder, size_t& cut);
 /// Appends the records in one file's bytes to `out`, up to the first malformed one. False when there is one.
-bool parse_launches(std::string_view bytes, std::vector<Launch>& out);
+bool parse_launches(std::string_view bytes, std::vector<MeasuredLaunch>& out);
 
 /// Evaluates images as they become complete and removes them, so that a long run needs little disk.
 class Evaluator {
@@ -40,7 +40,7 @@ class Evaluator {
   /// Takes the images present now. With `keep` they stay: later passes need them (application replay).
   Status take(bool keep = false);
   /// The values of a range, nullptr when its image is missing or has no such range.
-  const std::vector<double>* values(const Launch& launch) const;
+  const std::vector<double>* values(const MeasuredLaunch& launch) const;
 
  private:
   const Host& host_;

@@ -234,18 +234,18 @@ class NvidiaProvider : public Provider {
 
   // CUPTI finds the fewest passes for a group of metrics, and its images hold all passes of a kernel together. Link
   // counters cannot share a configuration with kernel counters, so they form a second group with its own run.
-  Result<Plan> plan(const Device& device, std::span<const std::string> counters) const override {
+  Result<PassPlan> plan(const Device& device, std::span<const std::string> counters) const override {
     return make_plan(device, counters, false);
   }
 
   bool can_count_exactly() const override { return true; }
-  Result<Plan> exact_plan(const Device& device, std::span<const std::string> counters) const override {
+  Result<PassPlan> exact_plan(const Device& device, std::span<const std::string> counters) const override {
     return make_plan(device, counters, true);
   }
 
-  static Result<Plan> make_plan(const Device& device, std::span<const std::string> counters, bool exact) {
+  static Result<PassPlan> make_plan(const Device& device, std::span<const std::string> counters, bool exact) {
     TACHO_ASSIGN(const std::unique_ptr<Host> host, Host::open(chip_of(device)));
-    Plan plan;
+    PassPlan plan;
     std::set<std::string> wanted;
     for (const std::string& counter : counters) {
       if (host->knows(counter))
@@ -280,7 +280,7 @@ class NvidiaProvider : public Provider {
           config = std::move(*with);
         }
       }
-      Pass pass;
+      PlannedPass pass;
       pass.name = fmt::format("pmc_perf_{}", plan.passes.size());
       pass.counters = *group;
       pass.executions = config.passes;
@@ -297,7 +297,7 @@ class NvidiaProvider : public Provider {
     return {};
   }
 
-  tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan,
+  tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const PassPlan& plan,
                                                      const CollectRequest& request, Observer& observer) const override {
     auto host = Host::open(chip_of(device));
     if (!host) return fail_with(std::move(host));
@@ -318,7 +318,7 @@ class NvidiaProvider : public Provider {
  private:
   static tl::expected<void, launch::LaunchError> sample(const CollectRequest& request, Observer& observer,
                                                         Outcome& outcome) {
-    auto spool = Spool::create(request.folder, request.filter, {{"mode", "sampling"}});
+    auto spool = SpoolFolder::create(request.folder, request.filter, {{"mode", "sampling"}});
     if (!spool) return fail_with(std::move(spool));
     observer.note("PC sampling: one more run of the program, in which kernels run as they would");
     if (!request.filter.dispatches.empty())
@@ -354,7 +354,7 @@ class NvidiaProvider : public Provider {
   // One group of metrics, which the program runs once for or, with application replay, once a pass.
   class GroupRun {
    public:
-    GroupRun(const Host& host, const Plan& plan, size_t group, const CollectRequest& request, Observer& observer,
+    GroupRun(const Host& host, const PassPlan& plan, size_t group, const CollectRequest& request, Observer& observer,
              Outcome& outcome)
         : host_(host),
           group_(group),
@@ -409,14 +409,14 @@ class NvidiaProvider : public Provider {
     tl::expected<bool, launch::LaunchError> prepare(size_t run_number) {
       auto run_settings = settings_;
       run_settings.emplace_back("pass", std::to_string(run_number));
-      auto spool = Spool::create(request_.folder, request_.filter, run_settings);
+      auto spool = SpoolFolder::create(request_.folder, request_.filter, run_settings);
       if (!spool) return fail_with(std::move(spool));
       if (run_number > 0)  // later runs continue the images of earlier ones
         if (const Status moved = move_images(spools_.back()->folder(), spool->folder()); !moved) {
           observer_.warn(moved.error().message);
           return false;
         }
-      spools_.push_back(std::make_unique<Spool>(std::move(*spool)));
+      spools_.push_back(std::make_unique<SpoolFolder>(std::move(*spool)));
       const std::string folder = spools_.back()->folder();
       {
         std::ofstream file(folder + "/counter.config", std::ios::binary);
@@ -468,7 +468,7 @@ class NvidiaProvider : public Provider {
     }
 
     // Takes a run's counts. False if further runs are useless.
-    bool keep(size_t run_number, const launch::RunResult& result, std::vector<nvidia::Launch> seen) {
+    bool keep(size_t run_number, const launch::RunResult& result, std::vector<nvidia::MeasuredLaunch> seen) {
       // The folder also holds images of earlier runs: launches that a crashed run did not reach have the passes before
       // it.
       const bool crashed = result.exit_code != 0 && application_;
@@ -500,7 +500,7 @@ class NvidiaProvider : public Provider {
     void finish() {
       if (group_ == 0) {
         outcome_.seen = 0;
-        for (const nvidia::Launch& launch : launches_) outcome_.seen += launch.samples_seen();
+        for (const nvidia::MeasuredLaunch& launch : launches_) outcome_.seen += launch.samples_seen();
         if (begun_ > outcome_.seen && outcome_.exit_code != 0)
           observer_.warn(fmt::format("the last {} launches before the end have no values: the "
                                      "program ended before they were run again",
@@ -508,7 +508,7 @@ class NvidiaProvider : public Provider {
         outcome_.seen = std::max(outcome_.seen, begun_);
       }
       std::set<std::string> names;
-      for (const nvidia::Launch& launch : launches_)
+      for (const nvidia::MeasuredLaunch& launch : launches_)
         if (names.size() < Outcome::kMostNames) names.insert(launch.dispatch.kernel);
       outcome_.seen_kernels.assign(names.begin(), names.end());
       PassResult result = rows(launches_, metrics_, *evaluator_, multiplex_);
@@ -518,7 +518,7 @@ class NvidiaProvider : public Provider {
       if (group_ == 0) {
         outcome_.measured = result.dispatches.size();
         uint64_t passed = 0;
-        for (const nvidia::Launch& launch : launches_)
+        for (const nvidia::MeasuredLaunch& launch : launches_)
           if (launch.selected) passed += launch.samples_seen();
         outcome_.left_out = passed > outcome_.measured ? passed - outcome_.measured : 0;
       }
@@ -538,18 +538,18 @@ class NvidiaProvider : public Provider {
     bool multiplex_ = false, application_ = false;
     size_t runs_ = 1;
     std::vector<std::pair<std::string, std::string>> settings_;
-    std::vector<std::unique_ptr<Spool>> spools_;
+    std::vector<std::unique_ptr<SpoolFolder>> spools_;
     std::unique_ptr<nvidia::Evaluator> evaluator_;
-    std::vector<nvidia::Launch> launches_;
+    std::vector<nvidia::MeasuredLaunch> launches_;
     uint64_t begun_ = 0;
     bool whole_ = true;  // every run finished
   };
 
   // Launches of NCCL that kernel replay passed over (capture/source/cuda/counter/range_profiler.cpp).
-  static void tell_collectives(const std::vector<nvidia::Launch>& launches, Observer& observer) {
+  static void tell_collectives(const std::vector<nvidia::MeasuredLaunch>& launches, Observer& observer) {
     uint64_t count = 0;
     std::string name;
-    for (const nvidia::Launch& launch : launches) {
+    for (const nvidia::MeasuredLaunch& launch : launches) {
       if (!launch.selected || launch.dispatch.index != ~uint64_t{0} ||
           !event::is_collective_kernel(launch.dispatch.kernel))
         continue;
@@ -563,10 +563,10 @@ class NvidiaProvider : public Provider {
         count, count == 1 ? "" : "es", name, count == 1 ? "is" : "are", count == 1 ? "it" : "they"));
   }
   // Counts that cannot differ between launches of one kernel and shape, and do.
-  static void note_extrapolated(const std::vector<nvidia::Launch>& launches, const nvidia::Evaluator& evaluator,
+  static void note_extrapolated(const std::vector<nvidia::MeasuredLaunch>& launches, const nvidia::Evaluator& evaluator,
                                 PassResult& result, Observer& observer) {
     std::vector<std::string> shapes;
-    for (const nvidia::Launch& launch : launches)
+    for (const nvidia::MeasuredLaunch& launch : launches)
       if (evaluator.values(launch) != nullptr) shapes.push_back(launch.dispatch.kernel + '\n' + launch.shape);
     result.extrapolated = nvidia::extrapolated(result.counters, result.values, shapes);
     if (result.extrapolated.empty()) return;
@@ -594,8 +594,8 @@ class NvidiaProvider : public Provider {
     return {};
   }
 
-  static bool same_launches(const std::vector<nvidia::Launch>& first, const std::vector<nvidia::Launch>& again,
-                            size_t run, Observer& observer) {
+  static bool same_launches(const std::vector<nvidia::MeasuredLaunch>& first,
+                            const std::vector<nvidia::MeasuredLaunch>& again, size_t run, Observer& observer) {
     const size_t common = std::min(first.size(), again.size());
     for (size_t i = 0; i < common; ++i)
       if (first[i].dispatch.kernel != again[i].dispatch.kernel || first[i].shape != again[i].shape) {
@@ -609,7 +609,7 @@ class NvidiaProvider : public Provider {
     return false;
   }
 
-  static PassResult rows(const std::vector<nvidia::Launch>& launches, const std::vector<std::string>& metrics,
+  static PassResult rows(const std::vector<nvidia::MeasuredLaunch>& launches, const std::vector<std::string>& metrics,
                          const nvidia::Evaluator& evaluator, bool multiplex) {
     PassResult result;
     result.counters = metrics;
@@ -617,10 +617,10 @@ class NvidiaProvider : public Provider {
     // Multiplexed values of a shape differ by which launches were combined. Their spread is the error of each value.
     std::map<std::string, std::vector<const std::vector<double>*>> groups;
     std::vector<const std::string*> keys;
-    for (const nvidia::Launch& launch : launches) {
+    for (const nvidia::MeasuredLaunch& launch : launches) {
       const std::vector<double>* const values = evaluator.values(launch);
       if (values == nullptr) continue;
-      Dispatch dispatch = launch.dispatch;
+      ObservedDispatch dispatch = launch.dispatch;
       if (duration < values->size() && std::isfinite((*values)[duration]))
         dispatch.end = dispatch.start + static_cast<int64_t>((*values)[duration]);
       result.dispatches.push_back(std::move(dispatch));
@@ -675,13 +675,13 @@ class NvidiaProvider : public Provider {
                                   count.counters.size(), result.counters.size(), count.incomplete, count.dispatches));
   }
 
-  static void warn_incomplete(const std::vector<nvidia::Launch>& launches, const std::vector<std::string>& metrics,
-                              size_t passes, Observer& observer) {
+  static void warn_incomplete(const std::vector<nvidia::MeasuredLaunch>& launches,
+                              const std::vector<std::string>& metrics, size_t passes, Observer& observer) {
     struct Count {
       size_t seen = 0, measured = 0;
     };
     std::map<std::string, Count> kernels;
-    for (const nvidia::Launch& launch : launches) {
+    for (const nvidia::MeasuredLaunch& launch : launches) {
       if (!launch.selected) continue;
       Count& count = kernels[launch.dispatch.kernel];
       count.seen += launch.samples_seen();

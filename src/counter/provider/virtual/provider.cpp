@@ -70,11 +70,11 @@ Device virtual_device() {
 // Estimates the seconds that interpretation takes. Oclgrind works one element after the other on one core, so both the
 // time that PoCL needed on all cores and the number of work-items are lower bounds. Factors measured on vcopy. Oclgrind
 // also interprets the kernels that a filter excludes; it only does not count them.
-double estimate_seconds(const std::vector<Dispatch>& dispatches) {
+double estimate_seconds(const std::vector<ObservedDispatch>& dispatches) {
   constexpr double kPerWorkItem = 1.5e-6, kAgainstOneCore = 1700;
   const double cores = static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   double seconds = 0;
-  for (const Dispatch& each : dispatches) {
+  for (const ObservedDispatch& each : dispatches) {
     double items = 1;
     for (const uint64_t size : each.grid) items *= static_cast<double>(std::max<uint64_t>(1, size));
     const double native = static_cast<double>(each.end - each.start) * 1e-9;
@@ -93,7 +93,7 @@ std::string duration_text(double seconds) {
 // One collection: the program runs on PoCL, which times its kernels, and on Oclgrind, which counts.
 class Collection {
  public:
-  Collection(const Plan& plan, const CollectRequest& request, Observer& observer)
+  Collection(const PassPlan& plan, const CollectRequest& request, Observer& observer)
       : plan_(plan), request_(request), observer_(observer) {}
 
   tl::expected<Outcome, launch::LaunchError> run() {
@@ -104,7 +104,7 @@ class Collection {
       if (!goes_on) return launch::fail_with(goes_on);
       if (!*goes_on) return outcome_;
     }
-    auto spool = Spool::create(request_.folder, request_.filter, {{"fraction", fmt::format("{}", fraction_)}});
+    auto spool = SpoolFolder::create(request_.folder, request_.filter, {{"fraction", fmt::format("{}", fraction_)}});
     if (!spool) return fail_with(std::move(spool));
     auto vendors = vendor_folder(spool->folder(), "oclgrind", find_oclgrind());
     if (!vendors) return fail_with(std::move(vendors));
@@ -178,7 +178,7 @@ class Collection {
  private:
   // PoCL times the kernels. False: the program was interrupted, or cannot run once more.
   tl::expected<bool, launch::LaunchError> time_kernels() {
-    auto spool = Spool::create(request_.folder, {}, {});
+    auto spool = SpoolFolder::create(request_.folder, {}, {});
     if (!spool) return fail_with(std::move(spool));
     const std::string pocl = find_pocl();
     if (pocl.empty()) {
@@ -251,12 +251,12 @@ class Collection {
     for (const std::string& counter : result.counters) columns.push_back(index_of(counter));
     std::set<std::string> names;
     // Join times before filtering, so that running numbers mean the same in both runs.
-    std::vector<Dispatch> dispatches;
+    std::vector<ObservedDispatch> dispatches;
     for (const SpooledDispatch& record : records) dispatches.push_back(record.dispatch);
     const size_t untimed = join_times(dispatches, timed_);
     if (untimed > 0 && !timed_.empty()) {
       const auto first = std::find_if(dispatches.begin(), dispatches.end(),
-                                      [](const Dispatch& each) { return each.end == each.start; });
+                                      [](const ObservedDispatch& each) { return each.end == each.start; });
       observer_.warn(
           fmt::format("{} of {} dispatches of the counted run have no counterpart in the timed one (first: {} of {} "
                       "work-items): they have counts and no time",
@@ -282,11 +282,11 @@ class Collection {
   }
 
   // Warns if the two runs launched different kernels.
-  static void check_against(const std::vector<Dispatch>& timed, const std::vector<SpooledDispatch>& counted,
+  static void check_against(const std::vector<ObservedDispatch>& timed, const std::vector<SpooledDispatch>& counted,
                             Observer& observer) {
     if (timed.empty()) return;
     std::map<std::string, std::pair<size_t, size_t>> launches;
-    for (const Dispatch& each : timed) ++launches[each.kernel].first;
+    for (const ObservedDispatch& each : timed) ++launches[each.kernel].first;
     for (const SpooledDispatch& each : counted) ++launches[each.dispatch.kernel].second;
     std::string differing;
     size_t count = 0;
@@ -299,11 +299,11 @@ class Collection {
                                 count > 3 ? fmt::format(" and {} more", count - 3) : ""));
   }
 
-  const Plan& plan_;
+  const PassPlan& plan_;
   const CollectRequest& request_;
   Observer& observer_;
   Outcome outcome_;
-  std::vector<Dispatch> timed_;
+  std::vector<ObservedDispatch> timed_;
   int timed_code_ = 0;
   double fraction_ = 1;
   // A rank of a job can call MPI_Init once, and whether it does shows in the first run: that one counts, then.
@@ -342,16 +342,16 @@ class VirtualProvider : public Provider {
   }
 
   // One interpretation counts everything.
-  Result<Plan> plan(const Device&, std::span<const std::string> counters) const override {
+  Result<PassPlan> plan(const Device&, std::span<const std::string> counters) const override {
     const std::set<std::string> wanted(counters.begin(), counters.end());
     for (const std::string& counter : wanted)
       if (index_of(counter) == kCounters.size()) return fail("the virtual GPU has no counter '{}'", counter);
-    Plan plan;
+    PassPlan plan;
     plan.passes.push_back({"pmc_perf_0", {wanted.begin(), wanted.end()}, ""});
     return plan;
   }
 
-  tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan, const CollectRequest& request,
+  tl::expected<Outcome, launch::LaunchError> collect(const Device&, const PassPlan& plan, const CollectRequest& request,
                                                      Observer& observer) const override {
     return Collection(plan, request, observer).run();
   }

@@ -366,7 +366,7 @@ std::string to_json(std::span<const Analysis> runs, const JsonOptions& options) 
       json.end_object();
     }
     json.end_array();
-    const Comparison comparison = compare(runs);
+    const ComparedRuns comparison = compare(runs);
     json.newline().key("comparison").begin_array();
     for (const ComparedTable& table : comparison.tables)
       for (const ComparedRow& row : table.rows) {

@@ -270,7 +270,7 @@ class Screen {
     }
     std::vector<const Evaluation*> pointers;
     for (const Evaluation& each : evaluations) pointers.push_back(&each);
-    const Comparison compared = compare(pointers);
+    const ComparedRuns compared = compare(pointers);
     struct Change {
       const ComparedTable* table;
       const ComparedRow* row;

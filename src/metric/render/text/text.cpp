@@ -686,7 +686,7 @@ class Renderer {
   // Several runs
 
   void comparison() {
-    const Comparison compared = compare(runs_, !options_.boxed);
+    const ComparedRuns compared = compare(runs_, !options_.boxed);
     if (!options_.boxed && run_.options().blocks.empty()) {
       out_ += changes_text(runs_, options_);
     } else if (show_statistics()) {

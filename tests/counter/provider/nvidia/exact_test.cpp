@@ -60,11 +60,11 @@ TEST(ExactCounts, ThePlanOfABlockKeepsItsCountersAndSplitsTheExactOnes) {
   const auto plain = provider->plan(device, wanted->counters), exact = provider->exact_plan(device, wanted->counters);
   ASSERT_TRUE(plain && exact);
   std::set<std::string> before, after;
-  for (const Pass& pass : plain->passes) before.insert(pass.counters.begin(), pass.counters.end());
-  for (const Pass& pass : exact->passes) after.insert(pass.counters.begin(), pass.counters.end());
+  for (const PlannedPass& pass : plain->passes) before.insert(pass.counters.begin(), pass.counters.end());
+  for (const PlannedPass& pass : exact->passes) after.insert(pass.counters.begin(), pass.counters.end());
   EXPECT_EQ(before, after);
   EXPECT_GT(exact->passes.size(), plain->passes.size());
-  for (const Pass& pass : exact->passes) {
+  for (const PlannedPass& pass : exact->passes) {
     size_t deterministic = 0;
     for (const std::string& counter : pass.counters) deterministic += is_deterministic(counter) ? 1 : 0;
     EXPECT_TRUE(deterministic == 0 || pass.executions == 1) << pass.definitions;

@@ -103,7 +103,8 @@ TEST_P(NvidiaHost, PlanKeepsLinksApart) {
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_TRUE(plan->unavailable.empty());
   ASSERT_EQ(plan->passes.size(), 2u);
-  for (const Pass& pass : plan->passes) EXPECT_EQ(pass.executions, host->config(pass.counters)->passes) << pass.name;
+  for (const PlannedPass& pass : plan->passes)
+    EXPECT_EQ(pass.executions, host->config(pass.counters)->passes) << pass.name;
   EXPECT_GT(plan->executions(), 20u);
   for (const std::string& counter : plan->passes[0].counters) EXPECT_FALSE(counter.starts_with("pcie__")) << counter;
   const auto again = provider->plan(*device, wanted->counters);
@@ -160,7 +161,7 @@ std::string record_bytes(uint64_t index, const std::string& name, uint32_t image
 TEST(NvidiaLaunches, AreRead) {
   const std::string bytes =
       record_bytes(5, "_Z3addPfi", 2, 1) + record_bytes(~uint64_t{0}, "_Z3mulPfi", spool::kNotMeasured, 900);
-  std::vector<Launch> launches;
+  std::vector<MeasuredLaunch> launches;
   ASSERT_TRUE(parse_launches(bytes, launches));
   ASSERT_EQ(launches.size(), 2u);
   EXPECT_EQ(launches[0].dispatch.kernel, "add(float*, int)");
@@ -176,7 +177,7 @@ TEST(NvidiaLaunches, AreRead) {
 TEST(NvidiaLaunches, CutOffAndWrongRecords) {
   const std::string bytes = record_bytes(5, "_Z3addPfi", 2, 1);
   for (size_t length = 1; length < bytes.size(); ++length) {
-    std::vector<Launch> launches;
+    std::vector<MeasuredLaunch> launches;
     EXPECT_FALSE(parse_launches(bytes.substr(0, length), launches)) << length;
     EXPECT_TRUE(launches.empty());
   }
@@ -184,7 +185,7 @@ TEST(NvidiaLaunches, CutOffAndWrongRecords) {
     std::string wrong = bytes;
     wrong[at] = static_cast<char>(wrong[at] ^ 0x55);
     wrong[at + 3] = 0x7f;
-    std::vector<Launch> launches;
+    std::vector<MeasuredLaunch> launches;
     EXPECT_FALSE(parse_launches(wrong, launches)) << at;
   }
 }

@@ -51,8 +51,8 @@ class NvidiaImages : public testing::Test {
   void put(const std::string& name, const std::string& bytes) const {
     std::ofstream(folder / name, std::ios::binary) << bytes;
   }
-  static Launch launch(uint32_t process, uint32_t image, uint32_t range, int gpu = 0) {
-    Launch made;
+  static MeasuredLaunch launch(uint32_t process, uint32_t image, uint32_t range, int gpu = 0) {
+    MeasuredLaunch made;
     made.process = process;
     made.dispatch.gpu = gpu;
     made.image = image;
@@ -73,7 +73,7 @@ TEST_F(NvidiaImages, OfTwoGpusInOneProcessHaveValues) {
   Evaluator evaluator(*host, metrics, folder.string());
   const Status taken = evaluator.take();
   ASSERT_TRUE(taken) << taken.error().message;
-  for (const Launch& each :
+  for (const MeasuredLaunch& each :
        {launch(0, 0, 0), launch(0, 0, 1), launch(0, 0, 0, 1), launch(0, 0, 1, 1), launch(0, 1, 1), launch(1, 0, 0)}) {
     const std::vector<double>* const values = evaluator.values(each);
     ASSERT_NE(values, nullptr) << each.process << "." << each.image;

@@ -24,8 +24,8 @@ namespace {
 namespace abi = vendor::cupti::sampling;
 
 struct Functions {
-  int (*enable)(abi::Context*);
-  int (*disable)(abi::Context*);
+  int (*enable)(abi::ContextCall*);
+  int (*disable)(abi::ContextCall*);
   int (*reason_count)(abi::ReasonCount*);
   int (*reasons)(abi::Reasons*);
   int (*configure)(abi::Configure*);
@@ -150,7 +150,7 @@ void leave() {
 }
 
 bool set_up(void* context) {
-  abi::Context enable{sizeof enable, nullptr, context};
+  abi::ContextCall enable{sizeof enable, nullptr, context};
   if (const int result = g_call.enable(&enable); result != 0) {
     char line[256];
     snprintf(line, sizeof line, "PC samples cannot be taken: CUPTI refuses (error %d)%s", result,
@@ -176,7 +176,7 @@ bool set_up(void* context) {
       if (length > 0) append("reasons", line, static_cast<size_t>(length));
     }
   }
-  abi::Setting settings[4] = {};
+  abi::SamplingSetting settings[4] = {};
   settings[0].type = abi::kCollectionMode;
   settings[0].value.number = abi::kContinuous;
   settings[1].type = abi::kOutputFormat;
@@ -199,7 +199,7 @@ bool set_up(void* context) {
 
 void close_context(void* context) {
   fetch(context);
-  abi::Context disable{sizeof disable, nullptr, context};
+  abi::ContextCall disable{sizeof disable, nullptr, context};
   if (g_call.disable(&disable) == 0) write_data();  // the remaining samples went to the data buffer
 }
 

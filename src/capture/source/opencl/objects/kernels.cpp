@@ -13,7 +13,7 @@ namespace {
 using D = cl_icd_dispatch;
 
 constinit HandleMap g_kernels;
-constinit Slab<ClKernel> g_kernel_slab;
+constinit Slab<KernelObject> g_kernel_slab;
 
 // Kernel descriptions, deduplicated
 
@@ -82,14 +82,14 @@ namespace {
 constinit Slab<SetArguments> g_argument_slab;
 
 // Under g_wiped->objects.
-void forget_arguments(ClKernel& kernel) {
+void forget_arguments(KernelObject& kernel) {
   if (kernel.arguments != nullptr) g_argument_slab.give(kernel.arguments);
   kernel.arguments = nullptr;
 }
 }  // namespace
 
 void argument_set(cl_kernel handle, cl_uint index, size_t size, const void* value, bool pointer) {
-  ClKernel* const kernel = kernel_of(handle);
+  KernelObject* const kernel = kernel_of(handle);
   if (kernel == nullptr || index > UINT8_MAX) return;
   const Guard guard(g_wiped->objects);
   if (kernel->arguments == nullptr) kernel->arguments = g_argument_slab.take();
@@ -123,7 +123,7 @@ void argument_set(cl_kernel handle, cl_uint index, size_t size, const void* valu
   all->set[at] = argument;
 }
 
-uint16_t kept_arguments_of(const ClKernel& kernel) {
+uint16_t kept_arguments_of(const KernelObject& kernel) {
   SetArguments now{};
   {
     const Guard guard(g_wiped->objects);
@@ -146,7 +146,7 @@ void kernel_created(cl_kernel handle) {
   const uint32_t text = tape::intern({name, size});
   const bool included = kernel_included({name, size});
   const Guard guard(g_wiped->objects);
-  auto* kernel = static_cast<ClKernel*>(g_kernels.find(handle));
+  auto* kernel = static_cast<KernelObject*>(g_kernels.find(handle));
   if (kernel != nullptr) forget_arguments(*kernel);
   if (kernel != nullptr)
     memset(static_cast<void*>(kernel), 0, sizeof *kernel);
@@ -160,15 +160,15 @@ void kernel_created(cl_kernel handle) {
   g_kernels.set(handle, kernel);
 }
 
-ClKernel* kernel_of(cl_kernel handle) {
-  if (auto* const kernel = static_cast<ClKernel*>(g_kernels.find(handle))) return kernel;
+KernelObject* kernel_of(cl_kernel handle) {
+  if (auto* const kernel = static_cast<KernelObject*>(g_kernels.find(handle))) return kernel;
   kernel_created(handle);
-  return static_cast<ClKernel*>(g_kernels.find(handle));
+  return static_cast<KernelObject*>(g_kernels.find(handle));
 }
 
-uint32_t kernel_number(ClKernel& kernel, ClDevice& device, event::DispatchKind kind) {
+uint32_t kernel_number(KernelObject& kernel, ClDevice& device, event::DispatchKind kind) {
   const uint32_t key = device.number << 2 | static_cast<uint32_t>(kind);
-  for (ClKernel::OnDevice& entry : kernel.on_device)
+  for (KernelObject::OnDevice& entry : kernel.on_device)
     if (entry.device.load(std::memory_order_acquire) == key) return entry.number;
   cl_ulong private_bytes = event::kUnknown32, local_bytes = event::kUnknown32;
   if (next<&D::clGetKernelWorkGroupInfo>(kernel.handle, device.handle, CL_KERNEL_PRIVATE_MEM_SIZE, sizeof private_bytes,
@@ -179,7 +179,7 @@ uint32_t kernel_number(ClKernel& kernel, ClDevice& device, event::DispatchKind k
     local_bytes = event::kUnknown32;
   const Guard guard(g_wiped->definitions);
   const uint32_t number = description(kernel.name, kind, narrow(private_bytes), narrow(local_bytes));
-  for (ClKernel::OnDevice& entry : kernel.on_device) {
+  for (KernelObject::OnDevice& entry : kernel.on_device) {
     if (entry.device.load(std::memory_order_relaxed) != 0) continue;
     entry.number = number;
     entry.device.store(key, std::memory_order_release);
@@ -216,8 +216,8 @@ cl_kernel CL_API_CALL clone_kernel(cl_kernel source, cl_int* code) {
   if (kernel == nullptr || only_forward()) return kernel;
   kernel_created(kernel);
   if (wants_arguments()) {
-    const ClKernel* const original = kernel_of(source);
-    ClKernel* const clone = kernel_of(kernel);
+    const KernelObject* const original = kernel_of(source);
+    KernelObject* const clone = kernel_of(kernel);
     const Guard guard(g_wiped->objects);
     if (original != nullptr && original->arguments != nullptr && clone != nullptr &&
         (clone->arguments = g_argument_slab.take()) != nullptr)
@@ -241,7 +241,7 @@ cl_int CL_API_CALL set_kernel_arg_pointer(cl_kernel kernel, cl_uint index, const
 cl_int CL_API_CALL retain_kernel(cl_kernel handle) {
   const cl_int result = traced<&D::clRetainKernel>(handle);
   if (result == CL_SUCCESS && !only_forward())
-    if (auto* const kernel = static_cast<ClKernel*>(g_kernels.find(handle)))
+    if (auto* const kernel = static_cast<KernelObject*>(g_kernels.find(handle)))
       kernel->references.fetch_add(1, std::memory_order_relaxed);
   return result;
 }
@@ -249,7 +249,7 @@ cl_int CL_API_CALL retain_kernel(cl_kernel handle) {
 cl_int CL_API_CALL release_kernel(cl_kernel handle) {
   if (!only_forward()) {
     const Guard guard(g_wiped->objects);
-    auto* const kernel = static_cast<ClKernel*>(g_kernels.find(handle));
+    auto* const kernel = static_cast<KernelObject*>(g_kernels.find(handle));
     if (kernel != nullptr && kernel->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       g_kernels.erase(handle);
       forget_arguments(*kernel);

@@ -10,7 +10,7 @@ struct SetArguments {
   uint32_t count;
   event::KernelArgument set[event::kMostKernelArguments];
 };
-struct ClKernel {
+struct KernelObject {
   std::atomic<uint32_t> references;  // the program's
   bool included;                     // by the user's filter
   uint32_t name;                     // string
@@ -22,14 +22,14 @@ struct ClKernel {
   OnDevice on_device[4];
   SetArguments* arguments;
 };
-ClKernel* kernel_of(cl_kernel handle);
+KernelObject* kernel_of(cl_kernel handle);
 void kernel_created(cl_kernel handle);
 /// The program has set an argument. `pointer`: `value` itself is it, not where it lies.
 void argument_set(cl_kernel handle, cl_uint index, size_t size, const void* value, bool pointer);
 /// The arguments as they are now, for Command::arguments.
-uint16_t kept_arguments_of(const ClKernel& kernel);
+uint16_t kept_arguments_of(const KernelObject& kernel);
 /// The number of the kernel's description on `device`.
-uint32_t kernel_number(ClKernel& kernel, ClDevice& device, event::DispatchKind kind);
+uint32_t kernel_number(KernelObject& kernel, ClDevice& device, event::DispatchKind kind);
 /// The number of a description for a launch without a kernel object (native kernel, command buffer).
 uint32_t pseudo_kernel(std::string_view name, event::DispatchKind kind);
 

@@ -211,7 +211,7 @@ struct CreateMemory<Member, Parent, cl_mem (*)(A...)> {
         cl_int code = CL_SUCCESS;
         if (last_of(args...) == nullptr) last_of(args...) = &code;
         cl_int* const where = last_of(args...);
-        Span span(bits);
+        ApiSpan span(bits);
         {
           const Inner inner;
           handle = next<Member, A...>(args...);

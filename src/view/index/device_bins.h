@@ -12,7 +12,7 @@
 namespace tacho::view {
 
 /// Sums over a span of time; two neighbouring spans add up.
-struct Activity {
+struct BusySums {
   int64_t busy = 0, kernels = 0, copies = 0, exposed = 0, collectives = 0;  // ns
   // Time without work: at the begin, the longest inside, at the end. Without any work all of it is `lead` and `trail`.
   int64_t lead = 0, longest = 0, trail = 0;
@@ -20,7 +20,7 @@ struct Activity {
   int64_t longest_gap() const {
     return lead > longest ? (lead > trail ? lead : trail) : longest > trail ? longest : trail;
   }
-  void append(const Activity& next);
+  void append(const BusySums& next);
 };
 
 /// Disjoint intervals that grow at the end.
@@ -42,13 +42,13 @@ class Union {
   std::vector<std::pair<int64_t, int64_t>> spans_;
 };
 
-enum class Work : uint8_t { kKernel, kCollective, kCopy, kFill };
+enum class WorkKind : uint8_t { kKernel, kCollective, kCopy, kFill };
 
 /// Gathers a device's work, in order of start, into `bins` bins of `width` ns from 0 on.
-class DeviceActivity {
+class DeviceBins {
  public:
-  DeviceActivity(int64_t bins, int64_t width);
-  void add(int64_t start, int64_t end, Work work);
+  DeviceBins(int64_t bins, int64_t width);
+  void add(int64_t start, int64_t end, WorkKind work);
   /// No work that begins before `time` comes any more.
   void advance(int64_t time);
   /// From the first begin to the last end of the intervals added; of length 0 before the first.
@@ -56,7 +56,7 @@ class DeviceActivity {
   int64_t bins() const { return static_cast<int64_t>(bins_.size()); }
   int64_t width() const { return width_; }
   /// The bins [from, to) together.
-  Activity sum(int64_t from, int64_t to) const;
+  BusySums sum(int64_t from, int64_t to) const;
 
  private:
   struct Bin {
@@ -65,7 +65,7 @@ class DeviceActivity {
             last = 0;  // lead < 0: no work; last: where the last work ended, from the bin's begin
   };
   void spread(const std::vector<std::pair<int64_t, int64_t>>& spans, int64_t Bin::*member);
-  Activity of(const Bin& bin) const;
+  BusySums of(const Bin& bin) const;
 
   int64_t width_;
   std::vector<Bin> bins_;

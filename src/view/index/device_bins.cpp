@@ -1,5 +1,5 @@
-// Unions of intervals in bins (activity.h).
-#include "view/index/activity.h"
+// Unions of intervals in bins (device_bins.h).
+#include "view/index/device_bins.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace tacho::view {
 
 using Spans = std::vector<std::pair<int64_t, int64_t>>;
 
-void Activity::append(const Activity& next) {
+void BusySums::append(const BusySums& next) {
   const bool idle = busy == 0, next_idle = next.busy == 0;
   const int64_t between = trail + next.lead;
   if (idle && next_idle) {
@@ -62,24 +62,24 @@ Spans without(const Spans& a, const Spans& b) {
   return rest;
 }
 
-DeviceActivity::DeviceActivity(int64_t bins, int64_t width)
+DeviceBins::DeviceBins(int64_t bins, int64_t width)
     : width_(width), bins_(static_cast<size_t>(std::max<int64_t>(bins, 1))) {}
 
-void DeviceActivity::add(int64_t start, int64_t end, Work work) {
+void DeviceBins::add(int64_t start, int64_t end, WorkKind work) {
   span_ = {std::min(span_.first, start), std::max(span_.last, end)};
   all_.add(start, end);
-  if (work == Work::kKernel || work == Work::kCollective) kernels_.add(start, end);
-  if (work == Work::kCopy || work == Work::kFill) copies_.add(start, end);
-  if (work == Work::kCollective) collectives_.add(start, end);
+  if (work == WorkKind::kKernel || work == WorkKind::kCollective) kernels_.add(start, end);
+  if (work == WorkKind::kCopy || work == WorkKind::kFill) copies_.add(start, end);
+  if (work == WorkKind::kCollective) collectives_.add(start, end);
 }
 
-void DeviceActivity::spread(const Spans& spans, int64_t Bin::*member) {
+void DeviceBins::spread(const Spans& spans, int64_t Bin::*member) {
   for (const auto& [start, end] : spans)
     for (int64_t bin = start / width_; bin < bins() && bin * width_ < end; ++bin)
       bins_[static_cast<size_t>(bin)].*member += std::min(end, (bin + 1) * width_) - std::max(start, bin * width_);
 }
 
-void DeviceActivity::advance(int64_t time) {
+void DeviceBins::advance(int64_t time) {
   const Spans all = all_.take(time), kernels = kernels_.take(time), copies = copies_.take(time);
   spread(all, &Bin::busy);
   spread(kernels, &Bin::kernels);
@@ -98,8 +98,8 @@ void DeviceActivity::advance(int64_t time) {
     }
 }
 
-Activity DeviceActivity::of(const Bin& bin) const {
-  Activity sum;
+BusySums DeviceBins::of(const Bin& bin) const {
+  BusySums sum;
   sum.width = width_;
   sum.busy = bin.busy;
   sum.kernels = bin.kernels;
@@ -112,8 +112,8 @@ Activity DeviceActivity::of(const Bin& bin) const {
   return sum;
 }
 
-Activity DeviceActivity::sum(int64_t from, int64_t to) const {
-  Activity sum;
+BusySums DeviceBins::sum(int64_t from, int64_t to) const {
+  BusySums sum;
   for (int64_t bin = std::max<int64_t>(from, 0); bin < to && bin < bins(); ++bin)
     sum.append(of(bins_[static_cast<size_t>(bin)]));
   return sum;

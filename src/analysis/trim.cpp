@@ -38,19 +38,16 @@ Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t 
   const auto inside = [&](int64_t start) { return start >= from && start <= to; };
   const auto process_of = [&](int64_t track) { return trace::cell<column::Track::process>(trace, track); };
   // Of every call, and of every dispatch by (track, start): whether it is kept.
-  enum : int64_t { kNone, kKept, kDropped };
-  walk::Causes calls;
+  walk::Causes<bool> calls;
   KeyIndex<bool, Pair> dispatches;
   Status status;
   for (const auto& c : trace::chunks<A::track, A::start, A::correlation>(trace, status))
-    for (size_t i = 0; i < c.size(); ++i)
-      if (c.correlation[i] != 0)
-        calls.add(process_of(c.track[i]), c.correlation[i], inside(c.start[i]) ? kKept : kDropped);
+    for (size_t i = 0; i < c.size(); ++i) calls.add(process_of(c.track[i]), c.correlation[i], inside(c.start[i]));
   TACHO_TRY(status);
   TACHO_TRY(calls.finish());
   const auto operation_kept = [&](int64_t track, int64_t start, int64_t correlation) {
-    const int64_t call = calls.find(process_of(track), correlation);
-    return call == kNone ? inside(start) : call == kKept;
+    const bool* const kept = calls.find(process_of(track), correlation);
+    return kept != nullptr ? *kept : inside(start);
   };
   if (trace.rows(Table::kCounterValue) > 0) {
     for (const auto& d : trace::chunks<D::track, D::start, D::correlation>(trace, status))
@@ -60,7 +57,8 @@ Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t 
     TACHO_TRY(dispatches.finish());
   }
   const auto end_kept = [&](int64_t process, int64_t correlation) {
-    return calls.find(process, correlation) != kDropped;
+    const bool* const kept = calls.find(process, correlation);
+    return kept == nullptr || *kept;
   };
   trace::CopyOptions options;
   options.only_used = true;

@@ -162,7 +162,7 @@ class Writer {
   int64_t symbol_count_ = 0;
   std::map<int64_t, int64_t> code_objects_, marks_;  // by process; by thread: rocpd_track.id
   BulkTable& events_ = table("rocpd_event");
-  Causes threads_;  // of API calls: the calling thread's id
+  Causes<int64_t> threads_;  // of API calls: the calling thread's id
   KeyIndex<int64_t, Place> dispatch_events_;
   // About the row that is being written.
   int64_t id_ = 0, event_ = 0, process_ = 0, code_object_ = 0, pmc_ = 0, pmc_agent_ = 0;
@@ -519,7 +519,7 @@ Status Writer::regions() {
         put(region_rows, kRegionTable, ++region, row.kTable, stored);
       else
         put(samples, kSampleTable, ++sample, row.kTable, stored);
-      if (call && row.correlation != 0) threads_.add(on.process, row.correlation, on.thread);
+      if (call) threads_.add(on.process, row.correlation, on.thread);
     });
   TACHO_TRY(rows.status());
   return threads_.finish();
@@ -541,8 +541,8 @@ int64_t Writer::sample_track(int64_t track) {
 
 int64_t Writer::launching_thread(int64_t track, int64_t correlation) {
   const int64_t process = tracks_[static_cast<size_t>(track)].process;
-  const int64_t thread = threads_.find(process, correlation);
-  return thread != 0 ? thread : process_of(process).main_thread;
+  const int64_t* const thread = threads_.find(process, correlation);
+  return thread != nullptr && *thread != 0 ? *thread : process_of(process).main_thread;
 }
 
 Status Writer::operations() {

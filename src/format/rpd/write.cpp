@@ -107,7 +107,7 @@ class Writer {
       kernel_names_{trace_.rows(Table::kKernel)};
   int64_t words_[std::size(kWords)] = {};
   int64_t next_text_ = 1, next_argument_ = 1;
-  Causes causes_;  // of API calls: id * 2, + 1 if the function's grid is in work-items
+  Causes<int64_t> causes_;  // of API calls: id * 2, + 1 if the function's grid is in work-items
   SortedFile<LaunchRow> launch_rows_;
   SortedFile<CopyRow> copy_rows_;
   // About the row that is being written.
@@ -273,8 +273,7 @@ Status Writer::calls() {
       const Function* const function = row.kTable == Table::kApi ? &functions_[static_cast<size_t>(row.dim)] : nullptr;
       if (function != nullptr && !function->wanted) return;
       put(table, kApiTable, ++id, row.kTable, relation::stored_of(row));
-      if (function != nullptr && row.correlation != 0)
-        causes_.add(of.process, row.correlation, id * 2 + (function->items ? 1 : 0));
+      if (function != nullptr) causes_.add(of.process, row.correlation, id * 2 + (function->items ? 1 : 0));
     });
   TACHO_TRY(rows.status());
   return causes_.finish();
@@ -298,12 +297,12 @@ Status Writer::operations() {
                                  : work.correlation;
     };
     put(ops, kOpTable, ++operation_, work.table, stored);
-    const int64_t cause = causes_.find(of.process, work.correlation);
-    if (cause == 0) continue;
-    call_ = cause / 2;
+    const int64_t* const cause = causes_.find(of.process, work.correlation);
+    if (cause == nullptr) continue;
+    call_ = *cause / 2;
     put(links, kApiOpsTable, ++link, work.table, stored);
     if (work.graph_node != 0) continue;
-    if (work.table == Table::kDispatch) launch_rows_.add({call_, work.track, work.dim, cause % 2});
+    if (work.table == Table::kDispatch) launch_rows_.add({call_, work.track, work.dim, *cause % 2});
     if (work.table == Table::kCopy) copy_rows_.add({call_, work.track, work.dim, work.bytes});
   }
   return cursor.status();

@@ -119,8 +119,8 @@ struct RocpdFacts {
   int64_t sample_track(int64_t track) const { return track; }
   // The track of the call that requested device work, else the work's own.
   int64_t launching_track(int64_t track, int64_t correlation) const {
-    const int64_t call = facts().cause(process(track), correlation);
-    return call >= 0 ? facts().call_track(call) : track;
+    const int64_t call = facts().calls().find(process(track), correlation);
+    return call >= 0 ? facts().calls().track(call) : track;
   }
   int64_t launching_thread(int64_t track, int64_t correlation) const {
     return thread(launching_track(track, correlation));

@@ -42,7 +42,7 @@ struct RpdFacts {
   int64_t id(int64_t row) const { return row + first_id; }
   int64_t operation(int64_t row) const { return row + first_id; }
   int64_t call(int64_t track_row, int64_t correlation) const {
-    const int64_t row = facts->cause(track(track_row).process, correlation);
+    const int64_t row = facts->calls().find(track(track_row).process, correlation);
     return row >= 0 ? row + 1 : kUnknown;
   }
   bool call_counts_items() const { return false; }
@@ -136,19 +136,20 @@ Result<std::shared_ptr<const ResultRows>> top(const RpdFacts& x) {
 Result<std::shared_ptr<const ResultRows>> ktop(const RpdFacts& x) {
   using D = column::Dispatch;
   const auto sums = std::make_shared<NamedSums>(text_of(x));
+  walk::CallRows& calls = x.facts->calls();
   int64_t all = 0;
   Status status;
   for (const auto& read : trace::chunks<D::track, D::dim, D::correlation, D::graph_node>(x.trace(), status))
     for (size_t i = 0; i < read.size(); ++i) {
       if (read.graph_node[i] != 0) continue;
-      const int64_t cause = x.facts->cause(x.track(read.track[i]).process, read.correlation[i]);
+      const int64_t cause = calls.find(x.track(read.track[i]).process, read.correlation[i]);
       if (cause < 0) continue;
-      const int64_t duration = x.facts->call_duration(cause);
+      const int64_t duration = calls.duration(cause);
       sums->add_call(x.kernel_name(read.dim[i]), duration);
       if (duration != kUnknown) add_saturating(all, duration);
     }
   TACHO_TRY(status);
-  TACHO_TRY(Status(x.facts->status()));
+  TACHO_TRY(calls.status());
   TACHO_TRY(sums->finish(NamedSums::Order::kRpd));
   return std::make_shared<const TopRows>(sums, all, TopRows::Shape::kRpd2);
 }

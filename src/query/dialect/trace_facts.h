@@ -4,7 +4,6 @@
 
 #include <tsl/robin_map.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,12 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/files/sorted_file.h"
 #include "base/result.h"
 #include "query/engine/relation.h"
-#include "trace/call_key.h"
 #include "trace/trace.h"
-#include "trace/write/scratch.h"
+#include "walk/calls/call_rows.h"
 #include "walk/time/clock.h"
 
 namespace tacho::query {
@@ -51,52 +48,19 @@ class TraceFacts {
   /// untouched.
   std::string_view readable(int64_t string_row, std::string& scratch);
 
-  /// Row (from 0) of the first API call in `process` with this correlation; -1 if there is none. The first call of this
-  /// function reads all API calls; errors go to status().
-  int64_t cause(int64_t process, int64_t correlation);
-  /// Duration (ns; kUnknown if still open at exit) and track of the API call in `row`.
-  int64_t call_duration(int64_t row) { return call_cell(row, 1); }
-  int64_t call_track(int64_t row) { return call_cell(row, 0); }
-  const Status& status() const { return status_; }
+  /// The API calls that caused device work.
+  walk::CallRows& calls() { return *calls_; }
 
   walk::OutputClock& monotonic() { return *monotonic_; }
   walk::OutputClock& boottime() { return *boottime_; }
 
  private:
-  // The correlations of one process that share their upper half. Drivers count them up, so an array holds the rows of
-  // their calls: row + 1, 0 = none.
-  struct Range {
-    int64_t process = 0, upper = 0;
-    uint32_t least = UINT32_MAX, most = 0;
-    int64_t calls = 0;
-    bool dense = false;
-    uint64_t first = 0;  // index of `least` in the array of all ranges
-  };
-  Range* range_of(int64_t process, int64_t upper, bool make);
-  Status index_causes();
-  int64_t call_cell(int64_t row, int which);
-
   std::shared_ptr<const trace::Trace> trace_;
   std::vector<Track> tracks_;
   tsl::robin_map<int64_t, std::unique_ptr<std::string>> readable_;
   bool demangle_ = true;
   std::unique_ptr<walk::OutputClock> monotonic_, boottime_;
-  std::vector<Range> ranges_;
-  tsl::robin_map<uint64_t, std::vector<uint32_t>> range_index_;
-  Range* last_range_ = nullptr;
-  trace::Scratch rows_;
-  KeyIndex<int64_t, trace::CallKey> sparse_;  // rows of calls whose correlations are far apart
-  struct CallChunk {
-    size_t chunk = SIZE_MAX;
-    int64_t first_row = 0, rows = 0;
-    std::vector<int64_t> columns[2];  // track, duration
-    bool decoded[2] = {};
-  };
-  std::vector<int64_t> call_chunks_;  // their first rows
-  std::array<CallChunk, 8> call_cache_;
-  CallChunk* last_chunk_ = nullptr;
-  bool indexed_ = false;
-  Status status_;
+  std::unique_ptr<walk::CallRows> calls_;
 };
 
 /// The strings of a trace as rows from 0 (row 0 is ""), followed by the words that only one dialect has.

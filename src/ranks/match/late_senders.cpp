@@ -9,9 +9,9 @@
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "format/format.h"
-#include "ranks/read/rank_pass.h"
+#include "ranks/read/step_marks.h"
 #include "report/text.h"
-#include "trace/trace.h"
+#include "trace/read/rows.h"
 
 namespace tacho::ranks {
 namespace {
@@ -116,16 +116,15 @@ class Windows {
 // Visits the rows of `table` that overlap a window: (track, dim, start, end) of each.
 template <typename Visit>
 Status visit_rows(const trace::Trace& trace, Table table, Windows& windows, Visit visit) {
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
-                                     column::Fact::dim};
-  std::vector<int64_t> values[4];
+  using F = column::Fact;
+  trace::ChunkReader<F::track, F::start, F::duration, F::dim> rows(trace, table);
   const std::span<const trace::Chunk> chunks = trace.chunks(table);
   for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
     if (!windows.any(chunks[chunk].min_start, std::max(chunks[chunk].max_end, chunks[chunk].max_start) + 1)) continue;
-    for (int i = 0; i < 4; ++i) TACHO_TRY(trace.decode(table, chunk, kColumns[i], values[i]));
-    for (size_t row = 0; row < values[0].size(); ++row)
-      if (values[2][row] != event::kUnknown && values[2][row] > 0)
-        visit(values[0][row], values[3][row], values[1][row], values[1][row] + values[2][row]);
+    TACHO_TRY(rows.read(chunk));
+    for (size_t i = 0; i < rows->size(); ++i)
+      if (const int64_t start = rows->start[i], time = rows->duration[i]; time != event::kUnknown && time > 0)
+        visit(rows->track[i], rows->dim[i], start, start + time);
   }
   return {};
 }

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "ranks/read/rank_run.h"
-#include "trace/trace.h"
+#include "trace/read/rows.h"
 
 namespace tacho::ranks {
 
@@ -35,16 +35,23 @@ class MpiOperations {
   std::vector<MessageEvent> take_messages();
 
  private:
+  using A = event::column::Api;
+  using M = event::column::Message;
+  using Messages = trace::RowCursor<M::track, M::start, M::duration, M::dim, M::kind, M::function, M::sent, M::received,
+                                    M::peer, M::tag, M::sequence, M::begun_ahead>;
   bool next_call();
   bool next_collective();
   bool of_rank(int64_t track) const;
   uint32_t communicator(int64_t row);
+  void add_message(const Messages::Row& row, int64_t end);
+  bool read_collective(const Messages::Row& row, int64_t end);
 
   const trace::Trace& trace_;
   RankRun& run_;
   Names& names_;
   bool any_;
-  trace::TimeCursor calls_, messages_;
+  trace::RowCursor<A::track, A::start, A::duration, A::dim> calls_;
+  Messages messages_;
   std::vector<uint8_t> functions_;  // by row of table function: 0 = not counted, 1 = MPI, 2 = only waits
   std::unordered_map<int64_t, uint32_t> communicators_;                 // by row
   std::unordered_map<int64_t, std::pair<Operation, bool>> operations_;  // by row of the function's name

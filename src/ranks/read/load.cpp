@@ -15,6 +15,7 @@
 #include "event/collective_kernels.h"
 #include "format/format.h"
 #include "ranks/read/rank_pass.h"
+#include "trace/read/rows.h"
 
 namespace tacho::ranks {
 namespace {
@@ -39,17 +40,16 @@ Status find_realtime(const trace::Trace& trace, RankRun& run) {
       return {};
     }
   }
-  static constexpr int kColumns[] = {column::Clock::raw, column::Clock::realtime, column::Clock::device};
-  return trace::visit_chunks(trace, Table::kClock, kColumns,
-                             [&](size_t, std::span<const std::span<const int64_t>> values) {
-                               for (size_t i = 0; i < values[0].size(); ++i)
-                                 if (values[2][i] == 0 && values[1][i] != kUnknown && values[1][i] != 0) {
-                                   run.clock_shift = values[1][i] - values[0][i];
-                                   run.has_realtime = true;
-                                   return false;
-                                 }
-                               return true;
-                             });
+  using C = column::Clock;
+  Status status;
+  for (const auto& clocks : trace::chunks<C::raw, C::realtime, C::device>(trace, status))
+    for (size_t i = 0; i < clocks.size(); ++i)
+      if (clocks.device[i] == 0 && clocks.realtime[i] != kUnknown && clocks.realtime[i] != 0) {
+        run.clock_shift = clocks.realtime[i] - clocks.raw[i];
+        run.has_realtime = true;
+        return {};
+      }
+  return status;
 }
 
 // The GPU's name, if the rank has queues of one kind of GPU only.
@@ -209,74 +209,74 @@ int64_t rank_in_path(const std::string& path) {
   return kUnknown;
 }
 
-Status load_job(const std::vector<std::string>& inputs, Job& job) {
-  std::vector<std::string> files;
-  TACHO_TRY(list_traces(inputs, files, job.remarks));
-  TACHO_ASSIGN(job.spools, Spools::create());
-  struct Opened {
-    std::shared_ptr<const trace::Trace> trace;  // kept while another pass may be needed
-    std::vector<RankRun> runs;
-    Status status;
-  };
-  std::vector<Opened> opened(files.size());
-  constexpr size_t kKeptOpen = 64;
-  // Where no file tells steps, all are passed over by the period of one of them. Many files are not kept open, so the
-  // first of them says beforehand what that period probably is; `guess` is what the runs of files[1] and so on were
-  // passed with.
-  Period guess;
-  const auto open_and_pass = [&](size_t i) {
-    const auto pass = [&]() -> Status {
-      TACHO_ASSIGN(std::shared_ptr<const trace::Trace> trace, format::open_any(files[i]));
-      if (trace->aggregated())
-        return fail("{}: recorded with --aggregate: it holds no events to compare between ranks", files[i]);
-      TACHO_ASSIGN(opened[i].runs, runs_of(*trace, files[i]));
-      for (RankRun& run : opened[i].runs) {
-        TACHO_TRY(pass_over(*trace, guess, job.names, job.spools, run));
-        if (!trace->complete()) run.remarks.push_back(fmt::format("{}: {}", files[i], trace->note()));
-      }
-      const bool tells_steps =
-          std::ranges::any_of(opened[i].runs, [](const RankRun& run) { return !run.steps_from.empty(); });
-      if (files.size() <= kKeptOpen && !tells_steps) opened[i].trace = std::move(trace);
-      return {};
-    };
-    opened[i].status = pass();
-  };
-  const size_t first_of_many = files.size() > kKeptOpen ? 1 : 0;
+namespace {
+
+struct OpenedFile {
+  std::shared_ptr<const trace::Trace> trace;  // kept while another pass may be needed
+  Period passed_with;
+  std::vector<RankRun> runs;
+  Status status;
+};
+
+constexpr size_t kKeptOpen = 64;  // files; of more than that, none is kept open
+
+Status open_and_pass(const std::string& file, bool keep, Job& job, OpenedFile& opened) {
+  TACHO_ASSIGN(std::shared_ptr<const trace::Trace> trace, format::open_any(file));
+  if (trace->aggregated())
+    return fail("{}: recorded with --aggregate: it holds no events to compare between ranks", file);
+  TACHO_ASSIGN(opened.runs, runs_of(*trace, file));
+  for (RankRun& run : opened.runs) {
+    TACHO_TRY(pass_over(*trace, opened.passed_with, job.names, job.spools, run));
+    if (!trace->complete()) run.remarks.push_back(fmt::format("{}: {}", file, trace->note()));
+  }
+  const bool tells_steps = std::ranges::any_of(opened.runs, [](const RankRun& run) { return !run.steps_from.empty(); });
+  if (keep && !tells_steps) opened.trace = std::move(trace);
+  return {};
+}
+
+// Opens all files and passes over their runs. Where no file tells steps, all are passed over by the period of one of
+// them. Many files are not kept open, so the first of them says beforehand what that period probably is.
+Result<std::vector<OpenedFile>> open_all(const std::vector<std::string>& files, Job& job) {
+  std::vector<OpenedFile> opened(files.size());
+  const bool keep = files.size() <= kKeptOpen;
+  const auto open = [&](size_t i) { opened[i].status = open_and_pass(files[i], keep, job, opened[i]); };
+  const size_t first_of_many = keep ? 0 : 1;
   if (first_of_many > 0) {
-    open_and_pass(0);
+    open(0);
     if (opened[0].status && opened[0].runs[0].steps_from.empty()) {
-      TACHO_ASSIGN(guess, period_of_run(opened[0].runs[0], job.spools.arrivals));
+      TACHO_ASSIGN(const Period guess, period_of_run(opened[0].runs[0], job.spools.arrivals));
+      for (size_t i = first_of_many; i < files.size(); ++i) opened[i].passed_with = guess;
     }
   }
-  in_parallel(files.size() - first_of_many, [&](size_t i) { open_and_pass(i + first_of_many); });
+  in_parallel(files.size() - first_of_many, [&](size_t i) { open(i + first_of_many); });
+  return opened;
+}
 
-  // Unreadable files, and ranks that come twice.
-  std::map<int64_t, RankRun> by_rank;
-  std::map<int64_t, size_t> file_of;
+// Moves the runs into the job by rank. Unreadable files, and ranks that come twice, become remarks. Gives the file of
+// each run of the job. An error where no run is left.
+Result<std::vector<OpenedFile*>> take_runs(std::vector<OpenedFile>& opened, Job& job) {
+  std::map<int64_t, std::pair<RankRun, OpenedFile*>> by_rank;
   std::string first_error;
   size_t unreadable = 0, nameless = 0;
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (!opened[i].status) {
-      if (first_error.empty()) first_error = opened[i].status.error().message;
-      if (++unreadable <= 5) job.remarks.push_back("left out: " + opened[i].status.error().message);
+  for (OpenedFile& file : opened) {
+    if (!file.status) {
+      if (first_error.empty()) first_error = file.status.error().message;
+      if (++unreadable <= 5) job.remarks.push_back("left out: " + file.status.error().message);
       continue;
     }
-    for (RankRun& run : opened[i].runs) {
+    for (RankRun& run : file.runs) {
       if (run.rank == kUnknown) {
         int64_t free = 0;
         while (by_rank.contains(free)) ++free;
         run.rank = free;
         ++nameless;
       }
-      const int64_t rank = run.rank;
-      const auto [found, fresh] = by_rank.try_emplace(rank);
-      if (!fresh) {
+      const auto [found, fresh] = by_rank.try_emplace(run.rank);
+      if (fresh)
+        found->second = {std::move(run), &file};
+      else
         job.remarks.push_back(
-            fmt::format("left out: {}: it is of rank {}, as is {}", run.file, rank, found->second.file));
-        continue;
-      }
-      found->second = std::move(run);
-      file_of[rank] = i;
+            fmt::format("left out: {}: it is of rank {}, as is {}", run.file, run.rank, found->second.first.file));
     }
   }
   if (unreadable > 5) job.remarks.push_back(fmt::format("left out: {} more files that cannot be read", unreadable - 5));
@@ -286,14 +286,19 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
                     nameless, nameless == 1 ? " tells" : "s tell", nameless == 1 ? "its" : "their",
                     nameless == 1 ? "its" : "their", nameless == 1 ? "it is" : "they are"));
   if (by_rank.empty()) return tl::unexpected<Error>(Error{first_error});
-  for (auto& [rank, run] : by_rank) {
-    for (const std::string& remark : run.remarks) job.remarks.push_back(remark);
+  std::vector<OpenedFile*> files;
+  for (auto& [rank, found] : by_rank) {
+    auto& [run, file] = found;
+    job.remarks.insert(job.remarks.end(), run.remarks.begin(), run.remarks.end());
     job.runs.push_back(std::move(run));
+    files.push_back(file);
   }
+  return files;
+}
 
-  // Steps by period where no file tells them.
-  const bool steps_known =
-      std::any_of(job.runs.begin(), job.runs.end(), [](const RankRun& run) { return !run.steps_from.empty(); });
+// Steps by period where no file tells them. `files`: of the job's runs.
+Status pass_by_period(const std::vector<OpenedFile*>& files, Job& job) {
+  const bool steps_known = std::ranges::any_of(job.runs, [](const RankRun& run) { return !run.steps_from.empty(); });
   Period period;
   if (!steps_known) {
     TACHO_ASSIGN(period, period_of_run(job.runs[0], job.spools.arrivals));
@@ -303,23 +308,32 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
   in_parallel(job.runs.size(), [&](size_t i) {
     RankRun& run = job.runs[i];
     if (!run.steps_from.empty()) return;
-    const Period& passed_with = file_of[run.rank] < first_of_many ? Period{} : guess;
     const auto again = [&]() -> Status {
-      std::shared_ptr<const trace::Trace> trace = opened[file_of[run.rank]].trace;
+      std::shared_ptr<const trace::Trace> trace = files[i]->trace;
       if (trace == nullptr) {
         TACHO_ASSIGN(trace, format::open_any(run.file));
       }
       return pass_over(*trace, period, job.names, job.spools, run);
     };
-    if (passed_with != period)
+    if (files[i]->passed_with != period)
       if (Status done = again(); !done) {
         const std::lock_guard lock(mutex);
         failed = std::move(done);
       }
     if (period.collectives > 0) run.steps_from = "periodicity";
   });
-  TACHO_TRY(std::move(failed));
-  return {};
+  return failed;
+}
+
+}  // namespace
+
+Status load_job(const std::vector<std::string>& inputs, Job& job) {
+  std::vector<std::string> files;
+  TACHO_TRY(list_traces(inputs, files, job.remarks));
+  TACHO_ASSIGN(job.spools, Spools::create());
+  TACHO_ASSIGN(std::vector<OpenedFile> opened, open_all(files, job));
+  TACHO_ASSIGN(const std::vector<OpenedFile*> files_of_runs, take_runs(opened, job));
+  return pass_by_period(files_of_runs, job);
 }
 
 }  // namespace tacho::ranks

@@ -4,7 +4,6 @@
 #include <tsl/robin_map.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "event/times.h"
 #include "format/rpd/rpd.h"
 #include "format/rpd/schema.h"
+#include "query/dialect/database_store.h"
 #include "query/dialect/top_rows.h"
 
 namespace tacho::query {
@@ -64,10 +64,6 @@ bool usable(const NamedScan& scan, int at_start, int at_end) {
   return event::is_time(scan.number(at_start, kUnknown)) && event::is_time(scan.number(at_end, kUnknown)) &&
          scan.is_number_at(at_start) && scan.is_number_at(at_end);
 }
-
-}  // namespace
-
-namespace {
 
 // Sums by rows of rocpd_string. An inner join: no view shows ids that have no row there.
 std::shared_ptr<NamedSums> sums_of_strings(const std::shared_ptr<const Database>& database,
@@ -275,146 +271,50 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
 
 namespace {
 
-// The file's tables as a Store: a chunk is a run of leaf pages.
-class RpdStore : public Store {
- public:
-  static constexpr size_t kLeaves = 400;  // of 4 KiB: about 40 thousand rows
-  RpdStore(std::shared_ptr<const Database> database, std::vector<const sqlite::StoredTable*> tables)
-      : database_(std::move(database)) {
-    tables_.resize(tables.size());
-    for (size_t i = 0; i < tables.size(); ++i) tables_[i].info = tables[i];
-  }
-  size_t chunks(int table) const override { return of(table).chunks.size(); }
-  ChunkInfo chunk(int table, size_t chunk) const override { return of(table).chunks[chunk]; }
-  int64_t rows(int table) const override { return of(table).rows; }
-  bool entries(int, size_t, int, std::vector<int64_t>&) const override { return false; }
-  std::unique_ptr<trace::TimeCursor> by_time(int, std::span<const int>, int64_t, int64_t) const override {
-    return nullptr;
-  }
-  const std::string& name() const override { return database_->file().path(); }
-
- protected:
-  Status decode(int number, size_t chunk, int column, std::vector<int64_t>& values) override {
-    const Table& table = of(number);
-    const bool rowid = column == table.info->rowid_column;
-    sqlite::TableScan scan(database_->file(), table.info->root_page, rowid ? 0 : column + 1);
-    const size_t from = chunk * kLeaves;
-    scan.scan_leaves(std::span(table.leaves).subspan(from, std::min(kLeaves, table.leaves.size() - from)));
-    values.clear();
-    values.reserve(table.chunks[chunk].rows);
-    if (rowid)
-      while (scan.next()) values.push_back(scan.rowid());
-    else
-      while (scan.next()) values.push_back(whole(scan, column));
-    return scan.status();
-  }
-  Result<int64_t> row_of(int number, int64_t id) override {
-    Table& table = of(number);
-    if (table.chunks.empty() || id < table.first_ids[0]) return -1;
-    size_t chunk = table.last;
-    if (id < table.first_ids[chunk] || (chunk + 1 < table.chunks.size() && id >= table.first_ids[chunk + 1]))
-      chunk = static_cast<size_t>(std::upper_bound(table.first_ids.begin(), table.first_ids.end(), id) -
-                                  table.first_ids.begin()) -
-              1;
-    const ChunkInfo& info = table.chunks[chunk];
-    if (chunk != table.last || table.ids == nullptr) {
-      TACHO_ASSIGN(table.ids, this->column(number, chunk, table.info->rowid_column));
-      table.last = chunk;
-      table.dense =
-          table.ids->size() == info.rows && info.rows > 0 &&
-          static_cast<uint64_t>(table.ids->back()) - static_cast<uint64_t>(table.ids->front()) + 1 == info.rows;
-    }
-    const std::vector<int64_t>& ids = *table.ids;
-    if (table.dense) return id >= ids.front() && id <= ids.back() ? info.first_row + (id - ids.front()) : -1;
-    const auto found = std::lower_bound(ids.begin(), ids.end(), id);
-    return found != ids.end() && *found == id ? info.first_row + (found - ids.begin()) : -1;
-  }
-
-  Result<bool> decode_together(int number, size_t chunk, std::span<const int16_t> columns,
-                               std::span<std::vector<int64_t>> values) override {
-    const Table& table = of(number);
-    int most = 0;
-    for (size_t i = 0; i < columns.size(); ++i) {
-      most = std::max(most, columns[i] + 1);
-      values[i].resize(table.chunks[chunk].rows);
-    }
-    sqlite::TableScan scan(database_->file(), table.info->root_page, most);
-    const size_t from = chunk * kLeaves;
-    scan.scan_leaves(std::span(table.leaves).subspan(from, std::min(kLeaves, table.leaves.size() - from)));
-    size_t row = 0;
-    while (row < table.chunks[chunk].rows && scan.next()) {
-      for (size_t i = 0; i < columns.size(); ++i)
-        values[i][row] = columns[i] == table.info->rowid_column ? scan.rowid() : whole(scan, columns[i]);
-      ++row;
-    }
-    TACHO_TRY(scan.status());
-    return true;
-  }
-
- private:
-  // The value of a column that should hold whole numbers. The smallest one is indistinguishable from NULL.
-  int64_t whole(const sqlite::TableScan& scan, int column) {
-    const int64_t value = scan.integer(column, kUnknown);
-    irregular_ |= scan.is_whole(column) ? value == kUnknown : !scan.is_null(column);
-    return value;
-  }
-  struct Table {
-    const sqlite::StoredTable* info = nullptr;
-    std::vector<uint32_t> leaves;
-    std::vector<ChunkInfo> chunks;
-    std::vector<int64_t> first_ids;  // of the chunks
-    int64_t rows = 0;
-    bool listed = false;
-    // Where the last id was found.
-    size_t last = 0;
-    Values ids;
-    bool dense = false;  // no gaps between its ids
+// What a column of the views api and op is made of.
+struct ViewColumn {
+  enum Kind : uint8_t {
+    kKey,  // the row id, where the file stores it so
+    kNumber,
+    kFew,   // a number that few values occur of
+    kName,  // the text with this id; few
+    kLong,  // the text with this id; every row has its own
   };
-  // Lists the leaves on first use, since that has to look at each of them.
-  Table& of(int number) const {
-    Table& table = tables_[static_cast<size_t>(number)];
-    if (table.listed) return table;
-    table.listed = true;
-    sqlite::TableScan scan(database_->file(), table.info->root_page, 0);
-    table.leaves = scan.leaves();
-    for (size_t at = 0; at < table.leaves.size(); at += kLeaves) {
-      ChunkInfo chunk;
-      chunk.first_row = table.rows;
-      scan.scan_leaves(std::span(table.leaves).subspan(at, 1));
-      table.first_ids.push_back(scan.next() ? scan.rowid() : INT64_MIN);
-      for (size_t i = at; i < std::min(table.leaves.size(), at + kLeaves); ++i)
-        chunk.rows += sqlite::TableScan::rows_of_leaf(database_->file(), table.leaves[i]);
-      table.rows += chunk.rows;
-      table.chunks.push_back(chunk);
-    }
-    return table;
-  }
-  std::shared_ptr<const Database> database_;
-  mutable std::vector<Table> tables_;
+  const char* name;
+  const char* stored;
+  Kind kind;
+  bool schema3 = false;  // schema 2 lacks it
+};
+constexpr ViewColumn kApiView[] = {
+    {"id", "id", ViewColumn::kKey},
+    {"pid", "pid", ViewColumn::kFew},
+    {"tid", "tid", ViewColumn::kFew},
+    {"start", "start", ViewColumn::kNumber},
+    {"end", "end", ViewColumn::kNumber},
+    {"domain", "domain_id", ViewColumn::kName, true},
+    {"category", "category_id", ViewColumn::kName, true},
+    {"apiName", "apiName_id", ViewColumn::kName},
+    {"args", "args_id", ViewColumn::kLong},
+};
+constexpr ViewColumn kOpView[] = {
+    {"id", "id", ViewColumn::kKey},
+    {"gpuId", "gpuId", ViewColumn::kFew},
+    {"queueId", "queueId", ViewColumn::kFew},
+    {"sequenceId", "sequenceId", ViewColumn::kFew},
+    {"start", "start", ViewColumn::kNumber},
+    {"end", "end", ViewColumn::kNumber},
+    {"description", "description_id", ViewColumn::kName},
+    {"opType", "opType_id", ViewColumn::kName},
 };
 
-}  // namespace
-
-Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int version) {
-  TACHO_ASSIGN(const sqlite::StoredTable* const calls, database->required("rocpd_api"));
-  TACHO_ASSIGN(const sqlite::StoredTable* const ops, database->required("rocpd_op"));
-  TACHO_ASSIGN(const sqlite::StoredTable* const strings, database->required("rocpd_string"));
-  const sqlite::StoredTable* const ustrings = database->table("rocpd_ustring");
-  const bool newer =
-      version >= 3 && ustrings != nullptr && calls->column("domain_id") >= 0 && calls->column("category_id") >= 0;
-  std::vector<const sqlite::StoredTable*> tables = {calls, ops, strings};
-  for (const char* const name : {"rocpd_api_ops", "rocpd_kernelapi", "rocpd_copyapi"})
-    if (const sqlite::StoredTable* const table = database->table(name)) tables.push_back(table);
-  const auto store = std::make_shared<RpdStore>(database, tables);
-  const auto texts = std::make_shared<Texts>(database, *strings);
-  const auto long_texts = newer ? std::make_shared<Texts>(database, *ustrings) : texts;
-  Dialect dialect;
-  dialect.name = "rpd";
+// The texts of an .rpd file: names, and arguments, which schema 3 has in a table of their own.
+struct FileTexts {
+  std::shared_ptr<Texts> names, arguments;
 
   // Names are few, so their texts are cached; arguments are not.
-  const auto remembered = [texts] {
+  TextOf name() const {
     const auto known = std::make_shared<tsl::robin_map<int64_t, std::unique_ptr<std::string>>>();
-    return TextOf([texts, known](int64_t code, std::string& scratch) -> std::string_view {
+    return [texts = names, known](int64_t code, std::string& scratch) -> std::string_view {
       constexpr size_t kMost = 1 << 17;
       if (const auto found = known->find(code); found != known->end()) return *found->second;
       if (known->size() >= kMost) {
@@ -422,128 +322,94 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
         return scratch;
       }
       return *known->emplace(code, std::make_unique<std::string>(texts->find(code))).first->second;
-    });
-  };
-  const auto exists = [](std::shared_ptr<Texts> of) {
-    const auto known = std::make_shared<std::pair<int64_t, bool>>(kUnknown, false);
-    return [of, known](int64_t id) {
-      if (id == known->first) return known->second;
-      *known = {id, id != kUnknown && of->exists(id)};
-      return known->second;
     };
-  };
-  const auto place = [](const sqlite::StoredTable& table, const char* name) {
-    return PartColumn{{static_cast<int16_t>(table.column(name))}};
-  };
-  const auto number = [](const char* name, bool few = false) {
-    return ColumnInfo{.name = name, .text = {}, .few = few};
-  };
-  const auto text = [](const char* name, TextOf of, bool few) {
-    return ColumnInfo{.name = name, .type = ValueType::kText, .text = std::move(of), .few = few};
-  };
+  }
+  TextOf argument() const {
+    return [texts = arguments](int64_t code, std::string& scratch) -> std::string_view {
+      scratch = texts->find(code);
+      return scratch;
+    };
+  }
+  // Whether the id in `column` has a text: the views join, so they lack rows without one.
+  static PartColumn exists(int16_t column, const std::shared_ptr<Texts>& of) {
+    return {{column}, [of, last = kUnknown, known = false](const int64_t* id) mutable -> int64_t {
+              if (*id != last) known = *id != kUnknown && of->exists(*id);
+              last = *id;
+              return known;
+            }};
+  }
+};
 
-  Relation api;
-  api.name = "api";
-  api.columns = {number("id"), number("pid", true), number("tid", true), number("start"), number("end")};
+// A view over the table `place` of the store.
+Result<Relation> view(const char* name, std::span<const ViewColumn> columns, int place,
+                      const sqlite::StoredTable& table, const FileTexts& texts, bool schema3,
+                      const sqlite::File& file) {
+  Relation relation;
+  relation.name = name;
   Part part;
-  part.table = 0;
-  for (const char* const name : {"id", "pid", "tid", "start", "end"}) part.columns.push_back(place(*calls, name));
-  const TextOf arguments = [long_texts](int64_t code, std::string& scratch) -> std::string_view {
-    scratch = long_texts->find(code);
-    return scratch;
-  };
-  if (newer) {
-    for (const char* const name : {"domain", "category"}) api.columns.push_back(text(name, remembered(), true));
-    for (const char* const name : {"domain_id", "category_id"}) part.columns.push_back(place(*calls, name));
+  part.table = place;
+  for (const ViewColumn& column : columns) {
+    if (column.schema3 && !schema3) continue;
+    const int stored = table.column(column.stored);
+    if (stored < 0 || stored >= sqlite::TableScan::kMaxColumns)
+      return fail("{}: a column of rocpd_{} is missing: not an .rpd file that tacho knows", file.path(), name);
+    const bool is_name = column.kind == ViewColumn::kName, is_long = column.kind == ViewColumn::kLong;
+    relation.columns.push_back({.name = column.name,
+                                .type = is_name || is_long ? ValueType::kText : ValueType::kInteger,
+                                .text = is_name   ? texts.name()
+                                        : is_long ? texts.argument()
+                                                  : TextOf{},
+                                .few = is_name || column.kind == ViewColumn::kFew,
+                                .key = column.kind == ViewColumn::kKey && table.rowid_column == stored,
+                                .looked_up = is_long});
+    const auto at = static_cast<int16_t>(stored);
+    part.columns.push_back({{at}});
+    if (is_name || is_long) part.keep.push_back(FileTexts::exists(at, is_long ? texts.arguments : texts.names));
   }
-  api.columns.push_back(text("apiName", remembered(), true));
-  api.columns.push_back(text("args", arguments, false));
-  api.columns.back().looked_up = true;
-  part.columns.push_back(place(*calls, "apiName_id"));
-  part.columns.push_back(place(*calls, "args_id"));
-  const auto named = exists(texts), argued = exists(long_texts), in_domain = exists(texts), in_category = exists(texts);
-  const auto keep = [](int16_t column, auto test) {
-    return PartColumn{{column}, [test](const int64_t* base) -> int64_t { return test(base[0]); }};
-  };
-  const auto at = [&](const char* name) { return static_cast<int16_t>(calls->column(name)); };
-  part.keep = {keep(at("apiName_id"), named), keep(at("args_id"), argued)};
-  if (newer) {
-    part.keep.push_back(keep(at("domain_id"), in_domain));
-    part.keep.push_back(keep(at("category_id"), in_category));
-  }
-  api.columns[0].key = calls->rowid_column >= 0 && calls->rowid_column == calls->column("id");
-  api.parts.push_back(std::move(part));
-  dialect.relations.emplace_back(store, std::move(api));
+  relation.parts.push_back(std::move(part));
+  return relation;
+}
 
-  Relation op;
-  op.name = "op";
-  op.columns = {number("id"),
-                number("gpuId", true),
-                number("queueId", true),
-                number("sequenceId", true),
-                number("start"),
-                number("end"),
-                text("description", remembered(), true),
-                text("opType", remembered(), true)};
-  Part op_part;
-  op_part.table = 1;
-  for (const char* const name : {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"})
-    op_part.columns.push_back(place(*ops, name));
-  const auto described = exists(texts), typed = exists(texts);
-  op_part.keep = {keep(static_cast<int16_t>(ops->column("description_id")), described),
-                  keep(static_cast<int16_t>(ops->column("opType_id")), typed)};
-  op.columns[0].key = ops->rowid_column >= 0 && ops->rowid_column == ops->column("id");
-  op.parts.push_back(std::move(op_part));
-  dialect.relations.emplace_back(store, std::move(op));
-  for (const auto& [with, relation] : dialect.relations)
-    for (const Part& one : relation.parts)
-      for (const PartColumn& column : one.columns)
-        if (column.base[0] < 0 || column.base[0] >= sqlite::TableScan::kMaxColumns)
-          return fail("{}: a column of rocpd_{} is missing: not an .rpd file that tacho knows", database->file().path(),
-                      relation.name);
-
-  // The tables as stored, for sums over them and for finding rows by id.
+// A table as stored, for sums over it and for finding rows by id; of the table of names the texts as well.
+Relation table_as_stored(int place, const sqlite::StoredTable& table, bool holds_names, const FileTexts& texts) {
   static constexpr std::string_view kTexts[] = {
       "completionSignal", "stream", "kernelArgAddress", "aquireFence", "releaseFence", "width", "height", "dst", "src"};
-  for (size_t table = 0; table < tables.size(); ++table) {
-    const sqlite::StoredTable& info = *tables[table];
-    Relation own;
-    own.name = info.name;
-    Part rows;
-    rows.table = static_cast<int>(table);
-    for (size_t i = 0; i < info.columns.size() && i < static_cast<size_t>(sqlite::TableScan::kMaxColumns); ++i) {
-      const std::string& name = info.columns[i];
-      if (std::find(std::begin(kTexts), std::end(kTexts), name) != std::end(kTexts)) continue;
-      PartColumn from{{static_cast<int16_t>(i)}};
-      if (&info == strings && name == "string") {
-        if (info.rowid_column < 0) continue;
-        own.columns.push_back(text(name.c_str(), remembered(), false));
-        from.base[0] = static_cast<int16_t>(info.rowid_column);
-      } else {
-        own.columns.push_back(number(name.c_str()));
-        own.columns.back().key = static_cast<int>(i) == info.rowid_column;
-      }
-      rows.columns.push_back(std::move(from));
-    }
-    own.parts.push_back(std::move(rows));
-    dialect.own_tables.emplace_back(store, std::move(own));
+  Relation relation;
+  relation.name = table.name;
+  Part rows;
+  rows.table = place;
+  int16_t at = -1;
+  for (const std::string& name : table.columns) {
+    if (++at == sqlite::TableScan::kMaxColumns) break;
+    if (std::find(std::begin(kTexts), std::end(kTexts), name) != std::end(kTexts)) continue;
+    const bool is_text = holds_names && name == "string";
+    if (is_text && table.rowid_column < 0) continue;
+    relation.columns.push_back({.name = name,
+                                .type = is_text ? ValueType::kText : ValueType::kInteger,
+                                .text = is_text ? texts.name() : TextOf{},
+                                .key = !is_text && at == table.rowid_column});
+    rows.columns.push_back({{is_text ? static_cast<int16_t>(table.rowid_column) : at}});
   }
+  relation.parts.push_back(std::move(rows));
+  return relation;
+}
 
+// Upstream's sums as results.
+void add_sums(const std::shared_ptr<const Database>& database, bool schema3, Dialect& dialect) {
   using C = ResultTable::Column;
-  const auto top_columns = [](int of) {
+  const auto top_columns = [](bool of_schema3) {
     return std::vector<C>{C{"Name", ValueType::kText}, C{"TotalCalls", ValueType::kInteger},
-                          C{of >= 3 ? "TotalDuration_us" : "TotalDuration", ValueType::kInteger},
-                          C{of >= 3 ? "Ave_us" : "Ave", of >= 3 ? ValueType::kReal : ValueType::kInteger},
+                          C{of_schema3 ? "TotalDuration_us" : "TotalDuration", ValueType::kInteger},
+                          C{of_schema3 ? "Ave_us" : "Ave", of_schema3 ? ValueType::kReal : ValueType::kInteger},
                           C{"Percentage", ValueType::kReal}};
   };
-  const int shown = newer ? 3 : 2;
+  const auto shape = schema3 ? TopRows::Shape::kRpd3 : TopRows::Shape::kRpd2;
   dialect.results.push_back(
-      {"top", top_columns(shown), {}, [database, shown]() -> Result<std::shared_ptr<const ResultRows>> {
+      {"top", top_columns(schema3), {}, [database, shape]() -> Result<std::shared_ptr<const ResultRows>> {
          TACHO_ASSIGN(const RpdTop top, rpd_top(database, true));
-         return std::make_shared<const TopRows>(top.rows, top.total,
-                                                shown >= 3 ? TopRows::Shape::kRpd3 : TopRows::Shape::kRpd2);
+         return std::make_shared<const TopRows>(top.rows, top.total, shape);
        }});
-  dialect.results.push_back({"ktop", top_columns(2), {}, [database]() -> Result<std::shared_ptr<const ResultRows>> {
+  dialect.results.push_back({"ktop", top_columns(false), {}, [database]() -> Result<std::shared_ptr<const ResultRows>> {
                                TACHO_ASSIGN(const RpdTop top, rpd_ktop(database));
                                return std::make_shared<const TopRows>(top.rows, top.total, TopRows::Shape::kRpd2);
                              }});
@@ -561,14 +427,45 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
                 wall != 0 ? report::Cell(static_cast<double>(row.sum) / static_cast<double>(wall)) : report::Cell()});
          return rows;
        }});
-  for (const format::rpd::ViewDefinition& view : format::rpd::views(shown)) {
-    if (view.name == "api" || view.name == "op" || view.name == "top" || view.name == "ktop" || view.name == "busy")
-      continue;
-    if (view.name == "stackframe" && database->table("rocpd_stackframe") == nullptr) continue;
-    if ((view.name == "kernel") && database->table("rocpd_kernelapi") == nullptr) continue;
-    if ((view.name == "copy" || view.name == "copyop") && database->table("rocpd_copyapi") == nullptr) continue;
-    dialect.views.push_back({std::string(view.name), std::string(view.select)});
-  }
+}
+
+// Whether SQLite itself can answer upstream's view over the file's tables, and nothing here does it faster.
+bool is_sql_view(const Database& database, std::string_view name) {
+  const auto lacks = [&](const char* table) { return database.table(table) == nullptr; };
+  if (name == "stackframe") return !lacks("rocpd_stackframe");
+  if (name == "kernel") return !lacks("rocpd_kernelapi");
+  if (name == "copy" || name == "copyop") return !lacks("rocpd_copyapi");
+  return name != "api" && name != "op" && name != "top" && name != "ktop" && name != "busy";
+}
+
+}  // namespace
+
+Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int version) {
+  TACHO_ASSIGN(const sqlite::StoredTable* const calls, database->required("rocpd_api"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const ops, database->required("rocpd_op"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const strings, database->required("rocpd_string"));
+  const sqlite::StoredTable* const ustrings = database->table("rocpd_ustring");
+  const bool schema3 =
+      version >= 3 && ustrings != nullptr && calls->column("domain_id") >= 0 && calls->column("category_id") >= 0;
+  std::vector<const sqlite::StoredTable*> tables = {calls, ops, strings};
+  for (const char* const name : {"rocpd_api_ops", "rocpd_kernelapi", "rocpd_copyapi"})
+    if (const sqlite::StoredTable* const table = database->table(name)) tables.push_back(table);
+  const std::shared_ptr<Store> store = database_store(database, tables);
+  const auto names = std::make_shared<Texts>(database, *strings);
+  const FileTexts texts{names, schema3 ? std::make_shared<Texts>(database, *ustrings) : names};
+  Dialect dialect;
+  dialect.name = "rpd";
+  TACHO_ASSIGN(Relation api, view("api", kApiView, 0, *calls, texts, schema3, database->file()));
+  TACHO_ASSIGN(Relation op, view("op", kOpView, 1, *ops, texts, schema3, database->file()));
+  dialect.relations.emplace_back(store, std::move(api));
+  dialect.relations.emplace_back(store, std::move(op));
+  int place = 0;
+  for (const sqlite::StoredTable* const table : tables)
+    dialect.own_tables.emplace_back(store, table_as_stored(place++, *table, table == strings, texts));
+  add_sums(database, schema3, dialect);
+  for (const format::rpd::ViewDefinition& definition : format::rpd::views(schema3 ? 3 : 2))
+    if (is_sql_view(*database, definition.name))
+      dialect.views.push_back({std::string(definition.name), std::string(definition.select)});
   return dialect;
 }
 

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <span>
 
 #include "base/files/sorted_file.h"
 #include "format/sqlite/database.h"
@@ -130,6 +132,137 @@ bool needs_row_number(const Relation& relation, int column) {
   return false;
 }
 
+// What best_index() makes of a statement's constraints and order.
+struct IndexPlan {
+  std::string text;  // sqlite3_index_info::idxStr
+  int number = 0;    // idxNum
+  int arguments = 0;
+  double rows, cost;
+  bool ordered = false;
+  void pass(sqlite3_index_info* info, int constraint, int column, Comparison comparison) {
+    info->aConstraintUsage[constraint].argvIndex = ++arguments;
+    text += fmt::format("{} {} ", column, static_cast<int>(comparison));
+  }
+};
+
+bool in_use(const sqlite3_index_info* info, size_t column) {
+  return (info->colUsed >> std::min<size_t>(column, 63) & 1) != 0;
+}
+
+// The column of each constraint; -1 where it is not usable.
+std::vector<int> constrained_columns(const Relation& relation, const sqlite3_index_info* info) {
+  int id_column = -1;
+  for (size_t i = 0; i < relation.columns.size(); ++i)
+    if (relation.columns[i].id) id_column = static_cast<int>(i);
+  std::vector<int> columns;
+  for (const auto& constraint : std::span(info->aConstraint, static_cast<size_t>(info->nConstraint)))
+    columns.push_back(constraint.usable == 0 ? -1 : constraint.iColumn < 0 ? id_column : constraint.iColumn);
+  return columns;
+}
+
+// Prefers a unique id, then a column that supports lookups; with either, SQLite checks the rest.
+void choose_lookup(const Relation& relation, std::span<const int> columns, sqlite3_index_info* info, IndexPlan& plan) {
+  int lookup = -1;
+  for (int i = 0; i < info->nConstraint; ++i) {
+    if (columns[static_cast<size_t>(i)] < 0 || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ) continue;
+    const int column = columns[static_cast<size_t>(i)];
+    const ColumnInfo& about = relation.columns[static_cast<size_t>(column)];
+    if (about.id) {
+      plan.number = 1;
+      plan.rows = 1;
+      plan.cost = 20;
+      info->idxFlags = SQLITE_INDEX_SCAN_UNIQUE;
+      return plan.pass(info, i, column, Comparison::kEqual);
+    }
+    if (lookup < 0 && about.type == ValueType::kInteger && !about.few && !about.time) lookup = i;
+  }
+  if (lookup < 0) return;
+  plan.number = 2;
+  plan.rows = 2;
+  plan.cost = 100;
+  plan.pass(info, lookup, columns[static_cast<size_t>(lookup)], Comparison::kEqual);
+}
+
+std::optional<Comparison> comparison_of(int constraint) {
+  switch (constraint) {
+    case SQLITE_INDEX_CONSTRAINT_EQ:
+      return Comparison::kEqual;
+    case SQLITE_INDEX_CONSTRAINT_LT:
+      return Comparison::kLess;
+    case SQLITE_INDEX_CONSTRAINT_LE:
+      return Comparison::kLessEqual;
+    case SQLITE_INDEX_CONSTRAINT_GT:
+      return Comparison::kGreater;
+    case SQLITE_INDEX_CONSTRAINT_GE:
+      return Comparison::kGreaterEqual;
+    case SQLITE_INDEX_CONSTRAINT_NE:
+      return Comparison::kNotEqual;
+    case SQLITE_INDEX_CONSTRAINT_LIKE:
+      return Comparison::kLike;
+    case SQLITE_INDEX_CONSTRAINT_GLOB:
+      return Comparison::kGlob;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The constraints by which a scan leaves out rows itself.
+void choose_filters(const Relation& relation, std::span<const int> columns, sqlite3_index_info* info, IndexPlan& plan) {
+  for (int i = 0; i < info->nConstraint; ++i) {
+    const int column = columns[static_cast<size_t>(i)];
+    const std::optional<Comparison> comparison = comparison_of(info->aConstraint[i].op);
+    if (column < 0 || !comparison) continue;
+    const ColumnInfo& about = relation.columns[static_cast<size_t>(column)];
+    const bool pattern = *comparison == Comparison::kLike || *comparison == Comparison::kGlob;
+    if (about.type == ValueType::kText) {
+      if (!pattern && std::strcmp(sqlite3_vtab_collation(info, i), "BINARY") != 0) continue;
+    } else if (pattern) {
+      continue;
+    }
+    plan.pass(info, i, column, *comparison);
+    plan.rows *= *comparison == Comparison::kEqual ? 0.1 : *comparison == Comparison::kNotEqual ? 0.9 : 0.4;
+    plan.cost *= about.time || about.few ? 0.5 : 0.9;
+  }
+}
+
+// Rows merged by time have no row number.
+bool may_go_by_time(const Relation& relation, const sqlite3_index_info* info) {
+  for (size_t i = 0; i < relation.columns.size(); ++i)
+    if (in_use(info, i) && needs_row_number(relation, static_cast<int>(i))) return false;
+  for (const Part& part : relation.parts)
+    for (const PartColumn& keep : part.keep)
+      if (std::find(keep.base.begin(), keep.base.end(), kRowNumber) != keep.base.end()) return false;
+  return true;
+}
+
+// The order in which a scan can give its rows, in the text of the plan.
+void choose_order(const Relation& relation, double total, const sqlite3_index_info* info, IndexPlan& plan) {
+  const std::span terms(info->aOrderBy, static_cast<size_t>(info->nOrderBy));
+  const auto about = [&](const auto& term) -> const ColumnInfo& {
+    return relation.columns[static_cast<size_t>(term.iColumn)];
+  };
+  const bool ascending = terms.size() == 1 && terms[0].desc == 0;
+  plan.ordered = true;
+  if (plan.number == 1) {
+    plan.text += "n";
+  } else if (plan.number == 2 || terms.empty()) {
+    plan.ordered = false;
+    plan.text += "n";
+  } else if (std::ranges::all_of(terms, [&](const auto& term) { return term.iColumn >= 0 && about(term).few; })) {
+    plan.text += "g";
+    for (const auto& term : terms) plan.text += fmt::format(" {} {}", term.iColumn, static_cast<int>(term.desc));
+    plan.cost += total * 0.5;
+  } else if (ascending && (terms[0].iColumn < 0 || about(terms[0]).id)) {
+    plan.text += "n";
+  } else if (ascending && about(terms[0]).time && may_go_by_time(relation, info)) {
+    plan.text += "t";
+    plan.cost += total * 0.2;
+  } else {
+    plan.ordered = false;
+    plan.text += "n";
+  }
+}
+
 // idxStr: the constraints as "column comparison ..." in the order of the arguments, "|", the order, "|", the
 // columns in use. The order is "n" natural, "t" by time or "g column direction ..." grouped. idxNum: 0 scan,
 // 1 one row by id, 2 lookup.
@@ -142,132 +275,21 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
   }
   const Relation& relation = entry.relation;
   const auto total = static_cast<double>(std::max<int64_t>(relation.rows(*entry.store), 1));
-  int id_column = -1;
+  IndexPlan plan{.text = {}, .rows = total, .cost = total};
+  const std::vector<int> columns = constrained_columns(relation, info);
+  choose_lookup(relation, columns, info, plan);
+  if (plan.number == 0) choose_filters(relation, columns, info, plan);
+  plan.text += "|";
+  choose_order(relation, total, info, plan);
+  plan.text += "|";
   for (size_t i = 0; i < relation.columns.size(); ++i)
-    if (relation.columns[i].id) id_column = static_cast<int>(i);
-
-  std::string plan;
-  int arguments = 0, number = 0;
-  double rows = total, cost = total;
-  const auto pass = [&](int i, int column, Comparison comparison) {
-    info->aConstraintUsage[i].argvIndex = ++arguments;
-    plan += fmt::format("{} {} ", column, static_cast<int>(comparison));
-  };
-  // Prefers a unique id, then a column that supports lookups; with either, SQLite checks the rest.
-  for (int pass_number = 0; pass_number < 2 && number == 0; ++pass_number)
-    for (int i = 0; i < info->nConstraint && number == 0; ++i) {
-      const auto& constraint = info->aConstraint[i];
-      if (constraint.usable == 0 || constraint.op != SQLITE_INDEX_CONSTRAINT_EQ) continue;
-      const int column = constraint.iColumn < 0 ? id_column : constraint.iColumn;
-      if (column < 0) continue;
-      const ColumnInfo& about = relation.columns[static_cast<size_t>(column)];
-      if (pass_number == 0 && about.id) {
-        number = 1;
-        rows = 1;
-        cost = 20;
-        info->idxFlags = SQLITE_INDEX_SCAN_UNIQUE;
-        pass(i, column, Comparison::kEqual);
-      } else if (pass_number == 1 && about.type == ValueType::kInteger && !about.few && !about.time && !about.id) {
-        number = 2;
-        rows = 2;
-        cost = 100;
-        pass(i, column, Comparison::kEqual);
-      }
-    }
-  if (number == 0)
-    for (int i = 0; i < info->nConstraint; ++i) {
-      const auto& constraint = info->aConstraint[i];
-      if (constraint.usable == 0) continue;
-      const int column = constraint.iColumn < 0 ? id_column : constraint.iColumn;
-      if (column < 0) continue;
-      const ColumnInfo& about = relation.columns[static_cast<size_t>(column)];
-      Comparison comparison;
-      switch (constraint.op) {
-        case SQLITE_INDEX_CONSTRAINT_EQ:
-          comparison = Comparison::kEqual;
-          break;
-        case SQLITE_INDEX_CONSTRAINT_LT:
-          comparison = Comparison::kLess;
-          break;
-        case SQLITE_INDEX_CONSTRAINT_LE:
-          comparison = Comparison::kLessEqual;
-          break;
-        case SQLITE_INDEX_CONSTRAINT_GT:
-          comparison = Comparison::kGreater;
-          break;
-        case SQLITE_INDEX_CONSTRAINT_GE:
-          comparison = Comparison::kGreaterEqual;
-          break;
-        case SQLITE_INDEX_CONSTRAINT_NE:
-          comparison = Comparison::kNotEqual;
-          break;
-        case SQLITE_INDEX_CONSTRAINT_LIKE:
-          comparison = Comparison::kLike;
-          break;
-        case SQLITE_INDEX_CONSTRAINT_GLOB:
-          comparison = Comparison::kGlob;
-          break;
-        default:
-          continue;
-      }
-      const bool pattern = comparison == Comparison::kLike || comparison == Comparison::kGlob;
-      if (about.type == ValueType::kText) {
-        if (!pattern && std::strcmp(sqlite3_vtab_collation(info, i), "BINARY") != 0) continue;
-      } else if (pattern) {
-        continue;
-      }
-      pass(i, column, comparison);
-      const double share = comparison == Comparison::kEqual ? 0.1 : comparison == Comparison::kNotEqual ? 0.9 : 0.4;
-      rows *= share;
-      cost *= about.time || about.few ? 0.5 : 0.9;
-    }
-
-  plan += "|";
-  bool ordered = false;
-  if (number == 1) {
-    ordered = true;
-    plan += "n";
-  } else if (number == 0 && info->nOrderBy > 0) {
-    bool all_few = true;
-    for (int i = 0; i < info->nOrderBy; ++i)
-      all_few = all_few && info->aOrderBy[i].iColumn >= 0 &&
-                relation.columns[static_cast<size_t>(info->aOrderBy[i].iColumn)].few;
-    const auto& first = info->aOrderBy[0];
-    if (all_few) {
-      plan += "g";
-      for (int i = 0; i < info->nOrderBy; ++i)
-        plan += fmt::format(" {} {}", info->aOrderBy[i].iColumn, static_cast<int>(info->aOrderBy[i].desc));
-      ordered = true;
-      cost += total * 0.5;
-    } else if (info->nOrderBy == 1 && first.desc == 0 &&
-               (first.iColumn < 0 || relation.columns[static_cast<size_t>(first.iColumn)].id)) {
-      plan += "n";
-      ordered = true;
-    } else if (info->nOrderBy == 1 && first.desc == 0 && relation.columns[static_cast<size_t>(first.iColumn)].time) {
-      bool possible = true;
-      for (size_t i = 0; i < relation.columns.size(); ++i)
-        if ((info->colUsed >> std::min<size_t>(i, 63) & 1) != 0 && needs_row_number(relation, static_cast<int>(i)))
-          possible = false;
-      for (const Part& part : relation.parts)
-        for (const PartColumn& keep : part.keep)
-          for (const int16_t column : keep.base) possible = possible && column != kRowNumber;
-      if (possible) {
-        plan += "t";
-        ordered = true;
-        cost += total * 0.2;
-      }
-    }
-  }
-  info->orderByConsumed = ordered ? 1 : 0;
-  if (!ordered && plan.back() == '|') plan += "n";
-  plan += "|";
-  for (size_t i = 0; i < relation.columns.size(); ++i)
-    if ((info->colUsed >> std::min<size_t>(i, 63) & 1) != 0) plan += fmt::format("{} ", i);
-  info->idxNum = number;
-  info->idxStr = sqlite3_mprintf("%s", plan.c_str());
+    if (in_use(info, i)) plan.text += fmt::format("{} ", i);
+  info->orderByConsumed = plan.ordered ? 1 : 0;
+  info->idxNum = plan.number;
+  info->idxStr = sqlite3_mprintf("%s", plan.text.c_str());
   info->needToFreeIdxStr = 1;
-  info->estimatedCost = std::max(cost, 1.0);
-  info->estimatedRows = static_cast<sqlite3_int64>(std::max(rows, 1.0));
+  info->estimatedCost = std::max(plan.cost, 1.0);
+  info->estimatedRows = static_cast<sqlite3_int64>(std::max(plan.rows, 1.0));
   return info->idxStr == nullptr ? SQLITE_NOMEM : SQLITE_OK;
 }
 

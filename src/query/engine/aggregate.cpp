@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
 #include <memory>
 
 #include "base/files/sorted_file.h"
 #include "query/engine/aggregate_plan.h"
 #include "query/engine/group_table.h"
+#include "query/engine/group_values.h"
 #include "query/engine/text_prefix.h"
 
 namespace tacho::query {
@@ -22,27 +20,6 @@ namespace {
 
 using Sum = AggregatePlan::Aggregate;
 constexpr int64_t kNoCodes[] = {0};  // for the only group of a statement without GROUP BY
-
-bool has_value(Function function) {
-  return function != Function::kCountRows && function != Function::kCount;
-}
-
-int compare_cells(const report::Cell& a, const report::Cell& b) {
-  const auto rank = [](const report::Cell& cell) { return cell.index() == 0 ? 0 : cell.index() == 3 ? 2 : 1; };
-  if (rank(a) != rank(b)) return rank(a) < rank(b) ? -1 : 1;
-  if (a.index() == 0) return 0;
-  if (a.index() == 3) {
-    const int order = std::get<std::string>(a).compare(std::get<std::string>(b));
-    return order < 0 ? -1 : order > 0;
-  }
-  if (a.index() == 1 && b.index() == 1)
-    return std::get<int64_t>(a) < std::get<int64_t>(b) ? -1 : std::get<int64_t>(a) > std::get<int64_t>(b);
-  const auto real = [](const report::Cell& cell) {
-    return cell.index() == 2 ? static_cast<long double>(std::get<double>(cell))
-                             : static_cast<long double>(std::get<int64_t>(cell));
-  };
-  return real(a) < real(b) ? -1 : real(a) > real(b);
-}
 
 class Runner {
  public:
@@ -55,6 +32,8 @@ class Runner {
     std::array<int64_t, kCells> at;
   };
   template <size_t kCells>
+  class Groups;
+  template <size_t kCells>
   Result<bool> run_with(const RowSink& sink);
   // Adds the scan's rows to the table; false: a sum overflowed or a column is irregular.
   template <typename Spill>
@@ -63,22 +42,9 @@ class Runner {
   bool look_up(Scan& scan);
   bool evaluate(int node, std::vector<int64_t>& values);
   bool add_batch(Scan& scan);
-  bool merge(int64_t* into, const int64_t* other) const;
-  // SQLite uses the directions of ORDER BY for its groups if there are as many terms.
-  bool descending(size_t term) const {
-    return plan_.order.size() == terms_ && term < terms_ && plan_.order[term].descending;
-  }
-  int compare_terms(const int64_t* a, const int64_t* b) const;
-  report::Cell finish(const int64_t* group, int node) const;
-  bool passes(const int64_t* group) const;
-  bool is_text(int node) const;
-  bool is_real(int node) const;
-  int64_t order_key(const int64_t* group) const;
-
   const AggregatePlan& plan_;
+  const GroupValues groups_;
   const size_t terms_;
-  std::vector<size_t> cells_;  // index of each aggregate's first cell in a record
-  size_t width_ = 0;
   std::unique_ptr<GroupTable> table_;
 
   // Columns of the current batch, with a value for each row still selected.
@@ -101,19 +67,14 @@ class Runner {
   std::vector<int64_t> values_;
   std::vector<std::vector<int64_t>> spare_;
   std::vector<uint32_t> group_;
-  mutable std::string left_, right_;
 };
 
-Runner::Runner(const AggregatePlan& plan) : plan_(plan), terms_(plan.terms.size()), slots_of_(plan.sources.size()) {
-  std::vector<int64_t> fresh(terms_, 0);
-  for (const Sum& sum : plan_.aggregates) {
-    cells_.push_back(fresh.size());
-    fresh.push_back(0);
-    if (has_value(sum.function))
-      fresh.push_back(sum.function == Function::kMin ? INT64_MAX : sum.function == Function::kMax ? INT64_MIN : 0);
-  }
-  width_ = fresh.size();
-  table_ = std::make_unique<GroupTable>(terms_, std::move(fresh));
+Runner::Runner(const AggregatePlan& plan)
+    : plan_(plan),
+      groups_(plan),
+      terms_(plan.terms.size()),
+      table_(std::make_unique<GroupTable>(terms_, groups_.fresh())),
+      slots_of_(plan.sources.size()) {
   term_codes_.resize(terms_);
 
   // Only the columns still needed: nodes of SELECT and HAVING that became terms no longer name one.
@@ -285,9 +246,9 @@ bool Runner::add_batch(Scan& scan) {
   int64_t* const records = table_->record(0);
   for (size_t i = 0; i < plan_.aggregates.size(); ++i) {
     const Sum& sum = plan_.aggregates[i];
-    int64_t* const states = records + cells_[i];
+    int64_t* const states = records + groups_.cell(i);
     if (sum.function == Function::kCountRows) {
-      for (size_t row = 0; row < rows_; ++row) ++states[group_[row] * width_];
+      for (size_t row = 0; row < rows_; ++row) ++states[group_[row] * groups_.width()];
       continue;
     }
     const Node& argument = plan_.nodes[static_cast<size_t>(sum.argument)];
@@ -298,7 +259,7 @@ bool Runner::add_batch(Scan& scan) {
     for (size_t row = 0; row < rows_; ++row) {
       const int64_t value = values[row];
       if (value == kUnknown) continue;
-      int64_t* const state = states + group_[row] * width_;
+      int64_t* const state = states + group_[row] * groups_.width();
       ++state[0];
       switch (sum.function) {
         case Function::kCount:
@@ -339,226 +300,27 @@ Result<bool> Runner::collect(const Spill& spill) {
   return true;
 }
 
-// Adds the sums of another record of the same group. False: overflow.
-bool Runner::merge(int64_t* into, const int64_t* other) const {
-  bool over = false;
-  for (size_t i = 0; i < plan_.aggregates.size(); ++i) {
-    int64_t* const a = into + cells_[i];
-    const int64_t* const b = other + cells_[i];
-    a[0] += b[0];
-    switch (plan_.aggregates[i].function) {
-      case Function::kCountRows:
-      case Function::kCount:
-        break;
-      case Function::kMin:
-        a[1] = std::min(a[1], b[1]);
-        break;
-      case Function::kMax:
-        a[1] = std::max(a[1], b[1]);
-        break;
-      default:
-        over |= __builtin_add_overflow(a[1], b[1], &a[1]);
-    }
-  }
-  return !over;
-}
-
-// Compares two groups by their values, NULLs first.
-int Runner::compare_terms(const int64_t* a, const int64_t* b) const {
-  for (size_t i = 0; i < terms_; ++i) {
-    const int64_t x = a[i], y = b[i];
-    if (x == y) continue;
-    const Node& node = plan_.nodes[static_cast<size_t>(plan_.terms[i])];
-    int order;
-    if (x == kUnknown || y == kUnknown) {
-      order = x == kUnknown ? -1 : 1;
-    } else if (node.op == Op::kColumn && plan_.column(node).type == ValueType::kText) {
-      const ColumnInfo& column = plan_.column(node);
-      order = column.text(x, left_).compare(column.text(y, right_));
-    } else if (node.op == Op::kColumn && plan_.column(node).type == ValueType::kReal) {
-      const double p = std::bit_cast<double>(x), q = std::bit_cast<double>(y);
-      order = p < q ? -1 : p > q;
-    } else {
-      order = x < y ? -1 : 1;
-    }
-    if (order == 0) continue;
-    return descending(i) ? -order : order;
-  }
-  return 0;
-}
-
-report::Cell Runner::finish(const int64_t* group, int number) const {
-  const Node& node = plan_.nodes[static_cast<size_t>(number)];
-  switch (node.op) {
-    case Op::kInteger:
-      return node.integer;
-    case Op::kReal:
-      return node.real;
-    case Op::kTerm: {
-      const int64_t code = group[node.left];
-      if (code == kUnknown) return {};
-      const Node& term = plan_.nodes[static_cast<size_t>(plan_.terms[static_cast<size_t>(node.left)])];
-      if (term.op == Op::kColumn && plan_.column(term).type == ValueType::kText)
-        return std::string(plan_.column(term).text(code, left_));
-      if (term.op == Op::kColumn && plan_.column(term).type == ValueType::kReal) return std::bit_cast<double>(code);
-      return code;
-    }
-    case Op::kAggregate: {
-      const auto which = static_cast<size_t>(node.right);
-      const int64_t* const state = group + cells_[which];
-      const Function function = plan_.aggregates[which].function;
-      if (!has_value(function)) return state[0];
-      if (function == Function::kTotal) return static_cast<double>(state[1]);
-      if (state[0] == 0) return {};
-      if (function == Function::kAverage) return static_cast<double>(state[1]) / static_cast<double>(state[0]);
-      return state[1];
-    }
-    default:
-      break;
-  }
-  const report::Cell left = finish(group, node.left);
-  if (std::holds_alternative<std::monostate>(left)) return {};
-  const auto real = [](const report::Cell& cell) {
-    return std::holds_alternative<double>(cell) ? std::get<double>(cell) : static_cast<double>(std::get<int64_t>(cell));
-  };
-  if (node.op == Op::kNegate) {
-    // Like SQLite: a literal takes the sign; anything else is subtracted from 0, so the result is never -0.0.
-    if (plan_.nodes[static_cast<size_t>(node.left)].op == Op::kReal) return -std::get<double>(left);
-    if (const auto* const value = std::get_if<double>(&left)) return 0.0 - *value;
-    const int64_t value = std::get<int64_t>(left);
-    return value == INT64_MIN ? report::Cell(0.0 - static_cast<double>(value)) : report::Cell(-value);
-  }
-  const report::Cell right = finish(group, node.right);
-  if (std::holds_alternative<std::monostate>(right)) return {};
-  if (std::holds_alternative<int64_t>(left) && std::holds_alternative<int64_t>(right)) {
-    const int64_t a = std::get<int64_t>(left), b = std::get<int64_t>(right);
-    int64_t value = 0;
-    bool over = false;
-    switch (node.op) {
-      case Op::kAdd:
-        over = __builtin_add_overflow(a, b, &value);
-        break;
-      case Op::kSubtract:
-        over = __builtin_sub_overflow(a, b, &value);
-        break;
-      case Op::kMultiply:
-        over = __builtin_mul_overflow(a, b, &value);
-        break;
-      default:
-        if (b == 0) return {};
-        over = a == INT64_MIN && b == -1;
-        if (!over) value = a / b;
-    }
-    if (!over) return value;
-  }
-  const double a = real(left), b = real(right);
-  switch (node.op) {
-    case Op::kAdd:
-      return report::number_cell(a + b);
-    case Op::kSubtract:
-      return report::number_cell(a - b);
-    case Op::kMultiply:
-      return report::number_cell(a * b);
-    default:
-      return b == 0 ? report::Cell() : report::number_cell(a / b);
-  }
-}
-
-bool Runner::passes(const int64_t* group) const {
-  for (const AggregatePlan::Condition& condition : plan_.having) {
-    const report::Cell cell = finish(group, condition.node);
-    const long double limit = condition.value.type == ValueType::kReal
-                                  ? static_cast<long double>(condition.value.real)
-                                  : static_cast<long double>(condition.value.integer);
-    const auto* const whole = std::get_if<int64_t>(&cell);
-    const auto* const real = std::get_if<double>(&cell);
-    if (whole == nullptr && real == nullptr) return false;
-    const long double value = whole != nullptr ? static_cast<long double>(*whole) : static_cast<long double>(*real);
-    const int order = value < limit ? -1 : value > limit;
-    bool holds = false;
-    switch (condition.comparison) {
-      case Comparison::kEqual:
-        holds = order == 0;
-        break;
-      case Comparison::kNotEqual:
-        holds = order != 0;
-        break;
-      case Comparison::kLess:
-        holds = order < 0;
-        break;
-      case Comparison::kLessEqual:
-        holds = order <= 0;
-        break;
-      case Comparison::kGreater:
-        holds = order > 0;
-        break;
-      default:
-        holds = order >= 0;
-    }
-    if (!holds) return false;
-  }
-  return true;
-}
-
-bool Runner::is_text(int number) const {
-  const Node& node = plan_.nodes[static_cast<size_t>(number)];
-  if (node.op != Op::kTerm) return false;
-  const Node& term = plan_.nodes[static_cast<size_t>(plan_.terms[static_cast<size_t>(node.left)])];
-  return term.op == Op::kColumn && plan_.column(term).type == ValueType::kText;
-}
-
-bool Runner::is_real(int number) const {
-  if (number < 0) return false;
-  const Node& node = plan_.nodes[static_cast<size_t>(number)];
-  switch (node.op) {
-    case Op::kReal:
-      return true;
-    case Op::kInteger:
-      return false;
-    case Op::kTerm: {
-      const Node& term = plan_.nodes[static_cast<size_t>(plan_.terms[static_cast<size_t>(node.left)])];
-      return term.op == Op::kColumn && plan_.column(term).type == ValueType::kReal;
-    }
-    case Op::kAggregate: {
-      const Function function = plan_.aggregates[static_cast<size_t>(node.right)].function;
-      return function == Function::kTotal || function == Function::kAverage;
-    }
-    default:
-      return is_real(node.left) || is_real(node.right);
-  }
-}
-
-// A number that sorts like the first term of ORDER BY, if that is a number: it decides most comparisons.
-int64_t Runner::order_key(const int64_t* group) const {
-  const auto& first = plan_.order[0];
-  const int node = plan_.items[first.item].node;
-  const report::Cell cell = finish(group, node);
-  int64_t key = INT64_MIN;
-  if (std::holds_alternative<std::string>(cell)) {
-    key = 0;
-  } else if (is_real(node)) {
-    if (!std::holds_alternative<std::monostate>(cell)) {
-      const double value =
-          std::holds_alternative<double>(cell) ? std::get<double>(cell) : static_cast<double>(std::get<int64_t>(cell));
-      const auto bits = std::bit_cast<int64_t>(value + 0.0);
-      key = bits < 0 ? bits ^ INT64_MAX : bits;
-    }
-  } else if (const auto* whole = std::get_if<int64_t>(&cell)) {
-    key = *whole;
-  } else if (const auto* over = std::get_if<double>(&cell)) {  // outside the range of whole numbers
-    key = *over < 0 ? INT64_MIN : INT64_MAX;
-  }
-  return first.descending ? ~key : key;
-}
-
+// The groups: collected, sorted by values, then in the order of ORDER BY.
 template <size_t kCells>
-Result<bool> Runner::run_with(const RowSink& sink) {
+class Runner::Groups {
+ public:
+  explicit Groups(Runner& runner)
+      : runner_(runner),
+        plan_(runner.plan_),
+        terms_(runner.terms_),
+        order_of_values_{&runner.groups_, runner.groups_.descending(0)} {
+    if (terms_ == 0) return;
+    const Node& first = plan_.nodes[static_cast<size_t>(plan_.terms[0])];
+    if (first.op == Op::kColumn && plan_.column(first).type == ValueType::kText) first_text_ = &plan_.column(first);
+  }
+  // Each gives false where a sum overflows. No row may be delivered before all sums are known to fit.
+  Result<bool> collect();
+  Result<bool> sort();
+  void deliver(const RowSink& sink);
+
+ private:
   using One = Record<kCells>;
-  const auto record_of = [&](const int64_t* cells) {
-    One one{};
-    std::copy_n(cells, width_, one.at.begin());
-    return one;
-  };
+  static constexpr size_t kOrderKey = kCells - 1;
   // Sorts by codes; needed only if the table overflowed.
   struct ByCodes {
     size_t terms;
@@ -566,16 +328,6 @@ Result<bool> Runner::run_with(const RowSink& sink) {
       return std::lexicographical_compare(a.at.begin(), a.at.begin() + terms, b.at.begin(), b.at.begin() + terms);
     }
   };
-  SortedFile<One, ByCodes> by_codes(8u << 20, {terms_});
-  bool spilled = false;
-  const auto spill = [&] {
-    spilled = true;
-    for (uint32_t i = 0; i < table_->groups(); ++i) by_codes.add(record_of(table_->record(i)));
-  };
-  TACHO_ASSIGN(const bool fits, collect(spill));
-  if (!fits) return false;
-  if (terms_ == 0) table_->place(kNoCodes);  // exists even without rows
-
   // Sorts by values, so that equal texts with different codes meet. Looking up texts costs more than everything else
   // here.
   struct Valued {
@@ -583,114 +335,149 @@ Result<bool> Runner::run_with(const RowSink& sink) {
     TextPrefix prefix;  // of the first value, if that is a text
   };
   struct ByValues {
-    const Runner* runner;
+    const GroupValues* values;
     bool backwards;  // for the first value
     int compare(const Valued& a, const Valued& b) const {
       if (a.prefix != b.prefix) return (a.prefix < b.prefix) != backwards ? -1 : 1;
-      return runner->compare_terms(a.one.at.data(), b.one.at.data());
+      return values->compare_terms(a.one.at.data(), b.one.at.data());
     }
     bool operator()(const Valued& a, const Valued& b) const { return compare(a, b) < 0; }
   };
-  const ByValues order_of_values{this, descending(0)};
-  SortedFile<Valued, ByValues> by_values(16u << 20, order_of_values);
-  const ColumnInfo* text = nullptr;
-  if (terms_ > 0)
-    if (const Node& first = plan_.nodes[static_cast<size_t>(plan_.terms[0])];
-        first.op == Op::kColumn && plan_.column(first).type == ValueType::kText)
-      text = &plan_.column(first);
-  const auto add_values = [&](const One& one) {
-    by_values.add(
-        {one, text != nullptr && one.at[0] != kUnknown ? text_prefix(text->text(one.at[0], left_)) : TextPrefix{}});
-  };
-  if (spilled) {
-    spill();
-    table_ = nullptr;
-    TACHO_TRY(by_codes.finish());
-    One current, next;
-    bool more = by_codes.next(current);
-    while (more) {
-      more = by_codes.next(next);
-      if (more && std::equal(next.at.begin(), next.at.begin() + terms_, current.at.begin())) {
-        if (!merge(current.at.data(), next.at.data())) return false;
-        continue;
-      }
-      add_values(current);
-      current = next;
-    }
-  } else {
-    for (uint32_t i = 0; i < table_->groups(); ++i) add_values(record_of(table_->record(i)));
-    table_ = nullptr;
-  }
-  TACHO_TRY(by_values.finish());
-
-  // Groups in their own order, then in that of ORDER BY. Delivers no row before all sums are known to fit.
   struct ByOrder {
-    const Runner* runner;
+    const GroupValues* values;
+    const AggregatePlan* plan;
     bool by_key;  // the key decides
     bool operator()(const One& a, const One& b) const {
-      if (a.at[kCells - 1] != b.at[kCells - 1]) return a.at[kCells - 1] < b.at[kCells - 1];
+      if (a.at[kOrderKey] != b.at[kOrderKey]) return a.at[kOrderKey] < b.at[kOrderKey];
       // The smallest and the largest key stand for several values: NULL, and anything beyond whole numbers.
-      if (by_key && a.at[kCells - 1] != INT64_MIN && a.at[kCells - 1] != INT64_MAX) return false;
-      for (const AggregatePlan::Order& term : runner->plan_.order) {
-        const int node = runner->plan_.items[term.item].node;
-        const int order = compare_cells(runner->finish(a.at.data(), node), runner->finish(b.at.data(), node));
+      if (by_key && a.at[kOrderKey] != INT64_MIN && a.at[kOrderKey] != INT64_MAX) return false;
+      for (const AggregatePlan::Order& term : plan->order) {
+        const int node = plan->items[term.item].node;
+        const int order = compare_cells(values->finish(a.at.data(), node), values->finish(b.at.data(), node));
         if (order != 0) return term.descending ? order > 0 : order < 0;
       }
       return false;
     }
   };
-  const bool ordered = !plan_.order.empty();
-  SortedFile<One, ByOrder> by_order(16u << 20,
-                                    {this, plan_.order.size() == 1 && !is_text(plan_.items[plan_.order[0].item].node)});
   struct AsTheyCome {
     bool operator()(const One&, const One&) const { return false; }
   };
-  SortedFile<One, AsTheyCome> as_they_come(16u << 20);
-  {
-    Valued current, next;
-    bool more = by_values.next(current);
-    while (more) {
-      more = by_values.next(next);
-      if (more && order_of_values.compare(next, current) == 0) {
-        if (!merge(current.one.at.data(), next.one.at.data())) return false;
-        continue;
-      }
-      One& group = current.one;
-      if (passes(group.at.data())) {
-        if (ordered) {
-          group.at[kCells - 1] = order_key(group.at.data());
-          by_order.add(group);
-        } else {
-          as_they_come.add(group);
-        }
-      }
-      current = next;
-    }
-  }
-  if (ordered)
-    TACHO_TRY(by_order.finish());
-  else
-    TACHO_TRY(as_they_come.finish());
 
-  std::vector<std::string> titles;
-  for (const auto& item : plan_.items) titles.push_back(item.title);
-  sink.columns(titles);
-  std::vector<report::Cell> row(plan_.items.size());
-  One group;
-  for (int64_t given = 0;
-       (plan_.limit < 0 || given < plan_.limit) && (ordered ? by_order.next(group) : as_they_come.next(group));
-       ++given) {
-    for (size_t i = 0; i < row.size(); ++i) row[i] = finish(group.at.data(), plan_.items[i].node);
-    if (!sink.row(row)) break;
+  One record(uint32_t group) const {
+    One one{};
+    std::copy_n(runner_.table_->record(group), runner_.groups_.width(), one.at.begin());
+    return one;
+  }
+  void add(const One& one) {
+    const bool has_text = first_text_ != nullptr && one.at[0] != kUnknown;
+    by_values_.add({one, has_text ? text_prefix(first_text_->text(one.at[0], scratch_)) : TextPrefix{}});
+  }
+
+  Runner& runner_;
+  const AggregatePlan& plan_;
+  const size_t terms_;
+  const ColumnInfo* first_text_ = nullptr;
+  std::string scratch_;
+  const ByValues order_of_values_;
+  SortedFile<Valued, ByValues> by_values_{16u << 20, order_of_values_};
+  SortedFile<One, ByOrder> by_order_{
+      16u << 20,
+      {&runner_.groups_, &plan_,
+       plan_.order.size() == 1 && !runner_.groups_.is_text(plan_.items[plan_.order[0].item].node)}};
+  SortedFile<One, AsTheyCome> as_they_come_{16u << 20};
+};
+
+template <size_t kCells>
+Result<bool> Runner::Groups<kCells>::collect() {
+  std::unique_ptr<GroupTable>& table = runner_.table_;
+  SortedFile<One, ByCodes> by_codes(8u << 20, {terms_});
+  bool spilled = false;
+  const auto spill = [&] {
+    spilled = true;
+    for (uint32_t i = 0; i < table->groups(); ++i) by_codes.add(record(i));
+  };
+  TACHO_ASSIGN(const bool fits, runner_.collect(spill));
+  if (!fits) return false;
+  if (terms_ == 0) table->place(kNoCodes);  // exists even without rows
+  if (!spilled) {
+    for (uint32_t i = 0; i < table->groups(); ++i) add(record(i));
+    table = nullptr;
+    return true;
+  }
+  spill();
+  table = nullptr;
+  TACHO_TRY(by_codes.finish());
+  One current, next;
+  bool more = by_codes.next(current);
+  while (more) {
+    more = by_codes.next(next);
+    if (more && std::equal(next.at.begin(), next.at.begin() + terms_, current.at.begin())) {
+      if (!runner_.groups_.merge(current.at.data(), next.at.data())) return false;
+      continue;
+    }
+    add(current);
+    current = next;
   }
   return true;
 }
 
+template <size_t kCells>
+Result<bool> Runner::Groups<kCells>::sort() {
+  TACHO_TRY(by_values_.finish());
+  const bool ordered = !plan_.order.empty();
+  Valued current, next;
+  bool more = by_values_.next(current);
+  while (more) {
+    more = by_values_.next(next);
+    if (more && order_of_values_.compare(next, current) == 0) {
+      if (!runner_.groups_.merge(current.one.at.data(), next.one.at.data())) return false;
+      continue;
+    }
+    One& group = current.one;
+    if (runner_.groups_.passes(group.at.data())) {
+      if (ordered) {
+        group.at[kOrderKey] = runner_.groups_.order_key(group.at.data());
+        by_order_.add(group);
+      } else {
+        as_they_come_.add(group);
+      }
+    }
+    current = next;
+  }
+  TACHO_TRY(ordered ? by_order_.finish() : as_they_come_.finish());
+  return true;
+}
+
+template <size_t kCells>
+void Runner::Groups<kCells>::deliver(const RowSink& sink) {
+  std::vector<std::string> titles;
+  for (const auto& item : plan_.items) titles.push_back(item.title);
+  sink.columns(titles);
+  std::vector<report::Cell> cells(plan_.items.size());
+  One group;
+  for (int64_t given = 0; (plan_.limit < 0 || given < plan_.limit) &&
+                          (plan_.order.empty() ? as_they_come_.next(group) : by_order_.next(group));
+       ++given) {
+    for (size_t i = 0; i < cells.size(); ++i) cells[i] = runner_.groups_.finish(group.at.data(), plan_.items[i].node);
+    if (!sink.row(cells)) break;
+  }
+}
+
+template <size_t kCells>
+Result<bool> Runner::run_with(const RowSink& sink) {
+  Groups<kCells> groups(*this);
+  TACHO_ASSIGN(const bool collected, groups.collect());
+  if (!collected) return false;
+  TACHO_ASSIGN(const bool sorted, groups.sort());
+  if (sorted) groups.deliver(sink);
+  return sorted;
+}
+
 Result<bool> Runner::run(const RowSink& sink) {
   // One more cell for the key of ORDER BY.
-  if (width_ < 4) return run_with<4>(sink);
-  if (width_ < 8) return run_with<8>(sink);
-  if (width_ < 32) return run_with<32>(sink);
+  if (groups_.width() < 4) return run_with<4>(sink);
+  if (groups_.width() < 8) return run_with<8>(sink);
+  if (groups_.width() < 32) return run_with<32>(sink);
   return false;
 }
 

@@ -21,6 +21,8 @@ CODE = (".h", ".cpp")
 
 # Rooms that may name a column by its position: they define positions.
 POSITIONS = ("src/trace/", "src/walk/")
+# These know no column of a trace's tables: they go through the columns of relations, which statements name at run time.
+RELATIONS = ("src/query/engine/", "src/query/sql/virtual_tables.cpp", "src/query/dialect/database_store.cpp")
 # Rooms that write text of their own: the printers, foreign file formats, and the protocol of the pages.
 PRINTERS = ("src/report/", "src/format/", "src/view/", "src/metric/render/page/", "src/base/", "src/trace/")
 # Code that joins device work to the call that launched it: the pair that identifies a call, or a slack
@@ -174,7 +176,7 @@ def figures(tree):
     """[(name, title, places)]: a figure is the number of its places, or a pair (number, places)."""
     code = tree.code.items()
     positions = [f"{name}:{text.count(chr(10), 0, hit.start()) + 1} {hit.group()}" for name, text in code
-                 if not name.startswith(POSITIONS) and WITH_POSITIONS.search(text) for hit in BY_POSITION.finditer(text)]
+                 if not name.startswith(POSITIONS + RELATIONS) and WITH_POSITIONS.search(text) for hit in BY_POSITION.finditer(text)]
     joins = sorted({module_of(name) for name, text in code if not name.startswith(POSITIONS) and JOIN.search(text)})
     printers = sorted({module_of(name) for name, text in code if not name.startswith(PRINTERS) and PRINTS.search(text)})
     room, files = rooms(tree).most_common(1)[0]

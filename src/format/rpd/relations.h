@@ -10,7 +10,7 @@
 //   x.track(row)                                      pid, tid, gpu, queue, sequence, native
 //   x.id(row_number), x.operation(row_number)         ids of the row and of the operation that it is about
 //   x.call(track, correlation)                        id of the call that caused it; event::kUnknown if there is none
-//   x.call_counts_items()                             true for calls whose grids upstream records in work-items
+//   x.call_counts_items(track, correlation)           true for calls whose grids upstream records in work-items
 //   x.word(RpdWord), x.no_text(), x.kernel_name(kernel), x.function_name(function), x.function_domain(function),
 //   x.argument(string row), x.counter_name(counter)   codes of texts
 //   x.reading_end(start)                              until when a reading held
@@ -77,10 +77,11 @@ inline constexpr auto kArguments =
 
 // Workgroups along an axis; work-items where the call counts those or the group's size is not known.
 template <int kItems, int kGroup>
-inline constexpr auto kGrid = from<F::dim>([](auto& x, int64_t kernel) {
+inline constexpr auto kGrid = from<F::track, F::correlation, F::dim>([](auto& x, int64_t track, int64_t correlation,
+                                                                        int64_t kernel) {
   const int64_t items = x.trace().cell(Table::kKernel, kernel, kItems),
                 each = x.trace().cell(Table::kKernel, kernel, kGroup);
-  const bool whole = items == kUnknown || each == kUnknown || each <= 0 || x.call_counts_items();
+  const bool whole = items == kUnknown || each == kUnknown || each <= 0 || x.call_counts_items(track, correlation);
   return whole ? items : (items + each - 1) / each;
 });
 
@@ -177,9 +178,9 @@ inline constexpr auto kApiOpsTable = [](auto& face) {
 inline constexpr auto kLaunchColumns = [](auto& face) {
   using K = derive::K;
   face.column("stream", "s18", kFew | kHex, derive::kStream);
-  face.column("gridX", "i", kFew, derive::kGrid<K::grid_x, K::group_x>);
-  face.column("gridY", "i", kFew, derive::kGrid<K::grid_y, K::group_y>);
-  face.column("gridZ", "i", kFew, derive::kGrid<K::grid_z, K::group_z>);
+  face.column("gridX", "i", 0, derive::kGrid<K::grid_x, K::group_x>);
+  face.column("gridY", "i", 0, derive::kGrid<K::grid_y, K::group_y>);
+  face.column("gridZ", "i", 0, derive::kGrid<K::grid_z, K::group_z>);
   face.column("workgroupX", "i", kFew, derive::kKernelCell<K::group_x>);
   face.column("workgroupY", "i", kFew, derive::kKernelCell<K::group_y>);
   face.column("workgroupZ", "i", kFew, derive::kKernelCell<K::group_z>);

@@ -13,6 +13,7 @@
 #include "format/rpd/relations.h"
 #include "format/rpd/rpd.h"
 #include "format/rpd/schema.h"
+#include "format/rpd/tracks.h"
 #include "format/sqlite/bulk.h"
 #include "format/sqlite/output.h"
 #include "trace/read/rows.h"
@@ -34,8 +35,6 @@ using walk::HashIds;
 using walk::OutputClock;
 using walk::RowNumbers;
 
-constexpr int64_t kPidStride = 10'000'000, kGpuStride = 1000;
-
 class Writer {
  public:
   Writer(const trace::Trace& trace, const ExportOptions& options, sqlite::BulkFile& file, OutputClock clock)
@@ -52,7 +51,7 @@ class Writer {
   int64_t id(int64_t) const { return id_; }
   int64_t operation(int64_t) const { return operation_; }
   int64_t call(int64_t, int64_t) const { return call_; }
-  bool call_counts_items() const { return call_counts_items_; }
+  bool call_counts_items(int64_t, int64_t) const { return call_counts_items_; }
   int64_t no_text() const { return 1; }
   int64_t word(RpdWord word) {
     int64_t& known = words_[static_cast<size_t>(word)];
@@ -73,16 +72,12 @@ class Writer {
     int64_t call, track, shape, bytes;
     bool operator<(const CopyRow& other) const { return call < other.call; }
   };
-  struct Track {
-    int64_t process = 0, pid = 0, tid = 0, gpu = 0, queue = 0, sequence = 0, native = 0;
-    bool wanted = true;
-  };
   struct Function {
     int64_t name = 0, domain = 0;
     bool wanted = true, items = false;
   };
 
-  void read_tracks();
+  bool wanted(const RpdTrack& track) const { return options_.process == 0 || options_.process == track.process; }
   void read_functions();
   Status calls();
   Status operations();
@@ -100,7 +95,7 @@ class Writer {
   int version_;
   sqlite::BulkFile& file_;
   OutputClock clock_;
-  std::vector<Track> tracks_;
+  const std::vector<RpdTrack> tracks_ = rpd_tracks(trace_);
   std::vector<Function> functions_;
   HashIds texts_;
   RowNumbers rows_{trace_.rows(Table::kString)}, arguments_{trace_.rows(Table::kString)},
@@ -207,51 +202,16 @@ std::string_view Writer::domain_word(Domain domain) const {
   }
 }
 
-void Writer::read_tracks() {
-  // Distinguishes several hosts or runs in one file as upstream's multi-node views expect.
-  std::map<std::pair<int64_t, int64_t>, int64_t> nodes;
-  for (int64_t process = 1; process < trace_.rows(Table::kProcess); ++process)
-    nodes.try_emplace({trace_.cell(Table::kProcess, process, column::Process::run),
-                       trace_.cell(Table::kProcess, process, column::Process::host)},
-                      static_cast<int64_t>(nodes.size()));
-  const auto node_of = [&](int64_t process) -> int64_t {
-    const auto found = nodes.find({trace_.cell(Table::kProcess, process, column::Process::run),
-                                   trace_.cell(Table::kProcess, process, column::Process::host)});
-    return process > 0 && found != nodes.end() ? found->second : 0;
-  };
-  const bool from_rpd = trace_.property(Table::kEnd, 0, "source").value_or("") == "rpd";
-  const int64_t count = std::max<int64_t>(trace_.rows(Table::kTrack), 1);
-  tracks_.resize(static_cast<size_t>(count));
-  for (int64_t row = 1; row < count; ++row) {
-    Track& track = tracks_[static_cast<size_t>(row)];
-    const auto cell = [&](int at) { return trace_.cell(Table::kTrack, row, at); };
-    track.process = cell(column::Track::process);
-    const int64_t node = node_of(track.process);
-    track.pid = trace_.cell(Table::kProcess, track.process, column::Process::pid) + node * kPidStride;
-    const int64_t thread = cell(column::Track::thread), device = cell(column::Track::device);
-    track.tid = thread > 0 ? trace_.cell(Table::kThread, thread, column::Thread::tid) + node * kPidStride : track.pid;
-    const int64_t index = device > 0 ? trace_.cell(Table::kDevice, device, column::Device::index) : 0;
-    track.gpu = (index == kUnknown ? 0 : index) + node * kGpuStride;
-    track.native = cell(column::Track::native);
-    const int64_t context = cell(column::Track::context);
-    const bool cuda = device > 0 && trace_.text(Table::kDevice, device, column::Device::vendor).find("NVIDIA") !=
-                                        std::string_view::npos;
-    // Like upstream's CUDA backend: the context is the queue, the stream the sequence. Ignores the others.
-    track.queue = cuda ? context : track.native;
-    track.sequence = cuda ? track.native : from_rpd ? context : 0;
-    track.wanted = options_.process == 0 || options_.process == track.process;
-  }
-}
-
 void Writer::read_functions() {
-  functions_.resize(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)));
+  const std::vector<bool> count_items = functions_that_count_items(trace_);
+  functions_.resize(count_items.size());
   for (int64_t row = 1; row < static_cast<int64_t>(functions_.size()); ++row) {
     Function& function = functions_[static_cast<size_t>(row)];
     const auto domain = static_cast<Domain>(trace_.cell(Table::kFunction, row, column::Function::domain));
     function.name = text_of_row(trace_.cell(Table::kFunction, row, column::Function::name));
     function.domain = version_ >= 3 ? text(domain_word(domain)) : 0;
     function.wanted = options_.wants(domain);
-    function.items = launches_items(trace_.text(Table::kFunction, row, column::Function::name));
+    function.items = count_items[static_cast<size_t>(row)];
   }
 }
 
@@ -268,8 +228,8 @@ Status Writer::calls() {
   int64_t id = 0;
   while (rows.more())
     rows.take([&](const auto& row) {
-      const Track& of = track(row.track);
-      if (!of.wanted || !options_.wants(row.kTable)) return;
+      const RpdTrack& of = track(row.track);
+      if (!wanted(of) || !options_.wants(row.kTable)) return;
       const Function* const function = row.kTable == Table::kApi ? &functions_[static_cast<size_t>(row.dim)] : nullptr;
       if (function != nullptr && !function->wanted) return;
       put(table, kApiTable, ++id, row.kTable, relation::stored_of(row));
@@ -287,8 +247,8 @@ Status Writer::operations() {
   walk::WorkCursor cursor(trace_);
   while (cursor.next()) {
     const walk::Work& work = *cursor;
-    const Track& of = track(work.track);
-    if (!of.wanted || !options_.wants(work.table)) continue;
+    const RpdTrack& of = track(work.track);
+    if (!wanted(of) || !options_.wants(work.table)) continue;
     const auto stored = [&work](int16_t at) {
       return at == F::track      ? work.track
              : at == F::start    ? work.start
@@ -359,7 +319,7 @@ Status Writer::readings() {
   Status status;
   for (const auto& reading : trace::rows<R::track, R::start, R::value>(trace_, status)) {
     const auto at = static_cast<size_t>(reading.track);
-    if (!tracks_[at].wanted) continue;
+    if (!wanted(tracks_[at])) continue;
     Run& run = runs[at];
     if (run.start != kUnknown && run.value != reading.value.cell) {
       put_run(at, run, reading.start);
@@ -376,7 +336,6 @@ Status Writer::readings() {
 }
 
 Status Writer::run() {
-  read_tracks();
   text("");
   if (version_ >= 3) {
     BulkTable& table = file_.table("rocpd_ustring");

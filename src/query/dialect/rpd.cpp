@@ -9,6 +9,7 @@
 #include "format/rpd/op_type.h"
 #include "format/rpd/relations.h"
 #include "format/rpd/schema.h"
+#include "format/rpd/tracks.h"
 #include "query/dialect/dialect.h"
 #include "query/dialect/relation_face.h"
 #include "query/dialect/top_rows.h"
@@ -31,6 +32,8 @@ constexpr Table kOps[] = {Table::kDispatch, Table::kCopy, Table::kFill};
 // codes stand for words that only .rpd files have.
 struct RpdFacts {
   std::shared_ptr<TraceFacts> facts;
+  std::shared_ptr<const std::vector<format::rpd::RpdTrack>> tracks;
+  std::shared_ptr<const std::vector<bool>> counting_items;  // by row of table function; nullptr = none does
   int64_t strings = 1;
   int64_t first_id = 1;  // of the rows of the table that this is about
 
@@ -38,14 +41,22 @@ struct RpdFacts {
   int64_t clock(int64_t time) const { return facts->monotonic()(time); }
   int64_t unknown_end(int64_t) const { return kUnknown; }
   int64_t reading_end(int64_t start) const { return clock(start); }
-  const TraceFacts::Track& track(int64_t row) const { return facts->track(row); }
+  const format::rpd::RpdTrack& track(int64_t row) const {
+    return (*tracks)[row >= 0 && row < static_cast<int64_t>(tracks->size()) ? static_cast<size_t>(row) : 0];
+  }
   int64_t id(int64_t row) const { return row + first_id; }
   int64_t operation(int64_t row) const { return row + first_id; }
   int64_t call(int64_t track_row, int64_t correlation) const {
     const int64_t row = facts->calls().find(track(track_row).process, correlation);
     return row >= 0 ? row + 1 : kUnknown;
   }
-  bool call_counts_items() const { return false; }
+  bool call_counts_items(int64_t track_row, int64_t correlation) const {
+    if (counting_items == nullptr) return false;
+    const int64_t row = facts->calls().find(track(track_row).process, correlation);
+    const int64_t function = row >= 0 ? facts->calls().function(row) : 0;
+    return function > 0 && function < static_cast<int64_t>(counting_items->size()) &&
+           (*counting_items)[static_cast<size_t>(function)];
+  }
   int64_t word(RpdWord word) const { return -static_cast<int64_t>(word) - 1; }
   int64_t no_text() const { return 0; }
   int64_t argument(int64_t text) const { return text; }
@@ -183,8 +194,18 @@ Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFact
   Dialect dialect;
   dialect.name = "rpd";
   const auto strings = std::make_shared<TraceStrings>(facts, kWordsOfSchema2);
-  const RpdFacts about{facts, strings->strings()};
-  const auto with = [&](int64_t first_id) { return RpdFacts{about.facts, about.strings, first_id}; };
+  RpdFacts about{.facts = facts,
+                 .tracks = std::make_shared<const std::vector<RpdTrack>>(rpd_tracks(facts->trace())),
+                 .counting_items = nullptr,
+                 .strings = strings->strings()};
+  if (auto items = functions_that_count_items(facts->trace());
+      std::find(items.begin(), items.end(), true) != items.end())
+    about.counting_items = std::make_shared<const std::vector<bool>>(std::move(items));
+  const auto with = [&](int64_t first_id) {
+    RpdFacts these = about;
+    these.first_id = first_id;
+    return these;
+  };
   const auto add = [&](Relation relation) { dialect.relations.emplace_back(store, std::move(relation)); };
   const auto of_operations = [&](const auto& list) {
     RelationFace<RpdFacts> face(kRpdVersion);

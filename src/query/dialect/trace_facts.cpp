@@ -22,8 +22,7 @@ Result<std::shared_ptr<TraceFacts>> TraceFacts::make(std::shared_ptr<const trace
   facts->boottime_ = std::make_unique<walk::OutputClock>(std::move(boottime));
   // Names in .rpd files are demangled already. If their writer could not demangle one, upstream's views show it mangled
   // too.
-  const bool from_rpd = trace->property(Table::kEnd, 0, "source").value_or("") == "rpd";
-  facts->demangle_ = !from_rpd;
+  facts->demangle_ = trace->property(Table::kEnd, 0, "source").value_or("") != "rpd";
   const int64_t rows = std::max<int64_t>(trace->rows(Table::kTrack), 1);
   facts->tracks_.resize(static_cast<size_t>(rows));
   for (int64_t row = 1; row < rows; ++row) {
@@ -32,14 +31,9 @@ Result<std::shared_ptr<TraceFacts>> TraceFacts::make(std::shared_ptr<const trace
     track.process = stored.process;
     track.device = stored.device;
     track.native = stored.native;
-    track.context = stored.context;
     track.pid = trace::cell<column::Process::pid>(*trace, track.process);
     track.tid = stored.thread > 0 ? trace::cell<column::Thread::tid>(*trace, stored.thread) : 0;
     track.gpu = track.device > 0 ? trace::cell<column::Device::index>(*trace, track.device) : 0;
-    track.cuda = track.device > 0 &&
-                 trace::text<column::Device::vendor>(*trace, track.device).find("NVIDIA") != std::string_view::npos;
-    track.queue = track.cuda ? track.context : track.native;
-    track.sequence = track.cuda ? track.native : from_rpd ? track.context : 0;
   }
   return facts;
 }

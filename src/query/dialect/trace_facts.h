@@ -30,9 +30,7 @@ class TraceFacts {
     int64_t pid = 0, tid = 0;
     int64_t device = 0;  // row
     int64_t gpu = 0;     // the device's index
-    int64_t native = 0, context = 0;
-    int64_t queue = 0, sequence = 0;  // as in .rpd files
-    bool cuda = false;
+    int64_t native = 0;
   };
   /// Facts about a row of table track; row 0's for a row that does not exist.
   const Track& track(int64_t row) const {

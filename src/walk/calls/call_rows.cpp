@@ -121,8 +121,8 @@ int64_t CallRows::cell(int64_t row, CallColumn column) {
   std::vector<int64_t>& values = chunk->columns[column];
   if (!chunk->decoded[column]) {
     using A = event::column::Api;
-    const Status done =
-        trace_.decode(Table::kApi, chunk->chunk, static_cast<int>(column == kTrack ? A::track : A::duration), values);
+    static constexpr int kColumns[] = {A::track, A::duration, A::dim};
+    const Status done = trace_.decode(Table::kApi, chunk->chunk, kColumns[column], values);
     if (!done && status_) status_ = done;
     values.resize(static_cast<size_t>(chunk->rows), kUnknown);
     chunk->decoded[column] = true;

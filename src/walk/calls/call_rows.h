@@ -27,9 +27,10 @@ class CallRows {
   /// The row (from 0, in file order) of the first API call in `process` (row) with this correlation; -1 if there is
   /// none. The first call of this function reads all API calls; errors go to status().
   int64_t find(int64_t process, int64_t correlation);
-  /// Duration (ns; kUnknown if still open at exit) and track of the API call in `row`.
+  /// Duration (ns; kUnknown if still open at exit), track and function of the API call in `row`.
   int64_t duration(int64_t row) { return cell(row, kDuration); }
   int64_t track(int64_t row) { return cell(row, kTrack); }
+  int64_t function(int64_t row) { return cell(row, kFunction); }
   const Status& status() const { return status_; }
 
  private:
@@ -41,7 +42,7 @@ class CallRows {
     bool dense = false;
     uint64_t first = 0;  // index of `least` in the array of all ranges
   };
-  enum CallColumn : uint8_t { kTrack, kDuration, kCallColumns };
+  enum CallColumn : uint8_t { kTrack, kDuration, kFunction, kCallColumns };
   struct CallChunk {
     size_t chunk = SIZE_MAX;
     int64_t first_row = 0, rows = 0;

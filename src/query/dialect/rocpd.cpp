@@ -44,7 +44,7 @@ int64_t first_event(const trace::Trace& trace, Table table) {
   return first;
 }
 
-// What a trace is in a database.
+// A trace as a database's.
 struct RocpdTrace {
   explicit RocpdTrace(std::shared_ptr<TraceFacts> about)
       : facts(std::move(about)),
@@ -93,7 +93,7 @@ struct RocpdTrace {
   std::optional<Result<walk::FirstPasses>> passes_;
 };
 
-// What the lists of format/rocpd/relations.h ask about a trace.
+// Answers the lists of format/rocpd/relations.h about a trace.
 struct RocpdFacts {
   std::shared_ptr<RocpdTrace> about;
   int64_t first_id = 1;        // of the rows of the table that this is about

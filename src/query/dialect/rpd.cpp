@@ -28,7 +28,7 @@ namespace {
 constexpr int kRpdVersion = 2;  // of the schema
 constexpr Table kOps[] = {Table::kDispatch, Table::kCopy, Table::kFill};
 
-// What the lists of format/rpd/relations.h ask about a trace. Codes of texts are rows of the string table; negative
+// Answers the lists of format/rpd/relations.h about a trace. Codes of texts are rows of the string table; negative
 // codes stand for words that only .rpd files have.
 struct RpdFacts {
   std::shared_ptr<TraceFacts> facts;
@@ -94,7 +94,7 @@ TextOf text_of(const RpdFacts& x) {
   return [x](int64_t code, std::string& scratch) { return x.text(code, scratch); };
 }
 
-// What the view `top` calls an operation: its description, else its type.
+// An operation's name in the view `top`: its description, else its type.
 int64_t name_of(const RpdFacts& x, Table table, int64_t dim) {
   namespace derive = format::rpd::derive;
   const auto stored = [dim](int16_t) { return dim; };

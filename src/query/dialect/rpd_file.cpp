@@ -59,7 +59,7 @@ class Texts {
   bool dense_ = true, counted_ = false;
 };
 
-// True for times that an operation can have had; the caller counts what else a damaged file holds.
+// True for possible times of an operation. The caller counts the others, which a damaged file holds.
 bool usable(const NamedScan& scan, int at_start, int at_end) {
   return event::is_time(scan.number(at_start, kUnknown)) && event::is_time(scan.number(at_end, kUnknown)) &&
          scan.is_number_at(at_start) && scan.is_number_at(at_end);
@@ -271,7 +271,7 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
 
 namespace {
 
-// What a column of the views api and op is made of.
+// How a column of the views api and op is made.
 struct ViewColumn {
   enum Kind : uint8_t {
     kKey,  // the row id, where the file stores it so

@@ -31,7 +31,7 @@ class TopRows : public ResultRows {
     cells.clear();
     cells.emplace_back(std::string(sums_->name(row.code, scratch)));
     cells.emplace_back(row.calls);
-    if (row.timed == 0) {  // NULL, as SQL adds up what is not known
+    if (row.timed == 0) {  // NULL, like SQL's sum of unknown values
       cells.resize(5);
       return;
     }

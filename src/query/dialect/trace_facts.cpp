@@ -1,4 +1,4 @@
-// What the SQL dialects need to know about a trace (trace_facts.h).
+// Facts about a trace for the SQL dialects (trace_facts.h).
 #include "query/dialect/trace_facts.h"
 
 #include <algorithm>

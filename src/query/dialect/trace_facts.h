@@ -1,4 +1,4 @@
-// What the SQL dialects need to know about a trace: facts about tracks, display names, clocks, and the API call that
+// Facts about a trace that the SQL dialects share: facts about tracks, display names, clocks, and the API call that
 // caused each piece of device work.
 #pragma once
 

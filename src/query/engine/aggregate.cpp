@@ -1,5 +1,5 @@
-// Computes sums over groups (aggregate.h): adds rows to a table of groups by their codes and sorts in files what
-// outgrows memory. At the end it merges groups with equal texts and puts the groups in order.
+// Computes sums over groups (aggregate.h): adds rows to a table of groups by their codes, and spills groups to sorted
+// files if they outgrow memory. At the end it merges groups with equal texts and puts the groups in order.
 #include "query/engine/aggregate.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a group of a statement holds: its record, and what SELECT, HAVING and ORDER BY make of it.
+// The values of a statement's group: its record, and those that SELECT, HAVING and ORDER BY compute from it.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace tacho::query {
 
-/// count(x), sum(x) and the like read an argument; count(*) and count of rows do not add one up.
+/// Whether an aggregate keeps a value beside the number of its values.
 inline bool has_value(Function function) {
   return function != Function::kCountRows && function != Function::kCount;
 }
@@ -19,8 +19,8 @@ inline bool has_value(Function function) {
 /// The order of SQL: NULL, numbers, texts. Negative, 0 or positive.
 int compare_cells(const report::Cell& a, const report::Cell& b);
 
-/// A record is an array of width() cells: the codes of the terms of GROUP BY, then those of each aggregate: the number of
-/// its values, and where has_value() their sum, least or greatest.
+/// A record is an array of width() cells: the codes of the terms of GROUP BY, then those of each aggregate: the number
+/// of its values, and where has_value() their sum, least or greatest.
 class GroupValues {
  public:
   /// The plan must outlive this.

@@ -302,7 +302,7 @@ const int64_t* Scan::base_column(int16_t column) {
       status_ = values ? Status(fail("{}: a column is shorter than its chunk", store_.name()))
                        : Status(fail_with(std::move(values)));
     done_ = true;
-    own_[at].assign(batch_rows_, 0);  // what any column may hold; nobody sees it
+    own_[at].assign(batch_rows_, 0);  // a value that any column may hold; never read
     return bases_[at] = own_[at].data();
   }
   held_[at] = std::move(*values);

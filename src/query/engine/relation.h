@@ -1,4 +1,4 @@
-// Relations: what SQL sees of a trace. A relation is a list of columns, computed on the fly from columns of one or more
+// Relations: a trace as SQL sees it. A relation is a list of columns, computed on the fly from columns of one or more
 // trace tables, chunk by chunk, without a copy. A Scan walks over a relation and applies constraints itself: it skips
 // chunks by time span, ids and dictionary entries, and decodes only the columns that the statement asks for.
 #pragma once

@@ -71,7 +71,7 @@ class Parser {
   bool limit();
   bool settle(int number, bool whole_item);
   bool join();
-  // The tokens as written, with what stands between them.
+  // The tokens as written, with the text between them.
   std::string source_text(size_t from, size_t to) const {
     if (from >= to) return {};
     return sql_.substr(tokens_[from].at, tokens_[to - 1].at + tokens_[to - 1].text.size() - tokens_[from].at);

@@ -18,10 +18,10 @@ enum class Engine : uint8_t {
   kFile,     ///< SQLite over the tables of the opened database, with SQL views
   kVirtual,  ///< SQLite over tacho's virtual tables (virtual_tables.h)
 };
-/// "columns", "file" or "virtual": what `tacho query --explain` prints.
+/// "columns", "file" or "virtual", as `tacho query --explain` prints it.
 std::string_view engine_name(Engine engine);
 
-/// What the statement can read.
+/// The data that the statement can read.
 struct Input {
   bool in_place;           // a database queried in its own dialect; otherwise the file is read as a trace
   const Module& tables;    // the tables that unqualified names may mean

@@ -132,7 +132,7 @@ bool needs_row_number(const Relation& relation, int column) {
   return false;
 }
 
-// What best_index() makes of a statement's constraints and order.
+// The plan of best_index() for a statement's constraints and order.
 struct IndexPlan {
   std::string text;  // sqlite3_index_info::idxStr
   int number = 0;    // idxNum
@@ -496,8 +496,7 @@ int column_value(sqlite3_vtab_cursor* base, sqlite3_context* context, int column
     return SQLITE_OK;
   }
   const int64_t value = cursor.scan->value(column);
-  // Of a column that cannot be read no value is given out, also not to a statement with a LIMIT that never sees the
-  // end.
+  // Fail as soon as a column cannot be read: a statement with a LIMIT would never see an error at the end.
   if (!cursor.scan->status()) return set_error(base->pVtab, cursor.scan->status().error().message);
   if (value == kUnknown) {
     sqlite3_result_null(context);

@@ -1,4 +1,4 @@
-// Fills in dataset.sql: what an engine calls things, and where the dataset's files lie (dataset.h).
+// Fills in dataset.sql: an engine's words, and the paths of the dataset's files (dataset.h).
 #include "ranks/dataset.h"
 
 #include <filesystem>
@@ -36,7 +36,7 @@ const std::vector<EventTable>& event_tables() {
   return tables;
 }
 
-// What ranks/match/communication.h's operation_of() makes of a name: the first that fits.
+// operation_of() of ranks/match/communication.h in SQL: the first part that fits.
 std::string operation_case() {
   struct Part {
     std::string_view part, operation;

@@ -1,5 +1,5 @@
-// SQL that answers what `tacho ranks` answers from a Parquet dataset, with another engine: for jobs that one machine
-// cannot hold.
+// SQL with which another engine answers the questions of `tacho ranks` from a Parquet dataset, for jobs too large for
+// one machine.
 #pragma once
 
 #include <string>

@@ -340,7 +340,7 @@ test('ranks: one rank shows its times, and ranks without collectives a sentence'
   await page.locator('.heat canvas').waitFor();
   assert.match(
     await page.locator('.ranksview').innerText(),
-    /holds one rank only: who waits for whom shows when the files of all ranks are given/,
+    /holds one rank only: give the files of all ranks to see which rank waits for which/,
   );
   assert.equal(await page.getByRole('button', { name: 'made others wait' }).count(), 0);
   assert.equal(exact((await rows(page, 'ranks'))[0][3][1]), says.ranks[0].compute_ns);

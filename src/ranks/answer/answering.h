@@ -1,4 +1,4 @@
-// The answers while they are being worked out: each question is one step, in the order of answering.cpp.
+// The state from which `tacho ranks` computes its answers, one step a question, in the order of answering.cpp.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace tacho::ranks {
 
-/// What one communicator's ranks give to others, bytes of each rank in all: for the ring, or for all to all.
+/// Bytes that each rank of a communicator sends in all: around the ring, or to all others.
 struct Traffic {
   double ring = 0, all_to_all = 0;
 };
@@ -33,30 +33,30 @@ struct Answering {
   std::vector<std::vector<int64_t>> waited_in = {};     // by run and step, ns
   std::map<uint32_t, Traffic> traffic = {};             // by communicator
   std::set<uint32_t> by_host = {};                      // communicators of MPI
-  std::map<uint32_t, std::vector<bool>> in_group = {};  // by communicator: which runs take part
-  std::string disagreement = {};                        // of the first collective that is left out for one
+  std::map<uint32_t, std::vector<bool>> in_group = {};  // by communicator: the runs that take part
+  std::string disagreement = {};                        // of the first collective that the ranks disagree about
 
   /// A time of a run's trace on the common clock.
   int64_t on_common(uint32_t run, int64_t time) const { return common_time(clocks, run, time + runs[run].clock_shift); }
   /// The rank's part in a step; nullptr where details were not asked for.
   RankStep* step_at(uint32_t run, int32_t step);
-  /// What a run waited in one of its steps.
+  /// Adds to the time that a run waited in one of its steps.
   void add_waited(uint32_t run, int32_t step, int64_t time);
-  /// What the sender of late messages did between `from` and `to` of the common clock.
+  /// Adds to `cause` what a sender of late messages did between `from` and `to` of the common clock.
   void add_meanwhile(uint32_t sender, int64_t from, int64_t to, Cause& cause) const;
 };
 
-/// Relates the ranks' clocks: corrected where collectives say that they differ, and not within one host.
+/// Relates the ranks' clocks, and corrects those that differ by their collectives, except within one host.
 Status relate_ranks(Answering& work);
-/// Who came last to each collective and why, how long the others waited, how fast it was.
+/// For each collective: which rank came last and why, how long the others waited, how fast it was.
 Status answer_collectives(Answering& work);
-/// Steps: who held them up, how even they were, their critical paths. Also who is to blame in all.
+/// For each step: which rank held it up, how even it was, its critical path. Also the stragglers of the whole job.
 Status answer_steps(Answering& work);
-/// Collectives of one kind together, with their bandwidths and what these are compared with.
+/// Sums up collectives by kind, with their bandwidths and the peaks to compare them with.
 void answer_kinds(Answering& work);
-/// Bytes between ranks, by the model of docs/ranks.md, and ranks that no file is of.
+/// Bytes between ranks, by the model of docs/ranks.md, and ranks without a file.
 void answer_bytes(Answering& work);
-/// Sentences about what the answers leave out.
+/// Adds sentences about the limits of the answers.
 void add_remarks(Answering& work);
 
 }  // namespace tacho::ranks

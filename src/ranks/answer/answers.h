@@ -1,5 +1,5 @@
-// What `tacho ranks` answers: who came last to each collective and why, how long the others waited, how evenly steps
-// are spread, the critical path of a step, bytes between ranks. docs/ranks.md has the definitions.
+// The answers of `tacho ranks`: which rank came last to each collective and why, how long the others waited, how even
+// steps are, the critical path of a step, bytes between ranks. docs/ranks.md has the definitions.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ struct Cause {
     kLongerKernel,  ///< as many kernels, and they took longer; `name` the most
     kCopies,        ///< copies and fills, beside no kernel
     kHost,          ///< its GPU idled because the host had not launched
-    kIdle,          ///< its GPU idled; the trace has no launching call to tell whether the host was late
+    kIdle,          ///< its GPU idled; without a launching call in the trace, the host may or may not have been late
     kEarlier,       ///< it left an earlier collective of another group later than the others
     kMessages,      ///< it waited in MPI for messages of rank `peer`
     kMpi,           ///< it was longer in calls of MPI, and not for a late message; `name` the most
     kLateSends,     ///< its messages came late, most to rank `peer`; the others waited for them
-    kBegan,         ///< its first GPU operation came later; what was before is not in the trace
-    kUnknown,       ///< nothing of the above makes up half of the delay
+    kBegan,         ///< its first GPU operation came later; the trace does not show why
+    kUnknown,       ///< none of the above makes up half of the delay
   } kind = Kind::kNone;
   int64_t kernels = 0;    // kMoreKernels
   int64_t time = 0;       // ns of the delay that this explains
@@ -51,8 +51,8 @@ struct Collective {
   uint32_t ranks = 0;     // that took part
   int64_t last_rank = 0;  // that came last
   uint32_t last_run = 0;
-  uint32_t blamed_run = 0;                            // the last, or whose messages it waited for
-  bool complete = true;                               // all known ranks of the communicator are there
+  uint32_t blamed_run = 0;                            // the last run, or the one whose messages that run waited for
+  bool complete = true;                               // has all known ranks of the communicator
   int64_t first_start = 0, last_start = 0, end = 0;   // ns on the common clock; end of the last
   int64_t spread = 0;                                 // last_start - first_start
   int64_t late = 0;                                   // of the last behind the median of the others
@@ -85,11 +85,11 @@ struct PathPiece {
   enum class Kind : uint8_t { kStretch, kTransfer, kTail } kind;
   int64_t duration;                   // ns
   int64_t compute, copy, idle, host;  // of a stretch
-  size_t collective;                  // that it leads to, or that transfers; index in Report::collectives
+  size_t collective;                  // that it leads to or transfers; index in Report::collectives
 };
 
 struct StepReport {
-  int64_t number = 0;          // what the program calls it
+  int64_t number = 0;          // the program's own number
   int64_t begin = 0, end = 0;  // common clock, over all ranks
   size_t collectives = 0;
   int64_t last_rank = kUnknown;  // that caused most of the waiting
@@ -118,8 +118,7 @@ struct Group {  // collectives of one kind
   int64_t median_spread = 0, most_spread = 0, median_transfer = 0, waited = 0;
   double algorithm_bandwidth = 0, bus_bandwidth = 0;  // GB/s, by the median transfer
   double peak = 0;                                    // GB/s, to compare bus_bandwidth with; 0 = unknown
-  std::string
-      peak_of;  // what the peak is of, or why it is not known: the end of a sentence; "" = no bandwidth to compare
+  std::string peak_of;  // the end of a sentence: whose peak, or why it is unknown; "" = no bandwidth to compare
 };
 
 struct RankAnswer {
@@ -139,7 +138,7 @@ struct Report {
   std::vector<Group> groups;
   std::map<std::pair<int64_t, int64_t>, int64_t> bytes;  // (from, to): a model, docs/ranks.md
   MessageReport messages;                                // of MPI
-  std::vector<int64_t> missing;                          // ranks of communicators that no file is of
+  std::vector<int64_t> missing;                          // ranks of communicators without a file
   size_t mismatched = 0, incomplete = 0, point_to_point = 0;
   bool aligned = false;       // ranks' clocks are related by collectives
   double clock_residual = 0;  // ns, the largest of a rank
@@ -147,9 +146,9 @@ struct Report {
   std::optional<Spool<RankArrival>> arrivals;  // where details were asked for
 };
 
-/// An error where the job has neither collectives nor messages. `details`: also each rank's part in each step, and when
-/// it came to each collective; the latter lie in a file without a name. Opens the files of ranks that sent messages
-/// late once more; names found there are added to the job's.
+/// Fails if the job has neither collectives nor messages. `details` adds each rank's part in each step and its arrival
+/// at each collective; arrivals lie in an unnamed file. Opens the files of ranks that sent messages late once more, and
+/// adds names found there to the job's.
 Result<Report> answer(Job& job, bool details = false);
 
 /// The name of a kernel, call or range for a cell: without result, arguments and template arguments, at most 28

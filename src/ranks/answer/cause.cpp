@@ -51,7 +51,7 @@ Cause cause_of(std::span<const Participant> all, size_t last, int64_t late, cons
   const int64_t unlaunched = beyond([](const Arrival& a) { return a.unlaunched; });
   const int64_t kernels = beyond([](const Arrival& a) { return a.kernels; });
   const int64_t stretch = beyond([](const Arrival& a) { return a.start - a.from; });
-  const int64_t earlier = late - stretch;  // it began its stretch so much later
+  const int64_t earlier = late - stretch;  // how much later it began its stretch
   const int64_t mpi = beyond([](const Arrival& a) { return a.mpi; });
   const int64_t most = std::max({compute, copy, idle, mpi, earlier});
   if (most * 2 < late) {
@@ -166,8 +166,8 @@ std::string cause_text(const Cause& cause, const Names& names) {
       text = cause.by_host ? "it left the collective before later" : "late from another group's collective";
       break;
     case Cause::Kind::kBegan:
-      text = cause.by_host ? "it began later; why is not in the trace"
-                           : "its GPU work began later; why is not in the trace";
+      text = cause.by_host ? "it began later; the trace does not show why"
+                           : "its GPU work began later; the trace does not show why";
       break;
     case Cause::Kind::kUnknown:
       return "unknown";

@@ -1,4 +1,4 @@
-// Why a rank came late to a collective: what it did more of than the others in the stretch before.
+// Why a rank came late to a collective: it spent more time on something than the others in the stretch before.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,9 @@ T median_of(std::vector<T> values) {
   return *middle;
 }
 
-/// Why participant `last` came `late` ns after the median of the others. `before`: the cause of the communicator's
-/// collective before, when the same rank was last there in the same step; `late_before`: how late it was then.
-/// `messages`: how long each waited for messages in its stretch. The peer of a kMessages is a run: the caller knows its
-/// rank.
+/// Why participant `last` came `late` ns after the median of the others. `before`: the cause at the communicator's
+/// collective before, if the same rank was last there in the same step; `late_before`: how late it was then.
+/// `messages`: how long each waited for messages in its stretch. The peer of a kMessages is a run, not a rank.
 Cause cause_of(std::span<const Participant> all, size_t last, int64_t late, const Cause* before, int64_t late_before,
                std::span<const Waited> messages);
 

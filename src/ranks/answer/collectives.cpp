@@ -1,4 +1,4 @@
-// Matched collectives: who came last and why, what the others waited, bandwidths (answering.h).
+// Matched collectives: which rank came last and why, how long the others waited, bandwidths (answering.h).
 #include <algorithm>
 
 #include "base/saturating.h"
@@ -130,7 +130,7 @@ class CollectiveAnswers {
     return last;
   }
 
-  // What the others waited, for whom and why.
+  // How long the others waited, for which rank and why.
   void blame(std::span<const Participant> all, const std::vector<int64_t>& starts, size_t last,
              Collective& collective) {
     std::vector<int64_t> others;

@@ -64,7 +64,7 @@ void set_times(JsonValue& out, const Times& times) {
   out.set("launch_bound_ns", times.launch_bound);
 }
 
-// Unmarks what goes beyond `most` in weight, what was waited least in first.
+// Unmarks the entries with the least waiting until the weight of the rest is at most `most`.
 template <typename Entry>
 void keep_most(const std::vector<Entry>& entries, const std::vector<size_t>& weights, size_t most,
                std::vector<bool>& kept) {

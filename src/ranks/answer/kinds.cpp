@@ -10,7 +10,7 @@
 namespace tacho::ranks {
 namespace {
 
-// What a group's bus bandwidth is compared with. `of`: its runs.
+// The peak to compare a group's bus bandwidth with. `of`: its runs.
 void find_peak(const std::vector<RankRun>& runs, const std::vector<bool>& of, int64_t ranks, bool by_host,
                Group& group) {
   if (group.bus_bandwidth <= 0) return;

@@ -1,4 +1,4 @@
-// What the answers leave out, in sentences (answering.h).
+// Sentences about the limits of the answers (answering.h).
 #include <cmath>
 #include <set>
 
@@ -15,8 +15,9 @@ void add_remarks(Answering& work) {
     for (size_t i = 0; i < report.missing.size() && i < 8; ++i)
       list += fmt::format("{}{}", i > 0 ? ", " : "", report.missing[i]);
     if (report.missing.size() > 8) list += fmt::format(" and {} more", report.missing.size() - 8);
-    report.remarks.push_back(fmt::format("no file is of rank{} {}: the answers cover the other ranks only",
-                                         report.missing.size() == 1 ? "" : "s", list));
+    report.remarks.push_back(fmt::format("rank{} {} no file: the answers cover the other ranks only",
+                                         report.missing.size() == 1 ? "" : "s",
+                                         list + (report.missing.size() == 1 ? " has" : " have")));
   }
   if (report.mismatched > 0)
     report.remarks.push_back(
@@ -28,8 +29,8 @@ void add_remarks(Answering& work) {
                     report.incomplete, report.incomplete == 1 ? " is" : "s are"));
   if (report.messages.unmatched > 0)
     report.remarks.push_back(
-        fmt::format("{} message{} of MPI lack{} the other half: of ranks without a file, of processes that "
-                    "MPI_Comm_spawn started, or lost",
+        fmt::format("{} message{} of MPI lack{} the other half: its rank has no file, is a process that "
+                    "MPI_Comm_spawn started, or lost the record",
                     report.messages.unmatched, report.messages.unmatched == 1 ? "" : "s",
                     report.messages.unmatched == 1 ? "s" : ""));
   if (report.point_to_point > 0)
@@ -41,10 +42,10 @@ void add_remarks(Answering& work) {
     if (report.ranks[run].corrected && std::abs(report.ranks[run].clock_offset) > 1'000'000)
       report.remarks.push_back(
           work.clocks[run].numbered
-              ? fmt::format("the clock of rank {} is taken to be {} off", runs[run].rank,
+              ? fmt::format("the clock of rank {} seems to be {} off", runs[run].rank,
                             report::format_duration(static_cast<double>(std::abs(report.ranks[run].clock_offset))))
-              : fmt::format("the clock of rank {} is taken to be {} off; if its trace begins at "
-                            "another collective than rank {}'s, that is why",
+              : fmt::format("the clock of rank {} seems to be {} off; if its trace begins at "
+                            "another collective than rank {}'s, this is the reason",
                             runs[run].rank,
                             report::format_duration(static_cast<double>(std::abs(report.ranks[run].clock_offset))),
                             runs[0].rank));
@@ -58,14 +59,14 @@ void add_remarks(Answering& work) {
   }
   if (runs.size() == 1)
     report.remarks.push_back(fmt::format(
-        "{} holds one rank only: who waits for whom shows when the files of all ranks are given", runs[0].file));
+        "{} holds one rank only: give the files of all ranks to see which rank waits for which", runs[0].file));
   std::set<std::string> programs;
   for (const RankRun& run : runs)
     if (!run.program.empty()) programs.insert(run.program);
   if (programs.size() > 1) {
     std::string list;
     for (const std::string& program : programs) list += (list.empty() ? "" : ", ") + program;
-    report.remarks.push_back("the traces are of different programs (" + list + "): are all of one job?");
+    report.remarks.push_back("the traces are of different programs (" + list + "): do they belong to one job?");
   }
 }
 

@@ -17,21 +17,21 @@ struct TextOptions {
   int64_t step = kUnknown;  // whose critical path; kUnknown = of the longest step
 };
 
-/// Sentences first, then the tables. An error where there is no such step.
+/// Sentences first, then the tables. Fails if there is no such step.
 Result<std::string> to_text(const Job& job, const Report& report, const TextOptions& options);
 
 struct JsonOptions {
-  int64_t zero = 0;  // ns of the common clock: moments count from there
-  size_t most = 0;   // 0 = all; else only so many pairs of a rank and a step or collective, those most waited in
+  int64_t zero = 0;  // ns of the common clock: the zero of all moments
+  size_t most = 0;   // pairs of a rank and a step or collective, those with most waiting; 0 = all
 };
 /// tacho-ranks/1: everything, exact (docs/ranks.md), handed to `put` piece by piece; with arrivals where the report has
-/// details. An error where temporary data cannot be read back.
+/// details. Fails if temporary data cannot be read back.
 Status to_json(const Job& job, const Report& report, const std::function<void(std::string_view)>& put,
                const JsonOptions& options = {});
 
-/// For a page that shows a trace: what `tacho ranks INPUTS --output-format json --arrivals` prints, cut to what a page
-/// holds; moments are ns after `t0`, a time of the trace that `tacho merge` makes of the inputs. An error where there
-/// is no collective.
+/// For a page that shows a trace: the output of `tacho ranks INPUTS --output-format json --arrivals`, cut to the size
+/// of a page. Moments are ns after `t0`, a time of the trace that `tacho merge` makes of the inputs. Fails without a
+/// collective.
 Result<std::string> page_json(const std::vector<std::string>& inputs, int64_t t0);
 
 }  // namespace tacho::ranks

@@ -1,4 +1,4 @@
-// What the answers come down to, in sentences: the same as text, in JSON and on the page.
+// The answers in sentences, the same as text, in JSON and on the page.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace tacho::ranks {
 /// "0-4, 7-9"
 std::string numbers(const std::vector<int64_t>& list);
 
-/// What the bus bandwidth is compared with; "" where there is none.
+/// The peak to compare the bus bandwidth with; "" without bandwidth.
 std::string peak_text(const Group& group);
 
-/// How much ranks waited, and for whom.
+/// How much ranks waited, and for which.
 std::vector<std::string> headlines(const Job& job, const Report& report);
 
 /// How far the ranks' clocks agree; "" for one rank.

@@ -1,4 +1,4 @@
-// Steps of the program and who held them up (answering.h).
+// Steps of the program and the ranks that held them up (answering.h).
 #include <algorithm>
 #include <climits>
 
@@ -32,11 +32,11 @@ std::vector<PathPiece> path_of(const Report& report, const std::unordered_map<ui
   return path;
 }
 
-// What the others waited for a run.
+// How long the others waited for a run.
 struct Blame {
   size_t collectives = 0;
   int64_t waited = 0, late = 0, for_messages = 0;
-  // What explains how much waiting, by kind and then by name.
+  // How much waiting each cause explains, by kind and then by name.
   struct Part {
     int64_t waited = 0, longest = -1;
     Cause cause;  // of the longest delay

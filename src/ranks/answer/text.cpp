@@ -15,9 +15,10 @@ using report::Cell;
 using report::Unit;
 
 std::string group_name(const Names& names, uint32_t communicator) {
-  const Names::Communicator told = names.communicator(communicator);
-  if (told.name.empty()) return "—";
-  return told.description.empty() || told.description == told.name ? told.name : told.name + " " + told.description;
+  const Names::Communicator about = names.communicator(communicator);
+  if (about.name.empty()) return "—";
+  return about.description.empty() || about.description == about.name ? about.name
+                                                                      : about.name + " " + about.description;
 }
 
 class Text {
@@ -58,7 +59,7 @@ class Text {
       if (step.number == options_.step) step_ = &step;
     if (step_ != nullptr) return {};
     if (report_.steps.empty())
-      return fail("--step {}: the traces tell no steps (docs/ranks.md says what marks one)", options_.step);
+      return fail("--step {}: the traces mark no steps (docs/ranks.md says what marks one)", options_.step);
     return fail("--step {}: there is no such step; steps go from {} to {}", options_.step, report_.steps.front().number,
                 report_.steps.back().number);
   }

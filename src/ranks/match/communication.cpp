@@ -123,8 +123,8 @@ int64_t bytes_of_type(std::string_view type) {
   return 0;
 }
 
-Told told_by(std::string_view text) {
-  Told told;
+StatedCollective stated_by(std::string_view text) {
+  StatedCollective stated;
   std::string_view name;
   while (!text.empty()) {
     const size_t equals = text.find('=');
@@ -143,17 +143,17 @@ Told told_by(std::string_view text) {
     if (rest.starts_with(", ")) rest.remove_prefix(2);
     text = rest;
     if (key == "Collective name") name = value;
-    if (key == "In msg nelems") told.in_elements = whole(value);
-    if (key == "Out msg nelems") told.out_elements = whole(value);
-    if (key == "Group size") told.group_size = whole(value);
-    if (key == "Process Group Name") told.group = value;
-    if (key == "Process Group Description") told.description = value;
-    if (key == "Process Group Ranks") told.members = value;
+    if (key == "In msg nelems") stated.in_elements = whole(value);
+    if (key == "Out msg nelems") stated.out_elements = whole(value);
+    if (key == "Group size") stated.group_size = whole(value);
+    if (key == "Process Group Name") stated.group = value;
+    if (key == "Process Group Description") stated.description = value;
+    if (key == "Process Group Ranks") stated.members = value;
     if (key == "dtype")
-      if (const int64_t bytes = bytes_of_type(value); bytes > 0) told.element_bytes = bytes;
+      if (const int64_t bytes = bytes_of_type(value); bytes > 0) stated.element_bytes = bytes;
   }
-  told.operation = operation_of(name);
-  return told;
+  stated.operation = operation_of(name);
+  return stated;
 }
 
 std::vector<int64_t> members_of(std::string_view text) {
@@ -175,18 +175,18 @@ std::vector<int64_t> members_of(std::string_view text) {
   return members;
 }
 
-int64_t message_bytes(const Told& told, int64_t ranks) {
-  if (told.element_bytes <= 0) return 0;
-  int64_t elements = told.in_elements;
-  if (told.operation == Operation::kAllGather) {
-    elements = told.out_elements > 0               ? told.out_elements
-               : told.in_elements > 0 && ranks > 0 ? told.in_elements * ranks
-                                                   : -1;
-  } else if (told.operation == Operation::kBroadcast || told.operation == Operation::kReduce) {
-    elements = std::max(told.in_elements, told.out_elements);
+int64_t message_bytes(const StatedCollective& stated, int64_t ranks) {
+  if (stated.element_bytes <= 0) return 0;
+  int64_t elements = stated.in_elements;
+  if (stated.operation == Operation::kAllGather) {
+    elements = stated.out_elements > 0               ? stated.out_elements
+               : stated.in_elements > 0 && ranks > 0 ? stated.in_elements * ranks
+                                                     : -1;
+  } else if (stated.operation == Operation::kBroadcast || stated.operation == Operation::kReduce) {
+    elements = std::max(stated.in_elements, stated.out_elements);
   }
   int64_t bytes = 0;
-  if (elements <= 0 || __builtin_mul_overflow(elements, told.element_bytes, &bytes)) return 0;
+  if (elements <= 0 || __builtin_mul_overflow(elements, stated.element_bytes, &bytes)) return 0;
   return bytes;
 }
 

@@ -29,15 +29,15 @@ std::string_view operation_name(Operation operation);
 /// Case, underscores and spaces do not matter.
 Operation operation_of(std::string_view name);
 
-/// What the name of such a kernel says (event/collective_kernels.h); kUnknown for kernels that carry out whatever they
-/// are told ("ncclDevKernel_Generic").
+/// The operation in the name of such a kernel (event/collective_kernels.h); kUnknown for kernels that carry out any
+/// operation ("ncclDevKernel_Generic").
 Operation operation_of_kernel(std::string_view kernel);
 
 /// Bytes of an element: "Float", "BFloat16", "f32", "Half", "Long" ...; 0 = unknown.
 int64_t bytes_of_type(std::string_view type);
 
-/// Everything told about one collective. Unknown numbers are -1.
-struct Told {
+/// Everything that a trace states about one collective. Unknown numbers are -1.
+struct StatedCollective {
   Operation operation = Operation::kUnknown;
   int64_t in_elements = -1, out_elements = -1;  // of this rank
   int64_t element_bytes = -1;
@@ -48,13 +48,13 @@ struct Told {
 };
 /// From the arguments of a dispatch: "Collective name=allreduce, In msg nelems=4197376, ..." as the reader of Kineto
 /// files keeps them. Views into `text`.
-Told told_by(std::string_view text);
+StatedCollective stated_by(std::string_view text);
 /// The numbers in "[0, 1, 2, 3]" or "[0-3]"; empty when the list is cut short ("...") or is none.
 std::vector<int64_t> members_of(std::string_view text);
 
-/// S of nccl-tests: the bytes by which they compute algorithm bandwidth. All-gather: what one rank has in the end;
-/// reduce-scatter and all-to-all: what one rank gives; else the message. 0 = unknown.
-int64_t message_bytes(const Told& told, int64_t ranks);
+/// S of nccl-tests, from which they compute algorithm bandwidth, in bytes. All-gather: the result on one rank;
+/// reduce-scatter and all-to-all: the input of one rank; else the message. 0 = unknown.
+int64_t message_bytes(const StatedCollective& stated, int64_t ranks);
 /// Bus bandwidth divided by algorithm bandwidth, by nccl-tests' PERFORMANCE.md; 0 where that defines none.
 double bus_factor(Operation operation, int64_t ranks);
 

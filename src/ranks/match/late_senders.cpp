@@ -74,7 +74,7 @@ struct Range {
   int64_t label;
 };
 
-// The time in which a receiver waited, on the sender's own clock, and what the sender's trace tells of it.
+// The time in which a receiver waited, on the sender's own clock, and what the sender did then.
 struct Window {
   LateMessage* message = nullptr;
   Interval span{};

@@ -9,8 +9,8 @@
 
 namespace tacho::ranks {
 
-/// nullopt for a trace of one rank, of ranks without collectives, or of more rows times ranks than are passed over in a
-/// few seconds (kMostRows). `waited` is the others' mean.
+/// nullopt for a trace of one rank, for ranks without collectives, and for traces that would take more than a few
+/// seconds (kMostRows: rows times ranks). `waited` is the others' mean.
 Result<std::optional<analysis::RankLateness>> lateness(const trace::Trace& trace);
 inline constexpr int64_t kMostRows = 100'000'000;
 

@@ -1,4 +1,4 @@
-// What the links between GPUs can carry, as far as a GPU's name tells it: the peak to compare bus bandwidth with.
+// The bandwidth of the links between GPUs, by a GPU's name: the peak to compare bus bandwidth with.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ struct LinkPeak {
   std::string_view link;  // "NVLink 4"
 };
 
-/// By the maker's data sheets (docs/ranks.md has the table). Modules only whose board brings the links with it: what a
-/// PCIe card is plugged into, or bridged with, its name does not tell. `ranks`: of the group; where every GPU has a
-/// link of its own to each other one, a small group uses few of them.
+/// By the maker's data sheets (docs/ranks.md has the table). Knows only modules whose board includes the links: the
+/// name of a PCIe card does not say where it is plugged in or whether it has a bridge. `ranks`: of the group; if every
+/// GPU has a link of its own to each other one, a small group uses few of them.
 LinkPeak link_peak(std::string_view device, int64_t ranks);
 
 }  // namespace tacho::ranks

@@ -121,7 +121,7 @@ Result<std::vector<RunClock>> relate_clocks(std::span<const RankRun> runs, const
           {other.arrival.end + runs[other.run].clock_shift, first.arrival.end + runs[first.run].clock_shift});
     }
   }));
-  // Messages tell, too, where collectives are too few.
+  // Use messages where there are too few collectives.
   constexpr size_t kEnough = 8;
   if (std::any_of(runs.begin(), runs.end(), [](const RankRun& run) { return run.messages > 0; })) {
     TACHO_ASSIGN(auto by_messages, message_samples(runs, spools.messages));

@@ -189,7 +189,7 @@ Result<MessageReport> look_at_messages(std::span<const RankRun> runs, const Spoo
                    report.late.resize(kMostLate);
                  }
                }));
-  // One-sided operations are told by the rank that calls them.
+  // Only the calling rank records a one-sided operation.
   std::map<int64_t, uint32_t> run_of;
   for (uint32_t run = 0; run < runs.size(); ++run) run_of.try_emplace(runs[run].rank, run);
   for (const RankRun& run : runs)
@@ -203,7 +203,7 @@ Result<MessageReport> look_at_messages(std::span<const RankRun> runs, const Spoo
   std::sort(report.late.begin(), report.late.end(), longer);
   if (report.late.size() > kMostLate) report.late.resize(kMostLate);
 
-  // In order of their ends: what the sender itself waited for is known before.
+  // In order of their ends, so that the sender's own waits are known first.
   std::sort(waits.begin(), waits.end(),
             [](const Wait& a, const Wait& b) { return a.end != b.end ? a.end < b.end : a.waiting < b.waiting; });
   for (const Wait& wait : waits) {
@@ -221,7 +221,7 @@ Result<MessageReport> look_at_messages(std::span<const RankRun> runs, const Spoo
     };
     for (; their != theirs.end() && their->start < wait.end; ++their) {
       add(std::min(their->start, wait.end), wait.sender);
-      // Waiting for one who waits for oneself is nobody's fault but the sender's.
+      // If the two ranks wait for each other, blame the sender.
       add(std::min(their->end, wait.end), their->blamed == wait.waiting ? wait.sender : their->blamed);
     }
     add(wait.end, wait.sender);

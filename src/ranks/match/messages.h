@@ -1,5 +1,4 @@
-// MPI's messages of all ranks: each send with its receive, who waited in a receive for whom, and what went from where
-// to where.
+// MPI's messages of all ranks: each send with its receive, which rank waited for which, and how much went between them.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ namespace tacho::ranks {
 struct MatchedMessage {
   uint32_t from, to;  // places in the list of runs
   MessageEvent send, receive;
-  uint64_t number;  // this is the so-manieth of its communicator, pair and tag, from 0
+  uint64_t number;  // among those of its communicator, pair and tag, from 0
 };
 
 /// Messages of one communicator, pair of ranks and tag are received in the order in which they are sent; receives count
@@ -31,20 +30,20 @@ Result<size_t> match_messages(std::span<const RankRun> runs, const Spool<Message
 /// Differences of two runs' clocks.
 struct MessageSamples {
   std::vector<ClockSample> samples;
-  int64_t half_trip = 0;  // ns, median: by so much they may be off, since nothing tells which way took longer
+  int64_t half_trip = 0;  // ns, median: the samples' error, since either way may have taken longer
 };
-/// By messages in both directions, for (later run, earlier run): in a group of messages the fastest each way; half of
-/// the difference of the two is the clocks'. For pairs that messages go between both ways only.
+/// Estimates the clock difference of each (later run, earlier run) that exchange messages both ways: half the
+/// difference between the fastest message each way, in each group of messages.
 Result<std::map<std::pair<uint32_t, uint32_t>, MessageSamples>> message_samples(std::span<const RankRun> runs,
                                                                                 const Spool<MessageEvent>& spool);
 
 /// Part of a call in which a run waited for another's message, on the common clock; ascending and apart for one run.
 struct MessageWait {
   int64_t start, end;
-  uint32_t blamed;  // run; the sender, or for whom the sender itself waited meanwhile
+  uint32_t blamed;  // run; the sender, or the run that the sender itself waited for meanwhile
 };
 
-/// What the sender of a late message did while the receiver waited for it: most of that time.
+/// What the sender of a late message did for most of the time in which the receiver waited.
 struct Meanwhile {
   enum class Kind : uint8_t {
     kUnknown,
@@ -53,7 +52,7 @@ struct Meanwhile {
     kCopies,    ///< likewise, and copies or fills ran, and no kernel
     kCall,      ///< in a call of the GPU's API while its GPU did nothing; `name` the longest
     kMpi,       ///< in calls of MPI, and not for a late message; `name` the longest
-    kMessages,  ///< it waited itself for a message that was late, of rank `peer`
+    kMessages,  ///< it waited for a late message of rank `peer`
   } kind = Kind::kUnknown;
   int64_t time = 0;  // ns of the waiting time in it
   uint64_t name = 0;
@@ -76,7 +75,7 @@ struct LateMessage {
 
 struct MessageReport {
   std::vector<std::vector<MessageWait>> waits;  // by run
-  std::vector<LateMessage> late;                // that the receiver waited longest for, longest first
+  std::vector<LateMessage> late;                // those that receivers waited longest for, longest first
   // By (from, to): messages and one-sided operations between two runs, bytes.
   std::map<std::pair<uint32_t, uint32_t>, std::pair<int64_t, int64_t>> pairs;
   size_t matched = 0, unmatched = 0;
@@ -84,7 +83,7 @@ struct MessageReport {
 Result<MessageReport> look_at_messages(std::span<const RankRun> runs, const Spool<MessageEvent>& spool,
                                        std::span<const RunClock> clocks);
 
-/// ns of [from, to) on the common clock in which `waits` say that the run waited, and for whom most.
+/// How long the run waited in [from, to) of the common clock, ns, and for which run most.
 struct Waited {
   int64_t time = 0, most = 0;
   uint32_t blamed = 0;

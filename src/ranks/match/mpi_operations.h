@@ -1,5 +1,5 @@
-// The calls of MPI of one rank in order of start: collectives with what the ranks must agree on, all others as time in
-// MPI; and its messages.
+// One rank's calls of MPI in order of start: collectives with the facts that all ranks agree on, other calls as time in
+// MPI. Also collects the rank's messages.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ bool only_waits(std::string_view function);
 
 class MpiOperations {
  public:
-  /// Of `run`'s process; gives it calls, mpi and mpi_waiting while it goes on.
+  /// Reads the calls of `run`'s process, and adds them to the run's calls, mpi and mpi_waiting.
   MpiOperations(const trace::Trace& trace, RankRun& run, Names& names);
   bool next(MpiOperation& operation);
   Status status() const;
-  /// After the last: ascending by `begun`.
+  /// Call it after the last operation. Ascending by `begun`.
   std::vector<MessageEvent> take_messages();
 
  private:

@@ -15,15 +15,15 @@ namespace tacho::ranks {
 
 /// How one trace's clock stands against the first trace's.
 struct Alignment {
-  bool related = false;    // they share enough collectives or messages to tell
-  bool corrected = false;  // and the clocks differ by more than can be told apart: `map` is set
+  bool related = false;    // they share enough collectives or messages
+  bool corrected = false;  // and the clocks differ by more than the resolution: `map` is set
   bool has_realtime = false;
   bool by_messages = false;  // of MPI, not by collectives
   size_t samples = 0, outliers = 0;
-  size_t pieces = 0;    // of the line; more than one: the clock jumped or changed its rate
-  double residual = 0;  // ns: 95 of 100 samples that are no outliers lie nearer
-  int64_t offset = 0;   // ns: the median of what the trace is ahead, beyond what its real-time clock says
-  double drift = 0;     // of the first piece, ns per ns
+  size_t pieces = 0;                         // of the line; more than one: the clock jumped or changed its rate
+  double residual = 0;                       // ns: 95 of 100 samples that are no outliers lie nearer
+  int64_t offset = 0;                        // ns: the trace's median lead, beyond that of its real-time clock
+  double drift = 0;                          // of the first piece, ns per ns
   std::function<int64_t(int64_t time)> map;  // the trace's time -> the first one's
 };
 

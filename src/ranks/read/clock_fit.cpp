@@ -55,7 +55,7 @@ double cost(std::span<const Point> points, const Line& line) {
   return sum;
 }
 
-// What neighbouring samples differ by beyond the line: noise, whatever the clock does in the long run.
+// The noise of the samples: how much neighbours differ beyond the line, whatever the clock does in the long run.
 double noise_of(std::span<const Point> points, const Line& line) {
   std::vector<double> differences;
   for (size_t i = 1; i < points.size(); ++i)
@@ -132,7 +132,7 @@ ClockFit fit_clock(std::vector<ClockSample> samples) {
   for (const Segment& segment : segments) {
     const double x = points[segment.from].x;
     const int64_t at = samples[segment.from].time;
-    // Nothing tells where between two samples a clock jumped: halfway.
+    // A clock may have jumped anywhere between two samples: assume halfway.
     const int64_t from = segment.from == 0 ? at : at - (at - samples[segment.from - 1].time) / 2;
     fit.pieces.push_back({from, at, samples[segment.to - 1].time,
                           offset + static_cast<int64_t>(std::llround(segment.line.at(x))), segment.line.slope});

@@ -7,7 +7,7 @@
 
 namespace tacho::ranks {
 
-/// Both clocks at what should be one moment, ns.
+/// Both clocks at the same moment, ns.
 struct ClockSample {
   int64_t time;       // of the clock that is fitted
   int64_t reference;  // of the other
@@ -17,7 +17,7 @@ struct ClockSample {
 struct ClockFit {
   struct Piece {
     int64_t from;    // first time of the piece, of the fitted clock; the first piece also holds all earlier times
-    int64_t at;      // where `offset` is told: its first sample
+    int64_t at;      // where `offset` holds: its first sample
     int64_t last;    // its last sample
     int64_t offset;  // ns
     double drift;    // ns per ns; 5e-5 = 50 ppm

@@ -218,7 +218,7 @@ struct OpenedFile {
   Status status;
 };
 
-constexpr size_t kKeptOpen = 64;  // files; of more than that, none is kept open
+constexpr size_t kKeptOpen = 64;  // keep none open if there are more files
 
 Status open_and_pass(const std::string& file, bool keep, Job& job, OpenedFile& opened) {
   TACHO_ASSIGN(std::shared_ptr<const trace::Trace> trace, format::open_any(file));
@@ -229,13 +229,13 @@ Status open_and_pass(const std::string& file, bool keep, Job& job, OpenedFile& o
     TACHO_TRY(pass_over(*trace, opened.passed_with, job.names, job.spools, run));
     if (!trace->complete()) run.remarks.push_back(fmt::format("{}: {}", file, trace->note()));
   }
-  const bool tells_steps = std::ranges::any_of(opened.runs, [](const RankRun& run) { return !run.steps_from.empty(); });
-  if (keep && !tells_steps) opened.trace = std::move(trace);
+  const bool marks_steps = std::ranges::any_of(opened.runs, [](const RankRun& run) { return !run.steps_from.empty(); });
+  if (keep && !marks_steps) opened.trace = std::move(trace);
   return {};
 }
 
-// Opens all files and passes over their runs. Where no file tells steps, all are passed over by the period of one of
-// them. Many files are not kept open, so the first of them says beforehand what that period probably is.
+// Opens all files and passes over their runs. If no file marks steps, all runs use the period of one of them. Opening
+// many files again is expensive, so the first of many gives a guess of that period.
 Result<std::vector<OpenedFile>> open_all(const std::vector<std::string>& files, Job& job) {
   std::vector<OpenedFile> opened(files.size());
   const bool keep = files.size() <= kKeptOpen;
@@ -252,8 +252,8 @@ Result<std::vector<OpenedFile>> open_all(const std::vector<std::string>& files, 
   return opened;
 }
 
-// Moves the runs into the job by rank. Unreadable files, and ranks that come twice, become remarks. Gives the file of
-// each run of the job. An error where no run is left.
+// Moves the runs into the job by rank. Unreadable files and second files of a rank become remarks. Returns the file of
+// each run of the job; fails if no run is left.
 Result<std::vector<OpenedFile*>> take_runs(std::vector<OpenedFile>& opened, Job& job) {
   std::map<int64_t, std::pair<RankRun, OpenedFile*>> by_rank;
   std::string first_error;
@@ -276,15 +276,15 @@ Result<std::vector<OpenedFile*>> take_runs(std::vector<OpenedFile>& opened, Job&
         found->second = {std::move(run), &file};
       else
         job.remarks.push_back(
-            fmt::format("left out: {}: it is of rank {}, as is {}", run.file, run.rank, found->second.first.file));
+            fmt::format("left out: {}: rank {} has a file already: {}", run.file, run.rank, found->second.first.file));
     }
   }
   if (unreadable > 5) job.remarks.push_back(fmt::format("left out: {} more files that cannot be read", unreadable - 5));
   if (nameless > 0)
     job.remarks.push_back(
-        fmt::format("{} file{} neither in {} contents nor in {} name whose rank {}: numbered in the order of names",
-                    nameless, nameless == 1 ? " tells" : "s tell", nameless == 1 ? "its" : "their",
-                    nameless == 1 ? "its" : "their", nameless == 1 ? "it is" : "they are"));
+        fmt::format("{} file{} no rank, neither inside nor in {}: tacho numbers {} in the order of names", nameless,
+                    nameless == 1 ? " gives" : "s give", nameless == 1 ? "its name" : "their names",
+                    nameless == 1 ? "it" : "them"));
   if (by_rank.empty()) return tl::unexpected<Error>(Error{first_error});
   std::vector<OpenedFile*> files;
   for (auto& [rank, found] : by_rank) {
@@ -296,7 +296,7 @@ Result<std::vector<OpenedFile*>> take_runs(std::vector<OpenedFile>& opened, Job&
   return files;
 }
 
-// Steps by period where no file tells them. `files`: of the job's runs.
+// Finds steps by period if no file marks them. `files`: of the job's runs.
 Status pass_by_period(const std::vector<OpenedFile*>& files, Job& job) {
   const bool steps_known = std::ranges::any_of(job.runs, [](const RankRun& run) { return !run.steps_from.empty(); });
   Period period;

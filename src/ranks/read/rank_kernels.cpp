@@ -46,14 +46,14 @@ Result<RankKernels> RankKernels::make(const trace::Trace& trace, int64_t process
   return kernels;
 }
 
-// NCCL tells tacho of a collective right after it has launched the kernel, on the same thread: the mark is about the
-// launch before it.
+// NCCL marks a collective right after it has launched the kernel, on the same thread: the mark belongs to the launch
+// before it.
 Status RankKernels::read_marks(int64_t process) {
-  const std::vector<bool> tells = rows_that(*trace_, Table::kLabel, [&](int64_t row) {
+  const std::vector<bool> is_mark = rows_that(*trace_, Table::kLabel, [&](int64_t row) {
     return trace::text<column::Label::domain>(*trace_, row) == "NCCL" &&
            trace::text<column::Label::name>(*trace_, row).starts_with("Collective name=");
   });
-  if (std::find(tells.begin(), tells.end(), true) == tells.end()) return {};
+  if (std::find(is_mark.begin(), is_mark.end(), true) == is_mark.end()) return {};
   const std::vector<bool> launches = rows_that(*trace_, Table::kFunction, [&](int64_t row) {
     return trace::text<column::Function::name>(*trace_, row).find("LaunchKernel") != std::string_view::npos;
   });
@@ -66,7 +66,7 @@ Status RankKernels::read_marks(int64_t process) {
   std::unordered_map<int64_t, Newest> launched;  // by thread
   bool more = calls.next();
   while (marks.next()) {
-    if (!tells[static_cast<size_t>(marks->dim)]) continue;
+    if (!is_mark[static_cast<size_t>(marks->dim)]) continue;
     const auto track = trace::row<event::row::Track>(*trace_, marks->track);
     if (process != 0 && track.process != process) continue;
     for (; more && calls.start() <= marks.start(); more = calls.next())
@@ -88,26 +88,26 @@ Status RankKernels::read_marks(int64_t process) {
 }
 
 RankKernels::Collective RankKernels::by_arguments(int64_t arguments, size_t place) {
-  const auto [found, fresh] = told_.try_emplace(arguments);
+  const auto [found, fresh] = stated_.try_emplace(arguments);
   auto& [kept, communicator] = found->second;
   if (fresh) {
-    kept = told_by(trace_->string(arguments));
+    kept = stated_by(trace_->string(arguments));
     communicator = names_->communicator(kept);
   }
-  Told told = kept;
-  if (told.operation == Operation::kUnknown) told.operation = operations_[place];
-  return {told.operation, communicator, message_bytes(told, told.group_size)};
+  StatedCollective stated = kept;
+  if (stated.operation == Operation::kUnknown) stated.operation = operations_[place];
+  return {stated.operation, communicator, message_bytes(stated, stated.group_size)};
 }
 
 // Of a kernel that carries out several: the whole of their messages; no operation when they differ.
 RankKernels::Collective RankKernels::by_marks(const std::vector<int64_t>& labels, size_t place) {
-  const auto told_of = [&](int64_t label) { return told_by(trace::text<column::Label::name>(*trace_, label)); };
-  const Told first = told_of(labels.front());
+  const auto stated_of = [&](int64_t label) { return stated_by(trace::text<column::Label::name>(*trace_, label)); };
+  const StatedCollective first = stated_of(labels.front());
   Collective all{first.operation, names_->communicator(first), 0};
   for (const int64_t label : labels) {
-    const Told told = told_of(label);
-    if (told.operation != all.operation) all.operation = Operation::kUnknown;
-    const int64_t bytes = message_bytes(told, told.group_size);
+    const StatedCollective stated = stated_of(label);
+    if (stated.operation != all.operation) all.operation = Operation::kUnknown;
+    const int64_t bytes = message_bytes(stated, stated.group_size);
     all.bytes = bytes > 0 && all.bytes >= 0 ? all.bytes + bytes : -1;
   }
   if (all.operation == Operation::kUnknown) all.operation = operations_[place];

@@ -1,4 +1,4 @@
-// The kernels of a rank: which carry out collectives, and what the trace says of these collectives.
+// The kernels of a rank: which of them carry out collectives, and what the trace states about these.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,8 @@ class RankKernels {
   const std::vector<uint64_t>& numbers() const { return numbers_; }
 
   /// The collective that a dispatch of the kernel at `place` carries out; nullopt for all other kernels. It is known by
-  /// `arguments` (a string's row, as the reader of Kineto files writes it), by NCCL's mark about the launch, or by name.
+  /// `arguments` (a string's row, as the reader of Kineto files writes it), by NCCL's mark about the launch, or by
+  /// name.
   std::optional<Collective> collective(size_t place, int64_t arguments, int64_t process, int64_t correlation);
 
  private:
@@ -52,10 +53,11 @@ class RankKernels {
   std::vector<uint64_t> numbers_;
   std::vector<size_t> first_of_name_;
   std::vector<bool> is_collective_;
-  std::vector<Operation> operations_;                            // by the kernel's name
-  std::unordered_map<int64_t, std::pair<Told, uint32_t>> told_;  // by the row of `arguments`, with the communicator
-  std::vector<std::vector<int64_t>> marks_;                      // labels of the collectives that a launch carries out
-  walk::Causes<size_t> marks_of_;                                // by launch: its place in marks_
+  std::vector<Operation> operations_;  // by the kernel's name
+  std::unordered_map<int64_t, std::pair<StatedCollective, uint32_t>>
+      stated_;                               // by the row of `arguments`, with the communicator
+  std::vector<std::vector<int64_t>> marks_;  // labels of the collectives that a launch carries out
+  walk::Causes<size_t> marks_of_;            // by launch: its place in marks_
 };
 
 }  // namespace tacho::ranks

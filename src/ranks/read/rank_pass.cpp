@@ -80,13 +80,13 @@ class TimeByStep {
   // The first operation of all begins.
   void begin_at(int64_t start) { first_ = last_ = begin_ = start; }
   bool begun() const { return first_ != kUnknown; }
-  // The step that what begins at `start` is in; steps only grow.
+  // An operation of `step` begins at `start`. Operations of earlier steps belong to the current one.
   void enter(int32_t step, int64_t start) {
     if (step <= step_) return;
     end_step(std::max(start, begin_));
     step_ = step;
   }
-  // The GPU idled up to `start`; the call that launched what begins then returned at `returned`.
+  // An operation begins at `start`; the call that launched it returned at `returned`.
   void idled(int64_t start, int64_t returned) {
     if (start > all_.until()) launch_bound_ += std::clamp<int64_t>(returned - all_.until(), 0, start - all_.until());
   }
@@ -166,7 +166,7 @@ class KernelTimes {
   uint32_t now_ = 1;
 };
 
-// Busy time of a stretch: what still ran at its begin reaches into it.
+// Busy time of a stretch, with the rest of operations that began earlier.
 struct StretchTime {
   walk::BusyTime busy;
   int64_t before = 0;
@@ -174,14 +174,14 @@ struct StretchTime {
   int64_t up_to(int64_t time) const { return std::max<int64_t>(0, busy.busy_before(time) - before); }
 };
 
-// The stretch of time since the last collective: what ran in it, and why nothing ran.
+// The stretch of time since the last collective: what ran in it, and why the GPU idled.
 class CurrentStretch {
  public:
   explicit CurrentStretch(size_t kernels) : kernels_(kernels) {}
   void begin_at(int64_t start) { from_ = gap_until_ = start; }
 
   // Time before `start` in which nothing ran counts as idle. While a collective runs, nothing counts as a gap.
-  // `returned`: when the call that launched what begins then returned; kUnknown = the trace has no such call.
+  // `returned`: when the call that launched the operation at `start` returned; kUnknown = the trace has no such call.
   void gap(int64_t start, int64_t returned) {
     if (start <= gap_until_) return;
     const int64_t gap = start - gap_until_;
@@ -200,7 +200,7 @@ class CurrentStretch {
     if (kind == kCompute) kernels_.add(kernel, end - start);
     gap_until_ = std::max(gap_until_, end);
   }
-  // A call of MPI that is no collective. What ran on the GPU meanwhile is not MPI's time.
+  // A call of MPI that is no collective. Time in which the GPU ran does not count as MPI's.
   void add_mpi(int64_t start, int64_t end) {
     const int64_t begin = std::max({start, from_, gap_until_});
     if (end > begin) mpi_.busy.add(begin, end);
@@ -253,7 +253,7 @@ class Pass {
 
   // Reads all of the rank.
   Status read();
-  // What the pass found goes to the run and to the spools.
+  // Stores the results in the run and the spools.
   Status leave(Spools& spools);
 
  private:
@@ -373,8 +373,8 @@ void Pass::take(const GpuOperation& operation, int64_t process) {
   time_.add(kind, start, end);
 }
 
-// The GPU starts kernels of several streams in an order of its own, so kernels before a collective count in the order in
-// which the host launched them, where it launched all of them.
+// The GPU starts kernels of several streams in an order of its own, so kernels before a collective count in the order
+// in which the host launched them, where it launched all of them.
 void Pass::count_launched_kernels() {
   if (kernel_launches_.size() != static_cast<size_t>(run_.kernels)) return;
   if (!std::is_sorted(kernel_launches_.begin(), kernel_launches_.end()))

@@ -1,5 +1,5 @@
-// One rank's trace in one pass: how its GPU spent the time, and every collective with what came before it. Memory is
-// bounded by the number of collectives and steps of one rank; what is kept for later goes to files without a name.
+// Reads one rank's trace in one pass: how its GPU spent the time, and every collective with the stretch before it.
+// Memory is bounded by the number of collectives and steps of one rank; results go to unnamed files.
 #pragma once
 
 #include "base/result.h"
@@ -9,8 +9,8 @@
 
 namespace tacho::ranks {
 
-/// The rank's pass. `run` comes with file, rank and process. Where nothing marks steps, `period` says where they begin.
-/// Errors: damaged data, no room for a temporary file.
+/// Passes over a rank's trace. The caller sets file, rank and process of `run`. If nothing marks steps, `period` says
+/// where they begin. Errors: damaged data, no room for a temporary file.
 Status pass_over(const trace::Trace& trace, const Period& period, Names& names, Spools& spools, RankRun& run);
 
 }  // namespace tacho::ranks

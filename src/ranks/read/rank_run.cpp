@@ -22,15 +22,15 @@ std::string Names::text(uint64_t number) const {
   return found == texts_.end() ? std::string() : found->second;
 }
 
-uint32_t Names::communicator(const Told& told) {
-  std::string key(told.group);
+uint32_t Names::communicator(const StatedCollective& stated) {
+  std::string key(stated.group);
   key += '\n';
-  key += told.members;
+  key += stated.members;
   const std::lock_guard lock(mutex_);
   const auto [found, fresh] = keys_.try_emplace(std::move(key), static_cast<uint32_t>(communicators_.size()));
   if (fresh)
     communicators_.push_back(
-        {std::string(told.group), std::string(told.description), std::string(told.members), told.group_size});
+        {std::string(stated.group), std::string(stated.description), std::string(stated.members), stated.group_size});
   return found->second;
 }
 

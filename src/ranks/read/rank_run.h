@@ -1,5 +1,5 @@
-// What one rank's pass leaves behind: how its GPU spent the time, its collectives, messages and steps. Rows of all
-// ranks lie in files without a name.
+// The result of one rank's pass: how its GPU spent the time, its collectives, messages and steps. Rows of all ranks lie
+// in unnamed files.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct Arrival {
   int64_t copies;      // likewise
   int32_t step;        // number of the step, from 0; -1 = before the first, or no steps
   uint32_t communicator;
-  uint32_t sequence;  // this is the communicator's so-manieth collective on this rank, from 0
+  uint32_t sequence;  // number among the communicator's collectives on this rank, from 0
   uint32_t previous_communicator,
       previous_sequence;  // of the collective that ended at `from`; kNobody = none
   Operation operation;
@@ -57,7 +57,7 @@ struct Arrival {
   static constexpr uint32_t kNobody = UINT32_MAX;
 };
 
-/// Unions of intervals, ns. What follows from them is defined in docs/ranks.md.
+/// Unions of intervals, ns (docs/ranks.md).
 struct Times {
   int64_t first = kUnknown, last = kUnknown;  // start of the first and end of the last GPU operation
   int64_t compute = 0;                        // some kernel that is no collective ran
@@ -75,7 +75,7 @@ struct Times {
 
 /// A message of MPI on one of its two ranks. Times of the rank's own clock.
 struct MessageEvent {
-  int64_t begun;       // what its place among others of its communicator, pair and tag goes by
+  int64_t begun;       // orders the messages of a communicator, pair and tag
   int64_t start, end;  // of the call that sent it, or in which it was received
   int64_t bytes;
   int64_t peer;    // the other rank
@@ -92,7 +92,7 @@ struct RankRun {
   std::string
       device;  // name of its GPU, where all of its GPU work has the same one; "" = not known, or a part of a GPU
   int64_t process = 0;      // row of table process, 0 = all of the file
-  int64_t clock_shift = 0;  // ns, added to the trace's times to get CLOCK_REALTIME; 0 where the file does not tell
+  int64_t clock_shift = 0;  // ns, added to the trace's times to get CLOCK_REALTIME; 0 if unknown
   bool has_realtime = false;
   int64_t world = -1;  // ranks of the job, as the file says
   Times total;
@@ -117,10 +117,10 @@ class Names {
   uint64_t number(std::string_view text);
   std::string text(uint64_t number) const;
   struct Communicator {
-    std::string name, description, members;  // as the files say; empty = not told
-    int64_t size = -1;                       // as told
+    std::string name, description, members;  // as the files say; empty = unknown
+    int64_t size = -1;                       // as the files say; -1 = unknown
   };
-  uint32_t communicator(const Told& told);
+  uint32_t communicator(const StatedCollective& stated);
   /// One of MPI's, by an identity that is the same on all of its ranks.
   uint32_t communicator(const std::string& identity, const Communicator& about);
   Communicator communicator(uint32_t number) const;
@@ -166,7 +166,7 @@ class Spool {
   SpoolFile file_;
 };
 
-/// What passes over ranks leave behind.
+/// The rows of all passes.
 struct Spools {
   Spool<Arrival> arrivals;
   Spool<MessageEvent> messages;

@@ -41,7 +41,7 @@ Result<StepMarks> marked_steps(const trace::Trace& trace, int64_t process) {
   StepMarks steps;
   const auto labels = static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kLabel), 1));
   steps.is_step.assign(labels, false);
-  // What a label could be: a profiler's step, an optimizer's, a step by the program's own name.
+  // What a label may mark: a profiler's step, an optimizer's, or a step with a name of the program's own.
   enum Class : uint8_t { kNone, kProfiler, kOptimizer, kOwn };
   std::vector<Class> classes(labels, kNone);
   bool any_profiler = false, any_optimizer = false, any_own = false;
@@ -99,7 +99,7 @@ Result<StepMarks> marked_steps(const trace::Trace& trace, int64_t process) {
     take(profiler, "ProfilerStep");
     return steps;
   }
-  // The optimizer ends a step. What begins one is the first range that comes once in each.
+  // The optimizer ends a step. The first range that comes once in each step begins it.
   std::vector<Range>* optimizer = nullptr;
   for (auto& [label, ranges] : by_label) {
     std::sort(ranges.begin(), ranges.end(), by_start);

@@ -32,7 +32,7 @@ struct StepMarks {
 /// next, else ranges of the program's own. Errors: damaged data.
 Result<StepMarks> marked_steps(const trace::Trace& trace, int64_t process);
 
-/// Where steps begin when nothing in the files says so: after so many collectives each.
+/// Where steps begin if nothing marks them: every `collectives` collectives.
 struct Period {
   size_t collectives = 0;  // 0 = unknown
   size_t first = 0;        // collectives before the first whole step
@@ -40,7 +40,7 @@ struct Period {
 };
 
 /// The period of a sequence of collectives: the shortest that repeats at least three times; nothing found gives 0.
-/// `signatures`: what each is (communicator, operation, size); `before`: ns from the collective before it.
+/// `signatures`: a hash of each one's communicator, operation and size; `before`: ns since the collective before it.
 Period period_of(const std::vector<uint64_t>& signatures, const std::vector<int64_t>& before);
 
 }  // namespace tacho::ranks

@@ -47,7 +47,7 @@ TEST(Communication, NamesOfTorchDistributed) {
 }
 
 TEST(Communication, ReadsBackWhatTheReaderKeeps) {
-  const Told told = told_by(
+  const StatedCollective told = stated_by(
       "Collective name=all_gather, In msg nelems=262144, Out msg nelems=1048576, Group size=4, dtype=Float, Process "
       "Group Name=0, Process Group Description=default_pg, Process Group Ranks=[0, 1, 2, 3]");
   EXPECT_EQ(told.operation, Operation::kAllGather);
@@ -62,15 +62,16 @@ TEST(Communication, ReadsBackWhatTheReaderKeeps) {
   EXPECT_TRUE(members_of("[0, 1, ..., 1023]").empty());
   EXPECT_TRUE(members_of("").empty());
   for (const char* const odd : {"", "=", "Collective name", "Collective name=[", "In msg nelems=x, ", ", , ="})
-    EXPECT_EQ(told_by(odd).operation, Operation::kUnknown) << odd;
+    EXPECT_EQ(stated_by(odd).operation, Operation::kUnknown) << odd;
 }
 
 TEST(Communication, MessagesOfWhichTheSizeIsUnknownHaveNone) {
-  EXPECT_EQ(message_bytes(told_by("Collective name=allreduce, In msg nelems=8, dtype=Weird"), 4), 0);
-  EXPECT_EQ(message_bytes(told_by("Collective name=allreduce, dtype=Float"), 4), 0);
-  EXPECT_EQ(message_bytes(told_by("Collective name=allreduce, In msg nelems=9223372036854775807, dtype=Float"), 4), 0);
+  EXPECT_EQ(message_bytes(stated_by("Collective name=allreduce, In msg nelems=8, dtype=Weird"), 4), 0);
+  EXPECT_EQ(message_bytes(stated_by("Collective name=allreduce, dtype=Float"), 4), 0);
+  EXPECT_EQ(message_bytes(stated_by("Collective name=allreduce, In msg nelems=9223372036854775807, dtype=Float"), 4),
+            0);
   // FSDP's all-gather may report the part only.
-  EXPECT_EQ(message_bytes(told_by("Collective name=all_gather, In msg nelems=8, dtype=BFloat16"), 4), 64);
+  EXPECT_EQ(message_bytes(stated_by("Collective name=all_gather, In msg nelems=8, dtype=BFloat16"), 4), 64);
 }
 
 // The table of nccl-tests' doc/PERFORMANCE.md.

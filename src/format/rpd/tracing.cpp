@@ -5,14 +5,17 @@
 #include <tsl/robin_map.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "base/files/output_file.h"
 #include "base/files/sorted_file.h"
+#include "base/number_map.h"
 #include "base/text/decimal.h"
 #include "base/text/json_writer.h"
 #include "format/rpd/rpd.h"
@@ -67,9 +70,28 @@ char* put_us(char* at, int64_t ns) {
   return at + (pair == 0 ? 2 : pair % 10 == 0 ? 3 : 4);
 }
 
+// The parts of a line: text as it is, whole numbers, and times in nanoseconds, printed as microseconds.
+struct Us {
+  int64_t ns;
+};
+size_t room_for(std::string_view text) {
+  return text.size();
+}
+size_t room_for(int64_t) {
+  return kMostDigits;
+}
+size_t room_for(Us) {
+  return 2 * kMostDigits;
+}
 char* put(char* at, std::string_view text) {
   std::memcpy(at, text.data(), text.size());
   return at + text.size();
+}
+char* put(char* at, int64_t number) {
+  return write_signed(at, number);
+}
+char* put(char* at, Us time) {
+  return put_us(at, time.ns);
 }
 
 // A JSON string without its quotes.
@@ -123,7 +145,6 @@ class Tracer {
     bool operator<(const Step& other) const { return time < other.time; }
   };
   struct Thread {
-    int64_t pid, tid;
     std::string head;  // ,{"pid":"1","tid":"2",
     std::vector<Marker> stack;
     // The frame open on the GPU.
@@ -133,7 +154,6 @@ class Tracer {
     std::vector<uint32_t> places;
   };
   struct Place {
-    int64_t gpu, queue;
     uint32_t gpu_number;
     std::string head;
   };
@@ -147,13 +167,25 @@ class Tracer {
   Status monitor();
   Status frames();
 
-  void text(std::string_view value) {
-    while (!value.empty()) {
-      const size_t take = std::min<size_t>(value.size(), 32768);
-      std::memcpy(out_.reserve(take), value.data(), take);
-      out_.advance(take);
-      value.remove_prefix(take);
-    }
+  /// Writes an event, in one piece where it is not very long.
+  template <typename... Parts>
+  void line(const Parts&... parts) {
+    ++result_.events;
+    constexpr size_t kMostAtOnce = 60000;
+    const auto together = [&](const auto&... few) {
+      char* const begin = out_.reserve((room_for(few) + ...));
+      char* at = begin;
+      ((at = put(at, few)), ...);
+      out_.advance(static_cast<size_t>(at - begin));
+    };
+    if ((room_for(parts) + ...) <= kMostAtOnce) return together(parts...);
+    const auto alone = [&](const auto& part) {
+      if constexpr (std::is_convertible_v<decltype(part), std::string_view>)
+        out_.write(part);
+      else
+        together(part);
+    };
+    (alone(parts), ...);
   }
   uint32_t thread(int64_t pid, int64_t tid);
   uint32_t place(int64_t gpu, int64_t queue);
@@ -171,7 +203,7 @@ class Tracer {
   std::vector<Thread> threads_;
   std::vector<Place> places_;
   std::vector<int64_t> gpus_;
-  tsl::robin_map<uint64_t, uint32_t> thread_index_, place_index_;
+  NumberMap<2> thread_index_, place_index_;
   int64_t last_pid_ = kUnknown, last_tid_ = kUnknown, last_gpu_ = kUnknown, last_queue_ = kUnknown;
   uint32_t last_thread_ = 0, last_place_ = 0;
   SortedFile<Marker> markers_{12u << 20};
@@ -180,65 +212,40 @@ class Tracer {
   int64_t last_end_ = INT64_MIN;
 };
 
-uint64_t pair_key(int64_t a, int64_t b) {
-  return static_cast<uint64_t>(a) * 0x9e3779b97f4a7c15ULL ^ static_cast<uint64_t>(b);
-}
-
 uint32_t Tracer::thread(int64_t pid, int64_t tid) {
   if (last_thread_ < threads_.size() && pid == last_pid_ && tid == last_tid_) return last_thread_;
-  uint64_t key = pair_key(pid, tid);
-  while (true) {
-    const auto [found, fresh] = thread_index_.try_emplace(key, static_cast<uint32_t>(threads_.size()));
-    if (fresh) {
-      Thread one;
-      one.pid = pid;
-      one.tid = tid;
-      one.head = fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",", pid, tid);
-      text(fmt::format(
-          ",{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":\"{0}\",\"tid\":\"{1}\",\"args\":{{\"name\":\"Hip "
-          "{1}\"}}}}\n"
-          ",{{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":\"{0}\",\"tid\":\"{1}\",\"args\":{{\"sort_index\":\"{2}\"}}}}\n"
-          "",
-          pid, tid, static_cast<int64_t>(static_cast<uint64_t>(tid) * 2)));
-      result_.events += 2;
-      threads_.push_back(std::move(one));
-    } else if (threads_[found->second].pid != pid || threads_[found->second].tid != tid) {
-      ++key;  // another pair has this hash
-      continue;
-    }
-    last_pid_ = pid;
-    last_tid_ = tid;
-    return last_thread_ = found->second;
+  const auto [found, fresh] = thread_index_.try_emplace({pid, tid}, static_cast<int64_t>(threads_.size()));
+  if (fresh) {
+    Thread& one = threads_.emplace_back();
+    one.head = fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",", pid, tid);
+    line(",{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":\"", pid, "\",\"tid\":\"", tid,
+         "\",\"args\":{\"name\":\"Hip ", tid, "\"}}\n");
+    line(",{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":\"", pid, "\",\"tid\":\"", tid,
+         "\",\"args\":{\"sort_index\":\"", static_cast<int64_t>(static_cast<uint64_t>(tid) * 2), "\"}}\n");
   }
+  last_pid_ = pid;
+  last_tid_ = tid;
+  return last_thread_ = static_cast<uint32_t>(found->second);
 }
 
 uint32_t Tracer::place(int64_t gpu, int64_t queue) {
   if (last_place_ < places_.size() && gpu == last_gpu_ && queue == last_queue_) return last_place_;
-  uint64_t key = pair_key(gpu, queue);
-  while (true) {
-    const auto [found, fresh] = place_index_.try_emplace(key, static_cast<uint32_t>(places_.size()));
-    if (fresh) {
-      const auto known = std::find(gpus_.begin(), gpus_.end(), gpu);
-      Place one{gpu, queue, static_cast<uint32_t>(known - gpus_.begin()),
-                fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",", gpu, queue)};
-      if (known == gpus_.end()) {
-        gpus_.push_back(gpu);
-        text(fmt::format(",{{\"name\": \"process_name\", \"ph\": \"M\", "
-                         "\"pid\":\"{0}\",\"args\":{{\"name\":\"GPU{0}\"}}}}\n"
-                         ",{{\"name\": \"process_sort_index\", \"ph\": \"M\", "
-                         "\"pid\":\"{0}\",\"args\":{{\"sort_index\":\"{1}\"}}}}\n",
-                         gpu, static_cast<int64_t>(static_cast<uint64_t>(gpu) + 1000000)));
-        result_.events += 2;
-      }
-      places_.push_back(std::move(one));
-    } else if (places_[found->second].gpu != gpu || places_[found->second].queue != queue) {
-      ++key;
-      continue;
+  const auto [found, fresh] = place_index_.try_emplace({gpu, queue}, static_cast<int64_t>(places_.size()));
+  if (fresh) {
+    const auto known = std::find(gpus_.begin(), gpus_.end(), gpu);
+    places_.push_back(
+        {static_cast<uint32_t>(known - gpus_.begin()), fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",", gpu, queue)});
+    if (known == gpus_.end()) {
+      gpus_.push_back(gpu);
+      line(",{\"name\": \"process_name\", \"ph\": \"M\", \"pid\":\"", gpu, "\",\"args\":{\"name\":\"GPU", gpu,
+           "\"}}\n");
+      line(",{\"name\": \"process_sort_index\", \"ph\": \"M\", \"pid\":\"", gpu, "\",\"args\":{\"sort_index\":\"",
+           static_cast<int64_t>(static_cast<uint64_t>(gpu) + 1000000), "\"}}\n");
     }
-    last_gpu_ = gpu;
-    last_queue_ = queue;
-    return last_place_ = found->second;
   }
+  last_gpu_ = gpu;
+  last_queue_ = queue;
+  return last_place_ = static_cast<uint32_t>(found->second);
 }
 
 const std::string& Tracer::name(int64_t id) {
@@ -304,12 +311,12 @@ Status Tracer::operations() {
   NamedScan scan(db_, *table, {"gpuId", "queueId", "start", "end", "description_id", "opType_id"});
   // Everything in a line except its times, by place, name and type.
   struct Line {
-    int64_t key[3] = {kUnknown, 0, 0};
     std::string front, back;
   };
-  tsl::robin_map<uint64_t, uint32_t> index;
+  NumberMap<3> index;
   std::vector<Line> lines;
-  uint32_t last = 0;
+  std::array<int64_t, 3> last_key = {kUnknown, 0, 0};
+  size_t last = 0;
   while (scan.next()) {
     const uint32_t at = place(scan.number(0), scan.number(1));
     if (gpus_.size() > kMostGpus)
@@ -318,50 +325,22 @@ Status Tracer::operations() {
     last_end_ = std::max(last_end_, end);
     if (!window_.holds(start)) continue;
     const int64_t description = scan.number(4), type = scan.number(5);
-    if (lines.empty() || lines[last].key[0] != at || lines[last].key[1] != description || lines[last].key[2] != type) {
+    if (const std::array<int64_t, 3> key = {at, description, type}; key != last_key) {
       if (lines.size() >= kMostKeptTexts) {
         index.clear();
         lines.clear();
       }
-      uint64_t key = pair_key(static_cast<int64_t>(pair_key(at, description)), type);
-      while (true) {
-        const auto [found, fresh] = index.try_emplace(key, static_cast<uint32_t>(lines.size()));
-        if (fresh) {
-          const std::string word = name(type);
-          const std::string& described = name(description);
-          lines.push_back({{at, description, type},
-                           places_[at].head + "\"name\":\"" + (described.empty() ? word : described) + "\",\"ts\":\"",
-                           "\",\"ph\":\"X\",\"args\":{\"desc\":\"" + word + "\"}}\n"});
-        }
-        const Line& line = lines[found->second];
-        if (line.key[0] == at && line.key[1] == description && line.key[2] == type) {
-          last = found->second;
-          break;
-        }
-        ++key;
+      const auto [found, fresh] = index.try_emplace(key, static_cast<int64_t>(lines.size()));
+      if (fresh) {
+        const std::string word = name(type);
+        const std::string& described = name(description);
+        lines.push_back({places_[at].head + "\"name\":\"" + (described.empty() ? word : described) + "\",\"ts\":\"",
+                         "\",\"ph\":\"X\",\"args\":{\"desc\":\"" + word + "\"}}\n"});
       }
+      last = static_cast<size_t>(found->second);
+      last_key = key;
     }
-    const Line& line = lines[last];
-    if (line.front.size() + line.back.size() > 60000) {
-      text(line.front);
-      char* to = out_.reserve(64);
-      char* const begin = to;
-      to = put_us(to, start);
-      to = put(to, "\",\"dur\":\"");
-      to = put_us(to, end - start);
-      out_.advance(static_cast<size_t>(to - begin));
-      text(line.back);
-    } else {
-      char* to = out_.reserve(line.front.size() + line.back.size() + 80);
-      char* const begin = to;
-      to = put(to, line.front);
-      to = put_us(to, start);
-      to = put(to, "\",\"dur\":\"");
-      to = put_us(to, end - start);
-      to = put(to, line.back);
-      out_.advance(static_cast<size_t>(to - begin));
-    }
-    ++result_.events;
+    line(lines[last].front, Us{start}, "\",\"dur\":\"", Us{end - start}, lines[last].back);
   }
   return scan.status();
 }
@@ -379,13 +358,9 @@ Status Tracer::graphs() {
     const auto number = [&](int column) { return static_cast<int64_t>(sqlite3_column_int64(list.get(), column)); };
     if (!window_.holds(number(3))) continue;
     const auto* const graph = reinterpret_cast<const char*>(sqlite3_column_text(list.get(), 0));
-    char ts[32], dur[32];
-    *put_us(ts, number(3)) = '\0';
-    *put_us(dur, number(4)) = '\0';
-    text(fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",\"name\":\"Graph "
-                     "{}\",\"ts\":\"{}\",\"dur\":\"{}\",\"ph\":\"X\",\"args\":{{\"kernels\":\"{}\"}}}}\n",
-                     number(1), number(2), escaped(graph != nullptr ? graph : ""), ts, dur, number(5)));
-    ++result_.events;
+    line(",{\"pid\":\"", number(1), "\",\"tid\":\"", number(2), "\",\"name\":\"Graph ",
+         escaped(graph != nullptr ? graph : ""), "\",\"ts\":\"", Us{number(3)}, "\",\"dur\":\"", Us{number(4)},
+         "\",\"ph\":\"X\",\"args\":{\"kernels\":\"", number(5), "\"}}\n");
   }
   return {};
 }
@@ -420,57 +395,30 @@ Status Tracer::calls() {
     result_.last = std::max(result_.last, end);
     last_end_ = std::max(last_end_, end);
     if (!window_.holds(start)) continue;
-    ++result_.events;
     const int64_t name_id = scan.number(5), args = scan.number(6);
     if (name_id == user_marker) {
       const std::string_view value = argument(args, buffer);
       const Thread& of = threads_[at];
       if (start != end) markers_.add({start, end, args, at});
-      if (value.size() > 20000) {
-        std::string line = of.head + "\"name\":\"" + std::string(value) + "\",\"ts\":\"";
-        char digits[64];
-        char* to = put_us(digits, start);
-        if (start == end)
-          to = put(to, "\",\"ph\":\"i\",\"s\":\"p\"");
-        else
-          to = put(put_us(put(to, "\",\"dur\":\""), end - start), "\",\"ph\":\"X\"");
-        line.append(digits, to);
-        text(line + ",\"args\":{\"desc\":\"" + std::string(value) + "\"}}\n");
-        continue;
-      }
-      char* to = out_.reserve(of.head.size() + 2 * value.size() + 160);
-      char* const begin = to;
-      to = put(put(put(to, of.head), "\"name\":\""), value);
-      to = put_us(put(to, "\",\"ts\":\""), start);
+      constexpr std::string_view kText = ",\"args\":{\"desc\":\"", kEnd = "\"}}\n";
       if (start == end)
-        to = put(to, "\",\"ph\":\"i\",\"s\":\"p\"");
+        line(of.head, "\"name\":\"", value, "\",\"ts\":\"", Us{start}, "\",\"ph\":\"i\",\"s\":\"p\"", kText, value,
+             kEnd);
       else
-        to = put(put_us(put(to, "\",\"dur\":\""), end - start), "\",\"ph\":\"X\"");
-      to = put(put(put(to, ",\"args\":{\"desc\":\""), value), "\"}}\n");
-      out_.advance(static_cast<size_t>(to - begin));
+        line(of.head, "\"name\":\"", value, "\",\"ts\":\"", Us{start}, "\",\"dur\":\"", Us{end - start},
+             "\",\"ph\":\"X\"", kText, value, kEnd);
       continue;
     }
-    Line& line = recent[(static_cast<size_t>(name_id) * 31 + at) & 1023];
-    if (line.name != name_id || line.thread != at || line.front.empty()) {
-      line.name = name_id;
-      line.thread = at;
-      line.front = threads_[at].head + "\"name\":\"" + name(name_id) + "\",\"ts\":\"";
+    Line& known = recent[(static_cast<size_t>(name_id) * 31 + at) & 1023];
+    if (known.name != name_id || known.thread != at || known.front.empty()) {
+      known.name = name_id;
+      known.thread = at;
+      known.front = threads_[at].head + "\"name\":\"" + name(name_id) + "\",\"ts\":\"";
     }
     const std::string_view value = args == empty ? std::string_view() : argument(args, buffer);
     if (value.empty()) empty = args;
-    if (value.size() + line.front.size() > 40000) {
-      char digits[64];
-      text(line.front);
-      char* to = put_us(put(put_us(digits, start), "\",\"dur\":\""), end - start);
-      text(std::string(digits, to) + "\",\"ph\":\"X\",\"args\":{\"desc\":\"" + std::string(value) + "\"}}\n");
-      continue;
-    }
-    char* to = out_.reserve(line.front.size() + value.size() + 120);
-    char* const begin = to;
-    to = put_us(put(to, line.front), start);
-    to = put_us(put(to, "\",\"dur\":\""), end - start);
-    to = put(put(put(to, "\",\"ph\":\"X\",\"args\":{\"desc\":\""), value), "\"}}\n");
-    out_.advance(static_cast<size_t>(to - begin));
+    line(known.front, Us{start}, "\",\"dur\":\"", Us{end - start}, "\",\"ph\":\"X\",\"args\":{\"desc\":\"", value,
+         "\"}}\n");
   }
   TACHO_TRY(strings_->status());
   if (ustrings_) TACHO_TRY(ustrings_->status());
@@ -500,19 +448,11 @@ Status Tracer::links() {
     }
     if (!window_.holds(call_start)) continue;
     uses_.add({call_start, start, end, from, to});
-    const std::string& head = threads_[from].head;
-    const std::string& tail = places_[to].head;
-    char* at = out_.reserve(head.size() + tail.size() + 260);
-    char* const begin = at;
-    at = put_us(put(put(at, head), "\"cat\":\"api_op\",\"name\":\"api_op\",\"ts\":\""),
-                std::min(call_end - 2000, start));
-    char digits[kMostDigits];
-    const std::string_view id(digits, static_cast<size_t>(write_signed(digits, scan.number(0)) - digits));
-    at = put(put(put(at, "\",\"id\":\""), id), "\",\"ph\":\"s\"}\n");
-    at = put_us(put(put(at, tail), "\"cat\":\"api_op\",\"name\":\"api_op\",\"ts\":\""), start);
-    at = put(put(put(at, "\",\"id\":\""), id), "\",\"ph\":\"f\", \"bp\":\"e\"}\n");
-    out_.advance(static_cast<size_t>(at - begin));
-    result_.events += 2;
+    const int64_t id = scan.number(0);
+    line(threads_[from].head, "\"cat\":\"api_op\",\"name\":\"api_op\",\"ts\":\"", Us{std::min(call_end - 2000, start)},
+         "\",\"id\":\"", id, "\",\"ph\":\"s\"}\n");
+    line(places_[to].head, "\"cat\":\"api_op\",\"name\":\"api_op\",\"ts\":\"", Us{start}, "\",\"id\":\"", id,
+         "\",\"ph\":\"f\", \"bp\":\"e\"}\n");
   }
   TACHO_TRY(call.status());
   TACHO_TRY(op.status());
@@ -532,13 +472,11 @@ Status Tracer::counters() {
   for (const int64_t gpu : gpus_)
     gpus.push_back({fmt::format(",{{\"pid\":\"{}\",\"name\":\"QueueDepth\",\"ph\":\"C\",\"ts\":", gpu),
                     fmt::format(",{{\"pid\":\"{}\",\"name\":\"Idle\",\"ph\":\"C\",\"ts\":", gpu)});
-  const auto line = [&](const std::string& head, std::string_view time, std::string_view what, int64_t value) {
-    char* to = out_.reserve(head.size() + 100);
-    char* const begin = to;
-    to = put(put(put(to, head), time), what);
-    to = put(write_signed(to, value), "}}\n");
-    out_.advance(static_cast<size_t>(to - begin));
-    ++result_.events;
+  const auto idle = [&](const Gpu& gpu, auto time) {
+    line(gpu.idle_head, time, ",\"args\":{\"idle\":", int64_t{gpu.idle}, "}}\n");
+  };
+  const auto depth = [&](const Gpu& gpu, auto time) {
+    line(gpu.depth_head, time, ",\"args\":{\"depth\":", gpu.depth, "}}\n");
   };
   Step up, down;
   bool more_up = begins_.next(up), more_down = ends_.next(down);
@@ -547,18 +485,16 @@ Status Tracer::counters() {
     const bool rises = more_up && (!more_down || up.time <= down.time);
     const Step& step = rises ? up : down;
     Gpu& gpu = gpus[step.gpu];
-    char digits[32];
-    const std::string_view time(digits, static_cast<size_t>(put_us(digits, step.time) - digits));
     if (gpu.idle && rises) {
       gpu.idle = false;
-      line(gpu.idle_head, time, ",\"args\":{\"idle\":", 0);
+      idle(gpu, Us{step.time});
     }
     if (gpu.depth == 1 && !rises) {
       gpu.idle = true;
-      line(gpu.idle_head, time, ",\"args\":{\"idle\":", 1);
+      idle(gpu, Us{step.time});
     }
     gpu.depth += rises ? 1 : -1;
-    line(gpu.depth_head, time, ",\"args\":{\"depth\":", gpu.depth);
+    depth(gpu, Us{step.time});
     if (rises)
       more_up = begins_.next(up);
     else
@@ -567,8 +503,8 @@ Status Tracer::counters() {
   const std::string last = window_.has_to ? fmt::format("{}", window_.to) : std::to_string(last_end_ / 1000);
   if (last_end_ / 1000 > 0)
     for (const Gpu& gpu : gpus) {
-      line(gpu.idle_head, last, ",\"args\":{\"idle\":", gpu.idle ? 1 : 0);
-      line(gpu.depth_head, last, ",\"args\":{\"depth\":", gpu.depth);
+      idle(gpu, std::string_view(last));
+      depth(gpu, std::string_view(last));
     }
   return {};
 }
@@ -582,12 +518,9 @@ Status Tracer::monitor() {
     std::string type, value, owner;
   };
   std::vector<Series> series;
-  const auto line = [&](const Series& of, int64_t time) {
-    char ts[32];
-    *put_us(ts, time) = '\0';
-    text(fmt::format(",{{\"pid\":\"{}\",\"name\":\"{}\",\"ph\":\"C\",\"ts\":{},\"args\":{{\"{}\":{}}}}}\n", of.device,
-                     of.type, ts, of.type, of.value));
-    ++result_.events;
+  const auto reading = [&](const Series& of, int64_t time) {
+    line(",{\"pid\":\"", of.device, "\",\"name\":\"", of.type, "\",\"ph\":\"C\",\"ts\":", Us{time}, ",\"args\":{\"",
+         of.type, "\":", of.value, "}}\n");
   };
   while (scan.next()) {
     result_.has_monitor = true;
@@ -607,13 +540,13 @@ Status Tracer::monitor() {
     const double number = scan.decimal(4, __builtin_nan(""));
     Series now = *of;
     now.value = std::isfinite(number) ? fmt::format("{}", number) : "0";
-    line(now, start);
+    reading(now, start);
     if (end >= of->last) {
       of->last = end;
       of->value = now.value;
     }
   }
-  for (const Series& of : series) line(of, of.last);
+  for (const Series& of : series) reading(of, of.last);
   return scan.status();
 }
 
@@ -622,16 +555,10 @@ void Tracer::close_frame(Thread& thread) {
   thread.open = false;
   std::string buffer;
   const std::string value(argument(thread.frame.text, buffer));
-  for (const uint32_t place : thread.places) {
-    char ts[32], dur[32];
-    *put_us(ts, thread.from - 1000) = '\0';
-    *put_us(dur, thread.to - thread.from + 1000) = '\0';
-    text(places_[place].head + "\"name\":\"" + value);
-    text(fmt::format(
-        "\",\"ts\":\"{}\",\"dur\":\"{}\",\"ph\":\"X\",\"args\":{{\"desc\":\"UserMarker frame: {} ops\"}}}}\n", ts, dur,
-        thread.operations));
-    ++result_.events;
-  }
+  for (const uint32_t place : thread.places)
+    line(places_[place].head, "\"name\":\"", value, "\",\"ts\":\"", Us{thread.from - 1000}, "\",\"dur\":\"",
+         Us{thread.to - thread.from + 1000},
+         "\",\"ph\":\"X\",\"args\":{\"desc\":\"UserMarker frame: ", thread.operations, " ops\"}}\n");
 }
 
 // On the GPU's line, a frame with the marker's name surrounds operations launched under the same innermost marker that
@@ -712,7 +639,7 @@ Result<TracingResult> Tracer::run() {
   TACHO_TRY(window());
   if (window_.has_from && window_.has_to && window_.from > window_.to)
     return fail("--start {} lies after --end {}", options_.start, options_.end);
-  text(options_.array ? "[ {}\n" : "{\"traceEvents\": [ {}\n");
+  out_.write(options_.array ? "[ {}\n" : "{\"traceEvents\": [ {}\n");
   TACHO_TRY(operations());
   TACHO_TRY(graphs());
   TACHO_TRY(calls());
@@ -723,8 +650,8 @@ Result<TracingResult> Tracer::run() {
   TACHO_TRY(counters());
   TACHO_TRY(monitor());
   TACHO_TRY(frames());
-  text("]\n");
-  if (!options_.array) text("} \n");
+  out_.write("]\n");
+  if (!options_.array) out_.write("} \n");
   return result_;
 }
 

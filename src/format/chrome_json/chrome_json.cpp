@@ -65,6 +65,7 @@ class Exporter {
     TACHO_TRY(write_head());
     TACHO_TRY(timeline_.run(*this));
     if (launches_ != nullptr) TACHO_TRY(launches_->status());
+    options_.remark_forgotten(calls_.forgotten());
     json_.end_line().end_array().end_object().end_line();
     return {};
   }

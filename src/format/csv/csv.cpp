@@ -348,8 +348,7 @@ class Exporter {
         });
     if (launches_) {
       TACHO_TRY(launches_->status());
-      if (launches_->forgotten() > 0 && options_.remarks != nullptr)
-        options_.remarks->push_back(walk::forgotten_sentence(launches_->forgotten()));
+      options_.remark_forgotten(launches_->forgotten());
     }
     launches_.reset();  // its sweep only moves forward; later tables need a new one
     return done;

@@ -76,8 +76,9 @@ class Exporter {
     TACHO_TRY(timeline_.run(*this));
     close_samples(std::numeric_limits<int64_t>::max());
     flush_counters(std::numeric_limits<int64_t>::max());
-    if (launches_ != nullptr) TACHO_TRY(launches_->status());
-    return {};
+    if (launches_ == nullptr) return {};
+    options_.remark_forgotten(launches_->forgotten());
+    return launches_->status();
   }
 
   // Visitor of Timeline

@@ -385,6 +385,7 @@ class Exporter {
         if (of_process(cursor->track)) write_dispatch(*cursor, launches);
       TACHO_TRY(cursor.status());
       TACHO_TRY(launches.status());
+      options_.remark_forgotten(launches.forgotten());
     }
     json_.end_array();
     return {};

@@ -23,6 +23,11 @@ struct ExportOptions : walk::EventFilter, walk::Naming {
   bool annotations = true;                      // pftrace: write the events' arguments
   report::Progress* progress = nullptr;         // gets updates now and then; may be null
   std::vector<std::string>* remarks = nullptr;  // gets sentences about what was left out; may be null
+
+  /// Tells the user once what was left out.
+  void remark(std::string sentence) const;
+  /// Says how many operations lack their call because walk::CallIndex forgot it, if any do.
+  void remark_forgotten(int64_t forgotten) const;
 };
 
 /// Where an export goes: a file (single-file formats), or a folder and a file prefix (csv).

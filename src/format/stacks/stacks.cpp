@@ -22,6 +22,7 @@ Result<analysis::StackTree> tree_of(const trace::Trace& trace, const ExportOptio
   if (tree.samples == 0 && tree.gpu_ns == 0)
     return fail("{} has no call stacks; record them with tacho sys sample, or tacho trace --sampler timer",
                 trace.path());
+  options.remark_forgotten(tree.forgotten);
   return tree;
 }
 
@@ -51,9 +52,8 @@ Status write_folded(const trace::Trace& trace, const ExportTarget& target, const
   if (is_standard_output(target.file)) {
     // Standard output has room for one of the two files: the host's, or the devices' if nothing was sampled.
     const bool host = tree.host_ns > 0 || tree.gpu_ns == 0;
-    if (host && tree.gpu_ns > 0 && options.remarks != nullptr)
-      options.remarks->push_back(
-          "standard output holds host time alone; -o FILE also writes device time, as FILE.gpu.folded");
+    if (host && tree.gpu_ns > 0)
+      options.remark("standard output holds host time alone; -o FILE also writes device time, as FILE.gpu.folded");
     return write_file(target.file, analysis::folded_stacks(tree, !host), options.overwrite, written);
   }
   TACHO_TRY(write_file(target.file, analysis::folded_stacks(tree, false), options.overwrite, written));

@@ -7,6 +7,7 @@
 #include <array>
 #include <bitset>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "format/rpd/rpd.h"
@@ -106,6 +107,7 @@ class Trimmer {
   Status copy_operations();
   Status copy_table(const std::string& name, std::initializer_list<std::pair<std::string_view, IdSet*>> needed,
                     std::initializer_list<std::pair<std::string_view, IdSet*>> uses);
+  Status copy_rows(const sqlite::StoredTable& table, std::span<const Reference> references);
   Status copy_strings(const char* name, IdSet& used);
   Status copy_others();
   bool known(const std::string& name) const { return std::find(done_.begin(), done_.end(), name) != done_.end(); }
@@ -214,20 +216,25 @@ Status Trimmer::copy_table(const std::string& name, std::initializer_list<std::p
   const sqlite::StoredTable* const table = db_.table(name);
   if (table == nullptr) return {};
   std::vector<Reference> references;
-  int most = 0;
   const auto add = [&](std::string_view column, IdSet* set, IdSet* use) {
     const int at = table->column(column);
     if (at < 0 || at >= sqlite::TableScan::kMaxColumns) return;
-    most = std::max(most, at + 1);
     references.push_back({at, set, use});
   };
   for (const auto& [column, set] : needed) add(column, set, nullptr);
   for (const auto& [column, set] : uses) add(column, nullptr, set);
-  sqlite::TableScan scan(db_.file(), table->root_page, most);
-  BulkTable& out = file_->table(table->name);
+  done_.push_back(name);
+  return copy_rows(*table, references);
+}
+
+Status Trimmer::copy_rows(const sqlite::StoredTable& table, std::span<const Reference> references) {
+  int most = 0;
+  for (const Reference& reference : references) most = std::max(most, reference.column + 1);
+  sqlite::TableScan scan(db_.file(), table.root_page, most);
+  BulkTable& out = file_->table(table.name);
   while (scan.next()) {
     bool keep = true;
-    const auto value = [&](int column) { return column == table->rowid_column ? scan.rowid() : scan.integer(column); };
+    const auto value = [&](int column) { return column == table.rowid_column ? scan.rowid() : scan.integer(column); };
     for (const Reference& reference : references)
       if (reference.set != nullptr && !reference.set->has(value(reference.column))) keep = false;
     if (!keep) continue;
@@ -235,7 +242,6 @@ Status Trimmer::copy_table(const std::string& name, std::initializer_list<std::p
       if (reference.use != nullptr) TACHO_TRY(reference.use->add(value(reference.column)));
     out.append_record(scan.rowid(), scan.record());
   }
-  done_.push_back(table->name);
   return scan.status();
 }
 
@@ -260,7 +266,6 @@ Status Trimmer::copy_others() {
         table.name == "rocpd_ustring")
       continue;
     std::vector<Reference> references;
-    int most = 0;
     sqlite3_reset(keys.get());
     sqlite3_bind_text(keys.get(), 1, table.name.c_str(), -1, SQLITE_TRANSIENT);
     while (sqlite3_step(keys.get()) == SQLITE_ROW) {
@@ -268,25 +273,12 @@ Status Trimmer::copy_others() {
       const std::string target = reinterpret_cast<const char*>(sqlite3_column_text(keys.get(), 1));
       const int at = table.column(column);
       if (at < 0 || at >= sqlite::TableScan::kMaxColumns) continue;
-      most = std::max(most, at + 1);
       if (target == "rocpd_api") references.push_back({at, &calls_, nullptr});
       if (target == "rocpd_op") references.push_back({at, &operations_, nullptr});
       if (target == "rocpd_string") references.push_back({at, nullptr, &strings_});
       if (target == "rocpd_ustring") references.push_back({at, nullptr, &ustrings_});
     }
-    sqlite::TableScan scan(db_.file(), table.root_page, most);
-    BulkTable& out = file_->table(table.name);
-    while (scan.next()) {
-      bool keep = true;
-      const auto value = [&](int column) { return column == table.rowid_column ? scan.rowid() : scan.integer(column); };
-      for (const Reference& reference : references)
-        if (reference.set != nullptr && !reference.set->has(value(reference.column))) keep = false;
-      if (!keep) continue;
-      for (const Reference& reference : references)
-        if (reference.use != nullptr) TACHO_TRY(reference.use->add(value(reference.column)));
-      out.append_record(scan.rowid(), scan.record());
-    }
-    TACHO_TRY(scan.status());
+    TACHO_TRY(copy_rows(table, references));
   }
   return {};
 }

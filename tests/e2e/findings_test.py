@@ -144,9 +144,10 @@ class Recordings(Findings):
         needs = {rule["rule"]: rule["needs"] for rule in self.document["not_judged"]}
         self.assertIn("tacho merge", needs["late-rank"])
 
-    def test_a_busy_gpu_has_none(self):
+    def test_a_busy_gpu_has_small_kernels(self):
+        # The file names its GPU behind the events: only with its multiprocessors can occupancy be judged.
         found = self.findings(DATA / "traces" / "kineto_h100_qwen1.5-0.5b.json.gz")
-        self.assertEqual(list(found), [])
+        self.assertEqual({rule: each["state"] for rule, each in found.items()}, {"low-occupancy": "possible"})
 
     def test_communication(self):
         found = self.findings(DATA / "traces" / "kineto_mi300x_resnet_checkpoint.json.gz")

@@ -12,9 +12,9 @@ namespace tacho::format::imported {
 
 /// Pairs begins and ends by lane, time and name, in whatever order the file has them. A lane is a line whose ranges
 /// nest: a thread's track, or what a tool's asynchronous begins and ends share, such as (category, id, scope). An end
-/// with a name closes the innermost open range of that name or without any; an end without a name closes the
-/// innermost range. Of one moment the file's order counts, but an end that closes nothing waits for the begins of its
-/// moment that stand behind it. Memory is bounded.
+/// with a name closes the innermost open range of that name or without any; an end without a name closes the innermost
+/// range. Of one moment the file's order counts, but an end that closes nothing waits for the begins of its moment that
+/// stand behind it. Memory is bounded.
 class RangePairs {
  public:
   /// `lane`: any number that the begin and its end share. `track`, `label`: the cells of the row. `name`: what an end's

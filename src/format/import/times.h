@@ -37,7 +37,8 @@ inline SpanRead span_of(int64_t start, int64_t end) {
 }
 
 /// Vendors' libraries give start = end = 0 to device work that they did not measure. Such a row is told from one that
-/// really began at 0 by the other times: if 0 is farther from them than they are from each other, it has no times.
+/// really began at 0 by the other times: if 0 is farther from them than they are from each other (and than 1 ms), it
+/// has no times.
 ///
 /// saw() gets the times of all other rows, take() the rows with start = end = 0, finish() adds them: as they are, or at
 /// the end of the call that caused them with an unknown duration. Rows without such a call are counted as lost by the
@@ -84,10 +85,13 @@ class UnmeasuredRows {
     bool operator<(const Held& other) const { return row.correlation < other.row.correlation; }
   };
 
+  // Less than this is no distance between two clocks.
+  static constexpr uint64_t kNear = 1000000;  // ns
+
   bool is_far() const {
     if (first_ > last_ || (first_ <= 0 && last_ >= 0)) return false;
     const auto nearest = static_cast<uint64_t>(first_ > 0 ? first_ : -last_);
-    return nearest > static_cast<uint64_t>(last_) - static_cast<uint64_t>(first_);
+    return nearest > std::max(kNear, static_cast<uint64_t>(last_) - static_cast<uint64_t>(first_));
   }
 
   // Adds the rows; returns how many there were.

@@ -69,9 +69,12 @@ int64_t ImportTracker::thread_track(int64_t process, std::string_view id, int64_
 
 void ImportTracker::name_thread(int64_t track, std::string_view name) {
   while (name.ends_with(' ')) name.remove_suffix(1);
+  name_thread(track, writer_.string(name));
+}
+
+void ImportTracker::name_thread(int64_t track, int64_t name) {
   const auto found = threads_.find(track);
-  if (found != threads_.end())
-    writer_.update(Table::kThread, found->second, column::Thread::name, writer_.string(name));
+  if (found != threads_.end()) writer_.update(Table::kThread, found->second, column::Thread::name, name);
 }
 
 int64_t ImportTracker::device(int64_t index, ScopeId scope) {
@@ -156,8 +159,12 @@ void ImportTracker::finish() {
     for (const DescribedDevice& each : facts_) {
       if (each.scope != scope) continue;
       ++of_scope;
-      if (each.index == index) facts = &each.facts;
+      if (each.index == index && facts == nullptr) facts = &each.facts;
     }
+    // What the file says about its devices holds for all its scopes that say nothing themselves.
+    if (facts == nullptr && of_scope == 0 && scope != 0)
+      for (const DescribedDevice& each : facts_)
+        if (each.scope == 0 && each.index == index) facts = &each.facts;
     // Some tools number devices by agent among events and from 0 where they describe them. A single one must be it.
     if (facts == nullptr && of_scope == 1)
       facts = &std::find_if(facts_.begin(), facts_.end(), [&](const auto& each) { return each.scope == scope; })->facts;

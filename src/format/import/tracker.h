@@ -34,6 +34,11 @@ class ImportTracker {
 
   /// Another scope. Its processes get the run's number `scope`, its devices belong to its main process.
   ScopeId new_scope() { return ++last_scope_; }
+  /// A scope for the devices of a process (a row) of another scope.
+  ScopeId new_scope(int64_t main_process) {
+    mains_[++last_scope_] = main_process;
+    return last_scope_;
+  }
   ScopeId last_scope() const { return last_scope_; }
 
   /// The process whose program was traced: device work that no call ties is its. It is the first that process() asks
@@ -50,10 +55,15 @@ class ImportTracker {
   int64_t thread_track(int64_t process, std::string_view id, int64_t native);
   /// Names the thread of a line that thread_track() returned.
   void name_thread(int64_t track, std::string_view name);
+  void name_thread(int64_t track, int64_t name);  // a row of string
 
   /// "GPU 3" until describe() tells more, before or after.
   int64_t device(int64_t index, ScopeId scope = 0);
   bool has_device(int64_t index, ScopeId scope = 0) const { return devices_.contains({scope, index}); }
+  /// Says who made a device that nothing else may describe.
+  void hint_vendor(int64_t device, std::string_view vendor) {
+    writer_.update(event::Table::kDevice, device, event::column::Device::vendor, writer_.string(vendor));
+  }
   void describe(int64_t index, DeviceHint facts, ScopeId scope = 0);
 
   /// The line of a counter: one for each process (or device), counter, id and series.

@@ -32,17 +32,57 @@ bool hex4(std::string_view text, size_t at, uint32_t& value) {
   return error == std::errc() && stop == text.data() + at + 4;
 }
 
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// Whether the text's writer cannot have escaped it.
+bool shows_no_escapes(std::string_view text) {
+  if (text.size() > 3 && is_letter(text[0]) && text.substr(1, 2) == ":\\" && text[3] != '\\' && text[3] != '/' &&
+      text[3] != '"')
+    return true;
+  for (size_t slash = text.find('\\'); slash != std::string_view::npos && slash + 1 < text.size();
+       slash = text.find('\\', slash + 2)) {
+    const char kind = text[slash + 1];
+    uint32_t point;
+    if (kind == 'u' ? !hex4(text, slash + 2, point)
+                    : std::string_view("\"\\/bfnrt").find(kind) == std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
+// "torch\nn\modules.py(12): forward", "x\bin\run.exe": a name of a file follows a backslash.
+bool looks_like_path(std::string_view text) {
+  const size_t slash = text.rfind('\\');
+  const std::string_view last = slash != std::string_view::npos ? text.substr(slash + 1) : std::string_view();
+  return last.find('.') != std::string_view::npos && last.find("\"") == std::string_view::npos;
+}
+
+void keep_backslashes(std::string_view text, std::string& out) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool escape = text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == '"' || text[i + 1] == '\\');
+    if (escape) ++i;
+    out += text[i];
+  }
+}
+
 }  // namespace
 
-void JsonTokens::unescape(std::string_view text, std::string& out) {
+bool JsonTokens::unescape(std::string_view text, std::string& out, bool unescaped) {
   out.clear();
   out.reserve(text.size());
+  const bool shown = shows_no_escapes(text);
+  if (shown || (unescaped && looks_like_path(text))) {
+    keep_backslashes(text, out);
+    return shown;
+  }
   size_t i = 0;
   while (i < text.size()) {
     const size_t slash = text.find('\\', i);
     if (slash == std::string_view::npos || slash + 1 >= text.size()) {
       out.append(text.substr(i));
-      return;
+      return false;
     }
     out.append(text.substr(i, slash - i));
     const char kind = text[slash + 1];
@@ -86,9 +126,10 @@ void JsonTokens::unescape(std::string_view text, std::string& out) {
         break;
       }
       default:
-        out += kind;  // \" \\ \/ ; others were never valid, so keep them as they are
+        out += kind;  // \" \\ \/
     }
   }
+  return false;
 }
 
 JsonOutcome JsonTokens::skip() {

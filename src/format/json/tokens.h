@@ -24,19 +24,26 @@ struct WordCharacters {
 };
 inline constexpr WordCharacters kWord;
 
+/// Whether `key` is `name`: without a call of memcmp, unlike ==.
+template <size_t kSize>
+[[gnu::always_inline]] inline bool is(std::string_view key, const char (&name)[kSize]) {
+  return key.size() == kSize - 1 && __builtin_memcmp(key.data(), name, kSize - 1) == 0;
+}
+
 /// Reads tokens. A text that it returns points into the input, or into the caller's buffer if it had escapes.
 class JsonTokens {
  public:
   static constexpr int kDeepest = 512;
 
-  /// The caller keeps the text; 64 readable bytes, all zero, must follow `end`.
-  JsonTokens(const char* at, const char* end) : at_(at), end_(end) {}
+  /// The caller keeps the text; 64 readable bytes, all zero, must follow `end`. `unescaped`, if given, remembers of the
+  /// whole file that its writer does not escape backslashes: set as soon as a text shows it, see unescape().
+  JsonTokens(const char* at, const char* end, bool* unescaped = nullptr) : at_(at), end_(end), unescaped_(unescaped) {}
 
   const char* at() const { return at_; }
   const char* end() const { return end_; }
   const char* what() const { return what_; }  // the reason, after kBad
 
-  void skip_space() {
+  [[gnu::always_inline]] void skip_space() {
     while (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t') ++at_;
   }
   /// The next character that is not white space; '\0' at the end.
@@ -59,7 +66,7 @@ class JsonTokens {
   }
 
   /// The raw text between quotes; `escaped` says whether it contains backslashes (see unescape).
-  JsonOutcome raw_string(std::string_view& text, bool& escaped) {
+  [[gnu::always_inline]] JsonOutcome raw_string(std::string_view& text, bool& escaped) {
     if (peek() != '"') return at_ >= end_ ? JsonOutcome::kMore : bad("a string was expected");
     const char* const first = ++at_;
     escaped = false;
@@ -85,12 +92,15 @@ class JsonTokens {
     bool escaped = false;
     const JsonOutcome outcome = raw_string(text, escaped);
     if (outcome == JsonOutcome::kOk && escaped) {
-      unescape(text, buffer);
+      if (unescape(text, buffer, unescaped_ != nullptr && *unescaped_) && unescaped_ != nullptr) *unescaped_ = true;
       text = buffer;
     }
     return outcome;
   }
-  static void unescape(std::string_view text, std::string& out);
+  /// Resolves the escapes of a text. Some tools write paths of Windows without escaping them (C:\Users\dev): a text
+  /// with an escape that JSON does not have, or with a drive and a single backslash, keeps its backslashes, but for \"
+  /// and \\. So does a path if `unescaped`. Returns whether this text shows that its writer does not escape.
+  static bool unescape(std::string_view text, std::string& out, bool unescaped = false);
 
   /// The characters of a number, true, false or null.
   JsonOutcome word(std::string_view& text) {
@@ -127,6 +137,7 @@ class JsonTokens {
 
   const char* at_;
   const char* end_;
+  bool* unescaped_;
   const char* what_ = "";
 };
 

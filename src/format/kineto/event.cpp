@@ -4,6 +4,7 @@
 namespace tacho::format::kineto {
 
 using json::integer;
+using json::is;
 using json::real;
 using json::thousandfold;
 namespace {
@@ -13,8 +14,14 @@ namespace {
     if (const JsonOutcome outcome_ = (expression); outcome_ != JsonOutcome::kOk) return outcome_; \
   } while (0)
 
+// A text, or the characters of a number or a truth value; null is none.
 JsonOutcome text_value(JsonTokens& json, Event& event, std::string_view& text) {
-  if (json.peek() != '"') return json.skip();
+  if (const char c = json.peek(); c != '"') {
+    if (c == '{' || c == '[') return json.skip();
+    KINETO_TRY(json.word(text));
+    if (text == "null") text = {};
+    return JsonOutcome::kOk;
+  }
   std::string& buffer =
       event.buffers_used < std::size(event.buffers) ? event.buffers[event.buffers_used] : event.buffers[0];
   KINETO_TRY(json.string(text, buffer));
@@ -75,72 +82,112 @@ JsonOutcome triple(JsonTokens& json, int64_t (&values)[3]) {
   return JsonOutcome::kOk;
 }
 
+// The JSON of a value, whatever it is.
+JsonOutcome json_value(JsonTokens& json, std::string_view& text) {
+  json.skip_space();
+  const char* const start = json.at();
+  KINETO_TRY(json.skip());
+  text = {start, static_cast<size_t>(json.at() - start)};
+  return JsonOutcome::kOk;
+}
+
+// The value of a counter's series: a number, also in quotes, or a truth value. null is none.
+JsonOutcome counter_value(JsonTokens& json, Event& event, std::string_view key) {
+  std::string_view text;
+  bool escaped;
+  KINETO_TRY(json.peek() == '"' ? json.raw_string(text, escaped) : json.word(text));
+  double value = text == "true" ? 1 : 0;
+  if (text == "null" || text.empty()) return JsonOutcome::kOk;
+  if (text != "true" && text != "false" && !real(text, value)) {
+    ++event.bad_values;
+    return JsonOutcome::kOk;
+  }
+  if (event.values.size() < 4096) event.values.push_back({key, value});
+  return JsonOutcome::kOk;
+}
+
 JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, bool numbers) {
   switch (key.size()) {
+    case 3:
+      if (is(key, "Seq")) return text_value(json, event, event.collective.sequence);
+      break;
     case 4:
-      if (key == "grid") return triple(json, event.grid);
-      if (key == "kind") return text_value(json, event, event.kind);
-      if (key == "name") return text_value(json, event, event.label);
-      if (key == "Addr") return number_value(json, integer, event.address);
-      if (key == "desc") return text_value(json, event, event.description);
+      if (is(key, "grid")) return triple(json, event.grid);
+      if (is(key, "kind")) return text_value(json, event, event.kind);
+      if (is(key, "name")) return text_value(json, event, event.label);
+      if (is(key, "Addr")) return number_value(json, integer, event.address);
+      if (is(key, "desc")) return text_value(json, event, event.description);
+      if (is(key, "Rank")) return number_value(json, integer, event.rank);
       break;
     case 5:
-      if (key == "dtype") return text_value(json, event, event.collective.type);
-      if (key == "block") return triple(json, event.block);
-      if (key == "bytes" || key == "Bytes") return number_value(json, integer, event.bytes);
+      if (is(key, "dtype")) return text_value(json, event, event.collective.type);
+      if (is(key, "block")) return triple(json, event.block);
+      if (is(key, "bytes") || is(key, "Bytes")) return number_value(json, integer, event.bytes);
       break;
     case 6:
-      if (key == "device") return number_value(json, integer, event.device);
-      if (key == "stream") return number_value(json, integer, event.stream);
-      if (key == "labels") return text_value(json, event, event.label);
+      if (is(key, "device")) return number_value(json, integer, event.device);
+      if (is(key, "stream")) return number_value(json, integer, event.stream);
+      if (is(key, "labels")) return text_value(json, event, event.label);
       break;
     case 7:
-      if (key == "context") return number_value(json, integer, event.context);
+      if (is(key, "context")) return number_value(json, integer, event.context);
+      break;
+    case 8:
+      if (is(key, "priority")) return number_value(json, integer, event.priority);
+      if (is(key, "graph id")) return number_value(json, integer, event.graph);
+      if (is(key, "toDevice")) return number_value(json, integer, event.to_device);
+      if (is(key, "Comms Id")) return text_value(json, event, event.collective.communicator);
       break;
     case 9:
-      if (key == "Device Id") return number_value(json, integer, event.device_id);
+      if (is(key, "Device Id")) return number_value(json, integer, event.device_id);
       break;
     case 10:
-      if (key == "Group size") return number_value(json, integer, event.collective.group_size);
+      if (is(key, "Group size")) return number_value(json, integer, event.collective.group_size);
+      if (is(key, "fromDevice")) return number_value(json, integer, event.from_device);
+      if (is(key, "Input Dims")) return json_value(json, event.inputs.dims);
+      if (is(key, "Input type")) return json_value(json, event.inputs.types);
+      if (is(key, "sycl queue")) return number_value(json, integer, event.stream);
       break;
     case 11:
-      if (key == "correlation") return number_value(json, integer, event.correlation);
-      if (key == "External id" || key == "external id") return number_value(json, integer, event.external);
-      if (key == "Device Type") return number_value(json, integer, event.device_type);
+      if (is(key, "correlation")) return number_value(json, integer, event.correlation);
+      if (is(key, "External id") || is(key, "external id")) return number_value(json, integer, event.external);
+      if (is(key, "Device Type")) return number_value(json, integer, event.device_type);
       break;
     case 13:
-      if (key == "shared memory") return number_value(json, integer, event.shared);
-      if (key == "In msg nelems") return number_value(json, integer, event.collective.in_elements);
-      if (key == "graph node id") return number_value(json, integer, event.graph_node);
+      if (is(key, "Input Strides")) return json_value(json, event.inputs.strides);
+      if (is(key, "shared memory")) return number_value(json, integer, event.shared);
+      if (is(key, "In msg nelems")) return number_value(json, integer, event.collective.in_elements);
+      if (is(key, "graph node id")) return number_value(json, integer, event.graph_node);
       break;
     case 14:
-      if (key == "Out msg nelems") return number_value(json, integer, event.collective.out_elements);
+      if (is(key, "correlation_id")) return number_value(json, integer, event.correlation);
+      if (is(key, "kernel_details")) return text_value(json, event, event.kernel_details);
+      if (is(key, "memcpy_details")) return text_value(json, event, event.memcpy_details);
+      if (is(key, "Out msg nelems")) return number_value(json, integer, event.collective.out_elements);
       break;
     case 15:
-      if (key == "Collective name") return text_value(json, event, event.collective.name);
-      if (key == "Sequence number") return number_value(json, integer, event.sequence);
+      if (is(key, "Concrete Inputs")) return json_value(json, event.inputs.concrete);
+      if (is(key, "Collective name")) return text_value(json, event, event.collective.name);
+      if (is(key, "Sequence number")) return number_value(json, integer, event.sequence);
       break;
     case 18:
-      if (key == "Process Group Name") return text_value(json, event, event.collective.group);
+      if (is(key, "Process Group Name")) return text_value(json, event, event.collective.group);
       break;
     case 19:
-      if (key == "Process Group Ranks") return text_value(json, event, event.collective.members);
+      if (is(key, "Process Group Ranks")) return text_value(json, event, event.collective.members);
       break;
     case 20:
-      if (key == "registers per thread") return number_value(json, integer, event.registers);
+      if (is(key, "registers per thread")) return number_value(json, integer, event.registers);
       break;
     case 25:
-      if (key == "Process Group Description") return text_value(json, event, event.collective.group_description);
+      if (is(key, "Process Group Description")) return text_value(json, event, event.collective.group_description);
       break;
     default:
       break;
   }
   const char c = json.peek();
   if (!numbers || c == '{' || c == '[') return json.skip();
-  double value = __builtin_nan("");
-  KINETO_TRY(number_value(json, real, value));
-  if (value == value && event.values.size() < 4096) event.values.push_back({key, value});
-  return JsonOutcome::kOk;
+  return counter_value(json, event, key);
 }
 
 // Calls member(key) for each member of the object at the reader's place.
@@ -165,16 +212,19 @@ JsonOutcome object(JsonTokens& json, Member member) {
 }
 
 void clear(Event& event) {
-  event.phase = 0;
-  event.name = event.category = event.label = event.kind = event.description = {};
+  event.phase = event.name = event.category = event.scope = event.label = event.kind = event.description =
+      event.kernel_details = event.memcpy_details = {};
   event.collective = {};
+  event.inputs = {};
+  event.global_id = event.any_member = event.holds_document = false;
   event.process = event.thread = event.id = Id{};
   event.time = event.duration = event::kUnknown;
   event.correlation = event.external = event.device = event.context = event.stream = event.bytes = event.registers =
       event.shared = event.address = event.device_type = event.sequence = event.device_id = event.graph_node =
-          event::kUnknown;
+          event.graph = event.priority = event.from_device = event.to_device = event.rank = event::kUnknown;
   for (int i = 0; i < 3; ++i) event.grid[i] = event.block[i] = event::kUnknown;
   event.values.clear();
+  event.bad_values = 0;
   event.buffers_used = 0;
 }
 
@@ -183,31 +233,41 @@ void clear(Event& event) {
 JsonOutcome parse_event(JsonTokens& json, Event& event) {
   clear(event);
   return object(json, [&](std::string_view key) {
+    event.any_member = true;
     switch (key.size()) {
       case 2:
-        if (key == "ph") {
-          std::string_view text;
-          KINETO_TRY(text_value(json, event, text));
-          event.phase = text.empty() ? '\0' : text.front();
-          return JsonOutcome::kOk;
-        }
-        if (key == "ts") return number_value(json, thousandfold, event.time);
-        if (key == "id") return id_value(json, event, event.id);
+        if (is(key, "ph")) return text_value(json, event, event.phase);
+        if (is(key, "ts")) return number_value(json, thousandfold, event.time);
+        if (is(key, "id")) return id_value(json, event, event.id);
         break;
       case 3:
-        if (key == "cat") return text_value(json, event, event.category);
-        if (key == "pid") return id_value(json, event, event.process);
-        if (key == "tid") return id_value(json, event, event.thread);
-        if (key == "dur") return number_value(json, thousandfold, event.duration);
+        if (is(key, "cat")) return text_value(json, event, event.category);
+        if (is(key, "pid")) return id_value(json, event, event.process);
+        if (is(key, "tid")) return id_value(json, event, event.thread);
+        if (is(key, "dur")) return number_value(json, thousandfold, event.duration);
+        if (is(key, "id2") && json.peek() == '{')
+          return object(json, [&](std::string_view name) {
+            event.global_id = name == "global";
+            return id_value(json, event, event.id);
+          });
         break;
       case 4:
-        if (key == "name") return text_value(json, event, event.name);
-        if (key == "args") {
+        if (is(key, "name")) return text_value(json, event, event.name);
+        if (is(key, "args")) {
           if (json.peek() != '{') return json.skip();
           // Every known tool writes members such as "ph" before the args. If they come later, keeps numbers of all
           // args.
-          const bool numbers = event.phase == 0 || event.phase == 'C' || event.category == "cuda_profiler_range";
+          const bool numbers = event.phase.empty() || event.phase == "C" || event.category == "cuda_profiler_range";
           return object(json, [&](std::string_view name) { return argument(json, event, name, numbers); });
+        }
+        break;
+      case 5:
+        if (is(key, "scope")) return text_value(json, event, event.scope);
+        break;
+      case 11:
+        if (is(key, "traceEvents") && (json.peek() == '[' || json.peek() == '{')) {
+          event.holds_document = true;
+          return json.bad("an object with traceEvents");
         }
         break;
       default:

@@ -22,30 +22,41 @@ struct Id {
 };
 
 struct Event {
-  char phase = 0;
-  std::string_view name, category;
+  std::string_view phase;
+  std::string_view name, category, scope;
   Id process, thread, id;
+  bool global_id = false;              // id2.global: unique in the whole file
+  bool any_member = false;             // "{}" has none
+  bool holds_document = false;         // no event, but an object with traceEvents: parse_event() stopped there
   int64_t time = event::kUnknown;      // ns
   int64_t duration = event::kUnknown;  // ns
   // args
   int64_t correlation = event::kUnknown, external = event::kUnknown, device = event::kUnknown,
           context = event::kUnknown, stream = event::kUnknown, bytes = event::kUnknown, registers = event::kUnknown,
           shared = event::kUnknown, address = event::kUnknown, device_type = event::kUnknown,
-          sequence = event::kUnknown, device_id = event::kUnknown, graph_node = event::kUnknown;
+          sequence = event::kUnknown, device_id = event::kUnknown, graph_node = event::kUnknown,
+          graph = event::kUnknown, priority = event::kUnknown, from_device = event::kUnknown,
+          to_device = event::kUnknown, rank = event::kUnknown;
   int64_t grid[3] = {event::kUnknown, event::kUnknown, event::kUnknown};   // workgroups
   int64_t block[3] = {event::kUnknown, event::kUnknown, event::kUnknown};  // work-items
-  std::string_view label, kind, description;  // args.name or args.labels of metadata, args.kind, args.desc
+  std::string_view label, kind, description;        // args.name or args.labels of metadata, args.kind, args.desc
+  std::string_view kernel_details, memcpy_details;  // of XLA: "regs:32 grid:8,1,1 block:128,1,1"
   // What torch.distributed tells about the collective that a kernel carries out.
   struct Collective {
-    std::string_view name, type, group, group_description, members;
+    std::string_view name, type, group, group_description, members, sequence, communicator;
     int64_t in_elements = event::kUnknown, out_elements = event::kUnknown, group_size = event::kUnknown;
   } collective;
+  // What torch.profiler tells about an operator's inputs, as JSON.
+  struct Inputs {
+    std::string_view dims, types, strides, concrete;
+  } inputs;
   // Numbers among the args of counters and profiler ranges.
   struct Value {
     std::string_view name;
     double value;
   };
   std::vector<Value> values;
+  int64_t bad_values = 0;  // args of counters that are no numbers
 
   // Texts that contained escapes.
   std::string buffers[8];

@@ -1,8 +1,9 @@
-// Turns the events of a Chrome trace into rows (translator.cpp).
+// Turns the events of a Chrome trace into rows (translator.cpp, device_work.cpp).
 #pragma once
 
 #include <tsl/robin_map.h>
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,36 +11,50 @@
 
 #include "base/files/sorted_file.h"
 #include "base/number_map.h"
+#include "format/import/ranges.h"
+#include "format/import/rows.h"
+#include "format/import/times.h"
+#include "format/kineto/categories.h"
 #include "format/kineto/event.h"
+#include "format/kineto/owners.h"
 #include "trace/write/writer.h"
 
 namespace tacho::format::kineto {
 
-/// Adds the rows of events to a writer as they come. Kernels whose launch shape stands in their API call, and arrows
-/// between operators, follow at finish().
+/// Adds the rows of events to a writer as they come. What other events decide follows at finish(): kernels whose launch
+/// shape stands in their API call, work that only an External id ties to its cause, ranges whose begin and end come
+/// apart, arrows between operators, events of processes whose name says only later that they are a GPU.
 class Translator {
  public:
-  /// A GPU as deviceProperties describes it.
-  struct Property {
-    std::string name;
-    int64_t units = 0, memory = 0;  // compute units; bytes; 0 = not told
-  };
-
-  explicit Translator(trace::TraceWriter& writer);
+  explicit Translator(trace::TraceWriter& writer) : writer_(writer), owners_(writer), next_operator_(kOperators) {}
   void take(Event& event);
-  /// Before the events of that GPU. Of more than 4096 GPUs the rest is ignored.
-  void describe_device(int64_t id, Property property) {
-    if (properties_.size() < 4096) properties_[id] = std::move(property);
+  /// A GPU as deviceProperties describes it, before or after its events.
+  void describe_device(int64_t id, imported::DeviceHint hint) {
+    owners_.tracker().describe(id, std::move(hint), owners_.document_devices());
   }
-  /// The process whose program was traced.
-  int64_t cpu_process();
+  /// Another document of the file begins.
+  void document_begins() { owners_.document_begins(); }
+  /// The process that the document is about.
+  int64_t document_process() { return owners_.document_process(); }
+  /// A list of events holds something else.
+  void no_event() { owners_.tracker().unread("members of lists of events that are none"); }
   /// Errors: temporary files cannot be written or read.
   Status finish();
 
  private:
+  // Correlations of framework operators, and External ids where they stand in for correlations, lie above those of API
+  // calls, which vendors count from 1.
+  static constexpr int64_t kOperators = int64_t{1} << 48, kExternal = int64_t{1} << 47;
+
+  struct OwnedId {  // correlations and External ids are unique within a process
+    int64_t process, id;
+    auto operator<=>(const OwnedId&) const = default;
+  };
   struct Deferred {  // a kernel whose launch shape stands in its API call
-    int64_t correlation, track, start, duration, name, registers, shared, graph_node, arguments;
-    bool operator<(const Deferred& other) const { return correlation < other.correlation; }
+    OwnedId call;
+    event::row::Dispatch row;
+    int64_t name, registers, shared, graph;
+    bool operator<(const Deferred& other) const { return call < other.call; }
   };
   struct Flow {
     int64_t thread, time, id;
@@ -55,61 +70,97 @@ class Translator {
     }
   };
   struct End {
-    int64_t id, begin, correlation;
-    bool operator<(const End& other) const { return id != other.id ? id < other.id : begin > other.begin; }
+    OwnedId flow;
+    int64_t begin, correlation;
+    bool operator<(const End& other) const { return flow != other.flow ? flow < other.flow : begin > other.begin; }
+  };
+  struct Shape {
+    int64_t grid[3], block[3], shared;
+  };
+  template <typename Row>
+  struct Tied {  // by an External id only
+    OwnedId cause;
+    Row row;
+    bool operator<(const Tied& other) const { return cause < other.cause; }
+  };
+  struct Nameless {  // an event that may be a GPU's work: its process has no name yet
+    int64_t block_scope, pid, tid, time, duration, name, correlation, bytes;
+    int64_t grid[3], block[3], registers, shared, static_shared;
+    event::CopyDirection direction;
+    bool copies, fills;
+    bool work;  // says itself that it is a kernel or copy
+    bool operator<(const Nameless& other) const {
+      return block_scope != other.block_scope ? block_scope < other.block_scope : pid < other.pid;
+    }
+  };
+  struct Lane {  // of device work
+    int64_t track, device, process;
   };
 
   static int64_t known(int64_t id) { return id != event::kUnknown ? id : 0; }
-  int64_t number(const Id& id);
   void complete(Event& event);
+  void host_event(const Event& event, Activity activity);
+  bool device_line(const Event& event);
+  void device_event(const Nameless& each, const Id& pid, const Id& tid, int64_t gpu);
   void kernel_event(const Event& event);
   void copy(const Event& event);
   void fill(const Event& event);
   void counters(const Event& event);
   void call(const Event& event, int64_t track);
+  void framework_operator(const Event& event, int64_t track);
   void api(const Event& event, int64_t track, event::Domain domain, int64_t correlation);
   void sync(const Event& event, int64_t track);
   void range(const Event& event, int64_t track, event::MarkerKind kind);
+  void asynchronous(const Event& event, char phase);
   void tensor(const Event& event, int64_t track);
+  void readings(const Event& event);
+  void arrow(const Event& event);
   void metadata(const Event& event);
+  void unread(const Event& event);
+  Status finish_deferred();
+  Status finish_tied();
+  Status finish_flows();
+  Status finish_nameless();
+  void finish_tensors();
 
-  int64_t process(const Id& id);
-  int64_t thread_track(const Id& process, const Id& thread);
-  int64_t device(int64_t index, bool nvidia);
-  int64_t gpu_track(const Event& event);
-  int64_t kernel(int64_t name, const int64_t* grid, const int64_t* block, int64_t registers, int64_t shared);
+  int64_t device(int64_t index, const Event& event, Owners::ScopeId scope);
+  Lane lane(const Event& event);
+  template <typename Row>
+  void work(const Row& row, const Event& event, int64_t process);
+  int64_t kernel(int64_t name, const int64_t (&grid)[3], const int64_t (&block)[3], int64_t registers, int64_t shared,
+                 int64_t graph);
   int64_t collective(const Event& event);
   int64_t label(std::string_view name, std::string_view category, event::MarkerKind kind);
-  int64_t function(std::string_view name, event::Domain domain);
   void bad(event::Table table) { writer_.lose(0, table, event::LossReason::kBadInput, 1); }
 
   trace::TraceWriter& writer_;
+  Owners owners_;
   int64_t next_operator_;
-  int64_t cpu_process_ = 0;
-  bool cpu_described_ = false;
-  tsl::robin_map<int64_t, int64_t> thread_rows_;  // of tracks
-  NumberMap<3> threads_, devices_, functions_, copy_shapes_;
-  NumberMap<4> gpu_tracks_;
-  tsl::robin_map<int64_t, int64_t> processes_;
-  tsl::robin_map<std::string, int64_t> texts_;
-  NumberMap<3> labels_;
-  NumberMap<9> kernels_;
-  tsl::robin_map<int64_t, Property> properties_;
-  struct OpenRange {
-    int64_t start;
-    int64_t label;
-  };
-  tsl::robin_map<int64_t, std::vector<OpenRange>> open_;  // B without its E yet, by track
-  struct Shape {
-    int64_t grid[3], block[3], shared;
-  };
-  KeyIndex<Shape> launches_;
+  NumberMap<5> lanes_;
+  std::vector<Lane> lane_list_;
+  std::array<int64_t, 5> last_lane_ = {event::kUnknown, 0, 0, 0, 0};
+  size_t last_lane_place_ = 0;
+  imported::RecentRows<event::row::Kernel> kernels_;
+  imported::RecentRows<event::row::Function> functions_;
+  imported::RecentRows<event::row::Label> labels_;
+  imported::RecentRows<event::row::CopyShape> copy_shapes_;
+  imported::RecentRows<event::row::Track> async_lines_;
+  imported::RangePairs nested_, asynchronous_;
+  imported::UnmeasuredRows unmeasured_;
+  KeyIndex<Shape, OwnedId> launches_;
+  KeyIndex<int64_t, OwnedId> call_ends_;        // of calls with a correlation
+  KeyIndex<int64_t, OwnedId> operator_causes_;  // External id -> the operator's correlation
+  KeyIndex<int64_t, OwnedId> external_calls_;   // calls that have no correlation but an External id
   SortedFile<Deferred> deferred_;
+  SortedFile<Tied<event::row::Dispatch>> tied_dispatches_;
+  SortedFile<Tied<event::row::Copy>> tied_copies_;
+  SortedFile<Tied<event::row::Fill>> tied_fills_;
+  SortedFile<Nameless> nameless_;
   SortedFile<Flow> flows_;
   SortedFile<Operator> operators_;
   bool any_flow_ = false;
-  uint64_t unknown_phases_ = 0;
-  std::string text_;  // of the collective at hand
+  NumberMap<3> tensor_shapes_;  // by device's scope, index, operation
+  std::string text_;            // of the collective at hand
   int64_t ordinal_ = 0;
 };
 

@@ -1,0 +1,303 @@
+// Work of devices: lanes, kernels, copies, fills and counters (translator.h).
+#include <algorithm>
+
+#include "event/times.h"
+#include "format/import/words.h"
+#include "format/kineto/translator.h"
+
+namespace tacho::format::kineto {
+
+using event::kUnknown;
+using event::Table;
+namespace column = event::column;
+namespace row = event::row;
+
+int64_t Translator::device(int64_t index, const Event& event, Owners::ScopeId scope) {
+  const bool fresh = !owners_.tracker().has_device(index, scope);
+  const int64_t row = owners_.tracker().device(index, scope);
+  if (fresh && event.context != kUnknown) owners_.tracker().hint_vendor(row, "NVIDIA");  // only CUDA has contexts
+  return row;
+}
+
+Translator::Lane Translator::lane(const Event& event) {
+  const int64_t pid = owners_.number(event.process);
+  const int64_t index = event.device != kUnknown ? event.device : event.process.number;
+  const int64_t stream = event.stream != kUnknown ? event.stream : event.thread.number;
+  const int64_t context = event.context != kUnknown ? event.context : 0;
+  const Owners::Owner owner = owners_.owner(event);
+  const std::array<int64_t, 5> key = {index, stream, context, owner.process,
+                                      (static_cast<int64_t>(owner.scope) << 32) ^ (event.device == kUnknown ? pid : 0)};
+  if (key == last_lane_) return lane_list_[last_lane_place_];
+  const auto [found, fresh] = lanes_.try_emplace(key, static_cast<int64_t>(lane_list_.size()));
+  if (fresh) {
+    Lane lane{.track = 0, .device = device(index, event, owner.scope), .process = owner.process};
+    lane.track = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                              .process = owner.process,
+                                              .device = lane.device,
+                                              .native = stream,
+                                              .context = context,
+                                              .name = writer_.string(fmt::format("stream {}", stream))});
+    if (event.priority != kUnknown)
+      writer_.property(Table::kTrack, lane.track, "priority", std::to_string(event.priority));
+    owners_.track_made(lane.track, lane.process);
+    lane_list_.push_back(lane);
+  }
+  last_lane_ = key;
+  last_lane_place_ = static_cast<size_t>(found->second);
+  return lane_list_[last_lane_place_];
+}
+
+// `grid` counts workgroups, as CUDA and HIP launches do.
+int64_t Translator::kernel(int64_t name, const int64_t (&grid)[3], const int64_t (&block)[3], int64_t registers,
+                           int64_t shared, int64_t graph) {
+  row::Kernel row = imported::launch_of(name, grid, block, false);
+  row.registers = registers;
+  row.shared_dynamic = shared;
+  row.graph = known(graph);
+  return kernels_.row(writer_, row);
+}
+
+// Adds a row, or keeps it until finish() if the profiler did not measure it or only an External id tells its cause.
+template <typename Row>
+void Translator::work(const Row& row, const Event& event, int64_t process) {
+  if (imported::UnmeasuredRows::looks_so(row.start, row.duration)) return unmeasured_.take(row);
+  unmeasured_.saw(row.start, row.duration);
+  if (row.correlation != 0 || event.external == kUnknown || event.external <= 0) return writer_.add(row);
+  if constexpr (Row::kTable == Table::kDispatch)
+    tied_dispatches_.add({{process, event.external}, row});
+  else if constexpr (Row::kTable == Table::kCopy)
+    tied_copies_.add({{process, event.external}, row});
+  else
+    tied_fills_.add({{process, event.external}, row});
+}
+
+// What torch.distributed says about a collective, as the arguments of its kernel: src/ranks reads them back
+// (told_by()).
+int64_t Translator::collective(const Event& event) {
+  const Event::Collective& told = event.collective;
+  if (told.name.empty()) return 0;
+  text_.clear();
+  const auto add = [&](std::string_view name, std::string_view value) {
+    if (value.empty()) return;
+    if (!text_.empty()) text_ += ", ";
+    text_.append(name).append("=").append(value);
+  };
+  const auto add_number = [&](std::string_view name, int64_t value) {
+    if (value != kUnknown) add(name, std::to_string(value));
+  };
+  add("Collective name", told.name);
+  add_number("In msg nelems", told.in_elements);
+  add_number("Out msg nelems", told.out_elements);
+  add_number("Group size", told.group_size);
+  add("dtype", told.type);
+  add("Process Group Name", told.group);
+  add("Process Group Description", told.group_description);
+  add("Seq", told.sequence);
+  add("Comms Id", told.communicator);
+  add("Process Group Ranks", told.members);
+  return writer_.string(text_);
+}
+
+void Translator::kernel_event(const Event& event) {
+  const int64_t name = writer_.string(event.name);
+  const Lane on = lane(event);
+  row::Dispatch row{.track = on.track,
+                    .start = event.time,
+                    .duration = event.duration,
+                    .dim = 0,
+                    .correlation = known(event.correlation),
+                    .graph_node = known(event.graph_node),
+                    .arguments = collective(event)};
+  if (event.block[0] == kUnknown && row.correlation != 0) {
+    deferred_.add({{on.process, row.correlation}, row, name, event.registers, event.shared, event.graph});
+    return;
+  }
+  row.dim = kernel(name, event.grid, event.block, event.registers, event.shared, event.graph);
+  work(row, event, on.process);
+}
+
+void Translator::copy(const Event& event) {
+  using event::CopyDirection;
+  const CopyDirection direction = imported::copy_direction(event.name);
+  const imported::MemoryEnds ends = imported::memory_ends(event.name);
+  const Lane on = lane(event);
+  row::CopyShape shape = imported::copy_shape(direction, on.device, ends.from, ends.to);
+  if (direction == CopyDirection::kPeerToPeer && event.from_device != kUnknown && event.to_device != kUnknown) {
+    const Owners::ScopeId scope = owners_.owner(event).scope;
+    shape.source_device = device(event.from_device, event, scope);
+    shape.target_device = device(event.to_device, event, scope);
+  }
+  work(row::Copy{.track = on.track,
+                 .start = event.time,
+                 .duration = event.duration,
+                 .dim = copy_shapes_.row(writer_, shape),
+                 .correlation = known(event.correlation),
+                 .bytes = event.bytes,
+                 .graph_node = known(event.graph_node)},
+       event, on.process);
+}
+
+void Translator::fill(const Event& event) {
+  const Lane on = lane(event);
+  const int64_t shape =
+      writer_.dimension(row::FillShape{.memory = imported::memory_ends(event.name).to, .device = on.device});
+  work(row::Fill{.track = on.track,
+                 .start = event.time,
+                 .duration = event.duration,
+                 .dim = shape,
+                 .correlation = known(event.correlation),
+                 .bytes = event.bytes,
+                 .graph_node = known(event.graph_node)},
+       event, on.process);
+}
+
+// Counters of one replayed kernel: a range on the GPU with a value for each counter.
+void Translator::counters(const Event& event) {
+  const int64_t track = lane(event).track;
+  range(event, track, event::MarkerKind::kStartStop);
+  for (const Event::Value& value : event.values) {
+    const int64_t counter =
+        writer_.dimension(row::Counter{.name = writer_.string(value.name), .block = writer_.string(event.category)});
+    writer_.add(row::CounterValue{.track = track,
+                                  .start = event.time,
+                                  .ordinal = ordinal_,
+                                  .dim = counter,
+                                  .value = static_cast<int64_t>(__builtin_bit_cast(uint64_t, value.value))});
+  }
+  ++ordinal_;
+}
+
+// Processes that stand for a GPU
+
+namespace {
+
+// The number behind "name:" in details such as "regs:32 static_shared:0 grid:8,1,1".
+int64_t detail(std::string_view details, std::string_view name, int which = 0) {
+  size_t at = 0;
+  while (true) {
+    at = details.find(name, at);
+    if (at == std::string_view::npos) return kUnknown;
+    const size_t colon = at + name.size();
+    const bool whole = (at == 0 || details[at - 1] == ' ') && colon < details.size() && details[colon] == ':';
+    at = colon;
+    if (!whole) continue;
+    std::string_view text = details.substr(colon + 1, details.find(' ', colon) - colon - 1);
+    for (; which > 0; --which) {
+      const size_t comma = text.find(',');
+      if (comma == std::string_view::npos) return kUnknown;
+      text.remove_prefix(comma + 1);
+    }
+    text = text.substr(0, text.find(','));
+    int64_t value = kUnknown;
+    return json::integer(text, value) ? value : kUnknown;
+  }
+}
+
+}  // namespace
+
+// Events without a category may be work of the GPU that their process stands for, as XLA and others name it. True if
+// it was, or if the process has no name yet and the event waits for it.
+bool Translator::device_line(const Event& event) {
+  const int64_t gpu = owners_.gpu_of(event.process);
+  if (gpu == kUnknown && (owners_.is_named(event.process) || event.process.number > 255)) return false;
+  Nameless each{.block_scope = owners_.block(),
+                .pid = owners_.number(event.process),
+                .tid = owners_.number(event.thread),
+                .time = event.time,
+                .duration = event.duration,
+                .name = writer_.string(event.name),
+                .correlation = known(event.correlation),
+                .bytes = event.bytes,
+                .grid = {event.grid[0], event.grid[1], event.grid[2]},
+                .block = {event.block[0], event.block[1], event.block[2]},
+                .registers = event.registers,
+                .shared = event.shared,
+                .static_shared = kUnknown,
+                .direction = imported::copy_direction(event.name),
+                .copies = !event.memcpy_details.empty() || event.name.find("emcpy") != std::string_view::npos,
+                .fills = event.name.find("emset") != std::string_view::npos,
+                .work = !event.kernel_details.empty() || !event.memcpy_details.empty()};
+  if (!event.kernel_details.empty()) {
+    for (int i = 0; i < 3; ++i) {
+      each.grid[i] = detail(event.kernel_details, "grid", i);
+      each.block[i] = detail(event.kernel_details, "block", i);
+    }
+    each.registers = detail(event.kernel_details, "regs");
+    each.static_shared = detail(event.kernel_details, "static_shared");
+    each.shared = detail(event.kernel_details, "dynamic_shared");
+  }
+  if (!event.memcpy_details.empty()) each.bytes = detail(event.memcpy_details, "size");
+  if (gpu == kUnknown)
+    nameless_.add(each);
+  else
+    device_event(each, event.process, event.thread, gpu);
+  return true;
+}
+
+void Translator::device_event(const Nameless& each, const Id& pid, const Id& tid, int64_t gpu) {
+  const Owners::LineName line = owners_.line_name(pid, tid);
+  if (gpu == kUnknown || (!each.work && line.text != 0 && !line.is_queue)) {
+    const int64_t dim = labels_.row(writer_, row::Label{.name = each.name, .kind = event::MarkerKind::kPushPop});
+    writer_.add(row::Marker{
+        .track = owners_.thread_track(pid, tid), .start = each.time, .duration = each.duration, .dim = dim});
+    return;
+  }
+  const int64_t process = owners_.device_process(pid), tid_number = owners_.number(tid);
+  const auto [found, fresh] =
+      lanes_.try_emplace({gpu, tid_number, kUnknown, process, 0}, static_cast<int64_t>(lane_list_.size()));
+  if (fresh) {
+    Lane lane{.track = 0, .device = owners_.tracker().device(gpu, owners_.block()), .process = process};
+    const int64_t name = line.text != 0 ? line.text : writer_.string(fmt::format("stream {}", tid_number));
+    lane.track = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                              .process = process,
+                                              .device = lane.device,
+                                              .native = tid_number,
+                                              .name = name});
+    owners_.track_made(lane.track, process);
+    owners_.name_later(lane.track, pid, tid);
+    lane_list_.push_back(lane);
+  }
+  const Lane& on = lane_list_[static_cast<size_t>(found->second)];
+  if (each.copies) {
+    const int64_t dim = copy_shapes_.row(writer_, imported::copy_shape(each.direction, on.device));
+    writer_.add(row::Copy{.track = on.track,
+                          .start = each.time,
+                          .duration = each.duration,
+                          .dim = dim,
+                          .correlation = each.correlation,
+                          .bytes = each.bytes});
+  } else if (each.fills) {
+    const int64_t dim = writer_.dimension(row::FillShape{.device = on.device});
+    writer_.add(row::Fill{.track = on.track,
+                          .start = each.time,
+                          .duration = each.duration,
+                          .dim = dim,
+                          .correlation = each.correlation,
+                          .bytes = each.bytes});
+  } else {
+    row::Kernel kernel = imported::launch_of(each.name, each.grid, each.block, false);
+    kernel.registers = each.registers;
+    kernel.shared_static = each.static_shared;
+    kernel.shared_dynamic = each.shared;
+    writer_.add(row::Dispatch{.track = on.track,
+                              .start = each.time,
+                              .duration = each.duration,
+                              .dim = kernels_.row(writer_, kernel),
+                              .correlation = each.correlation});
+  }
+}
+
+Status Translator::finish_nameless() {
+  TACHO_TRY(nameless_.finish());
+  const Owners::ScopeId last = owners_.block();
+  Nameless each;
+  while (nameless_.next(each)) {
+    owners_.in_block(static_cast<Owners::ScopeId>(each.block_scope));
+    const Id pid = owners_.id_of(each.pid), tid = owners_.id_of(each.tid);
+    device_event(each, pid, tid, owners_.gpu_of(pid));
+  }
+  owners_.in_block(last);
+  return {};
+}
+
+}  // namespace tacho::format::kineto

@@ -1,0 +1,233 @@
+// Processes, threads and ranks (owners.h).
+#include "format/kineto/owners.h"
+
+#include <algorithm>
+
+#include "format/import/words.h"
+
+namespace tacho::format::kineto {
+
+using event::kUnknown;
+using event::Table;
+namespace column = event::column;
+namespace row = event::row;
+
+namespace {
+
+// Parts of the names of lines that hold a GPU's work.
+constexpr std::string_view kQueueWords[] = {"tream", "ueue", "ompute", "emcpy", "ernel"};
+
+}  // namespace
+
+int64_t Owners::number(const Id& id) {
+  if (id.text.empty()) return id.number;
+  const auto [found, fresh] = texts_.try_emplace(std::string(id.text), -static_cast<int64_t>(texts_.size()) - 2);
+  if (fresh) {
+    // "[TP00] 83": a label that names the rank, and its own id.
+    TextId text{.text = std::string(id.text), .rest = {}};
+    const size_t close = id.text.starts_with('[') ? id.text.find("] ") : std::string_view::npos;
+    if (close != std::string_view::npos) {
+      const std::string label(id.text.substr(1, close - 1));
+      const auto [scope, first] = labels_.try_emplace(label, 0);
+      if (first) {
+        // The first label's rank is the file's own scope, unless something else came before.
+        scope.value() = labels_.size() == 1 && processes_.empty() ? block_ : tracker_.new_scope();
+        const int64_t process = tracker_.main_process(scope->second);
+        int64_t rank = kUnknown;
+        if (label.starts_with("TP") && json::integer(std::string_view(label).substr(2), rank) && rank >= 0)
+          writer_.update(Table::kProcess, process, column::Process::rank, rank);
+      }
+      text.labelled = true;
+      text.scope = scope->second;
+      text.rest = id.text.substr(close + 2);
+    }
+    text_ids_.push_back(std::move(text));
+  }
+  return found->second;
+}
+
+Id Owners::id_of(int64_t number) const {
+  const TextId* const text = text_id(number);
+  return text != nullptr ? Id{.number = 0, .text = text->text, .given = true}
+                         : Id{.number = number, .text = {}, .given = true};
+}
+
+int64_t Owners::make_process(const Id& pid, int64_t key) {
+  if (const TextId* const text = text_id(key); text != nullptr && text->labelled) {
+    int64_t number = 0;
+    return json::integer(text->rest, number) ? tracker_.process(number, text->scope)
+                                             : tracker_.process(text->rest, text->scope);
+  }
+  return pid.text.empty() ? tracker_.process(pid.number, block_) : tracker_.process(pid.text, block_);
+}
+
+int64_t Owners::process(const Id& pid) {
+  const int64_t key = number(pid);
+  const auto [found, fresh] = processes_.try_emplace({block_, key}, 0);
+  if (fresh) found.value() = make_process(pid, key);
+  return found->second;
+}
+
+int64_t Owners::device_process(const Id& pid) {
+  const int64_t key = number(pid);
+  const auto [found, fresh] = device_processes_.try_emplace({block_, key}, 0);
+  if (fresh) {
+    const auto known = processes_.find({block_, key});
+    found.value() = known != processes_.end()
+                        ? known->second
+                        : writer_.dimension(row::Process{.pid = pid.text.empty() ? pid.number : 0,
+                                                         .name = pid.text.empty() ? 0 : writer_.string(pid.text),
+                                                         .run = block_});
+    processes_.try_emplace({block_, key}, found->second);
+  }
+  return found->second;
+}
+
+int64_t Owners::thread_track(const Id& pid, const Id& tid) {
+  const int64_t pid_key = number(pid), tid_key = number(tid);
+  if (pid_key == last_pid_ && tid_key == last_tid_) return last_track_;
+  const auto [found, fresh] = threads_.try_emplace({block_, pid_key, tid_key}, 0);
+  if (fresh) {
+    const int64_t owner = process(pid);
+    found.value() =
+        tid.text.empty() ? tracker_.thread_track(owner, tid_key) : tracker_.thread_track(owner, tid.text, tid_key);
+    track_processes_[found->second] = owner;
+  }
+  last_pid_ = pid_key;
+  last_tid_ = tid_key;
+  return last_track_ = found->second;
+}
+
+int64_t Owners::process_of_track(int64_t track) const {
+  const auto found = track_processes_.find(track);
+  return found != track_processes_.end() ? found->second : 0;
+}
+
+bool Owners::is_block_again(const Host& host, const Event& event) const {
+  if (!host.named || event.time == kUnknown || event.time >= host.last) return false;
+  if (event.external != kUnknown && host.external != kUnknown) return event.external <= host.external;
+  return event.correlation != kUnknown && host.correlation != kUnknown && event.correlation <= host.correlation;
+}
+
+void Owners::host_seen(const Event& event) {
+  const int64_t key = number(event.process);
+  if (key == 0) return;  // Python functions of threads without a system id
+  const auto [place, fresh] = host_places_.try_emplace({block_, key}, static_cast<int64_t>(hosts_.size()));
+  if (fresh) {
+    const int64_t row = process(event.process);
+    hosts_.push_back({.process = row, .devices = any_host_ ? -1 : block_});
+    any_host_ = true;
+  } else if (is_block_again(hosts_[static_cast<size_t>(place->second)], event)) {
+    block_ = tracker_.new_scope();
+    any_host_ = false;
+    last_pid_ = kUnknown;
+    return host_seen(event);
+  }
+  Host& host = hosts_[static_cast<size_t>(place->second)];
+  host.named = false;
+  if (document_host_ == SIZE_MAX) document_host_ = static_cast<size_t>(place->second);
+  if (event.time != kUnknown) host.last = std::max(host.last, event.time);
+  if (event.external != kUnknown) host.external = std::max(host.external, event.external);
+  if (event.correlation != kUnknown) host.correlation = std::max(host.correlation, event.correlation);
+  current_ = key;
+}
+
+void Owners::document_begins() {
+  for (Host& host : hosts_) host.named = true;
+  document_host_ = SIZE_MAX;
+}
+
+Owners::ScopeId Owners::host_devices(const Id& pid) {
+  const int64_t key = number(pid);
+  if (const TextId* const text = text_id(key); text != nullptr && text->labelled) return text->scope;
+  const auto place = host_places_.find({block_, key});
+  return place == host_places_.end() ? block_ : std::max(0, hosts_[static_cast<size_t>(place->second)].devices);
+}
+
+Owners::Owner Owners::owner(const Event& event) {
+  const int64_t key = number(event.process);
+  if (const TextId* const text = text_id(key); text != nullptr && text->labelled)
+    return {tracker_.main_process(text->scope), text->scope};
+  // tacho's own files put device work under the process that launched it.
+  if (key != event.device && key != 0)
+    if (const auto place = host_places_.find({block_, key}); place != host_places_.end())
+      return {hosts_[static_cast<size_t>(place->second)].process, block_};
+  const auto place = any_host_ ? host_places_.find({block_, current_}) : host_places_.end();
+  if (place == host_places_.end()) return {main_process(), block_};
+  Host& host = hosts_[static_cast<size_t>(place->second)];
+  if (host.devices < 0) host.devices = tracker_.new_scope(host.process);
+  return {host.process, host.devices};
+}
+
+void Owners::name_process(const Event& event) {
+  if (event.label.empty()) return;
+  const int64_t key = number(event.process);
+  if (const auto host = host_places_.find({block_, key}); host != host_places_.end())
+    hosts_[static_cast<size_t>(host->second)].named = true;
+  const auto [found, fresh] = process_names_.try_emplace({block_, key}, static_cast<int64_t>(names_.size()));
+  if (fresh) {
+    if (names_.size() >= kMostNames) {
+      process_names_.erase(found);
+      return;
+    }
+    names_.emplace_back();
+  }
+  Name& name = names_[static_cast<size_t>(found->second)];
+  const int64_t gpu = imported::gpu_of_name(event.label);
+  if (gpu != kUnknown) name.gpu = gpu;
+  if (event.name == "process_labels") return;
+  name.text = writer_.string(event.label);
+  // Pids up to 255 may stand for GPUs: those only get a process if threads of theirs have events.
+  if (event.process.number > 255 || processes_.contains({block_, key}))
+    writer_.update(Table::kProcess, process(event.process), column::Process::name, name.text);
+}
+
+void Owners::name_thread(const Event& event) {
+  if (event.label.empty()) return;
+  const int64_t pid = number(event.process), tid = number(event.thread);
+  std::string_view name = event.label;
+  while (name.ends_with(' ')) name.remove_suffix(1);
+  if (pid > 255 || threads_.contains({block_, pid, tid}))
+    tracker_.name_thread(thread_track(event.process, event.thread), name);
+  const bool is_queue = std::ranges::any_of(
+      kQueueWords, [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
+  if (thread_names_.size() < kMostNames)
+    thread_names_[{block_, pid, tid}] = writer_.string(name) * 2 + (is_queue ? 1 : 0);
+}
+
+int64_t Owners::gpu_of(const Id& pid) {
+  const auto found = process_names_.find({block_, number(pid)});
+  return found != process_names_.end() ? names_[static_cast<size_t>(found->second)].gpu : kUnknown;
+}
+
+bool Owners::is_named(const Id& pid) {
+  return process_names_.contains({block_, number(pid)});
+}
+
+Owners::LineName Owners::line_name(const Id& pid, const Id& tid) {
+  const auto found = thread_names_.find({block_, number(pid), number(tid)});
+  if (found == thread_names_.end()) return {};
+  return {found->second / 2, found->second % 2 == 1};
+}
+
+void Owners::name_later(int64_t track, const Id& pid, const Id& tid) {
+  late_lines_[{block_, number(pid), number(tid)}] = track;
+}
+
+void Owners::finish() {
+  for (const auto& [key, place] : process_names_) {
+    const auto process = processes_.find(key);
+    const int64_t text = names_[static_cast<size_t>(place)].text;
+    if (process != processes_.end() && text != 0)
+      writer_.update(Table::kProcess, process->second, column::Process::name, text);
+  }
+  for (const auto& [key, name] : thread_names_) {
+    if (const auto thread = threads_.find(key); thread != threads_.end())
+      tracker_.name_thread(thread->second, name / 2);
+    if (const auto line = late_lines_.find(key); line != late_lines_.end())
+      writer_.update(Table::kTrack, line->second, column::Track::name, name / 2);
+  }
+  tracker_.finish();
+}
+
+}  // namespace tacho::format::kineto

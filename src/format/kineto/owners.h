@@ -1,0 +1,141 @@
+// Who the pids and tids of a Chrome trace are: processes, threads, the ranks of a merged file, and which of them device
+// work belongs to.
+#pragma once
+
+#include <tsl/robin_map.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/number_map.h"
+#include "format/import/tracker.h"
+#include "format/kineto/event.h"
+#include "trace/write/writer.h"
+
+namespace tacho::format::kineto {
+
+/// Files hold the traces of several ranks, one behind another: SGLang's with a label in every pid ("[TP00] 83"), others
+/// plainly. A rank's block begins with its operators and calls and ends with the names of its processes, so device
+/// work, whose pid is only a GPU's number, belongs to the process whose operators or calls came last. Ranks in
+/// containers may all have one pid: behind the names, operators of the same pid that go back in time and take their ids
+/// again are another rank's.
+class Owners {
+ public:
+  using ScopeId = imported::ScopeId;
+  struct Owner {
+    int64_t process;  // row
+    ScopeId scope;    // of its devices
+  };
+
+  explicit Owners(trace::TraceWriter& writer) : writer_(writer), tracker_(writer) {}
+
+  imported::ImportTracker& tracker() { return tracker_; }
+  /// The process whose program was traced.
+  int64_t main_process() { return tracker_.main_process(block_); }
+  ScopeId block() const { return block_; }
+  void in_block(ScopeId block) {
+    block_ = block;
+    last_pid_ = event::kUnknown;
+  }
+
+  int64_t process(const Id& pid);
+  int64_t thread_track(const Id& pid, const Id& tid);
+  int64_t process_of_track(int64_t track) const;
+  void track_made(int64_t track, int64_t process) { track_processes_[track] = process; }
+
+  /// An operator or a call of this process.
+  void host_seen(const Event& event);
+  /// Another document of the file begins.
+  void document_begins();
+  /// The process that the document is about: the first of its hosts. And the scope of its devices.
+  int64_t document_process() {
+    return document_host_ < hosts_.size() ? hosts_[document_host_].process : main_process();
+  }
+  ScopeId document_devices() const {
+    return document_host_ < hosts_.size() ? std::max(0, hosts_[document_host_].devices) : block_;
+  }
+  /// The scope of the devices that a host process uses.
+  ScopeId host_devices(const Id& pid);
+  /// Whose device work this event is.
+  Owner owner(const Event& event);
+
+  /// Names of processes and threads may come before or after their events.
+  void name_process(const Event& event);
+  void name_thread(const Event& event);
+  /// The GPU whose work the process holds, by its name; kUnknown = none, or not named yet.
+  int64_t gpu_of(const Id& pid);
+  bool is_named(const Id& pid);
+  /// The name of a line of a GPU's process; text 0 = none yet. Lines that are no queue ("XLA Ops", "Steps") hold ranges
+  /// about its work.
+  struct LineName {
+    int64_t text = 0;  // row
+    bool is_queue = false;
+  };
+  LineName line_name(const Id& pid, const Id& tid);
+  /// The track gets the line's name if it comes later.
+  void name_later(int64_t track, const Id& pid, const Id& tid);
+  /// The process row of a pid that stands for a device.
+  int64_t device_process(const Id& pid);
+
+  /// Gives the names that came early, and finishes the tracker.
+  void finish();
+
+  /// The number of an id; texts get numbers below -1.
+  int64_t number(const Id& id);
+  /// The id of a number that number() returned.
+  Id id_of(int64_t number) const;
+
+ private:
+  struct TextId {
+    bool labelled = false;
+    ScopeId scope = 0;
+    std::string text, rest;  // rest: without the label
+  };
+  struct Host {
+    int64_t process = 0;
+    ScopeId devices = -1;  // -1 = no device work yet
+    int64_t last = event::kUnknown, external = event::kUnknown, correlation = event::kUnknown;  // the greatest
+    bool named = false;                                                                         // after its events
+  };
+  struct Name {
+    int64_t text = 0;  // row
+    int64_t gpu = event::kUnknown;
+  };
+
+  static constexpr size_t kMostNames = 1 << 20;
+
+  const TextId* text_id(int64_t number) const {
+    return number < -1 && static_cast<size_t>(-number - 2) < text_ids_.size()
+               ? &text_ids_[static_cast<size_t>(-number - 2)]
+               : nullptr;
+  }
+  int64_t make_process(const Id& pid, int64_t key);
+  bool is_block_again(const Host& host, const Event& event) const;
+
+  trace::TraceWriter& writer_;
+  imported::ImportTracker tracker_;
+  ScopeId block_ = 0;
+  bool any_host_ = false;  // in this block
+  int64_t current_ = 0;    // key of the current host
+  tsl::robin_map<std::string, int64_t> texts_;
+  std::vector<TextId> text_ids_;
+  tsl::robin_map<std::string, ScopeId> labels_;
+  NumberMap<2> processes_, device_processes_;  // by block and number
+  NumberMap<3> threads_;                       // by block, pid, tid
+  NumberMap<2> host_places_;                   // by block and number
+  std::vector<Host> hosts_;
+  size_t document_host_ = SIZE_MAX;  // of hosts_; SIZE_MAX = none yet
+  tsl::robin_map<int64_t, int64_t> track_processes_;
+  NumberMap<2> process_names_;  // places in names_
+  NumberMap<3> thread_names_;   // rows of strings, twice that, plus 1 for a queue's name
+  NumberMap<3> late_lines_;     // tracks
+  std::vector<Name> names_;
+  // The last thread asked for: most events are of the thread before them.
+  int64_t last_pid_ = event::kUnknown, last_tid_ = event::kUnknown, last_track_ = 0;
+};
+
+}  // namespace tacho::format::kineto

@@ -1,0 +1,291 @@
+"""Neighbours of the Kineto and Chrome cases of files_test.py: other files of each kind, made here."""
+import gzip
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from files_test import FieldCase, harness  # noqa: E402, the folder of field tests is no package
+
+
+def span(name, ts, dur, cat="", pid=1, tid=1, **args):
+    event = {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur}
+    if cat:
+        event["cat"] = cat
+    if args:
+        event["args"] = args
+    return event
+
+
+def operator(name, ts, dur, external, pid=83):
+    return span(name, ts, dur, "cpu_op", pid, pid, **{"External id": external})
+
+
+def launch(ts, correlation, pid=83, name="cudaLaunchKernel", cat="cuda_runtime", **args):
+    return span(name, ts, 10, cat, pid, pid, correlation=correlation, **args)
+
+
+def kernel(name, ts, dur, correlation, pid=0, device=0, **args):
+    return span(name, ts, dur, "kernel", pid, 7, device=device, stream=7, context=1, correlation=correlation, **args)
+
+
+def names(pid, name="python"):
+    return {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
+
+
+def rank(number, pid, at=1000, gpu=0, operator_name=None, steps=3):
+    """One rank's block as torch.profiler writes it: operators, then calls and kernels, then names."""
+    name = operator_name or f"aten::op{number}"
+    steps = range(1, steps + 1)
+    return ([operator(name, at + 1000 * i, 200, i, pid) for i in steps]
+            + [event for i in steps for event in (kernel(f"k{number}", at + 1000 * i + 100, 100 * (number + 1), i, device=gpu),
+                                                  launch(at + 1000 * i + 20, i, pid))]
+            + [names(pid)])
+
+
+class Kineto(FieldCase):
+    def trace(self, events, name="t.json"):
+        return self.written(name, {"traceEvents": events} if isinstance(events, list) else events)
+
+    def devices_of_kernels(self, path):
+        return self.query(path, "select k.name, count(distinct d.id), min(d.id), count(*), min(p.pid) from tacho.dispatch k "
+                          "join tacho.track t on t.id = k.track join tacho.device d on d.id = t.device "
+                          "join tacho.process p on p.id = t.process group by k.name order by k.name")
+
+    def device_ns(self, path):
+        return {name: row["TotalDeviceNs"] for name, row in self.table(path, "operator").items()}
+
+
+class Scopes(Kineto):
+    def check_ranks(self, path, count):
+        found = self.device_ns(path)
+        for number in range(count):
+            self.assertEqual(found[f"aten::op{number}"], 300_000 * (number + 1), found)
+        kernels = self.devices_of_kernels(path)
+        self.assertEqual([each[1] for each in kernels], [1] * count)
+        self.assertEqual(len({each[2] for each in kernels}), count, kernels)
+
+    def test_three_ranks_behind_one_another(self):
+        self.check_ranks(self.trace(rank(0, 83) + rank(1, 84) + rank(2, 85)), 3)
+
+    def test_ranks_with_one_pid(self):
+        self.check_ranks(self.trace(rank(0, 83) + rank(1, 83)), 2)
+
+    def test_ranks_in_several_documents(self):
+        text = "\n".join(json.dumps({"traceEvents": rank(number, 83), "distributedInfo": {"rank": number}}) for number in (0, 1))
+        path = self.written("t.json", text)
+        self.check_ranks(path, 2)
+        self.assertEqual(self.query(path, "select rank from tacho.process order by rank"), [[0], [1]])
+
+    def test_labels_in_pids(self):
+        events = [dict(event, pid=f"[TP{number:02}] {event['pid']}") for number in (0, 1) for event in rank(number, 83)]
+        path = self.trace(events)
+        self.check_ranks(path, 2)
+        self.assertEqual(self.query(path, "select pid, rank from tacho.process order by rank"), [[83, 0], [83, 1]])
+        mixed = sorted((event for event in events if "ts" in event), key=lambda event: event["ts"])
+        self.check_ranks(self.trace(mixed), 2)
+
+    def test_later_windows_of_one_process_share_its_devices(self):
+        path = self.trace(rank(0, 83) + rank(0, 83, at=50_000))
+        self.assertEqual(self.devices_of_kernels(path), [["k0", 1, 1, 6, 83]])
+        self.assertEqual(len(self.query(path, "select pid from tacho.process")), 1)
+
+    def test_two_gpus_of_one_process(self):
+        path = self.trace([operator("aten::a", 10, 50, 1), launch(20, 1), kernel("k0", 30, 5, 1), launch(40, 2),
+                           kernel("k1", 50, 5, 2, pid=1, device=1)])
+        self.assertEqual([row[:2] for row in self.devices_of_kernels(path)], [["k0", 1], ["k1", 1]])
+        self.assertEqual(self.query(path, "select count(*) from tacho.process"), [[1]])
+
+    def test_equal_ids_of_asynchronous_ranges_in_two_processes(self):
+        path = self.trace([{"ph": phase, "cat": "c", "id": 1, "name": "r", "pid": pid, "tid": 1, "ts": ts}
+                           for phase, pid, ts in (("b", 1, 10), ("b", 2, 20), ("e", 1, 30), ("e", 2, 50))])
+        self.assertEqual(self.query(path, "select start, duration from tacho.marker order by start"),
+                         [[10_000, 20_000], [20_000, 30_000]])
+
+
+class Unknown(Kineto):
+    def test_times_that_really_begin_at_zero(self):
+        path = self.trace([kernel("a", 0, 0, 1), kernel("b", 100, 5, 2), kernel("c", 120, 0, 3)])
+        self.assertEqual(self.query(path, "select start from tacho.dispatch order by start"), [[0], [100_000], [120_000]])
+
+    def test_copies_without_times_and_work_without_a_call(self):
+        base = 5_000_000
+        path = self.trace([launch(base, 1), launch(base + 10, 2, name="cudaMemcpyAsync"), kernel("a", base + 20, 5, 1),
+                           span("Memcpy HtoD (Pageable -> Device)", 0, 0, "gpu_memcpy", 0, 7, device=0, stream=7, correlation=2),
+                           kernel("lost", 0, 0, 77)])
+        self.assertEqual(self.query(path, "select start, duration from tacho.copy"), [[(base + 20) * 1000, None]])
+        self.assertEqual(self.query(path, "select count(*) from tacho.dispatch"), [[1]])
+        self.assertIn("1 kernel, 1 copy without times", self.info(path))
+
+    def test_memory_makes_no_device(self):
+        memory = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 83, "tid": 83, "ts": 5}
+        path = self.trace([dict(memory, args={"Bytes": 100, "Device Type": 1, "Device Id": device, "Addr": 1}) for device in (3, 0)]
+                          + [dict(memory, args={"Bytes": 7, "Device Type": 0, "Device Id": -1}), kernel("k", 10, 5, 1)])
+        self.assertEqual(self.query(path, 'select "index" from tacho.device'), [[0]])
+        self.assertEqual(self.query(path, "select sum(bytes), count(*) from tacho.allocation"), [[207, 3]])
+
+    def test_lists_of_categories_and_numbers_as_names(self):
+        path = self.trace([span(5, 1, 1, "gpu, Kernel", 0, 7), span(True, 2, 1, "kernel", 0, 7), span(None, 3, 1, "x,cuda_runtime")])
+        self.assertEqual(self.query(path, "select name from tacho.dispatch order by start"), [["5"], ["true"]])
+        self.assertEqual(self.query(path, "select name from tacho.api"), [["(no name)"]])
+
+    def test_unknown_phases_are_counted_by_name(self):
+        path = self.trace([span("a", 1, 1), {"ph": "O", "id": 1, "name": "o", "pid": 1, "ts": 2},
+                           {"ph": "P", "name": "s", "pid": 1, "ts": 2}, {"ph": "Xx", "name": "s", "pid": 1, "ts": 2}, {}, 7])
+        text = self.info(path)
+        for part in ("1 snapshots of objects (phase O)", "1 samples (phase P)", '1 events of phase "Xx"', "1 members of lists"):
+            self.assertIn(part, text)
+
+
+class AnyOrder(Kineto):
+    BLOCK = [launch(10, 1), kernel("k", 20, 5, 1)]
+
+    def test_ends_without_names_and_begins_without_ends(self):
+        path = self.trace([{"ph": phase, "name": name, "pid": 1, "tid": 1, "ts": ts} if name else
+                           {"ph": phase, "pid": 1, "tid": 1, "ts": ts}
+                           for phase, name, ts in (("E", "", 1), ("B", "a", 10), ("B", "b", 20), ("E", "", 20), ("E", "", 40),
+                                                   ("B", "open", 50))])
+        self.assertEqual(self.query(path, "select name, start, duration from tacho.marker order by start"),
+                         [["a", 10_000, 30_000], ["b", 20_000, 0], ["open", 50_000, None]])
+
+    def test_ranges_that_cross_by_name(self):
+        path = self.trace([{"ph": phase, "name": name, "pid": 1, "tid": 1, "ts": ts}
+                           for phase, name, ts in (("E", "b", 40), ("B", "a", 10), ("E", "a", 30), ("B", "b", 20))])
+        self.assertEqual(self.query(path, "select name, duration from tacho.marker order by name"),
+                         [["a", 20_000], ["b", 20_000]])
+
+    def test_gpus_named_behind_their_events(self):
+        work = [span("fusion", 100, 40, pid=2, tid=5, kernel_details="regs:32 static_shared:16 dynamic_shared:0 grid:8,1,1 "
+                     "block:128,1,1 occ_pct:50.0"), span("MemcpyH2D", 150, 10, pid=2, tid=6, memcpy_details="size:4096 async:1"),
+                span("host work", 90, 100, pid=3, tid=1), span("step", 100, 60, pid=2, tid=9)]
+        told = [{"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "/device:GPU:1"}},
+                {"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "/host:CPU"}},
+                {"ph": "M", "name": "thread_name", "pid": 2, "tid": 5, "args": {"name": "Stream #13(Compute)"}},
+                {"ph": "M", "name": "thread_name", "pid": 2, "tid": 9, "args": {"name": "XLA Modules"}}]
+        for events in (work + told, told + work):
+            path = self.trace(events)
+            self.assertEqual(self.query(path, "select d.name, k.grid_x, k.group_x, k.registers, k.shared_static from tacho.dispatch d "
+                                        "join tacho.kernel k on k.id = d.dim"),
+                             [["fusion", 1024, 128, 32, 16]])
+            self.assertEqual(self.query(path, "select c.bytes, s.direction from tacho.copy c join tacho.copy_shape s "
+                                        "on s.id = c.dim"), [[4096, "host to device"]])
+            self.assertEqual(sorted(self.query(path, "select name from tacho.marker")), [["host work"], ["step"]])
+            self.assertEqual(self.query(path, 'select "index" from tacho.device'), [[1]])
+            self.assertIn(["Stream #13(Compute)"], self.query(path, "select name from tacho.track"))
+
+    def test_other_names_of_gpus(self):
+        for name, index in (("CUDA functions", 0), ("GPU2", 2), ("GPU 1", 1)):
+            path = self.trace([names(4, name), span("k", 1, 1, pid=4)])
+            self.assertEqual(self.query(path, 'select "index" from tacho.device'), [[index]], name)
+
+    def test_device_properties_on_either_side(self):
+        told = [{"id": 0, "name": "NVIDIA H200", "numSms": 132, "totalGlobalMem": 5}]
+        for document in ({"deviceProperties": told, "traceEvents": self.BLOCK}, {"traceEvents": self.BLOCK, "deviceProperties": told}):
+            path = self.trace(document)
+            self.assertEqual(self.query(path, "select name, vendor from tacho.device"), [["NVIDIA H200", "NVIDIA"]])
+            self.assertIn(["multiprocessors", "132"], self.query(path, "select key, value from tacho.property"))
+
+    def test_documents_in_every_arrangement(self):
+        one = json.dumps({"traceEvents": self.BLOCK})
+        lists = json.dumps(self.BLOCK)
+        lines = "\n".join(map(json.dumps, self.BLOCK)) + "\n"
+        for text, count in ((one + one, 2), (one + "\n" + one + "\n\0\0", 2), (lists + lists, 2), (lines, 1),
+                            (f"[{one}, {one}]", 2), ('{"a": {}, "traceEvents": ' + one + "}", 1), (f"[{lists}, {lists}]", 2)):
+            path = self.written("t.json", text)
+            self.assertEqual(self.query(path, "select count(*) from tacho.dispatch"), [[count]], text)
+            self.assertNotIn("text after the end", self.info(path))
+        path = self.written("t.json.gz", gzip.compress(one.encode()) + gzip.compress(one.encode()))
+        self.assertEqual(self.query(path, "select count(*) from tacho.dispatch"), [[2]])
+
+    def test_text_behind_the_end_is_named(self):
+        one = json.dumps({"traceEvents": self.BLOCK})
+        for tail in ("}", ", {}]}", '{"ph": "X"}, {', "{}", '{"a": 1}', "garbage"):
+            path = self.written("t.json", one + " " + tail)
+            self.assertEqual(self.query(path, "select count(*) from tacho.dispatch"), [[1]], tail)
+            self.assertIn(f"text after the end at byte {len(one) + 1} is not read", self.info(path), tail)
+
+    def test_files_without_their_end(self):
+        one = json.dumps({"traceEvents": self.BLOCK})
+        for cut in (one[:-1], one[:-2], one[:-2] + ",", json.dumps(self.BLOCK)[:-1]):
+            path = self.written("t.json", cut)
+            self.assertEqual(self.query(path, "select count(*) from tacho.dispatch"), [[1]], cut)
+            self.assertIn("ends without closing its array", self.info(path))
+        self.tacho("info", self.written("t.json", one[:-9]), code=1)
+
+    def test_valid_json_is_not_called_invalid(self):
+        for document in ({"traceEvents": None}, {"traceEvents": "file"}, {"traceEvents": 5}, {"a": 1}):
+            self.tacho("info", self.trace(document), code=1)
+            self.assertIn("not a trace", self.said)
+            self.assertNotIn("not valid JSON", self.said)
+
+
+class Torch(Kineto):
+    def test_runtimes_and_drivers_of_any_vendor(self):
+        for cat in ("mtia_runtime", "privateuse1_driver", "glow_runtime", "xpu_driver", "hpu_op"):
+            path = self.trace([operator("aten::a", 10, 50, 1), launch(20, 9, name="enqueue", cat=cat), kernel("k", 40, 5, 9)])
+            self.assertEqual(self.device_ns(path)["aten::a"], 5_000, cat)
+            self.assertIn(["enqueue"], self.query(path, "select name from tacho.api"))
+
+    def test_copies_in_any_words(self):
+        words = {"Memcpy HtoD (Pageable -> Device)": "host to device", "MemcpyD2H": "device to host", "Memcpy M2D(Copy)": "host to device",
+                 "CopyDeviceToDevice": "device to device", "MEMORY_COPY_DEVICE_TO_HOST": "device to host",
+                 "Memcpy PtoP (Device -> Device)": "peer to peer"}
+        path = self.trace([span(name, number, 1, "gpu_memcpy", 0, 7, device=0) for number, name in enumerate(words)])
+        self.assertEqual(self.query(path, "select s.direction from tacho.copy c join tacho.copy_shape s on s.id = c.dim "
+                                    "order by c.start"), [[way] for way in words.values()])
+
+    def test_both_devices_of_a_peer_copy(self):
+        path = self.trace([span("Memcpy PtoP (Device -> Device)", 1, 1, "gpu_memcpy", 0, 7, device=0, stream=7, bytes=8, fromDevice=0,
+                                toDevice=1)])
+        self.assertEqual(self.query(path, 'select s."index", t."index" from tacho.copy_shape c join tacho.device s on '
+                                    "s.id = c.source_device join tacho.device t on t.id = c.target_device"), [[0, 1]])
+
+    def test_external_id_ties_work_where_no_correlation_does(self):
+        ids = {"External id": 4}
+        work = span("k", 40, 5, "kernel", 0, 7, device=0, **ids)
+        both = span("k", 40, 5, "kernel", 0, 7, device=0, correlation=9, **{"External id": 77})
+        call = span("hipLaunchKernel", 20, 5, "cuda_runtime", 83, 83, **ids)
+        operators = [operator("aten::a", 10, 50, 4), operator("aten::b", 100, 50, 77)]
+        for events in ([call, work], [launch(20, 9), both]):
+            self.assertEqual(self.device_ns(self.trace(operators + events))["aten::a"], 5_000, events)
+        # Where no call has the id, the operator is the cause.
+        self.assertEqual(self.query(self.trace(operators + [work]), "select a.name from tacho.dispatch d join tacho.api a "
+                                    "on a.correlation = d.correlation"), [["aten::a"]])
+
+    def test_asynchronous_ranges_nest_and_keep_apart(self):
+        def event(phase, ts, name="r", cat="c", **more):
+            return dict({"ph": phase, "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": ts}, **more)
+        path = self.trace([event("b", 10, id="0x1"), event("b", 20, "inner", id="0x1"), event("b", 15, cat="d", id="0x1"),
+                           event("e", 40, "inner", id="0x1"), event("e", 50, id="0x1"), event("e", 90, cat="d", id="0x1"),
+                           event("b", 100, id2={"local": 3}), event("e", 130, id2={"local": 3}), event("e", 200, id=55),
+                           event("S", 300, id=1), event("T", 310, id=1), event("F", 320, id=1)])
+        rows = self.query(path, "select name, start, duration from tacho.marker where duration > 0 order by start")
+        self.assertEqual(rows, [["r", 10_000, 40_000], ["r", 15_000, 75_000], ["inner", 20_000, 20_000], ["r", 100_000, 30_000],
+                                ["r", 300_000, 20_000]])
+        self.assertRegex(self.info(path), r"1 marker[a-z ]*: bad input row")
+
+    def test_counters_of_devices_and_values_of_any_kind(self):
+        path = self.trace([kernel("k", 5, 5, 1)]
+                          + [{"ph": "C", "name": "Power", "pid": "GPU 0 Counters", "ts": ts, "args": {"": value}}
+                             for ts, value in ((5, 300.5), (6, "301"), (7, None), (8, "no"))])
+        self.assertEqual(self.query(path, "select value from tacho.reading order by start"), [[300.5], [301.0]])
+        self.assertEqual(self.query(path, "select count(*) from tacho.process"), [[1]])
+        self.assertEqual(self.query(path, "select d.name from tacho.reading r join tacho.track t on t.id = r.track "
+                                    "join tacho.device d on d.id = t.device"), [["GPU 0"], ["GPU 0"]])
+
+    def test_backslashes_of_windows(self):
+        def read(text):
+            path = self.written("t.json", '{"traceEvents": [%s]}' % ", ".join(
+                '{"ph": "X", "cat": "python_function", "name": "%s", "pid": 1, "tid": 1, "ts": %d, "dur": 1}' % (name, number)
+                for number, name in enumerate(text)))
+            return [name for (name,) in self.query(path, "select name from tacho.api order by start")]
+        self.assertEqual(read([r"C:\runs\new\test.py(3): f"]), [r"C:\runs\new\test.py(3): f"])
+        self.assertEqual(read([r"a\b\u00e9\n"]), ["a\b\u00e9\n"])  # only escapes that JSON has
+        self.assertEqual(read([r"C:\\Users\\dev\\x.py", r"say \"hi\""]), [r"C:\Users\dev\x.py", 'say "hi"'])
+        self.assertEqual(read([r"torch\cuda.py(1): f", r"torch\nn\functional.py(2): g"]),
+                         [r"torch\cuda.py(1): f", r"torch\nn\functional.py(2): g"])
+        self.assertEqual(read([r"x\usr\"q\"(1): f"]), [r'x\usr"q"(1): f'])
+
+
+if __name__ == "__main__":
+    harness.main()

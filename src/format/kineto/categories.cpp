@@ -15,55 +15,55 @@ using json::is;
 namespace {
 
 // kRange unless the whole text is a word of its own.
-Activity activity_of_word(std::string_view word) {
+Meaning meaning_of_word(std::string_view word) {
   switch (word.size()) {
     case 6:
-      if (is(word, "kernel") || is(word, "Kernel")) return Activity::kKernel;
-      if (is(word, "cpu_op")) return Activity::kOperator;
-      if (is(word, "Memcpy")) return Activity::kCopy;
-      if (is(word, "Memset")) return Activity::kFill;
-      if (is(word, "hpu_op")) return Activity::kCall;
+      if (is(word, "kernel") || is(word, "Kernel")) return Meaning::kKernel;
+      if (is(word, "cpu_op")) return Meaning::kOperator;
+      if (is(word, "Memcpy")) return Meaning::kCopy;
+      if (is(word, "Memset")) return Meaning::kFill;
+      if (is(word, "hpu_op")) return Meaning::kCall;
       break;
     case 7:
-      if (is(word, "Runtime")) return Activity::kCall;
+      if (is(word, "Runtime")) return Meaning::kCall;
       break;
     case 8:
-      if (is(word, "Operator")) return Activity::kOperator;
-      if (is(word, "overhead") || is(word, "Overhead")) return Activity::kOverhead;
-      if (is(word, "xpu_sync")) return Activity::kSync;
+      if (is(word, "Operator")) return Meaning::kOperator;
+      if (is(word, "overhead") || is(word, "Overhead")) return Meaning::kOverhead;
+      if (is(word, "xpu_sync")) return Meaning::kSync;
       break;
     case 9:
-      if (is(word, "cuda_sync")) return Activity::kSync;
+      if (is(word, "cuda_sync")) return Meaning::kSync;
       break;
     case 10:
-      if (is(word, "gpu_memcpy")) return Activity::kCopy;
-      if (is(word, "gpu_memset")) return Activity::kFill;
+      if (is(word, "gpu_memcpy")) return Meaning::kCopy;
+      if (is(word, "gpu_memset")) return Meaning::kFill;
       break;
     case 15:
-      if (is(word, "python_function")) return Activity::kPython;
+      if (is(word, "python_function")) return Meaning::kPython;
       break;
     case 19:
-      if (is(word, "gpu_user_annotation")) return Activity::kDeviceRange;
-      if (is(word, "cuda_profiler_range")) return Activity::kCounters;
+      if (is(word, "gpu_user_annotation")) return Meaning::kDeviceRange;
+      if (is(word, "cuda_profiler_range")) return Meaning::kCounters;
       break;
     default:
       break;
   }
-  return Activity::kRange;
+  return Meaning::kRange;
 }
 
 }  // namespace
 
-Activity activity_of(std::string_view category) {
-  Activity activity = activity_of_word(category);
-  if (activity != Activity::kRange || category.empty()) return activity;
-  while (activity == Activity::kRange && !category.empty()) {
+Meaning meaning_of(std::string_view category) {
+  Meaning meaning = meaning_of_word(category);
+  if (meaning != Meaning::kRange || category.empty()) return meaning;
+  while (meaning == Meaning::kRange && !category.empty()) {
     std::string_view word = category.substr(0, category.find(','));
     category.remove_prefix(std::min(category.size(), word.size() + 1));
     while (word.starts_with(' ')) word.remove_prefix(1);
-    activity = word.ends_with("_runtime") || word.ends_with("_driver") ? Activity::kCall : activity_of_word(word);
+    meaning = word.ends_with("_runtime") || word.ends_with("_driver") ? Meaning::kCall : meaning_of_word(word);
   }
-  return activity;
+  return meaning;
 }
 
 Domain domain_of_call(std::string_view category, std::string_view function) {
@@ -74,21 +74,21 @@ Domain domain_of_call(std::string_view category, std::string_view function) {
   return named != Domain::kUnknown ? named : imported::domain_of_function(function);
 }
 
-Table table_of(Activity activity) {
-  switch (activity) {
-    case Activity::kKernel:
+Table table_of(Meaning meaning) {
+  switch (meaning) {
+    case Meaning::kKernel:
       return Table::kDispatch;
-    case Activity::kCopy:
+    case Meaning::kCopy:
       return Table::kCopy;
-    case Activity::kFill:
+    case Meaning::kFill:
       return Table::kFill;
-    case Activity::kCall:
-    case Activity::kOperator:
-    case Activity::kPython:
+    case Meaning::kCall:
+    case Meaning::kOperator:
+    case Meaning::kPython:
       return Table::kApi;
-    case Activity::kOverhead:
+    case Meaning::kOverhead:
       return Table::kOverhead;
-    case Activity::kSync:
+    case Meaning::kSync:
       return Table::kSync;
     default:
       return Table::kMarker;

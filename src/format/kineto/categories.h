@@ -8,7 +8,7 @@
 
 namespace tacho::format::kineto {
 
-enum class Activity : uint8_t {
+enum class Meaning : uint8_t {
   kRange,  // anything else: a range with a name
   kKernel,
   kCopy,
@@ -24,10 +24,10 @@ enum class Activity : uint8_t {
 
 /// By Kineto's words of any age, of all its vendors, and by the last part of a word: every "*_runtime" and "*_driver"
 /// is a call. Of a list ("Kernel,gpu") the first word that says something counts.
-Activity activity_of(std::string_view category);
+Meaning meaning_of(std::string_view category);
 /// The API of a call, by the function's name or else the category's word.
 event::Domain domain_of_call(std::string_view category, std::string_view function);
 /// The table that an event of this category goes to.
-event::Table table_of(Activity activity);
+event::Table table_of(Meaning meaning);
 
 }  // namespace tacho::format::kineto

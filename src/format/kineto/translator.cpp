@@ -28,41 +28,41 @@ int64_t Translator::label(std::string_view name, std::string_view category, even
 }
 
 void Translator::complete(Event& event) {
-  const Activity activity = activity_of(event.category);
-  if (!is_time(event.time)) return bad(table_of(activity));
+  const Meaning meaning = meaning_of(event.category);
+  if (!is_time(event.time)) return bad(table_of(meaning));
   if (event.duration < 0 && event.duration != kUnknown)
-    writer_.lose(0, table_of(activity), event::LossReason::kClockOrder, 1);
+    writer_.lose(0, table_of(meaning), event::LossReason::kClockOrder, 1);
   event.duration = event::known_duration(event.duration);
   if (event.name.empty()) event.name = "(no name)";
-  switch (activity) {
-    case Activity::kKernel:
+  switch (meaning) {
+    case Meaning::kKernel:
       return kernel_event(event);
-    case Activity::kCopy:
+    case Meaning::kCopy:
       return copy(event);
-    case Activity::kFill:
+    case Meaning::kFill:
       return fill(event);
-    case Activity::kDeviceRange:
+    case Meaning::kDeviceRange:
       return range(event, lane(event).track, event::MarkerKind::kStartStop);
-    case Activity::kCounters:
+    case Meaning::kCounters:
       return counters(event);
     default:
-      return host_event(event, activity);
+      return host_event(event, meaning);
   }
 }
 
-void Translator::host_event(const Event& event, Activity activity) {
-  if (activity == Activity::kRange && event.category.empty() && device_line(event)) return;
-  if (activity == Activity::kCall || activity == Activity::kOperator) owners_.host_seen(event);
+void Translator::host_event(const Event& event, Meaning meaning) {
+  if (meaning == Meaning::kRange && event.category.empty() && device_line(event)) return;
+  if (meaning == Meaning::kCall || meaning == Meaning::kOperator) owners_.host_seen(event);
   unmeasured_.saw(event.time, event.duration);
   const int64_t track = owners_.thread_track(event.process, event.thread);
-  switch (activity) {
-    case Activity::kCall:
+  switch (meaning) {
+    case Meaning::kCall:
       return call(event, track);
-    case Activity::kOperator:
+    case Meaning::kOperator:
       return framework_operator(event, track);
-    case Activity::kPython:
+    case Meaning::kPython:
       return api(event, track, Domain::kPython, 0);
-    case Activity::kOverhead:
+    case Meaning::kOverhead:
       writer_.add(row::Overhead{.track = track,
                                 .start = event.time,
                                 .duration = event.duration,
@@ -70,7 +70,7 @@ void Translator::host_event(const Event& event, Activity activity) {
                                                                             .name = writer_.string(event.name)}),
                                 .correlation = known(event.correlation)});
       return;
-    case Activity::kSync:
+    case Meaning::kSync:
       return sync(event, track);
     default:
       // Anything else is a range with a name: user annotations, events without category, other tools' categories.

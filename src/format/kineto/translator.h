@@ -99,7 +99,7 @@ class Translator {
 
   static int64_t known(int64_t id) { return id != event::kUnknown ? id : 0; }
   void complete(Event& event);
-  void host_event(const Event& event, Activity activity);
+  void host_event(const Event& event, Meaning meaning);
   bool device_line(const Event& event);
   void device_event(const Nameless& each, const Id& pid, const Id& tid, int64_t gpu);
   void kernel_event(const Event& event);

@@ -2,7 +2,6 @@
 // of `tacho export --help`.
 #include "format/format.h"
 
-#include <cstdio>
 #include <filesystem>
 
 #include "format/chrome_json/chrome_json.h"
@@ -15,6 +14,7 @@
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rpd/rpd.h"
+#include "format/source/source.h"
 #include "format/stacks/stacks.h"
 
 namespace tacho::format {
@@ -53,27 +53,21 @@ namespace {
 
 // What decides which reader takes a file.
 struct Face {
-  bool folder = false, readable = true;
-  std::string head;  // its first bytes
+  bool folder = false;
+  source::SourceHead head = {};
 };
 
 Face face_of(const std::string& path) {
-  Face face;
   std::error_code error;
-  face.folder = std::filesystem::is_directory(path, error);
-  if (face.folder) return face;
-  std::FILE* const file = std::fopen(path.c_str(), "rbe");
-  face.readable = file != nullptr;
-  if (file == nullptr) return face;
-  face.head.resize(4096);
-  face.head.resize(std::fread(face.head.data(), 1, face.head.size(), file));
-  std::fclose(file);
+  Face face{std::filesystem::is_directory(path, error)};
+  if (!face.folder) face.head = source::peek(path);
   return face;
 }
 
 const Reader* reader_of(const std::string& path, const Face& face) {
+  if (!face.folder && face.head.text.empty()) return nullptr;
   for (const Reader& reader : readers())
-    if (face.readable && reader.accepts(path, face.head, face.folder)) return &reader;
+    if (reader.accepts(path, face.head.text, face.folder)) return &reader;
   return nullptr;
 }
 
@@ -88,15 +82,18 @@ Result<bool> read_foreign(const std::string& path, trace::TraceWriter& writer) {
 
 Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   const Face face = face_of(path);
-  if (!face.readable) return trace::Trace::open(path);  // the error says why
+  if (!face.folder && !face.head.readable) return trace::Trace::open(path);  // the error says why
+  if (!face.head.refusal.empty()) return fail("{}", face.head.refusal);
   if (const Reader* const reader = reader_of(path, face)) return reader->read(path);
   if (face.folder)
     return fail("{}: a folder without rocprofv3's *_trace.csv or rocpd databases (*.db): there is no trace in it",
                 path);
-  if (face.head.starts_with(std::string_view("SQLite format 3\0", 16)))
+  if (face.head.text.starts_with(std::string_view("SQLite format 3\0", 16)))
     return fail("{}: a SQLite database, but neither an .rpd file nor a rocpd database: it lacks their tables", path);
+  if (face.head.packing != source::Packing::kNone && face.head.text.starts_with("\x89TACHO"))
+    return fail("{}: a .tacho file within another packing: unpack it", path);
   auto trace = trace::Trace::open(path);
-  if (!trace && !face.head.empty() && !face.head.starts_with("\x89TACHO"))
+  if (!trace && !face.head.text.starts_with("\x89TACHO"))
     return fail("{}: in no format that tacho reads (.tacho, .rpd, rocpd databases, Chrome "
                 "and Kineto JSON, rocprofv3's CSV and JSON, rocprof's)",
                 path);

@@ -223,7 +223,6 @@ class TorchAndChrome(FieldCase):
 class Encodings(FieldCase):
     """Text has its writer's meaning, and unreadable text is named as such."""
 
-    @unittest.expectedFailure
     def test_byte_order_mark(self):
         (rows,) = self.query("bom.json", "select count(*) from tacho.dispatch")
         self.assertGreater(rows[0], 0)

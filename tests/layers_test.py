@@ -30,7 +30,7 @@ EVERYTHING = ["cli"]
 VENDOR_ROOMS = ["vendor", "capture/source", "capture/plugin", "counter/provider", "decode", "roofline"]
 
 # Rooms about vendors beside those: names of their functions, formats and command lines of their tools.
-ROOMS_THAT_NAME_VENDORS = ["capture", "event/functions", "format/import", "format/kineto", "format/rocpd", "format/rocprof_v1",
+ROOMS_THAT_NAME_VENDORS = ["capture", "event/functions", "format/chrome_json", "format/import", "format/kineto", "format/rocpd", "format/rocprof_v1",
                            "format/rocprofv3_csv", "format/rocprofv3_json", "format/rpd", "cli/personalities"]
 VENDORS = ("nvidia", "cuda", "cupti", "nvml", "nvtx", "amd", "rocm", "hip", "hsa", "roctx", "rocprofiler")
 

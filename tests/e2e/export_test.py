@@ -30,7 +30,7 @@ class Export(harness.Case):
         kernels = self.table("out", "kernel_trace")
         events = json.loads((self.folder / "out" / "t.json").read_text())
         zero = events["metadata"]["boottimeOfZeroNanoseconds"]
-        slices = [e for e in events["traceEvents"] if e.get("cat") == "kernel_dispatch"]
+        slices = [e for e in events["traceEvents"] if e.get("cat") == "kernel"]
         self.assertEqual(len(slices), 15)
         # Of one origin, on two clocks: CSV's is CLOCK_BOOTTIME, which the kernel slews, the JSON's runs on unslewed. By how much, the
         # trace itself says.
@@ -117,7 +117,7 @@ class Export(harness.Case):
         self.assertEqual(process.wait(), 137)
         self.export("k.tacho", "-f", "csv,json,pftrace", "-d", "out")
         events = json.loads((self.folder / "out" / "k.json").read_text())["traceEvents"]
-        self.assertGreater(sum(e.get("cat") == "kernel_dispatch" for e in events), 30)
+        self.assertGreater(sum(e.get("cat") == "kernel" for e in events), 30)
 
     def test_memory_is_bounded(self):
         if not EXPORT_DATA.exists():

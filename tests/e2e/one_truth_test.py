@@ -199,7 +199,7 @@ class OneTruth(harness.Case):
         truth = {row["Name"]: (row["Calls"], row["TotalDurationNs"]) for row in ask.table("stats", ask.file)}
         self.agree("kernels by name", {"stats": truth, "query": sql, "export -f csv": by_name(
             (row["Kernel_Name"], int(row["End_Timestamp"]) - int(row["Start_Timestamp"])) for row in ask.csv_rows("kernel_trace"))})
-        events = [event for event in ask.json_events() if event.get("ph") == "X" and event.get("cat") in ("kernel", "kernel_dispatch")]
+        events = [event for event in ask.json_events() if event.get("ph") == "X" and event.get("cat") == "kernel"]
         self.agree("kernels by name", {"stats": truth, "export -f json": by_name(
             (event["name"], round(event["dur"] * 1000)) for event in events)})
         _, overview, _ = ask.served()

@@ -213,7 +213,6 @@ class TorchAndChrome(FieldCase):
         row = self.table("copies_without_bytes_and_external_id.json", "operator")["aten::add"]
         self.assertEqual(row["TotalDeviceNs"], 100_000)
 
-    @unittest.expectedFailure
     def test_chrome_json_comes_back(self):
         self.tacho("export", "-f", "json", "-o", "r.json", FILES / "json_roundtrip_source.json")
         (rows,) = self.query(self.folder / "r.json", "select (select count(*) from tacho.dispatch), (select count(*) from tacho.copy)")

@@ -1,13 +1,17 @@
 // Writes a trace as Chrome trace events (chrome_json.h).
 #include "format/chrome_json/chrome_json.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <unordered_map>
 
 #include "base/files/output_file.h"
 #include "base/text/json_writer.h"
+#include "format/chrome_json/operator_arrows.h"
+#include "format/chrome_json/torch_words.h"
 #include "format/shared/rocprof_words.h"
 #include "walk/calls/launches.h"
 #include "walk/names/agents.h"
@@ -41,6 +45,17 @@ namespace {
 constexpr int64_t kMostRemembered = 1 << 17;  // rows of a dimension whose text is kept ready
 constexpr size_t kMostOfBeginning = 512;      // characters of an event before the text of its dimension row
 constexpr int64_t kFirstLane = 1 << 23;       // thread numbers of lines without a thread: above every Linux tid
+constexpr size_t kMostAround = 4096;          // operators open on a thread
+
+bool is_device_work(Table table) {
+  return table == Table::kDispatch || table == Table::kCopy || table == Table::kFill;
+}
+
+// Operators' correlations lie far above what a double holds exactly in other tools' hands: their External ids are the
+// lower 48 bits.
+int64_t external_id(int64_t correlation) {
+  return correlation & ((int64_t{1} << 48) - 1);
+}
 
 class Exporter {
  public:
@@ -52,6 +67,7 @@ class Exporter {
         clock_(std::move(boottime)),
         agents_(trace, options.process),
         tracks_(trace, agents_, options),
+        devices_(trace, agents_),
         kernels_(trace, options),
         timeline_(trace, options, options.group_by_queue, ~0ull),
         calls_(trace.rows(Table::kApi)),
@@ -59,9 +75,11 @@ class Exporter {
     named_processes_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
     if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, Launches::Around::kRanges);
     counter_names_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
+    places_.resize(counter_names_.size());
   }
 
   Status run() {
+    TACHO_TRY(arrows_.read(trace_));
     TACHO_TRY(write_head());
     TACHO_TRY(timeline_.run(*this));
     if (launches_ != nullptr) TACHO_TRY(launches_->status());
@@ -88,16 +106,17 @@ class Exporter {
     // An event without an end lasts to the end of the trace, as far as anybody knows.
     const int64_t end = what.end == kUnknown ? std::max(last_, start) : clock_(what.end);
     const Line& line = lanes_[what.lane];
-    if (what.table == Table::kApi && what.correlation != 0 &&
-        calls_runtime_[what.dim > 0 && what.dim < static_cast<int64_t>(calls_runtime_.size())
-                           ? static_cast<size_t>(what.dim)
-                           : 0])
-      calls_.add(tracks_.process(what.track), what.correlation,
-                 {.start = what.start, .track = static_cast<int32_t>(what.track)});
+    const Cause* launch = nullptr;
+    int64_t external = 0;
+    if (what.table == Table::kApi) external = follow_call(what);
+    if (is_device_work(what.table)) {
+      launch = calls_.find(tracks_.process(what.track), what.correlation);
+      if (launch != nullptr) external = launch->external;
+    }
     begin_event("X", line, start, [&](auto& json) { json.name("dur").microseconds(end - start); });
-    describe(what);
-    if (what.table == Table::kDispatch || what.table == Table::kCopy || what.table == Table::kFill)
-      flow(what, line, start);
+    describe(what, external);
+    if (launch != nullptr) flow(*launch, line, start);
+    if (what.table == Table::kApi && is_operator(what)) forward_arrows(what, line, start);
   }
   void end(const Happening&, int64_t) {}
 
@@ -106,12 +125,20 @@ class Exporter {
     if (what.table == Table::kReading || what.table == Table::kCounterValue) return counter(what, time);
     const Line& line = what.table == Table::kSample ? sample_line(what.track) : lanes_[what.lane];
     begin_event("i", line, time, [](auto&) {});
-    describe(what);
+    describe(what, 0);
   }
 
  private:
   struct Line {
     std::string numbers;  // "pid":1,"tid":2
+  };
+  struct Cause {
+    int64_t start = 0;     // of the call, trace time
+    int64_t external = 0;  // of the operator around it; 0 = none
+    int64_t track = 0;     // of the calling thread
+  };
+  struct Around {
+    int64_t end, external;
   };
 
   Status write_head() {
@@ -123,8 +150,75 @@ class Exporter {
     if (realtime.known()) json_.member("baseTimeNanoseconds", realtime(first));
     json_.name("metadata").begin_object();
     json_.member("producer", "tacho " TACHO_PROGRAM_VERSION).member("boottimeOfZeroNanoseconds", base_);
-    json_.end_object().newline().name("traceEvents").begin_array();
+    json_.end_object();
+    devices_.put_properties(json_);
+    write_distributed();
+    json_.newline().name("traceEvents").begin_array();
     return {};
+  }
+
+  // The rank, if the trace is of one.
+  void write_distributed() {
+    int64_t rank = kUnknown;
+    for (int64_t process = 1; process < trace_.rows(Table::kProcess); ++process) {
+      const int64_t of_process = trace_.cell(Table::kProcess, process, column::Process::rank);
+      if (of_process == kUnknown) continue;
+      if (rank != kUnknown && rank != of_process) return;
+      rank = of_process;
+    }
+    const auto world = trace_.property(Table::kEnd, 0, "kineto.world_size");
+    if (const auto id = trace_.property(Table::kEnd, 0, "kineto.trace_id")) json_.newline().member("trace_id", *id);
+    if (rank == kUnknown && !world) return;
+    json_.newline().name("distributedInfo").begin_object();
+    if (rank != kUnknown) json_.member("rank", rank);
+    if (world && std::all_of(world->begin(), world->end(), [](char c) { return c >= '0' && c <= '9'; }))
+      json_.name("world_size").ready(*world);
+    json_.end_object();
+  }
+
+  bool is_operator(const Happening& what) const {
+    return trace_.cell(Table::kFunction, what.dim, column::Function::domain) ==
+           static_cast<int64_t>(event::Domain::kOperator);
+  }
+
+  // Keeps what later events need to know of a call; the External id of the operator that it is, or that is around it.
+  int64_t follow_call(const Happening& what) {
+    const bool runtime = what.dim >= 0 && what.dim < static_cast<int64_t>(calls_runtime_.size()) &&
+                         calls_runtime_[static_cast<size_t>(what.dim)];
+    if (!runtime && (!is_operator(what) || what.correlation == 0)) return 0;
+    std::vector<Around>& around = around_[what.track];
+    while (!around.empty() && around.back().end <= what.start) around.pop_back();
+    if (!runtime) {
+      const int64_t own = external_id(what.correlation);
+      if (around.size() < kMostAround)
+        around.push_back({what.end == kUnknown ? std::numeric_limits<int64_t>::max() : what.end, own});
+      return own;
+    }
+    const int64_t external = around.empty() ? 0 : around.back().external;
+    if (what.correlation != 0)
+      calls_.add(tracks_.process(what.track), what.correlation,
+                 {.start = what.start, .external = external, .track = what.track});
+    return external;
+  }
+
+  // "device":0,"stream":7 of a queue's track. A context means a CUDA device to readers of such files.
+  const std::string& place(int64_t track) {
+    std::string& ready = places_[static_cast<size_t>(track)];
+    if (!ready.empty()) return ready;
+    ready = members([&](JsonWriter& json) {
+      const auto cell = [&](int at) { return trace_.cell(Table::kTrack, track, at); };
+      const int64_t device = cell(column::Track::device);
+      if (device != 0) json.member("device", devices_.of(device));
+      if (cell(column::Track::context) != 0 && trace_.text(Table::kDevice, device, column::Device::vendor) == "NVIDIA")
+        json.member("context", static_cast<uint64_t>(cell(column::Track::context)));
+      const int64_t stream = tracks_.stream(track);
+      json.member("stream", static_cast<uint64_t>(stream != kUnknown ? stream : cell(column::Track::native)));
+    });
+    return ready;
+  }
+
+  bool is_queue(int64_t track) const {
+    return trace_.cell(Table::kTrack, track, column::Track::kind) == static_cast<int64_t>(event::TrackKind::kQueue);
   }
 
   void meta(JsonLiteral kind, std::string_view numbers, std::string_view text) {
@@ -186,36 +280,37 @@ class Exporter {
   }
 
   // Writes "cat":..,"name":..,"args":{constants ... and then what differs from row to row.
-  void describe(const Happening& what) {
+  void describe(const Happening& what, int64_t external) {
     json_.splice(remembered(what));
+    if (is_queue(what.track)) json_.splice(place(what.track));
     const auto number = [&](JsonLiteral name, int64_t value) {
       if (value != kUnknown) json_.member(name, value);
     };
     const auto count = [&](JsonLiteral name, int64_t value) { json_.member(name, static_cast<uint64_t>(value)); };
-    const auto arguments = [&](int64_t string) {
-      if (string != 0) json_.member("arguments", trace_.string(string));
+    const auto node = [&](int64_t id) {
+      if (id != 0) count("graph node id", id);
     };
     switch (what.table) {
       case Table::kDispatch:
         number("dispatch", dispatch_id(what.cell<column::Dispatch::ordinal>()));
-        if (const int64_t node = what.cell<column::Dispatch::graph_node>(); node != 0) count("graph node", node);
-        arguments(what.cell<column::Dispatch::arguments>());
-        if (tracks_.stream(what.track) != kUnknown) count("stream", tracks_.stream(what.track));
+        node(what.cell<column::Dispatch::graph_node>());
+        put_arguments(told_, trace_.string(what.cell<column::Dispatch::arguments>()), json_);
         break;
       case Table::kCopy:
-        arguments(what.cell<column::Copy::arguments>());
+        put_arguments(told_, trace_.string(what.cell<column::Copy::arguments>()), json_);
         number("bytes", what.cell<column::Copy::bytes>());
+        node(what.cell<column::Copy::graph_node>());
         break;
       case Table::kFill:
         number("bytes", what.cell<column::Fill::bytes>());
+        node(what.cell<column::Fill::graph_node>());
         break;
       case Table::kAllocation:
-        number("bytes", what.cell<column::Allocation::bytes>());
-        count("address", what.cell<column::Allocation::address>());
+        describe_memory(what);
         break;
       case Table::kApi:
         if (const int64_t result = what.cell<column::Api::result>(); result != 0) number("result", result);
-        arguments(what.cell<column::Api::arguments>());
+        put_arguments(told_, trace_.string(what.cell<column::Api::arguments>()), json_);
         break;
       case Table::kMarker: {
         const int64_t payload = trace_.cell(Table::kLabel, what.dim, column::Label::payload);
@@ -228,10 +323,33 @@ class Exporter {
       default:
         what.each_own([&](const event::Column& column, int64_t cell) { put_cell(json_, column, cell); });
     }
-    if (what.correlation != 0) count("correlation", what.correlation);
+    if (external != 0) count("External id", external);
+    if (what.table == Table::kApi && is_operator(what)) {
+      // Readers tie arrows to the operators that have one.
+      int64_t sequence = 0;
+      arrows_.each(tracks_.process(what.track), what.correlation,
+                   [&](const OperatorArrows::ArrowEnd& end) { sequence = sequence == 0 ? end.arrow : sequence; });
+      if (sequence != 0) count("Sequence number", sequence);
+    }
+    if (what.correlation != 0 && !(what.table == Table::kApi && is_operator(what)))
+      count("correlation", what.correlation);
     if (what.end == kUnknown && what.table != Table::kSample && what.table != Table::kAllocation)
       json_.name("end").text("not recorded");
     json_.end_object().end_object();
+  }
+
+  // As torch tells of its allocators: memory taken back has a negative size.
+  void describe_memory(const Happening& what) {
+    const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, what.dim, at); };
+    const bool freed = is_free(cell(column::AllocationShape::operation));
+    const int64_t bytes = what.cell<column::Allocation::bytes>();
+    if (bytes != kUnknown) json_.member("Bytes", freed ? -bytes : bytes);
+    json_.member("Addr", static_cast<uint64_t>(what.cell<column::Allocation::address>()));
+    const int64_t device = cell(column::AllocationShape::device);
+    const bool on_device =
+        device != 0 || cell(column::AllocationShape::memory) == static_cast<int64_t>(event::MemoryKind::kDevice);
+    json_.member("Device Type", on_device ? 1 : 0);
+    json_.member("Device Id", device != 0 ? devices_.of(device) : -1);
   }
 
   // An argument of a table without a special rule; nothing for unknown values and references.
@@ -266,41 +384,36 @@ class Exporter {
     JsonWriter json(args, kCompactJson);
     switch (what.table) {
       case Table::kDispatch:
-        category = "kernel_dispatch";
+        category = "kernel";
         name = kernel_name(what);
-        put_shape(json, what.dim);
+        put_launch_shape(trace_, what.dim, json);
         break;
-      case Table::kCopy: {
-        category = "memory_copy";
-        const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, what.dim, at); };
-        name = copy_direction_name(cell(column::CopyShape::direction));
-        json.member("from", agents_.label(cell(column::CopyShape::source_device), options_.agent_index));
-        json.member("to", agents_.label(cell(column::CopyShape::target_device), options_.agent_index));
+      case Table::kCopy:
+        category = "gpu_memcpy";
+        name = copy_name(trace_, what.dim);
+        put_ends(json, what.dim);
         break;
-      }
       case Table::kFill:
-        category = "memory_fill";
-        name = "MEMORY_FILL";
+        category = "gpu_memset";
+        name = fill_name(trace_, what.dim);
         break;
-      case Table::kApi: {
-        const std::string_view api =
-            api_of(event::from_cell<event::Domain>(trace_.cell(Table::kFunction, what.dim, column::Function::domain)));
-        category = api.empty() ? "none" : fmt::format("{}_api", api);
+      case Table::kApi:
+        category = call_category(
+            event::from_cell<event::Domain>(trace_.cell(Table::kFunction, what.dim, column::Function::domain)));
         name = trace_.text(Table::kFunction, what.dim, column::Function::name);
         break;
-      }
-      case Table::kMarker:
-        category = "marker_api";
+      case Table::kMarker: {
+        const std::string_view domain = trace_.text(Table::kLabel, what.dim, column::Label::domain),
+                               group = trace_.text(Table::kLabel, what.dim, column::Label::category);
+        category = is_queue(what.track) ? "gpu_user_annotation" : range_category(domain, group);
         name = trace_.text(Table::kLabel, what.dim, column::Label::name);
-        if (const auto text = trace_.text(Table::kLabel, what.dim, column::Label::domain); !text.empty())
-          json.member("domain", text);
-        if (const auto text = trace_.text(Table::kLabel, what.dim, column::Label::category); !text.empty())
-          json.member("category", text);
+        if (!domain.empty()) json.member("domain", domain);
+        if (!group.empty() && group != category) json.member("category", group);
         break;
+      }
       case Table::kSync:
-        category = "synchronization";
-        name = fmt::format("wait for {}", event::to_string(static_cast<event::SyncKind>(
-                                              trace_.cell(Table::kSyncShape, what.dim, column::SyncShape::kind))));
+        category = "cuda_sync";  // torch's word on every vendor's device
+        name = sync_name(trace_.cell(Table::kSyncShape, what.dim, column::SyncShape::kind));
         break;
       case Table::kOverhead:
         category = "overhead";
@@ -310,14 +423,8 @@ class Exporter {
               trace_.cell(Table::kOverheadShape, what.dim, column::OverheadShape::kind)));
         break;
       case Table::kAllocation:
-        category = "memory_allocation";
-        name = trace_.cell(Table::kAllocationShape, what.dim, column::AllocationShape::operation) ==
-                       static_cast<int64_t>(event::AllocationOperation::kFree)
-                   ? "MEMORY_ALLOCATION_FREE"
-                   : "MEMORY_ALLOCATION_ALLOCATE";
-        json.member("agent",
-                    agents_.label(trace_.cell(Table::kAllocationShape, what.dim, column::AllocationShape::device),
-                                  options_.agent_index));
+        category = "cpu_instant_event";
+        name = "[memory]";
         break;
       case Table::kSample:
         category = "sample";
@@ -339,6 +446,14 @@ class Exporter {
     });
   }
 
+  // Between which devices a copy goes; the host has no number.
+  void put_ends(JsonWriter& json, int64_t shape) const {
+    const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, shape, at); };
+    if (const int64_t from = cell(column::CopyShape::source_device); from != 0)
+      json.member("fromDevice", devices_.of(from));
+    if (const int64_t to = cell(column::CopyShape::target_device); to != 0) json.member("toDevice", devices_.of(to));
+  }
+
   std::string_view kernel_name(const Happening& what) {
     if (options_.kernel_rename) {
       const Launch* const launch = launches_->find(tracks_.process(what.track), what.correlation, what.start);
@@ -346,24 +461,6 @@ class Exporter {
         return trace_.text(Table::kLabel, launch->label, column::Label::name);
     }
     return kernels_.name(what.dim);
-  }
-
-  void put_shape(JsonWriter& json, int64_t kernel) const {
-    const auto cell = [&](int at) { return trace_.cell(Table::kKernel, kernel, at); };
-    const auto number = [&](JsonLiteral key, int at) {
-      if (cell(at) != kUnknown) json.member(key, cell(at));
-    };
-    const auto extent = [&](JsonLiteral key, int x, int y, int z) {
-      if (cell(x) == kUnknown || cell(y) == kUnknown || cell(z) == kUnknown) return;
-      json.name(key).begin_array().value(cell(x)).value(cell(y)).value(cell(z)).end_array();
-    };
-    // Work-items, as everywhere in tacho; torch.profiler's files give workgroups.
-    extent("grid items", column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z);
-    extent("workgroup", column::Kernel::group_x, column::Kernel::group_y, column::Kernel::group_z);
-    number("registers", column::Kernel::registers);
-    number("static shared memory", column::Kernel::shared_static);
-    number("dynamic shared memory", column::Kernel::shared_dynamic);
-    number("private memory", column::Kernel::private_bytes);
   }
 
   // "inner < outer": the functions of a stack.
@@ -380,24 +477,29 @@ class Exporter {
 
   // Draws an arrow from the call that launched it. Viewers bind both ends to the slices around these moments, so the
   // call's slice must come first in the file. It does: calls begin before the work that they cause.
-  void flow(const Happening& what, const Line& line, int64_t start) {
-    const Launch* const launch = calls_.find(tracks_.process(what.track), what.correlation);
-    if (launch == nullptr) return;
-    const auto caller = line_of_thread(launch->track);
+  void flow(const Cause& launch, const Line& line, int64_t start) {
+    const auto caller = line_of_thread(launch.track);
     if (caller == nullptr) return;
-    const int64_t call = clock_(launch->start);
+    const int64_t call = clock_(launch.start);
     if (call > start) return;  // clock error; an arrow back in time would bind to other slices
     ++flows_;
-    const auto arrow = [&](JsonLiteral phase, const Line& place, int64_t time, bool end) {
-      json_.burst(kMostOfBeginning, [&](auto& json) {
-        json.newline().begin_object().name("ph").text(phase);
-        if (end) json.name("bp").text("e");
-        json.name("cat").text("ac2g").name("name").text("ac2g").splice(place.numbers);
-        json.name("ts").microseconds(time - base_).member("id", flows_).end_object();
-      });
-    };
-    arrow("s", *caller, call, false);
-    arrow("f", line, start, true);
+    arrow("s", "ac2g", *caller, call, flows_);
+    arrow("f", "ac2g", line, start, flows_);
+  }
+
+  void forward_arrows(const Happening& what, const Line& line, int64_t start) {
+    arrows_.each(tracks_.process(what.track), what.correlation, [&](const OperatorArrows::ArrowEnd& end) {
+      arrow(end.begins ? JsonLiteral("s") : JsonLiteral("f"), "fwdbwd", line, start, end.arrow);
+    });
+  }
+
+  void arrow(JsonLiteral phase, JsonLiteral kind, const Line& line, int64_t time, int64_t id) {
+    json_.burst(kMostOfBeginning, [&](auto& json) {
+      json.newline().begin_object().name("ph").text(phase);
+      if (phase.text() == "f") json.name("bp").text("e");
+      json.name("cat").text(kind).name("name").text(kind).splice(line.numbers);
+      json.name("ts").microseconds(time - base_).member("id", id).end_object();
+    });
   }
 
   const Line* line_of_thread(int64_t track) {
@@ -446,16 +548,21 @@ class Exporter {
   OutputClock clock_;
   Agents agents_;
   Tracks tracks_;
+  TorchDevices devices_;
   KernelNames kernels_;
   Timeline timeline_;
-  CallIndex<Launch> calls_;             // where arrows start; the sweep itself fills it
+  OperatorArrows arrows_;
+  CallIndex<Cause> calls_;              // where arrows start; the sweep itself fills it
   std::vector<bool> calls_runtime_;     // by row of table function
   std::unique_ptr<Launches> launches_;  // names for --kernel-rename
   std::vector<Line> lanes_;
   std::unordered_map<int64_t, Line> points_;
   std::unordered_map<int64_t, uint32_t> thread_lines_;
   std::vector<bool> named_processes_;
+  std::unordered_map<int64_t, std::vector<Around>> around_;  // by track: operators open on a thread
   std::vector<std::string> counter_names_;
+  std::vector<std::string> places_;  // by track
+  std::vector<std::pair<std::string_view, std::string_view>> told_;
   std::vector<std::string> ready_[event::kFactTables];
   std::string scratch_;
   int64_t base_ = 0, last_ = 0, flows_ = 0, next_line_ = 0x7fffffff;

@@ -50,7 +50,7 @@ TEST(ChromeJson, SlicesFlowsCounters) {
           "c=[i for i in x if i['name'].startswith('cl')][0]\n"
           "k=[i for i in x if i['name']=='k']\n"
           "print(c['ts'],c['dur'],c['cat'],c['pid'],c['tid'],c['args'])\n"
-          "print(k[0]['ts'],k[0]['dur'],k[0]['cat'],k[0]['tid']!=k[1]['tid'],k[0]['args']['correlation'],k[0]['args']['workgroup'])\n"
+          "print(k[0]['ts'],k[0]['dur'],k[0]['cat'],k[0]['tid']!=k[1]['tid'],k[0]['args']['correlation'],k[0]['args']['grid'],k[0]['args']['block'],k[0]['args']['device'],k[0]['args']['stream'])\n"
           ""
           "s=[i for i in e if i['ph']=='s']; f=[i for i in e if i['ph']=='f']\n"
           "print(len(s),len(f),s[0]['id']==f[0]['id'],s[0]['tid']==c['tid'],f[0]['tid']==k[0]['tid'],s[0]['ts'],f[0]['ts'],f[0]['bp'])\n"
@@ -58,15 +58,15 @@ TEST(ChromeJson, SlicesFlowsCounters) {
           "print([(i['name'],i['args']['value'],i['ts']) for i in e if i['ph']=='C'])\n"
           "print([(i['name'],i['ts'],i['s']) for i in e if i['ph']=='i'])\n"
           "print([i['args']['name'] for i in e if i['ph']=='M'])\n"
-          "m=[i for i in x if i['cat']=='memory_copy'][0]; print(m['name'],m['args'])\n"
+          "m=[i for i in x if i['cat']=='gpu_memcpy'][0]; print(m['name'],m['args'])\n"
           "print(d['baseTimeNanoseconds'],d['metadata']['boottimeOfZeroNanoseconds'])\n"),
-      "0.0 2.001 opencl_api 77 77 {'correlation': 5}\n"
-      "10.0 1.234 kernel_dispatch True 5 [64, 1, 1]\n"
+      "0.0 2.001 opencl_runtime 77 77 {'correlation': 5}\n"
+      "10.0 1.234 kernel True 5 [16, 1, 1] [64, 1, 1] 0 1\n"
       "1 1 True True True 0.0 10.0 e\n"
       "[('power Agent 1 (W)', 99.5, 0.2)]\n"
       "[('mark', 0.1, 't')]\n"
       "['app', 'app', 'COMPUTE Agent [1] QUEUE [0] GPU', 'COMPUTE Agent [1] QUEUE [0] GPU (2)']\n"
-      "MEMORY_COPY_DEVICE_TO_HOST {'from': 'Agent 1', 'to': 'Agent 0', 'bytes': 77}\n"
+      "Memcpy DtoH (Unknown -> Unknown) {'fromDevice': 0, 'device': 0, 'stream': 1, 'bytes': 77}\n"
       "1000005000000 5000000\n");
 }
 

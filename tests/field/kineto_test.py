@@ -71,6 +71,25 @@ class Scopes(Kineto):
     def test_ranks_with_one_pid(self):
         self.check_ranks(self.trace(rank(0, 83) + rank(1, 83)), 2)
 
+    def test_ranks_sorted_by_time(self):
+        for gpus in ((0, 1), (0, 0)):
+            events = [event for number in (0, 1) for event in rank(number, 83 + number, at=1000 + 7 * number, gpu=gpus[number])]
+            named = [event for event in events if "ts" not in event]
+            path = self.trace(named + sorted((event for event in events if "ts" in event), key=lambda event: event["ts"]))
+            self.check_ranks(path, 2)
+        self.assertIn("share correlations", self.info(path))
+
+    def test_a_block_that_comes_twice(self):
+        path = self.trace(rank(0, 83) + rank(0, 83))
+        self.assertEqual(self.devices_of_kernels(path), [["k0", 2, 1, 6, 83]])
+
+    def test_ranks_that_collectives_tell(self):
+        told = {"Rank": 1, "Process Group Name": "0", "Process Group Description": "default_pg", "External id": 50}
+        other = {"Rank": 5, "Process Group Name": "3", "Process Group Description": "tp", "External id": 51}
+        path = self.trace(rank(0, 83) + [span("record_param_comms", 900, 1, "cpu_op", 84, 84, **args) for args in (other, told)]
+                          + rank(1, 84))
+        self.assertEqual(self.query(path, "select pid, rank from tacho.process order by pid"), [[83, None], [84, 1]])
+
     def test_ranks_in_several_documents(self):
         text = "\n".join(json.dumps({"traceEvents": rank(number, 83), "distributedInfo": {"rank": number}}) for number in (0, 1))
         path = self.written("t.json", text)
@@ -225,6 +244,15 @@ class Torch(Kineto):
             path = self.trace([operator("aten::a", 10, 50, 1), launch(20, 9, name="enqueue", cat=cat), kernel("k", 40, 5, 9)])
             self.assertEqual(self.device_ns(path)["aten::a"], 5_000, cat)
             self.assertIn(["enqueue"], self.query(path, "select name from tacho.api"))
+
+    def test_what_a_kernel_event_tells(self):
+        path = self.trace([kernel("k", 1, 5, 3, priority=-2, grid=[4, 1, 1], block=[32, 1, 1],
+                                  **{"graph id": 6, "graph node id": 9, "Collective name": "allreduce", "Seq": 17,
+                                     "Comms Id": 123456789012})])
+        self.assertEqual(self.query(path, "select d.graph_node, k.graph, d.arguments from tacho.dispatch d "
+                                    "join tacho.kernel k on k.id = d.dim"),
+                         [[9, 6, "Collective name=allreduce, Seq=17, Comms Id=123456789012"]])
+        self.assertIn(["priority", "-2"], self.query(path, "select key, value from tacho.property"))
 
     def test_copies_in_any_words(self):
         words = {"Memcpy HtoD (Pageable -> Device)": "host to device", "MemcpyD2H": "device to host", "Memcpy M2D(Copy)": "host to device",

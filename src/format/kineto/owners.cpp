@@ -112,14 +112,18 @@ bool Owners::is_block_again(const Host& host, const Event& event) const {
 void Owners::host_seen(const Event& event) {
   const int64_t key = number(event.process);
   if (key == 0) return;  // Python functions of threads without a system id
+  if (sorted_) in_time(event);
   const auto [place, fresh] = host_places_.try_emplace({block_, key}, static_cast<int64_t>(hosts_.size()));
   if (fresh) {
     const int64_t row = process(event.process);
+    mixed_ = mixed_ || (any_host_ && sorted_);
+    block_hosts_.push_back(hosts_.size());
     hosts_.push_back({.process = row, .devices = any_host_ ? -1 : block_});
     any_host_ = true;
   } else if (is_block_again(hosts_[static_cast<size_t>(place->second)], event)) {
     block_ = tracker_.new_scope();
-    any_host_ = false;
+    any_host_ = mixed_ = false;
+    block_hosts_.clear();
     last_pid_ = kUnknown;
     return host_seen(event);
   }
@@ -129,7 +133,71 @@ void Owners::host_seen(const Event& event) {
   if (event.time != kUnknown) host.last = std::max(host.last, event.time);
   if (event.external != kUnknown) host.external = std::max(host.external, event.external);
   if (event.correlation != kUnknown) host.correlation = std::max(host.correlation, event.correlation);
+  // Of the group of all ranks the number within it is the rank.
+  if (event.rank >= 0 && !host.ranked &&
+      (event.collective.group == "0" || event.collective.group_description == "default_pg")) {
+    writer_.update(Table::kProcess, host.process, column::Process::rank, event.rank);
+    host.ranked = true;
+  }
   current_ = key;
+  if (sorted_ || mixed_) call_seen(event, static_cast<size_t>(place->second));
+}
+
+void Owners::in_time(const Event& event) {
+  if (event.time == kUnknown) return;
+  sorted_ = sorted_ && event.time >= last_time_;
+  last_time_ = event.time;
+}
+
+void Owners::call_seen(const Event& event, size_t host) {
+  if (event.correlation == kUnknown || event.correlation == 0) return;
+  if (calls_.size() >= kMostCalls) {
+    older_calls_ = std::move(calls_);
+    calls_.clear();
+  }
+  calls_[{event.correlation, static_cast<int64_t>(host)}] = event.time * 2;
+}
+
+// Of the hosts whose calls have the work's correlation the one whose call came first and has no work yet. A GPU that
+// has only worked for one host is that host's.
+size_t Owners::caller(const Event& event) {
+  const auto [device, fresh] =
+      device_hosts_.try_emplace({block_, event.device != kUnknown ? event.device : event.process.number}, kShared - 1);
+  size_t best = SIZE_MAX;
+  int64_t best_call = 0;
+  for (const size_t host : block_hosts_) {
+    const std::array<int64_t, 2> key = {event.correlation, static_cast<int64_t>(host)};
+    auto call = calls_.find(key);
+    if (call == calls_.end() && (call = older_calls_.find(key)) == older_calls_.end()) continue;
+    const bool has_work = call->second % 2 != 0, own = device->second == static_cast<int64_t>(host);
+    const bool better = best == SIZE_MAX || (best_call % 2 != 0 && !has_work) ||
+                        (has_work == (best_call % 2 != 0) &&
+                         (own || (device->second != static_cast<int64_t>(best) && call->second < best_call)));
+    if (better) {
+      best = host;
+      best_call = call->second;
+    }
+  }
+  if (best == SIZE_MAX) return device->second >= 0 ? static_cast<size_t>(device->second) : SIZE_MAX;
+  const std::array<int64_t, 2> key = {event.correlation, static_cast<int64_t>(best)};
+  if (const auto call = calls_.find(key); call != calls_.end()) call.value() |= 1;
+  if (device->second == kShared - 1)
+    device.value() = static_cast<int64_t>(best);
+  else if (device->second != static_cast<int64_t>(best))
+    device.value() = kShared;
+  if (device->second == kShared && !told_shared_) {
+    writer_.note(0, event::NoteSeverity::kWarning,
+                 "several processes of this file, sorted by time, use GPUs of one number and share correlations: where "
+                 "those do not tell whose work it was, the order of time does");
+    told_shared_ = true;
+  }
+  return best;
+}
+
+Owners::Owner Owners::owned_by(size_t at) {
+  Host& host = hosts_[at];
+  if (host.devices < 0) host.devices = tracker_.new_scope(host.process);
+  return {host.process, host.devices};
 }
 
 void Owners::document_begins() {
@@ -152,11 +220,12 @@ Owners::Owner Owners::owner(const Event& event) {
   if (key != event.device && key != 0)
     if (const auto place = host_places_.find({block_, key}); place != host_places_.end())
       return {hosts_[static_cast<size_t>(place->second)].process, block_};
-  const auto place = any_host_ ? host_places_.find({block_, current_}) : host_places_.end();
-  if (place == host_places_.end()) return {main_process(), block_};
-  Host& host = hosts_[static_cast<size_t>(place->second)];
-  if (host.devices < 0) host.devices = tracker_.new_scope(host.process);
-  return {host.process, host.devices};
+  if (!any_host_) return {main_process(), block_};
+  if (sorted_) in_time(event);
+  if (mixed_ && event.correlation != kUnknown)
+    if (const size_t host = caller(event); host != SIZE_MAX) return owned_by(host);
+  const auto place = host_places_.find({block_, current_});
+  return place != host_places_.end() ? owned_by(static_cast<size_t>(place->second)) : Owner{main_process(), block_};
 }
 
 void Owners::name_process(const Event& event) {

@@ -23,6 +23,8 @@ namespace tacho::format::kineto {
 /// work, whose pid is only a GPU's number, belongs to the process whose operators or calls came last. Ranks in
 /// containers may all have one pid: behind the names, operators of the same pid that go back in time and take their ids
 /// again are another rank's.
+/// Where the events of several processes were sorted by time instead, work belongs to the process whose call has its
+/// correlation.
 class Owners {
  public:
   using ScopeId = imported::ScopeId;
@@ -100,13 +102,15 @@ class Owners {
     ScopeId devices = -1;  // -1 = no device work yet
     int64_t last = event::kUnknown, external = event::kUnknown, correlation = event::kUnknown;  // the greatest
     bool named = false;                                                                         // after its events
+    bool ranked = false;  // its collectives told its rank
   };
   struct Name {
     int64_t text = 0;  // row
     int64_t gpu = event::kUnknown;
   };
 
-  static constexpr size_t kMostNames = 1 << 20;
+  static constexpr size_t kMostNames = 1 << 20, kMostCalls = 1 << 17;
+  static constexpr int64_t kShared = -1;
 
   const TextId* text_id(int64_t number) const {
     return number < -1 && static_cast<size_t>(-number - 2) < text_ids_.size()
@@ -114,13 +118,24 @@ class Owners {
                : nullptr;
   }
   int64_t make_process(const Id& pid, int64_t key);
+  void in_time(const Event& event);
+  void call_seen(const Event& event, size_t host);
+  size_t caller(const Event& event);
+  Owner owned_by(size_t host);
   bool is_block_again(const Host& host, const Event& event) const;
 
   trace::TraceWriter& writer_;
   imported::ImportTracker tracker_;
   ScopeId block_ = 0;
   bool any_host_ = false;  // in this block
-  int64_t current_ = 0;    // key of the current host
+  // Whether the events so far came in order of time, and whether several hosts' events are mixed in that order.
+  bool sorted_ = true, mixed_ = false;
+  int64_t last_time_ = event::kUnknown;
+  std::vector<size_t> block_hosts_;   // of this block
+  NumberMap<2> calls_, older_calls_;  // by correlation and host: time of the call, twice that, plus 1 if it has work
+  NumberMap<2> device_hosts_;         // by block and GPU: the only host whose work it has done, or kShared
+  bool told_shared_ = false;
+  int64_t current_ = 0;  // key of the current host
   tsl::robin_map<std::string, int64_t> texts_;
   std::vector<TextId> text_ids_;
   tsl::robin_map<std::string, ScopeId> labels_;

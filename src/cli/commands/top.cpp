@@ -93,6 +93,10 @@ std::string disordered_times(int64_t count) {
   return count == 1 ? std::string("1 operation ends before it starts: its duration is not known")
                     : fmt::format("{} operations end before they start: their durations are not known", count);
 }
+std::string unmeasured_times(int64_t count) {
+  return count == 1 ? std::string("1 operation was not measured: it has no times")
+                    : fmt::format("{} operations were not measured: they have no times", count);
+}
 
 }  // namespace
 
@@ -129,6 +133,7 @@ int run_top(int argc, char** argv) {
     };
     if (top->unusable > 0) remarks.push_back(unusable_times(top->unusable));
     if (top->disordered > 0) remarks.push_back(disordered_times(top->disordered));
+    if (top->unmeasured > 0) remarks.push_back(unmeasured_times(top->unmeasured));
     if (top->duplicates > 0)
       remarks.push_back(fmt::format("rpd.top counts {} operation{} less: upstream's view drops those that equal "
                                     "another one in name, start and end",
@@ -182,6 +187,7 @@ int run_busy(int argc, char** argv) {
     last = busy->last;
     if (busy->unusable > 0) remarks.push_back(unusable_times(busy->unusable));
     if (busy->disordered > 0) remarks.push_back(disordered_times(busy->disordered));
+    if (busy->unmeasured > 0) remarks.push_back(unmeasured_times(busy->unmeasured));
   } else {
     const auto trace = open_trace(file);
     if (!trace) return complain(kBadInput, trace.error().message);

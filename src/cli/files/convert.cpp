@@ -74,7 +74,7 @@ bool same_file(const std::string& a, const std::string& b) {
 bool is_rpd(const std::string& path) {
   std::FILE* const file = std::fopen(path.c_str(), "rbe");
   if (file == nullptr) return false;
-  char head[64];
+  char head[4096];
   const size_t got = std::fread(head, 1, sizeof head, file);
   std::fclose(file);
   return format::rpd::accepts(path, {head, got}, false);

@@ -50,6 +50,12 @@ class UnmeasuredRows {
     last_ = std::max(last_, start + std::max<int64_t>(duration, 0));
   }
   static bool looks_so(int64_t start, int64_t duration) { return start == 0 && duration == 0; }
+  /// Whether 0 is that far from all other times, which lie between `first` and `last`.
+  static bool is_far(int64_t first, int64_t last) {
+    if (first > last || (first <= 0 && last >= 0)) return false;
+    const auto nearest = static_cast<uint64_t>(first > 0 ? first : -last);
+    return nearest > std::max(kNear, static_cast<uint64_t>(last) - static_cast<uint64_t>(first));
+  }
   void take(const event::row::Dispatch& row) { held_.dispatches.add({row}); }
   void take(const event::row::Copy& row) { held_.copies.add({row}); }
   void take(const event::row::Fill& row) { held_.fills.add({row}); }
@@ -57,7 +63,7 @@ class UnmeasuredRows {
   /// call_end(track, correlation): when the call that caused the row ended, kUnknown = not known.
   template <typename CallEnd>
   Status finish(trace::TraceWriter& writer, CallEnd call_end) {
-    const bool far = is_far();
+    const bool far = is_far(first_, last_);
     TACHO_ASSIGN(const int64_t kernels, drain(writer, held_.dispatches, far, call_end));
     TACHO_ASSIGN(const int64_t copies, drain(writer, held_.copies, far, call_end));
     TACHO_ASSIGN(const int64_t fills, drain(writer, held_.fills, far, call_end));
@@ -87,12 +93,6 @@ class UnmeasuredRows {
 
   // Less than this is no distance between two clocks.
   static constexpr uint64_t kNear = 1000000;  // ns
-
-  bool is_far() const {
-    if (first_ > last_ || (first_ <= 0 && last_ >= 0)) return false;
-    const auto nearest = static_cast<uint64_t>(first_ > 0 ? first_ : -last_);
-    return nearest > std::max(kNear, static_cast<uint64_t>(last_) - static_cast<uint64_t>(first_));
-  }
 
   // Adds the rows; returns how many there were.
   template <typename Row, typename CallEnd>

@@ -10,8 +10,12 @@
 #include "base/files/sorted_file.h"
 #include "base/number_map.h"
 #include "event/times.h"
+#include "format/import/rows.h"
+#include "format/import/times.h"
+#include "format/import/words.h"
 #include "format/rpd/op_type.h"
 #include "format/rpd/rpd.h"
+#include "format/sqlite/unpack.h"
 #include "trace/write/writer.h"
 
 namespace tacho::format::rpd {
@@ -53,20 +57,11 @@ class Strings {
   bool valid_ = false;
 };
 
+// A stated domain of which the functions' names say too little comes first.
 Domain domain_of(std::string_view function, std::string_view stated) {
-  const auto upper = [&](size_t at) { return at < function.size() && function[at] >= 'A' && function[at] <= 'Z'; };
-  if (stated == "python") return Domain::kPython;
-  if (stated == "hip") return Domain::kHipRuntime;
-  if (stated == "hsa") return Domain::kHsa;
-  if (function.starts_with("hip")) return Domain::kHipRuntime;
-  if (function.starts_with("cuda")) return Domain::kCudaRuntime;
-  if (function.starts_with("cu") && upper(2)) return Domain::kCudaDriver;
-  if (function.starts_with("hsa_")) return Domain::kHsa;
-  if (function.starts_with("nccl")) return Domain::kRccl;
-  if (function.starts_with("cl") && upper(2)) return Domain::kOpenCL;
-  if (function.starts_with("aten::")) return Domain::kOperator;
-  if (stated == "cuda") return Domain::kCudaRuntime;
-  return Domain::kUnknown;
+  if (stated == "python" || stated == "hip" || stated == "hsa") return imported::domain_of_word(stated);
+  const Domain told = imported::domain_of_function(function);
+  return told != Domain::kUnknown ? told : imported::domain_of_word(stated);
 }
 
 // The ids that exist, as runs: ids ascend in a table, with few gaps.
@@ -121,7 +116,7 @@ class Reader {
   };
 
   struct Operation {
-    int64_t start = 0, duration = 0, type_id = kUnknown, name_id = 0;
+    int64_t id = 0, start = 0, duration = 0, type_id = kUnknown, name_id = 0;
     OpType type;
     int64_t correlation = 0, process = 0, gpu = 0, queue = 0, sequence = 0, track = 0;
     int64_t node = 0;             // of a graph
@@ -129,7 +124,11 @@ class Reader {
   };
 
   Status read_launches();
-  Status read_copy_calls();
+  Status read_launches(const sqlite::StoredTable& table, KeyIndex<Launch>& launches);
+  Status read_copies();
+  Status read_copies(const sqlite::StoredTable& table, KeyIndex<CopyCall>& copies);
+  const Launch* launch_of(const Operation& of);
+  const CopyCall* copy_of(const Operation& of);
   Status read_calls();
   Status read_links();
   Status read_operations();
@@ -146,16 +145,25 @@ class Reader {
   const Name& name_of(int64_t name_id, int64_t domain_id);
   int64_t text_row(int64_t string_id);  // trace string; kUnknown if there is none
   int64_t kernel_row(int64_t name_id, int64_t type_id, int64_t shape, bool items, const OpType& type);
+  template <event::FactRow R>
+  void add_work(const R& row) {
+    if (imported::UnmeasuredRows::looks_so(row.start, row.duration)) return unmeasured_.take(row);
+    unmeasured_.saw(row.start, row.duration);
+    writer_.add(row);
+  }
+  Status add_unmeasured();
   void bad(Table table, int64_t count = 1) { writer_.lose(0, table, event::LossReason::kBadInput, count); }
 
   const Database& db_;
   trace::TraceWriter& writer_;
   int version_ = 0;
+  imported::UnmeasuredRows unmeasured_;
   std::unique_ptr<Strings> strings_, ustrings_;
-  KeyIndex<Launch> launches_;
+  // By the call's id and, in files of schema 1, by the operation's.
+  KeyIndex<Launch> launches_, launches_of_operations_;
   std::vector<Shape> shapes_;
   NumberMap<8> shape_index_;
-  KeyIndex<CopyCall> copy_calls_;
+  KeyIndex<CopyCall> copies_, copies_of_operations_;
   KeyIndex<int64_t> process_runs_;  // first API id of a run -> process
   KeyIndex<int64_t> special_;       // API ids of launches in work-items (1) and of graphs (2)
   KeyIndex<int64_t> cause_;         // operation id -> API id
@@ -182,13 +190,7 @@ int64_t Reader::process_of_pid(int64_t pid) {
 int64_t Reader::thread_track(int64_t pid, int64_t tid) {
   const auto [found, fresh] = tracks_.try_emplace({pid, tid}, 0);
   if (fresh) {
-    const int64_t process = process_of_pid(pid);
-    const int64_t thread = writer_.dimension(row::Thread{.process = process, .tid = tid});
-    found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kThread,
-                                                 .process = process,
-                                                 .thread = thread,
-                                                 .native = tid,
-                                                 .category = writer_.string("thread")});
+    found.value() = imported::thread_line(writer_, process_of_pid(pid), tid, tid);
   }
   return found->second;
 }
@@ -240,40 +242,67 @@ const Reader::Name& Reader::name_of(int64_t name_id, int64_t domain_id) {
   return names_[static_cast<size_t>(found->second)];
 }
 
-Status Reader::read_launches() {
-  const sqlite::StoredTable* const table = db_.table("rocpd_kernelapi");
-  if (table == nullptr) return {};
-  NamedScan scan(db_, *table,
-                 {"api_ptr_id", "gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ", "groupSegmentSize",
-                  "privateSegmentSize"});
+// Schema 2 and later tell a launch's shape by the call that launched, schema 1 by the operation, with other spellings.
+Status Reader::read_launches(const sqlite::StoredTable& table, KeyIndex<Launch>& launches) {
+  const bool first = table.column("op_ptr_id") >= 0;
+  NamedScan scan(
+      db_, table,
+      {first ? "op_ptr_id" : "api_ptr_id", "gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ",
+       first ? "groupSegementSize" : "groupSegmentSize", first ? "privateSegementSize" : "privateSegmentSize"});
   while (scan.next()) {
     Shape shape;
     for (int i = 0; i < 3; ++i) {
-      shape.grid[i] = scan.number(1 + i, kUnknown);
-      shape.group[i] = scan.number(4 + i, kUnknown);
+      // No launch has 0 workgroups: the columns are NOT NULL.
+      shape.grid[i] = scan.number(1 + i, 0) > 0 ? scan.number(1 + i) : kUnknown;
+      shape.group[i] = scan.number(4 + i, 0) > 0 ? scan.number(4 + i) : kUnknown;
     }
-    shape.shared = scan.number(7, kUnknown);
-    shape.priv = scan.number(8, kUnknown);
+    shape.shared = scan.number(7);
+    shape.priv = scan.number(8);
     const auto [found, fresh] =
         shape_index_.try_emplace(std::bit_cast<std::array<int64_t, 8>>(shape), static_cast<int64_t>(shapes_.size()));
     if (fresh) shapes_.push_back(shape);
-    launches_.add(scan.number(0), {found->second});
+    launches.add(scan.id(0), {found->second});
   }
-  TACHO_TRY(scan.status());
+  return scan.status();
+}
+
+Status Reader::read_launches() {
+  if (const sqlite::StoredTable* const table = db_.table("rocpd_kernelapi"))
+    TACHO_TRY(read_launches(*table, launches_));
+  if (const sqlite::StoredTable* const table = db_.table("rocpd_kernelop"))
+    TACHO_TRY(read_launches(*table, launches_of_operations_));
+  TACHO_TRY(launches_of_operations_.finish());
   return launches_.finish();
 }
 
-Status Reader::read_copy_calls() {
-  const sqlite::StoredTable* const table = db_.table("rocpd_copyapi");
-  if (table == nullptr) return {};
-  NamedScan scan(db_, *table, {"api_ptr_id", "size", "sync"});
+Status Reader::read_copies(const sqlite::StoredTable& table, KeyIndex<CopyCall>& copies) {
+  NamedScan scan(db_, table, {table.column("op_ptr_id") >= 0 ? "op_ptr_id" : "api_ptr_id", "size", "sync"});
   while (scan.next()) {
-    const int64_t size = scan.number(1, kUnknown);
+    const int64_t size = scan.number(1);
     // The column is NOT NULL: writers that do not know a size, tacho among them, say 0.
-    copy_calls_.add(scan.number(0), {size <= 0 ? kUnknown : size, scan.number(2, 0)});
+    copies.add(scan.id(0), {size <= 0 ? kUnknown : size, scan.number(2)});
   }
-  TACHO_TRY(scan.status());
-  return copy_calls_.finish();
+  return scan.status();
+}
+
+Status Reader::read_copies() {
+  if (const sqlite::StoredTable* const table = db_.table("rocpd_copyapi")) TACHO_TRY(read_copies(*table, copies_));
+  if (const sqlite::StoredTable* const table = db_.table("rocpd_copyop"))
+    TACHO_TRY(read_copies(*table, copies_of_operations_));
+  TACHO_TRY(copies_of_operations_.finish());
+  return copies_.finish();
+}
+
+const Reader::Launch* Reader::launch_of(const Operation& of) {
+  if (const auto* const own = launches_of_operations_.find(of.id)) return &own->value;
+  const auto* const of_call = of.correlation != 0 ? launches_.find(of.correlation) : nullptr;
+  return of_call != nullptr ? &of_call->value : nullptr;
+}
+
+const Reader::CopyCall* Reader::copy_of(const Operation& of) {
+  if (const auto* const own = copies_of_operations_.find(of.id)) return &own->value;
+  const auto* const of_call = of.correlation != 0 ? copies_.find(of.correlation) : nullptr;
+  return of_call != nullptr ? &of_call->value : nullptr;
 }
 
 Status Reader::read_calls() {
@@ -287,9 +316,9 @@ Status Reader::read_calls() {
   // A file with arguments in JSON comes from rocprofiler-sdk, whose grids are always in work-items.
   bool sdk_known = false, sdk = false;
   while (scan.next()) {
-    const int64_t id = scan.number(0);
-    const int64_t pid = scan.number(1, kUnknown), tid = scan.number(2, kUnknown);
-    const int64_t start = scan.number(3, kUnknown), end = scan.number(4, kUnknown);
+    const int64_t id = scan.id(0);
+    const int64_t pid = scan.number(1), tid = scan.number(2);
+    const int64_t start = scan.number(3), end = scan.number(4);
     if (!sane(start) || !sane(end) || pid == kUnknown) {
       bad(Table::kApi);
       continue;
@@ -302,7 +331,7 @@ Status Reader::read_calls() {
       if (process != run_process) process_runs_.add(id, process);
       run_process = process;
     }
-    const int64_t name_id = scan.number(5, kUnknown), domain_id = scan.number(7, kUnknown);
+    const int64_t name_id = scan.number(5), domain_id = scan.number(7);
     if (name_id != last_name || domain_id != last_domain) {
       name = name_of(name_id, domain_id);
       last_name = name_id;
@@ -310,7 +339,8 @@ Status Reader::read_calls() {
     }
     const int64_t duration = event::duration_between(start, end);
     disordered += duration == kUnknown;
-    const int64_t args_id = scan.number(6, kUnknown);
+    unmeasured_.saw(start, duration);
+    const int64_t args_id = scan.number(6);
     if (name.marker) {
       std::string_view text;
       if (!arguments.find(args_id, text)) {
@@ -378,7 +408,7 @@ Status Reader::read_links() {
   if (table == nullptr) return {};
   NamedScan scan(db_, *table, {"api_id", "op_id"});
   while (scan.next()) {
-    cause_.add(scan.number(1), scan.number(0));
+    cause_.add(scan.id(1), scan.id(0));
     ++links_;
   }
   TACHO_TRY(scan.status());
@@ -392,29 +422,13 @@ int64_t Reader::kernel_row(int64_t name_id, int64_t type_id, int64_t shape_at, b
   int64_t name = text_row(name_id);
   if (name <= 0) name = text_row(type_id);  // like upstream's views: no description means the type's name
   if (name < 0) name = 0;
-  int64_t grid[3] = {kUnknown, kUnknown, kUnknown}, group[3] = {kUnknown, kUnknown, kUnknown};
-  int64_t shared = kUnknown, priv = kUnknown;
-  if (shape_at >= 0) {
-    const Shape& shape = shapes_[static_cast<size_t>(shape_at)];
-    shared = shape.shared;
-    priv = shape.priv;
-    for (int i = 0; i < 3; ++i) {
-      group[i] = shape.group[i];
-      grid[i] = shape.grid[i];
-      if (!items && grid[i] > 0 && group[i] > 0 && __builtin_mul_overflow(grid[i], group[i], &grid[i]))
-        grid[i] = kUnknown;
-    }
-  }
-  const int64_t row = writer_.dimension(row::Kernel{.name = name,
-                                                    .kind = type.dispatch,
-                                                    .grid_x = grid[0],
-                                                    .grid_y = grid[1],
-                                                    .grid_z = grid[2],
-                                                    .group_x = group[0],
-                                                    .group_y = group[1],
-                                                    .group_z = group[2],
-                                                    .shared_dynamic = shared,
-                                                    .private_bytes = priv});
+  static constexpr Shape kNone = {{kUnknown, kUnknown, kUnknown}, {kUnknown, kUnknown, kUnknown}, kUnknown, kUnknown};
+  const Shape& shape = shape_at >= 0 ? shapes_[static_cast<size_t>(shape_at)] : kNone;
+  row::Kernel values = imported::launch_of(name, shape.grid, shape.group, items);
+  values.kind = type.dispatch;
+  values.shared_dynamic = shape.shared;
+  values.private_bytes = shape.priv;
+  const int64_t row = writer_.dimension(values);
   kernels_[{name_id, type_id, shape_at, items ? 1 : 0}] = row;
   return row;
 }
@@ -437,39 +451,39 @@ Result<int64_t> Reader::queue_track(const Operation& of) {
 }
 
 void Reader::add_dispatch(const Operation& of) {
-  const auto* const launch = of.correlation != 0 ? launches_.find(of.correlation) : nullptr;
+  const Launch* const launch = launch_of(of);
   const bool items = all_items_ || (launch != nullptr && of.launches_items);
-  const std::array<int64_t, 4> key = {of.name_id, of.type_id, launch != nullptr ? launch->value.shape : -1,
-                                      items ? 1 : 0};
+  const std::array<int64_t, 4> key = {of.name_id, of.type_id, launch != nullptr ? launch->shape : -1, items ? 1 : 0};
   if (key != last_kernel_key_) {
     OpType as = of.type;
     if (as.table != Table::kDispatch) as.dispatch = event::DispatchKind::kTask;
     last_kernel_ = kernel_row(key[0], key[1], key[2], items, as);
     last_kernel_key_ = key;
   }
-  writer_.add(row::Dispatch{.track = of.track,
-                            .start = of.start,
-                            .duration = of.duration,
-                            .dim = last_kernel_,
-                            .correlation = of.correlation,
-                            .graph_node = of.node});
+  add_work(row::Dispatch{.track = of.track,
+                         .start = of.start,
+                         .duration = of.duration,
+                         .dim = last_kernel_,
+                         .correlation = of.correlation,
+                         .graph_node = of.node});
 }
 
 void Reader::add_copy_or_fill(const Operation& of) {
-  const auto* const call = of.correlation != 0 ? copy_calls_.find(of.correlation) : nullptr;
-  const int64_t bytes = call != nullptr ? call->value.size : kUnknown;
-  const int64_t asynchronous = call != nullptr ? (call->value.synchronous == 0 ? 1 : 0) : kUnknown;
+  const CopyCall* const copy = copy_of(of);
+  const int64_t bytes = copy != nullptr ? copy->size : kUnknown;
+  const bool told = copy != nullptr && copy->synchronous != kUnknown;
+  const int64_t asynchronous = !told ? kUnknown : copy->synchronous == 0 ? 1 : 0;
   const int64_t unit = device(of.gpu, of.type.cuda);
   if (of.type.table == Table::kFill) {
     const auto [found, fresh] = shapes_of_work_.try_emplace({-1, unit, 0, 0}, 0);
     if (fresh) found.value() = writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = unit});
-    writer_.add(row::Fill{.track = of.track,
-                          .start = of.start,
-                          .duration = of.duration,
-                          .dim = found->second,
-                          .correlation = of.correlation,
-                          .bytes = bytes,
-                          .graph_node = of.node});
+    add_work(row::Fill{.track = of.track,
+                       .start = of.start,
+                       .duration = of.duration,
+                       .dim = found->second,
+                       .correlation = of.correlation,
+                       .bytes = bytes,
+                       .graph_node = of.node});
     return;
   }
   using event::CopyDirection;
@@ -485,13 +499,13 @@ void Reader::add_copy_or_fill(const Operation& of) {
                                                      .kind = of.type.copy,
                                                      .asynchronous = asynchronous});
   }
-  writer_.add(row::Copy{.track = of.track,
-                        .start = of.start,
-                        .duration = of.duration,
-                        .dim = found->second,
-                        .correlation = of.correlation,
-                        .bytes = bytes,
-                        .graph_node = of.node});
+  add_work(row::Copy{.track = of.track,
+                     .start = of.start,
+                     .duration = of.duration,
+                     .dim = found->second,
+                     .correlation = of.correlation,
+                     .bytes = bytes,
+                     .graph_node = of.node});
 }
 
 const OpType& Reader::type_of(int64_t type_id) {
@@ -511,10 +525,11 @@ Status Reader::read_operations() {
   const int64_t only_process = processes_.size() == 1 ? processes_.begin()->second : 0;
   Operation of;
   while (scan.next()) {
-    const int64_t end = scan.number(5, kUnknown), type_id = scan.number(7, kUnknown);
-    of.start = scan.number(4, kUnknown);
-    of.name_id = scan.number(6, kUnknown);
-    if (!sane(of.start) || !sane(end)) {
+    const int64_t end = scan.number(5), type_id = scan.number(7);
+    of.start = scan.number(4);
+    of.name_id = scan.number(6);
+    of.gpu = scan.number(1);
+    if (!sane(of.start) || !sane(end) || of.gpu == kUnknown) {
       bad(Table::kDispatch);
       continue;
     }
@@ -524,7 +539,8 @@ Status Reader::read_operations() {
     }
     of.duration = event::duration_between(of.start, end);
     disordered += of.duration == kUnknown;
-    const auto* cause = cause_.find(scan.number(0));
+    of.id = scan.id(0);
+    const auto* cause = cause_.find(of.id);
     if (cause != nullptr) ++linked;
     if (cause != nullptr && !calls_.has(cause->value)) {
       ++dangling;
@@ -538,10 +554,9 @@ Status Reader::read_operations() {
       const auto* const run = process_runs_.floor(of.correlation);
       of.process = run != nullptr ? run->value : 0;
     }
-    of.queue = scan.number(2, 0);
-    of.sequence = scan.number(3, 0);
+    of.queue = scan.id(2);
+    of.sequence = scan.id(3);
     if (of.type.cuda) std::swap(of.queue, of.sequence);
-    of.gpu = scan.number(1, 0);
     TACHO_ASSIGN(of.track, queue_track(of));
     const auto* const special = cause != nullptr && special_.size() > 0 ? special_.find(of.correlation) : nullptr;
     of.launches_items = special != nullptr && special->value == 1;
@@ -569,6 +584,15 @@ Status Reader::read_operations() {
   return {};
 }
 
+// Operations that were not measured lie at the end of their calls, with unknown durations.
+Status Reader::add_unmeasured() {
+  TACHO_ASSIGN(const sqlite::StoredTable* const table, db_.required("rocpd_api"));
+  NamedScan calls(db_, *table, {"end"});
+  TACHO_TRY(unmeasured_.finish(
+      writer_, [&](int64_t, int64_t call) { return call != 0 && calls.seek(call) ? calls.number(0) : kUnknown; }));
+  return calls.status();
+}
+
 Status Reader::read_monitor() {
   const sqlite::StoredTable* const table = db_.table("rocpd_monitor");
   if (table == nullptr) return {};
@@ -579,9 +603,9 @@ Status Reader::read_monitor() {
   std::vector<Last> series;
   tsl::robin_map<std::string, size_t> index;
   while (scan.next()) {
-    const int64_t start = scan.number(3, kUnknown), end = scan.number(4, kUnknown), unit = scan.number(1, 0);
+    const int64_t start = scan.number(3), end = scan.number(4), unit = scan.number(1);
     const double value = scan.decimal(5, __builtin_nan(""));
-    if (!sane(start) || !sane(end) || value != value) {
+    if (!sane(start) || !sane(end) || value != value || unit == kUnknown) {
       bad(Table::kReading);
       continue;
     }
@@ -624,6 +648,7 @@ Status Reader::read_metadata() {
   writer_.property(Table::kEnd, 0, "source_file", db_.file().path());
   writer_.property(Table::kEnd, 0, "clock", "CLOCK_MONOTONIC");
   writer_.property(Table::kEnd, 0, "rpd.schema", std::to_string(version_));
+  if (db_.file().unpacked()) writer_.note(0, event::NoteSeverity::kInfo, db_.file().unpacked_sentence());
   std::string unknown;
   for (const sqlite::StoredTable& table : db_.tables())
     if (table.name.starts_with("ext_") || table.name == "rocpd_stackframe" || table.name == "rocpd_counter") {
@@ -645,10 +670,11 @@ Status Reader::run() {
     ustrings_ = std::make_unique<Strings>(db_, *ustrings);
   TACHO_TRY(read_metadata());
   TACHO_TRY(read_launches());
-  TACHO_TRY(read_copy_calls());
+  TACHO_TRY(read_copies());
   TACHO_TRY(read_calls());
   TACHO_TRY(read_links());
   TACHO_TRY(read_operations());
+  TACHO_TRY(add_unmeasured());
   return read_monitor();
 }
 
@@ -680,12 +706,16 @@ int schema_version(const Database& database) {
         if (version >= 1 && version < 1000) return static_cast<int>(version);
       }
   }
-  return database.table("rocpd_ustring") != nullptr ? 3 : 2;
+  if (database.table("rocpd_ustring") != nullptr) return 3;
+  // Schema 1 told shapes and sizes by operation and had no table of metadata.
+  const bool by_call = database.table("rocpd_kernelapi") != nullptr || database.table("rocpd_copyapi") != nullptr;
+  const bool by_operation = database.table("rocpd_kernelop") != nullptr || database.table("rocpd_copyop") != nullptr;
+  return by_operation && !by_call ? 1 : 2;
 }
 
 bool accepts(std::string_view path, std::string_view head, bool folder) {
-  if (folder || !head.starts_with(std::string_view("SQLite format 3\0", 16))) return false;
-  if (path.ends_with(".rpd")) return true;
+  if (folder || !sqlite::begins_database(head)) return false;
+  if (path.ends_with(".rpd") || path.ends_with(".rpd.gz")) return true;
   // Another SQLite trace may be a rocpd database: the tables decide.
   const auto database = Database::open(std::string(path));
   return database && schema_version(*database) != 0;

@@ -318,13 +318,13 @@ Status Tracer::operations() {
   std::array<int64_t, 3> last_key = {kUnknown, 0, 0};
   size_t last = 0;
   while (scan.next()) {
-    const uint32_t at = place(scan.number(0), scan.number(1));
+    const uint32_t at = place(scan.id(0), scan.id(1));
     if (gpus_.size() > kMostGpus)
       return fail("{}: operations on more than {} GPUs: damaged", db_.file().path(), kMostGpus);
-    const int64_t start = scan.number(2), end = scan.number(3);
+    const int64_t start = scan.id(2), end = scan.id(3);
     last_end_ = std::max(last_end_, end);
     if (!window_.holds(start)) continue;
-    const int64_t description = scan.number(4), type = scan.number(5);
+    const int64_t description = scan.id(4), type = scan.id(5);
     if (const std::array<int64_t, 3> key = {at, description, type}; key != last_key) {
       if (lines.size() >= kMostKeptTexts) {
         index.clear();
@@ -380,7 +380,7 @@ Status Tracer::calls() {
     NamedScan names(db_, *db_.table("rocpd_string"), {"id", "string"});
     while (names.next())
       if (names.string(1) == "UserMarker") {
-        user_marker = names.number(0);
+        user_marker = names.id(0);
         break;
       }
   }
@@ -389,13 +389,13 @@ Status Tracer::calls() {
   result_.first = INT64_MAX;
   result_.last = INT64_MIN;
   while (scan.next()) {
-    const int64_t start = scan.number(3), end = scan.number(4);
-    const uint32_t at = thread(scan.number(1), scan.number(2));
+    const int64_t start = scan.id(3), end = scan.id(4);
+    const uint32_t at = thread(scan.id(1), scan.id(2));
     result_.first = std::min(result_.first, start);
     result_.last = std::max(result_.last, end);
     last_end_ = std::max(last_end_, end);
     if (!window_.holds(start)) continue;
-    const int64_t name_id = scan.number(5), args = scan.number(6);
+    const int64_t name_id = scan.id(5), args = scan.id(6);
     if (name_id == user_marker) {
       const std::string_view value = argument(args, buffer);
       const Thread& of = threads_[at];
@@ -439,16 +439,16 @@ Status Tracer::links() {
     return in.seek(id);
   };
   while (scan.next()) {
-    if (!find(call, scan.number(1)) || !find(op, scan.number(2))) continue;
-    const int64_t call_start = call.number(2), call_end = call.number(3), start = op.number(2), end = op.number(3);
-    const uint32_t from = thread(call.number(0), call.number(1)), to = place(op.number(0), op.number(1));
+    if (!find(call, scan.id(1)) || !find(op, scan.id(2))) continue;
+    const int64_t call_start = call.id(2), call_end = call.id(3), start = op.id(2), end = op.id(3);
+    const uint32_t from = thread(call.id(0), call.id(1)), to = place(op.id(0), op.id(1));
     if (window_.holds(start)) {
       begins_.add({call_start, places_[to].gpu_number});
       ends_.add({end, places_[to].gpu_number});
     }
     if (!window_.holds(call_start)) continue;
     uses_.add({call_start, start, end, from, to});
-    const int64_t id = scan.number(0);
+    const int64_t id = scan.id(0);
     line(threads_[from].head, "\"cat\":\"api_op\",\"name\":\"api_op\",\"ts\":\"", Us{std::min(call_end - 2000, start)},
          "\",\"id\":\"", id, "\",\"ph\":\"s\"}\n");
     line(places_[to].head, "\"cat\":\"api_op\",\"name\":\"api_op\",\"ts\":\"", Us{start}, "\",\"id\":\"", id,
@@ -524,9 +524,9 @@ Status Tracer::monitor() {
   };
   while (scan.next()) {
     result_.has_monitor = true;
-    const int64_t start = scan.number(2), end = scan.number(3);
+    const int64_t start = scan.id(2), end = scan.id(3);
     if (!window_.holds(start)) continue;
-    const int64_t device = scan.number(0);
+    const int64_t device = scan.id(0);
     const std::string type = escaped(scan.string(1)), owner(scan.string(5));
     Series* of = nullptr;
     for (Series& one : series)
@@ -631,8 +631,8 @@ Result<TracingResult> Tracer::run() {
     result_.first = INT64_MAX;
     result_.last = INT64_MIN;
     while (scan.next()) {
-      result_.first = std::min(result_.first, scan.number(0));
-      result_.last = std::max(result_.last, scan.number(1));
+      result_.first = std::min(result_.first, scan.id(0));
+      result_.last = std::max(result_.last, scan.id(1));
     }
     TACHO_TRY(scan.status());
   }

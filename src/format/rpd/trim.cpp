@@ -169,13 +169,13 @@ Status Trimmer::copy_calls() {
   IdSet& arguments = separate ? ustrings_ : strings_;
   while (scan.next()) {
     ++result_.calls;
-    if (!inside(scan.number(1, INT64_MIN))) continue;
+    if (!inside(scan.number(1))) continue;
     ++result_.calls_kept;
-    TACHO_TRY(calls_.add(scan.number(0)));
-    TACHO_TRY(strings_.add(scan.number(2)));
-    TACHO_TRY(arguments.add(scan.number(3)));
-    if (scan.has(4)) TACHO_TRY(strings_.add(scan.number(4)));
-    if (scan.has(5)) TACHO_TRY(strings_.add(scan.number(5)));
+    TACHO_TRY(calls_.add(scan.id(0)));
+    TACHO_TRY(strings_.add(scan.id(2)));
+    TACHO_TRY(arguments.add(scan.id(3)));
+    if (scan.has(4)) TACHO_TRY(strings_.add(scan.id(4)));
+    if (scan.has(5)) TACHO_TRY(strings_.add(scan.id(5)));
     out.append_record(scan.rowid(), scan.record());
   }
   done_.push_back(table->name);
@@ -189,8 +189,8 @@ Status Trimmer::copy_operations() {
   if (links != nullptr) {
     NamedScan scan(db_, *links, {"api_id", "op_id"});
     while (scan.next()) {
-      TACHO_TRY(linked.add(scan.number(1)));
-      if (calls_.has(scan.number(0))) TACHO_TRY(wanted.add(scan.number(1)));
+      TACHO_TRY(linked.add(scan.id(1)));
+      if (calls_.has(scan.id(0))) TACHO_TRY(wanted.add(scan.id(1)));
     }
     TACHO_TRY(scan.status());
   }
@@ -198,12 +198,12 @@ Status Trimmer::copy_operations() {
   BulkTable& out = file_->table(table->name);
   while (scan.next()) {
     ++result_.operations;
-    const int64_t id = scan.number(0);
-    if (!wanted.has(id) && (linked.has(id) || !inside(scan.number(1, INT64_MIN)))) continue;
+    const int64_t id = scan.id(0);
+    if (!wanted.has(id) && (linked.has(id) || !inside(scan.number(1)))) continue;
     ++result_.operations_kept;
     TACHO_TRY(operations_.add(id));
-    TACHO_TRY(strings_.add(scan.number(2)));
-    TACHO_TRY(strings_.add(scan.number(3)));
+    TACHO_TRY(strings_.add(scan.id(2)));
+    TACHO_TRY(strings_.add(scan.id(3)));
     out.append_record(scan.rowid(), scan.record());
   }
   done_.push_back(table->name);
@@ -234,7 +234,9 @@ Status Trimmer::copy_rows(const sqlite::StoredTable& table, std::span<const Refe
   BulkTable& out = file_->table(table.name);
   while (scan.next()) {
     bool keep = true;
-    const auto value = [&](int column) { return column == table.rowid_column ? scan.rowid() : scan.integer(column); };
+    const auto value = [&](int column) {
+      return column == table.rowid_column ? scan.rowid() : scan.integer(column, 0);
+    };
     for (const Reference& reference : references)
       if (reference.set != nullptr && !reference.set->has(value(reference.column))) keep = false;
     if (!keep) continue;
@@ -293,6 +295,8 @@ Result<TrimResult> Trimmer::run(const std::string& temporary) {
   TACHO_TRY(copy_operations());
   TACHO_TRY(copy_table("rocpd_kernelapi", {{"api_ptr_id", &calls_}}, {{"kernelName_id", &strings_}}));
   TACHO_TRY(copy_table("rocpd_copyapi", {{"api_ptr_id", &calls_}}, {}));
+  TACHO_TRY(copy_table("rocpd_kernelop", {{"op_ptr_id", &operations_}}, {{"kernelName_id", &strings_}}));
+  TACHO_TRY(copy_table("rocpd_copyop", {{"op_ptr_id", &operations_}}, {}));
   TACHO_TRY(copy_table("rocpd_stackframe", {{"api_ptr_id", &calls_}}, {{"name_id", &strings_}}));
   TACHO_TRY(copy_table("rocpd_counter", {{"op_id", &operations_}}, {{"name_id", &strings_}}));
   TACHO_TRY(copy_table("rocpd_barrierop", {{"op_ptr_id", &operations_}}, {}));

@@ -49,7 +49,33 @@ bool same_name(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-Result<Connection> open_foreign(const std::string& path) {
+namespace {
+
+// The pages of a file that was unpacked: SQLite reads them where they are mapped.
+Result<Connection> open_unpacked(const File& file) {
+  sqlite3* raw = nullptr;
+  int code =
+      sqlite3_open_v2(":memory:", &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  Connection connection(raw);
+  if (code == SQLITE_OK) {
+    const auto size = static_cast<sqlite3_int64>(file.bytes().size());
+    code = sqlite3_deserialize(raw, "main", const_cast<uint8_t*>(file.bytes().data()), size, size,
+                               SQLITE_DESERIALIZE_READONLY);
+  }
+  if (code == SQLITE_OK) {
+    harden(raw, false);
+    code = sqlite3_exec(raw, "BEGIN; SELECT count(*) FROM sqlite_schema", nullptr, nullptr, nullptr);
+  }
+  if (code == SQLITE_OK) return connection;
+  if (code == SQLITE_NOTADB) return fail("{}: not a SQLite database", file.path());
+  return fail("{}: {}", file.path(), connection ? sqlite3_errmsg(raw) : sqlite3_errstr(code));
+}
+
+}  // namespace
+
+Result<Connection> open_foreign(const File& file) {
+  if (file.unpacked()) return open_unpacked(file);
+  const std::string& path = file.path();
   const auto attempt = [&](const std::string& uri, int& code) {
     sqlite3* raw = nullptr;
     code = sqlite3_open_v2(uri.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
@@ -115,7 +141,7 @@ int StoredTable::column(std::string_view wanted) const {
 Result<Database> Database::open(const std::string& path) {
   TACHO_ASSIGN(File file, File::open(path));
   Database database(std::move(file));
-  TACHO_ASSIGN(database.connection_, open_foreign(path));
+  TACHO_ASSIGN(database.connection_, open_foreign(database.file_));
   sqlite3* const connection = database.connection_.get();
   TACHO_ASSIGN(const Statement list,
                prepare(connection, "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"));
@@ -172,8 +198,7 @@ Result<const StoredTable*> Database::required(std::string_view name) const {
   return fail("{}: it has no table {}: not a trace that tacho knows", file_.path(), name);
 }
 
-NamedScan::NamedScan(const Database& database, const StoredTable& table,
-                     std::initializer_list<std::string_view> columns)
+NamedScan::NamedScan(const Database& database, const StoredTable& table, std::span<const std::string_view> columns)
     : TableScan(database.file(), table.root_page, [&] {
         int most = 0;
         for (const std::string_view name : columns) most = std::max(most, table.column(name) + 1);

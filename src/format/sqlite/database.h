@@ -5,7 +5,9 @@
 #include <sqlite3.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +25,9 @@ using Connection = std::unique_ptr<sqlite3, Closer>;
 using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
 
 /// Opens another program's file: read-only, no extensions, defensive, views and triggers disabled, schema not trusted,
-/// limits lowered. Fails if it is no database or another program holds a lock on it.
-Result<Connection> open_foreign(const std::string& path);
+/// limits lowered. `file` must outlive the connection. Fails if it is no database or another program holds a lock on
+/// it.
+Result<Connection> open_foreign(const File& file);
 /// An empty database in memory with the same settings, except that views work and the schema, which can only be ours,
 /// is trusted.
 Result<Connection> open_memory();
@@ -69,12 +72,18 @@ class Database {
 class NamedScan : public TableScan {
  public:
   /// The functions below take indexes into `columns`; a column that the table lacks reads as NULL.
-  NamedScan(const Database& database, const StoredTable& table, std::initializer_list<std::string_view> columns);
+  NamedScan(const Database& database, const StoredTable& table, std::span<const std::string_view> columns);
+  NamedScan(const Database& database, const StoredTable& table, std::initializer_list<std::string_view> columns)
+      : NamedScan(database, table, std::span(columns.begin(), columns.size())) {}
 
-  int64_t number(int column, int64_t missing = 0) const {
+  /// The whole number in a column. One rule for every cell: NULL, text, and a column that the table lacks are
+  /// `missing`, by default kNoNumber and never 0.
+  int64_t number(int column, int64_t missing = kNoNumber) const {
     const int at = places_[column];
     return at >= 0 ? integer(at, missing) : at == kRowid ? rowid() : missing;
   }
+  /// A number that refers to a row, thread, queue or address: 0, which stands for none, instead of kNoNumber.
+  int64_t id(int column) const { return number(column, 0); }
   std::string_view string(int column) const {
     return places_[column] >= 0 ? text(places_[column]) : std::string_view();
   }
@@ -87,11 +96,18 @@ class NamedScan : public TableScan {
     return places_[column] == kRowid || (places_[column] >= 0 && is_number(places_[column]));
   }
   int place(int column) const { return places_[column]; }
+  /// Moves to the row with this rowid, fastest if it is the current one or the next. False if there is none.
+  bool find(int64_t wanted) {
+    if (valid_ && rowid() == wanted) return true;
+    if (valid_ && rowid() == wanted - 1 && next() && rowid() == wanted) return true;
+    return valid_ = seek(wanted);
+  }
 
   static constexpr int kRowid = -1, kAbsent = -2;
 
  private:
   int places_[kMaxColumns] = {};
+  bool valid_ = false;  // find() stands on a row
 };
 
 }  // namespace tacho::sqlite

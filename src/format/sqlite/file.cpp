@@ -10,12 +10,15 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <mutex>
 #include <utility>
+
+#include "base/format.h"
+#include "format/sqlite/unpack.h"
 
 namespace tacho::sqlite {
 namespace {
 
-constexpr char kMagic[16] = "SQLite format 3";
 constexpr size_t kDeepest = 20;                // a b-tree of 2^31 pages with the smallest fan-out is less deep
 constexpr uint64_t kLongestRecord = 1u << 30;  // about SQLite's own limit for a row
 
@@ -67,55 +70,113 @@ inline const uint8_t* varint(const uint8_t* at, const uint8_t* end, uint64_t& va
   return long_varint(at, end, value);
 }
 
+// The last database that was unpacked: several commands open a file first to see what it is and then to read it.
+struct Remembered {
+  std::mutex lock;
+  dev_t device = 0;
+  ino_t inode = 0;
+  off_t size = -1;
+  timespec changed = {};
+  TemporaryFile file;
+};
+
+Result<int> unpacked_descriptor(int packed, const std::string& path) {
+  static Remembered last;
+  const std::lock_guard<std::mutex> guard(last.lock);
+  struct stat status {};
+  if (::fstat(packed, &status) != 0) return fail("{}: {}", path, std::strerror(errno));
+  const bool known = last.file && last.device == status.st_dev && last.inode == status.st_ino &&
+                     last.size == status.st_size && last.changed.tv_sec == status.st_mtim.tv_sec &&
+                     last.changed.tv_nsec == status.st_mtim.tv_nsec;
+  if (!known) {
+    last.file = {};
+    TACHO_ASSIGN(last.file, unpack(packed, path));
+    last.device = status.st_dev;
+    last.inode = status.st_ino;
+    last.size = status.st_size;
+    last.changed = status.st_mtim;
+  }
+  const int copy = ::fcntl(last.file.descriptor(), F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) return fail("{}: {}", path, std::strerror(errno));
+  return copy;
+}
+
 }  // namespace
 
 Result<File> File::open(const std::string& path) {
   File file;
   file.path_ = path;
-  file.descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file.descriptor_ < 0) return fail("{}: {}", path, std::strerror(errno));
-  struct stat status {};
-  if (::fstat(file.descriptor_, &status) != 0) return fail("{}: {}", path, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return fail("{}: not a regular file", path);
-  file.size_ = static_cast<uint64_t>(status.st_size);
-  if (file.size_ == 0)
-    return fail("{}: the file is empty; the program that should have filled it recorded nothing", path);
+  TACHO_TRY(file.open_descriptor());
   if (file.size_ < 512) return fail("{}: too short for a SQLite database ({} bytes)", path, file.size_);
-  if (not_empty(path + "-wal"))
-    return fail(
-        "{0}: a program is still writing it, or died doing so ({0}-wal exists); close that program, or run: sqlite3 "
-        "{0} 'PRAGMA wal_checkpoint(TRUNCATE)'",
-        path);
-  if (not_empty(path + "-journal"))
-    return fail(
-        "{0}: a change to it was not finished ({0}-journal exists); close the program that writes it, or open it once "
-        "with sqlite3 to roll the change back",
-        path);
   void* const data = ::mmap(nullptr, file.size_, PROT_READ, MAP_SHARED, file.descriptor_, 0);
   if (data == MAP_FAILED) return fail("{}: {}", path, std::strerror(errno));
   file.data_ = static_cast<const uint8_t*>(data);
   file.guard_ = MappingGuard(data, file.size_, path);
-  const uint8_t* const head = file.data_;
-  if (std::memcmp(head, kMagic, sizeof kMagic) != 0) return fail("{}: not a SQLite database", path);
+  TACHO_TRY(file.read_header());
+  ::madvise(data, file.size_, MADV_SEQUENTIAL);
+  return file;
+}
+
+// Opens the file, or what a compressed one holds.
+Status File::open_descriptor() {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) return fail("{}: {}", path_, std::strerror(errno));
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) return fail("{}: {}", path_, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) return fail("{}: not a regular file", path_);
+  if (status.st_size == 0)
+    return fail("{}: the file is empty; the program that should have filled it recorded nothing", path_);
+  char head[4] = {};
+  const ssize_t got = ::pread(descriptor_, head, sizeof head, 0);
+  if (got > 0 && begins_compressed(std::string_view(head, static_cast<size_t>(got)))) {
+    TACHO_ASSIGN(const int unpacked, unpacked_descriptor(descriptor_, path_));
+    ::close(descriptor_);
+    descriptor_ = unpacked;
+    unpacked_ = true;
+    if (::fstat(descriptor_, &status) != 0) return fail("{}: {}", path_, std::strerror(errno));
+  } else {
+    TACHO_TRY(refuse_unfinished());
+  }
+  size_ = static_cast<uint64_t>(status.st_size);
+  return {};
+}
+
+Status File::refuse_unfinished() const {
+  if (not_empty(path_ + "-wal"))
+    return fail(
+        "{0}: a program is still writing it, or died doing so ({0}-wal exists); close that program, or run: sqlite3 "
+        "{0} 'PRAGMA wal_checkpoint(TRUNCATE)'",
+        path_);
+  if (not_empty(path_ + "-journal"))
+    return fail(
+        "{0}: a change to it was not finished ({0}-journal exists); close the program that writes it, or open it once "
+        "with sqlite3 to roll the change back",
+        path_);
+  return {};
+}
+
+Status File::read_header() {
+  const uint8_t* const head = data_;
+  if (std::memcmp(head, kDatabaseHead.data(), kDatabaseHead.size()) != 0)
+    return fail("{}: not a SQLite database", path_);
   const auto stated = static_cast<uint32_t>(head[16] << 8 | head[17]);
-  file.page_size_ = stated == 1 ? 65536 : stated;
-  if (file.page_size_ < 512 || file.page_size_ > 65536 || (file.page_size_ & (file.page_size_ - 1)) != 0)
-    return fail("{}: damaged SQLite database (page size {})", path, file.page_size_);
-  if (head[20] > file.page_size_ - 480) return fail("{}: damaged SQLite database (reserved bytes {})", path, head[20]);
-  file.usable_size_ = file.page_size_ - head[20];
+  page_size_ = stated == 1 ? 65536 : stated;
+  if (page_size_ < 512 || page_size_ > 65536 || (page_size_ & (page_size_ - 1)) != 0)
+    return fail("{}: damaged SQLite database (page size {})", path_, page_size_);
+  if (head[20] > page_size_ - 480) return fail("{}: damaged SQLite database (reserved bytes {})", path_, head[20]);
+  usable_size_ = page_size_ - head[20];
   const auto encoding = static_cast<uint32_t>(head[56]) << 24 | static_cast<uint32_t>(head[57]) << 16 |
                         static_cast<uint32_t>(head[58]) << 8 | head[59];
   if (encoding > 1)
     return fail("{}: its text is UTF-16; tacho reads UTF-8 databases (sqlite3 OLD .dump | sqlite3 NEW converts it)",
-                path);
-  const uint64_t pages = file.size_ / file.page_size_;
+                path_);
+  const uint64_t pages = size_ / page_size_;
   const auto counted = static_cast<uint32_t>(head[28]) << 24 | static_cast<uint32_t>(head[29]) << 16 |
                        static_cast<uint32_t>(head[30]) << 8 | head[31];
   if (counted != 0 && counted > pages)
-    return fail("{}: cut off: its header speaks of {} pages, the file holds {}", path, counted, pages);
-  file.page_count_ = static_cast<uint32_t>(std::min<uint64_t>(pages, 0xfffffffe));
-  ::madvise(data, file.size_, MADV_SEQUENTIAL);
-  return file;
+    return fail("{}: cut off: its header speaks of {} pages, the file holds {}", path_, counted, pages);
+  page_count_ = static_cast<uint32_t>(std::min<uint64_t>(pages, 0xfffffffe));
+  return {};
 }
 
 File::File(File&& other) noexcept {
@@ -128,6 +189,7 @@ File& File::operator=(File&& other) noexcept {
   std::swap(size_, other.size_);
   std::swap(guard_, other.guard_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(unpacked_, other.unpacked_);
   std::swap(page_size_, other.page_size_);
   std::swap(usable_size_, other.usable_size_);
   std::swap(page_count_, other.page_count_);
@@ -137,6 +199,11 @@ File& File::operator=(File&& other) noexcept {
 File::~File() {
   if (data_ != nullptr) ::munmap(const_cast<uint8_t*>(data_), size_);
   if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::string File::unpacked_sentence() const {
+  return fmt::format("{} is compressed: {:.1f} MB of database were unpacked into a temporary file", path_,
+                     static_cast<double>(size_) / 1e6);
 }
 
 TableScan::TableScan(const File& file, uint32_t root_page, int columns)

@@ -14,11 +14,15 @@
 
 namespace tacho::sqlite {
 
+/// What a cell says that holds no number: NULL, text where a number belongs, or a column that the table lacks. Never 0.
+/// event::kUnknown is the same.
+inline constexpr int64_t kNoNumber = INT64_MIN;
+
 /// A mapped database file with a valid header.
 class File {
  public:
   /// Fails if the file is unreadable, not SQLite, empty, cut off or UTF-16, or if unfinished changes lie beside it
-  /// (-wal, -journal).
+  /// (-wal, -journal). Unpacks a compressed database first (unpack.h).
   static Result<File> open(const std::string& path);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
@@ -29,6 +33,12 @@ class File {
   uint32_t usable_size() const { return usable_size_; }  // bytes per page that b-trees may use
   uint32_t page_count() const { return page_count_; }
   uint64_t size() const { return size_; }
+  /// Whether the pages lie in a temporary file, because the file itself is compressed.
+  bool unpacked() const { return unpacked_; }
+  /// One sentence about that, for the user.
+  std::string unpacked_sentence() const;
+  /// All of its bytes, as long as this object lives.
+  std::span<const uint8_t> bytes() const { return {data_, size_}; }
   /// The bytes of page `number` (from 1); nullptr if there is no such page.
   const uint8_t* page(uint32_t number) const {
     return number == 0 || number > page_count_ ? nullptr : data_ + static_cast<uint64_t>(number - 1) * page_size_;
@@ -36,11 +46,15 @@ class File {
 
  private:
   File() = default;
+  Status open_descriptor();
+  Status refuse_unfinished() const;
+  Status read_header();
   std::string path_;
   const uint8_t* data_ = nullptr;
   uint64_t size_ = 0;
   MappingGuard guard_;
   int descriptor_ = -1;
+  bool unpacked_ = false;
   uint32_t page_size_ = 0, usable_size_ = 0, page_count_ = 0;
 };
 
@@ -71,7 +85,7 @@ class TableScan {
 
   int64_t rowid() const { return rowid_; }
   /// The integer in `column`, or the truncated real; `missing` for NULL, text, blobs and columns that the row lacks.
-  int64_t integer(int column, int64_t missing = 0) const {
+  int64_t integer(int column, int64_t missing = kNoNumber) const {
     const uint32_t type = types_[column];
     const uint8_t* at = row_ + offsets_[column];
     switch (type) {

@@ -11,6 +11,7 @@
 #include "base/files/sorted_file.h"
 #include "base/saturating.h"
 #include "event/times.h"
+#include "format/import/times.h"
 #include "format/rpd/rpd.h"
 #include "format/rpd/schema.h"
 #include "query/dialect/database_store.h"
@@ -59,6 +60,39 @@ class Texts {
   bool dense_ = true, counted_ = false;
 };
 
+// Whether operations with start = end = 0 were not measured (imported::UnmeasuredRows). Looks at all times on first
+// use.
+class ZeroTimes {
+ public:
+  explicit ZeroTimes(const Database& database) : database_(database) {}
+  Result<bool> unmeasured(int64_t start, int64_t end) {
+    if (start != 0 || end != 0) return false;
+    if (!known_) TACHO_TRY(look());
+    return far_;
+  }
+
+ private:
+  Status look() {
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    for (const char* const name : {"rocpd_op", "rocpd_api"}) {
+      TACHO_ASSIGN(const sqlite::StoredTable* const table, database_.required(name));
+      NamedScan scan(database_, *table, {"start", "end"});
+      while (scan.next()) {
+        const int64_t start = scan.number(0), end = scan.number(1);
+        if (!event::is_time(start) || !event::is_time(end) || (start == 0 && end == 0)) continue;
+        first = std::min(first, start);
+        last = std::max({last, start, end});
+      }
+      TACHO_TRY(scan.status());
+    }
+    far_ = format::imported::UnmeasuredRows::is_far(first, last);
+    known_ = true;
+    return {};
+  }
+  const Database& database_;
+  bool known_ = false, far_ = false;
+};
+
 // True for possible times of an operation. The caller counts the others, which a damaged file holds.
 bool usable(const NamedScan& scan, int at_start, int at_end) {
   return event::is_time(scan.number(at_start, kUnknown)) && event::is_time(scan.number(at_end, kUnknown)) &&
@@ -99,6 +133,7 @@ Result<RpdTop> rpd_top(std::shared_ptr<const Database> file, bool as_view) {
   int64_t last_description = kUnknown;
   bool empty = false;
   RpdTop top;
+  ZeroTimes zeros(database);
   while (scan.next()) {
     if (!as_view && !usable(scan, 0, 1)) {
       ++top.unusable;
@@ -116,8 +151,9 @@ Result<RpdTop> rpd_top(std::shared_ptr<const Database> file, bool as_view) {
     int64_t duration = 0;
     if (__builtin_sub_overflow(end, start, &duration)) continue;
     const int64_t name = empty ? scan.number(3, 0) : description;
-    if (!as_view && event::duration_between(start, end) == kUnknown) {
-      ++top.disordered;
+    TACHO_ASSIGN(const bool unmeasured, zeros.unmeasured(start, end));
+    if (!as_view && (unmeasured || event::duration_between(start, end) == kUnknown)) {
+      ++(unmeasured ? top.unmeasured : top.disordered);
       sums->add_call(name, kUnknown);
       continue;
     }
@@ -142,6 +178,26 @@ Result<RpdTop> rpd_top(std::shared_ptr<const Database> file, bool as_view) {
   return top;
 }
 
+namespace {
+
+// The view of schema 1: kernels by their operations' descriptions, with the operations' own time.
+Status add_kernels_of_schema_1(const Database& database, const sqlite::StoredTable& kernels, NamedSums& sums,
+                               RpdTop& top) {
+  TACHO_ASSIGN(const sqlite::StoredTable* const operations, database.required("rocpd_op"));
+  NamedScan op(database, *operations, {"start", "end", "description_id"});
+  NamedScan scan(database, kernels, {"op_ptr_id"});
+  while (scan.next()) {
+    int64_t duration = 0;
+    if (!op.seek(scan.id(0)) || __builtin_sub_overflow(op.number(1), op.number(0), &duration)) continue;
+    add_saturating(top.total, duration);
+    sums.add(op.id(2), 1, 1, duration);
+  }
+  TACHO_TRY(scan.status());
+  return op.status();
+}
+
+}  // namespace
+
 Result<RpdTop> rpd_ktop(std::shared_ptr<const Database> file) {
   const Database& database = *file;
   TACHO_ASSIGN(const sqlite::StoredTable* const calls, database.required("rocpd_api"));
@@ -153,13 +209,16 @@ Result<RpdTop> rpd_ktop(std::shared_ptr<const Database> file) {
     NamedScan scan(database, *launches, {"api_ptr_id", "kernelName_id"});
     while (scan.next()) {
       // Calls are usually launched in the order of their ids, so a short walk costs less than a search.
-      if (!api.seek(scan.number(0))) continue;
-      const int64_t duration = api.number(1) - api.number(0);
+      if (!api.seek(scan.id(0))) continue;
+      int64_t duration = 0;
+      if (__builtin_sub_overflow(api.number(1), api.number(0), &duration)) continue;
       add_saturating(top.total, duration);
-      sums->add(scan.number(1), 1, 1, duration);
+      sums->add(scan.id(1), 1, 1, duration);
     }
     TACHO_TRY(scan.status());
     TACHO_TRY(api.status());
+  } else if (const sqlite::StoredTable* const kernels = database.table("rocpd_kernelop")) {
+    TACHO_TRY(add_kernels_of_schema_1(database, *kernels, *sums, top));
   }
   TACHO_TRY(sums->finish(NamedSums::Order::kRpd));
   top.rows = sums;
@@ -190,6 +249,7 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
   std::map<int64_t, Gpu> gpus;
   std::vector<Interval> spare;
   RpdBusy busy;
+  ZeroTimes zeros(database);
   bool any = false, late = false;
   const auto count = [&](Gpu& gpu, size_t most) {
     if (!std::is_sorted(gpu.waiting.begin(), gpu.waiting.end(),
@@ -210,7 +270,7 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
     Gpu* gpu = nullptr;
     int64_t last_gpu = kUnknown;
     while (scan.next()) {
-      if (!as_view && !usable(scan, 1, 2)) {
+      if (!as_view && (!usable(scan, 1, 2) || !scan.is_number_at(0))) {
         ++busy.unusable;
         continue;
       }
@@ -223,8 +283,9 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
       }
       int64_t duration = 0;
       if (__builtin_sub_overflow(end, start, &duration)) continue;
-      if (!as_view && event::duration_between(start, end) == kUnknown) {
-        ++busy.disordered;
+      TACHO_ASSIGN(const bool unmeasured, zeros.unmeasured(start, end));
+      if (!as_view && (unmeasured || event::duration_between(start, end) == kUnknown)) {
+        ++(unmeasured ? busy.unmeasured : busy.disordered);
         continue;
       }
       if (__builtin_add_overflow(gpu->row.sum, duration, &gpu->row.sum))
@@ -249,7 +310,7 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
     NamedScan scan(database, *ops, {"gpuId", "start", "end"});
     while (scan.next()) {
       const int64_t start = scan.number(1), end = scan.number(2);
-      if (!as_view && !usable(scan, 1, 2)) continue;
+      if (!as_view && (!usable(scan, 1, 2) || !scan.is_number_at(0))) continue;
       if (end > start) sorted.add({scan.number(0), start, end});
     }
     TACHO_TRY(scan.status());

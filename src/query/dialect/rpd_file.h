@@ -20,6 +20,7 @@ struct RpdTop {
   int64_t duplicates = 0;  // operations with the same name, start and end as another one
   int64_t unusable = 0;    // skipped operations: times that are no numbers, or absurd
   int64_t disordered = 0;  // operations that end before they start: their durations are not known
+  int64_t unmeasured = 0;  // operations with start = end = 0, far from all other times: likewise
 };
 /// Sums operations by name (by type if they have no name), longest first. `as_view`: counts duplicates once, takes
 /// times as they are, and orders rows like upstream's view.
@@ -34,9 +35,9 @@ struct RpdBusy {
     int64_t sum = 0;   // ns, durations added up: upstream's GpuTime
     int64_t busy = 0;  // ns in which at least one operation was running
   };
-  std::vector<Row> rows;                 // by gpu
-  int64_t first = 0, last = 0;           // ns: upstream's WallTime is last - first
-  int64_t unusable = 0, disordered = 0;  // as in RpdTop
+  std::vector<Row> rows;                                 // by gpu
+  int64_t first = 0, last = 0;                           // ns: upstream's WallTime is last - first
+  int64_t unusable = 0, disordered = 0, unmeasured = 0;  // as in RpdTop
 };
 /// `as_view`: takes times as they are.
 Result<RpdBusy> rpd_busy(const sqlite::Database& database, bool as_view);

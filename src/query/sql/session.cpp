@@ -14,6 +14,7 @@
 #include "format/rocpd/rocpd.h"
 #include "format/rpd/rpd.h"
 #include "format/sqlite/database.h"
+#include "format/sqlite/unpack.h"
 #include "query/dialect/dialect.h"
 #include "query/dialect/rpd_file.h"
 #include "query/engine/aggregate.h"
@@ -166,19 +167,10 @@ class SqlSession : public Session {
   std::shared_ptr<TraceFacts> facts_;
 };
 
-bool is_database(const std::string& path) {
-  std::FILE* const file = std::fopen(path.c_str(), "rbe");
-  if (file == nullptr) return false;
-  char head[16] = {};
-  const size_t got = std::fread(head, 1, sizeof head, file);
-  std::fclose(file);
-  return got == sizeof head && std::string_view(head, 16) == std::string_view("SQLite format 3\0", 16);
-}
-
 Status SqlSession::prepare_file(const std::string& path, std::string_view dialect) {
   path_ = path;
   std::error_code error;
-  if (!std::filesystem::is_directory(path, error) && is_database(path)) {
+  if (!std::filesystem::is_directory(path, error) && sqlite::is_database(path)) {
     TACHO_ASSIGN(auto database, sqlite::Database::open(path));
     database_ = std::make_shared<const sqlite::Database>(std::move(database));
     version_ = format::rpd::schema_version(*database_);
@@ -192,7 +184,7 @@ Status SqlSession::prepare_file(const std::string& path, std::string_view dialec
     return fail("--dialect {}: choose rpd, rocpd or tacho", dialect);
   if (own_.empty() || dialect_ != own_) return make_trace_desk();
   file_ = std::make_unique<Desk>();
-  TACHO_ASSIGN(file_->connection, sqlite::open_foreign(path));
+  TACHO_ASSIGN(file_->connection, sqlite::open_foreign(database_->file()));
   file_->module = std::make_unique<Module>(file_->connection.get());
   TACHO_ASSIGN(const Dialect own,
                own_ == "rpd" ? rpd_file_dialect(database_, version_) : rocpd_file_dialect(*database_));
@@ -210,7 +202,7 @@ Status SqlSession::prepare_trace(std::shared_ptr<const trace::Trace> trace, std:
 
 Status SqlSession::make_plain_desk() {
   auto desk = std::make_unique<Desk>();
-  TACHO_ASSIGN(desk->connection, sqlite::open_foreign(path_));
+  TACHO_ASSIGN(desk->connection, sqlite::open_foreign(database_->file()));
   desk->module = std::make_unique<Module>(desk->connection.get());
   TACHO_ASSIGN(const Dialect dialect, rpd_plain_dialect(database_, version_));
   TACHO_TRY(desk->put(dialect, "temp"));

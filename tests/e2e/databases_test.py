@@ -633,11 +633,11 @@ class Rocpd(Databases):
             self.assertEqual(db.execute("PRAGMA integrity_check").fetchone(), ("ok",))
             self.assertEqual(db.execute("PRAGMA foreign_key_check").fetchall(), [])
             tags = dict(db.execute("SELECT tag, value FROM rocpd_metadata"))
-            self.assertEqual(tags["schema_version"], "3")
+            self.assertEqual(tags["schema_version"], "3.0.2")
             suffix = tags["uuid"]
             self.assertEqual(suffix, "_" + tags["guid"].replace("-", "_"))
             tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'rocpd_%'")}
-            self.assertEqual(len(tables), 20)
+            self.assertEqual(len(tables), 21)
             self.assertTrue(all(name.endswith(suffix) for name in tables))
             views = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'view'")}
             self.assertEqual(views, ROCPD_VIEWS | {name[:-len(suffix)] for name in tables})

@@ -82,6 +82,58 @@ std::vector<uint8_t> rocpd_seed() {
   return database(sql);
 }
 
+// Schema 1 of .rpd: shapes and sizes by operation, one of which was not measured.
+std::vector<uint8_t> rpd_seed_of_schema_1() {
+  return database(
+      "CREATE TABLE rocpd_string (id INTEGER PRIMARY KEY, string);INSERT INTO rocpd_string VALUES (1, ''), (2, "
+      "'hipLaunchKernel'), (3, 'KernelExecution'), (4, 'k'), (5, 'CopyHostToDevice');CREATE TABLE rocpd_api (id INTEGER "
+      "PRIMARY KEY, pid, tid, start, end, apiName_id, args_id);INSERT INTO rocpd_api VALUES (1, 10, 11, 100000, 100200, "
+      "2, 1), (2, 10, 11, 100300, 100400, 2, 1);CREATE TABLE rocpd_op (id INTEGER PRIMARY KEY, gpuId, queueId, "
+      "sequenceId, start, end, description_id, opType_id);INSERT INTO rocpd_op VALUES (1, 0, 1, 2, 100250, 100290, 4, "
+      "3), (2, 0, 1, 2, 0, 0, 4, 3), (3, 0, 1, 2, 100500, 100600, 1, 5);CREATE TABLE rocpd_api_ops (id INTEGER PRIMARY "
+      "KEY, api_id, op_id);INSERT INTO rocpd_api_ops VALUES (1, 1, 1), (2, 2, 2);CREATE TABLE rocpd_kernelop (op_ptr_id "
+      "INTEGER PRIMARY KEY, gridX, gridY, gridz, workgroupX, workgroupY, workgroupZ, groupSegementSize, "
+      "privateSegementSize);INSERT INTO rocpd_kernelop VALUES (1, 4, 1, 1, 64, 1, 1, 0, 0);CREATE TABLE rocpd_copyop "
+      "(op_ptr_id INTEGER PRIMARY KEY, size, sync);INSERT INTO rocpd_copyop VALUES (3, 4096, 0);");
+}
+
+// Schema 4 of rocpd: places in tracks, times apart (4.0) or not, counters of a sample, of a stream and of replays.
+std::vector<uint8_t> rocpd_seed_of_schema_4(bool apart) {
+  std::string sql =
+      "CREATE TABLE rocpd_metadata_a (id INTEGER PRIMARY KEY, tag, value);CREATE TABLE rocpd_string_a (id INTEGER "
+      "PRIMARY KEY, guid, string);INSERT INTO rocpd_string_a VALUES (1, 'a', 'hipLaunchKernel'), (2, 'a', "
+      "'line');CREATE TABLE rocpd_info_category_a (id INTEGER PRIMARY KEY, guid, name);INSERT INTO "
+      "rocpd_info_category_a VALUES (1, 'a', 'HIP_RUNTIME_API');CREATE TABLE rocpd_info_process_a (id INTEGER PRIMARY "
+      "KEY, guid, nid, pid, command);INSERT INTO rocpd_info_process_a VALUES (1, 'a', 1, 500, 'app');CREATE TABLE "
+      "rocpd_info_thread_a (id INTEGER PRIMARY KEY, guid, pid, tid);INSERT INTO rocpd_info_thread_a VALUES (1, 'a', 1, "
+      "501);CREATE TABLE rocpd_info_agent_a (id INTEGER PRIMARY KEY, guid, type, type_index, name, "
+      "generic_name);INSERT INTO rocpd_info_agent_a VALUES (1, 'a', 'GPU', 0, '', 'gfx942');CREATE TABLE rocpd_track_a "
+      "(id INTEGER PRIMARY KEY, guid, pid, tid, agent_id, queue_id, stream_id, name_id);INSERT INTO rocpd_track_a "
+      "VALUES (1, 'a', 1, 1, 1, 1, 1, 2);CREATE TABLE rocpd_event_a (id INTEGER PRIMARY KEY, guid, category_id, "
+      "stack_id, extdata);INSERT INTO rocpd_event_a VALUES (1, 'a', 1, 5, ''), (2, 'a', 1, 5, ''), (3, 'a', 1, 0, ''), "
+      "(4, 'a', 1, 5, '');CREATE TABLE rocpd_info_pmc_a (id INTEGER PRIMARY KEY, guid, name, agent_id);INSERT INTO "
+      "rocpd_info_pmc_a VALUES (1, 'a', 'SQ_WAVES', 1);CREATE TABLE rocpd_pmc_event_a (id INTEGER PRIMARY KEY, guid, "
+      "event_id, pmc_id, value, extdata, sample_id, xcc);INSERT INTO rocpd_pmc_event_a VALUES (1, 'a', 2, 1, 2.5, "
+      "'{\"instance\": 3}', NULL, NULL), (2, 'a', 3, 1, 7, '{}', NULL, NULL), (3, 'a', 2, 1, 7, '', 1, 4), (4, 'a', "
+      "4, 1, 1, '', NULL, NULL);";
+  const std::string times = apart ? "start_id, end_id" : "start, end";
+  sql +=
+      "CREATE TABLE rocpd_region_a (id INTEGER PRIMARY KEY, guid, track_id, name_id, " + times +
+      ", event_id);INSERT INTO rocpd_region_a VALUES (1, 'a', 1, 1, 1, 2, 1);CREATE TABLE rocpd_kernel_dispatch_a "
+      "(id INTEGER PRIMARY KEY, guid, track_id, kernel_id, dispatch_id, " +
+      times +
+      ", grid_size_x, workgroup_size_x, event_id);INSERT INTO rocpd_kernel_dispatch_a VALUES (1, 'a', 1, 1, 1, 2, 3, "
+      "64, 8, 2), (2, 'a', 1, 1, 1, 0, 0, 64, 8, 4);CREATE TABLE rocpd_sample_a (id INTEGER PRIMARY KEY, guid, "
+      "track_id, name_id, " +
+      (apart ? "timestamp_id" : "timestamp") +
+      ", event_id);INSERT INTO rocpd_sample_a VALUES (1, 'a', 1, 2, 2, 3), (2, 'a', 1, 2, 3, 0);";
+  if (apart)
+    sql +=
+        "CREATE TABLE rocpd_timestamp_a (id INTEGER PRIMARY KEY, guid, value);INSERT INTO rocpd_timestamp_a VALUES (1, "
+        "'a', 100), (2, 'a', 200), (3, 'a', 300);";
+  return database(sql);
+}
+
 void scan_everything(const std::string& path) {
   const auto file = sqlite::File::open(path);
   if (!file) {
@@ -112,7 +164,12 @@ void scan_everything(const std::string& path) {
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
-  seeds = {rpd_seed(2), rpd_seed(3), rocpd_seed()};
+  seeds = {rpd_seed(2),
+           rpd_seed(3),
+           rpd_seed_of_schema_1(),
+           rocpd_seed(),
+           rocpd_seed_of_schema_4(false),
+           rocpd_seed_of_schema_4(true)};
   // libFuzzer's own limit is 4096 bytes, and no seed would ever fit. The user's option comes later and counts.
   static char most[] = "-max_len=65536";
   static std::vector<char*> words(*argv, *argv + *argc);

@@ -5,7 +5,7 @@
 // SQL types: k = integer primary key, g = the guid, t = text, T = required text, U = required and unique text, e = text
 // that is '' by default, i = integer, I = required integer, N = required and unique bigint, b = bigint, B = required
 // bigint, r = real, j = JSON text, J = JSON text or NULL; after a colon: the table of the row referred to. Codes of
-// texts are rows of the trace's string table or, negative, words (words.h).
+// texts are rows of the trace's string table or, negative, words (words.h). z = required integer, 0 by default.
 //
 // The derivations ask `x`, the face's facts:
 //   x.trace(), x.clock(time), x.unknown_end(start)      the end of what has none
@@ -137,13 +137,17 @@ using relation::kText;
 using relation::kTime;
 using relation::plain_columns;
 /// Texts: the database's guid; {}; {"message": TEXT}, {} for -1; {"instance": N}, {} for 0; a kernel's readable name;
-/// "Queue N"; "Stream N"; a kernel's names as JSON.
+/// "Queue N"; "Stream N"; a kernel's names as JSON; kEndUnknown for an unknown duration, else {}.
 inline constexpr unsigned kGuid = relation::kOwnFlag, kObject = kGuid << 1, kMessage = kGuid << 2,
                           kInstance = kGuid << 3, kReadable = kGuid << 4, kQueueName = kGuid << 5,
-                          kStreamName = kGuid << 6, kKernelNames = kGuid << 7;
+                          kStreamName = kGuid << 6, kKernelNames = kGuid << 7, kUnended = kGuid << 8;
 
-/// The text of a column with kObject, kMessage or kInstance.
+/// What the data of an event says whose duration is not known: the column "end" must hold a number.
+inline constexpr std::string_view kEndUnknown = R"({"end":null})";
+
+/// The text of a column with kObject, kMessage, kInstance or kUnended.
 inline std::string_view object_text(const trace::Trace& trace, unsigned flags, int64_t value, std::string& scratch) {
+  if ((flags & kUnended) != 0) return value == event::kUnknown ? kEndUnknown : "{}";
   const bool empty = (flags & kMessage) != 0 ? value < 0 : (flags & kInstance) == 0 || value == 0;
   if (empty) return "{}";
   scratch.clear();
@@ -187,7 +191,7 @@ inline constexpr auto kRegionTable = [](auto& face) {
   face.column("end", "B", 0, derive::kEnd);
   face.column("name_id", "I:rocpd_string", kFew, derive::kRegionName);
   face.column("event_id", "i:rocpd_event", 0, derive::kEvent);
-  face.column("extdata", "j", kFew | kObject, derive::kZero);
+  face.column("extdata", "j", kUnended, derive::kStored<derive::F::duration>);
 };
 
 inline constexpr auto kSampleTable = [](auto& face) {
@@ -222,9 +226,11 @@ inline constexpr auto kKernelDispatchTable = [](auto& face) {
   face.column("grid_size_x", "I", kFew, derive::kKernelCell<K::grid_x>);
   face.column("grid_size_y", "I", kFew, derive::kKernelCell<K::grid_y>);
   face.column("grid_size_z", "I", kFew, derive::kKernelCell<K::grid_z>);
+  face.column("graph_exec_id", "z", kFew, derive::kKernelCell<K::graph>);
+  face.column("graph_node_id", "z", 0, derive::kStored<event::column::Dispatch::graph_node>);
   face.column("region_name_id", "i:rocpd_string", kFew, derive::kZero);
   face.column("event_id", "i:rocpd_event", 0, derive::kEvent);
-  face.column("extdata", "j", kFew | kObject, derive::kZero);
+  face.column("extdata", "j", kUnended, derive::kStored<derive::F::duration>);
 };
 
 inline constexpr auto kMemoryCopyTable = [](auto& face) {
@@ -243,9 +249,11 @@ inline constexpr auto kMemoryCopyTable = [](auto& face) {
   face.column("size", "I", 0, derive::kStored<event::column::Copy::bytes>);  // of a fill at the same place
   face.column("queue_id", "i:rocpd_info_queue", kFew, derive::kQueue);
   face.column("stream_id", "i:rocpd_info_stream", kFew, derive::kQueue);
+  face.column("graph_exec_id", "z", kFew, derive::kZero);
+  face.column("graph_node_id", "z", 0, derive::kStored<event::column::Copy::graph_node>);  // likewise
   face.column("region_name_id", "i:rocpd_string", kFew, derive::kZero);
   face.column("event_id", "i:rocpd_event", 0, derive::kEvent);
-  face.column("extdata", "j", kFew | kObject, derive::kZero);
+  face.column("extdata", "j", kUnended, derive::kStored<derive::F::duration>);
 };
 
 inline constexpr auto kMemoryAllocateTable = [](auto& face) {
@@ -266,7 +274,7 @@ inline constexpr auto kMemoryAllocateTable = [](auto& face) {
   face.column("queue_id", "i:rocpd_info_queue", kFew, derive::kZero);
   face.column("stream_id", "i:rocpd_info_stream", kFew, derive::kZero);
   face.column("event_id", "i:rocpd_event", 0, derive::kEvent);
-  face.column("extdata", "j", kFew | kObject, derive::kZero);
+  face.column("extdata", "j", kUnended, derive::kStored<derive::F::duration>);
 };
 
 // A value belongs to the dispatch that starts on the value's track at the value's start. Of several passes that read a
@@ -311,14 +319,17 @@ inline constexpr auto kKernelSymbolTable = [](auto& face) {
 
 inline constexpr auto kPmcTable = [](auto& face) {
   using N = event::column::Counter;
-  face.relation("rocpd_info_pmc",
-                ", CHECK (\"target_arch\" IN ('CPU', 'GPU')), CHECK (\"value_type\" IN ('ABS', 'ACCUM', 'RELATIVE'))");
+  face.relation(
+      "rocpd_info_pmc",
+      ", CHECK (\"target_arch\" IN ('CPU', 'GPU', 'NIC')), CHECK (\"value_type\" IN ('ABS', 'ACCUM', 'RELATIVE'))");
   face.keep(derive::kStored<derive::kRowNumber>);  // not row 0
   kIdAndGuid(face);
   face.column("nid", "I:rocpd_info_node", 0, derive::kOwnerNode);
   face.column("pid", "I:rocpd_info_process", 0, derive::kOwner);
   face.column("agent_id", "i:rocpd_info_agent", 0, derive::from<>([](auto& x) { return x.pmc_agent(); }));
-  face.column("target_arch", "t", 0, derive::kWord<RocpdWord::kGpu>);
+  face.column("target_arch", "t", 0, derive::from<>([](auto& x) {
+                return code_of(x.pmc_agent() == derive::kUnknown ? RocpdWord::kCpu : RocpdWord::kGpu);
+              }));
   face.column("event_code", "i", 0, derive::kRowId);
   face.column("instance_id", "i", 0, derive::kZero);
   face.column("name", "T", 0, derive::kStored<N::name>);
@@ -361,7 +372,7 @@ inline constexpr auto kThreadTable = [](auto& face) {
   plain_columns(face, "nid I:rocpd_info_node ppid i pid I:rocpd_info_process tid I name t start b end b extdata j");
 };
 inline constexpr auto kAgentTable = [](auto& face) {
-  face.relation("rocpd_info_agent", ", CHECK (\"type\" IN ('CPU', 'GPU'))");
+  face.relation("rocpd_info_agent", ", CHECK (\"type\" IN ('CPU', 'GPU', 'NIC'))");
   kIdAndGuid(face);
   plain_columns(face,
                 "nid I:rocpd_info_node pid I:rocpd_info_process type t absolute_index i logical_index i type_index i "
@@ -390,6 +401,14 @@ inline constexpr auto kTrackTable = [](auto& face) {
   plain_columns(face,
                 "nid I:rocpd_info_node pid i:rocpd_info_process tid i:rocpd_info_thread name_id i:rocpd_string extdata "
                 "j");
+};
+inline constexpr auto kGraphLaunchTable = [](auto& face) {
+  face.relation("rocpd_graph_launch");
+  kIdAndGuid(face);
+  plain_columns(face,
+                "nid I:rocpd_info_node pid I:rocpd_info_process tid i:rocpd_info_thread agent_id i:rocpd_info_agent "
+                "queue_id i:rocpd_info_queue start B end B graph_exec_id I kernel_dispatch_count z event_id "
+                "i:rocpd_event extdata j");
 };
 inline constexpr auto kArgTable = [](auto& face) {
   face.relation("rocpd_arg");

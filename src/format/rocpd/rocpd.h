@@ -20,7 +20,7 @@ bool accepts(std::string_view path, std::string_view head, bool folder);
 Result<std::shared_ptr<const trace::Trace>> read(const std::string& path);
 Status read_into(const std::string& path, trace::TraceWriter& writer);
 
-/// Writes target.file in schema version 3, times in CLOCK_BOOTTIME. Leaves out the environment.
+/// Writes target.file in schema version 3.0.2, times in CLOCK_BOOTTIME. Leaves out the environment.
 Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
              std::vector<std::string>& written);
 

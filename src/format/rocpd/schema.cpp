@@ -1,6 +1,8 @@
 // Tables and views of rocpd databases (schema.h). Names, columns and results match rocprofv3's databases.
 #include "format/rocpd/schema.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "format/rocpd/relations.h"
@@ -17,8 +19,12 @@ void for_each_table(const auto& each) {
   const auto all = [&](auto... lists) { (each(lists), ...); };
   all(kMetadataTable, kStringTable, kNodeTable, kProcessTable, kThreadTable, kAgentTable, kQueueTable, kStreamTable,
       kPmcTable, kCodeObjectTable, kKernelSymbolTable, kTrackTable, kEventTable, kArgTable, kPmcEventTable,
-      kRegionTable, kSampleTable, kKernelDispatchTable, kMemoryCopyTable, kMemoryAllocateTable);
+      kRegionTable, kSampleTable, kKernelDispatchTable, kMemoryCopyTable, kMemoryAllocateTable, kGraphLaunchTable);
 }
+
+struct ViewDefinitionText {
+  std::string_view name, select;
+};
 
 // Reads the list of a table as its CREATE TABLE.
 class SchemaFace {
@@ -61,6 +67,8 @@ class SchemaFace {
         return "INTEGER";
       case 'I':
         return "INTEGER NOT NULL";
+      case 'z':
+        return "INTEGER NOT NULL DEFAULT 0";
       case 'b':
         return "BIGINT";
       case 'B':
@@ -75,6 +83,57 @@ class SchemaFace {
   }
   std::string suffix_, guid_, name_, constraints_, columns_, keys_;
 };
+
+// Tables of schema 4 as schema 3 has them: place in each row, categories as texts (with negative ids), no missing
+// region name. START, END and TIMESTAMP stand for a row's times.
+constexpr ViewDefinitionText kAsSchema3[] = {
+    {"as3_string",
+     "SELECT id, guid, string FROM rocpd_string UNION ALL SELECT -id, guid, name FROM rocpd_info_category UNION ALL "
+     "SELECT DISTINCT 0, guid, '' FROM rocpd_string"},
+    {"as3_event",
+     "SELECT id, guid, -category_id AS category_id, stack_id, parent_stack_id, correlation_id, '{}' AS call_stack, '{}' "
+     "AS line_info, extdata FROM rocpd_event"},
+    {"as3_info_agent",
+     "SELECT id, guid, nid, pid, type, absolute_index, logical_index, type_index, uuid, coalesce(nullif(name, ''), "
+     "generic_name) AS name, model_name, vendor_name, product_name, name AS user_name, extdata FROM rocpd_info_agent"},
+    {"as3_region",
+     "SELECT X.id, X.guid, T.nid, T.pid, T.tid, START AS start, END AS end, X.name_id, X.event_id, X.extdata FROM "
+     "rocpd_region X JOIN rocpd_track T ON T.id = X.track_id AND T.guid = X.guid"},
+    {"as3_sample",
+     "SELECT X.id, X.guid, X.track_id, TIMESTAMP AS timestamp, X.event_id, X.extdata FROM rocpd_sample X"},
+    {"as3_kernel_dispatch",
+     "SELECT X.id, X.guid, T.nid, T.pid, T.tid, T.agent_id, X.kernel_id, X.dispatch_id, T.queue_id, T.stream_id, START "
+     "AS start, END AS end, X.private_segment_size, X.group_segment_size, X.workgroup_size_x, X.workgroup_size_y, "
+     "X.workgroup_size_z, X.grid_size_x, X.grid_size_y, X.grid_size_z, coalesce(X.region_name_id, 0) AS "
+     "region_name_id, X.event_id, X.extdata FROM rocpd_kernel_dispatch X JOIN rocpd_track T ON T.id = X.track_id AND "
+     "T.guid = X.guid"},
+    {"as3_memory_copy",
+     "SELECT X.id, X.guid, T.nid, T.pid, T.tid, START AS start, END AS end, X.name_id, X.dst_agent_id, X.dst_address, "
+     "X.src_agent_id, X.src_address, X.size, T.queue_id, T.stream_id, X.region_name_id, X.event_id, X.extdata FROM "
+     "rocpd_memory_copy X JOIN rocpd_track T ON T.id = X.track_id AND T.guid = X.guid"},
+    {"as3_memory_allocate",
+     "SELECT X.id, X.guid, T.nid, T.pid, T.tid, T.agent_id, X.type, X.level, START AS start, END AS end, X.address, "
+     "X.size, T.queue_id, T.stream_id, X.event_id, X.extdata FROM rocpd_memory_allocate X JOIN rocpd_track T ON T.id = "
+     "X.track_id AND T.guid = X.guid"}};
+
+// Calls with(word) for each word of a statement and puts its result there.
+std::string with_words(std::string_view sql, auto with) {
+  const auto in_word = [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  std::string out;
+  for (size_t at = 0; at < sql.size();) {
+    size_t end = at;
+    while (end < sql.size() && in_word(sql[end])) ++end;
+    if (end == at) {
+      out += sql[at++];
+      continue;
+    }
+    out += with(sql.substr(at, end - at));
+    at = end;
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -117,6 +176,31 @@ std::vector<ViewDefinition> data_views() {
       select.append(select.empty() ? "" : " ").append(line.substr(line.find_first_not_of(' ')));
     }
   }
+  return views;
+}
+
+std::vector<ViewDefinition> data_views_of_schema_4(bool times_apart) {
+  std::vector<ViewDefinition> views;
+  const auto time = [&](std::string_view column) {
+    if (!times_apart) return "X." + std::string(column);
+    return "(SELECT TS.value FROM rocpd_timestamp TS WHERE TS.id = X." + std::string(column) +
+           "_id AND TS.guid = X.guid)";
+  };
+  for (const ViewDefinitionText& view : kAsSchema3)
+    views.push_back({std::string(view.name), with_words(view.select, [&](std::string_view word) {
+                       return word == "START"       ? time("start")
+                              : word == "END"       ? time("end")
+                              : word == "TIMESTAMP" ? time("timestamp")
+                                                    : std::string(word);
+                     })});
+  for (const ViewDefinition& view : data_views())
+    views.push_back({view.name, with_words(view.select, [&](std::string_view word) {
+                       if (!word.starts_with("rocpd_")) return std::string(word);
+                       const std::string own = "as3_" + std::string(word.substr(6));
+                       const bool shown = std::any_of(std::begin(kAsSchema3), std::end(kAsSchema3),
+                                                      [&](const ViewDefinitionText& one) { return one.name == own; });
+                       return shown ? own : std::string(word);
+                     })});
   return views;
 }
 

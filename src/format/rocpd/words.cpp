@@ -22,7 +22,8 @@ RocpdWords::RocpdWords()
              "REAL",
              "ALLOC",
              "FREE",
-             "tacho"} {
+             "tacho",
+             "HIP_GRAPH"} {
   for (size_t i = 0; i < domains_.size(); ++i) domains_[i] = code(api_domain_name(static_cast<event::Domain>(i)));
   for (size_t i = 0; i < directions_.size(); ++i) directions_[i] = code(copy_direction_name(static_cast<int64_t>(i)));
 }

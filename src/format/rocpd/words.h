@@ -27,6 +27,7 @@ enum class RocpdWord : uint8_t {
   kAlloc,
   kFree,
   kTacho,
+  kHipGraph,
 };
 constexpr int64_t code_of(RocpdWord word) {
   return -static_cast<int64_t>(word) - 1;

@@ -111,6 +111,15 @@ class Writer {
     int64_t track, start;
     auto operator<=>(const Place&) const = default;
   };
+  // Kernels and copies of a graph.
+  struct GraphNode {
+    int64_t process, correlation;  // of the launch
+    int64_t graph, kernels;
+    int64_t track, start, end;
+    bool operator<(const GraphNode& other) const { return launch() < other.launch(); }
+    std::pair<int64_t, int64_t> launch() const { return std::pair(process, correlation); }
+  };
+  void graph_node(const auto& row, int64_t graph, int64_t kernels);
 
   BulkTable& table(const char* name) { return file_.table(std::string(name) + suffix_); }
   /// Begins a row and writes its id and the guid.
@@ -137,7 +146,11 @@ class Writer {
   Status regions();
   Status operations();
   Status allocations();
+  Status graph_launches();
   Status counters();
+  Status readings();
+  int64_t pmc_of(const Track& on, int64_t counter, int64_t agent);
+  int64_t plain_event(int64_t category, int64_t stack);
   const Process& process_of(int64_t row) const {
     const auto count = static_cast<int64_t>(processes_.size());
     const int64_t at = row > 0 && row < count ? row : 0;
@@ -161,9 +174,14 @@ class Writer {
   HashIds symbol_of_;  // by process and row of table kernel
   int64_t symbol_count_ = 0;
   std::map<int64_t, int64_t> code_objects_, marks_;  // by process; by thread: rocpd_track.id
+  int64_t next_track_ = 1, next_sample_ = 1, next_value_ = 1;
+  std::map<std::pair<int64_t, int64_t>, int64_t> pmcs_;  // (agent, counter) -> rocpd_info_pmc.id
   BulkTable& events_ = table("rocpd_event");
   Causes<int64_t> threads_;  // of API calls: the calling thread's id
-  KeyIndex<int64_t, Place> dispatch_events_;
+  // Of everything that may have counters: its event.
+  KeyIndex<int64_t, Place> counted_events_;
+  bool counters_ = false;
+  SortedFile<GraphNode> graph_nodes_;
   // About the row that is being written.
   int64_t id_ = 0, event_ = 0, process_ = 0, code_object_ = 0, pmc_ = 0, pmc_agent_ = 0;
   std::string shown_name_, kernel_names_;
@@ -507,7 +525,7 @@ Status Writer::regions() {
     text_id(code_of(word));
   BulkTable& region_rows = table("rocpd_region");
   BulkTable& samples = table("rocpd_sample");
-  int64_t region = 0, sample = 0;
+  int64_t region = 0;
   while (rows.more())
     rows.take([&](const auto& row) {
       const Track& on = tracks_[static_cast<size_t>(row.track)];
@@ -518,7 +536,8 @@ Status Writer::regions() {
       if (relation::value_of(derive::kIsRegion, row.kTable, *this, stored) != 0)
         put(region_rows, kRegionTable, ++region, row.kTable, stored);
       else
-        put(samples, kSampleTable, ++sample, row.kTable, stored);
+        put(samples, kSampleTable, next_sample_++, row.kTable, stored);
+      if (counters_) counted_events_.add({row.track, row.start}, event_);
       if (call) threads_.add(on.process, row.correlation, on.thread);
     });
   TACHO_TRY(rows.status());
@@ -527,7 +546,8 @@ Status Writer::regions() {
 
 int64_t Writer::sample_track(int64_t track) {
   const Track& on = tracks_[static_cast<size_t>(track)];
-  const auto [found, fresh] = marks_.try_emplace(on.thread, static_cast<int64_t>(marks_.size()) + 1);
+  const auto [found, fresh] = marks_.try_emplace(on.thread, next_track_);
+  next_track_ += fresh ? 1 : 0;
   if (fresh)
     begin(table("rocpd_track"), found->second)
         .integer(node(track))
@@ -549,11 +569,10 @@ Status Writer::operations() {
   using D = column::Dispatch;
   using C = column::Copy;
   using F = column::Fill;
-  walk::Merge<trace::RowCursor<D::track, D::start, D::duration, D::dim, D::correlation, D::ordinal>,
-              trace::RowCursor<C::track, C::start, C::duration, C::dim, C::correlation, C::bytes>,
-              trace::RowCursor<F::track, F::start, F::duration, F::dim, F::correlation, F::bytes>>
+  walk::Merge<trace::RowCursor<D::track, D::start, D::duration, D::dim, D::correlation, D::ordinal, D::graph_node>,
+              trace::RowCursor<C::track, C::start, C::duration, C::dim, C::correlation, C::bytes, C::graph_node>,
+              trace::RowCursor<F::track, F::start, F::duration, F::dim, F::correlation, F::bytes, F::graph_node>>
       rows(trace_);
-  const bool counters = trace_.rows(Table::kCounterValue) > 0;
   for (const RocpdWord word : {RocpdWord::kKernelDispatch, RocpdWord::kMemoryCopy, RocpdWord::kMemoryFill})
     text_id(code_of(word));
   BulkTable& dispatches = table("rocpd_kernel_dispatch");
@@ -568,13 +587,68 @@ Status Writer::operations() {
       put_event(row.kTable, stored);
       if constexpr (std::decay_t<decltype(row)>::kTable == Table::kDispatch) {
         put(dispatches, kKernelDispatchTable, ++dispatch_count, row.kTable, stored);
-        if (counters) dispatch_events_.add({row.track, row.start}, event_);
+        const auto cell = [&](int at) { return trace_.cell(Table::kKernel, row.dim, at); };
+        const bool one = cell(column::Kernel::kind) == static_cast<int64_t>(event::DispatchKind::kGraph);
+        if (!one && cell(column::Kernel::graph) > 0) graph_node(row, cell(column::Kernel::graph), 1);
       } else {
         put(copies, kMemoryCopyTable, ++copy_count, row.kTable, stored);
+        if (row.graph_node > 0) graph_node(row, 0, 0);
       }
+      if (counters_) counted_events_.add({row.track, row.start}, event_);
     });
-  TACHO_TRY(rows.status());
-  return dispatch_events_.finish();
+  return rows.status();
+}
+
+int64_t Writer::plain_event(int64_t category, int64_t stack) {
+  const int64_t id = next_event_++;
+  begin(events_, id).integer(category).integer(stack).integer(0).integer(0).text("{}").text("{}").text("{}").end();
+  return id;
+}
+
+void Writer::graph_node(const auto& row, int64_t graph, int64_t kernels) {
+  if (row.correlation == 0) return;
+  graph_nodes_.add({tracks_[static_cast<size_t>(row.track)].process, row.correlation, graph, kernels, row.track,
+                    row.start, row.start + std::max<int64_t>(row.duration, 0)});
+}
+
+// Sums up each launch of a graph that has kernels.
+Status Writer::graph_launches() {
+  TACHO_TRY(graph_nodes_.finish());
+  BulkTable& launches = table("rocpd_graph_launch");
+  int64_t launch = 0;
+  GraphNode sum{};
+  const auto put_launch = [&] {
+    if (sum.kernels == 0) return;
+    const Track& on = tracks_[static_cast<size_t>(sum.track)];
+    const int64_t event = plain_event(text_id(code_of(RocpdWord::kHipGraph)), sum.correlation);
+    begin(launches, ++launch)
+        .integer(on.node)
+        .integer(on.process_id)
+        .integer(launching_thread(sum.track, sum.correlation))
+        .integer(on.agent)
+        .integer(on.queue)
+        .integer(clock_(sum.start))
+        .integer(clock_(sum.end))
+        .integer(sum.graph)
+        .integer(sum.kernels)
+        .integer(event)
+        .text("{}")
+        .end();
+  };
+  GraphNode node;
+  while (graph_nodes_.next(node)) {
+    if (node.launch() != sum.launch()) {
+      put_launch();
+      sum = node;
+      continue;
+    }
+    sum.start = std::min(sum.start, node.start);
+    sum.end = std::max(sum.end, node.end);
+    sum.graph = std::max(sum.graph, node.graph);
+    sum.kernels += node.kernels;
+  }
+  put_launch();
+  return {};
 }
 
 Status Writer::allocations() {
@@ -590,16 +664,28 @@ Status Writer::allocations() {
     const auto stored = relation::stored_of(row);
     put_event(Table::kAllocation, stored);
     put(rows, kMemoryAllocateTable, ++count, Table::kAllocation, stored);
+    if (counters_) counted_events_.add({row.track, row.start}, event_);
   }
   return status;
 }
 
+// The description of a counter of an agent (kUnknown = of none).
+int64_t Writer::pmc_of(const Track& on, int64_t counter, int64_t agent) {
+  const auto [known, fresh] = pmcs_.try_emplace({agent, counter}, static_cast<int64_t>(pmcs_.size()) + 1);
+  process_ = on.process;
+  pmc_agent_ = agent;
+  pmc_ = known->second;
+  if (fresh)
+    put(table("rocpd_info_pmc"), kPmcTable, pmc_, Table::kCounter,
+        [&](int16_t at) { return at < 0 ? 0 : trace_.cell(Table::kCounter, counter, at); });
+  return pmc_;
+}
+
+// Values of the first pass, by the event that they belong to.
 Status Writer::counters() {
-  if (trace_.rows(Table::kCounterValue) == 0 || !options_.wants(Table::kCounterValue)) return {};
-  std::map<std::pair<int64_t, int64_t>, int64_t> infos;  // (agent, counter) -> rocpd_info_pmc.id
-  BulkTable& info = table("rocpd_info_pmc");
+  TACHO_TRY(counted_events_.finish());
+  if (!counters_ || !options_.wants(Table::kCounterValue)) return {};
   BulkTable& values = table("rocpd_pmc_event");
-  int64_t id = 0;
   using C = column::CounterValue;
   TACHO_ASSIGN(const walk::FirstPasses passes, walk::FirstPasses::make(trace_));
   Status status;
@@ -609,25 +695,63 @@ Status Writer::counters() {
       const int64_t counter = read.dim[i];
       const Track& on = tracks_[static_cast<size_t>(read.track[i])];
       if (!on.wanted || !passes.count(read.track[i], read.start[i], read.ordinal[i], counter, read.pass[i])) continue;
-      const auto* const found = dispatch_events_.find({read.track[i], read.start[i]});
+      const auto* const found = counted_events_.find({read.track[i], read.start[i]});
       if (found == nullptr) continue;
-      const auto [known, fresh] = infos.try_emplace({on.agent, counter}, static_cast<int64_t>(infos.size()) + 1);
-      process_ = on.process;
-      pmc_agent_ = on.agent;
-      pmc_ = known->second;
+      pmc_of(on, counter, on.agent);
       event_ = found->value;
-      if (fresh)
-        put(info, kPmcTable, pmc_, Table::kCounter,
-            [&](int16_t at) { return at < 0 ? 0 : trace_.cell(Table::kCounter, counter, at); });
-      put(values, kPmcEventTable, ++id, Table::kCounterValue, [&](int16_t at) {
+      put(values, kPmcEventTable, next_value_++, Table::kCounterValue, [&](int16_t at) {
         return at == C::value ? read.value[i].cell : at == C::instance ? read.instance[i] : 0;
       });
     }
   return status;
 }
 
+// Readings over time, as rocprof-sys writes them: samples, whose events have the values.
+Status Writer::readings() {
+  if (trace_.rows(Table::kReading) == 0 || !options_.wants(Table::kReading)) return {};
+  struct Series {
+    int64_t track = 0, pmc = 0, category = 0;  // ids
+  };
+  std::map<int64_t, Series> series;  // by track
+  BulkTable& lines = table("rocpd_track");
+  BulkTable& samples = table("rocpd_sample");
+  BulkTable& values = table("rocpd_pmc_event");
+  const auto series_of = [&](int64_t row) -> const Series& {
+    const auto [known, fresh] = series.try_emplace(row);
+    Series& of = known->second;
+    if (!fresh) return of;
+    const Track& on = tracks_[static_cast<size_t>(row)];
+    const auto cell = [&](int at) { return trace_.cell(Table::kTrack, row, at); };
+    const int64_t counter = std::max<int64_t>(cell(column::Track::counter), 0), name = cell(column::Track::name);
+    of.track = next_track_++;
+    of.pmc = pmc_of(on, counter, cell(column::Track::device) > 0 ? on.agent : kUnknown);
+    of.category = text_id(trace_.cell(Table::kCounter, counter, column::Counter::name));
+    BulkTable& line = begin(lines, of.track).integer(on.node);
+    (cell(column::Track::process) > 0 ? line.integer(on.process_id) : line.null()).null();
+    (name > 0 ? line.integer(text_id(name)) : line.null()).text("{}").end();
+    return of;
+  };
+  using R = column::Reading;
+  Status status;
+  for (const auto& read : trace::chunks<R::track, R::start, R::value>(trace_, status))
+    for (size_t i = 0; i < read.size(); ++i) {
+      if (!tracks_[static_cast<size_t>(read.track[i])].wanted) continue;
+      const Series& of = series_of(read.track[i]);
+      const int64_t event = plain_event(of.category, 0);
+      begin(samples, next_sample_++).integer(of.track).integer(clock_(read.start[i])).integer(event).text("{}").end();
+      begin(values, next_value_++)
+          .integer(event)
+          .integer(of.pmc)
+          .real(__builtin_bit_cast(double, read.value[i].cell))
+          .text("{}")
+          .end();
+    }
+  return status;
+}
+
 Status Writer::run() {
   text_id(0);
+  counters_ = trace_.rows(Table::kCounterValue) > 0;
   write_processes(processes());
   threads_and_tracks();
   agents();
@@ -635,14 +759,16 @@ Status Writer::run() {
   TACHO_TRY(regions());
   TACHO_TRY(operations());
   TACHO_TRY(allocations());
+  TACHO_TRY(graph_launches());
   TACHO_TRY(counters());
+  TACHO_TRY(readings());
   BulkTable& metadata = table("rocpd_metadata");
   int64_t id = 0;
   const auto tag = [&](std::string_view name, std::string_view value) {
     metadata.begin(++id);
     metadata.null().text(name).text(valid_utf8(value)).end();
   };
-  tag("schema_version", "3");
+  tag("schema_version", "3.0.2");
   tag("uuid", suffix_);
   tag("guid", guid_);
   tag("tacho_version", TACHO_PROGRAM_VERSION);

@@ -9,6 +9,7 @@
 #include "base/files/sorted_file.h"
 #include "base/format.h"
 #include "base/saturating.h"
+#include "format/rocpd/layout.h"
 #include "format/rocpd/relations.h"
 #include "format/rocpd/schema.h"
 #include "query/dialect/dialect.h"
@@ -189,7 +190,7 @@ std::vector<ResultTable> small_tables(const RocpdFacts& x) {
   using namespace format::rocpd;
   std::vector<ResultTable> all;
   all.push_back(table_of(kMetadataTable, [guid]() -> Result<Rows> {
-    return Rows{{int64_t{1}, std::string("schema_version"), std::string("3")},
+    return Rows{{int64_t{1}, std::string("schema_version"), std::string("3.0.2")},
                 {int64_t{2}, std::string("uuid"), std::string("")},
                 {int64_t{3}, std::string("guid"), guid}};
   }));
@@ -393,6 +394,7 @@ Dialect rocpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFa
   add(kPmcEventTable, {Table::kCounterValue});
   const RocpdFacts x{about};
   dialect.relations.emplace_back(store, RelationFace<RocpdFacts>(kRocpdVersion).empty(kArgTable, x).take());
+  dialect.relations.emplace_back(store, RelationFace<RocpdFacts>(kRocpdVersion).empty(kGraphLaunchTable, x).take());
   add(kKernelsView, {Table::kDispatch});
   add(kRegionsView, {Table::kApi, Table::kMarker});
   const auto strings = std::make_shared<TraceStrings>(facts, words().size());
@@ -424,20 +426,49 @@ Dialect rocpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFa
   return dialect;
 }
 
+namespace {
+
+// Names of foreign tables become part of statements.
+bool is_plain(std::string_view name) {
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  });
+}
+
+}  // namespace
+
 Result<Dialect> rocpd_file_dialect(const sqlite::Database& database) {
   Dialect dialect;
   dialect.name = "rocpd";
-  std::vector<std::string> suffixes = format::rocpd::suffixes(database);
-  for (const format::rocpd::ViewDefinition& view : format::rocpd::plain_views(suffixes)) {
-    // If an older or newer writer left out a table, its view is missing too, and SQLite's error names it.
-    const bool there = std::all_of(suffixes.begin(), suffixes.end(), [&](const std::string& suffix) {
-      return database.table(view.name + suffix) != nullptr;
-    });
-    if (there && !(suffixes.size() == 1 && suffixes[0].empty()))
-      dialect.views.push_back({view.name, view.name + " AS " + view.select});
+  const std::vector<std::string> suffixes = format::rocpd::suffixes(database);
+  int major = 0;
+  for (const std::string& suffix : suffixes) {
+    TACHO_ASSIGN(const format::rocpd::RecordingSchema schema, format::rocpd::schema_of(database, suffix));
+    if (major != 0 && major != schema.major)
+      return fail("{}: it holds recordings of schema 3 and of schema 4: use --dialect tacho", database.file().path());
+    major = schema.major;
   }
-  for (const format::rocpd::ViewDefinition& view : format::rocpd::data_views())
-    dialect.views.push_back({view.name, view.name + " AS " + view.select});
+  const auto add = [&](const std::string& name, const std::string& select) {
+    dialect.views.push_back({name, "\"" + name + "\" AS " + select});
+  };
+  // One view for each table that all recordings have; where one lacks it, SQLite's error names the view.
+  if (!suffixes.empty() && !suffixes[0].empty())
+    for (const sqlite::StoredTable& table : database.tables()) {
+      if (!table.name.starts_with("rocpd_") || !table.name.ends_with(suffixes[0]) || !is_plain(table.name)) continue;
+      const std::string name = table.name.substr(0, table.name.size() - suffixes[0].size());
+      std::string select;
+      bool everywhere = true;
+      for (const std::string& suffix : suffixes) {
+        everywhere = everywhere && is_plain(suffix) && database.table(name + suffix) != nullptr;
+        select += (select.empty() ? "SELECT * FROM \"" : " UNION ALL SELECT * FROM \"") + name + suffix + "\"";
+      }
+      if (everywhere) add(name, select);
+    }
+  const sqlite::StoredTable* const regions = suffixes.empty() ? nullptr : database.table("rocpd_region" + suffixes[0]);
+  const bool times_apart = regions != nullptr && regions->column("start_id") >= 0;
+  for (const format::rocpd::ViewDefinition& view :
+       major == 4 ? format::rocpd::data_views_of_schema_4(times_apart) : format::rocpd::data_views())
+    add(view.name, view.select);
   return dialect;
 }
 

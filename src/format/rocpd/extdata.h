@@ -1,0 +1,15 @@
+// Members of the JSON objects in rocpd's columns extdata.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tacho::format::rocpd {
+
+/// The text of a member of a flat JSON object; false if it has none that is text.
+bool text_member(std::string_view object, std::string_view key, std::string& value);
+/// The whole number of a member; event::kUnknown if it has none that is one.
+int64_t number_member(std::string_view object, std::string_view key);
+
+}  // namespace tacho::format::rocpd

@@ -61,7 +61,7 @@ test('numbers of every architecture, both kinds of ratios, --compat', async () =
     ['synth_a/MI300X_A1'],
     ['synth_a/MI350'],
     ['synth_a/MI300X_A1_rocpd'],
-    ['synth_a/MI200', '--ratio', 'sum'],
+    ['synth_a/MI200', '--ratio', 'avg'],
     ['synth_a/MI350', '--compat', '3.3'],
     ['vcopy/MI350'],
     ['ipblocks_SQ/MI200'],

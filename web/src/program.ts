@@ -135,8 +135,11 @@ const kStudent = [
   2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/** Half of the 95 % confidence interval of the mean; `launch` says of which launch each value is a repeat. */
-function errorOfMean(values: Column, launch: Uint32Array): number {
+/**
+ * Half of the 95 % confidence interval of the values' sum / `total` (by default their count: of the mean); `launch`
+ * says of which launch each value is a repeat.
+ */
+function errorOfSum(values: Column, launch: Uint32Array, total?: number): number {
   const groups = launch.reduce((most, each) => Math.max(most, each), 0) + 1;
   const counts = new Float64Array(groups);
   const means = new Float64Array(groups);
@@ -161,9 +164,21 @@ function errorOfMean(values: Column, launch: Uint32Array): number {
     freedom += counts[g] - 1;
     variance += (counts[g] * squares[g]) / (counts[g] - 1);
   }
-  if (freedom === 0) return NaN;
+  const whole = Math.abs(total ?? count);
+  if (freedom === 0 || whole === 0) return NaN;
   const t = freedom <= kStudent.length ? kStudent[freedom - 1] : 1.96 + 2.4 / freedom;
-  return (t * Math.sqrt(variance)) / count;
+  return (t * Math.sqrt(variance)) / whole;
+}
+
+/** The same of sum(above) / sum(below): the spread is that of above - ratio * below. */
+function errorOfTotals(above: Column, below: Column, launch: Uint32Array): number {
+  const total = kReductions.sum(below);
+  const ratio = kReductions.sum(above) / total;
+  return errorOfSum(
+    above.map((value, i) => value - ratio * below[i]),
+    launch,
+    total,
+  );
 }
 
 /** The program of one run. Columns are read once; each Evaluation computes what it is asked for. */
@@ -263,7 +278,7 @@ export class Evaluation {
     if (name === 'missing' || name === 'constant' || name === 'column') return [];
     if (name === 'sum_list') return this.lists.slice(a, a + b);
     if (name === 'select') return [a, b, c];
-    return name in kBinary || name === 'concat' ? [a, b] : [a];
+    return name in kBinary || name === 'concat' || name === 'error_of_totals' ? [a, b] : [a];
   }
 
   #compute(node: number): Value {
@@ -323,7 +338,14 @@ export class Evaluation {
     }
     if (name === 'error') {
       const value = at(a);
-      return value instanceof Float64Array ? errorOfMean(value, this.#launches) : NaN;
+      return value instanceof Float64Array ? errorOfSum(value, this.#launches) : NaN;
+    }
+    if (name === 'error_of_totals') {
+      const above = at(a);
+      const below = at(b);
+      return above instanceof Float64Array && below instanceof Float64Array
+        ? errorOfTotals(above, below, this.#launches)
+        : NaN;
     }
     if (name === 'quantile') {
       return at(a) instanceof Float64Array ? quantileOf(this.#ascending(a), this.constants[b]) : at(a);

@@ -175,41 +175,40 @@ class Doctor {
     }
   }
 
-  // The values of all leaves over all rows, and over each group of them.
+  // The values of all leaves over all rows, over each group of them, and over all rows but each group.
   void evaluate_leaves(const std::vector<uint32_t>& rows) {
-    const auto values_of = [&](std::vector<uint32_t> some) {
-      Program program(in_.environment(std::move(some)));
-      std::vector<Program::Node> nodes(leaves_.size());
-      for (size_t i = 0; i < leaves_.size(); ++i) {
-        const Leaf& leaf = leaves_[i];
-        if (leaf.formula == nullptr) continue;
-        const auto [op, q] = reduction_op(leaf.reduction);
-        nodes[i] = program.add(*leaf.formula,
-                               {leaf.metric != nullptr ? leaf.metric->coll_level : std::string_view(), -1}, op, q);
-      }
-      program.run();
-      std::vector<RuleValue> values(leaves_.size());
-      for (size_t i = 0; i < leaves_.size(); ++i) {
-        const Leaf& leaf = leaves_[i];
-        if (leaf.formula == nullptr) {
-          values[i] = leaf.constant;
-          continue;
-        }
-        const Value value = program.value(nodes[i]);
-        if (value.kind == Value::Kind::kNumber)
-          values[i] = {std::isfinite(value.number) ? State::kNumber : State::kUndefined, value.number};
-        else
-          values[i].state = leaf.missing.empty() ? State::kUndefined : State::kMissing;
-      }
-      return values;
-    };
-    all_ = values_of(rows);
-    groups_.clear();
+    Environment environment = in_.environment(rows);
     const size_t count = std::min(rows.size(), kMostGroups);
-    for (size_t g = 0; g < count; ++g) {
-      std::vector<uint32_t> some;
-      for (size_t i = g; i < rows.size(); i += count) some.push_back(rows[i]);
-      groups_.push_back(count == 1 ? all_ : values_of(std::move(some)));
+    environment.groups = count;
+    Program program(std::move(environment));
+    std::vector<Program::Node> nodes(leaves_.size());
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      const Leaf& leaf = leaves_[i];
+      if (leaf.formula == nullptr) continue;
+      const auto [op, q] = reduction_op(leaf.reduction);
+      nodes[i] = program.add(*leaf.formula, {leaf.metric != nullptr ? leaf.metric->coll_level : std::string_view(), -1},
+                             op, q);
+    }
+    program.run();
+    const auto judged = [](const Leaf& leaf, double number) {
+      if (std::isnan(number)) return RuleValue{leaf.missing.empty() ? State::kUndefined : State::kMissing, 0};
+      return RuleValue{std::isfinite(number) ? State::kNumber : State::kUndefined, number};
+    };
+    all_.assign(leaves_.size(), {});
+    groups_.assign(count > 1 ? count : 0, std::vector<RuleValue>(leaves_.size()));
+    others_ = groups_;
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      const Leaf& leaf = leaves_[i];
+      const Value value = program.value(nodes[i]);
+      const std::span<const double> of_groups = program.group_values(nodes[i]);
+      all_[i] = leaf.formula == nullptr
+                    ? leaf.constant
+                    : judged(leaf, value.kind == Value::Kind::kNumber ? value.number : std::nan(""));
+      for (size_t g = 0; g < groups_.size(); ++g) {
+        const bool grouped = leaf.formula != nullptr && of_groups.size() == 2 * count;
+        groups_[g][i] = grouped ? judged(leaf, of_groups[g]) : all_[i];
+        others_[g][i] = grouped ? judged(leaf, of_groups[count + g]) : all_[i];
+      }
     }
   }
 
@@ -231,17 +230,24 @@ class Doctor {
                                    [&](const RuleStep* step) { return leaves_[index_.at(key_of(*step))].exact; });
     if (exact) return out;
     if (in_.workload.estimated) error = std::max(error, kEstimateError);
-    double sum = 0, squares = 0, count = 0;
-    for (const std::vector<RuleValue>& group : groups_) {
-      const RuleValue value = evaluate(expression, [&](const RuleStep& leaf) { return value_in(group, leaf); });
-      if (!value.known()) continue;
-      ++count;
-      sum += value.number;
-      squares += value.number * value.number;
+    // Jackknife: how the value changes when one group is left out, for a ratio of totals as for a mean. A group that
+    // alone has no value adds nothing to the totals either.
+    std::vector<double> without;
+    double sum = 0, squares = 0;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const auto over = [&](const std::vector<RuleValue>& values) {
+        return evaluate(expression, [&](const RuleStep& leaf) { return value_in(values, leaf); });
+      };
+      const RuleValue rest = over(others_[g]);
+      if (!over(groups_[g]).known() || !rest.known()) continue;
+      without.push_back(rest.number);
+      sum += rest.number;
     }
-    if (count == 0) count = 1;
+    const double count = without.empty() ? 1 : static_cast<double>(without.size());
+    for (const double value : without) squares += (value - sum / count) * (value - sum / count);
     const double freedom = count - 1, stated = std::fabs(middle.number) * error / 100;
-    const double spread = std::max(0.0, squares - sum * sum / count);  // sum of squared differences
+    // What the sum of squared differences of independent groups would be: of means it is exactly that.
+    const double spread = freedom * freedom * squares;
     double half = 0;
     if (stated > 0) {
       const double sigma = stated / student(kPriorDispatches);
@@ -505,7 +511,7 @@ class Doctor {
   std::deque<Leaf> leaves_;
   std::map<std::string, size_t, std::less<>> index_;
   std::vector<RuleValue> all_;
-  std::vector<std::vector<RuleValue>> groups_;
+  std::vector<std::vector<RuleValue>> groups_, others_;  // of one group; of all rows but that group
   std::map<std::string, Problem> problems_;
   std::map<std::string, NotJudged> not_judged_;
 };

@@ -36,9 +36,10 @@ struct KernelRows {
   std::vector<uint32_t> rows;
 };
 
-/// Judges the kernels (the one with the most time first). A quantity's 95 % interval comes from Student's t over the
-/// dispatches of the kernel (beyond 24, over 24 interleaved groups of them), with the rule's input error as the spread
-/// of four more dispatches; of a single dispatch it is that error. Launch sizes are exact.
+/// Judges the kernels (the one with the most time first). A quantity's 95 % interval lies around its value over all
+/// dispatches of the kernel. Its width comes from Student's t and a jackknife over the dispatches (beyond 24, over 24
+/// interleaved groups of them), with the rule's input error as the spread of four more dispatches; of a single dispatch
+/// it is that error. Launch sizes are exact.
 Diagnosis diagnose(const DiagnosisInput& input, std::span<const KernelRows> kernels);
 
 }  // namespace tacho::metric

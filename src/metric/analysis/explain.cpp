@@ -95,6 +95,8 @@ struct Shown {
   Formula formula;
   std::vector<Program::Node> steps;
   Program::Node result;
+  // The means of ratios in it: the name of the step, "" for the whole, and what is divided.
+  std::vector<std::pair<std::string, Program::Totals>> totals;
 };
 
 // Name, unit, meaning and where the numbers come from.
@@ -163,6 +165,23 @@ report::Table steps_table(const Program& program, const Shown& entry) {
   return steps;
 }
 
+// What every mean of a ratio divides.
+std::string totals_text(const Program& program, const Shown& entry) {
+  std::string out;
+  for (const auto& [step, totals] : entry.totals) {
+    size_t count = 0;
+    for (const double value : program.column(totals.column)) count += std::isnan(value) ? 0U : 1U;
+    const Value above = program.value(totals.above), below = program.value(totals.below);
+    if (above.kind != Value::Kind::kNumber || below.kind != Value::Kind::kNumber) continue;
+    const std::string name = step.empty() ? "" : (step.size() > 40 ? "AVG(...)" : step) + " = ";
+    const std::string text = fmt::format("{}sum of {} / sum of {} over {} dispatch{}: {} / {}", name, totals.above_text,
+                                         totals.below_text, count, count == 1 ? "" : "es",
+                                         report::format_exact(above.number), report::format_exact(below.number));
+    out += "    " + report::wrapped(text, 100, 6) + "\n";
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string explain_metric(const Metric& metric, const Table& table, const std::vector<Cell>& cells,
@@ -186,10 +205,17 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
     if (!formula) continue;
     for (FormulaInput& input : program.inputs(*formula, context))
       if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(std::move(input));
-    Shown entry{c, std::move(*formula), {}, 0};
+    Shown entry{c, std::move(*formula), {}, 0, {}};
     entry.steps = program.add_steps(entry.formula, context);
+    for (size_t s = 0; s < entry.steps.size(); ++s)
+      if (const Step& step = entry.formula.steps[s]; step.op == FormulaOp::kAvg)
+        if (auto totals = program.keep_totals(entry.steps[step.arguments[0]]))
+          entry.totals.emplace_back(step_text(entry.formula, static_cast<uint32_t>(s)), std::move(*totals));
     const auto [op, q] = reduction_op(cells[c].reduction);
-    entry.result = program.keep(program.compile(entry.formula, context), op, q);
+    const Program::Node whole = program.compile(entry.formula, context);
+    if (op == FormulaOp::kAvg)
+      if (auto totals = program.keep_totals(whole)) entry.totals.emplace_back("", std::move(*totals));
+    entry.result = program.keep(whole, op, q);
     shown.push_back(std::move(entry));
   }
   std::vector<Program::Node> input_nodes;
@@ -221,6 +247,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
       fitted.left_out = nullptr;
       if (!steps.rows.empty()) out += report::to_text(steps, fitted);
     }
+    out += totals_text(program, entry);
     const Value value = program.value(entry.result);
     out += fmt::format("    result: {}\n", value.kind == Value::Kind::kNumber ? report::format_exact(value.number)
                                            : value.kind == Value::Kind::kText ? value.text

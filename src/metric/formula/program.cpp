@@ -174,6 +174,16 @@ std::vector<std::string> NameCollector::names() const {
   return names;
 }
 
+// In the order of Impl::Kind.
+constexpr std::array<std::string_view, 37> kOperationNames = {
+    "missing",  "constant",        "column",   "negate",     "not",    "add",      "subtract",
+    "multiply", "divide",          "modulo",   "floor",      "power",  "less",     "less_eq",
+    "greater",  "greater_eq",      "equal",    "not_equal",  "and",    "or",       "smaller",
+    "larger",   "select",          "sum_list", "only_where", "to_int", "round",    "avg",
+    "sum",      "median",          "std",      "min",        "max",    "quantile", "concat",
+    "error",    "error_of_totals",
+};
+
 struct Program::Impl {
   enum class Kind : uint8_t {
     kMissing,  // a counter or value that the run does not have, or anything computed from one
@@ -211,8 +221,11 @@ struct Program::Impl {
     kMax,
     kQuantile,  // b: a constant
     kConcat,
-    kError,  // of the mean, from repeats
+    kError,          // of the mean, from repeats
+    kErrorOfTotals,  // of sum(a) / sum(b), from repeats
   };
+
+  static_assert(kOperationNames.size() == static_cast<size_t>(Kind::kErrorOfTotals) + 1);
 
   struct NodeData {
     Kind kind = Kind::kMissing;
@@ -260,6 +273,12 @@ struct Program::Impl {
   std::vector<double> scratch;  // the numbers of scratch_of, without NaN, in any order
   Node scratch_of = ~Node{0};
 
+  // Of every reduction that was computed: its values over each group alone, then over all rows but each group.
+  std::unordered_map<Node, std::vector<double>> group_values;
+  std::unordered_map<Node, std::vector<double>> group_results;  // the same of the scalars that were kept
+  // How a formula would name a column.
+  std::unordered_map<Node, std::string> column_texts;
+
   explicit Impl(Environment environment) : env(std::move(environment)) {
     rows = env.rows ? env.rows->size() : env.workload->dispatches.size();
     nodes.emplace_back();  // node 0: Missing
@@ -287,6 +306,7 @@ struct Program::Impl {
       case Kind::kQuantile:
       case Kind::kConcat:
       case Kind::kError:
+      case Kind::kErrorOfTotals:
         break;
       case Kind::kColumn:
         node.column = true;
@@ -344,7 +364,9 @@ struct Program::Impl {
     const std::string recorded = recorded_name(name, *pass);
     if (recorded.empty()) return 0;
     inputs.push_back(pass->counters.column(recorded));
-    return place->second = intern(Kind::kColumn, 0, 0, 0, static_cast<double>(inputs.size() - 1));
+    place->second = intern(Kind::kColumn, 0, 0, 0, static_cast<double>(inputs.size() - 1));
+    column_texts[place->second] = name;
+    return place->second;
   }
 
   Node instance(std::string_view base, int32_t index, std::string_view pass) {
@@ -494,15 +516,9 @@ struct Program::Impl {
       // Of a single value: itself; its spread is not defined.
       return op == FormulaOp::kStd ? constant(kNaN) : a;
     }
-    if (op == FormulaOp::kAvg && env.sum_ratios) {
-      const Fraction ratio = split(a, 0);
-      if (ratio.has_below && nodes[ratio.below].column) {
-        const Node above = intern(Kind::kOnlyWhere, ratio.above, ratio.below);
-        const Node below = intern(Kind::kOnlyWhere, ratio.below, ratio.above);
-        return intern(Kind::kDivide, nodes[above].column ? intern(Kind::kSum, above) : above,
-                      intern(Kind::kSum, below));
-      }
-    }
+    if (op == FormulaOp::kAvg)
+      if (const Fraction ratio = totals_of(a); ratio.has_below)
+        return intern(Kind::kDivide, intern(Kind::kSum, ratio.above), intern(Kind::kSum, ratio.below));
     switch (op) {
       case FormulaOp::kAvg:
         return intern(Kind::kAvg, a);
@@ -586,6 +602,16 @@ struct Program::Impl {
     }
   }
 
+  // The two columns whose totals make the mean of the ratio `node`, both only of dispatches that have both; without
+  // a below where the mean stays a mean.
+  Fraction totals_of(Node node) {
+    if (!env.sum_ratios || !nodes[node].column) return {};
+    const Fraction ratio = split(node, 0);
+    if (!ratio.has_below || !nodes[ratio.below].column) return {};
+    return {intern(Kind::kOnlyWhere, ratio.above, ratio.below), intern(Kind::kOnlyWhere, ratio.below, ratio.above),
+            true};
+  }
+
   // Evaluation
 
   template <typename F>
@@ -606,8 +632,9 @@ struct Program::Impl {
   }
   static bool is_binary(Kind kind) {
     return (kind >= Kind::kAdd && kind <= Kind::kSelect) || kind == Kind::kOnlyWhere || kind == Kind::kRound ||
-           kind == Kind::kConcat;
+           kind == Kind::kConcat || kind == Kind::kErrorOfTotals;
   }
+  static bool is_reduction(Kind kind) { return kind >= Kind::kAvg && kind <= Kind::kQuantile; }
 
   // Columns that wait for later users are dropped rather than let a long run's memory grow: this many may be held.
   size_t most_buffers() const {
@@ -714,6 +741,102 @@ struct Program::Impl {
       if (needed[id] == 0 || nodes[id].done || nodes[id].released || nodes[id].dropped) continue;
       compute(id);
     }
+    if (env.groups > 1) compute_groups();
+  }
+
+  // The reduction of one column over the rows of each group and over all others. A row belongs to the group of its
+  // number modulo env.groups.
+  void reduce_groups(Node id) {
+    const NodeData& node = nodes[id];
+    const double* const values = nodes[node.a].values;
+    const size_t count = env.groups;
+    std::vector<double> out(2 * count, kNaN);
+    if (node.kind == Kind::kAvg || node.kind == Kind::kSum) {
+      std::vector<Totals> of(count), before(count + 1), behind(count + 1);
+      for (size_t i = 0; i < rows; ++i) {
+        if (std::isnan(values[i])) continue;
+        of[i % count].sum += values[i];
+        ++of[i % count].count;
+      }
+      // From both ends: a difference of totals would lose digits.
+      for (size_t g = 0; g < count; ++g) before[g + 1] = {before[g].sum + of[g].sum, before[g].count + of[g].count};
+      for (size_t g = count; g-- > 0;) behind[g] = {behind[g + 1].sum + of[g].sum, behind[g + 1].count + of[g].count};
+      const auto result = [&](const Totals& total) {
+        if (total.count == 0) return kNaN;
+        return node.kind == Kind::kSum ? total.sum : total.sum / static_cast<double>(total.count);
+      };
+      for (size_t g = 0; g < count; ++g) {
+        out[g] = result(of[g]);
+        out[count + g] = result({before[g].sum + behind[g + 1].sum, before[g].count + behind[g + 1].count});
+      }
+    } else {
+      std::vector<double> some;
+      for (size_t g = 0; g < out.size(); ++g) {
+        some.clear();
+        for (size_t i = 0; i < rows; ++i)
+          if (!std::isnan(values[i]) && (i % count == g % count) == (g < count)) some.push_back(values[i]);
+        out[g] = reduced(node.kind, some, node.number);
+      }
+    }
+    group_values[id] = std::move(out);
+  }
+
+  // Everything that follows from reductions, computed again with each group's values of them. Columns that use a
+  // reduction keep the one over all rows.
+  void compute_groups() {
+    group_results.clear();
+    std::vector<double> whole(nodes.size());
+    for (Node id = 0; id < nodes.size(); ++id) whole[id] = nodes[id].number;
+    for (size_t g = 0; g < 2 * env.groups; ++g) {
+      for (Node id = 0; id < nodes.size(); ++id) {
+        NodeData& node = nodes[id];
+        if (node.column || !node.done) continue;
+        if (is_reduction(node.kind)) {
+          if (const auto found = group_values.find(id); found != group_values.end()) node.number = found->second[g];
+        } else if (node.kind != Kind::kError && node.kind != Kind::kErrorOfTotals && node.kind != Kind::kConcat &&
+                   node.kind != Kind::kSumList) {
+          evaluate(id);
+        }
+        if (node.kept) group_results[id].push_back(node.number);
+      }
+    }
+    for (Node id = 0; id < nodes.size(); ++id) nodes[id].number = whole[id];
+  }
+
+  // What a total of totals_of() adds up. A guard (A if B != 0 else None) only leaves dispatches out.
+  std::string total_text(Node total) const {
+    Node of = nodes[total].a;
+    while (nodes[of].kind == Kind::kSelect && nodes[nodes[of].b].kind == Kind::kConstant &&
+           std::isnan(nodes[nodes[of].b].number))
+      of = nodes[of].a;
+    return nodes[of].kind >= Kind::kAdd && nodes[of].kind <= Kind::kOr ? "(" + text(of) + ")" : text(of);
+  }
+
+  // A node as a formula; what would make it longer than a few lines becomes "...".
+  std::string text(Node id, int depth = 0) const {
+    const NodeData& node = nodes[id];
+    if (depth > 8) return "...";
+    const auto part = [&](Node of) {
+      std::string inner = text(of, depth + 1);
+      const Kind kind = nodes[of].kind;
+      return kind >= Kind::kAdd && kind <= Kind::kOr ? "(" + inner + ")" : inner;
+    };
+    static constexpr std::array<std::string_view, 15> kSigns = {"+",  "-", "*",  "/",  "%",  "//",  "**", "<",
+                                                                "<=", ">", ">=", "==", "!=", "and", "or"};
+    if (node.kind == Kind::kColumn) return column_texts.at(id);
+    if (node.kind == Kind::kConstant) return std::isnan(node.number) ? "None" : fmt::format("{}", node.number);
+    if (node.kind == Kind::kNegate) return "-" + part(node.a);
+    if (node.kind >= Kind::kAdd && node.kind <= Kind::kOr)
+      return fmt::format("{} {} {}", part(node.a),
+                         kSigns[static_cast<size_t>(node.kind) - static_cast<size_t>(Kind::kAdd)], part(node.b));
+    if (node.kind == Kind::kOnlyWhere) return text(node.a, depth + 1);
+    if (node.kind == Kind::kSelect) return fmt::format("({} if {} else {})", part(node.a), part(node.c), part(node.b));
+    if (node.kind == Kind::kSumList)
+      return fmt::format("({} + ... + {})", text(lists[node.a], depth + 1),
+                         text(lists[node.a + node.b - 1], depth + 1));
+    std::string operands;
+    for_each_operand(node, [&](Node of) { operands += (operands.empty() ? "" : ", ") + text(of, depth + 1); });
+    return fmt::format("{}({})", kOperationNames[static_cast<size_t>(node.kind)], operands);
   }
 
   template <typename F>
@@ -785,35 +908,49 @@ struct Program::Impl {
     return total;
   }
 
-  // Half of the 95 % confidence interval of the mean, where every launch has repeats.
-  double error_of_mean(const double* values) {
+  // Half of the 95 % confidence interval of sum(value) / total, where every launch has repeats. `value(i)` of a
+  // dispatch is NaN where it is in no sum.
+  template <typename F>
+  double error_of_sum(F&& value, double total) const {
     struct Group {
       double count = 0, mean = 0, squares = 0;
     };
     std::vector<Group> groups(1 + *std::max_element(env.repeats.begin(), env.repeats.end()));
     const auto group_of = [&](size_t i) -> Group& { return groups[env.repeats[env.rows ? (*env.rows)[i] : i]]; };
     for (size_t i = 0; i < rows; ++i) {
-      if (std::isnan(values[i])) continue;
+      const double x = value(i);
+      if (std::isnan(x)) continue;
       Group& group = group_of(i);
       group.count += 1;
-      group.mean += values[i];
+      group.mean += x;
     }
     for (Group& group : groups)
       if (group.count > 0) group.mean /= group.count;
     for (size_t i = 0; i < rows; ++i) {
-      if (std::isnan(values[i])) continue;
+      const double x = value(i);
+      if (std::isnan(x)) continue;
       Group& group = group_of(i);
-      group.squares += (values[i] - group.mean) * (values[i] - group.mean);
+      group.squares += (x - group.mean) * (x - group.mean);
     }
-    double count = 0, variance = 0, freedom = 0;
+    double variance = 0, freedom = 0;
     for (const Group& group : groups) {
       if (group.count == 0) continue;
       if (group.count == 1) return kNaN;
-      count += group.count;
       freedom += group.count - 1;
       variance += group.count * group.squares / (group.count - 1);
     }
-    return freedom == 0 ? kNaN : student(freedom) * std::sqrt(variance) / count;
+    return freedom == 0 || total == 0 ? kNaN : student(freedom) * std::sqrt(variance) / std::fabs(total);
+  }
+
+  double error_of_mean(const double* values) const {
+    return error_of_sum([&](size_t i) { return values[i]; }, static_cast<double>(totals(values).count));
+  }
+
+  // Of R = sum(a) / sum(b), to first order: var(R) = sum over launches of n s^2(a - R b) / sum(b)^2.
+  double error_of_totals(const double* above, const double* below) const {
+    const double total = totals(below).sum;
+    const double ratio = totals(above).sum / total;
+    return error_of_sum([&](size_t i) { return above[i] - ratio * below[i]; }, total);
   }
 
   void evaluate_column(NodeData& node) {
@@ -851,6 +988,20 @@ struct Program::Impl {
       for (size_t r = 0; r < rows; ++r) out[r] += values[r];
     }
     node.values = node.buffer = out;
+  }
+
+  // The other reductions of numbers without NaN; `q` is that of a quantile.
+  static double reduced(Kind kind, std::vector<double>& values, double q) {
+    if (values.empty()) return kNaN;
+    if (kind == Kind::kMin) return *std::min_element(values.begin(), values.end());
+    if (kind == Kind::kMax) return *std::max_element(values.begin(), values.end());
+    if (kind != Kind::kStd) return quantile_of(values, kind == Kind::kMedian ? 0.5 : q);
+    if (values.size() < 2) return kNaN;
+    double mean = 0, squares = 0;
+    for (const double value : values) mean += value;
+    mean /= static_cast<double>(values.size());
+    for (const double value : values) squares += (value - mean) * (value - mean);
+    return std::sqrt(squares / static_cast<double>(values.size() - 1));
   }
 
   // One number of a column.
@@ -892,6 +1043,9 @@ struct Program::Impl {
       }
       case Kind::kError:
         node.number = error_of_mean(nodes[node.a].values);
+        return;
+      case Kind::kErrorOfTotals:
+        node.number = error_of_totals(nodes[node.a].values, nodes[node.b].values);
         return;
       case Kind::kMedian: {
         std::vector<double>& values = numbers_of(node.a);
@@ -987,9 +1141,12 @@ struct Program::Impl {
       case Kind::kMax:
       case Kind::kStd:
       case Kind::kError:
+      case Kind::kErrorOfTotals:
       case Kind::kMedian:
       case Kind::kQuantile:
-        return evaluate_reduction(node);
+        if (env.groups > 1 && is_reduction(node.kind)) reduce_groups(id);
+        evaluate_reduction(node);
+        return;
       case Kind::kConcat:
         return evaluate_text(id, node);
     }
@@ -1015,10 +1172,21 @@ Program::Node Program::keep(Node node, FormulaOp reduction, double quantile) {
 }
 
 Program::Node Program::keep_error(Node node) {
-  if (impl_->env.repeats.empty() || impl_->env.sum_ratios || !impl_->nodes[node].column) return 0;
-  node = impl_->intern(Impl::Kind::kError, node);
+  if (impl_->env.repeats.empty() || !impl_->nodes[node].column) return 0;
+  const Impl::Fraction ratio = impl_->totals_of(node);
+  node = ratio.has_below ? impl_->intern(Impl::Kind::kErrorOfTotals, ratio.above, ratio.below)
+                         : impl_->intern(Impl::Kind::kError, node);
   impl_->nodes[node].kept = true;
   return node;
+}
+
+std::optional<Program::Totals> Program::keep_totals(Node node) {
+  const Impl::Fraction ratio = impl_->totals_of(node);
+  if (!ratio.has_below) return std::nullopt;
+  const Totals totals{impl_->intern(Impl::Kind::kSum, ratio.above), impl_->intern(Impl::Kind::kSum, ratio.below),
+                      ratio.above, impl_->total_text(ratio.above), impl_->total_text(ratio.below)};
+  for (const Node kept : {totals.above, totals.below, totals.column}) impl_->nodes[kept].kept = true;
+  return totals;
 }
 
 std::vector<Program::Node> Program::add_steps(const Formula& formula, const Context& context) {
@@ -1052,15 +1220,7 @@ void Program::set_normalisation(std::string_view normalisation, std::string_view
 }
 
 std::span<const std::string_view> Program::operation_names() {
-  // In the order of Impl::Kind.
-  static constexpr std::array<std::string_view, 36> kNames = {
-      "missing", "constant", "column",  "negate", "not",     "add",      "subtract",   "multiply", "divide",
-      "modulo",  "floor",    "power",   "less",   "less_eq", "greater",  "greater_eq", "equal",    "not_equal",
-      "and",     "or",       "smaller", "larger", "select",  "sum_list", "only_where", "to_int",   "round",
-      "avg",     "sum",      "median",  "std",    "min",     "max",      "quantile",   "concat",   "error",
-  };
-  static_assert(kNames.size() == static_cast<size_t>(Impl::Kind::kError) + 1);
-  return kNames;
+  return kOperationNames;
 }
 
 Program::Graph Program::graph(std::span<const Node> nodes) const {
@@ -1119,6 +1279,11 @@ Program::Graph Program::graph(std::span<const Node> nodes) const {
 
 bool Program::is_column(Node node) const {
   return impl_->nodes[node].column;
+}
+
+std::span<const double> Program::group_values(Node node) const {
+  const auto found = impl_->group_results.find(node);
+  return found == impl_->group_results.end() ? std::span<const double>() : found->second;
 }
 
 std::span<const double> Program::column(Node node) const {

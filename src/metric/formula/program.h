@@ -26,13 +26,16 @@ struct Environment {
   /// The catalog's formula for $denom (denominator_of()); "" = that of per_kernel or per_second, which need none. With
   /// per_wave or per_cycle, $denom is unknown then.
   std::string_view denominator;
-  /// AVG(A / B) means SUM(A) / SUM(B), as rocprof-compute does from 3.7 on.
+  /// AVG(A / B) means SUM(A) / SUM(B) over the dispatches that have both, as rocprof-compute does from 3.7 on.
   bool sum_ratios = false;
   /// Columns of intermediate results that wait for later users may take about this many bytes; beyond, the oldest are
   /// dropped and computed again.
   size_t column_budget = size_t{48} << 20;
   /// Of every dispatch of the workload: which repeats of the same launch it belongs to; empty: no errors.
   std::span<const uint32_t> repeats;
+  /// run() also computes every kept number over each of this many groups of the rows, and over all rows but each group;
+  /// row i belongs to group i % groups. 0 or 1: no groups.
+  size_t groups = 0;
   /// Names that a counter may have instead in the run (Architecture::recorded_as).
   std::span<const Rename> recorded_as;
   /// As rocprof-compute 3.3: a clock of 0 MHz is a number, CONCAT gives nothing.
@@ -77,9 +80,20 @@ class Program {
   Node keep(Node node, FormulaOp reduction = FormulaOp::kNone, double quantile = 0);
 
   /// Keeps how far the mean of the node's column may be off: half of its 95 % confidence interval, from the differences
-  /// between repeats of the same launch (Student's t). Not computable if the node is no column, a launch has no repeat,
-  /// or with sum_ratios.
+  /// between repeats of the same launch (Student's t). With sum_ratios and a ratio A / B it is that of R = sum(A) /
+  /// sum(B), whose variance is the sum over the launches of n s^2(A - R B), divided by sum(B)^2. Not computable if the
+  /// node is no column or a launch has no repeat.
   Node keep_error(Node node);
+
+  /// What sum_ratios divides for the mean of a ratio: A and B as formulas, their totals over the dispatches that have
+  /// both, and A's column over those (NaN elsewhere).
+  struct Totals {
+    Node above, below;
+    Node column;
+    std::string above_text, below_text;
+  };
+  /// Keeps the totals behind the mean of a column; nullopt where the mean is no ratio of totals.
+  std::optional<Totals> keep_totals(Node node);
 
   /// compile() and keep() in one.
   Node add(const Formula& formula, const Context& context, FormulaOp reduction = FormulaOp::kNone, double quantile = 0);
@@ -94,6 +108,10 @@ class Program {
   Value value(Node node) const;
   /// True when the node has one value a dispatch.
   bool is_column(Node node) const;
+  /// The values of a kept number over each group alone, then over all rows but each group: 2 x Environment::groups
+  /// values, NaN where there is none; empty without groups. A column inside the formula that uses a number of all rows
+  /// (x / MAX(y)) keeps that number.
+  std::span<const double> group_values(Node node) const;
   /// The values a dispatch of a kept column node, empty for others.
   std::span<const double> column(Node node) const;
 
@@ -120,7 +138,7 @@ class Program {
   Graph graph(std::span<const Node> nodes) const;
   /// Names of the operations. "missing" is operation 0 of every graph; "constant": a = index into constants; "column":
   /// a = index into inputs; "quantile": b = index into constants; "sum_list": lists[a], b of them; all others: operands
-  /// a, b, c ("select": a where c, else b).
+  /// a, b, c ("select": a where c, else b; "error_of_totals": of sum(a) / sum(b)).
   static std::span<const std::string_view> operation_names();
 
   /// The specification value ($cu_per_gpu), NaN if sysinfo.csv lacks it.

@@ -151,9 +151,92 @@ TEST(Program, TheErrorOfAMeanComesFromRepeatsOfTheSameLaunch) {
 
   environment.sum_ratios = true;
   Program totals(environment);
-  const Program::Node none = totals.keep_error(totals.compile(formula_of("A"), {}));
+  const Program::Node same = totals.keep_error(totals.compile(formula_of("A"), {}));
   totals.run();
-  EXPECT_EQ(totals.value(none).kind, Value::Kind::kNotComputable);
+  EXPECT_EQ(totals.value(same).number, program.value(error).number) << "what is no ratio keeps its mean";
+}
+
+TEST(Program, TheErrorOfARatioOfTotalsComesFromRepeatsToo) {
+  const workload::Workload run = make_run({{"A", {10, 12, 400, 440, 7}}, {"B", {5, 6, 100, 100, kNaN}}});
+  const std::vector<uint32_t> repeats = {0, 0, 1, 1, 2};
+  Environment environment;
+  environment.workload = &run;
+  environment.repeats = repeats;
+  environment.sum_ratios = true;
+  Program program(environment);
+  const Program::Node column = program.compile(formula_of("100 * A / B"), {});
+  const Program::Node ratio = program.keep(column, FormulaOp::kAvg);
+  const Program::Node error = program.keep_error(column);
+  const auto totals = program.keep_totals(column);
+  const Program::Node one = program.keep_error(program.compile(formula_of("A / (B * 0 + 1)"), {}));
+  program.run();
+  // By hand: the fifth dispatch has no B and is in neither sum. R = 86200 / 211; the differences a - R b are
+  // -1042.65, -1251.18 and -852.61, 3147.39 (rounded); variances 21743.7 and 8000000, two launches of two repeats.
+  const double r = 86200.0 / 211;
+  EXPECT_DOUBLE_EQ(program.value(ratio).number, r);
+  const auto variance = [&](double a1, double b1, double a2, double b2) {
+    const double off = (100 * a1 - r * b1) - (100 * a2 - r * b2);
+    return off * off / 2;
+  };
+  const double sum = 2 * variance(10, 5, 12, 6) + 2 * variance(400, 100, 440, 100);
+  EXPECT_NEAR(program.value(error).number, 4.303 * std::sqrt(sum) / 211, 1e-9);
+  ASSERT_TRUE(totals);
+  EXPECT_EQ(program.value(totals->above).number, 86200);
+  EXPECT_EQ(program.value(totals->below).number, 211);
+  EXPECT_EQ(totals->above_text, "(100 * A)");
+  EXPECT_EQ(totals->below_text, "B");
+  EXPECT_TRUE(std::isnan(program.column(totals->column)[4]));
+  // A denominator of 1 each: the error of a mean, over the dispatches that have it.
+  Environment means = environment;
+  means.sum_ratios = false;
+  Program plain(means);
+  const Program::Node mean = plain.keep_error(plain.compile(formula_of("A / (B * 0 + 1)"), {}));
+  plain.run();
+  EXPECT_NEAR(program.value(one).number, plain.value(mean).number, 1e-9);
+  EXPECT_FALSE(plain.keep_totals(plain.compile(formula_of("A / B"), {})));
+}
+
+TEST(Program, GroupsOfRowsHaveTheirOwnTotals) {
+  const workload::Workload run =
+      make_run({{"A", {1, 2, 3, 4, 5, 60}}, {"B", {1, 1, 2, 2, kNaN, 10}}, {"C", {5, 1, 4, 2, 3, 9}}});
+  for (const char* const text : {"AVG(A / B)", "AVG(A)", "SUM(A) / MAX(C)", "MIN(C) + 1", "STD(A)",
+                                 "MEDIAN(C) if MAX(C) > 3 else None", "QUANTILE(A, 0.25)", "MAX(A) - MIN(A)"}) {
+    SCOPED_TRACE(text);
+    Environment environment;
+    environment.workload = &run;
+    environment.sum_ratios = true;
+    environment.groups = 3;
+    Program program(environment);
+    const Program::Node node = program.add(formula_of(text), {});
+    program.run();
+    const auto values = program.group_values(node);
+    ASSERT_EQ(values.size(), 6u);
+    const auto over = [&](std::vector<uint32_t> rows) {
+      Environment some = environment;
+      some.groups = 0;
+      some.rows = std::move(rows);
+      return evaluate(run, text, some);
+    };
+    const auto same = [](double x, const Value& expected) {
+      if (expected.kind == Value::Kind::kNumber)
+        EXPECT_NEAR(x, expected.number, 1e-12 * std::fabs(expected.number));
+      else
+        EXPECT_TRUE(std::isnan(x)) << x;
+    };
+    same(values[0], over({0, 3}));
+    same(values[1], over({1, 4}));
+    same(values[2], over({2, 5}));
+    same(values[3], over({1, 2, 4, 5}));
+    same(values[4], over({0, 2, 3, 5}));
+    same(values[5], over({0, 1, 3, 4}));
+    EXPECT_EQ(program.value(node).number, evaluate(run, text,
+                                                   [&] {
+                                                     Environment all = environment;
+                                                     all.groups = 0;
+                                                     return all;
+                                                   }())
+                                              .number);
+  }
 }
 
 TEST(Program, AGraphNamesOnlyEarlierOperations) {

@@ -320,9 +320,8 @@ Status complete(AnalyzeArguments& a, AnalyzeFace face) {
       return fail("--fail-above {}: expected a number of percent, as in 1 or 0.5%", a.fail_above_text);
     a.fail_above = number.value;
   }
-  a.analysis.sum_ratios = a.ratio == "sum";
-  if (a.text.errors && a.analysis.sum_ratios)
-    return fail("--errors are those of means over dispatches; --ratio sum has no such means");
+  // Upstream's 3.3 took means of ratios.
+  a.analysis.sum_ratios = a.ratio.empty() ? a.compat.empty() : a.ratio == "sum";
   if (a.fail_above && a.paths.size() < 2) return fail("--fail-above compares runs; give at least two with -p");
   for (size_t i = 0; i < a.paths.size(); ++i)
     for (size_t j = 0; j < i; ++j)

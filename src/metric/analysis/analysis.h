@@ -32,7 +32,7 @@ struct AnalysisOptions {
   bool every_normalisation = false;  ///< page_program() will be called: read its inputs too
   std::string time_unit = "ns";
   IdScheme ids = IdScheme::kV33;
-  bool sum_ratios = false;              ///< --ratio sum
+  bool sum_ratios = true;               ///< false: --ratio avg, which --compat 3.3 implies
   bool compat = false;                  ///< --compat 3.3: upstream's values where ours differ
   bool sort_samples_by_source = false;  ///< --pc-sampling-sorting-type offset
   bool errors = false;                  ///< computes ResultRow::error

@@ -59,9 +59,10 @@ IntensityFormulas intensity_formulas(const Architecture& architecture, std::stri
     formulas.kinds.push_back({{each.type, each.matrix}, std::move(sum)});
   }
   if (formulas.flops.empty() && compat) formulas.flops = model.compat_flops;
-  formulas.definition = model.definition;
-  formulas.l1_bytes = model.l1;
-  formulas.l2_bytes = model.l2;
+  const auto value = [&](std::string_view now, std::string_view then) { return compat && !then.empty() ? then : now; };
+  formulas.definition = value(model.definition, model.compat_definition);
+  formulas.l1_bytes = value(model.l1, model.compat_l1);
+  formulas.l2_bytes = value(model.l2, model.compat_l2);
   formulas.hbm_bytes = model.hbm;
   formulas.lds_bytes = model.lds;
   if (compat)

@@ -70,9 +70,10 @@ struct RooflineModel {
   std::string_view definition;        ///< the counters' family and where they count, for people
   std::vector<FlopTerms> flops;       ///< empty: the architecture has no points
   std::string_view l1, l2, hbm, lds;  ///< bytes of a dispatch
-  /// --compat 3.3 uses these instead: FLOPs of a run that has no counter of any term, and the bytes at the memory by
-  /// gpu_series of sysinfo.csv ("other": every other one; none: `hbm`).
-  std::string_view compat_flops;
+  /// --compat 3.3 uses these instead: FLOPs of a run that has no counter of any term, what it says of itself and the
+  /// bytes at L1 and L2 ("": as without it), and the bytes at the memory by gpu_series of sysinfo.csv ("other": every
+  /// other one; none: `hbm`).
+  std::string_view compat_flops, compat_definition, compat_l1, compat_l2;
   std::vector<std::pair<std::string_view, std::string_view>> compat_hbm;
 };
 

@@ -369,7 +369,16 @@ class ArchitectureReader : YamlReader {
         if (out.flops.size() > kMostFlopKinds)
           return fail_at(value, "a roofline has at most {} units and data types", kMostFlopKinds);
       } else if (key == "compat") {
-        TACHO_ASSIGN(const Fields entries, fields(value, key, {"flops", "hbm"}));
+        TACHO_ASSIGN(const Fields entries, fields(value, key, {"definition", "flops", "l1", "l2", "hbm"}));
+        if (const YAML::Node* definition = find(entries, "definition"); definition != nullptr) {
+          TACHO_ASSIGN(out.compat_definition, stored(*definition, "definition"));
+        }
+        if (const YAML::Node* l1 = find(entries, "l1"); l1 != nullptr) {
+          TACHO_ASSIGN(out.compat_l1, formula(*l1, "l1"));
+        }
+        if (const YAML::Node* l2 = find(entries, "l2"); l2 != nullptr) {
+          TACHO_ASSIGN(out.compat_l2, formula(*l2, "l2"));
+        }
         if (const YAML::Node* flops = find(entries, "flops"); flops != nullptr) {
           TACHO_ASSIGN(out.compat_flops, formula(*flops, "flops"));
         }

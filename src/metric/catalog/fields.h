@@ -35,7 +35,8 @@ struct Fields {
   static void of(auto& archive, Like<FlopTerm> auto& x) { archive(x.optional, x.formulas); }
   static void of(auto& archive, Like<FlopTerms> auto& x) { archive(x.type, x.matrix, x.terms); }
   static void of(auto& archive, Like<RooflineModel> auto& x) {
-    archive(x.definition, x.l1, x.l2, x.hbm, x.lds, x.compat_flops, x.compat_hbm, x.flops);
+    archive(x.definition, x.l1, x.l2, x.hbm, x.lds, x.compat_flops, x.compat_definition, x.compat_l1, x.compat_l2,
+            x.compat_hbm, x.flops);
   }
   static void of(auto& archive, Like<Architecture> auto& x) {
     archive(x.name, x.vendor, x.family, x.names, x.like, x.metrics, x.renames, x.recorded_as, x.missing_sysinfo,

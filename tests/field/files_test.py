@@ -239,7 +239,6 @@ class Encodings(FieldCase):
             output.decode("utf-8")
         self.assertTrue(any("�" in output.decode() for output in outputs))
 
-    @unittest.expectedFailure
     def test_a_quarter_million_names(self):
         self.run_command(sys.executable, FILES / "many_kernel_names.py", "big.json")
         for words in (("view", "big.json", "-o", "x.html"), ("flame", "big.json", "-o", "f.html")):

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "analysis/stacks/frame_index.h"
 #include "analysis/stacks/stacks.h"
 
 namespace tacho::analysis {
@@ -14,12 +15,13 @@ std::string_view file_name(std::string_view path) {
 }
 
 // Equal for frames that a reader takes for one: a cache has one kernel under many paths.
-std::string key_of(const StackFrame& frame) {
-  const bool python = frame.part == StackPart::kPython;
+FrameIdentity shown_identity(const StackFrame& frame) {
   const std::string_view file = frame.file.empty() ? std::string_view(frame.module) : frame.file;
-  std::string key(1, static_cast<char>('0' + static_cast<int>(frame.part)));
-  key.append(frame.name).append(1, '\0').append(python ? file : file_name(file));
-  return key.append(1, '\0').append(std::to_string(frame.line));
+  return {static_cast<uint8_t>(frame.part),
+          frame.name,
+          frame.part == StackPart::kPython ? file : file_name(file),
+          {},
+          frame.line};
 }
 
 // The nodes of all trees, by what their frames are.
@@ -30,23 +32,35 @@ struct United {
 
 United unite(std::span<const StackTree> trees) {
   United united;
-  std::unordered_map<std::string, uint32_t> number_of_key;
-  std::unordered_map<uint64_t, uint32_t> child_of;
+  std::vector<const StackFrame*> distinct;
+  NumberSet numbers;
+  std::vector<uint32_t> frame = {0};  // by node
+  NumberSet child_of;
   for (const StackTree& tree : trees) {
     std::vector<uint32_t> number;
-    for (const StackFrame& frame : tree.frames)
-      number.push_back(
-          number_of_key.try_emplace(key_of(frame), static_cast<uint32_t>(number_of_key.size())).first->second);
+    for (const StackFrame& frame : tree.frames) {
+      const FrameIdentity sought = shown_identity(frame);
+      const auto next = static_cast<uint32_t>(distinct.size());
+      const uint32_t known = numbers.find_or_add(
+          sought.hash(), next, [&](uint32_t at) { return shown_identity(*distinct[at]).hash(); },
+          [&](uint32_t at) { return shown_identity(*distinct[at]) == sought; });
+      if (known == NumberSet::kNone) distinct.push_back(&frame);
+      number.push_back(known == NumberSet::kNone ? next : known);
+    }
     auto& of = united.of.emplace_back(tree.nodes.size());
     for (size_t i = 1; i < tree.nodes.size(); ++i) {
       const uint32_t parent = of[tree.nodes[i].parent];
-      const auto [at, fresh] = child_of.try_emplace(uint64_t{parent} << 32 | number[tree.nodes[i].frame],
-                                                    static_cast<uint32_t>(united.parent.size()));
-      if (fresh) {
+      const uint32_t what = number[tree.nodes[i].frame];
+      const auto next = static_cast<uint32_t>(united.parent.size());
+      const uint32_t known = child_of.find_or_add(
+          hash_of_pair(parent, what), next, [&](uint32_t at) { return hash_of_pair(united.parent[at], frame[at]); },
+          [&](uint32_t at) { return united.parent[at] == parent && frame[at] == what; });
+      if (known == NumberSet::kNone) {
         united.parent.push_back(parent);
+        frame.push_back(what);
         united.depth.push_back(united.depth[parent] + 1);
       }
-      of[i] = at->second;
+      of[i] = known == NumberSet::kNone ? next : known;
     }
   }
   return united;

@@ -9,6 +9,7 @@
 
 #include "analysis/operators/graph_nodes.h"
 #include "analysis/pair_hash.h"
+#include "analysis/stacks/frame_index.h"
 #include "base/format.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
@@ -54,6 +55,14 @@ bool is_interpreter(std::string_view module) {
   return module.empty() || (module[0] >= '0' && module[0] <= '9');
 }
 
+// Modules by their base name: a cache has the same kernel under one path for each way in which it was built.
+FrameIdentity identity_of(const StackFrame& frame) {
+  return {static_cast<uint8_t>(frame.part), frame.name, frame.file, base_name(frame.module), frame.line};
+}
+FrameIdentity function_identity_of(const StackFrame& frame) {
+  return {static_cast<uint8_t>(frame.part), frame.name, frame.file, base_name(frame.module), 0};
+}
+
 // A launch without a stack of its own takes that of the nearest sample of its thread, at most this many periods away.
 constexpr int64_t kNearestPeriods = 2;
 
@@ -94,30 +103,26 @@ class Builder {
 
   uint32_t frame(StackPart part, std::string_view name, std::string_view file = {}, int64_t line = 0,
                  std::string_view module = {}) {
-    // Modules by their base name: a cache has the same kernel under one path for each way in which it was built.
-    std::string key;
-    key.reserve(name.size() + file.size() + module.size() + 16);
-    key += static_cast<char>('0' + static_cast<int>(part));
-    key.append(name).append(1, '\0').append(file).append(1, '\0').append(base_name(module));
-    key += '\0';
-    const auto function = static_cast<uint32_t>(
-        function_of_key_.try_emplace(key, static_cast<uint32_t>(function_of_key_.size())).first->second);
-    key += std::to_string(line);
-    const auto [at, fresh] = frame_of_.try_emplace(std::move(key), static_cast<uint32_t>(tree_.frames.size()));
-    if (fresh) {
-      tree_.frames.push_back({part, std::string(name), std::string(file), line, std::string(module),
-                              part == StackPart::kNative && is_interpreter(base_name(module))});
-      functions_.resize(tree_.frames.size());
-      functions_.back() = function;
-    }
-    return at->second;
+    FrameIdentity sought{static_cast<uint8_t>(part), name, file, base_name(module), line};
+    const auto next = static_cast<uint32_t>(tree_.frames.size());
+    if (const uint32_t known = frame_of_.find_or_add(sought, next); known != NumberSet::kNone) return known;
+    sought.line = 0;
+    const uint32_t function = function_of_.find_or_add(sought, next);
+    tree_.frames.push_back({part, std::string(name), std::string(file), line, std::string(module),
+                            part == StackPart::kNative && is_interpreter(base_name(module))});
+    functions_.push_back(function == NumberSet::kNone ? next : function);
+    return next;
   }
 
   uint32_t child(uint32_t parent, uint32_t frame) {
-    const auto [at, fresh] =
-        child_of_.try_emplace(static_cast<uint64_t>(parent) << 32 | frame, static_cast<uint32_t>(tree_.nodes.size()));
-    if (fresh) tree_.nodes.push_back({parent, frame, 0, 0, 0, 0});
-    return at->second;
+    const auto next = static_cast<uint32_t>(tree_.nodes.size());
+    const uint32_t known = child_of_.find_or_add(
+        hash_of_pair(parent, frame), next,
+        [&](uint32_t node) { return hash_of_pair(tree_.nodes[node].parent, tree_.nodes[node].frame); },
+        [&](uint32_t node) { return tree_.nodes[node].parent == parent && tree_.nodes[node].frame == frame; });
+    if (known != NumberSet::kNone) return known;
+    tree_.nodes.push_back({parent, frame, 0, 0, 0, 0});
+    return next;
   }
 
   uint32_t frame_of_row(int64_t row) {
@@ -530,13 +535,14 @@ class Builder {
   bool several_processes_ = false;
   int64_t period_ = 0;  // ns between two samples of a thread
   static constexpr uint32_t kNowhere = UINT32_MAX, kSeveral = UINT32_MAX - 1;
-  std::unordered_map<std::string, uint32_t> frame_of_, function_of_key_;
+  FrameIndex<StackFrame, decltype(&identity_of)> frame_of_{tree_.frames, &identity_of},
+      function_of_{tree_.frames, &function_identity_of};
   std::vector<uint32_t> functions_ = std::vector<uint32_t>(1);  // of frames, by what they are but for the line
   std::vector<std::vector<uint32_t>> children_;                 // of nodes of complete stacks
   std::unordered_map<std::pair<int64_t, int64_t>, std::vector<uint32_t>, PairHash>
       places_;                             // (root, function) -> nodes of complete stacks
   std::unordered_map<int64_t, bool> cut_;  // by stack
-  std::unordered_map<uint64_t, uint32_t> child_of_;
+  NumberSet child_of_;
   std::unordered_map<int64_t, uint32_t> frame_rows_, root_of_;
   std::unordered_map<std::pair<int64_t, int64_t>, uint32_t, PairHash> node_of_stack_, device_frames_;
   std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash>
@@ -581,8 +587,8 @@ bool host_part(StackPart part) {
 }  // namespace
 
 Result<StackTree> stack_tree(const trace::Trace& trace, const StackOptions& options) {
-  Builder builder(trace, options);
-  TACHO_ASSIGN(StackTree tree, builder.run());
+  Result<StackTree> whole = Builder(trace, options).run();
+  TACHO_ASSIGN(StackTree tree, std::move(whole));
   return pruned(std::move(tree));
 }
 

@@ -1,6 +1,8 @@
 // Opens the trace that a command was given (open_trace.h).
 #include "cli/files/open_trace.h"
 
+#include <malloc.h>
+
 #include "analysis/trim.h"
 #include "cli/command.h"
 #include "format/format.h"
@@ -8,6 +10,9 @@
 namespace tacho::cli {
 
 Result<std::shared_ptr<const trace::Trace>> open_trace(const std::string& path) {
+  // A reader's tables are freed before the analysis makes its own. Above this size malloc gives them back at once; by
+  // itself it raises the limit to the size of what was freed, and keeps the pages.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
   auto trace = format::open_any(path);
   if (!trace) return trace;
   if (!(*trace)->unknown().empty()) complain(kOk, (*trace)->unknown());

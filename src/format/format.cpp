@@ -45,6 +45,7 @@ std::span<const Reader> readers() {
       {"rocprofv3 csv", rocprofv3_csv::accepts, rocprofv3_csv::read, rocprofv3_csv::read_into},
       {"rocprof", rocprof_v1::accepts, rocprof_v1::read, rocprof_v1::read_into},
       {"json", kineto::accepts, kineto::read, kineto::read_into},
+      {"pftrace", perfetto::accepts, perfetto::read, perfetto::read_into},
   };
   return kReaders;
 }
@@ -95,7 +96,7 @@ Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   auto trace = trace::Trace::open(path);
   if (!trace && !face.head.text.starts_with("\x89TACHO"))
     return fail("{}: in no format that tacho reads (.tacho, .rpd, rocpd databases, Chrome "
-                "and Kineto JSON, rocprofv3's CSV and JSON, rocprof's)",
+                "and Kineto JSON, Perfetto, rocprofv3's CSV and JSON, rocprof's)",
                 path);
   return trace;
 }

@@ -21,6 +21,7 @@ TARGETS = {
     "analysis_fuzz": (".tacho: statistics, operators, stacks, findings, ranks, the page", 20),
     "sqlite_rows_fuzz": (".rpd and rocpd databases", 10),
     "kineto_json_fuzz": ("Chrome and Kineto JSON", 8),
+    "perfetto_fuzz": ("Perfetto traces, lengths repaired", 8),
     "rocprofv3_json_fuzz": ("rocprofv3's JSON", 8),
     "rocprofv3_csv_fuzz": ("rocprofv3's CSV", 6),
     "rocprof_json_fuzz": ("rocprof's JSON", 4),

@@ -1,0 +1,237 @@
+// Reads Perfetto traces (perfetto.h): two passes, packet by packet.
+#include <fmt/format.h>
+
+#include "format/perfetto/packet_source.h"
+#include "format/perfetto/perfetto.h"
+#include "format/perfetto/read/clocks.h"
+#include "format/perfetto/read/gpu_events.h"
+#include "format/perfetto/read/lines.h"
+#include "format/perfetto/read/sequences.h"
+#include "format/perfetto/read/survey.h"
+
+namespace tacho::format::perfetto {
+namespace {
+
+using event::kUnknown;
+using event::LossReason;
+using event::NoteSeverity;
+using event::Table;
+
+class TraceReader {
+ public:
+  TraceReader(std::string path, trace::TraceWriter& writer)
+      : path_(std::move(path)),
+        writer_(writer),
+        tracker_(writer),
+        lines_(writer, tracker_),
+        rows_(writer),
+        events_(writer, tracker_, lines_, rows_),
+        gpu_(writer, tracker_, lines_, rows_, events_, submissions_) {}
+  Status run();
+
+ private:
+  void take(const PacketHead& head, SequenceState& state);
+  void sample(const PacketHead& head, const SequenceState& state, int64_t time);
+  int64_t trace_time(const PacketHead& head, SequenceState& state);
+  void clock_rows();
+  void unread(uint32_t event);
+  void tell(const PacketSource& source);
+
+  std::string path_;
+  trace::TraceWriter& writer_;
+  imported::ImportTracker tracker_;
+  TraceLines lines_;
+  SliceRows rows_;
+  TrackEvents events_;
+  KeyIndex<SubmittingCall> submissions_;
+  GpuEvents gpu_;
+  SnapshotClocks clocks_;
+  InternedRoom room_;
+  Sequences sequences_;
+  uint64_t without_path_ = 0, damaged_ = 0;
+};
+
+int64_t TraceReader::trace_time(const PacketHead& head, SequenceState& state) {
+  uint32_t clock = 0;
+  int64_t time = sequences_.time(head, state, clock);
+  if (time == kUnknown || clock == 0 || clock == clocks_.primary()) return time;
+  if (!clocks_.convert(head.sequence, clock, time, time)) ++without_path_;
+  return time;
+}
+
+void TraceReader::sample(const PacketHead& head, const SequenceState& state, int64_t time) {
+  int64_t pid = 0, tid = 0;
+  uint64_t stack = 0;
+  for (WireFields field(head.body); field.next();) {
+    if (field.number() == sample_pid) pid = static_cast<int32_t>(field.value());
+    if (field.number() == sample_tid) tid = static_cast<int32_t>(field.value());
+    if (field.number() == sample_callstack) stack = field.value();
+  }
+  const int64_t* const row = stack != 0 && state.interned != nullptr ? state.interned->stacks.find(stack) : nullptr;
+  // Without a stack it is a record of samples that were lost or skipped.
+  if (time == kUnknown || row == nullptr) return writer_.lose(0, Table::kSample, LossReason::kBadInput, 1);
+  writer_.add(event::row::Sample{.track = lines_.thread_track_of(head.machine, pid, tid != 0 ? tid : pid),
+                                 .start = time,
+                                 .duration = state.sample_period,
+                                 .dim = *row});
+}
+
+// Packets that tacho does not read, unless they are about the recording and not about the program.
+void TraceReader::unread(uint32_t event) {
+  switch (event) {
+    case 0:
+    case packet_process_tree:
+    case packet_trace_config:
+    case packet_trace_stats:
+    case packet_synchronization_marker:
+    case packet_process_descriptor:
+    case packet_track_descriptor:
+    case packet_gpu_info:
+    case 45:   // system_info
+    case 46:   // trigger
+    case 47:   // packages_list
+    case 63:   // gpu_log
+    case 67:   // cpu_info
+    case 69:   // service_event
+    case 72:   // extension_descriptor
+    case 78:   // ui_state
+    case 89:   // trace_uuid
+    case 107:  // remote_clock_sync
+    case 113:  // clone_snapshot_trigger
+    case 123:  // user_list
+    case 124:  // trace_provenance
+    case 126:  // trace_attributes
+      return;
+    case packet_ftrace_events:
+      return tracker_.unread("packets of ftrace events");
+    default:
+      tracker_.unread(fmt::format("packets of kind {}", event));
+  }
+}
+
+void TraceReader::take(const PacketHead& head, SequenceState& state) {
+  if (!head.interned.empty()) {
+    if (state.interned == nullptr) state.interned = std::make_unique<InternedData>(writer_, room_);
+    state.interned->add(head.interned);
+  }
+  if (head.event == packet_clock_snapshot) return sequences_.snapshot(head);
+  if (head.event == packet_thread_descriptor) {
+    state.thread_uuid = thread_uuid_of(head);
+    for (WireFields field(head.body); field.next();)
+      if (field.number() == thread_reference_us) state.thread_us = field.signed_value();
+    return;
+  }
+  const EventPacket packet{.time = trace_time(head, state),
+                           .machine = head.machine,
+                           .trusted_pid = head.trusted_pid,
+                           .interned = state.interned.get(),
+                           .defaults = &state.events,
+                           .thread_uuid = state.thread_uuid};
+  switch (head.event) {
+    case packet_track_event:
+      return events_.take(packet, head.body);
+    case packet_render_stage:
+      return gpu_.render_stage(packet, head.body);
+    case packet_gpu_counters:
+      return gpu_.counters(packet, head.body);
+    case packet_perf_sample:
+      return sample(head, state, packet.time);
+    default:
+      return unread(head.event);
+  }
+}
+
+// Trace time is the primary clock's; the others follow from the snapshots.
+void TraceReader::clock_rows() {
+  std::string_view name = "CLOCK_BOOTTIME";
+  if (clocks_.primary() == builtin_clock::kRealtime) name = "CLOCK_REALTIME";
+  if (clocks_.primary() == builtin_clock::kMonotonic) name = "CLOCK_MONOTONIC";
+  if (clocks_.primary() == builtin_clock::kMonotonicRaw) name = "CLOCK_MONOTONIC_RAW";
+  writer_.property(Table::kEnd, 0, "clock", name);
+  clocks_.each_moment([&](const SnapshotClocks::BuiltinMoment& moment) {
+    if (moment.monotonic == kUnknown && moment.realtime == kUnknown) return;
+    writer_.add(event::row::Clock{.raw = moment.primary,
+                                  .monotonic = moment.monotonic,
+                                  .boottime = moment.boottime,
+                                  .realtime = moment.realtime});
+  });
+}
+
+// What was lost, and where.
+void TraceReader::tell(const PacketSource& source) {
+  const auto warn = [&](const std::string& text) { writer_.note(0, NoteSeverity::kWarning, text); };
+  if (!source.ending().empty()) warn(fmt::format("the trace is not whole: {}", source.ending()));
+  if (source.refused() > 0)
+    warn(fmt::format("{} packet{} could not be read, the first for this reason: {}", source.refused(),
+                     source.refused() == 1 ? "" : "s", source.refusal()));
+  if (without_path_ > 0)
+    warn(fmt::format("{} event{} of a clock that no snapshot ties to the others; such times stand as they are",
+                     without_path_, without_path_ == 1 ? " has a time" : "s have times"));
+  if (sequences_.dropped() > 0)
+    warn(fmt::format("packets were dropped in {} place{} before they reached the file", sequences_.dropped(),
+                     sequences_.dropped() == 1 ? "" : "s"));
+  if (sequences_.without_state() > 0)
+    warn(fmt::format("{} packets refer to earlier ones that the file does not have, and were left out",
+                     sequences_.without_state()));
+  const uint64_t more = sequences_.too_many() + room_.left_out + lines_.left_out() + clocks_.left_out();
+  if (more > 0)
+    warn(fmt::format("the trace has more names, tracks or sequences than tacho keeps: {} were left out", more));
+  const auto lose = [&](LossReason reason, uint64_t count) {
+    if (count > 0) writer_.lose(0, Table::kEnd, reason, static_cast<int64_t>(count));
+  };
+  lose(LossReason::kBadInput, source.refused() + damaged_ + more);
+  lose(LossReason::kVendor, sequences_.dropped() + sequences_.without_state());
+}
+
+Status TraceReader::run() {
+  TACHO_ASSIGN(auto first, PacketSource::open(path_));
+  TACHO_TRY(Survey(lines_, clocks_, submissions_).run(*first));
+  if (first->packets() == 0)
+    return fail("{}: {}", path_, first->ending().empty() ? "a Perfetto trace without packets" : first->ending());
+  first.reset();
+  lines_.begin_events();
+  if (lines_.has_dispatch_counters()) rows_.keep_dispatches();
+  TACHO_ASSIGN(const auto source, PacketSource::open(path_));
+  std::string_view packet;
+  PacketHead head;
+  while (source->next(packet)) {
+    read_head(packet, head);
+    if (head.damaged) ++damaged_;
+    if (head.event == packet_compressed || head.event == packet_zstd_compressed) {
+      source->enter(head.body, head.event == packet_zstd_compressed);
+      continue;
+    }
+    if (SequenceState* const state = sequences_.take(head)) take(head, *state);
+  }
+  TACHO_TRY(events_.finish());
+  TACHO_TRY(rows_.finish());
+  gpu_.finish();
+  lines_.finish();
+  clock_rows();
+  tell(*source);
+  tracker_.finish();
+  writer_.property(Table::kEnd, 0, "source", "Perfetto");
+  writer_.property(Table::kEnd, 0, "source_file", path_);
+  return {};
+}
+
+}  // namespace
+
+bool accepts(std::string_view path, std::string_view head, bool folder) {
+  if (folder) return false;
+  if (begins_with_packets(head)) return true;
+  // A block of zstd may be longer than the head.
+  return head.starts_with("\x28\xb5\x2f\xfd") && path.find(".pftrace") != std::string_view::npos;
+}
+
+Status read_into(const std::string& path, trace::TraceWriter& writer) {
+  return TraceReader(path, writer).run();
+}
+
+Result<std::shared_ptr<const trace::Trace>> read(const std::string& path) {
+  TACHO_ASSIGN(const std::unique_ptr<trace::TraceWriter> writer, trace::TraceWriter::create_temporary());
+  TACHO_TRY(read_into(path, *writer));
+  return writer->finish_and_open(path);
+}
+
+}  // namespace tacho::format::perfetto

@@ -1,0 +1,409 @@
+// Perfetto traces of other writers than tacho, made by hand.
+#include <gtest/gtest.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "format/format.h"
+#include "format/perfetto/perfetto.h"
+#include "format/perfetto/perfetto_maker.h"
+#include "format/sample_trace.h"
+
+namespace tacho::test {
+namespace {
+
+using TracePointer = std::shared_ptr<const trace::Trace>;
+
+TracePointer read_bytes(const std::string& bytes, const std::string& name = "t.pftrace") {
+  Folder folder;
+  std::ofstream(folder.file(name), std::ios::binary) << bytes;
+  auto trace = format::open_any(folder.file(name));
+  EXPECT_TRUE(trace) << (trace ? "" : trace.error().message);
+  return trace ? *trace : nullptr;
+}
+
+std::string refusal_of(const std::string& bytes) {
+  Folder folder;
+  std::ofstream(folder.file("t.pftrace"), std::ios::binary) << bytes;
+  const auto trace = format::perfetto::read(folder.file("t.pftrace"));
+  return trace ? "" : trace.error().message;
+}
+
+// One row of a timed table: its name, line, times and the rest that tests ask for.
+struct Found {
+  std::string name;
+  int64_t start, duration, correlation, own, track, dim;
+};
+
+std::vector<Found> rows_of(const trace::Trace& trace, Table table, Table dimension, int name, int own = -1) {
+  std::vector<Found> found;
+  std::vector<int> columns = {column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim,
+                              column::Fact::correlation};
+  if (own >= 0) columns.push_back(own);
+  const Status read = trace::visit_chunks(trace, table, columns, [&](size_t, auto values) {
+    for (size_t i = 0; i < values[0].size(); ++i)
+      found.push_back({std::string(trace.text(dimension, values[3][i], name)), values[1][i], values[2][i], values[4][i],
+                       own >= 0 ? values[5][i] : 0, values[0][i], values[3][i]});
+    return true;
+  });
+  EXPECT_TRUE(read);
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return a.start != b.start ? a.start < b.start : a.duration > b.duration;
+  });
+  return found;
+}
+std::vector<Found> markers(const trace::Trace& trace) {
+  return rows_of(trace, Table::kMarker, Table::kLabel, column::Label::name);
+}
+std::vector<Found> calls(const trace::Trace& trace) {
+  return rows_of(trace, Table::kApi, Table::kFunction, column::Function::name);
+}
+std::vector<Found> kernels(const trace::Trace& trace) {
+  return rows_of(trace, Table::kDispatch, Table::kKernel, column::Kernel::name);
+}
+
+// All notes and losses as text.
+std::string told(const trace::Trace& trace) {
+  std::string text;
+  const int note[] = {column::Note::text};
+  EXPECT_TRUE(trace::visit_chunks(trace, Table::kNote, note, [&](size_t, auto values) {
+    for (const int64_t row : values[0]) text += std::string(trace.string(row)) + "\n";
+    return true;
+  }));
+  const int loss[] = {column::Loss::table, column::Loss::reason, column::Loss::count};
+  EXPECT_TRUE(trace::visit_chunks(trace, Table::kLoss, loss, [&](size_t, auto values) {
+    for (size_t i = 0; i < values[0].size(); ++i)
+      text += std::to_string(values[2][i]) + " " +
+              std::string(event::to_string(static_cast<event::LossReason>(values[1][i]))) + "\n";
+    return true;
+  }));
+  return text;
+}
+
+std::vector<std::pair<int64_t, double>> readings(const trace::Trace& trace) {
+  std::vector<std::pair<int64_t, double>> found;
+  const int columns[] = {column::Reading::start, column::Reading::value};
+  EXPECT_TRUE(trace::visit_chunks(trace, Table::kReading, columns, [&](size_t, auto values) {
+    for (size_t i = 0; i < values[0].size(); ++i) found.emplace_back(values[0][i], std::bit_cast<double>(values[1][i]));
+    return true;
+  }));
+  return found;
+}
+
+std::string thread_of(const trace::Trace& trace, int64_t track) {
+  const int64_t thread = trace.cell(Table::kTrack, track, column::Track::thread);
+  return std::string(trace.text(Table::kThread, thread, column::Thread::name));
+}
+
+std::string gzipped(const std::string& text) {
+  z_stream zip{};
+  EXPECT_EQ(deflateInit2(&zip, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string out(deflateBound(&zip, text.size()) + 64, '\0');
+  zip.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  zip.avail_in = static_cast<uInt>(text.size());
+  zip.next_out = reinterpret_cast<Bytef*>(out.data());
+  zip.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&zip, Z_FINISH), Z_STREAM_END);
+  out.resize(zip.total_out);
+  deflateEnd(&zip);
+  return out;
+}
+std::string zstandard(const std::string& text) {
+  std::string out(ZSTD_compressBound(text.size()), '\0');
+  out.resize(ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3));
+  return out;
+}
+std::string zlibbed(const std::string& text) {
+  uLongf size = compressBound(text.size());
+  std::string out(size, '\0');
+  EXPECT_EQ(
+      compress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(text.data()), text.size()),
+      Z_OK);
+  out.resize(size);
+  return out;
+}
+std::string packed_within(uint32_t field, const std::string& data) {
+  return PacketsMaker().packet(Proto().bytes(field, data)).text();
+}
+
+void expect_cuspy(const trace::Trace& trace) {
+  constexpr int64_t kBase = 1'700'000'000'000'000'000;
+  const auto work = kernels(trace);
+  ASSERT_EQ(work.size(), 2u);
+  EXPECT_EQ(work[0].name, "void gemm<float>(int)");
+  EXPECT_EQ(work[0].start, kBase + 1000);
+  EXPECT_EQ(work[0].duration, 2000);
+  EXPECT_EQ(work[0].correlation, 7);
+  const auto cell = [&](int at) { return trace.cell(Table::kKernel, work[0].dim, at); };
+  EXPECT_EQ(cell(column::Kernel::grid_x), 1280);
+  EXPECT_EQ(cell(column::Kernel::grid_y), 2);
+  EXPECT_EQ(cell(column::Kernel::group_x), 128);
+  EXPECT_EQ(cell(column::Kernel::registers), 40);
+  EXPECT_EQ(cell(column::Kernel::shared_dynamic), 1024);
+  EXPECT_EQ(work[1].name, "relu(float*)");
+  const auto api = calls(trace);
+  ASSERT_EQ(api.size(), 4u);
+  EXPECT_EQ(api[0].name, "aten::mm");
+  EXPECT_EQ(api[0].duration, 800);
+  EXPECT_EQ(api[1].name, "cudaLaunchKernel");
+  EXPECT_EQ(api[1].duration, 100);
+  EXPECT_EQ(api[1].correlation, 7);
+  EXPECT_EQ(api[2].name, "aten::relu");
+  EXPECT_EQ(api[2].duration, 100);
+  EXPECT_EQ(api[3].duration, 40);
+  // The second call and its kernel have no correlation: the event's number ties them.
+  EXPECT_NE(api[3].correlation, 0);
+  EXPECT_EQ(api[3].correlation, work[1].correlation);
+  EXPECT_EQ(trace.cell(Table::kTrack, work[1].track, column::Track::process),
+            trace.cell(Table::kTrack, api[3].track, column::Track::process));
+  EXPECT_EQ(thread_of(trace, api[3].track), "main");
+  const auto copies =
+      rows_of(trace, Table::kCopy, Table::kCopyShape, column::CopyShape::direction, column::Copy::bytes);
+  ASSERT_EQ(copies.size(), 1u);
+  EXPECT_EQ(copies[0].own, 4096);
+  EXPECT_EQ(trace.cell(Table::kCopyShape, copies[0].dim, column::CopyShape::direction),
+            static_cast<int64_t>(event::CopyDirection::kHostToDevice));
+  EXPECT_EQ(trace.cell(Table::kCopyShape, copies[0].dim, column::CopyShape::source_memory),
+            static_cast<int64_t>(event::MemoryKind::kPageable));
+  const auto fills = rows_of(trace, Table::kFill, Table::kFillShape, column::FillShape::value, column::Fill::bytes);
+  ASSERT_EQ(fills.size(), 1u);
+  EXPECT_EQ(fills[0].own, 256);
+  EXPECT_EQ(readings(trace), (std::vector<std::pair<int64_t, double>>{{kBase + 1500, 300.5}}));
+  EXPECT_EQ(trace.text(Table::kCounter, 1, column::Counter::name), "power");
+  EXPECT_EQ(trace.text(Table::kCounter, 1, column::Counter::unit), "W");
+  EXPECT_EQ(trace.cell(Table::kProcess, 1, column::Process::pid), 77);
+  EXPECT_EQ(trace.text(Table::kProcess, 1, column::Process::name), "python3");
+  EXPECT_EQ(told(trace).find("lost"), std::string::npos);
+}
+
+TEST(PerfettoRead, RenderStagesAndColumnsOfCalls) {
+  const auto trace = read_bytes(cuspy_trace());
+  ASSERT_TRUE(trace);
+  expect_cuspy(*trace);
+  EXPECT_EQ(trace->rows(Table::kClock), 1);
+}
+
+TEST(PerfettoRead, CompressedInEveryWay) {
+  const std::string plain = cuspy_trace();
+  for (const std::string& bytes :
+       {gzipped(plain), zstandard(plain), packed_within(50, zlibbed(plain)), packed_within(133, zstandard(plain)),
+        gzipped(plain.substr(0, 40)) + gzipped(plain.substr(40)), gzipped(packed_within(50, zlibbed(plain)))}) {
+    const auto trace = read_bytes(bytes, "t.pftrace.packed");
+    ASSERT_TRUE(trace);
+    expect_cuspy(*trace);
+  }
+}
+
+TEST(PerfettoRead, ClocksOfTheirOwnThatCountUp) {
+  const auto trace = read_bytes(sdk_trace());
+  ASSERT_TRUE(trace);
+  const auto found = markers(*trace);
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].name, "outer");
+  EXPECT_EQ(found[0].start, 1'000'010'000);
+  EXPECT_EQ(found[0].duration, 100'000);
+  EXPECT_EQ(found[1].name, "inner");
+  EXPECT_EQ(found[1].duration, 40'000);
+  EXPECT_EQ(found[2].name, "here");
+  EXPECT_EQ(found[2].start, 1'000'500'000);
+  EXPECT_EQ(found[2].duration, 0);
+  EXPECT_EQ(thread_of(*trace, found[0].track), "worker");
+  EXPECT_EQ(thread_of(*trace, found[2].track), "other");
+  EXPECT_EQ(trace->text(Table::kLabel, found[0].dim, column::Label::category), "work");
+  EXPECT_EQ(readings(*trace), (std::vector<std::pair<int64_t, double>>{{1'000'505'000, 42}}));
+  EXPECT_EQ(trace->text(Table::kCounter, 1, column::Counter::name), "depth");
+}
+
+// A packet of a slice on track 5, sequence 1.
+Proto slice(uint64_t time, int type, std::string_view name = {}, uint64_t sequence = 1) {
+  Proto event;
+  event.number(9, static_cast<uint64_t>(type)).number(11, 5);
+  if (!name.empty()) event.bytes(23, name);
+  return Proto().number(8, time).number(10, sequence).message(11, event);
+}
+
+TEST(PerfettoRead, DescriptorsBehindEventsAndTimesOutOfOrder) {
+  PacketsMaker made;
+  made.packet(slice(500, 1, "late")).packet(slice(600, 2));
+  made.packet(slice(100, 1, "outer", 2)).packet(slice(300, 2, "", 2));
+  made.packet(slice(150, 1, "inner", 3)).packet(slice(200, 2, "", 3));
+  made.thread(5, 1, 9, 10, "worker").process(1, 9, "app");
+  const auto trace = read_bytes(made.text());
+  ASSERT_TRUE(trace);
+  const auto found = markers(*trace);
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].duration, 200);
+  EXPECT_EQ(found[1].name, "inner");
+  EXPECT_EQ(found[1].duration, 50);
+  EXPECT_EQ(found[2].duration, 100);
+  EXPECT_EQ(thread_of(*trace, found[0].track), "worker");
+  EXPECT_EQ(trace->text(Table::kProcess, 1, column::Process::name), "app");
+}
+
+TEST(PerfettoRead, OtherClocks) {
+  PacketsMaker made;
+  // REALTIME leads BOOTTIME by 1000, later by 1100; 128 is tied to REALTIME only; 7 to nothing.
+  made.snapshot({{6, 1000}, {1, 2000}}).snapshot({{6, 5000}, {1, 6100}}).snapshot({{128, 10}, {1, 2010}});
+  const auto at = [&](uint64_t clock, uint64_t time) {
+    made.packet(Proto().number(58, clock).number(8, time).number(10, 1).message(
+        11, Proto().number(9, 3).number(11, 5).bytes(23, std::to_string(clock))));
+  };
+  at(1, 2500);
+  at(1, 6200);
+  at(128, 40);
+  at(7, 77);
+  const auto trace = read_bytes(made.text());
+  ASSERT_TRUE(trace);
+  const auto found = markers(*trace);
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[0].start, 77);
+  EXPECT_EQ(found[1].start, 1040);
+  EXPECT_EQ(found[2].start, 1500);
+  EXPECT_EQ(found[3].start, 5100);
+  EXPECT_NE(told(*trace).find("1 event has a time of a clock that no snapshot ties"), std::string::npos)
+      << told(*trace);
+}
+
+TEST(PerfettoRead, OldPhasesAndAsynchronousSlices) {
+  PacketsMaker made;
+  made.packet(Proto().number(10, 1).number(13, 1).message(
+      44, Proto().number(1, 9).number(2, 10).bytes(5, "old").number(6, 1000)));
+  const auto legacy = [&](uint64_t time, std::string_view name, const Proto& phase) {
+    made.packet(
+        Proto().number(8, time).number(10, 1).message(11, Proto().bytes(22, "net").bytes(23, name).message(6, phase)));
+  };
+  legacy(5000, "whole", Proto().number(2, 'X').number(3, 7));
+  legacy(5100, "first", Proto().number(2, 'b').number(6, 1));
+  legacy(5200, "second", Proto().number(2, 'b').number(6, 2));
+  legacy(5300, "first", Proto().number(2, 'e').number(6, 1));
+  legacy(5500, "second", Proto().number(2, 'e').number(6, 2));
+  legacy(5600, "here", Proto().number(2, 'i'));
+  // Times within the event, in us since the thread's reference.
+  made.packet(Proto().number(10, 1).message(11, Proto().number(1, 2).number(9, 3).bytes(23, "counted")));
+  const auto trace = read_bytes(made.text());
+  ASSERT_TRUE(trace);
+  const auto found = markers(*trace);
+  ASSERT_EQ(found.size(), 5u);
+  EXPECT_EQ(found[0].name, "whole");
+  EXPECT_EQ(found[0].duration, 7000);
+  EXPECT_EQ(thread_of(*trace, found[0].track), "old");
+  EXPECT_EQ(found[1].name, "first");
+  EXPECT_EQ(found[1].duration, 200);
+  EXPECT_EQ(found[2].duration, 300);
+  EXPECT_EQ(found[4].name, "counted");
+  EXPECT_EQ(found[4].start, 1'002'000);
+}
+
+TEST(PerfettoRead, SamplesProcessTreesAndGpus) {
+  const auto trace = read_bytes(perfetto_samples()[2]);
+  ASSERT_TRUE(trace);
+  const int columns[] = {column::Sample::track, column::Sample::start, column::Sample::dim};
+  int samples = 0;
+  EXPECT_TRUE(trace::visit_chunks(*trace, Table::kSample, columns, [&](size_t, auto values) {
+    ++samples;
+    EXPECT_EQ(thread_of(*trace, values[0][0]), "io");
+    EXPECT_EQ(values[1][0], 5000);
+    const int64_t frame = trace->cell(Table::kStack, values[2][0], column::Stack::frame);
+    EXPECT_EQ(trace->text(Table::kFrame, frame, column::Frame::function), "main");
+    EXPECT_EQ(trace->text(Table::kFrame, frame, column::Frame::module), "/bin/app");
+    return true;
+  }));
+  EXPECT_EQ(samples, 1);
+  EXPECT_EQ(trace->text(Table::kProcess, 1, column::Process::command), "/bin/app");
+  EXPECT_EQ(trace->text(Table::kDevice, 1, column::Device::name), "Big GPU");
+  const auto found = kernels(*trace);
+  ASSERT_EQ(found.size(), 1u);  // a phone's render stage
+  EXPECT_EQ(found[0].name, "render");
+  EXPECT_EQ(trace->cell(Table::kKernel, found[0].dim, column::Kernel::kind),
+            static_cast<int64_t>(event::DispatchKind::kTask));
+}
+
+TEST(PerfettoRead, StatesThatAreNotThere) {
+  PacketsMaker made;
+  const Proto named = Proto().number(9, 3).number(11, 5).number(10, 1);
+  const auto event = [&](uint64_t sequence, uint64_t flags) {
+    made.packet(Proto().number(8, 100).number(10, sequence).number(13, flags).message(11, named));
+  };
+  event(1, 2);  // never cleared
+  made.packet(Proto().number(10, 2).number(13, 1).message(12, Proto().message(2, interned_text(1, "good"))));
+  event(2, 2);
+  made.packet(Proto().number(10, 2).number(42, 1));  // lost packets
+  event(2, 2);
+  made.packet(Proto().number(10, 2).number(13, 1));  // cleared: the name is gone
+  event(2, 2);
+  const auto trace = read_bytes(made.text());
+  ASSERT_TRUE(trace);
+  const auto found = markers(*trace);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(std::count_if(found.begin(), found.end(), [](const Found& each) { return each.name == "good"; }), 1);
+  const std::string text = told(*trace);
+  EXPECT_NE(text.find("2 packets refer to earlier ones"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 event has no name"), std::string::npos) << text;
+  EXPECT_NE(text.find("dropped in 1 place"), std::string::npos) << text;
+  EXPECT_NE(text.find("3 dropped by the vendor's library"), std::string::npos) << text;
+}
+
+TEST(PerfettoRead, EndsWithoutBeginsAndBeginsWithoutEnds) {
+  PacketsMaker made;
+  made.packet(slice(50, 2)).packet(slice(100, 1, "open"));
+  const auto trace = read_bytes(made.text());
+  ASSERT_TRUE(trace);
+  const auto found = markers(*trace);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].duration, kUnknown);
+  EXPECT_EQ(told(*trace), "1 open at exit\n1 bad input row\n");
+}
+
+TEST(PerfettoRead, FilesThatAreNotWhole) {
+  const std::string whole = cuspy_trace();
+  // Wherever it is cut, what stands before counts.
+  const auto trace = read_bytes(whole.substr(0, whole.size() - 30));
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(kernels(*trace).size(), 2u);
+  EXPECT_NE(told(*trace).find("the file is cut off within a packet at byte "), std::string::npos) << told(*trace);
+  const auto torn = read_bytes(gzipped(whole).substr(0, gzipped(whole).size() - 12));
+  ASSERT_TRUE(torn);
+  EXPECT_NE(told(*torn).find("the gzip data is cut off"), std::string::npos) << told(*torn);
+  // A length beyond the end, and bytes that are no packets, behind good ones.
+  for (const std::string& tail :
+       {std::string("\x0a\xff\xff\xff\xff\x7f"), std::string("\x0b\x0c\x0d"), std::string(40, '\xff')}) {
+    const auto damaged = read_bytes(whole + tail);
+    ASSERT_TRUE(damaged);
+    expect_cuspy(*damaged);
+    EXPECT_NE(told(*damaged).find("the trace is not whole"), std::string::npos);
+  }
+  EXPECT_NE(refusal_of("").find("empty"), std::string::npos);
+  EXPECT_NE(refusal_of("\x0a\x7f").find("cut off"), std::string::npos);
+}
+
+TEST(PerfettoRead, UnknownFieldsArePassedOver) {
+  PacketsMaker made;
+  made.packet(Proto().number(8, 200).number(10, 1).message(
+      11, Proto().number(9, 3).number(11, 5).bytes(23, "x").number(1234, 1).fixed(1235, 2).bytes(1236, "y")));
+  made.packet(Proto().number(8, 100).number(10, 1).number(1777, 5).bytes(1999, "tomorrow"));
+  const auto trace = read_bytes(made.text() + Proto().bytes(16, "more").number(15, 3).text());
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(markers(*trace).size(), 1u);
+  EXPECT_NE(told(*trace).find("tacho does not read: 1 packets of kind 1999"), std::string::npos) << told(*trace);
+}
+
+TEST(PerfettoRead, BombsAndNestedCompression) {
+  const std::string bomb(64 << 20, '\0');
+  PacketsMaker made;
+  for (int i = 0; i < 3; ++i) made.packet(Proto().bytes(50, zlibbed(bomb)));
+  made.packet(Proto().bytes(133, zstandard(bomb)));
+  made.packet(Proto().bytes(50, zlibbed(packed_within(50, zlibbed(cuspy_trace())))));
+  made.packet(Proto().bytes(50, "no zlib data"));
+  const auto trace = read_bytes(made.text() + cuspy_trace());
+  ASSERT_TRUE(trace);
+  expect_cuspy(*trace);
+  EXPECT_NE(told(*trace).find("6 packets could not be read, the first for this reason: compressed packets that unpack "
+                              "to more than 32 MiB"),
+            std::string::npos)
+      << told(*trace);
+}
+
+}  // namespace
+}  // namespace tacho::test

@@ -50,7 +50,7 @@ void leave_out_repeated(std::vector<std::string>& traces) {
 // Folders of rocprofv3's CSV files, and single files of other formats, to four levels below `folder`. A folder of CSV
 // files is read as a whole, with the folders right below it.
 std::vector<std::string> find_traces(const std::string& folder, const workload::ForeignCounters& counters) {
-  std::vector<std::string> found;
+  std::vector<std::string> found, perfetto;
   std::error_code error;
   const auto is_counters = [&](const std::string& path) {
     return std::find(counters.passes.begin(), counters.passes.end(), path) != counters.passes.end();
@@ -72,6 +72,8 @@ std::vector<std::string> find_traces(const std::string& folder, const workload::
                 !is_counters(path) && format::open_any(path)) ||
                is_rocprof_json(path))
         traces.push_back(path);
+      else if (has_ending(name, {".pftrace", ".pftrace.gz"}) && perfetto.size() < 1000)
+        perfetto.push_back(path);
       if (traces.size() + found.size() > 1000) break;
     }
     std::sort(below.begin(), below.end());
@@ -84,7 +86,10 @@ std::vector<std::string> find_traces(const std::string& folder, const workload::
       for (const std::string& path : below) self(self, path, depth + 1, here);
   };
   look(look, folder, 0, false);
-  return found;
+  // Beside other outputs of the same run they hold less.
+  if (!found.empty()) return found;
+  std::sort(perfetto.begin(), perfetto.end());
+  return perfetto;
 }
 
 // Databases and JSON of rocprofv3 hold counters, too: as rocprofv3's CSV files in `place` they join the other passes.

@@ -25,9 +25,23 @@ namespace column = event::column;
 namespace fs = std::filesystem;
 
 bool named_like_a_trace(const std::string& name) {
-  for (const std::string_view ending : {".tacho", ".rpd", ".db", ".json", ".json.gz"})
+  for (const std::string_view ending :
+       {".tacho", ".rpd", ".db", ".json", ".json.gz", ".pftrace", ".pftrace.gz", ".pftrace.zst", ".perfetto-trace"})
     if (name.ends_with(ending)) return true;
   return false;
+}
+
+// Without X.pftrace beside another trace named X: tools write one run in several formats.
+void leave_out_repeated(std::vector<std::string>& files) {
+  constexpr std::string_view kPerfetto = ".pftrace";
+  const std::set<std::string> all(files.begin(), files.end());
+  std::erase_if(files, [&](const std::string& file) {
+    const size_t at = file.rfind(kPerfetto);
+    if (at == std::string::npos) return false;
+    const std::string stem = file.substr(0, at);
+    return std::ranges::any_of(std::initializer_list<std::string_view>{".tacho", ".rpd", ".db", ".json", ".json.gz"},
+                               [&](std::string_view ending) { return all.contains(stem + std::string(ending)); });
+  });
 }
 
 // Where the trace's clock stands against CLOCK_REALTIME.
@@ -121,6 +135,7 @@ Status list_traces(const std::vector<std::string>& inputs, std::vector<std::stri
       at.increment(error);
       if (error) return fail("{}: {}", input, error.message());
     }
+    leave_out_repeated(found);
     std::sort(found.begin(), found.end());
     // rocprofv3's CSV files are one trace together.
     const auto readable = [&](const format::Reader& reader) { return reader.accepts(input, {}, true); };
@@ -130,7 +145,7 @@ Status list_traces(const std::vector<std::string>& inputs, std::vector<std::stri
     }
     if (found.empty())
       return fail(
-          "{}: no trace lies in this folder ({} other file{}); traces end in .tacho, .json, .json.gz, .rpd or .db",
+          "{}: no trace lies in this folder ({} other file{}); traces end in .tacho, .json, .json.gz, .rpd, .db or .pftrace",
           input, others, others == 1 ? "" : "s");
     if (others > 0)
       remarks.push_back(fmt::format("{}: {} file{} whose name is no trace's {} left out", input, others,

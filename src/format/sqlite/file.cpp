@@ -20,6 +20,7 @@ namespace tacho::sqlite {
 namespace {
 
 constexpr size_t kDeepest = 20;                // a b-tree of 2^31 pages with the smallest fan-out is less deep
+constexpr uint32_t kBytesHeld = 32 << 20;      // of pages, by one walk
 constexpr uint64_t kLongestRecord = 1u << 30;  // about SQLite's own limit for a row
 
 bool not_empty(const std::string& path) {
@@ -201,6 +202,10 @@ File::~File() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+void File::let_go() const {
+  ::madvise(const_cast<uint8_t*>(data_), size_, MADV_DONTNEED);
+}
+
 std::string File::unpacked_sentence() const {
   return fmt::format("{} is compressed: {:.1f} MB of database were unpacked into a temporary file", path_,
                      static_cast<double>(size_) / 1e6);
@@ -285,6 +290,11 @@ uint32_t TableScan::rows_of_leaf(const File& file, uint32_t number) {
 }
 
 bool TableScan::next_leaf() {
+  // A long walk holds as little memory as a short one.
+  if (++leaves_held_ > kBytesHeld / file_->page_size()) {
+    file_->let_go();
+    leaves_held_ = 0;
+  }
   if (by_list_) {
     if (error_ != nullptr || next_listed_ >= listed_.size()) return false;
     const uint32_t number = listed_[next_listed_++];

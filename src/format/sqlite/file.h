@@ -37,6 +37,8 @@ class File {
   bool unpacked() const { return unpacked_; }
   /// One sentence about that, for the user.
   std::string unpacked_sentence() const;
+  /// Lets go of the memory of pages that were read; they are mapped again where they are needed.
+  void let_go() const;
   /// All of its bytes, as long as this object lives.
   std::span<const uint8_t> bytes() const { return {data_, size_}; }
   /// The bytes of page `number` (from 1); nullptr if there is no such page.
@@ -170,6 +172,7 @@ class TableScan {
   uint32_t leaf_number_ = 0;
   const uint8_t* pointers_ = nullptr;
   uint32_t cell_ = 0, cells_ = 0;
+  uint32_t leaves_held_ = 0;  // since the file let go of its pages
   int64_t rowid_ = 0;
   const uint8_t* row_ = nullptr;  // record
   uint64_t row_size_ = 0;

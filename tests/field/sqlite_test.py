@@ -246,8 +246,12 @@ class WithoutTimes(SqliteCase):
         self.assertEqual(self.query(path, "SELECT count(*), count(duration), min(start) FROM tacho.dispatch"), [[8, 8, 0]])
 
     def test_a_start_of_0_with_an_end(self):
-        path = self.rpd("start.rpd", "UPDATE rocpd_op SET end = 50 WHERE id = 2")
-        self.assertEqual(self.query(path, "SELECT count(duration) FROM tacho.dispatch WHERE start = 0"), [[2]])  # the other zero lies near it now
+        # Its end was measured, its start was not.
+        path = self.rpd("start.rpd", "UPDATE rocpd_op SET end = 10002500 WHERE id = 2")
+        self.assertEqual(self.query(path, "SELECT count(*), count(duration), sum(duration), min(start) FROM tacho.dispatch"), [[8, 6, 1800, 10001200]])
+        # It really began at 0, and so did the other: both lie near each other.
+        path = self.rpd("early.rpd", "UPDATE rocpd_op SET end = 50 WHERE id = 2")
+        self.assertEqual(self.query(path, "SELECT count(*), count(duration), sum(duration) FROM tacho.dispatch WHERE start = 0"), [[2, 2, 50]])
 
     def test_rocpd(self):
         for version in ("3.0.0", "4.0.0", "4.1.0"):

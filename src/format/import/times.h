@@ -36,11 +36,11 @@ inline SpanRead span_of(int64_t start, int64_t end) {
   return {start, duration, duration == event::kUnknown ? SpanRead::Verdict::kDisordered : SpanRead::Verdict::kGood};
 }
 
-/// Vendors' libraries give start = end = 0 to device work that they did not measure. Such a row is told from one that
-/// really began at 0 by the other times: if 0 is farther from them than they are from each other (and than 1 ms), it
-/// has no times.
+/// Vendors' libraries give start = end = 0 to device work that they did not measure, and some only a start of 0. Such a
+/// row is told from one that really began at 0 by the other times: if 0 is farther from them than they are from each
+/// other (and than 1 ms), it has no times.
 ///
-/// saw() gets the times of all other rows, take() the rows with start = end = 0, finish() adds them: as they are, or at
+/// saw() gets the times of all other rows, take() the rows that looks_so(), finish() adds them: as they are, or at
 /// the end of the call that caused them with an unknown duration. Rows without such a call are counted as lost by the
 /// vendor (LossReason::kVendor). A note says how many there were. Memory is bounded.
 class UnmeasuredRows {
@@ -49,7 +49,10 @@ class UnmeasuredRows {
     first_ = std::min(first_, start);
     last_ = std::max(last_, start + std::max<int64_t>(duration, 0));
   }
-  static bool looks_so(int64_t start, int64_t duration) { return start == 0 && duration == 0; }
+  /// Rows that start at 0 and end there, or so late that their end may be measured and their start not.
+  static bool looks_so(int64_t start, int64_t duration) {
+    return start == 0 && (duration == 0 || duration > static_cast<int64_t>(kNear));
+  }
   /// Whether 0 is that far from all other times, which lie between `first` and `last`.
   static bool is_far(int64_t first, int64_t last) {
     if (first > last || (first <= 0 && last >= 0)) return false;
@@ -101,8 +104,9 @@ class UnmeasuredRows {
     int64_t count = 0, lost = 0;
     Held<Row> each;
     while (held.next(each)) {
-      ++count;
-      if (far) {
+      // One that began at 0 and ended before the others began has its times.
+      if (far && (each.row.duration == 0 || each.row.duration >= first_)) {
+        ++count;
         each.row.start = call_end(each.row.track, each.row.correlation);
         each.row.duration = event::kUnknown;
         if (each.row.start == event::kUnknown) {

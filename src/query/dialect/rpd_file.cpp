@@ -60,36 +60,38 @@ class Texts {
   bool dense_ = true, counted_ = false;
 };
 
-// Whether operations with start = end = 0 were not measured (imported::UnmeasuredRows). Looks at all times on first
+// Whether operations with a start of 0 were not measured (imported::UnmeasuredRows). Looks at all times on first
 // use.
 class ZeroTimes {
  public:
   explicit ZeroTimes(const Database& database) : database_(database) {}
   Result<bool> unmeasured(int64_t start, int64_t end) {
-    if (start != 0 || end != 0) return false;
+    if (!format::imported::UnmeasuredRows::looks_so(start, end)) return false;
     if (!known_) TACHO_TRY(look());
-    return far_;
+    return far_ && (end == 0 || end >= first_);
   }
 
  private:
   Status look() {
-    int64_t first = INT64_MAX, last = INT64_MIN;
+    int64_t last = INT64_MIN;
     for (const char* const name : {"rocpd_op", "rocpd_api"}) {
       TACHO_ASSIGN(const sqlite::StoredTable* const table, database_.required(name));
       NamedScan scan(database_, *table, {"start", "end"});
       while (scan.next()) {
         const int64_t start = scan.number(0), end = scan.number(1);
-        if (!event::is_time(start) || !event::is_time(end) || (start == 0 && end == 0)) continue;
-        first = std::min(first, start);
+        if (!event::is_time(start) || !event::is_time(end)) continue;
+        if (format::imported::UnmeasuredRows::looks_so(start, end)) continue;
+        first_ = std::min(first_, start);
         last = std::max({last, start, end});
       }
       TACHO_TRY(scan.status());
     }
-    far_ = format::imported::UnmeasuredRows::is_far(first, last);
+    far_ = format::imported::UnmeasuredRows::is_far(first_, last);
     known_ = true;
     return {};
   }
   const Database& database_;
+  int64_t first_ = INT64_MAX;  // start of all others
   bool known_ = false, far_ = false;
 };
 
@@ -311,6 +313,8 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
     while (scan.next()) {
       const int64_t start = scan.number(1), end = scan.number(2);
       if (!as_view && (!usable(scan, 1, 2) || !scan.is_number_at(0))) continue;
+      TACHO_ASSIGN(const bool unmeasured, zeros.unmeasured(start, end));
+      if (!as_view && unmeasured) continue;
       if (end > start) sorted.add({scan.number(0), start, end});
     }
     TACHO_TRY(scan.status());

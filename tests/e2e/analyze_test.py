@@ -244,6 +244,12 @@ class Reports(Analyze):
         explained = " ".join(self.text("-p", folder, "--explain", slug).split())
         self.assertIn("sum of (100 * TCC_HIT_sum) / sum of (TCC_HIT_sum + TCC_MISS_sum) over 2 dispatches: 10000 / 400", explained)
 
+    def test_something_by_zero_is_no_value(self):
+        issued = self.cells(self.json("-p", SYNTH, "-b", "11.2"), "11.2")["ipc-issued"]
+        self.assertIsNone(issued["Max"])
+        self.assertGreater(issued["Avg"], 0)
+        self.assertEqual(self.cells(self.json("-p", SYNTH, "-b", "11.2", "--compat", "3.3"), "11.2")["ipc-issued"]["Max"], "inf")
+
     def test_error_of_a_ratio_of_totals(self):
         """var(R) = sum of n s^2(a - R b) over the launches / (sum of b)^2."""
         header = ("Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,TCC_HIT_sum,TCC_MISS_sum,"

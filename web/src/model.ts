@@ -205,7 +205,11 @@ export class Model {
     if (this.#last?.key !== key) this.#last = { key, ...this.#select(choice, program) };
     const { evaluation, shared } = this.#last;
     const values = this.page.values?.[this.page.normalisations.indexOf(choice.normalisation)] ?? [];
-    const tables = this.#tables(choice, (place) => (shared.rows.length === 0 ? null : evaluation.cell(values[place])));
+    const tables = this.#tables(choice, (place) => {
+      const cell = shared.rows.length === 0 ? null : evaluation.cell(values[place]);
+      // Something by 0 is no value but under --compat.
+      return typeof cell === 'number' && !Number.isFinite(cell) && this.run.compat === null ? null : cell;
+    });
     return { tables, ...shared };
   }
 

@@ -517,6 +517,7 @@ struct Analysis::Impl {
       }
       if (value.kind == Value::Kind::kText) row.cells[at.column] = std::move(value.text);
       if (value.kind != Value::Kind::kNumber) continue;
+      if (!options.compat && !std::isfinite(value.number)) continue;  // something by 0
       const bool is_time = row.metric->unit == "ns";
       row.cells[at.column] = is_time ? value.number / time_divisor : value.number;
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <filesystem>
@@ -26,19 +27,24 @@ struct Pair {
   fs::path marker, collection, graphs;
 };
 
+// What rocprof-compute calls the files: the second name is of 3.8 and later.
+constexpr std::array kPrefixes = {kTorchPrefix, std::string_view("ml_api_trace")};
+
 // "torch_trace_0_marker_api_trace.csv" beside "torch_trace_0_counter_collection.csv".
 std::vector<Pair> pairs_of(const std::string& folder, const std::vector<std::string>& pass_files) {
   std::vector<Pair> pairs;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kTorchPrefix) || !name.ends_with(kMarkerSuffix)) continue;
+    const auto prefix =
+        std::find_if(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view each) { return name.starts_with(each); });
+    if (prefix == kPrefixes.end() || !name.ends_with(kMarkerSuffix)) continue;
     const std::string stem = name.substr(0, name.size() - kMarkerSuffix.size());
     const fs::path collection = entry.path().parent_path() / (stem + std::string(kCollectionSuffix));
     if (!fs::exists(collection, error)) continue;
     const bool wanted =
         pass_files.empty() || std::any_of(pass_files.begin(), pass_files.end(), [&](const std::string& pass) {
-          return stem == std::string(kTorchPrefix) + "_" + pass.substr(0, pass.rfind(".csv")) + "_";
+          return stem == std::string(*prefix) + "_" + pass.substr(0, pass.rfind(".csv")) + "_";
         });
     if (wanted)
       pairs.push_back({entry.path(), collection, entry.path().parent_path() / (stem + std::string(kGraphSuffix))});

@@ -1,6 +1,7 @@
 // PyTorch's operators in a profile folder (profile --torch-trace): pairs of files torch_trace_*_marker_api_trace.csv
 // (calls of operators) and torch_trace_*_counter_collection.csv (counters of kernels, under the call that launched
-// them), and torch_trace/consolidated.csv, which joins them. Folders of rocprof-compute have the same files.
+// them), and torch_trace/consolidated.csv, which joins them. Folders of rocprof-compute have the same files; newer
+// versions call the pairs ml_api_trace_*.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "workload/layout/layout.h"
+#include "workload/pc_samples/pc_samples.h"
 #include "workload/runs.h"
 
 namespace tacho::workload {
@@ -17,10 +18,10 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Files {
-  std::string joined;               // pmc_perf.csv
-  std::vector<std::string> passes;  // pmc_perf_<n>.csv, results_<n>.csv
-  std::vector<std::string> levels;  // SQ_*.csv
-  std::string sampled;              // ps_file_kernel_trace.csv: dispatches of a run that only sampled
+  std::string joined;                // pmc_perf.csv
+  std::vector<std::string> passes;   // pmc_perf_<n>.csv, results_<n>.csv, or what out_of() finds
+  std::vector<std::string> levels;   // SQ_*.csv
+  std::vector<std::string> sampled;  // ps_file_kernel_trace.csv: dispatches of a run that only sampled, by process
 };
 
 bool has_csv_ending(std::string_view name) {
@@ -60,6 +61,20 @@ std::vector<std::string> entries_of(const std::string& folder, bool folders) {
   return names;
 }
 
+// rocprofv3's own files of each pass, which rocprof-compute leaves in out/<pass>/<host>/.
+std::vector<std::string> out_of(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code error;
+  auto entries = fs::recursive_directory_iterator(folder + "/out", error);
+  for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
+    if (entries.depth() > 2) entries.disable_recursion_pending();
+    if (stem(entries->path().filename().string()).ends_with("counter_collection") &&
+        has_csv_ending(entries->path().filename().string()))
+      found.push_back(entries->path().string());
+  }
+  return found;
+}
+
 Files files_of(const std::string& folder) {
   Files files;
   for (const std::string& name : entries_of(folder, false)) {
@@ -74,10 +89,15 @@ Files files_of(const std::string& folder) {
       files.passes.push_back(path);
     } else if (base.starts_with("SQ")) {
       files.levels.push_back(path);
-    } else if (name == "ps_file_kernel_trace.csv") {
-      files.sampled = path;
+    } else if (is_sample_file(name, "ps_file_kernel_trace.csv")) {
+      files.sampled.push_back(path);
     }
   }
+  std::sort(files.sampled.begin(), files.sampled.end(), natural_less);
+  std::error_code error;
+  if (files.joined.empty() && files.passes.empty() && files.levels.empty() &&
+      fs::exists(folder + "/sysinfo.csv", error))
+    files.passes = out_of(folder);
   std::sort(files.passes.begin(), files.passes.end(), natural_less);
   return files;
 }
@@ -390,7 +410,11 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
   } else if (!files.passes.empty() || (!chosen.empty() && !files.levels.empty())) {
     TACHO_ASSIGN(main, read_passes(files, !chosen.empty(), options, kernels, workload, levels_joined));
   } else if (!files.sampled.empty()) {
-    TACHO_ASSIGN(main, read_wide({files.sampled}, options, kernels, workload.warnings));
+    TACHO_ASSIGN(main, read_wide({files.sampled.front()}, options, kernels, workload.warnings));
+    if (files.sampled.size() > 1)
+      workload.warnings.push_back(
+          fmt::format("{}: {} processes were sampled; the dispatches are those of the first ({}), the samples of all",
+                      folder, files.sampled.size(), files.sampled.front()));
   } else {
     return fail("{}: no profiling data found: {}", folder, guess(folder));
   }

@@ -329,6 +329,38 @@ class Reports(Analyze):
         (folder / "ps_file_pc_sampling_stochastic.csv").write_text("\n".join(["Sample_Timestamp,Dispatch_Id," + header, *rows]) + "\n")
         return folder
 
+    def test_folders_of_newer_versions(self):
+        """Files by process, rocprofv3's own files in out/<pass>/<host>, and the names of 3.4 to 3.9."""
+        folder = self.folder / "newer"
+        folder.mkdir()
+        (folder / "sysinfo.csv").write_text(SYSINFO.replace("num_hbm_channels", "num_memory_channels"))
+        header = "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size," \
+                 "LDS_Block_Size,Scratch_Size,VGPR_Count,SGPR_Count,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp\n"
+        for number, counters in enumerate((("TCC_HIT_sum", 90, 10), ("TCC_MISS_sum", 10, 290))):
+            host = folder / "out" / f"pmc_{number}" / "node7"
+            host.mkdir(parents=True)
+            (host / "83_counter_collection.csv").write_text(header + "".join(
+                f'{i},{i},Agent 4,1,83,83,1024,1,"k",64,0,0,8,16,{counters[0]},{value},{1000 * i},{1000 * i + 500}\n'
+                for i, value in enumerate(counters[1:], 1)))
+        rows = self.cells(self.json("-p", folder, "-b", "17.3"), "17.3")
+        self.assertAlmostEqual(next(row["Avg"] for row in rows.values() if row["Metric"] == "Cache Hit"), 25, places=9)
+        self.assertEqual(self.json("-p", folder)["tables"][0]["rows"][0]["cells"][:2], ["k", 2])
+        self.assertIn("2.1.7", self.text("-p", VCOPY, "-b", "CU Utilization"))
+        self.assertIn("% of peak", self.text("-p", VCOPY, "-b", "2", "--cols", "0", "Percent of Peak"))
+        # Samples of two processes, and samples that only JSON holds.
+        trace = "Kind,Agent_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Start_Timestamp,End_Timestamp\n"
+        for pid, kernel in ((83, "axpy"), (95, "copy")):
+            (folder / f"{pid}_ps_file_kernel_trace.csv").write_text(trace + f"KERNEL_DISPATCH,4,1,16,{kernel},100,1100\n")
+            (folder / f"{pid}_ps_file_pc_sampling_host_trap.csv").write_text(
+                "Sample_Timestamp,Dispatch_Id,Instruction,Instruction_Comment\n" + "1,1,v_nop,\n" * (pid - 80))
+        table = next(t for t in self.json("-p", folder)["tables"] if t["id"] == "21.1")
+        self.assertEqual(sorted(row["cells"][2:4] for row in table["rows"]), [["axpy", 3], ["copy", 15]])
+        for file in folder.glob("*_ps_file_*.csv"):
+            file.unlink()
+        (folder / "83_ps_file_results.json").write_text("{}")
+        result = self.analyze("-p", folder)
+        self.assertIn("83_ps_file_results.json: PC samples in JSON are not read", result.stderr.decode())
+
     def test_pc_samples(self):
         reason = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_"
         rows = [f'{i},1,"s_waitcnt vmcnt(0)",/src/a.cpp:43,{int(i < 2)},{"" if i < 2 else reason + "WAITCNT"}' for i in range(8)]

@@ -56,6 +56,16 @@ TEST(TorchTrace, WhatCannotBeReadIsOneSentence) {
   std::string text((std::istreambuf_iterator<char>(file)), {});
   EXPECT_NE(text.find("\na/b,1@x.py:3,k,C,5,10,20,12,15\na/b,1@x.py:3,k,D,6,10,20,12,15\n"), std::string::npos) << text;
   EXPECT_FALSE(read_torch_trace(folder.string(), {"pmc_perf_3.csv"}));  // of another run
+  // Newer versions of rocprof-compute have another name for the files.
+  write("ml_api_trace_1_marker_api_trace.csv",
+        "Function,Correlation_ID,Start_Timestamp,End_Timestamp\nc/d:#1@y.py:3,1,10,20\n");
+  write("ml_api_trace_1_counter_collection.csv", (head + "1,7,k,C,5,12,15\n").c_str());
+  fs::remove_all(folder / "torch_trace");
+  read = read_torch_trace(folder.string(), {});
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->operators.size(), 2u);
+  fs::remove(folder / "ml_api_trace_1_marker_api_trace.csv");
+  fs::remove_all(folder / "torch_trace");
 
   // The parts of CUDA graphs.
   EXPECT_TRUE(read->graph_parts.empty());

@@ -225,6 +225,13 @@ Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdSchem
     for (const Table& table : block.tables)
       if (same_ignoring_case(table.slug, text)) return Selection{&block, &table, nullptr, nullptr};
 
+  // Names of rocprof-compute 3.7 and later; CU Utilization took the place of Active CUs in the speed of light.
+  constexpr std::pair<std::string_view, std::string_view> kLaterNames[] = {
+      {"CU Utilization", "sol-active-cus"}, {"Active CUs (deprecated)", "sol-active-cus"}};
+  for (const auto& [name, slug] : kLaterNames)
+    if (const Metric* const metric = catalog.metric(slug); metric != nullptr && same_ignoring_case(name, text))
+      return whole(catalog, *metric);
+
   std::vector<const Metric*> named;
   for (const Block& block : catalog.blocks)
     for (const Table& table : block.tables)

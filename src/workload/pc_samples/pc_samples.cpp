@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 #include <tuple>
 
 #include "base/text/csv.h"
@@ -55,30 +57,26 @@ std::string reason_of(std::string_view text) {
   return out;
 }
 
-}  // namespace
-
-Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder, std::vector<std::string>& warnings) {
+// Counts while files are read.
+struct Counting {
   PcSamples result;
-  for (const std::string_view method : {"stochastic", "host_trap"}) {
-    result.file = fmt::format("{}/ps_file_pc_sampling_{}.csv", folder, method);
-    result.stochastic = method == "stochastic";
-    if (access(result.file.c_str(), F_OK) == 0) break;
-    result.file.clear();
-  }
-  if (result.file.empty()) return std::optional<PcSamples>();
-  TACHO_ASSIGN(const StringMap<std::string> kernels, kernels_of_dispatches(folder + "/ps_file_kernel_trace.csv"));
-  TACHO_ASSIGN(CsvReader reader, CsvReader::open(result.file));
+  StringMap<size_t> known;                  // kernel, instruction and source -> index into result.instructions
+  std::vector<StringMap<uint64_t>> stalls;  // of each instruction
+};
+
+Status read_file(const std::string& path, const std::string& kernel_trace, Counting& counting,
+                 std::vector<std::string>& warnings) {
+  TACHO_ASSIGN(const StringMap<std::string> kernels, kernels_of_dispatches(kernel_trace));
+  TACHO_ASSIGN(CsvReader reader, CsvReader::open(path));
   TACHO_ASSIGN(const std::vector<std::string> header, read_names(reader));
   const size_t instruction = position(header, "Instruction"), source = position(header, "Instruction_Comment"),
                dispatch = position(header, "Dispatch_Id"), issued = position(header, "Wave_Issued_Instruction"),
                stall = position(header, "Stall_Reason"),
                counts = position(header, "Samples");  // ours: a row counts as this many
   if (instruction == kNowhere || dispatch == kNowhere)
-    return fail("{}: the header has no Instruction or no Dispatch_Id; these are not PC samples of rocprofv3",
-                result.file);
-  FaultLog log(result.file);
-  StringMap<size_t> known;
-  std::vector<StringMap<uint64_t>> stalls;
+    return fail("{}: the header has no Instruction or no Dispatch_Id; these are not PC samples of rocprofv3", path);
+  FaultLog log(path);
+  auto& [result, known, stalls] = counting;
   std::vector<std::string_view> fields;
   std::string key;
   for (;;) {
@@ -131,11 +129,54 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder, std:
     }
   }
   log.report(warnings);
+  return {};
+}
+
+// The files of one kind in the folder, by name.
+std::vector<std::string> files_called(const std::string& folder, std::string_view name) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (auto entries = std::filesystem::directory_iterator(folder, error);
+       !error && entries != std::filesystem::directory_iterator(); entries.increment(error))
+    if (const std::string file = entries->path().filename().string(); is_sample_file(file, name)) found.push_back(file);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace
+
+bool is_sample_file(std::string_view file, std::string_view name) {
+  if (!file.ends_with(name)) return false;
+  file.remove_suffix(name.size());
+  return file.empty() ||
+         (file.size() > 1 && file.back() == '_' && file.find_first_not_of("0123456789") == file.size() - 1);
+}
+
+Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder, std::vector<std::string>& warnings) {
+  Counting counting;
+  PcSamples& result = counting.result;
+  for (const std::string_view method : {"stochastic", "host_trap"}) {
+    const std::string name = fmt::format("ps_file_pc_sampling_{}.csv", method);
+    for (const std::string& file : files_called(folder, name)) {
+      const std::string process = file.substr(0, file.size() - name.size());
+      if (result.file.empty()) result.file = fmt::format("{}/{}", folder, file);
+      TACHO_TRY(read_file(fmt::format("{}/{}", folder, file),
+                          fmt::format("{}/{}ps_file_kernel_trace.csv", folder, process), counting, warnings));
+    }
+    result.stochastic = method == "stochastic";
+    if (!result.file.empty()) break;
+  }
+  if (result.file.empty()) {
+    for (const std::string& file : files_called(folder, "ps_file_results.json"))
+      warnings.push_back(
+          fmt::format("{}/{}: PC samples in JSON are not read; have rocprofv3 write CSV too", folder, file));
+    return std::optional<PcSamples>();
+  }
   TACHO_ASSIGN(result.sources, read_pc_sources(folder));
   if (result.samples == 0) return fail("{}: there is not one sample in it", result.file);
-  for (size_t i = 0; i < stalls.size(); ++i) {
+  for (size_t i = 0; i < counting.stalls.size(); ++i) {
     auto& reasons = result.instructions[i].stalls;
-    for (const auto& [reason, count] : stalls[i]) reasons.emplace_back(reason_of(reason), count);
+    for (const auto& [reason, count] : counting.stalls[i]) reasons.emplace_back(reason_of(reason), count);
     std::sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) {
       return a.second != b.second ? a.second > b.second : a.first < b.first;
     });

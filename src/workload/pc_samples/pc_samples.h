@@ -1,10 +1,12 @@
 // Reads the PC samples of a profile folder (ps_file_pc_sampling_stochastic.csv or ps_file_pc_sampling_host_trap.csv)
-// and counts them by kernel, instruction and source line.
+// and counts them by kernel, instruction and source line. Newer versions of rocprof-compute write files of each
+// process, "<pid>_ps_file_...", which are read together.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,7 +32,11 @@ struct PcSamples {
   std::vector<SourceText> sources;               ///< lines of source that the folder has
 };
 
-/// nullopt when the folder has no PC samples. A warning gives the number of rows that do not fit the header.
+/// True for `name` itself ("ps_file_kernel_trace.csv") and for the same of a process ("83_ps_file_kernel_trace.csv").
+bool is_sample_file(std::string_view file, std::string_view name);
+
+/// nullopt when the folder has no PC samples. A warning names samples that only a JSON file holds, which is not read;
+/// another gives the number of rows that do not fit the header.
 Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder, std::vector<std::string>& warnings);
 
 /// Sorts by kernel, source file and line: the order of the program as far as the files show it.

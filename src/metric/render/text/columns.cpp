@@ -20,6 +20,12 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+// rocprof-compute 3.4 and later say "Percent of Peak".
+static bool names_column(std::string_view text, const metric::Column& column) {
+  const std::string name = lower(text) == "percent of peak" ? "pct of peak" : lower(text);
+  return name == lower(column.title) || name == column.key;
+}
+
 bool column_chosen(const TextOptions& options, const metric::Column& column, size_t index) {
   if (options.columns.empty()) return true;
   for (const std::string& text : options.columns) {
@@ -27,7 +33,7 @@ bool column_chosen(const TextOptions& options, const metric::Column& column, siz
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error == std::errc{} && end == text.data() + text.size()) {
       if (number == index) return true;
-    } else if (lower(text) == lower(column.title) || lower(text) == column.key) {
+    } else if (names_column(text, column)) {
       return true;
     }
   }
@@ -77,9 +83,7 @@ Status check_columns(const Catalog& catalog, const std::vector<std::string>& col
     for (const Block& block : catalog.blocks)
       for (const metric::Table& table : block.tables)
         for (size_t c = 0; c < table.columns.size(); ++c) {
-          found = found ||
-                  (is_number ? number == c
-                             : lower(text) == lower(table.columns[c].title) || lower(text) == table.columns[c].key);
+          found = found || (is_number ? number == c : names_column(text, table.columns[c]));
           if (block.number <= 10 && std::find(known.begin(), known.end(), table.columns[c].title) == known.end())
             known.emplace_back(table.columns[c].title);
         }

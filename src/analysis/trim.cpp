@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -117,6 +118,15 @@ int64_t distance(std::pair<int64_t, int64_t> a, std::pair<int64_t, int64_t> b) {
   return __builtin_sub_overflow(b.first, a.second, &gap) ? std::numeric_limits<int64_t>::max() : gap;
 }
 
+// Whose devices a trace's are, if they have no uuid: its host's, else its rank's, else its own.
+std::string machine_of(const trace::Trace& trace, size_t input) {
+  if (const std::string host = host_of(trace); !host.empty()) return "host " + host;
+  for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
+    if (const int64_t rank = trace.cell(Table::kProcess, process, column::Process::rank); rank != kUnknown)
+      return fmt::format("rank {}", rank);
+  return fmt::format("run {}", input);
+}
+
 }  // namespace
 
 std::string host_of(const trace::Trace& trace) {
@@ -133,7 +143,8 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
   bool have_clocks = false;
   int64_t next_run = 0;
   size_t unaligned = 0;
-  std::string before;  // what an input says of the traces that it was merged from
+  std::map<std::string, int64_t> owners;  // of devices, by machine: 0 for the first one's, else a process of it
+  std::string before;                     // what an input says of the traces that it was merged from
   for (size_t i = 0; i < inputs.size(); ++i) {
     const trace::Trace& trace = *inputs[i].trace;
     if (trace.aggregated())
@@ -141,6 +152,9 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
     TACHO_ASSIGN(const std::optional<Anchor> anchor, anchor_of(trace));
     trace::CopyOptions options;
     options.run = next_run;
+    options.device_owner = [&, i](int64_t first_process) {
+      return owners.try_emplace(machine_of(trace, i), owners.empty() ? 0 : first_process).first->second;
+    };
     int64_t runs = 1;
     for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
       runs = std::max(runs, trace.cell(Table::kProcess, process, column::Process::run) + 1);

@@ -48,6 +48,35 @@ TEST(Merge, TimesThatLieFarApartBeginTogether) {
   }
 }
 
+// How many devices there are when traces of one kernel each, on a GPU 0 of this host, rank and uuid, are merged.
+int64_t devices_of(const std::vector<std::tuple<std::string, int64_t, std::string>>& machines) {
+  std::vector<MergeInput> inputs;
+  for (const auto& [host, rank, uuid] : machines) {
+    Maker made;
+    const int64_t device = made.writer().dimension(event::row::Device{.kind = event::DeviceKind::kGpu,
+                                                                      .index = 0,
+                                                                      .name = made.writer().string("GPU 0"),
+                                                                      .uuid = made.writer().string(uuid)});
+    made.dispatch(made.queue_track(made.process(7, "app", rank, host), device, 1), 1'000, 50, made.kernel("k"));
+    inputs.push_back({made.open(), "t"});
+  }
+  std::vector<std::string> notes;
+  auto writer = std::move(*trace::TraceWriter::create_temporary());
+  EXPECT_TRUE(merge_into(inputs, *writer, notes));
+  return (*writer->finish_and_open())->rows(event::Table::kDevice) - 1;
+}
+
+TEST(Merge, DevicesOfTwoMachinesStayApart) {
+  constexpr int64_t kNone = event::kUnknown;
+  EXPECT_EQ(devices_of({{"a", kNone, ""}, {"b", kNone, ""}}), 2);
+  EXPECT_EQ(devices_of({{"a", 0, ""}, {"a", 1, ""}}), 1);
+  EXPECT_EQ(devices_of({{"a", 0, ""}, {"b", 1, ""}, {"a", 2, ""}, {"b", 3, ""}}), 2);
+  EXPECT_EQ(devices_of({{"", 0, ""}, {"", 4, ""}}), 2);
+  EXPECT_EQ(devices_of({{"", 3, ""}, {"", 3, ""}}), 1);
+  EXPECT_EQ(devices_of({{"", kNone, ""}, {"", kNone, ""}}), 2);
+  EXPECT_EQ(devices_of({{"a", kNone, "GPU-1"}, {"b", kNone, "GPU-1"}}), 1);
+}
+
 TEST(LaunchDelay, WithoutApiCallsSaysWhatIsMissing) {
   const auto trace = without_clock(1'000);
   const auto answer = launch_delay(*trace);

@@ -82,7 +82,15 @@ class RowMaps {
       int64_t& run = cells[event::column::Process::run];
       run = (run == event::kUnknown ? 0 : run) + options_.run;
     }
+    if (table == Table::kDevice) own_device(cells);
     return Cells::dimension(writer_, table, cells);
+  }
+
+  void own_device(std::vector<int64_t>& cells) {
+    using D = event::column::Device;
+    if (!options_.device_owner || cells[D::process] != 0 || cells[D::uuid] != 0) return;
+    if (device_owner_ == kUnmapped) device_owner_ = options_.device_owner(mapped(Table::kProcess, 1));
+    cells[D::process] = device_owner_;
   }
 
   // A stack refers to its caller's, which comes earlier: from the outermost one down, without recursion.
@@ -111,6 +119,7 @@ class RowMaps {
   const Trace& from_;
   TraceWriter& writer_;
   const CopyOptions& options_;
+  int64_t device_owner_ = kUnmapped;  // not asked for yet
   std::array<std::vector<int64_t>, static_cast<size_t>(Table::kEnd)> maps_;
 };
 

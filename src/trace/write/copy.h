@@ -17,7 +17,10 @@ struct CopyOptions {
   bool only_used = false;                         // leave out dimension rows and strings that no kept row refers to
   int64_t time_shift = 0;                         // ns, added to every time: for traces of another machine's clock
   std::function<int64_t(int64_t time)> time_map;  // in place of time_shift, where a clock also drifts or jumps
-  bool clocks = true;                             // copy clock tuples; a file can hold those of only one machine
+  /// Whose the devices of the machine are that have no uuid: a row of table process, given the target's row of the
+  /// first one; 0 = the target's machine, as without it. Devices of two machines may differ by nothing else.
+  std::function<int64_t(int64_t first_process)> device_owner;
+  bool clocks = true;  // copy clock tuples; a file can hold those of only one machine
 };
 
 /// Appends every fact, dimension, property, note and loss of `from` to `writer`.

@@ -22,6 +22,23 @@ std::string_view type_word(event::DeviceKind kind) {
   }
 }
 
+namespace {
+
+// By row: whether a track of the process lies on the device. Devices of a merged trace may belong to another process of
+// their machine.
+std::vector<bool> devices_of(const trace::Trace& trace, int64_t process) {
+  std::vector<bool> used(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kDevice), 1)));
+  for (int64_t track = 1; process != 0 && track < trace.rows(Table::kTrack); ++track) {
+    const int64_t device = trace.cell(Table::kTrack, track, column::Track::device);
+    if (device > 0 && device < static_cast<int64_t>(used.size()) &&
+        trace.cell(Table::kTrack, track, column::Track::process) == process)
+      used[static_cast<size_t>(device)] = true;
+  }
+  return used;
+}
+
+}  // namespace
+
 Agents::Agents(const trace::Trace& trace, int64_t process) {
   const auto number = [&](int64_t device, const char* key) -> std::optional<int64_t> {
     const auto text = trace.property(Table::kDevice, device, key);
@@ -30,9 +47,10 @@ Agents::Agents(const trace::Trace& trace, int64_t process) {
     return value;
   };
   bool numbered = false;
+  const std::vector<bool> used = devices_of(trace, process);
   for (int64_t device = 1; device < trace.rows(Table::kDevice); ++device) {
     const int64_t owner = trace.cell(Table::kDevice, device, column::Device::process);
-    if (process != 0 && owner != 0 && owner != process) continue;
+    if (process != 0 && owner != 0 && owner != process && !used[static_cast<size_t>(device)]) continue;
     Agent agent;
     agent.device = device;
     const int64_t kind = trace.cell(Table::kDevice, device, column::Device::kind);

@@ -48,7 +48,7 @@ class RecentRows {
   }
 
  private:
-  static constexpr size_t kSlots = 1024;
+  static constexpr size_t kSlots = 4096;
   struct Slot {
     int64_t row;  // 0 = none
     int64_t cells[R::kColumns];

@@ -110,6 +110,10 @@ int64_t ImportTracker::counter_track(const CounterKey& key) {
   const int64_t id = writer_.string(key.id), series = writer_.string(key.series);
   const int64_t counter = writer_.dimension(row::Counter{
       .name = writer_.string(key.name), .unit = writer_.string(key.unit), .block = writer_.string(key.block)});
+  if (counter_tracks_.size() >= kMostCounters) {
+    counter_tracks_.clear();  // the writer knows their rows
+    too_many_counters_ = true;
+  }
   const auto [found, fresh] = counter_tracks_.try_emplace({key.process, key.device, counter, id, series}, 0);
   if (fresh) {
     // Until finish() says which part of the name tells the counter's lines apart.
@@ -120,6 +124,7 @@ int64_t ImportTracker::counter_track(const CounterKey& key) {
                                                  .name = writer_.string(name),
                                                  .category = writer_.string("counter"),
                                                  .counter = counter});
+    if (too_many_counters_) return found->second;
     const auto [group, first] =
         counter_groups_.try_emplace({key.process, key.device, counter}, static_cast<int64_t>(groups_.size()));
     if (first) groups_.emplace_back();
@@ -175,7 +180,7 @@ void ImportTracker::finish() {
   std::string text;
   int64_t count = 0;
   for (const UnreadKind& kind : unread_) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", kind.count, kind.what);
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", kind.what, kind.count);
     count += kind.count;
   }
   writer_.lose(0, Table::kEnd, event::LossReason::kUnknownRecord, count);

@@ -73,7 +73,7 @@ class ImportTracker {
   };
   int64_t counter_track(const CounterKey& key);
 
-  /// Counts what tacho does not read, by kind: "asynchronous samples".
+  /// Counts what tacho does not read, by kind: "samples (phase P)".
   void unread(std::string_view what, int64_t count = 1);
 
   /// Names of counters' series, devices' owners where there are several scopes, and one sentence about unread kinds. No
@@ -95,6 +95,8 @@ class ImportTracker {
     int64_t count;
   };
 
+  static constexpr size_t kMostCounters = 1 << 18;  // lines; those beyond keep their id and series as a name
+
   int64_t new_process(int64_t pid, int64_t name, ScopeId scope);
   void apply(int64_t device, const DeviceHint& facts);
 
@@ -109,6 +111,7 @@ class ImportTracker {
   std::vector<DescribedDevice> facts_;
   NumberMap<5> counter_tracks_;
   NumberMap<3> counter_groups_;
+  bool too_many_counters_ = false;
   std::vector<std::vector<CounterSeries>> groups_;
   std::vector<UnreadKind> unread_;
 };

@@ -144,7 +144,7 @@ JsonOutcome JsonTokens::skip() {
       }
       case '{':
       case '[':
-        if (++depth > kDeepest) return bad("values nested too deeply");
+        if (++depth > kDeepest) return bad(kTooDeep);
         ++at_;
         break;
       case '}':

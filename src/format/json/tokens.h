@@ -34,6 +34,7 @@ template <size_t kSize>
 class JsonTokens {
  public:
   static constexpr int kDeepest = 512;
+  static constexpr const char* kTooDeep = "values nested too deeply";  // what() of valid JSON that is too deep
 
   /// The caller keeps the text; 64 readable bytes, all zero, must follow `end`. `unescaped`, if given, remembers of the
   /// whole file that its writer does not escape backslashes: set as soon as a text shows it, see unescape().
@@ -47,7 +48,7 @@ class JsonTokens {
     while (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t') ++at_;
   }
   /// The next character that is not white space; '\0' at the end.
-  char peek() {
+  [[gnu::always_inline]] char peek() {
     skip_space();
     return *at_;
   }

@@ -72,6 +72,7 @@ class Reader {
 
 Status Reader::error(const JsonTokens& json, const char* what) const {
   const auto at = static_cast<uint64_t>(json.at() - input_.begin()) + input_.offset();
+  if (what == JsonTokens::kTooDeep) return fail("{}: near byte {}: {}", input_.path(), at, what);
   return fail("{}: not valid JSON near byte {}: {}", input_.path(), at, what);
 }
 
@@ -163,6 +164,7 @@ Status Reader::events(int depth, bool in_list) {
         json = tokens();
         continue;
       }
+      if (outcome == JsonOutcome::kBad && event.holds_document) return shape("documents within documents");
       if (outcome == JsonOutcome::kBad) return error(json, json.what());
       if (outcome == JsonOutcome::kMore) {
         json = JsonTokens(start, input_.end(), &unescaped_);

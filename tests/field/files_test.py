@@ -63,11 +63,18 @@ class ScopeOfKeys(FieldCase):
         self.assertEqual(rows["aten::mm"]["TotalDeviceNs"], 1_800_000)
         self.assertEqual(rows["aten::softmax"]["TotalDeviceNs"], 3_000_000)
 
-    @unittest.expectedFailure
     def test_operators_that_overlap(self):
         rows = self.table("overlapping_operators.json", "operator")
         self.assertEqual(rows["aten::item"]["SelfHostNs"], 500_000)
         self.assertEqual(rows["aten::wait"]["SelfHostNs"], 700_000)
+
+    def test_operators_that_overlap_within_another(self):
+        def operator(name, start, length):
+            return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 9, "tid": 9, "ts": start, "dur": length}
+        file = self.written("o.json", [operator("around", 0, 2000), operator("first", 0, 1000), operator("second", 500, 700),
+                                       operator("third", 1100, 50), operator("after", 1500, 900)])
+        rows = {name: row["SelfHostNs"] for name, row in self.table(file, "operator").items()}
+        self.assertEqual(rows, {"around": 300_000, "first": 500_000, "second": 650_000, "third": 50_000, "after": 900_000})
 
     def test_counters_by_id_and_series(self):
         tracks = self.query("counters.json", "select c.name, count(distinct r.track), count(*) from tacho.reading r "

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -241,6 +242,7 @@ class OperatorSweep {
     OperatorPhase phase = OperatorPhase::kForward;
     int64_t number = 0;
     bool engine = false;
+    int64_t covered = std::numeric_limits<int64_t>::min();  // calls within it have its time until then
   };
   struct Call {
     OperatorCall operation;
@@ -384,7 +386,7 @@ class OperatorSweep {
     if (ended) {
       add_saturating(at.host_ns, duration);
       add_saturating(at.whole_ns, duration);
-      if (outer != 0 && around->duration != kUnknown) tree_.nodes[outer].host_ns -= duration;
+      cover(stack, start, duration);
     } else {
       ++at.unended;
     }
@@ -393,6 +395,23 @@ class OperatorSweep {
                      {start, ended ? duration : kUnknown, node, phase, ++count, known.kind.engine}});
     if (phase == OperatorPhase::kForward && number != 0) remember_forward(process, track, number, emitted, node);
     if (own != 0 && linked_.contains({process, own})) profiler_forward_[{process, own}] = node;
+  }
+
+  // Takes a call's time from the self time of those around it: of each the part that lies within it and that no earlier
+  // call has taken. A call may end after the one around it (threads that share an id, asynchronous operators).
+  void cover(std::vector<walk::OpenRanges<Open>::Range>& stack, int64_t start, int64_t duration) {
+    const int64_t end = saturating_add(start, duration);
+    int64_t from = start;
+    for (auto range = stack.rbegin(); range != stack.rend() && from < end; ++range) {
+      Open& around = range->value;
+      if (around.duration == kUnknown) return;
+      const int64_t to = std::min(end, around.start + around.duration), fresh = std::max(from, around.covered);
+      if (to > fresh) {
+        if (around.node != 0) tree_.nodes[around.node].host_ns -= to - fresh;
+        around.covered = to;
+      }
+      from = std::max(from, to);
+    }
   }
 
   // Sequence numbers of the emitter and of --torch-trace are different numbers.

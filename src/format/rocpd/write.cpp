@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "base/files/sorted_file.h"
-#include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "base/text/json_writer.h"
 #include "base/text/utf8.h"
+#include "format/rocpd/owners.h"
 #include "format/rocpd/relations.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rocpd/schema.h"
@@ -33,7 +33,6 @@ using event::kUnknown;
 using event::Table;
 using sqlite::BulkTable;
 namespace column = event::column;
-using walk::Agent;
 using walk::Agents;
 using walk::Causes;
 using walk::HashIds;
@@ -59,7 +58,8 @@ class Writer {
         clock_(std::move(clock)),
         suffix_(std::move(suffix)),
         guid_(std::move(guid)),
-        agents_(trace, options.process) {}
+        agents_(trace, options.process),
+        owners_(trace, agents_, clock_, guid_, options.process) {}
   Status run();
 
   // What the lists of relations.h ask
@@ -69,21 +69,21 @@ class Writer {
   int64_t unknown_end(int64_t start) const { return clock_(start); }  // the columns are NOT NULL
   int64_t id(int64_t) const { return id_; }
   int64_t event(int64_t) const { return event_; }
-  int64_t node(int64_t track) const { return tracks_[static_cast<size_t>(track)].node; }
-  int64_t process(int64_t track) const { return tracks_[static_cast<size_t>(track)].process_id; }
-  int64_t thread(int64_t track) const { return tracks_[static_cast<size_t>(track)].thread; }
-  int64_t agent(int64_t track) const { return tracks_[static_cast<size_t>(track)].agent; }
+  int64_t node(int64_t track) const { return owners_.track(track).node; }
+  int64_t process(int64_t track) const { return owners_.track(track).process_id; }
+  int64_t thread(int64_t track) const { return owners_.track(track).thread; }
+  int64_t agent(int64_t track) const { return owners_.track(track).agent; }
   int64_t agent_of(int64_t device) const { return agents_.of(device).node; }
-  int64_t queue(int64_t track) const { return tracks_[static_cast<size_t>(track)].queue; }
-  int64_t sample_track(int64_t track);
+  int64_t queue(int64_t track) const { return owners_.track(track).queue; }
+  int64_t sample_track(int64_t track) const { return owners_.mark_track(track); }
   int64_t launching_thread(int64_t track, int64_t correlation);
   int64_t symbol(int64_t kernel) { return symbol(process_, kernel); }
   int64_t code_object() const { return code_object_; }
   int64_t pmc(int64_t) const { return pmc_; }
   int64_t pmc_agent() const { return pmc_agent_; }
   int64_t dispatch_event(int64_t, int64_t) const { return event_; }
-  int64_t owner_node() const { return process_of(process_).node; }
-  int64_t owner() const { return process_of(process_).id; }
+  int64_t owner_node() const { return owners_.process(process_).node; }
+  int64_t owner() const { return owners_.process(process_).id; }
   int64_t text_cell(Table table, int64_t row, int at) const { return trace_.cell(table, row, at); }
 
   // What the columns of a row ask
@@ -98,15 +98,6 @@ class Writer {
   }
 
  private:
-  struct Process {
-    int64_t id = 0, pid = 0, node = 0, main_thread = 0;
-    bool wanted = true;
-  };
-  struct Track {
-    // A row of the trace; ids in the database.
-    int64_t process = 0, process_id = 0, node = 0, thread = 0, queue = 0, agent = 0;
-    bool wanted = true;
-  };
   struct Place {
     int64_t track, start;
     auto operator<=>(const Place&) const = default;
@@ -135,12 +126,7 @@ class Writer {
     put(events_, kEventTable, event_, from, stored);
   }
   int64_t text_id_of(std::string_view value);
-  std::vector<std::pair<int64_t, int64_t>> processes();  // (id, row), ascending
-  void write_processes(std::span<const std::pair<int64_t, int64_t>> order);
-  void write_nodes(const std::map<std::string, int64_t>& nodes);
-  void threads_and_tracks();
-  void agents();
-  void queues();
+  void put_rows(const char* name, const Owners::Rows& rows);
   int64_t symbol(int64_t process, int64_t kernel);
   void write_symbol(int64_t id, int64_t process, int64_t kernel);
   Status regions();
@@ -149,13 +135,8 @@ class Writer {
   Status graph_launches();
   Status counters();
   Status readings();
-  int64_t pmc_of(const Track& on, int64_t counter, int64_t agent);
+  int64_t pmc_of(const Owners::OfTrack& on, int64_t counter, int64_t agent);
   int64_t plain_event(int64_t category, int64_t stack);
-  const Process& process_of(int64_t row) const {
-    const auto count = static_cast<int64_t>(processes_.size());
-    const int64_t at = row > 0 && row < count ? row : 0;
-    return processes_[static_cast<size_t>(at == 0 && processes_[0].id == 0 && count > 1 ? 1 : at)];
-  }
 
   const trace::Trace& trace_;
   const ExportOptions& options_;
@@ -163,9 +144,7 @@ class Writer {
   OutputClock clock_;
   std::string suffix_, guid_;
   Agents agents_;
-  bool nameless_ = false;  // some track names no process: row 0 then stands for that process
-  std::vector<Process> processes_;
-  std::vector<Track> tracks_;
+  Owners owners_;
   HashIds texts_;
   RowNumbers text_rows_{trace_.rows(Table::kString)};
   std::vector<int64_t> word_ids_ = std::vector<int64_t>(words().size(), 0);
@@ -173,7 +152,7 @@ class Writer {
   HashIds symbols_;    // by process, name and resource needs
   HashIds symbol_of_;  // by process and row of table kernel
   int64_t symbol_count_ = 0;
-  std::map<int64_t, int64_t> code_objects_, marks_;  // by process; by thread: rocpd_track.id
+  std::map<int64_t, int64_t> code_objects_;  // by process
   int64_t next_track_ = 1, next_sample_ = 1, next_value_ = 1;
   std::map<std::pair<int64_t, int64_t>, int64_t> pmcs_;  // (agent, counter) -> rocpd_info_pmc.id
   BulkTable& events_ = table("rocpd_event");
@@ -253,207 +232,19 @@ int64_t Writer::text_id(int64_t code) {
   return known != 0 ? known : known = text_id_of(text(code));
 }
 
-std::vector<std::pair<int64_t, int64_t>> Writer::processes() {
-  std::map<std::string, int64_t> nodes;
-  const int64_t count = std::max<int64_t>(trace_.rows(Table::kProcess), 1);
-  processes_.resize(static_cast<size_t>(count));
-  std::map<int64_t, int64_t> pids;
-  int64_t next_extra = 1;
-  std::vector<std::pair<int64_t, int64_t>> order;
-  nameless_ = count == 1;
-  for (int64_t row = 1; row < trace_.rows(Table::kTrack) && !nameless_; ++row)
-    nameless_ = trace_.cell(Table::kTrack, row, column::Track::process) <= 0;
-  for (int64_t row = 0; row < count; ++row) {
-    Process& process = processes_[static_cast<size_t>(row)];
-    if (row == 0 && !nameless_) continue;
-    process.wanted = options_.process == 0 || options_.process == row;
-    std::string host(row > 0 ? trace_.text(Table::kProcess, row, column::Process::host) : std::string_view());
-    // Row 0 stands for tracks that name no process; it becomes a process only if such tracks are used.
-    const auto [node, fresh] = nodes.try_emplace(host, 0);
-    if (fresh) {
-      uint64_t hash = 1469598103934665603ULL;
-      for (const char c : host) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211ULL;
-      node->second = static_cast<int64_t>(hash % 0xfffffffe) + 1;
-    }
-    process.node = node->second;
-    process.pid = row > 0 ? trace_.cell(Table::kProcess, row, column::Process::pid) : 0;
-    process.id = process.pid;
-    if (process.id <= 0 || pids.contains(process.id)) process.id = (int64_t{1} << 32) + next_extra++;
-    pids[process.id] = row;
-    order.emplace_back(process.id, row);
-  }
-  write_nodes(nodes);
-  std::sort(order.begin(), order.end());  // ids must ascend in the file
-  return order;
-}
-
-void Writer::write_nodes(const std::map<std::string, int64_t>& nodes) {
-  BulkTable& info_node = table("rocpd_info_node");
-  std::vector<std::pair<int64_t, std::string>> by_id;
-  for (const auto& [host, id] : nodes) by_id.emplace_back(id, host);
-  std::sort(by_id.begin(), by_id.end());
-  by_id.erase(std::unique(by_id.begin(), by_id.end(), [](const auto& a, const auto& b) { return a.first == b.first; }),
-              by_id.end());
-  for (const auto& [id, host] : by_id)
-    begin(info_node, id)
-        .integer(id)
-        .text(host.empty() ? fmt::format("unknown-{}", id) : valid_utf8(host))
-        .text("Linux")
-        .text(valid_utf8(host))
-        .null()
-        .null()
-        .null()
-        .null()
-        .end();
-}
-
-void Writer::write_processes(std::span<const std::pair<int64_t, int64_t>> order) {
-  BulkTable& info = table("rocpd_info_process");
-  const auto [first, last] = trace_.time_range();
-  for (const auto& [id, row] : order) {
-    const int64_t start = row > 0 ? trace_.cell(Table::kProcess, row, column::Process::start) : kUnknown;
-    const int64_t parent = row > 0 ? trace_.cell(Table::kProcess, row, column::Process::parent_pid) : kUnknown;
-    const int64_t from = clock_(start == kUnknown || start == 0 ? first : start), to = clock_(last);
-    const std::string_view command =
-        row > 0 ? trace_.text(Table::kProcess, row, column::Process::command) : std::string_view();
-    begin(info, id)
-        .integer(process_of(row).node)
-        .known(parent)
-        .integer(process_of(row).pid)
-        .integer(from)
-        .integer(to)
-        .integer(from)
-        .integer(to)
-        .text(valid_utf8(command))
-        .text("{}")
-        .text("{}")
-        .end();
-  }
-}
-
-void Writer::threads_and_tracks() {
-  const auto count = static_cast<int64_t>(processes_.size());
-  // A thread's id is its tid, unless another thread has taken that.
-  std::vector<std::array<int64_t, 3>> threads;  // (id, process row, thread row)
-  std::map<int64_t, bool> used;
-  int64_t extra = (int64_t{1} << 33);
-  const auto number = [&](int64_t wanted) {
-    const int64_t id = wanted > 0 && !used.contains(wanted) ? wanted : ++extra;
-    used[id] = true;
-    return id;
-  };
-  std::vector<int64_t> thread_ids(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kThread), 1)), 0);
-  for (int64_t row = 1; row < trace_.rows(Table::kThread); ++row) {
-    const int64_t of = trace_.cell(Table::kThread, row, column::Thread::process);
-    const int64_t id = number(trace_.cell(Table::kThread, row, column::Thread::tid));
-    thread_ids[static_cast<size_t>(row)] = id;
-    threads.push_back({id, of, row});
-    if (of > 0 && of < count &&
-        trace_.cell(Table::kThread, row, column::Thread::tid) == processes_[static_cast<size_t>(of)].pid)
-      processes_[static_cast<size_t>(of)].main_thread = id;
-  }
-  for (int64_t row = nameless_ ? 0 : 1; row < count; ++row) {
-    Process& of = processes_[static_cast<size_t>(row)];
-    if (of.main_thread != 0) continue;
-    of.main_thread = number(of.pid);
-    threads.push_back({of.main_thread, row, 0});
-  }
-  std::sort(threads.begin(), threads.end());
-  BulkTable& info_thread = table("rocpd_info_thread");
-  for (const auto& [id, of, row] : threads) {
-    const Process& owner = process_of(of);
-    const int64_t parent = of > 0 ? trace_.cell(Table::kProcess, of, column::Process::parent_pid) : kUnknown;
-    begin(info_thread, id)
-        .integer(owner.node)
-        .known(parent)
-        .integer(owner.id)
-        .integer(row > 0 ? trace_.cell(Table::kThread, row, column::Thread::tid) : owner.pid);
-    info_thread.text(row > 0 ? valid_utf8(trace_.text(Table::kThread, row, column::Thread::name)) : std::string())
-        .null()
-        .null()
-        .text("{}")
-        .end();
-  }
-  const int64_t tracks = std::max<int64_t>(trace_.rows(Table::kTrack), 1);
-  tracks_.resize(static_cast<size_t>(tracks));
-  for (int64_t row = 0; row < tracks; ++row) {
-    Track& one = tracks_[static_cast<size_t>(row)];
-    one.process = trace_.cell(Table::kTrack, row, column::Track::process);
-    one.process_id = process_of(one.process).id;
-    one.node = process_of(one.process).node;
-    const int64_t thread = trace_.cell(Table::kTrack, row, column::Track::thread);
-    one.thread =
-        thread > 0 ? thread_ids[static_cast<size_t>(thread)] : processes_[static_cast<size_t>(one.process)].main_thread;
-    one.wanted = options_.process == 0 || options_.process == one.process;
-  }
-}
-
-void Writer::agents() {
-  BulkTable& info = table("rocpd_info_agent");
-  std::vector<const Agent*> order;
-  for (const Agent& agent : agents_.all()) order.push_back(&agent);
-  std::sort(order.begin(), order.end(), [](const Agent* a, const Agent* b) { return a->node < b->node; });
-  const Process& first = process_of(processes_.size() > 1 ? 1 : 0);
-  int64_t last = -1;
-  for (const Agent* const agent : order) {
-    if (agent->node == last) continue;  // the same device, seen by another process
-    last = agent->node;
-    const int64_t owner = agent->device > 0 ? trace_.cell(Table::kDevice, agent->device, column::Device::process) : 0;
-    const Process& of = owner > 0 ? process_of(owner) : first;
-    const auto cell = [&](int at) {
-      return agent->device > 0 ? valid_utf8(trace_.text(Table::kDevice, agent->device, at)) : std::string();
-    };
-    const std::string product = agent->device > 0 ? cell(column::Device::name) : "host",
-                      architecture = cell(column::Device::architecture);
-    const bool cpu = agent->kind == event::DeviceKind::kCpu || agent->device == 0;
-    begin(info, agent->node)
-        .integer(of.node)
-        .integer(of.id)
-        .text(cpu ? "CPU" : "GPU")
-        .integer(agent->node)
-        .integer(agent->logical)
-        .integer(agent->of_type)
-        .integer(0);
-    info.text(architecture.empty() ? product : architecture)
-        .text(product)
-        .text(cell(column::Device::vendor))
-        .text(product)
-        .text(product)
-        .text("{}")
-        .end();
-  }
-}
-
-void Writer::queues() {
-  const Process& first = process_of(processes_.size() > 1 ? 1 : 0);
-  // Each line of device work gets a queue and a stream, numbered in order; 0 are the default ones.
-  BulkTable& queues = table("rocpd_info_queue");
-  BulkTable& streams = table("rocpd_info_stream");
-  begin(queues, 0).integer(first.node).integer(first.id).text("Default Queue").text("{}").end();
-  begin(streams, 0).integer(first.node).integer(first.id).text("Default Stream").text("{}").end();
-  int64_t next = 1;
-  std::map<std::array<int64_t, 4>, int64_t> known;
-  for (int64_t row = 1; row < static_cast<int64_t>(tracks_.size()); ++row) {
-    const int64_t device = trace_.cell(Table::kTrack, row, column::Track::device);
-    Track& one = tracks_[static_cast<size_t>(row)];
-    one.agent = agents_.of(device).node;
-    if (trace_.cell(Table::kTrack, row, column::Track::kind) != static_cast<int64_t>(event::TrackKind::kQueue))
-      continue;
-    const auto [found, fresh] =
-        known.try_emplace({one.process, device, trace_.cell(Table::kTrack, row, column::Track::native),
-                           trace_.cell(Table::kTrack, row, column::Track::context)},
-                          next);
-    one.queue = found->second;
-    if (!fresh) continue;
-    ++next;
-    const Process& of = process_of(one.process);
-    begin(queues, one.queue).integer(of.node).integer(of.id).text(fmt::format("Queue {}", one.queue)).text("{}").end();
-    begin(streams, one.queue)
-        .integer(of.node)
-        .integer(of.id)
-        .text(fmt::format("Stream {}", one.queue))
-        .text("{}")
-        .end();
+void Writer::put_rows(const char* name, const Owners::Rows& rows) {
+  BulkTable& into = table(name);
+  for (const std::vector<report::Cell>& row : rows) {
+    into.begin(std::get<int64_t>(row[0]));
+    into.null();  // the id
+    for (const report::Cell& cell : std::span(row).subspan(1))
+      if (const auto* const number = std::get_if<int64_t>(&cell))
+        into.integer(*number);
+      else if (const auto* const text = std::get_if<std::string>(&cell))
+        into.text(valid_utf8(*text));
+      else
+        into.null();
+    into.end();
   }
 }
 
@@ -479,7 +270,7 @@ int64_t Writer::symbol(int64_t process_row, int64_t kernel) {
 }
 
 void Writer::write_symbol(int64_t id, int64_t process_row, int64_t kernel) {
-  const Process& of = process_of(process_row);
+  const Owners::OfProcess& of = owners_.process(process_row);
   const auto [object, first] = code_objects_.try_emplace(process_row, static_cast<int64_t>(code_objects_.size()) + 1);
   code_object_ = object->second;
   if (first)
@@ -523,12 +314,18 @@ Status Writer::regions() {
   for (const RocpdWord word :
        {RocpdWord::kMarkerCoreApi, RocpdWord::kRoctxThreadRange, RocpdWord::kRoctxProcessRange, RocpdWord::kRoctxMark})
     text_id(code_of(word));
+  if (options_.wants(Table::kMarker)) {
+    TACHO_TRY(owners_.find_marks());
+    const Owners::Rows lines = owners_.mark_tracks(text_id(code_of(RocpdWord::kRoctxMark)));
+    put_rows("rocpd_track", lines);
+    next_track_ += static_cast<int64_t>(lines.size());
+  }
   BulkTable& region_rows = table("rocpd_region");
   BulkTable& samples = table("rocpd_sample");
   int64_t region = 0;
   while (rows.more())
     rows.take([&](const auto& row) {
-      const Track& on = tracks_[static_cast<size_t>(row.track)];
+      const Owners::OfTrack& on = owners_.track(row.track);
       const bool call = row.kTable == Table::kApi;
       if (!on.wanted || !options_.wants(row.kTable) || (call && !wanted[static_cast<size_t>(row.dim)])) return;
       const auto stored = relation::stored_of(row);
@@ -544,25 +341,10 @@ Status Writer::regions() {
   return threads_.finish();
 }
 
-int64_t Writer::sample_track(int64_t track) {
-  const Track& on = tracks_[static_cast<size_t>(track)];
-  const auto [found, fresh] = marks_.try_emplace(on.thread, next_track_);
-  next_track_ += fresh ? 1 : 0;
-  if (fresh)
-    begin(table("rocpd_track"), found->second)
-        .integer(node(track))
-        .integer(process(track))
-        .integer(on.thread)
-        .integer(text_id(code_of(RocpdWord::kRoctxMark)))
-        .text("{}")
-        .end();
-  return found->second;
-}
-
 int64_t Writer::launching_thread(int64_t track, int64_t correlation) {
-  const int64_t process = tracks_[static_cast<size_t>(track)].process;
-  const int64_t* const thread = threads_.find(process, correlation);
-  return thread != nullptr && *thread != 0 ? *thread : process_of(process).main_thread;
+  const Owners::OfTrack& on = owners_.track(track);
+  const int64_t* const thread = threads_.find(on.process, correlation);
+  return thread != nullptr && *thread != 0 ? *thread : on.thread;
 }
 
 Status Writer::operations() {
@@ -580,7 +362,7 @@ Status Writer::operations() {
   int64_t dispatch_count = 0, copy_count = 0;
   while (rows.more())
     rows.take([&](const auto& row) {
-      const Track& on = tracks_[static_cast<size_t>(row.track)];
+      const Owners::OfTrack& on = owners_.track(row.track);
       if (!on.wanted || !options_.wants(row.kTable)) return;
       const auto stored = relation::stored_of(row);
       process_ = on.process;
@@ -607,8 +389,8 @@ int64_t Writer::plain_event(int64_t category, int64_t stack) {
 
 void Writer::graph_node(const auto& row, int64_t graph, int64_t kernels) {
   if (row.correlation == 0) return;
-  graph_nodes_.add({tracks_[static_cast<size_t>(row.track)].process, row.correlation, graph, kernels, row.track,
-                    row.start, row.start + std::max<int64_t>(row.duration, 0)});
+  graph_nodes_.add({owners_.track(row.track).process, row.correlation, graph, kernels, row.track, row.start,
+                    row.start + std::max<int64_t>(row.duration, 0)});
 }
 
 // Sums up each launch of a graph that has kernels.
@@ -619,7 +401,7 @@ Status Writer::graph_launches() {
   GraphNode sum{};
   const auto put_launch = [&] {
     if (sum.kernels == 0) return;
-    const Track& on = tracks_[static_cast<size_t>(sum.track)];
+    const Owners::OfTrack& on = owners_.track(sum.track);
     const int64_t event = plain_event(text_id(code_of(RocpdWord::kHipGraph)), sum.correlation);
     begin(launches, ++launch)
         .integer(on.node)
@@ -660,7 +442,7 @@ Status Writer::allocations() {
   Status status;
   for (const auto& row :
        trace::rows<A::track, A::start, A::duration, A::dim, A::correlation, A::bytes, A::address>(trace_, status)) {
-    if (!tracks_[static_cast<size_t>(row.track)].wanted) continue;
+    if (!owners_.track(row.track).wanted) continue;
     const auto stored = relation::stored_of(row);
     put_event(Table::kAllocation, stored);
     put(rows, kMemoryAllocateTable, ++count, Table::kAllocation, stored);
@@ -670,7 +452,7 @@ Status Writer::allocations() {
 }
 
 // The description of a counter of an agent (kUnknown = of none).
-int64_t Writer::pmc_of(const Track& on, int64_t counter, int64_t agent) {
+int64_t Writer::pmc_of(const Owners::OfTrack& on, int64_t counter, int64_t agent) {
   const auto [known, fresh] = pmcs_.try_emplace({agent, counter}, static_cast<int64_t>(pmcs_.size()) + 1);
   process_ = on.process;
   pmc_agent_ = agent;
@@ -693,7 +475,7 @@ Status Writer::counters() {
        trace::chunks<C::track, C::start, C::ordinal, C::dim, C::instance, C::pass, C::value>(trace_, status))
     for (size_t i = 0; i < read.size(); ++i) {
       const int64_t counter = read.dim[i];
-      const Track& on = tracks_[static_cast<size_t>(read.track[i])];
+      const Owners::OfTrack& on = owners_.track(read.track[i]);
       if (!on.wanted || !passes.count(read.track[i], read.start[i], read.ordinal[i], counter, read.pass[i])) continue;
       const auto* const found = counted_events_.find({read.track[i], read.start[i]});
       if (found == nullptr) continue;
@@ -720,7 +502,7 @@ Status Writer::readings() {
     const auto [known, fresh] = series.try_emplace(row);
     Series& of = known->second;
     if (!fresh) return of;
-    const Track& on = tracks_[static_cast<size_t>(row)];
+    const Owners::OfTrack& on = owners_.track(row);
     const auto cell = [&](int at) { return trace_.cell(Table::kTrack, row, at); };
     const int64_t counter = std::max<int64_t>(cell(column::Track::counter), 0), name = cell(column::Track::name);
     of.track = next_track_++;
@@ -735,7 +517,7 @@ Status Writer::readings() {
   Status status;
   for (const auto& read : trace::chunks<R::track, R::start, R::value>(trace_, status))
     for (size_t i = 0; i < read.size(); ++i) {
-      if (!tracks_[static_cast<size_t>(read.track[i])].wanted) continue;
+      if (!owners_.track(read.track[i]).wanted) continue;
       const Series& of = series_of(read.track[i]);
       const int64_t event = plain_event(of.category, 0);
       begin(samples, next_sample_++).integer(of.track).integer(clock_(read.start[i])).integer(event).text("{}").end();
@@ -752,10 +534,12 @@ Status Writer::readings() {
 Status Writer::run() {
   text_id(0);
   counters_ = trace_.rows(Table::kCounterValue) > 0;
-  write_processes(processes());
-  threads_and_tracks();
-  agents();
-  queues();
+  put_rows("rocpd_info_node", owners_.nodes());
+  put_rows("rocpd_info_process", owners_.processes());
+  put_rows("rocpd_info_thread", owners_.threads());
+  put_rows("rocpd_info_agent", owners_.agents());
+  put_rows("rocpd_info_queue", owners_.queues());
+  put_rows("rocpd_info_stream", owners_.streams());
   TACHO_TRY(regions());
   TACHO_TRY(operations());
   TACHO_TRY(allocations());

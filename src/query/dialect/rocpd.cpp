@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/files/sorted_file.h"
 #include "base/format.h"
 #include "base/saturating.h"
 #include "format/rocpd/layout.h"
+#include "format/rocpd/owners.h"
 #include "format/rocpd/relations.h"
 #include "format/rocpd/schema.h"
 #include "query/dialect/dialect.h"
@@ -50,18 +52,18 @@ struct RocpdTrace {
   explicit RocpdTrace(std::shared_ptr<TraceFacts> about)
       : facts(std::move(about)),
         agents(facts->trace(), 0),
-        strings(std::max<int64_t>(facts->trace().rows(Table::kString), 1)) {
-    nameless = facts->trace().rows(Table::kProcess) <= 1;
-    for (int64_t row = 1; row < facts->trace().rows(Table::kTrack); ++row)
-      nameless = nameless || facts->trace().cell(Table::kTrack, row, column::Track::process) <= 0;
-  }
+        owners(facts->trace(), agents, facts->boottime(), kGuid, 0),
+        strings(std::max<int64_t>(facts->trace().rows(Table::kString), 1)) {}
   const std::shared_ptr<TraceFacts> facts;
   const walk::Agents agents;
+  format::rocpd::Owners owners;
   const int64_t strings;
-  bool nameless = false;  // some track of the trace names no process: row 0 then stands for that process
 
-  /// The process that owns whatever belongs to none in particular.
-  int64_t owner() const { return nameless ? 0 : 1; }
+  /// With the marks found; without their tracks where they cannot be read.
+  const format::rocpd::Owners& with_marks() {
+    if (!std::exchange(marks_, true)) (void)owners.find_marks();
+    return owners;
+  }
 
   /// Whether a counter's value is one of the first pass that read it; true for all where the passes cannot be read.
   bool counts(int64_t track, int64_t start, int64_t ordinal, int64_t counter, int64_t pass) {
@@ -90,7 +92,7 @@ struct RocpdTrace {
     auto operator<=>(const Place&) const = default;
   };
   KeyIndex<int64_t, Place> index_;
-  bool indexed_ = false, usable_ = false;
+  bool indexed_ = false, usable_ = false, marks_ = false;
   std::optional<Result<walk::FirstPasses>> passes_;
 };
 
@@ -106,21 +108,20 @@ struct RocpdFacts {
   int64_t unknown_end(int64_t) const { return kUnknown; }
   int64_t id(int64_t row) const { return row + first_id; }
   int64_t event(int64_t row) const { return row + first_event_id; }
-  int64_t node(int64_t) const { return 1; }
-  int64_t process(int64_t track) const { return facts().track(track).process; }
-  int64_t thread(int64_t track) const {
-    return std::max<int64_t>(trace().cell(Table::kTrack, track, column::Track::thread), 0);
-  }
-  int64_t pid(int64_t track) const { return facts().track(track).pid; }
-  int64_t tid(int64_t track) const { return facts().track(track).tid; }
+  const format::rocpd::Owners::OfTrack& on(int64_t track) const { return about->owners.track(track); }
+  int64_t node(int64_t track) const { return on(track).node; }
+  int64_t process(int64_t track) const { return on(track).process_id; }
+  int64_t thread(int64_t track) const { return on(track).thread; }
+  int64_t pid(int64_t track) const { return about->owners.process(on(track).process).pid; }
+  int64_t tid(int64_t track) const { return on(track).tid; }
   const walk::Agent& agent_of_track(int64_t track) const { return about->agents.of(facts().track(track).device); }
   int64_t agent(int64_t track) const { return agent_of_track(track).node; }
   int64_t agent_of(int64_t device) const { return about->agents.of(device).node; }
-  int64_t queue(int64_t track) const { return track; }
-  int64_t sample_track(int64_t track) const { return track; }
+  int64_t queue(int64_t track) const { return on(track).queue; }
+  int64_t sample_track(int64_t track) const { return about->with_marks().mark_track(track); }
   // The track of the call that requested device work, else the work's own.
   int64_t launching_track(int64_t track, int64_t correlation) const {
-    const int64_t call = facts().calls().find(process(track), correlation);
+    const int64_t call = facts().calls().find(facts().track(track).process, correlation);
     return call >= 0 ? facts().calls().track(call) : track;
   }
   int64_t launching_thread(int64_t track, int64_t correlation) const {
@@ -129,8 +130,8 @@ struct RocpdFacts {
   int64_t launching_tid(int64_t track, int64_t correlation) const { return tid(launching_track(track, correlation)); }
   int64_t symbol(int64_t kernel) const { return kernel; }
   int64_t code_object() const { return 1; }
-  int64_t owner_node() const { return 1; }
-  int64_t owner() const { return about->owner(); }
+  int64_t owner_node() const { return about->owners.first().node; }
+  int64_t owner() const { return about->owners.first().id; }
   int64_t pmc(int64_t counter) const { return counter; }
   bool counts(int64_t track, int64_t start, int64_t ordinal, int64_t counter, int64_t pass) const {
     return about->counts(track, start, ordinal, counter, pass);
@@ -152,7 +153,7 @@ struct RocpdFacts {
     if ((flags & format::rocpd::kGuid) != 0) return query::kGuid;
     if ((flags & kReadable) != 0) return facts().readable(code, scratch);
     if ((flags & (kQueueName | kStreamName)) != 0)
-      return scratch = fmt::format("{} {}", (flags & kQueueName) != 0 ? "Queue" : "Stream", code);
+      return scratch = Owners::line_name((flags & kQueueName) != 0 ? "Queue" : "Stream", code);
     return object_text(trace(), flags, code, scratch);
   }
   static bool is_text(char type) { return std::string_view("tTUegjJ").find(type) != std::string_view::npos; }
@@ -194,83 +195,18 @@ std::vector<ResultTable> small_tables(const RocpdFacts& x) {
                 {int64_t{2}, std::string("uuid"), std::string("")},
                 {int64_t{3}, std::string("guid"), guid}};
   }));
-  all.push_back(table_of(kNodeTable, [x, guid]() -> Result<Rows> {
-    std::string host;
-    for (int64_t row = 1; row < x.trace().rows(Table::kProcess) && host.empty(); ++row)
-      host = x.trace().text(Table::kProcess, row, column::Process::host);
-    return Rows{{int64_t{1}, guid, int64_t{1}, host, std::string("Linux"), host, {}, {}, {}, {}}};
-  }));
-  all.push_back(table_of(kProcessTable, [x, guid, none]() -> Result<Rows> {
-    Rows rows;
-    const auto known = [](int64_t value) { return value == kUnknown ? report::Cell() : report::Cell(value); };
-    for (int64_t row = x.about->nameless ? 0 : 1; row < std::max<int64_t>(x.trace().rows(Table::kProcess), 1); ++row) {
-      const auto cell = [&](int at) { return row > 0 ? x.trace().cell(Table::kProcess, row, at) : kUnknown; };
-      const int64_t start = cell(column::Process::start);
-      rows.push_back({row,
-                      guid,
-                      int64_t{1},
-                      known(cell(column::Process::parent_pid)),
-                      row > 0 ? cell(column::Process::pid) : 0,
-                      {},
-                      {},
-                      known(start == kUnknown ? kUnknown : x.clock(start)),
-                      {},
-                      std::string(row > 0 ? x.trace().text(Table::kProcess, row, column::Process::command) : ""),
-                      none,
-                      none});
-    }
-    return rows;
-  }));
-  all.push_back(table_of(kThreadTable, [x, guid, none]() -> Result<Rows> {
-    Rows rows;
-    for (int64_t row = 0; row < std::max<int64_t>(x.trace().rows(Table::kThread), 1); ++row)
-      rows.push_back({row,
-                      guid,
-                      int64_t{1},
-                      {},
-                      row > 0 ? x.trace().cell(Table::kThread, row, column::Thread::process) : 0,
-                      row > 0 ? x.trace().cell(Table::kThread, row, column::Thread::tid) : 0,
-                      std::string(row > 0 ? x.trace().text(Table::kThread, row, column::Thread::name) : ""),
-                      {},
-                      {},
-                      none});
-    return rows;
-  }));
-  all.push_back(table_of(kAgentTable, [x, guid, none]() -> Result<Rows> {
-    Rows rows;
-    for (const walk::Agent& agent : x.about->agents.all()) {
-      const auto text = [&](int at) {
-        return std::string(agent.device > 0 ? x.trace().text(Table::kDevice, agent.device, at) : "");
-      };
-      const std::string product = agent.device > 0 ? text(column::Device::name) : "host";
-      rows.push_back({agent.node, guid, int64_t{1}, x.owner(),
-                      std::string(agent.device == 0 || agent.kind == event::DeviceKind::kCpu ? "CPU" : "GPU"),
-                      agent.node, agent.logical, agent.of_type, int64_t{0}, product, product,
-                      text(column::Device::vendor), product, product, none});
-    }
-    return rows;
-  }));
-  const auto lines = [x, guid, none](const char* word) {
-    return [x, guid, none, word]() -> Result<Rows> {
-      Rows rows = {{int64_t{0}, guid, int64_t{1}, x.owner(), fmt::format("Default {}", word), none}};
-      for (int64_t row = 1; row < x.trace().rows(Table::kTrack); ++row)
-        if (x.trace().cell(Table::kTrack, row, column::Track::kind) == static_cast<int64_t>(event::TrackKind::kQueue))
-          rows.push_back({row, guid, int64_t{1}, x.process(row), fmt::format("{} {}", word, row), none});
-      return rows;
-    };
-  };
-  all.push_back(table_of(kQueueTable, lines("Queue")));
-  all.push_back(table_of(kStreamTable, lines("Stream")));
+  all.push_back(table_of(kNodeTable, [x]() -> Result<Rows> { return x.about->owners.nodes(); }));
+  all.push_back(table_of(kProcessTable, [x]() -> Result<Rows> { return x.about->owners.processes(); }));
+  all.push_back(table_of(kThreadTable, [x]() -> Result<Rows> { return x.about->owners.threads(); }));
+  all.push_back(table_of(kAgentTable, [x]() -> Result<Rows> { return x.about->owners.agents(); }));
+  all.push_back(table_of(kQueueTable, [x]() -> Result<Rows> { return x.about->owners.queues(); }));
+  all.push_back(table_of(kStreamTable, [x]() -> Result<Rows> { return x.about->owners.streams(); }));
   all.push_back(table_of(kCodeObjectTable, [x, guid, none]() -> Result<Rows> {
     return Rows{
-        {int64_t{1}, guid, int64_t{1}, x.owner(), {}, std::string(), int64_t{0}, int64_t{0}, int64_t{0}, {}, none}};
+        {int64_t{1}, guid, x.owner_node(), x.owner(), {}, std::string(), int64_t{0}, int64_t{0}, int64_t{0}, {}, none}};
   }));
-  all.push_back(table_of(kTrackTable, [x, guid, none]() -> Result<Rows> {
-    Rows rows;
-    for (int64_t row = 1; row < x.trace().rows(Table::kTrack); ++row)
-      rows.push_back(
-          {row, guid, int64_t{1}, x.process(row), x.thread(row), x.text_id(code_of(RocpdWord::kRoctxMark)), none});
-    return rows;
+  all.push_back(table_of(kTrackTable, [x]() -> Result<Rows> {
+    return x.about->with_marks().mark_tracks(x.text_id(code_of(RocpdWord::kRoctxMark)));
   }));
   return all;
 }

@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   if (jobs->empty()) std::abort();
-  for (const Job& job : *jobs)
+  for (const InputJob& job : *jobs)
     for (const auto& [name, words] : job.given.all())
       if (find_option(name) == nullptr || words.empty()) std::abort();
   return 0;

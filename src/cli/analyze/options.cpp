@@ -12,7 +12,7 @@ using metric::AnalysisOptions;
 using metric::TextOptions;
 using options::at;
 using options::optional_value;
-using options::Row;
+using options::OptionRow;
 using options::shows_default;
 
 template <auto Member>
@@ -20,7 +20,7 @@ constexpr auto* analysis_at = at<&AnalyzeArguments::analysis, Member>;
 template <auto Member>
 constexpr auto* text_at = at<&AnalyzeArguments::text, Member>;
 
-constexpr Row<AnalyzeArguments> kSelection[] = {
+constexpr OptionRow<AnalyzeArguments> kSelection[] = {
     {"-p,--path,paths", at<&AnalyzeArguments::paths>, "profile folder; several are compared with the first", "DIR"},
     {"--baseline", at<&AnalyzeArguments::baseline>, "the folder that the others are compared with", "DIR"},
     {"-b,--block", analysis_at<&AnalysisOptions::blocks>,
@@ -63,14 +63,14 @@ constexpr Row<AnalyzeArguments> kSelection[] = {
     {"--fail-above", at<&AnalyzeArguments::fail_above_text>,
      "several runs: exit 3 when a metric changed by more than this many percent (1 or 1%)", "PCT"},
 };
-constexpr Row<AnalyzeArguments> kOutputs[] = {
+constexpr OptionRow<AnalyzeArguments> kOutputs[] = {
     {"--output-format", at<&AnalyzeArguments::format>, "text, json, csv, html, or svg: the roofline alone", "FORMAT",
      "text json csv html svg stdout txt", shows_default()},
     {"-o,--output-name,--output", at<&AnalyzeArguments::output_name>, "write there instead of to standard output",
      "NAME"},
     {"--save-dfs", at<&AnalyzeArguments::save_folder>, "also write every table as a csv file into this folder", "DIR"},
 };
-constexpr Row<AnalyzeArguments> kRoofline[] = {
+constexpr OptionRow<AnalyzeArguments> kRoofline[] = {
     {"--roofline-axes", at<&AnalyzeArguments::axes>,
      "of the svg: fit, points (their decades alone) or whole (0.01 to 1000 FLOP/byte)", "RANGE", "fit points whole",
      shows_default()},
@@ -79,7 +79,7 @@ constexpr Row<AnalyzeArguments> kRoofline[] = {
     {"--sort", at<&AnalyzeArguments::sort>, "roofline points of kernels or dispatches", "KIND", "kernels dispatches",
      shows_default()},
 };
-constexpr Row<AnalyzeArguments> kPages[] = {
+constexpr OptionRow<AnalyzeArguments> kPages[] = {
     {"--gui", at<&AnalyzeArguments::gui>,
      "serve the HTML report on 127.0.0.1 until Ctrl-C; its address goes to standard output", "PORT", "",
      optional_value()},
@@ -93,7 +93,7 @@ constexpr Row<AnalyzeArguments> kPages[] = {
 
 void add_options(CommandOptions& app, AnalyzeArguments& a, AnalyzeFace face) {
   std::optional<Error> none;  // no option goes to a function
-  const auto declare = [&](std::span<const Row<AnalyzeArguments>> rows) { options::declare(app, rows, a, none); };
+  const auto declare = [&](std::span<const OptionRow<AnalyzeArguments>> rows) { options::declare(app, rows, a, none); };
   declare(kSelection);
   app.add_option("--run", a.analysis.run, "of a folder with several runs of tacho profile: the number of one")
       .positive()

@@ -52,7 +52,7 @@ constexpr Details optional_value() {
 }
 
 template <typename Request>
-struct Row {
+struct OptionRow {
   std::string_view names;  ///< "-o,--output"; "!--no-x": a flag that makes its member false
   Place<Request> place;
   std::string_view help = {};
@@ -63,7 +63,7 @@ struct Row {
 
 /// The heading in --help of the rows behind it.
 template <typename Request>
-constexpr Row<Request> heading(std::string_view text) {
+constexpr OptionRow<Request> heading(std::string_view text) {
   return {{}, static_cast<bool& (*)(Request&)>(nullptr), text};
 }
 
@@ -78,8 +78,9 @@ constexpr auto* at = +[](decltype(class_of(First))& request) -> auto& {
 
 /// Declares `rows` on `app`. `refusal` gets the first error of a Place function: check it after parsing.
 template <typename Request>
-void declare(CommandOptions& app, std::span<const Row<Request>> rows, Request& request, std::optional<Error>& refusal) {
-  for (const Row<Request>& row : rows) {
+void declare(CommandOptions& app, std::span<const OptionRow<Request>> rows, Request& request,
+             std::optional<Error>& refusal) {
+  for (const OptionRow<Request>& row : rows) {
     if (row.names.empty()) {
       app.open_group(std::string(row.help));
       continue;

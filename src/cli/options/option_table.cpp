@@ -51,8 +51,8 @@ std::string suggestion(std::span<const Option> table, std::string_view name) {
 std::string help_line(const Option& option, size_t width) {
   std::string names = option.short_name.empty() ? "    " : fmt::format("{}, ", option.short_name);
   names += fmt::format("--{}", option.name);
-  if (option.kind == Kind::kValue) names += option.choices.empty() ? " X" : "";
-  if (option.kind == Kind::kList) names += " X...";
+  if (option.kind == OptionKind::kValue) names += option.choices.empty() ? " X" : "";
+  if (option.kind == OptionKind::kList) names += " X...";
   std::string text(option.help);
   if (!option.choices.empty()) {
     std::string choices(option.choices);
@@ -83,13 +83,13 @@ const std::vector<std::string>& Given::list(std::string_view name) const {
 }
 
 Status Given::set(const Option& option, std::vector<std::string> words, std::string_view where) {
-  if (option.kind == Kind::kFlag) {
+  if (option.kind == OptionKind::kFlag) {
     const auto yes = words.empty() ? std::optional(true) : words.size() == 1 ? truth(words[0]) : std::nullopt;
     if (!yes) return fail("{}: '{}' is neither yes nor no", where, words[0]);
     words = {*yes ? "1" : "0"};
   } else if (words.empty()) {
     return fail("{}: a value is missing", where);
-  } else if (option.kind == Kind::kValue && words.size() > 1) {
+  } else if (option.kind == OptionKind::kValue && words.size() > 1) {
     return fail("{}: takes one value, not {}", where, words.size());
   }
   if (!option.choices.empty()) {

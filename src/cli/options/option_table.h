@@ -13,7 +13,7 @@
 
 namespace tacho::cli::options {
 
-enum class Kind {
+enum class OptionKind {
   kFlag,   ///< takes an optional y/yes/t/true/on/1 or n/no/f/false/off/0
   kValue,  ///< one word
   kList,   ///< one or more words
@@ -25,7 +25,7 @@ enum class Repeats : uint8_t { kReplace, kAdd };
 struct Option {
   std::string_view name;        ///< long, without --
   std::string_view short_name;  ///< with the -, or empty
-  Kind kind;
+  OptionKind kind;
   std::string_view group;  ///< heading in --help; empty = not shown there
   std::string_view help;
   std::string_view choices = {};  ///< allowed words separated by spaces; empty = any

@@ -16,7 +16,7 @@ namespace {
 
 using options::at;
 using options::heading;
-using options::Row;
+using options::OptionRow;
 using options::shows_default;
 using options::within;
 using Request = TraceRequest;
@@ -96,7 +96,7 @@ Status choose_pool_size(Request& r, const std::string& text) {
   return {};
 }
 
-constexpr Row<Request> kOptions[] = {
+constexpr OptionRow<Request> kOptions[] = {
     {"-o,--output", at<&Request::output>, "trace file (default: <command>.tacho, with a number when that is taken)"},
     {"-f,--format", add_formats,
      "what to write: tacho (default), csv, json, pftrace, rpd, rocpd ... (several with commas)", "FORMAT"},
@@ -208,7 +208,7 @@ constexpr Row<Request> kOptions[] = {
 
 }  // namespace
 
-std::span<const Row<TraceRequest>> trace_options() {
+std::span<const OptionRow<TraceRequest>> trace_options() {
   return kOptions;
 }
 

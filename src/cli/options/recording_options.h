@@ -26,7 +26,7 @@ struct TraceRequest {
   bool launch_stacks = true;  ///< with a sampler: also the Python stacks of launching calls
 };
 
-std::span<const options::Row<TraceRequest>> trace_options();
+std::span<const options::OptionRow<TraceRequest>> trace_options();
 
 /// Derives the dependent parts of the request's Recording: sources from the kinds, stacks of launches from the sampler.
 /// Call it once, after parsing. Fails on options that contradict each other.

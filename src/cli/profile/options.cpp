@@ -25,7 +25,7 @@ std::string check_given(const std::string& text) {
   return text.empty() ? "an empty text was given" : "";
 }
 
-constexpr options::Row<ProfileArguments> kOptions[] = {
+constexpr options::OptionRow<ProfileArguments> kOptions[] = {
     heading<ProfileArguments>(kWhere),
     {"-n,--name", at<&ProfileArguments::name>, "workload name: the folder is ./workloads/<name>/<device or rank>",
      "NAME"},
@@ -112,19 +112,19 @@ constexpr options::Row<ProfileArguments> kOptions[] = {
 
 }  // namespace
 
-std::span<const options::Row<ProfileArguments>> option_rows() {
+std::span<const options::OptionRow<ProfileArguments>> option_rows() {
   // Providers may have their own way of replaying: --replay accepts it, --help describes it.
   static std::string help =
       "kernel: each kernel again with its memory put back (NVIDIA: the default); application: the program again";
   static std::string choices = "kernel application";
-  static const std::vector<options::Row<ProfileArguments>> kRows = [] {
+  static const std::vector<options::OptionRow<ProfileArguments>> kRows = [] {
     for (const auto& provider : counter::providers())
       if (const auto own = provider->own_replay()) {
         help += fmt::format("; {}: {}", own->name, own->text);
         choices += fmt::format(" {}", own->name);
       }
-    std::vector<options::Row<ProfileArguments>> rows(std::begin(kOptions), std::end(kOptions));
-    for (options::Row<ProfileArguments>& row : rows)
+    std::vector<options::OptionRow<ProfileArguments>> rows(std::begin(kOptions), std::end(kOptions));
+    for (options::OptionRow<ProfileArguments>& row : rows)
       if (row.names == "--replay") {
         row.help = help;
         row.choices = choices;

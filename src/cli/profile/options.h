@@ -27,6 +27,6 @@ struct ProfileArguments {
   std::vector<std::string> command;
 };
 
-std::span<const options::Row<ProfileArguments>> option_rows();
+std::span<const options::OptionRow<ProfileArguments>> option_rows();
 
 }  // namespace tacho::cli::profiling

@@ -14,27 +14,27 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using options::Kind;
 using options::Option;
+using options::OptionKind;
 
 using options::Spelling;
 
 namespace row {
-constexpr Option option(Kind kind, std::string_view name, std::string_view short_name, std::string_view help,
+constexpr Option option(OptionKind kind, std::string_view name, std::string_view short_name, std::string_view help,
                         std::string_view sets) {
   return {.name = name, .short_name = short_name, .kind = kind, .group = "Options", .help = help, .sets = sets};
 }
 constexpr Option flag(std::string_view name, std::string_view short_name, std::string_view help,
                       std::string_view sets = {}) {
-  return option(Kind::kFlag, name, short_name, help, sets);
+  return option(OptionKind::kFlag, name, short_name, help, sets);
 }
 constexpr Option value(std::string_view name, std::string_view short_name, std::string_view help,
                        std::string_view sets = {}) {
-  return option(Kind::kValue, name, short_name, help, sets);
+  return option(OptionKind::kValue, name, short_name, help, sets);
 }
 constexpr Option list(std::string_view name, std::string_view short_name, std::string_view help,
                       std::string_view sets = {}) {
-  return option(Kind::kList, name, short_name, help, sets);
+  return option(OptionKind::kList, name, short_name, help, sets);
 }
 }  // namespace row
 
@@ -150,15 +150,15 @@ class Parser {
         name.starts_with("--") ? options::find(kOptions, name.substr(2)) : options::find_short(kOptions, name);
     if (found == nullptr) return setting(given);
     switch (found->kind) {
-      case Kind::kFlag:
+      case OptionKind::kFlag:
         if (!given.attached)
           return flag(*found, name, words_.more() && truth_word(words_.peek()) ? words_.take() : "true");
         return flag(*found, name, *given.attached);
-      case Kind::kValue: {
+      case OptionKind::kValue: {
         TACHO_ASSIGN(const std::string value, words_.value(given));
         return single(*found, name, value);
       }
-      case Kind::kList:
+      case OptionKind::kList:
         break;
     }
     return several(*found, given);

@@ -30,8 +30,8 @@ Cell text(std::string_view value) {
 
 }  // namespace
 
-Owners::Owners(const trace::Trace& trace, const walk::Agents& agents, const walk::OutputClock& clock, std::string guid,
-               int64_t process)
+RocpdOwners::RocpdOwners(const trace::Trace& trace, const walk::Agents& agents, const walk::OutputClock& clock,
+                         std::string guid, int64_t process)
     : trace_(trace), agents_(agents), clock_(clock), guid_(std::move(guid)) {
   processes_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
   tracks_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
@@ -44,13 +44,13 @@ Owners::Owners(const trace::Trace& trace, const walk::Agents& agents, const walk
   number_queues();
 }
 
-const Owners::OfProcess& Owners::process(int64_t row) const {
+const RocpdOwners::OfProcess& RocpdOwners::process(int64_t row) const {
   const auto count = static_cast<int64_t>(processes_.size());
   const int64_t at = row > 0 && row < count ? row : 0;
   return processes_[static_cast<size_t>(at == 0 && processes_[0].id == 0 && count > 1 ? 1 : at)];
 }
 
-void Owners::number_processes() {
+void RocpdOwners::number_processes() {
   std::map<std::string_view, int64_t> node_of;
   std::set<int64_t> used;
   int64_t next_extra = 1;
@@ -77,7 +77,7 @@ void Owners::number_processes() {
 }
 
 // A thread's id is its tid, unless another thread has taken that.
-void Owners::number_threads() {
+void RocpdOwners::number_threads() {
   std::set<int64_t> used;
   int64_t extra = int64_t{1} << 33;
   const auto number = [&](int64_t wanted) {
@@ -116,7 +116,7 @@ void Owners::number_threads() {
 }
 
 // Each line of device work gets a queue and a stream, numbered in order; 0 are the default ones.
-void Owners::number_queues() {
+void RocpdOwners::number_queues() {
   std::map<std::array<int64_t, 4>, int64_t> ids;
   for (size_t row = 1; row < tracks_.size(); ++row) {
     const auto track = trace::row<event::row::Track>(trace_, static_cast<int64_t>(row));
@@ -129,7 +129,7 @@ void Owners::number_queues() {
   }
 }
 
-Status Owners::find_marks() {
+Status RocpdOwners::find_marks() {
   std::map<int64_t, std::pair<int64_t, int64_t>> firsts;  // thread -> the first mark and its track
   TACHO_TRY(trace_.visit_summaries(Table::kMarker, [&](std::span<const trace::Summary> summaries) {
     for (const trace::Summary& summary : summaries) {
@@ -151,12 +151,12 @@ Status Owners::find_marks() {
   return {};
 }
 
-int64_t Owners::mark_track(int64_t track_row) const {
+int64_t RocpdOwners::mark_track(int64_t track_row) const {
   const auto found = marks_.find(track(track_row).thread);
   return found != marks_.end() ? found->second : 0;
 }
 
-Owners::Rows Owners::nodes() const {
+RocpdOwners::Rows RocpdOwners::nodes() const {
   Rows rows;
   for (const auto& [id, host] : nodes_)
     rows.push_back(
@@ -164,7 +164,7 @@ Owners::Rows Owners::nodes() const {
   return rows;
 }
 
-Owners::Rows Owners::processes() const {
+RocpdOwners::Rows RocpdOwners::processes() const {
   Rows rows;
   const auto [first, last] = trace_.time_range();
   for (int64_t row = nameless_ ? 0 : 1; row < static_cast<int64_t>(processes_.size()); ++row) {
@@ -179,7 +179,7 @@ Owners::Rows Owners::processes() const {
   return rows;
 }
 
-Owners::Rows Owners::threads() const {
+RocpdOwners::Rows RocpdOwners::threads() const {
   Rows rows;
   for (const auto& [id, of, row] : threads_) {
     const OfProcess& owner = process(of);
@@ -197,7 +197,7 @@ Owners::Rows Owners::threads() const {
   return rows;
 }
 
-Owners::Rows Owners::agents() const {
+RocpdOwners::Rows RocpdOwners::agents() const {
   using D = column::Device;
   std::vector<const walk::Agent*> order;
   for (const walk::Agent& agent : agents_.all()) order.push_back(&agent);
@@ -219,11 +219,11 @@ Owners::Rows Owners::agents() const {
   return rows;
 }
 
-std::string Owners::line_name(std::string_view word, int64_t id) {
+std::string RocpdOwners::line_name(std::string_view word, int64_t id) {
   return id == 0 ? fmt::format("Default {}", word) : fmt::format("{} {}", word, id);
 }
 
-Owners::Rows Owners::lines(std::string_view word) const {
+RocpdOwners::Rows RocpdOwners::lines(std::string_view word) const {
   Rows rows;
   for (size_t id = 0; id <= owner_of_queue_.size(); ++id) {
     const OfProcess& owner = id == 0 ? first() : process(owner_of_queue_[id - 1]);
@@ -233,7 +233,7 @@ Owners::Rows Owners::lines(std::string_view word) const {
   return rows;
 }
 
-Owners::Rows Owners::mark_tracks(int64_t name_id) const {
+RocpdOwners::Rows RocpdOwners::mark_tracks(int64_t name_id) const {
   Rows rows;
   for (const int64_t row : mark_tracks_) {
     const OfTrack& on = track(row);

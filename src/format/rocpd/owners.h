@@ -17,7 +17,7 @@
 
 namespace tacho::format::rocpd {
 
-class Owners {
+class RocpdOwners {
  public:
   /// Rows of a table, ascending by id: the id, the guid, and further columns as relations.h lists them.
   using Rows = std::vector<std::vector<report::Cell>>;
@@ -34,8 +34,8 @@ class Owners {
 
   /// `process`: the row of the only one that is wanted; 0 = all. `clock` gives the database's times. All arguments must
   /// outlive this.
-  Owners(const trace::Trace& trace, const walk::Agents& agents, const walk::OutputClock& clock, std::string guid,
-         int64_t process);
+  RocpdOwners(const trace::Trace& trace, const walk::Agents& agents, const walk::OutputClock& clock, std::string guid,
+              int64_t process);
   /// Finds the threads that set marks, whose ids mark_track() gives. Errors: bad data.
   Status find_marks();
 

@@ -126,7 +126,7 @@ class Writer {
     put(events_, kEventTable, event_, from, stored);
   }
   int64_t text_id_of(std::string_view value);
-  void put_rows(const char* name, const Owners::Rows& rows);
+  void put_rows(const char* name, const RocpdOwners::Rows& rows);
   int64_t symbol(int64_t process, int64_t kernel);
   void write_symbol(int64_t id, int64_t process, int64_t kernel);
   Status regions();
@@ -135,7 +135,7 @@ class Writer {
   Status graph_launches();
   Status counters();
   Status readings();
-  int64_t pmc_of(const Owners::OfTrack& on, int64_t counter, int64_t agent);
+  int64_t pmc_of(const RocpdOwners::OfTrack& on, int64_t counter, int64_t agent);
   int64_t plain_event(int64_t category, int64_t stack);
 
   const trace::Trace& trace_;
@@ -144,7 +144,7 @@ class Writer {
   OutputClock clock_;
   std::string suffix_, guid_;
   Agents agents_;
-  Owners owners_;
+  RocpdOwners owners_;
   HashIds texts_;
   RowNumbers text_rows_{trace_.rows(Table::kString)};
   std::vector<int64_t> word_ids_ = std::vector<int64_t>(words().size(), 0);
@@ -232,7 +232,7 @@ int64_t Writer::text_id(int64_t code) {
   return known != 0 ? known : known = text_id_of(text(code));
 }
 
-void Writer::put_rows(const char* name, const Owners::Rows& rows) {
+void Writer::put_rows(const char* name, const RocpdOwners::Rows& rows) {
   BulkTable& into = table(name);
   for (const std::vector<report::Cell>& row : rows) {
     into.begin(std::get<int64_t>(row[0]));
@@ -270,7 +270,7 @@ int64_t Writer::symbol(int64_t process_row, int64_t kernel) {
 }
 
 void Writer::write_symbol(int64_t id, int64_t process_row, int64_t kernel) {
-  const Owners::OfProcess& of = owners_.process(process_row);
+  const RocpdOwners::OfProcess& of = owners_.process(process_row);
   const auto [object, first] = code_objects_.try_emplace(process_row, static_cast<int64_t>(code_objects_.size()) + 1);
   code_object_ = object->second;
   if (first)
@@ -316,7 +316,7 @@ Status Writer::regions() {
     text_id(code_of(word));
   if (options_.wants(Table::kMarker)) {
     TACHO_TRY(owners_.find_marks());
-    const Owners::Rows lines = owners_.mark_tracks(text_id(code_of(RocpdWord::kRoctxMark)));
+    const RocpdOwners::Rows lines = owners_.mark_tracks(text_id(code_of(RocpdWord::kRoctxMark)));
     put_rows("rocpd_track", lines);
     next_track_ += static_cast<int64_t>(lines.size());
   }
@@ -325,7 +325,7 @@ Status Writer::regions() {
   int64_t region = 0;
   while (rows.more())
     rows.take([&](const auto& row) {
-      const Owners::OfTrack& on = owners_.track(row.track);
+      const RocpdOwners::OfTrack& on = owners_.track(row.track);
       const bool call = row.kTable == Table::kApi;
       if (!on.wanted || !options_.wants(row.kTable) || (call && !wanted[static_cast<size_t>(row.dim)])) return;
       const auto stored = relation::stored_of(row);
@@ -342,7 +342,7 @@ Status Writer::regions() {
 }
 
 int64_t Writer::launching_thread(int64_t track, int64_t correlation) {
-  const Owners::OfTrack& on = owners_.track(track);
+  const RocpdOwners::OfTrack& on = owners_.track(track);
   const int64_t* const thread = threads_.find(on.process, correlation);
   return thread != nullptr && *thread != 0 ? *thread : on.thread;
 }
@@ -362,7 +362,7 @@ Status Writer::operations() {
   int64_t dispatch_count = 0, copy_count = 0;
   while (rows.more())
     rows.take([&](const auto& row) {
-      const Owners::OfTrack& on = owners_.track(row.track);
+      const RocpdOwners::OfTrack& on = owners_.track(row.track);
       if (!on.wanted || !options_.wants(row.kTable)) return;
       const auto stored = relation::stored_of(row);
       process_ = on.process;
@@ -401,7 +401,7 @@ Status Writer::graph_launches() {
   GraphNode sum{};
   const auto put_launch = [&] {
     if (sum.kernels == 0) return;
-    const Owners::OfTrack& on = owners_.track(sum.track);
+    const RocpdOwners::OfTrack& on = owners_.track(sum.track);
     const int64_t event = plain_event(text_id(code_of(RocpdWord::kHipGraph)), sum.correlation);
     begin(launches, ++launch)
         .integer(on.node)
@@ -452,7 +452,7 @@ Status Writer::allocations() {
 }
 
 // The description of a counter of an agent (kUnknown = of none).
-int64_t Writer::pmc_of(const Owners::OfTrack& on, int64_t counter, int64_t agent) {
+int64_t Writer::pmc_of(const RocpdOwners::OfTrack& on, int64_t counter, int64_t agent) {
   const auto [known, fresh] = pmcs_.try_emplace({agent, counter}, static_cast<int64_t>(pmcs_.size()) + 1);
   process_ = on.process;
   pmc_agent_ = agent;
@@ -475,7 +475,7 @@ Status Writer::counters() {
        trace::chunks<C::track, C::start, C::ordinal, C::dim, C::instance, C::pass, C::value>(trace_, status))
     for (size_t i = 0; i < read.size(); ++i) {
       const int64_t counter = read.dim[i];
-      const Owners::OfTrack& on = owners_.track(read.track[i]);
+      const RocpdOwners::OfTrack& on = owners_.track(read.track[i]);
       if (!on.wanted || !passes.count(read.track[i], read.start[i], read.ordinal[i], counter, read.pass[i])) continue;
       const auto* const found = counted_events_.find({read.track[i], read.start[i]});
       if (found == nullptr) continue;
@@ -502,7 +502,7 @@ Status Writer::readings() {
     const auto [known, fresh] = series.try_emplace(row);
     Series& of = known->second;
     if (!fresh) return of;
-    const Owners::OfTrack& on = owners_.track(row);
+    const RocpdOwners::OfTrack& on = owners_.track(row);
     const auto cell = [&](int at) { return trace_.cell(Table::kTrack, row, at); };
     const int64_t counter = std::max<int64_t>(cell(column::Track::counter), 0), name = cell(column::Track::name);
     of.track = next_track_++;

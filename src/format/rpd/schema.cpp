@@ -112,12 +112,11 @@ constexpr std::string_view kNop =
                                                                              "FROM rocpd_op JOIN rocpd_string A ON A.id = "
                                                                              "description_id JOIN rocpd_string B ON B.id = opType_id";
 
-constexpr ViewDefinition kViews2[] = {{"api", kApi2}, {"op", kOp},         {"busy", kBusy}, {"ktop", kKtop},
-                                      {"top", kTop2}, {"kernel", kKernel}, {"copy", kCopy}, {"copyop", kCopyop}};
-constexpr ViewDefinition kViews3[] = {
-    {"api", kApi3},      {"op", kOp},     {"busy", kBusy},     {"top", kTop3},
-    {"kernel", kKernel}, {"copy", kCopy}, {"copyop", kCopyop}, {"stackframe", kStackframe},
-    {"napi", kNapi},     {"nop", kNop}};
+constexpr RpdView kViews2[] = {{"api", kApi2}, {"op", kOp},         {"busy", kBusy}, {"ktop", kKtop},
+                               {"top", kTop2}, {"kernel", kKernel}, {"copy", kCopy}, {"copyop", kCopyop}};
+constexpr RpdView kViews3[] = {{"api", kApi3},      {"op", kOp},     {"busy", kBusy},     {"top", kTop3},
+                               {"kernel", kKernel}, {"copy", kCopy}, {"copyop", kCopyop}, {"stackframe", kStackframe},
+                               {"napi", kNapi},     {"nop", kNop}};
 
 }  // namespace
 
@@ -141,8 +140,8 @@ std::string table_schema(int version) {
   return sql;
 }
 
-std::span<const ViewDefinition> views(int version) {
-  return version >= 3 ? std::span<const ViewDefinition>(kViews3) : std::span<const ViewDefinition>(kViews2);
+std::span<const RpdView> views(int version) {
+  return version >= 3 ? std::span<const RpdView>(kViews3) : std::span<const RpdView>(kViews2);
 }
 
 std::string_view index_schema(int version) {

@@ -7,7 +7,7 @@
 
 namespace tacho::format::rpd {
 
-struct ViewDefinition {
+struct RpdView {
   std::string_view name;
   std::string_view select;  // the text that follows CREATE VIEW, starting with the name
 };
@@ -16,7 +16,7 @@ struct ViewDefinition {
 std::string table_schema(int version);
 /// The views of a version, in the order in which upstream creates them. Version 2 has ktop; version 3 has stackframe,
 /// napi and nop.
-std::span<const ViewDefinition> views(int version);
+std::span<const RpdView> views(int version);
 /// CREATE INDEX statements, to run after loading the rows.
 std::string_view index_schema(int version);
 

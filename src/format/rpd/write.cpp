@@ -378,8 +378,7 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
                sqlite::BulkFile::create(output.temporary(), table_schema(options.rpd_schema)));
   TACHO_TRY(Writer(trace, options, *file, std::move(clock)).run());
   std::string script(index_schema(options.rpd_schema));
-  for (const ViewDefinition& view : views(options.rpd_schema))
-    script += "CREATE VIEW " + std::string(view.select) + ";\n";
+  for (const RpdView& view : views(options.rpd_schema)) script += "CREATE VIEW " + std::string(view.select) + ";\n";
   TACHO_TRY(file->finish(script));
   TACHO_TRY(output.commit());
   written.push_back(target.file);

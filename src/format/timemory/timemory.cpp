@@ -33,7 +33,7 @@ struct Node {
   std::string label;
   int64_t thread = 0;
   int depth = 0;
-  Row row;
+  TimemoryRow row;
   std::vector<size_t> children;
   std::map<std::string, size_t> by_label;
 };
@@ -63,7 +63,7 @@ class Forest {
     return at;
   }
   void add(size_t at, double value, int64_t count = 1) {
-    Row& row = nodes_[at].row;
+    TimemoryRow& row = nodes_[at].row;
     row.min = row.count == 0 ? value : std::min(row.min, value);
     row.max = row.count == 0 ? value : std::max(row.max, value);
     row.count += count;
@@ -72,10 +72,10 @@ class Forest {
   }
   void inside(size_t at, double value) { nodes_[at].row.inside += value; }
 
-  std::vector<Row> rows() {
+  std::vector<TimemoryRow> rows() {
     std::stable_sort(order_.begin(), order_.end(),
                      [&](size_t a, size_t b) { return nodes_[a].thread < nodes_[b].thread; });
-    std::vector<Row> out;
+    std::vector<TimemoryRow> out;
     std::map<std::pair<int64_t, std::string>, size_t> flat;
     std::vector<size_t> stack(order_.rbegin(), order_.rend());
     while (!stack.empty()) {
@@ -83,7 +83,7 @@ class Forest {
       stack.pop_back();
       for (size_t i = node.children.size(); i-- > 0;) stack.push_back(node.children[i]);
       if (node.depth > options_.max_depth || node.row.count == 0) continue;
-      Row row = node.row;
+      TimemoryRow row = node.row;
       row.label = node.label;
       row.thread = node.thread;
       row.depth = node.depth;
@@ -97,7 +97,7 @@ class Forest {
         out.push_back(std::move(row));
         continue;
       }
-      Row& sum = out[at->second];
+      TimemoryRow& sum = out[at->second];
       sum.min = std::min(sum.min, row.min);
       sum.max = std::max(sum.max, row.max);
       sum.count += row.count;
@@ -120,7 +120,7 @@ std::string number(double value, const Options& options) {
                             : fmt::format("{:.{}f}", value, options.precision);
 }
 
-std::string prefixed(const Row& row, const Options& options) {
+std::string prefixed(const TimemoryRow& row, const Options& options) {
   std::string label = fmt::format("|{:02}>>> ", row.thread);
   if (options.rank > 0) label = fmt::format("|{:02}|{:02}>>> ", options.rank, row.thread);
   if (row.depth > 0) label += std::string(static_cast<size_t>(row.depth - 1) * 2, ' ') + "|_";
@@ -152,7 +152,7 @@ class WallClock {
     if (name_.empty()) name_ = options.name;
   }
 
-  Result<std::vector<Row>> rows() {
+  Result<std::vector<TimemoryRow>> rows() {
     TACHO_TRY(find_spans());
     if (spans_.empty()) forest_.add(forest_.root(0, name_), program_seconds());
     for (const auto& [thread, span] : spans_) root(thread);
@@ -273,7 +273,7 @@ class WallClock {
 }  // namespace
 
 Result<Component> wall_clock(const trace::Trace& trace, const Options& options) {
-  TACHO_ASSIGN(std::vector<Row> rows, WallClock(trace, options).rows());
+  TACHO_ASSIGN(std::vector<TimemoryRow> rows, WallClock(trace, options).rows());
   return Component{"wall_clock",
                    "REAL-CLOCK TIMER (I.E. WALL-CLOCK TIMER)",
                    "Real-clock timer (i.e. wall-clock timer)",
@@ -288,7 +288,7 @@ Component trip_count(const Component& wall_clock) {
   Component component{
       "trip_count",   "COUNTS THE NUMBER OF INVOCATIONS", "Counts number of invocations", "", 1, false, true,
       wall_clock.rows};
-  for (Row& row : component.rows) row.sum = static_cast<double>(row.count);
+  for (TimemoryRow& row : component.rows) row.sum = static_cast<double>(row.count);
   return component;
 }
 
@@ -370,7 +370,7 @@ std::string to_text(const Component& component, const Options& options) {
     titles.push_back("% SELF");
   }
   std::vector<std::vector<std::string>> lines;
-  for (const Row& row : component.rows) {
+  for (const TimemoryRow& row : component.rows) {
     std::vector<std::string> line = {prefixed(row, options), std::to_string(row.count), std::to_string(row.depth),
                                      component.name};
     const auto n = static_cast<double>(row.count), sum = row.sum * component.scale;
@@ -431,7 +431,8 @@ uint64_t hash_of(std::string_view text, uint64_t seed) {
   return hash;
 }
 
-void put_entry(JsonWriter& json, const Component& component, const Row& row, const Options& options, uint64_t rolling) {
+void put_entry(JsonWriter& json, const Component& component, const TimemoryRow& row, const Options& options,
+               uint64_t rolling) {
   const auto n = static_cast<double>(row.count), sum = row.sum * component.scale;
   json.begin_object();
   json.key("hash").value(std::to_string(hash_of(row.label, 0)));
@@ -479,7 +480,7 @@ std::string to_json(const Component& component, const Options& options) {
   json.key("unit_value").value(component.counts_only || component.unit == "%" ? 1.0 : 1e9 / component.scale);
   json.key("unit_repr").value(component.unit);
   int64_t threads = 1;
-  for (const Row& row : component.rows) threads = std::max(threads, row.thread + 1);
+  for (const TimemoryRow& row : component.rows) threads = std::max(threads, row.thread + 1);
   json.key("thread_count")
       .value(threads)
       .key("mpi_size")
@@ -492,7 +493,7 @@ std::string to_json(const Component& component, const Options& options) {
   json.key("rank").value(options.rank).key("graph_size").value(component.rows.size());
   json.key("graph").begin_array();
   std::vector<uint64_t> path;
-  for (const Row& row : component.rows) {
+  for (const TimemoryRow& row : component.rows) {
     path.resize(std::min(path.size(), static_cast<size_t>(row.depth)));
     path.push_back(hash_of(row.label, path.empty() ? 0 : path.back()));
     json.newline();
@@ -504,7 +505,7 @@ std::string to_json(const Component& component, const Options& options) {
     json.newline().key("graph").begin_array().begin_array();
     int depth = -1;
     std::vector<uint64_t> rolling;
-    for (const Row& row : component.rows) {
+    for (const TimemoryRow& row : component.rows) {
       // A level is missing if nothing was counted there; the hierarchy uses the levels that exist.
       const int level = std::min(row.depth, depth + 1);
       for (; depth >= level; --depth) json.end_array().end_object();

@@ -13,7 +13,7 @@
 
 namespace tacho::format::timemory {
 
-struct Row {
+struct TimemoryRow {
   std::string label;   // without prefix
   int64_t thread = 0;  // number within the process
   int depth = 0;
@@ -32,7 +32,7 @@ struct Component {
   double scale = 1;
   bool statistics = true;    // with columns MIN, MAX, VAR, STDDEV
   bool counts_only = false;  // trip_count
-  std::vector<Row> rows;
+  std::vector<TimemoryRow> rows;
 };
 
 struct Options {

@@ -23,7 +23,7 @@ struct Dialect {
   std::string name;
   std::vector<std::pair<std::shared_ptr<Store>, Relation>> relations;
   std::vector<std::pair<std::shared_ptr<Store>, Relation>> own_tables;  // the file's own, only for sums over groups
-  std::vector<ResultTable> results;
+  std::vector<QueryTable> results;
   std::vector<View> views;
 };
 

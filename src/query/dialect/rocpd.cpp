@@ -56,11 +56,11 @@ struct RocpdTrace {
         strings(std::max<int64_t>(facts->trace().rows(Table::kString), 1)) {}
   const std::shared_ptr<TraceFacts> facts;
   const walk::Agents agents;
-  format::rocpd::Owners owners;
+  format::rocpd::RocpdOwners owners;
   const int64_t strings;
 
   /// With the marks found; without their tracks where they cannot be read.
-  const format::rocpd::Owners& with_marks() {
+  const format::rocpd::RocpdOwners& with_marks() {
     if (!std::exchange(marks_, true)) (void)owners.find_marks();
     return owners;
   }
@@ -108,7 +108,7 @@ struct RocpdFacts {
   int64_t unknown_end(int64_t) const { return kUnknown; }
   int64_t id(int64_t row) const { return row + first_id; }
   int64_t event(int64_t row) const { return row + first_event_id; }
-  const format::rocpd::Owners::OfTrack& on(int64_t track) const { return about->owners.track(track); }
+  const format::rocpd::RocpdOwners::OfTrack& on(int64_t track) const { return about->owners.track(track); }
   int64_t node(int64_t track) const { return on(track).node; }
   int64_t process(int64_t track) const { return on(track).process_id; }
   int64_t thread(int64_t track) const { return on(track).thread; }
@@ -153,7 +153,7 @@ struct RocpdFacts {
     if ((flags & format::rocpd::kGuid) != 0) return query::kGuid;
     if ((flags & kReadable) != 0) return facts().readable(code, scratch);
     if ((flags & (kQueueName | kStreamName)) != 0)
-      return scratch = Owners::line_name((flags & kQueueName) != 0 ? "Queue" : "Stream", code);
+      return scratch = RocpdOwners::line_name((flags & kQueueName) != 0 ? "Queue" : "Stream", code);
     return object_text(trace(), flags, code, scratch);
   }
   static bool is_text(char type) { return std::string_view("tTUegjJ").find(type) != std::string_view::npos; }
@@ -166,7 +166,7 @@ int64_t value_for(Derivation derivation, Table table, const RocpdFacts& x, int64
                                     [&](int16_t at) { return at == column::Fact::dim ? dim : track; });
 }
 
-using RC = ResultTable::Column;
+using RC = QueryTable::Column;
 constexpr ValueType kI = ValueType::kInteger, kT = ValueType::kText, kR = ValueType::kReal;
 
 // The columns of a list as those of a result.
@@ -180,16 +180,16 @@ struct ColumnsFace {
     columns.push_back({std::string(of), RocpdFacts::is_text(type.code) ? kT : kI});
   }
 };
-ResultTable table_of(const auto& list, std::function<Result<Rows>()> rows) {
+QueryTable table_of(const auto& list, std::function<Result<Rows>()> rows) {
   ColumnsFace face;
   list(face);
   return {face.name, face.columns, std::move(rows)};
 }
 
-std::vector<ResultTable> small_tables(const RocpdFacts& x) {
+std::vector<QueryTable> small_tables(const RocpdFacts& x) {
   const std::string guid = kGuid, none = "{}";
   using namespace format::rocpd;
-  std::vector<ResultTable> all;
+  std::vector<QueryTable> all;
   all.push_back(table_of(kMetadataTable, [guid]() -> Result<Rows> {
     return Rows{{int64_t{1}, std::string("schema_version"), std::string("3.0.2")},
                 {int64_t{2}, std::string("uuid"), std::string("")},

@@ -244,7 +244,7 @@ Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFact
                          1});
   dialect.relations.emplace_back(strings, std::move(texts));
 
-  using C = ResultTable::Column;
+  using C = QueryTable::Column;
   const std::vector<C> top_columns = {C{"Name", ValueType::kText}, C{"TotalCalls", ValueType::kInteger},
                                       C{"TotalDuration", ValueType::kInteger}, C{"Ave", ValueType::kInteger},
                                       C{"Percentage", ValueType::kReal}};
@@ -261,7 +261,7 @@ Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFact
                                    {int64_t{1}, std::string("schema_version"), std::string("2")},
                                    {int64_t{2}, std::string("session_count"), std::string("1")}};
                              }});
-  for (const format::rpd::ViewDefinition& view : format::rpd::views(kRpdVersion))
+  for (const format::rpd::RpdView& view : format::rpd::views(kRpdVersion))
     if (view.name == "copy" || view.name == "copyop")
       dialect.views.push_back({std::string(view.name), std::string(view.select)});
   return dialect;

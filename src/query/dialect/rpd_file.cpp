@@ -461,7 +461,7 @@ Relation table_as_stored(int place, const sqlite::StoredTable& table, bool holds
 
 // Upstream's sums as results.
 void add_sums(const std::shared_ptr<const Database>& database, bool schema3, Dialect& dialect) {
-  using C = ResultTable::Column;
+  using C = QueryTable::Column;
   const auto top_columns = [](bool of_schema3) {
     return std::vector<C>{C{"Name", ValueType::kText}, C{"TotalCalls", ValueType::kInteger},
                           C{of_schema3 ? "TotalDuration_us" : "TotalDuration", ValueType::kInteger},
@@ -528,7 +528,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
   for (const sqlite::StoredTable* const table : tables)
     dialect.own_tables.emplace_back(store, table_as_stored(place++, *table, table == strings, texts));
   add_sums(database, schema3, dialect);
-  for (const format::rpd::ViewDefinition& definition : format::rpd::views(schema3 ? 3 : 2))
+  for (const format::rpd::RpdView& definition : format::rpd::views(schema3 ? 3 : 2))
     if (is_sql_view(*database, definition.name))
       dialect.views.push_back({std::string(definition.name), std::string(definition.select)});
   return dialect;
@@ -541,7 +541,7 @@ Result<Dialect> rpd_plain_dialect(std::shared_ptr<const Database> database, int 
                        [](const ColumnInfo& column) { return column.name == "domain"; });
   });
   dialect.relations.clear();
-  for (const format::rpd::ViewDefinition& view : format::rpd::views(newer ? 3 : 2))
+  for (const format::rpd::RpdView& view : format::rpd::views(newer ? 3 : 2))
     if (view.name == "api" || view.name == "op")
       dialect.views.push_back({std::string(view.name), std::string(view.select)});
   return dialect;

@@ -247,7 +247,7 @@ bool Runner::add_batch(Scan& scan) {
   for (size_t i = 0; i < plan_.aggregates.size(); ++i) {
     const Sum& sum = plan_.aggregates[i];
     int64_t* const states = records + groups_.cell(i);
-    if (sum.function == Function::kCountRows) {
+    if (sum.function == SumFunction::kCountRows) {
       for (size_t row = 0; row < rows_; ++row) ++states[group_[row] * groups_.width()];
       continue;
     }
@@ -262,12 +262,12 @@ bool Runner::add_batch(Scan& scan) {
       int64_t* const state = states + group_[row] * groups_.width();
       ++state[0];
       switch (sum.function) {
-        case Function::kCount:
+        case SumFunction::kCount:
           break;
-        case Function::kMin:
+        case SumFunction::kMin:
           state[1] = std::min(state[1], value);
           break;
-        case Function::kMax:
+        case SumFunction::kMax:
           state[1] = std::max(state[1], value);
           break;
         default:

@@ -23,7 +23,7 @@ enum class Op : uint8_t {
   kAggregate,
   kTerm
 };
-enum class Function : uint8_t { kCountRows, kCount, kSum, kTotal, kAverage, kMin, kMax };
+enum class SumFunction : uint8_t { kCountRows, kCount, kSum, kTotal, kAverage, kMin, kMax };
 
 struct Node {
   Op op;
@@ -45,7 +45,7 @@ struct AggregatePlan {
     std::vector<Constraint> constraints;  // comparisons of its columns with literals
   };
   struct Aggregate {
-    Function function;
+    SumFunction function;
     int argument = -1;  // node
   };
   struct Item {

@@ -30,7 +30,9 @@ GroupValues::GroupValues(const AggregatePlan& plan) : plan_(plan), terms_(plan.t
     cells_.push_back(fresh_.size());
     fresh_.push_back(0);
     if (has_value(sum.function))
-      fresh_.push_back(sum.function == Function::kMin ? INT64_MAX : sum.function == Function::kMax ? INT64_MIN : 0);
+      fresh_.push_back(sum.function == SumFunction::kMin   ? INT64_MAX
+                       : sum.function == SumFunction::kMax ? INT64_MIN
+                                                           : 0);
   }
 }
 
@@ -41,13 +43,13 @@ bool GroupValues::merge(int64_t* into, const int64_t* other) const {
     const int64_t* const b = other + cells_[i];
     a[0] += b[0];
     switch (plan_.aggregates[i].function) {
-      case Function::kCountRows:
-      case Function::kCount:
+      case SumFunction::kCountRows:
+      case SumFunction::kCount:
         break;
-      case Function::kMin:
+      case SumFunction::kMin:
         a[1] = std::min(a[1], b[1]);
         break;
-      case Function::kMax:
+      case SumFunction::kMax:
         a[1] = std::max(a[1], b[1]);
         break;
       default:
@@ -99,11 +101,11 @@ report::Cell GroupValues::finish(const int64_t* group, int number) const {
     case Op::kAggregate: {
       const auto which = static_cast<size_t>(node.right);
       const int64_t* const state = group + cells_[which];
-      const Function function = plan_.aggregates[which].function;
+      const SumFunction function = plan_.aggregates[which].function;
       if (!has_value(function)) return state[0];
-      if (function == Function::kTotal) return static_cast<double>(state[1]);
+      if (function == SumFunction::kTotal) return static_cast<double>(state[1]);
       if (state[0] == 0) return {};
-      if (function == Function::kAverage) return static_cast<double>(state[1]) / static_cast<double>(state[0]);
+      if (function == SumFunction::kAverage) return static_cast<double>(state[1]) / static_cast<double>(state[0]);
       return state[1];
     }
     default:
@@ -213,8 +215,8 @@ bool GroupValues::is_real(int number) const {
       return term.op == Op::kColumn && plan_.column(term).type == ValueType::kReal;
     }
     case Op::kAggregate: {
-      const Function function = plan_.aggregates[static_cast<size_t>(node.right)].function;
-      return function == Function::kTotal || function == Function::kAverage;
+      const SumFunction function = plan_.aggregates[static_cast<size_t>(node.right)].function;
+      return function == SumFunction::kTotal || function == SumFunction::kAverage;
     }
     default:
       return is_real(node.left) || is_real(node.right);

@@ -12,8 +12,8 @@
 namespace tacho::query {
 
 /// Whether an aggregate keeps a value beside the number of its values.
-inline bool has_value(Function function) {
-  return function != Function::kCountRows && function != Function::kCount;
+inline bool has_value(SumFunction function) {
+  return function != SumFunction::kCountRows && function != SumFunction::kCount;
 }
 
 /// The order of SQL: NULL, numbers, texts. Negative, 0 or positive.

@@ -22,7 +22,7 @@ class ResultRows {
 };
 
 /// A table, such as a report, that is computed as a whole when it is first read.
-struct ResultTable {
+struct QueryTable {
   std::string name;
   struct Column {
     std::string name;

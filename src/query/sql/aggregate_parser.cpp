@@ -191,23 +191,23 @@ int Parser::factor(bool inside) {
     next();
     return add(number);
   }
-  static constexpr std::pair<std::string_view, Function> kFunctions[] = {
-      {"count", Function::kCount}, {"sum", Function::kSum}, {"total", Function::kTotal},
-      {"avg", Function::kAverage}, {"min", Function::kMin}, {"max", Function::kMax}};
+  static constexpr std::pair<std::string_view, SumFunction> kFunctions[] = {
+      {"count", SumFunction::kCount}, {"sum", SumFunction::kSum}, {"total", SumFunction::kTotal},
+      {"avg", SumFunction::kAverage}, {"min", SumFunction::kMin}, {"max", SumFunction::kMax}};
   if (!inside && token.kind == TokenKind::kWord && place_ + 1 < tokens_.size() && tokens_[place_ + 1].text == "(")
     for (const auto& [word, function] : kFunctions) {
       if (!same_word(token.text, word)) continue;
       next();
       next();
       AggregatePlan::Aggregate aggregate{function, -1};
-      if (function == Function::kCount && take("*")) {
-        aggregate.function = Function::kCountRows;
+      if (function == SumFunction::kCount && take("*")) {
+        aggregate.function = SumFunction::kCountRows;
       } else {
         aggregate.argument = sum(true);
         if (aggregate.argument < 0) return -1;
         const Node& argument = node(aggregate.argument);
         if (argument.op == Op::kColumn && plan_->column(argument).type != ValueType::kInteger &&
-            function != Function::kCount) {
+            function != SumFunction::kCount) {
           refuse(fmt::format("{}() of \"{}\", which holds no whole numbers", word, plan_->column(argument).name));
           return -1;
         }

@@ -115,7 +115,7 @@ struct Desk {
       module->know(schema, store, relation);
       if (std::find(stores.begin(), stores.end(), store) == stores.end()) stores.push_back(store);
     }
-    for (const ResultTable& result : dialect.results) TACHO_TRY(module->add(schema, result));
+    for (const QueryTable& result : dialect.results) TACHO_TRY(module->add(schema, result));
     for (const View& view : dialect.views) {
       // The definition starts with the view's name: "kernel AS SELECT ...".
       const std::string prefix = schema == "main" ? "CREATE VIEW " : "CREATE VIEW " + schema + ".";

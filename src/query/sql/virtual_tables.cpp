@@ -26,7 +26,7 @@ struct Entry {
   std::string schema;
   std::shared_ptr<Store> store;
   Relation relation;
-  ResultTable result;
+  QueryTable result;
   bool is_result = false, is_virtual = true;
   // Results, filled when first read.
   bool computed = false;
@@ -578,7 +578,7 @@ void Module::know(const std::string& schema, std::shared_ptr<Store> store, Relat
   state_->entries.push_back(std::move(entry));
 }
 
-Status Module::add(const std::string& schema, ResultTable table) {
+Status Module::add(const std::string& schema, QueryTable table) {
   auto entry = std::make_unique<Entry>();
   entry->schema = schema;
   entry->is_result = true;

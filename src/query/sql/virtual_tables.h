@@ -23,7 +23,7 @@ class Module {
 
   /// Creates `schema`.relation; `schema` is "temp", "main" or the name of an attached database.
   Status add(const std::string& schema, std::shared_ptr<Store> store, Relation relation);
-  Status add(const std::string& schema, ResultTable table);
+  Status add(const std::string& schema, QueryTable table);
   /// Makes a relation known to find() only: SQLite has the table itself.
   void know(const std::string& schema, std::shared_ptr<Store> store, Relation relation);
 

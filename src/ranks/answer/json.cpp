@@ -82,7 +82,7 @@ void keep_most(const std::vector<Entry>& entries, const std::vector<size_t>& wei
 class Json {
  public:
   Json(const Job& job, const Report& report, const std::function<void(std::string_view)>& put,
-       const JsonOptions& options)
+       const RankJsonOptions& options)
       : job_(job),
         report_(report),
         options_(options),
@@ -317,7 +317,7 @@ class Json {
 
   const Job& job_;
   const Report& report_;
-  const JsonOptions& options_;
+  const RankJsonOptions& options_;
   report::DocumentStream out_;
   std::vector<bool> step_kept_, collective_kept_;  // that there is room for
 };
@@ -325,7 +325,7 @@ class Json {
 }  // namespace
 
 Status to_json(const Job& job, const Report& report, const std::function<void(std::string_view)>& put,
-               const JsonOptions& options) {
+               const RankJsonOptions& options) {
   return Json(job, report, put, options).all();
 }
 

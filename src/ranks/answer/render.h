@@ -10,7 +10,7 @@
 
 namespace tacho::ranks {
 
-struct TextOptions {
+struct RankTextOptions {
   size_t width = 80;  // 0 = any
   bool colour = false;
   size_t top = 16;          // rows of a table; 0 = all
@@ -18,16 +18,16 @@ struct TextOptions {
 };
 
 /// Sentences first, then the tables. Fails if there is no such step.
-Result<std::string> to_text(const Job& job, const Report& report, const TextOptions& options);
+Result<std::string> to_text(const Job& job, const Report& report, const RankTextOptions& options);
 
-struct JsonOptions {
+struct RankJsonOptions {
   int64_t zero = 0;  // ns of the common clock: the zero of all moments
   size_t most = 0;   // pairs of a rank and a step or collective, those with most waiting; 0 = all
 };
 /// tacho-ranks/1: everything, exact (docs/ranks.md), handed to `put` piece by piece; with arrivals where the report has
 /// details. Fails if temporary data cannot be read back.
 Status to_json(const Job& job, const Report& report, const std::function<void(std::string_view)>& put,
-               const JsonOptions& options = {});
+               const RankJsonOptions& options = {});
 
 /// For a page that shows a trace: the output of `tacho ranks INPUTS --output-format json --arrivals`, cut to the size
 /// of a page. Moments are ns after `t0`, a time of the trace that `tacho merge` makes of the inputs. Fails without a

@@ -23,7 +23,7 @@ std::string group_name(const Names& names, uint32_t communicator) {
 
 class Text {
  public:
-  Text(const Job& job, const Report& report, const TextOptions& options)
+  Text(const Job& job, const Report& report, const RankTextOptions& options)
       : job_(job), report_(report), options_(options), out_({.width = options.width, .colour = options.colour}) {}
   Result<std::string> all() {
     TACHO_TRY(choose_step());
@@ -283,14 +283,14 @@ class Text {
 
   const Job& job_;
   const Report& report_;
-  const TextOptions& options_;
+  const RankTextOptions& options_;
   const StepReport* step_ = nullptr;
   report::Sections out_;
 };
 
 }  // namespace
 
-Result<std::string> to_text(const Job& job, const Report& report, const TextOptions& options) {
+Result<std::string> to_text(const Job& job, const Report& report, const RankTextOptions& options) {
   return Text(job, report, options).all();
 }
 

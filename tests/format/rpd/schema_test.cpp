@@ -10,7 +10,7 @@ namespace {
 
 std::string schema(int version) {
   std::string sql = table_schema(version) + std::string(index_schema(version));
-  for (const ViewDefinition& view : views(version)) sql += "CREATE VIEW " + std::string(view.select) + ";\n";
+  for (const RpdView& view : views(version)) sql += "CREATE VIEW " + std::string(view.select) + ";\n";
   return sql;
 }
 

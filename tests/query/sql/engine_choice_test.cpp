@@ -53,7 +53,7 @@ class EngineChoice : public testing::Test {
     };
     for (const char* const name : {"call", "work"}) ASSERT_TRUE(module_->add("main", store_, table(name)));
     module_->know("main", store_, table("link"));
-    ASSERT_TRUE(module_->add("main", ResultTable{"sums", {{"total", ValueType::kInteger}}, {}, {}}));
+    ASSERT_TRUE(module_->add("main", QueryTable{"sums", {{"total", ValueType::kInteger}}, {}, {}}));
   }
   void TearDown() override { connection_.reset(); }
   Choice choose(const std::string& sql, bool in_place = true, bool by_columns = true) {

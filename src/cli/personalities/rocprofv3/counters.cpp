@@ -81,7 +81,7 @@ Result<std::vector<counter::Filter::Range>> parse_iterations(const std::vector<s
 
 }  // namespace
 
-Result<std::optional<CounterPlan>> plan_counters(const Given& given, const Job& job) {
+Result<std::optional<CounterPlan>> plan_counters(const Given& given, const InputJob& job) {
   std::vector<std::string> counters = given.list("pmc");
   for (const std::vector<std::string>& group : job.counter_groups)
     counters.insert(counters.end(), group.begin(), group.end());

@@ -24,7 +24,7 @@ struct CounterPlan {
 
 /// What --pmc (or pmc_groups) asks for, planned for this machine's device; nothing if neither is given. Fails on
 /// unknown counters, and if the counters of --pmc need more than one pass.
-Result<std::optional<CounterPlan>> plan_counters(const Given& given, const Job& job);
+Result<std::optional<CounterPlan>> plan_counters(const Given& given, const InputJob& job);
 
 /// Runs the command, writes its counters to `trace` and returns its exit code. `say` gets messages.
 tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,

@@ -20,8 +20,8 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t\r") - first + 1));
 }
 
-Result<std::vector<Job>> read_text(const std::string& path, const std::string& content) {
-  std::vector<Job> jobs;
+Result<std::vector<InputJob>> read_text(const std::string& path, const std::string& content) {
+  std::vector<InputJob> jobs;
   std::istringstream lines(content);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
@@ -36,7 +36,7 @@ Result<std::vector<Job>> read_text(const std::string& path, const std::string& c
     std::vector<std::string> counters;
     for (std::string word; words >> word;) counters.push_back(word);
     if (counters.empty()) return fail("{}:{}: pmc: names no counter", path, number);
-    Job& job = jobs.emplace_back();
+    InputJob& job = jobs.emplace_back();
     TACHO_TRY(job.given.set(*find_option("pmc"), std::move(counters), fmt::format("{}:{}: pmc", path, number)));
     job.folder = fmt::format("pmc_{}", jobs.size());
   }
@@ -59,9 +59,9 @@ Result<std::vector<std::string>> words_of_node(const YAML::Node& node, const std
   return words;
 }
 
-Result<Job> read_job(const std::string& path, const YAML::Node& node) {
+Result<InputJob> read_job(const std::string& path, const YAML::Node& node) {
   if (!node.IsMap()) return fail("{}: a job is a map of options", line_of(path, node));
-  Job job;
+  InputJob job;
   std::set<std::string> seen;
   for (const auto& entry : node) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
@@ -94,7 +94,7 @@ Result<Job> read_job(const std::string& path, const YAML::Node& node) {
   return job;
 }
 
-Result<std::vector<Job>> read_structured(const std::string& path, std::string content) {
+Result<std::vector<InputJob>> read_structured(const std::string& path, std::string content) {
   const bool json = path.ends_with(".json");
   // JSON is YAML except for tabs, which JSON allows between tokens and forbids inside strings.
   if (json) std::replace(content.begin(), content.end(), '\t', ' ');
@@ -106,10 +106,10 @@ Result<std::vector<Job>> read_structured(const std::string& path, std::string co
     for (const auto& entry : root)
       if (const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : ""; key != "jobs")
         return fail("{}: '{}' does not belong beside 'jobs'", line_of(path, entry.first), key);
-    std::vector<Job> jobs;
+    std::vector<InputJob> jobs;
     bool any_counters = false;
     for (const YAML::Node& node : list) {
-      TACHO_ASSIGN(Job job, read_job(path, node));
+      TACHO_ASSIGN(InputJob job, read_job(path, node));
       any_counters |= job.given.has("pmc") || !job.counter_groups.empty();
       jobs.push_back(std::move(job));
     }
@@ -123,7 +123,7 @@ Result<std::vector<Job>> read_structured(const std::string& path, std::string co
 
 }  // namespace
 
-Result<std::vector<Job>> read_input_file(const std::string& path) {
+Result<std::vector<InputJob>> read_input_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail("-i {}: {}", path, std::strerror(errno));
   std::ostringstream text;
@@ -131,7 +131,7 @@ Result<std::vector<Job>> read_input_file(const std::string& path) {
   return parse_input(path, std::move(text).str());
 }
 
-Result<std::vector<Job>> parse_input(const std::string& path, std::string content) {
+Result<std::vector<InputJob>> parse_input(const std::string& path, std::string content) {
   const bool text = path.ends_with(".txt");
   if (!text && !path.ends_with(".json") && !path.ends_with(".yaml") && !path.ends_with(".yml"))
     return fail("-i {}: the name must end in .txt, .yaml, .yml or .json", path);

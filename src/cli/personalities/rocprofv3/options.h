@@ -14,8 +14,8 @@
 namespace tacho::cli::rocprofv3 {
 
 using options::Given;
-using options::Kind;
 using options::Option;
+using options::OptionKind;
 
 /// The table.
 std::span<const Option> options_table();
@@ -31,15 +31,15 @@ struct CommandLine {
 Result<CommandLine> parse_command_line(int argc, char** argv);
 
 /// One run of the program: the options from one job of an input file, and where the results go.
-struct Job {
+struct InputJob {
   Given given;
   std::string folder;                                    // "pass_2", "pmc_1"; empty = the output folder itself
   std::vector<std::vector<std::string>> counter_groups;  // pmc_groups
 };
 /// Reads a .txt ("pmc: A B" per line), .yaml, .yml or .json ("jobs": [...]) file. Errors name file and line.
-Result<std::vector<Job>> read_input_file(const std::string& path);
+Result<std::vector<InputJob>> read_input_file(const std::string& path);
 /// The same for a file's content; `path` tells the kind and appears in the errors.
-Result<std::vector<Job>> parse_input(const std::string& path, std::string content);
+Result<std::vector<InputJob>> parse_input(const std::string& path, std::string content);
 
 std::string help_text();
 

@@ -60,8 +60,8 @@ int restarts() {
   return text != nullptr ? std::max(0, std::atoi(text)) : 0;
 }
 
-Place place_of(const std::string& directory, const std::string& file, const std::string& pass,
-               const PlaceholderFacts& process) {
+OutputPlace place_of(const std::string& directory, const std::string& file, const std::string& pass,
+                     const PlaceholderFacts& process) {
   if (directory.empty() && file.empty()) return {pass, fmt::format("{}", process.pid)};
   const fs::path path =
       fs::path(expanded(directory, process)) / pass / expanded(file.empty() ? "%hostname%/%pid%" : file, process);

@@ -24,13 +24,13 @@ int restarts();
 PlaceholderFacts facts_of(const trace::Trace& trace, int64_t process, const std::vector<std::string>& command);
 PlaceholderFacts facts_before_start(const std::vector<std::string>& command);
 
-struct Place {
+struct OutputPlace {
   std::string folder;  // empty = the current one
   std::string prefix;
 };
 /// Folder and prefix of a process's files. `directory` and `file` are -d and -o, empty if not given; `pass` is a job's
 /// folder, empty for none.
-Place place_of(const std::string& directory, const std::string& file, const std::string& pass,
-               const PlaceholderFacts& process);
+OutputPlace place_of(const std::string& directory, const std::string& file, const std::string& pass,
+                     const PlaceholderFacts& process);
 
 }  // namespace tacho::cli::rocprofv3

@@ -349,7 +349,7 @@ Status remark_on_ignored(const Given& given, Plan& plan) {
   TACHO_TRY(check_thread_trace(given));
   for (const Option& option : options_table())
     if ((option.name.starts_with("att") && option.name != "attach") || option.name == "advanced-thread-trace")
-      if (option.kind == Kind::kFlag ? given.on(option.name) : given.has(option.name)) {
+      if (option.kind == OptionKind::kFlag ? given.on(option.name) : given.has(option.name)) {
         remark(fmt::format("--{}: no device that tacho traces gives thread traces; "
                            "the option is accepted and records nothing",
                            option.name));
@@ -380,7 +380,7 @@ Status remark_on_ignored(const Given& given, Plan& plan) {
   return {};
 }
 
-Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std::string>& command) {
+Result<Plan> make_plan(const Given& given, const InputJob& job, const std::vector<std::string>& command) {
   Plan plan;
   plan.launch.command = command;
   const std::string level = given.value("log-level", "warning");
@@ -425,7 +425,7 @@ bool ours(const std::string& name) {
 }
 
 // True if files with this prefix exist.
-bool taken(const Place& place) {
+bool taken(const OutputPlace& place) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(place.folder.empty() ? "." : place.folder, ignored)) {
     const std::string name = entry.path().filename().string();
@@ -435,8 +435,8 @@ bool taken(const Place& place) {
 }
 
 // Where a process's files should go. Ranks of one job never share a name.
-Place wanted_place(const Plan& plan, const PlaceholderFacts& facts) {
-  Place place = place_of(plan.directory, plan.file, plan.pass, facts);
+OutputPlace wanted_place(const Plan& plan, const PlaceholderFacts& facts) {
+  OutputPlace place = place_of(plan.directory, plan.file, plan.pass, facts);
   if (!plan.directory.empty() || !plan.file.empty()) {
     const std::string text = plan.directory + "/" + (plan.file.empty() ? "%hostname%/%pid%" : plan.file);
     if (const int64_t rank = missing_rank(text, facts); rank >= 0) place.prefix += fmt::format("_{}", rank);
@@ -456,10 +456,10 @@ Result<std::string> prepare_outputs(Plan& plan) {
     if (!differs_by_process(plan.directory)) folder = (fs::path(expanded(plan.directory, facts)) / plan.pass).string();
     TACHO_TRY(check_writable(folder));
     if (!differs_by_process(plan.directory) && !differs_by_process(file)) {
-      const Place place = wanted_place(plan, facts);
+      const OutputPlace place = wanted_place(plan, facts);
       TACHO_TRY(check_writable(place.folder));
       // The files are from the same job before it was requeued, so this attempt gets a number.
-      Place again = place;
+      OutputPlace again = place;
       for (int attempt = restarts(); attempt > 0 && !plan.options.overwrite && taken(again); ++attempt) {
         plan.attempt = fmt::format(".{}", attempt);
         again.prefix = place.prefix + plan.attempt;
@@ -497,10 +497,10 @@ Result<std::string> prepare_outputs(Plan& plan) {
 std::string config_text(const Given& given, const Plan& plan) {
   JsonValue options = JsonValue::object({}), formats = JsonValue::list(), records = JsonValue::list();
   for (const auto& [name, words] : given.all()) {
-    const Kind kind = find_option(name)->kind;
-    options.set(name, kind == Kind::kFlag    ? JsonValue(words.front() == "1")
-                      : kind == Kind::kValue ? JsonValue(words.front())
-                                             : JsonValue::list_of(words));
+    const OptionKind kind = find_option(name)->kind;
+    options.set(name, kind == OptionKind::kFlag    ? JsonValue(words.front() == "1")
+                      : kind == OptionKind::kValue ? JsonValue(words.front())
+                                                   : JsonValue::list_of(words));
   }
   for (const format::Writer* writer : plan.writers) formats.add(std::string_view(writer->name));
   for (const Source& source : kSources)
@@ -524,7 +524,7 @@ Status write_text(const std::string& path, std::string_view text, bool overwrite
 
 // Finds a prefix that no file has and no other process is about to use, so that no record is lost to a clash: first the
 // wanted one, then with the pid, then with numbers. The claim holds it until the files exist.
-NameClaim claim_prefix(Place& place, int64_t pid, bool overwrite, bool as_wanted) {
+NameClaim claim_prefix(OutputPlace& place, int64_t pid, bool overwrite, bool as_wanted) {
   const std::string wanted = place.prefix;
   for (int i = as_wanted ? -1 : 0;; ++i) {
     place.prefix = i < 0    ? wanted
@@ -540,7 +540,7 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
   const auto processes = processes_with_records(trace, plan.options);
   for (const int64_t process : processes) {
     const PlaceholderFacts facts = facts_of(trace, process, plan.launch.command);
-    Place place = wanted_place(plan, facts);
+    OutputPlace place = wanted_place(plan, facts);
     if (!place.folder.empty()) TACHO_TRY(create_folders(place.folder));
     const std::string wanted = place.prefix;
     // A later process of this run must not replace the files of the first one.
@@ -724,7 +724,7 @@ int run(int argc, char** argv) {
     report::print("\nCounters\n{}", available_counters());
     return kOk;
   }
-  std::vector<Job> jobs(1);
+  std::vector<InputJob> jobs(1);
   if (line->given.has("input")) {
     auto read = read_input_file(line->given.value("input"));
     if (!read) return complain(kOwnError, read.error().message);
@@ -739,7 +739,7 @@ int run(int argc, char** argv) {
   }
   // Checks every job before running the first one.
   std::vector<std::pair<Given, Plan>> plans;
-  for (const Job& job : jobs) {
+  for (const InputJob& job : jobs) {
     Given given = line->given;
     if (const Status merged = given.merge(job.given, line->given.value("input")); !merged)
       return complain(kOwnError, merged.error().message);

@@ -207,6 +207,10 @@ Status copy_folder(const std::string& from, const std::string& to) {
 
 }  // namespace
 
+bool holds_counters(const std::string& path) {
+  return what_holds(path) == Holds::kCounters;
+}
+
 ForeignCounters find_foreign_counters(const std::string& folder) {
   ForeignCounters found;
   std::error_code error;

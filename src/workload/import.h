@@ -10,6 +10,9 @@
 
 namespace tacho::workload {
 
+/// Whether a CSV file has counters of kernels, by its header.
+bool holds_counters(const std::string& path);
+
 /// Files with counters under a folder, to four levels below it.
 struct ForeignCounters {
   std::vector<std::string> passes;   ///< counter files, one a pass, in natural order

@@ -165,23 +165,19 @@ class Order(FieldCase):
 class ShapeOfARow(FieldCase):
     """Cells are counted against the header, and a schema that is not known is named."""
 
-    @unittest.expectedFailure
     def test_a_comma_in_a_name_without_quotes(self):
         (row,) = self.table("csv_unquoted_name_kernel_trace.csv", "kernel").values()
         self.assertEqual((row["TotalDurationNs"], row["Calls"]), (2_000, 5))
         self.assertEqual(row["Name"], "void add<int, float>(int*)")
 
-    @unittest.expectedFailure
     def test_rows_shorter_than_the_header(self):
         rows = self.query("rocprofv2_header21_rows19.csv", "select duration from tacho.dispatch")
         self.assertEqual(rows, [[400]] * 5)
 
-    @unittest.expectedFailure
     def test_times_that_pandas_wrote(self):
         rows = self.query("csv_float_times_kernel_trace.csv", "select start, duration from tacho.dispatch order by start")
         self.assertEqual([duration for _, duration in rows], [400] * 5)
 
-    @unittest.expectedFailure
     def test_a_folder_of_rocprofv2(self):
         self.tacho("import", FILES / "rocprofv2_folder", "-o", "t.tacho")
         (rows,) = self.query(self.folder / "t.tacho", "select count(*) from tacho.dispatch")

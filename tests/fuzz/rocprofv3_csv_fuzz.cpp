@@ -32,6 +32,12 @@ constexpr const char* kSeeds[] = {
     ""
     "1,1,\"Agent 4\",1,77,78,1024,12,\"vcopy\",64,0,0,8,4,16,\"SQ_WAVES\",16.5,100,250\n1,1,\"Agent "
     "4\",1,77,78,1024,12,\"vcopy\",64,0,0,8,4,16,\"GRBM_COUNT\",1e9,100,250\n",
+    // Commas without quotes, an index without a name, floating-point numbers, cut rows.
+    "Kind,Agent_Id,Dispatch_Id,Kernel_Name,Start_Timestamp,End_Timestamp\nK,Agent 4,1,void add<int, "
+    "float>(int*),100,200\n0,K,Agent 4,2,k,100.0,2e2\nK,Agent 4,3,k,0,0\nK,Agent 4,4,k,1,000,2,000\nK,Agent 4,nan,k,5",
+    // rocprof v2's header of 21 with rows of 19.
+    "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,sgpr,wave_size,sig,obj,"
+    "DispatchNs,BeginNs,EndNs,CompleteNs\n\n0,\"k\",4,1,0,900,901,1024,256,0,0,64,0,32,64,0,0x7f0,1000,1400\n",
 };
 
 }  // namespace

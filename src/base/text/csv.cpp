@@ -41,6 +41,7 @@ std::string_view trimmed(std::string_view text) {
 struct CsvReader::Source {
   int fd = -1;
   gzFile gz = nullptr;
+  ByteInput bytes;
 
   Source() = default;
   Source(const Source&) = delete;
@@ -77,6 +78,14 @@ Result<CsvReader> CsvReader::open(const std::string& path) {
   return reader;
 }
 
+CsvReader CsvReader::from_bytes(ByteInput bytes, std::string name) {
+  CsvReader reader;
+  reader.name_ = std::move(name);
+  reader.source_ = std::make_unique<Source>();
+  reader.source_->bytes = std::move(bytes);
+  return reader;
+}
+
 CsvReader CsvReader::from_text(std::string text, std::string name) {
   CsvReader reader;
   reader.name_ = std::move(name);
@@ -92,7 +101,7 @@ uint64_t CsvReader::row_bound() {
     for (size_t i = begin_; i < end_; ++i) rows += buffer_[i] == '\n' ? 1U : 0U;
     return rows;
   }
-  if (source_->gz != nullptr) return 0;
+  if (source_->gz != nullptr || source_->bytes) return 0;
   std::vector<char> chunk(kChunk);
   for (off_t at = 0;;) {
     const ssize_t got = ::pread(source_->fd, chunk.data(), chunk.size(), at);
@@ -122,6 +131,12 @@ Status CsvReader::refill() {
   const size_t chunk = buffer_.empty() ? std::min<size_t>(kChunk, 16384) : kChunk;
   if (buffer_.size() < end_ + chunk) buffer_.resize(std::max(buffer_.size() * 2, end_ + chunk));
   const size_t room = std::min(buffer_.size() - end_, size_t{1} << 20);
+  if (source_->bytes) {
+    TACHO_ASSIGN(const size_t got, source_->bytes(buffer_.data() + end_, room));
+    end_ += got;
+    finished_ = got == 0;
+    return {};
+  }
   if (source_->gz != nullptr) {
     const int got = gzread(source_->gz, buffer_.data() + end_, static_cast<unsigned>(room));
     int code = Z_OK;

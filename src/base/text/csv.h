@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ class CsvReader {
 
   /// Fails if the file cannot be read or is a folder; the error names it.
   static Result<CsvReader> open(const std::string& path);
+  /// Reads what `bytes` gives: called with a buffer and its size, it returns how many bytes it put there, 0 at the end.
+  using ByteInput = std::function<Result<size_t>(char*, size_t)>;
+  static CsvReader from_bytes(ByteInput bytes, std::string name);
   /// Reads from memory; messages call it `name`.
   static CsvReader from_text(std::string text, std::string name);
 
@@ -38,7 +42,7 @@ class CsvReader {
   bool unterminated() const { return unterminated_; }
   const std::string& name() const { return name_; }
 
-  /// At least the number of records in a plain file (its newlines + 1); 0 = unknown (gzip).
+  /// At least the number of records in a plain file (its newlines + 1); 0 = unknown (gzip, from_bytes).
   uint64_t row_bound();
 
  private:

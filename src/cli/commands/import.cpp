@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "analysis/trim.h"
 #include "base/files/temporary.h"
@@ -16,6 +15,8 @@
 #include "cli/shared/command_line.h"
 #include "format/format.h"
 #include "format/rocprof_v1/rocprof_v1.h"
+#include "format/rocprofv3_csv/rocprofv3_csv.h"
+#include "format/source/source.h"
 #include "report/output.h"
 
 namespace tacho::cli {
@@ -29,12 +30,8 @@ bool has_ending(std::string_view name, std::initializer_list<std::string_view> e
 
 // True for the JSON of rocprof v1, whatever its name.
 bool is_rocprof_json(const std::string& path) {
-  if (!has_ending(path, {".json", ".json.gz"})) return false;
-  std::ifstream file(path, std::ios::binary);
-  std::string head(4096, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  return format::rocprof_v1::accepts(path, head, false);
+  if (!has_ending(path, {".json", ".json.gz", ".json.zst"})) return false;
+  return format::rocprof_v1::accepts(path, format::source::peek(path).text, false);
 }
 
 // Without X.csv beside an X.json of rocprof v1: it has the same kernels.
@@ -57,6 +54,13 @@ std::vector<std::string> find_traces(const std::string& folder, const workload::
   };
   const auto csv = std::find_if(format::readers().begin(), format::readers().end(),
                                 [](const format::Reader& reader) { return reader.name == "rocprofv3 csv"; });
+  // By its header, whatever its name; not beside counters, whose tool leaves lists of kernels, too.
+  const auto is_csv_trace = [&](const std::string& path) {
+    return has_ending(path, {".csv", ".csv.gz", ".csv.zst"}) && csv != format::readers().end() &&
+           std::none_of(counters.passes.begin(), counters.passes.end(),
+                        [&](const std::string& pass) { return folder_of(pass) == folder_of(path); }) &&
+           csv->accepts(path, format::source::peek(path).text, false);
+  };
   const auto look = [&](const auto& self, const std::string& where, int depth, bool within_set) -> void {
     if (std::find(counters.folders.begin(), counters.folders.end(), where) != counters.folders.end()) return;
     std::vector<std::string> below, traces;
@@ -66,9 +70,10 @@ std::vector<std::string> find_traces(const std::string& folder, const workload::
       const std::string path = entry.path().string(), name = entry.path().filename().string();
       if (entry.is_directory(ignored))
         below.push_back(path);
-      else if (name.ends_with("_trace.csv") || (name.ends_with(".csv") && name.find("_trace_") != std::string::npos))
+      else if (format::rocprofv3_csv::is_part_of_folder(name))
         set = true;
-      else if ((has_ending(name, {".db", ".rpd", ".tacho", "_results.json", "_results.json.gz", "results.csv"}) &&
+      else if (is_csv_trace(path) ||
+               (has_ending(name, {".db", ".rpd", ".tacho", "_results.json", "_results.json.gz", "results.csv"}) &&
                 !is_counters(path) && format::open_any(path)) ||
                is_rocprof_json(path))
         traces.push_back(path);

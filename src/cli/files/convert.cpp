@@ -1,7 +1,6 @@
 // Converts outputs to the format of their name (convert.h).
 #include "cli/files/convert.h"
 
-#include <cstdio>
 #include <filesystem>
 
 #include "analysis/trim.h"
@@ -10,6 +9,7 @@
 #include "cli/files/writer_names.h"
 #include "format/format.h"
 #include "format/rpd/rpd.h"
+#include "format/source/source.h"
 
 namespace tacho::cli {
 
@@ -72,12 +72,7 @@ bool same_file(const std::string& a, const std::string& b) {
 }
 
 bool is_rpd(const std::string& path) {
-  std::FILE* const file = std::fopen(path.c_str(), "rbe");
-  if (file == nullptr) return false;
-  char head[4096];
-  const size_t got = std::fread(head, 1, sizeof head, file);
-  std::fclose(file);
-  return format::rpd::accepts(path, {head, got}, false);
+  return format::rpd::accepts(path, format::source::peek(path).text, false);
 }
 
 }  // namespace tacho::cli

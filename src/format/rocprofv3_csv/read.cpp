@@ -2,8 +2,6 @@
 #include <tsl/robin_map.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <vector>
@@ -13,9 +11,13 @@
 #include "base/number_map.h"
 #include "base/text/csv.h"
 #include "event/times.h"
+#include "format/import/times.h"
+#include "format/import/words.h"
+#include "format/rocprofv3_csv/csv_rows.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/shared/rocprof_words.h"
 #include "walk/names/names.h"
+#include "workload/import.h"
 
 namespace tacho::format::rocprofv3_csv {
 namespace {
@@ -26,7 +28,6 @@ using event::kUnknown;
 using event::Table;
 namespace row = event::row;
 
-constexpr int64_t kEarliest = -event::kFarthestTime, kLatest = event::kFarthestTime;
 constexpr size_t kMostFiles = 100'000;
 
 enum class Kind {
@@ -67,6 +68,8 @@ constexpr Ending kOlderBeginnings[] = {
 // The kind of a file by its name, and what it shares with the other files of its process: their prefix, or for rocprof
 // v2's files what they end in.
 Kind kind_of(std::string_view name, std::string_view& prefix) {
+  for (const std::string_view packed : {".gz", ".zst"})
+    if (name.ends_with(packed)) name.remove_suffix(packed.size());
   for (const Ending& beginning : kOlderBeginnings) {
     if (!name.starts_with(beginning.text) || !name.ends_with(".csv")) continue;
     prefix = name.substr(beginning.text.size());
@@ -88,13 +91,14 @@ Kind kind_of(std::string_view name, std::string_view& prefix) {
   return Kind::kNone;
 }
 
-// The kind of a single file with any name, from its header.
+// The kind of a single file with any name, from its header. One time is enough: require() names the other.
 Kind kind_of_header(const std::vector<std::string>& columns) {
   const auto has = [&](std::string_view name) {
     return std::find(columns.begin(), columns.end(), name) != columns.end();
   };
   if (has("Counter_Name") && has("Counter_Value") && has("Dispatch_Id")) return Kind::kCounters;
-  if (!has("Start_Timestamp") || !has("End_Timestamp")) return Kind::kNone;
+  if (has("ROCTX_ID") && has("Message")) return Kind::kRanges;
+  if (!has("Start_Timestamp") && !has("End_Timestamp")) return Kind::kNone;
   if (has("Kernel_Name") && !has("Domain")) return Kind::kKernels;
   if (has("Domain") && has("Operation")) return Kind::kWork;
   if (has("Domain") && has("Function")) return Kind::kCalls;
@@ -104,134 +108,63 @@ Kind kind_of_header(const std::vector<std::string>& columns) {
   return has("Kind") && has("Size_Bytes") ? Kind::kFills : Kind::kNone;
 }
 
-// A whole number, also in hexadecimal with 0x. Numbers above 2^63 wrap, like the ids of queues and memory.
-bool whole(std::string_view text, int64_t& value) {
-  int base = 10;
-  if (text.starts_with("0x") || text.starts_with("0X")) {
-    text.remove_prefix(2);
-    base = 16;
+Status require(const CsvRows& rows, Kind kind) {
+  switch (kind) {
+    case Kind::kKernels:
+      return rows.require("a kernel trace", {"Kernel_Name", "Start_Timestamp", "End_Timestamp"});
+    case Kind::kCopies:
+      return rows.require("a trace of copies", {"Direction", "Start_Timestamp", "End_Timestamp"});
+    case Kind::kFills:
+      return rows.require("a trace of fills", {"Start_Timestamp", "End_Timestamp"});
+    case Kind::kAllocations:
+    case Kind::kScratch:
+    case Kind::kWork:
+      return rows.require("a trace of operations", {"Operation", "Start_Timestamp", "End_Timestamp"});
+    case Kind::kCalls:
+      return rows.require("a trace of calls", {"Domain", "Function", "Start_Timestamp", "End_Timestamp"});
+    case Kind::kCounters:
+      return rows.require("a file of counters", {"Counter_Name", "Counter_Value", "Dispatch_Id"});
+    case Kind::kAgents:
+      return rows.require("a list of agents", {"Node_Id"});
+    case Kind::kRanges:
+      return rows.require("a trace of ROCTx", {"ROCTX_ID", "Message", "Timestamp"});
+    case Kind::kNone:
+      break;
   }
-  const char* const end = text.data() + text.size();
-  if (base == 10 && text.starts_with('-')) {
-    const auto parsed = std::from_chars(text.data(), end, value);
-    return parsed.ec == std::errc() && parsed.ptr == end;
-  }
-  uint64_t number = 0;
-  const auto parsed = std::from_chars(text.data(), end, number, base);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return false;
-  value = static_cast<int64_t>(number);
-  return true;
+  return {};
 }
 
-// What rocprof v1 and v2 call rocprofv3's columns, in their results.csv: one row a kernel.
-constexpr std::pair<std::string_view, std::string_view> kOlderColumns[] = {
-    {"KernelName", "Kernel_Name"},
-    {"BeginNs", "Start_Timestamp"},
-    {"EndNs", "End_Timestamp"},
-    {"gpu-id", "Gpu_Id"},
-    {"GPU_ID", "Gpu_Id"},
-    {"queue-id", "Queue_Id"},
-    {"Queue_ID", "Queue_Id"},
-    {"pid", "Process_Id"},
-    {"PID", "Process_Id"},
-    {"Index", "Dispatch_Id"},
-    {"Dispatch_ID", "Dispatch_Id"},
-    {"grd", "Grid_Size"},
-    {"wgr", "Workgroup_Size"},
-    {"lds", "LDS_Block_Size"},
-    {"LDS_Per_Workgroup", "LDS_Block_Size"},
-    {"scr", "Scratch_Size"},
-    {"Scratch_Per_Workitem", "Scratch_Size"},
-    {"vgpr", "VGPR_Count"},
-    {"arch_vgpr", "VGPR_Count"},
-    {"Arch_VGPR", "VGPR_Count"},
-    {"accum_vgpr", "Accum_VGPR_Count"},
-    {"Accum_VGPR", "Accum_VGPR_Count"},
-    {"sgpr", "SGPR_Count"},
-    {"SGPR", "SGPR_Count"},
-    {"Correlation_ID", "Correlation_Id"},
-    {"Stop_Timestamp", "End_Timestamp"},
-    {"TID", "Thread_Id"},
-};
-
-std::string_view column_name(std::string_view name) {
-  for (const auto& [older, ours] : kOlderColumns)
-    if (older == name) return ours;
-  return name;
+Table table_of(Kind kind) {
+  switch (kind) {
+    case Kind::kCopies:
+      return Table::kCopy;
+    case Kind::kFills:
+      return Table::kFill;
+    case Kind::kAllocations:
+    case Kind::kScratch:
+      return Table::kAllocation;
+    case Kind::kCalls:
+      return Table::kApi;
+    case Kind::kCounters:
+      return Table::kCounterValue;
+    case Kind::kRanges:
+      return Table::kMarker;
+    default:
+      return Table::kDispatch;
+  }
 }
-
-// Without the suffixes of code objects' symbols, which rocprof v1 leaves in place.
-std::string_view kernel_name(std::string_view name) {
-  for (const std::string_view suffix : {" [clone .kd]", " (.kd)", ".kd"})
-    if (name.size() > suffix.size() && name.ends_with(suffix)) name.remove_suffix(suffix.size());
-  return name;
-}
-
-// One file's rows with their columns by name.
-class Rows {
- public:
-  static Result<Rows> open(const std::string& path) {
-    TACHO_ASSIGN(CsvReader reader, CsvReader::open(path));
-    Rows rows(std::move(reader));
-    TACHO_ASSIGN(const bool any, rows.reader_.next(rows.fields_));
-    if (!any) return fail("{}: it is empty: not one of rocprofv3's files", path);
-    for (const std::string_view name : rows.fields_) rows.columns_.emplace_back(column_name(name));
-    return rows;
-  }
-  const std::vector<std::string>& columns() const { return columns_; }
-  const std::string& name() const { return reader_.name(); }
-  /// Index of a column; -1 if the file has none of that name.
-  int column(std::string_view name) const {
-    const auto found = std::find(columns_.begin(), columns_.end(), name);
-    return found == columns_.end() ? -1 : static_cast<int>(found - columns_.begin());
-  }
-  Result<int> required(std::string_view name) const {
-    const int at = column(name);
-    if (at < 0) return fail("{}: its header has no column {}: not one of rocprofv3's files", reader_.name(), name);
-    return at;
-  }
-  Result<bool> next() {
-    for (;;) {
-      TACHO_ASSIGN(const bool more, reader_.next(fields_));
-      // rocprof v2 has an empty line behind the header.
-      if (!more || fields_.size() > 1 || columns_.size() == 1 || !fields_[0].empty()) return more;
-    }
-  }
-  std::string_view text(int column) const {
-    return column >= 0 && static_cast<size_t>(column) < fields_.size() ? fields_[static_cast<size_t>(column)]
-                                                                       : std::string_view();
-  }
-  int64_t number(int column, int64_t missing = kUnknown) const {
-    int64_t value;
-    const std::string_view cell = text(column);
-    return !cell.empty() && whole(cell, value) ? value : missing;
-  }
-
- private:
-  explicit Rows(CsvReader reader) : reader_(std::move(reader)) {}
-  CsvReader reader_;
-  std::vector<std::string_view> fields_;
-  std::vector<std::string> columns_;
-};
 
 struct Set {
   std::string host;  // the folder's name, if it is one level below the given one
   std::vector<std::pair<Kind, std::string>> files;
 };
 
+// The words of rocprofv3 and tacho's own files, or those of another version.
 Domain domain_named(std::string_view name) {
   for (int64_t i = 0; i < static_cast<int64_t>(Domain::kEnd); ++i)
     if (const auto domain = static_cast<Domain>(i); domain != Domain::kUnknown && api_domain_name(domain) == name)
       return domain;
-  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  if (has("HIP_COMPILER")) return Domain::kHipCompiler;
-  if (has("HIP")) return Domain::kHipRuntime;
-  if (has("HSA")) return Domain::kHsa;
-  if (has("RCCL")) return Domain::kRccl;
-  if (has("OPENCL")) return Domain::kOpenCL;
-  if (has("CUDA_DRIVER")) return Domain::kCudaDriver;
-  if (has("CUDA")) return Domain::kCudaRuntime;
-  return Domain::kUnknown;
+  return imported::domain_of_word(name);
 }
 
 class Reader {
@@ -248,7 +181,11 @@ class Reader {
                             Kind::kAllocations, Kind::kScratch, Kind::kCounters, Kind::kRanges})
       for (const auto& [of, path] : set_.files)
         if (of == kind) TACHO_TRY(read(kind, path));
-    return {};
+    TACHO_TRY(call_ends_.finish());
+    return unmeasured_.finish(writer_, [this](int64_t, int64_t correlation) {
+      const auto* const call = call_ends_.find(correlation);
+      return call == nullptr ? kUnknown : call->value;
+    });
   }
 
  private:
@@ -257,7 +194,12 @@ class Reader {
   };
 
   Status read(Kind kind, const std::string& path) {
-    TACHO_ASSIGN(Rows rows, Rows::open(path));
+    TACHO_ASSIGN(CsvRows rows, CsvRows::open(path));
+    TACHO_TRY(require(rows, kind));
+    TACHO_TRY(rows_of(rows, kind));
+    return rows.finish(writer_, table_of(kind));
+  }
+  Status rows_of(CsvRows& rows, Kind kind) {
     switch (kind) {
       case Kind::kAgents:
         return agents(rows);
@@ -328,7 +270,7 @@ class Reader {
 
   // "Agent 4" (the logical number, or the absolute one with --agent-index absolute), "GPU 0", or a bare number.
   int64_t device(std::string_view label) {
-    if (label.empty()) return 0;
+    if (label.empty() || label == "nan") return 0;
     const auto known = devices_.find(std::string(label));
     if (known != devices_.end()) return known->second;
     int64_t number = 0, row = 0;
@@ -355,8 +297,8 @@ class Reader {
     return row;
   }
 
-  Status agents(Rows& rows) {
-    TACHO_ASSIGN(const int node, rows.required("Node_Id"));
+  Status agents(CsvRows& rows) {
+    const int node = rows.column("Node_Id");
     const int logical = rows.column("Logical_Node_Id"), type = rows.column("Agent_Type"), name = rows.column("Name"),
               vendor = rows.column("Vendor_Name"), product = rows.column("Product_Name"),
               model = rows.column("Model_Name");
@@ -387,38 +329,43 @@ class Reader {
 
   // What happened
 
-  Result<Times> times_of(const Rows& rows) {
-    TACHO_ASSIGN(const int start, rows.required("Start_Timestamp"));
-    TACHO_ASSIGN(const int end, rows.required("End_Timestamp"));
-    return Times{start, end};
-  }
+  static Times times_of(const CsvRows& rows) { return {rows.column("Start_Timestamp"), rows.column("End_Timestamp")}; }
   // False, after counting the row as lost, if its start is impossible. An empty end means it never ended.
-  bool span(const Rows& rows, const Times& times, Table table, int64_t& start, int64_t& duration) {
-    start = rows.number(times.start);
-    const int64_t end = rows.number(times.end);
-    const bool open = rows.text(times.end).empty();
-    if (start < kEarliest || start > kLatest || (!open && (end < kEarliest || end > kLatest))) {
-      writer_.lose(0, table, event::LossReason::kBadInput, 1);
+  bool span(CsvRows& rows, const Times& times, Table table, int64_t& start, int64_t& duration) {
+    bool started, ended;
+    start = rows.time(times.start, started);
+    const int64_t end = rows.time(times.end, ended);
+    const imported::SpanRead read = imported::span_of(start, end);
+    if (read.verdict == imported::SpanRead::Verdict::kBad || (ended && end == kUnknown)) {
+      rows.refuse_time(start == kUnknown || !event::is_time(start) ? times.start : times.end);
       return false;
     }
-    duration = open ? kUnknown : event::duration_between(start, end);
-    if (!open && duration == kUnknown) writer_.lose(0, table, event::LossReason::kClockOrder, 1);
+    duration = read.duration;
+    if (read.verdict == imported::SpanRead::Verdict::kDisordered)
+      writer_.lose(0, table, event::LossReason::kClockOrder, 1);
     return true;
   }
+  // Device work that was not measured waits for the other times.
+  template <typename Row>
+  void add_work(const Row& row) {
+    if (imported::UnmeasuredRows::looks_so(row.start, row.duration)) return unmeasured_.take(row);
+    unmeasured_.saw(row.start, row.duration);
+    writer_.add(row);
+  }
   template <typename Each>
-  Status each(Rows& rows, Each row) {
+  Status each(CsvRows& rows, Each row) {
     for (;;) {
       TACHO_ASSIGN(const bool more, rows.next());
       if (!more) return {};
       row();
     }
   }
-  static int64_t correlation_of(const Rows& rows, int column) { return rows.number(column, 0); }
+  static int64_t correlation_of(const CsvRows& rows, int column) { return rows.number(column, 0); }
 
-  Status calls(Rows& rows) {
-    TACHO_ASSIGN(const int domain, rows.required("Domain"));
-    TACHO_ASSIGN(const int function, rows.required("Function"));
-    TACHO_ASSIGN(const Times times, times_of(rows));
+  Status calls(CsvRows& rows) {
+    const int domain = rows.column("Domain");
+    const int function = rows.column("Function");
+    const Times times = times_of(rows);
     const int pid = rows.column("Process_Id"), tid = rows.column("Thread_Id"),
               correlation = rows.column("Correlation_Id");
     return each(rows, [&] {
@@ -439,6 +386,9 @@ class Reader {
       const auto [known, fresh] = domains_.try_emplace(std::string(rows.text(domain)), Domain::kUnknown);
       if (fresh) known->second = domain_named(rows.text(domain));
       const int64_t called = writer_.dimension(row::Function{.name = name, .domain = known->second});
+      unmeasured_.saw(start, duration);
+      if (const int64_t cause = correlation_of(rows, correlation); cause != 0)
+        call_ends_.add(cause, start + std::max<int64_t>(duration, 0));
       writer_.add(row::Api{.track = track,
                            .start = start,
                            .duration = duration,
@@ -451,7 +401,7 @@ class Reader {
   struct Shape {
     int kernel, lds, scratch, vgpr, agpr, sgpr, group[3], grid[3];
   };
-  static Shape shape_of(const Rows& rows) {
+  static Shape shape_of(const CsvRows& rows) {
     Shape shape = {rows.column("Kernel_Name"),
                    rows.column("LDS_Block_Size"),
                    rows.column("Scratch_Size"),
@@ -464,12 +414,12 @@ class Reader {
     if (shape.grid[0] < 0) shape.grid[0] = rows.column("Grid_Size");
     return shape;
   }
-  int64_t kernel_row(const Rows& rows, const Shape& shape) {
+  int64_t kernel_row(const CsvRows& rows, const Shape& shape) {
     const auto cell = [&](int at, int64_t missing) { return rows.number(at, missing); };
     const auto side = [&](const int(&at)[3], int i) {
       return cell(at[i], i > 0 && at[0] >= 0 && rows.number(at[0]) != kUnknown ? 1 : kUnknown);
     };
-    return writer_.dimension(row::Kernel{.name = writer_.string(kernel_name(rows.text(shape.kernel))),
+    return writer_.dimension(row::Kernel{.name = writer_.string(imported::kernel_of_symbol(rows.text(shape.kernel))),
                                          .kind = event::DispatchKind::kKernel,
                                          .grid_x = side(shape.grid, 0),
                                          .grid_y = side(shape.grid, 1),
@@ -484,10 +434,8 @@ class Reader {
                                          .private_bytes = cell(shape.scratch, kUnknown)});
   }
 
-  Status kernels(Rows& rows) {
-    TACHO_ASSIGN(const int name, rows.required("Kernel_Name"));
-    (void)name;
-    TACHO_ASSIGN(const Times times, times_of(rows));
+  Status kernels(CsvRows& rows) {
+    const Times times = times_of(rows);
     const Shape shape = shape_of(rows);
     const int agent = rows.column("Agent_Id"), queue = rows.column("Queue_Id"), stream = rows.column("Stream_Id"),
               id = rows.column("Dispatch_Id"), correlation = rows.column("Correlation_Id"),
@@ -499,20 +447,20 @@ class Reader {
           agent < 0 && gpu >= 0 ? device(fmt::format("Agent {}", rows.text(gpu))) : device(rows.text(agent));
       const int64_t track = queue_track(process(rows.number(pid)), on, rows.number(queue), rows.number(stream));
       const int64_t number = rows.number(id), ordinal = number == kUnknown ? kUnknown : number - 1;
-      writer_.add(row::Dispatch{.track = track,
-                                .start = start,
-                                .duration = duration,
-                                .dim = kernel_row(rows, shape),
-                                .correlation = correlation_of(rows, correlation),
-                                .ordinal = ordinal});
+      add_work(row::Dispatch{.track = track,
+                             .start = start,
+                             .duration = duration,
+                             .dim = kernel_row(rows, shape),
+                             .correlation = correlation_of(rows, correlation),
+                             .ordinal = ordinal});
       if (ordinal != kUnknown) places_.add(ordinal, {track, start});
     }));
     return {};
   }
 
-  Status copies(Rows& rows) {
-    TACHO_ASSIGN(const int direction, rows.required("Direction"));
-    TACHO_ASSIGN(const Times times, times_of(rows));
+  Status copies(CsvRows& rows) {
+    const int direction = rows.column("Direction");
+    const Times times = times_of(rows);
     const int stream = rows.column("Stream_Id"), source = rows.column("Source_Agent_Id"),
               target = rows.column("Destination_Agent_Id"), correlation = rows.column("Correlation_Id"),
               bytes = rows.column("Size_Bytes");
@@ -521,13 +469,7 @@ class Reader {
       if (!span(rows, times, Table::kCopy, start, duration)) return;
       using event::CopyDirection;
       const std::string_view name = rows.text(direction);
-      const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-      const CopyDirection way = has("HOST_TO_DEVICE")     ? CopyDirection::kHostToDevice
-                                : has("DEVICE_TO_HOST")   ? CopyDirection::kDeviceToHost
-                                : has("DEVICE_TO_DEVICE") ? CopyDirection::kDeviceToDevice
-                                : has("HOST_TO_HOST")     ? CopyDirection::kHostToHost
-                                : has("PEER")             ? CopyDirection::kPeerToPeer
-                                                          : CopyDirection::kUnknown;
+      const CopyDirection way = imported::copy_direction(name);
       const bool from_host = way == CopyDirection::kHostToDevice || way == CopyDirection::kHostToHost,
                  to_host = way == CopyDirection::kDeviceToHost || way == CopyDirection::kHostToHost;
       const int64_t from = device(rows.text(source)), to = device(rows.text(target));
@@ -536,19 +478,19 @@ class Reader {
       // A copy is shown on the line of the GPU that takes part.
       const int64_t track = queue_track(process(kUnknown), way == CopyDirection::kDeviceToHost ? from : to, kUnknown,
                                         rows.number(stream));
-      writer_.add(row::Copy{.track = track,
-                            .start = start,
-                            .duration = duration,
-                            .dim = shape,
-                            .correlation = correlation_of(rows, correlation),
-                            .bytes = rows.number(bytes)});
+      add_work(row::Copy{.track = track,
+                         .start = start,
+                         .duration = duration,
+                         .dim = shape,
+                         .correlation = correlation_of(rows, correlation),
+                         .bytes = rows.number(bytes)});
     });
   }
 
   // rocprof v2: "KernelExecution", "CopyHostToDevice", "FillBuffer" and so on, without a GPU or a queue.
-  Status work(Rows& rows) {
-    TACHO_ASSIGN(const int operation, rows.required("Operation"));
-    TACHO_ASSIGN(const Times times, times_of(rows));
+  Status work(CsvRows& rows) {
+    const int operation = rows.column("Operation");
+    const Times times = times_of(rows);
     const int name = rows.column("Kernel_Name"), correlation = rows.column("Correlation_Id");
     const bool has_kernels = std::any_of(set_.files.begin(), set_.files.end(),
                                          [](const auto& file) { return file.first == Kind::kKernels; });
@@ -563,25 +505,21 @@ class Reader {
       const int64_t on = device("GPU 0"), cause = correlation_of(rows, correlation);
       const int64_t track = queue_track(process(kUnknown), on, kUnknown, kUnknown);
       if (kernel) {
-        const int64_t dim = writer_.dimension(
-            row::Kernel{.name = writer_.string(kernel_name(rows.text(name))), .kind = event::DispatchKind::kKernel});
-        writer_.add(row::Dispatch{.track = track,
-                                  .start = start,
-                                  .duration = duration,
-                                  .dim = dim,
-                                  .correlation = cause,
-                                  .ordinal = kUnknown});
+        const int64_t dim = writer_.dimension(row::Kernel{
+            .name = writer_.string(imported::kernel_of_symbol(rows.text(name))), .kind = event::DispatchKind::kKernel});
+        add_work(row::Dispatch{.track = track,
+                               .start = start,
+                               .duration = duration,
+                               .dim = dim,
+                               .correlation = cause,
+                               .ordinal = kUnknown});
       } else if (copy) {
-        using event::CopyDirection;
-        const CopyDirection way = has("HostToDevice")     ? CopyDirection::kHostToDevice
-                                  : has("DeviceToHost")   ? CopyDirection::kDeviceToHost
-                                  : has("DeviceToDevice") ? CopyDirection::kDeviceToDevice
-                                                          : CopyDirection::kUnknown;
+        const event::CopyDirection way = imported::copy_direction(what);
         const int64_t dim = writer_.dimension(row::CopyShape{.direction = way});
-        writer_.add(row::Copy{.track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause});
+        add_work(row::Copy{.track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause});
       } else {
         const int64_t dim = writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = on});
-        writer_.add(row::Fill{.track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause});
+        add_work(row::Fill{.track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause});
       }
     });
   }
@@ -590,10 +528,10 @@ class Reader {
   // roctxRangeStart, one with an id alone its end. With id 0, no message is a roctxRangePop, and a message a
   // roctxRangePush or a roctxMark: the ranges can be put together where every message has its pop, and else the
   // messages are shown as marks. The order of rows is not that of time.
-  Status ranges(Rows& rows) {
-    TACHO_ASSIGN(const int id, rows.required("ROCTX_ID"));
-    TACHO_ASSIGN(const int message, rows.required("Message"));
-    TACHO_ASSIGN(const int time, rows.required("Timestamp"));
+  Status ranges(CsvRows& rows) {
+    const int id = rows.column("ROCTX_ID");
+    const int message = rows.column("Message");
+    const int time = rows.column("Timestamp");
     struct Said {
       int64_t time, id, name;  // name 0 = no message
     };
@@ -601,7 +539,7 @@ class Reader {
     TACHO_TRY(each(rows, [&] {
       const Said said{rows.number(time), rows.number(id),
                       rows.text(message).empty() ? 0 : writer_.string(rows.text(message))};
-      if (said.time == kUnknown || said.time < kEarliest || said.time > kLatest || said.id == kUnknown)
+      if (said.time == kUnknown || !event::is_time(said.time) || said.id == kUnknown)
         writer_.lose(0, Table::kMarker, event::LossReason::kBadInput, 1);
       else
         all.push_back(said);
@@ -681,8 +619,8 @@ class Reader {
     return {};
   }
 
-  Status fills(Rows& rows) {
-    TACHO_ASSIGN(const Times times, times_of(rows));
+  Status fills(CsvRows& rows) {
+    const Times times = times_of(rows);
     const int agent = rows.column("Agent_Id"), stream = rows.column("Stream_Id"),
               correlation = rows.column("Correlation_Id"), bytes = rows.column("Size_Bytes");
     return each(rows, [&] {
@@ -690,18 +628,18 @@ class Reader {
       if (!span(rows, times, Table::kFill, start, duration)) return;
       const int64_t where = device(rows.text(agent));
       const int64_t shape = writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = where});
-      writer_.add(row::Fill{.track = queue_track(process(kUnknown), where, kUnknown, rows.number(stream)),
-                            .start = start,
-                            .duration = duration,
-                            .dim = shape,
-                            .correlation = correlation_of(rows, correlation),
-                            .bytes = rows.number(bytes)});
+      add_work(row::Fill{.track = queue_track(process(kUnknown), where, kUnknown, rows.number(stream)),
+                         .start = start,
+                         .duration = duration,
+                         .dim = shape,
+                         .correlation = correlation_of(rows, correlation),
+                         .bytes = rows.number(bytes)});
     });
   }
 
-  Status allocations(Rows& rows, bool scratch) {
-    TACHO_ASSIGN(const int operation, rows.required("Operation"));
-    TACHO_ASSIGN(const Times times, times_of(rows));
+  Status allocations(CsvRows& rows, bool scratch) {
+    const int operation = rows.column("Operation");
+    const Times times = times_of(rows);
     const int agent = rows.column("Agent_Id"), bytes = rows.column("Allocation_Size"), address = rows.column("Address"),
               correlation = rows.column("Correlation_Id"), tid = rows.column("Thread_Id");
     return each(rows, [&] {
@@ -725,10 +663,10 @@ class Reader {
     });
   }
 
-  Status counters(Rows& rows) {
-    TACHO_ASSIGN(const int name, rows.required("Counter_Name"));
-    TACHO_ASSIGN(const int value, rows.required("Counter_Value"));
-    TACHO_ASSIGN(const int id, rows.required("Dispatch_Id"));
+  Status counters(CsvRows& rows) {
+    const int name = rows.column("Counter_Name");
+    const int value = rows.column("Counter_Value");
+    const int id = rows.column("Dispatch_Id");
     const bool timed = rows.column("Start_Timestamp") >= 0 && rows.column("End_Timestamp") >= 0;
     const Times times{rows.column("Start_Timestamp"), rows.column("End_Timestamp")};
     const Shape shape = shape_of(rows);
@@ -756,12 +694,12 @@ class Reader {
           }
           track = queue_track(process(rows.number(pid)), device(rows.text(agent)), rows.number(queue), kUnknown);
           if (seen_.try_emplace(number, true).second)
-            writer_.add(row::Dispatch{.track = track,
-                                      .start = start,
-                                      .duration = duration,
-                                      .dim = kernel_row(rows, shape),
-                                      .correlation = correlation_of(rows, correlation),
-                                      .ordinal = number - 1});
+            add_work(row::Dispatch{.track = track,
+                                   .start = start,
+                                   .duration = duration,
+                                   .dim = kernel_row(rows, shape),
+                                   .correlation = correlation_of(rows, correlation),
+                                   .ordinal = number - 1});
         }
         last = number;
       }
@@ -796,6 +734,8 @@ class Reader {
   NumberMap<2> threads_, tracks_;
   NumberMap<4> queue_tracks_;
   KeyIndex<Place> places_;
+  KeyIndex<int64_t> call_ends_;  // by correlation
+  imported::UnmeasuredRows unmeasured_;
   tsl::robin_map<int64_t, bool> seen_;  // dispatches known only from their counters
 };
 
@@ -825,10 +765,12 @@ std::map<std::pair<std::string, std::string>, Set> sets_in(const std::string& fo
     if (entry.is_directory(ignored)) look(entry.path(), entry.path().filename().string());
   }
   for (auto& [key, set] : sets) std::sort(set.files.begin(), set.files.end());
-  // A set with only agent_info.csv has no events; results_*.csv alone is also what profile folders have.
+  // A set with only agent_info.csv has no events; profile folders have results_*.csv, too, with counters.
   std::erase_if(sets, [](const auto& set) {
     return std::all_of(set.second.files.begin(), set.second.files.end(), [](const auto& file) {
-      return file.first == Kind::kAgents || fs::path(file.second).filename().string().starts_with("results_");
+      if (!fs::path(file.second).filename().string().starts_with("results_")) return file.first == Kind::kAgents;
+      const auto rows = CsvRows::open(file.second);
+      return !rows || kind_of_header(rows->columns()) != Kind::kKernels || workload::holds_counters(file.second);
     });
   });
   return sets;
@@ -839,8 +781,7 @@ std::map<std::pair<std::string, std::string>, Set> sets_in(const std::string& fo
 bool accepts(std::string_view path, std::string_view head, bool folder) {
   if (folder) return !sets_in(std::string(path)).empty();
   const std::string_view line = head.substr(0, head.find('\n'));
-  if (line.find("Start_Timestamp") == std::string_view::npos && line.find("BeginNs") == std::string_view::npos)
-    return false;
+  if (line.find(',') == std::string_view::npos) return false;
   CsvReader reader = CsvReader::from_text(std::string(line), std::string(path));
   std::vector<std::string_view> fields;
   const auto row = reader.next(fields);
@@ -850,6 +791,12 @@ bool accepts(std::string_view path, std::string_view head, bool folder) {
   return kind_of_header(columns) != Kind::kNone;
 }
 
+bool is_part_of_folder(std::string_view name) {
+  std::string_view prefix;
+  const Kind kind = kind_of(name, prefix);
+  return kind != Kind::kNone && kind != Kind::kAgents && kind != Kind::kCounters;
+}
+
 Status read_into(const std::string& path, trace::TraceWriter& writer) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
@@ -857,7 +804,7 @@ Status read_into(const std::string& path, trace::TraceWriter& writer) {
     if (sets.empty()) return fail("{}: no *_trace.csv or *counter_collection.csv of rocprofv3 in it", path);
     for (const auto& [key, set] : sets) TACHO_TRY(Reader(writer, set, key.second).run());
   } else {
-    TACHO_ASSIGN(const Rows rows, Rows::open(path));
+    TACHO_ASSIGN(const CsvRows rows, CsvRows::open(path));
     const Kind kind = kind_of_header(rows.columns());
     if (kind == Kind::kNone) return fail("{}: its header is not that of one of rocprofv3's traces", path);
     std::string_view prefix;

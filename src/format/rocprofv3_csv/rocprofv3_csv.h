@@ -12,14 +12,17 @@
 
 namespace tacho::format::rocprofv3_csv {
 
-/// True for a folder with *_trace.csv or *counter_collection.csv in it or one level below, and for such a file,
-/// recognised by its header.
+/// True for a folder with *_trace.csv, *counter_collection.csv or rocprof v2's files in it or one level below, and for
+/// such a file, recognised by its header.
 bool accepts(std::string_view path, std::string_view head, bool folder);
+
+/// True for the name of a trace that the folder around it is read for ("123_kernel_trace.csv", "results_77.csv").
+bool is_part_of_folder(std::string_view name);
 
 /// Reads all files into a temporary trace. Files with the same prefix ("<pid>_", "out_") belong to one process, files
 /// in the same folder to one host. Finds columns by their headers, so it reads the files of all versions of rocprofv3.
-/// Times stay CLOCK_BOOTTIME. Skips rows with senseless numbers and counts them as lost; fails, naming the file, if the
-/// columns that events need are missing.
+/// Times stay CLOCK_BOOTTIME. Passes over rows whose numbers or cells make no sense, counts them as lost and says
+/// which; fails, naming the file, if columns that events need are missing or not one row can be read.
 Result<std::shared_ptr<const trace::Trace>> read(const std::string& path);
 Status read_into(const std::string& path, trace::TraceWriter& writer);
 

@@ -1,0 +1,130 @@
+"""Files in other encodings, compressed or in archives: read as what they hold, or named for what they are."""
+import bz2
+import gzip
+import io
+import json
+import lzma
+import shutil
+import subprocess
+import tarfile
+import zipfile
+
+from files_test import FieldCase
+from files_test import harness
+
+EVENTS = [{"ph": "X", "cat": "kernel", "name": f"k{i}", "pid": 0, "tid": 7, "ts": 100 + 10 * i, "dur": 5,
+           "args": {"device": 0, "stream": 7}} for i in range(3)]
+TEXT = json.dumps({"traceEvents": EVENTS})
+CSV = ("\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Dispatch_Id\",\"Kernel_Name\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n"
+       + "".join(f'"KERNEL_DISPATCH","GPU 0",1,{i},"größe_{i}",{i},{1000 + i * 100},{1050 + i * 100}\n' for i in range(1, 4)))
+
+
+def zipped(files, method=zipfile.ZIP_DEFLATED):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def tarred(files, mode="w", form=tarfile.PAX_FORMAT):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode, format=form) as archive:
+        for name, content in files.items():
+            content = content.encode() if isinstance(content, str) else content
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+class Encodings(FieldCase):
+    def kernels(self, name, content):
+        return [name for (name,) in self.query(self.written(name, content), "select name from tacho.dispatch order by start")]
+
+    def refused(self, name, content):
+        self.info(self.written(name, content), code=1)
+        return self.said
+
+    def test_json_by_its_byte_order_mark(self):
+        for form in ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"):
+            mark = "\ufeff" if form == "utf-16-be" else ""
+            self.assertEqual(self.kernels(f"{form}.json", (mark + TEXT).encode(form)), ["k0", "k1", "k2"], form)
+        self.assertEqual(self.kernels("bare_be.json", TEXT.encode("utf-16-be")), ["k0", "k1", "k2"])
+        self.assertEqual(self.kernels("list.json", json.dumps(EVENTS).encode("utf-16")), ["k0", "k1", "k2"])
+        self.assertEqual(self.kernels("packed.json.gz", gzip.compress(TEXT.encode("utf-8-sig"))), ["k0", "k1", "k2"])
+
+    def test_characters_of_utf16(self):
+        text = json.dumps({"traceEvents": [dict(EVENTS[0], name="größe \U0001f680")]}, ensure_ascii=False)
+        self.assertEqual(self.kernels("far.json", text.encode("utf-16")), ["größe \U0001f680"])
+        odd = text.replace("\U0001f680", "Q").encode("utf-16").replace("Q".encode("utf-16-le"), b"\x80\xd8")
+        self.assertEqual(self.kernels("half.json", odd), ["größe \ufffd"])
+
+    def test_csv_by_its_byte_order_mark(self):
+        names = ["größe_1", "größe_2", "größe_3"]
+        for form in ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"):
+            self.assertEqual(self.kernels(f"{form}_kernel_trace.csv", CSV.encode(form)), names, form)
+        self.assertEqual(self.kernels("packed_kernel_trace.csv.gz", gzip.compress(CSV.encode("utf-16"))), names)
+
+    def test_utf32_is_named(self):
+        self.assertIn("UTF-32", self.refused("wide.json", TEXT.encode("utf-32")))
+
+    def test_members_of_gzip(self):
+        data = TEXT.encode()
+        packed = gzip.compress(data[:40]) + gzip.compress(data[40:])
+        self.assertEqual(self.kernels("two.json.gz", packed), ["k0", "k1", "k2"])
+        self.assertEqual(self.kernels("padded.json.gz", packed + bytes(512)), ["k0", "k1", "k2"])
+        self.assertEqual(self.kernels("two_kernel_trace.csv.gz", gzip.compress(CSV[:250].encode()) + gzip.compress(CSV[250:].encode())),
+                         ["größe_1", "größe_2", "größe_3"])
+
+    def test_zstandard(self):
+        if not shutil.which("zstd"):
+            self.skipTest("no program zstd")
+        packed = subprocess.run(["zstd", "-c"], input=TEXT.encode(), capture_output=True, check=True).stdout
+        self.assertEqual(self.kernels("t.json.zst", packed), ["k0", "k1", "k2"])
+        packed = subprocess.run(["zstd", "-c"], input=CSV.encode(), capture_output=True, check=True).stdout
+        self.assertEqual(len(self.kernels("t_kernel_trace.csv.zst", packed + packed[:0])), 3)
+        self.assertRegex(self.refused("cut.json.zst", subprocess.run(
+            ["zstd", "-c"], input=json.dumps(list(range(100000))).encode(), capture_output=True, check=True).stdout[:5000]), "cut off|in no format")
+
+    def test_archives_with_one_trace(self):
+        for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            self.assertEqual(self.kernels(f"{method}.zip", zipped({"run/": "", "run/a.json": TEXT, "__MACOSX/run/._a.json": "x"}, method)),
+                             ["k0", "k1", "k2"])
+        self.assertEqual(self.kernels("packed.zip", zipped({"a.json.gz": gzip.compress(TEXT.encode())})), ["k0", "k1", "k2"])
+        self.assertEqual(self.kernels("a.csv.zip", zipped({"a_kernel_trace.csv": CSV, "README.txt": "about"})), ["größe_1", "größe_2", "größe_3"])
+        for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT):
+            self.assertEqual(self.kernels(f"{form}.tar", tarred({"run/" + "x" * 80 + ".json": TEXT}, form=form)), ["k0", "k1", "k2"])
+        self.assertEqual(self.kernels("long.tar", tarred({"run/" + "x" * 300 + ".json": TEXT})), ["k0", "k1", "k2"])
+        self.assertEqual(self.kernels("a.tar.gz", tarred({"a.json": TEXT}, "w:gz")), ["k0", "k1", "k2"])
+        self.assertEqual(self.kernels("b.tgz", tarred({"a.json.gz": gzip.compress(TEXT.encode())}, "w:gz")), ["k0", "k1", "k2"])
+        self.assertEqual(self.kernels("tricks.tar", tarred({"../../../etc/a.json": TEXT})), ["k0", "k1", "k2"])
+
+    def test_archives_that_hold_more(self):
+        files = {"a.json": TEXT, "b.json": TEXT, "c.csv": CSV}
+        self.assertIn("a zip archive with 3 files (a.json, b.json, c.csv): unpack it", self.refused("many.zip", zipped(files)))
+        self.assertIn("a tar archive with 3 files (a.json, b.json, c.csv): unpack it", self.refused("many.tar", tarred(files)))
+        self.assertIn("a tar archive with 3 files", self.refused("many.tar.gz", tarred(files, "w:gz")))
+        self.assertIn("without a file", self.refused("none.zip", zipped({})))
+
+    def test_other_packings_are_named(self):
+        self.assertIn("a bzip2 file", self.refused("t.json.bz2", bz2.compress(TEXT.encode())))
+        self.assertIn("an xz file", self.refused("t.json.xz", lzma.compress(TEXT.encode())))
+        self.assertIn("a 7-Zip archive", self.refused("t.7z", b"7z\xbc\xaf\x27\x1c\x00\x04" + bytes(100)))
+        self.assertIn("an xz file", self.refused("xz.zip", zipped({"t.json.xz": lzma.compress(TEXT.encode())})))
+        self.assertIn("method 12", self.refused("bz.zip", zipped({"t.json": TEXT}, zipfile.ZIP_BZIP2)))
+
+    def test_damaged_archives(self):
+        whole = zipped({"a.json": TEXT})
+        self.assertIn("zip archive", self.refused("cut.zip", whole[:-30]))
+        wrong = bytearray(zipped({"a.json": TEXT}, zipfile.ZIP_STORED))
+        wrong[60] ^= 1
+        self.info(self.written("sum.zip", bytes(wrong)), code=None)
+        tar = tarred({"a.json": TEXT})
+        self.assertIn("cut off", self.refused("cut.tar", tar[:600]))
+        cut = gzip.compress(json.dumps({"traceEvents": EVENTS * 2000}).encode())[:1500]
+        self.assertRegex(self.refused("cut.json.gz", cut), r"the gzip data is cut off after \d+ bytes of its text")
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -14,9 +14,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/files/sorted_file.h"
 #include "base/format.h"
 #include "event/times.h"
-#include "format/json/input.h"
+#include "format/import/times.h"
+#include "format/import/words.h"
 #include "format/json/stream.h"
 #include "format/rocprof_v1/rocprof_v1.h"
 
@@ -74,13 +76,6 @@ int64_t number_of(std::string_view text) {
   return error == std::errc() && (end == text.data() + text.size() || *end == '.') ? value : kUnknown;
 }
 
-// Without the suffixes of code objects' symbols.
-std::string_view kernel_name(std::string_view name) {
-  for (const std::string_view suffix : {" [clone .kd]", " (.kd)", ".kd"})
-    if (name.size() > suffix.size() && name.ends_with(suffix)) name.remove_suffix(suffix.size());
-  return name;
-}
-
 class Reader {
  public:
   Reader(JsonStream json, trace::TraceWriter& writer) : json_(std::move(json)), writer_(writer) {}
@@ -98,8 +93,16 @@ class Reader {
       });
     });
     TACHO_TRY(Status(json_.status()));
+    if (json_.peek() != 0)
+      writer_.note(0, event::NoteSeverity::kWarning,
+                   fmt::format("text after the end at byte {} is not read", json_.offset()));
+    TACHO_TRY(Status(json_.status()));
     write_held();
-    return {};
+    TACHO_TRY(call_ends_.finish());
+    return unmeasured_.finish(writer_, [this](int64_t, int64_t correlation) {
+      const auto* const call = call_ends_.find(correlation);
+      return call == nullptr ? kUnknown : call->value;
+    });
   }
 
  private:
@@ -195,6 +198,8 @@ class Reader {
           row::Marker{.track = thread_track(owner, event[kTid]), .start = start, .duration = duration, .dim = label});
     } else if (call) {
       const int64_t correlation = ++calls_seen_;
+      unmeasured_.saw(start, duration);
+      call_ends_.add(correlation, start + std::max<int64_t>(duration, 0));
       const int64_t dim = writer_.dimension(row::Function{
           .name = writer_.string(name), .domain = event.section == kHipCalls ? Domain::kHipRuntime : Domain::kHsa});
       writer_.add(row::Api{.track = thread_track(owner, event[kTid]),
@@ -223,19 +228,14 @@ class Reader {
       hold(fills_, {{.track = track, .start = start, .duration = duration, .dim = shape}, place});
     } else if (table == Table::kCopy) {
       using event::CopyDirection;
-      const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-      const CopyDirection way = has("HostToDevice")     ? CopyDirection::kHostToDevice
-                                : has("DeviceToHost")   ? CopyDirection::kDeviceToHost
-                                : has("DeviceToDevice") ? CopyDirection::kDeviceToDevice
-                                : has("HostToHost")     ? CopyDirection::kHostToHost
-                                                        : CopyDirection::kUnknown;
+      const CopyDirection way = imported::copy_direction(name);
       const bool from = way == CopyDirection::kDeviceToHost || way == CopyDirection::kDeviceToDevice,
                  to = way == CopyDirection::kHostToDevice || way == CopyDirection::kDeviceToDevice;
       const int64_t shape = writer_.dimension(row::CopyShape{
           .direction = way, .source_device = from ? device(number) : 0, .target_device = to ? device(number) : 0});
       hold(copies_, {{.track = track, .start = start, .duration = duration, .dim = shape}, place});
     } else {
-      const int64_t kernel = writer_.dimension(row::Kernel{.name = writer_.string(kernel_name(name)),
+      const int64_t kernel = writer_.dimension(row::Kernel{.name = writer_.string(imported::kernel_of_symbol(name)),
                                                            .kind = event::DispatchKind::kKernel,
                                                            .grid_x = event[kGrid],
                                                            .group_x = event[kGroup],
@@ -254,7 +254,14 @@ class Reader {
     if (held.size() < kMostHeld)
       held.push_back(one);
     else
-      writer_.add(one.row);
+      add_work(one.row);
+  }
+  // Device work that was not measured waits for the other times.
+  template <typename Row>
+  void add_work(const Row& row) {
+    if (imported::UnmeasuredRows::looks_so(row.start, row.duration)) return unmeasured_.take(row);
+    unmeasured_.saw(row.start, row.duration);
+    writer_.add(row);
   }
 
   // "( ptr(0x7f..) size(4096))" -> "ptr(0x7f..) size(4096)"
@@ -284,7 +291,7 @@ class Reader {
     const auto write = [&](auto& held) {
       for (auto& each : held) {
         each.row.correlation = cause_of(each.place);
-        writer_.add(each.row);
+        add_work(each.row);
       }
     };
     write(kernels_);
@@ -336,6 +343,8 @@ class Reader {
   JsonStream json_;
   trace::TraceWriter& writer_;
   int64_t calls_seen_ = 0;
+  KeyIndex<int64_t> call_ends_;  // by correlation
+  imported::UnmeasuredRows unmeasured_;
   std::map<std::array<int64_t, 2>, std::vector<Call>> calls_;  // by section and lane
   std::unordered_map<int64_t, Place> sources_;                 // by a flow's id
   std::multimap<Place, Place> causes_;                         // where work is -> where its call is
@@ -351,7 +360,7 @@ class Reader {
 
 bool accepts(std::string_view, std::string_view head, bool folder) {
   if (folder) return false;
-  std::string text = json::unpacked_head(head);
+  std::string text(head);
   std::erase_if(text, [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; });
   return text.starts_with(R"({"traceEvents":[{},)");
 }

@@ -1,4 +1,5 @@
 // Translates the sections of rocprofv3's JSON into tacho's terms (rocprofv3_json.h).
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -8,9 +9,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/files/sorted_file.h"
 #include "base/number_map.h"
 #include "event/schema.h"
 #include "event/times.h"
+#include "format/import/times.h"
+#include "format/import/words.h"
 #include "format/json/stream.h"
 #include "format/rocprofv3_json/bits.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
@@ -48,9 +52,16 @@ class Reader {
 
   Status run() {
     TACHO_TRY(pass(false));
-    if (!records_early_) return {};
     // Some records came before the names that they refer to: reads those again.
-    return pass(true);
+    if (records_early_) TACHO_TRY(pass(true));
+    for (Process& process : processes_) {
+      TACHO_TRY(process.call_ends.finish());
+      TACHO_TRY(process.unmeasured.finish(writer_, [&](int64_t, int64_t correlation) {
+        const auto* const call = process.call_ends.find(correlation);
+        return call == nullptr ? kUnknown : call->value;
+      }));
+    }
+    return {};
   }
 
  private:
@@ -66,6 +77,8 @@ class Reader {
     std::vector<bool> counted;                                            // dispatches that arrived with their counters
     std::unordered_map<int64_t, int64_t> threads, thread_tracks;
     NumberMap<4> queue_tracks;
+    KeyIndex<int64_t> call_ends;  // by correlation
+    imported::UnmeasuredRows unmeasured;
     std::set<std::string> skipped;  // sections of records that came before the names
   };
 
@@ -75,26 +88,46 @@ class Reader {
     records_only_ = records_only;
     size_t number = 0;
     bool found = false;
-    in.object([&](std::string_view key) {
-      if (key != "rocprofiler-sdk-tool") {
-        in.skip();
-        return;
-      }
-      found = true;
-      const auto one = [&] {
-        if (number == processes_.size()) processes_.emplace_back();
-        process_ = &processes_[number++];
-        read_process();
-      };
-      if (in.peek() == '[')
-        in.array(one);
-      else
-        one();
-    });
+    const auto document = [&] {
+      in.object([&](std::string_view key) {
+        if (key != "rocprofiler-sdk-tool") {
+          in.skip();
+          return;
+        }
+        found = true;
+        const auto one = [&] {
+          if (number == processes_.size()) processes_.emplace_back();
+          process_ = &processes_[number++];
+          read_process();
+        };
+        if (in.peek() == '[')
+          in.array(one);
+        else
+          one();
+      });
+    };
+    document();
     if (!in.ok()) return in.status();
-    if (in.peek() != 0) return fail("{}: at byte {}: text after the end", path_, in.offset());
-    if (!in.ok()) return in.status();
+    TACHO_TRY(further_documents(document));
     if (!found) return fail("{}: has no member rocprofiler-sdk-tool", path_);
+    return {};
+  }
+
+  // Files that were put one behind the other, and text that is none.
+  template <typename Document>
+  Status further_documents(Document document) {
+    std::string trouble;
+    while (trouble.empty() && in_->peek() != 0) {
+      const uint64_t at = in_->offset();
+      const size_t before = processes_.size();
+      if (in_->peek() == '{') document();
+      if (!in_->ok() && processes_.size() > before)
+        trouble = fmt::format("the document at byte {} is read in part: {}", at, in_->status().error().message);
+      else if (!in_->ok() || in_->offset() == at)
+        trouble = fmt::format("text after the end at byte {} is not read", at);
+    }
+    if (trouble.empty()) return in_->status();  // the bytes themselves may be damaged
+    if (!records_only_) writer_.note(0, event::NoteSeverity::kWarning, trouble);
     return {};
   }
 
@@ -452,6 +485,11 @@ class Reader {
 
   // False if the times make no sense; counts the row as bad.
   bool times(Table table, int64_t start, int64_t end, int64_t& duration) {
+    const bool work = table == Table::kDispatch || table == Table::kCopy || table == Table::kFill;
+    if (work && start == 0 && end == 0) {  // not measured, if all others are far from it
+      duration = 0;
+      return true;
+    }
     if (start <= 0 || !event::is_time(start)) {
       writer_.lose(process_row(), table, event::LossReason::kBadInput, 1);
       return false;
@@ -459,6 +497,14 @@ class Reader {
     duration = end == 0 ? kUnknown : event::duration_between(start, end);
     if (end != 0 && duration == kUnknown) writer_.lose(process_row(), table, event::LossReason::kClockOrder, 1);
     return true;
+  }
+
+  // Device work that was not measured waits for the other times.
+  template <typename Row>
+  void add_work(const Row& row) {
+    if (imported::UnmeasuredRows::looks_so(row.start, row.duration)) return process_->unmeasured.take(row);
+    process_->unmeasured.saw(row.start, row.duration);
+    writer_.add(row);
   }
 
   int64_t add_dispatch(const Dispatch& dispatch) {
@@ -487,12 +533,12 @@ class Reader {
                                       .private_bytes = dispatch.private_bytes});
     if (kernel_ids_.emplace(kernel, dispatch.kernel).second)
       writer_.property(Table::kKernel, kernel, "kernel_id", fmt::format("{}", dispatch.kernel));
-    writer_.add(row::Dispatch{.track = track,
-                              .start = dispatch.start,
-                              .duration = duration,
-                              .dim = kernel,
-                              .correlation = dispatch.correlation,
-                              .ordinal = dispatch.id > 0 ? dispatch.id - 1 : kUnknown});
+    add_work(row::Dispatch{.track = track,
+                           .start = dispatch.start,
+                           .duration = duration,
+                           .dim = kernel,
+                           .correlation = dispatch.correlation,
+                           .ordinal = dispatch.id > 0 ? dispatch.id - 1 : kUnknown});
     return track;
   }
 
@@ -655,12 +701,7 @@ class Reader {
     int64_t duration = 0;
     if (!times(Table::kCopy, record.start, record.end, duration)) return;
     const std::string_view operation = operation_name(record);
-    const auto ends = [&](std::string_view tail) { return operation.ends_with(tail); };
-    const auto direction = ends("HOST_TO_DEVICE")     ? event::CopyDirection::kHostToDevice
-                           : ends("DEVICE_TO_HOST")   ? event::CopyDirection::kDeviceToHost
-                           : ends("DEVICE_TO_DEVICE") ? event::CopyDirection::kDeviceToDevice
-                           : ends("HOST_TO_HOST")     ? event::CopyDirection::kHostToHost
-                                                      : event::CopyDirection::kUnknown;
+    const event::CopyDirection direction = imported::copy_direction(operation);
     const bool down = direction == event::CopyDirection::kHostToDevice;
     const int64_t shape = writer_.dimension(row::CopyShape{.direction = direction,
                                                            .source_device = device(record.source),
@@ -668,12 +709,12 @@ class Reader {
                                                            .asynchronous = 1});
     // One line per stream; rocprofv3 does not say which hardware queue or engine made a copy.
     const int64_t track = queue_track(down ? record.target : record.source, 0, record.stream, record.thread);
-    writer_.add(row::Copy{.track = track,
-                          .start = record.start,
-                          .duration = duration,
-                          .dim = shape,
-                          .correlation = record.correlation,
-                          .bytes = record.bytes});
+    add_work(row::Copy{.track = track,
+                       .start = record.start,
+                       .duration = duration,
+                       .dim = shape,
+                       .correlation = record.correlation,
+                       .bytes = record.bytes});
   }
 
   void add_allocation(const Record& record) {
@@ -717,6 +758,9 @@ class Reader {
     std::string name(operation_name(record));
     if (name.empty()) name = fmt::format("{} operation {}", section, record.operation);
     const int64_t function = writer_.dimension(row::Function{.name = text(name), .domain = domain});
+    process_->unmeasured.saw(record.start, duration);
+    if (record.correlation != 0)
+      process_->call_ends.add(record.correlation, record.start + std::max<int64_t>(duration, 0));
     writer_.add(row::Api{.track = thread_track(record.thread),
                          .start = record.start,
                          .duration = duration,
@@ -737,9 +781,9 @@ class Reader {
 
 bool accepts(std::string_view, std::string_view head, bool folder) {
   if (folder) return false;
-  const std::string text = json::unpacked_head(head);
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  return first != std::string::npos && text[first] == '{' && text.find("\"rocprofiler-sdk-tool\"") != std::string::npos;
+  const size_t first = head.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && head[first] == '{' &&
+         head.find("\"rocprofiler-sdk-tool\"") != std::string_view::npos;
 }
 
 Status read_into(const std::string& path, trace::TraceWriter& writer) {

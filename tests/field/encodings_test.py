@@ -9,6 +9,7 @@ import subprocess
 import tarfile
 import zipfile
 
+from files_test import FILES
 from files_test import FieldCase
 from files_test import harness
 
@@ -99,6 +100,20 @@ class Encodings(FieldCase):
         self.assertEqual(self.kernels("a.tar.gz", tarred({"a.json": TEXT}, "w:gz")), ["k0", "k1", "k2"])
         self.assertEqual(self.kernels("b.tgz", tarred({"a.json.gz": gzip.compress(TEXT.encode())}, "w:gz")), ["k0", "k1", "k2"])
         self.assertEqual(self.kernels("tricks.tar", tarred({"../../../etc/a.json": TEXT})), ["k0", "k1", "k2"])
+
+    def test_databases_in_archives(self):
+        for name in ("rpd_schema1.rpd", "rocpd_sampled_counters.db"):
+            whole = (FILES / name).read_bytes()
+            kernels = self.query(FILES / name, "select count(*) from tacho.dispatch")
+            for packed, data in (("zip", zipped({f"run/{name}": whole})), ("tar", tarred({name: whole})), ("tar.gz", tarred({name: whole}, "w:gz")),
+                                 ("gz", gzip.compress(whole[:5000]) + gzip.compress(whole[5000:]))):
+                self.assertEqual(self.query(self.written(f"{name}.{packed}", data), "select count(*) from tacho.dispatch"), kernels, packed)
+
+    def test_perfetto_in_archives(self):
+        self.tacho("export", "-f", "pftrace", "-o", "k.pftrace", self.written("k.json", TEXT))
+        whole = (self.folder / "k.pftrace").read_bytes()
+        for packed, data in (("zip", zipped({"k.pftrace": whole})), ("tar.gz", tarred({"k.pftrace": whole}, "w:gz")), ("pftrace.gz", gzip.compress(whole))):
+            self.assertEqual(self.kernels(f"packed.{packed}", data), ["k0", "k1", "k2"], packed)
 
     def test_archives_that_hold_more(self):
         files = {"a.json": TEXT, "b.json": TEXT, "c.csv": CSV}

@@ -1,14 +1,10 @@
 // Reads and unpacks packets (packet_source.h).
 #include "format/perfetto/packet_source.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "base/format.h"
@@ -37,107 +33,16 @@ std::unique_ptr<z_stream> new_inflater() {
 }  // namespace
 
 Result<std::unique_ptr<UnpackedFile>> UnpackedFile::open(const std::string& path) {
-  std::unique_ptr<UnpackedFile> file(new UnpackedFile);
-  file->descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file->descriptor_ < 0) return fail("{}: {}", path, std::strerror(errno));
-  struct stat status {};
-  if (::fstat(file->descriptor_, &status) != 0) return fail("{}: {}", path, std::strerror(errno));
-  if (S_ISDIR(status.st_mode)) return fail("{}: is a folder", path);
-  char magic[4] = {};
-  const ssize_t got = ::pread(file->descriptor_, magic, sizeof magic, 0);
-  if (got <= 0) return fail("{}: the file is empty", path);
-  const std::string_view head(magic, static_cast<size_t>(got));
-  if (is_gzip(head)) {
-    file->gzip_ = new_inflater();
-    if (file->gzip_ == nullptr) return fail("{}: zlib could not be set up", path);
-    file->member_open_ = true;
-  } else if (is_zstd(head)) {
-    file->zstd_ = ZSTD_createDCtx();
-    if (file->zstd_ == nullptr) return fail("{}: zstd could not be set up", path);
-    // A frame says how much memory it needs; more than 64 MiB only hostile ones do.
-    ZSTD_DCtx_setParameter(file->zstd_, ZSTD_d_windowLogMax, 26);
-  }
-  if (file->gzip_ || file->zstd_ != nullptr) file->packed_.resize(1 << 18);
-  ::posix_fadvise(file->descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
-  return file;
-}
-
-UnpackedFile::~UnpackedFile() {
-  if (gzip_) inflateEnd(gzip_.get());
-  ZSTD_freeDCtx(zstd_);
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-size_t UnpackedFile::read_plain(void* to, size_t size) {
-  while (true) {
-    const ssize_t got = ::read(descriptor_, to, size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) trouble_ = std::strerror(errno);
-    return got > 0 ? static_cast<size_t>(got) : 0;
-  }
-}
-
-// More packed bytes; false at the end of the file.
-bool UnpackedFile::fill_packed() {
-  if (packed_at_ < packed_end_) return true;
-  packed_at_ = 0;
-  packed_end_ = read_plain(packed_.data(), packed_.size());
-  return packed_end_ > 0;
-}
-
-size_t UnpackedFile::read_gzip(char* to, size_t size) {
-  z_stream& zip = *gzip_;
-  zip.next_out = reinterpret_cast<Bytef*>(to);
-  zip.avail_out = static_cast<uInt>(std::min<size_t>(size, 1u << 30));
-  const uInt room = zip.avail_out;
-  while (zip.avail_out == room) {
-    if (!fill_packed()) {
-      if (member_open_ && trouble_.empty()) trouble_ = "the gzip data is cut off";
-      return 0;
-    }
-    if (!member_open_) {
-      // Another member, or padding.
-      while (packed_at_ < packed_end_ && packed_[packed_at_] == 0) ++packed_at_;
-      if (packed_at_ == packed_end_) continue;
-      inflateReset(&zip);
-      member_open_ = true;
-    }
-    zip.next_in = reinterpret_cast<Bytef*>(packed_.data() + packed_at_);
-    zip.avail_in = static_cast<uInt>(packed_end_ - packed_at_);
-    const int code = inflate(&zip, Z_NO_FLUSH);
-    packed_at_ = packed_end_ - zip.avail_in;
-    if (code == Z_STREAM_END) {
-      member_open_ = false;
-    } else if (code != Z_OK && code != Z_BUF_ERROR) {
-      trouble_ = fmt::format("the gzip data is damaged ({})", zip.msg != nullptr ? zip.msg : "unknown");
-      return room - zip.avail_out;
-    }
-  }
-  return room - zip.avail_out;
-}
-
-size_t UnpackedFile::read_zstd(char* to, size_t size) {
-  ZSTD_outBuffer out{to, size, 0};
-  while (out.pos == 0) {
-    if (!fill_packed()) {
-      if (member_open_ && trouble_.empty()) trouble_ = "the zstd data is cut off";
-      return 0;
-    }
-    ZSTD_inBuffer in{packed_.data(), packed_end_, packed_at_};
-    const size_t code = ZSTD_decompressStream(zstd_, &out, &in);
-    packed_at_ = in.pos;
-    if (ZSTD_isError(code) != 0) {
-      trouble_ = fmt::format("the zstd data is damaged ({})", ZSTD_getErrorName(code));
-      return out.pos;
-    }
-    member_open_ = code != 0;
-  }
-  return out.pos;
+  TACHO_ASSIGN(source::SourceStream stream, source::SourceStream::open(path));
+  return std::unique_ptr<UnpackedFile>(new UnpackedFile(std::move(stream), path));
 }
 
 size_t UnpackedFile::read(char* to, size_t size) {
-  if (!trouble_.empty()) return 0;
-  return gzip_ ? read_gzip(to, size) : zstd_ != nullptr ? read_zstd(to, size) : read_plain(to, size);
+  const size_t got = stream_.read(to, size);
+  if (got > 0 || stream_.status()) return got;
+  trouble_ = stream_.status().error().message;
+  if (const std::string name = path_ + ": "; trouble_.starts_with(name)) trouble_.erase(0, name.size());
+  return 0;
 }
 
 Result<std::unique_ptr<PacketSource>> PacketSource::open(const std::string& path) {

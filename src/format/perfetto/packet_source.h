@@ -9,36 +9,27 @@
 #include <vector>
 
 #include "base/result.h"
+#include "format/source/source.h"
 
 struct z_stream_s;
 struct ZSTD_DCtx_s;
 
 namespace tacho::format::perfetto {
 
-/// The bytes of a file, unpacked if they are gzip or zstd (several members or frames follow one another).
+/// The bytes of a file, unpacked as far as format/source can.
 class UnpackedFile {
  public:
   static Result<std::unique_ptr<UnpackedFile>> open(const std::string& path);
-  ~UnpackedFile();
   /// Reads up to `size` bytes; 0 at the end and once something is wrong: see trouble().
   size_t read(char* to, size_t size);
   /// What ended the bytes before their time ("the gzip data is cut off"), or "".
   const std::string& trouble() const { return trouble_; }
 
  private:
-  UnpackedFile() = default;
-  size_t read_plain(void* to, size_t size);
-  size_t read_gzip(char* to, size_t size);
-  size_t read_zstd(char* to, size_t size);
-  bool fill_packed();
+  UnpackedFile(source::SourceStream stream, std::string path) : stream_(std::move(stream)), path_(std::move(path)) {}
 
-  int descriptor_ = -1;
-  std::unique_ptr<z_stream_s> gzip_;
-  ZSTD_DCtx_s* zstd_ = nullptr;
-  std::vector<char> packed_;
-  size_t packed_at_ = 0, packed_end_ = 0;
-  bool member_open_ = false;
-  std::string trouble_;
+  source::SourceStream stream_;
+  std::string path_, trouble_;
 };
 
 /// Reads packets through a window of bounded size.

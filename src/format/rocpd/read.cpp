@@ -68,7 +68,7 @@ bool accepts(std::string_view path, std::string_view head, bool folder) {
     const std::vector<std::string> files = databases_in(std::string(path));
     return !files.empty() && accepts(files[0], sqlite::kDatabaseHead, false);
   }
-  if (!sqlite::begins_database(head)) return false;
+  if (!head.starts_with(sqlite::kDatabaseHead)) return false;
   const auto database = Database::open(std::string(path));
   // Reading a database that cannot be opened tells the reason.
   return !database || !suffixes(*database).empty();

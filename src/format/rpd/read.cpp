@@ -714,7 +714,7 @@ int schema_version(const Database& database) {
 }
 
 bool accepts(std::string_view path, std::string_view head, bool folder) {
-  if (folder || !sqlite::begins_database(head)) return false;
+  if (folder || !head.starts_with(sqlite::kDatabaseHead)) return false;
   if (path.ends_with(".rpd") || path.ends_with(".rpd.gz")) return true;
   // Another SQLite trace may be a rocpd database: the tables decide.
   const auto database = Database::open(std::string(path));

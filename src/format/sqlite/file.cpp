@@ -91,7 +91,7 @@ Result<int> unpacked_descriptor(int packed, const std::string& path) {
                      last.changed.tv_nsec == status.st_mtim.tv_nsec;
   if (!known) {
     last.file = {};
-    TACHO_ASSIGN(last.file, unpack(packed, path));
+    TACHO_ASSIGN(last.file, unpack(path));
     last.device = status.st_dev;
     last.inode = status.st_ino;
     last.size = status.st_size;
@@ -127,9 +127,7 @@ Status File::open_descriptor() {
   if (!S_ISREG(status.st_mode)) return fail("{}: not a regular file", path_);
   if (status.st_size == 0)
     return fail("{}: the file is empty; the program that should have filled it recorded nothing", path_);
-  char head[4] = {};
-  const ssize_t got = ::pread(descriptor_, head, sizeof head, 0);
-  if (got > 0 && begins_compressed(std::string_view(head, static_cast<size_t>(got)))) {
+  if (is_packed(path_)) {
     TACHO_ASSIGN(const int unpacked, unpacked_descriptor(descriptor_, path_));
     ::close(descriptor_);
     descriptor_ = unpacked;

@@ -33,8 +33,8 @@ class OperatorArrows {
   };
   /// Calls f(ArrowEnd) for each arrow's end at the operator.
   template <typename F>
-  void each(int64_t process, int64_t correlation, F f) {
-    const Owner key{process, correlation};
+  void each(int64_t process, int64_t operation, F f) {
+    const Owner key{process, operation};
     const auto* end = ends_.find(key);
     if (end == nullptr) return;
     const auto* const stop = ends_.entries().data() + ends_.entries().size();
@@ -43,7 +43,7 @@ class OperatorArrows {
 
  private:
   struct Owner {
-    int64_t process, correlation;
+    int64_t process, operation;  // a correlation, as in table link
     auto operator<=>(const Owner&) const = default;
   };
   KeyIndex<ArrowEnd, Owner> ends_;
